@@ -1,0 +1,50 @@
+# Two commands do everything: `make reproduce` runs the main job, `make test` the tests.
+# Both create .venv on first use and need nothing but Python >= 3.11 and make.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+# One BLAS thread: small linear systems are many times slower with more.
+export OPENBLAS_NUM_THREADS := 1
+export OMP_NUM_THREADS      := 1
+export MKL_NUM_THREADS      := 1
+
+.PHONY: help reproduce test test-slow bench format clean
+
+help:
+	@echo "make reproduce   solve the built-in environments and print the table"
+	@echo "make test        style, types, tests"
+	@echo "make test-slow   the minutes-long checks"
+	@echo "make bench       benchmarks; tables go to benchmarks/RESULTS.md by hand"
+	@echo "make format      let ruff tidy the code"
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "psconrl needs Python >= 3.11; $(PYTHON) is older. Try: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+reproduce: $(READY)
+	$(BIN)/psconrl reproduce
+
+test: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest
+
+test-slow: $(READY)
+	$(BIN)/pytest -m slow
+
+bench: $(READY)
+	$(BIN)/python benchmarks/planner.py
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

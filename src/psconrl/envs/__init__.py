@@ -1,0 +1,1 @@
+"""Environments: functions that build a CMDP, and the registry that names them."""

@@ -1,0 +1,67 @@
+"""The built-in environments by name, and ``load`` for names and files alike."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from psconrl.envs.box import box
+from psconrl.envs.counterexample import counterexample
+from psconrl.envs.gridworld import gridworld
+from psconrl.errors import ConfigError, ModelError, unknown_name
+from psconrl.model import io
+from psconrl.model.cmdp import CMDP
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A named model: how to build it and what it is."""
+
+    build: Callable[..., CMDP]
+    summary: str
+
+
+def _map(name: str) -> str:
+    return resources.files("psconrl.envs").joinpath("maps", f"{name}.txt").read_text(encoding="utf-8")
+
+
+def _grid(name: str, threshold: float) -> Callable[..., CMDP]:
+    def build(slip: float = 0.0, threshold: float = threshold) -> CMDP:
+        return gridworld(_map(name), slip=slip, threshold=threshold)
+
+    return build
+
+
+def _box(slip: float = 0.0, threshold: float = 0.6) -> CMDP:
+    return box(_map("box"), slip=slip, threshold=threshold)
+
+
+ENVIRONMENTS: dict[str, Environment] = {
+    "marsrover-4x4": Environment(_grid("marsrover-4x4", 0.2), "reach the goal, enter risky cells rarely (paper)"),
+    "marsrover-8x8": Environment(_grid("marsrover-8x8", 0.1), "the same on a larger map (paper)"),
+    "box": Environment(_box, "reach the goal without pushing the box into a corner (paper)"),
+    "counterexample": Environment(counterexample, "Example 1: learning fails without exploration (paper)"),
+}
+
+
+def load(name_or_path: str | os.PathLike[str], **options: Any) -> CMDP:
+    """A built-in environment by name, or a model from a ``.npz`` or ``.json`` file.
+
+    Options go to the environment: ``load("box", slip=0.1, threshold=0.5)``.
+
+    >>> load("marsrover-8x8")
+    CMDP(64 states, 4 actions, 1 constraint, dense)
+    """
+    name = os.fspath(name_or_path)
+    if name in ENVIRONMENTS:
+        try:
+            return ENVIRONMENTS[name].build(**options)
+        except TypeError as error:
+            raise ConfigError(f"{name}: {str(error).split(') ', 1)[-1].split('() ', 1)[-1]}") from None
+    if Path(name).suffix in (".npz", ".json") or os.sep in name:
+        if options:
+            raise ConfigError(f"{name}: a model file takes no options; got {', '.join(options)}")
+        return io.read(name)
+    raise ModelError(unknown_name("environment", name, ENVIRONMENTS) + " (a model file ends in .npz or .json)")

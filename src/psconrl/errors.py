@@ -1,0 +1,37 @@
+"""The errors a user can cause. Each is one line: what is wrong, where, and what to do next."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class PsconrlError(Exception):
+    """Base of all errors that are the caller's to repair; the command line turns them into exit code 2."""
+
+
+class ModelError(PsconrlError, ValueError):
+    """The model, or the file that holds it, is not a valid CMDP."""
+
+
+class PolicyError(PsconrlError, ValueError):
+    """A policy does not fit the model."""
+
+
+class ConfigError(PsconrlError, ValueError):
+    """An option, a name or a configuration key is not known or out of range."""
+
+
+class InfeasibleError(PsconrlError):
+    """No policy meets the thresholds."""
+
+
+def unknown_name(kind: str, name: object, known: Iterable[object]) -> str:
+    """The sentence for a name nobody knows, with the nearest known one.
+
+    >>> unknown_name("cost", "dealy", ["delay", "power"])
+    "unknown cost 'dealy'; did you mean 'delay'?"
+    """
+    names = [str(k) for k in known]
+    near = difflib.get_close_matches(str(name), names, n=1)
+    shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+    hint = f"did you mean {near[0]!r}?" if near else f"known: {shown or 'none'}"
+    return f"unknown {kind} {str(name)!r}; {hint}"

@@ -1,0 +1,145 @@
+r"""Compiled linear algebra of a single Markov chain: plain arrays in, plain arrays out.
+
+Chains that come from posterior samples have transition probabilities down to 1e-300. In ``I - P`` they are lost
+against 1, and Gaussian elimination then reports a connected chain as disconnected. The elimination of Grassmann,
+Taksar and Heyman (1985) never subtracts: the pivot :math:`1 - P_{kk}` is taken as the sum of the other entries of
+the row. Every quantity below except the bias is therefore accurate in each component, however rarely visited.
+"""
+
+import numpy as np
+from numba import njit
+
+from psconrl.arrays import Floats, Ints
+
+# Sums may be re-associated so that they use vector instructions; nothing here relies on the order of a sum.
+_FAST = {"reassoc", "contract", "nsz"}
+
+
+@njit(cache=True, fastmath=_FAST)
+def _eliminate(W: Floats, C: Floats) -> int:
+    """Censor the states n-1, ..., 1 out of the chain W; returns 0, or the first state with no way down."""
+    n, q = C.shape
+    for k in range(n - 1, 0, -1):
+        row = W[k]
+        out = 0.0
+        for j in range(k):
+            out += row[j]
+        if out <= 0.0:
+            return k
+        row[k] = out
+        for i in range(k):
+            f = W[i, k]
+            if f > 0.0:
+                f /= out
+                target = W[i]
+                target[k] = f
+                for j in range(k):
+                    target[j] += f * row[j]
+                for j in range(q):
+                    C[i, j] += f * C[k, j]
+    return 0
+
+
+@njit(cache=True, fastmath=_FAST)
+def unichain(P: Floats, rows: Ints, costs: Floats, reference: int) -> tuple[int, Floats, Floats, Floats]:
+    r"""Gains, biases and stationary law of the chain made of the given rows of P.
+
+    Solves :math:`g_i + h_i(s) = c_i(s) + \sum_{s'} P(s'|s) h_i(s')` with :math:`h_i(r) = 0` for every cost i, O(S^3).
+
+    The state ``reference`` must be recurrent; if it is not, the kernel finds one that is. Returns the reference used,
+    ``gains (q,)``, ``biases (q, S)``, ``stationary (S,)``; the reference is -1 if there are two closed classes.
+    """
+    n = rows.size
+    q = costs.shape[0]
+    W = np.empty((n, n))
+    C = np.empty((n, q + 1))
+    gains = np.zeros(q)
+    biases = np.zeros((q, n))
+    stationary = np.zeros(n)
+    found = False
+    for _ in range(2):
+        # The reference trades places with state 0, the one that is never censored.
+        for i in range(n):
+            s = i
+            if i == 0:
+                s = reference
+            elif i == reference:
+                s = 0
+            source = P[rows[s]]
+            target = W[i]
+            for j in range(n):
+                target[j] = source[j]
+            target[0] = source[reference]
+            target[reference] = source[0]
+            for j in range(q):
+                C[i, j] = costs[j, rows[s]]
+            C[i, q] = 1.0
+        k = _eliminate(W, C)
+        if k == 0:
+            found = True
+            break
+        # State k lies in a closed class without the reference, so it is recurrent. A second failure
+        # then means a second closed class.
+        reference = 0 if k == reference else k
+    if not found:
+        return -1, gains, biases, stationary
+
+    # What is left at state 0 is one cycle: its expected costs C[0, :q] and its expected length C[0, q].
+    for j in range(q):
+        gains[j] = C[0, j] / C[0, q]
+    for k in range(1, n):
+        row = W[k]
+        for j in range(q):
+            h = biases[j]
+            total = C[k, j] - gains[j] * C[k, q]
+            for i in range(k):
+                total += row[i] * h[i]
+            h[k] = total / row[k]
+    stationary[0] = 1.0
+    mass = 0.0
+    for i in range(n):
+        mu = stationary[i]
+        mass += mu
+        if mu > 0.0:
+            row = W[i]
+            for k in range(i + 1, n):
+                stationary[k] += mu * row[k]
+    for i in range(n):
+        stationary[i] /= mass
+    stationary[0], stationary[reference] = stationary[reference], stationary[0]
+    for j in range(q):
+        h = biases[j]
+        h[0], h[reference] = h[reference], h[0]
+    return reference, gains, biases, stationary
+
+
+@njit(cache=True)
+def strongly_connected(P: Floats, n_actions: int) -> bool:
+    """Can every state reach every other under some policy? Dense P of shape (S*A, S); O(S^2 A)."""
+    n = P.shape[1]
+    stack = np.empty(n, np.int64)
+    for forward in (True, False):
+        seen = np.zeros(n, np.bool_)
+        seen[0] = True
+        stack[0] = 0
+        size = 1
+        count = 1
+        while size > 0:
+            size -= 1
+            s = stack[size]
+            for j in range(n):
+                if seen[j]:
+                    continue
+                for a in range(n_actions):
+                    p = P[s * n_actions + a, j] if forward else P[j * n_actions + a, s]
+                    if p > 0.0:
+                        seen[j] = True
+                        stack[size] = j
+                        size += 1
+                        count += 1
+                        break
+            if count == n:
+                break
+        if count < n:
+            return False
+    return True

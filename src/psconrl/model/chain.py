@@ -1,0 +1,142 @@
+r"""What a policy does in the long run, whatever the classes of its chain.
+
+From the initial law :math:`\beta` the chain ends in one of its closed classes; in each it has a stationary law
+:math:`\mu_k` and a gain. So the averages are :math:`\sum_k \beta_k\, \mu_k c_i`, with :math:`\beta_k` the
+probability of being absorbed in class k (Puterman 1994, appendix A.4 and section 8.2).
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import csc_array, csr_array, eye_array
+from scipy.sparse.linalg import splu
+
+from psconrl.arrays import Floats, Ints, Matrix
+from psconrl.errors import PolicyError
+from psconrl.model.cmdp import CMDP
+from psconrl.model.unichain import SparseSolver, Unichain, closed_classes, solve_dense
+
+POLICY_TOL = 1e-9  # how far a policy's row may be from a distribution
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """The exact long-run behaviour of one policy from the initial law of the model."""
+
+    costs: Floats  # (m+1,) averages from the initial law
+    occupancy: Floats  # (S, A) long-run frequencies from the initial law
+    gains: Floats  # (m+1, S) averages from every state
+    biases: Floats  # (m+1, S) relative costs, with stationary mean zero in every class
+    classes: tuple[Ints, ...]  # the closed classes of the chain
+    objective_sign: float = 1.0
+
+    @property
+    def value(self) -> float:
+        """The average of the objective in the user's sense: a reward if the model was built from rewards."""
+        return self.objective_sign * float(self.costs[0])
+
+
+def as_policy(cmdp: CMDP, policy: ArrayLike) -> Floats:
+    """A policy as an (S, A) array of probabilities, from that or from one action a state.
+
+    >>> import psconrl
+    >>> as_policy(psconrl.load("counterexample"), [1, 0]).tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
+    """
+    S, A = cmdp.n_states, cmdp.n_actions
+    array = np.asarray(policy)
+    if array.shape == (S,) and np.issubdtype(array.dtype, np.integer):
+        if array.min() < 0 or array.max() >= A:
+            raise PolicyError(f"actions must lie in 0..{A - 1}; got {array.min()}..{array.max()}")
+        pi = np.zeros((S, A))
+        pi[np.arange(S), array] = 1.0
+    elif array.shape == (S, A):
+        pi = array.astype(np.float64)
+    else:
+        raise PolicyError(f"policy must have shape (S,) = {(S,)} of actions or (S, A) = {(S, A)}; got {array.shape}")
+    wrong = ~(np.isfinite(pi).all(axis=1) & (pi >= 0).all(axis=1) & (abs(pi.sum(axis=1) - 1) <= POLICY_TOL))
+    if wrong.any():
+        s = int(wrong.argmax())
+        raise PolicyError(f"policy[{s}] must be a distribution; got {pi[s].tolist()}")
+    if (pi[~cmdp.available] > 0).any():
+        s, a = np.argwhere((pi > 0) & ~cmdp.available)[0]
+        raise PolicyError(f"policy[{s}] plays action {cmdp.action_name(int(a))!r}, which is not available there")
+    return pi
+
+
+def induce(cmdp: CMDP, policy: Floats) -> tuple[Matrix, Floats]:
+    """The chain (S, S) and the costs (m+1, S) that a stochastic policy (S, A) induces."""
+    S, A = policy.shape
+    costs = np.einsum("isa,sa->is", cmdp.costs, policy)
+    P = cmdp.transition
+    if isinstance(P, np.ndarray):
+        return np.einsum("sa,sat->st", policy, P.reshape(S, A, S)), costs
+    weights = csr_array((policy.ravel(), np.arange(S * A), np.arange(0, S * A + 1, A)), shape=(S, S * A))
+    weights.eliminate_zeros()
+    return weights @ P, costs
+
+
+def evaluate(cmdp: CMDP, policy: ArrayLike) -> Evaluation:
+    """Exact averages, occupancy, gain and bias of a policy, also when its chain has several closed classes.
+
+    >>> import psconrl
+    >>> rover = psconrl.load("marsrover-4x4")
+    >>> uniform = np.full((rover.n_states, rover.n_actions), 0.25)
+    >>> bool(evaluate(rover, uniform).costs[0] < 1)
+    True
+    """
+    pi = as_policy(cmdp, policy)
+    P, C = induce(cmdp, pi)
+    S = cmdp.n_states
+    classes = closed_classes(P)
+    parts = [solve_class(P, C, states) for states in classes]
+    absorbed, transient, factor = _absorption(P, classes, S)
+    gains = absorbed @ np.array([part.gains for part in parts])
+    biases = np.zeros((S, C.shape[0]))
+    for states, part in zip(classes, parts, strict=True):
+        biases[states] = (part.biases - (part.biases @ part.stationary)[:, None]).T
+    if transient.size:
+        onward = P[transient] @ biases
+        biases[transient] = factor.solve(C[:, transient].T - gains[transient] + onward)
+    share = cmdp.initial @ absorbed
+    stationary = np.zeros(S)
+    for k, (states, part) in enumerate(zip(classes, parts, strict=True)):
+        stationary[states] = share[k] * part.stationary
+    return Evaluation(
+        costs=cmdp.initial @ gains,
+        occupancy=stationary[:, None] * pi,
+        gains=gains.T,
+        biases=biases.T,
+        classes=tuple(classes),
+        objective_sign=-1.0 if cmdp.maximise else 1.0,
+    )
+
+
+def solve_class(P: Matrix, C: Floats, states: Ints) -> Unichain:
+    """Gains, biases and stationary law of a chain on one of its closed classes."""
+    inside = P[states][:, states]
+    costs = np.ascontiguousarray(C[:, states])
+    if isinstance(inside, np.ndarray):
+        part = solve_dense(np.ascontiguousarray(inside), np.arange(states.size), costs)
+    else:
+        part = SparseSolver().solve(csr_array(inside), costs)
+    assert part is not None  # a closed class is irreducible
+    return part
+
+
+def _absorption(P: Matrix, classes: list[Ints], S: int) -> tuple[Floats, Ints, Any]:
+    """Probability (S, number of classes) of ending in each class, the transient states, and their factorisation."""
+    absorbed = np.zeros((S, len(classes)))
+    for k, states in enumerate(classes):
+        absorbed[states, k] = 1.0
+    transient = np.setdiff1d(np.arange(S), np.concatenate(classes), assume_unique=True)
+    if not transient.size:
+        return absorbed, transient, None
+    rows = csr_array(P[transient])
+    factor = splu(csc_array(eye_array(transient.size) - rows[:, transient]))
+    entering = np.column_stack([rows[:, states].sum(axis=1) for states in classes])
+    absorbed[transient] = factor.solve(np.asarray(entering, dtype=np.float64))
+    absorbed[transient] /= absorbed[transient].sum(axis=1, keepdims=True)
+    return absorbed, transient, factor

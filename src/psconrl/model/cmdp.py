@@ -1,0 +1,212 @@
+r"""The constrained Markov decision process, validated once at the door.
+
+.. math:: \min_\pi J^\pi(c_0) \quad\text{subject to}\quad J^\pi(c_i) \le \tau_i,\ i = 1, \dots, m,
+          \qquad J^\pi(c) = \limsup_T \tfrac1T\, E^\pi \sum_{t=1}^T c(s_t, a_t)
+
+(Altman 1999; Provodin et al. 2024, section 2). Transitions are one matrix of shape (S*A, S), dense or CSR, whose
+row ``s * A + a`` is the law of the next state, so that ``transition @ h`` is the only product anybody needs.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from psconrl.arrays import Bools, Floats, Ints, Matrix
+from psconrl.errors import ModelError
+from psconrl.model import reading
+from psconrl.model.layout import GridLayout
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class CMDP:
+    """A constrained Markov decision process under the long-run average criterion.
+
+    ``transition``: (S, A, S) array, or (S*A, S) dense or sparse. ``costs``: (m+1, S, A), or (m+1, S, A, S) if they
+    depend on the next state; cost 0 is the objective (minimised), costs 1..m are kept at or below ``thresholds``.
+    ``initial``: a state (index or name) or a distribution. ``available``: (S, A) mask of the actions that exist.
+
+    >>> m = CMDP([[[1, 0], [0.1, 0.9]], [[1, 0], [1, 0]]], costs=[[[0, 0], [1, 1]], [[1, 1], [0, 0]]], thresholds=[0.6])
+    >>> m
+    CMDP(2 states, 2 actions, 1 constraint, dense)
+    """
+
+    transition: Matrix
+    costs: Floats
+    thresholds: Floats
+    initial: Floats
+    available: Bools
+    outcome_costs: tuple[Matrix | None, ...]
+    state_names: tuple[str, ...] | None
+    action_names: tuple[str, ...] | None
+    cost_names: tuple[str, ...]
+    maximise: bool
+    layout: GridLayout | None
+
+    def __init__(
+        self,
+        transition: Any,
+        costs: Any,
+        thresholds: ArrayLike | Mapping[str, float] = (),
+        *,
+        initial: int | str | ArrayLike = 0,
+        available: ArrayLike | None = None,
+        state_names: Sequence[str] | None = None,
+        action_names: Sequence[str] | None = None,
+        cost_names: Sequence[str] | None = None,
+        maximise: bool = False,
+        layout: GridLayout | None = None,
+    ) -> None:
+        P, n_actions = reading.read_transition(transition)
+        S, A = P.shape[1], n_actions
+        mask = reading.read_mask(available, S, A)
+        P = reading.check_rows(P, mask)
+        expected, outcomes = reading.read_costs(costs, P, mask)
+        m = expected.shape[0] - 1
+        names = reading.read_names(cost_names, m + 1, "cost_names") or reading.default_cost_names(m, maximise)
+        states = reading.read_names(state_names, S, "state_names")
+        put = object.__setattr__
+        put(self, "transition", reading.frozen(P))
+        put(self, "costs", reading.frozen(expected))
+        put(self, "thresholds", reading.frozen(reading.read_thresholds(thresholds, names)))
+        put(self, "initial", reading.frozen(reading.read_initial(initial, S, states)))
+        put(self, "available", reading.frozen(mask))
+        put(self, "outcome_costs", tuple(None if c is None else reading.frozen(c) for c in outcomes))
+        put(self, "state_names", states)
+        put(self, "action_names", reading.read_names(action_names, A, "action_names"))
+        put(self, "cost_names", names)
+        put(self, "maximise", bool(maximise))
+        put(self, "layout", layout)
+        if layout is not None and len(layout.cells) != S:
+            raise ModelError(f"layout must place all {S} states; got {len(layout.cells)} cells")
+
+    @classmethod
+    def from_rewards(
+        cls,
+        transition: Any,
+        rewards: ArrayLike,
+        costs: Any = (),
+        thresholds: ArrayLike | Mapping[str, float] = (),
+        **options: Any,
+    ) -> Self:
+        """Maximise an average reward under limits on costs; plans report the value as a reward.
+
+        ``rewards``: (S, A) or (S, A, S). ``costs``: (m, S, A) or (m, S, A, S), as many as thresholds.
+
+        >>> CMDP.from_rewards([[[1.0]]], rewards=[[5.0]]).maximise
+        True
+        """
+        reward = np.asarray(rewards, dtype=np.float64)
+        if reward.ndim not in (2, 3):
+            raise ModelError(f"rewards must have shape (S, A) or (S, A, S); got {reward.shape}")
+        parts: list[Any] = [-reward, *list(costs)]
+        return cls(transition, parts, thresholds, maximise=True, **options)
+
+    @classmethod
+    def from_counts(
+        cls,
+        counts: ArrayLike,
+        costs: Any,
+        thresholds: ArrayLike | Mapping[str, float] = (),
+        *,
+        prior: float = 0.0,
+        **options: Any,
+    ) -> Self:
+        """The model of observed frequencies, ``(N(s,a,s') + prior) / (N(s,a) + S prior)``.
+
+        >>> CMDP.from_counts([[[3, 1]], [[2, 0]]], costs=[[[0], [1]]]).transition.tolist()
+        [[0.75, 0.25], [1.0, 0.0]]
+        """
+        N = np.asarray(counts, dtype=np.float64)
+        if N.ndim != 3 or N.shape[0] != N.shape[2]:
+            raise ModelError(f"counts must have shape (S, A, S); got {N.shape}")
+        if not np.all(np.isfinite(N)) or (N < 0).any() or not prior >= 0:
+            raise ModelError("counts and prior must be finite and non-negative")
+        N = N + prior
+        total = N.sum(axis=2, keepdims=True)
+        mask = options.get("available")
+        exists = np.ones(N.shape[:2], bool) if mask is None else reading.read_mask(mask, *N.shape[:2])
+        empty = np.argwhere((total[:, :, 0] <= 0) & exists)
+        if len(empty):
+            s, a = empty[0]
+            raise ModelError(
+                f"counts[{s}, {a}] are all zero ({len(empty)} pairs were never tried). "
+                "Give prior > 0, or leave such pairs out with available=..."
+            )
+        return cls(N / np.maximum(total, 1e-300), costs, thresholds, **options)
+
+    @property
+    def n_states(self) -> int:
+        """Number of states S."""
+        return int(self.transition.shape[1])
+
+    @property
+    def n_actions(self) -> int:
+        """Number of actions A."""
+        return int(self.transition.shape[0] // self.transition.shape[1])
+
+    @property
+    def n_constraints(self) -> int:
+        """Number of constraints m."""
+        return int(self.thresholds.size)
+
+    @property
+    def is_sparse(self) -> bool:
+        """Is the transition matrix stored as CSR?"""
+        return not isinstance(self.transition, np.ndarray)
+
+    def state_name(self, state: int) -> str:
+        """The user's name of a state, or its number."""
+        return self.state_names[state] if self.state_names else str(state)
+
+    def action_name(self, action: int) -> str:
+        """The user's name of an action, or its number."""
+        return self.action_names[action] if self.action_names else str(action)
+
+    def with_thresholds(self, thresholds: ArrayLike | Mapping[str, float]) -> "CMDP":
+        """The same model under other limits; a mapping changes only the costs it names.
+
+        >>> import psconrl
+        >>> psconrl.load("box").with_thresholds({"corner": 0.5}).thresholds.tolist()
+        [0.5]
+        """
+        if isinstance(thresholds, Mapping):
+            merged = dict(zip(self.cost_names[1:], self.thresholds.tolist(), strict=True))
+            thresholds = merged | dict(thresholds)
+        return self._replaced(thresholds=reading.frozen(reading.read_thresholds(thresholds, self.cost_names)))
+
+    def with_initial(self, initial: int | str | ArrayLike) -> "CMDP":
+        """The same model started elsewhere."""
+        return self._replaced(initial=reading.frozen(reading.read_initial(initial, self.n_states, self.state_names)))
+
+    def restricted(self, states: Ints) -> "CMDP":
+        """The part on a set of states that no transition leaves; the initial law must live on it."""
+        pairs = (states[:, None] * self.n_actions + np.arange(self.n_actions)).ravel()
+        return CMDP(
+            self.transition[pairs][:, states],
+            [
+                self.costs[i][states] if outcome is None else outcome[pairs][:, states]
+                for i, outcome in enumerate(self.outcome_costs)
+            ],
+            self.thresholds,
+            initial=self.initial[states],
+            available=self.available[states],
+            state_names=[self.state_names[s] for s in states] if self.state_names else None,
+            action_names=self.action_names,
+            cost_names=self.cost_names,
+            maximise=self.maximise,
+            layout=self.layout.restricted(states) if self.layout else None,
+        )
+
+    def _replaced(self, **changes: Any) -> "CMDP":
+        other = object.__new__(CMDP)
+        for name in self.__dataclass_fields__:
+            object.__setattr__(other, name, changes.get(name, getattr(self, name)))
+        return other
+
+    def __repr__(self) -> str:
+        m = self.n_constraints
+        kind = "sparse" if self.is_sparse else "dense"
+        return f"CMDP({self.n_states} states, {self.n_actions} actions, {m} constraint{'' if m == 1 else 's'}, {kind})"

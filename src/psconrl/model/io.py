@@ -1,0 +1,238 @@
+"""Models in files: ``.npz`` (compact, exact) and ``.json`` (readable, writable by hand). Never pickle.
+
+Both hold the same fields under the same names. In JSON the transitions are either nested lists of shape (S, A, S)
+or, for sparse models, ``{"shape": [S*A, S], "entries": [[row, column, probability], ...]}``.
+"""
+
+import json
+import os
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from scipy.sparse import coo_array, csr_array
+
+from psconrl.errors import ModelError, unknown_name
+from psconrl.model.cmdp import CMDP
+from psconrl.model.layout import GridLayout
+
+FORMAT = "psconrl-cmdp"
+VERSION = 1
+_FIELDS = (
+    "transition", "costs", "thresholds", "initial", "available", "outcome_costs",
+    "state_names", "action_names", "cost_names", "maximise", "layout",
+)  # fmt: skip
+_REQUIRED = ("transition", "costs")
+
+
+def save(cmdp: CMDP, path: str | os.PathLike[str]) -> None:
+    """Write a model to ``.npz`` or ``.json``. The file appears whole or not at all."""
+    target = Path(path)
+    if target.suffix == ".json":
+        write_atomically(target, lambda f: f.write(json.dumps(_to_json(cmdp), indent=1).encode()))
+    elif target.suffix == ".npz":
+        write_atomically(target, lambda f: np.savez_compressed(f, **_to_arrays(cmdp)))
+    else:
+        raise ModelError(f"{target}: a model file must end in .npz or .json")
+
+
+def read(path: str | os.PathLike[str]) -> CMDP:
+    """Read a model from ``.npz`` or ``.json``."""
+    source = Path(path)
+    if source.suffix not in (".npz", ".json"):
+        raise ModelError(f"{source}: a model file must end in .npz or .json")
+    if not source.is_file():
+        raise ModelError(f"{source}: no such file")
+    try:
+        return _read_json(source) if source.suffix == ".json" else _read_npz(source)
+    except ModelError as error:
+        raise ModelError(f"{source}: {error}") from None
+    except OSError as error:
+        raise ModelError(f"{source}: cannot be read ({error.strerror or error})") from None
+
+
+def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
+    """Write beside the target, then rename over it: a crash leaves the old file or the new one, never half of one."""
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be written ({error.strerror})") from None
+    try:
+        with os.fdopen(handle, "wb") as f:
+            write(f)
+            f.flush()
+            os.fsync(f.fileno())
+        os.replace(name, path)
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be written ({error.strerror})") from None
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def _to_json(cmdp: CMDP) -> dict[str, Any]:
+    S, A = cmdp.n_states, cmdp.n_actions
+    record: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "transition": _matrix_to_json(cmdp.transition, (S, A, S)),
+        "costs": cmdp.costs.tolist(),
+        "thresholds": cmdp.thresholds.tolist(),
+        "initial": cmdp.initial.tolist(),
+        "cost_names": list(cmdp.cost_names),
+        "maximise": cmdp.maximise,
+    }
+    if not cmdp.available.all():
+        record["available"] = cmdp.available.astype(int).tolist()
+    if any(c is not None for c in cmdp.outcome_costs):
+        record["outcome_costs"] = [None if c is None else _matrix_to_json(c, (S, A, S)) for c in cmdp.outcome_costs]
+    if cmdp.state_names:
+        record["state_names"] = list(cmdp.state_names)
+    if cmdp.action_names:
+        record["action_names"] = list(cmdp.action_names)
+    if cmdp.layout:
+        record["layout"] = _layout_to_json(cmdp.layout)
+    return record
+
+
+def _matrix_to_json(matrix: Any, shape: tuple[int, ...]) -> Any:
+    if isinstance(matrix, np.ndarray):
+        return matrix.reshape(shape).tolist()
+    coo = matrix.tocoo()
+    rows, columns = coo.coords
+    entries = [[int(i), int(j), float(p)] for i, j, p in zip(rows, columns, coo.data, strict=True)]
+    return {"shape": list(matrix.shape), "entries": entries}
+
+
+def _matrix_from_json(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    entries = np.asarray(value["entries"], dtype=np.float64).reshape(-1, 3)
+    coords = (entries[:, 0].astype(np.int64), entries[:, 1].astype(np.int64))
+    return csr_array(coo_array((entries[:, 2], coords), shape=tuple(value["shape"])))
+
+
+def _layout_to_json(layout: GridLayout) -> dict[str, Any]:
+    return {
+        "rows": list(layout.rows),
+        "cells": [list(cell) for cell in layout.cells],
+        "layers": layout.layers,
+    }
+
+
+def _layout_from_json(value: Any) -> GridLayout | None:
+    if not value:
+        return None
+    layers = tuple(value["layers"]) if value.get("layers") else None
+    return GridLayout(tuple(value["rows"]), tuple((int(r), int(c)) for r, c in value["cells"]), layers)
+
+
+def _read_json(path: Path) -> CMDP:
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ModelError(f"not valid JSON ({error})") from None
+    if not isinstance(record, dict):
+        raise ModelError("a model must be a JSON object")
+    return _build(record)
+
+
+def _build(record: dict[str, Any]) -> CMDP:
+    """A model from named fields. ``format`` may be left out by hand-written files, but must be ours if given."""
+    record = dict(record)
+    if record.pop("format", FORMAT) != FORMAT:
+        raise ModelError(f"not a {FORMAT} file")
+    version = record.pop("version", VERSION)
+    if version != VERSION:
+        raise ModelError(f"format version {version} is not known here (newest: {VERSION}); update psconrl")
+    for name in record:
+        if name not in _FIELDS:
+            raise ModelError(unknown_name("field", name, _FIELDS))
+    for name in _REQUIRED:
+        if record.get(name) is None:
+            raise ModelError(f"field {name!r} is missing")
+    try:
+        costs = list(record.pop("costs"))
+        for i, outcome in enumerate(record.pop("outcome_costs", None) or ()):
+            if outcome is not None:
+                costs[i] = _matrix_from_json(outcome)
+        layout = _layout_from_json(record.pop("layout", None))
+        transition = _matrix_from_json(record.pop("transition"))
+        given = {name: value for name, value in record.items() if value is not None}
+        return CMDP(transition, costs, layout=layout, **given)
+    except ModelError:
+        raise
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise ModelError(f"a field has the wrong form ({type(error).__name__}: {error})") from None
+
+
+def _to_arrays(cmdp: CMDP) -> dict[str, Any]:
+    header: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "maximise": cmdp.maximise,
+        "cost_names": cmdp.cost_names,
+        "state_names": cmdp.state_names,
+        "action_names": cmdp.action_names,
+        "layout": _layout_to_json(cmdp.layout) if cmdp.layout else None,
+        "n_costs": len(cmdp.costs),
+    }
+    arrays: dict[str, Any] = {
+        "header": np.array(json.dumps(header)),
+        "costs": cmdp.costs,
+        "thresholds": cmdp.thresholds,
+        "initial": cmdp.initial,
+        "available": cmdp.available,
+    }
+    _put_matrix(arrays, "transition", cmdp.transition)
+    for i, outcome in enumerate(cmdp.outcome_costs):
+        if outcome is not None:
+            _put_matrix(arrays, f"outcome_costs_{i}", outcome)
+    return arrays
+
+
+def _put_matrix(arrays: dict[str, Any], name: str, matrix: Any) -> None:
+    if isinstance(matrix, np.ndarray):
+        arrays[name] = matrix
+    else:
+        arrays[f"{name}_shape"] = np.array(matrix.shape)
+        for part in ("data", "indices", "indptr"):
+            arrays[f"{name}_{part}"] = getattr(matrix, part)
+
+
+def _get_matrix(arrays: Any, name: str) -> Any:
+    if name in arrays:
+        return arrays[name]
+    if f"{name}_data" not in arrays:
+        return None
+    parts = tuple(arrays[f"{name}_{part}"] for part in ("data", "indices", "indptr"))
+    return csr_array(parts, shape=tuple(arrays[f"{name}_shape"]))
+
+
+def _read_npz(path: Path) -> CMDP:
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            if "header" not in arrays:
+                raise ModelError(f"not a {FORMAT} file")
+            record = json.loads(str(arrays["header"]))
+            n_costs = record.pop("n_costs", 0)
+            for name in ("costs", "thresholds", "initial", "available"):
+                record[name] = arrays[name]
+            record["transition"] = _get_matrix(arrays, "transition")
+            record["outcome_costs"] = [_get_matrix(arrays, f"outcome_costs_{i}") for i in range(n_costs)]
+            return _build(record)
+    except ModelError:
+        raise
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        KeyError,
+        ValueError,
+        TypeError,
+        AttributeError,
+    ) as error:
+        raise ModelError(f"truncated, or not a {FORMAT} file ({type(error).__name__})") from None

@@ -1,0 +1,213 @@
+"""Reading what a user hands in as a model: shapes, laws, names, each with the error that says what to repair."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_array, issparse
+
+from psconrl.arrays import Bools, Floats, Matrix
+from psconrl.errors import ModelError, unknown_name
+
+ROW_SUM_TOL = 1e-9  # what a user may write as a probability law; rows are then normalised exactly
+EXACT_SUM = 1e-13  # rounding of an exact law: left as it is, so that save and load return the same bits
+
+
+def frozen(x: Any) -> Any:
+    """The same arrays, read-only."""
+    if isinstance(x, np.ndarray):
+        x = x.view()
+        x.flags.writeable = False
+    else:
+        for part in (x.data, x.indices, x.indptr):
+            part.flags.writeable = False
+    return x
+
+
+def read_transition(transition: Any) -> tuple[Matrix, int]:
+    """Transitions as one matrix (S*A, S), and the number of actions."""
+    if issparse(transition):
+        P: Matrix = csr_array(transition, dtype=np.float64, copy=True)
+        P.sum_duplicates()
+        P.eliminate_zeros()
+        P.sort_indices()
+        if not np.all(np.isfinite(P.data)):
+            raise ModelError("transition must be finite; got NaN or inf")
+    else:
+        P = as_floats(transition, "transition").copy()
+        if P.ndim == 3:
+            if P.shape[0] != P.shape[2]:
+                raise ModelError(f"transition must have shape (S, A, S) or (S*A, S); got {P.shape}")
+            P = P.reshape(-1, P.shape[2])
+    if P.ndim != 2 or P.shape[1] == 0 or P.shape[0] == 0 or P.shape[0] % P.shape[1]:
+        raise ModelError(f"transition must have shape (S, A, S) or (S*A, S); got {P.shape}")
+    return P, P.shape[0] // P.shape[1]
+
+
+def as_floats(x: Any, what: str) -> Floats:
+    """An array of floats, or an error that names what was wrong."""
+    try:
+        array = np.asarray(x, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ModelError(f"{what} must be an array of numbers with equal rows; got {type(x).__name__}") from None
+    return array
+
+
+def read_mask(available: ArrayLike | None, S: int, A: int) -> Bools:
+    """The mask of available actions, at least one a state."""
+    if available is None:
+        return np.ones((S, A), dtype=bool)
+    mask = np.asarray(available)
+    if mask.shape != (S, A) or not np.isin(mask, (0, 1)).all():
+        raise ModelError(f"available must be a mask of shape (S, A) = {(S, A)}; got shape {mask.shape}")
+    mask = mask.astype(bool)
+    stuck = np.flatnonzero(~mask.any(axis=1))
+    if stuck.size:
+        raise ModelError(f"state {stuck[0]} has no available action ({stuck.size} of {S} states)")
+    return mask
+
+
+def check_rows(P: Matrix, mask: Bools) -> Matrix:
+    """Transitions whose available rows are laws (normalised if a little off) and whose other rows are empty."""
+    S, A = mask.shape
+    gone = np.flatnonzero(~mask.ravel())
+    if isinstance(P, np.ndarray):
+        P[gone] = 0.0
+        bad = np.argwhere(~np.isfinite(P) | (P < 0))
+        first = (int(bad[0, 0]), int(bad[0, 1])) if len(bad) else None
+    else:
+        if gone.size:
+            keep = np.repeat(mask.ravel(), np.diff(P.indptr))
+            P.data[~keep] = 0.0
+            P.eliminate_zeros()
+        coo = P.tocoo()
+        wrong = np.flatnonzero(coo.data < 0)
+        first = (int(coo.coords[0][wrong[0]]), int(coo.coords[1][wrong[0]])) if wrong.size else None
+    if first is not None:
+        row, column = first
+        raise ModelError(f"transition[{row // A}, {row % A}, {column}] must be a probability; got {P[row, column]:g}")
+    total = np.asarray(P.sum(axis=1)).ravel()
+    off = np.abs(total - 1.0)
+    off[gone] = 0.0
+    failing = np.flatnonzero(~(off <= ROW_SUM_TOL))
+    if failing.size:
+        s, a = divmod(int(failing[0]), A)
+        hint = "For counts use CMDP.from_counts." if total[failing[0]] > 1.5 else "Normalise the rows."
+        raise ModelError(
+            f"transition[{s}, {a}] must sum to 1 (±{ROW_SUM_TOL:g}); got {total[failing[0]]:.6g} "
+            f"({failing.size} of {mask.sum()} rows fail). {hint}"
+        )
+    inexact = np.flatnonzero(off > EXACT_SUM)
+    if inexact.size:
+        if isinstance(P, np.ndarray):
+            P[inexact] /= total[inexact, None]
+        else:
+            factor = np.ones(S * A)
+            factor[inexact] = 1.0 / total[inexact]
+            P.data *= np.repeat(factor, np.diff(P.indptr))
+    return P
+
+
+def read_costs(costs: Any, P: Matrix, mask: Bools) -> tuple[Floats, list[Matrix | None]]:
+    """Expected costs (m+1, S, A), and the costs by next state where such were given."""
+    S, A = mask.shape
+    try:
+        parts = list(costs)
+    except TypeError:
+        parts = []
+    if not parts:
+        raise ModelError("costs must have shape (m+1, S, A) or (m+1, S, A, S), the objective first; got none")
+    expected = np.empty((len(parts), S, A))
+    outcomes: list[Matrix | None] = []
+    for i, part in enumerate(parts):
+        outcome: Matrix | None = None
+        if issparse(part):
+            outcome = csr_array(part, dtype=np.float64)
+        else:
+            array = as_floats(part, f"costs[{i}]")
+            if array.shape == (S, A, S) or (array.shape == (S * A, S) and array.shape != (S, A)):
+                outcome = array.reshape(S * A, S)
+            elif array.shape == (S, A):
+                expected[i] = np.where(mask, array, 0.0)
+            else:
+                raise ModelError(f"costs[{i}] must have shape {(S, A)} or {(S, A, S)}; got {array.shape}")
+        if outcome is not None:
+            if outcome.shape != (S * A, S):
+                raise ModelError(f"costs[{i}] must have shape {(S * A, S)} if sparse; got {outcome.shape}")
+            expected[i] = expectation(P, outcome).reshape(S, A)
+        outcomes.append(outcome)
+    if not np.isfinite(expected).all():
+        i, s, a = (int(k) for k in np.argwhere(~np.isfinite(expected))[0])
+        raise ModelError(f"costs[{i}, {s}, {a}] must be finite; got {expected[i, s, a]}")
+    return expected, outcomes
+
+
+def expectation(P: Matrix, outcome: Matrix) -> Floats:
+    """The expected cost of every row of P, from costs by next state."""
+    if isinstance(P, np.ndarray):
+        dense = outcome if isinstance(outcome, np.ndarray) else outcome.toarray()
+        return np.asarray(np.einsum("ij,ij->i", P, dense))
+    if isinstance(outcome, np.ndarray):
+        coo = P.tocoo()
+        return np.bincount(coo.coords[0], coo.data * outcome[coo.coords], minlength=P.shape[0]).astype(np.float64)
+    return np.asarray(P.multiply(outcome).sum(axis=1)).ravel()
+
+
+def default_cost_names(m: int, maximise: bool) -> tuple[str, ...]:
+    """Names for costs that have none."""
+    return ("reward" if maximise else "objective", *(f"cost {i}" for i in range(1, m + 1)))
+
+
+def read_names(names: Sequence[str] | None, n: int, what: str) -> tuple[str, ...] | None:
+    """Names as distinct strings, or None."""
+    if names is None:
+        return None
+    result = tuple(str(name) for name in names)
+    if len(result) != n:
+        raise ModelError(f"{what} must have length {n}; got {len(result)}")
+    if len(set(result)) != n:
+        raise ModelError(f"{what} must be distinct; {next(x for x in result if result.count(x) > 1)!r} repeats")
+    return result
+
+
+def read_thresholds(thresholds: Any, cost_names: tuple[str, ...]) -> Floats:
+    """Thresholds (m,), from an array or from a mapping by name."""
+    m = len(cost_names) - 1
+    if isinstance(thresholds, Mapping):
+        for name in thresholds:
+            if name not in cost_names[1:]:
+                raise ModelError(unknown_name("constrained cost", name, cost_names[1:]))
+        missing = [name for name in cost_names[1:] if name not in thresholds]
+        if missing:
+            raise ModelError(f"thresholds must cover every constrained cost; {missing[0]!r} is missing")
+        thresholds = [thresholds[name] for name in cost_names[1:]]
+    tau = np.atleast_1d(as_floats(thresholds, "thresholds")).copy()
+    if tau.shape != (m,):
+        raise ModelError(
+            f"thresholds must have one entry per constrained cost, {m} here (costs has {m + 1} layers, "
+            f"the objective first); got {tau.size}"
+        )
+    if not np.isfinite(tau).all():
+        raise ModelError(f"thresholds must be finite; got {tau[~np.isfinite(tau)][0]}")
+    return tau
+
+
+def read_initial(initial: Any, S: int, names: tuple[str, ...] | None) -> Floats:
+    """The initial law, from a state (index or name) or a distribution."""
+    if isinstance(initial, str):
+        if initial not in (names or ()):
+            raise ModelError(unknown_name("initial state", initial, names or map(str, range(min(S, 9)))))
+        initial = (names or ()).index(initial)
+    beta = as_floats(initial, "initial")
+    if beta.ndim == 0:
+        if not (float(beta).is_integer() and 0 <= beta < S):
+            raise ModelError(f"initial state must be an index from 0 to {S - 1}; got {initial}")
+        law = np.zeros(S)
+        law[int(beta)] = 1.0
+        return law
+    if beta.shape != (S,):
+        raise ModelError(f"initial must be a state or a distribution over {S} states; got shape {beta.shape}")
+    if not np.isfinite(beta).all() or (beta < 0).any() or abs(beta.sum() - 1.0) > ROW_SUM_TOL:
+        raise ModelError(f"initial must be a distribution; its entries sum to {beta.sum():g}")
+    return beta / beta.sum() if abs(beta.sum() - 1.0) > EXACT_SUM else beta.copy()

@@ -1,0 +1,163 @@
+r"""Gains, biases and stationary law of a chain with one closed class, dense or sparse.
+
+.. math:: g_i + h_i(s) = c_i(s) + \sum_{s'} P(s'|s)\, h_i(s'), \qquad \mu P = \mu,\ \sum_s \mu(s) = 1
+
+(Puterman 1994, section 8.2). Dense chains are eliminated without subtractions (``_kernels``). Sparse chains
+are first tried with GMRES, which converges in a few dozen products where the chain mixes fast and where a
+factorisation would fill in; if it does not, with a sparse LU.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csc_array, csr_array, eye_array
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import LinearOperator, gmres, splu
+
+from psconrl.arrays import Floats, Ints, Matrix
+from psconrl.model import _kernels
+
+
+class Unichain(NamedTuple):
+    """What one chain with one closed class yields, for q costs."""
+
+    gains: Floats  # (q,)
+    biases: Floats  # (q, S); zero at the reference state
+    stationary: Floats  # (S,)
+    reference: int  # a recurrent state
+
+
+def strong_components(graph: csr_array) -> tuple[int, Ints]:
+    """Strongly connected components of a directed graph: how many, and the label of every node."""
+    count, labels = connected_components(graph, directed=True, connection="strong")
+    return int(count), labels.astype(np.int64)
+
+
+def closed_classes(P: Matrix) -> list[Ints]:
+    """The closed communicating classes of a chain, each as a sorted array of states.
+
+    >>> [c.tolist() for c in closed_classes(np.array([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]))]
+    [[1], [2]]
+    """
+    graph = csr_array(P)
+    graph.eliminate_zeros()
+    count, labels = strong_components(graph)
+    edges = graph.tocoo()
+    source, target = labels[edges.coords[0]], labels[edges.coords[1]]
+    closed = np.ones(count, dtype=bool)
+    closed[source[source != target]] = False
+    return [np.flatnonzero(labels == label) for label in np.flatnonzero(closed)]
+
+
+def solve_dense(P: Floats, rows: Ints, costs: Floats, reference: int = 0) -> Unichain | None:
+    """The chain that takes ``rows[s]`` of P in state s, with costs ``(q, number of rows)``; None if not unichain."""
+    reference, gains, biases, stationary = _kernels.unichain(P, rows, costs, reference)
+    return None if reference < 0 else Unichain(gains, biases, stationary, reference)
+
+
+class SparseSolver:
+    """Solves one sparse chain after another, remembering what worked for the last.
+
+    The direct method leaves out the reference state r and solves for the cost u and the time T until r is hit;
+    then ``g = (c(r) + P_r u) / (1 + P_r T)`` and ``h = u - g T``. The system is well conditioned only if r is
+    visited often, so r is the state of largest mass, re-chosen when the mass has moved away.
+    """
+
+    # A chain on which GMRES needs more products than this mixes slowly, and is then a case for LU.
+    KRYLOV_STEPS = 80
+    KRYLOV_TOL = 1e-13
+    # The reference must hold at least this share of the largest stationary mass.
+    REFERENCE_SHARE = 1e-2
+
+    def __init__(self) -> None:
+        self._direct = False
+        self._reference: int | None = None
+        self._guess: Unichain | None = None
+
+    def solve(self, P: csr_array, costs: Floats) -> Unichain | None:
+        """Chain P of shape (S, S) with costs ``(q, S)``; None if it has two closed classes."""
+        classes = closed_classes(P)
+        if len(classes) > 1:
+            return None
+        result = None if self._direct else self._krylov(P, costs)
+        if result is None:
+            self._direct = True
+            result = self._lu(P, costs, classes[0])
+        self._guess = result
+        self._reference = result.reference
+        return result
+
+    def _krylov(self, P: csr_array, costs: Floats) -> Unichain | None:
+        r"""(I - P + 1 q^T) h = c has the solution with gain q^T h; its transpose with right side q is the law."""
+        n = P.shape[0]
+        q = np.full(n, 1.0 / n)
+        Pt = P.T.tocsr()
+        forward = LinearOperator((n, n), matvec=lambda x: x - P @ x + q @ x, dtype=np.float64)
+        backward = LinearOperator((n, n), matvec=lambda x: x - Pt @ x + q * x.sum(), dtype=np.float64)
+        stationary = self._gmres(backward, q, None if self._guess is None else self._guess.stationary)
+        if stationary is None:
+            return None
+        stationary = np.maximum(stationary, 0.0)
+        stationary /= stationary.sum()
+        biases = np.empty_like(costs)
+        for i, cost in enumerate(costs):
+            h = self._gmres(forward, cost, None if self._guess is None else self._guess.biases[i])
+            if h is None:
+                return None
+            biases[i] = h
+        reference = int(stationary.argmax())
+        biases -= biases[:, [reference]]
+        return Unichain(costs @ stationary, biases, stationary, reference)
+
+    def _gmres(self, A: LinearOperator, b: Floats, guess: Floats | None) -> Floats | None:
+        x, info = gmres(A, b, x0=guess, rtol=self.KRYLOV_TOL, atol=1e-300, restart=self.KRYLOV_STEPS, maxiter=1)
+        return np.asarray(x, dtype=np.float64) if info == 0 else None
+
+    def _lu(self, P: csr_array, costs: Floats, recurrent: Ints) -> Unichain:
+        reference = self._reference
+        if reference is None or not np.isin(reference, recurrent):
+            reference = self._busy_state(P, recurrent)
+        result = _cycle_solve(P, costs, reference)
+        busiest = int(result.stationary.argmax())
+        if result.stationary[reference] < self.REFERENCE_SHARE * result.stationary[busiest]:
+            result = _cycle_solve(P, costs, busiest)
+        return result
+
+    @staticmethod
+    def _busy_state(P: csr_array, recurrent: Ints) -> int:
+        """A state of large stationary mass, from a few steps of the lazy chain on its closed class."""
+        chain = P[recurrent][:, recurrent].T.tocsr()
+        mu = np.full(recurrent.size, 1.0 / recurrent.size)
+        for _ in range(200):
+            mu = 0.5 * (mu + chain @ mu)
+        return int(recurrent[mu.argmax()])
+
+
+def hitting_solve(P: csr_array, costs: Floats) -> tuple[Any, Floats]:
+    """Costs (q, n) until a chain, restricted to n states from which it surely leaves, has left: the LU, and (n, q)."""
+    B = csc_array(eye_array(P.shape[0]) - P)
+    # I - P is diagonally dominant by rows: no pivoting is needed, and the symmetric ordering keeps it sparse.
+    lu = splu(B, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+    u = lu.solve(costs.T)
+    u += lu.solve(costs.T - B @ u)
+    return lu, u
+
+
+def _cycle_solve(P: csr_array, costs: Floats, reference: int) -> Unichain:
+    n = P.shape[0]
+    if n == 1:
+        return Unichain(costs[:, 0].copy(), np.zeros_like(costs), np.ones(1), 0)
+    others = np.delete(np.arange(n), reference)
+    inside = P[others][:, others]
+    lu, u = hitting_solve(inside, np.vstack([costs[:, others], np.ones(n - 1)]))
+    leave = P[[reference]][:, others].toarray().ravel()
+    cycle = np.append(costs[:, reference], 1.0) + leave @ u
+    gains = cycle[:-1] / cycle[-1]
+    biases = np.zeros_like(costs)
+    biases[:, others] = (u[:, :-1] - np.outer(u[:, -1], gains)).T
+    mass = lu.solve(leave, trans="T")
+    mass += lu.solve(leave - mass + inside.T @ mass, trans="T")
+    stationary = np.empty(n)
+    stationary[others] = np.maximum(mass, 0.0)
+    stationary[reference] = 1.0
+    return Unichain(gains, biases, stationary / stationary.sum(), reference)

@@ -1,0 +1,28 @@
+"""HiGHS as we use it: silent, on one thread, with the tightest tolerances it takes."""
+
+from typing import Any
+
+import highspy
+
+# HiGHS drops matrix entries below 1e-9 and accepts errors of 1e-7 unless told otherwise; these are its limits.
+_OPTIONS: dict[str, Any] = {
+    "output_flag": False,
+    "threads": 1,
+    "primal_feasibility_tolerance": 1e-10,
+    "dual_feasibility_tolerance": 1e-10,
+    "small_matrix_value": 1e-12,
+}
+
+
+def new_highs(**options: Any) -> Any:
+    """A fresh instance, with further options."""
+    make: Any = highspy.Highs  # it carries no types
+    highs = make()
+    for name, setting in (_OPTIONS | options).items():
+        highs.setOptionValue(name, setting)
+    return highs
+
+
+def status(highs: Any) -> str:
+    """How the last run ended, by HiGHS' own name, such as ``kOptimal``."""
+    return str(highs.getModelStatus().name)

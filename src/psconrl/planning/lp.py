@@ -1,0 +1,110 @@
+r"""The occupancy linear program on HiGHS: the referee of the other planners, and the planner of multichain models.
+
+.. math:: \min_\mu \mu c_0 \quad\text{s.t.}\quad \mu c_i \le \tau_i,\quad
+          \sum_a \mu(s,a) = \sum_{s',a} \mu(s',a) P(s|s',a),\quad \sum \mu = 1,\quad \mu \ge 0
+
+is right if the model is weakly communicating. Otherwise it may place its mass in a class that the initial law does
+not reach, and the program of Hordijk and Kallenberg (1979) takes over, with transient visits x:
+
+.. math:: \sum_a \mu(s,a) + \sum_a x(s,a) - \sum_{s',a} x(s',a) P(s|s',a) = \beta(s), \quad x \ge 0.
+
+An infeasible model is solved once more for the least excess t over all thresholds; its dual is the Farkas proof.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import highspy
+import numpy as np
+from scipy.sparse import block_array, csc_array, csr_array, hstack, vstack
+
+from psconrl.arrays import Floats
+from psconrl.planning.highs import new_highs, status
+from psconrl.planning.problem import Problem
+
+
+@dataclass(frozen=True, eq=False)
+class LPSolution:
+    """Primal and dual solution in scaled costs."""
+
+    feasible: bool
+    occupancy: Floats  # (S, A)
+    transient: Floats | None  # (S, A) the visits x of the multichain program
+    multipliers: Floats  # (m,) prices, or the Farkas weights
+    potential: Floats  # (S,)
+    gains: Floats | None  # (S,) of the multichain program
+
+
+def solve_lp(problem: Problem, initial: Floats | None = None) -> LPSolution:
+    """Solve the occupancy program; with an initial law, the multichain one."""
+    highs = run(occupancy_program(problem, initial))
+    feasible = status(highs) != "kInfeasible"
+    if not feasible:
+        highs = run(occupancy_program(problem, initial, elastic=True))
+    if status(highs) != "kOptimal":
+        raise ArithmeticError(f"HiGHS ended with {status(highs)}")
+    S, A = problem.available.shape
+    pairs = np.flatnonzero(problem.available.ravel())
+    solution = highs.getSolution()
+    x, dual = np.array(solution.col_value), np.array(solution.row_dual)
+    m = problem.thresholds.size
+    multipliers, dual = np.maximum(-dual[:m], 0.0), dual[m:]
+
+    def spread(values: Floats) -> Floats:
+        full = np.zeros(S * A)
+        full[pairs] = np.maximum(values, 0.0)
+        return full.reshape(S, A)
+
+    occupancy = spread(x[: pairs.size])
+    if initial is None:
+        transient, gains = None, None
+    else:
+        transient, gains = spread(x[pairs.size : 2 * pairs.size]), dual[S : 2 * S]
+    return LPSolution(feasible, occupancy / occupancy.sum(), transient, multipliers, dual[:S], gains)
+
+
+def occupancy_program(problem: Problem, initial: Floats | None = None, elastic: bool = False) -> highspy.HighsLp:
+    """The program as HiGHS takes it. Rows: thresholds, balance of every state, then norm or reachability."""
+    S, A = problem.available.shape
+    pairs = np.flatnonzero(problem.available.ravel())
+    n, m = pairs.size, problem.thresholds.size
+    leave = csr_array((np.ones(n), (pairs // A, np.arange(n))), shape=(S, n))
+    balance = csr_array(leave - csr_array(csr_array(problem.transition)[pairs].T))
+    limits = csr_array(problem.costs[1:, pairs])
+    if initial is None:
+        matrix = vstack([limits, balance, csr_array(np.ones((1, n)))])
+        right = np.concatenate([problem.thresholds, np.zeros(S), [1.0]])
+        cost = problem.costs[0, pairs]
+    else:
+        matrix = block_array([[limits, None], [balance, csr_array((S, n))], [leave, balance]])
+        right = np.concatenate([problem.thresholds, np.zeros(S), initial])
+        cost = np.concatenate([problem.costs[0, pairs], np.zeros(n)])
+    if elastic:
+        excess = csr_array((-np.ones(m), (np.arange(m), np.zeros(m, int))), shape=(matrix.shape[0], 1))
+        matrix, cost = hstack([matrix, excess]), np.append(np.zeros(cost.size), 1.0)
+    return _highs_lp(csc_array(matrix), cost, right, m)
+
+
+def _highs_lp(matrix: csc_array, cost: Floats, right: Floats, m: int) -> highspy.HighsLp:
+    lp = highspy.HighsLp()
+    rows, columns = matrix.shape
+    lp.num_row_, lp.num_col_ = rows, columns
+    lp.col_cost_ = cost
+    lp.col_lower_, lp.col_upper_ = np.zeros(columns), np.full(columns, highspy.kHighsInf)
+    lp.row_lower_ = np.concatenate([np.full(m, -highspy.kHighsInf), right[m:]])
+    lp.row_upper_ = right
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
+    return lp
+
+
+def run(program: highspy.HighsLp) -> Any:
+    """Run HiGHS with tight tolerances; if it cannot settle them, without presolve, then with its own tolerances."""
+    own = {"primal_feasibility_tolerance": 1e-7, "dual_feasibility_tolerance": 1e-7}
+    for options in ({}, {"presolve": "off"}, own):
+        highs = new_highs(**options)
+        highs.passModel(program)
+        highs.run()
+        if status(highs) in ("kOptimal", "kInfeasible"):
+            break
+    return highs

@@ -1,0 +1,139 @@
+r"""The master problem: the cheapest convex combination of known policies that meets the thresholds.
+
+.. math:: \min_w \sum_j w_j a_j \quad\text{s.t.}\quad \sum_j w_j b_j \le \tau,\ \sum_j w_j = 1,\ w \ge 0
+
+over the averages :math:`(a_j, b_j)` of the policies found so far. Its dual gives the weights of the next question
+to the oracle. While no combination is feasible, the largest excess over the thresholds is minimised instead.
+"""
+
+from dataclasses import dataclass
+
+import highspy
+import numpy as np
+
+from psconrl.arrays import Floats
+from psconrl.planning.highs import new_highs, status
+
+FEASIBILITY_TOL = 1e-9  # scaled costs; within this of the boundary counts as feasible
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class MasterPoint:
+    """Where the master stands."""
+
+    feasible: bool
+    weights: Floats  # (m+1,), of sum one: the question for the oracle
+    mix: dict[int, float]  # column -> weight, of sum one
+    value: float  # weighted cost of the mix minus that of the thresholds: the gap's upper end
+
+
+class LineMaster:
+    """At most one constraint: the lower convex hull of points (b, a), cut at tau. No solver needed."""
+
+    def __init__(self, thresholds: Floats) -> None:
+        self._tau = float(thresholds[0]) if thresholds.size else np.inf
+        self._m = thresholds.size
+        self._points: list[tuple[float, float]] = []
+
+    def add(self, costs: Floats) -> None:
+        """A new column with averages (m+1,)."""
+        self._points.append((float(costs[1]) if self._m else -np.inf, float(costs[0])))
+
+    def relax(self) -> None:
+        """Raise the threshold to the least that is reachable: the excess is a rounding error."""
+        self._tau = min(self._points)[0]
+
+    def solve(self) -> MasterPoint:
+        """The edge of the hull above the threshold, or its lowest point if that is allowed."""
+        tau = self._tau
+        hull = _lower_hull(self._points)
+        at = [self._points[j] for j in hull]
+        if at[0][0] > tau:
+            return MasterPoint(False, np.array([0.0, 1.0]), {hull[0]: 1.0}, at[0][0] - tau)
+        k = max(k for k, (b, _) in enumerate(at) if b <= tau)
+        if k + 1 == len(hull) or at[k + 1][1] >= at[k][1]:
+            lowest = min(range(k + 1), key=lambda k: at[k][1])
+            return MasterPoint(True, np.eye(1, self._m + 1)[0], {hull[lowest]: 1.0}, at[lowest][1])
+        (b, a), (b_next, a_next) = at[k], at[k + 1]
+        share = (tau - b) / (b_next - b)
+        price = (a - a_next) / (b_next - b)
+        mix = {hull[k]: 1.0 - share, hull[k + 1]: share} if share > 0.0 else {hull[k]: 1.0}
+        weights = np.array([1.0, price]) / (1.0 + price)
+        return MasterPoint(True, weights, mix, (a + share * (a_next - a)) / (1.0 + price))
+
+
+def _lower_hull(points: list[tuple[float, float]]) -> list[int]:
+    """Indices of the lower convex hull, from left to right (Andrew 1979)."""
+    hull: list[int] = []
+    for j in sorted(range(len(points)), key=points.__getitem__):
+        x, y = points[j]
+        if hull and points[hull[-1]][0] == x:
+            continue
+        while len(hull) > 1:
+            (x0, y0), (x1, y1) = points[hull[-2]], points[hull[-1]]
+            if (x1 - x0) * (y - y0) > (y1 - y0) * (x - x0):
+                break
+            hull.pop()
+        hull.append(j)
+    return hull
+
+
+class SimplexMaster:
+    """Any number of constraints: HiGHS on m+1 rows, warm-started as columns arrive."""
+
+    def __init__(self, thresholds: Floats) -> None:
+        self._tau = thresholds.astype(np.float64).copy()
+        self._costs: list[Floats] = []
+        self._feasible = False
+        m = thresholds.size
+        self._lp = new_highs(presolve="off")
+        self._lp.addRow(1.0, 1.0, 0, np.empty(0, np.int32), np.empty(0))
+        for tau in thresholds:
+            self._lp.addRow(-highspy.kHighsInf, float(tau), 0, np.empty(0, np.int32), np.empty(0))
+        # Column 0 is the excess over the thresholds, the only cost of phase one.
+        self._rows = np.arange(m + 1, dtype=np.int32)
+        self._lp.addCol(1.0, 0.0, highspy.kHighsInf, m, self._rows[1:], np.full(m, -1.0))
+
+    def add(self, costs: Floats) -> None:
+        """A new column with averages (m+1,)."""
+        self._costs.append(costs)
+        entries = np.append(1.0, costs[1:])
+        price = float(costs[0]) if self._feasible else 0.0
+        self._lp.addCol(price, 0.0, highspy.kHighsInf, entries.size, self._rows, entries)
+
+    def relax(self) -> None:
+        """Leave the excess of phase one where it is, a rounding error, and go on to phase two."""
+        self._enter_phase_two(self._run()[2])
+
+    def solve(self) -> MasterPoint:
+        """Solve by the simplex method, from the last basis."""
+        x, dual, value = self._run()
+        if not self._feasible and value <= 0.0:
+            self._enter_phase_two(0.0)
+            x, dual, value = self._run()
+        prices = np.maximum(-dual[1:], 0.0)
+        mix = {j: float(w) for j, w in enumerate(x[1:]) if w > 0.0}
+        total = sum(mix.values())
+        mix = {j: w / total for j, w in mix.items()}
+        weights = np.append(1.0 if self._feasible else 0.0, prices)
+        size = weights.sum()
+        return MasterPoint(self._feasible, weights / size, mix, value / size)
+
+    def _enter_phase_two(self, excess: float) -> None:
+        self._feasible = True
+        self._lp.changeColBounds(0, excess, excess)
+        self._lp.changeColCost(0, 0.0)
+        for j, costs in enumerate(self._costs):
+            self._lp.changeColCost(j + 1, float(costs[0]))
+
+    def _run(self) -> tuple[Floats, Floats, float]:
+        self._lp.run()
+        if status(self._lp) != "kOptimal":
+            raise ArithmeticError(f"HiGHS ended the master problem with {status(self._lp)}")
+        solution = self._lp.getSolution()
+        return np.array(solution.col_value), np.array(solution.row_dual), self._lp.getObjectiveValue()
+
+
+def master_for(thresholds: Floats) -> LineMaster | SimplexMaster:
+    """The simplest master for this number of constraints."""
+    return LineMaster(thresholds) if thresholds.size <= 1 else SimplexMaster(thresholds)

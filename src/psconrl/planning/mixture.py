@@ -1,0 +1,92 @@
+r"""Column generation: ask the oracle for policies until the best mixture of them is proven optimal.
+
+For weights :math:`w = (1, \lambda) / (1 + \sum \lambda)` from the master, any lower bound L of the oracle gives
+
+.. math:: J^* \;\ge\; \frac{L - \sum_i w_i \tau_i}{w_0},
+
+the Lagrangian bound, while the master's mixture is feasible and costs at least as much. The two meet in finitely
+many steps: for m = 1 this is Newton's method on the concave, piecewise linear dual. The oracle is not asked for the
+best policy of each weight: every evaluated policy is a column, so the master may move the weights after each single
+improvement. If instead :math:`L > \sum_i w_i \tau_i` for some :math:`w = (0, y)`, nothing is feasible (Farkas).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic
+
+import numpy as np
+
+from psconrl.arrays import Floats
+from psconrl.planning.master import FEASIBILITY_TOL, master_for
+from psconrl.planning.oracle import Answer, Oracle
+
+# In units of the weighted, scaled cost, which lies in [0, 1]. Howard's answers are exact, so it costs nothing.
+GAP_TOL = 1e-11
+MAX_COLUMNS = 2000
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Mixture(Generic[Answer]):
+    """The outcome: policies with weights, and the dual point that proves them best, or proves there is nothing."""
+
+    feasible: bool
+    answers: tuple[Answer, ...]  # those with positive weight
+    shares: Floats  # their weights, of sum one
+    weights: Floats  # (m+1,) dual weights of sum one: (1, lambda) or, if infeasible, (0, y), up to scale
+    proof: Answer  # the answer whose bias carries the bound
+    gap: float  # scaled objective minus its lower bound; if infeasible, minus the margin of the Farkas proof
+    columns: int  # policies evaluated
+
+
+def mix(
+    oracle: Oracle[Answer],
+    thresholds: Floats,
+    start: Sequence[Answer] = (),
+    *,
+    least_excess: bool = False,
+) -> Mixture[Answer]:
+    """The cheapest mixture that meets the thresholds.
+
+    ``start``: answers to begin with, such as the last plan's, evaluated under the present model. ``least_excess``:
+    if infeasible, go on until the largest excess over the thresholds is as small as it can be.
+    """
+    m = thresholds.size
+    master = master_for(thresholds)
+    answers = list(start) or [oracle.first(np.full(m + 1, 1.0 / (m + 1)))]
+    for answer in answers:
+        master.add(answer.costs)
+    best: tuple[float, Floats, Answer] | None = None  # the highest lower bound on the objective so far
+    while len(answers) <= MAX_COLUMNS:
+        point = master.solve()
+        w = point.weights
+        # The newest of the cheapest answers: Howard goes on where it stopped.
+        base = min(reversed(answers), key=lambda answer: float(w @ answer.costs))
+        bound, better = oracle.improve(base, w)
+        lower = bound - float(w[1:] @ thresholds)
+        done = better is None or point.value - lower <= GAP_TOL
+        if not point.feasible:
+            proven = lower > FEASIBILITY_TOL
+            if proven and (done or not least_excess):
+                return _outcome(False, answers, point.mix, w, base, -lower)
+            if done:
+                if point.value > 2 * FEASIBILITY_TOL:
+                    raise ArithmeticError("feasibility could not be settled")
+                master.relax()
+                continue
+        else:
+            if best is None or lower / w[0] > best[0]:
+                best = (lower / w[0], w, base)
+            if done:
+                floor, w_best, proof = best
+                return _outcome(True, answers, point.mix, w_best, proof, point.value / w[0] - floor)
+        if better is not None:
+            answers.append(better)
+            master.add(better.costs)
+    raise ArithmeticError(f"no proof of optimality after {MAX_COLUMNS} policies")
+
+
+def _outcome(
+    feasible: bool, answers: list[Answer], mix: dict[int, float], weights: Floats, proof: Answer, gap: float
+) -> Mixture[Answer]:
+    shares = np.fromiter(mix.values(), dtype=np.float64, count=len(mix))
+    return Mixture(feasible, tuple(answers[j] for j in mix), shares, weights, proof, gap, len(answers))

@@ -1,0 +1,124 @@
+r"""The question every constrained planner asks again and again: which policy is cheapest for these weights?
+
+.. math:: \min_\pi\; g^\pi\Big(\sum_{i=0}^m w_i c_i\Big)
+
+An oracle answers in two moves, so that the master can change the weights between them: ``evaluate`` a policy exactly
+for all costs at once, and ``improve`` it for given weights, with a lower bound on what any policy can reach.
+This one is Howard's policy iteration (Puterman 1994, sections 8.6 and 9.5) for communicating models.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from psconrl.arrays import Floats, Ints
+from psconrl.model.chain import solve_class
+from psconrl.model.structure import approach
+from psconrl.model.unichain import SparseSolver, Unichain, closed_classes, solve_dense
+from psconrl.planning import _kernels
+from psconrl.planning.problem import Problem
+
+# An action is switched only if it gains more than this times the span of the bias, else rounding makes Howard cycle.
+SWITCH_TOL = 1e-13
+
+
+class HasCosts(Protocol):
+    """What the master needs to know of an evaluated policy."""
+
+    @property
+    def costs(self) -> Floats: ...  # noqa: D102
+
+
+Answer = TypeVar("Answer", bound=HasCosts)
+
+
+class Oracle(Protocol[Answer]):
+    """Evaluates policies and improves them for weighted costs; the master knows nothing else."""
+
+    def first(self, weights: Floats) -> Answer:
+        """Any evaluated policy to begin with."""
+
+    def improve(self, answer: Answer, weights: Floats) -> tuple[float, Answer | None]:
+        """A lower bound on the weighted cost of every policy, and a better answer, or None if this one is best."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Column:
+    """A deterministic policy and all that is known of it, in scaled costs."""
+
+    policy: Ints  # (S,)
+    costs: Floats  # (m+1,)
+    biases: Floats  # (m+1, S)
+    stationary: Floats  # (S,)
+    reference: int
+
+
+class Howard:
+    """Policy iteration on a weakly communicating model, dense or sparse."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        S, A = problem.available.shape
+        self._first_pair = np.arange(0, S * A, A)
+        self._sparse = None if isinstance(problem.transition, np.ndarray) else SparseSolver()
+        self._reference = 0
+
+    def first(self, weights: Floats) -> Column:
+        """The policy that is greedy for one step."""
+        S, A = self.problem.available.shape
+        cost = (weights @ self.problem.costs).reshape(S, A)
+        return self.evaluate(np.where(self.problem.available, cost, np.inf).argmin(axis=1), weights)
+
+    def evaluate(self, policy: Ints, weights: Floats) -> Column:
+        """All gains and biases of a policy. One with several closed classes is first led into its best one."""
+        chain = self._solve(policy)
+        if chain is None:
+            policy = self._led_into_best_class(policy, weights)
+            chain = self._solve(policy)
+            if chain is None:
+                raise ArithmeticError("the model is not weakly communicating")
+        self._reference = chain.reference
+        return Column(policy, chain.gains, chain.biases, chain.stationary, chain.reference)
+
+    def improve(self, answer: Column, weights: Floats) -> tuple[float, Column | None]:
+        """One step of Howard's: switch all states that gain, evaluate the result."""
+        bound, policy = self._greedy(answer, weights)
+        return bound, None if policy is None else self.evaluate(policy, weights)
+
+    def _solve(self, policy: Ints) -> Unichain | None:
+        P, costs = self.problem.transition, self.problem.costs
+        rows = self._first_pair + policy
+        if self._sparse is None:
+            return solve_dense(P, rows, costs, self._reference)
+        return self._sparse.solve(P[rows], costs[:, rows])
+
+    def _greedy(self, answer: Column, weights: Floats) -> tuple[float, Ints | None]:
+        problem = self.problem
+        P = problem.transition
+        if isinstance(P, np.ndarray):
+            bound, switched, policy = _kernels.improve(
+                P, problem.costs, weights, problem.available, answer.policy, answer.biases, SWITCH_TOL
+            )
+            return bound, policy if switched else None
+        h = weights @ answer.biases
+        S, A = problem.available.shape
+        Q = (weights @ problem.costs + P @ h).reshape(S, A) - h[:, None]
+        Q[~problem.available] = np.inf
+        best = Q.argmin(axis=1)
+        lowest = Q[np.arange(S), best]
+        tol = SWITCH_TOL * max(1.0, float(np.ptp(h)))
+        switch = Q[np.arange(S), answer.policy] - lowest > tol
+        return float(lowest.min()), np.where(switch, best, answer.policy) if switch.any() else None
+
+    def _led_into_best_class(self, policy: Ints, weights: Floats) -> Ints:
+        """Keep the closed class that is cheapest under the weights and send every other state towards it."""
+        P, costs = self.problem.transition, self.problem.costs
+        rows = self._first_pair + policy
+        chain, cost = P[rows], costs[:, rows]
+        classes = closed_classes(chain)
+        gains = [float(weights @ solve_class(chain, cost, states).gains) for states in classes]
+        kept = classes[int(np.argmin(gains))]
+        inside = np.zeros(policy.size, dtype=bool)
+        inside[kept] = True
+        return approach(P, self.problem.available, inside, policy)

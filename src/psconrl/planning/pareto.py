@@ -1,0 +1,104 @@
+"""The price of a limit: the best value as a function of one threshold, and the range each cost can take."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from psconrl.arrays import Floats
+from psconrl.errors import ConfigError, ModelError, unknown_name
+from psconrl.model.cmdp import CMDP
+from psconrl.planning.plan import Plan
+from psconrl.planning.planner import plan
+
+POINTS = 21  # of a curve whose thresholds are not given
+
+
+@dataclass(frozen=True, eq=False)
+class Pareto:
+    """The trade-off curve of one constraint. Infeasible points have value nan."""
+
+    constraint: str
+    objective: str
+    thresholds: Floats  # (n,)
+    plans: tuple[Plan, ...]
+
+    @property
+    def values(self) -> Floats:
+        """The optimal value at every threshold, in the user's units; nan where infeasible."""
+        return np.array([np.nan if p.infeasibility else p.value for p in self.plans])
+
+
+def pareto(cmdp: CMDP, constraint: str | int = 1, thresholds: ArrayLike | None = None) -> Pareto:
+    """Optimal value and shadow price against the threshold of one cost, the other limits kept.
+
+    ``constraint``: the name of a constrained cost or its index from 1. Without thresholds, the curve runs from the
+    least feasible threshold to where the limit no longer binds.
+
+    >>> import psconrl
+    >>> curve = psconrl.pareto(psconrl.load("box"), "corner", [0.0, 0.6, 1.0])
+    >>> curve.values.round(4).tolist()
+    [0.875, 0.845, 0.8333]
+    """
+    i = constraint_index(cmdp, constraint)
+    levels = _span_of_interest(cmdp, i) if thresholds is None else np.atleast_1d(np.asarray(thresholds, float))
+    if levels.ndim != 1 or not levels.size or not np.isfinite(levels).all():
+        raise ConfigError("thresholds must be a non-empty list of finite numbers")
+    plans: list[Plan] = []
+    previous: Plan | None = None
+    for level in levels:
+        limits = cmdp.thresholds.copy()
+        limits[i - 1] = level
+        previous = plan(cmdp.with_thresholds(limits), start=previous)
+        plans.append(previous)
+    return Pareto(cmdp.cost_names[i], cmdp.cost_names[0], levels, tuple(plans))
+
+
+def constraint_index(cmdp: CMDP, constraint: str | int) -> int:
+    """The index from 1 of a constrained cost given by name or index."""
+    if cmdp.n_constraints == 0:
+        raise ModelError("the model has no constrained cost")
+    if isinstance(constraint, str):
+        if constraint not in cmdp.cost_names[1:]:
+            raise ConfigError(unknown_name("constrained cost", constraint, cmdp.cost_names[1:]))
+        return cmdp.cost_names.index(constraint, 1)
+    if not 1 <= constraint <= cmdp.n_constraints:
+        raise ConfigError(f"constraint must be a name or an index from 1 to {cmdp.n_constraints}; got {constraint}")
+    return int(constraint)
+
+
+def cost_ranges(cmdp: CMDP) -> Floats:
+    """The least and the largest average of every cost over all policies, (m+1, 2), thresholds left aside.
+
+    >>> import psconrl
+    >>> cost_ranges(psconrl.load("counterexample")).round(4).tolist()
+    [[-1.0, -0.5263], [0.5263, 1.0]]
+    """
+    ranges = np.empty((cmdp.n_constraints + 1, 2))
+    for i in range(cmdp.n_constraints + 1):
+        ranges[i, 0] = _extreme(cmdp, i, 1.0)
+        ranges[i, 1] = -_extreme(cmdp, i, -1.0)
+    return ranges
+
+
+def _extreme(cmdp: CMDP, i: int, sign: float) -> float:
+    free = CMDP(cmdp.transition, sign * cmdp.costs[[i]], initial=cmdp.initial, available=cmdp.available)
+    return float(plan(free).costs[0])
+
+
+def _span_of_interest(cmdp: CMDP, i: int) -> Floats:
+    others = [j for j in range(1, cmdp.n_constraints + 1) if j != i]
+    limits = cmdp.thresholds[[j - 1 for j in others]]
+
+    def cheapest(rows: Sequence[int]) -> Plan:
+        model = CMDP(
+            cmdp.transition, cmdp.costs[list(rows)], limits, initial=cmdp.initial, available=cmdp.available,
+            cost_names=[cmdp.cost_names[r] for r in rows],
+        )  # fmt: skip
+        return plan(model).required()
+
+    low = float(cheapest([i, *others]).costs[0])
+    free = cheapest([0, *others])
+    high = float(np.einsum("sa,sa->", free.occupancy, cmdp.costs[i]))
+    return np.linspace(low, max(high, low), POINTS)

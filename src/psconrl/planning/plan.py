@@ -1,0 +1,131 @@
+"""The one return type of every planner: what to do, what it costs, what the limits are worth, and the proof."""
+
+import enum
+from dataclasses import dataclass
+
+import numpy as np
+
+from psconrl.arrays import Floats, Ints
+from psconrl.errors import InfeasibleError
+
+
+class Status(enum.Enum):
+    """How a plan ended; the text of each says what to do about it."""
+
+    OPTIMAL = "optimal"
+    INFEASIBLE = "infeasible"
+    NOT_ATTAINED = "not attained"
+    UNCERTIFIED = "uncertified"
+
+    @property
+    def advice(self) -> str:
+        """One sentence for the user."""
+        return _ADVICE[self]
+
+
+_ADVICE = {
+    Status.OPTIMAL: "The policy meets every threshold and no policy costs less.",
+    Status.INFEASIBLE: "No policy meets all thresholds; see plan.infeasibility for what can be met.",
+    Status.NOT_ATTAINED: "No single stationary policy reaches the bound; see plan.note for what this one does.",
+    Status.UNCERTIFIED: "Rounding spoiled the proof: trust only plan.costs, which are exact for plan.policy.",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """A proof that anybody can check with one product P h. All figures are in the user's units, as costs.
+
+    For any multipliers and potential h, ``lower`` bounds the objective of every policy within the thresholds; for an
+    infeasible model a positive ``margin`` shows that no policy keeps the weighted excess at or below zero (Farkas).
+    """
+
+    lower: float  # no policy within the thresholds has a smaller average objective
+    upper: float  # the exact average objective of the plan's policy
+    excess: Floats  # (m,) by how much the policy's averages exceed the thresholds; <= 0 is within
+    flow_residual: float  # L1 distance of the occupancy from a stationary law
+    policy_error: float  # largest difference, in scaled costs, between occupancy and policy
+    dual_residual: float  # by how much the gains of a multichain proof fail to be subharmonic; else 0
+    margin: float  # of the infeasibility proof; 0 if none is claimed
+    holds: bool  # is the claim of the plan's status proven, within tolerance?
+
+    @property
+    def gap(self) -> float:
+        """Upper minus lower bound."""
+        return self.upper - self.lower
+
+
+@dataclass(frozen=True, eq=False)
+class Infeasibility:
+    """Why no policy meets the thresholds, and what could be met instead, in the user's units."""
+
+    names: tuple[str, ...]  # of the constrained costs
+    thresholds: Floats  # (m,)
+    alone: Floats  # (m,) the least average of each cost if it were the only concern
+    with_others: Floats  # (m,) the least with all other limits kept; nan if those alone are infeasible
+    jointly: Floats  # (m,) averages of a policy whose largest excess, relative to the cost's range, is least
+    multipliers: Floats  # (m,) the Farkas weights; the largest is 1
+
+    def __str__(self) -> str:
+        tau = self.thresholds
+        hopeless = [i for i in range(len(tau)) if self.alone[i] > tau[i]]
+        if hopeless:
+            i = hopeless[0]
+            others = [j for j in hopeless if j != i]
+            more = "".join(f" Nor '{self.names[j]}' <= {tau[j]:g} (least {self.alone[j]:.6g})." for j in others)
+            return (
+                f"no policy keeps '{self.names[i]}' <= {tau[i]:g}; the least reachable average is "
+                f"{self.alone[i]:.6g}. Raise the threshold.{more}"
+            )
+        involved = [i for i in range(len(tau)) if self.multipliers[i] > 1e-9]
+        limits = " and ".join(f"'{self.names[i]}' <= {tau[i]:g}" for i in involved)
+        raises = " or ".join(
+            f"'{self.names[i]}' to {self.with_others[i]:.6g}" for i in involved if np.isfinite(self.with_others[i])
+        )
+        remedy = f"Raise {raises}" if raises else "Raise several of them"
+        prices = ", ".join(f"'{self.names[i]}' {self.multipliers[i]:.3g}" for i in involved)
+        return f"no policy keeps {limits} together. {remedy} (multipliers: {prices})."
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A policy with its exact averages, the price of every threshold, and a certificate.
+
+    ``value`` is the average objective in the user's sense (a reward if the model was built from rewards);
+    ``costs[i]`` the average of ``cmdp.costs[i]``. ``multipliers[i]`` is what one more unit of threshold i is worth, in
+    units of the objective. If infeasible, the policy has the least possible excess and the multipliers are Farkas'.
+    """
+
+    status: Status
+    value: float
+    costs: Floats  # (m+1,)
+    policy: Floats  # (S, A)
+    occupancy: Floats  # (S, A)
+    multipliers: Floats  # (m,)
+    potential: Floats  # (S,) the h of the certificate
+    gains: Floats | None  # (S,) the g of a multichain certificate
+    certificate: Certificate
+    method: str  # "mixture" or "lp"
+    note: str  # what was done beyond the ordinary; empty if nothing
+    infeasibility: Infeasibility | None
+    columns: tuple[Ints, ...]  # deterministic policies to start a later plan from
+
+    @property
+    def gap(self) -> float:
+        """Proven distance from the optimum, in units of the objective; nan if infeasible."""
+        return float("nan") if self.status is Status.INFEASIBLE else self.certificate.gap
+
+    @property
+    def randomised_states(self) -> Ints:
+        """Visited states in which the policy tosses a coin; at most m are needed."""
+        several = (self.policy > 0).sum(axis=1) > 1
+        return np.flatnonzero(several & (self.occupancy.sum(axis=1) > 0))
+
+    def required(self) -> "Plan":
+        """This plan, or an error if it is infeasible: for code that cannot go on without."""
+        if self.infeasibility is not None:
+            raise InfeasibleError(str(self.infeasibility))
+        return self
+
+    def __repr__(self) -> str:
+        costs = ", ".join(f"{c:.6g}" for c in self.costs[1:])
+        return f"Plan({self.status.value}, value={self.value:.8g}, costs=[{costs}], gap={self.gap:.1e})"

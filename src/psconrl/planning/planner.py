@@ -1,0 +1,122 @@
+"""``plan``: from a model to a certified plan, whatever the structure of the model.
+
+The part reachable from the initial law is planned. If it has one end component, oracle and master find the optimum;
+otherwise the multichain program does. The policy is then evaluated exactly, and the claim certified.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from psconrl.arrays import Ints
+from psconrl.errors import ConfigError, ModelError, unknown_name
+from psconrl.model import _kernels
+from psconrl.model.chain import evaluate
+from psconrl.model.cmdp import CMDP
+from psconrl.model.structure import reachable
+from psconrl.planning.certify import check
+from psconrl.planning.claim import Claim, find_claim
+from psconrl.planning.connect import connected, multichain_note
+from psconrl.planning.infeasibility import explain
+from psconrl.planning.plan import Plan, Status
+from psconrl.planning.problem import Problem
+
+METHODS = ("mixture", "lp")
+
+
+def plan(cmdp: CMDP, method: str = "mixture", start: Plan | None = None) -> Plan:
+    """The cheapest policy within the thresholds, with its shadow prices and a certificate.
+
+    ``method``: ``"mixture"`` (default; fast) or ``"lp"`` (the referee, on HiGHS). ``start``: an earlier plan of a model
+    with the same states and actions; its policies are tried first.
+
+    >>> import psconrl
+    >>> p = psconrl.plan(psconrl.load("marsrover-4x4"))
+    >>> p.status.value, round(p.value, 9), p.multipliers.round(9).tolist()
+    ('optimal', 0.775, [0.5])
+    """
+    if method not in METHODS:
+        raise ConfigError(unknown_name("method", method, METHODS))
+    states = _reachable_states(cmdp)
+    part = cmdp if states.size == cmdp.n_states else cmdp.restricted(states)
+    problem = Problem.of(part)
+    result = _certified(part, problem, find_claim(part, problem, method, _start_policies(cmdp, states, start)))
+    if result.status is Status.INFEASIBLE:
+        result = replace(result, infeasibility=explain(part, result, plan))
+    return result if part is cmdp else _embedded(cmdp, states, result)
+
+
+def _reachable_states(cmdp: CMDP) -> Ints:
+    P = cmdp.transition
+    if isinstance(P, np.ndarray) and _kernels.strongly_connected(P, cmdp.n_actions):
+        return np.arange(cmdp.n_states)
+    return reachable(cmdp)
+
+
+def _start_policies(cmdp: CMDP, states: Ints, start: Plan | None) -> list[Ints]:
+    if start is None:
+        return []
+    if start.policy.shape != (cmdp.n_states, cmdp.n_actions):
+        raise ModelError(
+            f"start must be a plan of a model with {cmdp.n_states} states and {cmdp.n_actions} actions; "
+            f"got {start.policy.shape[0]} and {start.policy.shape[1]}"
+        )
+    everywhere = np.arange(cmdp.n_states)
+    return [column[states] for column in start.columns if cmdp.available[everywhere, column].all()]
+
+
+def _certified(part: CMDP, problem: Problem, claim: Claim) -> Plan:
+    """Translate a claim to the user's units, evaluate its policy, and say what is proven."""
+    if claim.feasible:
+        unit = problem.scale[0]
+        multipliers = problem.user_multipliers(claim.multipliers)
+        shift = problem.shift[0] + multipliers @ problem.shift[1:]
+    else:  # a Farkas proof has no scale of its own: its largest weight becomes 1
+        raw = claim.multipliers / problem.scale[1:]
+        unit = 1.0 / raw.max()
+        multipliers = raw * unit
+        shift = multipliers @ problem.shift[1:]
+    potential = claim.potential * unit
+    gains = None if claim.gains is None else claim.gains * unit + shift
+
+    occupancy, policy, note = claim.occupancy, claim.policy, claim.note
+    status = Status.OPTIMAL if claim.feasible else Status.INFEASIBLE
+    exact = evaluate(part, policy)
+    proof = check(part, status, occupancy, multipliers, potential, gains, exact)
+    if status is Status.OPTIMAL and not proof.holds and len(exact.classes) > 1:
+        status = Status.NOT_ATTAINED
+        if gains is None:
+            occupancy, policy, note = connected(part, problem, claim)
+            exact = evaluate(part, policy)
+        else:
+            note = multichain_note(part, exact, proof.lower)
+        proof = check(part, status, exact.occupancy, multipliers, potential, gains, exact)
+    elif not proof.holds:
+        status = Status.UNCERTIFIED
+    return Plan(
+        status, exact.value, exact.costs, policy, occupancy, multipliers, potential, gains, proof,
+        claim.method, note, None, claim.columns,
+    )  # fmt: skip
+
+
+def _embedded(cmdp: CMDP, states: Ints, part: Plan) -> Plan:
+    """A plan of the reachable part as one of the whole model; elsewhere, where nothing leads, any action is played."""
+    S = cmdp.n_states
+    idle = np.eye(cmdp.n_actions)[cmdp.available.argmax(axis=1)]
+
+    def spread(values: Any, fill: Any) -> Any:
+        full = fill.copy()
+        full[states] = values
+        return full
+
+    missing = f"{S - states.size} of {S} states cannot be reached and were left out"
+    return replace(
+        part,
+        policy=spread(part.policy, idle),
+        occupancy=spread(part.occupancy, np.zeros_like(idle)),
+        potential=spread(part.potential, np.zeros(S)),
+        gains=None if part.gains is None else spread(part.gains, np.zeros(S)),
+        columns=tuple(spread(column, idle.argmax(axis=1)) for column in part.columns),
+        note="; ".join(filter(None, (part.note, missing))),
+    )

@@ -1,0 +1,71 @@
+r"""The problem as the planner sees it: costs scaled to [0, 1], thresholds with them, transitions as they are.
+
+With :math:`c_i' = (c_i - \min c_i) / (\max c_i - \min c_i)` every tolerance below is an absolute number, whether the
+user counts dollars, minutes or probabilities. Values and multipliers are translated back at the end.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from psconrl.arrays import Bools, Floats, Matrix
+from psconrl.model.cmdp import CMDP
+
+# Below this size a sparse model is planned as a dense one: the compiled kernels win.
+DENSE_STATES = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A CMDP in scaled costs. ``costs`` is (m+1, S*A); pairs that are not available cost 0 and are never played."""
+
+    transition: Matrix
+    costs: Floats
+    thresholds: Floats
+    available: Bools
+    shift: Floats  # (m+1,) in user units
+    scale: Floats  # (m+1,) in user units
+
+    @classmethod
+    def scaled(cls, transition: Matrix, costs: Floats, thresholds: Floats, available: Bools) -> "Problem":
+        """From costs (m+1, S, A) and thresholds (m,) in the user's units."""
+        flat = costs.reshape(costs.shape[0], -1)
+        playable = flat[:, available.ravel()]
+        shift = playable.min(axis=1)
+        extent = playable.max(axis=1) - shift
+        # A constant cost has no extent of its own; its size stands in, so that 'equal to the limit' means the same.
+        scale = np.where(extent > 0, extent, np.maximum(np.abs(shift), 1e-300))
+        scale = np.where(scale > 1e-290, scale, 1.0)
+        unit = np.where(available.ravel(), (flat - shift[:, None]) / scale[:, None], 0.0)
+        return cls(
+            transition,
+            np.ascontiguousarray(unit),
+            (thresholds - shift[1:]) / scale[1:],
+            available,
+            shift,
+            scale,
+        )
+
+    @classmethod
+    def of(cls, cmdp: CMDP) -> "Problem":
+        """The scaled problem of a model."""
+        P = cmdp.transition
+        if not isinstance(P, np.ndarray) and cmdp.n_states <= DENSE_STATES:
+            P = P.toarray()
+        return cls.scaled(P, cmdp.costs, cmdp.thresholds, cmdp.available)
+
+    def with_transition(self, transition: Matrix) -> "Problem":
+        """The same costs and limits under other transitions, as in a learning loop."""
+        return replace(self, transition=transition)
+
+    def with_thresholds(self, thresholds: Floats) -> "Problem":
+        """The same problem under other limits, in the user's units."""
+        return replace(self, thresholds=(thresholds - self.shift[1:]) / self.scale[1:])
+
+    def user_costs(self, costs: Floats) -> Floats:
+        """Averages in the user's units."""
+        return np.asarray(self.shift + self.scale * costs)
+
+    def user_multipliers(self, multipliers: Floats) -> Floats:
+        """Prices in units of the objective for one unit of each constrained cost."""
+        return np.asarray(multipliers * self.scale[0] / self.scale[1:])
