@@ -13,7 +13,7 @@ from psconrl.planning.coins import fewest_coins
 from psconrl.planning.lp import LPSolution, solve_lp
 from psconrl.planning.oracle import Howard
 from psconrl.planning.problem import Problem
-from psconrl.planning.solve import Solution, blend, solve
+from psconrl.planning.solve import Solution, mixed_occupancy, solve, stationary_policy
 
 LP_MASS_TOL = 1e-10  # HiGHS' primal tolerance: less is not mass
 
@@ -58,7 +58,9 @@ def _from_mixture(problem: Problem, solution: Solution) -> Claim:
     unit = w[0] if mixture.feasible else 1.0
     occupancy, policy = solution.occupancy, solution.policy
     if mixture.feasible and len(mixture.answers) == 2:
-        occupancy, policy = blend(problem, *fewest_coins(Howard(problem), mixture))
+        columns, shares = fewest_coins(Howard(problem), mixture)
+        occupancy = mixed_occupancy(problem, columns, shares)
+        policy = stationary_policy(problem, columns, shares, occupancy)
     potential = (w @ mixture.proof.biases) / unit
     return Claim(mixture.feasible, occupancy, policy, w[1:] / unit, potential, None, solution.policies, "mixture", "")
 

@@ -91,18 +91,20 @@ def _highs_lp(matrix: csc_array, cost: Floats, right: Floats, m: int) -> highspy
     lp.num_row_, lp.num_col_ = rows, columns
     lp.col_cost_ = cost
     lp.col_lower_, lp.col_upper_ = np.zeros(columns), np.full(columns, highspy.kHighsInf)
-    lp.row_lower_ = np.concatenate([np.full(m, -highspy.kHighsInf), right[m:]])
-    lp.row_upper_ = right
+    lower, upper = right.copy(), right.copy()
+    lower[:m] = -highspy.kHighsInf
+    # The balance rows add up to nothing: with all of them HiGHS takes rounding for a contradiction.
+    lower[m], upper[m] = -highspy.kHighsInf, highspy.kHighsInf
+    lp.row_lower_, lp.row_upper_ = lower, upper
     lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
     lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
     return lp
 
 
 def run(program: highspy.HighsLp) -> Any:
-    """Run HiGHS with tight tolerances; if it cannot settle them, without presolve, then with its own tolerances."""
-    own = {"primal_feasibility_tolerance": 1e-7, "dual_feasibility_tolerance": 1e-7}
-    for options in ({}, {"presolve": "off"}, own):
-        highs = new_highs(**options)
+    """Run HiGHS; if it cannot settle the tight tolerances, with the next wider ones, down to its own."""
+    for tolerance in (1e-10, 1e-9, 1e-7):
+        highs = new_highs(primal_feasibility_tolerance=tolerance, dual_feasibility_tolerance=tolerance)
         highs.passModel(program)
         highs.run()
         if status(highs) in ("kOptimal", "kInfeasible"):

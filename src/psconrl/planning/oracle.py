@@ -51,7 +51,12 @@ class Column:
     costs: Floats  # (m+1,)
     biases: Floats  # (m+1, S)
     stationary: Floats  # (S,)
-    reference: int
+
+
+def greedy_policy(problem: Problem) -> Ints:
+    """The policy that is cheapest for one step, all costs weighted alike: where to begin if nothing is known."""
+    cost = problem.costs.sum(axis=0).reshape(problem.available.shape)
+    return np.asarray(np.where(problem.available, cost, np.inf).argmin(axis=1), dtype=np.int64)
 
 
 class Howard:
@@ -65,10 +70,8 @@ class Howard:
         self._reference = 0
 
     def first(self, weights: Floats) -> Column:
-        """The policy that is greedy for one step."""
-        S, A = self.problem.available.shape
-        cost = (weights @ self.problem.costs).reshape(S, A)
-        return self.evaluate(np.where(self.problem.available, cost, np.inf).argmin(axis=1), weights)
+        """The policy that is cheapest for one step."""
+        return self.evaluate(greedy_policy(self.problem), weights)
 
     def evaluate(self, policy: Ints, weights: Floats) -> Column:
         """All gains and biases of a policy. One with several closed classes is first led into its best one."""
@@ -79,7 +82,7 @@ class Howard:
             if chain is None:
                 raise ArithmeticError("the model is not weakly communicating")
         self._reference = chain.reference
-        return Column(policy, chain.gains, chain.biases, chain.stationary, chain.reference)
+        return Column(policy, chain.gains, chain.biases, chain.stationary)
 
     def improve(self, answer: Column, weights: Floats) -> tuple[float, Column | None]:
         """One step of Howard's: switch all states that gain, evaluate the result."""

@@ -1,6 +1,5 @@
 """The price of a limit: the best value as a function of one threshold, and the range each cost can take."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,14 +11,13 @@ from psconrl.model.cmdp import CMDP
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
 
-POINTS = 21  # of a curve whose thresholds are not given
-
 
 @dataclass(frozen=True, eq=False)
 class Pareto:
     """The trade-off curve of one constraint. Infeasible points have value nan."""
 
     constraint: str
+    index: int  # of the constraint, from 1
     objective: str
     thresholds: Floats  # (n,)
     plans: tuple[Plan, ...]
@@ -30,11 +28,19 @@ class Pareto:
         return np.array([np.nan if p.infeasibility else p.value for p in self.plans])
 
 
-def pareto(cmdp: CMDP, constraint: str | int = 1, thresholds: ArrayLike | None = None) -> Pareto:
+def pareto(
+    cmdp: CMDP,
+    constraint: str | int = 1,
+    thresholds: ArrayLike | None = None,
+    *,
+    points: int = 21,
+    low: float | None = None,
+    high: float | None = None,
+) -> Pareto:
     """Optimal value and shadow price against the threshold of one cost, the other limits kept.
 
-    ``constraint``: the name of a constrained cost or its index from 1. Without thresholds, the curve runs from the
-    least feasible threshold to where the limit no longer binds.
+    ``constraint``: the name of a constrained cost or its index from 1. Without thresholds, ``points`` of them run from
+    ``low`` to ``high``, by default from the least feasible one to where the limit no longer binds.
 
     >>> import psconrl
     >>> curve = psconrl.pareto(psconrl.load("box"), "corner", [0.0, 0.6, 1.0])
@@ -42,7 +48,10 @@ def pareto(cmdp: CMDP, constraint: str | int = 1, thresholds: ArrayLike | None =
     [0.875, 0.845, 0.8333]
     """
     i = constraint_index(cmdp, constraint)
-    levels = _span_of_interest(cmdp, i) if thresholds is None else np.atleast_1d(np.asarray(thresholds, float))
+    if thresholds is None:
+        levels = np.linspace(*_span_of_interest(cmdp, i, low, high), points)
+    else:
+        levels = np.atleast_1d(np.asarray(thresholds, float))
     if levels.ndim != 1 or not levels.size or not np.isfinite(levels).all():
         raise ConfigError("thresholds must be a non-empty list of finite numbers")
     plans: list[Plan] = []
@@ -52,7 +61,7 @@ def pareto(cmdp: CMDP, constraint: str | int = 1, thresholds: ArrayLike | None =
         limits[i - 1] = level
         previous = plan(cmdp.with_thresholds(limits), start=previous)
         plans.append(previous)
-    return Pareto(cmdp.cost_names[i], cmdp.cost_names[0], levels, tuple(plans))
+    return Pareto(cmdp.cost_names[i], i, cmdp.cost_names[0], levels, tuple(plans))
 
 
 def constraint_index(cmdp: CMDP, constraint: str | int) -> int:
@@ -87,18 +96,21 @@ def _extreme(cmdp: CMDP, i: int, sign: float) -> float:
     return float(plan(free).costs[0])
 
 
-def _span_of_interest(cmdp: CMDP, i: int) -> Floats:
+def _span_of_interest(cmdp: CMDP, i: int, low: float | None, high: float | None) -> tuple[float, float]:
+    """From the least feasible threshold to the average that the objective would choose, the other limits kept."""
     others = [j for j in range(1, cmdp.n_constraints + 1) if j != i]
-    limits = cmdp.thresholds[[j - 1 for j in others]]
 
-    def cheapest(rows: Sequence[int]) -> Plan:
+    def best(objective: int) -> Plan:
+        rows = [objective, *others]
+        limits = cmdp.thresholds[[j - 1 for j in others]]
+        names = [cmdp.cost_names[r] for r in rows]
         model = CMDP(
-            cmdp.transition, cmdp.costs[list(rows)], limits, initial=cmdp.initial, available=cmdp.available,
-            cost_names=[cmdp.cost_names[r] for r in rows],
-        )  # fmt: skip
+            cmdp.transition, cmdp.costs[rows], limits, initial=cmdp.initial, available=cmdp.available, cost_names=names
+        )
         return plan(model).required()
 
-    low = float(cheapest([i, *others]).costs[0])
-    free = cheapest([0, *others])
-    high = float(np.einsum("sa,sa->", free.occupancy, cmdp.costs[i]))
-    return np.linspace(low, max(high, low), POINTS)
+    if low is None:
+        low = float(best(i).costs[0])
+    if high is None:
+        high = max(low, float(np.einsum("sa,sa->", best(0).occupancy, cmdp.costs[i])))
+    return low, high

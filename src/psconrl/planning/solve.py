@@ -6,8 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
-from psconrl.planning.mixture import Mixture, mix
-from psconrl.planning.oracle import Column, Howard
+from psconrl.planning._newton import GIVE_UP, OPTIMAL, newton
+from psconrl.planning.master import FEASIBILITY_TOL
+from psconrl.planning.mixture import GAP_TOL, Mixture, mix
+from psconrl.planning.oracle import SWITCH_TOL, Column, Howard, greedy_policy
 from psconrl.planning.problem import Problem
 
 # Stationary masses of dense chains are exact in every component; those of sparse ones carry rounding of this size.
@@ -34,33 +36,65 @@ class Solution:
 
 
 def solve(problem: Problem, start: Sequence[Ints] = (), *, least_excess: bool = False) -> Solution:
-    """Solve a weakly communicating problem, starting from deterministic policies such as those of the last solution."""
+    """Solve a weakly communicating problem, starting from deterministic policies such as those of the last solution.
+
+    ``least_excess``: if infeasible, go on until the largest excess over the thresholds is as small as it can be.
+    """
+    if problem.thresholds.size <= 1 and isinstance(problem.transition, np.ndarray):
+        solution = _solve_compiled(problem, start, least_excess)
+        if solution is not None:
+            return solution
     oracle = Howard(problem)
     weights = np.full(problem.costs.shape[0], 1.0 / problem.costs.shape[0])
     columns = [oracle.evaluate(policy, weights) for policy in start]
     mixture = mix(oracle, problem.thresholds, columns, least_excess=least_excess)
-    return Solution(mixture, *blend(problem, mixture.answers, mixture.shares))
+    occupancy = mixed_occupancy(problem, mixture.answers, mixture.shares)
+    return Solution(mixture, occupancy, stationary_policy(problem, mixture.answers, mixture.shares, occupancy))
 
 
-def blend(problem: Problem, columns: Sequence[Column], shares: Floats) -> tuple[Floats, Floats]:
-    """The occupancy of a mixture and the stationary policy with that occupancy.
+def _solve_compiled(problem: Problem, start: Sequence[Ints], least_excess: bool) -> Solution | None:
+    """Newton's method in one compiled call; None if it met a policy with several classes."""
+    first = np.array(start, dtype=np.int64) if start else greedy_policy(problem)[None, :]
+    tau = float(problem.thresholds[0]) if problem.thresholds.size else np.inf
+    outcome, below, above, share, weights, proof, gap, gains, biases, policies, laws, occupancy = newton(
+        problem.transition, problem.costs, tau, problem.available, first,
+        SWITCH_TOL, GAP_TOL, FEASIBILITY_TOL, least_excess,
+    )  # fmt: skip
+    if outcome == GIVE_UP:
+        return None
+    q = weights.size
+
+    def column(j: int) -> Column:
+        return Column(policies[j], gains[j, :q], biases[j], laws[j])
+
+    answers: tuple[Column, ...] = (column(below),)
+    shares = np.ones(1)
+    if above >= 0 and share > 0.0:
+        answers, shares = (column(below), column(above)), np.array([1.0 - share, share])
+    mixture = Mixture(outcome == OPTIMAL, answers, shares, weights, column(proof), gap, len(gains))
+    return Solution(mixture, occupancy, stationary_policy(problem, answers, shares, occupancy))
+
+
+def mixed_occupancy(problem: Problem, columns: Sequence[Column], shares: Floats) -> Floats:
+    """The long-run frequencies (S, A) of a mixture."""
+    occupancy = np.zeros(problem.available.shape)
+    states = np.arange(occupancy.shape[0])
+    for column, share in zip(columns, shares, strict=True):
+        occupancy[states, column.policy] += share * column.stationary
+    return occupancy
+
+
+def stationary_policy(problem: Problem, columns: Sequence[Column], shares: Floats, occupancy: Floats) -> Floats:
+    """The stationary policy with the occupancy of a mixture.
 
     Where the mixture has no mass, its heaviest policy is followed: it leads to states that have.
     """
     S, A = problem.available.shape
-    states = np.arange(S)
-    occupancy = np.zeros((S, A))
-    for column, share in zip(columns, shares, strict=True):
-        occupancy[states, column.policy] += share * column.stationary
-    guide = columns[int(shares.argmax())]
-    if len(columns) == 1:
-        policy = np.zeros((S, A))
-        policy[states, guide.policy] = 1.0
-        return occupancy, policy
-    mass = occupancy.sum(axis=1)
-    empty = mass <= (0.0 if isinstance(problem.transition, np.ndarray) else SPARSE_MASS_TOL)
-    with np.errstate(under="ignore"):
-        policy = occupancy / np.where(empty, 1.0, mass)[:, None]
-    policy[empty] = 0.0
-    policy[empty, guide.policy[empty]] = 1.0
-    return occupancy, policy
+    guide = columns[int(shares.argmax())].policy
+    policy = np.zeros((S, A))
+    policy[np.arange(S), guide] = 1.0
+    if len(columns) > 1:
+        mass = occupancy.sum(axis=1)
+        heavy = mass > (0.0 if isinstance(problem.transition, np.ndarray) else SPARSE_MASS_TOL)
+        policy[heavy] = occupancy[heavy] / mass[heavy, None]
+    return policy

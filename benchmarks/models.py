@@ -1,0 +1,88 @@
+"""Models to plan, of every kind the planner claims to be fast on."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from scipy.sparse import csr_array
+
+import psconrl
+from psconrl.planning.problem import Problem
+
+
+def posterior_samples(name: str, count: int, seed: int, prior: float = 0.1) -> Iterator[Problem]:
+    """Problems as a learning loop meets them: Dirichlet samples while a uniform walk collects counts."""
+    rng = np.random.default_rng(seed)
+    cmdp = psconrl.load(name)
+    S, A = cmdp.n_states, cmdp.n_actions
+    template = Problem.of(cmdp)
+    counts = np.zeros((S * A, S))
+    total = 1.0
+    for _ in range(count):
+        sample = rng.standard_gamma(prior + counts)
+        yield template.with_transition(sample / sample.sum(axis=1, keepdims=True))
+        # Counts grow by half, spread over the pairs as an exploring learner would.
+        visits = rng.poisson(0.5 * total / (S * A), size=S * A) + (rng.random(S * A) < 0.3)
+        for pair, n in enumerate(visits):
+            if n:
+                counts[pair] += rng.multinomial(n, cmdp.transition[pair])
+        total += visits.sum()
+
+
+def dense_random(S: int, A: int = 4, m: int = 1, seed: int = 0) -> psconrl.CMDP:
+    """Every entry positive; thresholds half way between what the objective wants and what is possible."""
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet(np.ones(S), size=(S, A))
+    return _tightened(P, rng.random((m + 1, S, A)))
+
+
+def sparse_random(S: int, A: int = 4, m: int = 1, successors: int = 10, seed: int = 0) -> psconrl.CMDP:
+    """Garnet: random successors with random probabilities."""
+    rng = np.random.default_rng(seed)
+    rows = np.repeat(np.arange(S * A), successors)
+    columns = rng.integers(0, S, size=rows.size)
+    weights = rng.dirichlet(np.ones(successors), size=S * A).ravel()
+    return _tightened(csr_array((weights, (rows, columns)), shape=(S * A, S)), rng.random((m + 1, S, A)))
+
+
+def two_queues(side: int) -> psconrl.CMDP:
+    """Two queues in tandem of side-1 places each: pay for speed, keep the average number waiting within a limit.
+
+    Actions choose slow or fast service at each station. Uniformised: at most one event a step.
+    """
+    S, A = side * side, 4
+    arrive, slow, fast = 0.3, 0.2, 0.35
+    first, second = np.divmod(np.arange(S), side)
+    rows, columns, weights = [], [], []
+    power = np.zeros((S, A))
+
+    def event(pairs: np.ndarray, target: np.ndarray, p: np.ndarray) -> None:
+        rows.append(pairs), columns.append(target), weights.append(p)
+
+    for a in range(A):
+        speed = [fast if a & 1 else slow, fast if a & 2 else slow]
+        power[:, a] = [0.0, 1.0, 1.0, 2.0][a]
+        pairs = np.arange(S) * A + a
+        left = np.ones(S)
+        for moved, possible, rate in (
+            ((first + 1) * side + second, first < side - 1, arrive),
+            ((first - 1) * side + second + 1, (first > 0) & (second < side - 1), speed[0]),
+            (first * side + second - 1, second > 0, speed[1]),
+        ):
+            p = np.where(possible, rate, 0.0)
+            event(pairs, np.where(possible, moved, np.arange(S)), p)
+            left -= p
+        event(pairs, np.arange(S), left)
+    P = csr_array((np.concatenate(weights), (np.concatenate(rows), np.concatenate(columns))), shape=(S * A, S))
+    P.eliminate_zeros()
+    waiting = np.repeat((first + second)[:, None], A, axis=1).astype(float)
+    return psconrl.CMDP(P, [power, waiting], [4.0], cost_names=("power", "waiting"))
+
+
+def _tightened(P: object, costs: np.ndarray) -> psconrl.CMDP:
+    """Thresholds on every constrained cost a third of the way from a joint policy to the free optimum."""
+    m = costs.shape[0] - 1
+    loose = psconrl.CMDP(P, costs, np.full(m, 10.0))
+    free = psconrl.plan(loose).costs[1:]
+    joint = psconrl.CMDP(P, [costs[1:].sum(axis=0), *costs[1:]], np.full(m, 10.0))
+    best = psconrl.plan(joint).costs[1:]
+    return loose.with_thresholds(best + (free - best) / 3)

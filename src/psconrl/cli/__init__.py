@@ -1,0 +1,52 @@
+"""The command line: a thin layer over the library. Exit 0 done, 2 bad input (one line), 3 infeasible, 4 uncertified."""
+
+import importlib
+import sys
+from typing import Any
+
+import click
+
+from psconrl._version import __version__
+from psconrl.errors import PsconrlError
+
+# Command -> the module that holds it. Imported when the command is called, so that --help is quick.
+_COMMANDS = {
+    "inspect": ("psconrl.cli.planning", "What kind of model is this: sizes, structure, feasible range of every cost."),
+    "pareto": ("psconrl.cli.planning", "What a threshold is worth: the optimal value as it varies."),
+    "reproduce": ("psconrl.cli.reproduce", "Solve the paper's environments and print the table."),
+    "solve": ("psconrl.cli.planning", "Plan a model: value, costs, shadow prices, policy, certificate."),
+}
+
+
+class _LazyGroup(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = getattr(importlib.import_module(_COMMANDS[cmd_name][0]), cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in _COMMANDS.items()])
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="psconrl")
+def app() -> None:
+    """Planning and learning in constrained Markov decision processes under the long-run average criterion.
+
+    MODEL is the name of a built-in environment (marsrover-4x4, marsrover-8x8, box, counterexample) or a .npz or
+    .json file.
+    """
+
+
+def main(args: list[str] | None = None) -> Any:
+    """Run the command line; a user's mistake is one line and exit code 2, never a traceback."""
+    try:
+        return app.main(args=args, prog_name="psconrl")
+    except PsconrlError as error:
+        click.echo(f"{type(error).__name__}: {error}", err=True)
+        sys.exit(2)

@@ -1,0 +1,5 @@
+"""``python -m psconrl.cli``."""
+
+from psconrl.cli import main
+
+main()

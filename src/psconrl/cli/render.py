@@ -1,0 +1,174 @@
+"""Plans and models as text: tables, maps with arrows, and JSON records."""
+
+import math
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from psconrl.arrays import Floats
+from psconrl.model.cmdp import CMDP
+from psconrl.planning.plan import Plan, Status
+
+ARROWS = {"up": "↑", "down": "↓", "left": "←", "right": "→"}
+VISITED = 1e-9  # long-run share below which a state does not show
+MAX_ROWS = 40  # of a policy table
+
+
+def console() -> Console:
+    """Where to print; wide enough for tables when the output is not a terminal."""
+    out = Console(highlight=False)
+    return out if out.is_terminal else Console(highlight=False, width=120)
+
+
+def number(x: float) -> str:
+    """Eight significant digits, no noise.
+
+    >>> number(0.30000000000000004), number(-1e-17)
+    ('0.3', '0')
+    """
+    return "0" if abs(x) < 1e-12 else f"{x:.8g}"
+
+
+def cost_table(cmdp: CMDP, plan: Plan) -> Table:
+    """Every cost with its average, threshold, slack and price."""
+    infeasible = plan.status is Status.INFEASIBLE
+    table = Table("", "average", "threshold", "slack", "Farkas weight" if infeasible else "shadow price")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    goal = "maximise" if cmdp.maximise else "minimise"
+    table.add_row(Text(f"{cmdp.cost_names[0]} ({goal})"), number(plan.value), "", "", "")
+    for i, name in enumerate(cmdp.cost_names[1:]):
+        tau, cost = float(cmdp.thresholds[i]), float(plan.costs[i + 1])
+        table.add_row(Text(name), number(cost), number(tau), number(tau - cost), number(float(plan.multipliers[i])))
+    return table
+
+
+def policy_view(cmdp: CMDP, plan: Plan) -> list[Any]:
+    """The policy as maps if the model lies on a grid, else as a table of its most visited states."""
+    return policy_maps(cmdp, plan) if cmdp.layout else [policy_table(cmdp, plan)]
+
+
+def policy_maps(cmdp: CMDP, plan: Plan) -> list[Any]:
+    """One map a layer, arrows where the policy goes in the long run, and the coin tosses in words."""
+    layout = cmdp.layout
+    assert layout is not None
+    mass = plan.occupancy.sum(axis=1)
+    views: list[Any] = []
+    layers = list(dict.fromkeys(layout.layers)) if layout.layers else [None]
+    for layer in layers:
+        here = [s for s in range(cmdp.n_states) if layer is None or (layout.layers and layout.layers[s] == layer)]
+        if not any(mass[s] > VISITED for s in here):
+            continue
+        grid = [[f" {symbol} " for symbol in row] for row in layout.rows]
+        for s in here:
+            i, j = layout.cells[s]
+            if mass[s] > VISITED:
+                grid[i][j] = _arrows(cmdp, plan.policy[s]) + grid[i][j][1] + " "
+        title = f"{layer}\n" if layer else ""
+        views.append(Text(title + "\n".join("  " + " ".join(cell) for cell in grid)))
+    coins = coin_tosses(cmdp, plan)
+    legend = "  arrows: the way taken in the long run; S start, G goal, R risky, # wall"
+    return [*views, Text(legend), *([Text(coins)] if coins else [])]
+
+
+def _arrows(cmdp: CMDP, row: Floats) -> str:
+    best = [a for a in np.argsort(-row) if row[a] > VISITED]
+    marks = "".join(ARROWS.get(cmdp.action_name(int(a)), "?") for a in best[:2])
+    return marks[0] if len(best) == 1 else "*"
+
+
+def coin_tosses(cmdp: CMDP, plan: Plan) -> str:
+    """The visited states in which the policy randomises, in words."""
+    lines = []
+    for s in plan.randomised_states[:MAX_ROWS]:
+        if plan.occupancy[s].sum() > VISITED:
+            shares = ", ".join(_shares(cmdp, plan.policy[s]))
+            lines.append(f"  * in {cmdp.state_name(int(s))}: {shares}")
+    return "\n".join(lines)
+
+
+def _shares(cmdp: CMDP, row: Floats) -> list[str]:
+    order = [int(a) for a in np.argsort(-row, kind="stable") if row[a] > VISITED]
+    if len(order) == 1:
+        return [cmdp.action_name(order[0])]
+    return [f"{cmdp.action_name(a)} {100 * row[a]:.4g}%" for a in order]
+
+
+def policy_table(cmdp: CMDP, plan: Plan) -> Table:
+    """States by how often they are visited, with the actions taken there."""
+    mass = plan.occupancy.sum(axis=1)
+    order = [int(s) for s in np.argsort(-mass, kind="stable")]
+    shown = [s for s in order if mass[s] > VISITED][:MAX_ROWS] or order[:1]
+    table = Table("state", "long-run share", "action")
+    table.columns[1].justify = "right"
+    for s in shown:
+        table.add_row(Text(cmdp.state_name(s)), f"{100 * mass[s]:.3g}%", Text(", ".join(_shares(cmdp, plan.policy[s]))))
+    left = int((mass > VISITED).sum()) - len(shown)
+    if left > 0:
+        table.caption = f"and {left} less visited states (--json has all)"
+    return table
+
+
+def certificate_line(plan: Plan) -> str:
+    """The proof in one line."""
+    proof = plan.certificate
+    if plan.status is Status.INFEASIBLE:
+        return f"Certificate: Farkas margin {proof.margin:.3g} > 0, {'holds' if proof.holds else 'DOES NOT HOLD'}"
+    return (
+        f"Certificate: gap {abs(proof.gap):.1e}, flow residual {proof.flow_residual:.1e}, "
+        f"policy error {proof.policy_error:.1e}, {'holds' if proof.holds else 'DOES NOT HOLD'}"
+    )
+
+
+def plan_record(cmdp: CMDP, plan: Plan) -> dict[str, Any]:
+    """A plan as plain data for JSON, in the user's names and units."""
+    names = cmdp.cost_names
+    proof = plan.certificate
+    record = {
+        "status": plan.status.value,
+        "value": plan.value,
+        "sense": "maximise" if cmdp.maximise else "minimise",
+        "objective": names[0],
+        "costs": {name: float(c) for name, c in zip(names[1:], plan.costs[1:], strict=True)},
+        "thresholds": {name: float(t) for name, t in zip(names[1:], cmdp.thresholds, strict=True)},
+        "multipliers": {name: float(x) for name, x in zip(names[1:], plan.multipliers, strict=True)},
+        "gap": plan.gap,
+        "method": plan.method,
+        "note": plan.note,
+        "actions": [cmdp.action_name(a) for a in range(cmdp.n_actions)],
+        "states": [cmdp.state_name(s) for s in range(cmdp.n_states)],
+        "policy": plan.policy.tolist(),
+        "occupancy": plan.occupancy.tolist(),
+        "certificate": {
+            "holds": proof.holds,
+            "lower": proof.lower,
+            "upper": proof.upper,
+            "excess": proof.excess.tolist(),
+            "flow_residual": proof.flow_residual,
+            "policy_error": proof.policy_error,
+            "dual_residual": proof.dual_residual,
+            "margin": proof.margin,
+            "potential": plan.potential.tolist(),
+        },
+    }
+    if plan.infeasibility is not None:
+        why = plan.infeasibility
+        record["infeasibility"] = {
+            "message": str(why),
+            "alone": dict(zip(why.names, why.alone.tolist(), strict=True)),
+            "with_others": dict(zip(why.names, why.with_others.tolist(), strict=True)),
+            "jointly": dict(zip(why.names, why.jointly.tolist(), strict=True)),
+        }
+    return _finite(record)  # type: ignore[no-any-return]
+
+
+def _finite(x: Any) -> Any:
+    """JSON has neither nan nor inf: they become null."""
+    if isinstance(x, dict):
+        return {key: _finite(value) for key, value in x.items()}
+    if isinstance(x, list):
+        return [_finite(value) for value in x]
+    return None if isinstance(x, float) and not math.isfinite(x) else x

@@ -1,0 +1,148 @@
+r"""Column generation for dense models with at most one constraint, compiled as a whole.
+
+The loop of ``mixture`` with the master ``LineMaster`` and the oracle ``Howard``, for the case that a learning loop
+meets thousands of times: Newton's method on the concave, piecewise linear dual. The tests hold it to the general one.
+"""
+
+import numpy as np
+from numba import njit
+
+from psconrl.arrays import Bools, Floats, Ints
+from psconrl.model._kernels import unichain
+from psconrl.planning._kernels import improve
+
+OPTIMAL, INFEASIBLE, GIVE_UP = 1, 0, -1
+
+# More columns than Newton's method ever needs; beyond, the general loop takes over.
+_CAPACITY = 64
+
+
+@njit(cache=True)
+def _edge(gains: Floats, n: int, tau: float) -> tuple[int, int, float, float]:
+    """The two columns that make up the lower hull at tau: below, above, share of above, price; -1 for none."""
+    safe = -1
+    for i in range(n):
+        if gains[i, 1] <= tau and (safe < 0 or gains[i, 0] < gains[safe, 0]):
+            safe = i
+    if safe < 0:
+        return -1, -1, 0.0, 0.0
+    below, above, best, price, share = safe, -1, gains[safe, 0], 0.0, 0.0
+    for i in range(n):
+        if gains[i, 1] > tau:
+            continue
+        for j in range(n):
+            if gains[j, 1] <= tau or gains[j, 0] >= gains[safe, 0]:
+                continue
+            width = gains[j, 1] - gains[i, 1]
+            theta = (tau - gains[i, 1]) / width
+            value = gains[i, 0] + theta * (gains[j, 0] - gains[i, 0])
+            slope = (gains[i, 0] - gains[j, 0]) / width
+            if value < best or (value == best and slope > price):
+                below, above, best, price, share = i, j, value, slope, theta
+    return below, above, share, price
+
+
+@njit(cache=True)
+def newton(
+    P: Floats,
+    costs: Floats,
+    tau: float,
+    available: Bools,
+    start: Ints,
+    switch_tol: float,
+    gap_tol: float,
+    feasibility_tol: float,
+    least_excess: bool,
+) -> tuple[int, int, int, float, Floats, int, float, Floats, Floats, Ints, Floats, Floats]:
+    """Plan from the deterministic policies ``start`` (k, S), k >= 1; without a constraint tau is inf.
+
+    Returns the outcome, the columns below and above with the share of the latter (above is -1 if one suffices), the
+    dual weights, the column that carries the bound, the gap, and then for all columns gains, biases, policies,
+    stationary laws, and the occupancy (S, A) of the mixture.
+    """
+    S, A = available.shape
+    q = costs.shape[0]
+    capacity = _CAPACITY + start.shape[0]
+    gains = np.zeros((capacity, 2))
+    biases = np.empty((capacity, q, S))
+    policies = np.empty((capacity, S), np.int64)
+    laws = np.empty((capacity, S))
+    occupancy = np.zeros((S, A))
+    weights = np.zeros(q)
+    best_weights = np.zeros(q)
+    best_bound, proof = -np.inf, 0
+    outcome, below, above, share, gap = GIVE_UP, 0, -1, 0.0, np.inf
+    rows = np.empty(S, np.int64)
+    pending = start.shape[0]
+    n = 0
+    reference = 0
+    new = start[0]
+    limit = tau
+    while n < capacity:
+        if pending:
+            new = start[n]
+            pending -= 1
+        for s in range(S):
+            rows[s] = s * A + new[s]
+        reference, g, h, mu = unichain(P, rows, costs, reference)
+        if reference < 0:
+            break
+        gains[n, 0] = g[0]
+        gains[n, 1] = g[1] if q > 1 else -np.inf
+        biases[n], policies[n], laws[n] = h, new, mu
+        n += 1
+        if pending:
+            continue
+
+        finished = False
+        while True:  # once, and once more after the limit was moved to the boundary
+            below, above, share, price = _edge(gains, n, limit)
+            feasible = below >= 0
+            if feasible:
+                weights[0] = 1.0 / (1.0 + price)
+                if q > 1:
+                    weights[1] = price / (1.0 + price)
+                value = gains[below, 0] * weights[0]
+                if above >= 0:
+                    value += share * (gains[above, 0] - gains[below, 0]) * weights[0]
+            else:
+                below = 0
+                for i in range(1, n):
+                    if gains[i, 1] < gains[below, 1]:
+                        below = i
+                weights[0], weights[1] = 0.0, 1.0
+                value = gains[below, 1] - tau
+            base, lowest = 0, np.inf
+            for i in range(n):
+                cost = weights[0] * gains[i, 0]
+                if q > 1:
+                    cost += weights[1] * gains[i, 1]
+                if cost <= lowest:
+                    base, lowest = i, cost
+            bound, switched, new = improve(P, costs, weights, available, policies[base], biases[base], switch_tol)
+            lower = bound - weights[1] * tau if q > 1 else bound
+            done = switched == 0 or value - lower <= gap_tol
+            if feasible:
+                if lower / weights[0] > best_bound:
+                    best_bound, proof = lower / weights[0], base
+                    best_weights[:] = weights
+                if done:
+                    outcome, gap, finished = OPTIMAL, value / weights[0] - best_bound, True
+            elif lower > feasibility_tol:
+                if done or not least_excess:
+                    outcome, gap, proof, finished = INFEASIBLE, -lower, base, True
+                    best_weights[:] = weights
+            elif done:
+                if value > 2.0 * feasibility_tol:
+                    return GIVE_UP, 0, -1, 0.0, weights, 0, gap, gains[:n], biases, policies, laws, occupancy
+                limit = gains[below, 1]
+                continue
+            break
+        if finished:
+            break
+    if outcome != GIVE_UP:
+        for s in range(S):
+            occupancy[s, policies[below, s]] += (1.0 - share) * laws[below, s]
+            if above >= 0:
+                occupancy[s, policies[above, s]] += share * laws[above, s]
+    return outcome, below, above, share, best_weights, proof, gap, gains[:n], biases, policies, laws, occupancy

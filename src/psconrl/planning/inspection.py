@@ -1,0 +1,112 @@
+"""What kind of model is this? Sizes, structure, distances, and what every cost can be."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from psconrl.arrays import Floats
+from psconrl.model.chain import evaluate
+from psconrl.model.cmdp import CMDP
+from psconrl.model.distance import diameter
+from psconrl.model.structure import end_components, is_communicating, is_unichain, reachable
+from psconrl.planning.pareto import cost_ranges
+from psconrl.planning.plan import Status
+from psconrl.planning.planner import plan
+
+# A diameter needs a shortest path for every target, and the unichain test a search for every state.
+MAX_STATES = 500
+
+
+@dataclass(frozen=True, eq=False)
+class Inspection:
+    """The findings. None where a question was not asked because the model is large."""
+
+    n_states: int
+    n_actions: int
+    n_constraints: int
+    transitions: int  # positive entries
+    sparse: bool
+    reachable: int
+    communicating: bool
+    weakly_communicating: bool
+    unichain: bool | None
+    end_components: int
+    diameter: float | None
+    status: Status
+    spans: Floats  # (m+1,) span of every cost's bias under the plan
+    cost_names: tuple[str, ...]
+    ranges: list[tuple[float, float]]  # least and largest average of every cost, in the user's sense
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Key and value, for a person."""
+        kind = "communicating" if self.communicating else "weakly communicating" if self.weakly_communicating else ""
+        structure = kind or f"multichain ({self.end_components} end components)"
+        unichain = {True: "yes", False: "no", None: "not settled (NP-hard in general)"}[self.unichain]
+        distance = "not computed (large; ask with --diameter)" if self.diameter is None else f"{self.diameter:.8g}"
+        spans = ", ".join(f"{n} {x:.6g}" for n, x in zip(self.cost_names, self.spans, strict=True))
+        return [
+            ("states", f"{self.n_states} ({self.reachable} reachable)"),
+            ("actions", str(self.n_actions)),
+            ("constraints", str(self.n_constraints)),
+            ("transitions", f"{self.transitions} positive, {'sparse' if self.sparse else 'dense'}"),
+            ("structure", structure),
+            ("unichain", unichain),
+            ("diameter", distance),
+            ("plan", self.status.value),
+            ("span of the bias", spans),
+        ]
+
+    def record(self) -> dict[str, Any]:
+        """Plain data for JSON; an infinite diameter becomes the string "inf"."""
+        infinite = self.diameter is not None and math.isinf(self.diameter)
+        return {
+            "n_states": self.n_states,
+            "n_actions": self.n_actions,
+            "n_constraints": self.n_constraints,
+            "transitions": self.transitions,
+            "sparse": self.sparse,
+            "reachable": self.reachable,
+            "communicating": self.communicating,
+            "weakly_communicating": self.weakly_communicating,
+            "unichain": self.unichain,
+            "end_components": self.end_components,
+            "diameter": "inf" if infinite else self.diameter,
+            "status": self.status.value,
+            "spans": dict(zip(self.cost_names, self.spans.tolist(), strict=True)),
+            "ranges": dict(zip(self.cost_names, self.ranges, strict=True)),
+        }
+
+
+def inspect(cmdp: CMDP, always_diameter: bool = False) -> Inspection:
+    """Look at a model from all sides.
+
+    >>> import psconrl
+    >>> inspect(psconrl.load("counterexample")).communicating
+    True
+    """
+    small = cmdp.n_states <= MAX_STATES
+    result = plan(cmdp)
+    ranges = [(float(low), float(high)) for low, high in cost_ranges(cmdp)]
+    if cmdp.maximise:
+        ranges[0] = (-ranges[0][1], -ranges[0][0])
+    P = cmdp.transition
+    components = len(end_components(cmdp))
+    return Inspection(
+        n_states=cmdp.n_states,
+        n_actions=cmdp.n_actions,
+        n_constraints=cmdp.n_constraints,
+        transitions=int(np.count_nonzero(P)) if isinstance(P, np.ndarray) else int(P.nnz),
+        sparse=cmdp.is_sparse,
+        reachable=int(reachable(cmdp).size),
+        communicating=is_communicating(cmdp),
+        weakly_communicating=components == 1,
+        unichain=is_unichain(cmdp) if small else None,
+        end_components=components,
+        diameter=diameter(cmdp) if small or always_diameter else None,
+        status=result.status,
+        spans=np.ptp(evaluate(cmdp, result.policy).biases, axis=1),
+        cost_names=cmdp.cost_names,
+        ranges=ranges,
+    )

@@ -1,0 +1,1 @@
+"""Pictures of plans and, later, of experiments."""

@@ -1,0 +1,149 @@
+"""Pictures: a policy on its map or as a table of shares, and the trade-off curve of a threshold."""
+
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from psconrl.errors import ConfigError
+from psconrl.model.cmdp import CMDP
+from psconrl.planning.pareto import Pareto
+from psconrl.planning.plan import Plan
+
+# Okabe and Ito's colours: told apart by colour-blind readers and in print.
+BLUE, ORANGE, GREEN, GREY, PURPLE = "#0072B2", "#D55E00", "#009E73", "#7F7F7F", "#CC79A7"
+CELLS = {"#": "#4D4D4D", "R": "#E3C6DD", "S": "#CDEBDD", "G": "#5DBB93"}
+MOVES = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
+VISITED = 1e-9
+MAX_STATES = 40  # rows of a policy that has no map
+MAX_LAYERS = 6
+
+
+def write_figure(figure: Figure, path: Path) -> None:
+    """Save a picture; the format follows from the name."""
+    try:
+        with mpl.rc_context({"svg.fonttype": "none", "pdf.fonttype": 42}):
+            figure.savefig(path, dpi=150, bbox_inches="tight")
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written ({error.strerror})") from None
+
+
+def policy_figure(cmdp: CMDP, plan: Plan, title: str = "") -> Figure:
+    """The long-run policy: arrows on the map, as wide as they are often taken, or a table of shares."""
+    return _map_figure(cmdp, plan, title) if cmdp.layout else _table_figure(cmdp, plan, title)
+
+
+def _caption(cmdp: CMDP, plan: Plan, title: str) -> str:
+    costs = ", ".join(
+        f"{name} {c:.4g} (limit {t:g})"
+        for name, c, t in zip(cmdp.cost_names[1:], plan.costs[1:], cmdp.thresholds, strict=True)
+    )
+    parts = (title, f"{plan.status.value}: {cmdp.cost_names[0]} {plan.value:.6g}", costs)
+    return "\n".join(part for part in parts if part)
+
+
+def _map_figure(cmdp: CMDP, plan: Plan, title: str) -> Figure:
+    layout = cmdp.layout
+    assert layout is not None
+    mass = plan.occupancy.sum(axis=1)
+    labels = layout.layers or ("",) * cmdp.n_states
+    share = {label: sum(m for m, own in zip(mass, labels, strict=True) if own == label) for label in labels}
+    shown = sorted((label for label in share if share[label] > VISITED), key=lambda label: -share[label])[:MAX_LAYERS]
+    n = max(len(shown), 1)
+    rows, columns = len(layout.rows), len(layout.rows[0])
+    columns_of_maps = min(n, 3)
+    rows_of_maps = -(-n // columns_of_maps)
+    size = 3.2 * max(columns / 4, 0.8)
+    figure = Figure(figsize=(size * columns_of_maps, size * rows / columns * rows_of_maps + 0.7))
+    for k, label in enumerate(shown):
+        axes = figure.add_subplot(rows_of_maps, columns_of_maps, k + 1)
+        _draw_map(axes, layout.rows)
+        for s, (i, j) in enumerate(layout.cells):
+            if labels[s] == label and mass[s] > VISITED:
+                _draw_arrows(axes, cmdp, plan, s, i, j)
+        if label:
+            axes.set_title(f"{label} ({100 * share[label]:.3g}% of the time)", fontsize=9)
+    figure.suptitle(_caption(cmdp, plan, title), fontsize=10, y=1.02)
+    figure.tight_layout()
+    return figure
+
+
+def _draw_map(axes: Axes, rows: tuple[str, ...]) -> None:
+    for i, row in enumerate(rows):
+        for j, symbol in enumerate(row):
+            axes.fill(
+                [j, j + 1, j + 1, j], [i, i, i + 1, i + 1], CELLS.get(symbol, "white"), edgecolor="#BBBBBB", lw=0.8
+            )
+            if symbol in "SGR":
+                axes.text(j + 0.08, i + 0.24, symbol, fontsize=8, color="#333333")
+    axes.set(xlim=(0, len(rows[0])), ylim=(len(rows), 0), aspect="equal", xticks=[], yticks=[])
+
+
+def _draw_arrows(axes: Axes, cmdp: CMDP, plan: Plan, s: int, i: int, j: int) -> None:
+    for a in np.flatnonzero(plan.occupancy[s] > VISITED):
+        dx, dy = MOVES[cmdp.action_name(int(a))]
+        p = plan.policy[s, a]
+        colour = BLUE if p > 1 - 1e-9 else ORANGE
+        if cmdp.layout is not None and cmdp.layout.rows[i][j] == "G":
+            continue  # every action leads back to the start
+        axes.annotate(
+            "",
+            (j + 0.5 + 0.36 * dx, i + 0.5 + 0.36 * dy),
+            (j + 0.5, i + 0.5),
+            arrowprops={"arrowstyle": "-|>", "color": colour, "lw": 1.0 + 2.0 * p, "shrinkA": 0, "shrinkB": 0},
+        )
+        if p < 1 - 1e-9:
+            axes.text(j + 0.5 + 0.2 * dx + 0.1 * abs(dy), i + 0.5 + 0.25 * dy - 0.08 * abs(dx), f"{100 * p:.0f}%",
+                      fontsize=7, color=ORANGE)  # fmt: skip
+
+
+def _table_figure(cmdp: CMDP, plan: Plan, title: str) -> Figure:
+    mass = plan.occupancy.sum(axis=1)
+    order = np.argsort(-mass, kind="stable")[: min(MAX_STATES, max(int((mass > VISITED).sum()), 1))]
+    order = np.sort(order)
+    figure = Figure(figsize=(max(4.0, 0.9 * cmdp.n_actions + 2.5), max(2.2, 0.28 * order.size + 1.2)))
+    left, right = figure.subplots(1, 2, sharey=True, width_ratios=[max(cmdp.n_actions, 2), 1.5])
+    left.imshow(plan.policy[order], cmap="Blues", vmin=0, vmax=1, aspect="auto")
+    left.set_xticks(
+        range(cmdp.n_actions), [cmdp.action_name(a) for a in range(cmdp.n_actions)], rotation=30, ha="right"
+    )
+    left.set_yticks(range(order.size), [cmdp.state_name(int(s)) for s in order], fontsize=8)
+    for row, s in enumerate(order):
+        for a in np.flatnonzero(plan.policy[s] > VISITED):
+            p = plan.policy[s, a]
+            left.text(a, row, f"{100 * p:.3g}%", ha="center", va="center", fontsize=7,
+                      color="white" if p > 0.6 else "black")  # fmt: skip
+    left.set(xlabel="action", ylabel="state")
+    right.barh(range(order.size), mass[order], color=BLUE)
+    right.set_xlabel("long-run share")
+    figure.suptitle(_caption(cmdp, plan, title), fontsize=10, y=1.02)
+    figure.tight_layout()
+    return figure
+
+
+def pareto_figure(curve: Pareto, threshold: float | None = None, title: str = "") -> Figure:
+    """Optimal value against the threshold, and below it what one more unit of threshold is worth."""
+    figure = Figure(figsize=(5.5, 4.6))
+    top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
+    i = curve.index - 1
+    prices = np.array([np.nan if p.infeasibility else p.multipliers[i] for p in curve.plans])
+    top.plot(curve.thresholds, curve.values, color=BLUE, marker="o", ms=3)
+    bottom.step(curve.thresholds, prices, where="mid", color=GREEN)
+    top.set_ylabel(f"optimal {curve.objective}")
+    bottom.set(xlabel=f"threshold on {curve.constraint}", ylabel="shadow price")
+    bottom.set_ylim(bottom=0)
+    lost = curve.thresholds[np.isnan(curve.values)]
+    for axes in (top, bottom):
+        if lost.size:
+            axes.axvspan(lost.min(), lost.max(), color=GREY, alpha=0.25, lw=0, label="infeasible")
+        if threshold is not None and curve.thresholds.min() <= threshold <= curve.thresholds.max():
+            axes.axvline(threshold, color=ORANGE, ls="--", lw=1, label="the model's threshold")
+        axes.grid(alpha=0.3)
+    if top.get_legend_handles_labels()[0]:
+        top.legend(fontsize=8)
+    if title:
+        figure.suptitle(title, fontsize=10)
+    figure.tight_layout()
+    return figure
