@@ -4,6 +4,7 @@ import json
 import sys
 
 import click
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -31,9 +32,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON i
 @model_argument
 @threshold_option
 @set_option
-@click.option(
-    "--method", type=click.Choice(METHODS), default="mixture", show_default=True, help="lp: HiGHS, the referee."
-)
+@click.option("--method", type=click.Choice(METHODS), default=METHODS[0], show_default=True, help="lp: HiGHS.")
 @json_option
 @click.option("--plot", metavar="FILE", help="Draw the policy to a .png, .svg or .pdf file.")
 def solve(
@@ -57,8 +56,8 @@ def solve(
     out.print(Text(f"{model}: {cmdp!r}"))
     out.print(Text(f"{result.status.value.upper()}. {result.status.advice}", style="bold"))
     if result.infeasibility is not None:
-        out.print(Text(f"{str(result.infeasibility)[0].upper()}{str(result.infeasibility)[1:]}"))
-        out.print("The policy of least excess:")
+        why = str(result.infeasibility)
+        out.print(Text(f"{why[0].upper()}{why[1:]}\nThe policy of least excess:"))
     if result.note:
         out.print(Text(f"Note: {result.note}."))
     out.print(cost_table(cmdp, result))
@@ -139,7 +138,7 @@ def pareto(
         click.echo(json.dumps({"constraint": curve.constraint, "objective": curve.objective, "curve": record}))
         return
     out = console()
-    table = Table(Text(f"{curve.constraint} <="), Text(curve.objective), "shadow price", "status")
+    table = Table(escape(f"{curve.constraint} <="), escape(curve.objective), "shadow price", "status")
     for column in table.columns[:3]:
         column.justify = "right"
     for t, p in zip(curve.thresholds, curve.plans, strict=True):

@@ -65,7 +65,7 @@ def policy_maps(cmdp: CMDP, plan: Plan) -> list[Any]:
         grid = [[f" {symbol} " for symbol in row] for row in layout.rows]
         for s in here:
             i, j = layout.cells[s]
-            if mass[s] > VISITED:
+            if mass[s] > VISITED and layout.rows[i][j] != "G":
                 grid[i][j] = _arrows(cmdp, plan.policy[s]) + grid[i][j][1] + " "
         title = f"{layer}\n" if layer else ""
         views.append(Text(title + "\n".join("  " + " ".join(cell) for cell in grid)))

@@ -25,9 +25,9 @@ class Status(enum.Enum):
 
 _ADVICE = {
     Status.OPTIMAL: "The policy meets every threshold and no policy costs less.",
-    Status.INFEASIBLE: "No policy meets all thresholds; see plan.infeasibility for what can be met.",
-    Status.NOT_ATTAINED: "No single stationary policy reaches the bound; see plan.note for what this one does.",
-    Status.UNCERTIFIED: "Rounding spoiled the proof: trust only plan.costs, which are exact for plan.policy.",
+    Status.INFEASIBLE: "No policy meets all thresholds.",
+    Status.NOT_ATTAINED: "No single stationary policy reaches the bound; the note says what this one does.",
+    Status.UNCERTIFIED: "Rounding spoiled the proof: the averages are exact, but a better policy may exist.",
 }
 
 

@@ -78,7 +78,7 @@ def _solve_compiled(problem: Problem, start: Sequence[Ints], least_excess: bool)
 def mixed_occupancy(problem: Problem, columns: Sequence[Column], shares: Floats) -> Floats:
     """The long-run frequencies (S, A) of a mixture."""
     occupancy = np.zeros(problem.available.shape)
-    states = np.arange(occupancy.shape[0])
+    states = np.arange(len(occupancy))
     for column, share in zip(columns, shares, strict=True):
         occupancy[states, column.policy] += share * column.stationary
     return occupancy
