@@ -20,8 +20,8 @@ def posterior_samples(name: str, count: int, seed: int, prior: float = 0.1) -> I
     for _ in range(count):
         sample = rng.standard_gamma(prior + counts)
         yield template.with_transition(sample / sample.sum(axis=1, keepdims=True))
-        # Counts grow by half, spread over the pairs as an exploring learner would.
-        visits = rng.poisson(0.5 * total / (S * A), size=S * A) + (rng.random(S * A) < 0.3)
+        # Counts grow by a tenth, spread over the pairs as an exploring learner would.
+        visits = rng.poisson(0.1 * total / (S * A), size=S * A) + (rng.random(S * A) < 0.1)
         for pair, n in enumerate(visits):
             if n:
                 counts[pair] += rng.multinomial(n, cmdp.transition[pair])
@@ -47,10 +47,11 @@ def sparse_random(S: int, A: int = 4, m: int = 1, successors: int = 10, seed: in
 def two_queues(side: int) -> psconrl.CMDP:
     """Two queues in tandem of side-1 places each: pay for speed, keep the average number waiting within a limit.
 
-    Actions choose slow or fast service at each station. Uniformised: at most one event a step.
+    Actions choose slow or fast service at each station; slow is slower than the arrivals, so that policies on the way
+    to the optimum leave the empty state with a stationary mass of e^-70. Uniformised: at most one event a step.
     """
     S, A = side * side, 4
-    arrive, slow, fast = 0.3, 0.2, 0.35
+    arrive, slow, fast = 0.25, 0.2, 0.375
     first, second = np.divmod(np.arange(S), side)
     rows, columns, weights = [], [], []
     power = np.zeros((S, A))
@@ -75,7 +76,7 @@ def two_queues(side: int) -> psconrl.CMDP:
     P = csr_array((np.concatenate(weights), (np.concatenate(rows), np.concatenate(columns))), shape=(S * A, S))
     P.eliminate_zeros()
     waiting = np.repeat((first + second)[:, None], A, axis=1).astype(float)
-    return psconrl.CMDP(P, [power, waiting], [4.0], cost_names=("power", "waiting"))
+    return psconrl.CMDP(P, [power, waiting], [6.0], cost_names=("power", "waiting"))
 
 
 def _tightened(P: object, costs: np.ndarray) -> psconrl.CMDP:

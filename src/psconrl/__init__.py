@@ -14,6 +14,7 @@ from psconrl._version import __version__
 
 if TYPE_CHECKING:
     from psconrl.envs.registry import load
+    from psconrl.learning.psconrl import PSConRL
     from psconrl.model.chain import evaluate
     from psconrl.model.cmdp import CMDP
     from psconrl.model.distance import diameter
@@ -22,10 +23,13 @@ if TYPE_CHECKING:
     from psconrl.planning.pareto import pareto
     from psconrl.planning.plan import Plan, Status
     from psconrl.planning.planner import plan
+    from psconrl.simulation.regret import regret
+    from psconrl.simulation.simulate import simulate
 
 # Loaded on first use, so that `import psconrl` and `psconrl --help` stay fast.
 _HOME = {
     "CMDP": "psconrl.model.cmdp",
+    "PSConRL": "psconrl.learning.psconrl",
     "Plan": "psconrl.planning.plan",
     "Status": "psconrl.planning.plan",
     "certify": "psconrl.planning.certify",
@@ -34,11 +38,14 @@ _HOME = {
     "load": "psconrl.envs.registry",
     "pareto": "psconrl.planning.pareto",
     "plan": "psconrl.planning.planner",
+    "regret": "psconrl.simulation.regret",
     "save": "psconrl.model.io",
+    "simulate": "psconrl.simulation.simulate",
 }
 
 __all__ = [
     "CMDP",
+    "PSConRL",
     "Plan",
     "Status",
     "__version__",
@@ -48,7 +55,9 @@ __all__ = [
     "load",
     "pareto",
     "plan",
+    "regret",
     "save",
+    "simulate",
 ]
 
 

@@ -16,8 +16,16 @@ class PolicyError(PsconrlError, ValueError):
     """A policy does not fit the model."""
 
 
+class AgentError(PsconrlError, ValueError):
+    """An agent was built, used or restored in a way that cannot work."""
+
+
 class ConfigError(PsconrlError, ValueError):
     """An option, a name or a configuration key is not known or out of range."""
+
+
+class SolverError(PsconrlError, ArithmeticError):
+    """A numerical method could not settle the problem; the message says which other one may."""
 
 
 class InfeasibleError(PsconrlError):

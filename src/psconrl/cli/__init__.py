@@ -1,17 +1,21 @@
 """The command line: a thin layer over the library. Exit 0 done, 2 bad input (one line), 3 infeasible, 4 uncertified."""
 
 import importlib
+import io
 import sys
 from typing import Any
 
 import click
 
 from psconrl._version import __version__
-from psconrl.errors import PsconrlError
+from psconrl.errors import InfeasibleError, PsconrlError, unknown_name
 
 # Command -> the module that holds it. Imported when the command is called, so that --help is quick.
 _COMMANDS = {
+    "agents": ("psconrl.cli.learning", "List the agents."),
+    "envs": ("psconrl.cli.learning", "List the built-in environments."),
     "inspect": ("psconrl.cli.planning", "What kind of model is this: sizes, structure, feasible range of every cost."),
+    "learn": ("psconrl.cli.learning", "Let an agent learn an environment; live progress, crash-safe, resumable."),
     "pareto": ("psconrl.cli.planning", "What a threshold is worth: the optimal value as it varies."),
     "reproduce": ("psconrl.cli.reproduce", "Solve the paper's environments and print the table."),
     "solve": ("psconrl.cli.planning", "Plan a model: value, costs, shadow prices, policy, certificate."),
@@ -24,7 +28,7 @@ class _LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
-            return None
+            raise click.UsageError(unknown_name("command", cmd_name, _COMMANDS))
         command: click.Command = getattr(importlib.import_module(_COMMANDS[cmd_name][0]), cmd_name)
         return command
 
@@ -45,8 +49,16 @@ def app() -> None:
 
 def main(args: list[str] | None = None) -> Any:
     """Run the command line; a user's mistake is one line and exit code 2, never a traceback."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # an arrow that the terminal cannot show is no reason to fail
     try:
-        return app.main(args=args, prog_name="psconrl")
+        given = sys.argv[1:] if args is None else args
+        sys.exit(app.main(args=given or ["--help"], prog_name="psconrl", standalone_mode=False))
+    except click.ClickException as error:
+        click.echo(f"UsageError: {' '.join(error.format_message().split())}", err=True)
+        sys.exit(error.exit_code)
+    except click.Abort:
+        sys.exit(130)
     except PsconrlError as error:
         click.echo(f"{type(error).__name__}: {error}", err=True)
-        sys.exit(2)
+        sys.exit(3 if isinstance(error, InfeasibleError) else 2)

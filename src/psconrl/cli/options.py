@@ -11,8 +11,8 @@ PICTURES = (".png", ".svg", ".pdf")
 
 def read_model(name: str, settings: tuple[str, ...] = (), thresholds: tuple[str, ...] = ()) -> CMDP:
     """The model of a name or file, with environment options and thresholds given as NAME=VALUE."""
-    cmdp = load(name, **_pairs("--set", settings))
-    limits = _pairs("--threshold", thresholds)
+    cmdp = load(name, **pairs("--set", settings))
+    limits = pairs("--threshold", thresholds)
     for cost in limits:
         if cost not in cmdp.cost_names[1:]:
             raise ConfigError("--threshold: " + unknown_name("constrained cost", cost, cmdp.cost_names[1:]))
@@ -31,7 +31,8 @@ def picture_path(path: str | None) -> Path | None:
     return target
 
 
-def _pairs(option: str, values: tuple[str, ...]) -> dict[str, float]:
+def pairs(option: str, values: tuple[str, ...]) -> dict[str, float]:
+    """Options given as NAME=VALUE."""
     result = {}
     for item in values:
         name, equals, number = item.partition("=")

@@ -1,6 +1,7 @@
 """The commands ``solve``, ``inspect`` and ``pareto``."""
 
 import json
+import math
 import sys
 
 import click
@@ -10,6 +11,7 @@ from rich.text import Text
 
 from psconrl.cli.options import picture_path, read_model
 from psconrl.cli.render import certificate_line, console, cost_table, number, plan_record, policy_view
+from psconrl.errors import ConfigError
 from psconrl.planning.inspection import inspect as look_at
 from psconrl.planning.pareto import constraint_index
 from psconrl.planning.pareto import pareto as trace
@@ -50,7 +52,7 @@ def solve(
 
         write_figure(policy_figure(cmdp, result, title=model), picture)
     if as_json:
-        click.echo(json.dumps(plan_record(cmdp, result), ensure_ascii=False, allow_nan=False))
+        click.echo(json.dumps(plan_record(cmdp, result), allow_nan=False))
         sys.exit(EXIT[result.status])
     out = console()
     out.print(Text(f"{model}: {cmdp!r}"))
@@ -79,7 +81,7 @@ def inspect(model: str, settings: tuple[str, ...], as_json: bool, force: bool) -
     cmdp = read_model(model, settings)
     report = look_at(cmdp, always_diameter=force)
     if as_json:
-        click.echo(json.dumps(report.record(), ensure_ascii=False, allow_nan=False))
+        click.echo(json.dumps(report.record(), allow_nan=False))
         return
     out = console()
     out.print(Text(f"{model}: {cmdp!r}"))
@@ -120,6 +122,9 @@ def pareto(
 ) -> None:
     """The optimal value of MODEL as one threshold varies, the other limits kept."""
     picture = picture_path(plot)
+    for option, level in (("--from", low), ("--to", high)):
+        if level is not None and not math.isfinite(level):
+            raise ConfigError(f"{option}: must be a finite number; got {level}")
     cmdp = read_model(model, settings, thresholds)
     if constraint is None and cmdp.n_constraints > 1:
         raise click.UsageError(f"--constraint is needed; one of: {', '.join(cmdp.cost_names[1:])}")

@@ -10,6 +10,7 @@ Only the states reachable from the start are kept: with the others the model wou
 import numpy as np
 
 from psconrl.envs.gridworld import ACTIONS, MOVES, Cell, add, explore, find, free, parse_map, slippery
+from psconrl.errors import ModelError
 from psconrl.model.cmdp import CMDP
 from psconrl.model.layout import GridLayout
 
@@ -35,6 +36,8 @@ def box(map: str, slip: float = 0.0, threshold: float = 1.0) -> CMDP:
         return (target, beyond) if free(rows, beyond) else state
 
     states = sorted(explore(start, step))
+    if all(agent != goal for agent, _ in states):
+        raise ModelError(f"the goal at {goal} cannot be reached from the start at {start[0]}")
     index = {state: s for s, state in enumerate(states)}
     successors = np.array([[index[step(state, a)] for a in range(len(MOVES))] for state in states])
     S, A = successors.shape

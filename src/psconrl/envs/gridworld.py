@@ -24,7 +24,7 @@ MOVES: tuple[Cell, ...] = ((-1, 0), (1, 0), (0, -1), (0, 1))
 
 
 def parse_map(text: str | Iterable[str], symbols: str) -> tuple[str, ...]:
-    """The rows of a map, blanks removed, checked for shape, symbols, and exactly one start and one goal.
+    """The rows of a map, blanks removed, checked for shape, symbols, and exactly one start, goal and box.
 
     >>> parse_map("S . G", symbols=".SG")
     ('S.G',)
@@ -39,8 +39,8 @@ def parse_map(text: str | Iterable[str], symbols: str) -> tuple[str, ...]:
         for j, symbol in enumerate(row):
             if symbol not in symbols:
                 raise ModelError(f"map cell ({i}, {j}) must be one of {' '.join(symbols)}; got {symbol!r}")
-    for symbol, name in (("S", "start"), ("G", "goal")):
-        if "".join(rows).count(symbol) != 1:
+    for symbol, name in (("S", "start"), ("G", "goal"), ("B", "box")):
+        if symbol in symbols and "".join(rows).count(symbol) != 1:
             raise ModelError(f"map must have exactly one {name} {symbol!r}; got {''.join(rows).count(symbol)}")
     return rows
 

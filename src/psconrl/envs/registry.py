@@ -1,15 +1,21 @@
 """The built-in environments by name, and ``load`` for names and files alike."""
 
+import inspect
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import resources
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
 from psconrl.envs.box import box
 from psconrl.envs.counterexample import counterexample
 from psconrl.envs.gridworld import gridworld
+from psconrl.envs.inventory import inventory
+from psconrl.envs.queue import queue
+from psconrl.envs.random import dirichlet_cmdp, garnet
+from psconrl.envs.riverswim import riverswim
 from psconrl.errors import ConfigError, ModelError, unknown_name
 from psconrl.model import io
 from psconrl.model.cmdp import CMDP
@@ -17,10 +23,11 @@ from psconrl.model.cmdp import CMDP
 
 @dataclass(frozen=True)
 class Environment:
-    """A named model: how to build it and what it is."""
+    """A named model: how to build it, what it is, and for how many rounds it is usually played."""
 
     build: Callable[..., CMDP]
     summary: str
+    horizon: int = 20_000
 
 
 def _map(name: str) -> str:
@@ -39,10 +46,17 @@ def _box(slip: float = 0.0, threshold: float = 0.6) -> CMDP:
 
 
 ENVIRONMENTS: dict[str, Environment] = {
-    "marsrover-4x4": Environment(_grid("marsrover-4x4", 0.2), "reach the goal, enter risky cells rarely (paper)"),
+    "marsrover-4x4": Environment(
+        _grid("marsrover-4x4", 0.2), "reach the goal, enter risky cells rarely (paper)", 11_000
+    ),
     "marsrover-8x8": Environment(_grid("marsrover-8x8", 0.1), "the same on a larger map (paper)"),
-    "box": Environment(_box, "reach the goal without pushing the box into a corner (paper)"),
-    "counterexample": Environment(counterexample, "Example 1: learning fails without exploration (paper)"),
+    "box": Environment(_box, "reach the goal without pushing the box into a corner (paper)", 500_000),
+    "counterexample": Environment(counterexample, "Example 1: learning fails without exploration (paper)", 1_500),
+    "queue": Environment(queue, "serve and admit customers within limits on delay and power (Altman)"),
+    "inventory": Environment(inventory, "restock within limits on lost sales and on orders"),
+    "riverswim": Environment(riverswim, "swim up a river with limited effort: hard to explore"),
+    "garnet": Environment(garnet, "random successors, random costs"),
+    "dirichlet": Environment(dirichlet_cmdp, "transitions drawn from a Dirichlet prior"),
 }
 
 
@@ -56,10 +70,14 @@ def load(name_or_path: str | os.PathLike[str], **options: Any) -> CMDP:
     """
     name = os.fspath(name_or_path)
     if name in ENVIRONMENTS:
-        try:
-            return ENVIRONMENTS[name].build(**options)
-        except TypeError as error:
-            raise ConfigError(f"{name}: {str(error).split(') ', 1)[-1].split('() ', 1)[-1]}") from None
+        build = ENVIRONMENTS[name].build
+        known = inspect.signature(build).parameters
+        for option, value in options.items():
+            if option not in known:
+                raise ConfigError(f"{name}: {unknown_name('option', option, known)}")
+            if isinstance(known[option].default, Real) and not isinstance(value, Real):
+                raise ConfigError(f"{name}: option {option!r} must be a number; got {value!r}")
+        return build(**options)
     if Path(name).suffix in (".npz", ".json") or os.sep in name:
         if options:
             raise ConfigError(f"{name}: a model file takes no options; got {', '.join(options)}")

@@ -14,6 +14,9 @@ from psconrl.arrays import Floats, Ints
 # Sums may be re-associated so that they use vector instructions; nothing here relies on the order of a sum.
 _FAST = {"reassoc", "contract", "nsz"}
 
+# The bias is counted from a state with at least this share of the largest stationary mass.
+_REFERENCE_SHARE = 1e-2
+
 
 @njit(cache=True, fastmath=_FAST)
 def _eliminate(W: Floats, C: Floats) -> int:
@@ -41,6 +44,28 @@ def _eliminate(W: Floats, C: Floats) -> int:
 
 
 @njit(cache=True, fastmath=_FAST)
+def _stationary_law(W: Floats, stationary: Floats) -> int:
+    """The stationary law of an eliminated chain; returns the state of largest mass."""
+    n = stationary.size
+    stationary[:] = 0.0
+    stationary[0] = 1.0
+    mass = 0.0
+    busiest = 0
+    for i in range(n):
+        mu = stationary[i]
+        mass += mu
+        if mu > stationary[busiest]:
+            busiest = i
+        if mu > 0.0:
+            row = W[i]
+            for k in range(i + 1, n):
+                stationary[k] += mu * row[k]
+    for i in range(n):
+        stationary[i] /= mass
+    return busiest
+
+
+@njit(cache=True, fastmath=_FAST)
 def unichain(P: Floats, rows: Ints, costs: Floats, reference: int) -> tuple[int, Floats, Floats, Floats]:
     r"""Gains, biases and stationary law of the chain made of the given rows of P.
 
@@ -56,8 +81,9 @@ def unichain(P: Floats, rows: Ints, costs: Floats, reference: int) -> tuple[int,
     gains = np.zeros(q)
     biases = np.zeros((q, n))
     stationary = np.zeros(n)
-    found = False
-    for _ in range(2):
+    tried = -1  # a reference that proved to be visited too rarely
+    failed = False
+    while True:
         # The reference trades places with state 0, the one that is never censored.
         for i in range(n):
             s = i
@@ -75,14 +101,20 @@ def unichain(P: Floats, rows: Ints, costs: Floats, reference: int) -> tuple[int,
                 C[i, j] = costs[j, rows[s]]
             C[i, q] = 1.0
         k = _eliminate(W, C)
-        if k == 0:
-            found = True
+        if k > 0:
+            # State k lies in a closed class without the reference, so it is recurrent. A second failure
+            # then means a second closed class.
+            if failed:
+                return -1, gains, biases, stationary
+            failed = True
+            reference = 0 if k == reference else k
+            continue
+        busiest = _stationary_law(W, stationary)
+        # The bias is a small difference of large numbers if it is counted from a state that is hardly visited.
+        if stationary[0] >= _REFERENCE_SHARE * stationary[busiest] or tried >= 0:
             break
-        # State k lies in a closed class without the reference, so it is recurrent. A second failure
-        # then means a second closed class.
-        reference = 0 if k == reference else k
-    if not found:
-        return -1, gains, biases, stationary
+        tried = reference
+        reference = 0 if busiest == reference else busiest
 
     # What is left at state 0 is one cycle: its expected costs C[0, :q] and its expected length C[0, q].
     for j in range(q):
@@ -95,22 +127,44 @@ def unichain(P: Floats, rows: Ints, costs: Floats, reference: int) -> tuple[int,
             for i in range(k):
                 total += row[i] * h[i]
             h[k] = total / row[k]
-    stationary[0] = 1.0
-    mass = 0.0
-    for i in range(n):
-        mu = stationary[i]
-        mass += mu
-        if mu > 0.0:
-            row = W[i]
-            for k in range(i + 1, n):
-                stationary[k] += mu * row[k]
-    for i in range(n):
-        stationary[i] /= mass
     stationary[0], stationary[reference] = stationary[reference], stationary[0]
     for j in range(q):
         h = biases[j]
         h[0], h[reference] = h[reference], h[0]
     return reference, gains, biases, stationary
+
+
+@njit(cache=True, fastmath=_FAST)
+def transient(W: Floats, C: Floats, exits: Floats) -> Floats:
+    r"""Solve :math:`x = C + W x` for states that surely leave, given for each the total probability of leaving.
+
+    W (n, n) are the transitions among the states, C (n, q) what is collected in each, exits (n,) one minus the row
+    sums of W but known without subtraction. W, C and exits are overwritten; x is returned in C. O(n^3).
+    """
+    n, q = C.shape
+    for k in range(n - 1, -1, -1):
+        row = W[k]
+        out = exits[k]
+        for j in range(k):
+            out += row[j]
+        row[k] = out
+        for i in range(k):
+            f = W[i, k] / out
+            if f > 0.0:
+                target = W[i]
+                for j in range(k):
+                    target[j] += f * row[j]
+                for j in range(q):
+                    C[i, j] += f * C[k, j]
+                exits[i] += f * exits[k]
+    for k in range(n):
+        row = W[k]
+        for j in range(q):
+            total = C[k, j]
+            for i in range(k):
+                total += row[i] * C[i, j]
+            C[k, j] = total / row[k]
+    return C
 
 
 @njit(cache=True)

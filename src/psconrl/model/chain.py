@@ -6,17 +6,24 @@ probability of being absorbed in class k (Puterman 1994, appendix A.4 and sectio
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csc_array, csr_array, eye_array
-from scipy.sparse.linalg import splu
+from scipy.sparse import csr_array
 
 from psconrl.arrays import Floats, Ints, Matrix
-from psconrl.errors import PolicyError
+from psconrl.errors import PolicyError, SolverError
 from psconrl.model.cmdp import CMDP
-from psconrl.model.unichain import SparseSolver, Unichain, closed_classes, solve_dense
+from psconrl.model.reading import as_floats
+from psconrl.model.unichain import (
+    FALLS_APART,
+    SparseSolver,
+    Unichain,
+    closed_classes,
+    collect_dense,
+    hitting_solve,
+    solve_dense,
+)
 
 POLICY_TOL = 1e-9  # how far a policy's row may be from a distribution
 
@@ -46,14 +53,16 @@ def as_policy(cmdp: CMDP, policy: ArrayLike) -> Floats:
     [[0.0, 1.0], [1.0, 0.0]]
     """
     S, A = cmdp.n_states, cmdp.n_actions
-    array = np.asarray(policy)
-    if array.shape == (S,) and np.issubdtype(array.dtype, np.integer):
-        if array.min() < 0 or array.max() >= A:
-            raise PolicyError(f"actions must lie in 0..{A - 1}; got {array.min()}..{array.max()}")
+    array = as_floats(policy, "policy", PolicyError)
+    if array.shape == (S,):
+        unknown = ~np.isin(array, np.arange(A))
+        if unknown.any():
+            s = int(unknown.argmax())
+            raise PolicyError(f"policy[{s}] must be an action from 0 to {A - 1}; got {array[s]:g}")
         pi = np.zeros((S, A))
-        pi[np.arange(S), array] = 1.0
+        pi[np.arange(S), array.astype(np.int64)] = 1.0
     elif array.shape == (S, A):
-        pi = array.astype(np.float64)
+        pi = array.copy()
     else:
         raise PolicyError(f"policy must have shape (S,) = {(S,)} of actions or (S, A) = {(S, A)}; got {array.shape}")
     wrong = ~(np.isfinite(pi).all(axis=1) & (pi >= 0).all(axis=1) & (abs(pi.sum(axis=1) - 1) <= POLICY_TOL))
@@ -73,7 +82,7 @@ def induce(cmdp: CMDP, policy: Floats) -> tuple[Matrix, Floats]:
     P = cmdp.transition
     if isinstance(P, np.ndarray):
         return np.einsum("sa,sat->st", policy, P.reshape(S, A, S)), costs
-    weights = csr_array((policy.ravel(), np.arange(S * A), np.arange(0, S * A + 1, A)), shape=(S, S * A))
+    weights = csr_array((policy.flatten(), np.arange(S * A), np.arange(0, S * A + 1, A)), shape=(S, S * A))
     weights.eliminate_zeros()
     return weights @ P, costs
 
@@ -92,14 +101,22 @@ def evaluate(cmdp: CMDP, policy: ArrayLike) -> Evaluation:
     S = cmdp.n_states
     classes = closed_classes(P)
     parts = [solve_class(P, C, states) for states in classes]
-    absorbed, transient, factor = _absorption(P, classes, S)
-    gains = absorbed @ np.array([part.gains for part in parts])
+    absorbed = np.zeros((S, len(classes)))
     biases = np.zeros((S, C.shape[0]))
-    for states, part in zip(classes, parts, strict=True):
+    for k, (states, part) in enumerate(zip(classes, parts, strict=True)):
+        absorbed[states, k] = 1.0
         biases[states] = (part.biases - (part.biases @ part.stationary)[:, None]).T
-    if transient.size:
-        onward = P[transient] @ biases
-        biases[transient] = factor.solve(C[:, transient].T - gains[transient] + onward)
+    passing = np.setdiff1d(np.arange(S), np.concatenate(classes), assume_unique=True)
+    if passing.size:
+        # What flows out of the transient states: into each class, and what is met there.
+        rows = P[passing]
+        entering = np.column_stack([np.asarray(rows[:, states].sum(axis=1)).ravel() for states in classes])
+        absorbed[passing] = _collect(rows[:, passing], entering, entering.sum(axis=1))
+        absorbed[passing] /= absorbed[passing].sum(axis=1, keepdims=True)
+    gains = absorbed @ np.array([part.gains for part in parts])
+    if passing.size:
+        onward = C[:, passing].T - gains[passing] + rows @ biases
+        biases[passing] = _collect(rows[:, passing], onward, entering.sum(axis=1))
     share = cmdp.initial @ absorbed
     stationary = np.zeros(S)
     for k, (states, part) in enumerate(zip(classes, parts, strict=True)):
@@ -122,21 +139,13 @@ def solve_class(P: Matrix, C: Floats, states: Ints) -> Unichain:
         part = solve_dense(np.ascontiguousarray(inside), np.arange(states.size), costs)
     else:
         part = SparseSolver().solve(csr_array(inside), costs)
-    assert part is not None  # a closed class is irreducible
+    if part is None:  # a closed class is irreducible, but products of its probabilities may vanish
+        raise SolverError(FALLS_APART)
     return part
 
 
-def _absorption(P: Matrix, classes: list[Ints], S: int) -> tuple[Floats, Ints, Any]:
-    """Probability (S, number of classes) of ending in each class, the transient states, and their factorisation."""
-    absorbed = np.zeros((S, len(classes)))
-    for k, states in enumerate(classes):
-        absorbed[states, k] = 1.0
-    transient = np.setdiff1d(np.arange(S), np.concatenate(classes), assume_unique=True)
-    if not transient.size:
-        return absorbed, transient, None
-    rows = csr_array(P[transient])
-    factor = splu(csc_array(eye_array(transient.size) - rows[:, transient]))
-    entering = np.column_stack([rows[:, states].sum(axis=1) for states in classes])
-    absorbed[transient] = factor.solve(np.asarray(entering, dtype=np.float64))
-    absorbed[transient] /= absorbed[transient].sum(axis=1, keepdims=True)
-    return absorbed, transient, factor
+def _collect(W: Matrix, C: Floats, exits: Floats) -> Floats:
+    """What a transient part of a chain collects before it is left: x = C + W x."""
+    if isinstance(W, np.ndarray):
+        return collect_dense(W, C, exits)
+    return hitting_solve(csr_array(W), C.T, exits)

@@ -7,14 +7,14 @@ r"""The constrained Markov decision process, validated once at the door.
 row ``s * A + a`` is the law of the next state, so that ``transition @ h`` is the only product anybody needs.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psconrl.arrays import Bools, Floats, Ints, Matrix
+from psconrl.arrays import Bools, Floats, Matrix
 from psconrl.errors import ModelError
 from psconrl.model import reading
 from psconrl.model.layout import GridLayout
@@ -67,6 +67,8 @@ class CMDP:
         m = expected.shape[0] - 1
         names = reading.read_names(cost_names, m + 1, "cost_names") or reading.default_cost_names(m, maximise)
         states = reading.read_names(state_names, S, "state_names")
+        if not isinstance(maximise, bool | np.bool_):
+            raise ModelError(f"maximise must be True or False; got {maximise!r}")
         put = object.__setattr__
         put(self, "transition", reading.frozen(P))
         put(self, "costs", reading.frozen(expected))
@@ -98,11 +100,12 @@ class CMDP:
         >>> CMDP.from_rewards([[[1.0]]], rewards=[[5.0]]).maximise
         True
         """
-        reward = np.asarray(rewards, dtype=np.float64)
+        reward = reading.as_floats(rewards, "rewards")
         if reward.ndim not in (2, 3):
             raise ModelError(f"rewards must have shape (S, A) or (S, A, S); got {reward.shape}")
-        parts: list[Any] = [-reward, *list(costs)]
-        return cls(transition, parts, thresholds, maximise=True, **options)
+        if not isinstance(costs, Iterable):
+            raise ModelError(f"costs must have shape (m, S, A) or (m, S, A, S); got {type(costs).__name__}")
+        return cls(transition, [-reward, *costs], thresholds, maximise=True, **options)
 
     @classmethod
     def from_counts(
@@ -119,12 +122,12 @@ class CMDP:
         >>> CMDP.from_counts([[[3, 1]], [[2, 0]]], costs=[[[0], [1]]]).transition.tolist()
         [[0.75, 0.25], [1.0, 0.0]]
         """
-        N = np.asarray(counts, dtype=np.float64)
+        N, extra = reading.as_floats(counts, "counts"), reading.as_floats(prior, "prior")
         if N.ndim != 3 or N.shape[0] != N.shape[2]:
             raise ModelError(f"counts must have shape (S, A, S); got {N.shape}")
-        if not np.all(np.isfinite(N)) or (N < 0).any() or not prior >= 0:
+        if not all(np.isfinite(x).all() and (x >= 0).all() for x in (N, extra)):
             raise ModelError("counts and prior must be finite and non-negative")
-        N = N + prior
+        N = N + extra
         total = N.sum(axis=2, keepdims=True)
         mask = options.get("available")
         exists = np.ones(N.shape[:2], bool) if mask is None else reading.read_mask(mask, *N.shape[:2])
@@ -181,8 +184,11 @@ class CMDP:
         """The same model started elsewhere."""
         return self._replaced(initial=reading.frozen(reading.read_initial(initial, self.n_states, self.state_names)))
 
-    def restricted(self, states: Ints) -> "CMDP":
+    def restricted(self, states: ArrayLike) -> "CMDP":
         """The part on a set of states that no transition leaves; the initial law must live on it."""
+        states = np.asarray(states, dtype=np.int64)
+        if ((states < 0) | (states >= self.n_states)).any():
+            raise ModelError(f"states must be indices from 0 to {self.n_states - 1}; got {states.tolist()}")
         pairs = (states[:, None] * self.n_actions + np.arange(self.n_actions)).ravel()
         return CMDP(
             self.transition[pairs][:, states],

@@ -14,9 +14,10 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from psconrl.arrays import Bools, Floats, Ints, Matrix
+from psconrl.errors import SolverError
 from psconrl.model.cmdp import CMDP
 from psconrl.model.structure import approach, is_communicating
-from psconrl.model.unichain import hitting_solve, solve_dense
+from psconrl.model.unichain import FALLS_APART, hitting_solve, solve_dense
 
 Evaluator = Callable[[Ints, Ints], Floats]  # pairs played in the states away from the target -> times
 
@@ -51,6 +52,8 @@ def shortest_path(P: Matrix, available: Bools, target: int) -> ShortestPath:
     evaluate = _dense_evaluator(P, settled, target) if isinstance(P, np.ndarray) else _sparse_evaluator(P)
     while True:
         T = evaluate(away * A + policy[away], away)
+        if not np.isfinite(T).all():
+            raise SolverError(FALLS_APART)
         Q = np.where(usable.ravel(), 1.0 + P @ T, np.inf).reshape(S, A)[away]
         best = Q.argmin(axis=1)
         current = Q[np.arange(away.size), policy[away]]
@@ -111,7 +114,8 @@ def _dense_evaluator(P: Floats, settled: Ints, target: int) -> Evaluator:
         rows[settled] = n_pairs
         rows[away] = pairs
         chain = solve_dense(extended, rows, costs, target)
-        assert chain is not None  # the policy is proper: the target absorbs everything
+        if chain is None:  # the target absorbs everything, but products of probabilities may vanish
+            raise SolverError(FALLS_APART)
         times: Floats = chain.biases[0]
         return times
 
@@ -121,7 +125,10 @@ def _dense_evaluator(P: Floats, settled: Ints, target: int) -> Evaluator:
 def _sparse_evaluator(P: csr_array) -> Evaluator:
     def evaluate(pairs: Ints, away: Ints) -> Floats:
         times = np.zeros(P.shape[1])
-        times[away] = hitting_solve(P[pairs][:, away], np.ones((1, away.size)))[1][:, 0]
+        arrived = np.ones(P.shape[1])
+        arrived[away] = 0.0
+        rows = P[pairs]
+        times[away] = hitting_solve(rows[:, away], np.ones((1, away.size)), rows @ arrived)[:, 0]
         return times
 
     return evaluate

@@ -6,10 +6,9 @@ or, for sparse models, ``{"shape": [S*A, S], "entries": [[row, column, probabili
 
 import json
 import os
-import tempfile
-import zipfile
-import zlib
+import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,6 +18,7 @@ from scipy.sparse import coo_array, csr_array
 from psconrl.errors import ModelError, unknown_name
 from psconrl.model.cmdp import CMDP
 from psconrl.model.layout import GridLayout
+from psconrl.model.reading import as_floats
 
 FORMAT = "psconrl-cmdp"
 VERSION = 1
@@ -57,20 +57,18 @@ def read(path: str | os.PathLike[str]) -> CMDP:
 
 def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Write beside the target, then rename over it: a crash leaves the old file or the new one, never half of one."""
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")  # tempfile would hide it from other users
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    except OSError as error:
-        raise ModelError(f"{path}: cannot be written ({error.strerror})") from None
-    try:
-        with os.fdopen(handle, "wb") as f:
+        with part.open("xb") as f:
             write(f)
             f.flush()
             os.fsync(f.fileno())
-        os.replace(name, path)
+        os.replace(part, path)
     except OSError as error:
         raise ModelError(f"{path}: cannot be written ({error.strerror})") from None
     finally:
-        Path(name).unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink()
 
 
 def _to_json(cmdp: CMDP) -> dict[str, Any]:
@@ -110,9 +108,11 @@ def _matrix_to_json(matrix: Any, shape: tuple[int, ...]) -> Any:
 def _matrix_from_json(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
-    entries = np.asarray(value["entries"], dtype=np.float64).reshape(-1, 3)
-    coords = (entries[:, 0].astype(np.int64), entries[:, 1].astype(np.int64))
-    return csr_array(coo_array((entries[:, 2], coords), shape=tuple(value["shape"])))
+    entries = as_floats(value["entries"], "entries").reshape(-1, 3)
+    places = entries[:, :2].T
+    if not ((np.abs(places) < 2**53) & (places == np.floor(places))).all():
+        raise ModelError("entries must be [row, column, value] with whole numbers for row and column")
+    return csr_array(coo_array((entries[:, 2], tuple(places.astype(np.int64))), shape=tuple(value["shape"])))
 
 
 def _layout_to_json(layout: GridLayout) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def _layout_from_json(value: Any) -> GridLayout | None:
 def _read_json(path: Path) -> CMDP:
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise ModelError(f"not valid JSON ({error})") from None
     if not isinstance(record, dict):
         raise ModelError("a model must be a JSON object")
@@ -147,7 +147,7 @@ def _build(record: dict[str, Any]) -> CMDP:
         raise ModelError(f"not a {FORMAT} file")
     version = record.pop("version", VERSION)
     if version != VERSION:
-        raise ModelError(f"format version {version} is not known here (newest: {VERSION}); update psconrl")
+        raise ModelError(f"format version {version!r} is not known here (newest: {VERSION}); update psconrl")
     for name in record:
         if name not in _FIELDS:
             raise ModelError(unknown_name("field", name, _FIELDS))
@@ -165,7 +165,7 @@ def _build(record: dict[str, Any]) -> CMDP:
         return CMDP(transition, costs, layout=layout, **given)
     except ModelError:
         raise
-    except (KeyError, IndexError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, IndexError, MemoryError, OverflowError, TypeError, ValueError) as error:
         raise ModelError(f"a field has the wrong form ({type(error).__name__}: {error})") from None
 
 
@@ -178,7 +178,7 @@ def _to_arrays(cmdp: CMDP) -> dict[str, Any]:
         "state_names": cmdp.state_names,
         "action_names": cmdp.action_names,
         "layout": _layout_to_json(cmdp.layout) if cmdp.layout else None,
-        "n_costs": len(cmdp.costs),
+        "outcome_costs": [i for i, outcome in enumerate(cmdp.outcome_costs) if outcome is not None],
     }
     arrays: dict[str, Any] = {
         "header": np.array(json.dumps(header)),
@@ -206,33 +206,23 @@ def _put_matrix(arrays: dict[str, Any], name: str, matrix: Any) -> None:
 def _get_matrix(arrays: Any, name: str) -> Any:
     if name in arrays:
         return arrays[name]
-    if f"{name}_data" not in arrays:
-        return None
     parts = tuple(arrays[f"{name}_{part}"] for part in ("data", "indices", "indptr"))
     return csr_array(parts, shape=tuple(arrays[f"{name}_shape"]))
 
 
 def _read_npz(path: Path) -> CMDP:
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        with path.open("rb") as f, np.load(f, allow_pickle=False) as arrays:
             if "header" not in arrays:
                 raise ModelError(f"not a {FORMAT} file")
             record = json.loads(str(arrays["header"]))
-            n_costs = record.pop("n_costs", 0)
             for name in ("costs", "thresholds", "initial", "available"):
                 record[name] = arrays[name]
             record["transition"] = _get_matrix(arrays, "transition")
-            record["outcome_costs"] = [_get_matrix(arrays, f"outcome_costs_{i}") for i in range(n_costs)]
+            outcomes = {i: _get_matrix(arrays, f"outcome_costs_{i}") for i in record.get("outcome_costs", ())}
+            record["outcome_costs"] = [outcomes.get(i) for i in range(len(record["costs"]))]
             return _build(record)
-    except ModelError:
+    except (ModelError, OSError):
         raise
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        EOFError,
-        KeyError,
-        ValueError,
-        TypeError,
-        AttributeError,
-    ) as error:
+    except Exception as error:  # zip, zlib, the header's tokenizer and JSON: each has errors of its own
         raise ModelError(f"truncated, or not a {FORMAT} file ({type(error).__name__})") from None

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from psconrl.arrays import Ints
+from psconrl.errors import ModelError
 
 
 @dataclass(frozen=True)
@@ -16,6 +17,16 @@ class GridLayout:
     rows: tuple[str, ...]
     cells: tuple[tuple[int, int], ...]
     layers: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        height, width = len(self.rows), len(self.rows[0]) if self.rows else 0
+        if any(len(row) != width for row in self.rows):
+            raise ModelError(f"layout rows must be equally long, {width} cells like the first")
+        for i, j in self.cells:
+            if not (0 <= i < height and 0 <= j < width):
+                raise ModelError(f"layout cell ({i}, {j}) must lie on the map of {height} x {width} cells")
+        if self.layers is not None and len(self.layers) != len(self.cells):
+            raise ModelError(f"layout must have one layer per cell, {len(self.cells)}; got {len(self.layers)}")
 
     def restricted(self, states: Ints) -> "GridLayout":
         """The layout of a subset of the states."""

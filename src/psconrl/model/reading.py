@@ -1,6 +1,6 @@
 """Reading what a user hands in as a model: shapes, laws, names, each with the error that says what to repair."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,10 +8,11 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse
 
 from psconrl.arrays import Bools, Floats, Matrix
-from psconrl.errors import ModelError, unknown_name
+from psconrl.errors import ModelError, PsconrlError, unknown_name
 
 ROW_SUM_TOL = 1e-9  # what a user may write as a probability law; rows are then normalised exactly
 EXACT_SUM = 1e-13  # rounding of an exact law: left as it is, so that save and load return the same bits
+NOT_REAL = "cSUmM"  # NumPy's kinds that would turn into floats in silence: complex, text, times
 
 
 def frozen(x: Any) -> Any:
@@ -28,16 +29,12 @@ def frozen(x: Any) -> Any:
 def read_transition(transition: Any) -> tuple[Matrix, int]:
     """Transitions as one matrix (S*A, S), and the number of actions."""
     if issparse(transition):
-        P: Matrix = csr_array(transition, dtype=np.float64, copy=True)
-        P.sum_duplicates()
+        P: Matrix = as_csr(transition, "transition")
         P.eliminate_zeros()
-        P.sort_indices()
-        if not np.all(np.isfinite(P.data)):
-            raise ModelError("transition must be finite; got NaN or inf")
     else:
         P = as_floats(transition, "transition").copy()
         if P.ndim == 3:
-            if P.shape[0] != P.shape[2]:
+            if P.shape[0] != P.shape[2] or not P.size:
                 raise ModelError(f"transition must have shape (S, A, S) or (S*A, S); got {P.shape}")
             P = P.reshape(-1, P.shape[2])
     if P.ndim != 2 or P.shape[1] == 0 or P.shape[0] == 0 or P.shape[0] % P.shape[1]:
@@ -45,23 +42,38 @@ def read_transition(transition: Any) -> tuple[Matrix, int]:
     return P, P.shape[0] // P.shape[1]
 
 
-def as_floats(x: Any, what: str) -> Floats:
+def as_floats(x: Any, what: str, error: type[PsconrlError] = ModelError) -> Floats:
     """An array of floats, or an error that names what was wrong."""
     try:
-        array = np.asarray(x, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ModelError(f"{what} must be an array of numbers with equal rows; got {type(x).__name__}") from None
-    return array
+        array = np.asarray(x)
+        if array.dtype.kind in NOT_REAL:
+            raise TypeError
+        return array.astype(np.float64, copy=False)
+    except (TypeError, ValueError, OverflowError):
+        raise error(f"{what} must be an array of numbers with equal rows; got {type(x).__name__}") from None
+
+
+def as_csr(x: Any, what: str) -> csr_array:
+    """A copy of a sparse matrix as CSR of floats, in canonical form."""
+    if x.dtype.kind in NOT_REAL:
+        raise ModelError(f"{what} must hold real numbers; got {x.dtype}")
+    matrix = csr_array(x, dtype=np.float64, copy=True)
+    matrix.sum_duplicates()
+    index = np.int32 if max(*matrix.shape, matrix.nnz) < 2**31 else np.int64
+    matrix.indices, matrix.indptr = matrix.indices.astype(index), matrix.indptr.astype(index)
+    return matrix
 
 
 def read_mask(available: ArrayLike | None, S: int, A: int) -> Bools:
     """The mask of available actions, at least one a state."""
     if available is None:
         return np.ones((S, A), dtype=bool)
-    mask = np.asarray(available)
-    if mask.shape != (S, A) or not np.isin(mask, (0, 1)).all():
-        raise ModelError(f"available must be a mask of shape (S, A) = {(S, A)}; got shape {mask.shape}")
-    mask = mask.astype(bool)
+    values = as_floats(available, "available")
+    if values.shape != (S, A):
+        raise ModelError(f"available must be a mask of shape (S, A) = {(S, A)}; got shape {values.shape}")
+    mask: Bools = values == 1
+    if not (mask | (values == 0)).all():
+        raise ModelError(f"available must hold only 0 and 1; got {values[~mask & (values != 0)][0]:g}")
     stuck = np.flatnonzero(~mask.any(axis=1))
     if stuck.size:
         raise ModelError(f"state {stuck[0]} has no available action ({stuck.size} of {S} states)")
@@ -71,25 +83,13 @@ def read_mask(available: ArrayLike | None, S: int, A: int) -> Bools:
 def check_rows(P: Matrix, mask: Bools) -> Matrix:
     """Transitions whose available rows are laws (normalised if a little off) and whose other rows are empty."""
     S, A = mask.shape
-    gone = np.flatnonzero(~mask.ravel())
-    if isinstance(P, np.ndarray):
-        P[gone] = 0.0
-        bad = np.argwhere(~np.isfinite(P) | (P < 0))
-        first = (int(bad[0, 0]), int(bad[0, 1])) if len(bad) else None
-    else:
-        if gone.size:
-            keep = np.repeat(mask.ravel(), np.diff(P.indptr))
-            P.data[~keep] = 0.0
-            P.eliminate_zeros()
-        coo = P.tocoo()
-        wrong = np.flatnonzero(coo.data < 0)
-        first = (int(coo.coords[0][wrong[0]]), int(coo.coords[1][wrong[0]])) if wrong.size else None
+    clear(P, ~mask.ravel())
+    first = first_entry(P, lambda p: ~np.isfinite(p) | (p < 0))
     if first is not None:
         row, column = first
         raise ModelError(f"transition[{row // A}, {row % A}, {column}] must be a probability; got {P[row, column]:g}")
     total = np.asarray(P.sum(axis=1)).ravel()
-    off = np.abs(total - 1.0)
-    off[gone] = 0.0
+    off = np.where(mask.ravel(), np.abs(total - 1.0), 0.0)
     failing = np.flatnonzero(~(off <= ROW_SUM_TOL))
     if failing.size:
         s, a = divmod(int(failing[0]), A)
@@ -109,6 +109,25 @@ def check_rows(P: Matrix, mask: Bools) -> Matrix:
     return P
 
 
+def clear(matrix: Matrix, rows: Bools) -> None:
+    """Empty the marked rows of a matrix, in place."""
+    if isinstance(matrix, np.ndarray):
+        matrix[rows] = 0.0
+    elif rows.any():
+        matrix.data[np.repeat(rows, np.diff(matrix.indptr))] = 0.0
+        matrix.eliminate_zeros()
+
+
+def first_entry(matrix: Matrix, wrong: Callable[[Floats], Bools]) -> tuple[int, int] | None:
+    """Row and column of the first entry that is wrong, if any."""
+    if isinstance(matrix, np.ndarray):
+        found = np.argwhere(wrong(matrix))
+    else:
+        coo = matrix.tocoo()
+        found = np.column_stack(coo.coords)[wrong(coo.data)]
+    return (int(found[0, 0]), int(found[0, 1])) if len(found) else None
+
+
 def read_costs(costs: Any, P: Matrix, mask: Bools) -> tuple[Floats, list[Matrix | None]]:
     """Expected costs (m+1, S, A), and the costs by next state where such were given."""
     S, A = mask.shape
@@ -123,11 +142,11 @@ def read_costs(costs: Any, P: Matrix, mask: Bools) -> tuple[Floats, list[Matrix 
     for i, part in enumerate(parts):
         outcome: Matrix | None = None
         if issparse(part):
-            outcome = csr_array(part, dtype=np.float64)
+            outcome = as_csr(part, f"costs[{i}]")
         else:
             array = as_floats(part, f"costs[{i}]")
             if array.shape == (S, A, S) or (array.shape == (S * A, S) and array.shape != (S, A)):
-                outcome = array.reshape(S * A, S)
+                outcome = array.reshape(S * A, S).copy()
             elif array.shape == (S, A):
                 expected[i] = np.where(mask, array, 0.0)
             else:
@@ -135,6 +154,12 @@ def read_costs(costs: Any, P: Matrix, mask: Bools) -> tuple[Floats, list[Matrix 
         if outcome is not None:
             if outcome.shape != (S * A, S):
                 raise ModelError(f"costs[{i}] must have shape {(S * A, S)} if sparse; got {outcome.shape}")
+            clear(outcome, ~mask.ravel())
+            first = first_entry(outcome, lambda c: ~np.isfinite(c))
+            if first is not None:
+                row, column = first
+                where = f"costs[{i}, {row // A}, {row % A}, {column}]"
+                raise ModelError(f"{where} must be finite; got {outcome[row, column]}")
             expected[i] = expectation(P, outcome).reshape(S, A)
         outcomes.append(outcome)
     if not np.isfinite(expected).all():
@@ -163,9 +188,14 @@ def read_names(names: Sequence[str] | None, n: int, what: str) -> tuple[str, ...
     """Names as distinct strings, or None."""
     if names is None:
         return None
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise ModelError(f"{what} must be a list of {n} names; got {type(names).__name__}")
     result = tuple(str(name) for name in names)
     if len(result) != n:
         raise ModelError(f"{what} must have length {n}; got {len(result)}")
+    broken = [name for name in result if len(name.splitlines()) > 1]
+    if broken:
+        raise ModelError(f"{what} must be single lines; got {broken[0]!r}")
     if len(set(result)) != n:
         raise ModelError(f"{what} must be distinct; {next(x for x in result if result.count(x) > 1)!r} repeats")
     return result
@@ -186,7 +216,7 @@ def read_thresholds(thresholds: Any, cost_names: tuple[str, ...]) -> Floats:
     if tau.shape != (m,):
         raise ModelError(
             f"thresholds must have one entry per constrained cost, {m} here (costs has {m + 1} layers, "
-            f"the objective first); got {tau.size}"
+            f"the objective first); got {tau.size if tau.ndim == 1 else tau.shape}"
         )
     if not np.isfinite(tau).all():
         raise ModelError(f"thresholds must be finite; got {tau[~np.isfinite(tau)][0]}")
@@ -196,9 +226,11 @@ def read_thresholds(thresholds: Any, cost_names: tuple[str, ...]) -> Floats:
 def read_initial(initial: Any, S: int, names: tuple[str, ...] | None) -> Floats:
     """The initial law, from a state (index or name) or a distribution."""
     if isinstance(initial, str):
-        if initial not in (names or ()):
-            raise ModelError(unknown_name("initial state", initial, names or map(str, range(min(S, 9)))))
-        initial = (names or ()).index(initial)
+        if names is None:
+            raise ModelError(f"initial must be an index, as the states have no names; got {initial!r}")
+        if initial not in names:
+            raise ModelError(unknown_name("initial state", initial, names))
+        initial = names.index(initial)
     beta = as_floats(initial, "initial")
     if beta.ndim == 0:
         if not (float(beta).is_integer() and 0 <= beta < S):
@@ -208,6 +240,9 @@ def read_initial(initial: Any, S: int, names: tuple[str, ...] | None) -> Floats:
         return law
     if beta.shape != (S,):
         raise ModelError(f"initial must be a state or a distribution over {S} states; got shape {beta.shape}")
-    if not np.isfinite(beta).all() or (beta < 0).any() or abs(beta.sum() - 1.0) > ROW_SUM_TOL:
+    wrong = ~np.isfinite(beta) | (beta < 0)
+    if wrong.any():
+        raise ModelError(f"initial[{wrong.argmax()}] must be a probability; got {beta[wrong.argmax()]:g}")
+    if abs(beta.sum() - 1.0) > ROW_SUM_TOL:
         raise ModelError(f"initial must be a distribution; its entries sum to {beta.sum():g}")
     return beta / beta.sum() if abs(beta.sum() - 1.0) > EXACT_SUM else beta.copy()

@@ -6,6 +6,7 @@ there is a single maximal one, and communicating when that one holds every state
 """
 
 import itertools
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -134,7 +135,7 @@ def is_unichain(cmdp: CMDP) -> bool | None:
         if len(rest) > 1 or end_components(cmdp, without=rest[0].states):
             return False
     choices = [np.flatnonzero(mask) for mask in cmdp.available]
-    if np.prod([float(c.size) for c in choices]) > MAX_POLICIES:
+    if math.prod(c.size for c in choices) > MAX_POLICIES:
         return None
     A = cmdp.n_actions
     P = cmdp.transition

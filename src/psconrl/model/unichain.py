@@ -4,7 +4,8 @@ r"""Gains, biases and stationary law of a chain with one closed class, dense or 
 
 (Puterman 1994, section 8.2). Dense chains are eliminated without subtractions (``_kernels``). Sparse chains
 are first tried with GMRES, which converges in a few dozen products where the chain mixes fast and where a
-factorisation would fill in; if it does not, with a sparse LU.
+factorisation would fill in; if it does not, with a sparse LU; and where that would lose too many digits, as a
+dense chain.
 """
 
 from typing import Any, NamedTuple
@@ -15,7 +16,16 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, gmres, splu
 
 from psconrl.arrays import Floats, Ints, Matrix
+from psconrl.errors import SolverError
 from psconrl.model import _kernels
+
+# The norm of (I - P)^-1 is the longest expected time to leave. Beyond this one an LU, which subtracts, loses more
+# than about seven digits; up to so many states the elimination without subtractions is then used instead.
+LONGEST_TIME = 1e7
+MAX_DENSE = 2000
+GAIN_TOL = 1e-9  # of the largest cost: two ways to a gain may differ by so much
+FALLS_APART = "some states are left too rarely for floating point: with probabilities below 1e-300"
+TOO_RARE = "some of {} states are left too rarely for sparse methods; give dense transitions"
 
 
 class Unichain(NamedTuple):
@@ -34,7 +44,7 @@ def strong_components(graph: csr_array) -> tuple[int, Ints]:
 
 
 def closed_classes(P: Matrix) -> list[Ints]:
-    """The closed communicating classes of a chain, each as a sorted array of states.
+    """The closed communicating classes of a chain, each as a sorted array of states, by their first states.
 
     >>> [c.tolist() for c in closed_classes(np.array([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]))]
     [[1], [2]]
@@ -46,7 +56,7 @@ def closed_classes(P: Matrix) -> list[Ints]:
     source, target = labels[edges.coords[0]], labels[edges.coords[1]]
     closed = np.ones(count, dtype=bool)
     closed[source[source != target]] = False
-    return [np.flatnonzero(labels == label) for label in np.flatnonzero(closed)]
+    return sorted((np.flatnonzero(labels == label) for label in np.flatnonzero(closed)), key=lambda c: int(c[0]))
 
 
 def solve_dense(P: Floats, rows: Ints, costs: Floats, reference: int = 0) -> Unichain | None:
@@ -105,9 +115,12 @@ class SparseSolver:
             if h is None:
                 return None
             biases[i] = h
+        gains = biases @ q
+        if not _agree(costs, gains, stationary):
+            return None
         reference = int(stationary.argmax())
         biases -= biases[:, [reference]]
-        return Unichain(costs @ stationary, biases, stationary, reference)
+        return Unichain(gains, biases, stationary, reference)
 
     def _gmres(self, A: LinearOperator, b: Floats, guess: Floats | None) -> Floats | None:
         x, info = gmres(A, b, x0=guess, rtol=self.KRYLOV_TOL, atol=1e-300, restart=self.KRYLOV_STEPS, maxiter=1)
@@ -118,9 +131,14 @@ class SparseSolver:
         if reference is None or not np.isin(reference, recurrent):
             reference = self._busy_state(P, recurrent)
         result = _cycle_solve(P, costs, reference)
-        busiest = int(result.stationary.argmax())
-        if result.stationary[reference] < self.REFERENCE_SHARE * result.stationary[busiest]:
+        # Counted from a state that is hardly visited the figures are wrong, but the law still points to the busy ones.
+        for _ in range(2):
+            busiest = int(result.stationary.argmax())
+            if result.stationary[result.reference] >= self.REFERENCE_SHARE * result.stationary[busiest]:
+                break
             result = _cycle_solve(P, costs, busiest)
+        if not _agree(costs, result.gains, result.stationary):
+            raise SolverError(TOO_RARE.format(P.shape[0]))
         return result
 
     @staticmethod
@@ -133,14 +151,46 @@ class SparseSolver:
         return int(recurrent[mu.argmax()])
 
 
-def hitting_solve(P: csr_array, costs: Floats) -> tuple[Any, Floats]:
-    """Costs (q, n) until a chain, restricted to n states from which it surely leaves, has left: the LU, and (n, q)."""
-    B = csc_array(eye_array(P.shape[0]) - P)
+def hitting_solve(P: csr_array, costs: Floats, exits: Floats) -> Floats:
+    """Costs (n, q) collected until a chain, restricted to n states that it surely leaves, has left.
+
+    ``costs`` (q, n) a step; ``exits`` (n,) the probability of leaving from each state.
+    """
+    lu = _factorised(P)
+    if lu is None:
+        return collect_dense(P.toarray(), costs.T, exits)
+    return _refined(lu, P, costs)
+
+
+def collect_dense(W: Floats, C: Floats, exits: Floats) -> Floats:
+    """The solution (n, q) of x = C + W x for states that are surely left, with the probabilities of leaving each."""
+    try:
+        collected: Floats = _kernels.transient(np.array(W, order="C"), np.array(C, order="C"), exits.copy())
+    except ZeroDivisionError:
+        raise SolverError(FALLS_APART) from None
+    return collected
+
+
+def _factorised(P: csr_array) -> Any:
+    """The LU of I - P, or None if too many digits would be lost and the chain can be solved as a dense one."""
+    n = P.shape[0]
     # I - P is diagonally dominant by rows: no pivoting is needed, and the symmetric ordering keeps it sparse.
-    lu = splu(B, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
-    u = lu.solve(costs.T)
+    options = {"permc_spec": "MMD_AT_PLUS_A", "diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
+    try:
+        lu = splu(csc_array(eye_array(n) - P), **options)
+    except RuntimeError:  # SuperLU: exactly singular
+        if n > MAX_DENSE:
+            raise SolverError(TOO_RARE.format(n)) from None
+        return None
+    times = lu.solve(np.ones(n))
+    return lu if n > MAX_DENSE or (times.min() > 0 and times.max() < LONGEST_TIME) else None
+
+
+def _refined(lu: Any, P: csr_array, costs: Floats) -> Floats:
+    B = csc_array(eye_array(P.shape[0]) - P)
+    u: Floats = lu.solve(costs.T)
     u += lu.solve(costs.T - B @ u)
-    return lu, u
+    return u
 
 
 def _cycle_solve(P: csr_array, costs: Floats, reference: int) -> Unichain:
@@ -149,7 +199,13 @@ def _cycle_solve(P: csr_array, costs: Floats, reference: int) -> Unichain:
         return Unichain(costs[:, 0].copy(), np.zeros_like(costs), np.ones(1), 0)
     others = np.delete(np.arange(n), reference)
     inside = P[others][:, others]
-    lu, u = hitting_solve(inside, np.vstack([costs[:, others], np.ones(n - 1)]))
+    lu = _factorised(inside)
+    if lu is None:
+        chain = solve_dense(P.toarray(), np.arange(n), np.ascontiguousarray(costs), reference)
+        if chain is None:
+            raise SolverError(FALLS_APART)
+        return chain
+    u = _refined(lu, inside, np.vstack([costs[:, others], np.ones(n - 1)]))
     leave = P[[reference]][:, others].toarray().ravel()
     cycle = np.append(costs[:, reference], 1.0) + leave @ u
     gains = cycle[:-1] / cycle[-1]
@@ -158,6 +214,13 @@ def _cycle_solve(P: csr_array, costs: Floats, reference: int) -> Unichain:
     mass = lu.solve(leave, trans="T")
     mass += lu.solve(leave - mass + inside.T @ mass, trans="T")
     stationary = np.empty(n)
-    stationary[others] = np.maximum(mass, 0.0)
+    # If r is hardly ever visited, rounding may even turn the sign round.
+    stationary[others] = np.maximum(np.copysign(1.0, mass.sum()) * mass, 0.0)
     stationary[reference] = 1.0
     return Unichain(gains, biases, stationary / stationary.sum(), reference)
+
+
+def _agree(costs: Floats, gains: Floats, stationary: Floats) -> bool:
+    """Are the gains, found from the costs, those of the stationary law? They part where a chain all but falls apart."""
+    apart: Floats = np.abs(costs @ stationary - gains)
+    return bool((apart <= GAIN_TOL * np.abs(costs).max(axis=1)).all())

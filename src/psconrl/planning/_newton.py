@@ -2,6 +2,8 @@ r"""Column generation for dense models with at most one constraint, compiled as 
 
 The loop of ``mixture`` with the master ``LineMaster`` and the oracle ``Howard``, for the case that a learning loop
 meets thousands of times: Newton's method on the concave, piecewise linear dual. The tests hold it to the general one.
+
+Numba caches this file by its own date: after a change to the kernels it calls, touch it.
 """
 
 import numpy as np

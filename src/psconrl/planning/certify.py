@@ -62,7 +62,8 @@ def check(
     upper = float(exact.costs[0])
     if infeasible:
         holds = sound and lower > 0
-        return Certificate(np.inf, upper, excess, flow_residual, policy_error, dual_residual, lower, holds)
+        nothing_is_cheaper = np.inf if holds else -np.inf
+        return Certificate(nothing_is_cheaper, upper, excess, flow_residual, policy_error, dual_residual, lower, holds)
     holds = sound and bool((excess <= EXCESS_TOL * scale[1:]).all())
     if status is Status.OPTIMAL:
         holds &= flow_residual <= FLOW_TOL and policy_error <= POLICY_TOL and abs(upper - lower) <= GAP_TOL * size

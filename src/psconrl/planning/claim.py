@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
+from psconrl.errors import SolverError
 from psconrl.model import _kernels
 from psconrl.model.cmdp import CMDP
 from psconrl.model.structure import approach, end_components
@@ -41,7 +42,7 @@ def find_claim(part: CMDP, problem: Problem, method: str, start: Sequence[Ints])
         return _from_lp(problem, solve_lp(problem), "")
     try:
         return _from_mixture(problem, solve(problem, start, least_excess=True))
-    except ArithmeticError as error:
+    except SolverError as error:
         return _from_lp(problem, solve_lp(problem), f"planned by HiGHS, since {error}")
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from psconrl.model.cmdp import CMDP
-from psconrl.planning.plan import Infeasibility, Plan
+from psconrl.planning.plan import Infeasibility, Plan, Status
 
 
 def explain(cmdp: CMDP, infeasible: Plan, plan: Callable[[CMDP], Plan]) -> Infeasibility:
@@ -18,7 +18,7 @@ def explain(cmdp: CMDP, infeasible: Plan, plan: Callable[[CMDP], Plan]) -> Infea
         kept = plan(_only(cmdp, i, others)) if others else None
         if kept is None:
             with_others[i] = alone[i]
-        elif kept.infeasibility is None:
+        elif kept.status is not Status.INFEASIBLE:
             with_others[i] = kept.costs[0]
     return Infeasibility(
         cmdp.cost_names[1:], cmdp.thresholds, alone, with_others, infeasible.costs[1:], infeasible.multipliers

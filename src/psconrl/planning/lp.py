@@ -19,6 +19,7 @@ import numpy as np
 from scipy.sparse import block_array, csc_array, csr_array, hstack, vstack
 
 from psconrl.arrays import Floats
+from psconrl.errors import SolverError
 from psconrl.planning.highs import new_highs, status
 from psconrl.planning.problem import Problem
 
@@ -42,7 +43,7 @@ def solve_lp(problem: Problem, initial: Floats | None = None) -> LPSolution:
     if not feasible:
         highs = run(occupancy_program(problem, initial, elastic=True))
     if status(highs) != "kOptimal":
-        raise ArithmeticError(f"HiGHS ended with {status(highs)}")
+        raise SolverError(f"HiGHS ended with {status(highs)}; method='mixture' may settle the model")
     S, A = problem.available.shape
     pairs = np.flatnonzero(problem.available.ravel())
     solution = highs.getSolution()
@@ -103,8 +104,14 @@ def _highs_lp(matrix: csc_array, cost: Floats, right: Floats, m: int) -> highspy
 
 def run(program: highspy.HighsLp) -> Any:
     """Run HiGHS; if it cannot settle the tight tolerances, with the next wider ones, down to its own."""
-    for tolerance in (1e-10, 1e-9, 1e-7):
-        highs = new_highs(primal_feasibility_tolerance=tolerance, dual_feasibility_tolerance=tolerance)
+    for tolerance, options in (
+        (1e-10, {}),
+        (1e-9, {}),
+        (1e-9, {"presolve": "off"}),
+        (1e-7, {}),
+        (1e-7, {"solver": "ipm"}),
+    ):
+        highs = new_highs(primal_feasibility_tolerance=tolerance, dual_feasibility_tolerance=tolerance, **options)
         highs.passModel(program)
         highs.run()
         if status(highs) in ("kOptimal", "kInfeasible"):

@@ -12,6 +12,7 @@ import highspy
 import numpy as np
 
 from psconrl.arrays import Floats
+from psconrl.errors import SolverError
 from psconrl.planning.highs import new_highs, status
 
 FEASIBILITY_TOL = 1e-9  # scaled costs; within this of the boundary counts as feasible
@@ -129,7 +130,7 @@ class SimplexMaster:
     def _run(self) -> tuple[Floats, Floats, float]:
         self._lp.run()
         if status(self._lp) != "kOptimal":
-            raise ArithmeticError(f"HiGHS ended the master problem with {status(self._lp)}")
+            raise SolverError(f"HiGHS ended the master problem with {status(self._lp)}")
         solution = self._lp.getSolution()
         return np.array(solution.col_value), np.array(solution.row_dual), self._lp.getObjectiveValue()
 

@@ -17,6 +17,7 @@ from typing import Generic
 import numpy as np
 
 from psconrl.arrays import Floats
+from psconrl.errors import SolverError
 from psconrl.planning.master import FEASIBILITY_TOL, master_for
 from psconrl.planning.oracle import Answer, Oracle
 
@@ -70,7 +71,7 @@ def mix(
                 return _outcome(False, answers, point.mix, w, base, -lower)
             if done:
                 if point.value > 2 * FEASIBILITY_TOL:
-                    raise ArithmeticError("feasibility could not be settled")
+                    raise SolverError("feasibility could not be settled")
                 master.relax()
                 continue
         else:
@@ -82,7 +83,7 @@ def mix(
         if better is not None:
             answers.append(better)
             master.add(better.costs)
-    raise ArithmeticError(f"no proof of optimality after {MAX_COLUMNS} policies")
+    raise SolverError(f"no proof of optimality after {MAX_COLUMNS} policies")
 
 
 def _outcome(

@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
+from psconrl.errors import SolverError
 from psconrl.model.chain import solve_class
 from psconrl.model.structure import approach
 from psconrl.model.unichain import SparseSolver, Unichain, closed_classes, solve_dense
@@ -80,7 +81,7 @@ class Howard:
             policy = self._led_into_best_class(policy, weights)
             chain = self._solve(policy)
             if chain is None:
-                raise ArithmeticError("the model is not weakly communicating")
+                raise SolverError("the model is not weakly communicating")
         self._reference = chain.reference
         return Column(policy, chain.gains, chain.biases, chain.stationary)
 

@@ -38,12 +38,18 @@ def plan(cmdp: CMDP, method: str = "mixture", start: Plan | None = None) -> Plan
     """
     if method not in METHODS:
         raise ConfigError(unknown_name("method", method, METHODS))
+    result = _plan(cmdp, method, start)
+    if result.status is Status.INFEASIBLE:
+        result = replace(result, infeasibility=explain(cmdp, result, _plan))
+    return result
+
+
+def _plan(cmdp: CMDP, method: str = METHODS[0], start: Plan | None = None) -> Plan:
+    """The plan without the explanation of an infeasible one."""
     states = _reachable_states(cmdp)
     part = cmdp if states.size == cmdp.n_states else cmdp.restricted(states)
     problem = Problem.of(part)
     result = _certified(part, problem, find_claim(part, problem, method, _start_policies(cmdp, states, start)))
-    if result.status is Status.INFEASIBLE:
-        result = replace(result, infeasibility=explain(part, result, plan))
     return result if part is cmdp else _embedded(cmdp, states, result)
 
 

@@ -11,6 +11,8 @@ from psconrl.errors import ConfigError
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.pareto import Pareto
 from psconrl.planning.plan import Plan
+from psconrl.simulation.regret import regret
+from psconrl.simulation.trace import Trace
 
 # Okabe and Ito's colours: told apart by colour-blind readers and in print.
 BLUE, ORANGE, GREEN, GREY, PURPLE = "#0072B2", "#D55E00", "#009E73", "#7F7F7F", "#CC79A7"
@@ -19,6 +21,7 @@ MOVES = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
 VISITED = 1e-9
 MAX_STATES = 40  # rows of a policy that has no map
 MAX_LAYERS = 6
+LITERAL = mpl.rc_context({"text.parse_math": False})  # a $ in a user's name is a $
 
 
 def write_figure(figure: Figure, path: Path) -> None:
@@ -30,9 +33,11 @@ def write_figure(figure: Figure, path: Path) -> None:
         raise ConfigError(f"{path}: cannot be written ({error.strerror})") from None
 
 
+@LITERAL
 def policy_figure(cmdp: CMDP, plan: Plan, title: str = "") -> Figure:
     """The long-run policy: arrows on the map, as wide as they are often taken, or a table of shares."""
-    return _map_figure(cmdp, plan, title) if cmdp.layout else _table_figure(cmdp, plan, title)
+    on_map = cmdp.layout is not None and all(cmdp.action_name(a) in MOVES for a in range(cmdp.n_actions))
+    return _map_figure(cmdp, plan, title) if on_map else _table_figure(cmdp, plan, title)
 
 
 def _caption(cmdp: CMDP, plan: Plan, title: str) -> str:
@@ -123,6 +128,7 @@ def _table_figure(cmdp: CMDP, plan: Plan, title: str) -> Figure:
     return figure
 
 
+@LITERAL
 def pareto_figure(curve: Pareto, threshold: float | None = None, title: str = "") -> Figure:
     """Optimal value against the threshold, and below it what one more unit of threshold is worth."""
     figure = Figure(figsize=(5.5, 4.6))
@@ -143,6 +149,35 @@ def pareto_figure(curve: Pareto, threshold: float | None = None, title: str = ""
         axes.grid(alpha=0.3)
     if top.get_legend_handles_labels()[0]:
         top.legend(fontsize=8)
+    if title:
+        figure.suptitle(title, fontsize=10)
+    figure.tight_layout()
+    return figure
+
+
+def trace_figure(trace: Trace, best: Plan, title: str = "") -> Figure:
+    """A run: regret and violation as they add up, and each constrained cost against its limit."""
+    m = trace.thresholds.size
+    result = regret(trace, best)
+    t = result.rounds
+    figure = Figure(figsize=(7.0, 5.2))
+    top, bottom = figure.subplots(2, 1, sharex=True)
+    top.plot(t, result.regret, color=BLUE, label=f"regret ({trace.cost_names[0]})")
+    colours = [ORANGE, GREEN, PURPLE, GREY]
+    window = trace.window_averages()
+    for i in range(m):
+        colour = colours[i % len(colours)]
+        name = trace.cost_names[i + 1]
+        top.plot(t, result.violation[:, i], color=colour, label=f"violation ({name})")
+        bottom.plot(t, window[:, i + 1], color=colour, lw=1, label=name)
+        bottom.axhline(trace.thresholds[i], color=colour, ls="--", lw=1)
+    top.axhline(0, color=GREY, lw=0.8)
+    top.set_ylabel("cumulative, signed")
+    bottom.set(xlabel="round", ylabel="average between checkpoints")
+    for axes in (top, bottom):
+        axes.grid(alpha=0.3)
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend(fontsize=8)
     if title:
         figure.suptitle(title, fontsize=10)
     figure.tight_layout()

@@ -1,0 +1,194 @@
+"""The commands ``learn``, ``envs`` and ``agents``."""
+
+import signal
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from psconrl.cli.options import pairs, picture_path, read_model
+from psconrl.cli.render import console, number
+from psconrl.envs.registry import ENVIRONMENTS
+from psconrl.errors import ConfigError
+from psconrl.learning.registry import RECIPES, make_agent
+from psconrl.model.cmdp import CMDP
+from psconrl.planning.plan import Plan, Status
+from psconrl.planning.planner import plan
+from psconrl.simulation.regret import regret
+from psconrl.simulation.rollout import Simulation
+from psconrl.simulation.tables import EMISSIONS
+from psconrl.simulation.trace import Trace
+
+AUTOSAVE_SECONDS = 10.0
+REFRESH_SECONDS = 0.1
+INTERRUPTED = 130
+
+
+@click.command()
+@click.argument("env")
+@click.option("--agent", "agent_name", default="psconrl", show_default=True, help="One of: psconrl agents.")
+@click.option("--horizon", type=click.IntRange(1), help="Rounds to play in all. [default: the environment's]")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of agent and environment.")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Environment option, as slip=0.1.")
+@click.option("--threshold", "thresholds", multiple=True, metavar="NAME=VALUE", help="Change a limit.")
+@click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="Agent option, as prior=0.05.")
+@click.option("--unknown-costs", is_flag=True, help="The agent has to learn the costs too.")
+@click.option(
+    "--emission", type=click.Choice(EMISSIONS), default=EMISSIONS[0], show_default=True, help="How costs occur."
+)
+@click.option("--save", "save_to", metavar="FILE", help="Keep the run in a file, written every 10 s and at the end.")
+@click.option("--resume", "resume_from", metavar="FILE", help="Go on with a saved run, bit for bit.")
+@click.option("--plot", metavar="FILE", help="Draw the run to a .png, .svg or .pdf file.")
+def learn(
+    env: str,
+    agent_name: str,
+    horizon: int | None,
+    seed: int,
+    settings: tuple[str, ...],
+    thresholds: tuple[str, ...],
+    options: tuple[str, ...],
+    unknown_costs: bool,
+    emission: str,
+    save_to: str | None,
+    resume_from: str | None,
+    plot: str | None,
+) -> None:
+    """Let an agent learn ENV, an environment or a model file that only the simulation knows.
+
+    Ctrl-C ends the run early and keeps what was done (exit code 130).
+    """
+    picture = picture_path(plot)
+    target = save_path(save_to)
+    cmdp = read_model(env, settings, thresholds)
+    rounds = horizon or (ENVIRONMENTS[env].horizon if env in ENVIRONMENTS else 20_000)
+    if resume_from is not None:
+        run = Simulation.resumed(resume_from, cmdp)
+        if run.round >= rounds:
+            raise ConfigError(f"{resume_from}: has already played {run.round} rounds; give a larger --horizon")
+    else:
+        costs = None if unknown_costs else cmdp.costs
+        agent = make_agent(
+            agent_name, cmdp.n_states, cmdp.n_actions, cmdp.thresholds, costs, seed, **pairs("--option", options)
+        )
+        run = Simulation(cmdp, agent, seed, emission=emission)
+    best = plan(cmdp)
+    out = console()
+    signal.signal(signal.SIGTERM, _as_interrupt)
+    trace = _run_with_progress(run, rounds, best, target)
+    if target is not None:
+        run.save(target)
+    _print_result(out, env, run, trace, best)
+    if picture is not None:
+        from psconrl.report.figures import trace_figure, write_figure
+
+        write_figure(trace_figure(trace, best, title=f"{run.agent.name} on {env}"), picture)
+        out.print(Text(f"Picture: {picture}"))
+    if target is not None:
+        out.print(Text(f"Saved: {target} (go on with --resume {target} --horizon N)"))
+    if trace.interrupted:
+        sys.exit(INTERRUPTED)
+
+
+def save_path(path: str | None) -> Path | None:
+    """Where to keep the run, checked before it begins."""
+    if path is None:
+        return None
+    if not Path(path).parent.is_dir():
+        raise ConfigError(f"--save: folder {str(Path(path).parent)!r} does not exist")
+    return Path(path)
+
+
+def _as_interrupt(signum: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _run_with_progress(run: Simulation, horizon: int, best: Plan, target: Path | None) -> Trace:
+    """Run under a live bar, saving now and then."""
+    shown = saved = time.monotonic()
+    bar = Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+        TextColumn("{task.fields[status]}"), console=Console(stderr=True),
+        transient=True, disable=not sys.stderr.isatty(),
+    )  # fmt: skip
+    task = bar.add_task("round", total=horizon, completed=run.round, status="")
+
+    def progress(run: Simulation) -> None:
+        nonlocal shown, saved
+        now = time.monotonic()
+        if now - shown >= REFRESH_SECONDS:
+            shown = now
+            bar.update(task, completed=run.round, status=_status(run, best))
+        if target is not None and now - saved >= AUTOSAVE_SECONDS:
+            run.save(target)
+            saved = now
+
+    with bar:
+        return run.run(horizon, progress=progress)
+
+
+def _status(run: Simulation, best: Plan) -> str:
+    t = max(run.round, 1)
+    averages = run.cumulative / t
+    limits = ", ".join(
+        f"{name} {a:.3f}/{tau:g}"
+        for name, a, tau in zip(run.cmdp.cost_names[1:], averages[1:], run.cmdp.thresholds, strict=True)
+    )
+    lost = "" if best.status is Status.INFEASIBLE else f", regret {run.cumulative[0] - t * best.costs[0]:.0f}"
+    return f"episode {len(run.log)}, {limits}{lost}"
+
+
+def _print_result(out: Any, env: str, run: Simulation, trace: Trace, best: Plan) -> None:
+    cmdp: CMDP = run.cmdp
+    kinds = ", ".join(f"{trace.count(kind)} {kind}" for kind in dict.fromkeys(trace.episodes.kind))
+    ended = "interrupted after" if trace.interrupted else "played"
+    seconds, planning = trace.provenance["seconds"], trace.provenance["planning_seconds"]
+    out.print(
+        Text(f"{run.agent.name} on {env}: {ended} {run.round} rounds in {len(trace.episodes)} episodes ({kinds})")
+    )
+    out.print(Text(f"{seconds:.2f} s, of which {planning:.2f} s sampling and planning"))
+    if not trace.rounds.size:
+        return
+    sign = -1.0 if cmdp.maximise else 1.0
+    averages = trace.averages[-1]
+    table = Table("", "average", "optimum or limit", "over the run")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    if best.status is Status.INFEASIBLE:
+        out.print(Text(f"No policy can meet the limits: {best.infeasibility}"))
+        table.add_row(Text(cmdp.cost_names[0]), number(sign * averages[0]), "", "")
+        for i, name in enumerate(cmdp.cost_names[1:]):
+            table.add_row(Text(name), number(averages[i + 1]), number(float(cmdp.thresholds[i])), "")
+    else:
+        lost, over = regret(trace, best).final
+        table.add_row(Text(cmdp.cost_names[0]), number(sign * averages[0]), number(best.value), f"regret {lost:.1f}")
+        for i, name in enumerate(cmdp.cost_names[1:]):
+            limit = number(float(cmdp.thresholds[i]))
+            table.add_row(Text(name), number(averages[i + 1]), limit, f"violation {over[i]:.1f}")
+    out.print(table)
+
+
+@click.command()
+def envs() -> None:
+    """List the built-in environments."""
+    table = Table("environment", "S", "A", "limits", "what it is")
+    for name, environment in ENVIRONMENTS.items():
+        cmdp = environment.build()
+        limits = ", ".join(f"{n} <= {t:.4g}" for n, t in zip(cmdp.cost_names[1:], cmdp.thresholds, strict=True))
+        table.add_row(name, str(cmdp.n_states), str(cmdp.n_actions), Text(limits), Text(environment.summary))
+    console().print(table)
+
+
+@click.command()
+def agents() -> None:
+    """List the agents."""
+    table = Table("agent", "what it is")
+    for name, recipe in RECIPES.items():
+        table.add_row(name, Text(recipe.summary))
+    console().print(table)

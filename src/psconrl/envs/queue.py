@@ -1,0 +1,66 @@
+r"""A single-server queue with control of service and admission (Altman 1999, chapter 1 and section 5.1).
+
+State: the number of customers, 0 to ``capacity``. A step is one uniformised event time: a customer arrives with
+probability ``arrival`` and is let in or turned away; the one in service leaves with the probability of the chosen
+speed. Actions: every pair of a speed and a gate, the gates ``open`` and ``closed``.
+
+Reward: customers let in per step (throughput). Limits: ``delay``, the average number in the system, which Little's law
+turns into waiting time; ``power``, the average of the power of the chosen speed.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from psconrl.errors import ModelError
+from psconrl.model.cmdp import CMDP
+
+
+def queue(
+    capacity: int = 9,
+    arrival: float = 0.4,
+    speeds: ArrayLike = (0.2, 0.5, 0.8),
+    powers: ArrayLike = (0.1, 0.4, 1.0),
+    delay: float = 2.0,
+    power: float = 0.3,
+) -> CMDP:
+    """Maximise the throughput of a queue within limits on delay (customers) and power.
+
+    ``speeds``: probability that the customer in service leaves in a step, one a speed; ``powers``: what each consumes.
+
+    >>> queue()
+    CMDP(10 states, 6 actions, 2 constraints, dense)
+    """
+    rates, watts = np.asarray(speeds, float), np.asarray(powers, float)
+    if capacity < 1 or int(capacity) != capacity:
+        raise ModelError(f"capacity must be a whole number from 1 on; got {capacity}")
+    if not 0 < arrival < 1:
+        raise ModelError(f"arrival must lie strictly between 0 and 1; got {arrival}")
+    if rates.ndim != 1 or rates.shape != watts.shape or not ((rates > 0) & (rates < 1)).all():
+        raise ModelError("speeds must lie strictly between 0 and 1, one power for each")
+    S, K = int(capacity) + 1, rates.size
+    P = np.zeros((S, 2 * K, S))
+    reward = np.zeros((S, 2 * K))
+    for n in range(S):
+        for k, rate in enumerate(rates):
+            serve = rate if n else 0.0
+            for gate in (0, 1):  # open, closed
+                a = 2 * k + gate
+                # One who leaves makes room for one who comes in the same step.
+                enter = 0.0 if gate else arrival
+                up = enter * (1 - serve) if n < capacity else 0.0
+                down = serve * (1 - enter)
+                P[n, a, min(n + 1, S - 1)] += up
+                P[n, a, max(n - 1, 0)] += down
+                P[n, a, n] += 1 - up - down
+                reward[n, a] = enter if n < capacity else enter * serve
+    waiting = np.repeat(np.arange(S, dtype=float)[:, None], 2 * K, axis=1)
+    consumed = np.repeat(np.repeat(watts, 2)[None, :], S, axis=0)
+    return CMDP.from_rewards(
+        P,
+        reward,
+        costs=[waiting, consumed],
+        thresholds=[delay, power],
+        state_names=[f"{n} waiting" for n in range(S)],
+        action_names=[f"speed {k} {gate}" for k in range(K) for gate in ("open", "closed")],
+        cost_names=("throughput", "delay", "power"),
+    )

@@ -1,0 +1,253 @@
+"""The contract of every agent, and the step-wise use built on it once for all.
+
+Every algorithm in this field works in episodes: fix a policy, play it until a stopping rule fires, think again. So an
+agent does two things, ``begin`` and ``end``. Whoever plays the episode in between (the compiled loop on a model, a
+Gymnasium loop, or a user's own system through ``act`` and ``observe``) needs to know nothing else.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from psconrl.arrays import Floats, Ints
+from psconrl.errors import AgentError
+from psconrl.learning.counts import Counts, Record
+from psconrl.learning.streams import UniformStream, restore_generator
+
+NO_CAP = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, eq=False)
+class Episode:
+    """What to play, and until when: the episode ends with the step after which a limit is reached."""
+
+    policy: Floats  # (S, A), or (H, S, A) for a policy that changes from step to step
+    max_steps: int = NO_CAP
+    visit_caps: Ints | None = None  # (S, A): how often a pair may be visited before the episode ends
+    kind: str = "optimal"  # or "explore", "uniform", "baseline", ...
+    value: float = math.nan  # what the agent expects of the objective, in costs
+
+    def row(self, step: int, state: int) -> Floats:
+        """The distribution of the action in a state, ``step`` steps into the episode."""
+        if self.policy.ndim == 2:
+            return np.asarray(self.policy[state])
+        return np.asarray(self.policy[min(step, len(self.policy) - 1), state])
+
+
+@dataclass(eq=False)
+class Play:
+    """An episode in progress: what to play, and what has come of it so far."""
+
+    episode: Episode
+    record: Record
+    state: int | None = None  # where an action was asked for and its outcome is awaited
+    action: int | None = None
+
+
+class Agent(ABC):
+    """Base of all agents. A subclass implements ``begin`` and ``end`` and names what it must keep (``_parts``)."""
+
+    name: ClassVar[str]
+
+    def __init__(
+        self,
+        n_states: int,
+        n_actions: int,
+        thresholds: ArrayLike,
+        costs: ArrayLike | None,
+        seed: int | Sequence[int] | None,
+    ) -> None:
+        if n_states < 1 or n_actions < 1:
+            raise AgentError(f"n_states and n_actions must be at least 1; got {n_states} and {n_actions}")
+        self.n_states = int(n_states)
+        self.n_actions = int(n_actions)
+        self.thresholds = np.atleast_1d(np.asarray(thresholds, dtype=np.float64)).copy()
+        if self.thresholds.ndim != 1 or not np.isfinite(self.thresholds).all():
+            raise AgentError("thresholds must be a list of finite numbers, one per constrained cost")
+        m = self.thresholds.size
+        self.costs: Floats | None = None
+        if costs is not None:
+            self.costs = np.asarray(costs, dtype=np.float64).copy()
+            if self.costs.shape != (m + 1, self.n_states, self.n_actions) or not np.isfinite(self.costs).all():
+                raise AgentError(
+                    f"costs must be finite and have shape (m+1, S, A) = {(m + 1, self.n_states, self.n_actions)}; "
+                    f"got {self.costs.shape}"
+                )
+        self.counts = Counts(self.n_states, self.n_actions, m + 1)
+        self.rounds = 0
+        self.episodes = 0
+        # Thinking and acting draw from streams of their own, so that how an episode is played does not matter.
+        think, act = np.random.SeedSequence(seed).spawn(2)
+        self.rng = np.random.Generator(np.random.PCG64(think))
+        self.action_uniforms = UniformStream(np.random.Generator(np.random.PCG64(act)))
+        self._play: Play | None = None
+        self._spare: Record | None = None
+
+    @property
+    def n_costs(self) -> int:
+        """Number of costs, the objective included."""
+        return int(self.thresholds.size + 1)
+
+    def set_thresholds(self, thresholds: ArrayLike) -> None:
+        """Change the limits while running; the next episode obeys them."""
+        new = np.atleast_1d(np.asarray(thresholds, dtype=np.float64))
+        if new.shape != self.thresholds.shape or not np.isfinite(new).all():
+            raise AgentError(f"thresholds must be {self.thresholds.size} finite numbers; got {thresholds!r}")
+        self.thresholds = new.copy()
+
+    def begin(self, state: int) -> Episode:
+        """Plan the next episode, to be played from a state."""
+        self._check_state(state)
+        self.episodes += 1
+        return self._begin(state)
+
+    def end(self, record: Record) -> None:
+        """Learn from an episode that was played, wholly or in part."""
+        self.counts.add(record)
+        self.rounds += record.steps
+        self._end(record)
+
+    @abstractmethod
+    def _begin(self, state: int) -> Episode: ...
+
+    def _end(self, record: Record) -> None:  # noqa: B027
+        """Whatever a subclass keeps beyond the counts."""
+
+    def play(self, state: int) -> Play:
+        """The episode in progress, or a new one from a state. Whoever plays it fills in its record."""
+        if self._play is None:
+            episode = self.begin(state)
+            record = self._spare or Record.empty(self.counts)
+            self._spare = None
+            self._play = Play(episode, record)
+        return self._play
+
+    @property
+    def between_episodes(self) -> bool:
+        """Is no episode in progress?"""
+        return self._play is None
+
+    def finish(self) -> None:
+        """End the episode in progress, because a limit was reached or whoever plays it has to stop."""
+        if self._play is not None:
+            record = self._play.record
+            self._play = None
+            if record.steps:
+                self.end(record)
+            record.clear()
+            self._spare = record
+
+    def act(self, state: int) -> int:
+        """The action to take in a state. Tell the outcome with ``observe`` before asking again.
+
+        >>> from psconrl.learning.psconrl import PSConRL
+        >>> agent = PSConRL(n_states=2, n_actions=2, thresholds=[0.5], seed=1)
+        >>> action = agent.act(0)
+        >>> agent.observe(action, next_state=1, costs=[1.0, 0.0])
+        """
+        self._check_state(state)
+        current = self.play(state)
+        if current.action is not None:
+            raise AgentError("act was called twice; call observe(action, next_state, costs) in between")
+        cdf = np.cumsum(current.episode.row(current.record.steps, state))
+        u = self.action_uniforms.next() * cdf[-1]
+        current.state = int(state)
+        current.action = min(int(np.searchsorted(cdf, u, side="right")), self.n_actions - 1)
+        return current.action
+
+    def observe(self, action: int, next_state: int, costs: ArrayLike) -> None:
+        """The outcome of the last action: where it led, and all m+1 costs, the objective first."""
+        current = self._play
+        if current is None or current.state is None or current.action is None:
+            raise AgentError("observe was called before act")
+        self._check_state(next_state)
+        if not 0 <= action < self.n_actions:
+            raise AgentError(f"action must lie in 0..{self.n_actions - 1}; got {action}")
+        vector = np.atleast_1d(np.asarray(costs, dtype=np.float64))
+        if vector.shape != (self.n_costs,):
+            raise AgentError(
+                f"costs must be {self.n_costs} numbers (the objective, then {self.n_costs - 1} constrained); "
+                f"got {vector.size}"
+            )
+        if not np.isfinite(vector).all():
+            raise AgentError(f"costs must be finite; got {vector.tolist()}")
+        current.record.step(current.state, int(action), int(next_state), vector)
+        current.state = current.action = None
+        if current.record.is_full(current.episode.max_steps, current.episode.visit_caps):
+            self.finish()
+
+    def _check_state(self, state: int) -> None:
+        if not (isinstance(state, int | np.integer) and 0 <= state < self.n_states):
+            raise AgentError(f"state must be an integer from 0 to {self.n_states - 1}; got {state!r}")
+
+    # What follows is one file with everything: see learning/saving.py.
+
+    def config(self) -> dict[str, Any]:
+        """The arguments that build an agent like this one, seed aside."""
+        return {
+            "n_states": self.n_states,
+            "n_actions": self.n_actions,
+            "thresholds": self.thresholds,
+            "costs": self.costs,
+        }
+
+    def state(self) -> dict[str, Any]:
+        """All that has changed since: numbers, arrays and generators."""
+        record = {
+            "rounds": self.rounds,
+            "episodes": self.episodes,
+            "rng": self.rng.bit_generator.state,
+            "action_uniforms": self.action_uniforms.state(),
+            "counts": self.counts.state(),
+        }
+        if self._play is not None:
+            episode = self._play.episode
+            record["play"] = {
+                "policy": episode.policy,
+                "max_steps": episode.max_steps,
+                "visit_caps": episode.visit_caps,
+                "kind": episode.kind,
+                "value": episode.value,
+                "record": self._play.record.state(),
+                "state": self._play.state,
+                "action": self._play.action,
+            }
+        return record
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Put back what ``state`` returned."""
+        self.rounds = int(state["rounds"])
+        self.episodes = int(state["episodes"])
+        self.rng = restore_generator(state["rng"])
+        self.action_uniforms = UniformStream.restored(state["action_uniforms"])
+        self.counts.restore(state["counts"])
+        current = state.get("play")
+        if current is not None:
+            episode = Episode(
+                np.asarray(current["policy"]), int(current["max_steps"]), current["visit_caps"], current["kind"],
+                float(current["value"]),
+            )  # fmt: skip
+            record = Record.empty(self.counts)
+            record.restore(current["record"])
+            self._play = Play(episode, record, current["state"], current["action"])
+
+    def save(self, path: Any) -> None:
+        """Write the whole agent, generators included, to one file, which appears whole or not at all."""
+        from psconrl.learning.saving import save_agent
+
+        save_agent(self, path)
+
+    @classmethod
+    def load(cls, path: Any) -> Self:
+        """Read an agent that continues bit for bit where the saved one stood."""
+        from psconrl.learning.saving import load_agent
+
+        agent = load_agent(path)
+        if not isinstance(agent, cls):
+            raise AgentError(f"{path}: holds a {type(agent).__name__}, not a {cls.__name__}")
+        return agent

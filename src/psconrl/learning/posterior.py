@@ -1,0 +1,79 @@
+r"""Beliefs about the transitions: independent Dirichlet laws, one a pair.
+
+.. math:: p(\cdot|s,a) \sim \mathrm{Dirichlet}(\alpha(s,a,\cdot) + N(s,a,\cdot))
+
+A prior entry of 0 says that a transition is impossible, and is honoured. Rows are drawn as logarithms of gamma
+variates: with :math:`\alpha = 0.001` most of them are below the smallest double, and whole rows would be 0/0.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from psconrl.arrays import Floats
+from psconrl.errors import AgentError
+from psconrl.learning import _kernels
+from psconrl.learning.counts import Counts
+
+
+class Dirichlet:
+    """The posterior under a Dirichlet prior: a number for all transitions, or an array (S, A, S)."""
+
+    def __init__(self, prior: ArrayLike, n_states: int, n_actions: int) -> None:
+        given = np.asarray(prior, dtype=np.float64)
+        shape = (n_states, n_actions, n_states)
+        if given.ndim not in (0, 3) or (given.ndim == 3 and given.shape != shape):
+            raise AgentError(f"prior must be a number or have shape (S, A, S) = {shape}; got {given.shape}")
+        if not np.isfinite(given).all() or (given < 0).any():
+            raise AgentError("prior must be finite and not negative; 0 means impossible")
+        full = np.broadcast_to(given, shape)
+        if not (full.sum(axis=2) > 0).all():
+            s, a = np.argwhere(~(full.sum(axis=2) > 0))[0]
+            raise AgentError(f"prior[{s}, {a}] must allow at least one next state; all entries are 0")
+        self.prior = given
+        self._alpha = np.ascontiguousarray(full.reshape(-1, n_states))
+
+    def parameters(self, counts: Counts) -> Floats:
+        """The parameters of the posterior, (S*A, S)."""
+        return self._alpha + counts.transitions
+
+    def sample(self, counts: Counts, rng: np.random.Generator) -> Floats:
+        """Transitions (S*A, S) drawn from the posterior."""
+        return dirichlet_rows(self.parameters(counts), rng)
+
+    def mean(self, counts: Counts) -> Floats:
+        """The posterior mean (S*A, S)."""
+        alpha = self.parameters(counts)
+        return np.asarray(alpha / alpha.sum(axis=1, keepdims=True))
+
+
+class FlooredCounts(Dirichlet):
+    """The rule of the published code: parameters ``max(N, floor)`` in place of ``prior + N``."""
+
+    def parameters(self, counts: Counts) -> Floats:
+        """The parameters of the posterior, (S*A, S)."""
+        return np.maximum(self._alpha, counts.transitions)
+
+
+def dirichlet_rows(alpha: Floats, rng: np.random.Generator) -> Floats:
+    """One Dirichlet variate for every row of parameters, zeros allowed.
+
+    >>> dirichlet_rows(np.array([[1e-9, 0.0], [1e9, 1e9]]), np.random.default_rng(0)).round(3).tolist()
+    [[1.0, 0.0], [0.5, 0.5]]
+    """
+    logs = log_gamma_variates(alpha.ravel(), rng).reshape(alpha.shape)
+    _kernels.lower_by_row_maximum(logs)
+    rows = np.exp(logs, out=logs)
+    _kernels.normalise_rows(rows)
+    return rows
+
+
+def log_gamma_variates(shape: Floats, rng: np.random.Generator) -> Floats:
+    """Logarithms of gamma variates; -inf where the shape is 0. Shapes from 1 on by NumPy, others by rejection."""
+    logs = np.full(shape.size, -np.inf)
+    large = np.flatnonzero(shape >= 1.0)
+    logs[large] = np.log(rng.standard_gamma(shape[large]))
+    left = np.flatnonzero((shape < 1.0) & (shape > 0.0))
+    while left.size:
+        e, v = rng.standard_exponential(left.size), rng.standard_exponential(left.size)
+        left = _kernels.log_gamma_small(shape, left, e, v, logs)
+    return logs

@@ -1,0 +1,151 @@
+r"""PSConRL: posterior sampling for constrained reinforcement learning (Provodin, Kaptein and Pechenizkiy, ICML 2024).
+
+Each episode draws transitions from the posterior. If some policy of the sampled model meets the thresholds, the optimal
+one is played; if none does, the agent explores: it takes the shortest path to the state visited least, which makes
+infeasible samples ever rarer. Bayesian regret :math:`\tilde O(D S \sqrt{A T})` for every cost in communicating CMDPs
+(Theorem 4.1). Needs neither horizon, span, mixing time nor a safe policy.
+
+The stopping rule is Ouyang et al.'s; see ``schedule.ouyang`` for how the paper's text differs.
+"""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from psconrl.arrays import Floats
+from psconrl.errors import ConfigError, unknown_name
+from psconrl.learning.agent import Agent, Episode
+from psconrl.learning.counts import Record
+from psconrl.learning.posterior import Dirichlet, FlooredCounts
+from psconrl.learning.sampled import SampledPlanner
+from psconrl.learning.schedule import schedule_named
+
+EXPLORE_ACTIONS = ("shortest", "least_tried")
+IF_INFEASIBLE = ("explore", "uniform", "unconstrained")
+BELIEFS = {"dirichlet": Dirichlet, "floored": FlooredCounts}
+
+
+class PSConRL(Agent):
+    """Posterior sampling with exploration whenever the sampled model is infeasible.
+
+    ``prior``: Dirichlet parameter of every transition, a number or an (S, A, S) array in which 0 means impossible.
+    ``costs``: (m+1, S, A) if known; else they are learned as empirical means. ``explore_action``: what to play in the
+    target of an exploration once it is reached, ``"shortest"`` (the paper's: whatever returns soonest) or
+    ``"least_tried"``. ``schedule``: when to think again. ``if_infeasible``: all but ``"explore"`` for comparison.
+    """
+
+    name: ClassVar[str] = "psconrl"
+
+    def __init__(
+        self,
+        n_states: int,
+        n_actions: int,
+        thresholds: ArrayLike,
+        costs: ArrayLike | None = None,
+        *,
+        prior: ArrayLike = 0.1,
+        explore_action: str = "shortest",
+        schedule: str = "ouyang",
+        if_infeasible: str = "explore",
+        belief: str = "dirichlet",
+        seed: int | Sequence[int] | None = None,
+    ) -> None:
+        super().__init__(n_states, n_actions, thresholds, costs, seed)
+        self.explore_action = _one_of("explore_action", explore_action, EXPLORE_ACTIONS)
+        self.if_infeasible = _one_of("if_infeasible", if_infeasible, IF_INFEASIBLE)
+        self.belief_name = _one_of("belief", belief, tuple(BELIEFS))
+        self.belief = BELIEFS[belief](prior, n_states, n_actions)
+        self.schedule_name = schedule
+        self.schedule = schedule_named(schedule)
+        self.planner = SampledPlanner(n_states, n_actions)
+        self._last_length = 1
+
+    @classmethod
+    def paper(cls, n_states: int, n_actions: int, thresholds: ArrayLike, **options: Any) -> "PSConRL":
+        """The paper's algorithm with the paper's prior, Dirichlet(0.1)."""
+        return cls(n_states, n_actions, thresholds, **({"prior": 0.1} | options))
+
+    @classmethod
+    def published(cls, n_states: int, n_actions: int, thresholds: ArrayLike, **options: Any) -> "PSConRL":
+        """What the authors' published code runs, for comparison with their figures.
+
+        Parameters max(N, 0.05), episodes that end when a pair has been visited 3 (1 + N) times, a uniform policy when
+        the sample is infeasible, costs learned.
+        """
+        preset: dict[str, Any] = {
+            "prior": 0.05,
+            "belief": "floored",
+            "schedule": "published",
+            "if_infeasible": "uniform",
+        }
+        return cls(n_states, n_actions, thresholds, **(preset | options))
+
+    def _begin(self, state: int) -> Episode:
+        P = self.belief.sample(self.counts, self.rng)
+        costs = self.counts.mean_costs() if self.costs is None else self.costs
+        max_steps, caps = self.schedule(self.counts, self._last_length)
+        choice = self.planner.optimal(P, costs, self.thresholds, state)
+        if choice is not None:
+            return Episode(choice.policy, max_steps, caps, "optimal", choice.value)
+        if self.if_infeasible == "unconstrained":
+            free = self.planner.optimal(P, costs[:1], np.empty(0), state)
+            if free is not None:
+                return Episode(free.policy, max_steps, caps, "unconstrained", free.value)
+        if self.if_infeasible == "explore":
+            return Episode(self._exploration(P, state), max_steps, caps, "explore")
+        uniform = np.full((self.n_states, self.n_actions), 1.0 / self.n_actions)
+        return Episode(uniform, max_steps, caps, "uniform")
+
+    def _end(self, record: Record) -> None:
+        self._last_length = record.steps
+
+    def _exploration(self, P: Floats, state: int) -> Floats:
+        """The policy towards the least visited of the states that the sampled model can reach."""
+        visits = self.counts.pairs.sum(axis=1).astype(np.float64)
+        visits[~_reachable(P, state, self.n_actions)] = np.inf
+        target = int(self.rng.choice(np.flatnonzero(visits == visits.min())))
+        actions = self.planner.towards(P, target)
+        if self.explore_action == "least_tried":
+            actions[target] = int(self.counts.pairs[target].argmin())
+        return np.eye(self.n_actions)[actions]
+
+    def config(self) -> dict[str, Any]:
+        """The arguments that build an agent like this one, seed aside."""
+        return super().config() | {
+            "prior": self.belief.prior,
+            "explore_action": self.explore_action,
+            "schedule": self.schedule_name,
+            "if_infeasible": self.if_infeasible,
+            "belief": self.belief_name,
+        }
+
+    def state(self) -> dict[str, Any]:
+        """All that has changed since."""
+        return super().state() | {"last_length": self._last_length, "last_policies": list(self.planner.last)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Put back what ``state`` returned."""
+        super().restore(state)
+        self._last_length = int(state["last_length"])
+        self.planner.last = tuple(np.asarray(policy, dtype=np.int64) for policy in state["last_policies"])
+
+
+def _reachable(P: Floats, state: int, n_actions: int) -> Any:
+    """The states that the model can reach from a state."""
+    S = P.shape[1]
+    edges: Any = (P.reshape(S, n_actions, S) > 0).any(axis=1)
+    seen = np.zeros(S, dtype=bool)
+    seen[state] = True
+    while True:
+        grown = seen | edges[seen].any(axis=0)
+        if (grown == seen).all():
+            return seen
+        seen = grown
+
+
+def _one_of(option: str, value: str, known: tuple[str, ...]) -> str:
+    if value not in known:
+        raise ConfigError(unknown_name(option, value, known))
+    return value

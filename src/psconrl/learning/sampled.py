@@ -1,0 +1,71 @@
+"""Planning in a sampled or estimated model, again and again, from where the last plan left off."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from psconrl.arrays import Bools, Floats, Ints
+from psconrl.errors import SolverError
+from psconrl.model import _kernels
+from psconrl.model.cmdp import CMDP
+from psconrl.model.distance import shortest_path
+from psconrl.planning.plan import Status
+from psconrl.planning.planner import plan
+from psconrl.planning.problem import Problem
+from psconrl.planning.solve import solve
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Choice:
+    """The policy for an episode and the average objective it promises, as a cost."""
+
+    policy: Floats  # (S, A)
+    value: float
+
+
+class SampledPlanner:
+    """Keeps the scaled costs and the last policies, so that the next sample is solved in a few steps."""
+
+    def __init__(self, n_states: int, n_actions: int) -> None:
+        self._all_actions: Bools = np.ones((n_states, n_actions), dtype=bool)
+        self._problem: Problem | None = None
+        self._scaled_from: tuple[Floats, Floats] | None = None
+        self.last: tuple[Ints, ...] = ()
+
+    def optimal(self, P: Floats, costs: Floats, thresholds: Floats, state: int) -> Choice | None:
+        """The optimal policy of the model from a state, or None if the thresholds cannot be met."""
+        if not _kernels.strongly_connected(P, self._all_actions.shape[1]):
+            return self._from_general_planner(P, costs, thresholds, state)
+        problem = self._scaled(costs, thresholds).with_transition(P)
+        try:
+            solution = solve(problem, self.last)
+        except SolverError:
+            return self._from_general_planner(P, costs, thresholds, state)
+        self.last = solution.policies
+        if not solution.feasible:
+            return None
+        value = float(problem.costs[0] @ solution.occupancy.ravel())
+        return Choice(solution.policy, float(problem.shift[0] + problem.scale[0] * value))
+
+    def towards(self, P: Floats, target: int) -> Ints:
+        """The actions of the shortest path to a state; in the state itself, of the soonest return."""
+        path = shortest_path(P, self._all_actions, target)
+        actions = path.policy.copy()
+        times = np.where(np.isfinite(path.times), path.times, path.times[np.isfinite(path.times)].max() + 1e6)
+        A = self._all_actions.shape[1]
+        actions[target] = int((P[target * A : (target + 1) * A] @ times).argmin())
+        return actions
+
+    def _scaled(self, costs: Floats, thresholds: Floats) -> Problem:
+        # Known costs are the same array in every episode: scale them once.
+        known = self._scaled_from
+        if self._problem is None or known is None or known[0] is not costs or known[1] is not thresholds:
+            self._problem = Problem.scaled(np.empty((0, 0)), costs, thresholds, self._all_actions)
+            self._scaled_from = (costs, thresholds)
+        return self._problem
+
+    def _from_general_planner(self, P: Floats, costs: Floats, thresholds: Floats, state: int) -> Choice | None:
+        """Samples of very small priors can fall apart: plan from the present state, whatever the structure."""
+        result = plan(CMDP(P, costs, thresholds, initial=state))
+        self.last = ()
+        return None if result.status is Status.INFEASIBLE else Choice(result.policy, float(result.costs[0]))

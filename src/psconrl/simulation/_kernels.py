@@ -1,0 +1,97 @@
+"""The compiled inner loop of a simulation: arrays in, arrays out, randomness handed in."""
+
+import numpy as np
+from numba import njit
+
+from psconrl.arrays import Floats, Ints
+
+
+@njit(cache=True)
+def play(
+    state: int,
+    step: int,
+    steps: int,
+    max_steps: int,
+    policy: Floats,
+    caps: Ints,
+    indptr: Ints,
+    successors: Ints,
+    cdf: Floats,
+    outcomes: Floats,
+    bernoulli: bool,
+    action_uniforms: Floats,
+    model_uniforms: Floats,
+    visits: Ints,
+    transitions: Ints,
+    cost_sums: Floats,
+    cumulative: Floats,
+    round_: int,
+    checkpoints: Ints,
+    next_checkpoint: int,
+    at_checkpoints: Floats,
+) -> tuple[int, int, int, bool]:
+    """Play up to ``steps`` rounds of an episode, ``step`` rounds into it, or until one of its limits is reached.
+
+    ``policy`` is (H, S, A), H = 1 if it is stationary; ``caps`` (S*A,) or empty. The rows of the model are given by
+    ``indptr`` into successors, their cumulative probabilities and their costs (m+1, entries). Each round uses one row
+    of either kind of uniforms: the action; the next state and, if costs are Bernoulli, each cost.
+
+    Returns the state reached, the rounds played, the next checkpoint, and whether the episode has ended.
+    """
+    H, _, A = policy.shape
+    n_costs = outcomes.shape[0]
+    capped = caps.size > 0
+    for k in range(steps):
+        row = policy[min(step, H - 1), state]
+        total = 0.0
+        for a in range(A):
+            total += row[a]
+        u = action_uniforms[k, 0] * total
+        action = A - 1
+        reached = 0.0
+        for a in range(A):
+            reached += row[a]
+            if u < reached:
+                action = a
+                break
+        pair = state * A + action
+
+        u = model_uniforms[k, 0]
+        low, high = indptr[pair], indptr[pair + 1] - 1
+        while low < high:
+            middle = (low + high) // 2
+            if u < cdf[middle]:
+                high = middle
+            else:
+                low = middle + 1
+        successor = successors[low]
+
+        for i in range(n_costs):
+            cost = outcomes[i, low]
+            if bernoulli:
+                cost = 1.0 if model_uniforms[k, 1 + i] < cost else 0.0
+            cost_sums[i, pair] += cost
+            cumulative[i] += cost
+        visits[pair] += 1
+        transitions[pair, successor] += 1
+        state = successor
+        step += 1
+        round_ += 1
+        while next_checkpoint < checkpoints.size and checkpoints[next_checkpoint] == round_:
+            at_checkpoints[next_checkpoint] = cumulative
+            next_checkpoint += 1
+        if step >= max_steps or (capped and visits[pair] >= caps[pair]):
+            return state, k + 1, next_checkpoint, True
+    return state, steps, next_checkpoint, False
+
+
+@njit(cache=True)
+def row_cdf(indptr: Ints, probabilities: Floats) -> Floats:
+    """Cumulative sums within the rows of a CSR matrix."""
+    cdf = np.empty_like(probabilities)
+    for row in range(indptr.size - 1):
+        total = 0.0
+        for k in range(indptr[row], indptr[row + 1]):
+            total += probabilities[k]
+            cdf[k] = total
+    return cdf

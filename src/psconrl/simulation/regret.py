@@ -1,0 +1,88 @@
+r"""What a run lost against the optimum, in the measures of the field, told apart by name.
+
+.. math:: R(T) = \sum_{t \le T} (c_0(s_t, a_t) - J^*), \qquad V_i(T) = \sum_{t \le T} (c_i(s_t, a_t) - \tau_i)
+
+Both signed: a run may be ahead of :math:`J^*` by breaking a limit. The paper's BR+ takes the positive part of every
+single step, which for 0/1 costs grows linearly even for the optimal policy; its plots show something else, below.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from psconrl.arrays import Floats, Ints
+from psconrl.errors import ConfigError
+from psconrl.planning.plan import Plan
+from psconrl.simulation.trace import Trace
+
+
+@dataclass(frozen=True, eq=False)
+class Regret:
+    """Regret and violation at the checkpoints of a trace."""
+
+    rounds: Ints  # (n,)
+    regret: Floats  # (n,) signed, of the objective as a cost
+    violation: Floats  # (n, m) signed
+    strong: Floats | None  # (m+1,) sum over episodes of T_k [J(pi_k) - target]+, if the policies were evaluated
+
+    @property
+    def positive_regret(self) -> Floats:
+        """The positive part of the cumulative regret."""
+        return np.maximum(self.regret, 0.0)
+
+    @property
+    def positive_violation(self) -> Floats:
+        """The positive part of the cumulative violation."""
+        return np.maximum(self.violation, 0.0)
+
+    @property
+    def worst_violation(self) -> Floats:
+        """The largest violation up to each checkpoint."""
+        return np.asarray(np.maximum.accumulate(self.violation, axis=0))
+
+    @property
+    def final(self) -> tuple[float, Floats]:
+        """Regret and violations at the end."""
+        return float(self.regret[-1]), self.violation[-1]
+
+
+def regret(trace: Trace, plan: Plan) -> Regret:
+    """Compare a run with the optimal plan of the model it was played on.
+
+    >>> import psconrl
+    >>> model = psconrl.load("marsrover-4x4")
+    >>> best = psconrl.plan(model)
+    >>> trace = psconrl.simulate(model, psconrl.PSConRL(16, 4, model.thresholds, model.costs, seed=0), 1000, seed=0)
+    >>> bool(psconrl.regret(trace, best).regret[-1] < 300)
+    True
+    """
+    if plan.costs.size != trace.cumulative.shape[1]:
+        raise ConfigError(f"the plan has {plan.costs.size} costs, the trace {trace.cumulative.shape[1]}")
+    optimum = plan.costs[0]
+    targets = np.append(optimum, trace.thresholds)
+    signed = trace.cumulative - trace.rounds[:, None] * targets
+    strong = None
+    if len(trace.episodes.costs) == len(trace.episodes) > 0:
+        excess = np.maximum(np.array(trace.episodes.costs) - targets, 0.0)
+        strong = np.array(trace.episodes.length) @ excess
+    return Regret(trace.rounds, signed[:, 0], signed[:, 1:], strong)
+
+
+def paper_regret(traces: Sequence[Trace], plan: Plan, window: int) -> tuple[Ints, Floats]:
+    """The curves of the paper's figures, for comparison with them and nothing else.
+
+    The mean over runs of each cost, averaged over the last ``window`` rounds, minus its target, positive part, summed
+    over rounds: (rounds, curves (n, m+1)). All traces must share evenly spaced checkpoints.
+    """
+    rounds = traces[0].rounds
+    if any(not np.array_equal(trace.rounds, rounds) for trace in traces):
+        raise ConfigError("paper_regret needs traces with the same checkpoints")
+    spacing = np.diff(rounds, prepend=0)
+    targets = np.append(plan.costs[0], traces[0].thresholds)
+    cumulative = np.vstack([np.zeros(targets.size), np.mean([trace.cumulative for trace in traces], axis=0)])
+    grid = np.append(0, rounds)
+    lag = np.maximum(rounds - window, 0)
+    before = np.column_stack([np.interp(lag, grid, column) for column in cumulative.T])
+    moving = (cumulative[1:] - before) / np.maximum(rounds - lag, 1)[:, None]
+    return rounds, np.cumsum(np.maximum(moving - targets, 0.0) * spacing[:, None], axis=0)

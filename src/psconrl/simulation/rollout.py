@@ -1,0 +1,167 @@
+"""Playing an agent on a known model, compiled; interruptible, and resumable bit for bit."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from psconrl.arrays import Floats, Ints
+from psconrl.errors import AgentError
+from psconrl.learning.agent import Agent, Episode
+from psconrl.learning.streams import UniformStream
+from psconrl.model.chain import evaluate
+from psconrl.model.cmdp import CMDP
+from psconrl.model.unichain import solve_dense
+from psconrl.simulation._kernels import play
+from psconrl.simulation.run import Run
+from psconrl.simulation.tables import Tables
+from psconrl.simulation.trace import EpisodeLog
+
+_NO_CAPS = np.empty(0, dtype=np.int64)
+
+
+class Simulation(Run):
+    """An agent in a model that only the simulation knows.
+
+    The model's randomness comes from ``seed``, the agent's from its own, so that different agents meet the same luck.
+    """
+
+    def __init__(
+        self,
+        cmdp: CMDP,
+        agent: Agent,
+        seed: int | Sequence[int] | None = None,
+        *,
+        emission: str = "deterministic",
+        evaluate_policies: bool = False,
+    ) -> None:
+        expected = (cmdp.n_states, cmdp.n_actions, cmdp.n_constraints)
+        got = (agent.n_states, agent.n_actions, agent.n_costs - 1)
+        if expected != got:
+            raise AgentError(f"the model has (S, A, m) = {expected}, the agent was made for {got}")
+        if not cmdp.available.all():
+            raise AgentError("agents need models in which every action is available in every state")
+        super().__init__(agent, cmdp.thresholds, cmdp.cost_names, {"seed": seed, "emission": emission})
+        self.cmdp, self.seed = cmdp, seed
+        self.emission, self.evaluate_policies = emission, evaluate_policies
+        self._tables = Tables.of(cmdp, emission)
+        rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
+        self.state = int(rng.choice(cmdp.n_states, p=cmdp.initial))
+        self._uniforms = UniformStream(rng, width=1 + (len(cmdp.costs) if emission == "bernoulli" else 0))
+
+    def _advance(self, horizon: int, grid: Ints, reached: int, at_checkpoints: Floats) -> int:
+        """Play the episode in progress, or a new one, as far as one block of random numbers carries."""
+        agent = self.agent
+        began = time.perf_counter()
+        current = agent.play(self.state)
+        episode, record = current.episode, current.record
+        if record.steps == 0:
+            self._note_beginning(episode, time.perf_counter() - began)
+        actions, model = agent.action_uniforms, self._uniforms
+        actions.refill()
+        model.refill()
+        steps = min(len(actions.block) - actions.position, len(model.block) - model.position, horizon - self.round)
+        tables = self._tables
+        self.state, played, reached, ended = play(
+            self.state,
+            record.steps,
+            steps,
+            episode.max_steps,
+            episode.policy if episode.policy.ndim == 3 else episode.policy[None],
+            _NO_CAPS if episode.visit_caps is None else episode.visit_caps.ravel(),
+            tables.indptr,
+            tables.successors,
+            tables.cdf,
+            tables.outcomes,
+            tables.bernoulli,
+            actions.block[actions.position :],
+            model.block[model.position :],
+            record.visits,
+            record.transitions,
+            record.cost_sums,
+            self.cumulative,
+            self.round,
+            grid,
+            reached,
+            at_checkpoints,
+        )
+        actions.position += played
+        model.position += played
+        record.steps += played
+        self.round += played
+        self.log.length[-1] = record.steps
+        if ended:
+            agent.finish()
+        return reached
+
+    def _note_beginning(self, episode: Episode, seconds: float) -> None:
+        super()._note_beginning(episode, seconds)
+        if self.evaluate_policies:
+            self.log.costs.append(self._true_costs(episode))
+
+    def _true_costs(self, episode: Episode) -> Floats:
+        """The exact averages of an episode's policy in the true model, from the present state."""
+        cmdp, policy = self.cmdp, episode.policy
+        if policy.ndim == 3:
+            return self._true_costs_of_horizon(policy)
+        P = cmdp.transition
+        if isinstance(P, np.ndarray):
+            S, A = policy.shape
+            chain = solve_dense(
+                np.einsum("sa,sat->st", policy, P.reshape(S, A, S)),
+                np.arange(S),
+                np.einsum("isa,sa->is", cmdp.costs, policy),
+            )
+            if chain is not None:
+                return chain.gains
+        return evaluate(cmdp.with_initial(self.state), policy).costs
+
+    def _true_costs_of_horizon(self, policy: Floats) -> Floats:
+        law = np.zeros(self.cmdp.n_states)
+        law[self.state] = 1.0
+        total = np.zeros(len(self.cmdp.costs))
+        for step in policy:
+            occupancy = law[:, None] * step
+            total += np.einsum("isa,sa->i", self.cmdp.costs, occupancy)
+            law = occupancy.ravel() @ self.cmdp.transition
+        return total / len(policy)
+
+    def save(self, path: Any) -> None:
+        """Write agent and run to one file, from which ``resumed`` goes on bit for bit."""
+        from psconrl.learning.saving import save_agent
+
+        extra = {
+            "seed": self.seed,
+            "emission": self.emission,
+            "evaluate_policies": self.evaluate_policies,
+            "state": self.state,
+            "uniforms": self._uniforms.state(),
+            "round": self.round,
+            "cumulative": self.cumulative,
+            "log": self.log.state(),
+            "seconds": self.seconds,
+            "rounds": np.array(self._rounds, dtype=np.int64),
+            "costs": np.array(self._costs).reshape(-1, self.cumulative.size),
+        }
+        save_agent(self.agent, path, {"simulation": extra})
+
+    @classmethod
+    def resumed(cls, path: Any, cmdp: CMDP) -> "Simulation":
+        """A run from a file, on the model it was played on."""
+        from psconrl.learning.saving import load_agent_and_extra
+
+        agent, saved = load_agent_and_extra(path)
+        if "simulation" not in saved:
+            raise AgentError(f"{path}: holds an agent but no run; load it with {type(agent).__name__}.load")
+        extra = saved["simulation"]
+        run = cls(cmdp, agent, extra["seed"], emission=extra["emission"], evaluate_policies=extra["evaluate_policies"])
+        run.state = int(extra["state"])
+        run._uniforms = UniformStream.restored(extra["uniforms"])
+        run.round = int(extra["round"])
+        run.cumulative = np.array(extra["cumulative"])
+        run.log = EpisodeLog.restored(extra["log"])
+        run.seconds = float(extra["seconds"])
+        run._rounds = extra["rounds"].tolist()
+        run._costs = list(extra["costs"])
+        return run

@@ -1,0 +1,83 @@
+"""A run of an agent, whatever it is played on: rounds, checkpoints, episodes, interruption."""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from psconrl._version import __version__
+from psconrl.arrays import Floats, Ints
+from psconrl.errors import ConfigError
+from psconrl.learning.agent import Agent, Episode
+from psconrl.simulation.trace import EpisodeLog, Trace, checkpoint_rounds
+
+Progress = Callable[[Any], None]
+
+
+class Run(ABC):
+    """Plays to a horizon, and on from there when asked again. A subclass knows how to advance."""
+
+    def __init__(
+        self, agent: Agent, thresholds: Floats, cost_names: tuple[str, ...], provenance: dict[str, Any]
+    ) -> None:
+        self.agent = agent
+        self.thresholds = thresholds
+        self.cost_names = cost_names
+        self.provenance = {"psconrl": __version__, "agent": agent.name} | provenance
+        self.round = 0
+        self.cumulative = np.zeros(agent.n_costs)
+        self.log = EpisodeLog()
+        self.seconds = 0.0
+        self._rounds: list[int] = []
+        self._costs: list[Floats] = []
+
+    @abstractmethod
+    def _advance(self, horizon: int, grid: Ints, reached: int, at_checkpoints: Floats) -> int:
+        """Play on, at most to the horizon and to the end of the episode; returns the checkpoints reached."""
+
+    def run(
+        self,
+        horizon: int,
+        checkpoints: int | str | ArrayLike | None = None,
+        progress: Progress | None = None,
+    ) -> Trace:
+        """Play until ``horizon`` rounds have been played in all. Ctrl-C ends the run early, with what was done."""
+        if horizon < 1:
+            raise ConfigError(f"horizon must be at least 1; got {horizon}")
+        grid = checkpoint_rounds(horizon, checkpoints)
+        grid = grid[grid > self.round]
+        at_checkpoints = np.zeros((grid.size, self.cumulative.size))
+        reached = 0
+        began = time.perf_counter()
+        interrupted = False
+        try:
+            while self.round < horizon:
+                before, reached = reached, self._advance(horizon, grid, reached, at_checkpoints)
+                self._rounds += grid[before:reached].tolist()
+                self._costs += list(at_checkpoints[before:reached])
+                if progress is not None:
+                    progress(self)
+        except KeyboardInterrupt:
+            interrupted = True
+        self.seconds += time.perf_counter() - began
+        if interrupted and self.round > (self._rounds[-1] if self._rounds else 0):
+            self._rounds.append(self.round)
+            self._costs.append(self.cumulative.copy())
+        return self.trace(interrupted)
+
+    def _note_beginning(self, episode: Episode, seconds: float) -> None:
+        self.log.start.append(self.round)
+        self.log.length.append(0)
+        self.log.kind.append(episode.kind)
+        self.log.seconds.append(seconds)
+        self.log.value.append(episode.value)
+
+    def trace(self, interrupted: bool = False) -> Trace:
+        """The run so far."""
+        seconds = {"seconds": self.seconds, "planning_seconds": float(sum(self.log.seconds))}
+        costs = np.array(self._costs).reshape(-1, self.cumulative.size)
+        rounds = np.array(self._rounds, dtype=np.int64)
+        return Trace(rounds, costs, self.log, self.thresholds, self.cost_names, self.provenance | seconds, interrupted)

@@ -1,0 +1,48 @@
+"""``simulate``: play an agent on a model or a Gymnasium environment."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from psconrl.errors import ConfigError
+from psconrl.learning.agent import Agent
+from psconrl.model.cmdp import CMDP
+from psconrl.simulation.gym_run import GymSimulation
+from psconrl.simulation.rollout import Simulation
+from psconrl.simulation.run import Progress, Run
+from psconrl.simulation.trace import Trace
+
+
+def simulate(
+    env: CMDP | Any,
+    agent: Agent,
+    horizon: int,
+    seed: int | Sequence[int] | None = None,
+    *,
+    checkpoints: int | str | ArrayLike | None = None,
+    emission: str = "deterministic",
+    evaluate_policies: bool = False,
+    progress: Progress | None = None,
+) -> Trace:
+    """Play an agent for a number of rounds on a CMDP (compiled) or a Gymnasium environment with discrete spaces.
+
+    ``checkpoints``: how many rounds to remember, evenly spread; ``"log"``; or the rounds. ``emission``: costs as they
+    are, or ``"bernoulli"``: 0 or 1 with the cost as probability. ``evaluate_policies``: also record the exact averages
+    of every episode's policy in the true model. ``progress``: called with the run after every episode.
+
+    >>> import psconrl
+    >>> model = psconrl.load("counterexample")
+    >>> agent = psconrl.PSConRL(2, 2, model.thresholds, model.costs, seed=0)
+    >>> psconrl.simulate(model, agent, horizon=1000, seed=0).horizon
+    1000
+    """
+    if isinstance(env, CMDP):
+        run: Run = Simulation(env, agent, seed, emission=emission, evaluate_policies=evaluate_policies)
+    elif hasattr(env, "step") and hasattr(env, "observation_space"):
+        if emission != "deterministic" or evaluate_policies:
+            raise ConfigError("emission and evaluate_policies need a CMDP; a Gymnasium environment keeps its model")
+        run = GymSimulation(env, agent, seed if seed is None else int(seed))  # type: ignore[arg-type]
+    else:
+        raise ConfigError(f"env must be a CMDP or a Gymnasium environment; got {type(env).__name__}")
+    return run.run(horizon, checkpoints, progress)

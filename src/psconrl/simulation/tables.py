@@ -1,0 +1,44 @@
+"""A CMDP laid out for the compiled loop: successors, cumulative probabilities, and the cost of every transition."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from psconrl.arrays import Floats, Ints
+from psconrl.errors import ConfigError, ModelError, unknown_name
+from psconrl.model.cmdp import CMDP
+from psconrl.simulation._kernels import row_cdf
+
+EMISSIONS = ("deterministic", "bernoulli")
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """The rows ``s * A + a`` of a model in CSR form."""
+
+    indptr: Ints
+    successors: Ints
+    cdf: Floats
+    outcomes: Floats  # (m+1, entries) the cost of each transition, or its probability if Bernoulli
+    bernoulli: bool
+
+    @classmethod
+    def of(cls, cmdp: CMDP, emission: str) -> "Tables":
+        """Costs are emitted as they are, or as 0/1 with their value as probability."""
+        if emission not in EMISSIONS:
+            raise ConfigError(unknown_name("emission", emission, EMISSIONS))
+        P = csr_array(cmdp.transition)
+        P.sort_indices()
+        indptr = P.indptr.astype(np.int64)
+        pairs = np.repeat(np.arange(P.shape[0]), np.diff(indptr))
+        outcomes = np.empty((len(cmdp.costs), P.nnz))
+        for i, by_successor in enumerate(cmdp.outcome_costs):
+            if by_successor is None:
+                outcomes[i] = cmdp.costs[i].ravel()[pairs]
+            else:
+                outcomes[i] = np.asarray(by_successor[pairs, P.indices]).ravel()
+        if emission == "bernoulli" and (outcomes.min() < 0 or outcomes.max() > 1):
+            raise ModelError("Bernoulli costs must lie in [0, 1]; simulate this model with emission='deterministic'")
+        cdf = row_cdf(indptr, P.data.astype(np.float64))
+        return cls(indptr, P.indices.astype(np.int64), cdf, outcomes, emission == "bernoulli")

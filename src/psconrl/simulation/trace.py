@@ -1,0 +1,110 @@
+"""What is kept of a run: exact cumulative costs at checkpoints, and a line for every episode."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from psconrl.arrays import Floats, Ints
+from psconrl.errors import ConfigError
+
+DEFAULT_CHECKPOINTS = 200
+
+
+@dataclass
+class EpisodeLog:
+    """One entry an episode."""
+
+    start: list[int] = field(default_factory=list)  # round before its first step
+    length: list[int] = field(default_factory=list)
+    kind: list[str] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)  # spent planning
+    value: list[float] = field(default_factory=list)  # of the objective in the agent's model, as a cost; nan if none
+    costs: list[Floats] = field(default_factory=list)  # (m+1,) exact averages of its policy, if they were asked for
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def state(self) -> dict[str, Any]:
+        """For saving."""
+        return {
+            "start": np.array(self.start, dtype=np.int64),
+            "length": np.array(self.length, dtype=np.int64),
+            "kind": self.kind,
+            "seconds": np.array(self.seconds, dtype=np.float64),
+            "value": np.array(self.value, dtype=np.float64),
+            "costs": np.array(self.costs, dtype=np.float64),
+        }
+
+    @classmethod
+    def restored(cls, state: dict[str, Any]) -> "EpisodeLog":
+        """The log of which ``state`` was taken."""
+        return cls(
+            start=state["start"].tolist(),
+            length=state["length"].tolist(),
+            kind=list(state["kind"]),
+            seconds=state["seconds"].tolist(),
+            value=state["value"].tolist(),
+            costs=list(state["costs"]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """A run: cumulative realised costs (n, m+1) after ``rounds`` (n,), episodes, and where it all came from."""
+
+    rounds: Ints
+    cumulative: Floats
+    episodes: EpisodeLog
+    thresholds: Floats
+    cost_names: tuple[str, ...]
+    provenance: dict[str, Any]
+    interrupted: bool = False
+
+    @property
+    def horizon(self) -> int:
+        """Rounds played."""
+        return int(self.rounds[-1]) if self.rounds.size else 0
+
+    @property
+    def averages(self) -> Floats:
+        """Average of every cost up to each checkpoint, (n, m+1)."""
+        return np.asarray(self.cumulative / np.maximum(self.rounds, 1)[:, None])
+
+    def window_averages(self) -> Floats:
+        """Average of every cost between one checkpoint and the next, (n, m+1)."""
+        steps = np.diff(self.rounds, prepend=0)
+        return np.asarray(np.diff(self.cumulative, axis=0, prepend=0.0) / np.maximum(steps, 1)[:, None])
+
+    def count(self, kind: str) -> int:
+        """How many episodes were of a kind, such as ``"explore"``."""
+        return self.episodes.kind.count(kind)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{n} {x:.4g}" for n, x in zip(self.cost_names, self.averages[-1], strict=True))
+        return f"Trace({self.horizon} rounds, {len(self.episodes)} episodes, averages: {shown})"
+
+
+def checkpoint_rounds(horizon: int, spec: int | str | ArrayLike | None) -> Ints:
+    """The rounds to remember: a number of them, evenly spread; ``"log"``; or the rounds themselves.
+
+    >>> checkpoint_rounds(100, 4).tolist(), checkpoint_rounds(1000, "log").tolist()[:6]
+    ([25, 50, 75, 100], [1, 2, 3, 4, 5, 6])
+    """
+    if spec is None:
+        spec = DEFAULT_CHECKPOINTS
+    if isinstance(spec, str):
+        if spec != "log":
+            raise ConfigError(f"checkpoints must be a number, 'log' or a list of rounds; got {spec!r}")
+        grid = np.unique(np.round(np.geomspace(1, horizon, DEFAULT_CHECKPOINTS)).astype(np.int64))
+    elif isinstance(spec, int | np.integer):
+        if spec < 1:
+            raise ConfigError(f"checkpoints must be at least 1; got {spec}")
+        grid = np.unique(np.round(np.linspace(0, horizon, int(spec) + 1)).astype(np.int64))[1:]
+    else:
+        grid = np.unique(np.asarray(spec, dtype=np.int64))
+        if grid.size == 0 or grid[0] < 1:
+            raise ConfigError("checkpoints must be rounds from 1 on")
+        grid = np.append(grid[grid < horizon], horizon)
+    return grid

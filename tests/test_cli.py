@@ -1,0 +1,364 @@
+"""The command line: what it prints, what it draws, and one line with exit code 2 for every mistake."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from matplotlib.image import imread
+
+import psconrl
+from psconrl import CMDP, load, save
+from psconrl.cli import app, main
+
+
+@pytest.fixture
+def cli(capsys):
+    """Run the command line in this process: exit code, standard output, standard error."""
+
+    def run(*args):
+        with pytest.raises(SystemExit) as end:
+            main([str(arg) for arg in args])
+        out, err = capsys.readouterr()
+        return end.value.code or 0, out, err
+
+    return run
+
+
+def process(*args, **options):
+    command = [sys.executable, "-m", "psconrl.cli", *args]
+    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False, **options)
+
+
+def python(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.fixture
+def two_limits(tmp_path):
+    """Two limits that exclude each other: each cost alone can be 0, together they make 1."""
+    path = tmp_path / "two.json"
+    costs = np.array([[[0, 1]], [[0, 1]], [[1, 0]]])
+    save(CMDP([[[1], [1]]], costs, [1.0, 1.0], cost_names=["goal", "a", "b"], action_names=["x", "[red]y"]), path)
+    return path
+
+
+def test_solve_says_everything_about_a_plan(cli):
+    code, out, err = cli("solve", "marsrover-4x4")
+    assert (code, err) == (0, "")
+    for piece in (
+        "OPTIMAL",
+        "0.775",
+        "risk",
+        "0.2",
+        "shadow price",
+        "0.5",
+        "arrows",
+        "up 88.89%, left 11.11%",
+        "holds",
+    ):
+        assert piece in out
+
+
+def test_solve_through_click_directly():
+    result = CliRunner().invoke(app, ["solve", "counterexample", "--method", "lp"])
+    assert result.exit_code == 0
+    assert "0.5275" in result.output
+    assert "maximise" in result.output
+
+
+def test_solve_json_is_the_plan(cli):
+    code, out, _ = cli("solve", "box", "--json")
+    record = json.loads(out)
+    assert code == 0
+    assert (record["status"], record["objective"], record["sense"]) == ("optimal", "steps", "minimise")
+    assert record["value"] == pytest.approx(0.845)
+    assert record["costs"] == {"corner": pytest.approx(0.6)}
+    assert record["thresholds"] == {"corner": 0.6}
+    assert record["multipliers"] == {"corner": pytest.approx(0.05)}
+    assert record["certificate"]["holds"] is True
+    cmdp = load("box")
+    assert record["states"] == list(cmdp.state_names)
+    assert psconrl.evaluate(cmdp, record["policy"]).value == pytest.approx(record["value"])
+    assert np.sum(record["occupancy"]) == pytest.approx(1)
+
+
+def test_thresholds_and_settings_change_the_model(cli):
+    value = {}
+    for option in ((), ("--threshold", "risk=1"), ("--set", "slip=0.1"), ("--set", "threshold=0"), ("--method", "lp")):
+        code, out, _ = cli("solve", "marsrover-4x4", "--json", *option)
+        assert code == 0
+        value[option[-1] if option else ""] = json.loads(out)["value"]
+    assert value[""] == pytest.approx(0.775) == value["lp"]
+    assert value["risk=1"] == pytest.approx(0.75)
+    assert value["threshold=0"] == pytest.approx(0.875)
+    assert value["slip=0.1"] == pytest.approx(psconrl.plan(load("marsrover-4x4", slip=0.1)).value)
+
+
+def test_solve_an_infeasible_model(cli):
+    code, out, err = cli("solve", "counterexample", "--threshold", "cost=0.5")
+    assert (code, err) == (3, "")
+    assert "INFEASIBLE" in out
+    assert "No policy keeps 'cost' <= 0.5; the least reachable average is 0.526316. Raise the threshold." in out
+    code, out, _ = cli("solve", "counterexample", "--threshold", "cost=0.5", "--json")
+    record = json.loads(out)
+    assert code == 3
+    assert (record["status"], record["gap"]) == ("infeasible", None)
+    assert record["infeasibility"]["alone"] == {"cost": pytest.approx(1 / 1.9)}
+
+
+def test_solve_limits_that_exclude_each_other(cli, two_limits):
+    code, out, _ = cli("solve", two_limits, "--threshold", "a=0.25", "--threshold", "b=0.25")
+    assert code == 3
+    assert "No policy keeps 'a' <= 0.25 and 'b' <= 0.25 together" in out
+    assert cli("solve", two_limits, "--threshold", "a=0.75")[0] == 0
+
+
+def test_names_are_printed_as_they_are(cli, two_limits):
+    _, out, _ = cli("solve", two_limits, "--threshold", "a=0.75", "--threshold", "b=0.25")
+    assert "[red]y 75%, x 25%" in out
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".json"])
+def test_solve_a_file(cli, tmp_path, suffix):
+    save(load("marsrover-8x8"), tmp_path / f"model{suffix}")
+    code, out, _ = cli("solve", tmp_path / f"model{suffix}", "--json")
+    assert code == 0
+    assert json.loads(out)["value"] == pytest.approx(0.9380952381)
+
+
+def test_inspect_says_what_kind_of_model_it_is(cli):
+    code, out, err = cli("inspect", "marsrover-4x4")
+    assert (code, err) == (0, "")
+    for piece in ("16 (16 reachable)", "communicating", "unichain", "diameter", "6", "least average", "0.75"):
+        assert piece in out
+
+
+def test_inspect_json(cli):
+    code, out, _ = cli("inspect", "counterexample", "--json")
+    record = json.loads(out)
+    assert code == 0
+    assert (record["n_states"], record["n_actions"], record["n_constraints"], record["transitions"]) == (2, 2, 1, 5)
+    assert (record["communicating"], record["unichain"], record["status"]) == (True, True, "optimal")
+    assert record["diameter"] == pytest.approx(1 / 0.9)
+    assert record["ranges"] == {"reward": pytest.approx([1 / 1.9, 1]), "cost": pytest.approx([1 / 1.9, 1])}
+
+
+def test_inspect_a_model_that_does_not_communicate(cli, tmp_path):
+    save(CMDP([[[0, 1]], [[0, 1]]], np.zeros((1, 2, 1))), tmp_path / "trap.json")
+    assert json.loads(cli("inspect", tmp_path / "trap.json", "--json")[1])["diameter"] == "inf"
+    assert "weakly communicating" in cli("inspect", tmp_path / "trap.json")[1]
+
+
+def test_pareto_traces_the_curve(cli):
+    code, out, err = cli("pareto", "box", "--points", "3")
+    assert (code, err) == (0, "")
+    for piece in ("corner <=", "steps", "0.875", "0.85416667", "0.83333333"):
+        assert piece in out
+    code, out, _ = cli("pareto", "box", "--json", "--from", "-0.5", "--to", "1", "--points", "4")
+    record = json.loads(out)
+    assert code == 0
+    assert (record["constraint"], record["objective"]) == ("corner", "steps")
+    assert [p["threshold"] for p in record["curve"]] == [-0.5, 0, 0.5, 1]
+    assert [p["status"] for p in record["curve"]] == ["infeasible", "optimal", "optimal", "optimal"]
+    assert [p["value"] for p in record["curve"]] == [None, *map(pytest.approx, (0.875, 0.85, 5 / 6))]
+    assert [p["shadow_price"] for p in record["curve"]][0::2] == [None, pytest.approx(0.05)]
+
+
+def test_pareto_of_one_of_several_limits(cli, two_limits):
+    code, out, _ = cli("pareto", two_limits, "--constraint", "b", "--points", "3", "--json")
+    assert code == 0
+    assert [(p["threshold"], p["value"]) for p in json.loads(out)["curve"]] == [(0, 1), (0.5, 0.5), (1, 0)]
+
+
+def test_pareto_where_the_other_limits_are_infeasible(cli, two_limits):
+    code, out, err = cli("pareto", two_limits, "--constraint", "a", "--threshold", "b=-1")
+    assert (code, out) == (3, "")
+    assert err == "InfeasibleError: no policy keeps 'b' <= -1; the least reachable average is 0. Raise the threshold.\n"
+
+
+def test_reproduce_prints_the_table(cli):
+    code, out, err = cli("reproduce")
+    assert (code, err) == (0, "")
+    for row in (
+        ("marsrover-4x4", "16", "6", "0.2", "0.775", "0.75", "0.875", "0.5"),
+        ("marsrover-8x8", "64", "14", "0.1", "0.93809524", "0.92307692", "0.95238095", "0.14285714"),
+        ("box", "60", "22", "0.6", "0.845", "0.83333333", "0.875", "0.05"),
+    ):
+        line = next(line for line in out.splitlines() if row[0] in line)
+        cells = [cell.strip() for cell in line.strip("│|").replace("|", "│").split("│")]
+        assert tuple(cells[:8]) == row
+        assert cells[-1] == "holds"
+
+
+PLOTS = {
+    "map": ("solve", "marsrover-4x4"),
+    "layers": ("solve", "box"),
+    "table": ("solve", "counterexample"),
+    "infeasible": ("solve", "counterexample", "--threshold", "cost=0"),
+    "curve": ("pareto", "box", "--points", "5"),
+    "no curve": ("pareto", "box", "--from", "-2", "--to", "-1", "--points", "2"),
+}
+
+
+@pytest.mark.parametrize("args", PLOTS.values(), ids=PLOTS)
+def test_plots_are_not_blank(cli, tmp_path, args):
+    path = tmp_path / "picture.png"
+    code, out, err = cli(*args, "--plot", path)
+    assert (code, err) == (3 if "cost=0" in args else 0, "")
+    assert f"Picture: {path}" in "".join(out.splitlines())
+    pixels = imread(path)[..., :3]
+    assert min(pixels.shape[:2]) > 100
+    assert 0.005 < (pixels < 0.95).any(axis=2).mean() < 0.95  # the share of ink
+
+
+@pytest.mark.parametrize(("suffix", "start"), [(".svg", b"<?xml"), (".pdf", b"%PDF"), (".PNG", b"\x89PNG")])
+def test_plots_in_other_formats(cli, tmp_path, suffix, start):
+    path = tmp_path / f"picture{suffix}"
+    assert cli("solve", "marsrover-4x4", "--plot", path)[0] == 0
+    content = path.read_bytes()
+    assert content.startswith(start)
+    assert suffix != ".svg" or b"risk 0.2 (limit 0.2)" in content
+
+
+@pytest.mark.parametrize("layout", [None, {"rows": ["SG"], "cells": [[0, 0], [0, 1]]}], ids=["table", "map"])
+@pytest.mark.parametrize("actions", [[r"$\foo$", "stay"], None], ids=["named", "unnamed"])
+def test_names_with_dollars_and_actions_that_are_no_moves_can_be_drawn(cli, tmp_path, layout, actions):
+    record = {
+        "transition": [[[0.5, 0.5], [1, 0]], [[1, 0], [0, 1]]],
+        "costs": [[[1, 0], [0, 2]], [[0, 1], [1, 0]]],
+        "thresholds": [0.5],
+        "action_names": actions,
+        "cost_names": ["$ per $", "$^$"],
+        "layout": layout,
+    }
+    (tmp_path / "model.json").write_text(json.dumps(record))
+    for command in ("solve", "pareto"):
+        code, _, err = cli(command, tmp_path / "model.json", "--plot", tmp_path / "picture.svg")
+        assert (code, err) == (0, "")
+        assert "$ per $" in (tmp_path / "picture.svg").read_text()
+
+
+def test_version_and_help(cli):
+    assert cli("--version") == (0, f"psconrl, version {psconrl.__version__}\n", "")
+    for args in ((), ("--help",), ("-h",)):
+        code, out, err = cli(*args)
+        assert (code, err) == (0, "")
+        for command in ("inspect", "pareto", "reproduce", "solve"):
+            assert command in out
+    for command, option in (("solve", "--threshold"), ("inspect", "--diameter"), ("pareto", "--points")):
+        code, out, _ = cli(command, "--help")
+        assert code == 0
+        assert option in out
+
+
+MISTAKES = {
+    "slove box": "UsageError: unknown command 'slove'; did you mean 'solve'?",
+    "--fast": "UsageError: No such option",
+    "solve": "UsageError: Missing argument 'MODEL'",
+    "solve box crate": "UsageError: Got unexpected extra argument",
+    "solve box --fast": "UsageError: No such option",
+    "solve box --method simplex": "UsageError: Invalid value for '--method': 'simplex' is not one of",
+    "solve box --threshold": "UsageError: Option '--threshold' requires an argument",
+    "solve bx": "ModelError: unknown environment 'bx'; did you mean 'box'?",
+    "solve none.json": "ModelError: none.json: no such file",
+    "solve none.npz": "ModelError: none.npz: no such file",
+    "solve some/where": "ModelError: some/where: a model file must end in .npz or .json",
+    "solve broken.json": "ModelError: broken.json: not valid JSON",
+    "solve broken.npz": "ModelError: broken.npz: truncated, or not a psconrl-cmdp file",
+    "solve rows.json": "ModelError: rows.json: transition[0, 0] must sum to 1 (±1e-09); got 0.5",
+    "solve box --threshold corner": "ConfigError: --threshold: must be NAME=VALUE with a number; got 'corner'",
+    "solve box --threshold =1": "ConfigError: --threshold: must be NAME=VALUE with a number; got '=1'",
+    "solve box --threshold corner=low": "ConfigError: --threshold: must be NAME=VALUE with a number",
+    "solve box --threshold corner=nan": "ModelError: thresholds must be finite; got nan",
+    "solve box --threshold cornr=1": "ConfigError: --threshold: unknown constrained cost 'cornr'; did you mean",
+    "solve box --threshold steps=1": "ConfigError: --threshold: unknown constrained cost 'steps'",
+    "solve box --set slp=0.1": "ConfigError: box: unknown option 'slp'; did you mean 'slip'?",
+    "solve box --set slip=2": "ModelError: slip must lie in [0, 1]; got 2.0",
+    "solve box --set slip": "ConfigError: --set: must be NAME=VALUE with a number; got 'slip'",
+    "solve free.json --set slip=0.1": "ConfigError: free.json: a model file takes no options; got slip",
+    "solve box --plot picture.gif": "ConfigError: --plot: 'picture.gif' must end in .png, .svg, .pdf",
+    "solve box --plot none/picture.png": "ConfigError: --plot: folder 'none' does not exist",
+    "solve box --plot folder.png": "ConfigError: folder.png: cannot be written (Is a directory)",
+    "inspect bx": "ModelError: unknown environment 'bx'",
+    "inspect box --set corner=1": "ConfigError: box: unknown option 'corner'",
+    "pareto box --points 1": "UsageError: Invalid value for '--points': 1 is not in the range",
+    "pareto box --from low": "UsageError: Invalid value for '--from': 'low' is not a valid float",
+    "pareto box --from inf": "ConfigError: --from: must be a finite number; got inf",
+    "pareto box --from 0 --to nan": "ConfigError: --to: must be a finite number; got nan",
+    "pareto box --constraint cornr": "ConfigError: unknown constrained cost 'cornr'; did you mean 'corner'?",
+    "pareto free.json": "ModelError: the model has no constrained cost",
+    "pareto two.json": "UsageError: --constraint is needed; one of: a, b",
+    "reproduce box": "UsageError: Got unexpected extra argument",
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, two_limits):
+    (tmp_path / "broken.json").write_text('{"transition": [')
+    (tmp_path / "broken.npz").write_text("text")
+    (tmp_path / "rows.json").write_text('{"transition": [[[0.5]]], "costs": [[[0]]]}')
+    (tmp_path / "free.json").write_text('{"transition": [[[1]]], "costs": [[[0]]]}')
+    (tmp_path / "folder.png").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("line", MISTAKES)
+def test_every_mistake_is_one_line_and_exit_code_2(cli, folder, line):
+    before = sorted(folder.iterdir())
+    code, out, err = cli(*line.split())
+    assert (code, out) == (2, "")
+    assert err.startswith(MISTAKES[line])
+    assert err.count("\n") == 1
+    assert err.endswith("\n")
+    assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize("line", ["solve", "solve bx", "solve broken.npz", "pareto box --from inf"])
+def test_a_mistake_in_a_process_of_its_own(folder, line):
+    result = process(*line.split(), cwd=folder)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith(MISTAKES[line])
+    assert result.stderr.count("\n") == 1
+
+
+def test_exit_codes_of_a_process():
+    assert process("solve", "counterexample", "--json").returncode == 0
+    infeasible = process("solve", "counterexample", "--threshold", "cost=0.5")
+    assert (infeasible.returncode, infeasible.stderr) == (3, "")
+
+
+def test_a_terminal_without_arrows_is_no_reason_to_fail():
+    result = process("solve", "marsrover-4x4", env=os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "0.775" in result.stdout
+
+
+def test_a_reader_that_leaves_early_is_no_reason_to_complain():
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "psconrl.cli", "solve", "box"]
+    result = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False)
+    os.close(writer)
+    assert (result.returncode, result.stderr) == (1, b"")
+
+
+@pytest.mark.parametrize(
+    "code", ["import psconrl", "import psconrl.cli; psconrl.cli.app(['--help'], standalone_mode=False)"]
+)
+def test_heavy_libraries_are_imported_on_first_use_only(code):
+    heavy = ("numba", "matplotlib", "highspy", "scipy")
+    found = python(f"import sys; {code}; print(*({{m.split('.')[0] for m in sys.modules}} & {{*{heavy}}}))")
+    assert found.splitlines()[-1] == ""
+
+
+def test_the_package_shows_what_it_has():
+    assert set(dir(psconrl)) == set(psconrl.__all__)
+    for name in psconrl.__all__:
+        assert getattr(psconrl, name) is not None
+    with pytest.raises(AttributeError, match="module 'psconrl' has no attribute 'slove'"):
+        _ = psconrl.slove

@@ -1,0 +1,320 @@
+"""PSConRL: its stopping rule, its posterior, its exploration, its files."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import psconrl
+from psconrl import CMDP, PSConRL, plan, regret, simulate
+from psconrl.errors import AgentError, ConfigError
+from psconrl.learning.counts import Counts
+from psconrl.learning.posterior import Dirichlet, dirichlet_rows
+from psconrl.learning.registry import RECIPES, make_agent
+from psconrl.simulation.rollout import Simulation
+
+NAMES = ("marsrover-4x4", "counterexample", "queue", "riverswim", "inventory")
+
+# Example 1 with everything known but theta: Beta(1, 1) on it, zeros for what is impossible.
+EXAMPLE_PRIOR = [[[1, 0], [1, 1]], [[1, 0], [1, 0]]]
+
+
+def agent_for(cmdp, seed=0, **options):
+    return PSConRL(cmdp.n_states, cmdp.n_actions, cmdp.thresholds, cmdp.costs, seed=seed, **options)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_stopping_rule_step_by_step(name):
+    """t > t_k + T_(k-1) or N > 2 N_k for some pair, with T_0 = 1: not a step earlier, not a step later."""
+    cmdp = psconrl.load(name)
+    agent = agent_for(cmdp, seed=1)
+    rng = np.random.default_rng(0)
+    P = cmdp.transition.reshape(cmdp.n_states, cmdp.n_actions, -1)
+    N = np.zeros((cmdp.n_states, cmdp.n_actions), dtype=int)
+    state, t, t_k, last, N_k = 0, 1, 1, 1, N.copy()
+    ends = []
+    for _ in range(1500):
+        action = agent.act(state)
+        successor = int(rng.choice(cmdp.n_states, p=P[state, action]))
+        agent.observe(action, successor, cmdp.costs[:, state, action])
+        N[state, action] += 1
+        state, t = successor, t + 1
+        stop = t > t_k + last or (2 * N_k < N).any()
+        assert agent.between_episodes == stop
+        if stop:
+            last, t_k, N_k = t - t_k, t, N.copy()
+            ends.append(last)
+    assert ends[0] == 1  # a first visit ends an episode
+    assert all(b <= a + 1 for a, b in zip(ends, ends[1:], strict=False))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_number_of_episodes_is_within_its_bound(name):
+    cmdp = psconrl.load(name)
+    for T in (100, 5000):
+        trace = simulate(cmdp, agent_for(cmdp), T, seed=0)
+        bound = np.sqrt(2 * cmdp.n_states * cmdp.n_actions * T * np.log(T))
+        assert len(trace.episodes) <= bound
+
+
+@pytest.mark.parametrize("alpha", [1e-3, 0.05, 0.1, 0.7, 1.0, 12.5])
+def test_dirichlet_marginals(alpha):
+    """The first entry of Dirichlet(a, a, a, b) is Beta(a, 2a + b). KS at 1e-4: false alarms 6e-4 over the six."""
+    rng = np.random.default_rng(17)
+    rows = dirichlet_rows(np.tile([alpha, alpha, alpha, 2.0], (20_000, 1)), rng)
+    np.testing.assert_allclose(rows.sum(axis=1), 1.0)
+    for j, (a, b) in enumerate([(alpha, 2 * alpha + 2)] * 3 + [(2.0, 3 * alpha)]):
+        # Compare logarithms: a tiny parameter puts most mass below the smallest double.
+        x = rows[:, j]
+        if alpha < 0.01 and j < 3:
+            assert np.mean(x < 1e-100) == pytest.approx(stats.beta.cdf(1e-100, a, b), abs=0.02)
+        else:
+            assert stats.kstest(x, stats.beta(a, b).cdf).pvalue > 1e-4
+
+
+def test_zeros_in_the_prior_are_never_sampled_and_rows_never_vanish():
+    prior = np.full((3, 2, 3), 1e-4)
+    prior[0, 0] = [0, 0, 1]
+    prior[1, 1, 2] = 0
+    belief = Dirichlet(prior, 3, 2)
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        P = belief.sample(Counts(3, 2, 1), rng)
+        assert np.isfinite(P).all()
+        np.testing.assert_allclose(P.sum(axis=1), 1.0)
+        assert P[0].tolist() == [0, 0, 1]
+        assert P[3, 2] == 0
+
+
+def test_posterior_calibration():
+    """If the truth comes from the prior, its rank among posterior draws is uniform, for any functional.
+
+    Chi-square over 10 bins, 400 truths, at level 1e-3: that is the false-alarm rate.
+    """
+    rng = np.random.default_rng(5)
+    S, A, draws, alpha = 4, 2, 19, 0.3
+    costs = np.arange(S, dtype=float)
+    ranks = []
+    for _ in range(400):
+        truth = dirichlet_rows(np.full((S * A, S), alpha), rng)
+        counts = Counts(S, A, 1)
+        state = 0
+        for _ in range(30):
+            pair = state * A + int(rng.integers(A))
+            state = int(rng.choice(S, p=truth[pair]))
+            counts.transitions[pair, state] += 1
+            counts.visits[pair] += 1
+        functional = [(p @ costs).sum() for p in (Dirichlet(alpha, S, A).sample(counts, rng) for _ in range(draws))]
+        ranks.append(np.sum(np.array(functional) < (truth @ costs).sum()))
+    observed = np.bincount(np.array(ranks) // 2, minlength=10)
+    assert stats.chisquare(observed).pvalue > 1e-3
+
+
+def example_run(seed, if_infeasible):
+    cmdp = psconrl.load("counterexample")
+    agent = agent_for(cmdp, seed, prior=EXAMPLE_PRIOR, schedule="every-round", if_infeasible=if_infeasible)
+    trace = simulate(cmdp, agent, 1500, seed=seed)
+    agent.finish()
+    theta = agent.belief.mean(agent.counts)[1, 1]
+    return trace.averages[-1][1], theta, agent.counts.pairs[0, 1]
+
+
+def test_example_1_is_learned_with_exploration_and_not_without():
+    """Five runs of 1500 rounds, as in the paper's Figure 1. The means differ by many standard errors."""
+    explored = np.array([example_run(seed, "explore") for seed in range(5)]).mean(axis=0)
+    ignored = np.array([example_run(seed, "unconstrained") for seed in range(5)]).mean(axis=0)
+    assert explored[0] == pytest.approx(0.5275, abs=0.02)
+    assert explored[1] == pytest.approx(0.9, abs=0.03)
+    assert ignored[0] > 0.6  # severely violates the limit of 0.5275
+    assert ignored[2] < explored[2] / 2  # and learns little of theta
+
+
+def test_exploration_goes_to_the_least_visited_state_that_can_be_reached():
+    prior = np.zeros((4, 2, 4))
+    prior[0, :, :3] = prior[1, :, :3] = prior[2, :, :3] = 0.5
+    prior[3, :, 3] = 1.0  # an island: never visited, never reachable
+    agent = PSConRL(4, 2, thresholds=[-1.0], costs=np.zeros((2, 4, 2)), prior=prior, seed=0)  # always infeasible
+    cmdp = CMDP(
+        np.where(prior > 0, 1 / 3, 0)[:3].repeat(1, axis=0).tolist() + [[[0, 0, 0, 1]] * 2], np.zeros((2, 4, 2)), [0.0]
+    )
+    trace = simulate(cmdp, agent, 600, seed=0)
+    assert set(trace.episodes.kind) == {"explore"}
+    visits = agent.counts.pairs.sum(axis=1)
+    assert visits[3] == 0
+    assert visits[:3].min() > 100
+
+
+def test_least_tried_explores_actions_too():
+    """Thresholds that nothing meets: the paper's rule plays one action in the target, this one all of them."""
+    cmdp = psconrl.load("garnet", states=6, actions=4, branching=6).with_thresholds([-1.0])
+    tried = {}
+    for rule in ("shortest", "least_tried"):
+        agent = agent_for(cmdp, 0, explore_action=rule)
+        simulate(cmdp, agent, 4000, seed=0)
+        agent.finish()
+        tried[rule] = agent.counts.pairs.min()
+    assert tried["least_tried"] > tried["shortest"]
+
+
+@pytest.mark.parametrize("name", ["marsrover-4x4", "inventory", "queue"])
+@pytest.mark.parametrize("known", [True, False])
+def test_it_learns(name, known):
+    cmdp = psconrl.load(name)
+    best = plan(cmdp)
+    agent = PSConRL(cmdp.n_states, cmdp.n_actions, cmdp.thresholds, cmdp.costs if known else None, prior=0.05, seed=1)
+    trace = simulate(cmdp, agent, 30_000, seed=1, evaluate_policies=True)
+    late = np.mean(trace.episodes.costs[-10:], axis=0)
+    np.testing.assert_allclose(late, best.costs, rtol=0.1, atol=0.02)
+
+
+def test_the_published_preset_is_what_was_published():
+    agent = PSConRL.published(16, 4, [0.2], seed=0)
+    assert agent.costs is None
+    assert agent.belief.parameters(agent.counts).min() == 0.05
+    episode = agent.begin(0)
+    assert (episode.visit_caps == 3).all()
+    assert episode.max_steps > 10**15
+    impossible = PSConRL.published(16, 4, [-1.0], seed=0).begin(0)
+    assert impossible.kind == "uniform"
+    np.testing.assert_array_equal(impossible.policy, 0.25)
+
+
+def test_thresholds_may_change_while_running():
+    cmdp = psconrl.load("marsrover-4x4")
+    run = Simulation(cmdp, agent_for(cmdp, prior=0.02), seed=0, evaluate_policies=True)
+    run.run(5000)
+    run.agent.set_thresholds([0.05])
+    run.run(10_000)
+    assert run.log.costs[-1][1] == pytest.approx(0.05, abs=0.03)
+    with pytest.raises(AgentError, match="1 finite numbers"):
+        run.agent.set_thresholds([0.1, 0.2])
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_same_seed_same_bits(recipe):
+    cmdp = psconrl.load("marsrover-4x4")
+    runs = [
+        simulate(cmdp, make_agent(recipe, 16, 4, cmdp.thresholds, cmdp.costs, seed), 2000, seed=1).cumulative
+        for seed in (7, 7, 8)
+    ]
+    np.testing.assert_array_equal(runs[0], runs[1])
+    assert (runs[0] != runs[2]).any()
+
+
+def test_a_saved_agent_continues_bit_for_bit_even_within_an_episode(tmp_path):
+    cmdp = psconrl.load("queue")
+    agent = agent_for(cmdp, 3)
+    rng = np.random.default_rng(1)
+    P = cmdp.transition.reshape(cmdp.n_states, cmdp.n_actions, -1)
+
+    def live(agent, state, rng, rounds):
+        seen = []
+        for _ in range(rounds):
+            action = agent.act(state)
+            state = int(rng.choice(cmdp.n_states, p=P[state, action]))
+            agent.observe(action, state, cmdp.costs[:, 0, action])
+            seen.append((action, state))
+        return seen, state
+
+    _, state = live(agent, 0, rng, 777)
+    assert not agent.between_episodes
+    agent.save(tmp_path / "agent.npz")
+    copy = PSConRL.load(tmp_path / "agent.npz")
+    bits = rng.bit_generator.state
+    one, _ = live(agent, state, rng, 500)
+    rng.bit_generator.state = bits
+    two, _ = live(copy, state, rng, 500)
+    assert one == two
+    # Between act and observe, too.
+    action = agent.act(0)
+    agent.save(tmp_path / "agent.npz")
+    PSConRL.load(tmp_path / "agent.npz").observe(action, 1, np.zeros(3))
+
+
+def test_corrupt_or_foreign_agent_files_are_refused_clearly(tmp_path):
+    path = tmp_path / "agent.npz"
+    agent = PSConRL(3, 2, [0.5], seed=0)
+    agent.save(path)
+    whole = path.read_bytes()
+    for cut in (0, 10, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:cut])
+        with pytest.raises(AgentError, match="truncated, or not a psconrl-agent file"):
+            PSConRL.load(path)
+    np.savez(path, header=np.array(json.dumps({"format": "psconrl-agent", "version": 99})))
+    with pytest.raises(AgentError, match="version 99 is newer"):
+        PSConRL.load(path)
+    np.savez(path, header=np.array(json.dumps({"format": "other"})))
+    with pytest.raises(AgentError, match="not a psconrl-agent file but a other one"):
+        PSConRL.load(path)
+    np.savez(path, header=np.array([{"a": 1}], dtype=object))
+    with pytest.raises(AgentError, match="truncated, or not"):
+        PSConRL.load(path)
+    psconrl.save(psconrl.load("box"), path)
+    with pytest.raises(AgentError, match="not a psconrl-agent file but a psconrl-cmdp one"):
+        PSConRL.load(path)
+    with pytest.raises(AgentError, match="no such file"):
+        PSConRL.load(tmp_path / "nothing.npz")
+    with pytest.raises(AgentError, match="cannot be written"):
+        agent.save(tmp_path / "no" / "where.npz")
+    agent.save(path)
+    with pytest.raises(AgentError, match="holds an agent but no run"):
+        Simulation.resumed(path, psconrl.load("box"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_states": 0}, "n_states and n_actions must be at least 1"),
+        ({"thresholds": [np.nan]}, "finite numbers"),
+        ({"costs": np.zeros((2, 2, 2))}, r"costs must be finite and have shape \(m\+1, S, A\) = \(2, 3, 2\)"),
+        ({"costs": np.full((2, 3, 2), np.inf)}, "costs must be finite"),
+        ({"prior": -1.0}, "prior must be finite and not negative"),
+        ({"prior": np.zeros((3, 2, 3))}, r"prior\[0, 0\] must allow at least one next state"),
+        ({"prior": np.ones((2, 2, 2))}, r"shape \(S, A, S\) = \(3, 2, 3\)"),
+        ({"explore_action": "lest_tried"}, "did you mean 'least_tried'"),
+        ({"schedule": "ouyan"}, "did you mean 'ouyang'"),
+    ],
+)
+def test_bad_arguments_get_one_clear_line(arguments, message):
+    with pytest.raises((AgentError, ConfigError), match=message) as error:
+        PSConRL(**({"n_states": 3, "n_actions": 2, "thresholds": [0.5]} | arguments))
+    assert "\n" not in str(error.value)
+
+
+def test_misuse_of_the_step_wise_interface_is_refused():
+    agent = PSConRL(3, 2, [0.5], seed=0)
+    with pytest.raises(AgentError, match="observe was called before act"):
+        agent.observe(0, 0, [0, 0])
+    for state in (-1, 3, 1.0, "a", None):
+        with pytest.raises(AgentError, match="state must be an integer from 0 to 2"):
+            agent.act(state)
+    action = agent.act(0)
+    with pytest.raises(AgentError, match="act was called twice"):
+        agent.act(0)
+    with pytest.raises(AgentError, match="must be 2 numbers"):
+        agent.observe(action, 0, [0.0])
+    with pytest.raises(AgentError, match="must be finite"):
+        agent.observe(action, 0, [0.0, np.nan])
+    with pytest.raises(AgentError, match="state must be an integer"):
+        agent.observe(action, 7, [0.0, 0.0])
+    with pytest.raises(AgentError, match=r"action must lie in 0\.\.1"):
+        agent.observe(5, 0, [0.0, 0.0])
+    agent.observe(action, 0, [0.0, 0.0])  # and none of it did harm
+    with pytest.raises(ConfigError, match="did you mean 'psconrl-paper'"):
+        make_agent("psconrl-papr", 3, 2, [0.5])
+    with pytest.raises(ConfigError, match="unexpected keyword argument 'piror'"):
+        make_agent("psconrl", 3, 2, [0.5], piror=0.1)
+
+
+def test_tiny_models_and_no_constraints_work():
+    one = CMDP([[[1.0]]], [[[0.5]]])
+    trace = simulate(one, PSConRL(1, 1, [], seed=0), 100, seed=0)
+    assert regret(trace, plan(one)).final[0] == 0.0
+
+
+def test_samples_that_fall_apart_are_planned_all_the_same():
+    """With a prior of 1e-4 whole rows underflow to a single successor and the sampled model is multichain."""
+    cmdp = psconrl.load("marsrover-4x4")
+    trace = simulate(cmdp, agent_for(cmdp, prior=1e-4), 1500, seed=0)
+    assert trace.horizon == 1500

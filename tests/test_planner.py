@@ -1,0 +1,287 @@
+"""The planner against the referee, brute force and closed forms; every claim with its certificate."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+import psconrl
+from models import cmdps, random_cmdp
+from psconrl import CMDP, Status, certify, evaluate, plan
+from psconrl.errors import ConfigError, InfeasibleError, ModelError
+from psconrl.planning.mixture import mix
+from psconrl.planning.oracle import Howard
+from psconrl.planning.problem import Problem
+from psconrl.planning.solve import solve
+
+AGREE = 1e-7  # planner against HiGHS, whose own tolerances are 1e-9 at best
+
+ring = CMDP([[[1, 0], [0, 1]], [[0, 1], [1, 0]]], [[[0, 1], [1, 1]], [[1, 1], [0, 1]]], [0.5])
+trap = CMDP.from_rewards([[[0, 0.5, 0.5]], [[0, 1, 0]], [[0, 0, 1]]], rewards=[[0], [1], [0]])
+
+
+@settings(max_examples=300)
+@given(cmdps())
+@example(random_cmdp("near_deterministic", 2, 1, 5, 3986884709, 0.0))  # a state left with probability 1e-20
+@example(random_cmdp("near_deterministic", 2, 3, 1, 1495028477, -0.1))  # HiGHS fails here
+@example(random_cmdp("degenerate", 2, 2, 3, 277177557, 0.02))  # multichain, not attained
+def test_planner_and_referee_agree_and_every_certificate_holds(cmdp):
+    ours = plan(cmdp)
+    assert ours.status is not Status.UNCERTIFIED
+    again = certify(ours, cmdp)
+    assert again.holds == ours.certificate.holds
+    if ours.status is Status.NOT_ATTAINED and ours.gains is not None:
+        assert "memory" in ours.note  # no stationary policy can do it, and the plan says so
+    else:
+        assert again.holds
+    referee = plan(cmdp, method="lp")
+    assume(referee.status is not Status.UNCERTIFIED)
+    assert referee.status is ours.status
+    if ours.status is Status.OPTIMAL:
+        assert ours.value == pytest.approx(referee.value, abs=AGREE)
+        assert (ours.costs[1:] <= cmdp.thresholds + 1e-8).all()
+    elif ours.status is Status.NOT_ATTAINED:
+        assert ours.certificate.lower == pytest.approx(referee.certificate.lower, abs=AGREE)
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from(("dense", "sparse", "near_deterministic", "near_reducible", "tied")),
+    st.integers(2, 7),
+    st.integers(2, 3),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from((1e-6, 1e-7, 3e-8)),
+)
+def test_a_hair_decides_feasibility(kind, S, A, seed, hair):
+    model = random_cmdp(kind, S, A, 1, seed)
+    least = plan(CMDP(model.transition, model.costs[1:], initial=model.initial)).costs[0]
+    inside, outside = (plan(model.with_thresholds([least + d])) for d in (hair, -hair))
+    assert inside.status in (Status.OPTIMAL, Status.NOT_ATTAINED)
+    assert outside.status is Status.INFEASIBLE
+    assert outside.certificate.holds
+    assert outside.infeasibility.alone[0] == pytest.approx(least, abs=1e-9)
+
+
+@pytest.mark.parametrize("m", [0, 1, 2, 3])
+@pytest.mark.parametrize("seed", range(5))
+def test_brute_force_over_all_policies(m, seed):
+    """In a model with positive transitions, averages of policies span all that can be reached."""
+    cmdp = random_cmdp("dense", 4, 3, m, seed, slack=0.05)
+    points = [evaluate(cmdp, np.array(actions)).costs for actions in itertools.product(range(3), repeat=4)]
+    a, b = np.array(points)[:, 0], np.array(points)[:, 1:].T
+    best = linprog(a, A_ub=b if m else None, b_ub=cmdp.thresholds if m else None, A_eq=np.ones((1, a.size)), b_eq=[1.0])
+    ours = plan(cmdp)
+    if best.status == 2:
+        assert ours.status is Status.INFEASIBLE
+    else:
+        assert ours.value == pytest.approx(best.fun, abs=1e-9)
+
+
+@settings(max_examples=80)
+@given(cmdps(kinds=("dense", "near_deterministic", "tied", "periodic"), max_constraints=1))
+def test_compiled_loop_equals_the_general_one(cmdp):
+    assume(plan(cmdp).gains is None and plan(cmdp).status is not Status.NOT_ATTAINED)
+    problem = Problem.of(cmdp)
+    compiled = solve(problem, least_excess=True)
+    general = mix(Howard(problem), problem.thresholds, least_excess=True)
+    assert compiled.feasible == general.feasible
+    costs = [m.shares @ [c.costs for c in m.answers] for m in (compiled.mixture, general)]
+    np.testing.assert_allclose(
+        costs[0][0 if general.feasible else 1], costs[1][0 if general.feasible else 1], atol=1e-9
+    )
+
+
+def test_classes_that_are_never_left_are_connected_and_the_plan_says_so():
+    for method in ("mixture", "lp"):
+        p = plan(ring, method)
+        assert p.status is Status.NOT_ATTAINED
+        assert p.certificate.lower == pytest.approx(0.5)
+        assert p.value == pytest.approx(0.5, abs=1e-3)
+        assert p.costs[1] <= 0.5 + 1e-12
+        assert p.certificate.holds
+        assert "switches" in p.note
+
+
+def test_an_unreachable_class_is_not_counted_on():
+    assert plan(trap).value == pytest.approx(0.5)
+    assert plan(trap).status is Status.OPTIMAL
+    assert plan(trap.with_initial(1)).value == pytest.approx(1.0)
+    assert plan(trap.with_initial([0, 0.25, 0.75])).value == pytest.approx(0.25)
+
+
+def test_multichain_choice_of_trap_is_made_by_the_policy():
+    """From s0 either trap can be entered; the limit forces a coin toss there, which one policy can make."""
+    to = np.eye(3)
+    choice = CMDP(
+        [[to[1], to[2]], [to[1], to[1]], [to[2], to[2]]], [[[0, 0], [0, 0], [1, 1]], [[0, 0], [1, 1], [0, 0]]], [0.3]
+    )
+    p = plan(choice)
+    assert p.status is Status.OPTIMAL
+    assert p.value == pytest.approx(0.7)
+    np.testing.assert_allclose(p.policy[0], [0.3, 0.7], atol=1e-9)
+
+
+@settings(max_examples=50)
+@given(cmdps(kinds=("dense", "sparse", "tied"), max_constraints=3), st.integers(0, 99))
+def test_relabelling_states_and_scaling_costs_change_nothing(cmdp, seed):
+    p = plan(cmdp)
+    assume(p.status is Status.OPTIMAL)
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(cmdp.n_states)
+    relabelled = cmdp.restricted(order)
+    assert plan(relabelled).value == pytest.approx(p.value, abs=1e-9)
+    factor, offset = rng.uniform(1e-3, 1e6, size=len(cmdp.costs)), rng.normal(size=len(cmdp.costs))
+    scaled = CMDP(
+        cmdp.transition,
+        factor[:, None, None] * cmdp.costs + offset[:, None, None],
+        factor[1:] * cmdp.thresholds + offset[1:],
+        initial=cmdp.initial,
+    )
+    q = plan(scaled)
+    assert q.status is Status.OPTIMAL
+    assert (q.value - offset[0]) / factor[0] == pytest.approx(p.value, abs=1e-8)
+
+
+@settings(max_examples=40)
+@given(cmdps(kinds=("dense", "near_reducible", "tied"), max_constraints=2))
+def test_the_optimum_falls_and_is_convex_as_a_threshold_rises(cmdp):
+    assume(cmdp.n_constraints > 0)
+    curve = psconrl.pareto(cmdp, 1, np.linspace(*np.sort(cmdp.thresholds[0] + np.array([-0.3, 0.3])), 9))
+    values = curve.values[~np.isnan(curve.values)]
+    assert (np.diff(values) <= 1e-9).all()
+    assert (np.diff(values, 2) >= -1e-9).all()
+
+
+@settings(max_examples=40)
+@given(cmdps(kinds=("dense",), max_constraints=3))
+def test_multipliers_are_what_one_more_unit_is_worth(cmdp):
+    p = plan(cmdp)
+    assume(p.status is Status.OPTIMAL)
+    step = 1e-6
+    for i in range(cmdp.n_constraints):
+        shift = np.eye(cmdp.n_constraints)[i] * step
+        looser = plan(cmdp.with_thresholds(cmdp.thresholds + shift))
+        # The value is convex in the threshold: a subgradient bounds it from one side, whatever the kinks.
+        assert p.value - looser.value <= p.multipliers[i] * step + 1e-12
+
+
+def test_slack_thresholds_leave_the_unconstrained_optimum():
+    rover = psconrl.load("marsrover-8x8", threshold=0.99)
+    p = plan(rover)
+    assert p.value == pytest.approx(12 / 13)
+    assert p.multipliers.tolist() == [0.0]
+    assert p.randomised_states.size == 0
+
+
+@pytest.mark.parametrize("name", ["marsrover-4x4", "marsrover-8x8", "box"])
+def test_one_coin_suffices_for_one_constraint(name):
+    for slip in (0.0, 0.1):
+        p = plan(psconrl.load(name, slip=slip))
+        assert p.status is Status.OPTIMAL
+        assert p.randomised_states.size <= 1
+
+
+@settings(max_examples=60)
+@given(cmdps(kinds=("dense", "sparse"), max_constraints=1))
+def test_one_coin_suffices_on_random_models(cmdp):
+    p = plan(cmdp)
+    assume(p.status is Status.OPTIMAL and p.gains is None)
+    assert p.randomised_states.size <= cmdp.n_constraints
+
+
+def test_rewards_come_back_as_rewards():
+    cmdp = psconrl.load("counterexample")
+    p = plan(cmdp)
+    assert p.value == pytest.approx(0.5275)
+    assert p.costs[0] == pytest.approx(-0.5275)
+    assert p.multipliers[0] == pytest.approx(1.0)  # one unit more of cost buys one unit of reward
+
+
+def test_an_infeasible_model_is_explained_in_names_and_units():
+    p = plan(psconrl.load("counterexample", threshold=0.5))
+    assert p.status is Status.INFEASIBLE
+    assert p.infeasibility.alone[0] == pytest.approx(1 / 1.9)
+    with pytest.raises(
+        InfeasibleError, match=r"no policy keeps 'cost' <= 0\.5; the least reachable average is 0\.526316"
+    ):
+        p.required()
+
+
+def test_limits_that_clash_are_explained_together():
+    """Each of two costs can be avoided, but not both: their sum is 10 in every state."""
+    both = CMDP(
+        np.full((2, 2, 2), 0.5),
+        [np.zeros((2, 2)), [[10, 0], [10, 0]], [[0, 10], [0, 10]]],
+        {"heat": 3, "noise": 4},
+        cost_names=("money", "heat", "noise"),
+    )
+    p = plan(both)
+    why = p.infeasibility
+    np.testing.assert_allclose(why.alone, [0, 0], atol=1e-9)
+    np.testing.assert_allclose(why.with_others, [6, 7], atol=1e-9)
+    np.testing.assert_allclose(why.jointly, [4.5, 5.5], atol=1e-9)
+    np.testing.assert_allclose(why.multipliers, [1, 1], atol=1e-9)
+    assert str(why) == (
+        "no policy keeps 'heat' <= 3 and 'noise' <= 4 together. "
+        "Raise 'heat' to 6 or 'noise' to 7 (multipliers: 'heat' 1, 'noise' 1)."
+    )
+
+
+def test_start_from_an_earlier_plan_gives_the_same_answer_sooner():
+    first = plan(psconrl.load("box"))
+    second = plan(psconrl.load("box", threshold=0.55), start=first)
+    assert second.value == pytest.approx(plan(psconrl.load("box", threshold=0.55)).value, abs=1e-12)
+    problem = Problem.of(psconrl.load("box"))
+    assert solve(problem, solve(problem).policies).mixture.columns < solve(problem).mixture.columns
+    with pytest.raises(ModelError, match="start must be a plan of a model with 60 states"):
+        plan(psconrl.load("box"), start=plan(ring))
+    with pytest.raises(ConfigError, match="did you mean 'mixture'"):
+        plan(ring, method="mixtur")
+
+
+def test_unreachable_states_are_left_out_and_mentioned():
+    P = np.zeros((3, 1, 3))
+    P[0, 0, 1] = P[1, 0, 0] = P[2, 0, 2] = 1.0
+    p = plan(CMDP(P, [[[0], [1], [-5]]]))
+    assert p.value == pytest.approx(0.5)
+    assert "1 of 3 states cannot be reached" in p.note
+    assert p.policy.shape == (3, 1)
+
+
+def forged(plan, **changes):
+    from dataclasses import replace
+
+    return replace(plan, **changes)
+
+
+def test_certify_refuses_forged_plans():
+    rover = psconrl.load("marsrover-4x4")
+    p = plan(rover)
+    uniform = np.full_like(p.policy, 0.25)
+    free = plan(rover.with_thresholds([1.0]))
+    assert certify(p, rover).holds
+    assert not certify(forged(p, policy=uniform), rover).holds
+    assert not certify(forged(p, policy=free.policy, occupancy=free.occupancy), rover).holds
+    assert not certify(forged(p, occupancy=np.roll(p.occupancy, 1, axis=0)), rover).holds
+    assert not certify(forged(p, multipliers=p.multipliers + 0.1), rover).holds
+    assert not certify(forged(p, multipliers=-p.multipliers), rover).holds
+    assert not certify(forged(p, potential=np.zeros(16)), rover).holds
+    assert not certify(forged(p, potential=np.full(16, np.nan)), rover).holds
+    assert not certify(forged(p, status=Status.INFEASIBLE), rover).holds
+
+
+def test_pareto_marks_infeasible_thresholds_and_checks_its_input():
+    curve = psconrl.pareto(psconrl.load("counterexample"), "cost", [0.4, 0.6])
+    assert np.isnan(curve.values[0])
+    assert curve.values[1] == pytest.approx(0.6)
+    with pytest.raises(ConfigError, match="did you mean 'cost'"):
+        psconrl.pareto(psconrl.load("counterexample"), "cots")
+    with pytest.raises(ConfigError, match="index from 1 to 1"):
+        psconrl.pareto(psconrl.load("counterexample"), 2)
+    with pytest.raises(ModelError, match="no constrained cost"):
+        psconrl.pareto(trap)
+    with pytest.raises(ConfigError, match="finite"):
+        psconrl.pareto(psconrl.load("box"), "corner", [np.nan])

@@ -1,0 +1,295 @@
+"""The compiled rollout against a plain loop, and runs that are cut, resumed, or played step by step."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import gymnasium
+import numpy as np
+import pytest
+
+import psconrl
+from psconrl import CMDP, PSConRL, plan, regret, simulate
+from psconrl.errors import AgentError, ConfigError, ModelError
+from psconrl.learning.streams import BLOCK, UniformStream
+from psconrl.simulation._kernels import play
+from psconrl.simulation.regret import paper_regret
+from psconrl.simulation.rollout import Simulation
+from psconrl.simulation.tables import Tables
+
+
+def agent_for(cmdp, seed=0, **options):
+    return PSConRL(cmdp.n_states, cmdp.n_actions, cmdp.thresholds, cmdp.costs, seed=seed, **options)
+
+
+def plain_loop(cmdp, policy, caps, max_steps, state, actions_u, model_u, bernoulli):
+    """What the kernel does, in the plainest Python."""
+    S, A = cmdp.n_states, cmdp.n_actions
+    P = np.asarray(cmdp.transition.toarray() if cmdp.is_sparse else cmdp.transition).reshape(S, A, S)
+    path, costs = [], []
+    visits = np.zeros((S, A), dtype=int)
+    for t, (u, v) in enumerate(zip(actions_u, model_u, strict=True)):
+        cdf = np.cumsum(policy[min(t, len(policy) - 1), state])
+        action = int(np.searchsorted(cdf, u[0] * cdf[-1], side="right"))
+        successors = np.flatnonzero(P[state, action])
+        chosen = np.searchsorted(np.cumsum(P[state, action][successors]), v[0], side="right")
+        successor = int(successors[min(chosen, successors.size - 1)])
+        cost = np.empty(len(cmdp.costs))
+        for i, outcome in enumerate(cmdp.outcome_costs):
+            cost[i] = cmdp.costs[i, state, action] if outcome is None else outcome[state * A + action, successor]
+            if bernoulli:
+                cost[i] = float(v[1 + i] < cost[i])
+        path.append((state, action, successor))
+        costs.append(cost)
+        visits[state, action] += 1
+        if visits[state, action] >= caps[state, action] or t + 1 >= max_steps:
+            break
+        state = successor
+    return path, np.array(costs)
+
+
+@pytest.mark.parametrize("bernoulli", [False, True])
+@pytest.mark.parametrize("H", [1, 7])
+@pytest.mark.parametrize("name", ["marsrover-4x4", "box", "garnet"])
+def test_compiled_rollout_equals_the_plain_loop_on_the_same_uniforms(name, H, bernoulli):
+    cmdp = psconrl.load(name, **({} if name == "garnet" else {"slip": 0.3}))
+    S, A = cmdp.n_states, cmdp.n_actions
+    rng = np.random.default_rng(3)
+    policy = rng.dirichlet(np.full(A, 0.3), size=(H, S))
+    caps = rng.integers(5, 60, size=(S, A))
+    n, m1 = 500, len(cmdp.costs)
+    actions_u, model_u = rng.random((n, 1)), rng.random((n, 1 + m1))
+    path, costs = plain_loop(cmdp, policy, caps, 400, 0, actions_u, model_u, bernoulli)
+
+    tables = Tables.of(cmdp, "bernoulli" if bernoulli else "deterministic")
+    visits, transitions = np.zeros(S * A, dtype=np.int64), np.zeros((S * A, S), dtype=np.int64)
+    sums, total = np.zeros((m1, S * A)), np.zeros(m1)
+    checkpoints = np.array([1, 2, 10, 399, 10_000])
+    at = np.zeros((5, m1))
+    state, played, reached, ended = play(
+        0, 0, n, 400, policy, caps.ravel(), tables.indptr, tables.successors, tables.cdf, tables.outcomes,
+        tables.bernoulli, actions_u, model_u, visits, transitions, sums, total, 0, checkpoints, 0, at,
+    )  # fmt: skip
+    assert played == len(path)
+    assert ended == (len(path) < n)
+    assert state == path[-1][2]
+    np.testing.assert_allclose(total, costs.sum(axis=0), atol=1e-12)
+    expected = np.zeros((S * A, S), dtype=int)
+    for s, a, t in path:
+        expected[s * A + a, t] += 1
+    np.testing.assert_array_equal(transitions, expected)
+    np.testing.assert_array_equal(visits, expected.sum(axis=1))
+    for k in range(reached):
+        np.testing.assert_allclose(at[k], costs[: checkpoints[k]].sum(axis=0), atol=1e-12)
+
+
+def test_sparse_models_play_like_dense_ones():
+    dense = psconrl.load("garnet", seed=3)
+    sparse = psconrl.load("garnet", seed=3, sparse=True)
+    a, b = (simulate(m, agent_for(dense, 1), 3000, seed=2) for m in (dense, sparse))
+    np.testing.assert_array_equal(a.cumulative, b.cumulative)
+
+
+def test_a_stream_gives_the_same_numbers_one_by_one_in_blocks_and_restored():
+    whole = UniformStream(np.random.default_rng(5))
+    numbers = [whole.next() for _ in range(BLOCK + 10)]
+    again = UniformStream(np.random.default_rng(5))
+    first = [again.next() for _ in range(BLOCK - 3)]
+    restored = UniformStream.restored(again.state())
+    assert first + [restored.next() for _ in range(13)] == numbers
+
+
+@pytest.mark.parametrize("name", ["marsrover-4x4", "queue", "counterexample"])
+def test_step_by_step_gives_the_same_bits_as_by_episodes(name):
+    cmdp = psconrl.load(name)
+    compiled = Simulation(cmdp, agent_for(cmdp, 4), seed=9)
+    compiled.run(3000)
+    stepped = Simulation(cmdp, agent_for(cmdp, 4), seed=9)  # used for its model only
+    agent, tables, stream, state = stepped.agent, stepped._tables, stepped._uniforms, stepped.state
+    for _ in range(3000):
+        action = agent.act(state)
+        pair = state * cmdp.n_actions + action
+        low, high = tables.indptr[pair], tables.indptr[pair + 1]
+        k = low + min(int(np.searchsorted(tables.cdf[low:high], stream.next(), side="right")), high - low - 1)
+        agent.observe(action, int(tables.successors[k]), tables.outcomes[:, k])
+        state = int(tables.successors[k])
+    agent.finish()
+    compiled.agent.finish()
+    assert state == compiled.state
+    assert agent.episodes == compiled.agent.episodes
+    for part in ("transitions", "cost_sums", "visits"):
+        np.testing.assert_array_equal(getattr(agent.counts, part), getattr(compiled.agent.counts, part))
+    assert agent.rng.bit_generator.state == compiled.agent.rng.bit_generator.state
+
+
+def test_a_run_in_two_parts_saved_between_equals_one(tmp_path):
+    cmdp = psconrl.load("marsrover-4x4", slip=0.1)
+    whole = Simulation(cmdp, agent_for(cmdp, 1), seed=2, evaluate_policies=True)
+    full = whole.run(5000, checkpoints=50)
+    first = Simulation(cmdp, agent_for(cmdp, 1), seed=2, evaluate_policies=True)
+    stop_at = 1234
+
+    def progress(run):
+        if run.round >= stop_at:
+            run.save(tmp_path / "run.npz")
+            raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        first.run(5000, checkpoints=50, progress=progress)
+    second = Simulation.resumed(tmp_path / "run.npz", cmdp)
+    rest = second.run(5000, checkpoints=50)
+    np.testing.assert_array_equal(rest.rounds, full.rounds)
+    np.testing.assert_array_equal(rest.cumulative, full.cumulative)
+    assert rest.episodes.start == full.episodes.start
+    assert rest.episodes.kind == full.episodes.kind
+    np.testing.assert_array_equal(rest.episodes.costs, full.episodes.costs)
+    assert second.agent.rng.bit_generator.state == whole.agent.rng.bit_generator.state
+
+
+def test_kill_9_loses_nothing_that_was_saved(tmp_path):
+    """A real process, killed while it learns; the run goes on from its file to the very same end."""
+    script = (
+        "import sys, psconrl\n"
+        "from psconrl.simulation.rollout import Simulation\n"
+        "m = psconrl.load('marsrover-4x4')\n"
+        "a = psconrl.PSConRL(16, 4, m.thresholds, m.costs, seed=3)\n"
+        "def keep(run):\n"
+        "    run.save(sys.argv[1])\n"
+        "    print(run.round, flush=True)\n"
+        "Simulation(m, a, seed=4).run(10**9, checkpoints=[500, 3000], progress=keep)\n"
+    )
+    path = tmp_path / "run.npz"
+    child = subprocess.Popen([sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE, text=True)
+    for line in child.stdout:
+        if int(line) > 700:
+            break
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    child.stdout.close()
+    assert [p.name for p in tmp_path.iterdir() if not p.name.startswith(".")] == ["run.npz"]
+    cmdp = psconrl.load("marsrover-4x4")
+    resumed = Simulation.resumed(path, cmdp)
+    assert 700 <= resumed.round < 10_000
+    after = resumed.run(10_000, checkpoints=[500, 3000])
+    whole = simulate(cmdp, agent_for(cmdp, 3), 10_000, seed=4, checkpoints=[500, 3000])
+    assert after.cumulative[-1].tolist() == whole.cumulative[-1].tolist()
+    assert resumed.agent.episodes == len(whole.episodes)
+
+
+def test_ctrl_c_leaves_what_was_done():
+    cmdp = psconrl.load("marsrover-4x4")
+
+    def progress(run):
+        if run.round > 1000:
+            raise KeyboardInterrupt
+
+    trace = simulate(cmdp, agent_for(cmdp), 10**7, seed=0, progress=progress)
+    assert trace.interrupted
+    assert 1000 < trace.horizon < 10_000
+    assert len(trace.episodes) > 10
+
+
+def test_traces_are_exact_at_every_kind_of_checkpoint():
+    cmdp = psconrl.load("box")
+    traces = [simulate(cmdp, agent_for(cmdp, 1), 2000, seed=1, checkpoints=c) for c in (None, "log", [7, 500], 2000)]
+    every = dict(zip(traces[3].rounds.tolist(), traces[3].cumulative.tolist(), strict=True))
+    assert len(every) == 2000
+    for trace in traces:
+        assert trace.rounds[-1] == 2000
+        for t, total in zip(trace.rounds.tolist(), trace.cumulative.tolist(), strict=True):
+            assert every[t] == total
+    assert traces[2].rounds.tolist() == [7, 500, 2000]
+
+
+def test_regret_of_the_optimal_policy_is_noise_and_its_strong_regret_nothing():
+    cmdp = psconrl.load("marsrover-4x4")
+    best = plan(cmdp)
+    from psconrl.learning.agent import Agent, Episode
+
+    class Oracle(Agent):
+        name = "oracle"
+
+        def _begin(self, state):
+            return Episode(best.policy)
+
+    agent = Oracle(16, 4, cmdp.thresholds, None, 0)
+    trace = simulate(cmdp, agent, 200_000, seed=1, evaluate_policies=True)
+    result = regret(trace, best)
+    np.testing.assert_allclose(result.strong, 0.0, atol=1e-8)
+    # 200,000 rounds are some 47,000 trips of which each is short or long: standard deviation below 0.5 a trip,
+    # so 5 sigma are 5 * 0.5 * sqrt(47,000) = 540; false-alarm rate below 1e-6.
+    assert abs(result.final[0]) < 540
+    assert abs(result.final[1][0]) < 540
+    assert (result.worst_violation >= result.violation).all()
+    rounds, curves = paper_regret([trace, trace], best, window=5000)
+    assert curves.shape == (rounds.size, 2)
+    assert (np.diff(curves, axis=0) >= 0).all()
+
+
+def test_bernoulli_costs_have_the_right_mean():
+    cmdp = CMDP(np.full((2, 1, 2), 0.5), [[[0.3], [0.7]], [[0.1], [0.1]]], [0.2])
+    trace = simulate(cmdp, agent_for(cmdp), 100_000, seed=0, emission="bernoulli")
+    # Standard deviation of a mean of 100,000 zeros and ones: at most 0.0016; 5 sigma, false-alarm rate 6e-7 each.
+    np.testing.assert_allclose(trace.averages[-1], [0.5, 0.1], atol=0.008)
+    assert (trace.cumulative == trace.cumulative.round()).all()
+    with pytest.raises(ModelError, match="Bernoulli costs must lie in"):
+        simulate(psconrl.load("queue"), agent_for(psconrl.load("queue")), 10, emission="bernoulli")
+
+
+class Corridor(gymnasium.Env):
+    """Three cells; the third ends the episode. Pays 1 for arriving, costs 1 for every step right."""
+
+    observation_space = gymnasium.spaces.Discrete(3)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, style):
+        self.style = style
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.at = 0
+        return 0, {}
+
+    def step(self, action):
+        self.at = min(self.at + action, 2)
+        reward, cost, over = float(self.at == 2), float(action), self.at == 2
+        if self.style == "tuple":
+            return self.at, reward, cost, over, False, {}
+        info = {"costs": [cost]} if self.style == "costs" else {"cost": cost} if self.style == "cost" else {}
+        return self.at, reward, over, False, info
+
+
+@pytest.mark.parametrize("style", ["costs", "cost", "tuple"])
+def test_agents_learn_gymnasium_environments(style):
+    """Right, right, restart: a reward every three steps at a cost of 2/3 a step; half of that is allowed."""
+    agent = PSConRL(3, 2, thresholds=[1 / 3], seed=0)
+    trace = simulate(Corridor(style), agent, 4000, seed=0)
+    assert trace.horizon == 4000
+    assert sum(trace.episodes.length) == 4000
+    assert trace.averages[-1][1] == pytest.approx(1 / 3, abs=0.03)
+    assert -trace.averages[-1][0] == pytest.approx(1 / 6, abs=0.03)
+
+
+def test_what_does_not_fit_is_refused():
+    cmdp = psconrl.load("box")
+    with pytest.raises(
+        AgentError, match=r"the model has \(S, A, m\) = \(60, 4, 1\), the agent was made for \(16, 4, 1\)"
+    ):
+        simulate(cmdp, PSConRL(16, 4, [0.2]), 10)
+    with pytest.raises(ConfigError, match="horizon must be at least 1"):
+        simulate(cmdp, agent_for(cmdp), 0)
+    with pytest.raises(ConfigError, match="'log'"):
+        simulate(cmdp, agent_for(cmdp), 10, checkpoints="linear")
+    with pytest.raises(ConfigError, match="unknown emission"):
+        simulate(cmdp, agent_for(cmdp), 10, emission="poisson")
+    with pytest.raises(ConfigError, match="CMDP or a Gymnasium environment"):
+        simulate("box", agent_for(cmdp), 10)
+    with pytest.raises(AgentError, match="0 constrained costs, the agent has 1 thresholds"):
+        simulate(Corridor("none"), PSConRL(3, 2, [0.5]), 10)
+    with pytest.raises(AgentError, match="3 states and 2 actions"):
+        simulate(Corridor("cost"), PSConRL(4, 2, [0.5]), 10)
+    with pytest.raises(ModelError, match="observations must be Discrete"):
+        simulate(gymnasium.make("CartPole-v1"), PSConRL(4, 2, []), 10)
+    with pytest.raises(ConfigError, match="2 costs"):
+        regret(simulate(cmdp, agent_for(cmdp), 10), plan(psconrl.load("queue")))
