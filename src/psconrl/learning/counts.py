@@ -78,11 +78,15 @@ class Counts:
         """Visits N(s,a), (S, A)."""
         return self.visits.reshape(self.n_states, self.n_actions)
 
-    def mean_costs(self) -> Floats:
-        """Empirical means (m+1, S, A). An untried pair counts as free or, if rewards were seen, as the best mean."""
-        means = self.cost_sums / np.maximum(self.visits, 1)
-        # Unless some cost was negative this is the paper's rule: 0, which is optimistic.
-        means[:, self.visits == 0] = means.min(axis=1, keepdims=True, initial=0.0)
+    def mean_costs(self, optimistic: float | None = None) -> Floats:
+        """Empirical means (m+1, S, A); an untried pair counts as free.
+
+        ``optimistic`` counts as one more observation of the objective in every pair.
+        """
+        sums, visits = self.cost_sums, np.maximum(self.visits, 1)
+        means = sums / visits
+        if optimistic is not None:
+            means[0] = (sums[0] + optimistic) / (self.visits + 1)
         return means.reshape(-1, self.n_states, self.n_actions)
 
     def state(self) -> dict[str, Any]:

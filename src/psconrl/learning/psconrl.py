@@ -31,7 +31,9 @@ class PSConRL(Agent):
     """Posterior sampling with exploration whenever the sampled model is infeasible.
 
     ``prior``: Dirichlet parameter of every transition, a number or an (S, A, S) array in which 0 means impossible.
-    ``costs``: (m+1, S, A) if known; else they are learned as empirical means. ``explore_action``: what to play in the
+    ``costs``: (m+1, S, A) if known; else they are learned as empirical means, untried pairs counting as free. That is
+    optimistic while costs are not negative; if the objective is a reward, give minus the largest possible reward as
+    ``optimistic_cost``, which then counts as one observation of every pair. ``explore_action``: what to play in the
     target of an exploration once it is reached, ``"shortest"`` (the paper's: whatever returns soonest) or
     ``"least_tried"``. ``schedule``: when to think again. ``if_infeasible``: all but ``"explore"`` for comparison.
     """
@@ -50,6 +52,7 @@ class PSConRL(Agent):
         schedule: str = "ouyang",
         if_infeasible: str = "explore",
         belief: str = "dirichlet",
+        optimistic_cost: float | None = None,
         seed: int | Sequence[int] | None = None,
     ) -> None:
         super().__init__(n_states, n_actions, thresholds, costs, seed)
@@ -57,6 +60,7 @@ class PSConRL(Agent):
         self.if_infeasible = _one_of("if_infeasible", if_infeasible, IF_INFEASIBLE)
         self.belief_name = _one_of("belief", belief, tuple(BELIEFS))
         self.belief = BELIEFS[belief](prior, n_states, n_actions)
+        self.optimistic_cost = optimistic_cost
         self.schedule_name = schedule
         self.schedule = schedule_named(schedule)
         self.planner = SampledPlanner(n_states, n_actions)
@@ -84,7 +88,7 @@ class PSConRL(Agent):
 
     def _begin(self, state: int) -> Episode:
         P = self.belief.sample(self.counts, self.rng)
-        costs = self.counts.mean_costs() if self.costs is None else self.costs
+        costs = self.counts.mean_costs(self.optimistic_cost) if self.costs is None else self.costs
         max_steps, caps = self.schedule(self.counts, self._last_length)
         choice = self.planner.optimal(P, costs, self.thresholds, state)
         if choice is not None:
@@ -119,6 +123,7 @@ class PSConRL(Agent):
             "schedule": self.schedule_name,
             "if_infeasible": self.if_infeasible,
             "belief": self.belief_name,
+            "optimistic_cost": self.optimistic_cost,
         }
 
     def state(self) -> dict[str, Any]:

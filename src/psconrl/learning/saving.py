@@ -1,14 +1,12 @@
 """Agents in files: one ``.npz`` with everything, generators included. Never pickle."""
 
 import json
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from psconrl.errors import AgentError, ModelError
+from psconrl.errors import AgentError, ModelError, PsconrlError
 from psconrl.learning.agent import Agent
 from psconrl.learning.registry import agent_class
 from psconrl.model.io import write_atomically
@@ -46,7 +44,7 @@ def load_agent_and_extra(path: Any) -> tuple[Agent, dict[str, Any]]:
     if not source.is_file():
         raise AgentError(f"{source}: no such file")
     try:
-        with np.load(source, allow_pickle=False) as arrays:
+        with source.open("rb") as f, np.load(f, allow_pickle=False) as arrays:
             header = json.loads(str(arrays["header"]))
             if header["format"] != FORMAT:
                 raise AgentError(f"{source}: not a {FORMAT} file but a {header['format']} one")
@@ -57,11 +55,11 @@ def load_agent_and_extra(path: Any) -> tuple[Agent, dict[str, Any]]:
             agent = agent_class(header["agent"])(**_unflatten(header["config"], arrays))
             agent.restore(_unflatten(header["state"], arrays))
             return agent, _unflatten(header["extra"], arrays)
-    except AgentError:
+    except PsconrlError:
         raise
     except OSError as error:
         raise AgentError(f"{source}: cannot be read ({error.strerror or error})") from None
-    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError, TypeError, AttributeError) as error:
+    except Exception as error:  # zip, zlib, JSON and NumPy: each has errors of its own
         raise AgentError(f"{source}: truncated, or not a {FORMAT} file ({type(error).__name__})") from None
 
 
