@@ -153,6 +153,18 @@ def test_inspect_a_model_that_does_not_communicate(cli, tmp_path):
     assert "weakly communicating" in cli("inspect", tmp_path / "trap.json")[1]
 
 
+def test_json_carries_the_whole_proof_of_a_multichain_model(cli, tmp_path):
+    """Two traps: the bound is the initial law times the gains, and they must be there to check it."""
+    path = tmp_path / "traps.json"
+    traps = {"transition": [[[0, 0.5, 0.5]], [[0, 1, 0]], [[0, 0, 1]]], "costs": [[[5], [1], [3]]]}
+    path.write_text(json.dumps(traps))
+    code, out, _ = cli("solve", str(path), "--json")
+    proof = json.loads(out)["certificate"]
+    assert code == 0
+    assert proof["gains"] == pytest.approx([2, 1, 3])
+    assert proof["lower"] == pytest.approx(2)
+
+
 def test_pareto_traces_the_curve(cli):
     code, out, err = cli("pareto", "box", "--points", "3")
     assert (code, err) == (0, "")

@@ -202,8 +202,12 @@ def test_restricted_keeps_the_part_as_it_was(sparse):
 
 
 def test_restricted_needs_a_closed_part_that_holds_the_start():
-    with pytest.raises(ModelError, match=r"transition\[0, 1\] must sum to 1"):
+    with pytest.raises(
+        ModelError, match=r"no transition leaves; action '1' leaves it from state '0' \(1 pairs leave\)"
+    ):
         model().restricted([0])
+    with pytest.raises(ModelError, match="no transition leaves"):
+        CMDP([[[1 - 1e-12, 1e-12]], [[0, 1]]], np.zeros((1, 2, 1))).restricted([0])
     trap = CMDP([[[0, 1]], [[0, 1]]], np.zeros((1, 2, 1)))
     with pytest.raises(ModelError, match="initial must be a distribution; its entries sum to 0"):
         trap.restricted([1])

@@ -12,7 +12,7 @@ from psconrl import CMDP, PSConRL, plan, regret, simulate
 from psconrl.errors import AgentError, ConfigError
 from psconrl.learning.counts import Counts
 from psconrl.learning.posterior import Dirichlet, dirichlet_rows
-from psconrl.learning.registry import RECIPES, make_agent
+from psconrl.learning.registry import make_agent
 from psconrl.simulation.rollout import Simulation
 
 NAMES = ("marsrover-4x4", "counterexample", "queue", "riverswim", "inventory")
@@ -70,7 +70,7 @@ def test_dirichlet_marginals(alpha):
         x = rows[:, j]
         if alpha < 0.01:
             if j < 3:
-                assert np.mean(x < 1e-100) == pytest.approx(stats.beta.cdf(1e-100, a, b), abs=0.02)
+                assert np.mean(x < 1e-90) == pytest.approx(stats.beta.cdf(1e-90, a, b), abs=0.02)
         else:
             assert stats.kstest(x, stats.beta(a, b).cdf).pvalue > 1e-4
 
@@ -190,17 +190,6 @@ def test_thresholds_may_change_while_running():
     assert run.log.costs[-1][1] == pytest.approx(0.05, abs=0.03)
     with pytest.raises(AgentError, match="1 finite numbers"):
         run.agent.set_thresholds([0.1, 0.2])
-
-
-@pytest.mark.parametrize("recipe", RECIPES)
-def test_same_seed_same_bits(recipe):
-    cmdp = psconrl.load("marsrover-4x4")
-    runs = [
-        simulate(cmdp, make_agent(recipe, 16, 4, cmdp.thresholds, cmdp.costs, seed), 2000, seed=1).cumulative
-        for seed in (7, 7, 8)
-    ]
-    np.testing.assert_array_equal(runs[0], runs[1])
-    assert (runs[0] != runs[2]).any()
 
 
 def test_a_saved_agent_continues_bit_for_bit_even_within_an_episode(tmp_path):

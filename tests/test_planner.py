@@ -283,5 +283,16 @@ def test_pareto_marks_infeasible_thresholds_and_checks_its_input():
         psconrl.pareto(psconrl.load("counterexample"), 2)
     with pytest.raises(ModelError, match="no constrained cost"):
         psconrl.pareto(trap)
-    with pytest.raises(ConfigError, match="finite"):
-        psconrl.pareto(psconrl.load("box"), "corner", [np.nan])
+    for options, message in (
+        ({"thresholds": [np.nan]}, "thresholds must be a non-empty list of finite numbers"),
+        ({"thresholds": ["a"]}, "thresholds must be an array of numbers"),
+        ({"thresholds": []}, "thresholds must be a non-empty list"),
+        ({"low": np.inf}, "low must be a finite number; got inf"),
+        ({"high": "1"}, "high must be a finite number; got '1'"),
+        ({"points": -1}, "points must be a whole number from 1; got -1"),
+        ({"points": 2.5}, "points must be a whole number from 1; got 2.5"),
+        ({"constraint": None}, "constraint must be a name or an index from 1 to 1; got None"),
+        ({"constraint": 1.5}, "constraint must be a name or an index from 1 to 1; got 1.5"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            psconrl.pareto(psconrl.load("box"), **options)

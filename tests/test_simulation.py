@@ -13,6 +13,7 @@ import psconrl
 from psconrl import CMDP, PSConRL, plan, regret, simulate
 from psconrl.errors import AgentError, ConfigError, ModelError
 from psconrl.learning.streams import BLOCK, UniformStream
+from psconrl.learning.yardsticks import FixedPolicy
 from psconrl.simulation._kernels import play
 from psconrl.simulation.regret import paper_regret
 from psconrl.simulation.rollout import Simulation
@@ -205,15 +206,7 @@ def test_traces_are_exact_at_every_kind_of_checkpoint():
 def test_regret_of_the_optimal_policy_is_noise_and_its_strong_regret_nothing():
     cmdp = psconrl.load("marsrover-4x4")
     best = plan(cmdp)
-    from psconrl.learning.agent import Agent, Episode
-
-    class Oracle(Agent):
-        name = "oracle"
-
-        def _begin(self, state):
-            return Episode(best.policy)
-
-    agent = Oracle(16, 4, cmdp.thresholds, None, 0)
+    agent = FixedPolicy(16, 4, cmdp.thresholds, policy=best.policy, seed=0)
     trace = simulate(cmdp, agent, 200_000, seed=1, evaluate_policies=True)
     result = regret(trace, best)
     np.testing.assert_allclose(result.strong, 0.0, atol=1e-8)

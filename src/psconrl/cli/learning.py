@@ -1,10 +1,8 @@
 """The commands ``learn``, ``envs`` and ``agents``."""
 
-import signal
 import sys
 import time
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import click
@@ -75,12 +73,18 @@ def learn(
     else:
         costs = None if unknown_costs else cmdp.costs
         agent = make_agent(
-            agent_name, cmdp.n_states, cmdp.n_actions, cmdp.thresholds, costs, seed, **pairs("--option", options)
+            agent_name,
+            cmdp.n_states,
+            cmdp.n_actions,
+            cmdp.thresholds,
+            costs,
+            seed,
+            rounds,
+            **pairs("--option", options),
         )
         run = Simulation(cmdp, agent, seed, emission=emission)
     best = plan(cmdp)
     out = console()
-    signal.signal(signal.SIGTERM, _as_interrupt)
     trace = _run_with_progress(run, rounds, best, target)
     if target is not None:
         run.save(target)
@@ -103,10 +107,6 @@ def save_path(path: str | None) -> Path | None:
     if not Path(path).parent.is_dir():
         raise ConfigError(f"--save: folder {str(Path(path).parent)!r} does not exist")
     return Path(path)
-
-
-def _as_interrupt(signum: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 def _run_with_progress(run: Simulation, horizon: int, best: Plan, target: Path | None) -> Trace:

@@ -39,14 +39,15 @@ def log_gamma_small(shape: Floats, index: Ints, e: Floats, v: Floats, logs: Floa
 
 
 @njit(cache=True)
-def lower_by_row_maximum(logs: Floats) -> None:
-    """Subtract the largest entry of every row from it."""
+def lower_by_row_maximum(logs: Floats, floor: float) -> None:
+    """Subtract the largest entry of every row from it, down to a floor; -inf stays."""
     for row in logs:
         top = row[0]
         for x in row:
             top = max(top, x)
         for j in range(row.size):
-            row[j] -= top
+            if row[j] > -np.inf:
+                row[j] = max(row[j] - top, floor)
 
 
 @njit(cache=True)

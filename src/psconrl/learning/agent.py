@@ -100,6 +100,9 @@ class Agent(ABC):
             raise AgentError(f"thresholds must be {self.thresholds.size} finite numbers; got {thresholds!r}")
         self.thresholds = new.copy()
 
+    def _known_or_mean_costs(self) -> Floats:
+        return self.counts.mean_costs() if self.costs is None else self.costs
+
     def begin(self, state: int) -> Episode:
         """Plan the next episode, to be played from a state."""
         self._check_state(state)

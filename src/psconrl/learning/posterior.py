@@ -14,6 +14,10 @@ from psconrl.errors import AgentError
 from psconrl.learning import _kernels
 from psconrl.learning.counts import Counts
 
+# A transition that is possible has a positive probability; those below 1e-100 are kept at that, so that the sampled
+# model communicates as it does almost surely, and its planner's figures stay within the range of doubles.
+LOG_FLOOR = -230.0
+
 
 class Dirichlet:
     """The posterior under a Dirichlet prior: a number for all transitions, or an array (S, A, S)."""
@@ -61,7 +65,7 @@ def dirichlet_rows(alpha: Floats, rng: np.random.Generator) -> Floats:
     [[1.0, 0.0], [0.5, 0.5]]
     """
     logs = log_gamma_variates(alpha.ravel(), rng).reshape(alpha.shape)
-    _kernels.lower_by_row_maximum(logs)
+    _kernels.lower_by_row_maximum(logs, LOG_FLOOR)
     rows = np.exp(logs, out=logs)
     _kernels.normalise_rows(rows)
     return rows

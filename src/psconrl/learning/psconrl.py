@@ -9,13 +9,14 @@ The stopping rule is Ouyang et al.'s; see ``schedule.ouyang`` for how the paper'
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats
-from psconrl.errors import ConfigError, unknown_name
+from psconrl.errors import ConfigError, SolverError, unknown_name
 from psconrl.learning.agent import Agent, Episode
 from psconrl.learning.counts import Record
 from psconrl.learning.posterior import Dirichlet, FlooredCounts
@@ -30,7 +31,8 @@ BELIEFS = {"dirichlet": Dirichlet, "floored": FlooredCounts}
 class PSConRL(Agent):
     """Posterior sampling with exploration whenever the sampled model is infeasible.
 
-    ``prior``: Dirichlet parameter of every transition, a number or an (S, A, S) array in which 0 means impossible.
+    ``prior``: Dirichlet parameter of every transition, a number or an (S, A, S) array in which 0 means impossible; by
+    default 1/S, so that all next states together weigh as much as one observation (docs/prior.md has the study).
     ``costs``: (m+1, S, A) if known; else they are learned as empirical means, untried pairs counting as free. That is
     optimistic while costs are not negative; if the objective is a reward, give minus the largest possible reward as
     ``optimistic_cost``, which then counts as one observation of every pair. ``explore_action``: what to play in the
@@ -47,7 +49,7 @@ class PSConRL(Agent):
         thresholds: ArrayLike,
         costs: ArrayLike | None = None,
         *,
-        prior: ArrayLike = 0.1,
+        prior: ArrayLike | None = None,
         explore_action: str = "shortest",
         schedule: str = "ouyang",
         if_infeasible: str = "explore",
@@ -59,7 +61,7 @@ class PSConRL(Agent):
         self.explore_action = _one_of("explore_action", explore_action, EXPLORE_ACTIONS)
         self.if_infeasible = _one_of("if_infeasible", if_infeasible, IF_INFEASIBLE)
         self.belief_name = _one_of("belief", belief, tuple(BELIEFS))
-        self.belief = BELIEFS[belief](prior, n_states, n_actions)
+        self.belief = BELIEFS[belief](1.0 / n_states if prior is None else prior, n_states, n_actions)
         self.optimistic_cost = optimistic_cost
         self.schedule_name = schedule
         self.schedule = schedule_named(schedule)
@@ -68,7 +70,7 @@ class PSConRL(Agent):
 
     @classmethod
     def paper(cls, n_states: int, n_actions: int, thresholds: ArrayLike, **options: Any) -> "PSConRL":
-        """The paper's algorithm with the paper's prior, Dirichlet(0.1)."""
+        """The paper's algorithm with the paper's prior, Dirichlet(0.1) whatever the number of states."""
         return cls(n_states, n_actions, thresholds, **({"prior": 0.1} | options))
 
     @classmethod
@@ -98,7 +100,8 @@ class PSConRL(Agent):
             if free is not None:
                 return Episode(free.policy, max_steps, caps, "unconstrained", free.value)
         if self.if_infeasible == "explore":
-            return Episode(self._exploration(P, state), max_steps, caps, "explore")
+            with suppress(SolverError):  # a sample beyond floating point: then any exploration will do
+                return Episode(self._exploration(P, state), max_steps, caps, "explore")
         uniform = np.full((self.n_states, self.n_actions), 1.0 / self.n_actions)
         return Episode(uniform, max_steps, caps, "uniform")
 

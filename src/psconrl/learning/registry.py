@@ -9,9 +9,19 @@ from numpy.typing import ArrayLike
 from psconrl.arrays import Floats
 from psconrl.errors import ConfigError, unknown_name
 from psconrl.learning.agent import Agent
+from psconrl.learning.c_ucrl import CUCRL
+from psconrl.learning.cmdp_psrl import CMDPPSRL
+from psconrl.learning.fha import FHA
+from psconrl.learning.lagrangian import LagrangianPSRL
 from psconrl.learning.psconrl import PSConRL
+from psconrl.learning.span_fha import SpanFHA
+from psconrl.learning.ucrl_cmdp import UCRLCMDP
+from psconrl.learning.yardsticks import FixedPolicy, Uniform
 
-CLASSES: dict[str, type[Agent]] = {agent.name: agent for agent in (PSConRL,)}
+CLASSES: dict[str, type[Agent]] = {
+    agent.name: agent
+    for agent in (PSConRL, CMDPPSRL, CUCRL, UCRLCMDP, FHA, SpanFHA, LagrangianPSRL, FixedPolicy, Uniform)
+}
 
 
 @dataclass(frozen=True)
@@ -21,6 +31,7 @@ class Recipe:
     build: Callable[..., Agent]
     summary: str
     learns_costs: bool = False  # even if they are known
+    needs_horizon: bool = False  # must be told how many rounds there will be
 
 
 RECIPES: dict[str, Recipe] = {
@@ -29,6 +40,13 @@ RECIPES: dict[str, Recipe] = {
     ),
     "psconrl-paper": Recipe(PSConRL.paper, "the same with the paper's prior, Dirichlet(0.1)"),
     "psconrl-published": Recipe(PSConRL.published, "what the authors' published code runs", learns_costs=True),
+    "cmdp-psrl": Recipe(CMDPPSRL, "posterior sampling that ignores the limits while a sample is infeasible (ergodic)"),
+    "c-ucrl": Recipe(CUCRL, "optimistic objective, pessimistic limits, blocks of a baseline policy"),
+    "ucrl-cmdp": Recipe(UCRLCMDP, "best policy in the best model of a confidence box", needs_horizon=True),
+    "fha": Recipe(FHA, "finite-horizon approximation with optimism", needs_horizon=True),
+    "span-fha": Recipe(SpanFHA, "the same with span constraints: at most 4 states, approximate", needs_horizon=True),
+    "lagrangian": Recipe(LagrangianPSRL, "posterior sampling, multipliers by online gradient"),
+    "uniform": Recipe(Uniform, "every action with equal probability: a yardstick"),
 }
 
 
@@ -46,9 +64,10 @@ def make_agent(
     thresholds: ArrayLike,
     costs: Floats | None = None,
     seed: int | Sequence[int] | None = None,
+    horizon: int | None = None,
     **options: Any,
 ) -> Agent:
-    """An agent by its name in the list of ``psconrl agents``.
+    """An agent by its name in the list of ``psconrl agents``. The horizon goes only to those that must know it.
 
     >>> make_agent("psconrl-paper", 16, 4, [0.2]).name
     'psconrl'
@@ -56,7 +75,9 @@ def make_agent(
     if name not in RECIPES:
         raise ConfigError(unknown_name("agent", name, RECIPES))
     recipe = RECIPES[name]
-    known = {} if costs is None or recipe.learns_costs else {"costs": costs}
+    known: dict[str, Any] = {} if costs is None or recipe.learns_costs else {"costs": costs}
+    if recipe.needs_horizon and horizon is not None:
+        known["horizon"] = horizon
     try:
         return recipe.build(n_states, n_actions, thresholds, **known, seed=seed, **options)
     except TypeError as error:

@@ -65,7 +65,13 @@ class SampledPlanner:
         return self._problem
 
     def _from_general_planner(self, P: Floats, costs: Floats, thresholds: Floats, state: int) -> Choice | None:
-        """Samples of very small priors can fall apart: plan from the present state, whatever the structure."""
-        result = plan(CMDP(P, costs, thresholds, initial=state))
+        """Samples of very small priors can fall apart: plan from the present state, whatever the structure.
+
+        None also if not even that can be settled in floating point: exploring is then the right thing to do.
+        """
         self.last = ()
+        try:
+            result = plan(CMDP(P, costs, thresholds, initial=state))
+        except SolverError:
+            return None
         return None if result.status is Status.INFEASIBLE else Choice(result.policy, float(result.costs[0]))

@@ -190,6 +190,15 @@ class CMDP:
         if ((states < 0) | (states >= self.n_states)).any():
             raise ModelError(f"states must be indices from 0 to {self.n_states - 1}; got {states.tolist()}")
         pairs = (states[:, None] * self.n_actions + np.arange(self.n_actions)).ravel()
+        outside = np.ones(self.n_states)
+        outside[states] = 0.0
+        open_pairs = np.flatnonzero(self.transition[pairs] @ outside)
+        if open_pairs.size:
+            s, a = divmod(int(pairs[open_pairs[0]]), self.n_actions)
+            raise ModelError(
+                f"states must be a set that no transition leaves; action {self.action_name(a)!r} leaves it from state "
+                f"{self.state_name(s)!r} ({open_pairs.size} pairs leave). Add the states that they lead to."
+            )
         return CMDP(
             self.transition[pairs][:, states],
             [

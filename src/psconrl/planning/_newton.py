@@ -54,6 +54,7 @@ def newton(
     switch_tol: float,
     gap_tol: float,
     feasibility_tol: float,
+    tie_tol: float,
     least_excess: bool,
 ) -> tuple[int, int, int, float, Floats, int, float, Floats, Floats, Ints, Floats, Floats]:
     """Plan from the deterministic policies ``start`` (k, S), k >= 1; without a constraint tau is inf.
@@ -78,6 +79,7 @@ def newton(
     pending = start.shape[0]
     n = 0
     reference = 0
+    caution, lowest = 1.0, np.inf
     new = start[0]
     limit = tau
     while n < capacity:
@@ -89,6 +91,12 @@ def newton(
         reference, g, h, mu = unichain(P, rows, costs, reference)
         if reference < 0:
             break
+        if n >= start.shape[0]:
+            # A switch that makes things worse was rounding: next time only larger gains count.
+            cost = weights[0] * g[0]
+            if q > 1:
+                cost += weights[1] * g[1]
+            caution = caution * 100.0 if cost > lowest + 10.0 * tie_tol else 1.0
         gains[n, 0] = g[0]
         gains[n, 1] = g[1] if q > 1 else -np.inf
         biases[n], policies[n], laws[n] = h, new, mu
@@ -119,9 +127,11 @@ def newton(
                 cost = weights[0] * gains[i, 0]
                 if q > 1:
                     cost += weights[1] * gains[i, 1]
-                if cost <= lowest:
-                    base, lowest = i, cost
-            bound, switched, new = improve(P, costs, weights, available, policies[base], biases[base], switch_tol)
+                if cost <= lowest + tie_tol:  # the newest of the cheapest, up to rounding
+                    base, lowest = i, min(cost, lowest)
+            bound, switched, new = improve(
+                P, costs, weights, available, policies[base], biases[base], switch_tol * caution
+            )
             lower = bound - weights[1] * tau if q > 1 else bound
             done = switched == 0 or value - lower <= gap_tol
             if feasible:

@@ -10,13 +10,11 @@ from psconrl.errors import SolverError
 from psconrl.model import _kernels
 from psconrl.model.cmdp import CMDP
 from psconrl.model.structure import approach, end_components
-from psconrl.planning.coins import fewest_coins
-from psconrl.planning.lp import LPSolution, solve_lp
+from psconrl.planning.coins import drop_coins, fewest_coins
+from psconrl.planning.lp import MASS_TOL, LPSolution, Multichain, solve_lp
 from psconrl.planning.oracle import Howard
 from psconrl.planning.problem import Problem
 from psconrl.planning.solve import Solution, mixed_occupancy, solve, stationary_policy
-
-LP_MASS_TOL = 1e-10  # HiGHS' primal tolerance: less is not mass
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +34,11 @@ class Claim:
 
 def find_claim(part: CMDP, problem: Problem, method: str, start: Sequence[Ints]) -> Claim:
     """Plan by the method asked for, or by the one that the model needs."""
-    if not _has_one_component(part):
-        return _from_lp(problem, solve_lp(problem, part.initial), "several end components: multichain program")
+    if not _is_communicating(part):
+        components = end_components(part)
+        if len(components) > 1:
+            multichain = Multichain(part.initial, np.concatenate([component.pairs for component in components]))
+            return _from_lp(problem, solve_lp(problem, multichain), "several end components: multichain program")
     if method == "lp":
         return _from_lp(problem, solve_lp(problem), "")
     try:
@@ -46,11 +47,10 @@ def find_claim(part: CMDP, problem: Problem, method: str, start: Sequence[Ints])
         return _from_lp(problem, solve_lp(problem), f"planned by HiGHS, since {error}")
 
 
-def _has_one_component(part: CMDP) -> bool:
+def _is_communicating(part: CMDP) -> bool:
+    """The quick test; a model that fails it may still have a single end component."""
     P = part.transition
-    if isinstance(P, np.ndarray) and _kernels.strongly_connected(P, part.n_actions):
-        return True
-    return len(end_components(part)) == 1
+    return isinstance(P, np.ndarray) and bool(_kernels.strongly_connected(P, part.n_actions))
 
 
 def _from_mixture(problem: Problem, solution: Solution) -> Claim:
@@ -58,17 +58,19 @@ def _from_mixture(problem: Problem, solution: Solution) -> Claim:
     w = mixture.weights
     unit = w[0] if mixture.feasible else 1.0
     occupancy, policy = solution.occupancy, solution.policy
-    if mixture.feasible and len(mixture.answers) == 2:
-        columns, shares = fewest_coins(Howard(problem), mixture)
-        occupancy = mixed_occupancy(problem, columns, shares)
-        policy = stationary_policy(problem, columns, shares, occupancy)
+    if mixture.feasible and len(mixture.answers) > 1:
+        if w.size == 2:
+            columns, shares = fewest_coins(Howard(problem), mixture)
+            occupancy = mixed_occupancy(problem, columns, shares)
+            policy = stationary_policy(problem, columns, shares, occupancy)
+        occupancy, policy = drop_coins(problem, occupancy, policy)
     potential = (w @ mixture.proof.biases) / unit
     return Claim(mixture.feasible, occupancy, policy, w[1:] / unit, potential, None, solution.policies, "mixture", "")
 
 
 def _from_lp(problem: Problem, solution: LPSolution, note: str) -> Claim:
     """Play by the occupancy; off its support by the transient visits, or towards it."""
-    visited = solution.occupancy.sum(axis=1) > LP_MASS_TOL
+    visited = solution.occupancy.sum(axis=1) > MASS_TOL
     onward = approach(problem.transition, problem.available, visited, problem.available.argmax(axis=1))
     policy = np.eye(problem.available.shape[1])[onward]
     if solution.transient is not None:
@@ -82,5 +84,5 @@ def _from_lp(problem: Problem, solution: LPSolution, note: str) -> Claim:
 
 def _follow(visits: Floats, otherwise: Floats) -> Floats:
     mass = visits.sum(axis=1, keepdims=True)
-    some = mass > LP_MASS_TOL
+    some = mass > MASS_TOL
     return np.where(some, visits / np.where(some, mass, 1.0), otherwise)

@@ -1,25 +1,36 @@
-"""Fewest coin tosses: of all optimal mixtures under one constraint, one that randomises in a single state.
+r"""Fewest coin tosses: of all optimal plans under m constraints, one that randomises in at most m states.
 
-Any policy between two optimal ones, taking each state's action from one or the other, is optimal for the same
-multiplier. So switch half of the states in which they differ and keep the pair that still straddles the threshold:
-after log2(S) evaluations the two differ in one state (Beutler and Ross 1985 prove that one suffices).
+One constraint: any policy between two optimal ones, taking each state's action from one or the other, is optimal for
+the same multiplier. So switch half of the states in which they differ and keep the pair that still straddles the
+threshold: after log2(S) evaluations the two differ in one state (Beutler and Ross 1985 prove that one suffices).
+
+Several: a little more of action a in state s moves the occupancy of a policy :math:`\pi` along
+
+.. math:: d(t, b) = \nu(t)\, \pi(b|t) + 1[t = s]\,(1[b = a] - \pi(b|s)), \qquad \nu (I - P_\pi) = P_{sa} - P_{\pi, s},
+
+which keeps the balance. If there are more such directions than constraints, some combination of them changes no cost;
+follow it until an action drops out, and so on until at most m are left: a vertex of the optimal occupancies.
 """
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.arrays import Bools, Floats
+from psconrl.model.structure import approach
+from psconrl.model.unichain import solve_dense
 from psconrl.planning.mixture import Mixture
 from psconrl.planning.oracle import Column, Howard
+from psconrl.planning.problem import Problem
 
 # How far from the optimal line, in scaled cost, a policy in between may lie.
 LINE_TOL = 1e-11
+ROUNDING = 1e-13  # of a direction, whose largest entry is one, and of an occupancy
+LEAST_SHARE = 1e-9  # of an action in a state
+MAX_STATES = 1000  # of the dense system behind the directions
 
 
 def fewest_coins(oracle: Howard, mixture: Mixture[Column]) -> tuple[tuple[Column, ...], Floats]:
-    """Columns and shares of an equally good mixture whose two policies differ in as few states as possible."""
+    """One constraint: an equally good mixture of two policies that differ in as few states as possible."""
     columns, shares, w = mixture.answers, mixture.shares, mixture.weights
-    if len(columns) != 2 or w.size != 2:
-        return columns, shares
     level = float(shares @ [column.costs[1] for column in columns])
     low, high = sorted(columns, key=lambda column: float(column.costs[1]))
     while True:
@@ -40,3 +51,70 @@ def fewest_coins(oracle: Howard, mixture: Mixture[Column]) -> tuple[tuple[Column
     if share in (0.0, 1.0):
         return ((high,) if share else (low,)), np.ones(1)
     return (low, high), np.array([1.0 - share, share])
+
+
+def drop_coins(problem: Problem, occupancy: Floats, policy: Floats) -> tuple[Floats, Floats]:
+    """Several: occupancy and policy of the same averages with at most m coins, unless rounding is in the way."""
+    S, m = len(policy), problem.thresholds.size
+    tossed = ((policy > 0).sum(axis=1) > 1) & (occupancy.sum(axis=1) > 0)
+    if tossed.sum() <= m or S > MAX_STATES:
+        return occupancy, policy
+    try:
+        x = _at_a_vertex(problem, occupancy.ravel(), _directions(problem, policy, tossed)).reshape(policy.shape)
+    except np.linalg.LinAlgError:
+        return occupancy, policy
+    # Whether what is left out here was rounding, the averages will tell.
+    visited = x.sum(axis=1) > ROUNDING
+    x[x <= LEAST_SHARE * x.sum(axis=1, keepdims=True)] = 0.0
+    onward = approach(problem.transition, problem.available, visited, policy.argmax(axis=1))
+    fewer = np.eye(policy.shape[1])[onward]
+    fewer[visited] = x[visited] / x[visited].sum(axis=1, keepdims=True)
+    chain = solve_dense(_chain(problem, fewer), np.arange(S), np.zeros((1, S)))
+    if chain is None:
+        return occupancy, policy
+    law = chain.stationary[:, None] * fewer
+    moved = float(np.abs(problem.costs @ (law - occupancy).ravel()).max())
+    return (law, fewer) if moved <= LINE_TOL else (occupancy, policy)
+
+
+def _chain(problem: Problem, policy: Floats) -> Floats:
+    S, A = policy.shape
+    P = problem.transition
+    dense = P if isinstance(P, np.ndarray) else P.toarray()
+    return np.asarray(np.einsum("sa,sat->st", policy, dense.reshape(S, A, S)))
+
+
+def _directions(problem: Problem, policy: Floats, tossed: Bools) -> Floats:
+    """Ways (S*A, K) to move the occupancy by more of an action that is played already; the largest entry is one."""
+    S, A = policy.shape
+    P_pi = _chain(problem, policy)
+    extra = (policy > 0) & tossed[:, None]
+    extra[np.arange(S), policy.argmax(axis=1)] = False  # the shares of a state add up to one: one of them follows
+    pairs = np.flatnonzero(extra.ravel())
+    rows = problem.transition[pairs]
+    change = (rows if isinstance(rows, np.ndarray) else rows.toarray()) - P_pi[pairs // A]
+    nu = np.linalg.solve((np.eye(S) - P_pi + 1.0 / S).T, change.T)
+    d = nu[:, None, :] * policy[:, :, None]
+    k = np.arange(pairs.size)
+    d[pairs // A, :, k] -= policy[pairs // A]
+    d[pairs // A, pairs % A, k] += 1.0
+    flat = d.reshape(S * A, -1)
+    return np.asarray(flat / np.abs(flat).max(axis=0))
+
+
+def _at_a_vertex(problem: Problem, x: Floats, N: Floats) -> Floats:
+    """Move along the directions N, no cost changing, until no more of them than constraints are left."""
+    while N.shape[1] > problem.thresholds.size:
+        quiet = np.linalg.svd(problem.costs[1:] @ N)[2][-1]
+        d = N @ quiet
+        steps = np.divide(x, -d, out=np.full(x.size, np.inf), where=d < -ROUNDING)
+        p = int(steps.argmin())
+        if not np.isfinite(steps[p]):
+            raise np.linalg.LinAlgError("no action drops out")
+        x = np.maximum(x + steps[p] * d, 0.0)
+        x[p] = 0.0
+        k = int(np.abs(N[p]).argmax())
+        N = np.delete(N - np.outer(N[:, k], N[p] / N[p, k]), k, axis=1)
+        N[p] = 0.0
+        N = N / np.maximum(np.abs(N).max(axis=0), ROUNDING)
+    return x

@@ -8,7 +8,9 @@ not reach, and the program of Hordijk and Kallenberg (1979) takes over, with tra
 
 .. math:: \sum_a \mu(s,a) + \sum_a x(s,a) - \sum_{s',a} x(s',a) P(s|s',a) = \beta(s), \quad x \ge 0.
 
-An infeasible model is solved once more for the least excess t over all thresholds; its dual is the Farkas proof.
+There :math:`\mu` lives on the pairs of end components, where alone a path can stay, and x counts departures instead
+of visits, so that a state which is left once in 1e30 steps is still left. An infeasible model is solved once
+more for the least excess t over all thresholds; its dual is the Farkas proof.
 """
 
 from dataclasses import dataclass
@@ -18,10 +20,12 @@ import highspy
 import numpy as np
 from scipy.sparse import block_array, csc_array, csr_array, hstack, vstack
 
-from psconrl.arrays import Floats
+from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.planning.highs import new_highs, status
 from psconrl.planning.problem import Problem
+
+MASS_TOL = 1e-10  # HiGHS' primal tolerance: less is not mass
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,20 +34,29 @@ class LPSolution:
 
     feasible: bool
     occupancy: Floats  # (S, A)
-    transient: Floats | None  # (S, A) the visits x of the multichain program
+    transient: Floats | None  # (S, A) the visits x of the multichain program, those outside rounding
     multipliers: Floats  # (m,) prices, or the Farkas weights
     potential: Floats  # (S,)
     gains: Floats | None  # (S,) of the multichain program
 
 
-def solve_lp(problem: Problem, initial: Floats | None = None) -> LPSolution:
-    """Solve the occupancy program; with an initial law, the multichain one."""
-    highs = run(occupancy_program(problem, initial))
+@dataclass(frozen=True, eq=False)
+class Multichain:
+    """What the multichain program needs to know beyond the problem."""
+
+    initial: Floats  # (S,)
+    recurrent: Ints  # the pairs of the end components
+
+
+def solve_lp(problem: Problem, multichain: Multichain | None = None) -> LPSolution:
+    """Solve the occupancy program, or the multichain one."""
+    highs = run(occupancy_program(problem, multichain))
     feasible = status(highs) != "kInfeasible"
     if not feasible:
-        highs = run(occupancy_program(problem, initial, elastic=True))
+        highs = run(occupancy_program(problem, multichain, elastic=True))
     if status(highs) != "kOptimal":
-        raise SolverError(f"HiGHS ended with {status(highs)}; method='mixture' may settle the model")
+        way_out = "method='mixture' may settle the model" if multichain is None else "probabilities may be too small"
+        raise SolverError(f"HiGHS ended with {status(highs)}; {way_out}")
     S, A = problem.available.shape
     pairs = np.flatnonzero(problem.available.ravel())
     solution = highs.getSolution()
@@ -51,39 +64,59 @@ def solve_lp(problem: Problem, initial: Floats | None = None) -> LPSolution:
     m = problem.thresholds.size
     multipliers, dual = np.maximum(-dual[:m], 0.0), dual[m:]
 
-    def spread(values: Floats) -> Floats:
+    def spread(values: Floats, at: Ints) -> Floats:
         full = np.zeros(S * A)
-        full[pairs] = np.maximum(values, 0.0)
+        full[at] = np.maximum(values, 0.0)
         return full.reshape(S, A)
 
-    occupancy = spread(x[: pairs.size])
-    if initial is None:
-        transient, gains = None, None
+    if multichain is None:
+        occupancy, transient, gains = spread(x[: pairs.size], pairs), None, None
     else:
-        transient, gains = spread(x[pairs.size : 2 * pairs.size]), dual[S : 2 * S]
+        n = multichain.recurrent.size
+        departures, (_, chance) = x[n : n + pairs.size], _departing(problem, pairs)
+        visits = np.where(departures > MASS_TOL, departures, 0.0) / np.where(chance > 0, chance, 1.0)
+        occupancy, transient, gains = spread(x[:n], multichain.recurrent), spread(visits, pairs), dual[S : 2 * S]
     return LPSolution(feasible, occupancy / occupancy.sum(), transient, multipliers, dual[:S], gains)
 
 
-def occupancy_program(problem: Problem, initial: Floats | None = None, elastic: bool = False) -> highspy.HighsLp:
+def occupancy_program(problem: Problem, multichain: Multichain | None = None, elastic: bool = False) -> highspy.HighsLp:
     """The program as HiGHS takes it. Rows: thresholds, balance of every state, then norm or reachability."""
     S, A = problem.available.shape
     pairs = np.flatnonzero(problem.available.ravel())
-    n, m = pairs.size, problem.thresholds.size
-    leave = csr_array((np.ones(n), (pairs // A, np.arange(n))), shape=(S, n))
-    balance = csr_array(leave - csr_array(csr_array(problem.transition)[pairs].T))
-    limits = csr_array(problem.costs[1:, pairs])
-    if initial is None:
-        matrix = vstack([limits, balance, csr_array(np.ones((1, n)))])
+    m = problem.thresholds.size
+    staying = pairs if multichain is None else multichain.recurrent
+    leave = _states_of(staying, S, A)
+    balance = csr_array(leave - csr_array(csr_array(problem.transition)[staying].T))
+    limits = csr_array(problem.costs[1:, staying])
+    cost = problem.costs[0, staying]
+    if multichain is None:
+        matrix = vstack([limits, balance, csr_array(np.ones((1, pairs.size)))])
         right = np.concatenate([problem.thresholds, np.zeros(S), [1.0]])
-        cost = problem.costs[0, pairs]
     else:
-        matrix = block_array([[limits, None], [balance, csr_array((S, n))], [leave, balance]])
-        right = np.concatenate([problem.thresholds, np.zeros(S), initial])
-        cost = np.concatenate([problem.costs[0, pairs], np.zeros(n)])
+        onward, _ = _departing(problem, pairs)
+        matrix = block_array([[limits, None], [balance, None], [leave, onward]])
+        right = np.concatenate([problem.thresholds, np.zeros(S), multichain.initial])
+        cost = np.append(cost, np.zeros(pairs.size))
     if elastic:
         excess = csr_array((-np.ones(m), (np.arange(m), np.zeros(m, int))), shape=(matrix.shape[0], 1))
         matrix, cost = hstack([matrix, excess]), np.append(np.zeros(cost.size), 1.0)
     return _highs_lp(csc_array(matrix), cost, right, m)
+
+
+def _states_of(pairs: Ints, S: int, A: int) -> csr_array:
+    return csr_array((np.ones(pairs.size), (pairs // A, np.arange(pairs.size))), shape=(S, pairs.size))
+
+
+def _departing(problem: Problem, pairs: Ints) -> tuple[csr_array, Floats]:
+    """Balance of one departure by each pair, (S, pairs), and the chance that a visit ends in one."""
+    S, A = problem.available.shape
+    moves = csr_array(problem.transition)[pairs].tocoo()
+    row, column = moves.coords
+    away = column != pairs[row] // A
+    chance = np.bincount(row[away], moves.data[away], minlength=pairs.size).astype(np.float64)
+    arrive = csr_array((moves.data[away] / chance[row[away]], (column[away], row[away])), shape=(S, pairs.size))
+    leaves = csr_array(_states_of(pairs, S, A) * (chance > 0))
+    return csr_array(leaves - arrive), chance
 
 
 def _highs_lp(matrix: csc_array, cost: Floats, right: Floats, m: int) -> highspy.HighsLp:

@@ -23,6 +23,7 @@ from psconrl.planning.oracle import Answer, Oracle
 
 # In units of the weighted, scaled cost, which lies in [0, 1]. Howard's answers are exact, so it costs nothing.
 GAP_TOL = 1e-11
+TIE_TOL = 1e-13
 MAX_COLUMNS = 2000
 
 
@@ -60,8 +61,11 @@ def mix(
     while len(answers) <= MAX_COLUMNS:
         point = master.solve()
         w = point.weights
-        # The newest of the cheapest answers: Howard goes on where it stopped.
-        base = min(reversed(answers), key=lambda answer: float(w @ answer.costs))
+        # The newest of the cheapest answers, up to rounding: Howard goes on where it stopped. An improvement of states
+        # that are hardly visited does not show in the cost, and must not be forgotten for that.
+        prices = [float(w @ answer.costs) for answer in answers]
+        lowest = min(prices) + TIE_TOL
+        base = next(answers[j] for j in range(len(answers) - 1, -1, -1) if prices[j] <= lowest)
         bound, better = oracle.improve(base, w)
         lower = bound - float(w[1:] @ thresholds)
         done = better is None or point.value - lower <= GAP_TOL

@@ -22,6 +22,7 @@ from psconrl.planning.problem import Problem
 
 # An action is switched only if it gains more than this times the span of the bias, else rounding makes Howard cycle.
 SWITCH_TOL = 1e-13
+WORSE_TOL = 1e-12  # by how much an improved policy may seem worse
 
 
 class HasCosts(Protocol):
@@ -69,6 +70,7 @@ class Howard:
         self._first_pair = np.arange(0, S * A, A)
         self._sparse = None if isinstance(problem.transition, np.ndarray) else SparseSolver()
         self._reference = 0
+        self._asked: set[bytes] = set()
 
     def first(self, weights: Floats) -> Column:
         """The policy that is cheapest for one step."""
@@ -86,9 +88,23 @@ class Howard:
         return Column(policy, chain.gains, chain.biases, chain.stationary)
 
     def improve(self, answer: Column, weights: Floats) -> tuple[float, Column | None]:
-        """One step of Howard's: switch all states that gain, evaluate the result."""
-        bound, policy = self._greedy(answer, weights)
-        return bound, None if policy is None else self.evaluate(policy, weights)
+        """One step of Howard's: switch all states that gain, evaluate the result.
+
+        A switch that makes things worse was rounding: then only larger gains count.
+        """
+        question = answer.policy.tobytes() + weights.tobytes()
+        if question in self._asked:
+            raise SolverError("rounding makes policy iteration go round in circles")
+        self._asked.add(question)
+        price = float(weights @ answer.costs)
+        for tolerance in (SWITCH_TOL, 1e2 * SWITCH_TOL, 1e4 * SWITCH_TOL, 1e6 * SWITCH_TOL):
+            bound, policy = self._greedy(answer, weights, tolerance)
+            if policy is None:
+                break
+            better = self.evaluate(policy, weights)
+            if float(weights @ better.costs) <= price + WORSE_TOL:
+                return bound, better
+        return bound, None
 
     def _solve(self, policy: Ints) -> Unichain | None:
         P, costs = self.problem.transition, self.problem.costs
@@ -97,12 +113,12 @@ class Howard:
             return solve_dense(P, rows, costs, self._reference)
         return self._sparse.solve(P[rows], costs[:, rows])
 
-    def _greedy(self, answer: Column, weights: Floats) -> tuple[float, Ints | None]:
+    def _greedy(self, answer: Column, weights: Floats, tolerance: float) -> tuple[float, Ints | None]:
         problem = self.problem
         P = problem.transition
         if isinstance(P, np.ndarray):
             bound, switched, policy = _kernels.improve(
-                P, problem.costs, weights, problem.available, answer.policy, answer.biases, SWITCH_TOL
+                P, problem.costs, weights, problem.available, answer.policy, answer.biases, tolerance
             )
             return bound, policy if switched else None
         h = weights @ answer.biases
@@ -111,7 +127,7 @@ class Howard:
         Q[~problem.available] = np.inf
         best = Q.argmin(axis=1)
         lowest = Q[np.arange(S), best]
-        tol = SWITCH_TOL * max(1.0, float(np.ptp(h)))
+        tol = tolerance * max(1.0, float(np.ptp(h)))
         switch = Q[np.arange(S), answer.policy] - lowest > tol
         return float(lowest.min()), np.where(switch, best, answer.policy) if switch.any() else None
 

@@ -1,6 +1,7 @@
 """The price of a limit: the best value as a function of one threshold, and the range each cost can take."""
 
 from dataclasses import dataclass
+from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -8,6 +9,7 @@ from numpy.typing import ArrayLike
 from psconrl.arrays import Floats
 from psconrl.errors import ConfigError, ModelError, unknown_name
 from psconrl.model.cmdp import CMDP
+from psconrl.model.reading import as_floats
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
 
@@ -49,9 +51,11 @@ def pareto(
     """
     i = constraint_index(cmdp, constraint)
     if thresholds is None:
-        levels = np.linspace(*_span_of_interest(cmdp, i, low, high), points)
+        if not isinstance(points, Integral) or points < 1:
+            raise ConfigError(f"points must be a whole number from 1; got {points!r}")
+        levels = np.linspace(*_span_of_interest(cmdp, i, low, high), int(points))
     else:
-        levels = np.atleast_1d(np.asarray(thresholds, float))
+        levels = np.atleast_1d(as_floats(thresholds, "thresholds", ConfigError))
     if levels.ndim != 1 or not levels.size or not np.isfinite(levels).all():
         raise ConfigError("thresholds must be a non-empty list of finite numbers")
     plans: list[Plan] = []
@@ -72,8 +76,8 @@ def constraint_index(cmdp: CMDP, constraint: str | int) -> int:
         if constraint not in cmdp.cost_names[1:]:
             raise ConfigError(unknown_name("constrained cost", constraint, cmdp.cost_names[1:]))
         return cmdp.cost_names.index(constraint, 1)
-    if not 1 <= constraint <= cmdp.n_constraints:
-        raise ConfigError(f"constraint must be a name or an index from 1 to {cmdp.n_constraints}; got {constraint}")
+    if not isinstance(constraint, Integral) or not 1 <= constraint <= cmdp.n_constraints:
+        raise ConfigError(f"constraint must be a name or an index from 1 to {cmdp.n_constraints}; got {constraint!r}")
     return int(constraint)
 
 
@@ -98,6 +102,9 @@ def _extreme(cmdp: CMDP, i: int, sign: float) -> float:
 
 def _span_of_interest(cmdp: CMDP, i: int, low: float | None, high: float | None) -> tuple[float, float]:
     """From the least feasible threshold to the average that the objective would choose, the other limits kept."""
+    for name, end in (("low", low), ("high", high)):
+        if end is not None and not (isinstance(end, Real) and np.isfinite(float(end))):
+            raise ConfigError(f"{name} must be a finite number; got {end!r}")
     others = [j for j in range(1, cmdp.n_constraints + 1) if j != i]
 
     def best(objective: int) -> Plan:

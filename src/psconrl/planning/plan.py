@@ -26,7 +26,7 @@ class Status(enum.Enum):
 _ADVICE = {
     Status.OPTIMAL: "The policy meets every threshold and no policy costs less.",
     Status.INFEASIBLE: "No policy meets all thresholds.",
-    Status.NOT_ATTAINED: "No single stationary policy reaches the bound; the note says what this one does.",
+    Status.NOT_ATTAINED: "The bound mixes classes of states that this policy cannot; the note says what it does.",
     Status.UNCERTIFIED: "Rounding spoiled the proof: the averages are exact, but a better policy may exist.",
 }
 
@@ -44,7 +44,7 @@ class Certificate:
     excess: Floats  # (m,) by how much the policy's averages exceed the thresholds; <= 0 is within
     flow_residual: float  # L1 distance of the occupancy from a stationary law
     policy_error: float  # largest difference, in scaled costs, between occupancy and policy
-    dual_residual: float  # by how much the gains of a multichain proof fail to be subharmonic; else 0
+    dual_residual: float  # what the gains of a multichain proof may lose on the way, not being quite subharmonic
     margin: float  # of the infeasibility proof; 0 if none is claimed
     holds: bool  # is the claim of the plan's status proven, within tolerance?
 

@@ -10,19 +10,22 @@ from typing import Any
 import numpy as np
 
 from psconrl.arrays import Ints
-from psconrl.errors import ConfigError, ModelError, unknown_name
+from psconrl.errors import ConfigError, ModelError, SolverError, unknown_name
 from psconrl.model import _kernels
 from psconrl.model.chain import evaluate
 from psconrl.model.cmdp import CMDP
 from psconrl.model.structure import reachable
 from psconrl.planning.certify import check
 from psconrl.planning.claim import Claim, find_claim
-from psconrl.planning.connect import connected, multichain_note
+from psconrl.planning.connect import reaches, repairs
 from psconrl.planning.infeasibility import explain
 from psconrl.planning.plan import Plan, Status
 from psconrl.planning.problem import Problem
 
 METHODS = ("mixture", "lp")
+
+# HiGHS is asked for a second opinion on models of up to so many states; beyond, it may take minutes.
+SECOND_OPINION_STATES = 2000
 
 
 def plan(cmdp: CMDP, method: str = "mixture", start: Plan | None = None) -> Plan:
@@ -50,7 +53,23 @@ def _plan(cmdp: CMDP, method: str = METHODS[0], start: Plan | None = None) -> Pl
     part = cmdp if states.size == cmdp.n_states else cmdp.restricted(states)
     problem = Problem.of(part)
     result = _certified(part, problem, find_claim(part, problem, method, _start_policies(cmdp, states, start)))
+    doubtful = result.status in (Status.UNCERTIFIED, Status.NOT_ATTAINED) and result.method != METHODS[1]
+    if doubtful and part.n_states <= SECOND_OPINION_STATES:
+        result = _second_opinion(part, problem, result)
     return result if part is cmdp else _embedded(cmdp, states, result)
+
+
+def _second_opinion(part: CMDP, problem: Problem, first: Plan) -> Plan:
+    """What HiGHS makes of a model on which the mixture ended without an optimal plan, if it can prove more."""
+    try:
+        second = _certified(part, problem, find_claim(part, problem, METHODS[1], []))
+    except SolverError:
+        return first
+    spoiled = first.status is Status.UNCERTIFIED
+    if second.status is Status.OPTIMAL or (spoiled and second.status is not Status.UNCERTIFIED):
+        why = "rounding spoiled the proof of the mixture" if spoiled else "the mixture fell into several classes"
+        return replace(second, note="; ".join(filter(None, (second.note, f"planned by HiGHS, since {why}"))))
+    return first
 
 
 def _reachable_states(cmdp: CMDP) -> Ints:
@@ -80,7 +99,7 @@ def _certified(part: CMDP, problem: Problem, claim: Claim) -> Plan:
         shift = problem.shift[0] + multipliers @ problem.shift[1:]
     else:  # a Farkas proof has no scale of its own: its largest weight becomes 1
         raw = claim.multipliers / problem.scale[1:]
-        unit = 1.0 / raw.max()
+        unit = 1.0 / raw.max() if raw.any() else 1.0
         multipliers = raw * unit
         shift = multipliers @ problem.shift[1:]
     potential = claim.potential * unit
@@ -90,16 +109,18 @@ def _certified(part: CMDP, problem: Problem, claim: Claim) -> Plan:
     status = Status.OPTIMAL if claim.feasible else Status.INFEASIBLE
     exact = evaluate(part, policy)
     proof = check(part, status, occupancy, multipliers, potential, gains, exact)
-    if status is Status.OPTIMAL and not proof.holds and len(exact.classes) > 1:
-        status = Status.NOT_ATTAINED
-        if gains is None:
-            occupancy, policy, note = connected(part, problem, claim)
+    if not proof.holds:
+        split = claim.feasible and len(exact.classes) > 1 and reaches(part, occupancy, multipliers, proof.lower)
+        status = Status.NOT_ATTAINED if split else Status.UNCERTIFIED
+    if status is Status.NOT_ATTAINED:
+        # The frequencies are right, but the policy does not move between its classes, or chooses others at the start.
+        for repair in repairs(part, problem, claim, exact, proof.lower):
+            policy, occupancy, note = repair
             exact = evaluate(part, policy)
-        else:
-            note = multichain_note(part, exact, proof.lower)
+            if check(part, Status.OPTIMAL, occupancy, multipliers, potential, gains, exact).holds:
+                status = Status.OPTIMAL
+                break
         proof = check(part, status, exact.occupancy, multipliers, potential, gains, exact)
-    elif not proof.holds:
-        status = Status.UNCERTIFIED
     return Plan(
         status, exact.value, exact.costs, policy, occupancy, multipliers, potential, gains, proof,
         claim.method, note, None, claim.columns,

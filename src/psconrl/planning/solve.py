@@ -8,7 +8,7 @@ import numpy as np
 from psconrl.arrays import Floats, Ints
 from psconrl.planning._newton import GIVE_UP, OPTIMAL, newton
 from psconrl.planning.master import FEASIBILITY_TOL
-from psconrl.planning.mixture import GAP_TOL, Mixture, mix
+from psconrl.planning.mixture import GAP_TOL, TIE_TOL, Mixture, mix
 from psconrl.planning.oracle import SWITCH_TOL, Column, Howard, greedy_policy
 from psconrl.planning.problem import Problem
 
@@ -58,7 +58,7 @@ def _solve_compiled(problem: Problem, start: Sequence[Ints], least_excess: bool)
     tau = float(problem.thresholds[0]) if problem.thresholds.size else np.inf
     outcome, below, above, share, weights, proof, gap, gains, biases, policies, laws, occupancy = newton(
         problem.transition, problem.costs, tau, problem.available, first,
-        SWITCH_TOL, GAP_TOL, FEASIBILITY_TOL, least_excess,
+        SWITCH_TOL, GAP_TOL, FEASIBILITY_TOL, TIE_TOL, least_excess,
     )  # fmt: skip
     if outcome == GIVE_UP:
         return None

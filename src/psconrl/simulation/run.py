@@ -12,6 +12,7 @@ from psconrl._version import __version__
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import ConfigError
 from psconrl.learning.agent import Agent, Episode
+from psconrl.simulation.interrupt import deferred_interrupts
 from psconrl.simulation.trace import EpisodeLog, Trace, checkpoint_rounds
 
 Progress = Callable[[Any], None]
@@ -54,12 +55,14 @@ class Run(ABC):
         began = time.perf_counter()
         interrupted = False
         try:
-            while self.round < horizon:
-                before, reached = reached, self._advance(horizon, grid, reached, at_checkpoints)
-                self._rounds += grid[before:reached].tolist()
-                self._costs += list(at_checkpoints[before:reached])
-                if progress is not None:
-                    progress(self)
+            with deferred_interrupts() as stop:
+                while self.round < horizon and not stop.asked:
+                    before, reached = reached, self._advance(horizon, grid, reached, at_checkpoints)
+                    self._rounds += grid[before:reached].tolist()
+                    self._costs += list(at_checkpoints[before:reached])
+                    if progress is not None:
+                        progress(self)
+                interrupted = self.round < horizon
         except KeyboardInterrupt:
             interrupted = True
         self.seconds += time.perf_counter() - began

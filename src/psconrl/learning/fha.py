@@ -1,0 +1,87 @@
+r"""FHA (Chen, Jain and Luo 2022, Algorithm 3): the average criterion approximated by a finite horizon.
+
+The T rounds are cut into blocks of H. Each block, from the state where it begins, is an episodic CMDP with budgets
+:math:`H \tau_i + sp_i`, planned optimistically over a confidence set that may be used differently at every step. Regret
+and violation :math:`\tilde O(T^{2/3})` in weakly communicating models, if the span sp is known.
+
+``planning.horizon`` answers by backward recursion where the occupancy program has H S^2 A variables. Published code
+plays the most likely action of its policy; here it is played as it is, randomised.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from psconrl.errors import AgentError
+from psconrl.learning.agent import Agent, Episode
+from psconrl.learning.confidence import (
+    Box,
+    bernstein_radius,
+    check_coef,
+    check_delta,
+    check_horizon,
+    empirical,
+    scaled_radius,
+)
+from psconrl.planning.horizon import solve_horizon
+from psconrl.planning.problem import Problem
+
+
+class FHA(Agent):
+    """Finite-horizon approximation with optimism. Must know the horizon and a bound on the span of the bias.
+
+    ``H``: length of a block, by default (T / (S^2 A))^(1/3). ``span``: the slack sp_i of each budget, a number or (m,),
+    in units of the costs. ``coef``: radius coef/sqrt(N) as in the experiments, or None for Bernstein's with ``delta``.
+    """
+
+    name: ClassVar[str] = "fha"
+
+    def __init__(
+        self,
+        n_states: int,
+        n_actions: int,
+        thresholds: ArrayLike,
+        costs: ArrayLike | None = None,
+        *,
+        horizon: int,
+        H: int | None = None,
+        span: ArrayLike = 1.0,
+        coef: float | None = 0.1,
+        delta: float = 0.05,
+        seed: int | Sequence[int] | None = None,
+    ) -> None:
+        super().__init__(n_states, n_actions, thresholds, costs, seed)
+        self.horizon = check_horizon(horizon)
+        default = max(1, math.ceil((horizon / (n_states**2 * n_actions)) ** (1 / 3)))
+        self.H = default if H is None else int(H)
+        if self.H < 1:
+            raise AgentError(f"H must be at least 1; got {H}")
+        self.span = np.asarray(span, dtype=np.float64)
+        if self.span.shape not in ((), self.thresholds.shape) or not (self.span >= 0).all():
+            raise AgentError(f"span must be a number from 0 on, or {self.thresholds.size} of them; got {span!r}")
+        self.coef, self.delta = check_coef(coef), check_delta(delta)
+
+    def _box(self) -> Box:
+        p_bar = empirical(self.counts)
+        if self.coef is not None:
+            return Box.around(p_bar, scaled_radius(self.counts.visits, self.coef))
+        log_term = math.log(2 * self.n_states * self.n_actions * self.horizon / self.delta)
+        return Box.around(p_bar, bernstein_radius(p_bar, self.counts.visits, log_term))
+
+    def _begin(self, state: int) -> Episode:
+        S, A = self.n_states, self.n_actions
+        box, costs = self._box(), self._known_or_mean_costs()
+        budget = self.thresholds + self.span / self.H
+        problem = Problem.scaled(np.empty((0, 0)), costs, budget, np.ones((S, A), dtype=bool))
+        mixture, policy = solve_horizon(box.low, box.high, problem.costs, problem.thresholds, self.H, state)
+        value = problem.user_costs(mixture.shares @ np.array([column.costs for column in mixture.answers]))[0]
+        kind = "optimal" if mixture.feasible else "least excess"
+        return Episode(policy, max_steps=self.H, kind=kind, value=float(value))
+
+    def config(self) -> dict[str, Any]:
+        """The arguments that build an agent like this one, seed aside."""
+        own = {"horizon": self.horizon, "H": self.H, "span": self.span, "coef": self.coef, "delta": self.delta}
+        return super().config() | own

@@ -1,0 +1,115 @@
+r"""Algorithm 4 of Chen, Jain and Luo (2022): FHA with the span of every value function constrained. Approximate here.
+
+.. math:: \min_{\pi,\, p \in \mathcal C} V^{0}_1(s) \quad\text{s.t.}\quad V^{i}_1(s) \le H \tau_i + sp,\qquad
+          \max V^i_h - \min V^i_h \le 2\, sp \ \ \text{for all } h, i
+
+The span constraints couple the states, and the problem is not convex: near-optimal regret, but no known way to compute
+it in polynomial time. This file looks for a local solution from several starts (SLSQP), on very small models only, and
+labels its episodes "approximate". The constants are recalled from memory.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import minimize
+
+from psconrl.arrays import Floats
+from psconrl.errors import AgentError
+from psconrl.learning.agent import Episode
+from psconrl.learning.confidence import Box
+from psconrl.learning.fha import FHA
+
+MAX_STATES = 4
+MAX_BLOCK = 6
+STARTS = 2
+SLACK = 1e-6  # SLSQP's own accuracy
+
+
+class SpanFHA(FHA):
+    """Finite-horizon approximation with span constraints; at most 4 states, approximate.
+
+    ``H``: by default sqrt(T / (S^2 A)), at most 6. ``span``: the bound sp, a number in units of the costs.
+    """
+
+    name: ClassVar[str] = "span-fha"
+
+    def __init__(
+        self,
+        n_states: int,
+        n_actions: int,
+        thresholds: ArrayLike,
+        costs: ArrayLike | None = None,
+        *,
+        horizon: int,
+        H: int | None = None,
+        span: ArrayLike = 1.0,
+        coef: float | None = 0.1,
+        delta: float = 0.05,
+        seed: int | Sequence[int] | None = None,
+    ) -> None:
+        if n_states > MAX_STATES:
+            raise AgentError(
+                f"SpanFHA solves a non-convex program and takes at most {MAX_STATES} states; got {n_states}. Use FHA."
+            )
+        if H is None:
+            H = min(MAX_BLOCK, max(1, math.ceil(math.sqrt(horizon / (n_states**2 * n_actions)))))
+        if H > MAX_BLOCK:
+            raise AgentError(f"SpanFHA takes blocks of at most {MAX_BLOCK} rounds; got H = {H}. Use FHA.")
+        super().__init__(
+            n_states, n_actions, thresholds, costs, horizon=horizon, H=H, span=span, coef=coef, delta=delta, seed=seed
+        )
+
+    def _begin(self, state: int) -> Episode:
+        relaxed = super()._begin(state)
+        box, costs = self._box(), self._known_or_mean_costs()
+        found = self._search(relaxed.policy, box, costs, state)
+        if found is None:
+            return Episode(relaxed.policy, self.H, kind="without span", value=relaxed.value)
+        policy, value = found
+        return Episode(policy, self.H, kind="approximate", value=value)
+
+    def _search(self, policy: Floats, box: Box, costs: Floats, state: int) -> tuple[Floats, float] | None:
+        """The best of the local solutions that meet all constraints."""
+        H, (S, A) = self.H, (self.n_states, self.n_actions)
+        n_law, sp = S * A * S, float(np.max(self.span))
+        middle = box.low + box.high
+        middle /= middle.sum(axis=1, keepdims=True)
+
+        def values(x: Floats) -> Floats:
+            """V (m+1, H, S), by backward recursion."""
+            p, pi = x[:n_law].reshape(S, A, S), x[n_law:].reshape(H, S, A)
+            V = np.zeros((len(costs), H + 1, S))
+            for h in range(H - 1, -1, -1):
+                Q = costs + np.einsum("saj,ij->isa", p, V[:, h + 1])
+                V[:, h] = np.einsum("sa,isa->is", pi[h], Q)
+            return V[:, :H]
+
+        def slack(x: Floats) -> Floats:
+            V = values(x)
+            budget = H * self.thresholds + sp - V[1:, 0, state]
+            return np.concatenate([budget, (2 * sp - np.ptp(V, axis=2)).ravel()])
+
+        def laws(x: Floats) -> Floats:
+            sums = (x[:n_law].reshape(-1, S).sum(axis=1), x[n_law:].reshape(-1, A).sum(axis=1))
+            return np.asarray(np.concatenate(sums) - 1.0)
+
+        bounds = [*zip(box.low.ravel(), box.high.ravel(), strict=True), *[(0.0, 1.0)] * (H * S * A)]
+        constraints = [{"type": "ineq", "fun": slack}, {"type": "eq", "fun": laws}]
+        best: tuple[Floats, float] | None = None
+        for start in range(STARTS):
+            pi = policy if start == 0 else self.rng.dirichlet(np.ones(A), size=(H, S))
+            x0 = np.concatenate([middle.ravel(), pi.ravel()])
+            result = minimize(
+                lambda x: values(x)[0, 0, state], x0, method="SLSQP", bounds=bounds, constraints=constraints,
+                options={"maxiter": 60},
+            )  # fmt: skip
+            sound = (
+                np.isfinite(result.x).all() and slack(result.x).min() >= -SLACK and abs(laws(result.x)).max() <= SLACK
+            )
+            if sound and (best is None or result.fun / H < best[1]):
+                found = np.maximum(result.x[n_law:].reshape(H, S, A), 0.0)
+                best = (found / found.sum(axis=2, keepdims=True), float(result.fun) / H)
+        return best

@@ -1,0 +1,59 @@
+"""Yardsticks: agents that do not learn. What an oracle would reach, and what luck does."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from psconrl.errors import AgentError
+from psconrl.learning.agent import Agent, Episode
+
+
+class FixedPolicy(Agent):
+    """Plays one policy (S, A) for ever, such as that of an optimal plan."""
+
+    name: ClassVar[str] = "fixed"
+
+    def __init__(
+        self,
+        n_states: int,
+        n_actions: int,
+        thresholds: ArrayLike,
+        costs: ArrayLike | None = None,
+        *,
+        policy: ArrayLike,
+        seed: int | Sequence[int] | None = None,
+    ) -> None:
+        super().__init__(n_states, n_actions, thresholds, costs, seed)
+        self.policy = np.asarray(policy, dtype=np.float64).copy()
+        laws = self.policy.shape == (n_states, n_actions) and (self.policy >= 0).all()
+        if not laws or not np.allclose(self.policy.sum(axis=1), 1.0):
+            raise AgentError(f"policy must hold a distribution over {n_actions} actions for each of {n_states} states")
+
+    def _begin(self, state: int) -> Episode:
+        return Episode(self.policy, kind="fixed")
+
+    def config(self) -> dict[str, Any]:
+        """The arguments that build an agent like this one, seed aside."""
+        return super().config() | {"policy": self.policy}
+
+
+class Uniform(Agent):
+    """Takes every action with equal probability."""
+
+    name: ClassVar[str] = "uniform"
+
+    def __init__(
+        self,
+        n_states: int,
+        n_actions: int,
+        thresholds: ArrayLike,
+        costs: ArrayLike | None = None,
+        *,
+        seed: int | Sequence[int] | None = None,
+    ) -> None:
+        super().__init__(n_states, n_actions, thresholds, costs, seed)
+
+    def _begin(self, state: int) -> Episode:
+        return Episode(np.full((self.n_states, self.n_actions), 1.0 / self.n_actions), kind="uniform")

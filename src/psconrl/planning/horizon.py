@@ -1,0 +1,76 @@
+r"""Optimistic planning over a finite horizon, as an oracle of the same master.
+
+.. math:: Q_h(s,a) = c_w(s,a) + \min_{p \in \mathcal C(s,a)} p \cdot V_{h+1}, \qquad V_{H+1} = 0
+
+The law may be another one at each step h (with one law for all steps the problem would not be convex). One backward
+recursion answers the oracle's question exactly, where the occupancy program has H S^2 A variables (FHA; Chen, Jain and
+Luo 2022, Algorithm 3).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from psconrl.arrays import Floats, Ints
+from psconrl.planning._optimism import optimistic_horizon
+from psconrl.planning.mixture import Mixture, mix
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class HorizonColumn:
+    """A policy that changes with the step, along its most hopeful path."""
+
+    actions: Ints  # (H, S)
+    visits: Floats  # (H, S)
+    costs: Floats  # (m+1,) averages per step
+
+
+class HorizonOracle:
+    """Answers every question exactly by backward recursion; there is nothing to improve step by step."""
+
+    def __init__(self, low: Floats, high: Floats, costs: Floats, horizon: int, start: int) -> None:
+        self._low, self._high = np.ascontiguousarray(low), np.ascontiguousarray(high)
+        self._costs = np.ascontiguousarray(costs)
+        self._horizon, self._start = horizon, start
+
+    def first(self, weights: Floats) -> HorizonColumn:
+        """The best policy for the weights."""
+        return self._solve(weights)[1]
+
+    def improve(self, answer: HorizonColumn, weights: Floats) -> tuple[float, HorizonColumn | None]:
+        """The best value per step, and the policy that has it, unless the answer is as good already."""
+        value, better = self._solve(weights)
+        return value, better if float(weights @ answer.costs) > value + 1e-13 else None
+
+    def _solve(self, weights: Floats) -> tuple[float, HorizonColumn]:
+        value, totals, actions, visits = optimistic_horizon(
+            self._low, self._high, self._costs, weights, self._horizon, self._start
+        )
+        return value / self._horizon, HorizonColumn(actions, visits, totals / self._horizon)
+
+
+def solve_horizon(
+    low: Floats, high: Floats, costs: Floats, thresholds: Floats, horizon: int, start: int
+) -> tuple[Mixture[HorizonColumn], Floats]:
+    """The best mixture over a horizon from a state, and its randomised policy (H, S, A).
+
+    ``thresholds`` are averages per step. If they cannot be met, the mixture has the least excess.
+    """
+    oracle = HorizonOracle(low, high, costs, horizon, start)
+    mixture = mix(oracle, thresholds, least_excess=True)
+    return mixture, horizon_policy(mixture, low.shape[0] // low.shape[1])
+
+
+def horizon_policy(mixture: Mixture[HorizonColumn], n_actions: int) -> Floats:
+    """The policy with the averaged occupancy; where the hopeful path never goes, that of the heaviest column."""
+    guide = mixture.answers[int(mixture.shares.argmax())].actions
+    H, S = guide.shape
+    policy = np.zeros((H, S, n_actions))
+    steps, states = np.ogrid[:H, :S]
+    for column, share in zip(mixture.answers, mixture.shares, strict=True):
+        policy[steps, states, column.actions] += share * column.visits
+    mass = policy.sum(axis=2)
+    heavy = mass > 0.0
+    policy[heavy] /= mass[heavy][:, None]
+    idle = np.eye(n_actions)[guide]
+    return np.where(heavy[:, :, None], policy, idle)

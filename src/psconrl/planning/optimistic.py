@@ -1,0 +1,105 @@
+r"""Optimistic planning: the best policy in the best model of a confidence box, exactly.
+
+.. math:: \min_{\mu,\, p \in \mathcal C} \mu c_0 \quad\text{s.t.}\quad \mu c_i \le \tau_i, \qquad
+          \mathcal C = \{p : lo \le p \le hi\}
+
+(UCRL-CMDP; Singh, Gupta and Shroff 2020). It has been called an intractable non-linear program. It is not: with
+:math:`q(s,a,s') = \mu(s,a)\,p(s'|s,a)` it is linear, with S^2 A variables. And for fixed multipliers it is an ordinary
+average-cost MDP whose actions are pairs (a, vertex of the box), so that Howard's policy iteration serves the master.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from psconrl.arrays import Floats, Ints
+from psconrl.errors import SolverError
+from psconrl.model.chain import solve_class
+from psconrl.model.unichain import closed_classes, solve_dense
+from psconrl.planning._optimism import improve_optimistic, lead_into
+from psconrl.planning.mixture import Mixture, mix
+from psconrl.planning.oracle import SWITCH_TOL, WORSE_TOL
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class OptimisticColumn:
+    """A policy and the model it hopes for."""
+
+    policy: Ints  # (S,)
+    kernel: Floats  # (S, S) the law of the next state under the policy
+    costs: Floats  # (m+1,)
+    biases: Floats  # (m+1, S)
+    stationary: Floats  # (S,)
+
+
+class OptimisticHoward:
+    """The oracle over a box of models; costs (m+1, S*A) may carry bonuses of their own."""
+
+    def __init__(self, low: Floats, high: Floats, costs: Floats) -> None:
+        self._low, self._high = np.ascontiguousarray(low), np.ascontiguousarray(high)
+        self._costs = np.ascontiguousarray(costs)
+        self._pairs = np.arange(0, low.shape[0], low.shape[0] // low.shape[1])
+        self._states = np.arange(low.shape[1])
+        self._reference = 0
+
+    def first(self, weights: Floats) -> OptimisticColumn:
+        """The policy that is cheapest for one step, in the model nearest to the middle of the box."""
+        S = self._states.size
+        policy = (weights @ self._costs).reshape(S, -1).argmin(axis=1)
+        middle = self._low + self._high
+        law = (middle / middle.sum(axis=1, keepdims=True))[self._pairs + policy]
+        law = np.clip(law, self._low[self._pairs + policy], self._high[self._pairs + policy])
+        return self.evaluate(policy, law / law.sum(axis=1, keepdims=True), weights)
+
+    def evaluate(self, policy: Ints, kernel: Floats, weights: Floats) -> OptimisticColumn:
+        """All gains and biases; a chain with several closed classes is first led into its best one."""
+        costs = np.ascontiguousarray(self._costs[:, self._pairs + policy])
+        chain = solve_dense(kernel, self._states, costs, self._reference)
+        if chain is None:
+            classes = closed_classes(kernel)
+            gains = [float(weights @ solve_class(kernel, costs, states).gains) for states in classes]
+            inside = np.zeros(self._states.size, dtype=bool)
+            inside[classes[int(np.argmin(gains))]] = True
+            policy, kernel = policy.copy(), kernel.copy()
+            if not lead_into(self._low, self._high, inside, policy, kernel):
+                raise SolverError("the confidence set holds no communicating model")
+            costs = np.ascontiguousarray(self._costs[:, self._pairs + policy])
+            chain = solve_dense(kernel, self._states, costs, self._reference)
+            if chain is None:
+                raise SolverError("the confidence set holds no communicating model")
+        self._reference = chain.reference
+        return OptimisticColumn(policy, kernel, chain.gains, chain.biases, chain.stationary)
+
+    def improve(self, answer: OptimisticColumn, weights: Floats) -> tuple[float, OptimisticColumn | None]:
+        """One step of Howard's; a switch that makes things worse was rounding, then only larger gains count."""
+        price = float(weights @ answer.costs)
+        for tolerance in (SWITCH_TOL, 1e2 * SWITCH_TOL, 1e4 * SWITCH_TOL, 1e6 * SWITCH_TOL):
+            bound, switched, policy, kernel = improve_optimistic(
+                self._low, self._high, self._costs, weights, answer.policy, answer.kernel, answer.biases, tolerance
+            )
+            if not switched:
+                break
+            better = self.evaluate(policy, kernel, weights)
+            if float(weights @ better.costs) <= price + WORSE_TOL:
+                return bound, better
+        return bound, None
+
+
+def solve_optimistic(low: Floats, high: Floats, costs: Floats, thresholds: Floats) -> Mixture[OptimisticColumn]:
+    """The cheapest mixture in the best model of a box, or the one of least excess if none meets the thresholds.
+
+    ``low``, ``high``: (S*A, S) with ``low.sum(axis=1) <= 1 <= high.sum(axis=1)``. ``costs``: (m+1, S*A), preferably in
+    [0, 1].
+    """
+    return mix(OptimisticHoward(low, high, costs), thresholds, least_excess=True)
+
+
+def optimistic_policy(mixture: Mixture[OptimisticColumn], n_actions: int) -> Floats:
+    """The policy (S, A) with the occupancy of the mixture; where the hoped-for model never goes, the heaviest one's."""
+    guide = mixture.answers[int(mixture.shares.argmax())].policy
+    S = guide.size
+    occupancy = np.zeros((S, n_actions))
+    for column, share in zip(mixture.answers, mixture.shares, strict=True):
+        occupancy[np.arange(S), column.policy] += share * column.stationary
+    mass = occupancy.sum(axis=1, keepdims=True)
+    return np.where(mass > 0.0, occupancy / np.where(mass > 0.0, mass, 1.0), np.eye(n_actions)[guide])

@@ -1,0 +1,42 @@
+"""Ctrl-C that waits for a good moment.
+
+An exception raised by a signal in the middle of a compiled call surfaces as a SystemError and leaves arrays half
+written. So while a run is on, a signal only asks it to stop; the run looks after each step. A second one is obeyed at
+once.
+"""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class StopRequest:
+    """Has somebody asked to stop?"""
+
+    asked = False
+
+
+@contextmanager
+def deferred_interrupts() -> Iterator[StopRequest]:
+    """Turn Ctrl-C and SIGTERM into a request. Signals reach the main thread only; elsewhere nothing changes."""
+    request = StopRequest()
+    if threading.current_thread() is not threading.main_thread():
+        yield request
+        return
+
+    def note(signum: int, frame: FrameType | None) -> None:
+        if request.asked:
+            raise KeyboardInterrupt
+        request.asked = True
+
+    before: dict[int, Any] = {number: signal.signal(number, note) for number in SIGNALS}
+    try:
+        yield request
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

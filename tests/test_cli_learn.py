@@ -1,0 +1,106 @@
+"""The commands learn, envs and agents, as a user types them."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from psconrl.cli import app
+
+
+def run(*args):
+    return CliRunner().invoke(app, list(args), catch_exceptions=False)
+
+
+def shell(*args):
+    return subprocess.run([sys.executable, "-m", "psconrl.cli", *args], capture_output=True, text=True, check=False)
+
+
+def test_lists():
+    envs = run("envs").output
+    for name in ("marsrover-4x4", "box", "queue", "inventory", "riverswim", "garnet"):
+        assert name in envs
+    agents = run("agents").output
+    for name in ("psconrl", "psconrl-paper", "psconrl-published"):
+        assert name in agents
+
+
+def test_learn_prints_averages_against_limits_and_draws(tmp_path):
+    result = run("learn", "marsrover-4x4", "--horizon", "2000", "--plot", str(tmp_path / "run.png"))
+    assert result.exit_code == 0
+    assert "played 2000 rounds" in result.output
+    assert "regret" in result.output
+    assert "violation" in result.output
+    assert (tmp_path / "run.png").stat().st_size > 10_000
+
+
+def test_a_resumed_run_ends_like_an_uninterrupted_one(tmp_path):
+    kept = str(tmp_path / "run.npz")
+    assert run("learn", "queue", "--horizon", "700", "--save", kept).exit_code == 0
+    resumed = run("learn", "queue", "--horizon", "1500", "--resume", kept).output
+    whole = run("learn", "queue", "--horizon", "1500").output
+    assert resumed.split(" s sampling")[1] == whole.split(" s sampling")[1]  # the table; seconds differ
+    again = shell("learn", "queue", "--horizon", "600", "--resume", kept)
+    assert again.returncode == 2
+    assert "has already played 700 rounds; give a larger --horizon" in again.stderr
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_keeps_what_was_done(tmp_path, sent):
+    kept = tmp_path / "run.npz"
+    child = subprocess.Popen(
+        [sys.executable, "-m", "psconrl.cli", "learn", "marsrover-4x4", "--horizon", "1000000000", "--save", str(kept)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    for _ in range(600):  # the first autosave shows that it plays
+        if kept.exists():
+            break
+        time.sleep(0.1)
+    os.kill(child.pid, sent)
+    output, errors = child.communicate(timeout=60)
+    assert child.returncode == 130, errors
+    assert "interrupted after" in output
+    assert kept.exists()
+
+
+def test_options_reach_agent_and_environment():
+    result = run(
+        "learn", "marsrover-4x4", "--horizon", "300", "--agent", "psconrl-published", "--set", "slip=0.1",
+        "--threshold", "risk=0.3", "--unknown-costs", "--emission", "bernoulli", "--seed", "5",
+    )  # fmt: skip
+    assert result.exit_code == 0
+    assert "0.3" in result.output
+
+
+def test_infeasible_limits_are_learned_under_and_said():
+    result = run("learn", "counterexample", "--threshold", "cost=0.4", "--horizon", "300")
+    assert result.exit_code == 0
+    assert "no policy keeps 'cost' <= 0.4" in result.output
+    assert "explore" in result.output
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["learn", "marsrover-4x5"], "did you mean 'marsrover-4x4'"),
+        (["learn", "box", "--agent", "psconrll"], "did you mean 'psconrl'"),
+        (["learn", "box", "--option", "piror=0.1"], "piror"),
+        (["learn", "box", "--option", "prior"], "must be NAME=VALUE"),
+        (["learn", "box", "--horizon", "0"], "--horizon"),
+        (["learn", "box", "--save", "nowhere/at/all.npz"], "does not exist"),
+        (["learn", "box", "--resume", "missing.npz"], "no such file"),
+        (["learn", "box", "--plot", "x.gif"], "must end in"),
+        (["learn", "queue", "--emission", "bernoulli"], "must lie in [0, 1]"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_2(args, message):
+    result = shell(*args)
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1

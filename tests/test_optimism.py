@@ -1,0 +1,146 @@
+"""Optimistic planners against their linear programs, and at the two ends of optimism."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+import psconrl
+from psconrl import plan
+from psconrl.learning.confidence import Box
+from psconrl.planning._optimism import pour
+from psconrl.planning.horizon import solve_horizon
+from psconrl.planning.optimistic import optimistic_policy, solve_optimistic
+
+AGREE = 1e-7
+
+
+def random_box(seed, S, A, m, positive):
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet(np.full(S, 0.5), size=S * A)
+    radius = rng.choice([0.02, 0.1, 0.4, 1.0] if positive else [0.0, 0.1, 1.0], size=S * A)
+    return Box.around(P, radius), rng.random((m + 1, S * A)), rng.uniform(0.15, 0.7, size=m)
+
+
+def average(mixture):
+    return mixture.shares @ np.array([column.costs for column in mixture.answers])
+
+
+def extended_lp(box, costs, tau):
+    """min over q(s,a,s') = mu(s,a) p(s'|s,a): S^2 A variables; None if infeasible."""
+    n, S = box.low.shape
+    A = n // S
+    upper, limits = [np.repeat(c, S) for c in costs[1:]], list(tau)
+    for pair in range(n):
+        own = slice(pair * S, (pair + 1) * S)
+        for j in range(S):
+            for sign, bound in ((1.0, box.low[pair, j]), (-1.0, box.high[pair, j])):
+                row = np.zeros(n * S)
+                row[own] = sign * bound
+                row[pair * S + j] -= sign
+                upper.append(row)
+                limits.append(0.0)
+    balance = np.zeros((S + 1, n * S))
+    for s in range(S):
+        balance[s, s * A * S : (s + 1) * A * S] = 1.0
+        balance[s, s::S] -= 1.0
+    balance[S] = 1.0
+    result = linprog(np.repeat(costs[0], S), upper, limits, balance, np.append(np.zeros(S), 1.0))
+    return result.fun if result.status == 0 else None
+
+
+@settings(max_examples=80)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.integers(1, 3), st.integers(0, 3))
+def test_howard_over_vertices_is_the_extended_linear_program(seed, S, A, m):
+    box, costs, tau = random_box(seed, S, A, m, positive=True)
+    ours = solve_optimistic(box.low, box.high, costs, tau)
+    referee = extended_lp(box, costs, tau)
+    assert ours.feasible == (referee is not None)
+    if ours.feasible:
+        assert average(ours)[0] == pytest.approx(referee, abs=AGREE)
+        assert (average(ours)[1:] <= tau + 1e-9).all()
+        np.testing.assert_allclose(optimistic_policy(ours, A).sum(axis=1), 1.0)
+        for column in ours.answers:
+            pairs = np.arange(S) * A + column.policy
+            assert (column.kernel >= box.low[pairs] - 1e-12).all()
+            assert (column.kernel <= box.high[pairs] + 1e-12).all()
+            np.testing.assert_allclose(column.kernel.sum(axis=1), 1.0)
+
+
+def horizon_lp(box, costs, tau, H, start):
+    """min over nu_h(s,a,s'), H S^2 A variables, averages per step; None if infeasible."""
+    n, S = box.low.shape
+    A, N = n // S, n * S
+    upper, limits = [np.tile(np.repeat(c, S), H) / H for c in costs[1:]], list(tau)
+    equal, right = [], []
+    for h in range(H):
+        for pair in range(n):
+            own = slice(h * N + pair * S, h * N + (pair + 1) * S)
+            for j in range(S):
+                for sign, bound in ((1.0, box.low[pair, j]), (-1.0, box.high[pair, j])):
+                    row = np.zeros(H * N)
+                    row[own] = sign * bound
+                    row[h * N + pair * S + j] -= sign
+                    upper.append(row)
+                    limits.append(0.0)
+        for s in range(S):
+            row = np.zeros(H * N)
+            row[h * N + s * A * S : h * N + (s + 1) * A * S] = 1.0
+            if h:
+                row[(h - 1) * N + s : h * N : S] -= 1.0
+            equal.append(row)
+            right.append(float(h == 0 and s == start))
+    result = linprog(np.tile(np.repeat(costs[0], S), H) / H, upper, limits, equal, right)
+    return result.fun if result.status == 0 else None
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 3), st.integers(1, 3), st.integers(0, 2), st.integers(1, 4))
+def test_backward_recursion_is_the_finite_horizon_linear_program(seed, S, A, m, H):
+    box, costs, tau = random_box(seed, S, A, m, positive=False)
+    ours, policy = solve_horizon(box.low, box.high, costs, tau, H, 0)
+    referee = horizon_lp(box, costs, tau, H, 0)
+    assert ours.feasible == (referee is not None)
+    assert policy.shape == (H, S, A)
+    np.testing.assert_allclose(policy.sum(axis=2), 1.0)
+    if ours.feasible:
+        assert average(ours)[0] == pytest.approx(referee, abs=AGREE)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_zero_radius_is_plug_in_planning(seed):
+    cmdp = psconrl.load("garnet", states=8, branching=8, seed=seed)
+    costs = cmdp.costs.reshape(2, -1)
+    ours = solve_optimistic(cmdp.transition, cmdp.transition, costs, cmdp.thresholds)
+    assert average(ours)[0] == pytest.approx(plan(cmdp).value, abs=1e-9)
+
+
+def test_the_whole_simplex_is_the_best_imaginable_model():
+    """If any law is allowed, one goes to the cheapest state and stays: the cheapest pair decides."""
+    rng = np.random.default_rng(0)
+    costs = rng.random((1, 12))
+    ours = solve_optimistic(np.zeros((12, 4)), np.ones((12, 4)), costs, np.empty(0))
+    assert average(ours)[0] == pytest.approx(costs.min(), abs=1e-12)
+
+
+def test_a_longer_horizon_comes_closer_to_the_average():
+    cmdp = psconrl.load("marsrover-4x4", threshold=0.99)
+    costs = cmdp.costs.reshape(2, -1)
+    P = cmdp.transition
+    start = int(cmdp.initial.argmax())
+    values = [average(solve_horizon(P, P, costs, cmdp.thresholds, H, start)[0])[0] for H in (4, 40, 400)]
+    assert abs(values[2] - 0.75) < abs(values[0] - 0.75) + 1e-12
+    assert values[2] == pytest.approx(0.75, abs=0.01)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 6))
+def test_pouring_minimises_over_the_box(seed, S):
+    rng = np.random.default_rng(seed)
+    box = Box.around(rng.dirichlet(np.ones(S), size=1), rng.random(1))
+    h = rng.normal(size=S)
+    law = np.empty(S)
+    pour(box.low[0], box.high[0], np.argsort(h), law)
+    best = linprog(h, A_eq=np.ones((1, S)), b_eq=[1.0], bounds=list(zip(box.low[0], box.high[0], strict=True)))
+    assert law.sum() == pytest.approx(1.0)
+    assert law @ h == pytest.approx(best.fun, abs=1e-9)

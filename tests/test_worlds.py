@@ -1,0 +1,110 @@
+"""The environments beyond the paper: communicating, documented, with a known optimum found in two ways."""
+
+import numpy as np
+import pytest
+
+import psconrl
+from psconrl import evaluate, plan
+from psconrl.envs.inventory import inventory
+from psconrl.envs.queue import queue
+from psconrl.envs.random import dirichlet_cmdp, garnet
+from psconrl.envs.registry import ENVIRONMENTS
+from psconrl.envs.riverswim import riverswim
+from psconrl.errors import ConfigError, ModelError
+from psconrl.model.structure import is_communicating
+
+OPTIMA = {
+    "queue": 0.3775060130,
+    "inventory": 1.7546602607,
+    "riverswim": 0.2168112245,
+    "garnet": 0.2643456780,
+    "dirichlet": 0.1779694322,
+}
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_every_environment_is_communicating_feasible_and_described(name):
+    cmdp = psconrl.load(name)
+    assert is_communicating(cmdp)
+    assert plan(cmdp).certificate.holds
+    assert ENVIRONMENTS[name].summary
+    assert ENVIRONMENTS[name].build.__module__.startswith("psconrl.envs")
+    assert cmdp.n_constraints >= 1
+
+
+@pytest.mark.parametrize("name", OPTIMA)
+def test_known_optimum_by_planner_and_referee(name):
+    cmdp = psconrl.load(name)
+    assert plan(cmdp).value == pytest.approx(OPTIMA[name], abs=1e-8)
+    assert plan(cmdp, method="lp").value == pytest.approx(OPTIMA[name], abs=1e-7)
+
+
+def test_a_queue_with_one_speed_is_the_birth_death_chain_of_the_textbook():
+    """Detailed balance: pi(n+1) / pi(n) = up(n) / down(n+1)."""
+    arrival, speed, capacity = 0.3, 0.5, 6
+    cmdp = queue(capacity, arrival, [speed], [1.0])
+    always_open = np.zeros(capacity + 1, dtype=int)
+    up = np.array([arrival] + [arrival * (1 - speed)] * (capacity - 1))
+    down = np.array([speed * (1 - arrival)] * capacity)
+    law = np.append(1.0, np.cumprod(up / down))
+    law /= law.sum()
+    exact = evaluate(cmdp, always_open)
+    np.testing.assert_allclose(exact.occupancy.sum(axis=1), law, rtol=1e-12)
+    assert exact.costs[1] == pytest.approx(law @ np.arange(capacity + 1))
+    assert exact.value == pytest.approx(arrival * (1 - law[-1]) + arrival * speed * law[-1])
+
+
+def test_what_flows_in_flows_out():
+    """Throughput in equals throughput out, under any policy."""
+    cmdp = queue()
+    rng = np.random.default_rng(0)
+    policy = rng.dirichlet(np.ones(6), size=10)
+    exact = evaluate(cmdp, policy)
+    served = np.array([[0.2, 0.2, 0.5, 0.5, 0.8, 0.8]] * 10) * (np.arange(10) > 0)[:, None]
+    assert (exact.occupancy * served).sum() == pytest.approx(exact.value)
+
+
+def test_a_stock_without_orders_sells_nothing():
+    cmdp = inventory(capacity=4, customers=3, buying=0.4)
+    exact = evaluate(cmdp, np.zeros(5, dtype=int))
+    np.testing.assert_allclose(exact.costs, [0.0, 3 * 0.4, 0.0], atol=1e-12)
+
+
+def test_a_stock_refilled_every_day_is_a_sum_over_the_demand():
+    cmdp = inventory(capacity=2, customers=2, buying=0.5)
+    exact = evaluate(cmdp, np.full(3, 2))
+    # Two on the shelf each morning; demand 0, 1, 2 with 1/4, 1/2, 1/4; an order unless nothing was sold.
+    np.testing.assert_allclose(exact.costs, [2 / 4 + 1 / 2, 0.0, 3 / 4], atol=1e-12)
+
+
+def test_riverswim_without_limit_swims_to_the_far_end():
+    free = plan(riverswim(effort=1.0))
+    assert free.value == pytest.approx(0.4286, abs=1e-3)  # the value in the literature for six positions
+    assert (free.policy[:, 1] > 0.999).all()
+
+
+def test_random_models_depend_on_their_seed_only():
+    for build in (garnet, dirichlet_cmdp):
+        np.testing.assert_array_equal(build(seed=3).transition, build(seed=3).transition)
+        assert (build(seed=3).transition != build(seed=4).transition).any()
+    assert garnet(sparse=True).is_sparse
+    assert (np.count_nonzero(garnet(branching=3).transition, axis=1) == 3).all()
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: queue(capacity=0), "capacity must be a whole number from 1 on"),
+        (lambda: queue(arrival=1.5), "arrival must lie strictly between 0 and 1"),
+        (lambda: queue(speeds=[0.5], powers=[1, 2]), "one power for each"),
+        (lambda: inventory(capacity=-1), "whole numbers"),
+        (lambda: inventory(buying=0), "buying must lie"),
+        (lambda: riverswim(1), "length must be a whole number from 2 on"),
+        (lambda: garnet(states=3, branching=5), "branching must lie between 1 and states = 3"),
+        (lambda: dirichlet_cmdp(prior=0), "must be positive"),
+        (lambda: psconrl.load("queue", dely=3), "did you mean 'delay'"),
+    ],
+)
+def test_bad_parameters_get_one_clear_line(build, message):
+    with pytest.raises((ModelError, ConfigError), match=message):
+        build()
