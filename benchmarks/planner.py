@@ -145,7 +145,7 @@ def main() -> None:
     cases += [(f"two queues {n * n}", models.two_queues(n)) for n in ((20,) if quick else (20, 50, 100))]
     cases += [(f"dense random 100, m = {m}", models.dense_random(100, m=m)) for m in (3, 5)]
     header = ["model", "solve s", "plan s", "HiGHS s", "HiGHS/solve", "HiGHS/plan", "gap", "difference", "policies"]
-    table(header, [single(name, cmdp, 3, highs_limit=300.0) for name, cmdp in cases])
+    table(header, [single(name, cmdp, 3, highs_limit=120.0) for name, cmdp in cases])
     if not quick:
         rows = [memory("sparse_random", 100_000), memory("two_queues", 316)]
         table(["large model", "plan s", "value", "gap", "peak GB"], rows)

@@ -56,12 +56,12 @@ def newton(
     feasibility_tol: float,
     tie_tol: float,
     least_excess: bool,
-) -> tuple[int, int, int, float, Floats, int, float, Floats, Floats, Ints, Floats, Floats]:
+) -> tuple[int, int, int, float, Floats, int, float, int, Floats, Floats, Ints, Floats, Floats]:
     """Plan from the deterministic policies ``start`` (k, S), k >= 1; without a constraint tau is inf.
 
     Returns the outcome, the columns below and above with the share of the latter (above is -1 if one suffices), the
-    dual weights, the column that carries the bound, the gap, and then for all columns gains, biases, policies,
-    stationary laws, and the occupancy (S, A) of the mixture.
+    dual weights, the column that carries the bound, the gap, the number of policies evaluated, and then for all columns
+    gains, biases, policies, stationary laws, and the occupancy (S, A) of the mixture.
     """
     S, A = available.shape
     q = costs.shape[0]
@@ -79,10 +79,12 @@ def newton(
     pending = start.shape[0]
     n = 0
     reference = 0
-    caution, lowest = 1.0, np.inf
+    caution, lowest, base = 1.0, np.inf, 0
     new = start[0]
     limit = tau
-    while n < capacity:
+    for evaluated in range(4 * capacity):
+        if n == capacity:
+            break
         if pending:
             new = start[n]
             pending -= 1
@@ -97,10 +99,16 @@ def newton(
             if q > 1:
                 cost += weights[1] * g[1]
             caution = caution * 100.0 if cost > lowest + 10.0 * tie_tol else 1.0
-        gains[n, 0] = g[0]
-        gains[n, 1] = g[1] if q > 1 else -np.inf
-        biases[n], policies[n], laws[n] = h, new, mu
-        n += 1
+        at = n
+        same = abs(g[0] - gains[base, 0]) <= tie_tol and (q == 1 or abs(g[1] - gains[base, 1]) <= tie_tol)
+        if n >= start.shape[0] and same:
+            at = base  # only states that are hardly visited have improved: the better policy takes its place
+            if proof == base:
+                best_bound = -np.inf
+        gains[at, 0] = g[0]
+        gains[at, 1] = g[1] if q > 1 else -np.inf
+        biases[at], policies[at], laws[at] = h, new, mu
+        n = max(n, at + 1)
         if pending:
             continue
 
@@ -146,7 +154,7 @@ def newton(
                     best_weights[:] = weights
             elif done:
                 if value > 2.0 * feasibility_tol:
-                    return GIVE_UP, 0, -1, 0.0, weights, 0, gap, gains[:n], biases, policies, laws, occupancy
+                    return GIVE_UP, 0, -1, 0.0, weights, 0, gap, evaluated, gains, biases, policies, laws, occupancy
                 limit = gains[below, 1]
                 continue
             break
@@ -157,4 +165,5 @@ def newton(
             occupancy[s, policies[below, s]] += (1.0 - share) * laws[below, s]
             if above >= 0:
                 occupancy[s, policies[above, s]] += share * laws[above, s]
-    return outcome, below, above, share, best_weights, proof, gap, gains[:n], biases, policies, laws, occupancy
+    evaluated += 1
+    return outcome, below, above, share, best_weights, proof, gap, evaluated, gains, biases, policies, laws, occupancy

@@ -79,7 +79,10 @@ def improve_optimistic(
 
 @njit(cache=True)
 def lead_into(low: Floats, high: Floats, inside: Bools, policy: Ints, kernel: Floats) -> bool:
-    """Change actions and laws outside a set, in place, so that all states surely move into it; False if some cannot."""
+    """Change actions and laws outside a set, in place, so that all states surely move into it; False if some cannot.
+
+    What a state plays already is kept where it has a chance to come closer.
+    """
     S = kernel.shape[0]
     A = low.shape[0] // S
     reached = inside.copy()
@@ -91,6 +94,12 @@ def lead_into(low: Floats, high: Floats, inside: Bools, policy: Ints, kernel: Fl
             if reached[s]:
                 continue
             top = 0.0
+            for j in range(S):
+                if reached[j]:
+                    top += kernel[s, j]
+            if top > 0.0:
+                grown[s] = True
+                continue
             for a in range(A):
                 pour(low[s * A + a], high[s * A + a], order, law)
                 chance = 0.0

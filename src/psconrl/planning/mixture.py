@@ -58,21 +58,21 @@ def mix(
     for answer in answers:
         master.add(answer.costs)
     best: tuple[float, Floats, Answer] | None = None  # the highest lower bound on the objective so far
-    while len(answers) <= MAX_COLUMNS:
+    for evaluated in range(len(answers), MAX_COLUMNS):
         point = master.solve()
         w = point.weights
-        # The newest of the cheapest answers, up to rounding: Howard goes on where it stopped. An improvement of states
-        # that are hardly visited does not show in the cost, and must not be forgotten for that.
+        # The newest of the cheapest answers, up to rounding: Howard goes on where it stopped.
         prices = [float(w @ answer.costs) for answer in answers]
         lowest = min(prices) + TIE_TOL
-        base = next(answers[j] for j in range(len(answers) - 1, -1, -1) if prices[j] <= lowest)
+        j = max(j for j, price in enumerate(prices) if price <= lowest)
+        base = answers[j]
         bound, better = oracle.improve(base, w)
         lower = bound - float(w[1:] @ thresholds)
         done = better is None or point.value - lower <= GAP_TOL
         if not point.feasible:
             proven = lower > FEASIBILITY_TOL
             if proven and (done or not least_excess):
-                return _outcome(False, answers, point.mix, w, base, -lower)
+                return _outcome(False, answers, point.mix, w, base, -lower, evaluated)
             if done:
                 if point.value > 2 * FEASIBILITY_TOL:
                     raise SolverError("feasibility could not be settled")
@@ -83,15 +83,28 @@ def mix(
                 best = (lower / w[0], w, base)
             if done:
                 floor, w_best, proof = best
-                return _outcome(True, answers, point.mix, w_best, proof, point.value / w[0] - floor)
-        if better is not None:
+                gap = point.value / w[0] - floor
+                return _outcome(True, answers, point.mix, w_best, proof, gap, evaluated)
+        if better is None:
+            continue
+        if np.abs(better.costs - base.costs).max() <= TIE_TOL:
+            # Only states that are hardly visited have improved. It does not show in the costs, but it is the policy
+            # there that reality may need: the better answer takes the place of the other.
+            answers[j] = better
+        else:
             answers.append(better)
             master.add(better.costs)
     raise SolverError(f"no proof of optimality after {MAX_COLUMNS} policies")
 
 
 def _outcome(
-    feasible: bool, answers: list[Answer], mix: dict[int, float], weights: Floats, proof: Answer, gap: float
+    feasible: bool,
+    answers: list[Answer],
+    mix: dict[int, float],
+    weights: Floats,
+    proof: Answer,
+    gap: float,
+    evaluated: int,
 ) -> Mixture[Answer]:
     shares = np.fromiter(mix.values(), dtype=np.float64, count=len(mix))
-    return Mixture(feasible, tuple(answers[j] for j in mix), shares, weights, proof, gap, len(answers))
+    return Mixture(feasible, tuple(answers[j] for j in mix), shares, weights, proof, gap, evaluated)

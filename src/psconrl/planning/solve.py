@@ -56,7 +56,7 @@ def _solve_compiled(problem: Problem, start: Sequence[Ints], least_excess: bool)
     """Newton's method in one compiled call; None if it met a policy with several classes."""
     first = np.array(start, dtype=np.int64) if start else greedy_policy(problem)[None, :]
     tau = float(problem.thresholds[0]) if problem.thresholds.size else np.inf
-    outcome, below, above, share, weights, proof, gap, gains, biases, policies, laws, occupancy = newton(
+    outcome, below, above, share, weights, proof, gap, evaluated, gains, biases, policies, laws, occupancy = newton(
         problem.transition, problem.costs, tau, problem.available, first,
         SWITCH_TOL, GAP_TOL, FEASIBILITY_TOL, TIE_TOL, least_excess,
     )  # fmt: skip
@@ -71,7 +71,7 @@ def _solve_compiled(problem: Problem, start: Sequence[Ints], least_excess: bool)
     shares = np.ones(1)
     if above >= 0 and share > 0.0:
         answers, shares = (column(below), column(above)), np.array([1.0 - share, share])
-    mixture = Mixture(outcome == OPTIMAL, answers, shares, weights, column(proof), gap, len(gains))
+    mixture = Mixture(outcome == OPTIMAL, answers, shares, weights, column(proof), gap, evaluated)
     return Solution(mixture, occupancy, stationary_policy(problem, answers, shares, occupancy))
 
 
