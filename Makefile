@@ -41,6 +41,8 @@ test-slow: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/planner.py
+	$(BIN)/python benchmarks/learning.py
+	$(BIN)/python benchmarks/rivals.py --plans
 
 format: $(READY)
 	$(BIN)/ruff check --fix .

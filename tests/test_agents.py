@@ -7,8 +7,7 @@ import psconrl
 from psconrl import CMDP, plan, simulate
 from psconrl.errors import AgentError
 from psconrl.learning.counts import Record
-from psconrl.learning.registry import CLASSES, RECIPES, make_agent
-from psconrl.learning.saving import load_agent
+from psconrl.learning.registry import CLASSES, RECIPES, load_agent, make_agent
 from psconrl.simulation.rollout import Simulation
 
 T = 600
@@ -45,7 +44,7 @@ def test_span_fha_serves_tiny_models_and_refuses_others(tmp_path):
     assert set(trace.episodes.kind) <= {"approximate", "without span"}
     assert trace.count("approximate") > 0
     agent.save(tmp_path / "agent.npz")
-    assert load_agent(tmp_path / "agent.npz").H == 3
+    assert load_agent(tmp_path / "agent.npz")[0].H == 3
     with pytest.raises(AgentError, match=r"takes at most 4 states; got 16\. Use FHA"):
         make_agent("span-fha", 16, 4, [0.2], horizon=100)
     with pytest.raises(AgentError, match="blocks of at most 6 rounds; got H = 9"):
@@ -96,7 +95,7 @@ def test_a_saved_and_resumed_run_equals_an_uninterrupted_one(name, kind, tmp_pat
     assert type(second.agent) is type(first.agent)
     rest = second.run(T, checkpoints=[T])
     assert rest.cumulative[-1].tolist() == whole.cumulative[-1].tolist()
-    assert load_agent(tmp_path / "run.npz").config().keys() == first.agent.config().keys()
+    assert load_agent(tmp_path / "run.npz")[0].config().keys() == first.agent.config().keys()
 
 
 def test_every_agent_runs_on_the_largest_grid_of_the_paper(name):

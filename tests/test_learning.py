@@ -13,6 +13,7 @@ from psconrl.errors import AgentError, ConfigError
 from psconrl.learning.counts import Counts
 from psconrl.learning.posterior import Dirichlet, dirichlet_rows
 from psconrl.learning.registry import make_agent
+from psconrl.learning.yardsticks import Uniform
 from psconrl.simulation.rollout import Simulation
 
 NAMES = ("marsrover-4x4", "counterexample", "queue", "riverswim", "inventory")
@@ -247,6 +248,9 @@ def test_corrupt_or_foreign_agent_files_are_refused_clearly(tmp_path):
         PSConRL.load(tmp_path / "nothing.npz")
     with pytest.raises(AgentError, match="cannot be written"):
         agent.save(tmp_path / "no" / "where.npz")
+    Uniform(3, 2, [0.5]).save(path)
+    with pytest.raises(AgentError, match="holds an agent 'uniform', not 'psconrl'"):
+        PSConRL.load(path)
     agent.save(path)
     with pytest.raises(AgentError, match="holds an agent but no run"):
         Simulation.resumed(path, psconrl.load("box"))

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import AgentError
 from psconrl.learning.counts import Counts, Record
+from psconrl.learning.saving import Saved, read, write
 from psconrl.learning.streams import UniformStream, restore_generator
 
 NO_CAP = np.iinfo(np.int64).max
@@ -188,7 +189,7 @@ class Agent(ABC):
         if not (isinstance(state, int | np.integer) and 0 <= state < self.n_states):
             raise AgentError(f"state must be an integer from 0 to {self.n_states - 1}; got {state!r}")
 
-    # What follows is one file with everything: see learning/saving.py.
+    # What follows is one file with everything.
 
     def config(self) -> dict[str, Any]:
         """The arguments that build an agent like this one, seed aside."""
@@ -239,18 +240,23 @@ class Agent(ABC):
             record.restore(current["record"])
             self._play = Play(episode, record, current["state"], current["action"])
 
-    def save(self, path: Any) -> None:
+    def save(self, path: Any, extra: dict[str, Any] | None = None) -> None:
         """Write the whole agent, generators included, to one file, which appears whole or not at all."""
-        from psconrl.learning.saving import save_agent
-
-        save_agent(self, path)
+        write(Saved(self.name, self.config(), self.state(), extra or {}), path)
 
     @classmethod
     def load(cls, path: Any) -> Self:
         """Read an agent that continues bit for bit where the saved one stood."""
-        from psconrl.learning.saving import load_agent
+        return cls.rebuilt(read(path), path)
 
-        agent = load_agent(path)
-        if not isinstance(agent, cls):
-            raise AgentError(f"{path}: holds a {type(agent).__name__}, not a {cls.__name__}")
+    @classmethod
+    def rebuilt(cls, saved: Saved, path: Any) -> Self:
+        """The agent of which a file was made."""
+        if saved.agent != cls.name:
+            raise AgentError(f"{path}: holds an agent {saved.agent!r}, not {cls.name!r}")
+        try:
+            agent = cls(**saved.config)
+            agent.restore(saved.state)
+        except (KeyError, TypeError, ValueError) as error:
+            raise AgentError(f"{path}: damaged ({type(error).__name__})") from None
         return agent

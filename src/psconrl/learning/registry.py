@@ -7,13 +7,14 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats
-from psconrl.errors import ConfigError, unknown_name
+from psconrl.errors import AgentError, ConfigError, unknown_name
 from psconrl.learning.agent import Agent
 from psconrl.learning.c_ucrl import CUCRL
 from psconrl.learning.cmdp_psrl import CMDPPSRL
 from psconrl.learning.fha import FHA
 from psconrl.learning.lagrangian import LagrangianPSRL
 from psconrl.learning.psconrl import PSConRL
+from psconrl.learning.saving import read
 from psconrl.learning.span_fha import SpanFHA
 from psconrl.learning.ucrl_cmdp import UCRLCMDP
 from psconrl.learning.yardsticks import FixedPolicy, Uniform
@@ -50,11 +51,12 @@ RECIPES: dict[str, Recipe] = {
 }
 
 
-def agent_class(name: str) -> type[Agent]:
-    """The class of a saved agent."""
-    if name not in CLASSES:
-        raise ConfigError(unknown_name("agent", name, CLASSES))
-    return CLASSES[name]
+def load_agent(path: Any) -> tuple[Agent, dict[str, Any]]:
+    """An agent of whatever kind from a file, and what else was saved with it."""
+    saved = read(path)
+    if saved.agent not in CLASSES:
+        raise AgentError(f"{path}: {unknown_name('agent', saved.agent, CLASSES)}")
+    return CLASSES[saved.agent].rebuilt(saved, path), saved.extra
 
 
 def make_agent(

@@ -2,30 +2,32 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from psconrl.errors import AgentError, ModelError, PsconrlError
-from psconrl.learning.agent import Agent
-from psconrl.learning.registry import agent_class
 from psconrl.model.io import write_atomically
 
 FORMAT = "psconrl-agent"
 VERSION = 1
 
 
-def save_agent(agent: Agent, path: Any, extra: dict[str, Any] | None = None) -> None:
-    """Write an agent, and whatever else belongs to the run, to one file that appears whole or not at all."""
+class Saved(NamedTuple):
+    """What a file holds: which agent, how to build it, where it stood, and whatever else belongs to the run."""
+
+    agent: str
+    config: dict[str, Any]
+    state: dict[str, Any]
+    extra: dict[str, Any]
+
+
+def write(saved: Saved, path: Any) -> None:
+    """Write to one file that appears whole or not at all."""
     arrays: dict[str, Any] = {}
-    header = {
-        "format": FORMAT,
-        "version": VERSION,
-        "agent": agent.name,
-        "config": _flatten(agent.config(), "config", arrays),
-        "state": _flatten(agent.state(), "state", arrays),
-        "extra": _flatten(extra or {}, "extra", arrays),
-    }
+    header = {"format": FORMAT, "version": VERSION, "agent": saved.agent}
+    for part in ("config", "state", "extra"):
+        header[part] = _flatten(getattr(saved, part), part, arrays)
     arrays["header"] = np.array(json.dumps(header))
     try:
         write_atomically(Path(path), lambda f: np.savez_compressed(f, **arrays))
@@ -33,13 +35,8 @@ def save_agent(agent: Agent, path: Any, extra: dict[str, Any] | None = None) -> 
         raise AgentError(str(error)) from None
 
 
-def load_agent(path: Any) -> Agent:
-    """Read an agent that continues bit for bit where the saved one stood."""
-    return load_agent_and_extra(path)[0]
-
-
-def load_agent_and_extra(path: Any) -> tuple[Agent, dict[str, Any]]:
-    """Read an agent and what else was saved with it."""
+def read(path: Any) -> Saved:
+    """Read what ``write`` wrote."""
     source = Path(path)
     if not source.is_file():
         raise AgentError(f"{source}: no such file")
@@ -52,9 +49,8 @@ def load_agent_and_extra(path: Any) -> tuple[Agent, dict[str, Any]]:
                 raise AgentError(
                     f"{source}: format version {header['version']} is newer than {VERSION}; update psconrl"
                 )
-            agent = agent_class(header["agent"])(**_unflatten(header["config"], arrays))
-            agent.restore(_unflatten(header["state"], arrays))
-            return agent, _unflatten(header["extra"], arrays)
+            parts = [_unflatten(header[part], arrays) for part in ("config", "state", "extra")]
+            return Saved(header["agent"], *parts)
     except PsconrlError:
         raise
     except OSError as error:

@@ -9,6 +9,7 @@ import numpy as np
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import AgentError
 from psconrl.learning.agent import Agent, Episode
+from psconrl.learning.registry import load_agent
 from psconrl.learning.streams import UniformStream
 from psconrl.model.chain import evaluate
 from psconrl.model.cmdp import CMDP
@@ -129,8 +130,6 @@ class Simulation(Run):
 
     def save(self, path: Any) -> None:
         """Write agent and run to one file, from which ``resumed`` goes on bit for bit."""
-        from psconrl.learning.saving import save_agent
-
         extra = {
             "seed": self.seed,
             "emission": self.emission,
@@ -144,14 +143,12 @@ class Simulation(Run):
             "rounds": np.array(self._rounds, dtype=np.int64),
             "costs": np.array(self._costs).reshape(-1, self.cumulative.size),
         }
-        save_agent(self.agent, path, {"simulation": extra})
+        self.agent.save(path, {"simulation": extra})
 
     @classmethod
     def resumed(cls, path: Any, cmdp: CMDP) -> "Simulation":
         """A run from a file, on the model it was played on."""
-        from psconrl.learning.saving import load_agent_and_extra
-
-        agent, saved = load_agent_and_extra(path)
+        agent, saved = load_agent(path)
         if "simulation" not in saved:
             raise AgentError(f"{path}: holds an agent but no run; load it with {type(agent).__name__}.load")
         extra = saved["simulation"]
