@@ -6,8 +6,8 @@ import sys
 
 import numpy as np
 import pytest
-from models import KINDS, random_cmdp
 
+from models import KINDS, random_cmdp
 from psconrl import Status, plan
 
 pytestmark = pytest.mark.slow
