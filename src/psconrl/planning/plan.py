@@ -128,4 +128,4 @@ class Plan:
 
     def __repr__(self) -> str:
         costs = ", ".join(f"{c:.6g}" for c in self.costs[1:])
-        return f"Plan({self.status.value}, value={self.value:.8g}, costs=[{costs}], gap={self.gap:.1e})"
+        return f"Plan({self.status.value}, value={self.value:.8g}, costs=[{costs}], gap={abs(self.gap):.1e})"

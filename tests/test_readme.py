@@ -1,0 +1,34 @@
+"""What the README shows is run as it stands."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from psconrl.cli import app
+
+README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+COMMANDS = [line.split("#")[0].strip() for line in README.splitlines() if line.startswith("    psconrl ")]
+
+
+def test_python_blocks_run_and_print_what_they_say(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names = {"my_system": lambda state, action: ((state + 1) % 10, [1.0, 2.0, 0.3])}
+    for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL):
+        exec(compile(block, "README.md", "exec"), names)
+    printed = capsys.readouterr().out
+    assert "Plan(optimal, value=6.0470588, costs=[4]" in printed
+    assert "[0.42352941]" in printed
+    assert (tmp_path / "agent.npz").exists()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_run(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, shlex.split(command)[1:], catch_exceptions=False)
+    assert result.exit_code == (3 if "orders=0.1" in command else 0), result.output
+    for option in ("--plot", "--save"):
+        if option in command:
+            assert (tmp_path / command.split(f"{option} ")[1].split()[0]).exists()
