@@ -11,6 +11,7 @@ os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", MKL_NUM_THREADS
 import argparse
 import statistics
 import time
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from typing import Any
@@ -65,7 +66,7 @@ def interval(x: np.ndarray) -> str:
     return f"{x.mean():.0f} ± {1.96 * x.std(ddof=1) / np.sqrt(x.size):.0f}"
 
 
-def table(runs: int) -> None:
+def table(runs: int, agents: Sequence[str], envs: Sequence[str]) -> None:
     print(
         f"\n| regret; violation; s/run ({runs} runs, mean ± 95%) | "
         + " | ".join(PAPER)
@@ -73,9 +74,9 @@ def table(runs: int) -> None:
         + "---|" * (len(PAPER) + 1)
     )
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        for agent in AGENTS:
+        for agent in agents:
             cells = []
-            for env in PAPER:
+            for env in envs:
                 lost, over, seconds = np.array(list(pool.map(one, [(agent, env, seed) for seed in range(runs)]))).T
                 cells.append(f"{interval(lost)}; {interval(over)}; {seconds.mean():.2g}")
             print(f"| {agent} | " + " | ".join(cells) + " |", flush=True)
@@ -169,11 +170,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--plans", action="store_true")
     parser.add_argument("--table", type=int, metavar="RUNS")
+    parser.add_argument("--agents", nargs="+", choices=AGENTS, default=AGENTS)
+    parser.add_argument("--envs", nargs="+", choices=list(PAPER), default=list(PAPER))
     arguments = parser.parse_args()
     if arguments.plans or not arguments.table:
         plans()
     if arguments.table:
-        table(arguments.table)
+        table(arguments.table, arguments.agents, arguments.envs)
 
 
 if __name__ == "__main__":
