@@ -69,9 +69,9 @@ def interval(x: np.ndarray) -> str:
 def table(runs: int, agents: Sequence[str], envs: Sequence[str]) -> None:
     print(
         f"\n| regret; violation; s/run ({runs} runs, mean ± 95%) | "
-        + " | ".join(PAPER)
+        + " | ".join(envs)
         + " |\n|"
-        + "---|" * (len(PAPER) + 1)
+        + "---|" * (len(envs) + 1)
     )
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         for agent in agents:
