@@ -1,5 +1,6 @@
 """The commands ``learn``, ``envs`` and ``agents``."""
 
+import signal
 import sys
 import time
 from pathlib import Path
@@ -85,6 +86,8 @@ def learn(
         run = Simulation(cmdp, agent, seed, emission=emission)
     best = plan(cmdp)
     out = console()
+    # Whoever ends the process politely gets what Ctrl-C gets.
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     trace = _run_with_progress(run, rounds, best, target)
     if target is not None:
         run.save(target)

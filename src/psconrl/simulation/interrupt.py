@@ -10,9 +10,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class StopRequest:
@@ -23,7 +20,7 @@ class StopRequest:
 
 @contextmanager
 def deferred_interrupts() -> Iterator[StopRequest]:
-    """Turn Ctrl-C and SIGTERM into a request. Signals reach the main thread only; elsewhere nothing changes."""
+    """Turn Ctrl-C into a request. Signals reach the main thread only; elsewhere nothing changes."""
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield request
@@ -34,9 +31,8 @@ def deferred_interrupts() -> Iterator[StopRequest]:
             raise KeyboardInterrupt
         request.asked = True
 
-    before: dict[int, Any] = {number: signal.signal(number, note) for number in SIGNALS}
+    before = signal.signal(signal.SIGINT, note)
     try:
         yield request
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        signal.signal(signal.SIGINT, before)
