@@ -91,7 +91,7 @@ def test_a_saved_and_resumed_run_equals_an_uninterrupted_one(name, kind, tmp_pat
     first = Simulation(cmdp, make(name, cmdp, seed=5), seed=6)
     first.run(T // 3)
     first.save(tmp_path / "run.npz")
-    second = Simulation.resumed(tmp_path / "run.npz", cmdp)
+    second = Simulation.resume(tmp_path / "run.npz", cmdp)
     assert type(second.agent) is type(first.agent)
     rest = second.run(T, checkpoints=[T])
     assert rest.cumulative[-1].tolist() == whole.cumulative[-1].tolist()

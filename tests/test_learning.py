@@ -253,7 +253,7 @@ def test_corrupt_or_foreign_agent_files_are_refused_clearly(tmp_path):
         PSConRL.load(path)
     agent.save(path)
     with pytest.raises(AgentError, match="holds an agent but no run"):
-        Simulation.resumed(path, psconrl.load("box"))
+        Simulation.resume(path, psconrl.load("box"))
 
 
 @pytest.mark.parametrize(

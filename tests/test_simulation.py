@@ -138,7 +138,7 @@ def test_a_run_in_two_parts_saved_between_equals_one(tmp_path):
 
     with pytest.raises(TimeoutError):
         first.run(5000, checkpoints=50, progress=progress)
-    second = Simulation.resumed(tmp_path / "run.npz", cmdp)
+    second = Simulation.resume(tmp_path / "run.npz", cmdp)
     rest = second.run(5000, checkpoints=50)
     np.testing.assert_array_equal(rest.rounds, full.rounds)
     np.testing.assert_array_equal(rest.cumulative, full.cumulative)
@@ -170,12 +170,22 @@ def test_kill_9_loses_nothing_that_was_saved(tmp_path):
     child.stdout.close()
     assert [p.name for p in tmp_path.iterdir() if not p.name.startswith(".")] == ["run.npz"]
     cmdp = psconrl.load("marsrover-4x4")
-    resumed = Simulation.resumed(path, cmdp)
+    resumed = Simulation.resume(path, cmdp)
     assert 700 <= resumed.round < 10_000
     after = resumed.run(10_000, checkpoints=[500, 3000])
     whole = simulate(cmdp, agent_for(cmdp, 3), 10_000, seed=4, checkpoints=[500, 3000])
     assert after.cumulative[-1].tolist() == whole.cumulative[-1].tolist()
     assert resumed.agent.episodes == len(whole.episodes)
+
+
+def test_an_agent_may_move_to_another_run_in_the_middle_of_an_episode():
+    cmdp = psconrl.load("marsrover-4x4")
+    agent = agent_for(cmdp)
+    for seed in (1, 2):
+        trace = simulate(cmdp, agent, 500, seed=seed)
+        assert sum(trace.episodes.length) == 500
+    agent.finish()
+    assert agent.rounds == 1000
 
 
 def test_ctrl_c_leaves_what_was_done():

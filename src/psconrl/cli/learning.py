@@ -68,7 +68,7 @@ def learn(
     cmdp = read_model(env, settings, thresholds)
     rounds = horizon or (ENVIRONMENTS[env].horizon if env in ENVIRONMENTS else 20_000)
     if resume_from is not None:
-        run = Simulation.resumed(resume_from, cmdp)
+        run = Simulation.resume(resume_from, cmdp)
         if run.round >= rounds:
             raise ConfigError(f"{resume_from}: has already played {run.round} rounds; give a larger --horizon")
     else:

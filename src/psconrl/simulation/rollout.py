@@ -36,6 +36,7 @@ class Simulation(Run):
         *,
         emission: str = "deterministic",
         evaluate_policies: bool = False,
+        resumed: bool = False,
     ) -> None:
         expected = (cmdp.n_states, cmdp.n_actions, cmdp.n_constraints)
         got = (agent.n_states, agent.n_actions, agent.n_costs - 1)
@@ -43,7 +44,7 @@ class Simulation(Run):
             raise AgentError(f"the model has (S, A, m) = {expected}, the agent was made for {got}")
         if not cmdp.available.all():
             raise AgentError("agents need models in which every action is available in every state")
-        super().__init__(agent, cmdp.thresholds, cmdp.cost_names, {"seed": seed, "emission": emission})
+        super().__init__(agent, cmdp.thresholds, cmdp.cost_names, {"seed": seed, "emission": emission}, resumed)
         self.cmdp, self.seed = cmdp, seed
         self.emission, self.evaluate_policies = emission, evaluate_policies
         self._tables = Tables.of(cmdp, emission)
@@ -129,7 +130,7 @@ class Simulation(Run):
         return total / len(policy)
 
     def save(self, path: Any) -> None:
-        """Write agent and run to one file, from which ``resumed`` goes on bit for bit."""
+        """Write agent and run to one file, from which ``resume`` goes on bit for bit."""
         extra = {
             "seed": self.seed,
             "emission": self.emission,
@@ -146,13 +147,14 @@ class Simulation(Run):
         self.agent.save(path, {"simulation": extra})
 
     @classmethod
-    def resumed(cls, path: Any, cmdp: CMDP) -> "Simulation":
+    def resume(cls, path: Any, cmdp: CMDP) -> "Simulation":
         """A run from a file, on the model it was played on."""
         agent, saved = load_agent(path)
         if "simulation" not in saved:
             raise AgentError(f"{path}: holds an agent but no run; load it with {type(agent).__name__}.load")
         extra = saved["simulation"]
-        run = cls(cmdp, agent, extra["seed"], emission=extra["emission"], evaluate_policies=extra["evaluate_policies"])
+        options = {key: extra[key] for key in ("emission", "evaluate_policies")}
+        run = cls(cmdp, agent, extra["seed"], **options, resumed=True)
         run.state = int(extra["state"])
         run._uniforms = UniformStream.restored(extra["uniforms"])
         run.round = int(extra["round"])
