@@ -22,8 +22,15 @@ class Run(ABC):
     """Plays to a horizon, and on from there when asked again. A subclass knows how to advance."""
 
     def __init__(
-        self, agent: Agent, thresholds: Floats, cost_names: tuple[str, ...], provenance: dict[str, Any]
+        self,
+        agent: Agent,
+        thresholds: Floats,
+        cost_names: tuple[str, ...],
+        provenance: dict[str, Any],
+        resumed: bool = False,
     ) -> None:
+        if not resumed:
+            agent.finish()  # an episode begun elsewhere cannot go on here; what came of it is learned
         self.agent = agent
         self.thresholds = thresholds
         self.cost_names = cost_names
