@@ -108,6 +108,25 @@ def test_backward_recursion_is_the_finite_horizon_linear_program(seed, S, A, m, 
         assert average(ours)[0] == pytest.approx(referee, abs=AGREE)
 
 
+@pytest.mark.parametrize("name", ["marsrover-4x4", "marsrover-8x8", "box"])
+def test_every_hoped_for_model_lies_in_its_box(name):
+    """Entry by entry, and so does the occupancy: flow, box and limit of the extended program hold."""
+    cmdp = psconrl.load(name)
+    S, A = cmdp.n_states, cmdp.n_actions
+    visits = np.random.default_rng(0).integers(1, 300, size=S * A)
+    box = Box.around(np.array(cmdp.transition), 0.1 / np.sqrt(visits))
+    costs = cmdp.costs.reshape(2, -1)
+    mixture = solve_optimistic(box.low, box.high, costs, cmdp.thresholds)
+    for column in mixture.answers:
+        pairs = np.arange(S) * A + column.policy
+        assert (column.kernel >= box.low[pairs] - 1e-12).all()
+        assert (column.kernel <= box.high[pairs] + 1e-12).all()
+        np.testing.assert_allclose(column.kernel.sum(axis=1), 1.0)
+        np.testing.assert_allclose(column.stationary @ column.kernel, column.stationary, atol=1e-12)
+    assert average(mixture)[0] < plan(cmdp).value
+    assert mixture.gap < 1e-9
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_zero_radius_is_plug_in_planning(seed):
     cmdp = psconrl.load("garnet", states=8, branching=8, seed=seed)

@@ -16,7 +16,7 @@ from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.model.chain import solve_class
 from psconrl.model.unichain import closed_classes, solve_dense
-from psconrl.planning._optimism import improve_optimistic, lead_into
+from psconrl.planning._optimism import improve_optimistic, lead_into, pour
 from psconrl.planning.mixture import Mixture, mix
 from psconrl.planning.oracle import SWITCH_TOL, WORSE_TOL
 
@@ -43,13 +43,14 @@ class OptimisticHoward:
         self._reference = 0
 
     def first(self, weights: Floats) -> OptimisticColumn:
-        """The policy that is cheapest for one step, in the model nearest to the middle of the box."""
+        """The policy that is cheapest for one step, in a model that gives the likeliest successors the most it can."""
         S = self._states.size
         policy = (weights @ self._costs).reshape(S, -1).argmin(axis=1)
-        middle = self._low + self._high
-        law = (middle / middle.sum(axis=1, keepdims=True))[self._pairs + policy]
-        law = np.clip(law, self._low[self._pairs + policy], self._high[self._pairs + policy])
-        return self.evaluate(policy, law / law.sum(axis=1, keepdims=True), weights)
+        kernel = np.empty((S, S))
+        for s, pair in enumerate(self._pairs + policy):
+            low, high = self._low[pair], self._high[pair]
+            pour(low, high, np.argsort(-(low + high), kind="stable"), kernel[s])
+        return self.evaluate(policy, kernel, weights)
 
     def evaluate(self, policy: Ints, kernel: Floats, weights: Floats) -> OptimisticColumn:
         """All gains and biases; a chain with several closed classes is first led into its best one."""
