@@ -42,8 +42,7 @@ class _LazyGroup(click.Group):
 def app() -> None:
     """Planning and learning in constrained Markov decision processes under the long-run average criterion.
 
-    MODEL is the name of a built-in environment (marsrover-4x4, marsrover-8x8, box, counterexample) or a .npz or
-    .json file.
+    MODEL is the name of a built-in environment (see psconrl envs) or a .npz or .json file.
     """
 
 

@@ -163,7 +163,7 @@ def plan_record(cmdp: CMDP, plan: Plan) -> dict[str, Any]:
             "with_others": dict(zip(why.names, why.with_others.tolist(), strict=True)),
             "jointly": dict(zip(why.names, why.jointly.tolist(), strict=True)),
         }
-    return _finite(record)  # type: ignore[no-any-return]
+    return {key: _finite(value) for key, value in record.items()}
 
 
 def _finite(x: Any) -> Any:

@@ -42,7 +42,9 @@ def simulate(
     elif hasattr(env, "step") and hasattr(env, "observation_space"):
         if emission != "deterministic" or evaluate_policies:
             raise ConfigError("emission and evaluate_policies need a CMDP; a Gymnasium environment keeps its model")
-        run = GymSimulation(env, agent, seed if seed is None else int(seed))  # type: ignore[arg-type]
+        if seed is not None and not isinstance(seed, int):
+            raise ConfigError(f"a Gymnasium environment takes one number as seed; got {seed!r}")
+        run = GymSimulation(env, agent, seed)
     else:
         raise ConfigError(f"env must be a CMDP or a Gymnasium environment; got {type(env).__name__}")
     return run.run(horizon, checkpoints, progress)
