@@ -44,6 +44,14 @@ def test_a_resumed_run_ends_like_an_uninterrupted_one(tmp_path):
     resumed = run("learn", "queue", "--horizon", "1500", "--resume", kept).output
     whole = run("learn", "queue", "--horizon", "1500").output
     assert resumed.split(" s sampling")[1] == whole.split(" s sampling")[1]  # the table; seconds differ
+    for wrong, message in (
+        (["queue", "--threshold", "delay=3"], "another model, or under other thresholds"),
+        (["queue", "--seed", "9"], "leave out --seed"),
+        (["queue", "--agent", "fha"], "leave out --agent"),
+    ):
+        refused = shell("learn", *wrong, "--horizon", "1500", "--resume", kept)
+        assert refused.returncode == 2
+        assert message in refused.stderr
     again = shell("learn", "queue", "--horizon", "600", "--resume", kept)
     assert again.returncode == 2
     assert "has already played 700 rounds; give a larger --horizon" in again.stderr
@@ -69,6 +77,13 @@ def test_a_signal_keeps_what_was_done(tmp_path, sent):
     assert kept.exists()
 
 
+def test_agent_options_may_be_words():
+    assert run("learn", "counterexample", "--horizon", "50", "--option", "explore_action=least_tried").exit_code == 0
+    assert (
+        run("learn", "counterexample", "--horizon", "50", "--agent", "c-ucrl", "--option", "coef=none").exit_code == 0
+    )
+
+
 def test_options_reach_agent_and_environment():
     result = run(
         "learn", "marsrover-4x4", "--horizon", "300", "--agent", "psconrl-published", "--set", "slip=0.1",
@@ -91,7 +106,9 @@ def test_infeasible_limits_are_learned_under_and_said():
         (["learn", "marsrover-4x5"], "did you mean 'marsrover-4x4'"),
         (["learn", "box", "--agent", "psconrll"], "did you mean 'psconrl'"),
         (["learn", "box", "--option", "piror=0.1"], "piror"),
-        (["learn", "box", "--option", "prior"], "must be NAME=VALUE"),
+        (["learn", "box", "--option", "prior"], "must be KEY=VALUE"),
+        (["learn", "box", "--option", "seed=3"], "follows from the environment"),
+        (["learn", "box", "--save", "."], "is a folder"),
         (["learn", "box", "--horizon", "0"], "--horizon"),
         (["learn", "box", "--save", "nowhere/at/all.npz"], "does not exist"),
         (["learn", "box", "--resume", "missing.npz"], "no such file"),

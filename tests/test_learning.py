@@ -268,6 +268,11 @@ def test_corrupt_or_foreign_agent_files_are_refused_clearly(tmp_path):
         ({"prior": np.ones((2, 2, 2))}, r"shape \(S, A, S\) = \(3, 2, 3\)"),
         ({"explore_action": "lest_tried"}, "did you mean 'least_tried'"),
         ({"schedule": "ouyan"}, "did you mean 'ouyang'"),
+        ({"seed": -1}, "seed must be a whole number"),
+        ({"n_states": 2.5}, "must be at least 1; got 2.5"),
+        ({"thresholds": ["a"]}, "thresholds must be numbers"),
+        ({"prior": "x"}, "prior must be a number"),
+        ({"optimistic_cost": np.nan}, "optimistic_cost must be finite"),
     ],
 )
 def test_bad_arguments_get_one_clear_line(arguments, message):

@@ -188,6 +188,22 @@ def test_an_agent_may_move_to_another_run_in_the_middle_of_an_episode():
     assert agent.rounds == 1000
 
 
+def test_a_trace_does_not_change_when_the_run_goes_on():
+    cmdp = psconrl.load("marsrover-4x4")
+    run = Simulation(cmdp, agent_for(cmdp), seed=0)
+    first = run.run(100)
+    n = len(first.episodes)
+    run.run(1000)
+    assert len(first.episodes) == n < len(run.log)
+    assert repr(Simulation(cmdp, agent_for(cmdp)).trace()) == "Trace(0 rounds)"
+
+
+def test_regret_refuses_an_infeasible_plan():
+    cmdp = psconrl.load("counterexample", threshold=0.1)
+    with pytest.raises(ConfigError, match="this plan is infeasible"):
+        regret(simulate(cmdp, agent_for(cmdp), 50), plan(cmdp))
+
+
 def test_ctrl_c_leaves_what_was_done():
     cmdp = psconrl.load("marsrover-4x4")
 

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-from psconrl.cli.options import pairs, picture_path, read_model
+from psconrl.cli.options import picture_path, read_model
 from psconrl.cli.render import console, number
 from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError
@@ -28,6 +29,7 @@ from psconrl.simulation.trace import Trace
 AUTOSAVE_SECONDS = 10.0
 REFRESH_SECONDS = 0.1
 INTERRUPTED = 130
+RESERVED = ("n_states", "n_actions", "thresholds", "costs", "seed", "horizon", "name")
 
 
 @click.command()
@@ -68,6 +70,7 @@ def learn(
     cmdp = read_model(env, settings, thresholds)
     rounds = horizon or (ENVIRONMENTS[env].horizon if env in ENVIRONMENTS else 20_000)
     if resume_from is not None:
+        _refuse_with_resume("agent_name", "seed", "options", "unknown_costs", "emission")
         run = Simulation.resume(resume_from, cmdp)
         if run.round >= rounds:
             raise ConfigError(f"{resume_from}: has already played {run.round} rounds; give a larger --horizon")
@@ -81,7 +84,7 @@ def learn(
             costs,
             seed,
             rounds,
-            **pairs("--option", options),
+            **agent_options(options),
         )
         run = Simulation(cmdp, agent, seed, emission=emission)
     best = plan(cmdp)
@@ -89,9 +92,9 @@ def learn(
     # Whoever ends the process politely gets what Ctrl-C gets.
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     trace = _run_with_progress(run, rounds, best, target)
+    _print_result(out, env, run, trace, best)
     if target is not None:
         run.save(target)
-    _print_result(out, env, run, trace, best)
     if picture is not None:
         from psconrl.report.figures import trace_figure, write_figure
 
@@ -109,7 +112,34 @@ def save_path(path: str | None) -> Path | None:
         return None
     if not Path(path).parent.is_dir():
         raise ConfigError(f"--save: folder {str(Path(path).parent)!r} does not exist")
+    if Path(path).is_dir():
+        raise ConfigError(f"--save: {path!r} is a folder")
     return Path(path)
+
+
+def _refuse_with_resume(*names: str) -> None:
+    """A resumed run goes on as it was begun; saying otherwise is a mistake, not to be passed over."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        if parameter.name in names and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE:
+            raise ConfigError(f"--resume goes on with the run's own settings; leave out {parameter.opts[0]}")
+
+
+def agent_options(values: tuple[str, ...]) -> dict[str, Any]:
+    """Agent options given as KEY=VALUE: a number, none, or a word."""
+    result: dict[str, Any] = {}
+    for item in values:
+        key, equals, text = item.partition("=")
+        if not equals or not key or not text:
+            raise ConfigError(f"--option: must be KEY=VALUE; got {item!r}")
+        if key in RESERVED:
+            raise ConfigError(f"--option: {key!r} follows from the environment and the other options")
+        try:
+            number_given = float(text)
+            result[key] = int(number_given) if number_given.is_integer() else number_given
+        except ValueError:
+            result[key] = None if text.lower() == "none" else text
+    return result
 
 
 def _run_with_progress(run: Simulation, horizon: int, best: Plan, target: Path | None) -> Trace:

@@ -50,6 +50,14 @@ class Play:
     action: int | None = None
 
 
+def as_numbers(values: ArrayLike, what: str) -> Floats:
+    """An array of floats, or an error that names what was wrong."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise AgentError(f"{what} must be numbers; got {values!r}") from None
+
+
 class Agent(ABC):
     """Base of all agents. A subclass implements ``begin`` and ``end`` and names what it must keep (``_parts``)."""
 
@@ -63,17 +71,18 @@ class Agent(ABC):
         costs: ArrayLike | None,
         seed: int | Sequence[int] | None,
     ) -> None:
-        if n_states < 1 or n_actions < 1:
-            raise AgentError(f"n_states and n_actions must be at least 1; got {n_states} and {n_actions}")
+        whole = all(isinstance(n, int | np.integer) and n >= 1 for n in (n_states, n_actions))
+        if not whole:
+            raise AgentError(f"n_states and n_actions must be at least 1; got {n_states!r} and {n_actions!r}")
         self.n_states = int(n_states)
         self.n_actions = int(n_actions)
-        self.thresholds = np.atleast_1d(np.asarray(thresholds, dtype=np.float64)).copy()
+        self.thresholds = np.atleast_1d(as_numbers(thresholds, "thresholds")).copy()
         if self.thresholds.ndim != 1 or not np.isfinite(self.thresholds).all():
             raise AgentError("thresholds must be a list of finite numbers, one per constrained cost")
         m = self.thresholds.size
         self.costs: Floats | None = None
         if costs is not None:
-            self.costs = np.asarray(costs, dtype=np.float64).copy()
+            self.costs = as_numbers(costs, "costs").copy()
             if self.costs.shape != (m + 1, self.n_states, self.n_actions) or not np.isfinite(self.costs).all():
                 raise AgentError(
                     f"costs must be finite and have shape (m+1, S, A) = {(m + 1, self.n_states, self.n_actions)}; "
@@ -83,7 +92,10 @@ class Agent(ABC):
         self.rounds = 0
         self.episodes = 0
         # Thinking and acting draw from streams of their own, so that how an episode is played does not matter.
-        think, act = np.random.SeedSequence(seed).spawn(2)
+        try:
+            think, act = np.random.SeedSequence(seed).spawn(2)
+        except (TypeError, ValueError):
+            raise AgentError(f"seed must be a whole number from 0 on, or several; got {seed!r}") from None
         self.rng = np.random.Generator(np.random.PCG64(think))
         self.action_uniforms = UniformStream(np.random.Generator(np.random.PCG64(act)))
         self._play: Play | None = None
@@ -96,7 +108,7 @@ class Agent(ABC):
 
     def set_thresholds(self, thresholds: ArrayLike) -> None:
         """Change the limits while running; the next episode obeys them."""
-        new = np.atleast_1d(np.asarray(thresholds, dtype=np.float64))
+        new = np.atleast_1d(as_numbers(thresholds, "thresholds"))
         if new.shape != self.thresholds.shape or not np.isfinite(new).all():
             raise AgentError(f"thresholds must be {self.thresholds.size} finite numbers; got {thresholds!r}")
         self.thresholds = new.copy()
@@ -170,9 +182,9 @@ class Agent(ABC):
         if current is None or current.state is None or current.action is None:
             raise AgentError("observe was called before act")
         self._check_state(next_state)
-        if not 0 <= action < self.n_actions:
-            raise AgentError(f"action must lie in 0..{self.n_actions - 1}; got {action}")
-        vector = np.atleast_1d(np.asarray(costs, dtype=np.float64))
+        if not (isinstance(action, int | np.integer) and 0 <= action < self.n_actions):
+            raise AgentError(f"action must lie in 0..{self.n_actions - 1}; got {action!r}")
+        vector = np.atleast_1d(as_numbers(costs, "costs"))
         if vector.shape != (self.n_costs,):
             raise AgentError(
                 f"costs must be {self.n_costs} numbers (the objective, then {self.n_costs - 1} constrained); "

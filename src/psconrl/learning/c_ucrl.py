@@ -54,8 +54,10 @@ class CUCRL(Agent):
         self.coef, self.delta = check_coef(coef), check_delta(delta)
         uniform = np.full((n_states, n_actions), 1.0 / n_actions)
         self.baseline = uniform if baseline is None else np.asarray(baseline, dtype=np.float64)
-        if self.baseline.shape != uniform.shape:
-            raise AgentError(f"baseline must have shape (S, A) = {uniform.shape}; got {self.baseline.shape}")
+        if self.baseline.shape != uniform.shape or not np.allclose(self.baseline.sum(axis=1), 1.0):
+            raise AgentError(
+                f"baseline must have shape (S, A) = {uniform.shape} and hold distributions; got {self.baseline.shape}"
+            )
         self._block = 0  # how many baseline blocks have begun
         self._explored = False  # is the plan of this block next?
 

@@ -23,7 +23,10 @@ class Dirichlet:
     """The posterior under a Dirichlet prior: a number for all transitions, or an array (S, A, S)."""
 
     def __init__(self, prior: ArrayLike, n_states: int, n_actions: int) -> None:
-        given = np.asarray(prior, dtype=np.float64)
+        try:
+            given = np.asarray(prior, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise AgentError(f"prior must be a number or an array of numbers; got {prior!r}") from None
         shape = (n_states, n_actions, n_states)
         if given.ndim not in (0, 3) or (given.ndim == 3 and given.shape != shape):
             raise AgentError(f"prior must be a number or have shape (S, A, S) = {shape}; got {given.shape}")

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats
-from psconrl.errors import ConfigError, SolverError, unknown_name
-from psconrl.learning.agent import Agent, Episode
+from psconrl.errors import AgentError, ConfigError, SolverError, unknown_name
+from psconrl.learning.agent import Agent, Episode, as_numbers
 from psconrl.learning.counts import Record
 from psconrl.learning.posterior import Dirichlet, FlooredCounts
 from psconrl.learning.sampled import SampledPlanner
@@ -62,6 +62,8 @@ class PSConRL(Agent):
         self.if_infeasible = _one_of("if_infeasible", if_infeasible, IF_INFEASIBLE)
         self.belief_name = _one_of("belief", belief, tuple(BELIEFS))
         self.belief = BELIEFS[belief](1.0 / n_states if prior is None else prior, n_states, n_actions)
+        if optimistic_cost is not None and not np.isfinite(as_numbers(optimistic_cost, "optimistic_cost")):
+            raise AgentError(f"optimistic_cost must be finite; got {optimistic_cost}")
         self.optimistic_cost = optimistic_cost
         self.schedule_name = schedule
         self.schedule = schedule_named(schedule)

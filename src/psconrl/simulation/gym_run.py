@@ -40,7 +40,11 @@ class GymSimulation(Run):
             self._note_beginning(current.episode, time.perf_counter() - began)
         while self.round < horizon:
             action = self.agent.act(self.state)
-            next_state, costs = self._step(action)
+            try:
+                next_state, costs = self._step(action)
+            except BaseException:
+                current.state = current.action = None  # nothing came of it: the run may go on
+                raise
             self.agent.observe(action, next_state, costs)
             self.state = next_state
             self.cumulative += costs

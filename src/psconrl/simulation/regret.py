@@ -13,7 +13,7 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import ConfigError
-from psconrl.planning.plan import Plan
+from psconrl.planning.plan import Plan, Status
 from psconrl.simulation.trace import Trace
 
 
@@ -44,6 +44,8 @@ class Regret:
     @property
     def final(self) -> tuple[float, Floats]:
         """Regret and violations at the end."""
+        if not self.rounds.size:
+            return 0.0, np.zeros(self.violation.shape[1])
         return float(self.regret[-1]), self.violation[-1]
 
 
@@ -57,6 +59,8 @@ def regret(trace: Trace, plan: Plan) -> Regret:
     >>> bool(psconrl.regret(trace, best).regret[-1] < 300)
     True
     """
+    if plan.status is Status.INFEASIBLE:
+        raise ConfigError("regret needs an optimum; this plan is infeasible")
     if plan.costs.size != trace.cumulative.shape[1]:
         raise ConfigError(f"the plan has {plan.costs.size} costs, the trace {trace.cumulative.shape[1]}")
     optimum = plan.costs[0]

@@ -1,5 +1,6 @@
 """Playing an agent on a known model, compiled; interruptible, and resumable bit for bit."""
 
+import hashlib
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -132,6 +133,7 @@ class Simulation(Run):
     def save(self, path: Any) -> None:
         """Write agent and run to one file, from which ``resume`` goes on bit for bit."""
         extra = {
+            "model": _fingerprint(self.cmdp),
             "seed": self.seed,
             "emission": self.emission,
             "evaluate_policies": self.evaluate_policies,
@@ -153,6 +155,8 @@ class Simulation(Run):
         if "simulation" not in saved:
             raise AgentError(f"{path}: holds an agent but no run; load it with {type(agent).__name__}.load")
         extra = saved["simulation"]
+        if extra["model"] != _fingerprint(cmdp):
+            raise AgentError(f"{path}: was played on another model, or under other thresholds")
         options = {key: extra[key] for key in ("emission", "evaluate_policies")}
         run = cls(cmdp, agent, extra["seed"], **options, resumed=True)
         run.state = int(extra["state"])
@@ -164,3 +168,12 @@ class Simulation(Run):
         run._rounds = extra["rounds"].tolist()
         run._costs = list(extra["costs"])
         return run
+
+
+def _fingerprint(cmdp: CMDP) -> str:
+    """What tells one model from another: all that the simulation and the limits depend on."""
+    digest = hashlib.sha256()
+    tables = Tables.of(cmdp, "deterministic")
+    for part in (tables.indptr, tables.successors, tables.cdf, tables.outcomes, cmdp.initial, cmdp.thresholds):
+        digest.update(np.ascontiguousarray(part).tobytes())
+    return digest.hexdigest()

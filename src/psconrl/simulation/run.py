@@ -90,4 +90,6 @@ class Run(ABC):
         seconds = {"seconds": self.seconds, "planning_seconds": float(sum(self.log.seconds))}
         costs = np.array(self._costs).reshape(-1, self.cumulative.size)
         rounds = np.array(self._rounds, dtype=np.int64)
-        return Trace(rounds, costs, self.log, self.thresholds, self.cost_names, self.provenance | seconds, interrupted)
+        return Trace(
+            rounds, costs, self.log.copy(), self.thresholds, self.cost_names, self.provenance | seconds, interrupted
+        )

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.errors import ConfigError
@@ -42,9 +43,9 @@ def simulate(
     elif hasattr(env, "step") and hasattr(env, "observation_space"):
         if emission != "deterministic" or evaluate_policies:
             raise ConfigError("emission and evaluate_policies need a CMDP; a Gymnasium environment keeps its model")
-        if seed is not None and not isinstance(seed, int):
+        if seed is not None and not isinstance(seed, int | np.integer):
             raise ConfigError(f"a Gymnasium environment takes one number as seed; got {seed!r}")
-        run = GymSimulation(env, agent, seed)
+        run = GymSimulation(env, agent, None if seed is None else int(seed))
     else:
         raise ConfigError(f"env must be a CMDP or a Gymnasium environment; got {type(env).__name__}")
     return run.run(horizon, checkpoints, progress)

@@ -26,6 +26,10 @@ class EpisodeLog:
     def __len__(self) -> int:
         return len(self.start)
 
+    def copy(self) -> "EpisodeLog":
+        """As it is now; a run that goes on does not change it."""
+        return EpisodeLog(*(list(getattr(self, name)) for name in self.__dataclass_fields__))
+
     def state(self) -> dict[str, Any]:
         """For saving."""
         return {
@@ -82,6 +86,8 @@ class Trace:
         return self.episodes.kind.count(kind)
 
     def __repr__(self) -> str:
+        if not self.rounds.size:
+            return "Trace(0 rounds)"
         shown = ", ".join(f"{n} {x:.4g}" for n, x in zip(self.cost_names, self.averages[-1], strict=True))
         return f"Trace({self.horizon} rounds, {len(self.episodes)} episodes, averages: {shown})"
 
