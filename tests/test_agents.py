@@ -137,7 +137,10 @@ def test_learners_do_better_than_chance_on_the_small_grid(learner):
 @pytest.mark.parametrize(
     ("learner", "options", "message"),
     [
-        ("c-ucrl", {"h": 0}, "h must be at least 1"),
+        ("c-ucrl", {"h": 0}, "h must be a whole number"),
+        ("c-ucrl", {"h": 1.9}, "h must be a whole number"),
+        ("lagrangian", {"start": [1.0, 2.0]}, "start must be a multiplier from 0 on, or one per threshold"),
+        ("lagrangian", {"start": float("nan")}, "start must be a multiplier"),
         ("c-ucrl", {"coef": -1.0}, "coef must be a number from 0 on"),
         ("c-ucrl", {"delta": 2.0}, "delta must lie strictly between 0 and 1"),
         ("c-ucrl", {"baseline": np.ones((2, 2))}, r"baseline must have shape \(S, A\) = \(16, 4\)"),

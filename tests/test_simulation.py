@@ -1,5 +1,6 @@
 """The compiled rollout against a plain loop, and runs that are cut, resumed, or played step by step."""
 
+import math
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 import psconrl
 from psconrl import CMDP, PSConRL, plan, regret, simulate
 from psconrl.errors import AgentError, ConfigError, ModelError
+from psconrl.learning.registry import load_agent
 from psconrl.learning.streams import BLOCK, UniformStream
 from psconrl.learning.yardsticks import FixedPolicy
 from psconrl.simulation._kernels import play
@@ -217,6 +219,36 @@ def test_ctrl_c_leaves_what_was_done():
     assert len(trace.episodes) > 10
 
 
+def test_a_run_stopped_and_resumed_has_the_checkpoints_of_one_that_was_not(tmp_path):
+    cmdp = psconrl.load("marsrover-4x4")
+
+    def progress(run):
+        if run.round > 700:
+            raise KeyboardInterrupt
+
+    run = Simulation(cmdp, agent_for(cmdp), 0)
+    assert run.run(2000, 20, progress).rounds[-1] == run.round
+    run.save(tmp_path / "run.npz")
+    resumed = Simulation.resume(tmp_path / "run.npz", cmdp).run(2000, 20)
+    whole = simulate(cmdp, agent_for(cmdp), 2000, seed=0, checkpoints=20)
+    np.testing.assert_array_equal(resumed.rounds, whole.rounds)
+    np.testing.assert_array_equal(resumed.cumulative, whole.cumulative)
+
+
+def test_a_run_file_with_missing_parts_is_called_damaged(tmp_path):
+    cmdp = psconrl.load("marsrover-4x4")
+    run = Simulation(cmdp, agent_for(cmdp), 0)
+    run.run(50)
+    run.save(tmp_path / "run.npz")
+    agent, extra = load_agent(tmp_path / "run.npz")
+    del extra["simulation"]["uniforms"]
+    agent.save(tmp_path / "run.npz", extra)
+    with pytest.raises(AgentError, match=r"run\.npz: damaged"):
+        Simulation.resume(tmp_path / "run.npz", cmdp)
+    with pytest.raises(AgentError, match="is a directory"):
+        Simulation.resume(tmp_path, cmdp)
+
+
 def test_traces_are_exact_at_every_kind_of_checkpoint():
     cmdp = psconrl.load("box")
     traces = [simulate(cmdp, agent_for(cmdp, 1), 2000, seed=1, checkpoints=c) for c in (None, "log", [7, 500], 2000)]
@@ -296,10 +328,19 @@ def test_what_does_not_fit_is_refused():
         AgentError, match=r"the model has \(S, A, m\) = \(60, 4, 1\), the agent was made for \(16, 4, 1\)"
     ):
         simulate(cmdp, PSConRL(16, 4, [0.2]), 10)
-    with pytest.raises(ConfigError, match="horizon must be at least 1"):
+    with pytest.raises(ConfigError, match="horizon must be a whole number"):
         simulate(cmdp, agent_for(cmdp), 0)
-    with pytest.raises(ConfigError, match="'log'"):
-        simulate(cmdp, agent_for(cmdp), 10, checkpoints="linear")
+    with pytest.raises(ConfigError, match="horizon must be a whole number"):
+        simulate(cmdp, agent_for(cmdp), 1.5)
+    for checkpoints in ("linear", math.nan, [0, 5], [2.5], []):
+        with pytest.raises(ConfigError, match="'log'"):
+            simulate(cmdp, agent_for(cmdp), 10, checkpoints=checkpoints)
+    run = Simulation(cmdp, agent_for(cmdp), 0)
+    run.run(50)
+    with pytest.raises(ConfigError, match="already played 50 rounds"):
+        run.run(20)
+    with pytest.raises(ConfigError, match=r"as psconrl\.plan returns it; got int"):
+        regret(run.trace(), 3)
     with pytest.raises(ConfigError, match="unknown emission"):
         simulate(cmdp, agent_for(cmdp), 10, emission="poisson")
     with pytest.raises(ConfigError, match="CMDP or a Gymnasium environment"):

@@ -5,37 +5,65 @@ import math
 import numpy as np
 from numba import njit
 
-from psconrl.arrays import Floats, Ints
+from psconrl.arrays import Floats
 
 
 @njit(cache=True)
-def log_gamma_small(shape: Floats, index: Ints, e: Floats, v: Floats, logs: Floats) -> Ints:
-    r"""One round of the rejection method GS of Ahrens and Dieter (1974) for shapes below 1, in logarithms.
+def tally(shape: Floats) -> tuple[int, int]:
+    """How many shapes are positive, and how many are 1 or more."""
+    positive = large = 0
+    for a in shape:
+        positive += a > 0.0
+        large += a >= 1.0
+    return positive, large
 
-    With e and v exponential, U = exp(-e): if :math:`U \le 1 - a`, X = U^(1/a) is accepted if it is at most v, else
-    :math:`Y = -\log((1 - U)/a)` and X = (1 - a + a Y)^(1/a) if it is at most v + Y. Cheap bounds spare most of the
-    transcendental functions. Writes the accepted ones into ``logs`` and returns the indices that are left.
+
+@njit(cache=True)
+def log_gamma(shape: Floats, first: int, e: Floats, u: Floats, z: Floats, logs: Floats) -> int:
+    r"""Logarithms of gamma variates by rejection, from entry ``first`` on; -inf where the shape is 0.
+
+    Returns the first entry that is not done when the exponentials e, uniforms u or normals z are used up.
+
+    Shapes below 1: the method GS of Ahrens and Dieter (1974). With E = exp(-e): if :math:`E \le 1 - a`, X = E^(1/a) is
+    accepted with probability exp(-X), else :math:`Y = -\log((1 - E)/a)` and X = (1 - a + a Y)^(1/a) with probability
+    exp(Y - X). Cheap bounds spare most of the transcendental functions. Other shapes: Marsaglia and Tsang (2000).
     """
-    left = np.empty(index.size, np.int64)
-    count = 0
-    for k in range(index.size):
-        i = index[k]
+    tried = normals = 0
+    last, inverse = 1.0, 1.0  # most shapes equal the one before: divide once for all of them
+    for i in range(first, shape.size):
         a = shape[i]
-        # a <= -log(1 - a) <= a / (1 - a)
-        if e[k] * (1.0 - a) >= a or (e[k] > a and e[k] >= -math.log1p(-a)):
-            log_x = -e[k] / a
-            # exp(x) <= 1 / (1 - x) for x <= 0
-            accept = v[k] * (1.0 - log_x) >= 1.0 or math.exp(log_x) <= v[k]
-        else:
-            y = -math.log(-math.expm1(-e[k]) / a)
-            log_x = math.log(1.0 - a + a * y) / a
-            accept = math.exp(log_x) <= v[k] + y
-        if accept:
-            logs[i] = log_x
-        else:
-            left[count] = i
-            count += 1
-    return left[:count]
+        if a == 0.0:
+            logs[i] = -np.inf
+            continue
+        if a != last:
+            last, inverse = a, 1.0 / a
+        accepted = False
+        while not accepted:
+            if tried == u.size or (a >= 1.0 and normals == z.size):
+                return i
+            w = u[tried]
+            if a >= 1.0:
+                d = a - 1.0 / 3.0
+                x = z[normals]
+                normals += 1
+                root = 1.0 + x / math.sqrt(9.0 * d)
+                if root > 0.0:
+                    v = root * root * root
+                    squeeze = w < 1.0 - 0.0331 * x * x * x * x
+                    accepted = squeeze or math.log(w) < 0.5 * x * x + d * (1.0 - v + math.log(v))
+                    logs[i] = math.log(d * v)
+            elif e[tried] * (1.0 - a) >= a or (e[tried] > a and e[tried] >= -math.log1p(-a)):
+                # a <= -log(1 - a) <= a / (1 - a)
+                t = e[tried] * inverse
+                logs[i] = -t
+                # exp(-X) >= 1 - X, and X = exp(-t) <= 1 / (1 + t + t^2/2)
+                accepted = (1.0 - w) * (1.0 + t + 0.5 * t * t) >= 1.0 or w <= math.exp(-math.exp(-t))
+            else:
+                y = -math.log(-math.expm1(-e[tried]) / a)
+                logs[i] = math.log(1.0 - a + a * y) * inverse
+                accepted = w <= math.exp(y - math.exp(logs[i]))
+            tried += 1
+    return int(shape.size)
 
 
 @njit(cache=True)

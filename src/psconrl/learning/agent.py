@@ -50,6 +50,18 @@ class Play:
     action: int | None = None
 
 
+def is_index(value: object, size: int) -> bool:
+    """Is this a whole number from 0 to size - 1? True and False are not."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(0 <= value < size)
+
+
+def as_count(value: Any, what: str) -> int:
+    """A whole number from 1 on, or an error that names what was wrong."""
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+        raise AgentError(f"{what} must be a whole number from 1 on; got {value!r}")
+    return int(value)
+
+
 def as_numbers(values: ArrayLike, what: str) -> Floats:
     """An array of floats, or an error that names what was wrong."""
     try:
@@ -71,11 +83,8 @@ class Agent(ABC):
         costs: ArrayLike | None,
         seed: int | Sequence[int] | None,
     ) -> None:
-        whole = all(isinstance(n, int | np.integer) and n >= 1 for n in (n_states, n_actions))
-        if not whole:
-            raise AgentError(f"n_states and n_actions must be at least 1; got {n_states!r} and {n_actions!r}")
-        self.n_states = int(n_states)
-        self.n_actions = int(n_actions)
+        self.n_states = as_count(n_states, "n_states")
+        self.n_actions = as_count(n_actions, "n_actions")
         self.thresholds = np.atleast_1d(as_numbers(thresholds, "thresholds")).copy()
         if self.thresholds.ndim != 1 or not np.isfinite(self.thresholds).all():
             raise AgentError("thresholds must be a list of finite numbers, one per constrained cost")
@@ -182,7 +191,7 @@ class Agent(ABC):
         if current is None or current.state is None or current.action is None:
             raise AgentError("observe was called before act")
         self._check_state(next_state)
-        if not (isinstance(action, int | np.integer) and 0 <= action < self.n_actions):
+        if not is_index(action, self.n_actions):
             raise AgentError(f"action must lie in 0..{self.n_actions - 1}; got {action!r}")
         vector = np.atleast_1d(as_numbers(costs, "costs"))
         if vector.shape != (self.n_costs,):
@@ -198,7 +207,7 @@ class Agent(ABC):
             self.finish()
 
     def _check_state(self, state: int) -> None:
-        if not (isinstance(state, int | np.integer) and 0 <= state < self.n_states):
+        if not is_index(state, self.n_states):
             raise AgentError(f"state must be an integer from 0 to {self.n_states - 1}; got {state!r}")
 
     # What follows is one file with everything.

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError, SolverError
-from psconrl.learning.agent import Agent, Episode
+from psconrl.learning.agent import Agent, Episode, as_count, as_numbers
 from psconrl.learning.confidence import check_coef, check_delta, empirical, scaled_radius
 from psconrl.model.chain import as_policy
 from psconrl.model.cmdp import CMDP
@@ -48,12 +48,10 @@ class CUCRL(Agent):
         seed: int | Sequence[int] | None = None,
     ) -> None:
         super().__init__(n_states, n_actions, thresholds, costs, seed)
-        if h < 1:
-            raise AgentError(f"h must be at least 1; got {h}")
-        self.h = int(h)
+        self.h = as_count(h, "h")
         self.coef, self.delta = check_coef(coef), check_delta(delta)
         uniform = np.full((n_states, n_actions), 1.0 / n_actions)
-        self.baseline = uniform if baseline is None else np.asarray(baseline, dtype=np.float64)
+        self.baseline = uniform if baseline is None else as_numbers(baseline, "baseline")
         if self.baseline.shape != uniform.shape or not np.allclose(self.baseline.sum(axis=1), 1.0):
             raise AgentError(
                 f"baseline must have shape (S, A) = {uniform.shape} and hold distributions; got {self.baseline.shape}"

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.errors import AgentError
-from psconrl.learning.agent import Agent, Episode
+from psconrl.learning.agent import Agent, Episode, as_numbers
 from psconrl.learning.counts import Record
 from psconrl.learning.posterior import Dirichlet
 from psconrl.learning.sampled import SampledPlanner
@@ -53,7 +53,9 @@ class LagrangianPSRL(Agent):
             raise AgentError(f"rate and ceiling must be positive; got {rate} and {ceiling}")
         self.belief = Dirichlet(1.0 / n_states if prior is None else prior, n_states, n_actions)
         self.rate, self.ceiling = float(rate), float(ceiling)
-        self.start = np.asarray(start, dtype=np.float64)
+        self.start = as_numbers(start, "start")
+        if self.start.shape not in ((), self.thresholds.shape) or not (self.start >= 0).all():
+            raise AgentError(f"start must be a multiplier from 0 on, or one per threshold; got {start!r}")
         self.multipliers = np.broadcast_to(self.start, self.thresholds.shape).astype(np.float64)
         self.schedule_name, self.schedule = schedule, schedule_named(schedule)
         self.planner = SampledPlanner(n_states, n_actions)

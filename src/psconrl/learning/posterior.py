@@ -75,12 +75,13 @@ def dirichlet_rows(alpha: Floats, rng: np.random.Generator) -> Floats:
 
 
 def log_gamma_variates(shape: Floats, rng: np.random.Generator) -> Floats:
-    """Logarithms of gamma variates; -inf where the shape is 0. Shapes from 1 on by NumPy, others by rejection."""
-    logs = np.full(shape.size, -np.inf)
-    large = np.flatnonzero(shape >= 1.0)
-    logs[large] = np.log(rng.standard_gamma(shape[large]))
-    left = np.flatnonzero((shape < 1.0) & (shape > 0.0))
-    while left.size:
-        e, v = rng.standard_exponential(left.size), rng.standard_exponential(left.size)
-        left = _kernels.log_gamma_small(shape, left, e, v, logs)
+    """Logarithms of gamma variates; -inf where the shape is 0."""
+    logs = np.empty(shape.size)
+    first = 0
+    while first < shape.size:
+        positive, large = _kernels.tally(shape[first:])
+        tries, normals = positive * 9 // 8 + 32, large * 9 // 8 + 8  # with a margin for what is rejected
+        first = _kernels.log_gamma(
+            shape, first, rng.standard_exponential(tries), rng.random(tries), rng.standard_normal(normals), logs
+        )
     return logs

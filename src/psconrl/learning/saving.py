@@ -39,7 +39,7 @@ def read(path: Any) -> Saved:
     """Read what ``write`` wrote."""
     source = Path(path)
     if not source.is_file():
-        raise AgentError(f"{source}: no such file")
+        raise AgentError(f"{source}: is a directory" if source.is_dir() else f"{source}: no such file")
     try:
         with source.open("rb") as f, np.load(f, allow_pickle=False) as arrays:
             header = json.loads(str(arrays["header"]))

@@ -59,3 +59,16 @@ def improve(
             new[s] = best_action
             switched += 1
     return bound, switched, new
+
+
+@njit(cache=True)
+def policy_of(occupancy: Floats, guide: Ints, mixed: bool, mass_tol: float) -> Floats:
+    """The stationary policy of an occupancy (S, A); where there is no mass, or nothing is mixed, the guide's."""
+    policy = np.zeros(occupancy.shape)
+    for s in range(guide.size):
+        mass = occupancy[s].sum()
+        if mixed and mass > mass_tol:
+            policy[s] = occupancy[s] / mass
+        else:
+            policy[s, guide[s]] = 1.0
+    return policy

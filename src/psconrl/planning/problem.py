@@ -56,7 +56,7 @@ class Problem:
 
     def with_transition(self, transition: Matrix) -> "Problem":
         """The same costs and limits under other transitions, as in a learning loop."""
-        return replace(self, transition=transition)
+        return Problem(transition, self.costs, self.thresholds, self.available, self.shift, self.scale)
 
     def with_thresholds(self, thresholds: Floats) -> "Problem":
         """The same problem under other limits, in the user's units."""

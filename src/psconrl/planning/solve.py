@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
+from psconrl.planning._kernels import policy_of
 from psconrl.planning._newton import GIVE_UP, OPTIMAL, newton
 from psconrl.planning.master import FEASIBILITY_TOL
 from psconrl.planning.mixture import GAP_TOL, TIE_TOL, Mixture, mix
@@ -63,15 +64,12 @@ def _solve_compiled(problem: Problem, start: Sequence[Ints], least_excess: bool)
     if outcome == GIVE_UP:
         return None
     q = weights.size
-
-    def column(j: int) -> Column:
-        return Column(policies[j], gains[j, :q], biases[j], laws[j])
-
-    answers: tuple[Column, ...] = (column(below),)
-    shares = np.ones(1)
-    if above >= 0 and share > 0.0:
-        answers, shares = (column(below), column(above)), np.array([1.0 - share, share])
-    mixture = Mixture(outcome == OPTIMAL, answers, shares, weights, column(proof), gap, evaluated)
+    used = {below, above, proof} - {-1}
+    columns = {j: Column(policies[j], gains[j, :q], biases[j], laws[j]) for j in used}
+    mixed = above >= 0 and share > 0.0
+    answers = (columns[below], columns[above]) if mixed else (columns[below],)
+    shares = np.array([1.0 - share, share] if mixed else [1.0])
+    mixture = Mixture(outcome == OPTIMAL, answers, shares, weights, columns[proof], gap, evaluated)
     return Solution(mixture, occupancy, stationary_policy(problem, answers, shares, occupancy))
 
 
@@ -89,12 +87,6 @@ def stationary_policy(problem: Problem, columns: Sequence[Column], shares: Float
 
     Where the mixture has no mass, its heaviest policy is followed: it leads to states that have.
     """
-    S, A = problem.available.shape
     guide = columns[int(shares.argmax())].policy
-    policy = np.zeros((S, A))
-    policy[np.arange(S), guide] = 1.0
-    if len(columns) > 1:
-        mass = occupancy.sum(axis=1)
-        heavy = mass > (0.0 if isinstance(problem.transition, np.ndarray) else SPARSE_MASS_TOL)
-        policy[heavy] = occupancy[heavy] / mass[heavy, None]
-    return policy
+    exact = isinstance(problem.transition, np.ndarray)
+    return policy_of(occupancy, guide, len(columns) > 1, 0.0 if exact else SPARSE_MASS_TOL)

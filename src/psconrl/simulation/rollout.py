@@ -155,19 +155,25 @@ class Simulation(Run):
         if "simulation" not in saved:
             raise AgentError(f"{path}: holds an agent but no run; load it with {type(agent).__name__}.load")
         extra = saved["simulation"]
-        if extra["model"] != _fingerprint(cmdp):
+        if extra.get("model") != _fingerprint(cmdp):
             raise AgentError(f"{path}: was played on another model, or under other thresholds")
-        options = {key: extra[key] for key in ("emission", "evaluate_policies")}
-        run = cls(cmdp, agent, extra["seed"], **options, resumed=True)
-        run.state = int(extra["state"])
-        run._uniforms = UniformStream.restored(extra["uniforms"])
-        run.round = int(extra["round"])
-        run.cumulative = np.array(extra["cumulative"])
-        run.log = EpisodeLog.restored(extra["log"])
-        run.seconds = float(extra["seconds"])
-        run._rounds = extra["rounds"].tolist()
-        run._costs = list(extra["costs"])
+        try:
+            options = {key: extra[key] for key in ("emission", "evaluate_policies")}
+            run = cls(cmdp, agent, extra["seed"], **options, resumed=True)
+            run._restore(extra)
+        except (KeyError, TypeError, ValueError) as error:
+            raise AgentError(f"{path}: damaged ({type(error).__name__})") from None
         return run
+
+    def _restore(self, extra: dict[str, Any]) -> None:
+        self.state = int(extra["state"])
+        self._uniforms = UniformStream.restored(extra["uniforms"])
+        self.round = int(extra["round"])
+        self.cumulative = np.array(extra["cumulative"])
+        self.log = EpisodeLog.restored(extra["log"])
+        self.seconds = float(extra["seconds"])
+        self._rounds = extra["rounds"].tolist()
+        self._costs = list(extra["costs"])
 
 
 def _fingerprint(cmdp: CMDP) -> str:

@@ -53,8 +53,10 @@ class Run(ABC):
         progress: Progress | None = None,
     ) -> Trace:
         """Play until ``horizon`` rounds have been played in all. Ctrl-C ends the run early, with what was done."""
-        if horizon < 1:
-            raise ConfigError(f"horizon must be at least 1; got {horizon}")
+        if not isinstance(horizon, int | np.integer) or horizon < 1:
+            raise ConfigError(f"horizon must be a whole number from 1 on; got {horizon!r}")
+        if horizon < self.round:
+            raise ConfigError(f"the run has already played {self.round} rounds; horizon must be at least that")
         grid = checkpoint_rounds(horizon, checkpoints)
         grid = grid[grid > self.round]
         at_checkpoints = np.zeros((grid.size, self.cumulative.size))
@@ -73,9 +75,6 @@ class Run(ABC):
         except KeyboardInterrupt:
             interrupted = True
         self.seconds += time.perf_counter() - began
-        if interrupted and self.round > (self._rounds[-1] if self._rounds else 0):
-            self._rounds.append(self.round)
-            self._costs.append(self.cumulative.copy())
         return self.trace(interrupted)
 
     def _note_beginning(self, episode: Episode, seconds: float) -> None:
@@ -88,8 +87,12 @@ class Run(ABC):
     def trace(self, interrupted: bool = False) -> Trace:
         """The run so far."""
         seconds = {"seconds": self.seconds, "planning_seconds": float(sum(self.log.seconds))}
-        costs = np.array(self._costs).reshape(-1, self.cumulative.size)
-        rounds = np.array(self._rounds, dtype=np.int64)
+        reached, gathered = list(self._rounds), list(self._costs)
+        if interrupted and self.round > (reached[-1] if reached else 0):  # where it stopped counts as a checkpoint
+            reached.append(self.round)
+            gathered.append(self.cumulative)
+        costs = np.array(gathered).reshape(-1, self.cumulative.size)
+        rounds = np.array(reached, dtype=np.int64)
         return Trace(
             rounds, costs, self.log.copy(), self.thresholds, self.cost_names, self.provenance | seconds, interrupted
         )

@@ -109,8 +109,9 @@ def checkpoint_rounds(horizon: int, spec: int | str | ArrayLike | None) -> Ints:
             raise ConfigError(f"checkpoints must be at least 1; got {spec}")
         grid = np.unique(np.round(np.linspace(0, horizon, int(spec) + 1)).astype(np.int64))[1:]
     else:
-        grid = np.unique(np.asarray(spec, dtype=np.int64))
-        if grid.size == 0 or grid[0] < 1:
-            raise ConfigError("checkpoints must be rounds from 1 on")
+        given = np.asarray(spec)
+        if given.ndim != 1 or given.size == 0 or not np.issubdtype(given.dtype, np.integer) or given.min() < 1:
+            raise ConfigError(f"checkpoints must be a number, 'log' or a list of rounds from 1 on; got {spec!r}")
+        grid = np.unique(given.astype(np.int64))
         grid = np.append(grid[grid < horizon], horizon)
     return grid
