@@ -83,12 +83,12 @@ def timed_run(
 def timing(quick: bool) -> None:
     print("\n| one run of psconrl-paper | rounds | episodes | seconds | sampling | planning | playing and the rest | "
           "with HiGHS | planning ratio, per plan |\n|" + "---|" * 9)  # fmt: skip
-    for name, horizon, _, _ in PAPER:
+    for (name, horizon, _, _), repeats in zip(PAPER, (31, 5, 3), strict=True):
         cmdp = psconrl.load(name)
         rounds = min(horizon, 11_000) if quick else horizon
         lp_rounds = min(rounds, 20_000)
         timed_run(cmdp, "psconrl-paper", 500, 0, with_highs=False)
-        runs = [timed_run(cmdp, "psconrl-paper", rounds, seed, with_highs=False) for seed in range(1 if quick else 3)]
+        runs = [timed_run(cmdp, "psconrl-paper", rounds, seed, with_highs=False) for seed in range(1 if quick else repeats)]
         total, sampling, planning, episodes = sorted(runs)[len(runs) // 2]
         slow = timed_run(cmdp, "psconrl-paper", lp_rounds, 0, with_highs=True)
         ratio = (slow[2] / slow[3]) / (planning / episodes)

@@ -1,11 +1,11 @@
-"""Compiled parts of the Dirichlet sampler: plain arrays in, plain arrays out."""
+"""Compiled parts of the Dirichlet sampler and of the counts: plain arrays in, plain arrays out."""
 
 import math
 
 import numpy as np
 from numba import njit
 
-from psconrl.arrays import Floats
+from psconrl.arrays import Floats, Ints
 
 
 @njit(cache=True)
@@ -87,3 +87,17 @@ def normalise_rows(rows: Floats) -> None:
             total += x
         for j in range(row.size):
             row[j] /= total
+
+
+@njit(cache=True)
+def add_pairs(
+    visits: Ints, cost_sums: Floats, transitions: Ints, new_visits: Ints, new_sums: Floats, new_transitions: Ints
+) -> None:
+    """Add new statistics to old ones. A short episode visits few pairs: only their rows are touched."""
+    for pair in range(visits.size):
+        if new_visits[pair]:
+            visits[pair] += new_visits[pair]
+            for i in range(cost_sums.shape[0]):
+                cost_sums[i, pair] += new_sums[i, pair]
+            for s in range(transitions.shape[1]):
+                transitions[pair, s] += new_transitions[pair, s]

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
+from psconrl.learning._kernels import add_pairs
 
 
 class Record:
@@ -69,9 +70,7 @@ class Counts:
 
     def add(self, record: Record) -> None:
         """Take in an episode."""
-        self.transitions += record.transitions
-        self.cost_sums += record.cost_sums
-        self.visits += record.visits
+        add_pairs(self.visits, self.cost_sums, self.transitions, record.visits, record.cost_sums, record.transitions)
 
     @property
     def pairs(self) -> Ints:

@@ -44,7 +44,8 @@ class SampledPlanner:
         self.last = solution.policies
         if not solution.feasible:
             return None
-        value = float(problem.costs[0] @ solution.occupancy.ravel())
+        mixture = solution.mixture
+        value = sum(share * answer.costs[0] for share, answer in zip(mixture.shares, mixture.answers, strict=True))
         return Choice(solution.policy, float(problem.shift[0] + problem.scale[0] * value))
 
     def towards(self, P: Floats, target: int) -> Ints:
