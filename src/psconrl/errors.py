@@ -24,6 +24,10 @@ class ConfigError(PsconrlError, ValueError):
     """An option, a name or a configuration key is not known or out of range."""
 
 
+class StoreError(PsconrlError, OSError):
+    """A results file cannot be read or written."""
+
+
 class SolverError(PsconrlError, ArithmeticError):
     """A numerical method could not settle the problem; the message says which other one may."""
 

@@ -68,6 +68,7 @@ class PSConRL(Agent):
         self.schedule_name = schedule
         self.schedule = schedule_named(schedule)
         self.planner = SampledPlanner(n_states, n_actions)
+        self.sampled: Floats | None = None  # the transitions (S*A, S) behind the present episode, to look at
         self._last_length = 1
 
     @classmethod
@@ -91,7 +92,7 @@ class PSConRL(Agent):
         return cls(n_states, n_actions, thresholds, **(preset | options))
 
     def _begin(self, state: int) -> Episode:
-        P = self.belief.sample(self.counts, self.rng)
+        P = self.sampled = self.belief.sample(self.counts, self.rng)
         costs = self.counts.mean_costs(self.optimistic_cost) if self.costs is None else self.costs
         max_steps, caps = self.schedule(self.counts, self._last_length)
         choice = self.planner.optimal(P, costs, self.thresholds, state)

@@ -35,7 +35,7 @@ def save(cmdp: CMDP, path: str | os.PathLike[str]) -> None:
     if target.suffix == ".json":
         write_atomically(target, lambda f: f.write(json.dumps(_to_json(cmdp), indent=1).encode()))
     elif target.suffix == ".npz":
-        write_atomically(target, lambda f: np.savez_compressed(f, **_to_arrays(cmdp)))
+        write_atomically(target, lambda f: write_npz(cmdp, f))
     else:
         raise ModelError(f"{target}: a model file must end in .npz or .json")
 
@@ -48,7 +48,10 @@ def read(path: str | os.PathLike[str]) -> CMDP:
     if not source.is_file():
         raise ModelError(f"{source}: no such file")
     try:
-        return _read_json(source) if source.suffix == ".json" else _read_npz(source)
+        if source.suffix == ".json":
+            return _read_json(source)
+        with source.open("rb") as f:
+            return read_npz(f)
     except ModelError as error:
         raise ModelError(f"{source}: {error}") from None
     except OSError as error:
@@ -210,9 +213,15 @@ def _get_matrix(arrays: Any, name: str) -> Any:
     return csr_array(parts, shape=tuple(arrays[f"{name}_shape"]))
 
 
-def _read_npz(path: Path) -> CMDP:
+def write_npz(cmdp: CMDP, f: IO[bytes]) -> None:
+    """Write a model in the compact form to an open file."""
+    np.savez_compressed(f, **_to_arrays(cmdp))
+
+
+def read_npz(f: IO[bytes]) -> CMDP:
+    """Read a model in the compact form from an open file."""
     try:
-        with path.open("rb") as f, np.load(f, allow_pickle=False) as arrays:
+        with np.load(f, allow_pickle=False) as arrays:
             if "header" not in arrays:
                 raise ModelError(f"not a {FORMAT} file")
             record = json.loads(str(arrays["header"]))

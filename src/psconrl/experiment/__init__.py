@@ -1,0 +1,1 @@
+"""Experiments: what to run, running it anywhere, and keeping the results."""

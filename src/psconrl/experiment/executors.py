@@ -1,0 +1,87 @@
+"""Where jobs run: processes on this machine, or a Dask cluster. Both speak the interface of ``concurrent.futures``."""
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+from psconrl.errors import ConfigError
+
+# One BLAS thread a process: small linear systems are many times slower with more.
+PINNED = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+
+# Makes an executor; called again if its processes have died.
+ExecutorFactory = Callable[[], Executor]
+
+
+@contextmanager
+def executor_factory(where: Any, workers: int | None = None) -> Iterator[ExecutorFactory]:
+    """How to make the executor that ``where`` names: ``"processes"``, ``"dask://HOST:PORT"``, a Dask client, or one."""
+    if where in (None, "processes"):
+        yield lambda: _processes(workers or os.cpu_count() or 1)
+    elif isinstance(where, str) and where.startswith("dask://"):
+        client = _connect(where.removeprefix("dask://"))
+        try:
+            yield client.get_executor
+        finally:
+            client.close()
+    elif hasattr(where, "get_executor"):
+        yield where.get_executor
+    elif isinstance(where, Executor):
+        yield lambda: _Borrowed(where)
+    else:
+        raise ConfigError(
+            f"executor must be 'processes', 'dask://HOST:PORT', a Dask client or a concurrent.futures one; got {where!r}"
+        )
+
+
+class _Borrowed(Executor):
+    """Somebody else's executor: not ours to shut down."""
+
+    def __init__(self, owned: Executor) -> None:
+        self.submit = owned.submit  # type: ignore[method-assign]
+
+
+def _processes(workers: int) -> ProcessPoolExecutor:
+    context = multiprocessing.get_context("spawn")
+    before = {name: os.environ.get(name) for name in PINNED}
+    os.environ.update(PINNED)  # inherited: too late once NumPy is loaded
+    try:
+        pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_prepare_worker)
+        for _ in range(workers):
+            pool.submit(os.getpid)  # spawn them all while the settings hold
+        return pool
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+def _prepare_worker() -> None:
+    """Ctrl-C is for the parent to handle; and should it die, however it does, no worker goes on for nobody."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+
+        def leave_with_parent() -> None:
+            parent.join()
+            os._exit(1)
+
+        threading.Thread(target=leave_with_parent, daemon=True).start()
+
+
+def _connect(address: str) -> Any:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ConfigError("a Dask cluster needs the extra: pip install 'psconrl[distributed]'") from None
+    host, colon, port = address.rpartition(":")
+    if not (colon and host and port.isdigit()):
+        raise ConfigError(f"executor must be dask://HOST:PORT; got dask://{address}")
+    try:
+        return Client(f"tcp://{address}", timeout="10s")
+    except OSError as error:
+        raise ConfigError(f"dask://{address}: no scheduler answers there ({error})") from None

@@ -1,0 +1,61 @@
+"""What a report must know of an environment: its optimum, its limits, the safe and the fast policy, and the model."""
+
+import io
+from typing import Any
+
+from psconrl.errors import PsconrlError
+from psconrl.model import io as model_io
+from psconrl.model.cmdp import CMDP
+from psconrl.model.distance import diameter
+from psconrl.planning.pareto import cost_ranges
+from psconrl.planning.plan import Plan, Status
+from psconrl.planning.planner import plan
+
+DIAMETER_STATES = 300
+MODEL_BYTES = 2_000_000
+
+
+def facts_of(cmdp: CMDP, best: Plan) -> dict[str, Any]:
+    """The exact values that the runs are compared with, as plain data."""
+    facts: dict[str, Any] = {
+        "states": cmdp.n_states,
+        "actions": cmdp.n_actions,
+        "cost_names": list(cmdp.cost_names),
+        "thresholds": cmdp.thresholds.tolist(),
+        "maximise": cmdp.maximise,
+        "status": best.status.value,
+    }
+    if best.status is Status.INFEASIBLE:
+        return facts | {"infeasibility": str(best.infeasibility)}
+    facts |= {
+        "optimum": best.costs.tolist(),
+        "prices": best.multipliers.tolist(),
+        "gap": float(best.gap),
+        "certified": bool(best.certificate.holds),
+    }
+    if cmdp.n_states <= DIAMETER_STATES:
+        facts["diameter"] = float(diameter(cmdp))
+    if cmdp.n_constraints == 1:
+        low = cost_ranges(cmdp)[:, 0]
+        safest = plan(cmdp.with_thresholds([low[1]]))
+        facts["fastest"] = float(low[0])
+        if safest.status is Status.OPTIMAL:
+            facts["safest"] = float(safest.costs[0])
+    return facts
+
+
+def model_bytes(cmdp: CMDP) -> bytes | None:
+    """The model as a file, unless it is too large to be carried along."""
+    buffer = io.BytesIO()
+    model_io.write_npz(cmdp, buffer)
+    return buffer.getvalue() if buffer.tell() <= MODEL_BYTES else None
+
+
+def model_from(data: bytes | None) -> CMDP | None:
+    """The model that was carried along."""
+    if data is None:
+        return None
+    try:
+        return model_io.read_npz(io.BytesIO(data))
+    except PsconrlError:
+        return None

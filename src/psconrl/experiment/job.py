@@ -1,0 +1,195 @@
+"""One run of a sweep: its contents, its hash, its seeds, and what comes of it.
+
+A job is data. It can be sent to another process or machine, and gives the same bits wherever it runs.
+"""
+
+import hashlib
+import json
+import platform
+import socket
+import time
+import traceback
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from psconrl.arrays import Floats, Ints
+from psconrl.envs.registry import load
+from psconrl.experiment.versions import versions
+from psconrl.learning.agent import Agent
+from psconrl.learning.registry import make_agent
+from psconrl.model.cmdp import CMDP
+from psconrl.planning.plan import Plan
+from psconrl.planning.planner import plan
+from psconrl.simulation.rollout import Simulation
+from psconrl.simulation.trace import Trace
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What to run: an agent on an environment, once."""
+
+    experiment: str
+    env: str
+    env_options: Mapping[str, Any]
+    label: str
+    agent: str
+    agent_options: Mapping[str, Any]
+    known_costs: bool
+    horizon: int
+    checkpoints: int | str | list[int]
+    emission: str
+    evaluate: bool
+    probe: list[int] | None
+    seed: int
+    replicate: int
+
+    @property
+    def hash(self) -> str:
+        """Of everything that the outcome depends on: the job, the model file, and the versions of the code."""
+        content = asdict(self) | {"env": Path(self.env).name, "file": _file_digest(self.env), "versions": versions()}
+        return _digest(content)
+
+    @property
+    def model_key(self) -> tuple[str, str, str]:
+        """What tells the models of jobs apart."""
+        return Path(self.env).name, _canonical(self.env_options), _file_digest(self.env)
+
+    def model(self) -> CMDP:
+        """The environment."""
+        return load(self.env, **self.env_options)
+
+    def make_agent(self, cmdp: CMDP) -> Agent:
+        """The agent, for its environment."""
+        costs = cmdp.costs if self.known_costs else None
+        seeds = self._entropy("agent", [self.agent, self.agent_options, self.known_costs])
+        return make_agent(
+            self.agent, cmdp.n_states, cmdp.n_actions, cmdp.thresholds, costs, seeds, self.horizon, **self.agent_options
+        )
+
+    def world_seed(self) -> list[int]:
+        """Of the environment's luck: the same for all agents, so that they can be compared run by run."""
+        return self._entropy("world", None)
+
+    def _entropy(self, stream: str, who: Any) -> list[int]:
+        """Words for a ``SeedSequence``, from (seed, environment, agent, replicate)."""
+        words = _digest([stream, Path(self.env).name, self.env_options, who])
+        return [self.seed, self.replicate, *(int(words[k : k + 8], 16) for k in range(0, 32, 8))]
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What is kept of a run. ``error`` is the traceback of one that failed; then the rest is empty."""
+
+    job: Job
+    rounds: Ints
+    cumulative: Floats  # (n, m+1)
+    probe: Floats  # (n,) or empty
+    thresholds: list[float]
+    optimum: list[float]  # the optimal averages (m+1,) of its model; empty if the limits cannot be met
+    summary: dict[str, Any]  # episodes, their kinds, rounds by kind, strong regret
+    provenance: dict[str, Any]
+    error: str = ""
+
+
+def execute(job: Job) -> Result:
+    """Run a job, wherever this is called. A run that raises is a result too."""
+    began = time.perf_counter()
+    try:
+        cmdp, best = _planned(job)
+        run = Simulation(cmdp, job.make_agent(cmdp), job.world_seed(), emission=job.emission,
+                         evaluate_policies=job.evaluate)  # fmt: skip
+        probe = _Probe(job.probe)
+        trace = run.run(job.horizon, job.checkpoints, probe if job.probe else None)
+        if trace.interrupted:
+            raise KeyboardInterrupt
+        optimum = [] if best.infeasibility else best.costs.tolist()
+        return Result(
+            job,
+            trace.rounds,
+            trace.cumulative,
+            probe.at(trace.rounds),
+            cmdp.thresholds.tolist(),
+            optimum,
+            _summary(trace, optimum),
+            _provenance(time.perf_counter() - began, trace),
+        )
+    except Exception:
+        nothing = np.empty(0)
+        return Result(job, np.empty(0, dtype=np.int64), nothing.reshape(0, 0), nothing, [], [], {},
+                      _provenance(time.perf_counter() - began), traceback.format_exc())  # fmt: skip
+
+
+class _Probe:
+    """Follows one entry of the transitions that the agent has sampled."""
+
+    def __init__(self, entry: list[int] | None) -> None:
+        self._entry = entry
+        self._rounds: list[int] = []
+        self._values: list[float] = []
+
+    def __call__(self, run: Simulation) -> None:
+        assert self._entry is not None
+        s, a, t = self._entry
+        sampled = getattr(run.agent, "sampled", None)
+        self._rounds.append(run.round)
+        self._values.append(float("nan") if sampled is None else float(sampled[s * run.agent.n_actions + a, t]))
+
+    def at(self, rounds: Ints) -> Floats:
+        if not self._entry:
+            return np.empty(0)
+        last = np.searchsorted(self._rounds, rounds, side="left").clip(max=len(self._rounds) - 1)
+        return np.array(self._values)[last]
+
+
+def _planned(job: Job) -> tuple[CMDP, Plan]:
+    return _planned_model(job.env, _canonical(job.env_options), _file_digest(job.env))
+
+
+@lru_cache(maxsize=16)
+def _planned_model(env: str, options: str, digest: str) -> tuple[CMDP, Plan]:
+    cmdp = load(env, **json.loads(options))
+    return cmdp, plan(cmdp)
+
+
+def _summary(trace: Trace, optimum: list[float]) -> dict[str, Any]:
+    log = trace.episodes
+    rounds: Counter[str] = Counter()
+    for kind, length in zip(log.kind, log.length, strict=True):
+        rounds[kind] += length
+    summary = {"episodes": len(log), "kinds": dict(Counter(log.kind)), "rounds": dict(rounds)}
+    if log.costs and optimum:
+        targets = np.append(optimum[0], trace.thresholds)
+        excess = np.maximum(np.array(log.costs) - targets, 0.0)
+        summary["strong"] = (np.array(log.length) @ excess).tolist()
+    return summary
+
+
+def _provenance(seconds: float, trace: Trace | None = None) -> dict[str, Any]:
+    planning = {} if trace is None else {"planning_seconds": trace.provenance["planning_seconds"]}
+    return {
+        **versions(),
+        "python": platform.python_version(),
+        "host": socket.gethostname(),
+        "finished": time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime()),
+        "seconds": seconds,
+        **planning,
+    }
+
+
+def _file_digest(env: str) -> str:
+    path = Path(env)
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.suffix and path.is_file() else ""
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, default=str)
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(_canonical(value).encode()).hexdigest()

@@ -1,0 +1,262 @@
+"""What to run, as data: a TOML file of environments, agents, parameters and replicates.
+
+    name = "paper"                        # all keys but [experiments] are optional
+    seed = 2024
+    replicates = 10
+
+    [agents.cautious]                     # an agent of `psconrl agents` under a name of your own
+    agent = "psconrl"
+    options = { prior = 0.05 }
+    grid = { schedule = ["ouyang", "doubling"] }      # one agent for each
+
+    [experiments.slippery]
+    env = "marsrover-4x4"                 # or a model file
+    options = { slip = 0.1 }
+    agents = ["cautious", "c-ucrl"]
+    override.c-ucrl = { options = { h = 50 }, replicates = 5 }
+    quick = { horizon = 2_000, replicates = 3 }       # what --quick changes
+
+Strict: a key that nobody knows is an error, with the nearest one that exists.
+"""
+
+import itertools
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from importlib import resources
+from pathlib import Path
+from typing import Any, TypeVar
+
+from psconrl.envs.registry import ENVIRONMENTS
+from psconrl.errors import ConfigError, unknown_name
+from psconrl.experiment.job import Job
+from psconrl.learning.registry import RECIPES
+from psconrl.simulation.tables import EMISSIONS
+
+DEFAULT_HORIZON = 20_000
+QUICK_KEYS = ("horizon", "replicates", "agents")
+OVERRIDE_KEYS = ("options", "grid", "replicates", "horizon")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class AgentSpec:
+    """One table ``[agents.LABEL]``."""
+
+    agent: str
+    options: Mapping[str, Any]
+    grid: Mapping[str, list[Any]]
+    known_costs: bool = True
+    replicates: int | None = None
+
+
+@dataclass(frozen=True)
+class ExperimentSpec:
+    """One table ``[experiments.NAME]``."""
+
+    env: str
+    options: Mapping[str, Any]
+    grid: Mapping[str, list[Any]]
+    agents: list[str] | None
+    override: Mapping[str, Mapping[str, Any]]
+    quick: Mapping[str, Any]
+    horizon: int | None = None
+    replicates: int | None = None
+    checkpoints: int | str | list[int] = 200
+    emission: str = EMISSIONS[0]
+    evaluate: bool = False  # also the exact averages of every episode's policy
+    draw: bool = False  # replicate k is played on the model with option seed = k
+    probe: list[int] | None = None  # state, action, next state of a sampled probability to record
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A whole file."""
+
+    name: str
+    seed: int
+    replicates: int
+    agents: Mapping[str, AgentSpec]
+    experiments: Mapping[str, ExperimentSpec]
+
+    def jobs(self, quick: bool = False) -> list[Job]:
+        """All runs of the file, those of one experiment after those of another."""
+        return [job for name, experiment in self.experiments.items() for job in self._jobs_of(name, experiment, quick)]
+
+    def _jobs_of(self, name: str, experiment: ExperimentSpec, quick: bool) -> Iterator[Job]:
+        changes = experiment.quick if quick else {}
+        labels = changes.get("agents", experiment.agents)
+        for title, env_options in _variants(name, experiment.options, experiment.grid):
+            for label in self.agents if labels is None else labels:
+                agent = self.agents.get(label) or AgentSpec(label, {}, {})
+                own = experiment.override.get(label, {})
+                runs = _first(own.get("replicates"), agent.replicates, experiment.replicates, self.replicates)
+                runs = min(runs, _first(changes.get("replicates"), runs))
+                horizon = _first(changes.get("horizon"), own.get("horizon"), experiment.horizon, _usual(experiment.env))
+                options = {**agent.options, **own.get("options", {})}
+                grid = {**agent.grid, **own.get("grid", {})}
+                for variant, agent_options in _variants(label, options, grid):
+                    for replicate in range(runs):
+                        drawn = {"seed": replicate} if experiment.draw else {}
+                        yield Job(
+                            experiment=title,
+                            env=experiment.env,
+                            env_options={**env_options, **drawn},
+                            label=variant,
+                            agent=agent.agent,
+                            agent_options=agent_options,
+                            known_costs=agent.known_costs,
+                            horizon=horizon,
+                            checkpoints=experiment.checkpoints,
+                            emission=experiment.emission,
+                            evaluate=experiment.evaluate,
+                            probe=experiment.probe,
+                            seed=self.seed,
+                            replicate=replicate,
+                        )
+
+
+def read_spec(path: str | os.PathLike[str]) -> Spec:
+    """Read a file; errors name the file, the table and the key."""
+    source = Path(path)
+    try:
+        return parse_spec(source.read_text(encoding="utf-8"), source.stem, source.parent)
+    except FileNotFoundError:
+        raise ConfigError(f"{source}: no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{source}: cannot be read ({error})") from None
+    except ConfigError as error:
+        raise ConfigError(f"{source}: {error}") from None
+
+
+def shipped_spec(name: str) -> Spec:
+    """One of the files that come with the library, such as ``"figure2"``."""
+    text = resources.files("psconrl.experiment").joinpath("specs", f"{name}.toml").read_text(encoding="utf-8")
+    return parse_spec(text, name)
+
+
+def parse_spec(text: str, name: str = "experiment", folder: Path | None = None) -> Spec:
+    """The contents of a file. Model files are looked for beside it, in ``folder``.
+
+    >>> spec = parse_spec('[experiments.small]\\nenv = "marsrover-4x4"\\nagents = ["psconrl"]\\nreplicates = 3')
+    >>> len(spec.jobs()), spec.jobs()[0].horizon
+    (3, 11000)
+    """
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"not valid TOML: {error}") from None
+    known = _checked(data, "", {"name": str, "seed": int, "replicates": int, "agents": dict, "experiments": dict})
+    if not known.get("experiments"):
+        raise ConfigError("at least one table [experiments.NAME] is needed")
+    agents = {label: _agent(label, table) for label, table in known.get("agents", {}).items()}
+    experiments = {key: _experiment(key, table, agents, folder) for key, table in known["experiments"].items()}
+    seed = known.get("seed", 0)
+    if seed < 0:
+        raise ConfigError(f"seed must be at least 0; got {seed}")
+    return Spec(known.get("name", name), seed, _positive(known, "replicates", "") or 10, agents, experiments)
+
+
+def _agent(label: str, table: Any) -> AgentSpec:
+    where = f"[agents.{label}]"
+    types = {"agent": str, "options": dict, "grid": dict, "known_costs": bool, "replicates": int}
+    data = _checked(table, where, types)
+    _positive(data, "replicates", where)
+    agent = data.pop("agent", label)
+    if agent not in RECIPES:
+        raise ConfigError(f"{where} {unknown_name('agent', agent, RECIPES)}")
+    return AgentSpec(agent, data.pop("options", {}), _grid(data.pop("grid", {}), where), **data)
+
+
+def _experiment(name: str, table: Any, agents: Mapping[str, AgentSpec], folder: Path | None) -> ExperimentSpec:
+    where = f"[experiments.{name}]"
+    types = {
+        "env": str, "options": dict, "grid": dict, "agents": list, "override": dict, "quick": dict, "horizon": int,
+        "replicates": int, "checkpoints": (int, str, list), "emission": str, "evaluate": bool, "draw": bool,
+        "probe": list, "description": str,
+    }  # fmt: skip
+    assert set(types) == {f.name for f in fields(ExperimentSpec)}
+    data = _checked(table, where, types)
+    env = data.pop("env", name)
+    if env not in ENVIRONMENTS:
+        if Path(env).suffix not in (".npz", ".json"):
+            raise ConfigError(
+                f"{where} {unknown_name('environment', env, ENVIRONMENTS)} (a file ends in .npz or .json)"
+            )
+        env = str(((folder or Path()) / env).resolve())
+    for key in ("horizon", "replicates"):
+        _positive(data, key, where)
+    if data.get("emission", EMISSIONS[0]) not in EMISSIONS:
+        raise ConfigError(f"{where} {unknown_name('emission', data['emission'], EMISSIONS)}")
+    probe = data.get("probe")
+    if probe is not None and (len(probe) != 3 or not all(isinstance(k, int) and k >= 0 for k in probe)):
+        raise ConfigError(f"{where} probe must be [state, action, next state]; got {probe}")
+    quick = _checked(data.pop("quick", {}), f"{where} quick", {key: types[key] for key in QUICK_KEYS})
+    for key in ("horizon", "replicates"):
+        _positive(quick, key, f"{where} quick")
+    labels = data.pop("agents", None)
+    for label in [*(labels or ()), *quick.get("agents", ())]:
+        if label not in agents and label not in RECIPES:
+            raise ConfigError(f"{where} {unknown_name('agent', label, [*agents, *RECIPES])}")
+    if labels is None and not agents:
+        raise ConfigError(f"{where} agents must name at least one agent")
+    override = data.pop("override", {})
+    for label, changes in override.items():
+        if label not in (agents if labels is None else labels):
+            raise ConfigError(f"{where} override: {unknown_name('agent', label, labels or agents)}")
+        own = f"{where} override.{label}"
+        _checked(changes, own, {key: types[key] for key in OVERRIDE_KEYS})
+        _grid(changes.get("grid", {}), own)
+        for key in ("horizon", "replicates"):
+            _positive(changes, key, own)
+    options, grid = data.pop("options", {}), _grid(data.pop("grid", {}), where)
+    return ExperimentSpec(env, options, grid, labels, override, quick, **data)
+
+
+def _checked(table: Any, where: str, types: Mapping[str, Any]) -> dict[str, Any]:
+    """The table, if all its keys are known and of the right type."""
+    prefix = f"{where} " if where else ""
+    if not isinstance(table, dict):
+        raise ConfigError(f"{prefix}must be a table; got {table!r}")
+    for key, value in table.items():
+        if key not in types:
+            raise ConfigError(prefix + unknown_name("key", key, types))
+        wanted = types[key]
+        if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
+            names = {str: "text", int: "a whole number", dict: "a table", list: "a list", bool: "true or false"}
+            words = " or ".join(names[kind] for kind in (wanted if isinstance(wanted, tuple) else (wanted,)))
+            raise ConfigError(f"{prefix}{key} must be {words}; got {value!r}")
+    return dict(table)
+
+
+def _positive(table: Mapping[str, Any], key: str, where: str) -> Any:
+    if key in table and table[key] < 1:
+        raise ConfigError(f"{where} {key} must be at least 1; got {table[key]}".strip())
+    return table.get(key)
+
+
+def _grid(grid: Mapping[str, Any], where: str) -> Mapping[str, list[Any]]:
+    for key, values in grid.items():
+        if not isinstance(values, list) or not values:
+            raise ConfigError(f"{where} grid.{key} must be a list of values; got {values!r}")
+    return grid
+
+
+def _variants(
+    name: str, options: Mapping[str, Any], grid: Mapping[str, list[Any]]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The options for each point of a grid, with a name that says which."""
+    for point in itertools.product(*grid.values()):
+        chosen = dict(zip(grid, point, strict=True))
+        yield " ".join([name, *(f"{key}={value}" for key, value in chosen.items())]), {**options, **chosen}
+
+
+def _first(*values: T | None) -> T:
+    return next(value for value in values if value is not None)
+
+
+def _usual(env: str) -> int:
+    return ENVIRONMENTS[env].horizon if env in ENVIRONMENTS else DEFAULT_HORIZON

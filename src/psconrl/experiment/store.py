@@ -1,0 +1,226 @@
+"""Results in one SQLite file: runs, checkpoints, provenance.
+
+A finished run is one transaction, so that a crash loses at most the runs in flight. Write-ahead logging lets others
+read while a sweep writes. Tables:
+
+    experiments(name, position, facts, model)           what was run on: optimum, limits, and the model itself
+    runs(hash, experiment, label, replicate, ...)       status 'done' or 'failed', with the traceback; current = 0
+                                                        if newer code or settings have taken its place
+    checkpoints(run, round, cost, total)                cumulative costs; cost 0 is the objective
+    probes(run, round, value)                           a sampled probability, where one was followed
+    meta(key, value)
+"""
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from psconrl.errors import StoreError
+from psconrl.experiment.job import Job, Result
+
+FORMAT = "psconrl-results"
+SCHEMA_VERSION = 1
+WAIT_SECONDS = 20.0
+_SCHEMA = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE experiments (
+    name TEXT PRIMARY KEY, position INTEGER NOT NULL, facts TEXT NOT NULL, model BLOB
+);
+CREATE TABLE runs (
+    id INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE, experiment TEXT NOT NULL, label TEXT NOT NULL,
+    replicate INTEGER NOT NULL, status TEXT NOT NULL, agent TEXT NOT NULL, horizon INTEGER NOT NULL,
+    job TEXT NOT NULL, thresholds TEXT NOT NULL, optimum TEXT NOT NULL, episodes INTEGER, summary TEXT NOT NULL,
+    seconds REAL, provenance TEXT NOT NULL, error TEXT NOT NULL, current INTEGER NOT NULL DEFAULT 1
+);
+CREATE INDEX runs_by_experiment ON runs (experiment, label, replicate);
+CREATE TABLE checkpoints (
+    run INTEGER NOT NULL REFERENCES runs (id), round INTEGER NOT NULL, cost INTEGER NOT NULL, total REAL NOT NULL,
+    PRIMARY KEY (run, round, cost)
+) WITHOUT ROWID;
+CREATE TABLE probes (
+    run INTEGER NOT NULL REFERENCES runs (id), round INTEGER NOT NULL, value REAL, PRIMARY KEY (run, round)
+) WITHOUT ROWID;
+"""
+
+
+class Store:
+    """A results file, open for reading; ``Store.writer`` opens one for a sweep."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        if not self.path.is_file():
+            raise StoreError(f"{self.path}: {'is a folder' if self.path.is_dir() else 'no such file'}")
+        with _clear_errors(self.path):
+            self.connection = _connect(self.path)
+            try:
+                _check_format(self.connection, self.path)
+            except BaseException:
+                self.connection.close()
+                raise
+
+    def close(self) -> None:
+        """Close the file."""
+        self.connection.close()
+
+    def __enter__(self) -> "Store":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def query(self, sql: str, parameters: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        """Rows of any SELECT."""
+        with _clear_errors(self.path):
+            return self.connection.execute(sql, parameters).fetchall()
+
+    def finished(self) -> set[str]:
+        """The hashes of the runs that need not be run again. Failed ones are tried again."""
+        return {row[0] for row in self.query("SELECT hash FROM runs WHERE status = 'done'")}
+
+    @classmethod
+    @contextmanager
+    def writer(cls, path: str | os.PathLike[str]) -> Iterator["Writer"]:
+        """Open a file for a sweep, made if missing. One writer at a time: a second gets an error at once."""
+        target = Path(path)
+        if not target.parent.is_dir():
+            raise StoreError(f"{target}: folder {str(target.parent)!r} does not exist")
+        with _only_writer(target):
+            _create_if_empty(target)
+            with Writer(target) as store:
+                yield store
+
+
+class Writer(Store):
+    """A results file, open for one sweep."""
+
+    def add_experiment(self, name: str, position: int, facts: dict[str, Any], model: bytes | None) -> None:
+        """Note what an experiment runs on."""
+        with _clear_errors(self.path), self.connection:
+            self.connection.execute(
+                "INSERT OR REPLACE INTO experiments VALUES (?, ?, ?, ?)", (name, position, json.dumps(facts), model)
+            )
+
+    def note(self, **values: str) -> None:
+        """Facts about the whole file, such as its title."""
+        with _clear_errors(self.path), self.connection:
+            self.connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items())
+
+    def add(self, result: Result, provenance: dict[str, Any] | None = None) -> None:
+        """Keep a run, whole or not at all. One that had failed before is replaced."""
+        job = result.job
+        with _clear_errors(self.path), self.connection as db:
+            old = db.execute("SELECT id FROM runs WHERE hash = ?", (job.hash,)).fetchone()
+            if old is not None:
+                for table, key in (("checkpoints", "run"), ("probes", "run"), ("runs", "id")):
+                    db.execute(f"DELETE FROM {table} WHERE {key} = ?", old)
+            run = db.execute(
+                "INSERT INTO runs (hash, experiment, label, replicate, status, agent, horizon, job, thresholds, optimum,"
+                " episodes, summary, seconds, provenance, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                _run_row(job, result, provenance or {}),
+            ).lastrowid
+            rows = zip(result.rounds.tolist(), result.cumulative.tolist(), strict=True)
+            db.executemany(
+                "INSERT INTO checkpoints VALUES (?, ?, ?, ?)",
+                ((run, t, i, total) for t, costs in rows for i, total in enumerate(costs)),
+            )
+            if result.probe.size:
+                probes = zip(result.rounds.tolist(), result.probe.tolist(), strict=True)
+                db.executemany("INSERT INTO probes VALUES (?, ?, ?)", ((run, t, x) for t, x in probes))
+
+    def select(self, experiments: Iterable[str], hashes: set[str]) -> None:
+        """Let reports show these runs of the experiments; others, of older code or settings, stay but are not shown."""
+        with _clear_errors(self.path), self.connection as db:
+            for name in experiments:
+                own = db.execute("SELECT hash FROM runs WHERE experiment = ?", (name,)).fetchall()
+                db.executemany("UPDATE runs SET current = ? WHERE hash = ?", [(h in hashes, h) for (h,) in own])
+
+
+def _run_row(job: Job, result: Result, provenance: dict[str, Any]) -> tuple[Any, ...]:
+    return (
+        job.hash,
+        job.experiment,
+        job.label,
+        job.replicate,
+        "failed" if result.error else "done",
+        job.agent,
+        job.horizon,
+        json.dumps(asdict(job), default=str),
+        json.dumps(result.thresholds),
+        json.dumps(result.optimum),
+        result.summary.get("episodes"),
+        json.dumps(result.summary, sort_keys=True),
+        result.provenance.get("seconds"),
+        json.dumps(result.provenance | provenance),
+        result.error,
+    )
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    # No two threads use a connection at once, but the one that closes it need not be the one that opened it.
+    return sqlite3.connect(path, timeout=WAIT_SECONDS, check_same_thread=False)
+
+
+def _create_if_empty(path: Path) -> None:
+    with _clear_errors(path):
+        connection = _connect(path)
+        try:
+            if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                return
+            connection.execute("PRAGMA journal_mode = WAL")
+            meta = f"INSERT INTO meta VALUES ('format', '{FORMAT}'), ('schema', '{SCHEMA_VERSION}');"
+            connection.executescript(f"BEGIN; {_SCHEMA} {meta} COMMIT;")
+        finally:
+            connection.close()
+
+
+def _check_format(connection: sqlite3.Connection, path: Path) -> None:
+    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    meta = dict(connection.execute("SELECT key, value FROM meta")) if "meta" in tables else {}
+    if meta.get("format") != FORMAT:
+        raise StoreError(f"{path}: is an SQLite file, but not one of psconrl's results; choose another name")
+    if int(meta["schema"]) > SCHEMA_VERSION:
+        raise StoreError(f"{path}: was written by a newer psconrl (schema {meta['schema']}); update psconrl")
+
+
+@contextmanager
+def _only_writer(path: Path) -> Iterator[None]:
+    """Hold a lock that the operating system releases when the process dies, however it dies."""
+    beside = path.with_name(f"{path.name}.lock")
+    lock = None
+    try:
+        lock = sqlite3.connect(beside, timeout=0.0, isolation_level=None)
+        lock.execute("BEGIN EXCLUSIVE")
+    except sqlite3.OperationalError as error:
+        if lock is not None:
+            lock.close()
+        if "locked" in str(error):
+            raise StoreError(f"{path}: another sweep is writing to it; wait for it, or choose another file") from None
+        raise StoreError(f"{path}: cannot be written ({error})") from None
+    try:
+        yield
+    finally:
+        lock.close()
+        beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def _clear_errors(path: Path) -> Iterator[None]:
+    """SQLite's complaints, in words that say what to do. What had been committed stays."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        reason = str(error)
+        if "full" in reason:
+            reason = "the disk is full; all finished runs before this one are kept; make room and run the same again"
+        elif "readonly" in reason or "unable to open" in reason:
+            reason = f"cannot be written ({reason})"
+        elif "not a database" in reason:
+            reason = "is not a results file (no SQLite file at all)"
+        elif "locked" in reason:
+            reason = "is locked by another program; close it and run the same again"
+        raise StoreError(f"{path}: {reason}") from None
