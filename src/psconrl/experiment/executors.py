@@ -35,7 +35,7 @@ def executor_factory(where: Any, workers: int | None = None) -> Iterator[Executo
         yield lambda: _Borrowed(where)
     else:
         raise ConfigError(
-            f"executor must be 'processes', 'dask://HOST:PORT', a Dask client or a concurrent.futures one; got {where!r}"
+            f"executor must be 'processes', 'dask://HOST:PORT', a Dask client or an Executor; got {where!r}"
         )
 
 
@@ -82,6 +82,7 @@ def _connect(address: str) -> Any:
     if not (colon and host and port.isdigit()):
         raise ConfigError(f"executor must be dask://HOST:PORT; got dask://{address}")
     try:
-        return Client(f"tcp://{address}", timeout="10s")
+        client: Any = Client
+        return client(f"tcp://{address}", timeout="10s")
     except OSError as error:
         raise ConfigError(f"dask://{address}: no scheduler answers there ({error})") from None

@@ -120,9 +120,15 @@ def execute(job: Job) -> Result:
             _provenance(time.perf_counter() - began, trace),
         )
     except Exception:
-        nothing = np.empty(0)
-        return Result(job, np.empty(0, dtype=np.int64), nothing.reshape(0, 0), nothing, [], [], {},
-                      _provenance(time.perf_counter() - began), traceback.format_exc())  # fmt: skip
+        return failure(job, traceback.format_exc(), time.perf_counter() - began)
+
+
+def failure(job: Job, error: str, seconds: float = 0.0) -> Result:
+    """The result of a run that came to nothing."""
+    nothing = np.empty(0)
+    return Result(
+        job, nothing.astype(np.int64), nothing.reshape(0, 0), nothing, [], [], {}, _provenance(seconds), error
+    )
 
 
 class _Probe:
@@ -144,7 +150,7 @@ class _Probe:
         if not self._entry:
             return np.empty(0)
         last = np.searchsorted(self._rounds, rounds, side="left").clip(max=len(self._rounds) - 1)
-        return np.array(self._values)[last]
+        return np.asarray(np.array(self._values)[last])
 
 
 def _planned(job: Job) -> tuple[CMDP, Plan]:

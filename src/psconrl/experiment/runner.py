@@ -12,7 +12,7 @@ from typing import Any
 from psconrl.errors import PsconrlError, StoreError
 from psconrl.experiment.executors import ExecutorFactory, executor_factory
 from psconrl.experiment.facts import facts_of, model_bytes
-from psconrl.experiment.job import Job, Result, execute
+from psconrl.experiment.job import Job, Result, execute, failure
 from psconrl.experiment.store import Store, Writer
 from psconrl.experiment.versions import git_commit
 from psconrl.planning.planner import plan
@@ -141,9 +141,13 @@ def _run_all(jobs: list[Job], factory: ExecutorFactory, keep: Callable[[Result],
                 for future in done:
                     job = pending.pop(future)
                     try:
-                        keep(future.result())
+                        result = future.result()
                     except BrokenProcessPool:
                         lost.append(job)
+                        continue
+                    except Exception as error:  # of the cluster, as when a run has killed several workers
+                        result = failure(job, f"{type(error).__name__}: {error}")
+                    keep(result)
         except BrokenProcessPool:
             lost = [*lost, *pending.values()]
         except BaseException:

@@ -91,8 +91,11 @@ class Store:
             raise StoreError(f"{target}: folder {str(target.parent)!r} does not exist")
         with _only_writer(target):
             _create_if_empty(target)
-            with Writer(target) as store:
+            store = Writer(target)
+            try:
                 yield store
+            finally:
+                store.close()
 
 
 class Writer(Store):
@@ -119,8 +122,9 @@ class Writer(Store):
                 for table, key in (("checkpoints", "run"), ("probes", "run"), ("runs", "id")):
                     db.execute(f"DELETE FROM {table} WHERE {key} = ?", old)
             run = db.execute(
-                "INSERT INTO runs (hash, experiment, label, replicate, status, agent, horizon, job, thresholds, optimum,"
-                " episodes, summary, seconds, provenance, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO runs (hash, experiment, label, replicate, status, agent, horizon, job, thresholds,"
+                " optimum, episodes, summary, seconds, provenance, error)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 _run_row(job, result, provenance or {}),
             ).lastrowid
             rows = zip(result.rounds.tolist(), result.cumulative.tolist(), strict=True)
