@@ -17,8 +17,11 @@ _COMMANDS = {
     "inspect": ("psconrl.cli.planning", "What kind of model is this: sizes, structure, feasible range of every cost."),
     "learn": ("psconrl.cli.learning", "Let an agent learn an environment; live progress, crash-safe, resumable."),
     "pareto": ("psconrl.cli.planning", "What a threshold is worth: the optimal value as it varies."),
-    "reproduce": ("psconrl.cli.reproduce", "Solve the paper's environments and print the table."),
+    "export": ("psconrl.cli.experiments", "Write a sweep's results as CSV or Parquet."),
+    "report": ("psconrl.cli.experiments", "One interactive page from a sweep's results."),
+    "reproduce": ("psconrl.cli.reproduce", "Run the paper's experiments, draw its figures, write the page."),
     "solve": ("psconrl.cli.planning", "Plan a model: value, costs, shadow prices, policy, certificate."),
+    "sweep": ("psconrl.cli.experiments", "Run experiments from a .toml file; crash-safe, resumable, in parallel."),
 }
 
 

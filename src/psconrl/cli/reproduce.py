@@ -1,24 +1,119 @@
-"""The command ``reproduce``: the paper's environments, solved exactly."""
+"""The command ``reproduce``: the paper's experiments, pictures and page, from nothing."""
+
+from pathlib import Path
 
 import click
 from rich.table import Table
+from rich.text import Text
 
+from psconrl.cli.experiments import (
+    executor_option,
+    leave_unless_complete,
+    print_outcome,
+    run_with_progress,
+    workers_option,
+)  # fmt: skip
 from psconrl.cli.render import console, number
 from psconrl.envs.registry import load
+from psconrl.errors import ConfigError
+from psconrl.experiment.spec import shipped_spec
+from psconrl.experiment.store import Store
 from psconrl.model.distance import diameter
 from psconrl.planning.pareto import cost_ranges
 from psconrl.planning.planner import plan
 
-PAPER = ("marsrover-4x4", "marsrover-8x8", "box")
+TITLE = "Posterior sampling in average-reward constrained MDPs"
+GRIDS = ("marsrover-4x4", "marsrover-8x8", "box")
+# What to draw -> the shipped spec and the experiments it needs; None for all.
+PARTS: dict[str, tuple[str, tuple[str, ...] | None]] = {
+    "figure1": ("paper", ("counterexample",)),
+    "figure2": ("paper", GRIDS),
+    "figure3": ("paper", GRIDS),
+    "theory": ("theory", None),
+}
 
 
 @click.command()
-def reproduce() -> None:
-    """Solve the paper's three environments and print the table of their exact values."""
+@click.argument("what", type=click.Choice([*PARTS, "all"]), default="all")
+@click.option(
+    "--quick", is_flag=True, help="Fewer runs and shorter horizons: a minute or two in place of a quarter hour."
+)
+@click.option("--out", default="results", show_default=True, metavar="FOLDER", help="Results, pictures and page.")
+@click.option("--metric", type=click.Choice(["signed", "paper"]), default="signed", show_default=True,
+              help="Of figure 2: honest, or the paper's own smoothed one.")  # fmt: skip
+@workers_option
+@executor_option
+def reproduce(what: str, quick: bool, out: str, metric: str, workers: int | None, executor: str) -> None:
+    """Run the paper's experiments with all agents, draw its figures, and write a page.
+
+    Stopped at any moment, the same command goes on where it was.
+    """
+    folder = Path(out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"--out: {out!r} cannot be made ({error.strerror})") from None
+    chosen = list(PARTS) if what == "all" else [what]
+    if what != "theory":
+        _print_exact_values()
+    results = folder / "results.db"
+    for spec_name in dict.fromkeys(PARTS[part][0] for part in chosen):
+        spec = shipped_spec(spec_name)
+        needed = [PARTS[part][1] for part in chosen if PARTS[part][0] == spec_name]
+        jobs = [job for job in spec.jobs(quick) if any(names is None or job.experiment in names for names in needed)]
+        outcome = run_with_progress(jobs, results, TITLE, workers, executor)
+        print_outcome(outcome, results)
+        if outcome.interrupted:
+            leave_unless_complete(outcome)
+    for path in _draw(results, folder, chosen, metric):
+        console().print(Text(f"Picture: {path}"))
+    console().print(Text(f"Page: {_write_page(results, folder)}"))
+
+
+def _draw(results: Path, folder: Path, chosen: list[str], metric: str) -> list[Path]:
+    from psconrl.report.curves import read_experiments
+    from psconrl.report.figures import policy_figure, write_figure
+    from psconrl.report.paper_figures import figure1, figure2, figure3
+    from psconrl.report.theory_figure import theory_figure
+
+    with Store(results) as store:
+        experiments = {e.name: e for e in read_experiments(store) if e.curves}
+    grids = [experiments[name] for name in GRIDS if name in experiments]
+    theory = {job.experiment for job in shipped_spec("theory").jobs()}
+    figures = {}
+    if "figure1" in chosen and "counterexample" in experiments:
+        figures["figure1"] = figure1(experiments["counterexample"])
+    if "figure2" in chosen and grids:
+        figures["figure2" if metric == "signed" else "figure2-paper-metric"] = figure2(grids, metric)
+    if "figure3" in chosen and grids:
+        figures["figure3"] = figure3(grids)
+        for name, cmdp in ((e.name, e.model) for e in grids):
+            if cmdp is not None:
+                figures[f"map-{name}"] = policy_figure(cmdp, plan(cmdp), name)
+    if "theory" in chosen:
+        figures["theory"] = theory_figure([e for name, e in experiments.items() if name in theory])
+    for name, figure in figures.items():
+        for suffix in ("png", "svg", "pdf"):
+            write_figure(figure, folder / f"{name}.{suffix}")
+    return [folder / f"{name}.png" for name in figures]
+
+
+def _write_page(results: Path, folder: Path) -> Path:
+    from psconrl.report.page import write
+    from psconrl.report.summary import build
+
+    page = folder / "report.html"
+    with Store(results) as store:
+        write(build(store), page)
+    return page
+
+
+def _print_exact_values() -> None:
+    """The environments solved exactly, with proof."""
     table = Table("environment", "S", "D", "threshold", "optimum", "fastest", "safest", "shadow price", "gap", "proof")
     for column in table.columns[1:]:
         column.justify = "right"
-    for name in PAPER:
+    for name in GRIDS:
         cmdp = load(name)
         best = plan(cmdp)
         low = cost_ranges(cmdp)[:, 0]

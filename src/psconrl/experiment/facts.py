@@ -6,12 +6,10 @@ from typing import Any
 from psconrl.errors import PsconrlError
 from psconrl.model import io as model_io
 from psconrl.model.cmdp import CMDP
-from psconrl.model.distance import diameter
 from psconrl.planning.pareto import cost_ranges
 from psconrl.planning.plan import Plan, Status
 from psconrl.planning.planner import plan
 
-DIAMETER_STATES = 300
 MODEL_BYTES = 2_000_000
 
 
@@ -33,8 +31,6 @@ def facts_of(cmdp: CMDP, best: Plan) -> dict[str, Any]:
         "gap": float(best.gap),
         "certified": bool(best.certificate.holds),
     }
-    if cmdp.n_states <= DIAMETER_STATES:
-        facts["diameter"] = float(diameter(cmdp))
     if cmdp.n_constraints == 1:
         low = cost_ranges(cmdp)[:, 0]
         safest = plan(cmdp.with_thresholds([low[1]]))

@@ -24,10 +24,14 @@ from psconrl.experiment.versions import versions
 from psconrl.learning.agent import Agent
 from psconrl.learning.registry import make_agent
 from psconrl.model.cmdp import CMDP
+from psconrl.model.distance import diameter
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
 from psconrl.simulation.rollout import Simulation
 from psconrl.simulation.trace import Trace
+
+# Beyond, the diameter takes longer than the run.
+DIAMETER_STATES = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,9 +94,10 @@ class Result:
     rounds: Ints
     cumulative: Floats  # (n, m+1)
     probe: Floats  # (n,) or empty
+    strong: Floats  # (n, m+1) strong regret and violations if the policies were evaluated, or empty
     thresholds: list[float]
     optimum: list[float]  # the optimal averages (m+1,) of its model; empty if the limits cannot be met
-    summary: dict[str, Any]  # episodes, their kinds, rounds by kind, strong regret
+    summary: dict[str, Any]  # episodes, their kinds, rounds by kind, S, A, diameter
     provenance: dict[str, Any]
     error: str = ""
 
@@ -114,9 +119,10 @@ def execute(job: Job) -> Result:
             trace.rounds,
             trace.cumulative,
             probe.at(trace.rounds),
+            _strong(trace, optimum) if job.evaluate and optimum else np.empty(0),
             cmdp.thresholds.tolist(),
             optimum,
-            _summary(trace, optimum),
+            _summary(trace) | _size(job),
             _provenance(time.perf_counter() - began, trace),
         )
     except Exception:
@@ -127,7 +133,7 @@ def failure(job: Job, error: str, seconds: float = 0.0) -> Result:
     """The result of a run that came to nothing."""
     nothing = np.empty(0)
     return Result(
-        job, nothing.astype(np.int64), nothing.reshape(0, 0), nothing, [], [], {}, _provenance(seconds), error
+        job, nothing.astype(np.int64), nothing.reshape(0, 0), nothing, nothing, [], [], {}, _provenance(seconds), error
     )
 
 
@@ -154,7 +160,11 @@ class _Probe:
 
 
 def _planned(job: Job) -> tuple[CMDP, Plan]:
-    return _planned_model(job.env, _canonical(job.env_options), _file_digest(job.env))
+    return _planned_model(*_model_id(job))
+
+
+def _model_id(job: Job) -> tuple[str, str, str]:
+    return job.env, _canonical(job.env_options), _file_digest(job.env)
 
 
 @lru_cache(maxsize=16)
@@ -163,17 +173,34 @@ def _planned_model(env: str, options: str, digest: str) -> tuple[CMDP, Plan]:
     return cmdp, plan(cmdp)
 
 
-def _summary(trace: Trace, optimum: list[float]) -> dict[str, Any]:
+def _size(job: Job) -> dict[str, Any]:
+    """What bounds are made of: S, A and, for models that are not too large, the diameter."""
+    return _size_of_model(*_model_id(job))
+
+
+@lru_cache(maxsize=16)
+def _size_of_model(env: str, options: str, digest: str) -> dict[str, Any]:
+    cmdp, _ = _planned_model(env, options, digest)
+    size = {"states": cmdp.n_states, "actions": cmdp.n_actions}
+    return size | {"diameter": float(diameter(cmdp))} if cmdp.n_states <= DIAMETER_STATES else size
+
+
+def _summary(trace: Trace) -> dict[str, Any]:
     log = trace.episodes
     rounds: Counter[str] = Counter()
     for kind, length in zip(log.kind, log.length, strict=True):
         rounds[kind] += length
-    summary = {"episodes": len(log), "kinds": dict(Counter(log.kind)), "rounds": dict(rounds)}
-    if log.costs and optimum:
-        targets = np.append(optimum[0], trace.thresholds)
-        excess = np.maximum(np.array(log.costs) - targets, 0.0)
-        summary["strong"] = (np.array(log.length) @ excess).tolist()
-    return summary
+    return {"episodes": len(log), "kinds": dict(Counter(log.kind)), "rounds": dict(rounds)}
+
+
+def _strong(trace: Trace, optimum: list[float]) -> Floats:
+    """By exact evaluation: the sum over rounds of how far the policy in force is above each target."""
+    log = trace.episodes
+    excess = np.maximum(np.array(log.costs) - np.append(optimum[0], trace.thresholds), 0.0)
+    length = np.array(log.length)
+    ends = np.append(0, np.cumsum(length))
+    totals = np.vstack([np.zeros(excess.shape[1]), np.cumsum(length[:, None] * excess, axis=0)])
+    return np.column_stack([np.interp(trace.rounds, ends, total) for total in totals.T])
 
 
 def _provenance(seconds: float, trace: Trace | None = None) -> dict[str, Any]:

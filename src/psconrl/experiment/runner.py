@@ -64,7 +64,8 @@ def run_sweep(
         outcome = Outcome(len(hashes), known=len(hashes) - len(missing))
         names = list(dict.fromkeys(job.experiment for job in jobs))
         _note_experiments(store, jobs, names)
-        store.note(title=title or "psconrl")
+        orders = {f"order {name}": list(dict.fromkeys(j.label for j in jobs if j.experiment == name)) for name in names}
+        store.note({"title": title or "psconrl"} | {key: json.dumps(labels) for key, labels in orders.items()})
         store.select(names, set(hashes))
         if progress is not None:
             progress(outcome)

@@ -6,7 +6,8 @@ read while a sweep writes. Tables:
     experiments(name, position, facts, model)           what was run on: optimum, limits, and the model itself
     runs(hash, experiment, label, replicate, ...)       status 'done' or 'failed', with the traceback; current = 0
                                                         if newer code or settings have taken its place
-    checkpoints(run, round, cost, total)                cumulative costs; cost 0 is the objective
+    checkpoints(run, round, cost, total, strong)        cumulative costs; cost 0 is the objective; strong regret and
+                                                        violations where policies were evaluated
     probes(run, round, value)                           a sampled probability, where one was followed
     meta(key, value)
 """
@@ -19,6 +20,8 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from psconrl.errors import StoreError
 from psconrl.experiment.job import Job, Result
@@ -40,7 +43,7 @@ CREATE TABLE runs (
 CREATE INDEX runs_by_experiment ON runs (experiment, label, replicate);
 CREATE TABLE checkpoints (
     run INTEGER NOT NULL REFERENCES runs (id), round INTEGER NOT NULL, cost INTEGER NOT NULL, total REAL NOT NULL,
-    PRIMARY KEY (run, round, cost)
+    strong REAL, PRIMARY KEY (run, round, cost)
 ) WITHOUT ROWID;
 CREATE TABLE probes (
     run INTEGER NOT NULL REFERENCES runs (id), round INTEGER NOT NULL, value REAL, PRIMARY KEY (run, round)
@@ -108,8 +111,8 @@ class Writer(Store):
                 "INSERT OR REPLACE INTO experiments VALUES (?, ?, ?, ?)", (name, position, json.dumps(facts), model)
             )
 
-    def note(self, **values: str) -> None:
-        """Facts about the whole file, such as its title."""
+    def note(self, values: dict[str, str]) -> None:
+        """Facts about the whole file, such as its title and the order of its agents."""
         with _clear_errors(self.path), self.connection:
             self.connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items())
 
@@ -127,10 +130,11 @@ class Writer(Store):
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 _run_row(job, result, provenance or {}),
             ).lastrowid
-            rows = zip(result.rounds.tolist(), result.cumulative.tolist(), strict=True)
+            strong = result.strong if result.strong.size else np.full(result.cumulative.shape, np.nan)
+            rows = zip(result.rounds.tolist(), result.cumulative.tolist(), strong.tolist(), strict=True)
             db.executemany(
-                "INSERT INTO checkpoints VALUES (?, ?, ?, ?)",
-                ((run, t, i, total) for t, costs in rows for i, total in enumerate(costs)),
+                "INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?)",
+                ((run, t, i, *pair) for t, *both in rows for i, pair in enumerate(zip(*both, strict=True))),
             )
             if result.probe.size:
                 probes = zip(result.rounds.tolist(), result.probe.tolist(), strict=True)

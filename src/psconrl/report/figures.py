@@ -11,11 +11,10 @@ from psconrl.errors import ConfigError
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.pareto import Pareto
 from psconrl.planning.plan import Plan
+from psconrl.report.style import BLUE, GREEN, GREY, ORANGE, PURPLE
 from psconrl.simulation.regret import regret
 from psconrl.simulation.trace import Trace
 
-# Okabe and Ito's colours: told apart by colour-blind readers and in print.
-BLUE, ORANGE, GREEN, GREY, PURPLE = "#0072B2", "#D55E00", "#009E73", "#7F7F7F", "#CC79A7"
 CELLS = {"#": "#4D4D4D", "R": "#E3C6DD", "S": "#CDEBDD", "G": "#5DBB93"}
 MOVES = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
 VISITED = 1e-9

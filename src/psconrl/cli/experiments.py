@@ -1,0 +1,122 @@
+"""The commands ``sweep``, ``report`` and ``export``."""
+
+import sys
+import time
+from contextlib import nullcontext
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from psconrl.cli.render import console
+from psconrl.errors import ConfigError
+from psconrl.experiment.export import FORMATS
+from psconrl.experiment.export import export as export_tables
+from psconrl.experiment.job import Job
+from psconrl.experiment.runner import Outcome, run_sweep
+from psconrl.experiment.spec import read_spec, shipped_spec
+from psconrl.experiment.store import Store
+
+SHIPPED = ("paper", "theory")
+INTERRUPTED = 130
+SOME_FAILED = 1
+
+workers_option = click.option("--workers", type=click.IntRange(1), help="Processes. [default: one a core]")
+executor_option = click.option(
+    "--executor", default="processes", show_default=True, help="processes, or dask://HOST:PORT for a Dask cluster."
+)
+
+
+@click.command()
+@click.argument("spec")
+@click.option(
+    "--out", required=True, metavar="FILE", help="Results file (SQLite). If it exists, only what is missing runs."
+)
+@click.option("--quick", is_flag=True, help="The spec's short form.")
+@workers_option
+@executor_option
+def sweep(spec: str, out: str, quick: bool, workers: int | None, executor: str) -> None:
+    """Run all experiments of SPEC, a .toml file, or one that is shipped: paper, theory.
+
+    Ctrl-C, a crash or a power cut loses at most the runs in flight: the same command again goes on.
+    """
+    chosen = shipped_spec(spec) if spec in SHIPPED and not Path(spec).exists() else read_spec(spec)
+    outcome = run_with_progress(chosen.jobs(quick), out, chosen.name, workers, executor)
+    print_outcome(outcome, out)
+    leave_unless_complete(outcome)
+
+
+@click.command()
+@click.argument("results")
+@click.option("-o", "--out", default="report.html", show_default=True, metavar="FILE", help="The page.")
+def report(results: str, out: str) -> None:
+    """One self-contained page from RESULTS: interactive curves, tables, maps, provenance. Works offline."""
+    from psconrl.report.page import write
+    from psconrl.report.summary import build
+
+    if Path(out).suffix.lower() not in (".html", ".htm"):
+        raise ConfigError(f"--out: {out!r} must end in .html")
+    with Store(results) as store:
+        write(build(store), out)
+    console().print(Text(f"Page: {out}"))
+
+
+@click.command()
+@click.argument("results")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="csv", show_default=True)
+@click.option("-o", "--out", metavar="FOLDER", help="Where to. [default: beside the results, named after them]")
+def export(results: str, form: str, out: str | None) -> None:
+    """Write the runs and checkpoints of RESULTS as flat tables for other programs."""
+    with Store(results) as store:
+        files = export_tables(store, Path(out) if out else Path(results).with_suffix(""), form)
+    for path in files:
+        console().print(Text(f"Table: {path}"))
+
+
+def run_with_progress(jobs: list[Job], out: str | Path, title: str, workers: int | None, executor: str) -> Outcome:
+    """A sweep with a live line: runs done, rate, time left, failures."""
+    screen = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        TextColumn("{task.fields[note]}"),
+    )  # fmt: skip
+    began = time.monotonic()
+    bar = Progress(*columns, console=screen, transient=True)
+    with bar if screen.is_terminal else nullcontext():
+        task = bar.add_task("runs", total=len(jobs), note="")
+
+        def show(outcome: Outcome) -> None:
+            fresh = outcome.done + outcome.failed
+            rate = fresh / max(time.monotonic() - began, 1e-9)
+            note = f"{rate:.2g} runs/s, {_duration(outcome.left / rate)} left" if fresh else "starting"
+            if outcome.failed:
+                note += f", {outcome.failed} failed"
+            bar.update(task, completed=outcome.total - outcome.left, total=outcome.total, note=note)
+
+        return run_sweep(jobs, out, executor=executor, workers=workers, progress=show, title=title)
+
+
+def print_outcome(outcome: Outcome, path: str | Path) -> None:
+    """What was done, in one line, and what failed."""
+    out = console()
+    known = f", {outcome.known} were there" if outcome.known else ""
+    out.print(Text(f"{outcome.done} runs done in {outcome.seconds:.1f} s{known}, {outcome.failed} failed: {path}"))
+    for line in outcome.errors[:10]:
+        out.print(Text(f"  failed: {line}"))
+    if outcome.interrupted:
+        out.print(Text(f"Interrupted with {outcome.left} runs to go; the same command goes on from here."))
+
+
+def leave_unless_complete(outcome: Outcome) -> None:
+    """Exit codes for whoever reads them: 130 interrupted, 1 some runs failed."""
+    if outcome.interrupted:
+        sys.exit(INTERRUPTED)
+    if outcome.failed:
+        sys.exit(SOME_FAILED)
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}" if minutes >= 60 else f"{minutes}:{rest:02d}"

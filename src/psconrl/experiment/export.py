@@ -1,0 +1,75 @@
+"""Results for other programs: two flat tables, runs and checkpoints, as CSV or Parquet."""
+
+import csv
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from psconrl.errors import ConfigError, StoreError
+from psconrl.experiment.store import Store
+
+FORMATS = ("csv", "parquet")
+RUNS = (
+    "run", "experiment", "label", "agent", "replicate", "status", "horizon", "episodes", "seconds", "optimum",
+    "hash", "current", "error",
+)  # fmt: skip
+CHECKPOINTS = ("run", "experiment", "label", "replicate", "round", "cost", "total", "target", "strong")
+
+
+def export(store: Store, folder: Path, form: str) -> list[Path]:
+    """Write ``runs`` and ``checkpoints`` to a folder; returns the files.
+
+    The column ``target`` of a checkpoint is the optimum or the threshold times the round, so that total - target is the
+    signed regret or violation.
+    """
+    if form not in FORMATS:
+        raise ConfigError(f"format must be one of {', '.join(FORMATS)}; got {form!r}")
+    write: Callable[..., None] = _write_csv if form == "csv" else _parquet_writer()
+    files = [folder / f"runs.{form}", folder / f"checkpoints.{form}"]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write(files[0], RUNS, _runs(store))
+        write(files[1], CHECKPOINTS, _checkpoints(store))
+    except OSError as error:
+        raise StoreError(f"{folder}: cannot be written ({error.strerror or error})") from None
+    return files
+
+
+def _runs(store: Store) -> Iterator[tuple[Any, ...]]:
+    sql = (
+        "SELECT id, experiment, label, agent, replicate, status, horizon, episodes, seconds,"
+        " json_extract(optimum, '$[0]'), hash, current, error FROM runs ORDER BY experiment, label, replicate, id"
+    )
+    yield from store.query(sql)
+
+
+def _checkpoints(store: Store) -> Iterator[tuple[Any, ...]]:
+    sql = "SELECT id, experiment, label, replicate, thresholds, optimum FROM runs WHERE status = 'done'"
+    for run, experiment, label, replicate, thresholds, optimum in store.query(sql + " ORDER BY experiment, label, id"):
+        targets = [(json.loads(optimum) or [None])[0], *json.loads(thresholds)]
+        points = "SELECT round, cost, total, strong FROM checkpoints WHERE run = ? ORDER BY round, cost"
+        for t, i, total, strong in store.query(points, (run,)):
+            target = None if targets[i] is None else t * targets[i]
+            yield run, experiment, label, replicate, t, i, total, target, strong
+
+
+def _write_csv(path: Path, header: Sequence[str], rows: Iterator[tuple[Any, ...]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as f:
+        writer = csv.writer(f)
+        writer.writerow(header)
+        writer.writerows(rows)
+
+
+def _parquet_writer() -> Callable[..., None]:
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise ConfigError("Parquet needs the extra: pip install 'psconrl[parquet]', or use --format csv") from None
+
+    def write(path: Path, header: Sequence[str], rows: Iterator[tuple[Any, ...]]) -> None:
+        columns = list(zip(*rows, strict=True)) or [()] * len(header)
+        parquet.write_table(pyarrow.table(dict(zip(header, map(list, columns), strict=True))), path)
+
+    return write

@@ -1,0 +1,111 @@
+"""Means, intervals, comparisons and growth rates over runs.
+
+Intervals are percentile bootstraps over runs: nothing is assumed of the distribution, but with fewer than ten runs they
+are too narrow. The resampling is seeded: the same results give the same report.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from psconrl.arrays import Floats, Ints
+from psconrl.report.curves import Curves
+
+RESAMPLES = 2000
+LEVEL = 0.95
+# The growth exponent is fitted to this last part of a run, by its logarithm: a decade.
+DECADE = 10.0
+FIT_POINTS = 12
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """A mean with its 95% interval; arrays of one shape, or numbers."""
+
+    mean: Floats
+    low: Floats
+    high: Floats
+
+    def __str__(self) -> str:
+        """As in a table.
+
+        >>> str(Estimate(np.float64(12.345), np.float64(10.0), np.float64(15.0)))
+        '12.3 [10, 15]'
+        """
+        return f"{float(self.mean):.3g} [{float(self.low):.3g}, {float(self.high):.3g}]"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Final regret of one agent minus that of another."""
+
+    first: str
+    second: str
+    difference: Estimate
+    paired: bool  # over runs that met the same luck
+
+    @property
+    def clear(self) -> bool:
+        """Does the interval leave out zero?"""
+        return bool(self.difference.low > 0 or self.difference.high < 0)
+
+
+def mean_interval(values: Floats) -> Estimate:
+    """The mean over the first axis, the runs.
+
+    >>> estimate = mean_interval(np.array([1.0, 2.0, 3.0, 4.0]))
+    >>> float(estimate.mean), bool(estimate.low < 2.5 < estimate.high)
+    (2.5, True)
+    """
+    runs = len(values)
+    mean = values.mean(axis=0)
+    if runs < 2:
+        return Estimate(mean, np.full_like(mean, np.nan), np.full_like(mean, np.nan))
+    means = np.tensordot(_weights(runs), values, axes=1)
+    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    return Estimate(mean, low, high)
+
+
+def growth_exponent(rounds: Ints, regret: Floats) -> Estimate:
+    """The slope of the mean regret in T over the last decade of a run, both by their logarithms; regret is (runs, n).
+
+    >>> t = np.arange(100, 10_001, 100)
+    >>> slope = growth_exponent(t, np.sqrt(t) * np.array([[1.0], [2.0], [3.0]]))
+    >>> round(float(slope.mean), 3)
+    0.5
+    """
+    unknown = _numbers(np.nan, np.nan, np.nan)
+    wanted = np.geomspace(max(rounds[-1] / DECADE, rounds[0]), rounds[-1], FIT_POINTS)
+    at = np.unique(np.searchsorted(rounds, wanted).clip(max=rounds.size - 1))
+    if at.size < 3:
+        return unknown
+    x = np.log(rounds[at]) - np.log(rounds[at]).mean()
+    means = np.tensordot(_weights(len(regret)), regret[:, at], axes=1)
+    every = np.vstack([regret[:, at].mean(axis=0), means])
+    usable = np.asarray((every > 0).all(axis=1))
+    if not usable[0]:
+        return unknown
+    slopes = np.log(every[usable]) @ x / (x @ x)
+    if len(regret) < 2 or usable.mean() < LEVEL:
+        return _numbers(slopes[0], np.nan, np.nan)
+    low, high = np.quantile(slopes[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return _numbers(slopes[0], low, high)
+
+
+def compare(first: Curves, second: Curves) -> Comparison:
+    """Final regrets, over the runs that both have (same environment luck), if there are at least two."""
+    common, one, two = np.intersect1d(first.replicates, second.replicates, return_indices=True)
+    a, b = first.regret[:, -1], second.regret[:, -1]
+    if common.size >= 2:
+        return Comparison(first.label, second.label, mean_interval(a[one] - b[two]), paired=True)
+    return Comparison(first.label, second.label, _numbers(a.mean() - b.mean(), np.nan, np.nan), paired=False)
+
+
+def _numbers(mean: float, low: float, high: float) -> Estimate:
+    return Estimate(np.asarray(mean), np.asarray(low), np.asarray(high))
+
+
+def _weights(runs: int) -> Floats:
+    """Shares of every run in each resample, (resamples, runs)."""
+    rng = np.random.default_rng(0)
+    return np.asarray(rng.multinomial(runs, np.full(runs, 1.0 / runs), size=RESAMPLES) / runs)

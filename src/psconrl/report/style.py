@@ -1,0 +1,39 @@
+"""Colours and dashes that everybody can tell apart, in print too: Okabe and Ito's palette, a dash for every line."""
+
+from collections.abc import Iterable
+from typing import Any
+
+BLUE, ORANGE, GREEN, GREY, PURPLE = "#0072B2", "#D55E00", "#009E73", "#7F7F7F", "#CC79A7"
+PALETTE = (BLUE, ORANGE, GREEN, PURPLE, "#E69F00", "#56B4E9", "#000000", GREY, "#F0E442")
+DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (8, 2, 2, 2)), (0, (4, 1.5, 1, 1.5, 1, 1.5)))
+
+# The names of agents in pictures, where they differ from those on the command line.
+TITLES = {
+    "psconrl": "PSConRL (prior 1/S)",
+    "psconrl-paper": "PSConRL (paper's prior)",
+    "psconrl-published": "PSConRL (authors' code)",
+    "cmdp-psrl": "CMDP-PSRL",
+    "c-ucrl": "C-UCRL",
+    "ucrl-cmdp": "UCRL-CMDP",
+    "fha": "FHA",
+    "lagrangian": "Lagrangian PSRL",
+    "resampling-psconrl": "PSConRL",
+    "resampling-cmdp-psrl": "CMDP-PSRL",
+}
+
+
+def title_of(label: str) -> str:
+    """What to call an agent in a legend."""
+    return TITLES.get(label, label)
+
+
+def line_styles(labels: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """A colour and a dash for every label, the same in all panels of a figure.
+
+    >>> line_styles(["a", "b"])["a"]["color"]
+    '#0072B2'
+    """
+    return {
+        label: {"color": PALETTE[k % len(PALETTE)], "ls": DASHES[k % len(DASHES)]}
+        for k, label in enumerate(dict.fromkeys(labels))
+    }

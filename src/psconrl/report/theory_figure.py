@@ -1,0 +1,159 @@
+r"""The theory on trial: growth of regret, episodes and exploring rounds against their bounds, scaling with S and D.
+
+Bounds: :math:`K_T \le \sqrt{2 S A T \ln T}` (Ouyang et al. 2017, Lemma 1) and, for the rounds spent exploring,
+:math:`2 D S \sqrt{A T} + 1` (the paper's Exploration lemma).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from psconrl.arrays import Floats
+from psconrl.errors import ConfigError
+from psconrl.report.curves import Curves, Experiment
+from psconrl.report.statistics import Estimate, growth_exponent, mean_interval
+from psconrl.report.style import GREY, line_styles
+
+
+@dataclass(frozen=True)
+class Check:
+    """What theory bounds, for one family member: largest ratios over runs, and means."""
+
+    experiment: str
+    states: int
+    diameter: float  # mean over runs
+    regret: Estimate  # strong: by exact evaluation, free of sampling noise, and never paid for with violation
+    slope: Estimate
+    signed: Estimate  # realised
+    episodes: float  # mean
+    episodes_ratio: float  # largest K_T / bound
+    exploring: float  # mean
+    exploring_ratio: float  # largest rounds / bound
+
+
+def check_theory(experiments: Sequence[Experiment]) -> list[Check]:
+    """Compare every experiment with the bounds."""
+    return [_check(e.name, curves) for e in experiments for curves in e.curves.values()]
+
+
+def _check(name: str, curves: Curves) -> Check:
+    T = int(curves.rounds[-1])
+    sizes = [[float(s.get(key, np.nan)) for s in curves.summaries] for key in ("states", "actions", "diameter")]
+    S, A, D = np.array(sizes)
+    episodes = np.array([s["episodes"] for s in curves.summaries])
+    exploring = np.array([s["rounds"].get("explore", 0) for s in curves.summaries])
+    return Check(
+        name,
+        int(S[0]),
+        float(D.mean()),
+        mean_interval(curves.strong[:, -1, 0]),
+        growth_exponent(curves.rounds, curves.strong[:, :, 0]),
+        mean_interval(curves.regret[:, -1]),
+        float(episodes.mean()),
+        float((episodes / episodes_bound(S, A, T)).max()),
+        float(exploring.mean()),
+        float((exploring / exploring_bound(S, A, D, T)).max()),
+    )
+
+
+def episodes_bound(S: Floats, A: Floats, T: int) -> Floats:
+    """The bound on the number of episodes."""
+    return np.asarray(np.sqrt(2 * S * A * T * log(T)))
+
+
+def exploring_bound(S: Floats, A: Floats, D: Floats, T: int) -> Floats:
+    """The bound on the rounds spent exploring."""
+    return np.asarray(2 * D * S * np.sqrt(A * T) + 1)
+
+
+def theory_figure(experiments: Sequence[Experiment]) -> Figure:
+    """Six panels: regret against T for three families, final regret against D, episodes, exploring rounds."""
+    if not experiments:
+        raise ConfigError("there is nothing to draw: no finished runs of the theory bench")
+    checks = check_theory(experiments)
+    figure = Figure(figsize=(11.4, 6.6))
+    grid = figure.subplots(2, 3)
+    families = {
+        "bayes": ("Bayesian regret, models from the prior", grid[0, 0]),
+        "theta": ("two states, diameter 1/theta", grid[0, 1]),
+        "riverswim": ("RiverSwim", grid[0, 2]),
+    }
+    for family, (title, axes) in families.items():
+        _growth(axes, [e for e in experiments if e.name.startswith(family)], title)
+    _scaling(grid[1, 0], checks)
+    _ratios(grid[1, 1], checks, "episodes_ratio", r"episodes / $\sqrt{2SAT\ln T}$, largest of the runs")
+    _ratios(grid[1, 2], checks, "exploring_ratio", r"rounds exploring / $(2DS\sqrt{AT}+1)$, largest of the runs")
+    figure.tight_layout()
+    return figure
+
+
+def _growth(axes: Axes, members: Sequence[Experiment], title: str) -> None:
+    styles = line_styles(e.name for e in members)
+    reference: tuple[Any, float] | None = None
+    for experiment in members:
+        for curves in experiment.curves.values():
+            late = curves.rounds >= 10
+            t = curves.rounds[late]
+            estimate = mean_interval(curves.strong[:, late, 0])
+            slope = growth_exponent(curves.rounds, curves.strong[:, :, 0])
+            style: dict[str, Any] = styles[experiment.name]
+            shown = "" if np.isnan(slope.mean) else f", slope {float(slope.mean):.2f}"
+            axes.plot(t, estimate.mean, lw=1.5, label=_member(experiment.name) + shown, **style)
+            axes.fill_between(t, estimate.low, estimate.high, color=style["color"], alpha=0.18, lw=0)
+            reference = (t.astype(np.float64), float(max(estimate.mean[0], 1.0)))
+    if reference is not None:
+        t, start = reference
+        axes.plot(t, start * np.sqrt(t / t[0]), color="black", lw=0.8, ls=":", label=r"$\sqrt{T}$")
+        axes.set(xscale="log", yscale="log")
+        axes.legend(fontsize=7)
+    axes.set(title=title, xlabel="T", ylabel="strong regret")
+    axes.title.set_fontsize(10)
+    axes.grid(alpha=0.3, which="both", lw=0.4)
+
+
+def _scaling(axes: Axes, checks: Sequence[Check]) -> None:
+    families = dict.fromkeys(_family(check.experiment) for check in checks)
+    styles = line_styles(families)
+    for family in families:
+        own = [c for c in checks if _family(c.experiment) == family and float(c.regret.mean) > 0]
+        own.sort(key=lambda c: c.diameter)
+        if len(own) < 2:
+            continue
+        x, y = [c.diameter for c in own], np.array([float(c.regret.mean) for c in own])
+        error = np.abs(np.array([[float(c.regret.low), float(c.regret.high)] for c in own]).T - y)
+        axes.errorbar(x, y, error, marker="o", ms=4, capsize=2, lw=1.2, label=family, **styles[family])
+        for c, height in zip(own, y, strict=True):
+            axes.annotate(
+                f"S={c.states}", (c.diameter, height), fontsize=6.5, xytext=(3, 3), textcoords="offset points"
+            )
+    axes.set(
+        xscale="log", yscale="log", xlabel="diameter D", ylabel="final strong regret", title="scaling with D and S"
+    )
+    axes.title.set_fontsize(10)
+    axes.legend(fontsize=7)
+    axes.grid(alpha=0.3, which="both", lw=0.4)
+
+
+def _ratios(axes: Axes, checks: Sequence[Check], field: str, title: str) -> None:
+    values = [getattr(check, field) for check in checks]
+    axes.barh(range(len(checks)), values, color=GREY)
+    axes.set_yticks(range(len(checks)), [check.experiment for check in checks], fontsize=7)
+    axes.axvline(1.0, color="black", lw=0.9, ls="--")
+    for k, value in enumerate(values):
+        axes.text(value, k, f" {value:.3g}", va="center", fontsize=7)
+    axes.set(xlim=(0, max(1.15, 1.15 * max(values))), title=title)
+    axes.title.set_fontsize(9)
+    axes.invert_yaxis()
+
+
+def _family(name: str) -> str:
+    return name.split(" ")[0].split("-")[0]
+
+
+def _member(name: str) -> str:
+    return name.split(" ", 1)[1] if " " in name else name.replace("-", " = ", 1).replace("_", ".")
