@@ -14,7 +14,7 @@ export MKL_NUM_THREADS      := 1
 .PHONY: help reproduce test test-slow bench format clean
 
 help:
-	@echo "make reproduce   solve the built-in environments and print the table"
+	@echo "make reproduce   the paper's figures and a page, short form (two minutes): results/"
 	@echo "make test        style, types, tests"
 	@echo "make test-slow   the minutes-long checks"
 	@echo "make bench       benchmarks; tables go to benchmarks/RESULTS.md by hand"
@@ -28,7 +28,7 @@ $(READY): pyproject.toml
 	@touch $@
 
 reproduce: $(READY)
-	$(BIN)/psconrl reproduce
+	$(BIN)/psconrl reproduce --quick
 
 test: $(READY)
 	$(BIN)/ruff check .

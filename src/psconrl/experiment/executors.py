@@ -83,6 +83,6 @@ def _connect(address: str) -> Any:
         raise ConfigError(f"executor must be dask://HOST:PORT; got dask://{address}")
     try:
         client: Any = Client
-        return client(f"tcp://{address}", timeout="10s")
+        return client(f"tcp://{address}", timeout="5s")
     except OSError as error:
         raise ConfigError(f"dask://{address}: no scheduler answers there ({error})") from None

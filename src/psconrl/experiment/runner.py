@@ -1,5 +1,6 @@
 """Running the jobs of a sweep: only what is missing, on any executor, each kept as soon as it is done."""
 
+import itertools
 import json
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -112,12 +113,16 @@ def check(jobs: Iterable[Job]) -> None:
 
 
 def _note_experiments(store: Writer, jobs: Sequence[Job], names: list[str]) -> None:
-    known = {name: json.loads(facts) for name, facts in store.query("SELECT name, facts FROM experiments")}
-    for position, name in enumerate(names):
+    known = {
+        row[0]: (row[1], json.loads(row[2])) for row in store.query("SELECT name, position, facts FROM experiments")
+    }
+    following = itertools.count(1 + max((position for position, _ in known.values()), default=-1))
+    for name in names:
         models = {job.model_key: job for job in jobs if job.experiment == name}
         key = [list(model) for model in models]
-        if known.get(name, {}).get("key") == key:
+        if name in known and known[name][1]["key"] == key:
             continue
+        position = known[name][0] if name in known else next(following)
         job = next(iter(models.values()))
         facts = {"key": key, "env": Path(job.env).name}
         if len(models) > 1:  # drawn anew for each run: each keeps its own optimum

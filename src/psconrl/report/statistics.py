@@ -32,6 +32,8 @@ class Estimate:
         >>> str(Estimate(np.float64(12.345), np.float64(10.0), np.float64(15.0)))
         '12.3 [10, 15]'
         """
+        if np.isnan(self.low) or np.isnan(self.high):
+            return f"{float(self.mean):.3g}"
         return f"{float(self.mean):.3g} [{float(self.low):.3g}, {float(self.high):.3g}]"
 
 

@@ -1,0 +1,226 @@
+/* One panel: curves, bands, axes and reference lines, drawn anew whenever the view or the width changes. */
+
+const NARROW = 400;
+const PAPER_WIDTH = 420; // two charts side by side on a page, with labels of a size to read
+const EARLY = 0.05; // the part of the x axis where intervals may be cut off
+const SQUEEZE = 6; // a reference line may stretch the axis to this many times the curves' own range
+
+function pointsOf(series) {
+  const at = (values, k) => (isNumber(list(values)[k]) ? values[k] : null);
+  const end = (mean, distance) => (mean === null || distance === null ? null : mean + distance);
+  return list(series.x)
+    .map((x, k) => {
+      const mean = at(series.mean, k);
+      const below = at(series.below, k);
+      const above = series.above ? at(series.above, k) : below; // a symmetric interval is stored once
+      return { x, mean, low: end(mean, below === null ? null : -below), high: end(mean, above) };
+    })
+    .filter((point) => isNumber(point.x))
+    .sort((p, q) => p.x - q.x);
+}
+
+/* Stretches of points without a gap. */
+function stretches(points, whole) {
+  const found = [];
+  let open = null;
+  for (const point of points) {
+    if (!whole(point)) open = null;
+    else if (open) open.push(point);
+    else found.push((open = [point]));
+  }
+  return found;
+}
+
+const spread = (numbers) =>
+  numbers.filter(isNumber).reduce(([a, b], t) => [Math.min(a, t), Math.max(b, t)], [Infinity, -Infinity]);
+const pair = ([x, y]) => `${x.toFixed(1)},${y.toFixed(1)}`;
+
+class Chart {
+  constructor(panel, looks) {
+    this.panel = panel;
+    this.series = list(panel.series).map((series) => ({
+      agent: text(series.agent), runs: series.runs, look: looks.get(text(series.agent)), points: pointsOf(series),
+    }));
+    this.lines = list(panel.lines).map(([label, value]) => ({ label: text(label), value }))
+      .filter((line) => isNumber(line.value));
+    this.plot = svg("svg", {
+      class: "plot", tabindex: 0, role: "group", "aria-roledescription": "chart",
+      "aria-label": `${text(panel.title)}: ${text(panel.y)} against ${text(panel.x)}. Arrow keys read the values.`,
+    });
+    this.stage = el("div", { class: "stage" }, this.plot);
+    this.note = el("p", { class: "note" });
+    this.root = el("figure", { class: "panel" },
+      el("figcaption", {}, el("h3", {}, text(panel.title)), el("p", { class: "unit" }, text(panel.y))),
+      this.stage, this.note);
+    this.cursor = new Cursor(this);
+    new ResizeObserver(() => {
+      if (this.stage.clientWidth && this.stage.clientWidth !== this.width) this.draw(this.view);
+    }).observe(this.stage);
+  }
+
+  draw(view, width = this.stage.clientWidth || PAPER_WIDTH) {
+    this.view = view;
+    this.width = width;
+    this.height = Math.round(Math.min(340, Math.max(250, 0.6 * this.width)));
+    this.plot.setAttribute("viewBox", `0 0 ${this.width} ${this.height}`);
+    this.plot.replaceChildren();
+    this.cursor.forget();
+    this.remarks = [];
+    const usable = (point) => point.mean !== null && (!view.logX || point.x > 0);
+    this.shown = this.series.filter((series) => !view.hidden.has(series.agent))
+      .map((series) => ({ ...series, parts: stretches(series.points, usable) }))
+      .filter((series) => series.parts.length);
+    if (this.shown.length) this.drawAll(usable);
+    else this.drawNothing();
+    this.note.textContent = this.remarks.join(" ");
+  }
+
+  drawNothing() {
+    const any = this.series.some((series) => series.points.some((point) => point.mean !== null));
+    const hidden = this.series.every((series) => this.view.hidden.has(series.agent));
+    const why = any && hidden ? "No agent is ticked." : any ? "Nothing to draw on these axes." : "No data.";
+    this.plot.append(
+      svg("rect", { class: "frame", x: 0.5, y: 0.5, width: this.width - 1, height: this.height - 1, rx: 6 }),
+      svg("text", { class: "empty", x: this.width / 2, y: this.height / 2 }, why));
+  }
+
+  drawAll(usable) {
+    const xRange = this.rangeX();
+    const { kind, unit, range } = this.rangeY(usable, xRange);
+    const bottom = this.height - 40;
+    const top = 12;
+    this.y = makeScale(kind, unit, range, [bottom, top]);
+    const yTicks = this.y.ticks(Math.round((bottom - top) / 48));
+    const left = Math.ceil(Math.max(28, ...yTicks.map((tick) => textWidth(tick.label) + 12)));
+    const words = this.lines.map((line) => this.wordsOf(line));
+    const room = Math.min(this.width < NARROW ? 84 : 150, Math.max(0, ...words.map((word) => textWidth(word))));
+    const right = this.width - (words.length ? Math.ceil(room) + 16 : 14);
+    this.x = makeScale(this.view.logX ? "log" : "linear", 1, xRange, [left, right]);
+    this.area = { left, right, top, bottom };
+    this.drawAxes(yTicks, this.x.ticks(Math.max(2, Math.floor((right - left) / 56))));
+    if (this.view.bands) this.drawBands(kind, unit, range);
+    this.drawLines(room);
+    for (const series of this.shown) this.drawCurve(series);
+    this.plot.append(svg("rect", { class: "sensor", x: left, y: 0, width: right - left, height: bottom + 12 }));
+  }
+
+  rangeX() {
+    const kind = this.view.logX ? "log" : "linear";
+    const change = transform(kind, 1);
+    const xs = this.shown.flatMap((series) => series.parts.flat()).map((point) => change.to(point.x));
+    if (this.view.logX && this.shown.some((series) => series.points.some((point) => point.x <= 0))) {
+      this.remarks.push(`Log x: points at ${text(this.panel.x) || "x"} ≤ 0 are left out.`);
+    }
+    const [a, b] = spread(xs);
+    return a === b || kind === "linear" ? widen([a, b], kind, 0, 0.2) : [a, b];
+  }
+
+  rangeY(usable, xRange) {
+    const values = this.shown.flatMap((series) => series.parts.flat()).map((point) => point.mean);
+    const least = values.reduce((m, v) => Math.min(m, v));
+    const size = values.reduce((m, v) => Math.max(m, Math.abs(v)), 0);
+    const kind = !this.view.logY || size === 0 ? "linear" : least > 0 ? "log" : "symlog";
+    const dips = (series) => this.view.bands && series.points.some((point) => point.low !== null && point.low <= 0);
+    const unit = size ? 10 ** (Math.floor(Math.log10(size)) - 2) : 1;
+    if (kind === "symlog") {
+      this.remarks.push(`Log y with values ≤ 0: the axis is about linear within ±${pretty(unit)}, logarithmic beyond.`);
+    } else if (kind === "log" && (this.lines.some((line) => line.value <= 0) || this.shown.some(dips))) {
+      this.remarks.push("Log y: interval ends and reference lines ≤ 0 are off the axis.");
+    }
+    const { to } = transform(kind, unit);
+    const [a, b] = spread(values.map(to));
+    // Early, very wide intervals must not flatten the curves: they do not count, and bands at most triple the range.
+    const early = xRange[0] + EARLY * (xRange[1] - xRange[0]);
+    const xTo = transform(this.view.logX ? "log" : "linear", 1).to;
+    const late = (point) => this.view.bands && xTo(point.x) >= early;
+    const banded = this.shown.flatMap((series) => series.parts.flat()).filter(late);
+    const room = b > a ? b - a : Infinity;
+    const ends = banded.flatMap((p) => [p.low, p.high]).filter(isNumber).map(to).filter(isNumber);
+    let range = spread([a, b, ...ends.map((t) => Math.max(a - room, Math.min(b + room, t)))]);
+    const [every, most] = spread(this.series.flatMap((s) => s.points.filter(usable)).map((p) => to(p.mean)));
+    const reach = most > every ? SQUEEZE * (most - every) : Infinity;
+    for (const t of this.lines.map((line) => to(line.value)).filter(isNumber)) {
+      if (Math.max(b, t) - Math.min(a, t) <= reach) range = spread([...range, t]);
+    }
+    return { kind, unit, range: widen(range, kind, 0.05, 0.35) };
+  }
+
+  drawAxes(yTicks, xTicks) {
+    const { left, right, top, bottom } = this.area;
+    const grid = svg("g", { class: "grid" });
+    const labels = svg("g", { class: "ticks" });
+    for (const { value, label } of yTicks) {
+      const y = this.y.place(value).toFixed(1);
+      grid.append(svg("line", { x1: left, x2: right, y1: y, y2: y, class: value === 0 ? "zero" : null }));
+      labels.append(svg("text", { class: "tick-y", x: left - 7, y, dy: "0.35em" }, label));
+    }
+    for (const { value, label } of xTicks) {
+      const x = this.x.place(value).toFixed(1);
+      grid.append(svg("line", { x1: x, x2: x, y1: top, y2: bottom }));
+      labels.append(svg("text", { class: "tick-x", x, y: bottom + 16 }, label));
+    }
+    labels.append(svg("text", { class: "axis", x: (left + right) / 2, y: this.height - 5 }, text(this.panel.x)));
+    this.plot.append(grid, labels, svg("line", { class: "base", x1: left, x2: right, y1: bottom, y2: bottom }));
+  }
+
+  drawBands(kind, unit, range) {
+    const { left, right, top, bottom } = this.area;
+    const floor = transform(kind, unit).from(range[0]);
+    // A nested svg clips what runs off the axis.
+    const size = { width: right - left, height: bottom - top };
+    const clip = svg("svg", { x: left, y: top, ...size, viewBox: `${left} ${top} ${size.width} ${size.height}` });
+    clip.style.setProperty("--fade", 1 / Math.sqrt(this.shown.length)); // many bands on top of each other stay light
+    const height = (value) => this.y.place(kind === "log" ? Math.max(value, floor) : value);
+    for (const series of this.shown) {
+      const known = (point) => point.low !== null && point.high !== null;
+      for (const part of series.parts.flatMap((points) => stretches(points, known))) {
+        const up = part.map((p) => pair([this.x.place(p.x), height(p.high)]));
+        const down = part.map((p) => pair([this.x.place(p.x), height(p.low)])).reverse();
+        const lone = part.length === 1; // a bar, since a band of one point has no width
+        clip.append(svg("path", {
+          class: `${lone ? "bar-of-one" : "band"} ${series.look.colour}`, "data-agent": series.agent,
+          d: `M${[...up, ...down].join("L")}${lone ? "" : "Z"}`,
+        }));
+      }
+    }
+    this.plot.append(clip);
+  }
+
+  drawLines(room) {
+    const { right, top, bottom } = this.area;
+    const marks = this.lines.map((line) => ({ ...line, at: this.y.place(line.value) }))
+      .filter((mark) => isNumber(mark.at))
+      .sort((m, n) => m.at - n.at);
+    let free = top;
+    for (const mark of marks) free = (mark.to = Math.max(Math.min(mark.at, bottom), free)) + 15;
+    for (let k = marks.length - 1, most = bottom; k >= 0; k--) most = (marks[k].to = Math.min(marks[k].to, most)) - 15;
+    for (const mark of marks) {
+      const outside = mark.at < top - 1 ? "↑ " : mark.at > bottom + 1 ? "↓ " : "";
+      const level = mark.at.toFixed(1);
+      if (!outside) {
+        this.plot.append(
+          svg("path", { class: "reference", d: `M${this.area.left},${level}H${right}` }),
+          svg("path", { class: "leader", d: `M${right},${level}L${right + 8},${mark.to.toFixed(1)}` }));
+      }
+      this.plot.append(svg("text", { class: "reference-label", x: right + 11, y: mark.to, dy: "0.35em" },
+        svg("title", {}, `${mark.label} ${pretty(mark.value)}`), shorten(outside + this.wordsOf(mark), room + 2)));
+    }
+  }
+
+  /* A reference line's label; a narrow chart leaves the number to the box of values. */
+  wordsOf(line) {
+    return this.width < NARROW ? line.label : `${line.label} ${pretty(line.value, 4)}`;
+  }
+
+  drawCurve(series) {
+    for (const points of series.parts) {
+      const places = points.map((p) => [this.x.place(p.x), this.y.place(p.mean)]);
+      const { colour, dash } = series.look;
+      const path = { class: `line ${colour}`, "stroke-dasharray": dash || null, d: `M${places.map(pair).join("L")}` };
+      const dot = { class: `dot ${colour}`, cx: places[0][0], cy: places[0][1], r: 4 };
+      const mark = points.length > 1 ? svg("path", path) : svg("circle", dot);
+      mark.setAttribute("data-agent", series.agent);
+      this.plot.append(mark);
+    }
+  }
+}

@@ -1,0 +1,122 @@
+/* The bar that stays in sight: tabs for the experiments, one legend for all charts, and the switches. */
+
+const SWITCHES = { bands: "95% intervals", logX: "log x", logY: "log y" };
+
+class Controls {
+  constructor(view, experiments, looks, changed) {
+    this.view = view;
+    this.changed = changed;
+    this.agents = [...looks.keys()];
+    this.choices = [...experiments.keys(), ...(experiments.length > 1 ? ["all"] : [])];
+    this.tabs = this.choices.map((choice) => this.tabOf(choice, experiments[choice]));
+    this.chips = this.agents.map((agent) => this.chipOf(agent, looks.get(agent)));
+    this.switches = Object.entries(SWITCHES).map(([key, label]) => this.switchOf(key, label));
+    const tabs = { class: "tabs", role: "tablist", "aria-label": "Experiment", keydown: (event) => this.move(event) };
+    this.root = el("div", { class: "bar" }, el("div", tabs, ...this.tabs));
+    if (this.agents.length) this.root.append(this.tools(), this.legend());
+  }
+
+  tabOf(choice, experiment) {
+    const name = choice === "all" ? "all together" : text(experiment.name) || `experiment ${choice + 1}`;
+    const controlled = choice === "all" ? "experiments" : `experiment-${choice}`;
+    return el("button", {
+      type: "button", role: "tab", class: "tab", id: `tab-${choice}`, title: name, "aria-controls": controlled,
+      click: () => this.choose(choice),
+    }, name);
+  }
+
+  choose(choice) {
+    this.view.experiment = choice;
+    const stuck = this.root.getBoundingClientRect().top <= 0;
+    this.changed();
+    // With the bar stuck to the top the reader would land in the middle of the new experiment.
+    if (stuck) window.scrollBy(0, this.root.nextElementSibling.getBoundingClientRect().top - this.root.offsetHeight);
+  }
+
+  move(event) {
+    const now = this.choices.indexOf(this.view.experiment);
+    const next = { ArrowLeft: now - 1, ArrowRight: now + 1, Home: 0, End: this.choices.length - 1 }[event.key];
+    if (next === undefined) return;
+    event.preventDefault();
+    const place = (next + this.choices.length) % this.choices.length;
+    this.choose(this.choices[place]);
+    this.tabs[place].focus();
+  }
+
+  chipOf(agent, look) {
+    const ticked = () => this.tick(agent, box.checked);
+    const box = el("input", { type: "checkbox", "aria-label": `Show ${agent}`, change: ticked });
+    const label = el("label", { title: `Show or hide ${agent}` }, box, swatch(look));
+    const title = `${agent} (click: only this one)`;
+    const name = el("button", { type: "button", class: "name", title, click: () => this.solo(agent) }, agent);
+    return { agent, box, root: el("li", { class: "chip" }, label, name) };
+  }
+
+  tick(agent, shown) {
+    if (shown) this.view.hidden.delete(agent);
+    else this.view.hidden.add(agent);
+    this.changed();
+  }
+
+  solo(agent) {
+    const alone = !this.view.hidden.has(agent) && this.view.hidden.size === this.agents.length - 1;
+    this.view.hidden = new Set(alone ? [] : this.agents.filter((other) => other !== agent));
+    this.changed();
+  }
+
+  switchOf(key, label) {
+    const box = el("input", { type: "checkbox", id: `switch-${key}`, change: () => this.set(key, box.checked) });
+    return { key, box, root: el("label", { class: "switch" }, box, label) };
+  }
+
+  set(key, value) {
+    this.view[key] = value;
+    this.changed();
+  }
+
+  button(label, title, act) {
+    return el("button", { type: "button", class: "small", title, click: act }, label);
+  }
+
+  tools() {
+    const reset = () => {
+      const { experiment } = this.view;
+      this.view.reset();
+      this.set("experiment", experiment);
+    };
+    return el("div", { class: "tools", role: "group", "aria-label": "Drawing" },
+      ...this.switches.map((item) => item.root),
+      this.button("reset", "All agents, linear axes, intervals", reset));
+  }
+
+  legend() {
+    const all = this.button("all", "Show all agents", () => this.set("hidden", new Set()));
+    const none = this.button("none", "Hide all agents", () => this.set("hidden", new Set(this.agents)));
+    return el("ul", { class: "legend", "aria-label": "Agents" },
+      el("li", { class: "pick" }, all, none), ...this.chips.map((chip) => chip.root));
+  }
+
+  /* Scroll the row of tabs, and only it, until the chosen one is in sight. */
+  reveal(tab) {
+    const row = tab.parentElement;
+    const [own, all] = [tab.getBoundingClientRect(), row.getBoundingClientRect()];
+    row.scrollLeft += Math.min(0, own.left - all.left) + Math.max(0, own.right - all.right);
+    row.scrollTop += Math.min(0, own.top - all.top) + Math.max(0, own.bottom - all.bottom);
+  }
+
+  /* Bring ticks and tabs in line with the view; agents that the experiment lacks are dimmed. */
+  show(present) {
+    this.tabs.forEach((tab, place) => {
+      const chosen = this.choices[place] === this.view.experiment;
+      tab.setAttribute("aria-selected", String(chosen));
+      tab.tabIndex = chosen ? 0 : -1;
+      if (chosen) this.reveal(tab);
+    });
+    for (const { agent, box, root } of this.chips) {
+      box.checked = !this.view.hidden.has(agent);
+      root.classList.toggle("off", !box.checked);
+      root.classList.toggle("absent", !present.has(agent));
+    }
+    for (const { key, box } of this.switches) box.checked = this.view[key];
+  }
+}

@@ -1,0 +1,154 @@
+"""The report as one HTML page that works offline: numbers, style and script in a single file, nothing fetched.
+
+Names come from users, so they travel as JSON that cannot close its block, and the script puts them on the page as text.
+"""
+
+import base64
+import html
+import json
+import math
+import os
+import re
+from collections.abc import Callable
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psconrl.errors import ConfigError, ModelError
+from psconrl.model.io import write_atomically
+
+DIGITS = 6  # of a mean or a table's number: more than a curve or a reader can use
+DISTANCE_DIGITS = 3  # of the distance from a mean to an end of its interval
+EXACT = 2**53  # from here on JavaScript's numbers skip integers
+SCRIPTS = ("dom.js", "scales.js", "state.js", "cursor.js", "chart.js", "sections.js", "controls.js", "page.js")
+_ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&"}
+
+
+def render(report: dict[str, Any]) -> str:
+    """The page as text; ``report`` is a plain dict of titles, experiments (panels, tables, maps) and provenance.
+
+    Numbers may be NumPy's; what is not finite becomes unknown (null). Keys that are missing leave their part out.
+
+    >>> page = render({"title": "Four agents", "experiments": []})
+    >>> "<title>Four agents</title>" in page, "https://" in page
+    (True, False)
+    """
+    title = html.escape(str(report.get("title") or "Report")).encode("ascii", "xmlcharrefreplace").decode()
+    parts = {
+        "title": title,
+        "css": _asset("page.css"),
+        "script": "\n".join(map(_asset, SCRIPTS)),
+        "data": _data(report),
+    }
+    # One pass, so that a name like {{css}} inside the data stays a name.
+    return re.sub(r"\{\{(title|css|script|data)\}\}", lambda found: parts[found[1]], _asset("page.html"))
+
+
+def write(report: dict[str, Any], path: str | os.PathLike[str]) -> None:
+    """Write the page to a file, which appears whole or not at all."""
+    page = render(report).encode()
+    try:
+        write_atomically(Path(path), lambda f: f.write(page))
+    except ModelError as error:
+        raise ConfigError(str(error)) from None
+
+
+def _asset(name: str) -> str:
+    return resources.files("psconrl.report").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _data(report: dict[str, Any]) -> str:
+    grids: list[Any] = []
+    plain = _fields(report, but=("experiments",))
+    plain["experiments"] = [_experiment(e, grids) for e in report.get("experiments") or ()]
+    plain["grids"] = grids
+    # ASCII only: U+2028, U+2029 and the lone surrogates of odd file names are escaped with the rest.
+    return json.dumps(plain, separators=(",", ":"), allow_nan=False, default=str).translate(_ESCAPES)
+
+
+def _experiment(experiment: dict[str, Any], grids: list[Any]) -> dict[str, Any]:
+    result = _fields(experiment, but=("panels", "maps"))
+    result["panels"] = [_panel(p, grids) for p in experiment.get("panels") or ()]
+    result["maps"] = [{"title": str(m["title"]), "src": _image(m["svg"])} for m in experiment.get("maps") or ()]
+    return result
+
+
+def _image(svg: str) -> str:
+    """A picture as an address: inside an <img> nothing of it can run or fetch."""
+    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode("utf-8", "replace")).decode()
+
+
+def _panel(panel: dict[str, Any], grids: list[Any]) -> dict[str, Any]:
+    result = _fields(panel, but=("series",))
+    result["series"] = [_series(s, grids) for s in panel.get("series") or ()]
+    return result
+
+
+def _series(series: dict[str, Any], grids: list[Any]) -> dict[str, Any]:
+    """A curve, packed: checkpoints as a position in ``grids``, which curves share, and intervals as distances.
+
+    ``below`` and ``above`` lead from the mean to the ends of its interval; a symmetric one needs no ``above``.
+    """
+    x = _plain(series["x"], _exact)
+    if x not in grids:
+        grids.append(x)
+    mean, low, high = (_floats(series.get(key)) for key in ("mean", "low", "high"))
+    result = _fields(series, but=("mean", "low", "high"))
+    result |= {"x": grids.index(x), "mean": _plain(mean, _rounded)}
+    if low.size and high.size:
+        with np.errstate(invalid="ignore"):  # infinities cancel to unknown, as they should
+            below, above = mean - low, high - mean
+        result["below"] = _plain(below, _distance)
+        if not np.allclose(below, above, rtol=10.0**-DISTANCE_DIGITS, atol=0.0, equal_nan=True):
+            result["above"] = _plain(above, _distance)
+    return result
+
+
+def _floats(values: Any) -> NDArray[np.float64]:
+    return np.array([] if values is None else values, dtype=np.float64)
+
+
+def _fields(record: dict[str, Any], but: tuple[str, ...]) -> dict[str, Any]:
+    return {str(k): _plain(v, _rounded) for k, v in record.items() if k not in but}
+
+
+def _plain(value: Any, number: Callable[[float], float | int | None]) -> Any:
+    """The value in JSON's own types, every float passed through ``number``."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {str(k): _plain(v, number) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v, number) for v in value]
+    if isinstance(value, int) and abs(value) >= EXACT:
+        return str(value)  # a long seed must not lose its last digits in the browser
+    return number(value) if isinstance(value, float) else value
+
+
+def _exact(value: float) -> float | int | None:
+    """The value itself, without a needless ``.0``; unknown if it is not finite.
+
+    >>> [_exact(v) for v in (3.0, 0.25, float("nan"))]
+    [3, 0.25, None]
+    """
+    if not math.isfinite(value):
+        return None
+    return int(value) if value.is_integer() and abs(value) < EXACT else value
+
+
+def _rounded(value: float) -> float | int | None:
+    """The value to six significant digits.
+
+    >>> [_rounded(v) for v in (1234567.0, 0.123456789, float("inf"))]
+    [1234567, 0.123457, None]
+    """
+    if math.isfinite(value) and abs(value) >= 10**DIGITS:
+        return _exact(float(round(value)))  # never fewer digits than the whole part has
+    return _exact(float(f"{value:.{DIGITS}g}"))
+
+
+def _distance(value: float) -> float | int | None:
+    return _exact(float(f"{value:.{DISTANCE_DIGITS}g}"))

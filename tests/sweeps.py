@@ -1,0 +1,28 @@
+"""What the tests of sweeps share."""
+
+import os
+
+from psconrl.experiment.store import Store
+
+
+def content(path):
+    """All results of a file, in an order of their own: what must be equal however the runs were made."""
+    with Store(path) as store:
+        runs = store.query(
+            "SELECT id, hash, experiment, label, replicate, status, horizon, job, thresholds, optimum, summary, current"
+            " FROM runs ORDER BY hash"
+        )
+        experiments = store.query("SELECT name, facts, model FROM experiments ORDER BY name")
+        return [
+            (
+                run[1:],
+                store.query("SELECT round, cost, total, strong FROM checkpoints WHERE run = ? ORDER BY 1, 2", run[:1]),
+                store.query("SELECT round, value FROM probes WHERE run = ? ORDER BY 1", run[:1]),
+            )
+            for run in runs
+        ], experiments
+
+
+def die(job):
+    """A run that takes its process with it."""
+    os._exit(1)

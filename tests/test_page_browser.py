@@ -1,0 +1,245 @@
+"""The report page in a real browser: it draws, answers to mouse, keyboard and links, and runs nothing it was given."""
+
+import gc
+import io
+import itertools
+import shutil
+import warnings
+from urllib.parse import urlencode
+
+import matplotlib.image
+import numpy as np
+import pytest
+
+from psconrl.report import page
+from reports import EVIL, ODD, QUOTED, experiment, report
+
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-component-update",
+    "--disable-background-networking", "--disable-sync", "--window-size=1200,1600",
+)  # fmt: skip
+
+UNKNOWN = "\N{EN DASH}"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium: pip install 'psconrl[dev]'")
+    binary = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    driver_path = shutil.which("chromedriver")
+    if not binary or not driver_path:
+        pytest.skip("needs a browser: apt-get install chromium chromium-driver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = binary
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver_path))
+    try:
+        driver.set_page_load_timeout(30)
+        driver.set_script_timeout(10)
+        yield driver
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)  # the driver leaves its sockets to the collector
+            driver.quit()
+            del driver
+            gc.collect()
+
+
+class Page:
+    """A page in the browser, asked with CSS selectors."""
+
+    def __init__(self, browser, folder):
+        self.browser = browser
+        self.path = folder / "report.html"
+
+    def open(self, content, hash=""):
+        page.write(content, self.path)
+        self.browser.get("about:blank")  # otherwise a change of the hash alone loads nothing
+        self.browser.get_log("browser")
+        self.browser.get(self.path.as_uri() + hash)
+        return self
+
+    def all(self, selector):
+        return self.browser.find_elements("css selector", selector)
+
+    def texts(self, selector):
+        return [element.get_property("textContent") for element in self.all(selector)]
+
+    def click(self, selector, index=0):
+        self.browser.execute_script("arguments[0].click()", self.all(selector)[index])
+
+    def js(self, expression):
+        return self.browser.execute_script(f"return {expression}")
+
+    def errors(self):
+        return [entry["message"] for entry in self.browser.get_log("browser")]
+
+    def agents(self, mark=".line"):
+        """The agents whose curves are drawn in the visible experiment."""
+        lines = self.all(f".experiment:not([hidden]) .plot {mark}[data-agent]")
+        return {line.get_attribute("data-agent") for line in lines}
+
+    def resize(self, width, height):
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+
+
+@pytest.fixture
+def shown(browser, tmp_path):
+    shown = Page(browser, tmp_path)
+    shown.resize(1200, 1600)
+    return shown
+
+
+def test_it_loads_from_a_file_without_an_error_or_a_request(shown):
+    shown.open(report())
+    assert shown.errors() == []
+    fetched = shown.js("performance.getEntriesByType('resource').map((e) => e.name)")
+    assert [name for name in fetched if not name.startswith("data:")] == []
+    assert len(shown.all(".experiment:not([hidden]) .plot .band")) == 6
+
+
+def test_a_tick_hides_an_agent_in_every_chart_and_brings_it_back(shown):
+    shown.open(report())
+    assert shown.agents() == shown.agents(".band") == {"ps", "ucrl", EVIL}
+    shown.click(".chip input", 1)
+    assert shown.agents() == shown.agents(".band") == {"ps", EVIL}
+    assert "ucrl" in shown.texts(".experiment:not([hidden]) .scroll td")  # tables keep their rows
+    shown.click(".chip input", 1)
+    assert shown.agents() == {"ps", "ucrl", EVIL}
+    shown.click(".chip .name", 1)
+    assert shown.agents() == {"ucrl"}
+    shown.click(".pick button", 1)
+    assert shown.agents() == set()
+    assert "No agent is ticked." in shown.texts(".empty")
+    shown.click(".pick button", 0)
+    shown.click("#switch-bands")
+    assert shown.agents(".band") == set()
+    assert shown.agents() == {"ps", "ucrl", EVIL}
+
+
+def test_log_axes_change_the_ticks_and_say_what_becomes_of_negative_values(shown):
+    shown.open(report())
+    linear = shown.texts(".tick-x"), shown.texts(".tick-y")
+    shown.click("#switch-logX")
+    assert shown.texts(".tick-x")[:6] == ["1", "10", "100", "1000", "10k", "100k"]
+    assert shown.texts(".tick-y") == linear[1]
+    shown.click("#switch-logY")
+    assert shown.texts(".tick-y") != linear[1]
+    notes = shown.texts(".experiment:not([hidden]) .panel .note")
+    assert "about linear within" in notes[1]
+    shown.click(".tools button")
+    assert (shown.texts(".tick-x"), shown.texts(".tick-y")) == linear
+
+
+def overlaps(boxes):
+    def apart(p, q):
+        return p["right"] <= q["left"] or q["right"] <= p["left"] or p["bottom"] <= q["top"] or q["bottom"] <= p["top"]
+
+    return [pair for pair in itertools.combinations(boxes, 2) if not apart(*pair)]
+
+
+@pytest.mark.parametrize("width", [1200, 390])
+@pytest.mark.parametrize("hash", ["", "#logx=1&logy=1"])
+def test_no_label_overlaps_and_the_page_fits_its_window(shown, width, hash):
+    shown.resize(width, 900)
+    crowded = experiment("walk")
+    crowded["panels"][0]["lines"] = [["optimum", 400.0], ["safe policy", 402.0], ["a policy of a long name", 398.0]]
+    shown.open(report(experiments=[crowded]), hash)
+    boxes = shown.js(
+        "[...document.querySelectorAll('.plot')].map((plot) => [...plot.querySelectorAll('text')]"
+        ".map((t) => ({words: t.lastChild.data, ...t.getBoundingClientRect().toJSON()})))"
+    )
+    for plot in boxes:
+        assert overlaps(plot) == []
+    assert shown.js("document.documentElement.scrollWidth <= window.innerWidth")
+    edge = shown.js("Math.min(...[...document.querySelectorAll('.plot')].map((p) => p.getBoundingClientRect().right))")
+    assert max(box["right"] for box in boxes[0]) <= edge + 1
+
+
+def test_pointing_at_a_chart_lists_the_agents_from_high_to_low(shown):
+    from selenium.webdriver import ActionChains
+
+    shown.open(report())
+    plot = shown.all(".plot")[0]
+    ActionChains(shown.browser).move_to_element(plot).perform()
+    tip = shown.all(".tip:not([hidden])")[0]
+    values = [float(cell.text.replace(",", "")) for cell in tip.find_elements("css selector", ".value")]
+    assert len(values) == 3
+    assert values == sorted(values, reverse=True)
+    assert "5 runs each" in tip.text
+    assert "threshold 20" in tip.text
+    assert len(shown.all(".experiment:not([hidden]) .cursor")) == 2  # the neighbour marks the same checkpoint
+
+
+def test_a_chart_can_be_read_with_the_keyboard(shown):
+    from selenium.webdriver.common.keys import Keys
+
+    shown.open(report())
+    plot = shown.all(".plot")[0]
+    plot.send_keys(Keys.END)
+    assert shown.texts(".tip:not([hidden]) .where")[0].startswith("round 100,000")
+    plot.send_keys(Keys.HOME)
+    assert shown.texts(".tip:not([hidden]) .where")[0].startswith("round 1")
+    plot.send_keys(Keys.ESCAPE)
+    assert shown.all(".tip:not([hidden])") == []
+
+
+def test_names_are_shown_as_text_and_nothing_runs(shown):
+    shown.open(report())  # an alert would make every call below fail
+    assert shown.browser.title == f"Report {EVIL}"
+    assert shown.texts("h1") == [f"Report {EVIL}"]
+    assert EVIL in shown.texts(".chip .name")
+    assert QUOTED in shown.texts(".tab")
+    assert shown.all("img[src='x']") == shown.all("b") == []
+    assert all(
+        src.startswith("data:image/svg+xml;base64,") for src in shown.js("[...document.images].map((i) => i.src)")
+    )
+    assert shown.js("[...document.images].every((i) => i.naturalWidth > 0)")
+    assert shown.errors() == []
+
+
+def test_a_link_keeps_the_view(shown):
+    shown.open(report())
+    shown.click(".tab", 1)
+    shown.click(".chip input", 2)
+    shown.click("#switch-logX")
+    hash = shown.js("location.hash")
+    assert hash == "#" + urlencode([("show", QUOTED), ("hide", EVIL), ("logx", "1")]).replace("%2A", "*")
+    shown.open(report(), hash)
+    assert shown.texts(".tab[aria-selected=true]") == [QUOTED]
+    assert shown.agents() == {"ps", "ucrl"}
+    assert shown.js("document.getElementById('switch-logX').checked")
+    shown.open(report(), "#show=nobody&hide=nobody&logx=maybe")
+    assert shown.texts(".tab[aria-selected=true]") == ["walk"]
+    assert shown.errors() == []
+
+
+def test_tables_sort_by_a_click_with_unknown_values_last(shown):
+    shown.open(report())
+    column = ".experiment:not([hidden]) .scroll td:nth-child(2)"
+    assert shown.texts(column) == ["10.50", "9.25", UNKNOWN]
+    shown.click(".experiment:not([hidden]) .scroll th button", 1)
+    assert shown.texts(column) == ["9.25", "10.50", UNKNOWN]
+    shown.click(".experiment:not([hidden]) .scroll th button", 1)
+    assert shown.texts(column) == ["10.50", "9.25", UNKNOWN]
+
+
+@pytest.mark.parametrize("hash", ["", "#logx=1&logy=1"])
+@pytest.mark.parametrize("name", ODD)
+def test_odd_reports_do_not_break_it(shown, name, hash):
+    shown.open(ODD[name], hash)
+    assert shown.errors() == []
+    drawn = shown.js("['head', 'main', 'foot'].map((id) => document.getElementById(id).innerHTML).join()")
+    assert drawn.strip()
+    assert not [word for word in ("NaN", "undefined", "Infinity", "null") if word in drawn]
+
+
+def test_the_picture_is_not_blank(shown):
+    shown.open(report())
+    pixels = matplotlib.image.imread(io.BytesIO(shown.browser.get_screenshot_as_png()))
+    assert pixels.shape[:2] == (1600, 1200)
+    colours = np.unique((pixels[..., :3] * 255).astype(np.uint8).reshape(-1, 3), axis=0)
+    assert len(colours) > 100

@@ -1,0 +1,166 @@
+"""Specs as data: what they expand to, and how they refuse what they do not know."""
+
+import dataclasses
+
+import pytest
+
+import psconrl
+from psconrl.errors import ConfigError
+from psconrl.experiment import job as job_module
+from psconrl.experiment.runner import check
+from psconrl.experiment.spec import parse_spec, read_spec, shipped_spec
+from psconrl.experiment.versions import _without_docstrings
+
+FULL = """
+seed = 7
+replicates = 4
+
+[agents.cautious]
+agent = "psconrl"
+options = { prior = 0.05 }
+grid = { schedule = ["ouyang", "doubling"] }
+
+[experiments.slippery]
+env = "marsrover-4x4"
+options = { threshold = 0.3 }
+grid = { slip = [0.0, 0.1] }
+agents = ["cautious", "c-ucrl"]
+override.c-ucrl = { options = { h = 20 }, replicates = 2 }
+quick = { horizon = 500, replicates = 1 }
+"""
+
+
+def test_a_spec_is_environments_times_agents_times_parameters_times_replicates():
+    jobs = parse_spec(FULL).jobs()
+    assert len(jobs) == 2 * (2 * 4 + 2)
+    assert {job.experiment for job in jobs} == {"slippery slip=0.0", "slippery slip=0.1"}
+    assert {job.label for job in jobs} == {"cautious schedule=ouyang", "cautious schedule=doubling", "c-ucrl"}
+    first = jobs[0]
+    assert first.env_options == {"threshold": 0.3, "slip": 0.0}
+    assert first.agent_options == {"prior": 0.05, "schedule": "ouyang"}
+    assert first.horizon == 11_000
+    assert jobs[-1].agent_options == {"h": 20}
+    assert len({job.hash for job in jobs}) == len(jobs)
+    check(jobs)
+
+
+def test_quick_is_the_short_form():
+    jobs = parse_spec(FULL).jobs(quick=True)
+    assert len(jobs) == 2 * 3
+    assert {job.horizon for job in jobs} == {500}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("seed = 7", "sed = 7"), "unknown key 'sed'; did you mean 'seed'"),
+        (("seed = 7", "seed = -1"), "seed must be at least 0"),
+        (("replicates = 4", "replicates = 0"), "replicates must be at least 1"),
+        (("replicates = 4", "replicates = true"), "replicates must be a whole number; got True"),
+        (
+            ('agent = "psconrl"', 'agent = "pscorl"'),
+            r"\[agents.cautious\] unknown agent 'pscorl'; did you mean 'psconrl'",
+        ),
+        (
+            ("options = { prior", "option = { prior"),
+            r"\[agents.cautious\] unknown key 'option'; did you mean 'options'",
+        ),
+        (
+            ('"marsrover-4x4"', '"marsrover-4x5"'),
+            r"\[experiments.slippery\] unknown environment 'marsrover-4x5'; did you",
+        ),
+        (('"cautious", "c-ucrl"]', '"caution", "c-ucrl"]'), "unknown agent 'caution'; did you mean 'cautious'"),
+        (("override.c-ucrl", "override.c-url"), "override: unknown agent 'c-url'; did you mean 'c-ucrl'"),
+        (
+            ("{ h = 20 }, rep", "{ h = 20 }, repl"),
+            "override.c-ucrl unknown key 'repllicates'; did you mean 'replicates'",
+        ),
+        (("horizon = 500", "horizon = 0"), "quick horizon must be at least 1"),
+        (("horizon = 500", 'horizon = "500"'), "quick horizon must be a whole number; got '500'"),
+        (("slip = [0.0, 0.1]", "slip = 0.1"), "grid.slip must be a list of values; got 0.1"),
+        (("[experiments.slippery]", "[experiment.slippery]"), "unknown key 'experiment'; did you mean 'experiments'"),
+        (("seed = 7", "seed = "), "not valid TOML"),
+        (('env = "marsrover-4x4"', 'env = "marsrover-4x4"\nemission = "poisson"'), "unknown emission 'poisson'"),
+        (('env = "marsrover-4x4"', 'env = "marsrover-4x4"\nprobe = [1, 2]'), "probe must be"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line_with_its_place(change, message):
+    assert change[0] in FULL
+    with pytest.raises(ConfigError, match=message):
+        parse_spec(FULL.replace(*change))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("prior = 0.05", "prio = 0.05"), "agent 'cautious schedule=ouyang': .*prio"),
+        (("threshold = 0.3", "treshold = 0.3"), "unknown option 'treshold'; did you mean 'threshold'"),
+        (("prior = 0.05", "prior = -1"), "prior must be finite and not negative"),
+    ],
+)
+def test_misspelt_options_are_found_before_anything_runs(change, message):
+    with pytest.raises(psconrl.errors.PsconrlError, match=message):
+        check(parse_spec(FULL.replace(*change)).jobs())
+
+
+def test_files_name_themselves_and_find_models_beside_them(tmp_path):
+    psconrl.save(psconrl.load("counterexample"), tmp_path / "mine.npz")
+    text = '[experiments.mine]\nenv = "mine.npz"\nagents = ["psconrl"]'
+    (tmp_path / "spec.toml").write_text(text)
+    jobs = read_spec(tmp_path / "spec.toml").jobs()
+    check(jobs)
+    before = jobs[0].hash
+    psconrl.save(psconrl.load("counterexample", theta=0.8), tmp_path / "mine.npz")
+    assert jobs[0].hash != before  # another model under the same name is another run
+    (tmp_path / "spec.toml").write_text("x")
+    with pytest.raises(ConfigError, match=r"spec\.toml: not valid TOML"):
+        read_spec(tmp_path / "spec.toml")
+    with pytest.raises(ConfigError, match=r"other\.toml: no such file"):
+        read_spec(tmp_path / "other.toml")
+
+
+def test_the_hash_depends_on_everything_that_matters(monkeypatch):
+    job = parse_spec(FULL).jobs()[0]
+    changes = {
+        "env_options": {"slip": 0.2}, "agent_options": {"prior": 0.1}, "horizon": 5, "seed": 8, "replicate": 9,
+        "checkpoints": 3, "emission": "bernoulli", "known_costs": False, "label": "x", "experiment": "y",
+    }  # fmt: skip
+    hashes = {dataclasses.replace(job, **{key: value}).hash for key, value in changes.items()}
+    assert len(hashes | {job.hash}) == len(changes) + 1
+    before = job.hash
+    monkeypatch.setattr(job_module, "versions", lambda: {"code": "another"})
+    assert job.hash != before
+
+
+def test_comments_and_docstrings_are_not_code():
+    assert _without_docstrings('"""Doc."""\ndef f(x):\n    """Doc."""\n    return x  # why\n') == _without_docstrings(
+        "def f(x):\n    return x\n"
+    )
+    assert _without_docstrings("x = 1") != _without_docstrings("x = 2")
+
+
+def test_seeds_come_from_seed_environment_agent_and_replicate_alone():
+    jobs = parse_spec(FULL).jobs()
+    cmdp = psconrl.load("marsrover-4x4")
+    same_luck = [job for job in jobs if job.experiment == "slippery slip=0.0" and job.replicate == 1]
+    assert len({tuple(job.world_seed()) for job in same_luck}) == 1
+    assert len({job.make_agent(cmdp).rng.bit_generator.state["state"]["state"] for job in same_luck}) == len(same_luck)
+    renamed = dataclasses.replace(jobs[0], experiment="another", label="other", horizon=5)
+    assert renamed.world_seed() == jobs[0].world_seed()
+    assert tuple(jobs[1].world_seed()) != tuple(jobs[0].world_seed())
+
+
+def test_the_shipped_specs_have_the_papers_figures():
+    jobs = shipped_spec("paper").jobs()
+    check(jobs)
+    check(shipped_spec("theory").jobs(quick=True))
+
+    def numbers(experiment, label):
+        own = [job for job in jobs if (job.experiment, job.label) == (experiment, label)]
+        return own[0].horizon, len(own), float(own[0].model().thresholds[0])
+
+    assert numbers("marsrover-4x4", "psconrl-paper") == (11_000, 50, 0.2)
+    assert numbers("marsrover-8x8", "psconrl-paper") == (20_000, 30, 0.1)
+    assert numbers("box", "psconrl-paper") == (500_000, 30, 0.6)
+    assert numbers("counterexample", "resampling-psconrl") == (1_500, 5, 0.5275)
+    assert len(shipped_spec("paper").jobs(quick=True)) < len(jobs) / 4

@@ -1,0 +1,174 @@
+"""The results file: whole runs or none, clear errors, readers beside a writer, flat exports."""
+
+import csv
+import dataclasses
+import sqlite3
+
+import numpy as np
+import pytest
+
+from psconrl.errors import ConfigError, StoreError
+from psconrl.experiment.export import export
+from psconrl.experiment.job import execute, failure
+from psconrl.experiment.runner import run_sweep
+from psconrl.experiment.spec import parse_spec
+from psconrl.experiment.store import Store
+from sweeps import content
+
+SMALL = """
+replicates = 2
+[experiments.small]
+env = "marsrover-4x4"
+horizon = 400
+checkpoints = 4
+agents = ["psconrl", "uniform"]
+"""
+
+
+@pytest.fixture(scope="module")
+def results():
+    return [execute(job) for job in parse_spec(SMALL).jobs()]
+
+
+def fill(path, results):
+    with Store.writer(path) as store:
+        store.add_experiment("small", 0, {}, None)
+        for result in results:
+            store.add(result)
+    return path
+
+
+def test_runs_come_back_as_they_went_in(tmp_path, results):
+    path = fill(tmp_path / "r.db", results)
+    with Store(path) as store:
+        assert store.finished() == {result.job.hash for result in results}
+        totals = store.query("SELECT total FROM checkpoints WHERE run = 1 ORDER BY round, cost")
+        np.testing.assert_array_equal(np.array(totals).ravel(), results[0].cumulative.ravel())
+    assert not list(tmp_path.glob("*.lock"))
+
+
+def test_adding_a_run_again_replaces_it_and_failed_ones_are_not_finished(tmp_path, results):
+    job = results[0].job
+    path = fill(tmp_path / "r.db", [failure(job, "Traceback\nValueError: no")])
+    with Store(path) as store:
+        assert store.finished() == set()
+        assert store.query("SELECT status, error FROM runs") == [("failed", "Traceback\nValueError: no")]
+    fill(path, [results[0], results[0]])
+    with Store(path) as store:
+        assert store.query("SELECT count(*), min(status) FROM runs") == [(1, "done")]
+        assert store.query("SELECT count(*) FROM checkpoints") == [(results[0].cumulative.size,)]
+
+
+def test_readers_query_while_it_is_written(tmp_path, results):
+    path = tmp_path / "r.db"
+    with Store.writer(path) as writer:
+        writer.add(results[0])
+        with Store(path) as reader:
+            assert reader.query("SELECT count(*) FROM runs") == [(1,)]
+            writer.add(results[1])
+            assert reader.query("SELECT count(*) FROM runs") == [(2,)]
+
+
+def test_two_writers_at_once_is_an_error_and_nothing_is_lost(tmp_path, results):
+    path = tmp_path / "r.db"
+    with Store.writer(path) as writer:
+        writer.add(results[0])
+        with pytest.raises(StoreError, match="another sweep is writing"), Store.writer(path):
+            pass
+        writer.add(results[1])
+    with Store(path) as store:
+        assert len(store.finished()) == 2
+
+
+def test_foreign_missing_and_newer_files_are_refused(tmp_path, results):
+    (tmp_path / "text.db").write_text("this is not a database, but long enough to be looked at as one" * 40)
+    other = sqlite3.connect(tmp_path / "other.db")
+    other.execute("CREATE TABLE songs (title TEXT)")
+    other.commit()
+    other.close()
+    newer = fill(tmp_path / "newer.db", results[:1])
+    with sqlite3.connect(newer) as db:
+        db.execute("UPDATE meta SET value = '99' WHERE key = 'schema'")
+    db.close()
+    for name, message in (("text.db", "not a results file"), ("other.db", "not one of psconrl's"),
+                          ("newer.db", r"newer psconrl \(schema 99\)")):  # fmt: skip
+        before = (tmp_path / name).read_bytes()
+        with pytest.raises(StoreError, match=message):
+            Store(tmp_path / name)
+        with pytest.raises(StoreError, match=message), Store.writer(tmp_path / name):
+            pass
+        if name != "newer.db":
+            assert (tmp_path / name).read_bytes() == before
+    with pytest.raises(StoreError, match="no such file"):
+        Store(tmp_path / "none.db")
+    with pytest.raises(StoreError, match="is a folder"):
+        Store(tmp_path)
+    with pytest.raises(StoreError, match=r"folder .* does not exist"), Store.writer(tmp_path / "none" / "r.db"):
+        pass
+
+
+def add_until_full(writer, results):
+    for k in range(100):
+        job = dataclasses.replace(results[0].job, seed=100 + k)
+        writer.add(dataclasses.replace(results[0], job=job))
+
+
+def test_a_full_disk_keeps_what_was_there(tmp_path, results):
+    path = tmp_path / "r.db"
+    with Store.writer(path) as writer:
+        writer.add(results[0])
+        pages = writer.query("PRAGMA page_count")[0][0]
+        writer.connection.execute(f"PRAGMA max_page_count = {pages}")  # the same error as a full disk
+        with pytest.raises(StoreError, match="the disk is full; all finished runs before this one are kept"):
+            add_until_full(writer, results)
+    with Store(path) as store:
+        assert len(store.finished()) >= 1
+        assert store.query("PRAGMA integrity_check") == [("ok",)]
+
+
+def test_a_read_only_file_is_an_error_at_once(tmp_path, results, monkeypatch):
+    path = fill(tmp_path / "r.db", results[:1])
+    plain = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda p, **kw: plain(f"file:{p}?mode=ro", uri=True, **kw))
+    with pytest.raises(StoreError, match="cannot be written"), Store.writer(path):
+        pass
+    monkeypatch.undo()
+    with Store(path) as store:
+        assert len(store.finished()) == 1
+
+
+def test_older_code_or_settings_stay_but_are_not_shown(tmp_path):
+    path = tmp_path / "r.db"
+    run_sweep(parse_spec(SMALL).jobs(), path, workers=1)
+    run_sweep(parse_spec(SMALL.replace("400", "300")).jobs(), path, workers=1)
+    with Store(path) as store:
+        rows = store.query("SELECT horizon, current, count(*) FROM runs GROUP BY horizon ORDER BY horizon")
+    assert rows == [(300, 1, 4), (400, 0, 4)]
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_exports_hold_every_run_and_checkpoint(tmp_path, results, form):
+    path = fill(tmp_path / "r.db", results)
+    with Store(path) as store:
+        runs, checkpoints = export(store, tmp_path / "out", form)
+        with pytest.raises(ConfigError, match="format must be one of csv, parquet"):
+            export(store, tmp_path / "out", "xlsx")
+    if form == "csv":
+        with runs.open() as f:
+            assert len(list(csv.DictReader(f))) == len(results)
+        with checkpoints.open() as f:
+            rows = list(csv.DictReader(f))
+    else:
+        from pyarrow import parquet
+
+        assert parquet.read_table(runs).num_rows == len(results)
+        rows = parquet.read_table(checkpoints).to_pylist()
+    assert len(rows) == sum(result.cumulative.size for result in results)
+    first = rows[0]
+    assert float(first["target"]) == pytest.approx(0.775 * int(first["round"]))
+
+
+def test_content_tells_results_apart(tmp_path, results):
+    one, two = fill(tmp_path / "a.db", results), fill(tmp_path / "b.db", results[::-1])
+    assert content(one) == content(two)
+    assert content(one) != content(fill(tmp_path / "c.db", results[1:]))

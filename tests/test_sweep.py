@@ -1,0 +1,223 @@
+"""Sweeps that are killed, spread over processes and clusters, or broken: the results are always the same."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from psconrl.errors import ConfigError, StoreError
+from psconrl.experiment import runner
+from psconrl.experiment.job import Job
+from psconrl.experiment.runner import run_sweep
+from psconrl.experiment.spec import parse_spec
+from psconrl.experiment.store import Store
+from sweeps import content, die
+
+SPEC = """
+seed = 5
+replicates = 8
+[experiments.small]
+env = "marsrover-4x4"
+horizon = 6_000
+checkpoints = 10
+agents = ["psconrl", "cmdp-psrl"]
+
+[experiments.drawn]
+env = "dirichlet"
+options = { states = 6 }
+draw = true
+evaluate = true
+checkpoints = "log"
+horizon = 3_000
+agents = ["psconrl"]
+probe = [0, 0, 1]
+"""
+
+
+@pytest.fixture(scope="module")
+def jobs():
+    return parse_spec(SPEC).jobs()
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory, jobs):
+    path = tmp_path_factory.mktemp("sweep") / "whole.db"
+    outcome = run_sweep(jobs, path, workers=1)
+    assert (outcome.done, outcome.failed, outcome.known) == (len(jobs), 0, 0)
+    return path
+
+
+def test_two_workers_give_the_bits_of_one(tmp_path, jobs, uninterrupted):
+    run_sweep(jobs, tmp_path / "two.db", workers=2)
+    assert content(tmp_path / "two.db") == content(uninterrupted)
+
+
+def test_the_order_does_not_matter_and_nothing_runs_twice(tmp_path, jobs, uninterrupted):
+    path = tmp_path / "parts.db"
+    with ThreadPoolExecutor(2) as threads:
+        assert run_sweep(jobs[::-3], path, executor=threads).done == len(jobs[::-3])
+        outcome = run_sweep(jobs, path, executor=threads)
+        assert outcome.known == len(jobs[::-3])
+        assert outcome.done == len(jobs) - outcome.known
+        again = run_sweep(jobs, path, executor=threads)
+        assert (again.known, again.done) == (len(jobs), 0)
+        assert threads.submit(int).result() == 0  # a borrowed executor is not shut down
+    assert content(path) == content(uninterrupted)
+
+
+def wait_for(condition, seconds=60.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "took too long"
+        time.sleep(0.02)
+
+
+def finished(path):
+    try:
+        with Store(path) as store:
+            return len(store.finished())
+    except StoreError:
+        return 0
+
+
+def children(pid):
+    out = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
+    return [int(line) for line in out.stdout.split()]
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def start_sweep(tmp_path, *options):
+    (tmp_path / "spec.toml").write_text(SPEC)
+    command = [sys.executable, "-m", "psconrl", "sweep", str(tmp_path / "spec.toml"), "--out", str(tmp_path / "r.db")]
+    return subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("runs_before", [1, 7])
+def test_kill_9_loses_only_runs_in_flight(tmp_path, jobs, uninterrupted, runs_before):
+    process = start_sweep(tmp_path, "--workers", "2")
+    wait_for(lambda: finished(tmp_path / "r.db") >= runs_before)
+    workers = children(process.pid)
+    process.kill()
+    process.communicate()
+    wait_for(lambda: not any(alive(pid) for pid in workers), 20.0)  # nobody goes on for nobody
+    kept = finished(tmp_path / "r.db")
+    assert runs_before <= kept < len(jobs)
+    outcome = run_sweep(jobs, tmp_path / "r.db", workers=2)
+    assert outcome.known == kept
+    assert outcome.left == 0
+    assert content(tmp_path / "r.db") == content(uninterrupted)
+
+
+def test_ctrl_c_ends_it_early_and_the_same_command_goes_on(tmp_path, jobs, uninterrupted):
+    process = start_sweep(tmp_path, "--workers", "2")
+    wait_for(lambda: finished(tmp_path / "r.db") >= 1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "the same command goes on" in out
+    process = start_sweep(tmp_path)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    assert "were there" in out
+    assert content(tmp_path / "r.db") == content(uninterrupted)
+
+
+def test_a_worker_that_is_killed_is_replaced_and_its_runs_are_run_again(tmp_path, jobs, uninterrupted):
+    process = start_sweep(tmp_path, "--workers", "2")
+    wait_for(lambda: finished(tmp_path / "r.db") >= 2)
+    workers = [pid for pid in children(process.pid) if "spawn_main" in Path(f"/proc/{pid}/cmdline").read_text()]
+    os.kill(workers[-1], signal.SIGKILL)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    assert f"{len(jobs)} runs done" in out
+    assert content(tmp_path / "r.db") == content(uninterrupted)
+
+
+def test_workers_that_always_die_are_an_error_not_an_endless_loop(tmp_path, jobs, monkeypatch):
+    monkeypatch.setattr(runner, "execute", die)
+    with pytest.raises(StoreError, match="worker processes died"):
+        run_sweep(jobs[:2], tmp_path / "r.db", workers=1)
+
+
+def test_a_run_that_raises_is_recorded_and_does_not_stop_the_others(tmp_path, jobs, uninterrupted, monkeypatch):
+    make_agent = Job.make_agent
+    checked = threading.Event()
+
+    def sometimes(self, cmdp):
+        if checked.is_set() and self.label == "cmdp-psrl" and self.replicate == 3:
+            raise RuntimeError("out of luck")
+        return make_agent(self, cmdp)
+
+    monkeypatch.setattr(Job, "make_agent", sometimes)
+    path = tmp_path / "r.db"
+    with ThreadPoolExecutor(1) as threads:
+        outcome = run_sweep(jobs, path, executor=threads, progress=lambda _: checked.set())
+        assert (outcome.done, outcome.failed) == (len(jobs) - 1, 1)
+        assert outcome.errors == ["small, cmdp-psrl, run 3: RuntimeError: out of luck"]
+        with Store(path) as store:
+            ((error,),) = store.query("SELECT error FROM runs WHERE status = 'failed'")
+        assert "Traceback" in error
+        assert 'raise RuntimeError("out of luck")' in error
+        monkeypatch.undo()
+        again = run_sweep(jobs, path, executor=threads)
+        assert (again.known, again.done) == (len(jobs) - 1, 1)
+    assert content(path) == content(uninterrupted)
+
+
+@pytest.mark.parametrize(
+    ("executor", "message"),
+    [("threads", "executor must be"), ("dask://nowhere", "must be dask://HOST:PORT"), (3, "executor must be"),
+     ("dask://127.0.0.1:1", "no scheduler answers")],
+)  # fmt: skip
+def test_unknown_executors_are_refused(tmp_path, jobs, executor, message):
+    with pytest.raises(ConfigError, match=message):
+        run_sweep(jobs[:1], tmp_path / "r.db", executor=executor)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    distributed = pytest.importorskip("distributed", reason="needs the extra psconrl[distributed]")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None, silence_logs=50
+    ) as made:
+        yield made
+
+
+@pytest.mark.filterwarnings("ignore")  # of Dask's own code
+def test_dask_gives_the_same_bits_though_a_worker_is_killed(tmp_path, jobs, uninterrupted, cluster):
+    path = tmp_path / "r.db"
+    with cluster.get_client() as client:
+        pids = list(client.run(os.getpid).values())
+        killed = []
+
+        def kill_one(outcome):
+            if outcome.done >= 3 and not killed:
+                killed.append(pids[0])
+                os.kill(pids[0], signal.SIGKILL)
+
+        outcome = run_sweep(jobs, path, executor=client, progress=kill_one)
+    assert killed
+    assert (outcome.done, outcome.failed) == (len(jobs), 0)
+    assert content(path) == content(uninterrupted)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_dask_by_its_address_from_the_command_line(tmp_path, uninterrupted, cluster):
+    address = cluster.scheduler_address.replace("tcp://", "dask://")
+    process = start_sweep(tmp_path, "--executor", address)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    assert content(tmp_path / "r.db") == content(uninterrupted)
