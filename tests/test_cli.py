@@ -192,6 +192,31 @@ def test_pareto_where_the_other_limits_are_infeasible(cli, two_limits):
     assert err == "InfeasibleError: no policy keeps 'b' <= -1; the least reachable average is 0. Raise the threshold.\n"
 
 
+def test_reproduce_prints_the_exact_values(cli, tmp_path):
+    code, out, _ = cli("reproduce", "figure1", "--quick", "--out", tmp_path)
+    assert code == 0
+    for row in (
+        ("marsrover-4x4", "16", "6", "0.2", "0.775", "0.75", "0.875", "0.5"),
+        ("marsrover-8x8", "64", "14", "0.1", "0.93809524", "0.92307692", "0.95238095", "0.14285714"),
+        ("box", "60", "22", "0.6", "0.845", "0.83333333", "0.875", "0.05"),
+    ):
+        line = next(line for line in out.splitlines() if row[0] in line)
+        cells = [cell.strip() for cell in line.strip("│|").replace("|", "│").split("│")]
+        assert tuple(cells[:8]) == row
+        assert cells[-1] == "holds"
+
+
+PLOTS = {
+    "map": ("solve", "marsrover-4x4"),
+    "layers": ("solve", "box"),
+    "table": ("solve", "counterexample"),
+    "infeasible": ("solve", "counterexample", "--threshold", "cost=0"),
+    "curve": ("pareto", "box", "--points", "5"),
+    "no curve": ("pareto", "box", "--from", "-2", "--to", "-1", "--points", "2"),
+}
+
+
+@pytest.mark.parametrize("args", PLOTS.values(), ids=PLOTS)
 def test_plots_are_not_blank(cli, tmp_path, args):
     path = tmp_path / "picture.png"
     code, out, err = cli(*args, "--plot", path)

@@ -212,7 +212,6 @@ def test_reproduce_draws_what_it_is_asked_for(tmp_path, capsys):
         main(["reproduce", "figure1", "--quick", "--out", str(tmp_path / "results"), "--workers", "2"])
     assert stop.value.code in (0, None)
     out = capsys.readouterr().out
-    assert "0.93809524" in out  # the exact values of the environments
     for suffix in ("png", "svg", "pdf"):
         assert (tmp_path / "results" / f"figure1.{suffix}").stat().st_size > 5_000
     assert (tmp_path / "results" / "report.html").exists()
