@@ -1,0 +1,89 @@
+"""From a full reproduction to docs/results: small pictures and the tables, ``python benchmarks/publish.py results/results.db``.
+
+Run ``psconrl reproduce`` first (a quarter of an hour on two cores). The text around the pictures, docs/results/index.md, is
+written by hand; what this script writes are PNG files and docs/results/tables.md.
+"""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from psconrl.experiment.store import Store
+from psconrl.planning.planner import plan
+from psconrl.report.curves import read_experiments
+from psconrl.report.figures import policy_figure
+from psconrl.report.paper_figures import GRIDS, figure1, figure2, figure3
+from psconrl.report.statistics import mean_interval
+from psconrl.report.tables import final_table, growth_table
+from psconrl.report.theory_figure import check_theory, theory_figure
+
+OUT = Path(__file__).parents[1] / "docs" / "results"
+DPI = 100
+
+
+def markdown(table: dict[str, Any]) -> str:
+    lines = ["| " + " | ".join(map(str, row)) + " |" for row in [table["header"], *table["rows"]]]
+    lines.insert(1, "|" + "---|" * len(table["header"]))
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("results", help="a results file of psconrl reproduce")
+    with Store(parser.parse_args().results) as store:
+        experiments = {e.name: e for e in read_experiments(store)}
+        (hours,) = store.query("SELECT total(seconds) / 3600 FROM runs WHERE current")[0]
+        (runs,) = store.query("SELECT count(*) FROM runs WHERE current AND status = 'done'")[0]
+    grids = [experiments[name] for name in GRIDS]
+    theory = [e for e in experiments.values() if e.name not in (*GRIDS, "counterexample")]
+    OUT.mkdir(exist_ok=True)
+    figures = {
+        "figure1": figure1(experiments["counterexample"]),
+        "figure2": figure2(grids),
+        "figure2-paper-metric": figure2(grids, "paper"),
+        "figure3": figure3(grids),
+        "theory": theory_figure(theory),
+    }
+    figures |= {f"map-{e.name}": policy_figure(e.model, plan(e.model), e.name) for e in grids if e.model is not None}
+    for name, figure in figures.items():
+        figure.savefig(OUT / f"{name}.png", dpi=DPI, bbox_inches="tight", pil_kwargs={"optimize": True})
+    parts = [
+        f"# Tables\n\n{runs:,} runs, {hours:.2f} hours of computing. Means with 95% bootstrap intervals over runs.\n"
+    ]
+    for experiment in [experiments["counterexample"], *grids]:
+        parts.append(f"## {experiment.name}\n")
+        parts += [markdown(table(experiment)) + "\n" for table in (final_table, growth_table)]
+    parts.append("## Theory\n\nStrong regret: by exact evaluation of every policy played, positive parts only.\n")
+    header = [
+        "experiment",
+        "S",
+        "D",
+        "strong regret",
+        "exponent",
+        "signed regret",
+        "episodes, share of bound",
+        "exploring, share of bound",
+    ]
+    rows = [
+        [
+            c.experiment,
+            c.states,
+            f"{c.diameter:.3g}",
+            c.regret,
+            c.slope,
+            c.signed,
+            f"{c.episodes_ratio:.2f}",
+            f"{c.exploring_ratio:.2g}",
+        ]
+        for c in check_theory(theory)
+    ]
+    parts.append(markdown({"header": header, "rows": rows}) + "\n")
+    average = mean_interval(experiments["counterexample"].curves["resampling-cmdp-psrl"].average(1)[:, -1])
+    parts.append(f"CMDP-PSRL on the counterexample, average cost at the end: {average}.\n")
+    (OUT / "tables.md").write_text("\n".join(parts), encoding="utf-8")
+    for name in sorted(OUT.iterdir()):
+        print(f"{name.name}: {name.stat().st_size / 1000:.0f} kB")
+
+
+if __name__ == "__main__":
+    main()
