@@ -88,7 +88,8 @@ def timing(quick: bool) -> None:
         rounds = min(horizon, 11_000) if quick else horizon
         lp_rounds = min(rounds, 20_000)
         timed_run(cmdp, "psconrl-paper", 500, 0, with_highs=False)
-        runs = [timed_run(cmdp, "psconrl-paper", rounds, seed, with_highs=False) for seed in range(1 if quick else repeats)]
+        seeds = range(1 if quick else repeats)
+        runs = [timed_run(cmdp, "psconrl-paper", rounds, seed, with_highs=False) for seed in seeds]
         total, sampling, planning, episodes = sorted(runs)[len(runs) // 2]
         slow = timed_run(cmdp, "psconrl-paper", lp_rounds, 0, with_highs=True)
         ratio = (slow[2] / slow[3]) / (planning / episodes)

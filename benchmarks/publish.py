@@ -1,7 +1,7 @@
-"""From a full reproduction to docs/results: small pictures and the tables, ``python benchmarks/publish.py results/results.db``.
+"""From a full reproduction to docs/results: ``python benchmarks/publish.py results/results.db``.
 
-Run ``psconrl reproduce`` first (a quarter of an hour on two cores). The text around the pictures, docs/results/index.md, is
-written by hand; what this script writes are PNG files and docs/results/tables.md.
+Run ``psconrl reproduce`` first (a quarter of an hour on two cores). This writes small pictures and docs/results/tables.md;
+the text around them, docs/results/index.md, is written by hand.
 """
 
 import argparse

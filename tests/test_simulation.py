@@ -16,10 +16,10 @@ from psconrl.errors import AgentError, ConfigError, ModelError
 from psconrl.learning.registry import load_agent
 from psconrl.learning.streams import BLOCK, UniformStream
 from psconrl.learning.yardsticks import FixedPolicy
+from psconrl.model.tables import Tables
 from psconrl.simulation._kernels import play
 from psconrl.simulation.regret import paper_regret
 from psconrl.simulation.rollout import Simulation
-from psconrl.simulation.tables import Tables
 
 
 def agent_for(cmdp, seed=0, **options):

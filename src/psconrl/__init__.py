@@ -11,10 +11,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from psconrl._version import __version__
+from psconrl.envs.registration import register as _register
 
 if TYPE_CHECKING:
+    from psconrl.envs.continuing import continuing
+    from psconrl.envs.gridworld import gridworld
+    from psconrl.envs.gym_env import CMDPEnv
     from psconrl.envs.registry import load
+    from psconrl.learning.labels import Index, LabelledAgent
+    from psconrl.learning.logs import CSVLog, TensorBoardLog
     from psconrl.learning.psconrl import PSConRL
+    from psconrl.learning.registry import load_agent
     from psconrl.model.chain import evaluate
     from psconrl.model.cmdp import CMDP
     from psconrl.model.distance import diameter
@@ -26,16 +33,26 @@ if TYPE_CHECKING:
     from psconrl.simulation.regret import regret
     from psconrl.simulation.simulate import simulate
 
+_register()  # gymnasium.make("psconrl/Box-v0") works once this is imported
+
 # Loaded on first use, so that `import psconrl` and `psconrl --help` stay fast.
 _HOME = {
     "CMDP": "psconrl.model.cmdp",
+    "CMDPEnv": "psconrl.envs.gym_env",
+    "CSVLog": "psconrl.learning.logs",
+    "Index": "psconrl.learning.labels",
+    "LabelledAgent": "psconrl.learning.labels",
     "PSConRL": "psconrl.learning.psconrl",
     "Plan": "psconrl.planning.plan",
     "Status": "psconrl.planning.plan",
+    "TensorBoardLog": "psconrl.learning.logs",
     "certify": "psconrl.planning.certify",
+    "continuing": "psconrl.envs.continuing",
     "diameter": "psconrl.model.distance",
     "evaluate": "psconrl.model.chain",
+    "gridworld": "psconrl.envs.gridworld",
     "load": "psconrl.envs.registry",
+    "load_agent": "psconrl.learning.registry",
     "pareto": "psconrl.planning.pareto",
     "plan": "psconrl.planning.planner",
     "regret": "psconrl.simulation.regret",
@@ -45,14 +62,22 @@ _HOME = {
 
 __all__ = [
     "CMDP",
+    "CMDPEnv",
+    "CSVLog",
+    "Index",
+    "LabelledAgent",
     "PSConRL",
     "Plan",
     "Status",
+    "TensorBoardLog",
     "__version__",
     "certify",
+    "continuing",
     "diameter",
     "evaluate",
+    "gridworld",
     "load",
+    "load_agent",
     "pareto",
     "plan",
     "regret",

@@ -19,11 +19,11 @@ from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError
 from psconrl.learning.registry import RECIPES, make_agent
 from psconrl.model.cmdp import CMDP
+from psconrl.model.tables import EMISSIONS
 from psconrl.planning.plan import Plan, Status
 from psconrl.planning.planner import plan
 from psconrl.simulation.regret import regret
 from psconrl.simulation.rollout import Simulation
-from psconrl.simulation.tables import EMISSIONS
 from psconrl.simulation.trace import Trace
 
 AUTOSAVE_SECONDS = 10.0

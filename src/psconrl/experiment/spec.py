@@ -32,7 +32,7 @@ from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError, unknown_name
 from psconrl.experiment.job import Job
 from psconrl.learning.registry import RECIPES
-from psconrl.simulation.tables import EMISSIONS
+from psconrl.model.tables import EMISSIONS
 
 DEFAULT_HORIZON = 20_000
 QUICK_KEYS = ("horizon", "replicates", "agents")

@@ -5,73 +5,28 @@ agent does two things, ``begin`` and ``end``. Whoever plays the episode in betwe
 Gymnasium loop, or a user's own system through ``act`` and ``observe``) needs to know nothing else.
 """
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psconrl.arrays import Floats, Ints
+from psconrl.arrays import Floats
 from psconrl.errors import AgentError
+from psconrl.learning.checks import as_count, as_numbers, is_index
 from psconrl.learning.counts import Counts, Record
+from psconrl.learning.episode import Episode, Play
 from psconrl.learning.saving import Saved, read, write
 from psconrl.learning.streams import UniformStream, restore_generator
-
-NO_CAP = np.iinfo(np.int64).max
-
-
-@dataclass(frozen=True, eq=False)
-class Episode:
-    """What to play, and until when: the episode ends with the step after which a limit is reached."""
-
-    policy: Floats  # (S, A), or (H, S, A) for a policy that changes from step to step
-    max_steps: int = NO_CAP
-    visit_caps: Ints | None = None  # (S, A): how often a pair may be visited before the episode ends
-    kind: str = "optimal"  # or "explore", "uniform", "baseline", ...
-    value: float = math.nan  # what the agent expects of the objective, in costs
-
-    def row(self, step: int, state: int) -> Floats:
-        """The distribution of the action in a state, ``step`` steps into the episode."""
-        if self.policy.ndim == 2:
-            return np.asarray(self.policy[state])
-        return np.asarray(self.policy[min(step, len(self.policy) - 1), state])
-
-
-@dataclass(eq=False)
-class Play:
-    """An episode in progress: what to play, and what has come of it so far."""
-
-    episode: Episode
-    record: Record
-    state: int | None = None  # where an action was asked for and its outcome is awaited
-    action: int | None = None
-
-
-def is_index(value: object, size: int) -> bool:
-    """Is this a whole number from 0 to size - 1? True and False are not."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(0 <= value < size)
-
-
-def as_count(value: Any, what: str) -> int:
-    """A whole number from 1 on, or an error that names what was wrong."""
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-        raise AgentError(f"{what} must be a whole number from 1 on; got {value!r}")
-    return int(value)
-
-
-def as_numbers(values: ArrayLike, what: str) -> Floats:
-    """An array of floats, or an error that names what was wrong."""
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise AgentError(f"{what} must be numbers; got {values!r}") from None
+from psconrl.learning.watch import EXPLORING, Watcher, event_of, tell
 
 
 class Agent(ABC):
-    """Base of all agents. A subclass implements ``begin`` and ``end`` and names what it must keep (``_parts``)."""
+    """Base of all agents. A subclass implements ``_begin``.
+
+    One that keeps more than the counts also extends ``_end``, ``state`` and ``restore``.
+    """
 
     name: ClassVar[str]
 
@@ -100,6 +55,7 @@ class Agent(ABC):
         self.counts = Counts(self.n_states, self.n_actions, m + 1)
         self.rounds = 0
         self.episodes = 0
+        self.explored = 0  # rounds in episodes that explored
         # Thinking and acting draw from streams of their own, so that how an episode is played does not matter.
         try:
             think, act = np.random.SeedSequence(seed).spawn(2)
@@ -109,6 +65,7 @@ class Agent(ABC):
         self.action_uniforms = UniformStream(np.random.Generator(np.random.PCG64(act)))
         self._play: Play | None = None
         self._spare: Record | None = None
+        self._watchers: list[Watcher] = []
 
     @property
     def n_costs(self) -> int:
@@ -116,11 +73,30 @@ class Agent(ABC):
         return int(self.thresholds.size + 1)
 
     def set_thresholds(self, thresholds: ArrayLike) -> None:
-        """Change the limits while running; the next episode obeys them."""
+        """Change the limits while running. From the next action on the agent obeys them: the episode ends here.
+
+        If the outcome of an action is awaited, the episode ends with it.
+        """
         new = np.atleast_1d(as_numbers(thresholds, "thresholds"))
         if new.shape != self.thresholds.shape or not np.isfinite(new).all():
             raise AgentError(f"thresholds must be {self.thresholds.size} finite numbers; got {thresholds!r}")
         self.thresholds = new.copy()
+        if self._play is not None and self._play.action is not None:
+            self._play.end_with_next_step()
+        else:
+            self.finish()
+
+    def watch(self, callback: Watcher) -> None:
+        """Call back with an ``EpisodeEvent`` after every episode from now on; see ``psconrl.learning.watch``."""
+        if not callable(callback):
+            raise AgentError(f"watch needs a function of one event; got {type(callback).__name__}")
+        self._watchers.append(callback)
+
+    def unwatch(self, callback: Watcher) -> None:
+        """Call back no more."""
+        if callback not in self._watchers:
+            raise AgentError("unwatch: this callback is not watching")
+        self._watchers.remove(callback)
 
     def _known_or_mean_costs(self) -> Floats:
         return self.counts.mean_costs() if self.costs is None else self.costs
@@ -159,13 +135,22 @@ class Agent(ABC):
 
     def finish(self) -> None:
         """End the episode in progress, because a limit was reached or whoever plays it has to stop."""
-        if self._play is not None:
-            record = self._play.record
-            self._play = None
-            if record.steps:
-                self.end(record)
-            record.clear()
-            self._spare = record
+        current = self._play
+        if current is None:
+            return
+        self._play, record, event = None, current.record, None
+        if record.steps:
+            self.end(record)
+            if current.episode.kind in EXPLORING:
+                self.explored += record.steps
+            if self._watchers:
+                event = event_of(
+                    current.episode, record, self.counts, self.rounds, self.episodes, self.thresholds, self.explored
+                )
+        record.clear()
+        self._spare = record
+        if event is not None:  # last of all: what a callback does wrong finds everything in order
+            tell(self._watchers, event)
 
     def act(self, state: int) -> int:
         """The action to take in a state. Tell the outcome with ``observe`` before asking again.
@@ -178,7 +163,10 @@ class Agent(ABC):
         self._check_state(state)
         current = self.play(state)
         if current.action is not None:
-            raise AgentError("act was called twice; call observe(action, next_state, costs) in between")
+            raise AgentError(
+                "act was called twice; call observe(action, next_state, costs) in between, or finish() if the outcome "
+                "is lost"
+            )
         cdf = np.cumsum(current.episode.row(current.record.steps, state))
         u = self.action_uniforms.next() * cdf[-1]
         current.state = int(state)
@@ -187,6 +175,11 @@ class Agent(ABC):
 
     def observe(self, action: int, next_state: int, costs: ArrayLike) -> None:
         """The outcome of the last action: where it led, and all m+1 costs, the objective first."""
+        if self.note(action, next_state, costs):
+            self.finish()
+
+    def note(self, action: int, next_state: int, costs: ArrayLike) -> bool:
+        """As ``observe``, but says whether the episode is over and leaves it to the caller to ``finish`` it."""
         current = self._play
         if current is None or current.state is None or current.action is None:
             raise AgentError("observe was called before act")
@@ -203,8 +196,7 @@ class Agent(ABC):
             raise AgentError(f"costs must be finite; got {vector.tolist()}")
         current.record.step(current.state, int(action), int(next_state), vector)
         current.state = current.action = None
-        if current.record.is_full(current.episode.max_steps, current.episode.visit_caps):
-            self.finish()
+        return current.is_full()
 
     def _check_state(self, state: int) -> None:
         if not is_index(state, self.n_states):
@@ -226,40 +218,25 @@ class Agent(ABC):
         record = {
             "rounds": self.rounds,
             "episodes": self.episodes,
+            "explored": self.explored,
             "rng": self.rng.bit_generator.state,
             "action_uniforms": self.action_uniforms.state(),
             "counts": self.counts.state(),
         }
         if self._play is not None:
-            episode = self._play.episode
-            record["play"] = {
-                "policy": episode.policy,
-                "max_steps": episode.max_steps,
-                "visit_caps": episode.visit_caps,
-                "kind": episode.kind,
-                "value": episode.value,
-                "record": self._play.record.state(),
-                "state": self._play.state,
-                "action": self._play.action,
-            }
+            record["play"] = self._play.as_saved()
         return record
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
         self.rounds = int(state["rounds"])
         self.episodes = int(state["episodes"])
+        self.explored = int(state.get("explored", 0))
         self.rng = restore_generator(state["rng"])
         self.action_uniforms = UniformStream.restored(state["action_uniforms"])
         self.counts.restore(state["counts"])
-        current = state.get("play")
-        if current is not None:
-            episode = Episode(
-                np.asarray(current["policy"]), int(current["max_steps"]), current["visit_caps"], current["kind"],
-                float(current["value"]),
-            )  # fmt: skip
-            record = Record.empty(self.counts)
-            record.restore(current["record"])
-            self._play = Play(episode, record, current["state"], current["action"])
+        if state.get("play") is not None:
+            self._play = Play.restored(state["play"], self.counts)
 
     def save(self, path: Any, extra: dict[str, Any] | None = None) -> None:
         """Write the whole agent, generators included, to one file, which appears whole or not at all."""

@@ -17,8 +17,10 @@ from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError, SolverError
-from psconrl.learning.agent import Agent, Episode, as_count, as_numbers
+from psconrl.learning.agent import Agent
+from psconrl.learning.checks import as_count, as_numbers
 from psconrl.learning.confidence import check_coef, check_delta, empirical, scaled_radius
+from psconrl.learning.episode import Episode
 from psconrl.model.chain import as_policy
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.plan import Status

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.errors import AgentError
-from psconrl.learning.agent import Agent, Episode
+from psconrl.learning.agent import Agent
 from psconrl.learning.confidence import (
     Box,
     bernstein_radius,
@@ -26,6 +26,7 @@ from psconrl.learning.confidence import (
     empirical,
     scaled_radius,
 )
+from psconrl.learning.episode import Episode
 from psconrl.planning.horizon import solve_horizon
 from psconrl.planning.problem import Problem
 

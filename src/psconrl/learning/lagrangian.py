@@ -16,8 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.errors import AgentError
-from psconrl.learning.agent import Agent, Episode, as_numbers
+from psconrl.learning.agent import Agent
+from psconrl.learning.checks import as_numbers
 from psconrl.learning.counts import Record
+from psconrl.learning.episode import Episode
 from psconrl.learning.posterior import Dirichlet
 from psconrl.learning.sampled import SampledPlanner
 from psconrl.learning.schedule import schedule_named

@@ -17,10 +17,12 @@ from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError, ConfigError, SolverError, unknown_name
-from psconrl.learning.agent import Agent, Episode, as_numbers
+from psconrl.learning.agent import Agent
+from psconrl.learning.checks import as_numbers
 from psconrl.learning.counts import Record
+from psconrl.learning.episode import Episode
 from psconrl.learning.posterior import Dirichlet, FlooredCounts
-from psconrl.learning.sampled import SampledPlanner
+from psconrl.learning.sampled import SampledPlanner, reachable_from
 from psconrl.learning.schedule import schedule_named
 
 EXPLORE_ACTIONS = ("shortest", "least_tried")
@@ -114,7 +116,7 @@ class PSConRL(Agent):
     def _exploration(self, P: Floats, state: int) -> Floats:
         """The policy towards the least visited of the states that the sampled model can reach."""
         visits = self.counts.pairs.sum(axis=1).astype(np.float64)
-        visits[~_reachable(P, state, self.n_actions)] = np.inf
+        visits[~reachable_from(P, state, self.n_actions)] = np.inf
         target = int(self.rng.choice(np.flatnonzero(visits == visits.min())))
         actions = self.planner.towards(P, target)
         if self.explore_action == "least_tried":
@@ -141,19 +143,6 @@ class PSConRL(Agent):
         super().restore(state)
         self._last_length = int(state["last_length"])
         self.planner.last = tuple(np.asarray(policy, dtype=np.int64) for policy in state["last_policies"])
-
-
-def _reachable(P: Floats, state: int, n_actions: int) -> Any:
-    """The states that the model can reach from a state."""
-    S = P.shape[1]
-    edges: Any = (P.reshape(S, n_actions, S) > 0).any(axis=1)
-    seen = np.zeros(S, dtype=bool)
-    seen[state] = True
-    while True:
-        grown = seen | edges[seen].any(axis=0)
-        if (grown == seen).all():
-            return seen
-        seen = grown
 
 
 def _one_of(option: str, value: str, known: tuple[str, ...]) -> str:

@@ -35,7 +35,7 @@ class SampledPlanner:
     def optimal(self, P: Floats, costs: Floats, thresholds: Floats, state: int) -> Choice | None:
         """The optimal policy of the model from a state, or None if the thresholds cannot be met."""
         if not _kernels.strongly_connected(P, self._all_actions.shape[1]):
-            return self._from_general_planner(P, costs, thresholds, state)
+            return self._on_reachable_part(P, costs, thresholds, state)
         problem = self._scaled(costs, thresholds).with_transition(P)
         try:
             solution = solve(problem, self.last)
@@ -65,6 +65,23 @@ class SampledPlanner:
             self._scaled_from = (costs, thresholds)
         return self._problem
 
+    def _on_reachable_part(self, P: Floats, costs: Floats, thresholds: Floats, state: int) -> Choice | None:
+        """With a prior of known support some states may be out of reach: plan without them."""
+        S, A = self._all_actions.shape
+        states = np.flatnonzero(reachable_from(P, state, A))
+        if states.size == S:
+            return self._from_general_planner(P, costs, thresholds, state)
+        rows = (states[:, None] * A + np.arange(A)).ravel()
+        # From scratch each time: which states are in reach may change, and a saved agent must go on with the same bits.
+        part = SampledPlanner(states.size, A)
+        here = int(np.searchsorted(states, state))
+        choice = part.optimal(np.ascontiguousarray(P[np.ix_(rows, states)]), costs[:, states], thresholds, here)
+        if choice is None:
+            return None
+        policy = np.full((S, A), 1.0 / A)
+        policy[states] = choice.policy
+        return Choice(policy, choice.value)
+
     def _from_general_planner(self, P: Floats, costs: Floats, thresholds: Floats, state: int) -> Choice | None:
         """Samples of very small priors can fall apart: plan from the present state, whatever the structure.
 
@@ -76,3 +93,16 @@ class SampledPlanner:
         except SolverError:
             return None
         return None if result.status is Status.INFEASIBLE else Choice(result.policy, float(result.costs[0]))
+
+
+def reachable_from(P: Floats, state: int, n_actions: int) -> Bools:
+    """The states that a dense model can reach from a state, (S,)."""
+    S = P.shape[1]
+    edges = np.asarray((P.reshape(S, n_actions, S) > 0).any(axis=1))
+    seen = np.zeros(S, dtype=bool)
+    seen[state] = True
+    while True:
+        grown = seen | np.asarray(edges[seen].any(axis=0))
+        if np.array_equal(grown, seen):
+            return seen
+        seen = grown

@@ -4,8 +4,8 @@ from typing import Protocol
 
 from psconrl.arrays import Ints
 from psconrl.errors import ConfigError, unknown_name
-from psconrl.learning.agent import NO_CAP
 from psconrl.learning.counts import Counts
+from psconrl.learning.episode import NO_CAP
 
 
 class Schedule(Protocol):

@@ -18,8 +18,8 @@ from scipy.optimize import minimize
 
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError
-from psconrl.learning.agent import Episode
 from psconrl.learning.confidence import Box
+from psconrl.learning.episode import Episode
 from psconrl.learning.fha import FHA
 
 MAX_STATES = 4

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.errors import AgentError
-from psconrl.learning.agent import Agent, Episode
+from psconrl.learning.agent import Agent
 from psconrl.learning.confidence import (
     Box,
     check_coef,
@@ -23,6 +23,7 @@ from psconrl.learning.confidence import (
     hoeffding_radius,
     scaled_radius,
 )
+from psconrl.learning.episode import Episode
 from psconrl.planning.optimistic import optimistic_policy, solve_optimistic
 from psconrl.planning.problem import Problem
 

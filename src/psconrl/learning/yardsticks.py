@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.errors import AgentError
-from psconrl.learning.agent import Agent, Episode
+from psconrl.learning.agent import Agent
+from psconrl.learning.episode import Episode
 
 
 class FixedPolicy(Agent):

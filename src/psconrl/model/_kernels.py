@@ -197,3 +197,15 @@ def strongly_connected(P: Floats, n_actions: int) -> bool:
         if count < n:
             return False
     return True
+
+
+@njit(cache=True)
+def row_cdf(indptr: Ints, probabilities: Floats) -> Floats:
+    """Cumulative sums within the rows of a CSR matrix."""
+    cdf = np.empty_like(probabilities)
+    for row in range(indptr.size - 1):
+        total = 0.0
+        for k in range(indptr[row], indptr[row + 1]):
+            total += probabilities[k]
+            cdf[k] = total
+    return cdf

@@ -7,7 +7,7 @@ r"""The constrained Markov decision process, validated once at the door.
 row ``s * A + a`` is the law of the next state, so that ``transition @ h`` is the only product anybody needs.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -18,6 +18,7 @@ from psconrl.arrays import Bools, Floats, Matrix
 from psconrl.errors import ModelError
 from psconrl.model import reading
 from psconrl.model.layout import GridLayout
+from psconrl.model.toy_text import read_table
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -139,6 +140,29 @@ class CMDP:
                 "Give prior > 0, or leave such pairs out with available=..."
             )
         return cls(N / np.maximum(total, 1e-300), costs, thresholds, **options)
+
+    @classmethod
+    def from_gymnasium(
+        cls,
+        env: Any,
+        cost: Callable[[int, int, int], Any] | None = None,
+        thresholds: ArrayLike | Mapping[str, float] = (),
+        *,
+        initial: int | ArrayLike | None = None,
+        **options: Any,
+    ) -> Self:
+        """The continuing task of a Gymnasium environment with a table ``P``: FrozenLake, CliffWalking, Taxi.
+
+        States and actions keep their numbers. The average reward is maximised; ``cost(state, action, next_state)``, a
+        number or several, is limited by ``thresholds``. An end leads to a new start, see ``psconrl.model.toy_text``.
+
+        >>> import gymnasium
+        >>> CMDP.from_gymnasium(gymnasium.make("FrozenLake-v1"), cost=lambda s, a, t: t == 5, thresholds=[0.1])
+        CMDP(16 states, 4 actions, 1 constraint, dense)
+        """
+        table = read_table(env, cost, initial)
+        costs = [-table.reward, *table.costs]
+        return cls(table.transition, costs, thresholds, initial=table.initial, maximise=True, **options)
 
     @property
     def n_states(self) -> int:

@@ -1,5 +1,6 @@
 """Where the states of a grid world lie on its map, so that a policy can be drawn as arrows."""
 
+import re
 from dataclasses import dataclass
 
 from psconrl.arrays import Ints
@@ -27,6 +28,11 @@ class GridLayout:
                 raise ModelError(f"layout cell ({i}, {j}) must lie on the map of {height} x {width} cells")
         if self.layers is not None and len(self.layers) != len(self.cells):
             raise ModelError(f"layout must have one layer per cell, {len(self.cells)}; got {len(self.layers)}")
+
+    def moved(self, state: int) -> tuple[int, int] | None:
+        """The cell of what else has moved, such as the box, if the layer of a state names one: ``"box at (3,1)"``."""
+        found = re.search(r"\((\d+), ?(\d+)\)", self.layers[state]) if self.layers else None
+        return (int(found[1]), int(found[2])) if found else None
 
     def restricted(self, states: Ints) -> "GridLayout":
         """The layout of a subset of the states."""

@@ -1,6 +1,5 @@
 """The compiled inner loop of a simulation: arrays in, arrays out, randomness handed in."""
 
-import numpy as np
 from numba import njit
 
 from psconrl.arrays import Floats, Ints
@@ -83,15 +82,3 @@ def play(
         if step >= max_steps or (capped and visits[pair] >= caps[pair]):
             return state, k + 1, next_checkpoint, True
     return state, steps, next_checkpoint, False
-
-
-@njit(cache=True)
-def row_cdf(indptr: Ints, probabilities: Floats) -> Floats:
-    """Cumulative sums within the rows of a CSR matrix."""
-    cdf = np.empty_like(probabilities)
-    for row in range(indptr.size - 1):
-        total = 0.0
-        for k in range(indptr[row], indptr[row + 1]):
-            total += probabilities[k]
-            cdf[k] = total
-    return cdf

@@ -9,15 +9,16 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import AgentError
-from psconrl.learning.agent import Agent, Episode
+from psconrl.learning.agent import Agent
+from psconrl.learning.episode import Episode
 from psconrl.learning.registry import load_agent
 from psconrl.learning.streams import UniformStream
 from psconrl.model.chain import evaluate
 from psconrl.model.cmdp import CMDP
+from psconrl.model.tables import Tables
 from psconrl.model.unichain import solve_dense
 from psconrl.simulation._kernels import play
 from psconrl.simulation.run import Run
-from psconrl.simulation.tables import Tables
 from psconrl.simulation.trace import EpisodeLog
 
 _NO_CAPS = np.empty(0, dtype=np.int64)
@@ -53,7 +54,7 @@ class Simulation(Run):
         self.state = int(rng.choice(cmdp.n_states, p=cmdp.initial))
         self._uniforms = UniformStream(rng, width=1 + (len(cmdp.costs) if emission == "bernoulli" else 0))
 
-    def _advance(self, horizon: int, grid: Ints, reached: int, at_checkpoints: Floats) -> int:
+    def _advance(self, horizon: int, grid: Ints, reached: int, at_checkpoints: Floats) -> tuple[int, bool]:
         """Play the episode in progress, or a new one, as far as one block of random numbers carries."""
         agent = self.agent
         began = time.perf_counter()
@@ -94,9 +95,7 @@ class Simulation(Run):
         record.steps += played
         self.round += played
         self.log.length[-1] = record.steps
-        if ended:
-            agent.finish()
-        return reached
+        return reached, ended
 
     def _note_beginning(self, episode: Episode, seconds: float) -> None:
         super()._note_beginning(episode, seconds)

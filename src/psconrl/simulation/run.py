@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 from psconrl._version import __version__
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import ConfigError
-from psconrl.learning.agent import Agent, Episode
+from psconrl.learning.agent import Agent
+from psconrl.learning.episode import Episode
 from psconrl.simulation.interrupt import deferred_interrupts
 from psconrl.simulation.trace import EpisodeLog, Trace, checkpoint_rounds
 
@@ -43,8 +44,10 @@ class Run(ABC):
         self._costs: list[Floats] = []
 
     @abstractmethod
-    def _advance(self, horizon: int, grid: Ints, reached: int, at_checkpoints: Floats) -> int:
-        """Play on, at most to the horizon and to the end of the episode; returns the checkpoints reached."""
+    def _advance(self, horizon: int, grid: Ints, reached: int, at_checkpoints: Floats) -> tuple[int, bool]:
+        """Play on, at most to the horizon and to the end of the episode; says which checkpoint comes next, and whether
+        the episode is over.
+        """
 
     def run(
         self,
@@ -66,9 +69,12 @@ class Run(ABC):
         try:
             with deferred_interrupts() as stop:
                 while self.round < horizon and not stop.asked:
-                    before, reached = reached, self._advance(horizon, grid, reached, at_checkpoints)
+                    before = reached
+                    reached, over = self._advance(horizon, grid, reached, at_checkpoints)
                     self._rounds += grid[before:reached].tolist()
                     self._costs += list(at_checkpoints[before:reached])
+                    if over:  # with the run's own books in order, since the agent's watchers may raise
+                        self.agent.finish()
                     if progress is not None:
                         progress(self)
                 interrupted = self.round < horizon

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import gymnasium
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -26,8 +27,9 @@ def simulate(
     evaluate_policies: bool = False,
     progress: Progress | None = None,
 ) -> Trace:
-    """Play an agent for a number of rounds on a CMDP (compiled) or a Gymnasium environment with discrete spaces.
+    """Play an agent for a number of rounds on a CMDP (compiled) or a Gymnasium environment with finite spaces.
 
+    Episodic environments become continuing tasks, as ``psconrl.continuing`` has it.
     ``checkpoints``: how many rounds to remember, evenly spread; ``"log"``; or the rounds. ``emission``: costs as they
     are, or ``"bernoulli"``: 0 or 1 with the cost as probability. ``evaluate_policies``: also record the exact averages
     of every episode's policy in the true model. ``progress``: called with the run after every episode.
@@ -40,7 +42,7 @@ def simulate(
     """
     if isinstance(env, CMDP):
         run: Run = Simulation(env, agent, seed, emission=emission, evaluate_policies=evaluate_policies)
-    elif hasattr(env, "step") and hasattr(env, "observation_space"):
+    elif isinstance(env, gymnasium.Env):
         if emission != "deterministic" or evaluate_policies:
             raise ConfigError("emission and evaluate_policies need a CMDP; a Gymnasium environment keeps its model")
         if seed is not None and not isinstance(seed, int | np.integer):

@@ -1,4 +1,4 @@
-"""A CMDP laid out for the compiled loop: successors, cumulative probabilities, and the cost of every transition."""
+"""A CMDP laid out for playing it: successors, cumulative probabilities, and the cost of every transition."""
 
 from dataclasses import dataclass
 
@@ -7,8 +7,8 @@ from scipy.sparse import csr_array
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import ConfigError, ModelError, unknown_name
+from psconrl.model._kernels import row_cdf
 from psconrl.model.cmdp import CMDP
-from psconrl.simulation._kernels import row_cdf
 
 EMISSIONS = ("deterministic", "bernoulli")
 

@@ -1,0 +1,76 @@
+"""Learning on your own system, in names instead of numbers, safe against crashes and power cuts.
+
+    python examples/own_system.py learned.npz 5000     # kill it at any time; the same command goes on
+
+The loop in ``learn`` is all there is to it: ask for an action, take it, tell what came of it, and save now and then.
+The file appears whole or not at all, and holds the agent with its generators. So if your system can be put back to
+where it was, as this one can, an interrupted run ends with the same bits as one that was not. If it cannot, the agent
+forgets only the rounds since the last save: it goes on from whatever state it is asked about next.
+"""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import psconrl
+
+WEAR = {"fast": 0.3, "slow": 0.05}
+PROFIT = {"fine": {"fast": 10, "slow": 6, "repair": -2}, "worn": {"fast": 4, "slow": 3, "repair": -2}}
+NOISE = {"fine": {"fast": 8, "slow": 3, "repair": 1}, "worn": {"fast": 9, "slow": 5, "repair": 1}}
+
+
+class Machine:
+    """A machine that is fine or worn: run it fast or slowly, or repair it. Stands for whatever yours is."""
+
+    def __init__(self) -> None:
+        self.state = "fine"
+        self.rng = np.random.default_rng(1)
+
+    def take(self, action: str) -> list[float]:
+        """Do it; returns the costs, the objective (here minus the profit) first, then the limited ones."""
+        costs = [-float(PROFIT[self.state][action]), float(NOISE[self.state][action])]
+        if action == "repair":
+            self.state = "fine" if self.state == "fine" or self.rng.random() < 0.9 else "worn"
+        elif self.state == "fine" and self.rng.random() < WEAR[action]:
+            self.state = "worn"
+        return costs
+
+    def saved(self) -> dict[str, Any]:
+        """Where it stands."""
+        return {"state": self.state, "rng": self.rng.bit_generator.state}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Back to where it stood."""
+        self.state, self.rng.bit_generator.state = saved["state"], saved["rng"]
+
+
+def new_agent() -> psconrl.LabelledAgent:
+    """Knows nothing but the names, the limit on noise, and that no step can bring more than 10."""
+    agent = psconrl.PSConRL(n_states=2, n_actions=3, thresholds=[4.0], optimistic_cost=-10.0, seed=0)
+    return psconrl.LabelledAgent(agent, states=["fine", "worn"], actions=["fast", "slow", "repair"])
+
+
+def learn(path: Path, rounds: int, save_every: int = 100) -> psconrl.LabelledAgent:
+    """The loop."""
+    machine, agent, done = Machine(), new_agent(), 0
+    if path.exists():
+        agent, extra = psconrl.LabelledAgent.load(path)
+        machine.restore(extra["machine"])
+        done = extra["rounds"]
+    agent.agent.watch(psconrl.CSVLog(path.with_suffix(".csv"), cost_names=["loss", "noise"]))
+    for t in range(done + 1, rounds + 1):
+        action = agent.act(machine.state)
+        costs = machine.take(action)
+        agent.observe(action, machine.state, costs)
+        if t % save_every == 0 or t == rounds:
+            agent.save(path, extra={"rounds": t, "machine": machine.saved()})
+            print(t, flush=True)
+    return agent
+
+
+if __name__ == "__main__":
+    learned = learn(Path(sys.argv[1]), int(sys.argv[2])).agent
+    loss, noise = learned.counts.cost_sums.sum(axis=1) / learned.counts.visits.sum()
+    print(f"average profit {-loss:.2f} (6.05 is possible), noise {noise:.2f} (limit 4)")

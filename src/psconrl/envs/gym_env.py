@@ -1,0 +1,95 @@
+"""A CMDP as a Gymnasium environment: a continuing task with constrained costs."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from psconrl.envs.picture import as_image, as_text
+from psconrl.envs.registry import load
+from psconrl.errors import ConfigError, PolicyError, unknown_name
+from psconrl.model.cmdp import CMDP
+from psconrl.model.tables import Tables
+
+
+class CMDPEnv(gymnasium.Env[int, int]):
+    """Any CMDP, or a built-in one by name with its options, as a Gymnasium environment.
+
+    The reward is the negative cost of the objective (the reward itself, if the model was built from rewards).
+    ``info["costs"]`` holds the m constrained costs, ``info["cost"]`` their sum. The task goes on for ever:
+    ``terminated`` is always False, and ``truncated`` too, unless a ``TimeLimit`` is asked for, as by
+    ``gymnasium.make(id, max_episode_steps=200)``. If some actions are unavailable in some states,
+    ``info["action_mask"]`` says which are available now; another one is an error. ``emission="bernoulli"`` emits costs
+    as 0 or 1 with their value as probability. The same seed gives the same luck as ``psconrl.simulate`` on the model.
+
+    >>> env = CMDPEnv("counterexample", theta=0.5)
+    >>> env.reset(seed=0)
+    (0, {})
+    >>> state, reward, terminated, truncated, info = env.step(1)
+    >>> reward, info["cost"]
+    (1.0, 1.0)
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}  # noqa: RUF012
+
+    def __init__(
+        self,
+        model: CMDP | str,
+        *,
+        emission: str = "deterministic",
+        render_mode: str | None = None,
+        **options: Any,
+    ) -> None:
+        if isinstance(model, CMDP) and options:
+            raise ConfigError(f"options go with the name of an environment, not with a model; got {', '.join(options)}")
+        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
+            raise ConfigError(unknown_name("render_mode", render_mode, self.metadata["render_modes"]))
+        self.model = model if isinstance(model, CMDP) else load(model, **options)
+        self.observation_space: Any = gymnasium.spaces.Discrete(self.model.n_states)
+        self.action_space: Any = gymnasium.spaces.Discrete(self.model.n_actions)
+        self.render_mode = render_mode
+        self._tables = Tables.of(self.model, emission)
+        self._masked = not self.model.available.all()
+        self._state: int | None = None
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
+        """Start from the initial law of the model."""
+        super().reset(seed=seed)
+        self._state = int(self.np_random.choice(self.model.n_states, p=self.model.initial))
+        return self._state, self._mask_info(self._state)
+
+    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        """One transition; nothing ever ends."""
+        if self._state is None:
+            raise gymnasium.error.ResetNeeded("call reset before step")
+        if not self.action_space.contains(action):
+            raise PolicyError(f"action must lie in 0..{self.model.n_actions - 1}; got {action!r}")
+        if not self.model.available[self._state, action]:
+            where = f"in state {self.model.state_name(self._state)!r}"
+            raise PolicyError(
+                f"action {self.model.action_name(int(action))!r} is not available {where}; see info['action_mask']"
+            )
+        tables = self._tables
+        pair = self._state * self.model.n_actions + int(action)
+        low, high = tables.indptr[pair], tables.indptr[pair + 1]
+        k = low + np.searchsorted(tables.cdf[low:high], self.np_random.random(), side="right")
+        k = min(k, high - 1)
+        costs = tables.outcomes[:, k].copy()
+        if tables.bernoulli:
+            costs = (self.np_random.random(costs.size) < costs).astype(np.float64)
+        self._state = int(tables.successors[k])
+        info = {"costs": costs[1:], "cost": float(costs[1:].sum())} | self._mask_info(self._state)
+        return self._state, -float(costs[0]), False, False, info
+
+    def render(self) -> Any:
+        """The state as text (``ansi``) or as a picture (``rgb_array``)."""
+        if self.render_mode is None:
+            gymnasium.logger.warn("render needs a render_mode, given when the environment is made: ansi or rgb_array")
+            return None
+        if self._state is None:
+            raise gymnasium.error.ResetNeeded("call reset before render")
+        draw = as_text if self.render_mode == "ansi" else as_image
+        return draw(self.model, self._state)
+
+    def _mask_info(self, state: int) -> dict[str, Any]:
+        return {"action_mask": self.model.available[state].astype(np.int8)} if self._masked else {}

@@ -1,0 +1,29 @@
+"""Reading what a user hands to an agent: whole numbers and arrays, each with the error that says what to repair."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from psconrl.arrays import Floats
+from psconrl.errors import AgentError
+
+
+def is_index(value: object, size: int) -> bool:
+    """Is this a whole number from 0 to size - 1? True and False are not."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(0 <= value < size)
+
+
+def as_count(value: Any, what: str) -> int:
+    """A whole number from 1 on, or an error that names what was wrong."""
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+        raise AgentError(f"{what} must be a whole number from 1 on; got {value!r}")
+    return int(value)
+
+
+def as_numbers(values: ArrayLike, what: str) -> Floats:
+    """An array of floats, or an error that names what was wrong."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise AgentError(f"{what} must be numbers; got {values!r}") from None

@@ -1,0 +1,74 @@
+"""An episode: what to play and until when, and what has come of it so far."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from psconrl.arrays import Floats, Ints
+from psconrl.learning.counts import Counts, Record
+
+NO_CAP = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, eq=False)
+class Episode:
+    """What to play, and until when: the episode ends with the step after which a limit is reached."""
+
+    policy: Floats  # (S, A), or (H, S, A) for a policy that changes from step to step
+    max_steps: int = NO_CAP
+    visit_caps: Ints | None = None  # (S, A): how often a pair may be visited before the episode ends
+    kind: str = "optimal"  # or "explore", "uniform", "baseline", ...
+    value: float = math.nan  # what the agent expects of the objective, in costs
+
+    def row(self, step: int, state: int) -> Floats:
+        """The distribution of the action in a state, ``step`` steps into the episode."""
+        if self.policy.ndim == 2:
+            return np.asarray(self.policy[state])
+        return np.asarray(self.policy[min(step, len(self.policy) - 1), state])
+
+
+@dataclass(eq=False)
+class Play:
+    """An episode in progress: what to play, and what has come of it so far."""
+
+    episode: Episode
+    record: Record
+    state: int | None = None  # where an action was asked for and its outcome is awaited
+    action: int | None = None
+
+    def is_full(self) -> bool:
+        """Has a limit of the episode been reached?"""
+        return self.record.is_full(self.episode.max_steps, self.episode.visit_caps)
+
+    def end_with_next_step(self) -> None:
+        """Let the outcome that is awaited be the last of the episode."""
+        self.episode = replace(self.episode, max_steps=self.record.steps + 1)
+
+    def as_saved(self) -> dict[str, Any]:
+        """For saving."""
+        return {
+            "policy": self.episode.policy,
+            "max_steps": self.episode.max_steps,
+            "visit_caps": self.episode.visit_caps,
+            "kind": self.episode.kind,
+            "value": self.episode.value,
+            "record": self.record.state(),
+            "state": self.state,
+            "action": self.action,
+        }
+
+    @classmethod
+    def restored(cls, saved: dict[str, Any], counts: Counts) -> "Play":
+        """The episode that was saved, of an agent with these counts."""
+        episode = Episode(
+            np.asarray(saved["policy"]),
+            int(saved["max_steps"]),
+            saved["visit_caps"],
+            saved["kind"],
+            float(saved["value"]),
+        )
+        record = Record.empty(counts)
+        record.restore(saved["record"])
+        return cls(episode, record, saved["state"], saved["action"])

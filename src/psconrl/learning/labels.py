@@ -1,0 +1,132 @@
+"""Names instead of numbers: an agent for a system whose states and actions are labels of any kind."""
+
+from collections.abc import Hashable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from psconrl.errors import AgentError, ConfigError, unknown_name
+from psconrl.learning.agent import Agent
+from psconrl.learning.checks import is_index
+from psconrl.learning.registry import load_agent
+
+
+class Index:
+    """Labels of any hashable kind, numbered in the order given.
+
+    >>> index = Index(["idle", "busy", ("broken", 2)])
+    >>> index["busy"], index.label(2), len(index), "idle" in index
+    (1, ('broken', 2), 3, True)
+    """
+
+    def __init__(self, labels: Iterable[Hashable]) -> None:
+        if isinstance(labels, str) or not isinstance(labels, Iterable):
+            raise ConfigError(f"labels must be a list of labels; got {labels!r}")
+        self._labels = tuple(labels)
+        self._numbers: dict[Hashable, int] = {}
+        for number, label in enumerate(self._labels):
+            try:
+                hash(label)
+            except TypeError:
+                raise ConfigError(f"labels must be hashable, such as text, numbers and tuples; got {label!r}") from None
+            if label in self._numbers:
+                raise ConfigError(f"labels must be distinct; {label!r} repeats {self._labels[self._numbers[label]]!r}")
+            self._numbers[label] = number
+        if not self._labels:
+            raise ConfigError("labels must not be empty")
+
+    def __getitem__(self, label: Hashable) -> int:
+        try:
+            return self._numbers[label]
+        except (KeyError, TypeError):
+            raise ConfigError(unknown_name("label", label, self._labels)) from None
+
+    def label(self, number: int) -> Any:
+        """The label with a number."""
+        if not is_index(number, len(self)):
+            raise ConfigError(f"labels are numbered from 0 to {len(self) - 1}; got {number!r}")
+        return self._labels[number]
+
+    def __len__(self) -> int:
+        return len(self._labels)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._labels)
+
+    def __contains__(self, label: object) -> bool:
+        try:
+            return label in self._numbers
+        except TypeError:
+            return False
+
+    def __repr__(self) -> str:
+        shown = ", ".join(repr(label) for label in self._labels[:4])
+        return f"Index({len(self)} labels: {shown}{', …' if len(self) > 4 else ''})"
+
+
+class LabelledAgent:
+    """An agent of any kind that is spoken to in labels. ``agent`` is the agent itself, which knows numbers only.
+
+    >>> from psconrl.learning.psconrl import PSConRL
+    >>> thermostat = LabelledAgent(PSConRL(2, 2, [0.5], seed=0), states=["cold", "warm"], actions=["off", "on"])
+    >>> thermostat.act("cold") in ("off", "on")
+    True
+    """
+
+    def __init__(self, agent: Agent, states: Index | Iterable[Hashable], actions: Index | Iterable[Hashable]) -> None:
+        self.agent = agent
+        self.states = states if isinstance(states, Index) else Index(states)
+        self.actions = actions if isinstance(actions, Index) else Index(actions)
+        got, needed = (len(self.states), len(self.actions)), (agent.n_states, agent.n_actions)
+        if got != needed:
+            raise AgentError(
+                f"there are labels for {got[0]} states and {got[1]} actions, the agent was made for {needed[0]} and "
+                f"{needed[1]}"
+            )
+
+    def act(self, state: Hashable) -> Any:
+        """The action to take in a state. Tell the outcome with ``observe`` before asking again."""
+        return self.actions.label(self.agent.act(self.states[state]))
+
+    def observe(self, action: Hashable, next_state: Hashable, costs: ArrayLike) -> None:
+        """The outcome of the last action: where it led, and all m+1 costs, the objective first."""
+        self.agent.observe(self.actions[action], self.states[next_state], costs)
+
+    def save(self, path: Any, extra: dict[str, Any] | None = None) -> None:
+        """Write agent and labels to one file. Labels must be text, numbers, True, False, None, or tuples of these."""
+        labels = {"states": _as_json(self.states), "actions": _as_json(self.actions)}
+        self.agent.save(path, (extra or {}) | {"labels": labels})
+
+    @classmethod
+    def load(cls, path: Any) -> tuple["LabelledAgent", dict[str, Any]]:
+        """A labelled agent from a file, and what else was saved with it, as ``load_agent`` returns them."""
+        agent, extra = load_agent(path)
+        labels = extra.pop("labels", None)
+        if labels is None:
+            raise AgentError(f"{path}: holds an agent without labels; load it with psconrl.load_agent")
+        try:
+            return cls(agent, _from_json(labels["states"]), _from_json(labels["actions"])), extra
+        except (KeyError, TypeError, ValueError) as error:
+            raise AgentError(f"{path}: damaged ({type(error).__name__})") from None
+
+
+def _as_json(labels: Iterable[Any]) -> list[Any]:
+    """Labels as JSON has them, tuples as lists: a list is no label, so that there is no doubt on the way back."""
+    return [_part_as_json(label) for label in labels]
+
+
+def _part_as_json(label: Any) -> Any:
+    if isinstance(label, tuple):
+        return [_part_as_json(part) for part in label]
+    plain = label.item() if isinstance(label, np.generic) else label
+    if plain is None or isinstance(plain, str | int | float):
+        return plain
+    raise AgentError(
+        f"a label can be saved if it is text, a number, True, False, None or a tuple of these; got {label!r}. "
+        "Save the agent itself (agent.agent.save) and make the labels anew"
+    )
+
+
+def _from_json(labels: Any) -> list[Any]:
+    return [tuple(_from_json(label)) if isinstance(label, list) else label for label in labels]

@@ -1,0 +1,106 @@
+"""Ready-made watchers: an episode a line in a CSV file, or curves in TensorBoard. See ``psconrl.learning.watch``."""
+
+import csv
+import importlib
+import io
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from psconrl.errors import ConfigError
+from psconrl.learning.watch import EpisodeEvent
+
+COLUMNS = ("round", "episode", "kind", "length", "explored", "value")
+
+
+class CSVLog:
+    """Writes one line an episode to a CSV file, at once, so that a killed process loses nothing.
+
+    A file that exists is gone on with. A run that resumes from an agent saved earlier repeats the episodes since; of
+    lines with the same episode number the last one counts. For every cost there are the average of the episode,
+    the average so far and the limit.
+
+    >>> agent.watch(CSVLog("run.csv", cost_names=["steps", "risk"]))  # doctest: +SKIP
+    """
+
+    def __init__(self, path: str | os.PathLike[str], cost_names: Sequence[str] | None = None) -> None:
+        self.path = Path(path)
+        self._names = cost_names
+        self._begun = False
+
+    def __call__(self, event: EpisodeEvent) -> None:
+        """Write the line of an episode."""
+        names = _names(self._names, event)
+        header = [*COLUMNS, *names, *(f"{n} so far" for n in names), *(f"{n} limit" for n in names[1:])]
+        facts = (event.round, event.episode, event.kind, event.length, event.explored, event.value)
+        numbers = [*event.costs.tolist(), *event.averages.tolist(), *event.thresholds.tolist()]
+        try:
+            if not self._begun:
+                self._begin(_line(header))
+                self._begun = True
+            with self.path.open("ab") as f:
+                f.write(_line([*facts, *numbers]))
+        except OSError as error:
+            raise ConfigError(f"{self.path}: cannot be written ({error.strerror or error})") from None
+
+    def _begin(self, header: bytes) -> None:
+        """A header for a new file; of an old one the header is checked and a line cut short by a crash removed."""
+        with self.path.open("a+b") as f:
+            f.seek(0)
+            lines = f.read().splitlines(keepends=True)
+            whole = [line for line in lines if line.endswith(b"\n")]
+            if whole and whole[0] != header:
+                raise ConfigError(f"{self.path}: holds other columns; delete it or give another name")
+            f.truncate(sum(len(line) for line in whole))
+            if not whole:
+                f.write(header)
+
+
+class TensorBoardLog:
+    """Writes every episode to a directory that ``tensorboard --logdir`` shows; the steps are rounds.
+
+    Needs ``pip install psconrl[tensorboard]``.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str], cost_names: Sequence[str] | None = None) -> None:
+        try:
+            writer: Any = importlib.import_module("tensorboardX").SummaryWriter
+        except ImportError:
+            raise ConfigError("TensorBoardLog needs tensorboardX: pip install 'psconrl[tensorboard]'") from None
+        self._names = cost_names
+        self._writer = writer(os.fspath(directory))
+
+    def __call__(self, event: EpisodeEvent) -> None:
+        """Write the points of an episode."""
+        names = _names(self._names, event)
+        points = {
+            "episode/length": event.length,
+            "episode/explored so far": event.explored,
+            f"expected/{names[0]}": event.value,
+        }
+        for group, values in (("in the episode", event.costs), ("so far", event.averages)):
+            points |= {f"{group}/{name}": value for name, value in zip(names, values, strict=True)}
+        points |= {f"limit/{name}": value for name, value in zip(names[1:], event.thresholds, strict=True)}
+        for tag, value in points.items():
+            if value == value:  # the expected value of an exploring episode is nan: no point
+                self._writer.add_scalar(tag.replace(" ", "_"), float(value), event.round)
+        self._writer.flush()
+
+    def close(self) -> None:
+        """End the file."""
+        self._writer.close()
+
+
+def _names(given: Sequence[str] | None, event: EpisodeEvent) -> list[str]:
+    if given is None:
+        return ["objective", *(f"cost {i}" for i in range(1, event.costs.size))]
+    if isinstance(given, str) or len(given) != event.costs.size:
+        raise ConfigError(f"cost_names must be {event.costs.size} names, the objective first; got {given!r}")
+    return list(given)
+
+
+def _line(values: Sequence[Any]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(values)
+    return text.getvalue().encode()

@@ -1,0 +1,64 @@
+"""Watching an agent learn: one event an episode, however it is played.
+
+``agent.watch(callback)`` calls back after every episode, in the compiled loop, on a Gymnasium environment and on a
+user's own system alike. By then the agent has learned from the episode and stands between two, so whatever a callback
+does wrong cannot harm it: an exception reaches whoever plays, and playing may go on. Callbacks are not saved.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from psconrl.arrays import Floats
+from psconrl.learning.counts import Counts, Record
+from psconrl.learning.episode import Episode
+
+EXPLORING = ("explore", "uniform")  # kinds of episodes that gather experience, since no plan meets the limits
+
+
+@dataclass(frozen=True, eq=False)
+class EpisodeEvent:
+    """An episode that has ended, and how things stand. The objective comes first among the costs, as a cost."""
+
+    round: int  # rounds the agent has played, this episode included
+    episode: int  # its number, from 1 on
+    kind: str  # "optimal", "explore", ...
+    length: int  # its rounds
+    costs: Floats  # (m+1,) averages in this episode
+    averages: Floats  # (m+1,) averages of all rounds so far
+    thresholds: Floats  # (m,) as they are now
+    value: float  # the average objective that the agent expected of this policy, as a cost; nan if none
+    explored: int  # rounds so far in episodes that explored
+
+
+Watcher = Callable[[EpisodeEvent], object]
+
+
+def event_of(
+    episode: Episode, record: Record, counts: Counts, rounds: int, number: int, thresholds: Floats, explored: int
+) -> EpisodeEvent:
+    """The event of an episode that has been learned from."""
+    return EpisodeEvent(
+        rounds,
+        number,
+        episode.kind,
+        record.steps,
+        record.cost_sums.sum(axis=1) / record.steps,
+        counts.cost_sums.sum(axis=1) / np.maximum(counts.visits.sum(), 1),
+        thresholds.copy(),
+        episode.value,
+        explored,
+    )
+
+
+def tell(watchers: Sequence[Watcher], event: EpisodeEvent) -> None:
+    """Call every watcher, then raise the first exception there was."""
+    failures: list[Exception] = []
+    for watcher in tuple(watchers):
+        try:
+            watcher(event)
+        except Exception as error:
+            failures.append(error)
+    if failures:
+        raise failures[0]

@@ -1,0 +1,449 @@
+"""Agents on a user's own system: labels, watchers, crashes, limits that change, and clear errors."""
+
+import csv
+import importlib.util
+import os
+import signal
+import struct
+import subprocess
+import sys
+from enum import Enum
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import psconrl
+from psconrl import CMDPEnv, CSVLog, Index, LabelledAgent, PSConRL, TensorBoardLog, load_agent
+from psconrl.errors import AgentError, ConfigError, ModelError
+from psconrl.learning.registry import RECIPES, make_agent
+from psconrl.learning.yardsticks import Uniform
+from psconrl.simulation.gym_run import GymSimulation
+from psconrl.simulation.rollout import Simulation
+
+EXAMPLE = Path(__file__).parents[1] / "examples" / "own_system.py"
+ROVER = psconrl.load("marsrover-4x4", slip=0.1)
+
+
+TIGHT = [0.02]  # a limit that some samples cannot keep, so that the agent explores
+
+
+def agent_for(thresholds=ROVER.thresholds, **options):
+    return PSConRL(16, 4, thresholds, ROVER.costs, seed=2, **options)
+
+
+class OwnLoop:
+    """A user's loop, on a system that happens to have the luck of the other two."""
+
+    def __init__(self, cmdp, agent, seed):
+        self.env, self.agent, self.round = CMDPEnv(cmdp), agent, 0
+        self.state, _ = self.env.reset(seed=seed)
+
+    def run(self, rounds):
+        while self.round < rounds:
+            action = self.agent.act(self.state)
+            self.state, reward, _, _, info = self.env.step(action)
+            self.round += 1
+            self.agent.observe(action, self.state, np.append(-reward, info["costs"]))
+
+
+WAYS = {
+    "compiled": lambda agent: Simulation(ROVER, agent, 5),
+    "gymnasium": lambda agent: GymSimulation(CMDPEnv(ROVER), agent, 5),
+    "own system": lambda agent: OwnLoop(ROVER, agent, 5),
+}
+
+
+def same(one, two):
+    """Are two agents the same, to the last bit?"""
+    for part in ("transitions", "cost_sums", "visits"):
+        np.testing.assert_array_equal(getattr(one.counts, part), getattr(two.counts, part))
+    assert (one.rounds, one.episodes, one.explored) == (two.rounds, two.episodes, two.explored)
+    assert one.rng.bit_generator.state == two.rng.bit_generator.state
+    assert one.action_uniforms.state() == two.action_uniforms.state()
+    assert one.between_episodes == two.between_episodes
+    return True
+
+
+# Labels
+
+
+def test_an_index_numbers_labels_of_any_kind():
+    index = Index(["idle", 3, ("broken", 2), None])
+    assert [index[label] for label in index] == [0, 1, 2, 3]
+    assert [index.label(np.int64(i)) for i in range(len(index))] == ["idle", 3, ("broken", 2), None]
+    assert ("broken", 2) in index
+    assert "busy" not in index
+    assert [] not in index
+    assert ("broken", []) not in index
+    assert repr(index) == "Index(4 labels: 'idle', 3, ('broken', 2), None)"
+    with pytest.raises(ConfigError, match="unknown label 'idel'; did you mean 'idle'"):
+        index["idel"]
+    with pytest.raises(ConfigError, match=r"unknown label '\[1\]'"):
+        index[[1]]
+    for number in (4, -1, True, "0"):
+        with pytest.raises(ConfigError, match="numbered from 0 to 3; got"):
+            index.label(number)
+    for labels, message in (
+        (["a", "b", "a"], "labels must be distinct; 'a' repeats 'a'"),
+        ([1, True], "True repeats 1"),
+        ([["a"]], r"must be hashable.*got \['a'\]"),
+        ([("a", [])], r"must be hashable"),
+        ([], "must not be empty"),
+        ("abc", "must be a list of labels; got 'abc'"),
+        (7, "must be a list of labels; got 7"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            Index(labels)
+
+
+def test_a_labelled_agent_is_the_agent_under_other_names(tmp_path):
+    cells = [(i, j) for i in range(4) for j in range(4)]
+    moves = ["up", "down", "left", "right"]
+    plain, labelled = agent_for(), LabelledAgent(agent_for(), Index(cells), moves)
+    env = CMDPEnv(ROVER)
+    state, _ = env.reset(seed=1)
+    for t in range(600):
+        action = plain.act(state)
+        assert labelled.act(cells[state]) == moves[action]
+        state, reward, _, _, info = env.step(action)
+        plain.observe(action, state, [-reward, *info["costs"]])
+        labelled.observe(moves[action], cells[state], [-reward, *info["costs"]])
+        if t == 300:
+            labelled.save(tmp_path / "agent.npz", {"note": "half way"})
+            labelled, extra = LabelledAgent.load(tmp_path / "agent.npz")
+            assert extra == {"note": "half way"}
+            assert list(labelled.states) == cells
+    assert same(plain, labelled.agent)
+
+
+def test_labels_are_saved_if_they_can_be_and_refused_clearly_if_not(tmp_path):
+    path = tmp_path / "agent.npz"
+    labels = ["a", 2, False, None, ("x", (1, None)), 2.5, np.int64(7)]
+    LabelledAgent(Uniform(7, 1, []), labels, ["go"]).save(path)
+    restored, _ = LabelledAgent.load(path)
+    assert list(restored.states) == labels
+    assert [type(label) for label in restored.states][:5] == [type(label) for label in labels][:5]
+    assert load_agent(path)[0].n_states == 7
+
+    class Colour(Enum):
+        RED = 1
+
+    for label in (Colour.RED, frozenset([1]), ("x", b"y")):
+        with pytest.raises(AgentError, match="a label can be saved if it is text, a number"):
+            LabelledAgent(Uniform(1, 1, []), [label], ["go"]).save(path)
+    assert list(LabelledAgent.load(path)[0].states) == labels  # the old file is still there
+    Uniform(1, 1, []).save(path)
+    with pytest.raises(AgentError, match=r"without labels; load it with psconrl\.load_agent"):
+        LabelledAgent.load(path)
+    Uniform(2, 1, []).save(path, {"labels": {"states": ["a"], "actions": ["go"]}})
+    with pytest.raises(AgentError, match="damaged"):
+        LabelledAgent.load(path)
+
+
+def test_errors_speak_in_labels():
+    agent = LabelledAgent(PSConRL(2, 2, [0.5], seed=0), ["cold", "warm"], ["off", "on"])
+    with pytest.raises(ConfigError, match="unknown label 'wram'; did you mean 'warm'"):
+        agent.act("wram")
+    action = agent.act("warm")
+    with pytest.raises(ConfigError, match="unknown label 'offf'; did you mean 'off'"):
+        agent.observe("offf", "warm", [0, 0])
+    with pytest.raises(ConfigError, match="unknown label 'cool'"):
+        agent.observe(action, "cool", [0, 0])
+    with pytest.raises(AgentError, match=r"costs must be finite; got \[nan, 0.0\]"):
+        agent.observe(action, "cold", [np.nan, 0])
+    with pytest.raises(AgentError, match=r"costs must be 2 numbers \(the objective, then 1 constrained\); got 3"):
+        agent.observe(action, "cold", [0, 0, 0])
+    agent.observe(action, "cold", [0, 0])  # nothing was broken by all this
+    with pytest.raises(AgentError, match="labels for 1 states and 2 actions, the agent was made for 2 and 2"):
+        LabelledAgent(agent.agent, ["cold"], ["off", "on"])
+
+
+def test_errors_of_numbers_are_clear_and_harm_nothing():
+    agent = PSConRL(3, 2, [0.5], seed=0)
+    for state in (3, -1, 1.0, True, None, "idle"):
+        with pytest.raises(AgentError, match="state must be an integer from 0 to 2; got"):
+            agent.act(state)
+    action = agent.act(0)
+    with pytest.raises(AgentError, match=r"act was called twice.*finish\(\) if the outcome is lost"):
+        agent.act(0)
+    for wrong, message in (
+        ((action, 3, [0, 0]), "state must be an integer from 0 to 2; got 3"),
+        ((2, 0, [0, 0]), r"action must lie in 0\.\.1; got 2"),
+        ((action, 0, [np.inf, 0]), "costs must be finite"),
+        ((action, 0, [0]), "costs must be 2 numbers"),
+        ((action, 0, "no"), "costs must be numbers; got 'no'"),
+    ):
+        with pytest.raises(AgentError, match=message):
+            agent.observe(*wrong)
+    agent.observe(action, 1, [0, 0])
+    with pytest.raises(AgentError, match="observe was called before act"):
+        agent.observe(action, 1, [0, 0])
+    agent.act(1)
+    agent.finish()  # the outcome was lost
+    assert agent.counts.visits.sum() == 1
+    agent.observe(agent.act(2), 0, [0, 0])
+
+    class Broken(CMDPEnv):
+        def step(self, action):
+            state, _, *rest = super().step(action)
+            return state, np.nan, *rest
+
+    with pytest.raises(ModelError, match="reward and costs must be finite; got nan"):
+        psconrl.simulate(Broken(ROVER), agent_for(), 10)
+
+
+# Watching
+
+
+def test_all_ways_of_playing_tell_the_same_story():
+    stories = {}
+    for way, begin in WAYS.items():
+        agent, events = agent_for(TIGHT), []
+        agent.watch(events.append)
+        begin(agent).run(1500)
+        stories[way] = events
+        assert len(events) == agent.episodes - (not agent.between_episodes)
+        assert sum(e.length for e in events) == events[-1].round == agent.rounds
+        assert [e.episode for e in events] == list(range(1, len(events) + 1))
+        assert events[-1].explored == sum(e.length for e in events if e.kind == "explore") == agent.explored
+        total = sum(e.length * e.costs for e in events)
+        np.testing.assert_allclose(events[-1].averages, total / agent.rounds, rtol=1e-12)
+        np.testing.assert_array_equal(events[-1].thresholds, TIGHT)
+        assert {e.kind for e in events} == {"optimal", "explore"}
+        assert all(np.isnan(e.value) == (e.kind == "explore") for e in events)
+    facts = {
+        way: [(e.round, e.kind, e.length, *e.costs.tolist(), *e.averages.tolist(), e.explored) for e in events]
+        for way, events in stories.items()
+    }
+    assert facts["compiled"] == facts["gymnasium"] == facts["own system"]
+
+
+@pytest.mark.parametrize("name", [name for name in RECIPES if name != "span-fha"])
+def test_every_agent_can_be_watched(name):
+    agent = make_agent(name, 16, 4, ROVER.thresholds, ROVER.costs, seed=0, horizon=400)
+    events = []
+    agent.watch(events.append)
+    psconrl.simulate(ROVER, agent, 400, seed=0)
+    agent.finish()
+    assert events[-1].round == 400
+    agent.unwatch(events.append)
+    with pytest.raises(AgentError, match="is not watching"):
+        agent.unwatch(events.append)
+    with pytest.raises(AgentError, match="watch needs a function"):
+        agent.watch("loud")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_callback_that_fails_harms_neither_agent_nor_run(way):
+    whole, agent, seen = agent_for(), agent_for(), []
+    calm = WAYS[way](whole)
+    calm.run(800)
+
+    def failing(event):
+        if event.episode % 3 == 0:
+            raise ZeroDivisionError(event.episode)
+
+    agent.watch(failing)
+    agent.watch(seen.append)
+    run, failures = WAYS[way](agent), 0
+    while run.round < 800:
+        try:
+            run.run(800)
+        except ZeroDivisionError:
+            assert agent.between_episodes
+            failures += 1
+    assert failures == agent.episodes // 3
+    assert [e.episode for e in seen] == list(range(1, len(seen) + 1))  # who watches after it misses nothing
+    assert same(whole, agent)
+    if way != "own system":
+        np.testing.assert_array_equal(run.trace().cumulative, calm.trace().cumulative)
+        assert run.log.length == calm.log.length
+
+
+def test_callbacks_are_not_saved_and_a_resumed_agent_counts_on(tmp_path):
+    agent, events = agent_for(TIGHT), []
+    agent.watch(events.append)
+    Simulation(ROVER, agent, 5).run(1500)
+    agent.save(tmp_path / "agent.npz")
+    restored, _ = load_agent(tmp_path / "agent.npz")
+    assert restored._watchers == []
+    assert restored.explored == agent.explored > 0
+    restored.watch(events.append)
+    restored.finish()
+    assert events[-1].episode == agent.episodes
+
+
+def test_nothing_is_computed_while_nobody_watches(monkeypatch):
+    def never(*args):
+        raise AssertionError
+
+    monkeypatch.setattr("psconrl.learning.agent.event_of", never)
+    psconrl.simulate(ROVER, agent_for(), 300, seed=0)
+
+
+# Logs
+
+
+def rows_of(path):
+    with path.open(newline="") as f:
+        return list(csv.DictReader(f))
+
+
+def test_a_csv_log_has_one_line_an_episode_at_once(tmp_path):
+    path, agent = tmp_path / "run.csv", agent_for()
+    agent.watch(CSVLog(path, cost_names=["steps", "risk"]))
+    lengths = []
+    agent.watch(lambda event: lengths.append(len(rows_of(path))))
+    psconrl.simulate(ROVER, agent, 500, seed=0)
+    assert lengths == list(range(1, len(lengths) + 1))
+    last = rows_of(path)[-1]
+    assert list(last) == [
+        "round", "episode", "kind", "length", "explored", "value",
+        "steps", "risk", "steps so far", "risk so far", "risk limit",
+    ]  # fmt: skip
+    assert int(last["round"]) == agent.rounds
+    total = agent.counts.cost_sums.sum(axis=1) / agent.rounds
+    assert [float(last["steps so far"]), float(last["risk so far"])] == total.tolist()
+
+
+def test_a_csv_log_goes_on_after_a_crash(tmp_path):
+    path = tmp_path / "run.csv"
+    for _ in range(2):  # two runs of the same agent into one file
+        agent = agent_for()
+        agent.watch(CSVLog(path))
+        psconrl.simulate(ROVER, agent, 200, seed=0)
+        with path.open("ab") as f:
+            f.write(b"201,99,opt")  # and a line cut short
+    rows = rows_of(path)
+    assert sum(line.startswith("round") for line in path.read_text().splitlines()) == 1
+    half = (len(rows) - 1) // 2
+    assert rows[:half] == rows[half:-1]
+    with pytest.raises(ConfigError, match=r"run\.csv: holds other columns"):
+        CSVLog(path, cost_names=["a", "b"])(event())
+    with pytest.raises(ConfigError, match="cost_names must be 2 names"):
+        CSVLog(path, cost_names=["a"])(event())
+    with pytest.raises(ConfigError, match=r"run\.csv: cannot be written \(No such file"):
+        CSVLog(tmp_path / "nowhere" / "run.csv")(event())
+
+
+def event():
+    found, agent = [], agent_for()
+    agent.watch(found.append)
+    psconrl.simulate(ROVER, agent, 20, seed=0)
+    return found[-1]
+
+
+def test_tensorboard_gets_every_episode(tmp_path):
+    pb = pytest.importorskip("tensorboardX.proto.event_pb2")
+    agent, log, events = agent_for(), TensorBoardLog(tmp_path, cost_names=["steps", "risk"]), []
+    agent.watch(log)
+    agent.watch(events.append)
+    psconrl.simulate(ROVER, agent, 300, seed=0)
+    log.close()
+    points = {}
+    (file,) = tmp_path.iterdir()
+    data = file.read_bytes()
+    while data:  # records: length, checksum, content, checksum
+        (size,) = struct.unpack("<Q", data[:8])
+        written = pb.Event.FromString(data[12 : 12 + size])
+        for value in written.summary.value:
+            points.setdefault(value.tag, []).append((written.step, value.simple_value))
+        data = data[16 + size :]
+    assert [step for step, _ in points["so_far/risk"]] == [e.round for e in events]
+    np.testing.assert_allclose([v for _, v in points["so_far/risk"]], [e.averages[1] for e in events], rtol=1e-6)
+    assert len(points["expected/steps"]) == sum(e.kind == "optimal" for e in events)
+    assert points["limit/risk"][-1][1] == pytest.approx(0.2)
+
+
+def test_tensorboard_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorboardX", None)
+    with pytest.raises(ConfigError, match=r"pip install 'psconrl\[tensorboard\]'"):
+        TensorBoardLog(tmp_path)
+
+
+# Crashes
+
+
+def test_the_example_killed_and_started_again_ends_with_the_same_bits(tmp_path):
+    spec = importlib.util.spec_from_file_location("own_system", EXAMPLE)
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    whole = example.learn(tmp_path / "whole.npz", 3000)
+
+    path = tmp_path / "cut.npz"
+    command = [sys.executable, str(EXAMPLE), str(path), "3000"]
+    for reached in (400, 1700):
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        for line in child.stdout:
+            if int(line) >= reached:
+                break
+        os.kill(child.pid, signal.SIGKILL)
+        child.wait()
+        child.stdout.close()
+        assert reached <= LabelledAgent.load(path)[1]["rounds"] < 3000
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "average profit" in result.stdout
+    ended, extra = LabelledAgent.load(path)
+    assert same(ended.agent, whole.agent)
+    assert extra == LabelledAgent.load(tmp_path / "whole.npz")[1]
+    # In the log the last line of an episode counts.
+    counted = {row["episode"]: row for row in rows_of(path.with_suffix(".csv"))}
+    assert counted == {row["episode"]: row for row in rows_of(tmp_path / "whole.csv")}
+
+
+# Limits that change
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_new_limits_are_obeyed_from_the_next_action_on(way):
+    agent, events = agent_for(prior=0.02), []
+    run = WAYS[way](agent)
+    run.run(3000)
+    assert not agent.between_episodes
+    agent.watch(events.append)
+    agent.set_thresholds([0.05])
+    assert agent.between_episodes  # the episode under the old limits ended then and there, and was learned from
+    assert events[0].round == agent.rounds == 3000
+    assert events[0].thresholds.tolist() == [0.05]
+    run.run(12_000)
+    late = [e for e in events if e.round > 6000]
+    rounds = sum(e.length for e in late)
+    risk = sum(e.length * e.costs[1] for e in late) / rounds
+    # Some 1400 trips of which one in four is risky, so the standard deviation is about 0.003; five of them, and
+    # as much again for what is not yet learned.
+    assert risk == pytest.approx(0.05, abs=0.03)
+    if way != "own system":
+        assert sum(run.log.length) == 12_000
+
+
+def test_limits_may_change_while_an_outcome_is_awaited_and_before_anything(tmp_path):
+    agent = PSConRL(2, 2, [0.5], schedule="doubling", seed=0)
+    agent.set_thresholds([0.4])
+    for _ in range(50):
+        agent.observe(agent.act(0), 0, [0.0, 0.1])
+    if agent.between_episodes:
+        agent.observe(agent.act(0), 0, [0.0, 0.1])
+    before = agent.episodes
+    action = agent.act(0)
+    agent.set_thresholds([0.3])
+    assert not agent.between_episodes
+    agent.save(tmp_path / "agent.npz")
+    restored, _ = load_agent(tmp_path / "agent.npz")
+    for each in (agent, restored):
+        each.observe(action, 0, [0.0, 0.1])
+        assert each.between_episodes
+        each.act(0)
+        assert each.episodes == before + 1
+        assert each.thresholds.tolist() == [0.3]
+    for wrong in ([0.1, 0.2], [np.nan], "low"):
+        with pytest.raises(AgentError, match="thresholds must be"):
+            agent.set_thresholds(wrong)
+    assert agent.thresholds.tolist() == [0.3]
+
+
+def test_a_callback_may_change_the_limits():
+    agent = agent_for()
+    agent.watch(lambda event: agent.set_thresholds([0.1]) if event.round > 500 else None)
+    psconrl.simulate(ROVER, agent, 1000, seed=0)
+    assert agent.thresholds.tolist() == [0.1]

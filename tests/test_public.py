@@ -1,0 +1,33 @@
+"""The public face: few names, all of them explained, all of them typed."""
+
+import inspect
+from importlib import resources
+
+import pytest
+
+import psconrl
+
+NAMES = [name for name in psconrl.__all__ if name != "__version__"]
+
+
+def test_the_names_are_few_and_sorted():
+    assert len(psconrl.__all__) <= 25
+    assert psconrl.__all__ == sorted(psconrl.__all__)
+    assert set(NAMES) == set(psconrl._HOME)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_public_name_is_explained_with_all_that_can_be_called_on_it(name):
+    thing = getattr(psconrl, name)
+    assert inspect.getdoc(thing), f"psconrl.{name} has no docstring"
+    assert thing.__module__ == psconrl._HOME[name]
+    if not inspect.isclass(thing):
+        return
+    for part, value in vars(thing).items():
+        value = getattr(value, "__func__", getattr(value, "fget", value))
+        if not part.startswith("_") and inspect.isfunction(value):
+            assert value.__doc__, f"psconrl.{name}.{part} has no docstring"
+
+
+def test_type_checkers_are_told_that_there_are_types():
+    assert resources.files("psconrl").joinpath("py.typed").is_file()
