@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from psconrl.arrays import Floats
 from psconrl.errors import ConfigError
@@ -131,9 +132,10 @@ def _scaling(axes: Axes, checks: Sequence[Check]) -> None:
             axes.annotate(
                 f"S={c.states}", (c.diameter, height), fontsize=6.5, xytext=(3, 3), textcoords="offset points"
             )
-    axes.set(
-        xscale="log", yscale="log", xlabel="diameter D", ylabel="final strong regret", title="scaling with D and S"
-    )
+    axes.set(xscale="log", yscale="log", xlabel="diameter D", ylabel="final strong regret", title="scaling with D, S")
+    axes.set_xticks([2, 5, 10, 20, 50], ["2", "5", "10", "20", "50"])
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.margins(x=0.12)
     axes.title.set_fontsize(10)
     axes.legend(fontsize=7)
     axes.grid(alpha=0.3, which="both", lw=0.4)
@@ -143,7 +145,7 @@ def _ratios(axes: Axes, checks: Sequence[Check], field: str, title: str) -> None
     values = [getattr(check, field) for check in checks]
     axes.barh(range(len(checks)), values, color=GREY)
     axes.set_yticks(range(len(checks)), [check.experiment for check in checks], fontsize=7)
-    axes.axvline(1.0, color="black", lw=0.9, ls="--")
+    axes.axvline(1.0, color="black", lw=0.9, ls="--", label="the bound")
     for k, value in enumerate(values):
         axes.text(value, k, f" {value:.3g}", va="center", fontsize=7)
     axes.set(xlim=(0, max(1.15, 1.15 * max(values))), title=title)
