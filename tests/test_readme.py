@@ -9,18 +9,20 @@ from click.testing import CliRunner
 
 from psconrl.cli import app
 
-README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 COMMANDS = [line.split("#")[0].strip() for line in README.splitlines() if line.startswith("    psconrl ")]
 
 
 def test_python_blocks_run_and_print_what_they_say(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    names = {"my_system": lambda state, action: ((state + 1) % 10, [1.0, 2.0, 0.3])}
+    names = {}
     for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL):
         exec(compile(block, "README.md", "exec"), names)
     printed = capsys.readouterr().out
-    assert "Plan(optimal, value=6.0470588, costs=[4]" in printed
-    assert "[0.42352941]" in printed
+    assert "Plan(optimal, value=0.775, costs=[0.2]" in printed
+    assert "[0.5]" in printed
+    assert names["regret"] < 200
     assert (tmp_path / "agent.npz").exists()
 
 
@@ -32,3 +34,8 @@ def test_commands_run(command, tmp_path, monkeypatch):
     for option in ("--plot", "--save"):
         if option in command:
             assert (tmp_path / command.split(f"{option} ")[1].split()[0]).exists()
+
+
+def test_links_lead_somewhere():
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        assert (ROOT / target).exists(), target
