@@ -112,6 +112,16 @@ def test_plans_of_tables_are_certified_and_agree_with_an_independent_lp(name):
     assert np.allclose(best.policy.sum(axis=1), 1.0)
 
 
+@pytest.mark.parametrize("limits", [[0.3, 0.1], [0.3, 9.0]])
+def test_where_policies_tie_one_that_attains_the_optimum_is_found(limits):
+    """A crossing takes seven steps to the right, so 0.3 of them a step is 0.3 / 7 crossings: waiting anywhere ties."""
+    lake = FrozenLakeEnv(map_name="8x8", is_slippery=False)
+    cmdp = CMDP.from_gymnasium(lake, lambda s, a, t: [float(a == 2), float(a == 0)], limits)
+    best = plan(cmdp)
+    assert best.status is Status.OPTIMAL
+    assert best.value == pytest.approx(0.3 / 7, abs=1e-12)
+
+
 @pytest.mark.parametrize("name", ["lake 4x4", "cliff wet", "taxi in the rain"])
 def test_a_plan_is_played_on_the_environment_as_it_is(name):
     build, options, cost, thresholds = CASES[name]

@@ -2,14 +2,17 @@ r"""Where no stationary policy attains the bound: one that comes close, and a no
 
 A communicating model may want several classes between which it would switch ever more rarely. Then
 :math:`\mu_\epsilon = (1-\epsilon)\,\mu + \epsilon\,\mu_0`, with :math:`\mu_0` the occupancy of a policy that goes
-everywhere, is the occupancy of a single stationary policy, :math:`\epsilon` away from the bound.
+everywhere, is the occupancy of a single stationary policy, :math:`\epsilon` away from the bound. If :math:`\mu_0` can
+do with actions that are optimal at the shadow prices, nothing is lost at all: several policies tie, and the mixture
+had picked some that do not meet.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
+from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.model.chain import Evaluation, evaluate
 from psconrl.model.cmdp import CMDP
@@ -20,6 +23,9 @@ from psconrl.planning.problem import Problem
 from psconrl.planning.solve import solve
 
 CONNECTING_SHARE = 1e-4
+# Of the policy that plays all that tie: as large as the thresholds allow, so that classes are left often.
+TIED_SHARES = (0.5, 0.1, 0.01, 1e-3)
+TIE_TOL = 1e-9
 
 
 def reaches(part: CMDP, occupancy: Floats, multipliers: Floats, bound: float) -> bool:
@@ -45,7 +51,19 @@ def repairs(
         if (exact.gains[1:, states[0]] <= part.thresholds).all():  # by ties, one class alone may do
             policy = led_into(part, claim.policy, states)
             yield policy, evaluate(part, policy).occupancy, claim.note
-    yield connected(part, problem, claim)
+    ties = optimal_actions(problem, claim)
+    for share in TIED_SHARES:
+        tied = connected(part, problem, ties, (), share)
+        if tied is not None:
+            yield *tied, claim.note
+    mixed = connected(part, problem, part.available, claim.columns, CONNECTING_SHARE)
+    kept = mixed is not None
+    policy, occupancy = mixed or _blend(part, claim.occupancy, part.available, CONNECTING_SHARE)
+    note = (
+        "the bound is approached by ever rarer switches between classes; this policy moves between them in a "
+        f"share {CONNECTING_SHARE:g} of the time and stays {'within' if kept else 'beyond'} the thresholds"
+    )
+    yield policy, occupancy, note
 
 
 def led_into(part: CMDP, policy: Floats, states: Ints) -> Floats:
@@ -56,28 +74,44 @@ def led_into(part: CMDP, policy: Floats, states: Ints) -> Floats:
     return np.where(inside[:, None], policy, np.eye(part.n_actions)[onward])
 
 
-def connected(part: CMDP, problem: Problem, claim: Claim) -> tuple[Floats, Floats, str]:
-    """Policy, occupancy and note of the claim mixed with a policy that goes everywhere.
+def optimal_actions(problem: Problem, claim: Claim) -> Bools:
+    """The actions (S, A) that lose nothing at the shadow prices, up to rounding."""
+    S, A = problem.available.shape
+    h = claim.potential
+    priced = problem.costs[0] + claim.multipliers @ problem.costs[1:]
+    lost = (priced + problem.transition @ h).reshape(S, A) - h[:, None]
+    lost[~problem.available] = np.inf
+    tolerance = TIE_TOL * (1.0 + np.abs(h))
+    return np.asarray(lost <= (lost.min(axis=1) + tolerance)[:, None])
+
+
+def connected(
+    part: CMDP, problem: Problem, actions: Bools, start: Sequence[Ints], share: float
+) -> tuple[Floats, Floats] | None:
+    """Policy and occupancy of a plan with these actions, mixed with a policy that plays all of them; None if none is.
 
     The thresholds are first tightened by what that policy spends, so that the mixture keeps the original ones.
     """
-    eps = CONNECTING_SHARE
-    everywhere = part.available / part.available.sum(axis=1, keepdims=True)
-    base = evaluate(part, everywhere)
-    tightened = (part.thresholds - eps * base.costs[1:]) / (1 - eps)
+    base = evaluate(part, _all_of(actions))
+    if len(base.classes) > 1:
+        return None
+    tightened = (part.thresholds - share * base.costs[1:]) / (1 - share)
     try:
-        retry = solve(problem.with_thresholds(tightened), claim.columns)
-        kept, occupancy = retry.feasible, retry.occupancy if retry.feasible else claim.occupancy
+        plan = solve(replace(problem.with_thresholds(tightened), available=actions), start)
     except SolverError:
-        kept, occupancy = False, claim.occupancy
-    occupancy = (1 - eps) * occupancy + eps * base.occupancy
+        return None
+    return _blend(part, plan.occupancy, actions, share) if plan.feasible else None
+
+
+def _blend(part: CMDP, occupancy: Floats, actions: Bools, share: float) -> tuple[Floats, Floats]:
+    everywhere = _all_of(actions)
+    occupancy = (1 - share) * occupancy + share * evaluate(part, everywhere).occupancy
     mass = occupancy.sum(axis=1, keepdims=True)
-    policy = np.where(mass > 0, occupancy / np.where(mass > 0, mass, 1.0), everywhere)
-    note = (
-        "the bound is approached by ever rarer switches between classes; this policy moves between them in a "
-        f"share {eps:g} of the time and stays {'within' if kept else 'beyond'} the thresholds"
-    )
-    return policy, occupancy, note
+    return np.where(mass > 0, occupancy / np.where(mass > 0, mass, 1.0), everywhere), occupancy
+
+
+def _all_of(actions: Bools) -> Floats:
+    return np.asarray(actions / actions.sum(axis=1, keepdims=True))
 
 
 def multichain_note(part: CMDP, exact: Evaluation, bound: float) -> str:
