@@ -29,7 +29,7 @@ def cli(capsys):
 
 
 def process(*args, **options):
-    command = [sys.executable, "-m", "psconrl.cli", *args]
+    command = [sys.executable, "-m", "psconrl", *args]
     return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False, **options)
 
 
@@ -353,7 +353,7 @@ def test_a_terminal_without_arrows_is_no_reason_to_fail():
 def test_a_reader_that_leaves_early_is_no_reason_to_complain():
     reader, writer = os.pipe()
     os.close(reader)
-    command = [sys.executable, "-m", "psconrl.cli", "solve", "box"]
+    command = [sys.executable, "-m", "psconrl", "solve", "box"]
     result = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False)
     os.close(writer)
     assert (result.returncode, result.stderr) == (1, b"")

@@ -17,7 +17,7 @@ def run(*args):
 
 
 def shell(*args):
-    return subprocess.run([sys.executable, "-m", "psconrl.cli", *args], capture_output=True, text=True, check=False)
+    return subprocess.run([sys.executable, "-m", "psconrl", *args], capture_output=True, text=True, check=False)
 
 
 def test_lists():
@@ -61,7 +61,7 @@ def test_a_resumed_run_ends_like_an_uninterrupted_one(tmp_path):
 def test_a_signal_keeps_what_was_done(tmp_path, sent):
     kept = tmp_path / "run.npz"
     child = subprocess.Popen(
-        [sys.executable, "-m", "psconrl.cli", "learn", "marsrover-4x4", "--horizon", "1000000000", "--save", str(kept)],
+        [sys.executable, "-m", "psconrl", "learn", "marsrover-4x4", "--horizon", "1000000000", "--save", str(kept)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -1,5 +1,0 @@
-"""``python -m psconrl.cli``."""
-
-from psconrl.cli import main
-
-main()
