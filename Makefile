@@ -11,13 +11,14 @@ export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS      := 1
 export MKL_NUM_THREADS      := 1
 
-.PHONY: help reproduce test test-slow bench format clean
+.PHONY: help reproduce test test-slow bench docs format clean
 
 help:
 	@echo "make reproduce   the paper's figures and a page, short form (two minutes): results/"
 	@echo "make test        style, types, tests"
 	@echo "make test-slow   the minutes-long checks"
 	@echo "make bench       benchmarks; tables go to benchmarks/RESULTS.md by hand"
+	@echo "make docs        the documentation site: site/index.html"
 	@echo "make format      let ruff tidy the code"
 
 $(READY): pyproject.toml
@@ -44,9 +45,12 @@ bench: $(READY)
 	$(BIN)/python benchmarks/learning.py
 	$(BIN)/python benchmarks/rivals.py --plans
 
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache .hypothesis

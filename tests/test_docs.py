@@ -1,0 +1,168 @@
+"""What the documentation shows is run as it stands, page by page, and prints what the page says.
+
+The blocks of a page run in order, in one namespace and one empty folder. ``python``: executed; a ``text`` block
+directly below must equal what was printed. ``toml`` that begins with ``# file: NAME``: written to that file.
+``console``: lines ``$ psconrl ...`` are run, and must end with exit code 0 or the one in a trailing ``# exit code N``;
+lines below a command must be what it printed, ``...`` standing for anything. Other commands (make, pip, kill) and
+other blocks are not run.
+"""
+
+import contextlib
+import doctest
+import importlib.util
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+from itertools import zip_longest
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from click.testing import CliRunner
+
+import psconrl
+from psconrl.cli import main
+from psconrl.learning.registry import CLASSES
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+# What a page takes for granted: somebody's system.
+GIVEN = {"README.md": {"my_system": lambda state, action: ((state + 1) % 10, [1.0, 2.0, 0.3])}}
+
+FENCE = re.compile(r"^(?P<indent> *)```(?P<kind>\w+)[^\n]*\n(?P<body>.*?)^(?P=indent)```$", re.DOTALL | re.MULTILINE)
+FILE = re.compile(r"# file: (\S+)\n")
+EXIT_CODE = re.compile(r"\s+# exit code (\d+)$")
+
+
+class Block(NamedTuple):
+    kind: str
+    body: str
+    line: int
+    output: str | None  # of a python block: the text block directly below
+
+
+class Command(NamedTuple):
+    arguments: list[str]
+    exit_code: int
+    output: str
+
+
+def blocks_of(text: str) -> list[Block]:
+    found = list(FENCE.finditer(text))
+    result = []
+    for fence, following in zip_longest(found, found[1:]):
+        directly = following is not None and not text[fence.end() : following.start()].strip()
+        output = body_of(following) if directly and following["kind"] == "text" else None
+        result.append(Block(fence["kind"], body_of(fence), text[: fence.start()].count("\n") + 2, output))
+    return result
+
+
+def body_of(fence: re.Match[str]) -> str:
+    indent = fence["indent"]
+    return "".join(line.removeprefix(indent) for line in fence["body"].splitlines(keepends=True))
+
+
+def commands_of(body: str) -> list[Command]:
+    result = []
+    for shown in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
+        line, _, output = shown.partition("\n")
+        if line.startswith("psconrl "):
+            code = EXIT_CODE.search(line)
+            arguments = shlex.split(line, comments=True)[1:]
+            result.append(Command(arguments, int(code[1]) if code else 0, output))
+    return result
+
+
+def printed_by_python(block: Block, page: str, names: dict[str, object]) -> str:
+    # Blank lines in front, so that a traceback shows the line of the page.
+    code = compile("\n" * (block.line - 1) + block.body, page, "exec")
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(code, names)
+    return printed.getvalue()
+
+
+def run_command(command: Command) -> tuple[int, str]:
+    with CliRunner().isolation(color=False) as (_, _, both):
+        try:
+            main(command.arguments)
+            code = 0
+        except SystemExit as end:
+            code = int(end.code or 0)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        return code, both.getvalue().decode()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_runs_and_prints_what_it_says(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    name = str(page.relative_to(ROOT))
+    names = {"__name__": "__main__", **GIVEN.get(name, {})}
+    for block in blocks_of(page.read_text(encoding="utf-8")):
+        if block.kind == "python":
+            printed = printed_by_python(block, name, names)
+            if block.output is not None:
+                assert printed == block.output, f"{name}, line {block.line}"
+        elif block.kind == "toml" and (file := FILE.match(block.body)):
+            Path(file[1]).write_text(block.body, encoding="utf-8")
+        elif block.kind == "console":
+            for command in commands_of(block.body):
+                code, printed = run_command(command)
+                where = f"{name}, line {block.line}: psconrl {shlex.join(command.arguments)}"
+                assert code == command.exit_code, f"{where}\n{printed}"
+                if command.output.strip():
+                    matches = doctest.OutputChecker().check_output(command.output, printed, doctest.ELLIPSIS)
+                    assert matches, f"{where}\n--- shown:\n{command.output}--- printed:\n{printed}"
+
+
+def test_the_site_builds_without_a_warning_and_fetches_nothing(tmp_path):
+    pytest.importorskip("mkdocs")
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")],
+        cwd=ROOT,
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert built.returncode == 0, built.stdout + built.stderr
+    pages = list((tmp_path / "site").rglob("*.html"))
+    assert len(pages) >= len(PAGES)  # and one for addresses that lead nowhere, in place of the README
+    for page in pages:
+        loaded = re.findall(r"<(?:script|img|link|iframe)\b[^>]*\b(?:src|href)=\"(\w+:|//)", page.read_text("utf-8"))
+        assert set(loaded) <= {"data:"}, page.name
+    for style in (tmp_path / "site").rglob("*.css"):
+        assert not re.search(r"(@import|url\()\s*[\"']?(https?:|//)", style.read_text("utf-8")), style.name
+
+
+def test_the_reference_holds_every_public_name():
+    shown = re.findall(r"^::: (psconrl\.\S+)", (ROOT / "docs/api.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert {f"psconrl.{name}" for name in psconrl.__all__} - set(shown) == {"psconrl.__version__"}
+    agents = {f"{agent.__module__}.{agent.__qualname__}" for agent in CLASSES.values() if agent is not psconrl.PSConRL}
+    assert agents <= set(shown)
+
+
+def test_docstrings_become_markdown():
+    pytest.importorskip("griffe")
+    path = ROOT / "docs/_site/docstrings.py"
+    spec = importlib.util.spec_from_file_location("docstrings", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    failed, attempted = doctest.testmod(module)
+    assert (failed, attempted) == (0, 2)
+
+
+def test_the_harness_notices_what_is_wrong():
+    text = "```python\nprint(1)\n```\n\n```text\n2\n```\nand\n```python\nprint(3)\n```\nthen\n```text\nno\n```\n"
+    one, shown, two, _ = blocks_of(text)
+    assert (one.output, shown.kind, two.output) == ("2\n", "text", None)
+    assert printed_by_python(one, "page", {}) == "1\n"
+    commands = commands_of("$ make it\n$ psconrl solve no-such  # exit code 2\nModelError: ...\n$ psconrl envs # all\n")
+    assert commands == [Command(["solve", "no-such"], 2, "ModelError: ...\n"), Command(["envs"], 0, "")]
+    code, printed = run_command(commands[0])
+    assert code == 2
+    assert printed.startswith("ModelError: unknown environment 'no-such'")
