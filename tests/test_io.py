@@ -221,7 +221,7 @@ def test_foreign_npz_files(tmp_path):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"format": "gym"}, "not a psconrl-cmdp file"),
+        ({"format": "gym"}, "not a psconrl-cmdp file but a gym one"),
         ({"version": 9}, "format version 9 is not known here (newest: 1); update psconrl"),
         ({"state_name": ["a"]}, "unknown field 'state_name'; did you mean 'state_names'?"),
         ({"state_names": ["a", "b"]}, "state_names must have length 1; got 2"),

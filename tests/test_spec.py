@@ -44,6 +44,19 @@ def test_a_spec_is_environments_times_agents_times_parameters_times_replicates()
     check(jobs)
 
 
+def test_limits_can_be_changed_by_name():
+    text = '[experiments.queue]\nagents = ["psconrl"]\nthresholds = { delay = 3.5 }'
+    assert parse_spec(text).jobs()[0].model().thresholds.tolist() == [3.5, 0.3]
+    with pytest.raises(psconrl.errors.PsconrlError, match="dela"):
+        check(parse_spec(text.replace("delay", "dela")).jobs())
+
+
+def test_agents_that_learn_rewards_are_told_the_largest():
+    text = '[agents.blind]\nagent = "psconrl"\nknown_costs = false\n[experiments.riverswim]\nagents = ["blind"]'
+    job = parse_spec(text).jobs()[0]
+    assert job.make_agent(job.model()).optimistic_cost == -1.0
+
+
 def test_quick_is_the_short_form():
     jobs = parse_spec(FULL).jobs(quick=True)
     assert len(jobs) == 2 * 3

@@ -17,7 +17,7 @@ from psconrl.cli.options import picture_path, read_model
 from psconrl.cli.render import console, number
 from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError
-from psconrl.learning.registry import RECIPES, make_agent
+from psconrl.learning.registry import RECIPES, make_agent, with_reward_hint
 from psconrl.model.cmdp import CMDP
 from psconrl.model.tables import EMISSIONS
 from psconrl.planning.plan import Plan, Status
@@ -40,7 +40,9 @@ RESERVED = ("n_states", "n_actions", "thresholds", "costs", "seed", "horizon", "
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Environment option, as slip=0.1.")
 @click.option("--threshold", "thresholds", multiple=True, metavar="NAME=VALUE", help="Change a limit.")
 @click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="Agent option, as prior=0.05.")
-@click.option("--unknown-costs", is_flag=True, help="The agent has to learn the costs too.")
+@click.option(
+    "--unknown-costs", is_flag=True, help="The agent has to learn the costs too (of rewards it is told the largest)."
+)
 @click.option(
     "--emission", type=click.Choice(EMISSIONS), default=EMISSIONS[0], show_default=True, help="How costs occur."
 )
@@ -76,6 +78,9 @@ def learn(
             raise ConfigError(f"{resume_from}: has already played {run.round} rounds; give a larger --horizon")
     else:
         costs = None if unknown_costs else cmdp.costs
+        chosen = agent_options(options)
+        if unknown_costs and cmdp.maximise and agent_name in RECIPES:
+            chosen = with_reward_hint(agent_name, -float(cmdp.costs[0].min()), chosen)
         agent = make_agent(
             agent_name,
             cmdp.n_states,
@@ -84,7 +89,7 @@ def learn(
             costs,
             seed,
             rounds,
-            **agent_options(options),
+            **chosen,
         )
         run = Simulation(cmdp, agent, seed, emission=emission)
     best = plan(cmdp)

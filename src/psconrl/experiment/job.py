@@ -22,7 +22,7 @@ from psconrl.arrays import Floats, Ints
 from psconrl.envs.registry import load
 from psconrl.experiment.versions import versions
 from psconrl.learning.agent import Agent
-from psconrl.learning.registry import make_agent
+from psconrl.learning.registry import make_agent, with_reward_hint
 from psconrl.model.cmdp import CMDP
 from psconrl.model.distance import diameter
 from psconrl.planning.plan import Plan
@@ -41,6 +41,7 @@ class Job:
     experiment: str
     env: str
     env_options: Mapping[str, Any]
+    thresholds: Mapping[str, float] | None  # other than the environment's
     label: str
     agent: str
     agent_options: Mapping[str, Any]
@@ -62,18 +63,21 @@ class Job:
     @property
     def model_key(self) -> tuple[str, str, str]:
         """What tells the models of jobs apart."""
-        return Path(self.env).name, _canonical(self.env_options), _file_digest(self.env)
+        return Path(self.env).name, _canonical([self.env_options, self.thresholds]), _file_digest(self.env)
 
     def model(self) -> CMDP:
         """The environment."""
-        return load(self.env, **self.env_options)
+        return _model(self.env, self.env_options, self.thresholds)
 
     def make_agent(self, cmdp: CMDP) -> Agent:
         """The agent, for its environment."""
         costs = cmdp.costs if self.known_costs else None
+        options = dict(self.agent_options)
+        if costs is None and cmdp.maximise:
+            options = with_reward_hint(self.agent, -float(cmdp.costs[0].min()), options)
         seeds = self._entropy("agent", [self.agent, self.agent_options, self.known_costs])
         return make_agent(
-            self.agent, cmdp.n_states, cmdp.n_actions, cmdp.thresholds, costs, seeds, self.horizon, **self.agent_options
+            self.agent, cmdp.n_states, cmdp.n_actions, cmdp.thresholds, costs, seeds, self.horizon, **options
         )
 
     def world_seed(self) -> list[int]:
@@ -164,13 +168,18 @@ def _planned(job: Job) -> tuple[CMDP, Plan]:
 
 
 def _model_id(job: Job) -> tuple[str, str, str]:
-    return job.env, _canonical(job.env_options), _file_digest(job.env)
+    return job.env, _canonical([job.env_options, job.thresholds]), _file_digest(job.env)
 
 
 @lru_cache(maxsize=16)
 def _planned_model(env: str, options: str, digest: str) -> tuple[CMDP, Plan]:
-    cmdp = load(env, **json.loads(options))
+    cmdp = _model(env, *json.loads(options))
     return cmdp, plan(cmdp)
+
+
+def _model(env: str, options: Mapping[str, Any], thresholds: Mapping[str, float] | None) -> CMDP:
+    cmdp = load(env, **options)
+    return cmdp.with_thresholds(thresholds) if thresholds else cmdp
 
 
 def _size(job: Job) -> dict[str, Any]:

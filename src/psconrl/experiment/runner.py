@@ -162,7 +162,10 @@ def _run_all(jobs: list[Job], factory: ExecutorFactory, keep: Callable[[Result],
         executor.shutdown()
         attempts = attempts + 1 if len(lost) == len(left) else 0
         if attempts > RETRIES:
-            raise StoreError(f"worker processes died {attempts} times without finishing a run; out of memory?")
+            raise StoreError(
+                f"worker processes died {attempts} times without finishing a run: out of memory, or a script that "
+                "calls run_sweep outside of if __name__ == '__main__':"
+            )
         left = lost
 
 

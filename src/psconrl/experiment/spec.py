@@ -69,7 +69,7 @@ class ExperimentSpec:
     evaluate: bool = False  # also the exact averages of every episode's policy
     draw: bool = False  # replicate k is played on the model with option seed = k
     probe: list[int] | None = None  # state, action, next state of a sampled probability to record
-    description: str = ""
+    thresholds: Mapping[str, float] | None = None  # other limits than the environment's, by name
 
 
 @dataclass(frozen=True)
@@ -105,6 +105,7 @@ class Spec:
                             experiment=title,
                             env=experiment.env,
                             env_options={**env_options, **drawn},
+                            thresholds=experiment.thresholds,
                             label=variant,
                             agent=agent.agent,
                             agent_options=agent_options,
@@ -133,7 +134,7 @@ def read_spec(path: str | os.PathLike[str]) -> Spec:
 
 
 def shipped_spec(name: str) -> Spec:
-    """One of the files that come with the library, such as ``"figure2"``."""
+    """One of the files that come with the library, ``"paper"`` or ``"theory"``."""
     text = resources.files("psconrl.experiment").joinpath("specs", f"{name}.toml").read_text(encoding="utf-8")
     return parse_spec(text, name)
 
@@ -176,7 +177,7 @@ def _experiment(name: str, table: Any, agents: Mapping[str, AgentSpec], folder: 
     types = {
         "env": str, "options": dict, "grid": dict, "agents": list, "override": dict, "quick": dict, "horizon": int,
         "replicates": int, "checkpoints": (int, str, list), "emission": str, "evaluate": bool, "draw": bool,
-        "probe": list, "description": str,
+        "probe": list, "thresholds": dict,
     }  # fmt: skip
     assert set(types) == {f.name for f in fields(ExperimentSpec)}
     data = _checked(table, where, types)

@@ -183,7 +183,7 @@ class Agent(ABC):
         current = self._play
         if current is None or current.state is None or current.action is None:
             raise AgentError("observe was called before act")
-        self._check_state(next_state)
+        self._check_state(next_state, "next_state")
         if not is_index(action, self.n_actions):
             raise AgentError(f"action must lie in 0..{self.n_actions - 1}; got {action!r}")
         vector = np.atleast_1d(as_numbers(costs, "costs"))
@@ -198,9 +198,9 @@ class Agent(ABC):
         current.state = current.action = None
         return current.is_full()
 
-    def _check_state(self, state: int) -> None:
+    def _check_state(self, state: int, what: str = "state") -> None:
         if not is_index(state, self.n_states):
-            raise AgentError(f"state must be an integer from 0 to {self.n_states - 1}; got {state!r}")
+            raise AgentError(f"{what} must be an integer from 0 to {self.n_states - 1}; got {state!r}")
 
     # What follows is one file with everything.
 

@@ -10,6 +10,7 @@ from psconrl.errors import AgentError, ConfigError, unknown_name
 from psconrl.learning.agent import Agent
 from psconrl.learning.checks import is_index
 from psconrl.learning.registry import load_agent
+from psconrl.learning.watch import Watcher
 
 
 class Index:
@@ -92,6 +93,14 @@ class LabelledAgent:
     def observe(self, action: Hashable, next_state: Hashable, costs: ArrayLike) -> None:
         """The outcome of the last action: where it led, and all m+1 costs, the objective first."""
         self.agent.observe(self.actions[action], self.states[next_state], costs)
+
+    def set_thresholds(self, thresholds: ArrayLike) -> None:
+        """Change the limits while running; see ``Agent.set_thresholds``."""
+        self.agent.set_thresholds(thresholds)
+
+    def watch(self, callback: Watcher) -> None:
+        """Call back after every episode; see ``Agent.watch``."""
+        self.agent.watch(callback)
 
     def save(self, path: Any, extra: dict[str, Any] | None = None) -> None:
         """Write agent and labels to one file. Labels must be text, numbers, True, False, None, or tuples of these."""

@@ -1,5 +1,6 @@
 """The agents by name: classes to restore them from files, and recipes to make them."""
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -80,7 +81,26 @@ def make_agent(
     known: dict[str, Any] = {} if costs is None or recipe.learns_costs else {"costs": costs}
     if recipe.needs_horizon and horizon is not None:
         known["horizon"] = horizon
+    allowed = _options(recipe)
+    for option in options:
+        if option not in allowed:
+            raise ConfigError(f"{name}: {unknown_name('option', option, allowed)}")
     try:
         return recipe.build(n_states, n_actions, thresholds, **known, seed=seed, **options)
     except TypeError as error:
         raise ConfigError(f"{name}: {str(error).split('() ', 1)[-1]}") from None
+
+
+def with_reward_hint(name: str, best_reward: float, options: dict[str, Any]) -> dict[str, Any]:
+    """The options of an agent that has to learn rewards, with the largest one there can be, if it can be told.
+
+    Untried pairs count as free, which is no reason to try them where everything else pays.
+    """
+    hint = {"optimistic_cost": -best_reward} if "optimistic_cost" in _options(RECIPES[name]) else {}
+    return hint | options
+
+
+def _options(recipe: Recipe) -> list[str]:
+    """The names of an agent's own options."""
+    preset = recipe.build in (PSConRL.paper, PSConRL.published)
+    return list(inspect.signature(PSConRL if preset else recipe.build).parameters)[4:]

@@ -225,6 +225,8 @@ def read_npz(f: IO[bytes]) -> CMDP:
             if "header" not in arrays:
                 raise ModelError(f"not a {FORMAT} file")
             record = json.loads(str(arrays["header"]))
+            if record.get("format") != FORMAT:
+                raise ModelError(f"not a {FORMAT} file but a {record.get('format')} one")
             for name in ("costs", "thresholds", "initial", "available"):
                 record[name] = arrays[name]
             record["transition"] = _get_matrix(arrays, "transition")

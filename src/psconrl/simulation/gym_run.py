@@ -29,7 +29,7 @@ class GymSimulation(Run):
             )
         m = agent.n_costs - 1
         names = ("reward", *(("cost",) if m == 1 else (f"cost {i}" for i in range(1, m + 1))))
-        super().__init__(agent, agent.thresholds, names, {"seed": seed, "env": str(env)})
+        super().__init__(agent, agent.thresholds, names, {"seed": seed, "env": str(env), "maximise": True})
         self.env = task
         self.state = task.reset(seed=seed)[0]
 

@@ -46,7 +46,13 @@ class Simulation(Run):
             raise AgentError(f"the model has (S, A, m) = {expected}, the agent was made for {got}")
         if not cmdp.available.all():
             raise AgentError("agents need models in which every action is available in every state")
-        super().__init__(agent, cmdp.thresholds, cmdp.cost_names, {"seed": seed, "emission": emission}, resumed)
+        super().__init__(
+            agent,
+            cmdp.thresholds,
+            cmdp.cost_names,
+            {"seed": seed, "emission": emission, "maximise": cmdp.maximise},
+            resumed,
+        )
         self.cmdp, self.seed = cmdp, seed
         self.emission, self.evaluate_policies = emission, evaluate_policies
         self._tables = Tables.of(cmdp, emission)

@@ -88,7 +88,10 @@ class Trace:
     def __repr__(self) -> str:
         if not self.rounds.size:
             return "Trace(0 rounds)"
-        shown = ", ".join(f"{n} {x:.4g}" for n, x in zip(self.cost_names, self.averages[-1], strict=True))
+        averages = self.averages[-1]
+        if self.provenance.get("maximise"):
+            averages[0] = -averages[0]
+        shown = ", ".join(f"{n} {x:.4g}" for n, x in zip(self.cost_names, averages, strict=True))
         return f"Trace({self.horizon} rounds, {len(self.episodes)} episodes, averages: {shown})"
 
 
