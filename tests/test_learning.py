@@ -313,7 +313,7 @@ def test_misuse_of_the_step_wise_interface_is_refused():
     agent.observe(action, 0, [0.0, 0.0])  # and none of it did harm
     with pytest.raises(ConfigError, match="did you mean 'psconrl-paper'"):
         make_agent("psconrl-papr", 3, 2, [0.5])
-    with pytest.raises(ConfigError, match="unexpected keyword argument 'piror'"):
+    with pytest.raises(ConfigError, match="unknown option 'piror'; did you mean 'prior'"):
         make_agent("psconrl", 3, 2, [0.5], piror=0.1)
 
 
