@@ -2,6 +2,7 @@
 
 import os
 
+from psconrl.experiment.job import execute
 from psconrl.experiment.store import Store
 
 
@@ -23,6 +24,15 @@ def content(path):
         ], experiments
 
 
-def die(job):
-    """A run that takes its process with it."""
-    os._exit(1)
+def die_of_third(job):
+    """Runs, but the third takes its process with it."""
+    if job.replicate == 2:
+        os._exit(1)
+    return execute(job)
+
+
+def elsewhere(job):
+    """A worker with other code."""
+    result = execute(job)
+    result.provenance["code"] = "another"
+    return result

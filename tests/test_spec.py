@@ -7,7 +7,8 @@ import pytest
 import psconrl
 from psconrl.errors import ConfigError
 from psconrl.experiment import job as job_module
-from psconrl.experiment.runner import check
+from psconrl.experiment.checks import check
+from psconrl.experiment.job import execute
 from psconrl.experiment.spec import parse_spec, read_spec, shipped_spec
 from psconrl.experiment.versions import _without_docstrings
 
@@ -68,7 +69,7 @@ def test_quick_is_the_short_form():
     [
         (("seed = 7", "sed = 7"), "unknown key 'sed'; did you mean 'seed'"),
         (("seed = 7", "seed = -1"), "seed must be at least 0"),
-        (("replicates = 4", "replicates = 0"), "replicates must be at least 1"),
+        (("replicates = 4", "replicates = 0"), "replicates must lie between 1 and"),
         (("replicates = 4", "replicates = true"), "replicates must be a whole number; got True"),
         (
             ('agent = "psconrl"', 'agent = "pscorl"'),
@@ -88,10 +89,18 @@ def test_quick_is_the_short_form():
             ("{ h = 20 }, rep", "{ h = 20 }, repl"),
             "override.c-ucrl unknown key 'repllicates'; did you mean 'replicates'",
         ),
-        (("horizon = 500", "horizon = 0"), "quick horizon must be at least 1"),
+        (("horizon = 500", "horizon = 0"), "quick horizon must lie between 1 and"),
         (("horizon = 500", 'horizon = "500"'), "quick horizon must be a whole number; got '500'"),
         (("slip = [0.0, 0.1]", "slip = 0.1"), "grid.slip must be a list of values; got 0.1"),
         (("[experiments.slippery]", "[experiment.slippery]"), "unknown key 'experiment'; did you mean 'experiments'"),
+        (("horizon = 500", "horizon = 10_000_000_000_000"), "horizon must lie between 1 and"),
+        (("{ h = 20 }", "{ seed = 20 }"), "option 'seed' is set by the sweep itself"),
+        (('agents = ["cautious", "c-ucrl"]', "agents = []"), "agents must name at least one agent"),
+        (('agents = ["cautious", "c-ucrl"]', 'agents = [["c-ucrl"]]'), "unknown agent"),
+        (
+            ('env = "marsrover-4x4"', 'env = "marsrover-4x4"\ncheckpoints = true'),
+            "checkpoints must be a whole",
+        ),
         (("seed = 7", "seed = "), "not valid TOML"),
         (('env = "marsrover-4x4"', 'env = "marsrover-4x4"\nemission = "poisson"'), "unknown emission 'poisson'"),
         (('env = "marsrover-4x4"', 'env = "marsrover-4x4"\nprobe = [1, 2]'), "probe must be"),
@@ -109,11 +118,34 @@ def test_what_is_wrong_is_said_in_one_line_with_its_place(change, message):
         (("prior = 0.05", "prio = 0.05"), "agent 'cautious schedule=ouyang': .*prio"),
         (("threshold = 0.3", "treshold = 0.3"), "unknown option 'treshold'; did you mean 'threshold'"),
         (("prior = 0.05", "prior = -1"), "prior must be finite and not negative"),
+        (('env = "marsrover-4x4"', 'env = "marsrover-4x4"\ncheckpoints = "lgo"'), "'slippery slip=0.0'.*'log'"),
+        (('env = "marsrover-4x4"', 'env = "marsrover-4x4"\nprobe = [0, 4, 1]'), "probe .* is not within"),
     ],
 )
 def test_misspelt_options_are_found_before_anything_runs(change, message):
     with pytest.raises(psconrl.errors.PsconrlError, match=message):
         check(parse_spec(FULL.replace(*change)).jobs())
+
+
+def test_two_runs_of_one_name_are_refused():
+    text = """
+[agents.a]
+agent = "psconrl"
+grid = { schedule = ["doubling"] }
+[agents."a schedule=doubling"]
+agent = "uniform"
+[experiments.queue]
+"""
+    with pytest.raises(ConfigError, match="two different runs are called 'a schedule=doubling' in 'queue'"):
+        check(parse_spec(text).jobs())
+
+
+def test_drawn_models_come_from_the_seed():
+    text = 'seed = {}\n[experiments.d]\nenv = "dirichlet"\ndraw = true\nagents = ["psconrl"]\nreplicates = 3'
+    drawn = [{job.env_options["seed"] for job in parse_spec(text.format(seed)).jobs()} for seed in (1, 2)]
+    assert len(drawn[0] | drawn[1]) == 6
+    with pytest.raises(ConfigError, match="draw chooses the model's seed itself"):
+        parse_spec(text.format(1) + "\noptions = { seed = 3 }")
 
 
 def test_files_name_themselves_and_find_models_beside_them(tmp_path):
@@ -122,9 +154,11 @@ def test_files_name_themselves_and_find_models_beside_them(tmp_path):
     (tmp_path / "spec.toml").write_text(text)
     jobs = read_spec(tmp_path / "spec.toml").jobs()
     check(jobs)
-    before = jobs[0].hash
     psconrl.save(psconrl.load("counterexample", theta=0.8), tmp_path / "mine.npz")
-    assert jobs[0].hash != before  # another model under the same name is another run
+    again = read_spec(tmp_path / "spec.toml").jobs()
+    assert jobs[0].hash != again[0].hash  # another model under the same name is another run
+    assert "has changed, or is missing, since the sweep began" in execute(jobs[0]).error
+    assert execute(again[0]).error == ""
     (tmp_path / "spec.toml").write_text("x")
     with pytest.raises(ConfigError, match=r"spec\.toml: not valid TOML"):
         read_spec(tmp_path / "spec.toml")

@@ -17,7 +17,7 @@ from psconrl.experiment.job import Job
 from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.spec import parse_spec
 from psconrl.experiment.store import Store
-from sweeps import content, die
+from sweeps import content, die_of_third, elsewhere
 
 SPEC = """
 seed = 5
@@ -146,10 +146,30 @@ def test_a_worker_that_is_killed_is_replaced_and_its_runs_are_run_again(tmp_path
     assert content(tmp_path / "r.db") == content(uninterrupted)
 
 
-def test_workers_that_always_die_are_an_error_not_an_endless_loop(tmp_path, jobs, monkeypatch):
-    monkeypatch.setattr(runner, "execute", die)
-    with pytest.raises(StoreError, match="worker processes died"):
-        run_sweep(jobs[:2], tmp_path / "r.db", workers=1)
+def test_a_run_that_kills_its_process_is_found_and_recorded_and_the_others_are_run(tmp_path, jobs, monkeypatch):
+    monkeypatch.setattr(runner, "execute", die_of_third)
+    outcome = run_sweep(jobs[:6], tmp_path / "r.db", workers=2)
+    assert (outcome.done, outcome.failed, outcome.left) == (5, 1, 0)
+    assert outcome.errors == [
+        "small, psconrl, run 2: BrokenProcessPool: the process died while running it (out of memory?)"
+    ]
+
+
+def test_a_script_without_a_guard_is_told_so(tmp_path):
+    code = "from psconrl.experiment.runner import run_sweep\nfrom psconrl.experiment.spec import parse_spec\n"
+    code += f"run_sweep(parse_spec({SPEC!r}).jobs(), 'r.db', workers=1)\n"
+    (tmp_path / "script.py").write_text(code)
+    done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "call run_sweep under if __name__ == '__main__': in a script" in done.stderr
+
+
+def test_results_of_other_code_are_refused(tmp_path, jobs, monkeypatch):
+    monkeypatch.setattr(runner, "execute", elsewhere)
+    with ThreadPoolExecutor(1) as threads:
+        outcome = run_sweep(jobs[:1], tmp_path / "r.db", executor=threads)
+    assert outcome.failed == 1
+    assert "the worker has other versions than this machine: code another" in outcome.errors[0]
 
 
 def test_a_run_that_raises_is_recorded_and_does_not_stop_the_others(tmp_path, jobs, uninterrupted, monkeypatch):
@@ -221,3 +241,14 @@ def test_dask_by_its_address_from_the_command_line(tmp_path, uninterrupted, clus
     _, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
     assert content(tmp_path / "r.db") == content(uninterrupted)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_an_abort_under_dask_is_no_traceback(tmp_path, cluster):
+    process = start_sweep(tmp_path, "--executor", cluster.scheduler_address.replace("tcp://", "dask://"))
+    wait_for(lambda: finished(tmp_path / "r.db") >= 1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "the same command goes on" in out
+    assert "Traceback" not in err

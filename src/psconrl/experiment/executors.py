@@ -51,26 +51,40 @@ def _processes(workers: int) -> ProcessPoolExecutor:
     before = {name: os.environ.get(name) for name in PINNED}
     os.environ.update(PINNED)  # inherited: too late once NumPy is loaded
     try:
-        pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_prepare_worker)
-        for _ in range(workers):
-            pool.submit(os.getpid)  # spawn them all while the settings hold
+        with _deaf_to_interrupts():  # inherited too: a worker that is just starting must not die of Ctrl-C
+            pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_leave_with_parent)
+            for _ in range(workers):
+                pool.submit(os.getpid)  # spawn them all while the settings hold
         return pool
     finally:
         for name, value in before.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
-def _prepare_worker() -> None:
-    """Ctrl-C is for the parent to handle; and should it die, however it does, no worker goes on for nobody."""
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Ctrl-C is for the parent to handle, and it does once its workers are on their way."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _leave_with_parent() -> None:
+    """Should the parent die, however it does, no worker goes on for nobody."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:
 
-        def leave_with_parent() -> None:
+        def leave() -> None:
             parent.join()
             os._exit(1)
 
-        threading.Thread(target=leave_with_parent, daemon=True).start()
+        threading.Thread(target=leave, daemon=True).start()
 
 
 def _connect(address: str) -> Any:

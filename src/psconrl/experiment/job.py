@@ -20,6 +20,7 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.envs.registry import load
+from psconrl.errors import ConfigError
 from psconrl.experiment.versions import versions
 from psconrl.learning.agent import Agent
 from psconrl.learning.registry import make_agent, with_reward_hint
@@ -53,17 +54,17 @@ class Job:
     probe: list[int] | None
     seed: int
     replicate: int
+    file: str  # digest of the model file, if it is one, as it was when the job was made
 
     @property
     def hash(self) -> str:
         """Of everything that the outcome depends on: the job, the model file, and the versions of the code."""
-        content = asdict(self) | {"env": Path(self.env).name, "file": _file_digest(self.env), "versions": versions()}
-        return _digest(content)
+        return _digest(asdict(self) | {"env": Path(self.env).name, "versions": versions()})
 
     @property
     def model_key(self) -> tuple[str, str, str]:
         """What tells the models of jobs apart."""
-        return Path(self.env).name, _canonical([self.env_options, self.thresholds]), _file_digest(self.env)
+        return Path(self.env).name, _canonical([self.env_options, self.thresholds]), self.file
 
     def model(self) -> CMDP:
         """The environment."""
@@ -110,6 +111,8 @@ def execute(job: Job) -> Result:
     """Run a job, wherever this is called. A run that raises is a result too."""
     began = time.perf_counter()
     try:
+        if file_digest(job.env) != job.file:
+            raise ConfigError(f"{job.env} has changed, or is missing, since the sweep began; start it again")
         cmdp, best = _planned(job)
         run = Simulation(cmdp, job.make_agent(cmdp), job.world_seed(), emission=job.emission,
                          evaluate_policies=job.evaluate)  # fmt: skip
@@ -168,7 +171,7 @@ def _planned(job: Job) -> tuple[CMDP, Plan]:
 
 
 def _model_id(job: Job) -> tuple[str, str, str]:
-    return job.env, _canonical([job.env_options, job.thresholds]), _file_digest(job.env)
+    return job.env, _canonical([job.env_options, job.thresholds]), job.file
 
 
 @lru_cache(maxsize=16)
@@ -224,7 +227,8 @@ def _provenance(seconds: float, trace: Trace | None = None) -> dict[str, Any]:
     }
 
 
-def _file_digest(env: str) -> str:
+def file_digest(env: str) -> str:
+    """What tells the contents of a model file apart; empty for a built-in environment."""
     path = Path(env)
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.suffix and path.is_file() else ""
 

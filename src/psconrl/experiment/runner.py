@@ -6,20 +6,19 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from psconrl.errors import PsconrlError, StoreError
+from psconrl.errors import StoreError
+from psconrl.experiment.checks import check
 from psconrl.experiment.executors import ExecutorFactory, executor_factory
 from psconrl.experiment.facts import facts_of, model_bytes
 from psconrl.experiment.job import Job, Result, execute, failure
 from psconrl.experiment.store import Store, Writer
-from psconrl.experiment.versions import git_commit
+from psconrl.experiment.versions import git_commit, versions
 from psconrl.planning.planner import plan
-
-# How often a run is tried again after the process that ran it has died.
-RETRIES = 3
 
 
 @dataclass
@@ -32,6 +31,7 @@ class Outcome:
     failed: int = 0
     seconds: float = 0.0
     interrupted: bool = False
+    hidden: int = 0  # runs of the same experiments from other code or settings: kept, but not shown
     errors: list[str] = field(default_factory=list)  # last line of every traceback
 
     @property
@@ -67,13 +67,14 @@ def run_sweep(
         _note_experiments(store, jobs, names)
         orders = {f"order {name}": list(dict.fromkeys(j.label for j in jobs if j.experiment == name)) for name in names}
         store.note({"title": title or "psconrl"} | {key: json.dumps(labels) for key, labels in orders.items()})
-        store.select(names, set(hashes))
+        outcome.hidden = store.select(names, set(hashes))
         if progress is not None:
             progress(outcome)
         # The long ones first: nobody waits for one that began last.
         missing.sort(key=lambda job: -job.horizon)
 
         def keep(result: Result) -> None:
+            result = _of_this_code(result)
             store.add(result, {"commit": git_commit()})
             if result.error:
                 outcome.failed += 1
@@ -93,23 +94,6 @@ def run_sweep(
             outcome.interrupted = True
         outcome.seconds = time.perf_counter() - began
         return outcome
-
-
-def check(jobs: Iterable[Job]) -> None:
-    """Build every environment and agent once, so that a misspelt option is an error now, not in the 40th run."""
-    models: dict[tuple[str, str, str], Any] = {}
-    seen = set()
-    for job in jobs:
-        key = (job.experiment, job.label)
-        if key in seen:
-            continue
-        seen.add(key)
-        if job.model_key not in models:
-            models[job.model_key] = job.model()
-        try:
-            job.make_agent(models[job.model_key])
-        except PsconrlError as error:
-            raise type(error)(f"experiment {job.experiment!r}, agent {job.label!r}: {error}") from None
 
 
 def _note_experiments(store: Writer, jobs: Sequence[Job], names: list[str]) -> None:
@@ -132,50 +116,85 @@ def _note_experiments(store: Writer, jobs: Sequence[Job], names: list[str]) -> N
             store.add_experiment(name, position, facts | facts_of(cmdp, plan(cmdp)), model_bytes(cmdp))
 
 
+def _of_this_code(result: Result) -> Result:
+    """A worker elsewhere may have other versions: then its result is not that of the job, whose hash has ours."""
+    other = {
+        key: result.provenance.get(key) for key, value in versions().items() if result.provenance.get(key) != value
+    }
+    if result.error or not other:
+        return result
+    found = ", ".join(f"{key} {value}" for key, value in other.items())
+    return failure(result.job, f"ConfigError: the worker has other versions than this machine: {found}")
+
+
 def _run_all(jobs: list[Job], factory: ExecutorFactory, keep: Callable[[Result], None]) -> None:
-    """Submit everything and keep what comes back; if the pool breaks, what was lost goes to a new one."""
-    attempts = 0
+    """Submit everything and keep what comes back. If the pool breaks, those who may have broken it run alone."""
     left = jobs
     while left:
-        executor = factory()
-        lost: list[Job] = []
-        pending: dict[Future[Result], Job] = {}
-        try:
-            pending = {executor.submit(execute, job): job for job in left}
-            while pending:
-                done, _ = wait(pending, return_when=FIRST_COMPLETED)
-                for future in done:
-                    job = pending.pop(future)
-                    try:
-                        result = future.result()
-                    except BrokenProcessPool:
-                        lost.append(job)
-                        continue
-                    except Exception as error:  # of the cluster, as when a run has killed several workers
-                        result = failure(job, f"{type(error).__name__}: {error}")
-                    keep(result)
-        except BrokenProcessPool:
-            lost = [*lost, *pending.values()]
-        except BaseException:
-            _abandon(executor, pending)
-            raise
-        executor.shutdown()
-        attempts = attempts + 1 if len(lost) == len(left) else 0
-        if attempts > RETRIES:
-            raise StoreError(
-                f"worker processes died {attempts} times without finishing a run: out of memory, or a script that "
-                "calls run_sweep outside of if __name__ == '__main__':"
-            )
-        left = lost
+        lost, at_once = _run_together(left, factory, keep)
+        for job in lost[: at_once + 1]:  # in flight or next in line
+            keep(_run_alone(job, factory))
+        left = lost[at_once + 1 :]
+
+
+def _run_together(jobs: list[Job], factory: ExecutorFactory, keep: Callable[[Result], None]) -> tuple[list[Job], int]:
+    """Returns what was lost with the pool, in the order of submission, and how many ran at once."""
+    executor = factory()
+    pending: dict[Future[Result], Job] = {}
+    lost: list[Job] = []
+    try:
+        for job in jobs:
+            try:
+                pending[executor.submit(execute, job)] = job
+            except BrokenProcessPool:
+                lost.append(job)
+        while pending:
+            done, _ = wait(pending, return_when=FIRST_COMPLETED)
+            for future in done:
+                job = pending.pop(future)
+                try:
+                    result = future.result()
+                except BrokenProcessPool:
+                    lost.append(job)
+                    continue
+                except Exception as error:  # of the cluster, as when a run has killed several workers
+                    result = failure(job, f"{type(error).__name__}: {error}")
+                keep(result)
+    except BaseException:
+        _abandon(executor, pending)
+        raise
+    executor.shutdown()
+    order = {id(job): k for k, job in enumerate(jobs)}
+    return sorted(lost, key=lambda job: order[id(job)]), getattr(executor, "_max_workers", 1)
+
+
+def _run_alone(job: Job, factory: ExecutorFactory) -> Result:
+    executor = factory()
+    try:
+        executor.submit(int).result()
+    except BrokenProcessPool:
+        raise StoreError(
+            "worker processes die as they start: call run_sweep under if __name__ == '__main__': in a script"
+        ) from None
+    try:
+        return executor.submit(execute, job).result()
+    except BrokenProcessPool:
+        return failure(job, "BrokenProcessPool: the process died while running it (out of memory?)")
+    except BaseException:
+        _abandon(executor, [])
+        raise
+    finally:
+        executor.shutdown(wait=False)
 
 
 def _abandon(executor: Executor, pending: Iterable[Future[Result]]) -> None:
     """Leave without waiting for what is running."""
     for future in pending:
         future.cancel()
-    processes = getattr(executor, "_processes", None) or {}
-    executor.shutdown(wait=False, cancel_futures=True)
-    for process in list(processes.values()):
+    processes = list((getattr(executor, "_processes", None) or {}).values())
+    with suppress(TypeError):  # Dask's knows no cancel_futures
+        executor.shutdown(wait=False, cancel_futures=True)
+    for process in processes:
         process.terminate()
 
 

@@ -28,13 +28,17 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
 from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError, unknown_name
-from psconrl.experiment.job import Job
+from psconrl.experiment.job import Job, file_digest
 from psconrl.learning.registry import RECIPES
 from psconrl.model.tables import EMISSIONS
 
 DEFAULT_HORIZON = 20_000
+MOST_ROUNDS = 10**12
+RESERVED = ("n_states", "n_actions", "thresholds", "costs", "seed", "horizon", "name")
 QUICK_KEYS = ("horizon", "replicates", "agents")
 OVERRIDE_KEYS = ("options", "grid", "replicates", "horizon")
 
@@ -67,7 +71,7 @@ class ExperimentSpec:
     checkpoints: int | str | list[int] = 200
     emission: str = EMISSIONS[0]
     evaluate: bool = False  # also the exact averages of every episode's policy
-    draw: bool = False  # replicate k is played on the model with option seed = k
+    draw: bool = False  # every replicate is played on a model of its own (option seed), drawn from the seed
     probe: list[int] | None = None  # state, action, next state of a sampled probability to record
     thresholds: Mapping[str, float] | None = None  # other limits than the environment's, by name
 
@@ -89,18 +93,20 @@ class Spec:
     def _jobs_of(self, name: str, experiment: ExperimentSpec, quick: bool) -> Iterator[Job]:
         changes = experiment.quick if quick else {}
         labels = changes.get("agents", experiment.agents)
+        digest = file_digest(experiment.env)
         for title, env_options in _variants(name, experiment.options, experiment.grid):
             for label in self.agents if labels is None else labels:
                 agent = self.agents.get(label) or AgentSpec(label, {}, {})
                 own = experiment.override.get(label, {})
                 runs = _first(own.get("replicates"), agent.replicates, experiment.replicates, self.replicates)
                 runs = min(runs, _first(changes.get("replicates"), runs))
-                horizon = _first(changes.get("horizon"), own.get("horizon"), experiment.horizon, _usual(experiment.env))
+                horizon = _first(own.get("horizon"), experiment.horizon, _usual(experiment.env))
+                horizon = min(horizon, _first(changes.get("horizon"), horizon))
                 options = {**agent.options, **own.get("options", {})}
                 grid = {**agent.grid, **own.get("grid", {})}
                 for variant, agent_options in _variants(label, options, grid):
                     for replicate in range(runs):
-                        drawn = {"seed": replicate} if experiment.draw else {}
+                        drawn = {"seed": _draw(self.seed, replicate)} if experiment.draw else {}
                         yield Job(
                             experiment=title,
                             env=experiment.env,
@@ -117,6 +123,7 @@ class Spec:
                             probe=experiment.probe,
                             seed=self.seed,
                             replicate=replicate,
+                            file=digest,
                         )
 
 
@@ -169,7 +176,8 @@ def _agent(label: str, table: Any) -> AgentSpec:
     agent = data.pop("agent", label)
     if agent not in RECIPES:
         raise ConfigError(f"{where} {unknown_name('agent', agent, RECIPES)}")
-    return AgentSpec(agent, data.pop("options", {}), _grid(data.pop("grid", {}), where), **data)
+    options, grid = _own_options(data.pop("options", {}), where), _grid(data.pop("grid", {}), where)
+    return AgentSpec(agent, options, _own_options(grid, where), **data)
 
 
 def _experiment(name: str, table: Any, agents: Mapping[str, AgentSpec], folder: Path | None) -> ExperimentSpec:
@@ -199,8 +207,10 @@ def _experiment(name: str, table: Any, agents: Mapping[str, AgentSpec], folder: 
     for key in ("horizon", "replicates"):
         _positive(quick, key, f"{where} quick")
     labels = data.pop("agents", None)
+    if labels == [] or quick.get("agents") == []:
+        raise ConfigError(f"{where} agents must name at least one agent")
     for label in [*(labels or ()), *quick.get("agents", ())]:
-        if label not in agents and label not in RECIPES:
+        if not isinstance(label, str) or (label not in agents and label not in RECIPES):
             raise ConfigError(f"{where} {unknown_name('agent', label, [*agents, *RECIPES])}")
     if labels is None and not agents:
         raise ConfigError(f"{where} agents must name at least one agent")
@@ -210,10 +220,13 @@ def _experiment(name: str, table: Any, agents: Mapping[str, AgentSpec], folder: 
             raise ConfigError(f"{where} override: {unknown_name('agent', label, labels or agents)}")
         own = f"{where} override.{label}"
         _checked(changes, own, {key: types[key] for key in OVERRIDE_KEYS})
+        _own_options({**changes.get("options", {}), **changes.get("grid", {})}, own)
         _grid(changes.get("grid", {}), own)
         for key in ("horizon", "replicates"):
             _positive(changes, key, own)
     options, grid = data.pop("options", {}), _grid(data.pop("grid", {}), where)
+    if data.get("draw") and "seed" in {**options, **grid}:
+        raise ConfigError(f"{where} draw chooses the model's seed itself; leave out the option 'seed'")
     return ExperimentSpec(env, options, grid, labels, override, quick, **data)
 
 
@@ -226,17 +239,25 @@ def _checked(table: Any, where: str, types: Mapping[str, Any]) -> dict[str, Any]
         if key not in types:
             raise ConfigError(prefix + unknown_name("key", key, types))
         wanted = types[key]
-        if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
+        kinds = wanted if isinstance(wanted, tuple) else (wanted,)
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             names = {str: "text", int: "a whole number", dict: "a table", list: "a list", bool: "true or false"}
-            words = " or ".join(names[kind] for kind in (wanted if isinstance(wanted, tuple) else (wanted,)))
+            words = " or ".join(names[kind] for kind in kinds)
             raise ConfigError(f"{prefix}{key} must be {words}; got {value!r}")
     return dict(table)
 
 
 def _positive(table: Mapping[str, Any], key: str, where: str) -> Any:
-    if key in table and table[key] < 1:
-        raise ConfigError(f"{where} {key} must be at least 1; got {table[key]}".strip())
+    if key in table and not 1 <= table[key] <= MOST_ROUNDS:
+        raise ConfigError(f"{where} {key} must lie between 1 and {MOST_ROUNDS:,}; got {table[key]}".strip())
     return table.get(key)
+
+
+def _own_options(options: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    for key in options:
+        if key in RESERVED:
+            raise ConfigError(f"{where} option {key!r} is set by the sweep itself")
+    return options
 
 
 def _grid(grid: Mapping[str, Any], where: str) -> Mapping[str, list[Any]]:
@@ -257,6 +278,11 @@ def _variants(
 
 def _first(*values: T | None) -> T:
     return next(value for value in values if value is not None)
+
+
+def _draw(seed: int, replicate: int) -> int:
+    """The seed of the model of a replicate, if each has its own."""
+    return int(np.random.SeedSequence([seed, replicate]).generate_state(1)[0])
 
 
 def _usual(env: str) -> int:

@@ -59,12 +59,10 @@ class Store:
         if not self.path.is_file():
             raise StoreError(f"{self.path}: {'is a folder' if self.path.is_dir() else 'no such file'}")
         with _clear_errors(self.path):
-            self.connection = _connect(self.path)
             try:
-                _check_format(self.connection, self.path)
-            except BaseException:
-                self.connection.close()
-                raise
+                self.connection = _opened(self.path)
+            except sqlite3.OperationalError:  # beside a file in WAL mode SQLite needs to write, even to read
+                self.connection = _opened(self.path, "?mode=ro&immutable=1")
 
     def close(self) -> None:
         """Close the file."""
@@ -90,6 +88,8 @@ class Store:
     def writer(cls, path: str | os.PathLike[str]) -> Iterator["Writer"]:
         """Open a file for a sweep, made if missing. One writer at a time: a second gets an error at once."""
         target = Path(path)
+        if target.is_dir():
+            raise StoreError(f"{str(path)!r}: is a folder; give the name of a file")
         if not target.parent.is_dir():
             raise StoreError(f"{target}: folder {str(target.parent)!r} does not exist")
         with _only_writer(target):
@@ -140,12 +140,18 @@ class Writer(Store):
                 probes = zip(result.rounds.tolist(), result.probe.tolist(), strict=True)
                 db.executemany("INSERT INTO probes VALUES (?, ?, ?)", ((run, t, x) for t, x in probes))
 
-    def select(self, experiments: Iterable[str], hashes: set[str]) -> None:
-        """Let reports show these runs of the experiments; others, of older code or settings, stay but are not shown."""
+    def select(self, experiments: Iterable[str], hashes: set[str]) -> int:
+        """Let reports show these runs of the experiments; others, of older code or settings, stay but are not shown.
+
+        Returns how many those are.
+        """
+        hidden = 0
         with _clear_errors(self.path), self.connection as db:
             for name in experiments:
                 own = db.execute("SELECT hash FROM runs WHERE experiment = ?", (name,)).fetchall()
                 db.executemany("UPDATE runs SET current = ? WHERE hash = ?", [(h in hashes, h) for (h,) in own])
+                hidden += sum(h not in hashes for (h,) in own)
+        return hidden
 
 
 def _run_row(job: Job, result: Result, provenance: dict[str, Any]) -> tuple[Any, ...]:
@@ -173,6 +179,16 @@ def _connect(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(path, timeout=WAIT_SECONDS, check_same_thread=False)
 
 
+def _opened(path: Path, how: str = "") -> sqlite3.Connection:
+    connection = _connect(path) if not how else sqlite3.connect(f"{path.absolute().as_uri()}{how}", uri=True)
+    try:
+        _check_format(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
 def _create_if_empty(path: Path) -> None:
     with _clear_errors(path):
         connection = _connect(path)
@@ -191,6 +207,8 @@ def _check_format(connection: sqlite3.Connection, path: Path) -> None:
     meta = dict(connection.execute("SELECT key, value FROM meta")) if "meta" in tables else {}
     if meta.get("format") != FORMAT:
         raise StoreError(f"{path}: is an SQLite file, but not one of psconrl's results; choose another name")
+    if not meta.get("schema", "").isdigit():
+        raise StoreError(f"{path}: damaged (its schema is {meta.get('schema')!r})")
     if int(meta["schema"]) > SCHEMA_VERSION:
         raise StoreError(f"{path}: was written by a newer psconrl (schema {meta['schema']}); update psconrl")
 
@@ -198,12 +216,12 @@ def _check_format(connection: sqlite3.Connection, path: Path) -> None:
 @contextmanager
 def _only_writer(path: Path) -> Iterator[None]:
     """Hold a lock that the operating system releases when the process dies, however it dies."""
-    beside = path.with_name(f"{path.name}.lock")
+    beside = path.with_name(f"{path.name}.psconrl-lock")
     lock = None
     try:
         lock = sqlite3.connect(beside, timeout=0.0, isolation_level=None)
         lock.execute("BEGIN EXCLUSIVE")
-    except sqlite3.OperationalError as error:
+    except sqlite3.DatabaseError as error:
         if lock is not None:
             lock.close()
         if "locked" in str(error):

@@ -11,7 +11,7 @@ import psconrl
 from psconrl._version import __version__
 
 # What the outcome of a run depends on; how it is stored or drawn does not matter.
-PARTS = ("model", "planning", "envs", "learning", "simulation")
+PARTS = ("model", "planning", "envs", "learning", "simulation", "experiment/job.py")
 
 
 @cache
@@ -30,7 +30,7 @@ def code_digest() -> str:
     root = Path(psconrl.__file__).parent
     digest = hashlib.sha256()
     for part in PARTS:
-        for path in sorted((root / part).rglob("*")):
+        for path in sorted((root / part).rglob("*") if (root / part).is_dir() else [root / part]):
             if path.suffix == ".py":
                 digest.update(_without_docstrings(path.read_text(encoding="utf-8")).encode())
             elif path.suffix == ".txt":

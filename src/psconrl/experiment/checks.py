@@ -1,0 +1,42 @@
+"""What can be known to be wrong before anything runs."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from psconrl.errors import ConfigError, PsconrlError
+from psconrl.experiment.job import Job
+from psconrl.model.cmdp import CMDP
+from psconrl.simulation.trace import checkpoint_rounds
+
+
+def check(jobs: Iterable[Job]) -> None:
+    """Build every environment and agent once, so that a misspelt option is an error now, not in the 40th run."""
+    models: dict[tuple[str, str, str], CMDP] = {}
+    seen: dict[tuple[str, str], Any] = {}
+    for job in jobs:
+        name = (job.experiment, job.label)
+        if name in seen:
+            if seen[name] != _what(job):
+                raise ConfigError(f"two different runs are called {job.label!r} in {job.experiment!r}; rename one")
+            continue
+        seen[name] = _what(job)
+        try:
+            if job.model_key not in models:
+                models[job.model_key] = job.model()
+            _check_one(job, models[job.model_key])
+        except PsconrlError as error:
+            raise type(error)(f"experiment {job.experiment!r}, agent {job.label!r}: {error}") from None
+
+
+def _what(job: Job) -> Any:
+    drawn = {key: value for key, value in job.env_options.items() if key != "seed"}
+    return job.env, drawn, job.thresholds, job.agent, job.agent_options, job.known_costs, job.horizon
+
+
+def _check_one(job: Job, cmdp: CMDP) -> None:
+    job.make_agent(cmdp)
+    checkpoint_rounds(job.horizon, job.checkpoints)
+    if job.probe is not None:
+        sizes = (cmdp.n_states, cmdp.n_actions, cmdp.n_states)
+        if any(not 0 <= k < size for k, size in zip(job.probe, sizes, strict=True)):
+            raise ConfigError(f"probe {job.probe} is not within [state, action, next state] = {list(sizes)}")
