@@ -15,7 +15,8 @@ from psconrl.report.figures import policy_figure
 from psconrl.report.paper_figures import GRIDS, figure1, figure2, figure3
 from psconrl.report.statistics import mean_interval
 from psconrl.report.tables import final_table, growth_table
-from psconrl.report.theory_figure import check_theory, theory_figure
+from psconrl.report.theory import check_theory
+from psconrl.report.theory_figure import theory_figure
 
 OUT = Path(__file__).parents[1] / "docs" / "results"
 DPI = 100

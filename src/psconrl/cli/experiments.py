@@ -22,6 +22,8 @@ from psconrl.experiment.store import Store
 SHIPPED = ("paper", "theory")
 INTERRUPTED = 130
 SOME_FAILED = 1
+# How often a sweep without a terminal says how far it is.
+REPORT_SECONDS = 30.0
 
 workers_option = click.option("--workers", type=click.IntRange(1), help="Processes. [default: one a core]")
 executor_option = click.option(
@@ -66,11 +68,11 @@ def report(results: str, out: str) -> None:
 @click.command()
 @click.argument("results")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="csv", show_default=True)
-@click.option("-o", "--out", metavar="FOLDER", help="Where to. [default: beside the results, named after them]")
+@click.option("-o", "--out", metavar="FOLDER", help="Where to. [default: RESULTS-tables]")
 def export(results: str, form: str, out: str | None) -> None:
     """Write the runs and checkpoints of RESULTS as flat tables for other programs."""
     with Store(results) as store:
-        files = export_tables(store, Path(out) if out else Path(results).with_suffix(""), form)
+        files = export_tables(store, Path(out or f"{results}-tables"), form)
     for path in files:
         console().print(Text(f"Table: {path}"))
 
@@ -83,6 +85,7 @@ def run_with_progress(jobs: list[Job], out: str | Path, title: str, workers: int
         TextColumn("{task.fields[note]}"),
     )  # fmt: skip
     began = time.monotonic()
+    quiet_until = [began + REPORT_SECONDS]
     bar = Progress(*columns, console=screen, transient=True)
     with bar if screen.is_terminal else nullcontext():
         task = bar.add_task("runs", total=len(jobs), note="")
@@ -93,6 +96,9 @@ def run_with_progress(jobs: list[Job], out: str | Path, title: str, workers: int
             note = f"{rate:.2g} runs/s, {_duration(outcome.left / rate)} left" if fresh else "starting"
             if outcome.failed:
                 note += f", {outcome.failed} failed"
+            if not screen.is_terminal and time.monotonic() > quiet_until[0]:
+                quiet_until[0] = time.monotonic() + REPORT_SECONDS
+                click.echo(f"{outcome.total - outcome.left} of {outcome.total} runs, {note}", err=True)
             bar.update(task, completed=outcome.total - outcome.left, total=outcome.total, note=note)
 
         return run_sweep(jobs, out, executor=executor, workers=workers, progress=show, title=title)
@@ -103,6 +109,8 @@ def print_outcome(outcome: Outcome, path: str | Path) -> None:
     out = console()
     known = f", {outcome.known} were there" if outcome.known else ""
     out.print(Text(f"{outcome.done} runs done in {outcome.seconds:.1f} s{known}, {outcome.failed} failed: {path}"))
+    if outcome.hidden:
+        out.print(Text(f"{outcome.hidden} runs of other settings or code are kept in it, and not shown in reports."))
     for line in outcome.errors[:10]:
         out.print(Text(f"  failed: {line}"))
     if outcome.interrupted:

@@ -36,21 +36,21 @@ PARTS: dict[str, tuple[str, tuple[str, ...] | None]] = {
 @click.command()
 @click.argument("what", type=click.Choice([*PARTS, "all"]), default="all")
 @click.option("--quick", is_flag=True, help="Fewer runs, shorter horizons: two minutes, not twenty.")
-@click.option("--out", default="results", show_default=True, metavar="FOLDER", help="Results, pictures and page.")
+@click.option("--out", metavar="FOLDER", help="Results, pictures, page. [default: results/full or results/quick]")
 @click.option("--metric", type=click.Choice(["signed", "paper"]), default="signed", show_default=True,
               help="Of figure 2: honest, or the paper's own smoothed one.")  # fmt: skip
 @workers_option
 @executor_option
-def reproduce(what: str, quick: bool, out: str, metric: str, workers: int | None, executor: str) -> None:
+def reproduce(what: str, quick: bool, out: str | None, metric: str, workers: int | None, executor: str) -> None:
     """Run the paper's experiments with all agents, draw its figures, and write a page.
 
     Stopped at any moment, the same command goes on where it was.
     """
-    folder = Path(out)
+    folder = Path(out or ("results/quick" if quick else "results/full"))
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f"--out: {out!r} cannot be made ({error.strerror})") from None
+        raise ConfigError(f"--out: {str(folder)!r} cannot be made ({error.strerror})") from None
     chosen = list(PARTS) if what == "all" else [what]
     if what != "theory":
         _print_exact_values()
@@ -68,6 +68,8 @@ def reproduce(what: str, quick: bool, out: str, metric: str, workers: int | None
     for path in _draw(results, folder, chosen, metric):
         console().print(Text(f"Picture: {path}"))
     console().print(Text(f"Page: {_write_page(results, folder)}"))
+    if "theory" in chosen:
+        _print_bounds(results)
     for outcome in outcomes:
         leave_unless_complete(outcome)
 
@@ -108,6 +110,20 @@ def _write_page(results: Path, folder: Path) -> Path:
     with Store(results) as store:
         write(build(store), page)
     return page
+
+
+def _print_bounds(results: Path) -> None:
+    """The theory bench in figures."""
+    from psconrl.report.curves import read_experiments
+    from psconrl.report.tables import bounds_table
+
+    with Store(results) as store:
+        tables = bounds_table(read_experiments(store))
+    for found in tables:
+        table = Table(*found["header"], caption=found["note"])
+        for row in found["rows"]:
+            table.add_row(*map(str, row))
+        console().print(table)
 
 
 def _print_exact_values() -> None:

@@ -14,7 +14,7 @@ RUNS = (
     "run", "experiment", "label", "agent", "replicate", "status", "horizon", "episodes", "seconds", "optimum",
     "hash", "current", "error",
 )  # fmt: skip
-CHECKPOINTS = ("run", "experiment", "label", "replicate", "round", "cost", "total", "target", "strong")
+CHECKPOINTS = ("run", "experiment", "label", "replicate", "round", "cost", "total", "target", "strong", "current")
 
 
 def export(store: Store, folder: Path, form: str) -> list[Path]:
@@ -29,8 +29,9 @@ def export(store: Store, folder: Path, form: str) -> list[Path]:
     files = [folder / f"runs.{form}", folder / f"checkpoints.{form}"]
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write(files[0], RUNS, _runs(store))
-        write(files[1], CHECKPOINTS, _checkpoints(store))
+        with store.snapshot():
+            write(files[0], RUNS, _runs(store))
+            write(files[1], CHECKPOINTS, _checkpoints(store))
     except OSError as error:
         raise StoreError(f"{folder}: cannot be written ({error.strerror or error})") from None
     return files
@@ -45,13 +46,14 @@ def _runs(store: Store) -> Iterator[tuple[Any, ...]]:
 
 
 def _checkpoints(store: Store) -> Iterator[tuple[Any, ...]]:
-    sql = "SELECT id, experiment, label, replicate, thresholds, optimum FROM runs WHERE status = 'done'"
-    for run, experiment, label, replicate, thresholds, optimum in store.query(sql + " ORDER BY experiment, label, id"):
+    sql = "SELECT id, experiment, label, replicate, thresholds, optimum, current FROM runs WHERE status = 'done'"
+    for row in store.query(sql + " ORDER BY experiment, label, id"):
+        run, experiment, label, replicate, thresholds, optimum, current = row
         targets = [(json.loads(optimum) or [None])[0], *json.loads(thresholds)]
         points = "SELECT round, cost, total, strong FROM checkpoints WHERE run = ? ORDER BY round, cost"
         for t, i, total, strong in store.query(points, (run,)):
             target = None if targets[i] is None else t * targets[i]
-            yield run, experiment, label, replicate, t, i, total, target, strong
+            yield run, experiment, label, replicate, t, i, total, target, strong, current
 
 
 def _write_csv(path: Path, header: Sequence[str], rows: Iterator[tuple[Any, ...]]) -> None:

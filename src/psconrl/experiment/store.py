@@ -79,6 +79,16 @@ class Store:
         with _clear_errors(self.path):
             return self.connection.execute(sql, parameters).fetchall()
 
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """See the file as it is now, whatever a sweep adds meanwhile."""
+        with _clear_errors(self.path):
+            self.connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self.connection.rollback()
+
     def finished(self) -> set[str]:
         """The hashes of the runs that need not be run again. Failed ones are tried again."""
         return {row[0] for row in self.query("SELECT hash FROM runs WHERE status = 'done'")}

@@ -94,8 +94,14 @@ def figure3(experiments: Sequence[Experiment]) -> Figure:
 def _columns(
     experiments: Sequence[Experiment], rows: list[tuple[str, Callable[[Experiment], Measure]]], clip: bool
 ) -> Figure:
+    experiments = [e for e in experiments if e.curves]
     if not experiments:
         raise ConfigError("there is nothing to draw: no finished runs")
+    for e in experiments:
+        if len(e.cost_names) < 2 or not all(np.isfinite(c.optimum).all() for c in e.curves.values()):
+            raise ConfigError(
+                f"experiment {e.name!r} has no limits, or none that can be met: there is nothing to compare"
+            )
     n = len(experiments)
     figure = Figure(figsize=(3.6 * n + 0.6, 6.4))
     grid = figure.subplots(len(rows), n, squeeze=False)

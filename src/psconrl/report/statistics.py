@@ -1,17 +1,23 @@
 """Means, intervals, comparisons and growth rates over runs.
 
 Intervals are percentile bootstraps over runs: nothing is assumed of the distribution, but with fewer than ten runs they
-are too narrow. The resampling is seeded: the same results give the same report.
+are too narrow. The resampling is seeded: the same results give the same report. Verdicts between agents come from
+paired t-tests, corrected for the number of pairs (Bonferroni), and are not given for fewer than ten runs.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.stats import t as student
 
 from psconrl.arrays import Floats, Ints
 from psconrl.report.curves import Curves
 
 RESAMPLES = 2000
+FEW_RUNS = 10
+# A regret that is nothing but rounding has no growth.
+NOTHING = 1e-6
 LEVEL = 0.95
 # The growth exponent is fitted to this last part of a run, by its logarithm: a decade.
 DECADE = 10.0
@@ -39,17 +45,13 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Final regret of one agent minus that of another."""
+    """A final quantity of one agent minus that of another, over the runs that met the same luck."""
 
     first: str
     second: str
     difference: Estimate
-    paired: bool  # over runs that met the same luck
-
-    @property
-    def clear(self) -> bool:
-        """Does the interval leave out zero?"""
-        return bool(self.difference.low > 0 or self.difference.high < 0)
+    runs: int
+    p_value: float  # of a paired t-test; nan if there are too few runs to tell
 
 
 def mean_interval(values: Floats) -> Estimate:
@@ -84,7 +86,7 @@ def growth_exponent(rounds: Ints, regret: Floats) -> Estimate:
     x = np.log(rounds[at]) - np.log(rounds[at]).mean()
     means = np.tensordot(_weights(len(regret)), regret[:, at], axes=1)
     every = np.vstack([regret[:, at].mean(axis=0), means])
-    usable = np.asarray((every > 0).all(axis=1))
+    usable = np.asarray((every > NOTHING).all(axis=1))
     if not usable[0]:
         return unknown
     slopes = np.log(every[usable]) @ x / (x @ x)
@@ -94,13 +96,25 @@ def growth_exponent(rounds: Ints, regret: Floats) -> Estimate:
     return _numbers(slopes[0], low, high)
 
 
-def compare(first: Curves, second: Curves) -> Comparison:
-    """Final regrets, over the runs that both have (same environment luck), if there are at least two."""
-    common, one, two = np.intersect1d(first.replicates, second.replicates, return_indices=True)
-    a, b = first.regret[:, -1], second.regret[:, -1]
-    if common.size >= 2:
-        return Comparison(first.label, second.label, mean_interval(a[one] - b[two]), paired=True)
-    return Comparison(first.label, second.label, _numbers(a.mean() - b.mean(), np.nan, np.nan), paired=False)
+def compare(first: Curves, second: Curves, prices: Sequence[float] = ()) -> Comparison:
+    """Final regrets, plus violations at their prices, over the runs that both have."""
+    _, one, two = np.intersect1d(first.replicates, second.replicates, return_indices=True)
+    difference = final_cost(first, prices)[one] - final_cost(second, prices)[two]
+    estimate = mean_interval(difference) if difference.size else _numbers(np.nan, np.nan, np.nan)
+    p_value = np.nan
+    if difference.size >= FEW_RUNS:
+        spread = difference.std(ddof=1) / np.sqrt(difference.size)
+        t = abs(difference.mean()) / spread if spread > 0 else (np.inf if difference.any() else 0.0)
+        p_value = float(2 * student.sf(t, difference.size - 1))
+    return Comparison(first.label, second.label, estimate, int(difference.size), p_value)
+
+
+def final_cost(curves: Curves, prices: Sequence[float] = ()) -> Floats:
+    """Regret at the end, plus the violations at what they are worth, (runs,)."""
+    total = curves.regret[:, -1].copy()
+    for i, price in enumerate(prices, start=1):
+        total += price * curves.violation(i)[:, -1]
+    return total
 
 
 def _numbers(mean: float, low: float, high: float) -> Estimate:

@@ -1,10 +1,10 @@
-"""Colours and dashes that everybody can tell apart, in print too: Okabe and Ito's palette, a dash for every line."""
+"""Colours and dashes that everybody can tell apart, in print too: Okabe and Ito's, the yellow darkened; many dashes."""
 
 from collections.abc import Iterable
 from typing import Any
 
 BLUE, ORANGE, GREEN, GREY, PURPLE = "#0072B2", "#D55E00", "#009E73", "#7F7F7F", "#CC79A7"
-PALETTE = (BLUE, ORANGE, GREEN, PURPLE, "#E69F00", "#56B4E9", "#000000", GREY, "#F0E442")
+PALETTE = (BLUE, ORANGE, GREEN, PURPLE, "#E69F00", "#56B4E9", "#000000", GREY, "#B3A100")
 DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (8, 2, 2, 2)), (0, (4, 1.5, 1, 1.5, 1, 1.5)))
 
 # The names of agents in pictures, where they differ from those on the command line.
@@ -23,8 +23,9 @@ TITLES = {
 
 
 def title_of(label: str) -> str:
-    """What to call an agent in a legend."""
-    return TITLES.get(label, label)
+    """What to call an agent in a legend, where $ and a leading _ mean something."""
+    plain = TITLES.get(label, label).replace("$", r"\$")
+    return f" {plain}" if plain.startswith("_") else plain
 
 
 def line_styles(labels: Iterable[str]) -> dict[str, dict[str, Any]]:

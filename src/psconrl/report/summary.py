@@ -10,10 +10,17 @@ from psconrl.arrays import Floats
 from psconrl.experiment.store import Store
 from psconrl.planning.plan import Status
 from psconrl.planning.planner import plan
-from psconrl.report.curves import Curves, Experiment, read_experiments
+from psconrl.report.curves import Experiment, read_experiments
 from psconrl.report.figures import policy_figure
-from psconrl.report.statistics import Estimate, mean_interval
-from psconrl.report.tables import comparison_table, failures_table, final_table, growth_table
+from psconrl.report.statistics import Estimate, compare, final_cost, mean_interval
+from psconrl.report.tables import (
+    bounds_table,
+    comparison_table,
+    failures_table,
+    final_table,
+    growth_table,
+    verdict,
+)  # fmt: skip
 
 MAP_STATES = 150
 PANEL_POINTS = 150
@@ -44,7 +51,7 @@ def build(store: Store) -> dict[str, Any]:
         "summary": summary + [line for e in experiments for line in _findings(e)],
         "caveats": list(CAVEATS),
         "experiments": [_experiment(e) for e in experiments],
-        "tables": failures_table(experiments),
+        "tables": [*bounds_table(experiments), *failures_table(experiments)],
         "provenance": _provenance(store),
     }
 
@@ -74,7 +81,7 @@ def _facts(experiment: Experiment) -> list[list[str]]:
     shown = []
     names = experiment.cost_names
     sign = -1.0 if facts.get("maximise") else 1.0
-    for key, title in (("optimum", "optimal"), ("fastest", "without limits"), ("safest", "with the least cost")):
+    for key, title in (("optimum", "optimal"), ("fastest", "unlimited"), ("safest", "safest")):
         if key in facts:
             value = facts[key][0] if key == "optimum" else facts[key]
             shown.append([f"{title} {names[0]}", f"{sign * value:.6g}"])
@@ -139,22 +146,23 @@ def _maps(experiment: Experiment) -> list[dict[str, str]]:
 
 
 def _findings(experiment: Experiment) -> list[str]:
-    """The least regret among agents, told with what it paid in violation."""
-    curves = [c for c in experiment.curves.values() if np.isfinite(c.optimum).all()]
-    if len(curves) < 2:
+    """Who has the least regret at shadow prices, what it paid in violation, and from whom it is not told apart."""
+    prices = experiment.facts.get("prices")
+    curves = list(experiment.curves.values())
+    if not prices or len(curves) < 2:
         return []
-
-    def cost(c: Curves) -> float:
-        prices = experiment.facts.get("prices", [])
-        return float(c.regret[:, -1].mean() + sum(p * c.violation(i + 1)[:, -1].mean() for i, p in enumerate(prices)))
-
-    best = min(curves, key=cost)
-    over = ", ".join(
-        f"{best.violation(i)[:, -1].mean():,.0f} of {name}" for i, name in enumerate(experiment.cost_names[1:], start=1)
+    best = min(curves, key=lambda c: float(final_cost(c, prices).mean()))
+    others = [c for c in curves if c is not best]
+    verdicts = {c.label: verdict(compare(best, c, prices), len(others)) for c in others}
+    doubtful = [label for label, result in verdicts.items() if result != f"{best.label} has less"]
+    paid = ", ".join(
+        f"violation of {name} {best.violation(i)[:, -1].mean():,.0f}"
+        for i, name in enumerate(experiment.cost_names[1:], start=1)
     )
+    ahead = f", not told apart from {', '.join(doubtful)}" if doubtful else ""
     return [
-        f"{experiment.name}: least regret at shadow prices has {best.label} "
-        f"(regret {best.regret[:, -1].mean():,.0f}, violation {over}, {best.runs} runs)."
+        f"{experiment.name}: {best.label} has the least mean regret at shadow prices over {best.runs} runs "
+        f"(regret {best.regret[:, -1].mean():,.0f}, {paid}){ahead}."
     ]
 
 

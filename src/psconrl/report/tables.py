@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from psconrl.arrays import Floats
 from psconrl.report.curves import Experiment
-from psconrl.report.statistics import compare, growth_exponent, mean_interval
+from psconrl.report.statistics import FEW_RUNS, Comparison, compare, growth_exponent, mean_interval
+from psconrl.report.theory import check_theory
 
 # Lines of a traceback that are shown.
 TRACEBACK_LINES = 6
@@ -37,21 +39,54 @@ def final_table(experiment: Experiment) -> dict[str, Any]:
 
 
 def comparison_table(experiment: Experiment) -> dict[str, Any]:
-    """Every agent against every other."""
-    rows = []
-    for first, second in combinations(experiment.curves.values(), 2):
-        result = compare(first, second)
-        if not np.isfinite(result.difference.mean):
-            continue
-        better = result.first if result.difference.mean < 0 else result.second
-        verdict = f"{better} has less" if result.clear else "not clear"
-        rows.append([f"{result.first} - {result.second}", str(result.difference), verdict])
+    """Every agent against every other, at shadow prices if they are known."""
+    prices = experiment.facts.get("prices", [])
+    results = [compare(a, b, prices) for a, b in combinations(experiment.curves.values(), 2)]
+    what = "regret at shadow prices" if prices else "regret"
     return {
-        "title": "Pairwise comparison of final regret",
-        "note": "Difference over runs that met the same luck, with its 95% interval.",
-        "header": ["agents", "difference", "verdict"],
-        "rows": rows,
+        "title": f"Pairwise comparison of final {what}",
+        "note": f"Difference over runs that met the same luck, with its 95% interval. Verdicts: paired t-tests at 5%, "
+        f"corrected for {len(results)} pairs; none below {FEW_RUNS} runs.",
+        "header": ["agents", "runs", "difference", "verdict"],
+        "rows": [
+            [f"{r.first} - {r.second}", r.runs, str(r.difference), verdict(r, len(results))]
+            for r in results
+            if np.isfinite(r.difference.mean)
+        ],
     }
+
+
+def verdict(result: Comparison, pairs: int) -> str:
+    """Who is ahead, if that can be told."""
+    if np.isnan(result.p_value):
+        return "too few runs"
+    if result.p_value * pairs > 0.05:
+        return "not told apart"
+    return f"{result.first if result.difference.mean < 0 else result.second} has less"
+
+
+def bounds_table(experiments: Sequence[Experiment]) -> list[dict[str, Any]]:
+    """What theory bounds, where the policies were evaluated."""
+    evaluated = [e for e in experiments if any(np.isfinite(c.strong).all() for c in e.curves.values())]
+    rows = [
+        [
+            c.experiment, c.states, f"{c.diameter:.3g}", str(c.regret), str(c.slope), str(c.signed),
+            f"{c.episodes:,.0f}", f"{c.episodes_ratio:.2g}", f"{c.exploring:,.0f}", f"{c.exploring_ratio:.2g}",
+        ]
+        for c in check_theory(evaluated)
+    ]  # fmt: skip
+    table = {
+        "title": "Against the theory",
+        "note": "Strong regret: exact excess of every policy played, positive parts, added up. Ratios: largest over "
+        "runs, to the bounds sqrt(2 S A T ln T) on episodes and 2 D S sqrt(A T) + 1 on rounds spent exploring. The "
+        "second holds only once T is large against the slack of the limits; above 1 it says that T is not.",
+        "header": [
+            "experiment", "S", "D", "strong regret", "its exponent in T", "signed regret", "episodes", "/ bound",
+            "rounds exploring", "/ bound",
+        ],
+        "rows": rows,
+    }  # fmt: skip
+    return [table] if rows else []
 
 
 def growth_table(experiment: Experiment) -> dict[str, Any]:
@@ -94,3 +129,7 @@ def failures_table(experiments: Sequence[Experiment]) -> list[dict[str, Any]]:
         "rows": rows,
     }
     return [table] if rows else []
+
+
+def _number(values: Floats) -> str:
+    return str(mean_interval(values)) if np.isfinite(values).all() else "-"

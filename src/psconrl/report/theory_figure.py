@@ -1,12 +1,6 @@
-r"""The theory on trial: growth of regret, episodes and exploring rounds against their bounds, scaling with S and D.
-
-Bounds: :math:`K_T \le \sqrt{2 S A T \ln T}` (Ouyang et al. 2017, Lemma 1) and, for the rounds spent exploring,
-:math:`2 D S \sqrt{A T} + 1` (the paper's Exploration lemma).
-"""
+"""The theory on trial: growth of regret, episodes and exploring rounds against their bounds, scaling with S and D."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import log
 from typing import Any
 
 import numpy as np
@@ -14,62 +8,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from psconrl.arrays import Floats
 from psconrl.errors import ConfigError
-from psconrl.report.curves import Curves, Experiment
-from psconrl.report.statistics import Estimate, growth_exponent, mean_interval
+from psconrl.report.curves import Experiment
+from psconrl.report.statistics import growth_exponent, mean_interval
 from psconrl.report.style import GREY, line_styles
-
-
-@dataclass(frozen=True)
-class Check:
-    """What theory bounds, for one family member: largest ratios over runs, and means."""
-
-    experiment: str
-    states: int
-    diameter: float  # mean over runs
-    regret: Estimate  # strong: by exact evaluation, free of sampling noise, and never paid for with violation
-    slope: Estimate
-    signed: Estimate  # realised
-    episodes: float  # mean
-    episodes_ratio: float  # largest K_T / bound
-    exploring: float  # mean
-    exploring_ratio: float  # largest rounds / bound
-
-
-def check_theory(experiments: Sequence[Experiment]) -> list[Check]:
-    """Compare every experiment with the bounds."""
-    return [_check(e.name, curves) for e in experiments for curves in e.curves.values()]
-
-
-def _check(name: str, curves: Curves) -> Check:
-    T = int(curves.rounds[-1])
-    sizes = [[float(s.get(key, np.nan)) for s in curves.summaries] for key in ("states", "actions", "diameter")]
-    S, A, D = np.array(sizes)
-    episodes = np.array([s["episodes"] for s in curves.summaries])
-    exploring = np.array([s["rounds"].get("explore", 0) for s in curves.summaries])
-    return Check(
-        name,
-        int(S[0]),
-        float(D.mean()),
-        mean_interval(curves.strong[:, -1, 0]),
-        growth_exponent(curves.rounds, curves.strong[:, :, 0]),
-        mean_interval(curves.regret[:, -1]),
-        float(episodes.mean()),
-        float((episodes / episodes_bound(S, A, T)).max()),
-        float(exploring.mean()),
-        float((exploring / exploring_bound(S, A, D, T)).max()),
-    )
-
-
-def episodes_bound(S: Floats, A: Floats, T: int) -> Floats:
-    """The bound on the number of episodes."""
-    return np.asarray(np.sqrt(2 * S * A * T * log(T)))
-
-
-def exploring_bound(S: Floats, A: Floats, D: Floats, T: int) -> Floats:
-    """The bound on the rounds spent exploring."""
-    return np.asarray(2 * D * S * np.sqrt(A * T) + 1)
+from psconrl.report.theory import Check, check_theory
 
 
 def theory_figure(experiments: Sequence[Experiment]) -> Figure:
@@ -80,7 +23,7 @@ def theory_figure(experiments: Sequence[Experiment]) -> Figure:
     figure = Figure(figsize=(11.4, 6.6))
     grid = figure.subplots(2, 3)
     families = {
-        "bayes": ("Bayesian regret, models from the prior", grid[0, 0]),
+        "bayes": ("strong Bayesian regret, models from the prior", grid[0, 0]),
         "theta": ("two states, diameter 1/theta", grid[0, 1]),
         "riverswim": ("RiverSwim", grid[0, 2]),
     }
@@ -103,7 +46,7 @@ def _growth(axes: Axes, members: Sequence[Experiment], title: str) -> None:
             estimate = mean_interval(curves.strong[:, late, 0])
             slope = growth_exponent(curves.rounds, curves.strong[:, :, 0])
             style: dict[str, Any] = styles[experiment.name]
-            shown = "" if np.isnan(slope.mean) else f", slope {float(slope.mean):.2f}"
+            shown = "" if np.isnan(slope.mean) else f", slope {slope}"
             axes.plot(t, estimate.mean, lw=1.5, label=_member(experiment.name) + shown, **style)
             axes.fill_between(t, estimate.low, estimate.high, color=style["color"], alpha=0.18, lw=0)
             reference = (t.astype(np.float64), float(max(estimate.mean[0], 1.0)))
@@ -137,7 +80,8 @@ def _scaling(axes: Axes, checks: Sequence[Check]) -> None:
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.margins(x=0.12)
     axes.title.set_fontsize(10)
-    axes.legend(fontsize=7)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(fontsize=7)
     axes.grid(alpha=0.3, which="both", lw=0.4)
 
 
@@ -148,6 +92,7 @@ def _ratios(axes: Axes, checks: Sequence[Check], field: str, title: str) -> None
     axes.axvline(1.0, color="black", lw=0.9, ls="--", label="the bound")
     for k, value in enumerate(values):
         axes.text(value, k, f" {value:.3g}", va="center", fontsize=7)
+    axes.legend(fontsize=7, loc="lower right")
     axes.set(xlim=(0, max(1.15, 1.15 * max(values))), title=title)
     axes.title.set_fontsize(9)
     axes.invert_yaxis()

@@ -1,0 +1,66 @@
+r"""Runs against the bounds of the theory.
+
+:math:`K_T \le \sqrt{2 S A T \ln T}` for the episodes (Ouyang et al. 2017, Lemma 1) and :math:`2 D S \sqrt{A T} + 1` for
+the rounds spent exploring (the paper's Exploration lemma).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log
+
+import numpy as np
+
+from psconrl.arrays import Floats
+from psconrl.report.curves import Curves, Experiment
+from psconrl.report.statistics import Estimate, growth_exponent, mean_interval
+
+
+@dataclass(frozen=True)
+class Check:
+    """What theory bounds, for one family member: largest ratios over runs, and means."""
+
+    experiment: str
+    states: int
+    diameter: float  # mean over runs
+    regret: Estimate  # strong: by exact evaluation, free of sampling noise, and never paid for with violation
+    slope: Estimate
+    signed: Estimate  # realised
+    episodes: float  # mean
+    episodes_ratio: float  # largest K_T / bound
+    exploring: float  # mean
+    exploring_ratio: float  # largest rounds / bound
+
+
+def check_theory(experiments: Sequence[Experiment]) -> list[Check]:
+    """Compare every experiment with the bounds."""
+    return [_check(e.name, curves) for e in experiments for curves in e.curves.values()]
+
+
+def _check(name: str, curves: Curves) -> Check:
+    T = int(curves.rounds[-1])
+    sizes = [[float(s.get(key, np.nan)) for s in curves.summaries] for key in ("states", "actions", "diameter")]
+    S, A, D = np.array(sizes)
+    episodes = np.array([s["episodes"] for s in curves.summaries])
+    exploring = np.array([s["rounds"].get("explore", 0) for s in curves.summaries])
+    return Check(
+        name,
+        int(S[0]),
+        float(D.mean()),
+        mean_interval(curves.strong[:, -1, 0]),
+        growth_exponent(curves.rounds, curves.strong[:, :, 0]),
+        mean_interval(curves.regret[:, -1]),
+        float(episodes.mean()),
+        float((episodes / episodes_bound(S, A, T)).max()),
+        float(exploring.mean()),
+        float((exploring / exploring_bound(S, A, D, T)).max()),
+    )
+
+
+def episodes_bound(S: Floats, A: Floats, T: int) -> Floats:
+    """The bound on the number of episodes."""
+    return np.asarray(np.sqrt(2 * S * A * T * log(T)))
+
+
+def exploring_bound(S: Floats, A: Floats, D: Floats, T: int) -> Floats:
+    """The bound on the rounds spent exploring."""
+    return np.asarray(2 * D * S * np.sqrt(A * T) + 1)
