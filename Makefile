@@ -14,7 +14,7 @@ export MKL_NUM_THREADS      := 1
 .PHONY: help reproduce test test-slow bench docs format clean
 
 help:
-	@echo "make reproduce   the paper's figures and a page, short form (two minutes): results/"
+	@echo "make reproduce   the paper's figures and a page, short form (two minutes): results/quick/"
 	@echo "make test        style, types, tests"
 	@echo "make test-slow   the minutes-long checks"
 	@echo "make bench       benchmarks; tables go to benchmarks/RESULTS.md by hand"
