@@ -12,7 +12,7 @@ from psconrl.planning.plan import Status
 from psconrl.planning.planner import plan
 from psconrl.report.curves import Experiment, read_experiments
 from psconrl.report.figures import policy_figure
-from psconrl.report.statistics import Estimate, compare, final_cost, mean_interval
+from psconrl.report.statistics import FEW_RUNS, Estimate, compare, final_cost, mean_interval
 from psconrl.report.tables import (
     bounds_table,
     comparison_table,
@@ -160,6 +160,8 @@ def _findings(experiment: Experiment) -> list[str]:
         for i, name in enumerate(experiment.cost_names[1:], start=1)
     )
     ahead = f", not told apart from {', '.join(doubtful)}" if doubtful else ""
+    if best.runs < FEW_RUNS:
+        ahead = ", too few runs for a verdict"
     return [
         f"{experiment.name}: {best.label} has the least mean regret at shadow prices over {best.runs} runs "
         f"(regret {best.regret[:, -1].mean():,.0f}, {paid}){ahead}."
