@@ -46,7 +46,7 @@ def _growth(axes: Axes, members: Sequence[Experiment], title: str) -> None:
             estimate = mean_interval(curves.strong[:, late, 0])
             slope = growth_exponent(curves.rounds, curves.strong[:, :, 0])
             style: dict[str, Any] = styles[experiment.name]
-            shown = "" if np.isnan(slope.mean) else f", slope {slope}"
+            shown = "" if np.isnan(slope.mean) else f", slope {slope.mean:.2f} [{slope.low:.2f}, {slope.high:.2f}]"
             axes.plot(t, estimate.mean, lw=1.5, label=_member(experiment.name) + shown, **style)
             axes.fill_between(t, estimate.low, estimate.high, color=style["color"], alpha=0.18, lw=0)
             reference = (t.astype(np.float64), float(max(estimate.mean[0], 1.0)))
@@ -54,7 +54,7 @@ def _growth(axes: Axes, members: Sequence[Experiment], title: str) -> None:
         t, start = reference
         axes.plot(t, start * np.sqrt(t / t[0]), color="black", lw=0.8, ls=":", label=r"$\sqrt{T}$")
         axes.set(xscale="log", yscale="log")
-        axes.legend(fontsize=7)
+        axes.legend(fontsize=6.5)
     axes.set(title=title, xlabel="T", ylabel="strong regret")
     axes.title.set_fontsize(10)
     axes.grid(alpha=0.3, which="both", lw=0.4)
@@ -81,7 +81,7 @@ def _scaling(axes: Axes, checks: Sequence[Check]) -> None:
     axes.margins(x=0.12)
     axes.title.set_fontsize(10)
     if axes.get_legend_handles_labels()[0]:
-        axes.legend(fontsize=7)
+        axes.legend(fontsize=6.5)
     axes.grid(alpha=0.3, which="both", lw=0.4)
 
 
@@ -92,7 +92,7 @@ def _ratios(axes: Axes, checks: Sequence[Check], field: str, title: str) -> None
     axes.axvline(1.0, color="black", lw=0.9, ls="--", label="the bound")
     for k, value in enumerate(values):
         axes.text(value, k, f" {value:.3g}", va="center", fontsize=7)
-    axes.legend(fontsize=7, loc="lower right")
+    axes.legend(fontsize=7, loc="center right")
     axes.set(xlim=(0, max(1.15, 1.15 * max(values))), title=title)
     axes.title.set_fontsize(9)
     axes.invert_yaxis()
