@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -41,9 +42,15 @@ def test_learn_prints_averages_against_limits_and_draws(tmp_path):
 def test_a_resumed_run_ends_like_an_uninterrupted_one(tmp_path):
     kept = str(tmp_path / "run.npz")
     assert run("learn", "queue", "--horizon", "700", "--save", kept).exit_code == 0
+    taken = shell("learn", "queue", "--horizon", "1500", "--save", kept)
+    assert (taken.returncode, "exists; --resume" in taken.stderr) == (2, True)
+    first = Path(kept).read_bytes()
     resumed = run("learn", "queue", "--horizon", "1500", "--resume", kept).output
     whole = run("learn", "queue", "--horizon", "1500").output
-    assert resumed.split(" s sampling")[1] == whole.split(" s sampling")[1]  # the table; seconds differ
+    table = whole.split(" s sampling")[1]
+    assert resumed.split(" s sampling")[1].startswith(table)  # seconds differ
+    assert "has already played 1500 rounds" in shell("learn", "queue", "--resume", kept).stderr  # kept where it was
+    Path(kept).write_bytes(first)
     for wrong, message in (
         (["queue", "--threshold", "delay=3"], "another model, or under other thresholds"),
         (["queue", "--seed", "9"], "leave out --seed"),

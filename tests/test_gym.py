@@ -310,7 +310,7 @@ def test_what_cannot_be_a_continuing_task_is_refused():
         (lambda s, a, t: np.nan, "must be finite; got 0 and \\[nan\\]"),
         (lambda s, a, t: "much", "cost must be a number or a list of numbers; got 'much'"),
         (lambda s, a, t: [[1.0]], "cost must be a number or a list"),
-        (lambda s, a, t: [1.0] * (1 + t), "the number of costs must not change; got 5 after 1"),
+        (lambda s, a, t: [1.0] * (1 + t), "every step must report the same number of costs; got 5 after 1"),
     ):
         task = continuing(lake(), cost)
         task.reset(seed=0)

@@ -259,6 +259,9 @@ def test_corrupt_or_foreign_agent_files_are_refused_clearly(tmp_path):
         PSConRL.load(tmp_path / "nothing.npz")
     with pytest.raises(AgentError, match="cannot be written"):
         agent.save(tmp_path / "no" / "where.npz")
+    with pytest.raises(AgentError, match="exists and holds no agent; choose another name"):
+        agent.save(path)
+    path.unlink()
     Uniform(3, 2, [0.5]).save(path)
     with pytest.raises(AgentError, match="holds an agent 'uniform', not 'psconrl'"):
         PSConRL.load(path)

@@ -172,7 +172,7 @@ def test_errors_of_numbers_are_clear_and_harm_nothing():
         ((2, 0, [0, 0]), r"action must lie in 0\.\.1; got 2"),
         ((action, 0, [np.inf, 0]), "costs must be finite"),
         ((action, 0, [0]), "costs must be 2 numbers"),
-        ((action, 0, "no"), "costs must be numbers; got 'no'"),
+        ((action, 0, "no"), "costs must be numbers, in a list or an array; got 'no'"),
     ):
         with pytest.raises(AgentError, match=message):
             agent.observe(*wrong)

@@ -93,12 +93,13 @@ def run_with_progress(jobs: list[Job], out: str | Path, title: str, workers: int
         def show(outcome: Outcome) -> None:
             fresh = outcome.done + outcome.failed
             rate = fresh / max(time.monotonic() - began, 1e-9)
-            note = f"{rate:.2g} runs/s, {_duration(outcome.left / rate)} left" if fresh else "starting"
+            early = fresh < max(5, 0.1 * outcome.total)  # the long runs come first: too early to tell
+            note = "" if early else f"{rate:.2g} runs/s, {_duration(outcome.left / rate)} left"
             if outcome.failed:
-                note += f", {outcome.failed} failed"
+                note += f" {outcome.failed} failed"
             if not screen.is_terminal and time.monotonic() > quiet_until[0]:
                 quiet_until[0] = time.monotonic() + REPORT_SECONDS
-                click.echo(f"{outcome.total - outcome.left} of {outcome.total} runs, {note}", err=True)
+                click.echo(f"{outcome.total - outcome.left} of {outcome.total} runs{note and ', '}{note}", err=True)
             bar.update(task, completed=outcome.total - outcome.left, total=outcome.total, note=note)
 
         return run_sweep(jobs, out, executor=executor, workers=workers, progress=show, title=title)

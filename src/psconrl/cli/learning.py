@@ -34,8 +34,12 @@ RESERVED = ("n_states", "n_actions", "thresholds", "costs", "seed", "horizon", "
 
 @click.command()
 @click.argument("env")
-@click.option("--agent", "agent_name", default="psconrl", show_default=True, help="One of: psconrl agents.")
-@click.option("--horizon", type=click.IntRange(1), help="Rounds to play in all. [default: the environment's]")
+@click.option("--agent", "agent_name", default="psconrl", show_default=True, help="A name from `psconrl agents`.")
+@click.option(
+    "--horizon",
+    type=click.IntRange(1),
+    help="Rounds to play in all. [default: the environment's, or the resumed run's]",
+)
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of agent and environment.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Environment option, as slip=0.1.")
 @click.option("--threshold", "thresholds", multiple=True, metavar="NAME=VALUE", help="Change a limit.")
@@ -47,7 +51,7 @@ RESERVED = ("n_states", "n_actions", "thresholds", "costs", "seed", "horizon", "
     "--emission", type=click.Choice(EMISSIONS), default=EMISSIONS[0], show_default=True, help="How costs occur."
 )
 @click.option("--save", "save_to", metavar="FILE", help="Keep the run in a file, written every 10 s and at the end.")
-@click.option("--resume", "resume_from", metavar="FILE", help="Go on with a saved run, bit for bit.")
+@click.option("--resume", "resume_from", metavar="FILE", help="Go on with a saved run, bit for bit, and keep it there.")
 @click.option("--plot", metavar="FILE", help="Draw the run to a .png, .svg or .pdf file.")
 def learn(
     env: str,
@@ -68,12 +72,13 @@ def learn(
     Ctrl-C ends the run early and keeps what was done (exit code 130).
     """
     picture = picture_path(plot)
-    target = save_path(save_to)
+    target = save_path(save_to or resume_from, resume_from)
     cmdp = read_model(env, settings, thresholds)
     rounds = horizon or (ENVIRONMENTS[env].horizon if env in ENVIRONMENTS else 20_000)
     if resume_from is not None:
         _refuse_with_resume("agent_name", "seed", "options", "unknown_costs", "emission")
         run = Simulation.resume(resume_from, cmdp)
+        rounds = horizon or run.horizon
         if run.round >= rounds:
             raise ConfigError(f"{resume_from}: has already played {run.round} rounds; give a larger --horizon")
     else:
@@ -111,14 +116,16 @@ def learn(
         sys.exit(INTERRUPTED)
 
 
-def save_path(path: str | None) -> Path | None:
-    """Where to keep the run, checked before it begins."""
+def save_path(path: str | None, resumed: str | None = None) -> Path | None:
+    """Where to keep the run, checked before it begins. Nothing but the run that goes on is overwritten."""
     if path is None:
         return None
     if not Path(path).parent.is_dir():
         raise ConfigError(f"--save: folder {str(Path(path).parent)!r} does not exist")
     if Path(path).is_dir():
         raise ConfigError(f"--save: {path!r} is a folder")
+    if Path(path).exists() and path != resumed:
+        raise ConfigError(f"--save: {path!r} exists; --resume {path} goes on with it, or choose another name")
     return Path(path)
 
 

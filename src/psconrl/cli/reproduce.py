@@ -65,11 +65,11 @@ def reproduce(what: str, quick: bool, out: str | None, metric: str, workers: int
         if outcome.interrupted:
             leave_unless_complete(outcome)
         outcomes.append(outcome)
+    if "theory" in chosen:
+        _print_bounds(results)
     for path in _draw(results, folder, chosen, metric):
         console().print(Text(f"Picture: {path}"))
     console().print(Text(f"Page: {_write_page(results, folder)}"))
-    if "theory" in chosen:
-        _print_bounds(results)
     for outcome in outcomes:
         leave_unless_complete(outcome)
 

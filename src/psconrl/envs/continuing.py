@@ -72,11 +72,13 @@ class ContinuingEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
             return state, 0.0, False, False, info | _costs_info(np.zeros(self._n_costs or 0))
         taken = self.actions.element(action)
         outcome: tuple[Any, ...] = self.env.step(taken)
+        if len(outcome) not in (5, 6) or not isinstance(outcome[-1], dict):
+            raise ModelError("step must return observation, reward, terminated, truncated, info, as Gymnasium has it")
         shown, reward, info = outcome[0], float(outcome[1]), outcome[-1]
         state = self.states.number(shown)
         costs = _reported(outcome) if self._cost is None else _as_vector(self._cost(self._at, taken, shown), "cost")
         if self._n_costs not in (None, costs.size):
-            raise ModelError(f"the number of costs must not change; got {costs.size} after {self._n_costs}")
+            raise ModelError(f"every step must report the same number of costs; got {costs.size} after {self._n_costs}")
         if not np.isfinite(costs).all() or not np.isfinite(reward):
             raise ModelError(f"reward and costs must be finite; got {reward:g} and {costs.tolist()}")
         self._n_costs = costs.size

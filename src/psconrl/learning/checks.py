@@ -26,4 +26,4 @@ def as_numbers(values: ArrayLike, what: str) -> Floats:
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise AgentError(f"{what} must be numbers; got {values!r}") from None
+        raise AgentError(f"{what} must be numbers, in a list or an array; got {values!r}") from None

@@ -23,7 +23,10 @@ class Saved(NamedTuple):
 
 
 def write(saved: Saved, path: Any) -> None:
-    """Write to one file that appears whole or not at all."""
+    """Write to one file that appears whole or not at all. Only an agent's own file is overwritten."""
+    taken = Path(path).is_file() and Path(path).stat().st_size > 0
+    if taken and _format_of(Path(path)) != FORMAT:
+        raise AgentError(f"{path}: exists and holds no agent; choose another name")
     arrays: dict[str, Any] = {}
     header = {"format": FORMAT, "version": VERSION, "agent": saved.agent}
     for part in ("config", "state", "extra"):
@@ -33,6 +36,14 @@ def write(saved: Saved, path: Any) -> None:
         write_atomically(Path(path), lambda f: np.savez_compressed(f, **arrays))
     except ModelError as error:
         raise AgentError(str(error)) from None
+
+
+def _format_of(path: Path) -> str:
+    try:
+        with path.open("rb") as f, np.load(f, allow_pickle=False) as arrays:
+            return str(json.loads(str(arrays["header"]))["format"])
+    except Exception:  # whatever it is, it is not ours
+        return ""
 
 
 def read(path: Any) -> Saved:

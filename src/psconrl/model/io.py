@@ -31,6 +31,8 @@ _REQUIRED = ("transition", "costs")
 
 def save(cmdp: CMDP, path: str | os.PathLike[str]) -> None:
     """Write a model to ``.npz`` or ``.json``. The file appears whole or not at all."""
+    if not isinstance(cmdp, CMDP):
+        raise ModelError(f"save needs a CMDP and then a path; got {type(cmdp).__name__} first")
     target = Path(path)
     if target.suffix == ".json":
         write_atomically(target, lambda f: f.write(json.dumps(_to_json(cmdp), indent=1).encode()))

@@ -39,6 +39,8 @@ def plan(cmdp: CMDP, method: str = "mixture", start: Plan | None = None) -> Plan
     >>> p.status.value, round(p.value, 9), p.multipliers.round(9).tolist()
     ('optimal', 0.775, [0.5])
     """
+    if not isinstance(cmdp, CMDP):
+        raise ModelError(f"plan needs a CMDP; psconrl.load reads one from a file. Got {type(cmdp).__name__}")
     if method not in METHODS:
         raise ConfigError(unknown_name("method", method, METHODS))
     result = _plan(cmdp, method, start)

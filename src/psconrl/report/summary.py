@@ -12,7 +12,7 @@ from psconrl.planning.plan import Status
 from psconrl.planning.planner import plan
 from psconrl.report.curves import Experiment, read_experiments
 from psconrl.report.figures import policy_figure
-from psconrl.report.statistics import FEW_RUNS, Estimate, compare, final_cost, mean_interval
+from psconrl.report.statistics import FEW_RUNS, NOTHING, Estimate, compare, final_cost, mean_interval
 from psconrl.report.tables import (
     bounds_table,
     comparison_table,
@@ -41,7 +41,7 @@ def build(store: Store) -> dict[str, Any]:
     runs, failed = (store.query(f"SELECT count(*) FROM runs WHERE current AND status = '{status}'")[0][0]
                     for status in ("done", "failed"))  # fmt: skip
     hours = store.query("SELECT total(seconds) FROM runs WHERE current")[0][0] / 3600
-    summary = [f"{runs:,} runs in {len(experiments)} experiments, {hours:.2g} hours of computing."]
+    summary = [f"{runs:,} runs in {len(experiments)} experiments, {60 * hours:.3g} minutes of computing."]
     if failed:
         summary.append(f"{failed} runs failed; see the table of failures.")
     return {
@@ -151,6 +151,9 @@ def _findings(experiment: Experiment) -> list[str]:
     curves = list(experiment.curves.values())
     if not prices or len(curves) < 2:
         return []
+    means = [float(final_cost(c, prices).mean()) for c in curves]
+    if max(means) - min(means) < NOTHING:
+        return [f"{experiment.name}: all agents tie at shadow prices; see regret and violation apart."]
     best = min(curves, key=lambda c: float(final_cost(c, prices).mean()))
     others = [c for c in curves if c is not best]
     verdicts = {c.label: verdict(compare(best, c, prices), len(others)) for c in others}

@@ -46,7 +46,7 @@ def comparison_table(experiment: Experiment) -> dict[str, Any]:
     return {
         "title": f"Pairwise comparison of final {what}",
         "note": f"Difference over runs that met the same luck, with its 95% interval. Verdicts: paired t-tests at 5%, "
-        f"corrected for {len(results)} pairs; none below {FEW_RUNS} runs.",
+        f"corrected for the number of pairs ({len(results)}); none below {FEW_RUNS} runs.",
         "header": ["agents", "runs", "difference", "verdict"],
         "rows": [
             [f"{r.first} - {r.second}", r.runs, str(r.difference), verdict(r, len(results))]

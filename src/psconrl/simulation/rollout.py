@@ -148,6 +148,7 @@ class Simulation(Run):
             "cumulative": self.cumulative,
             "log": self.log.state(),
             "seconds": self.seconds,
+            "horizon": self.horizon,
             "rounds": np.array(self._rounds, dtype=np.int64),
             "costs": np.array(self._costs).reshape(-1, self.cumulative.size),
         }
@@ -177,6 +178,7 @@ class Simulation(Run):
         self.cumulative = np.array(extra["cumulative"])
         self.log = EpisodeLog.restored(extra["log"])
         self.seconds = float(extra["seconds"])
+        self.horizon = int(extra["horizon"])
         self._rounds = extra["rounds"].tolist()
         self._costs = list(extra["costs"])
 

@@ -40,6 +40,7 @@ class Run(ABC):
         self.cumulative = np.zeros(agent.n_costs)
         self.log = EpisodeLog()
         self.seconds = 0.0
+        self.horizon = 0  # of the last call, so that a run that was cut can be finished
         self._rounds: list[int] = []
         self._costs: list[Floats] = []
 
@@ -60,11 +61,12 @@ class Run(ABC):
             raise ConfigError(f"horizon must be a whole number from 1 on; got {horizon!r}")
         if horizon < self.round:
             raise ConfigError(f"the run has already played {self.round} rounds; horizon must be at least that")
+        self.horizon = int(horizon)
         grid = checkpoint_rounds(horizon, checkpoints)
         grid = grid[grid > self.round]
         at_checkpoints = np.zeros((grid.size, self.cumulative.size))
         reached = 0
-        began = time.perf_counter()
+        began = time.perf_counter() - self.seconds
         interrupted = False
         try:
             with deferred_interrupts() as stop:
@@ -75,12 +77,13 @@ class Run(ABC):
                     self._costs += list(at_checkpoints[before:reached])
                     if over:  # with the run's own books in order, since the agent's watchers may raise
                         self.agent.finish()
+                    self.seconds = time.perf_counter() - began
                     if progress is not None:
                         progress(self)
                 interrupted = self.round < horizon
         except KeyboardInterrupt:
             interrupted = True
-        self.seconds += time.perf_counter() - began
+        self.seconds = time.perf_counter() - began
         return self.trace(interrupted)
 
     def _note_beginning(self, episode: Episode, seconds: float) -> None:
