@@ -14,6 +14,8 @@ from psconrl.learning.counts import Counts
 from psconrl.learning.posterior import Dirichlet, dirichlet_rows, log_gamma_variates
 from psconrl.learning.registry import make_agent
 from psconrl.learning.yardsticks import Uniform
+from psconrl.planning.problem import Problem
+from psconrl.planning.solve import solve, solve_briefly
 from psconrl.simulation.rollout import Simulation
 
 NAMES = ("marsrover-4x4", "counterexample", "queue", "riverswim", "inventory")
@@ -167,6 +169,23 @@ def test_least_tried_explores_actions_too():
         agent.finish()
         tried[rule] = agent.counts.pairs.min()
     assert tried["least_tried"] > tried["shortest"]
+
+
+@pytest.mark.parametrize("limit", [0.05, 0.2, 0.6])
+def test_the_brief_solution_is_the_full_one(limit):
+    cmdp = psconrl.load("marsrover-4x4", threshold=limit)
+    agent = agent_for(cmdp, 0)
+    simulate(cmdp, agent, 500, seed=0)
+    problem = Problem.of(cmdp)
+    last = solve(problem).policies
+    for _ in range(20):
+        P = agent.belief.sample(agent.counts, agent.rng)
+        full, brief = solve(problem.with_transition(P), last), solve_briefly(problem, P, last)
+        assert brief.feasible == full.feasible
+        np.testing.assert_array_equal(brief.policy, full.policy)
+        np.testing.assert_array_equal(brief.policies, full.policies)
+        assert brief.value == pytest.approx(problem.costs[0] @ full.occupancy.ravel(), abs=1e-12)
+        last = full.policies
 
 
 @pytest.mark.parametrize("name", ["marsrover-4x4", "inventory", "queue"])

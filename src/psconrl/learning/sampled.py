@@ -12,7 +12,7 @@ from psconrl.model.distance import shortest_path
 from psconrl.planning.plan import Status
 from psconrl.planning.planner import plan
 from psconrl.planning.problem import Problem
-from psconrl.planning.solve import solve
+from psconrl.planning.solve import Brief, solve, solve_briefly
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -36,17 +36,23 @@ class SampledPlanner:
         """The optimal policy of the model from a state, or None if the thresholds cannot be met."""
         if not _kernels.strongly_connected(P, self._all_actions.shape[1]):
             return self._on_reachable_part(P, costs, thresholds, state)
-        problem = self._scaled(costs, thresholds).with_transition(P)
+        problem = self._scaled(costs, thresholds)
+        found = solve_briefly(problem, P, self.last) or self._solved(problem.with_transition(P))
+        if found is None:
+            return self._from_general_planner(P, costs, thresholds, state)
+        self.last = found.policies
+        if not found.feasible:
+            return None
+        return Choice(found.policy, float(problem.shift[0] + problem.scale[0] * found.value))
+
+    def _solved(self, problem: Problem) -> Brief | None:
+        """With any number of constraints, and the first time."""
         try:
             solution = solve(problem, self.last)
         except SolverError:
-            return self._from_general_planner(P, costs, thresholds, state)
-        self.last = solution.policies
-        if not solution.feasible:
             return None
-        mixture = solution.mixture
-        value = sum(share * answer.costs[0] for share, answer in zip(mixture.shares, mixture.answers, strict=True))
-        return Choice(solution.policy, float(problem.shift[0] + problem.scale[0] * value))
+        value = float(problem.costs[0] @ solution.occupancy.ravel())
+        return Brief(solution.feasible, value, solution.policies, solution.policy)
 
     def towards(self, P: Floats, target: int) -> Ints:
         """The actions of the shortest path to a state; in the state itself, of the soonest return."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -53,14 +54,44 @@ def solve(problem: Problem, start: Sequence[Ints] = (), *, least_excess: bool = 
     return Solution(mixture, occupancy, stationary_policy(problem, mixture.answers, mixture.shares, occupancy))
 
 
-def _solve_compiled(problem: Problem, start: Sequence[Ints], least_excess: bool) -> Solution | None:
-    """Newton's method in one compiled call; None if it met a policy with several classes."""
-    first = np.array(start, dtype=np.int64) if start else greedy_policy(problem)[None, :]
+class Brief(NamedTuple):
+    """What a learning loop needs of a solution: no proof, no frequencies."""
+
+    feasible: bool
+    value: float  # of the scaled objective
+    policies: tuple[Ints, ...]  # deterministic, to start from the next time
+    policy: Floats  # (S, A)
+
+
+def solve_briefly(problem: Problem, transition: Floats, start: Sequence[Ints]) -> Brief | None:
+    """``solve`` under dense transitions of their own, some microseconds faster; None where only ``solve`` can do it."""
+    if problem.thresholds.size > 1 or not start:
+        return None
+    outcome, below, above, share, *_, gains, _, policies, _, occupancy = _newton(problem, transition, start, False)
+    if outcome == GIVE_UP:
+        return None
+    if above < 0 or share == 0.0:
+        policy = policy_of(occupancy, policies[below], False, 0.0)
+        return Brief(outcome == OPTIMAL, gains[below, 0], (policies[below],), policy)
+    guide = policies[above if share > 0.5 else below]
+    value = (1.0 - share) * gains[below, 0] + share * gains[above, 0]
+    policy = policy_of(occupancy, guide, True, 0.0)
+    return Brief(outcome == OPTIMAL, value, (policies[below], policies[above]), policy)
+
+
+def _newton(problem: Problem, transition: Floats, start: Sequence[Ints], least_excess: bool) -> Any:
     tau = float(problem.thresholds[0]) if problem.thresholds.size else np.inf
-    outcome, below, above, share, weights, proof, gap, evaluated, gains, biases, policies, laws, occupancy = newton(
-        problem.transition, problem.costs, tau, problem.available, first,
+    return newton(
+        transition, problem.costs, tau, problem.available, np.array(start, dtype=np.int64),
         SWITCH_TOL, GAP_TOL, FEASIBILITY_TOL, TIE_TOL, least_excess,
     )  # fmt: skip
+
+
+def _solve_compiled(problem: Problem, start: Sequence[Ints], least_excess: bool) -> Solution | None:
+    """Newton's method in one compiled call; None if it met a policy with several classes."""
+    outcome, below, above, share, weights, proof, gap, evaluated, gains, biases, policies, laws, occupancy = _newton(
+        problem, problem.transition, start or [greedy_policy(problem)], least_excess
+    )
     if outcome == GIVE_UP:
         return None
     q = weights.size
