@@ -5,14 +5,16 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from psconrl.errors import ConfigError
 
 # One BLAS thread a process: small linear systems are many times slower with more.
 PINNED = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+
+T = TypeVar("T")
 
 # Makes an executor; called again if its processes have died.
 ExecutorFactory = Callable[[], Executor]
@@ -43,7 +45,11 @@ class _Borrowed(Executor):
     """Somebody else's executor: not ours to shut down."""
 
     def __init__(self, owned: Executor) -> None:
-        self.submit = owned.submit  # type: ignore[method-assign]
+        self._owned = owned
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        """Hand it on."""
+        return self._owned.submit(fn, *args, **kwargs)
 
 
 def _processes(workers: int) -> ProcessPoolExecutor:

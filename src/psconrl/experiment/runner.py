@@ -174,7 +174,8 @@ def _run_alone(job: Job, factory: ExecutorFactory) -> Result:
         executor.submit(int).result()
     except BrokenProcessPool:
         raise StoreError(
-            "worker processes die as they start: call run_sweep under if __name__ == '__main__': in a script"
+            "worker processes die as they start: call run_sweep under if __name__ == '__main__': in a script, and "
+            "give it an executor that is not broken"
         ) from None
     try:
         return executor.submit(execute, job).result()

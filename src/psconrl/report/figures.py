@@ -99,8 +99,9 @@ def _draw_arrows(axes: Axes, cmdp: CMDP, plan: Plan, s: int, i: int, j: int) -> 
             arrowprops={"arrowstyle": "-|>", "color": colour, "lw": 1.0 + 2.0 * p, "shrinkA": 0, "shrinkB": 0},
         )
         if p < 1 - 1e-9:
-            axes.text(j + 0.5 + 0.2 * dx + 0.1 * abs(dy), i + 0.5 + 0.25 * dy - 0.08 * abs(dx), f"{100 * p:.0f}%",
-                      fontsize=7, color=ORANGE)  # fmt: skip
+            # Beside a vertical arrow, below a horizontal one: never on another arrow from the same cell.
+            x, y = (j + 0.57, i + 0.5 + 0.25 * dy) if dy else (j + 0.5 + 0.27 * dx, i + 0.64)
+            axes.text(x, y, f"{100 * p:.0f}%", fontsize=7, color=ORANGE, ha="left" if dy else "center", va="center")
 
 
 def _table_figure(cmdp: CMDP, plan: Plan, title: str) -> Figure:

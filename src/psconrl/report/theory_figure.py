@@ -54,7 +54,7 @@ def _growth(axes: Axes, members: Sequence[Experiment], title: str) -> None:
         t, start = reference
         axes.plot(t, start * np.sqrt(t / t[0]), color="black", lw=0.8, ls=":", label=r"$\sqrt{T}$")
         axes.set(xscale="log", yscale="log")
-        axes.legend(fontsize=6.5)
+        axes.legend(fontsize=6.5, loc="lower right")
     axes.set(title=title, xlabel="T", ylabel="strong regret")
     axes.title.set_fontsize(10)
     axes.grid(alpha=0.3, which="both", lw=0.4)
@@ -78,7 +78,7 @@ def _scaling(axes: Axes, checks: Sequence[Check]) -> None:
     axes.set(xscale="log", yscale="log", xlabel="diameter D", ylabel="final strong regret", title="scaling with D, S")
     axes.set_xticks([2, 5, 10, 20, 50], ["2", "5", "10", "20", "50"])
     axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.margins(x=0.12)
+    axes.margins(0.12)
     axes.title.set_fontsize(10)
     if axes.get_legend_handles_labels()[0]:
         axes.legend(fontsize=6.5)
