@@ -24,7 +24,7 @@ seed = 5
 replicates = 8
 [experiments.small]
 env = "marsrover-4x4"
-horizon = 6_000
+horizon = 20_000
 checkpoints = 10
 agents = ["psconrl", "cmdp-psrl"]
 
@@ -34,7 +34,7 @@ options = { states = 6 }
 draw = true
 evaluate = true
 checkpoints = "log"
-horizon = 3_000
+horizon = 8_000
 agents = ["psconrl"]
 probe = [0, 0, 1]
 """
@@ -99,15 +99,28 @@ def alive(pid):
         return False
 
 
-def start_sweep(tmp_path, *options):
-    (tmp_path / "spec.toml").write_text(SPEC)
+@pytest.fixture
+def start_sweep(tmp_path):
+    """Starts the command; whatever happens, nothing of it is left running."""
     command = [sys.executable, "-m", "psconrl", "sweep", str(tmp_path / "spec.toml"), "--out", str(tmp_path / "r.db")]
-    return subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    started = []
+
+    def start(*options, spec=SPEC):
+        (tmp_path / "spec.toml").write_text(spec)
+        started.append(
+            subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        )
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
 
 
 @pytest.mark.parametrize("runs_before", [1, 7])
-def test_kill_9_loses_only_runs_in_flight(tmp_path, jobs, uninterrupted, runs_before):
-    process = start_sweep(tmp_path, "--workers", "2")
+def test_kill_9_loses_only_runs_in_flight(tmp_path, jobs, uninterrupted, runs_before, start_sweep):
+    process = start_sweep("--workers", "2")
     wait_for(lambda: finished(tmp_path / "r.db") >= runs_before)
     workers = children(process.pid)
     process.kill()
@@ -121,22 +134,55 @@ def test_kill_9_loses_only_runs_in_flight(tmp_path, jobs, uninterrupted, runs_be
     assert content(tmp_path / "r.db") == content(uninterrupted)
 
 
-def test_ctrl_c_ends_it_early_and_the_same_command_goes_on(tmp_path, jobs, uninterrupted):
-    process = start_sweep(tmp_path, "--workers", "2")
+def test_ctrl_c_ends_it_early_and_the_same_command_goes_on(tmp_path, jobs, uninterrupted, start_sweep):
+    process = start_sweep("--workers", "2")
     wait_for(lambda: finished(tmp_path / "r.db") >= 1)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
-    assert process.returncode == 130, err
+    assert process.returncode == 130, out + err
     assert "the same command goes on" in out
-    process = start_sweep(tmp_path)
+    process = start_sweep()
     out, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
     assert "were there" in out
     assert content(tmp_path / "r.db") == content(uninterrupted)
 
 
-def test_a_worker_that_is_killed_is_replaced_and_its_runs_are_run_again(tmp_path, jobs, uninterrupted):
-    process = start_sweep(tmp_path, "--workers", "2")
+class InterruptedAtWork(ThreadPoolExecutor):
+    """Ctrl-C comes at the worst moment: in the middle of a call that holds locks."""
+
+    def __init__(self):
+        super().__init__(2)
+        self.begun = self.ended = 0
+
+    def submit(self, fn, /, *args, **kwargs):
+        self.begun += 1
+        if self.begun == 3:
+            signal.raise_signal(signal.SIGINT)
+        future = super().submit(fn, *args, **kwargs)
+        self.ended += 1
+        return future
+
+
+def test_ctrl_c_never_tears_the_executor_apart(tmp_path, jobs, uninterrupted):
+    handler = signal.getsignal(signal.SIGINT)
+    with InterruptedAtWork() as executor:
+        outcome = run_sweep(jobs, tmp_path / "r.db", executor=executor)
+    assert outcome.interrupted
+    assert executor.begun == executor.ended
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert run_sweep(jobs, tmp_path / "r.db", workers=1).left == 0
+    assert content(tmp_path / "r.db") == content(uninterrupted)
+
+
+def test_ctrl_c_while_the_optima_are_computed(tmp_path, jobs):
+    outcome = run_sweep(jobs, tmp_path / "r.db", workers=1, progress=lambda _: signal.raise_signal(signal.SIGINT))
+    assert outcome.interrupted
+    assert (outcome.done, outcome.failed, outcome.left) == (0, 0, len(jobs))
+
+
+def test_a_worker_that_is_killed_is_replaced_and_its_runs_are_run_again(tmp_path, jobs, uninterrupted, start_sweep):
+    process = start_sweep("--workers", "2")
     wait_for(lambda: finished(tmp_path / "r.db") >= 2)
     workers = [pid for pid in children(process.pid) if "spawn_main" in Path(f"/proc/{pid}/cmdline").read_text()]
     os.kill(workers[-1], signal.SIGKILL)
@@ -235,20 +281,21 @@ def test_dask_gives_the_same_bits_though_a_worker_is_killed(tmp_path, jobs, unin
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_dask_by_its_address_from_the_command_line(tmp_path, uninterrupted, cluster):
+def test_dask_by_its_address_from_the_command_line(tmp_path, uninterrupted, cluster, start_sweep):
     address = cluster.scheduler_address.replace("tcp://", "dask://")
-    process = start_sweep(tmp_path, "--executor", address)
+    process = start_sweep("--executor", address)
     _, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
     assert content(tmp_path / "r.db") == content(uninterrupted)
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_an_abort_under_dask_is_no_traceback(tmp_path, cluster):
-    process = start_sweep(tmp_path, "--executor", cluster.scheduler_address.replace("tcp://", "dask://"))
+def test_an_abort_under_dask_is_no_traceback(tmp_path, cluster, start_sweep):
+    address = cluster.scheduler_address.replace("tcp://", "dask://")
+    process = start_sweep("--executor", address, spec=SPEC.replace("replicates = 8", "replicates = 100"))
     wait_for(lambda: finished(tmp_path / "r.db") >= 1)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
-    assert process.returncode == 130, err
+    assert process.returncode == 130, out + err
     assert "the same command goes on" in out
     assert "Traceback" not in err

@@ -28,11 +28,11 @@ def executor_factory(where: Any, workers: int | None = None) -> Iterator[Executo
     elif isinstance(where, str) and where.startswith("dask://"):
         client = _connect(where.removeprefix("dask://"))
         try:
-            yield client.get_executor
+            yield lambda: _dask(client)
         finally:
             client.close()
     elif hasattr(where, "get_executor"):
-        yield where.get_executor
+        yield lambda: _dask(where)
     elif isinstance(where, Executor):
         yield lambda: _Borrowed(where)
     else:
@@ -46,10 +46,19 @@ class _Borrowed(Executor):
 
     def __init__(self, owned: Executor) -> None:
         self._owned = owned
+        self._futures: list[Future[Any]] = []
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         """Hand it on."""
-        return self._owned.submit(fn, *args, **kwargs)
+        future = self._owned.submit(fn, *args, **kwargs)
+        self._futures.append(future)
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Take back what is not running yet, if asked to."""
+        if cancel_futures:
+            for future in self._futures:
+                future.cancel()
 
 
 def _processes(workers: int) -> ProcessPoolExecutor:
@@ -91,6 +100,11 @@ def _leave_with_parent() -> None:
             os._exit(1)
 
         threading.Thread(target=leave, daemon=True).start()
+
+
+def _dask(client: Any) -> Executor:
+    executor: Executor = client.get_executor(pure=False)  # each run its own task, not shared with another sweep's
+    return executor
 
 
 def _connect(address: str) -> Any:

@@ -3,10 +3,9 @@
 import itertools
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,10 @@ from psconrl.experiment.job import Job, Result, execute, failure
 from psconrl.experiment.store import Store, Writer
 from psconrl.experiment.versions import git_commit, versions
 from psconrl.planning.planner import plan
+from psconrl.simulation.interrupt import StopRequest, deferred_interrupts
+
+# How long a Ctrl-C may wait until it is seen.
+LOOK_SECONDS = 0.2
 
 
 @dataclass
@@ -58,13 +61,12 @@ def run_sweep(
     """
     check(jobs)
     began = time.perf_counter()
-    with Store.writer(path) as store:
+    with Store.writer(path) as store, deferred_interrupts() as stop:
         finished = store.finished()
         hashes = {job.hash: job for job in jobs}
         missing = [job for key, job in hashes.items() if key not in finished]
         outcome = Outcome(len(hashes), known=len(hashes) - len(missing))
         names = list(dict.fromkeys(job.experiment for job in jobs))
-        _note_experiments(store, jobs, names)
         orders = {f"order {name}": list(dict.fromkeys(j.label for j in jobs if j.experiment == name)) for name in names}
         store.note({"title": title or "psconrl"} | {key: json.dumps(labels) for key, labels in orders.items()})
         outcome.hidden = store.select(names, set(hashes))
@@ -87,21 +89,23 @@ def run_sweep(
                 progress(outcome)
 
         try:
+            _note_experiments(store, jobs, names, stop)
             if missing:
                 with executor_factory(executor, workers) as factory:
-                    _run_all(missing, factory, keep)
+                    _run_all(missing, factory, keep, stop)
         except KeyboardInterrupt:
             outcome.interrupted = True
         outcome.seconds = time.perf_counter() - began
         return outcome
 
 
-def _note_experiments(store: Writer, jobs: Sequence[Job], names: list[str]) -> None:
+def _note_experiments(store: Writer, jobs: Sequence[Job], names: list[str], stop: StopRequest) -> None:
     known = {
         row[0]: (row[1], json.loads(row[2])) for row in store.query("SELECT name, position, facts FROM experiments")
     }
     following = itertools.count(1 + max((position for position, _ in known.values()), default=-1))
     for name in names:
+        stop.heed()
         models = {job.model_key: job for job in jobs if job.experiment == name}
         key = [list(model) for model in models]
         if name in known and known[name][1]["key"] == key:
@@ -127,17 +131,19 @@ def _of_this_code(result: Result) -> Result:
     return failure(result.job, f"ConfigError: the worker has other versions than this machine: {found}")
 
 
-def _run_all(jobs: list[Job], factory: ExecutorFactory, keep: Callable[[Result], None]) -> None:
+def _run_all(jobs: list[Job], factory: ExecutorFactory, keep: Callable[[Result], None], stop: StopRequest) -> None:
     """Submit everything and keep what comes back. If the pool breaks, those who may have broken it run alone."""
     left = jobs
     while left:
-        lost, at_once = _run_together(left, factory, keep)
+        lost, at_once = _run_together(left, factory, keep, stop)
         for job in lost[: at_once + 1]:  # in flight or next in line
-            keep(_run_alone(job, factory))
+            keep(_run_alone(job, factory, stop))
         left = lost[at_once + 1 :]
 
 
-def _run_together(jobs: list[Job], factory: ExecutorFactory, keep: Callable[[Result], None]) -> tuple[list[Job], int]:
+def _run_together(
+    jobs: list[Job], factory: ExecutorFactory, keep: Callable[[Result], None], stop: StopRequest
+) -> tuple[list[Job], int]:
     """Returns what was lost with the pool, in the order of submission, and how many ran at once."""
     executor = factory()
     pending: dict[Future[Result], Job] = {}
@@ -149,8 +155,7 @@ def _run_together(jobs: list[Job], factory: ExecutorFactory, keep: Callable[[Res
             except BrokenProcessPool:
                 lost.append(job)
         while pending:
-            done, _ = wait(pending, return_when=FIRST_COMPLETED)
-            for future in done:
+            for future in _next_done(pending, stop):
                 job = pending.pop(future)
                 try:
                     result = future.result()
@@ -161,14 +166,14 @@ def _run_together(jobs: list[Job], factory: ExecutorFactory, keep: Callable[[Res
                     result = failure(job, f"{type(error).__name__}: {error}")
                 keep(result)
     except BaseException:
-        _abandon(executor, pending)
+        _abandon(executor)
         raise
     executor.shutdown()
     order = {id(job): k for k, job in enumerate(jobs)}
     return sorted(lost, key=lambda job: order[id(job)]), getattr(executor, "_max_workers", 1)
 
 
-def _run_alone(job: Job, factory: ExecutorFactory) -> Result:
+def _run_alone(job: Job, factory: ExecutorFactory, stop: StopRequest) -> Result:
     executor = factory()
     try:
         executor.submit(int).result()
@@ -178,23 +183,33 @@ def _run_alone(job: Job, factory: ExecutorFactory) -> Result:
             "give it an executor that is not broken"
         ) from None
     try:
-        return executor.submit(execute, job).result()
+        (future,) = _next_done([executor.submit(execute, job)], stop)
+        result = future.result()
     except BrokenProcessPool:
-        return failure(job, "BrokenProcessPool: the process died while running it (out of memory?)")
+        result = failure(job, "BrokenProcessPool: the process died while running it (out of memory?)")
     except BaseException:
-        _abandon(executor, [])
+        _abandon(executor)
         raise
-    finally:
-        executor.shutdown(wait=False)
+    executor.shutdown(wait=False)
+    return result
 
 
-def _abandon(executor: Executor, pending: Iterable[Future[Result]]) -> None:
+def _next_done(pending: Collection[Future[Result]], stop: StopRequest) -> set[Future[Result]]:
+    """Those that are done, once there are any. Ctrl-C is heeded here only, where nobody holds a lock."""
+    while True:
+        done, _ = wait(pending, LOOK_SECONDS, FIRST_COMPLETED)
+        stop.heed()
+        if done:
+            return done
+
+
+def _abandon(executor: Executor) -> None:
     """Leave without waiting for what is running."""
-    for future in pending:
-        future.cancel()
     processes = list((getattr(executor, "_processes", None) or {}).values())
-    with suppress(TypeError):  # Dask's knows no cancel_futures
+    try:
         executor.shutdown(wait=False, cancel_futures=True)
+    except TypeError:  # Dask's does not know the word, and cancels anyway
+        executor.shutdown(wait=False)
     for process in processes:
         process.terminate()
 

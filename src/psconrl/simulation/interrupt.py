@@ -17,6 +17,11 @@ class StopRequest:
 
     asked = False
 
+    def heed(self) -> None:
+        """Raise the KeyboardInterrupt that was held back, if any; call it where it does no harm."""
+        if self.asked:
+            raise KeyboardInterrupt
+
 
 @contextmanager
 def deferred_interrupts() -> Iterator[StopRequest]:
