@@ -22,6 +22,7 @@ from psconrl.learning.checks import as_numbers
 from psconrl.learning.counts import Record
 from psconrl.learning.episode import Episode
 from psconrl.learning.posterior import Dirichlet, FlooredCounts
+from psconrl.learning.repayment import Ledger
 from psconrl.learning.sampled import SampledPlanner, reachable_from
 from psconrl.learning.schedule import schedule_named
 
@@ -40,6 +41,8 @@ class PSConRL(Agent):
     ``optimistic_cost``, which then counts as one observation of every pair. ``explore_action``: what to play in the
     target of an exploration once it is reached, ``"shortest"`` (the paper's: whatever returns soonest) or
     ``"least_tried"``. ``schedule``: when to think again. ``if_infeasible``: all but ``"explore"`` for comparison.
+    ``repay``: the share of what was spent beyond a limit so far that the next episode shall make up for; 0, as in the
+    paper, plans for the limits themselves (``psconrl.learning.repayment``).
     """
 
     name: ClassVar[str] = "psconrl"
@@ -57,6 +60,7 @@ class PSConRL(Agent):
         if_infeasible: str = "explore",
         belief: str = "dirichlet",
         optimistic_cost: float | None = None,
+        repay: float = 0.0,
         seed: int | Sequence[int] | None = None,
     ) -> None:
         super().__init__(n_states, n_actions, thresholds, costs, seed)
@@ -67,6 +71,10 @@ class PSConRL(Agent):
         if optimistic_cost is not None and not np.isfinite(as_numbers(optimistic_cost, "optimistic_cost")):
             raise AgentError(f"optimistic_cost must be finite; got {optimistic_cost}")
         self.optimistic_cost = optimistic_cost
+        if not 0 <= as_numbers(repay, "repay") < np.inf:
+            raise AgentError(f"repay must be a number from 0 on; got {repay}")
+        self.repay = float(repay)
+        self.ledger = Ledger(self.thresholds.size)
         self.schedule_name = schedule
         self.schedule = schedule_named(schedule)
         self.planner = SampledPlanner(n_states, n_actions)
@@ -77,6 +85,11 @@ class PSConRL(Agent):
     def paper(cls, n_states: int, n_actions: int, thresholds: ArrayLike, **options: Any) -> "PSConRL":
         """The paper's algorithm with the paper's prior, Dirichlet(0.1) whatever the number of states."""
         return cls(n_states, n_actions, thresholds, **({"prior": 0.1} | options))
+
+    @classmethod
+    def repaying(cls, n_states: int, n_actions: int, thresholds: ArrayLike, **options: Any) -> "PSConRL":
+        """The same, paying back what it overspends while it learns: see docs/agents/psconrl.md for what it costs."""
+        return cls(n_states, n_actions, thresholds, **({"repay": 0.3} | options))
 
     @classmethod
     def published(cls, n_states: int, n_actions: int, thresholds: ArrayLike, **options: Any) -> "PSConRL":
@@ -97,9 +110,11 @@ class PSConRL(Agent):
         P = self.sampled = self.belief.sample(self.counts, self.rng)
         costs = self.counts.mean_costs(self.optimistic_cost) if self.costs is None else self.costs
         max_steps, caps = self.schedule(self.counts, self._last_length)
-        choice = self.planner.optimal(P, costs, self.thresholds, state)
-        if choice is not None:
-            return Episode(choice.policy, max_steps, caps, "optimal", choice.value)
+        for targets in self.ledger.targets(self.thresholds, self.repay):
+            choice = self.planner.optimal(P, costs, targets, state)
+            if choice is not None:
+                kind = "optimal" if targets is self.thresholds else "repay"
+                return Episode(choice.policy, max_steps, caps, kind, choice.value)
         if self.if_infeasible == "unconstrained":
             free = self.planner.optimal(P, costs[:1], np.empty(0), state)
             if free is not None:
@@ -112,6 +127,12 @@ class PSConRL(Agent):
 
     def _end(self, record: Record) -> None:
         self._last_length = record.steps
+        self.ledger.enter(record, self.thresholds)
+
+    def set_thresholds(self, thresholds: ArrayLike) -> None:
+        """Change the limits while running, see ``Agent.set_thresholds``. Old debts are forgotten."""
+        super().set_thresholds(thresholds)
+        self.ledger = Ledger(self.thresholds.size)
 
     def _exploration(self, P: Floats, state: int) -> Floats:
         """The policy towards the least visited of the states that the sampled model can reach."""
@@ -132,16 +153,20 @@ class PSConRL(Agent):
             "if_infeasible": self.if_infeasible,
             "belief": self.belief_name,
             "optimistic_cost": self.optimistic_cost,
+            "repay": self.repay,
         }
 
     def state(self) -> dict[str, Any]:
         """All that has changed since."""
-        return super().state() | {"last_length": self._last_length, "last_policies": list(self.planner.last)}
+        own = {"last_length": self._last_length, "last_policies": list(self.planner.last)}
+        return super().state() | own | {"ledger": self.ledger.state()}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
         super().restore(state)
         self._last_length = int(state["last_length"])
+        if "ledger" in state:  # not in the first files
+            self.ledger.restore(state["ledger"])
         self.planner.last = tuple(np.asarray(policy, dtype=np.int64) for policy in state["last_policies"])
 
 

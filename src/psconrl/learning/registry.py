@@ -41,6 +41,7 @@ RECIPES: dict[str, Recipe] = {
         PSConRL, "posterior sampling, exploring while samples are infeasible (this library's default prior)"
     ),
     "psconrl-paper": Recipe(PSConRL.paper, "the same with the paper's prior, Dirichlet(0.1)"),
+    "psconrl-repaying": Recipe(PSConRL.repaying, "the default, paying back what it overspends while it learns"),
     "psconrl-published": Recipe(PSConRL.published, "what the authors' published code runs", learns_costs=True),
     "cmdp-psrl": Recipe(CMDPPSRL, "posterior sampling that ignores the limits while a sample is infeasible (ergodic)"),
     "c-ucrl": Recipe(CUCRL, "optimistic objective, pessimistic limits, blocks of a baseline policy"),
@@ -102,5 +103,5 @@ def with_reward_hint(name: str, best_reward: float, options: dict[str, Any]) -> 
 
 def _options(recipe: Recipe) -> list[str]:
     """The names of an agent's own options."""
-    preset = recipe.build in (PSConRL.paper, PSConRL.published)
+    preset = recipe.build in (PSConRL.paper, PSConRL.repaying, PSConRL.published)
     return list(inspect.signature(PSConRL if preset else recipe.build).parameters)[4:]

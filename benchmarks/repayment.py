@@ -1,0 +1,64 @@
+"""What it costs to pay back: PSConRL with ``repay`` from 0 to 1, on every world: ``python benchmarks/repayment.py [RUNS]``.
+
+Regret at shadow prices adds to the regret what the violations were worth: a saving that breaks a limit is none.
+"""
+
+import os
+
+os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", MKL_NUM_THREADS="1")
+
+import sys
+from concurrent.futures import ProcessPoolExecutor
+
+import numpy as np
+from prior import WORLDS
+
+import psconrl
+
+REPAY = (0.0, 0.1, 0.3, 1.0)
+# Against the authors' code, at the paper's horizons: with how much prior mass a pair?
+PAPER = [("marsrover-4x4", {}, 11_000), ("marsrover-8x8", {}, 20_000), ("box", {}, 500_000)]
+MASSES = (1.0, 0.3, 0.1)
+
+
+def one(job: tuple[str, dict, int, float, float, int]) -> tuple[float, float, float, float]:
+    """Regret, violation of the worst limit, the same if positive, regret at shadow prices."""
+    name, options, horizon, repay, mass, seed = job
+    if name in ("garnet", "dirichlet"):
+        options = options | {"seed": seed}
+    cmdp = psconrl.load(name, **options)
+    S, A = cmdp.n_states, cmdp.n_actions
+    hint = float(cmdp.costs[0].min()) if cmdp.maximise else None
+    agent = psconrl.PSConRL(
+        S, A, cmdp.thresholds, cmdp.costs, prior=mass / S, repay=repay, optimistic_cost=hint, seed=seed
+    )
+    best = psconrl.plan(cmdp)
+    lost, over = psconrl.regret(psconrl.simulate(cmdp, agent, horizon, seed=seed), best).final
+    return lost, float(over.max()), float(over.max().clip(min=0)), lost + float(best.multipliers @ over)
+
+
+def table(title: str, rows: list, settings: dict[str, tuple[float, float]], runs: int) -> None:
+    """One row a world, one column a setting (repay, mass)."""
+    print(f"\n{title}\n\n| | " + " | ".join(settings) + " |\n|" + "---|" * (len(settings) + 1))
+    with ProcessPoolExecutor(2) as pool:
+        for name, options, horizon in rows:
+            cells = []
+            for repay, mass in settings.values():
+                jobs = [(name, options, horizon, repay, mass, seed) for seed in range(runs)]
+                results = np.array(list(pool.map(one, jobs)))
+                mean, error = results.mean(axis=0), results.std(axis=0, ddof=1) / np.sqrt(runs)
+                cells.append(f"{mean[0]:.0f}; {mean[1]:.0f} ({mean[2]:.0f}); {mean[3]:.0f} ± {error[3]:.0f}")
+            slip = " slip 0.1" if options else ""
+            print(f"| {name}{slip}, {horizon:,} | " + " | ".join(cells) + " |", flush=True)
+
+
+def main() -> None:
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 12
+    meaning = "regret; violation (if positive); regret at shadow prices ± standard error"
+    table(f"Means of {runs} runs: {meaning}", WORLDS, {f"repay {r:g}": (r, 1.0) for r in REPAY}, runs)
+    masses = {f"prior {mass:g}/S": (0.3, mass) for mass in MASSES}
+    table(f"repay 0.3 at the paper's horizons, {runs} runs: {meaning}", PAPER, masses, runs)
+
+
+if __name__ == "__main__":
+    main()
