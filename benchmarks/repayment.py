@@ -1,4 +1,4 @@
-"""What it costs to pay back: PSConRL with ``repay`` from 0 to 1, on every world: ``python benchmarks/repayment.py [RUNS]``.
+"""What paying back costs: PSConRL with ``repay`` from 0 to 1 on all worlds: ``python benchmarks/repayment.py [RUNS]``.
 
 Regret at shadow prices adds to the regret what the violations were worth: a saving that breaks a limit is none.
 """
@@ -11,9 +11,9 @@ import sys
 from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
-from prior import WORLDS
 
 import psconrl
+from prior import WORLDS
 
 REPAY = (0.0, 0.1, 0.3, 1.0)
 # Against the authors' code, at the paper's horizons: with how much prior mass a pair?
