@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from models import random_cmdp
-from psconrl import CMDP, evaluate, load
+from psconrl import CMDP, evaluate, load, plan
 from psconrl.errors import PolicyError, SolverError
 from psconrl.model import unichain
 from psconrl.model.chain import as_policy, induce
@@ -283,6 +283,7 @@ BAD = {
     "too few": ([0], r"policy must have shape \(S,\) = \(2,\) of actions or \(S, A\) = \(2, 2\); got \(1,\)"),
     "three axes": (np.ones((2, 2, 1)), r"policy must have shape .*got \(2, 2, 1\)"),
     "number": (0, r"policy must have shape .*got \(\)"),
+    "a plan": (plan(load("counterexample")), r"policy must be an array; got Plan: give its \.policy"),
     "ragged": ([[1, 0], [1]], "policy must be an array of numbers with equal rows; got list"),
     "text": ([["stay", "go"]] * 2, "policy must be an array of numbers"),
     "no such action": ([0, 2], r"policy\[1\] must be an action from 0 to 1; got 2"),

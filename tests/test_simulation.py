@@ -353,3 +353,21 @@ def test_what_does_not_fit_is_refused():
         simulate(gymnasium.make("CartPole-v1"), PSConRL(4, 2, []), 10)
     with pytest.raises(ConfigError, match="the plan has 3 costs, the trace 2"):
         regret(simulate(cmdp, agent_for(cmdp), 10), plan(psconrl.load("queue")))
+
+
+@pytest.mark.parametrize(
+    ("agent", "message"),
+    [
+        (
+            psconrl.plan(psconrl.load("counterexample")),
+            "needs an agent, such as PSConRL; got Plan; psconrl agents lists",
+        ),
+        (
+            psconrl.LabelledAgent(PSConRL(2, 2, [1.0]), psconrl.Index([*"ab"]), psconrl.Index([*"xy"])),
+            r"got LabelledAgent: give its \.agent",
+        ),
+    ],
+)
+def test_what_is_no_agent_is_refused(agent, message):
+    with pytest.raises(ConfigError, match=message):
+        simulate(psconrl.load("counterexample"), agent, 10)

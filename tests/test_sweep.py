@@ -175,6 +175,24 @@ def test_ctrl_c_never_tears_the_executor_apart(tmp_path, jobs, uninterrupted):
     assert content(tmp_path / "r.db") == content(uninterrupted)
 
 
+class ShutDown(ThreadPoolExecutor):
+    """Somebody else ends it: runs come back undone."""
+
+    def submit(self, fn, /, *args, **kwargs):
+        future = super().submit(fn, *args, **kwargs)
+        if args[0].replicate == 3:
+            future.cancel()
+        return future
+
+
+def test_runs_that_are_taken_back_are_not_failures(tmp_path, jobs):
+    with ShutDown(1) as executor, pytest.raises(ConfigError, match=r"taken runs back.*the same command goes on"):
+        run_sweep(jobs, tmp_path / "r.db", executor=executor)
+    with Store(tmp_path / "r.db") as store:
+        assert store.query("SELECT count(*) FROM runs WHERE status = 'failed'") == [(0,)]
+    assert run_sweep(jobs, tmp_path / "r.db", workers=1).left == 0
+
+
 def test_ctrl_c_while_the_optima_are_computed(tmp_path, jobs):
     outcome = run_sweep(jobs, tmp_path / "r.db", workers=1, progress=lambda _: signal.raise_signal(signal.SIGINT))
     assert outcome.interrupted

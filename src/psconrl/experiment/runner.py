@@ -4,13 +4,13 @@ import itertools
 import json
 import time
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from psconrl.errors import StoreError
+from psconrl.errors import ConfigError, StoreError
 from psconrl.experiment.checks import check
 from psconrl.experiment.executors import ExecutorFactory, executor_factory
 from psconrl.experiment.facts import facts_of, model_bytes
@@ -162,6 +162,11 @@ def _run_together(
                 except BrokenProcessPool:
                     lost.append(job)
                     continue
+                except CancelledError:
+                    raise ConfigError(
+                        "the executor has taken runs back: it was shut down, or the cluster's scheduler is gone. "
+                        "What was done is kept; the same command goes on"
+                    ) from None
                 except Exception as error:  # of the cluster, as when a run has killed several workers
                     result = failure(job, f"{type(error).__name__}: {error}")
                 keep(result)

@@ -53,6 +53,8 @@ def as_policy(cmdp: CMDP, policy: ArrayLike) -> Floats:
     [[0.0, 1.0], [1.0, 0.0]]
     """
     S, A = cmdp.n_states, cmdp.n_actions
+    if hasattr(policy, "policy"):
+        raise PolicyError(f"policy must be an array; got {type(policy).__name__}: give its .policy")
     array = as_floats(policy, "policy", PolicyError)
     if array.shape == (S,):
         unknown = ~np.isin(array, np.arange(A))

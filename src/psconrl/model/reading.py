@@ -35,7 +35,10 @@ def read_transition(transition: Any) -> tuple[Matrix, int]:
         P = as_floats(transition, "transition").copy()
         if P.ndim == 3:
             if P.shape[0] != P.shape[2] or not P.size:
-                raise ModelError(f"transition must have shape (S, A, S) or (S*A, S); got {P.shape}")
+                first = (
+                    "; if actions come first, give transition.transpose(1, 0, 2)" if P.shape[1] == P.shape[2] else ""
+                )
+                raise ModelError(f"transition must have shape (S, A, S) or (S*A, S); got {P.shape}{first}")
             P = P.reshape(-1, P.shape[2])
     if P.ndim != 2 or P.shape[1] == 0 or P.shape[0] == 0 or P.shape[0] % P.shape[1]:
         raise ModelError(f"transition must have shape (S, A, S) or (S*A, S); got {P.shape}")
@@ -149,6 +152,8 @@ def read_costs(costs: Any, P: Matrix, mask: Bools) -> tuple[Floats, list[Matrix 
                 outcome = array.reshape(S * A, S).copy()
             elif array.shape == (S, A):
                 expected[i] = np.where(mask, array, 0.0)
+            elif len(parts) == S and array.shape == (A,):
+                raise ModelError("costs must be a list of tables, the objective first; got one table: write [table]")
             else:
                 raise ModelError(f"costs[{i}] must have shape {(S, A)} or {(S, A, S)}; got {array.shape}")
         if outcome is not None:

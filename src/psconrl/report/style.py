@@ -10,6 +10,7 @@ DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (8, 2, 2, 2)), (
 # The names of agents in pictures, where they differ from those on the command line.
 TITLES = {
     "psconrl": "PSConRL (prior 1/S)",
+    "psconrl-repaying": "PSConRL, repaying",
     "psconrl-paper": "PSConRL (paper's prior)",
     "psconrl-published": "PSConRL (authors' code)",
     "cmdp-psrl": "CMDP-PSRL",

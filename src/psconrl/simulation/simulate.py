@@ -40,6 +40,9 @@ def simulate(
     >>> psconrl.simulate(model, agent, horizon=1000, seed=0).horizon
     1000
     """
+    if not isinstance(agent, Agent):
+        hint = ": give its .agent" if hasattr(agent, "agent") else "; psconrl agents lists them"
+        raise ConfigError(f"simulate needs an agent, such as PSConRL; got {type(agent).__name__}{hint}")
     if isinstance(env, CMDP):
         run: Run = Simulation(env, agent, seed, emission=emission, evaluate_policies=evaluate_policies)
     elif isinstance(env, gymnasium.Env):
