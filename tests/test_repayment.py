@@ -71,7 +71,7 @@ def test_a_saved_agent_remembers_its_debts(tmp_path):
     simulate(cmdp, made[1], 1_500, seed=1)
     made[1].save(tmp_path / "a.agent")
     again, _ = load_agent(tmp_path / "a.agent")
-    assert again.repay == 0.3
+    assert again.repay == 0.1
     assert again.ledger.balance.tolist() == made[1].ledger.balance.tolist()
     assert again.ledger.rounds == made[1].ledger.rounds
     assert [again.begin(k).policy.tolist() for k in range(3)] == [made[1].begin(k).policy.tolist() for k in range(3)]
@@ -93,5 +93,5 @@ def test_the_share_must_make_sense(repay):
 
 
 def test_the_share_can_be_given_to_the_preset():
-    assert PSConRL.repaying(2, 2, [0.5]).repay == 0.3
+    assert PSConRL.repaying(2, 2, [0.5]).repay == 0.1
     assert make_agent("psconrl-repaying", 2, 2, [0.5], repay=1.0).repay == 1.0

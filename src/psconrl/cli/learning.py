@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from psconrl.cli.options import picture_path, read_model
@@ -28,6 +28,7 @@ from psconrl.simulation.trace import Trace
 
 AUTOSAVE_SECONDS = 10.0
 REFRESH_SECONDS = 0.1
+WIDE_SCREEN = 110
 INTERRUPTED = 130
 RESERVED = ("n_states", "n_actions", "thresholds", "costs", "seed", "horizon", "name")
 
@@ -157,10 +158,13 @@ def agent_options(values: tuple[str, ...]) -> dict[str, Any]:
 def _run_with_progress(run: Simulation, horizon: int, best: Plan, target: Path | None) -> Trace:
     """Run under a live bar, saving now and then."""
     shown = saved = time.monotonic()
+    screen = Console(stderr=True)
+    wide = [BarColumn()] if screen.width >= WIDE_SCREEN else []  # the figures matter more than the bar
     bar = Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
-        TextColumn("{task.fields[status]}"), console=Console(stderr=True),
-        transient=True, disable=not sys.stderr.isatty(),
+        TextColumn("{task.description}"), *wide,
+        MofNCompleteColumn(table_column=Column(no_wrap=True, min_width=2 * len(str(horizon)) + 1)),
+        TimeRemainingColumn(compact=True, table_column=Column(no_wrap=True, min_width=5)),
+        TextColumn("{task.fields[status]}"), console=screen, transient=True, disable=not sys.stderr.isatty(),
     )  # fmt: skip
     task = bar.add_task("round", total=horizon, completed=run.round, status="")
 

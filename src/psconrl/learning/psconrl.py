@@ -89,7 +89,7 @@ class PSConRL(Agent):
     @classmethod
     def repaying(cls, n_states: int, n_actions: int, thresholds: ArrayLike, **options: Any) -> "PSConRL":
         """The same, paying back what it overspends while it learns: see docs/agents/psconrl.md for what it costs."""
-        return cls(n_states, n_actions, thresholds, **({"repay": 0.3} | options))
+        return cls(n_states, n_actions, thresholds, **({"repay": 0.1} | options))
 
     @classmethod
     def published(cls, n_states: int, n_actions: int, thresholds: ArrayLike, **options: Any) -> "PSConRL":
