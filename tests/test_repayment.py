@@ -7,8 +7,9 @@ import psconrl
 from psconrl import PSConRL, plan, regret, simulate
 from psconrl.errors import AgentError
 from psconrl.learning.counts import Record
-from psconrl.learning.registry import load_agent, make_agent
-from psconrl.learning.repayment import Ledger
+from psconrl.learning.registry import make_agent
+from psconrl.learning.repayment import TRIES, Ledger
+from psconrl.simulation.rollout import Simulation
 
 
 def episode(steps, *costs):
@@ -23,20 +24,22 @@ def test_the_limits_planned_for_by_hand():
     ledger, limits = Ledger(2), np.array([0.5, 1.0])
     ledger.enter(episode(100, 80.0, 40.0), limits)
     assert ledger.balance.tolist() == [30.0, -60.0]
-    tried = list(ledger.targets(limits, 0.5))
+    tried = list(ledger.targets(limits, 0.5, 100))
     # a half of 30 over the square root of 100; then a quarter of it each time; the second limit was kept
-    assert [t.tolist() for t in tried] == [[0.5 - 1.5 / 4**k, 1.0] for k in range(4)] + [[0.5, 1.0]]
+    assert [t.tolist() for t in tried] == [[0.5 - 1.5 / 4**k, 1.0] for k in range(TRIES)] + [[0.5, 1.0]]
     assert tried[-1] is limits
     ledger.enter(episode(100, 10.0, 100.0), limits)  # 40 under the first limit: the debt is paid
-    assert list(ledger.targets(limits, 0.5)) == [limits]
+    assert list(ledger.targets(limits, 0.5, 200)) == [limits]
 
 
 def test_without_debt_or_share_the_limits_are_left_alone():
-    ledger, limits = Ledger(1), np.array([0.5])
-    assert list(ledger.targets(limits, 1.0)) == [limits]
+    ledger, limits = Ledger(1), np.array([0.1])
+    assert list(ledger.targets(limits, 1.0, 0)) == [limits]
+    ledger.balance[:] = 1e-11  # rounding errors are no debt
+    assert list(ledger.targets(limits, 1.0, 1000)) == [limits]
     ledger.enter(episode(10, 9.0), limits)
-    assert list(ledger.targets(limits, 0.0)) == [limits]
-    assert len(list(Ledger(0).targets(np.empty(0), 1.0))) == 1
+    assert list(ledger.targets(limits, 0.0, 1010)) == [limits]
+    assert len(list(Ledger(0).targets(np.empty(0), 1.0, 10))) == 1
 
 
 def violation(name, cmdp, horizon, seed):
@@ -54,41 +57,99 @@ def test_violations_are_paid_back(env, horizon):
         assert repaying < 0.5 * plain  # measured: -9 to 6 against 73 to 114, and 93 to 541 against 1,550 to 2,678
 
 
+def indebted(costs, debts, rounds=10_000):
+    """One state; the first action is free and dear to the limits, the second the other way round."""
+    agent = PSConRL(1, 2, [1.0] * len(debts), costs=[[[0.0, 1.0]], *([c] for c in costs)], repay=0.1, seed=0)
+    agent.ledger.balance[:] = debts
+    agent.rounds = rounds
+    return agent
+
+
 def test_a_limit_that_leaves_no_room_is_still_planned_for():
     """Both actions cost as much as is allowed: nothing can be paid back, and nothing stops the agent."""
-    agent = PSConRL(1, 2, [1.0], costs=[[[1.0, 0.0]], [[1.0, 1.0]]], repay=1.0, seed=0)
-    agent.ledger.enter(episode(10, 15.0), agent.thresholds)
-    episode_now = agent.begin(0)
+    episode_now = indebted([[1.0, 1.0]], [5.0]).begin(0)
     assert episode_now.kind == "optimal"
-    assert episode_now.policy[0].tolist() == [0.0, 1.0]
+    assert episode_now.policy[0].tolist() == [1.0, 0.0]
 
 
-def test_a_saved_agent_remembers_its_debts(tmp_path):
-    cmdp = psconrl.load("marsrover-4x4")
-    made = [PSConRL.repaying(16, 4, cmdp.thresholds, costs=cmdp.costs, seed=3) for _ in range(2)]
-    whole = simulate(cmdp, made[0], 3_000, seed=1)
-    assert whole.count("repay") > 0
-    simulate(cmdp, made[1], 1_500, seed=1)
-    made[1].save(tmp_path / "a.agent")
-    again, _ = load_agent(tmp_path / "a.agent")
-    assert again.repay == 0.1
-    assert again.ledger.balance.tolist() == made[1].ledger.balance.tolist()
-    assert again.ledger.rounds == made[1].ledger.rounds
-    assert [again.begin(k).policy.tolist() for k in range(3)] == [made[1].begin(k).policy.tolist() for k in range(3)]
+@pytest.mark.parametrize("debt", [1.0, 300.0, 1e4, 1e6])
+def test_however_large_the_debt_at_least_a_quarter_of_what_can_be_paid_is_paid(debt):
+    episode_now = indebted([[2.0, 0.5]], [debt]).begin(0)
+    aim = episode_now.policy[0] @ [2.0, 0.5]
+    assert episode_now.kind == "repay"
+    assert aim <= 1.0 - min(0.1 * debt / 100.0, 0.5 / 4) + 1e-9
 
 
-def test_new_limits_start_a_new_ledger():
-    agent = PSConRL(2, 1, [0.1], repay=1.0, seed=0)
-    for _ in range(20):
-        agent.observe(agent.act(0), 0, [0.0, 1.0])
-    assert agent.ledger.balance[0] > 1
-    agent.set_thresholds([2.0])
+def test_a_limit_without_room_does_not_hold_up_the_others():
+    episode_now = indebted([[2.0, 0.5], [1.0, 1.0]], [300.0, 5.0]).begin(0)
+    assert episode_now.kind == "repay"
+    assert episode_now.policy[0] @ [2.0, 0.5] == pytest.approx(0.7)
+
+
+@pytest.mark.parametrize("env", ["marsrover-4x4", "queue"])
+def test_a_saved_run_goes_on_with_its_debts(tmp_path, env):
+    cmdp = psconrl.load(env)
+
+    def begun():
+        return Simulation(
+            cmdp, make_agent("psconrl-repaying", cmdp.n_states, cmdp.n_actions, cmdp.thresholds, seed=3), 1
+        )
+
+    whole, half = begun(), begun()
+    trace = whole.run(1_000)
+    assert trace.count("repay") > 0
+    half.run(437)
+    half.save(tmp_path / "run.npz")
+    again = Simulation.resume(tmp_path / "run.npz", cmdp)
+    assert again.agent.repay == 0.1
+    again.run(1_000)
+    assert again.cumulative.tolist() == whole.cumulative.tolist()
+    assert again.agent.ledger.balance.tolist() == whole.agent.ledger.balance.tolist()
+    if again.agent.between_episodes:
+        assert again.agent.ledger.balance == pytest.approx(whole.cumulative[1:] - 1_000 * cmdp.thresholds)
+
+
+def test_an_agent_saved_without_a_ledger_is_read(tmp_path):
+    agent = PSConRL(2, 2, [0.5], seed=0)
+    state = agent.state()
+    del state["balance"]
+    agent.restore(state)
     assert agent.ledger.balance.tolist() == [0.0]
 
 
-@pytest.mark.parametrize("repay", [-0.1, float("nan"), float("inf")])
+@pytest.mark.parametrize("awaited", [True, False])
+def test_new_limits_start_a_new_ledger(awaited):
+    """Also when the outcome of an action is awaited: only what comes after the change counts."""
+    agent = PSConRL(1, 1, [0.9], repay=1.0, seed=0)
+    while agent.between_episodes or agent._play.record.steps < 20:
+        agent.observe(agent.act(0), 0, [0.0, 0.5])
+    if awaited:
+        agent.act(0)
+    agent.set_thresholds([0.1])
+    assert agent.thresholds.tolist() == [0.1]
+    if awaited:
+        agent.observe(0, 0, [0.0, 0.5])
+    assert agent.between_episodes
+    assert agent.ledger.balance == pytest.approx([0.4 if awaited else 0.0])
+
+
+def test_a_callback_that_fails_does_not_keep_the_old_debts():
+    agent = PSConRL(1, 1, [0.1], repay=1.0, seed=0)
+
+    def fail(event):
+        raise RuntimeError("disk full")
+
+    while agent.between_episodes or agent._play.record.steps < 20:
+        agent.observe(agent.act(0), 0, [0.0, 1.0])
+    agent.watch(fail)
+    with pytest.raises(RuntimeError, match="disk full"):
+        agent.set_thresholds([2.0])
+    assert agent.ledger.balance.tolist() == [0.0]
+
+
+@pytest.mark.parametrize("repay", [-0.1, 1.1, float("nan"), [0.1], "much"])
 def test_the_share_must_make_sense(repay):
-    with pytest.raises(AgentError, match="repay must be a number from 0 on"):
+    with pytest.raises(AgentError, match="repay must be a number from 0 to 1"):
         PSConRL(2, 2, [0.5], repay=repay)
 
 

@@ -93,6 +93,7 @@ def run_sweep(
             if missing:
                 with executor_factory(executor, workers) as factory:
                     _run_all(missing, factory, keep, stop)
+            stop.heed()  # whoever asked for the end in the last moment does not want what comes next either
         except KeyboardInterrupt:
             outcome.interrupted = True
         outcome.seconds = time.perf_counter() - began
@@ -150,26 +151,21 @@ def _run_together(
     lost: list[Job] = []
     try:
         for job in jobs:
+            if stop.asked:
+                break
             try:
-                pending[executor.submit(execute, job)] = job
+                pending[_submit(executor, job)] = job
             except BrokenProcessPool:
                 lost.append(job)
         while pending:
             for future in _next_done(pending, stop):
                 job = pending.pop(future)
-                try:
-                    result = future.result()
-                except BrokenProcessPool:
+                result = _outcome(future, job)
+                if result is None:
                     lost.append(job)
-                    continue
-                except CancelledError:
-                    raise ConfigError(
-                        "the executor has taken runs back: it was shut down, or the cluster's scheduler is gone. "
-                        "What was done is kept; the same command goes on"
-                    ) from None
-                except Exception as error:  # of the cluster, as when a run has killed several workers
-                    result = failure(job, f"{type(error).__name__}: {error}")
-                keep(result)
+                else:
+                    keep(result)
+            stop.heed()
     except BaseException:
         _abandon(executor)
         raise
@@ -181,31 +177,54 @@ def _run_together(
 def _run_alone(job: Job, factory: ExecutorFactory, stop: StopRequest) -> Result:
     executor = factory()
     try:
-        executor.submit(int).result()
-    except BrokenProcessPool:
-        raise StoreError(
-            "worker processes die as they start: call run_sweep under if __name__ == '__main__': in a script, and "
-            "give it an executor that is not broken"
-        ) from None
-    try:
-        (future,) = _next_done([executor.submit(execute, job)], stop)
-        result = future.result()
-    except BrokenProcessPool:
-        result = failure(job, "BrokenProcessPool: the process died while running it (out of memory?)")
+        try:
+            executor.submit(int).result()
+        except BrokenProcessPool:
+            raise StoreError(
+                "worker processes die as they start: call run_sweep under if __name__ == '__main__': in a script, and "
+                "give it an executor that is not broken"
+            ) from None
+        (future,) = _next_done([_submit(executor, job)], stop)
+        result = _outcome(future, job)
     except BaseException:
         _abandon(executor)
         raise
     executor.shutdown(wait=False)
-    return result
+    return result or failure(job, "BrokenProcessPool: the process died while running it (out of memory?)")
 
 
-def _next_done(pending: Collection[Future[Result]], stop: StopRequest) -> set[Future[Result]]:
-    """Those that are done, once there are any. Ctrl-C is heeded here only, where nobody holds a lock."""
+def _submit(executor: Executor, job: Job) -> Future[Result]:
+    try:
+        return executor.submit(execute, job)
+    except BrokenProcessPool:
+        raise
+    except RuntimeError as error:
+        raise ConfigError(f"the executor takes no runs: {error}") from None
+
+
+def _next_done(pending: Collection[Future[Result]], stop: StopRequest) -> list[Future[Result]]:
+    """Those that are done, once there are any, cancelled ones last. Ctrl-C is raised where nobody holds a lock."""
     while True:
-        done, _ = wait(pending, LOOK_SECONDS, FIRST_COMPLETED)
-        stop.heed()
+        done, _ = wait(pending, 0 if stop.asked else LOOK_SECONDS, FIRST_COMPLETED)
+        done |= {future for future in pending if future.cancelled()}  # not always told to those who wait
         if done:
-            return done
+            return sorted(done, key=Future.cancelled)
+        stop.heed()
+
+
+def _outcome(future: Future[Result], job: Job) -> Result | None:
+    """What came back of a run; None if it was lost with its process."""
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        return None
+    except CancelledError:
+        raise ConfigError(
+            "the executor has taken runs back: it was shut down, or the cluster's scheduler is gone. What was done is "
+            "kept; the same command goes on"
+        ) from None
+    except Exception as error:  # of the cluster, as when a run has killed several workers
+        return failure(job, f"{type(error).__name__}: {error}")
 
 
 def _abandon(executor: Executor) -> None:
@@ -215,8 +234,9 @@ def _abandon(executor: Executor) -> None:
         executor.shutdown(wait=False, cancel_futures=True)
     except TypeError:  # Dask's does not know the word, and cancels anyway
         executor.shutdown(wait=False)
-    for process in processes:
-        process.terminate()
+    finally:
+        for process in processes:
+            process.terminate()
 
 
 def _last_line(text: str) -> str:

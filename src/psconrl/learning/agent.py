@@ -81,10 +81,14 @@ class Agent(ABC):
         if new.shape != self.thresholds.shape or not np.isfinite(new).all():
             raise AgentError(f"thresholds must be {self.thresholds.size} finite numbers; got {thresholds!r}")
         self.thresholds = new.copy()
+        self._limits_changed(self._play.record if self._play is not None else None)
         if self._play is not None and self._play.action is not None:
             self._play.end_with_next_step()
         else:
             self.finish()
+
+    def _limits_changed(self, playing: Record | None) -> None:  # noqa: B027
+        """For a subclass that keeps accounts: what is being played began under the old limits."""
 
     def watch(self, callback: Watcher) -> None:
         """Call back with an ``EpisodeEvent`` after every episode from now on; see ``psconrl.learning.watch``."""

@@ -27,3 +27,10 @@ def as_numbers(values: ArrayLike, what: str) -> Floats:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise AgentError(f"{what} must be numbers, in a list or an array; got {values!r}") from None
+
+
+def as_share(value: Any, what: str) -> float:
+    """A number from 0 to 1."""
+    if not isinstance(value, int | float | np.integer | np.floating) or not 0 <= value <= 1:
+        raise AgentError(f"{what} must be a number from 0 to 1; got {value!r}")
+    return float(value)

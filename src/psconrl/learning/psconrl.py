@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError, ConfigError, SolverError, unknown_name
 from psconrl.learning.agent import Agent
-from psconrl.learning.checks import as_numbers
+from psconrl.learning.checks import as_numbers, as_share
 from psconrl.learning.counts import Record
 from psconrl.learning.episode import Episode
 from psconrl.learning.posterior import Dirichlet, FlooredCounts
@@ -41,8 +41,8 @@ class PSConRL(Agent):
     ``optimistic_cost``, which then counts as one observation of every pair. ``explore_action``: what to play in the
     target of an exploration once it is reached, ``"shortest"`` (the paper's: whatever returns soonest) or
     ``"least_tried"``. ``schedule``: when to think again. ``if_infeasible``: all but ``"explore"`` for comparison.
-    ``repay``: the share of what was spent beyond a limit so far that the next episode shall make up for; 0, as in the
-    paper, plans for the limits themselves (``psconrl.learning.repayment``).
+    ``repay``: about the share, from 0 to 1, of what was spent beyond a limit so far that the next episode shall make up
+    for; 0, as in the paper, plans for the limits themselves (``psconrl.learning.repayment``).
     """
 
     name: ClassVar[str] = "psconrl"
@@ -71,9 +71,7 @@ class PSConRL(Agent):
         if optimistic_cost is not None and not np.isfinite(as_numbers(optimistic_cost, "optimistic_cost")):
             raise AgentError(f"optimistic_cost must be finite; got {optimistic_cost}")
         self.optimistic_cost = optimistic_cost
-        if not 0 <= as_numbers(repay, "repay") < np.inf:
-            raise AgentError(f"repay must be a number from 0 on; got {repay}")
-        self.repay = float(repay)
+        self.repay = as_share(repay, "repay")
         self.ledger = Ledger(self.thresholds.size)
         self.schedule_name = schedule
         self.schedule = schedule_named(schedule)
@@ -110,7 +108,7 @@ class PSConRL(Agent):
         P = self.sampled = self.belief.sample(self.counts, self.rng)
         costs = self.counts.mean_costs(self.optimistic_cost) if self.costs is None else self.costs
         max_steps, caps = self.schedule(self.counts, self._last_length)
-        for targets in self.ledger.targets(self.thresholds, self.repay):
+        for targets in self.ledger.targets(self.thresholds, self.repay, self.rounds):
             choice = self.planner.optimal(P, costs, targets, state)
             if choice is not None:
                 kind = "optimal" if targets is self.thresholds else "repay"
@@ -129,10 +127,11 @@ class PSConRL(Agent):
         self._last_length = record.steps
         self.ledger.enter(record, self.thresholds)
 
-    def set_thresholds(self, thresholds: ArrayLike) -> None:
-        """Change the limits while running, see ``Agent.set_thresholds``. Old debts are forgotten."""
-        super().set_thresholds(thresholds)
+    def _limits_changed(self, playing: Record | None) -> None:
+        """Debts under the old limits are forgotten."""
         self.ledger = Ledger(self.thresholds.size)
+        if playing is not None:
+            self.ledger.exempt(playing, self.thresholds)
 
     def _exploration(self, P: Floats, state: int) -> Floats:
         """The policy towards the least visited of the states that the sampled model can reach."""
@@ -159,14 +158,14 @@ class PSConRL(Agent):
     def state(self) -> dict[str, Any]:
         """All that has changed since."""
         own = {"last_length": self._last_length, "last_policies": list(self.planner.last)}
-        return super().state() | own | {"ledger": self.ledger.state()}
+        return super().state() | own | {"balance": self.ledger.balance}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
         super().restore(state)
         self._last_length = int(state["last_length"])
-        if "ledger" in state:  # not in the first files
-            self.ledger.restore(state["ledger"])
+        if "balance" in state:  # not in the first files
+            self.ledger.balance = np.array(state["balance"], dtype=np.float64)
         self.planner.last = tuple(np.asarray(policy, dtype=np.int64) for policy in state["last_policies"])
 
 

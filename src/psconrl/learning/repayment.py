@@ -5,22 +5,23 @@ never made up for. So keep a ledger: with :math:`V_i(t) = \sum_{s \le t} (c_i(s)
 
 .. math:: \tau_i - \rho\, V_i(t)_+ / \sqrt t .
 
-Episodes last some :math:`\sqrt t` rounds, so that :math:`\rho` is the share of the debt which one of them pays back. As
-learning errors cost some :math:`1/\sqrt t` a round, the debt stays bounded where it would have grown like
-:math:`\sqrt t`. It needs no horizon. A limit that has not been overspent is left as it is.
+Episodes of PSConRL's own schedule last some :math:`\sqrt t` rounds, so that :math:`\rho` is about the share of the debt
+which one of them pays back. If errors of learning cost some :math:`1/\sqrt t` a round, the debt stays bounded where it
+would have grown like :math:`\sqrt t`. It needs no horizon. A limit that has not been overspent is left as it is.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.learning.counts import Record
 
-# While a model cannot pay back that fast, try a quarter of it.
-TRIES = 4
+# While a model cannot pay back that fast, try a quarter of it: so at least a quarter of what it can do is found.
+TRIES = 8
 QUARTER = 0.25
+# Rounding errors of a sum, a round and a unit of the limit: no debt.
+NOISE = 1e-12
 
 
 class Ledger:
@@ -28,27 +29,29 @@ class Ledger:
 
     def __init__(self, n_limits: int) -> None:
         self.balance: Floats = np.zeros(n_limits)
-        self.rounds = 0
 
     def enter(self, record: Record, thresholds: Floats) -> None:
         """Book an episode. What is left of a limit counts as well: it may be spent later."""
-        self.balance += record.cost_sums[1:].sum(axis=1) - record.steps * thresholds
-        self.rounds += record.steps
+        self.balance += _excess(record, thresholds)
 
-    def targets(self, thresholds: Floats, share: float) -> Iterator[Floats]:
+    def exempt(self, record: Record, thresholds: Floats) -> None:
+        """Leave out what an episode that is still to be booked has spent so far."""
+        self.balance -= _excess(record, thresholds)
+
+    def targets(self, thresholds: Floats, share: float, rounds: int) -> Iterator[Floats]:
         """The limits to try, one after the other, until a plan meets them; the true ones last."""
-        debt = self.balance.clip(min=0.0)
-        if share > 0 and debt.any():
-            cut = share * debt / np.sqrt(self.rounds)
-            for k in range(TRIES):
-                yield thresholds - cut * QUARTER**k
+        owing = self.balance > NOISE * rounds * (1.0 + np.abs(thresholds))
+        if share > 0 and owing.any():
+            cut = np.where(owing, share * self.balance / np.sqrt(rounds), 0.0)
+            alone = [np.where(np.arange(cut.size) == i, cut, 0.0) for i in np.flatnonzero(owing)]
+            for cuts in (
+                [cut, *alone] if len(alone) > 1 else alone
+            ):  # one limit without room must not hold up the others
+                for k in range(TRIES):
+                    yield thresholds - cuts * QUARTER**k
         yield thresholds
 
-    def state(self) -> dict[str, Any]:
-        """To be saved with its agent."""
-        return {"balance": self.balance, "rounds": self.rounds}
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Put back what ``state`` returned."""
-        self.balance = np.array(state["balance"], dtype=np.float64)
-        self.rounds = int(state["rounds"])
+def _excess(record: Record, thresholds: Floats) -> Floats:
+    spent: Floats = record.cost_sums[1:].sum(axis=1)
+    return spent - record.steps * thresholds

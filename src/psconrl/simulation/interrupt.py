@@ -27,7 +27,9 @@ class StopRequest:
 def deferred_interrupts() -> Iterator[StopRequest]:
     """Turn Ctrl-C into a request. Signals reach the main thread only; elsewhere nothing changes."""
     request = StopRequest()
-    if threading.current_thread() is not threading.main_thread():
+    # Where Ctrl-C is ignored, as in a job in the background, it stays so.
+    ignored = signal.getsignal(signal.SIGINT) in (signal.SIG_IGN, None)
+    if threading.current_thread() is not threading.main_thread() or ignored:
         yield request
         return
 
