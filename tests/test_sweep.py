@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -175,22 +175,74 @@ def test_ctrl_c_never_tears_the_executor_apart(tmp_path, jobs, uninterrupted):
     assert content(tmp_path / "r.db") == content(uninterrupted)
 
 
+class Ready(Executor):
+    """Runs at once what it is given."""
+
+    def submit(self, fn, /, *args, **kwargs):
+        future = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
+
+
+class ReadyThenInterrupted(Ready):
+    def submit(self, fn, /, *args, **kwargs):
+        future = super().submit(fn, *args, **kwargs)
+        if args[0].replicate == 2:
+            signal.raise_signal(signal.SIGINT)
+        return future
+
+
+def test_what_was_done_before_ctrl_c_is_kept(tmp_path, jobs):
+    outcome = run_sweep(jobs[:6], tmp_path / "r.db", executor=ReadyThenInterrupted())
+    assert outcome.interrupted
+    assert (outcome.done, outcome.left) == (3, 3)
+
+
+def test_ctrl_c_in_the_last_moment_is_not_lost(tmp_path, jobs):
+    """What comes next, such as drawing, is not wanted either."""
+
+    def last(outcome):
+        if not outcome.left:
+            signal.raise_signal(signal.SIGINT)
+
+    outcome = run_sweep(jobs[:2], tmp_path / "r.db", executor=Ready(), progress=last)
+    assert outcome.interrupted
+    assert (outcome.done, outcome.left) == (2, 0)
+
+
+def test_ctrl_c_stays_ignored_where_it_was(tmp_path, jobs):
+    """As in a script's job in the background."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        executor = ReadyThenInterrupted()
+        assert run_sweep(jobs[:6], tmp_path / "r.db", executor=executor).done == 6
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 class ShutDown(ThreadPoolExecutor):
     """Somebody else ends it: runs come back undone."""
 
     def submit(self, fn, /, *args, **kwargs):
         future = super().submit(fn, *args, **kwargs)
         if args[0].replicate == 3:
-            future.cancel()
+            self.shutdown(wait=False, cancel_futures=True)
         return future
 
 
 def test_runs_that_are_taken_back_are_not_failures(tmp_path, jobs):
     with ShutDown(1) as executor, pytest.raises(ConfigError, match=r"taken runs back.*the same command goes on"):
-        run_sweep(jobs, tmp_path / "r.db", executor=executor)
+        run_sweep(jobs[:4], tmp_path / "r.db", executor=executor)
     with Store(tmp_path / "r.db") as store:
         assert store.query("SELECT count(*) FROM runs WHERE status = 'failed'") == [(0,)]
-    assert run_sweep(jobs, tmp_path / "r.db", workers=1).left == 0
+    assert run_sweep(jobs[:4], tmp_path / "r.db", executor=Ready()).left == 0
+
+
+def test_an_executor_that_was_shut_down_is_refused(tmp_path, jobs):
+    with ThreadPoolExecutor(1) as executor:
+        executor.shutdown()
+        with pytest.raises(ConfigError, match="the executor takes no runs: cannot schedule new futures after shutdown"):
+            run_sweep(jobs[:4], tmp_path / "r.db", executor=executor)
 
 
 def test_ctrl_c_while_the_optima_are_computed(tmp_path, jobs):

@@ -103,13 +103,14 @@ def learn(
     # Whoever ends the process politely gets what Ctrl-C gets.
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     trace = _run_with_progress(run, rounds, best, target)
-    _print_result(out, env, run, trace, best)
+    who = agent_name if resume_from is None else run.agent.name
+    _print_result(out, f"{who} on {env}", run, trace, best)
     if target is not None:
         run.save(target)
     if picture is not None:
         from psconrl.report.figures import trace_figure, write_figure
 
-        write_figure(trace_figure(trace, best, title=f"{run.agent.name} on {env}"), picture)
+        write_figure(trace_figure(trace, best, title=f"{who} on {env}"), picture)
         out.print(Text(f"Picture: {picture}"))
     if target is not None:
         out.print(Text(f"Saved: {target} (go on with --resume {target} --horizon N)"))
@@ -193,14 +194,12 @@ def _status(run: Simulation, best: Plan) -> str:
     return f"episode {len(run.log)}, {limits}{lost}"
 
 
-def _print_result(out: Any, env: str, run: Simulation, trace: Trace, best: Plan) -> None:
+def _print_result(out: Any, title: str, run: Simulation, trace: Trace, best: Plan) -> None:
     cmdp: CMDP = run.cmdp
     kinds = ", ".join(f"{trace.count(kind)} {kind}" for kind in dict.fromkeys(trace.episodes.kind))
     ended = "interrupted after" if trace.interrupted else "played"
     seconds, planning = trace.provenance["seconds"], trace.provenance["planning_seconds"]
-    out.print(
-        Text(f"{run.agent.name} on {env}: {ended} {run.round} rounds in {len(trace.episodes)} episodes ({kinds})")
-    )
+    out.print(Text(f"{title}: {ended} {run.round} rounds in {len(trace.episodes)} episodes ({kinds})"))
     out.print(Text(f"{seconds:.2f} s, of which {planning:.2f} s sampling and planning"))
     if not trace.rounds.size:
         return

@@ -160,24 +160,24 @@ def trace_figure(trace: Trace, best: Plan, title: str = "") -> Figure:
     m = trace.thresholds.size
     result = regret(trace, best)
     t = result.rounds
-    figure = Figure(figsize=(7.0, 5.2))
-    top, bottom = figure.subplots(2, 1, sharex=True)
+    figure = Figure(figsize=(7.0, 2.8 + 2.0 * m))
+    top, *limits = figure.subplots(1 + m, 1, sharex=True, squeeze=False, height_ratios=[1.4] + [1.0] * m)[:, 0]
     top.plot(t, result.regret, color=BLUE, label=f"regret ({trace.cost_names[0]})")
     colours = [ORANGE, GREEN, PURPLE, GREY]
     window = trace.window_averages()
-    for i in range(m):
+    for i, axes in enumerate(limits):  # a panel each: their units differ
         colour = colours[i % len(colours)]
         name = trace.cost_names[i + 1]
         top.plot(t, result.violation[:, i], color=colour, label=f"violation ({name})")
-        bottom.plot(t, window[:, i + 1], color=colour, lw=1, label=name)
-        bottom.axhline(trace.thresholds[i], color=colour, ls="--", lw=1)
+        axes.plot(t, window[:, i + 1], color=colour, lw=1, label="average between checkpoints")
+        axes.axhline(trace.thresholds[i], color=GREY, ls="--", lw=1.2, label=f"limit {trace.thresholds[i]:g}")
+        axes.set_ylabel(name)
     top.axhline(0, color=GREY, lw=0.8)
     top.set_ylabel("cumulative, signed")
-    bottom.set(xlabel="round", ylabel="average between checkpoints")
-    for axes in (top, bottom):
+    (top, *limits)[-1].set_xlabel("round")
+    for axes in (top, *limits):
         axes.grid(alpha=0.3)
-        if axes.get_legend_handles_labels()[0]:
-            axes.legend(fontsize=8)
+        axes.legend(fontsize=8)
     if title:
         figure.suptitle(title, fontsize=10)
     figure.tight_layout()
