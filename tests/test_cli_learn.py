@@ -1,6 +1,7 @@
 """The commands learn, envs and agents, as a user types them."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -64,11 +65,26 @@ def test_a_resumed_run_ends_like_an_uninterrupted_one(tmp_path):
     assert "has already played 700 rounds; give a larger --horizon" in again.stderr
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_keeps_what_was_done(tmp_path, sent):
+@pytest.mark.parametrize(
+    ("ignored", "sent"),
+    [("", [signal.SIGINT]), ("", [signal.SIGTERM]), ("trap '' INT; ", [signal.SIGINT, signal.SIGTERM])],
+    ids=["Ctrl-C", "kill", "kill in the background of a script, where Ctrl-C is ignored"],
+)
+def test_a_signal_keeps_what_was_done(tmp_path, ignored, sent):
     kept = tmp_path / "run.npz"
+    command = [
+        sys.executable,
+        "-m",
+        "psconrl",
+        "learn",
+        "marsrover-4x4",
+        "--horizon",
+        "1000000000",
+        "--save",
+        str(kept),
+    ]
     child = subprocess.Popen(
-        [sys.executable, "-m", "psconrl", "learn", "marsrover-4x4", "--horizon", "1000000000", "--save", str(kept)],
+        ["sh", "-c", f"{ignored}exec {shlex.join(command)}"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -77,7 +93,10 @@ def test_a_signal_keeps_what_was_done(tmp_path, sent):
         if kept.exists():
             break
         time.sleep(0.1)
-    os.kill(child.pid, sent)
+    for number in sent:
+        assert child.poll() is None
+        os.kill(child.pid, number)
+        time.sleep(0.5 * (number != sent[-1]))
     output, errors = child.communicate(timeout=60)
     assert child.returncode == 130, errors
     assert "interrupted after" in output

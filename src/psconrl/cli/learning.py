@@ -101,7 +101,7 @@ def learn(
     best = plan(cmdp)
     out = console()
     # Whoever ends the process politely gets what Ctrl-C gets.
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     trace = _run_with_progress(run, rounds, best, target)
     who = agent_name if resume_from is None else run.agent.name
     _print_result(out, f"{who} on {env}", run, trace, best)

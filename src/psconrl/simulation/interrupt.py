@@ -25,21 +25,31 @@ class StopRequest:
 
 @contextmanager
 def deferred_interrupts() -> Iterator[StopRequest]:
-    """Turn Ctrl-C into a request. Signals reach the main thread only; elsewhere nothing changes."""
+    """Turn Ctrl-C into a request. Signals reach the main thread only; elsewhere nothing changes.
+
+    Where Ctrl-C is ignored, as in a script's job in the background, it stays so. SIGTERM is a request too if it was
+    made to mean the same, by ``signal.default_int_handler``.
+    """
     request = StopRequest()
-    # Where Ctrl-C is ignored, as in a job in the background, it stays so.
-    ignored = signal.getsignal(signal.SIGINT) in (signal.SIG_IGN, None)
-    if threading.current_thread() is not threading.main_thread() or ignored:
-        yield request
-        return
 
     def note(signum: int, frame: FrameType | None) -> None:
         if request.asked:
             raise KeyboardInterrupt
         request.asked = True
 
-    before = signal.signal(signal.SIGINT, note)
+    before = {number: signal.getsignal(number) for number in _meaning_stop()}
+    for number in before:
+        signal.signal(number, note)
     try:
         yield request
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _meaning_stop() -> list[signal.Signals]:
+    if threading.current_thread() is not threading.main_thread():
+        return []
+    interrupt = [] if signal.getsignal(signal.SIGINT) in (signal.SIG_IGN, None) else [signal.SIGINT]
+    terminate = [signal.SIGTERM] if signal.getsignal(signal.SIGTERM) is signal.default_int_handler else []
+    return interrupt + terminate
