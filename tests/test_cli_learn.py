@@ -89,15 +89,18 @@ def test_a_signal_keeps_what_was_done(tmp_path, ignored, sent):
         stderr=subprocess.PIPE,
         text=True,
     )
-    for _ in range(600):  # the first autosave shows that it plays
-        if kept.exists():
-            break
-        time.sleep(0.1)
-    for number in sent:
-        assert child.poll() is None
-        os.kill(child.pid, number)
-        time.sleep(0.5 * (number != sent[-1]))
-    output, errors = child.communicate(timeout=60)
+    try:
+        for _ in range(600):  # the first autosave shows that it plays
+            if kept.exists():
+                break
+            time.sleep(0.1)
+        for number in sent:
+            assert child.poll() is None
+            os.kill(child.pid, number)
+            time.sleep(0.5 * (number != sent[-1]))
+        output, errors = child.communicate(timeout=60)
+    finally:
+        child.kill()
     assert child.returncode == 130, errors
     assert "interrupted after" in output
     assert kept.exists()
