@@ -44,9 +44,8 @@ class Ledger:
         if share > 0 and owing.any():
             cut = np.where(owing, share * self.balance / np.sqrt(rounds), 0.0)
             alone = [np.where(np.arange(cut.size) == i, cut, 0.0) for i in np.flatnonzero(owing)]
-            for cuts in (
-                [cut, *alone] if len(alone) > 1 else alone
-            ):  # one limit without room must not hold up the others
+            # A limit without room must not hold up the others.
+            for cuts in [cut, *alone] if len(alone) > 1 else [cut]:
                 for k in range(TRIES):
                     yield thresholds - cuts * QUARTER**k
         yield thresholds
