@@ -32,13 +32,11 @@ def test_the_limits_planned_for_by_hand():
     assert list(ledger.targets(limits, 0.5, 200)) == [limits]
 
 
-def test_without_debt_or_share_the_limits_are_left_alone():
+def test_without_debt_the_limits_are_left_alone():
     ledger, limits = Ledger(1), np.array([0.1])
     assert list(ledger.targets(limits, 1.0, 0)) == [limits]
     ledger.balance[:] = 1e-11  # rounding errors are no debt
     assert list(ledger.targets(limits, 1.0, 1000)) == [limits]
-    ledger.enter(episode(10, 9.0), limits)
-    assert list(ledger.targets(limits, 0.0, 1010)) == [limits]
     assert len(list(Ledger(0).targets(np.empty(0), 1.0, 10))) == 1
 
 
@@ -145,6 +143,18 @@ def test_a_callback_that_fails_does_not_keep_the_old_debts():
     with pytest.raises(RuntimeError, match="disk full"):
         agent.set_thresholds([2.0])
     assert agent.ledger.balance.tolist() == [0.0]
+
+
+def test_the_paper_s_agent_keeps_no_ledger():
+    agent = PSConRL(1, 1, [0.1], seed=0)
+    for _ in range(20):
+        agent.observe(agent.act(0), 0, [0.0, 1.0])
+    agent.act(0)
+    agent.set_thresholds([0.2])
+    assert agent.ledger.balance.tolist() == [0.0]
+    agent.observe(0, 0, [0.0, 1.0])
+    assert agent.act(0) == 0
+    assert agent.play(0).episode.kind == "explore"  # not to be had: the only action costs more
 
 
 @pytest.mark.parametrize("repay", [-0.1, 1.1, float("nan"), [0.1], "much"])

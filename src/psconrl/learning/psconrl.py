@@ -108,7 +108,8 @@ class PSConRL(Agent):
         P = self.sampled = self.belief.sample(self.counts, self.rng)
         costs = self.counts.mean_costs(self.optimistic_cost) if self.costs is None else self.costs
         max_steps, caps = self.schedule(self.counts, self._last_length)
-        for targets in self.ledger.targets(self.thresholds, self.repay, self.rounds):
+        limits = self.ledger.targets(self.thresholds, self.repay, self.rounds) if self.repay else [self.thresholds]
+        for targets in limits:
             choice = self.planner.optimal(P, costs, targets, state)
             if choice is not None:
                 kind = "optimal" if targets is self.thresholds else "repay"
@@ -125,12 +126,13 @@ class PSConRL(Agent):
 
     def _end(self, record: Record) -> None:
         self._last_length = record.steps
-        self.ledger.enter(record, self.thresholds)
+        if self.repay:
+            self.ledger.enter(record, self.thresholds)
 
     def _limits_changed(self, playing: Record | None) -> None:
         """Debts under the old limits are forgotten."""
         self.ledger = Ledger(self.thresholds.size)
-        if playing is not None:
+        if self.repay and playing is not None:
             self.ledger.exempt(playing, self.thresholds)
 
     def _exploration(self, P: Floats, state: int) -> Floats:

@@ -41,7 +41,7 @@ class Ledger:
     def targets(self, thresholds: Floats, share: float, rounds: int) -> Iterator[Floats]:
         """The limits to try, one after the other, until a plan meets them; the true ones last."""
         owing = self.balance > NOISE * rounds * (1.0 + np.abs(thresholds))
-        if share > 0 and owing.any():
+        if owing.any():
             cut = np.where(owing, share * self.balance / np.sqrt(rounds), 0.0)
             alone = [np.where(np.arange(cut.size) == i, cut, 0.0) for i in np.flatnonzero(owing)]
             # A limit without room must not hold up the others.
