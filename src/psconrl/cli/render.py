@@ -152,6 +152,7 @@ def plan_record(cmdp: CMDP, plan: Plan) -> dict[str, Any]:
             "dual_residual": proof.dual_residual,
             "margin": proof.margin,
             "potential": plan.potential.tolist(),
+            "low_potential": plan.low_potential.tolist(),
             "gains": None if plan.gains is None else plan.gains.tolist(),
         },
     }

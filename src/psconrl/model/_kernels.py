@@ -19,16 +19,21 @@ _REFERENCE_SHARE = 1e-2
 
 
 @njit(cache=True, fastmath=_FAST)
-def _eliminate(W: Floats, C: Floats) -> int:
-    """Censor the states n-1, ..., 1 out of the chain W; returns 0, or the first state with no way down."""
+def _eliminate(W: Floats, C: Floats) -> tuple[int, float]:
+    """Censor the states n-1, ..., 1 out of the chain W; returns 0, or the first state with no way down.
+
+    Also the smallest probability with which a censored state leaves for those that are left.
+    """
     n, q = C.shape
+    slowest = 1.0
     for k in range(n - 1, 0, -1):
         row = W[k]
         out = 0.0
         for j in range(k):
             out += row[j]
         if out <= 0.0:
-            return k
+            return k, 0.0
+        slowest = min(slowest, out)
         row[k] = out
         for i in range(k):
             f = W[i, k]
@@ -40,7 +45,7 @@ def _eliminate(W: Floats, C: Floats) -> int:
                     target[j] += f * row[j]
                 for j in range(q):
                     C[i, j] += f * C[k, j]
-    return 0
+    return 0, slowest
 
 
 @njit(cache=True, fastmath=_FAST)
@@ -66,13 +71,14 @@ def _stationary_law(W: Floats, stationary: Floats) -> int:
 
 
 @njit(cache=True, fastmath=_FAST)
-def unichain(P: Floats, rows: Ints, costs: Floats, reference: int) -> tuple[int, Floats, Floats, Floats]:
+def unichain(P: Floats, rows: Ints, costs: Floats, reference: int) -> tuple[int, Floats, Floats, Floats, float]:
     r"""Gains, biases and stationary law of the chain made of the given rows of P.
 
     Solves :math:`g_i + h_i(s) = c_i(s) + \sum_{s'} P(s'|s) h_i(s')` with :math:`h_i(r) = 0` for every cost i, O(S^3).
 
     The state ``reference`` must be recurrent; if it is not, the kernel finds one that is. Returns the reference used,
-    ``gains (q,)``, ``biases (q, S)``, ``stationary (S,)``; the reference is -1 if there are two closed classes.
+    ``gains (q,)``, ``biases (q, S)``, ``stationary (S,)``; the reference is -1 if there are two closed classes. Last comes
+    the slowest exit: if it is tiny, a set of states without the reference is all but closed, and biases are huge.
     """
     n = rows.size
     q = costs.shape[0]
@@ -100,12 +106,12 @@ def unichain(P: Floats, rows: Ints, costs: Floats, reference: int) -> tuple[int,
             for j in range(q):
                 C[i, j] = costs[j, rows[s]]
             C[i, q] = 1.0
-        k = _eliminate(W, C)
+        k, slowest = _eliminate(W, C)
         if k > 0:
             # State k lies in a closed class without the reference, so it is recurrent. A second failure
             # then means a second closed class.
             if failed:
-                return -1, gains, biases, stationary
+                return -1, gains, biases, stationary, 0.0
             failed = True
             reference = 0 if k == reference else k
             continue
@@ -131,7 +137,7 @@ def unichain(P: Floats, rows: Ints, costs: Floats, reference: int) -> tuple[int,
     for j in range(q):
         h = biases[j]
         h[0], h[reference] = h[reference], h[0]
-    return reference, gains, biases, stationary
+    return reference, gains, biases, stationary, slowest
 
 
 @njit(cache=True, fastmath=_FAST)

@@ -100,6 +100,8 @@ def evaluate(cmdp: CMDP, policy: ArrayLike) -> Evaluation:
     """
     pi = as_policy(cmdp, policy)
     P, C = induce(cmdp, pi)
+    base = C.min(axis=1)  # an offset of the costs must not drown their differences
+    C = C - base[:, None]
     S = cmdp.n_states
     classes = closed_classes(P)
     parts = [solve_class(P, C, states) for states in classes]
@@ -124,9 +126,9 @@ def evaluate(cmdp: CMDP, policy: ArrayLike) -> Evaluation:
     for k, (states, part) in enumerate(zip(classes, parts, strict=True)):
         stationary[states] = share[k] * part.stationary
     return Evaluation(
-        costs=cmdp.initial @ gains,
+        costs=base + cmdp.initial @ gains,
         occupancy=stationary[:, None] * pi,
-        gains=gains.T,
+        gains=base[:, None] + gains.T,
         biases=biases.T,
         classes=tuple(classes),
         objective_sign=-1.0 if cmdp.maximise else 1.0,

@@ -35,6 +35,7 @@ class Unichain(NamedTuple):
     biases: Floats  # (q, S); zero at the reference state
     stationary: Floats  # (S,)
     reference: int  # a recurrent state
+    slowest: float = 1.0  # if tiny, a set of states is all but closed; dense chains only
 
 
 def strong_components(graph: csr_array) -> tuple[int, Ints]:
@@ -61,8 +62,8 @@ def closed_classes(P: Matrix) -> list[Ints]:
 
 def solve_dense(P: Floats, rows: Ints, costs: Floats, reference: int = 0) -> Unichain | None:
     """The chain that takes ``rows[s]`` of P in state s, with costs ``(q, number of rows)``; None if not unichain."""
-    reference, gains, biases, stationary = _kernels.unichain(P, rows, costs, reference)
-    return None if reference < 0 else Unichain(gains, biases, stationary, reference)
+    reference, gains, biases, stationary, slowest = _kernels.unichain(P, rows, costs, reference)
+    return None if reference < 0 else Unichain(gains, biases, stationary, reference, slowest)
 
 
 class SparseSolver:

@@ -62,6 +62,26 @@ def improve(
 
 
 @njit(cache=True)
+def rounding_of_bound(P: Floats, weights: Floats, biases: Floats) -> float:
+    r"""By how much rounding may falsify the bound of ``improve``: :math:`S\,u \max_{s,a} \sum P |h(s') - h(s)|`."""
+    S = P.shape[1]
+    A = P.shape[0] // S
+    h = np.zeros(S)
+    for i in range(weights.size):
+        for s in range(S):
+            h[s] += weights[i] * biases[i, s]
+    largest = 0.0
+    for s in range(S):
+        for a in range(A):
+            row = P[s * A + a]
+            moved = 0.0
+            for j in range(S):
+                moved += row[j] * abs(h[j] - h[s])
+            largest = max(largest, moved)
+    return float(S * 1.2e-16 * largest)
+
+
+@njit(cache=True)
 def policy_of(occupancy: Floats, guide: Ints, mixed: bool, mass_tol: float) -> Floats:
     """The stationary policy of an occupancy (S, A); where there is no mass, or nothing is mixed, the guide's."""
     policy = np.zeros(occupancy.shape)

@@ -11,7 +11,8 @@ from numba import njit
 
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.model._kernels import unichain
-from psconrl.planning._kernels import improve
+from psconrl.planning._kernels import improve, rounding_of_bound
+from psconrl.planning._leading import NEARLY_CLOSED, led_into_best
 
 OPTIMAL, INFEASIBLE, GIVE_UP = 1, 0, -1
 
@@ -61,7 +62,8 @@ def newton(
 
     Returns the outcome, the columns below and above with the share of the latter (above is -1 if one suffices), the
     dual weights, the column that carries the bound, the gap, the number of policies evaluated, and then for all columns
-    gains, biases, policies, stationary laws, and the occupancy (S, A) of the mixture.
+    gains, biases, policies, stationary laws, and the occupancy (S, A) of the mixture. The gap has what rounding may hide
+    in it. An outcome is a claim: whoever uses it looks at the gap.
     """
     S, A = available.shape
     q = costs.shape[0]
@@ -71,7 +73,7 @@ def newton(
     policies = np.empty((capacity, S), np.int64)
     laws = np.empty((capacity, S))
     occupancy = np.zeros((S, A))
-    weights = np.zeros(q)
+    weights = np.full(q, 1.0 / q)
     best_weights = np.zeros(q)
     best_bound, proof = -np.inf, 0
     outcome, below, above, share, gap = GIVE_UP, 0, -1, 0.0, np.inf
@@ -90,7 +92,15 @@ def newton(
             pending -= 1
         for s in range(S):
             rows[s] = s * A + new[s]
-        reference, g, h, mu = unichain(P, rows, costs, reference)
+        favoured = reference
+        reference, g, h, mu, slowest = unichain(P, rows, costs, reference)
+        if slowest < NEARLY_CLOSED:
+            led = led_into_best(P, costs, weights, available, new, favoured, NEARLY_CLOSED)
+            if (led != new).any():
+                new = led
+                for s in range(S):
+                    rows[s] = s * A + new[s]
+                reference, g, h, mu, slowest = unichain(P, rows, costs, max(reference, 0))
         if reference < 0:
             break
         if n >= start.shape[0]:
@@ -161,6 +171,7 @@ def newton(
         if finished:
             break
     if outcome != GIVE_UP:
+        gap += rounding_of_bound(P, best_weights, biases[proof]) / (best_weights[0] if outcome == OPTIMAL else 1.0)
         for s in range(S):
             occupancy[s, policies[below, s]] += (1.0 - share) * laws[below, s]
             if above >= 0:

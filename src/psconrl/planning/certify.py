@@ -9,21 +9,29 @@ over the pairs reachable from the initial law. For models with several end compo
 they bound the objective by :math:`\beta g` (Hordijk and Kallenberg 1979).
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.arrays import Floats, Matrix
+from psconrl.model import _doubled
 from psconrl.model.chain import Evaluation, evaluate
 from psconrl.model.cmdp import CMDP
 from psconrl.model.structure import end_components, reachable
 from psconrl.planning.passage import loss
 from psconrl.planning.plan import Certificate, Plan, Status
+from psconrl.planning.problem import ordinary_size
 
-# All in scaled costs, that is relative to the range of each cost.
+# All relative to the units of ``units``, not to the largest number of a table.
 GAP_TOL = 1e-9  # of the Lagrangian, whose size is that of the objective plus the priced constraints
+LARGEST_PRICES = 1e3  # but at most so many units of the objective: dear limits must not excuse an open gap
 EXCESS_TOL = 2e-9  # the planner takes 1e-9 beyond the threshold as feasible
 MARGIN_TOL = 1e-10  # a smaller margin of infeasibility may be rounding
 FLOW_TOL = 1e-9
 POLICY_TOL = 1e-8  # occupancy against the exact evaluation of the policy: two ways to one number
+
+# A cost is judged by its range, but by no more than so many times what the policy meets of it.
+MET_COSTS = 100.0
 
 
 def certify(plan: Plan, cmdp: CMDP) -> Certificate:
@@ -35,62 +43,82 @@ def certify(plan: Plan, cmdp: CMDP) -> Certificate:
     True
     """
     exact = evaluate(cmdp, plan.policy)
-    return check(cmdp, plan.status, plan.occupancy, plan.multipliers, plan.potential, plan.gains, exact)
+    dual = Dual(plan.multipliers, plan.potential, plan.low_potential, plan.gains)
+    return check(cmdp, plan.status, plan.occupancy, dual, exact)
 
 
-def check(
-    cmdp: CMDP,
-    status: Status,
-    occupancy: Floats,
-    multipliers: Floats,
-    potential: Floats,
-    gains: Floats | None,
-    exact: Evaluation,
-) -> Certificate:
+class Dual(NamedTuple):
+    """What proves a bound, in the user's units."""
+
+    multipliers: Floats  # (m,)
+    potential: Floats  # (S,)
+    low_potential: Floats  # (S,) added to it
+    gains: Floats | None  # (S,) of a multichain proof
+
+
+def check(cmdp: CMDP, status: Status, occupancy: Floats, dual: Dual, exact: Evaluation) -> Certificate:
     """The certificate of a claim, given the exact evaluation of its policy."""
-    scale = cost_scale(cmdp)
+    unit = units(cmdp, occupancy)
     mass = occupancy.sum(axis=1)
     flow = occupancy.ravel() @ cmdp.transition - mass
     flow_residual = float(np.abs(flow).sum() + abs(mass.sum() - 1.0) + np.abs(np.minimum(occupancy, 0.0)).sum())
-    averages = np.einsum("isa,sa->i", cmdp.costs, occupancy)
-    policy_error = float(np.max(np.abs(averages - exact.costs) / scale))
+    # Counted from the policy's own averages, so that an offset of the costs does not drown what is compared.
+    apart = np.einsum("isa,sa->i", cmdp.costs - exact.costs[:, None, None], occupancy)
+    policy_error = float(np.max(np.abs(apart) / unit))
     excess = exact.costs[1:] - cmdp.thresholds
 
     infeasible = status is Status.INFEASIBLE
-    weights = np.append(0.0 if infeasible else 1.0, multipliers)
-    lower, dual_residual = lower_bound(cmdp, weights, potential, gains)
-    size = float(weights @ scale)
-    sound = bool((multipliers >= 0).all() and np.isfinite(lower)) and dual_residual <= GAP_TOL * size
+    weights = np.append(0.0 if infeasible else 1.0, dual.multipliers)
     upper = float(exact.costs[0])
+    margin, dual_residual = lower_bound(cmdp, weights, dual, upper)
+    lower = margin if infeasible else upper + margin
+    size = float(weights @ unit)
+    sound = bool((dual.multipliers >= 0).all() and np.isfinite(margin)) and dual_residual <= GAP_TOL * size
     if infeasible:
         holds = sound and lower > MARGIN_TOL * size
         nothing_is_cheaper = np.inf if holds else -np.inf
         return Certificate(nothing_is_cheaper, upper, excess, flow_residual, policy_error, dual_residual, lower, holds)
     # A policy within the thresholds and below the bound would refute the bound.
-    holds = sound and bool((excess <= EXCESS_TOL * scale[1:]).all()) and upper - lower >= -GAP_TOL * size
+    holds = sound and bool((excess <= EXCESS_TOL * unit[1:]).all()) and margin <= EXCESS_TOL * size
     if status is not Status.NOT_ATTAINED:
-        holds = holds and flow_residual <= FLOW_TOL and policy_error <= POLICY_TOL and upper - lower <= GAP_TOL * size
+        closed = -margin <= GAP_TOL * min(size, LARGEST_PRICES * float(unit[0]))
+        holds = holds and closed and flow_residual <= FLOW_TOL and policy_error <= POLICY_TOL
     return Certificate(lower, upper, excess, flow_residual, policy_error, dual_residual, 0.0, holds)
 
 
-def cost_scale(cmdp: CMDP) -> Floats:
-    """The range of every cost over the available pairs, the yardstick of the tolerances."""
+def units(cmdp: CMDP, occupancy: Floats) -> Floats:
+    r"""What a deviation of every cost is measured by, (m+1,): its range, unless that says nothing about this policy.
+
+    One entry of 1e11 for "never do this" would make any violation small beside it. So a unit is at most 100 times the
+    mean distance :math:`\sum \mu |c_i - \tau_i|` that the policy meets (for the objective, from its average), or 100
+    times what is ordinary for the entries of the table, if that is more.
+    """
     playable = cmdp.costs[:, cmdp.available]
     extent = np.ptp(playable, axis=1)
-    return np.where(extent > 0, extent, np.maximum(np.abs(playable[:, 0]), 1.0))
+    unit = np.where(extent > 0, extent, np.maximum(np.abs(playable[:, 0]), 1.0))
+    total = float(occupancy.sum())
+    share = occupancy / (total if total > 0 else 1.0)
+    middle = np.append(np.einsum("sa,sa->", cmdp.costs[0], share), cmdp.thresholds)
+    for i in np.flatnonzero(extent > 0):
+        met = MET_COSTS * float(np.einsum("sa,sa->", np.abs(cmdp.costs[i] - middle[i]), share))
+        if unit[i] > met:
+            unit[i] = min(unit[i], max(met, MET_COSTS * ordinary_size(playable[i], float(middle[i]))))
+    return unit
 
 
-def lower_bound(cmdp: CMDP, weights: Floats, potential: Floats, gains: Floats | None) -> tuple[float, float]:
-    """Bound on ``w0 J(c0) + sum_i wi (J(ci) - tau_i)`` over all policies, and what a multichain proof lost."""
+def lower_bound(cmdp: CMDP, weights: Floats, dual: Dual, start: float) -> tuple[float, float]:
+    """Bound on ``w0 (J(c0) - start) + sum_i wi (J(ci) - tau_i)`` over all policies, and what a multichain proof lost."""
     S, A = cmdp.n_states, cmdp.n_actions
     states = reachable(cmdp)
-    cost = np.tensordot(weights, cmdp.costs, axes=1)
-    reduced = np.where(cmdp.available, cost + _drift(cmdp, potential), np.inf)[states]
-    priced = float(weights[1:] @ cmdp.thresholds)
-    if gains is None:
-        return float(reduced.min()) - priced, 0.0
+    middle = np.append(start, cmdp.thresholds)
+    cost = np.tensordot(weights, cmdp.costs - middle[:, None, None], axes=1)
+    reduced = np.where(cmdp.available, cost + drift(cmdp.transition, dual.potential, dual.low_potential), np.inf)[
+        states
+    ]
+    if dual.gains is None:
+        return float(reduced.min()), 0.0
     # Inside an end component gains must be equal, or the bound would drift away with time.
-    g = gains.copy()
+    g = dual.gains - float(weights @ middle)
     components = end_components(cmdp)
     inside = np.zeros(S * A, dtype=bool)
     for component in components:
@@ -98,21 +126,15 @@ def lower_bound(cmdp: CMDP, weights: Floats, potential: Floats, gains: Floats | 
         inside[component.pairs] = True
     lost = loss(cmdp, states, components, g)
     margin = np.where(inside.reshape(S, A)[states], reduced - g[states, None], np.inf)
-    return float(cmdp.initial @ g) + min(0.0, float(margin.min())) - lost - priced, lost
+    return float(cmdp.initial @ g) + min(0.0, float(margin.min())) - lost, lost
 
 
-def _drift(cmdp: CMDP, h: Floats) -> Floats:
-    r"""The expected change of h, :math:`\sum_{s'} P(s'|s,a) (h(s') - h(s))`, (S, A).
+def drift(P: Matrix, high: Floats, low: Floats) -> Floats:
+    r"""The expected change of h, :math:`\sum_{s'} P(s'|s,a) (h(s') - h(s))`, (S, A), with h = high + low.
 
-    Summed over differences: h may be huge where it is hard to leave, and P h - h(s) would lose what matters.
+    Summed over differences, and with its rounding errors: h may be huge where it is hard to leave, and P h - h(s) would
+    lose what matters.
     """
-    S, A = cmdp.n_states, cmdp.n_actions
-    P = cmdp.transition
     if isinstance(P, np.ndarray):
-        result = np.empty((S, A))
-        for s in range(S):
-            result[s] = P[s * A : (s + 1) * A] @ (h - h[s])
-        return result
-    rows = np.repeat(np.arange(S * A), np.diff(P.indptr))
-    change = P.data * (h[P.indices] - h[rows // A])
-    return np.bincount(rows, change, minlength=S * A).astype(np.float64).reshape(S, A)
+        return _doubled.drift_dense(P, high, low)
+    return _doubled.drift_sparse(P.indptr, P.indices, P.data, high, low)

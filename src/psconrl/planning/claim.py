@@ -6,13 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
-from psconrl.errors import SolverError
 from psconrl.model import _kernels
 from psconrl.model.cmdp import CMDP
 from psconrl.model.structure import approach, end_components
+from psconrl.planning.careful import potential_of
 from psconrl.planning.coins import drop_coins, fewest_coins
 from psconrl.planning.lp import MASS_TOL, LPSolution, Multichain, solve_lp
-from psconrl.planning.oracle import Howard
+from psconrl.planning.oracle import Howard, greedy_policy
 from psconrl.planning.problem import Problem
 from psconrl.planning.solve import Solution, mixed_occupancy, solve, stationary_policy
 
@@ -26,6 +26,7 @@ class Claim:
     policy: Floats  # (S, A)
     multipliers: Floats  # (m,)
     potential: Floats  # (S,)
+    low_potential: Floats  # (S,) what one double a state cannot hold of it
     gains: Floats | None  # (S,) if the model has several end components
     columns: tuple[Ints, ...]
     method: str
@@ -41,10 +42,18 @@ def find_claim(part: CMDP, problem: Problem, method: str, start: Sequence[Ints])
             return _from_lp(problem, solve_lp(problem, multichain), "several end components: multichain program")
     if method == "lp":
         return _from_lp(problem, solve_lp(problem), "")
-    try:
-        return _from_mixture(problem, solve(problem, start, least_excess=True))
-    except SolverError as error:
-        return _from_lp(problem, solve_lp(problem), f"planned by HiGHS, since {error}")
+    return _from_mixture(problem, solve(problem, start, least_excess=True))
+
+
+def unproven(problem: Problem, method: str, trouble: str) -> Claim:
+    """The policy that is cheapest for one step, where a method has failed: something to evaluate, and no proof."""
+    S, A = problem.available.shape
+    actions = greedy_policy(problem)
+    policy = np.eye(A)[actions]
+    nothing = np.zeros(S)
+    return Claim(
+        True, policy / S, policy, np.zeros(problem.thresholds.size), nothing, nothing, None, (actions,), method, trouble
+    )
 
 
 def _is_communicating(part: CMDP) -> bool:
@@ -64,8 +73,8 @@ def _from_mixture(problem: Problem, solution: Solution) -> Claim:
             occupancy = mixed_occupancy(problem, columns, shares)
             policy = stationary_policy(problem, columns, shares, occupancy)
         occupancy, policy = drop_coins(problem, occupancy, policy)
-    potential = (w @ mixture.proof.biases) / unit
-    return Claim(mixture.feasible, occupancy, policy, w[1:] / unit, potential, None, solution.policies, "mixture", "")
+    high, low = potential_of(mixture.proof, w / unit)
+    return Claim(mixture.feasible, occupancy, policy, w[1:] / unit, high, low, None, solution.policies, "mixture", "")
 
 
 def _from_lp(problem: Problem, solution: LPSolution, note: str) -> Claim:
@@ -77,8 +86,8 @@ def _from_lp(problem: Problem, solution: LPSolution, note: str) -> Claim:
         policy = _follow(solution.transient, policy)
     policy = _follow(solution.occupancy, policy)
     return Claim(
-        solution.feasible, solution.occupancy, policy, solution.multipliers, solution.potential, solution.gains,
-        (policy.argmax(axis=1),), "lp", note,
+        solution.feasible, solution.occupancy, policy, solution.multipliers, solution.potential,
+        np.zeros_like(solution.potential), solution.gains, (policy.argmax(axis=1),), "lp", note,
     )  # fmt: skip
 
 

@@ -17,8 +17,9 @@ from psconrl.errors import SolverError
 from psconrl.model.chain import Evaluation, evaluate
 from psconrl.model.cmdp import CMDP
 from psconrl.model.structure import approach
-from psconrl.planning.certify import EXCESS_TOL, GAP_TOL, cost_scale
+from psconrl.planning.certify import EXCESS_TOL, GAP_TOL, drift, units
 from psconrl.planning.claim import Claim
+from psconrl.planning.oracle import priced
 from psconrl.planning.problem import Problem
 from psconrl.planning.solve import solve
 
@@ -30,10 +31,10 @@ TIE_TOL = 1e-9
 
 def reaches(part: CMDP, occupancy: Floats, multipliers: Floats, bound: float) -> bool:
     """Do these frequencies meet the bound and the thresholds, and stay where they are, whatever policy has them?"""
-    scale = cost_scale(part)
+    unit = units(part, occupancy)
     averages = np.einsum("isa,sa->i", part.costs, occupancy)
-    size = scale[0] + float(multipliers @ scale[1:])
-    within = bool((averages[1:] - part.thresholds <= EXCESS_TOL * scale[1:]).all())
+    size = unit[0] + float(multipliers @ unit[1:])
+    within = bool((averages[1:] - part.thresholds <= EXCESS_TOL * unit[1:]).all())
     # However little leaks out of their support, it all leaves in the end.
     lasting = not (occupancy.ravel() @ part.transition)[occupancy.sum(axis=1) == 0].any()
     # Without constraints a single deterministic policy attains the bound.
@@ -76,12 +77,9 @@ def led_into(part: CMDP, policy: Floats, states: Ints) -> Floats:
 
 def optimal_actions(problem: Problem, claim: Claim) -> Bools:
     """The actions (S, A) that lose nothing at the shadow prices, up to rounding."""
-    S, A = problem.available.shape
-    h = claim.potential
-    priced = problem.costs[0] + claim.multipliers @ problem.costs[1:]
-    lost = (priced + problem.transition @ h).reshape(S, A) - h[:, None]
-    lost[~problem.available] = np.inf
-    tolerance = TIE_TOL * (1.0 + np.abs(h))
+    moved = drift(problem.transition, claim.potential, claim.low_potential)
+    lost = priced(problem, np.append(1.0, claim.multipliers)) + moved
+    tolerance = TIE_TOL * (1.0 + np.abs(claim.potential))
     return np.asarray(lost <= (lost.min(axis=1) + tolerance)[:, None])
 
 

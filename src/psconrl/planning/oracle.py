@@ -14,13 +14,15 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
+from psconrl.model import _doubled
 from psconrl.model.chain import solve_class
 from psconrl.model.structure import approach
 from psconrl.model.unichain import SparseSolver, Unichain, closed_classes, solve_dense
 from psconrl.planning import _kernels
+from psconrl.planning._leading import NEARLY_CLOSED, led_into_best
 from psconrl.planning.problem import Problem
 
-# An action is switched only if it gains more than this times the span of the bias, else rounding makes Howard cycle.
+# An action is switched only if it gains more than this times the bias of its state, else rounding makes Howard cycle.
 SWITCH_TOL = 1e-13
 WORSE_TOL = 1e-12  # by how much an improved policy may seem worse
 
@@ -53,6 +55,7 @@ class Column:
     costs: Floats  # (m+1,)
     biases: Floats  # (m+1, S)
     stationary: Floats  # (S,)
+    low_biases: Floats | None = None  # (m+1, S) what one double a state cannot hold of the biases
 
 
 def greedy_policy(problem: Problem) -> Ints:
@@ -63,6 +66,8 @@ def greedy_policy(problem: Problem) -> Ints:
 
 class Howard:
     """Policy iteration on a weakly communicating model, dense or sparse."""
+
+    nearly_closed = NEARLY_CLOSED
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -77,15 +82,22 @@ class Howard:
         return self.evaluate(greedy_policy(self.problem), weights)
 
     def evaluate(self, policy: Ints, weights: Floats) -> Column:
-        """All gains and biases of a policy. One with several closed classes is first led into its best one."""
-        chain = self._solve(policy)
-        if chain is None:
+        """All gains and biases of a policy. One that falls apart, or all but does, is first led into its best part."""
+        found = self._solve(policy)
+        if found is None:
             policy = self._led_into_best_class(policy, weights)
-            chain = self._solve(policy)
-            if chain is None:
-                raise SolverError("the model is not weakly communicating")
+            found = self._solve(policy)
+        if found is not None and found[1].slowest < self.nearly_closed:
+            led = led_into_best(
+                self.problem.transition, self.problem.costs, weights, self.problem.available, policy, self._reference,
+                self.nearly_closed,
+            )  # fmt: skip
+            found = found if np.array_equal(led, policy) else self._solve(led)
+        if found is None:
+            raise SolverError("the model is not weakly communicating")
+        column, chain = found
         self._reference = chain.reference
-        return Column(policy, chain.gains, chain.biases, chain.stationary)
+        return column
 
     def improve(self, answer: Column, weights: Floats) -> tuple[float, Column | None]:
         """One step of Howard's: switch all states that gain, evaluate the result.
@@ -106,12 +118,17 @@ class Howard:
                 return bound, better
         return bound, None
 
-    def _solve(self, policy: Ints) -> Unichain | None:
+    def _solve(self, policy: Ints) -> tuple[Column, Unichain] | None:
+        """The evaluated policy and its chain; None if that has two closed classes."""
         P, costs = self.problem.transition, self.problem.costs
         rows = self._first_pair + policy
         if self._sparse is None:
-            return solve_dense(P, rows, costs, self._reference)
-        return self._sparse.solve(P[rows], costs[:, rows])
+            chain = solve_dense(P, rows, costs, self._reference)
+        else:
+            chain = self._sparse.solve(P[rows], costs[:, rows])
+        if chain is None:
+            return None
+        return Column(policy, chain.gains, chain.biases, chain.stationary), chain
 
     def _greedy(self, answer: Column, weights: Floats, tolerance: float) -> tuple[float, Ints | None]:
         problem = self.problem
@@ -120,16 +137,11 @@ class Howard:
             bound, switched, policy = _kernels.improve(
                 P, problem.costs, weights, problem.available, answer.policy, answer.biases, tolerance
             )
+            bound -= _kernels.rounding_of_bound(P, weights, answer.biases)
             return bound, policy if switched else None
         h = weights @ answer.biases
-        S, A = problem.available.shape
-        Q = (weights @ problem.costs + P @ h).reshape(S, A) - h[:, None]
-        Q[~problem.available] = np.inf
-        best = Q.argmin(axis=1)
-        lowest = Q[np.arange(S), best]
-        tol = tolerance * max(1.0, float(np.ptp(h)))
-        switch = Q[np.arange(S), answer.policy] - lowest > tol
-        return float(lowest.min()), np.where(switch, best, answer.policy) if switch.any() else None
+        Q = priced(problem, weights) + _doubled.drift_sparse(P.indptr, P.indices, P.data, h, np.zeros(h.size))
+        return switched_policy(problem, Q, answer.policy, tolerance * np.maximum(1.0, np.abs(h)))
 
     def _led_into_best_class(self, policy: Ints, weights: Floats) -> Ints:
         """Keep the closed class that is cheapest under the weights and send every other state towards it."""
@@ -142,3 +154,18 @@ class Howard:
         inside = np.zeros(policy.size, dtype=bool)
         inside[kept] = True
         return approach(P, self.problem.available, inside, policy)
+
+
+def priced(problem: Problem, weights: Floats) -> Floats:
+    """The weighted cost of every pair, (S, A); inf where it is not available."""
+    cost = (weights @ problem.costs).reshape(problem.available.shape)
+    return np.where(problem.available, cost, np.inf)
+
+
+def switched_policy(problem: Problem, Q: Floats, policy: Ints, tolerance: Floats) -> tuple[float, Ints | None]:
+    """The least entry of Q (S, A), and the policy of its best actions where they gain more than the tolerance (S,)."""
+    states = np.arange(policy.size)
+    best = Q.argmin(axis=1)
+    lowest = Q[states, best]
+    switch = Q[states, policy] - lowest > tolerance
+    return float(lowest.min()), np.where(switch, best, policy) if switch.any() else None

@@ -102,6 +102,7 @@ class Plan:
     occupancy: Floats  # (S, A)
     multipliers: Floats  # (m,)
     potential: Floats  # (S,) the h of the certificate
+    low_potential: Floats  # (S,) to be added to it: what one double a state cannot hold; mostly zero
     gains: Floats | None  # (S,) the g of a multichain certificate
     certificate: Certificate
     method: str  # "mixture" or "lp"

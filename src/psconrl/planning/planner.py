@@ -4,6 +4,7 @@ The part reachable from the initial law is planned. If it has one end component,
 otherwise the multichain program does. The policy is then evaluated exactly, and the claim certified.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,18 +12,21 @@ import numpy as np
 
 from psconrl.arrays import Ints
 from psconrl.errors import ConfigError, ModelError, SolverError, unknown_name
-from psconrl.model import _kernels
+from psconrl.model import _doubled, _kernels
 from psconrl.model.chain import evaluate
 from psconrl.model.cmdp import CMDP
 from psconrl.model.structure import reachable
-from psconrl.planning.certify import check
-from psconrl.planning.claim import Claim, find_claim
+from psconrl.planning.certify import Dual, check, units
+from psconrl.planning.claim import Claim, find_claim, unproven
 from psconrl.planning.connect import reaches, repairs
 from psconrl.planning.infeasibility import explain
 from psconrl.planning.plan import Plan, Status
 from psconrl.planning.problem import Problem
 
 METHODS = ("mixture", "lp")
+
+# How often a model whose proof failed is planned again on the scale of what its policy meets.
+RESCALINGS = 2
 
 # HiGHS is asked for a second opinion on models of up to so many states; beyond, it may take minutes.
 SECOND_OPINION_STATES = 2000
@@ -54,19 +58,34 @@ def _plan(cmdp: CMDP, method: str = METHODS[0], start: Plan | None = None) -> Pl
     states = _reachable_states(cmdp)
     part = cmdp if states.size == cmdp.n_states else cmdp.restricted(states)
     problem = Problem.of(part)
-    result = _certified(part, problem, find_claim(part, problem, method, _start_policies(cmdp, states, start)))
+    result = _attempt(part, problem, method, _start_policies(cmdp, states, start))
+    for _ in range(RESCALINGS):
+        if result.status is not Status.UNCERTIFIED:
+            break
+        # What the policy meets is the scale on which it is judged: plan once more on that scale.
+        problem = problem.rescaled(part, float(result.costs[0]), units(part, result.occupancy))
+        result = _better(result, _attempt(part, problem, method, result.columns))
     doubtful = result.status in (Status.UNCERTIFIED, Status.NOT_ATTAINED) and result.method != METHODS[1]
     if doubtful and part.n_states <= SECOND_OPINION_STATES:
         result = _second_opinion(part, problem, result)
     return result if part is cmdp else _embedded(cmdp, states, result)
 
 
+def _attempt(part: CMDP, problem: Problem, method: str, start: Sequence[Ints]) -> Plan:
+    """The certified plan of a method, or one that nothing is proven about if the method fails."""
+    try:
+        return _certified(part, problem, find_claim(part, problem, method, start))
+    except SolverError as error:
+        return _certified(part, problem, unproven(problem, method, str(error)))
+
+
+def _better(first: Plan, second: Plan) -> Plan:
+    return first if second.status is Status.UNCERTIFIED and second.gap > first.gap else second
+
+
 def _second_opinion(part: CMDP, problem: Problem, first: Plan) -> Plan:
     """What HiGHS makes of a model on which the mixture ended without an optimal plan, if it can prove more."""
-    try:
-        second = _certified(part, problem, find_claim(part, problem, METHODS[1], []))
-    except SolverError:
-        return first
+    second = _attempt(part, problem, METHODS[1], [])
     spoiled = first.status is Status.UNCERTIFIED
     if second.status is Status.OPTIMAL or (spoiled and second.status is not Status.UNCERTIFIED):
         why = "rounding spoiled the proof of the mixture" if spoiled else "the mixture fell into several classes"
@@ -104,13 +123,16 @@ def _certified(part: CMDP, problem: Problem, claim: Claim) -> Plan:
         unit = 1.0 / raw.max() if raw.any() else 1.0
         multipliers = raw * unit
         shift = multipliers @ problem.shift[1:]
-    potential = claim.potential * unit
+    potential, low_potential = _doubled.combine(
+        np.array([unit]), claim.potential[None, :], claim.low_potential[None, :]
+    )
     gains = None if claim.gains is None else claim.gains * unit + shift
 
     occupancy, policy, note = claim.occupancy, claim.policy, claim.note
     status = Status.OPTIMAL if claim.feasible else Status.INFEASIBLE
     exact = evaluate(part, policy)
-    proof = check(part, status, occupancy, multipliers, potential, gains, exact)
+    dual = Dual(multipliers, potential, low_potential, gains)
+    proof = check(part, status, occupancy, dual, exact)
     if not proof.holds:
         split = claim.feasible and len(exact.classes) > 1 and reaches(part, occupancy, multipliers, proof.lower)
         status = Status.NOT_ATTAINED if split else Status.UNCERTIFIED
@@ -119,13 +141,12 @@ def _certified(part: CMDP, problem: Problem, claim: Claim) -> Plan:
         for repair in repairs(part, problem, claim, exact, proof.lower):
             policy, occupancy, note = repair
             exact = evaluate(part, policy)
-            if check(part, Status.OPTIMAL, occupancy, multipliers, potential, gains, exact).holds:
+            if check(part, Status.OPTIMAL, occupancy, dual, exact).holds:
                 status = Status.OPTIMAL
                 break
-        proof = check(part, status, exact.occupancy, multipliers, potential, gains, exact)
+        proof = check(part, status, exact.occupancy, dual, exact)
     return Plan(
-        status, exact.value, exact.costs, policy, occupancy, multipliers, potential, gains, proof,
-        claim.method, note, None, claim.columns,
+        status, exact.value, exact.costs, policy, occupancy, *dual, proof, claim.method, note, None, claim.columns,
     )  # fmt: skip
 
 
@@ -145,6 +166,7 @@ def _embedded(cmdp: CMDP, states: Ints, part: Plan) -> Plan:
         policy=spread(part.policy, idle),
         occupancy=spread(part.occupancy, np.zeros_like(idle)),
         potential=spread(part.potential, np.zeros(S)),
+        low_potential=spread(part.low_potential, np.zeros(S)),
         gains=None if part.gains is None else spread(part.gains, np.zeros(S)),
         columns=tuple(spread(column, idle.argmax(axis=1)) for column in part.columns),
         note="; ".join(filter(None, (part.note, missing))),

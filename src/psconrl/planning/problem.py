@@ -1,7 +1,8 @@
 r"""The problem as the planner sees it: costs scaled to [0, 1], thresholds with them, transitions as they are.
 
 With :math:`c_i' = (c_i - \min c_i) / (\max c_i - \min c_i)` every tolerance below is an absolute number, whether the
-user counts dollars, minutes or probabilities. Values and multipliers are translated back at the end.
+user counts dollars, minutes or probabilities. Values and multipliers are translated back at the end. Entries that are
+larger than the others by orders of magnitude (1e9 for "never do this") do not set the scale.
 """
 
 from dataclasses import dataclass, replace
@@ -13,6 +14,24 @@ from psconrl.model.cmdp import CMDP
 
 # Below this size a sparse model is planned as a dense one: the compiled kernels win.
 DENSE_STATES = 256
+# A cost whose range is beyond so many of its ordinary entries is scaled by those.
+USUAL_COSTS = 1e4
+# Of the distances from the middle that are not zero, this quantile is ordinary: most entries of a table may be huge.
+ORDINARY = 0.1
+
+
+def ordinary_size(costs: Floats, middle: float) -> float:
+    """How far the ordinary entries of a cost are from a value; 1 if all are equal to it.
+
+    >>> ordinary_size(np.array([0.0, 0.0, 1.0, 2.0, 3.0, 1e11]), 0.0)
+    1.0
+    """
+    away = np.abs(costs - middle)
+    away = away[away > 0]
+    if not away.size:
+        return 1.0
+    k = int(ORDINARY * away.size)
+    return float(np.partition(away, k)[k])
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,22 +48,27 @@ class Problem:
     @classmethod
     def scaled(cls, transition: Matrix, costs: Floats, thresholds: Floats, available: Bools) -> "Problem":
         """From costs (m+1, S, A) and thresholds (m,) in the user's units."""
-        flat = costs.reshape(costs.shape[0], -1)
-        playable = flat[:, available.ravel()]
+        playable = costs.reshape(costs.shape[0], -1)[:, available.ravel()]
         shift = playable.min(axis=1)
         extent = playable.max(axis=1) - shift
         # A constant cost has no extent of its own; its size stands in, so that 'equal to the limit' means the same.
         scale = np.where(extent > 0, extent, np.maximum(np.abs(shift), 1e-300))
         scale = np.where(scale > 1e-290, scale, 1.0)
+        for i in np.flatnonzero(extent > 0):
+            middle = float(np.median(playable[i])) if i == 0 else float(thresholds[i - 1])
+            usual = USUAL_COSTS * ordinary_size(playable[i], middle)
+            if scale[i] > usual:
+                shift[i], scale[i] = middle, usual
+        return cls._of(transition, costs, thresholds, available, shift, scale)
+
+    @classmethod
+    def _of(
+        cls, transition: Matrix, costs: Floats, thresholds: Floats, available: Bools, shift: Floats, scale: Floats
+    ) -> "Problem":
+        flat = costs.reshape(costs.shape[0], -1)
         unit = np.where(available.ravel(), (flat - shift[:, None]) / scale[:, None], 0.0)
-        return cls(
-            transition,
-            np.ascontiguousarray(unit),
-            (thresholds - shift[1:]) / scale[1:],
-            available,
-            shift,
-            scale,
-        )
+        tau = (thresholds - shift[1:]) / scale[1:]
+        return cls(transition, np.ascontiguousarray(unit), tau, available, shift, scale)
 
     @classmethod
     def of(cls, cmdp: CMDP) -> "Problem":
@@ -53,6 +77,11 @@ class Problem:
         if not isinstance(P, np.ndarray) and cmdp.n_states <= DENSE_STATES:
             P = P.toarray()
         return cls.scaled(P, cmdp.costs, cmdp.thresholds, cmdp.available)
+
+    def rescaled(self, cmdp: CMDP, middle: float, units: Floats) -> "Problem":
+        """The problem of the same model, its objective counted from a value, its limits from zero, in other units."""
+        shift = np.append(middle, cmdp.thresholds)
+        return self._of(self.transition, cmdp.costs, cmdp.thresholds, self.available, shift, units)
 
     def with_transition(self, transition: Matrix) -> "Problem":
         """The same costs and limits under other transitions, as in a learning loop."""

@@ -7,13 +7,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
+from psconrl.errors import SolverError
 from psconrl.planning._kernels import policy_of
 from psconrl.planning._newton import GIVE_UP, OPTIMAL, newton
+from psconrl.planning.careful import MAX_STATES, CarefulHoward
 from psconrl.planning.master import FEASIBILITY_TOL
 from psconrl.planning.mixture import GAP_TOL, TIE_TOL, Mixture, mix
 from psconrl.planning.oracle import SWITCH_TOL, Column, Howard, greedy_policy
 from psconrl.planning.problem import Problem
 
+# How far, in scaled costs, a solution may be from its proven bound. The methods themselves stop at 1e-11, unless
+# rounding stops them before.
+CLOSED_GAP = 1e-9
 # Stationary masses of dense chains are exact in every component; those of sparse ones carry rounding of this size.
 SPARSE_MASS_TOL = 1e-13
 
@@ -32,21 +37,49 @@ class Solution:
         return self.mixture.feasible
 
     @property
+    def settled(self) -> bool:
+        """Is it proven, up to what the tolerance allows? If not, rounding has stopped the search."""
+        return is_settled(self.mixture.feasible, self.mixture.gap)
+
+    @property
     def policies(self) -> tuple[Ints, ...]:
         """The deterministic policies in the mixture, to start the next solve from."""
         return tuple(column.policy for column in self.mixture.answers)
+
+
+def is_settled(feasible: bool, gap: float) -> bool:
+    """Does the gap of a mixture, or the margin of a proof of infeasibility, decide the matter?"""
+    return gap <= CLOSED_GAP if feasible else gap < -FEASIBILITY_TOL
 
 
 def solve(problem: Problem, start: Sequence[Ints] = (), *, least_excess: bool = False) -> Solution:
     """Solve a weakly communicating problem, starting from deterministic policies such as those of the last solution.
 
     ``least_excess``: if infeasible, go on until the largest excess over the thresholds is as small as it can be.
+    What ordinary precision cannot settle is tried in twice that. Whoever uses the solution asks if it is ``settled``.
     """
+    first = trouble = None
     if problem.thresholds.size <= 1 and isinstance(problem.transition, np.ndarray):
-        solution = _solve_compiled(problem, start, least_excess)
-        if solution is not None:
-            return solution
-    oracle = Howard(problem)
+        first = _solve_compiled(problem, start, least_excess)
+    if first is None:
+        try:
+            first = _solve_with(Howard(problem), start, least_excess)
+        except SolverError as error:
+            trouble = error
+    if (first is None or not first.settled) and problem.available.shape[0] <= MAX_STATES:
+        try:
+            second = _solve_with(CarefulHoward(problem), start, least_excess)
+        except SolverError as error:
+            trouble = error
+        else:
+            return second if first is None or second.settled else first
+    if first is None:
+        raise trouble or SolverError("the search did not end")
+    return first
+
+
+def _solve_with(oracle: Howard, start: Sequence[Ints], least_excess: bool) -> Solution:
+    problem = oracle.problem
     weights = np.full(problem.costs.shape[0], 1.0 / problem.costs.shape[0])
     columns = [oracle.evaluate(policy, weights) for policy in start]
     mixture = mix(oracle, problem.thresholds, columns, least_excess=least_excess)
@@ -67,8 +100,10 @@ def solve_briefly(problem: Problem, transition: Floats, start: Sequence[Ints]) -
     """``solve`` under dense transitions of their own, some microseconds faster; None where only ``solve`` can do it."""
     if problem.thresholds.size > 1 or not start:
         return None
-    outcome, below, above, share, *_, gains, _, policies, _, occupancy = _newton(problem, transition, start, False)
-    if outcome == GIVE_UP:
+    outcome, below, above, share, _, _, gap, _, gains, _, policies, _, occupancy = _newton(
+        problem, transition, start, False
+    )
+    if outcome == GIVE_UP or not is_settled(outcome == OPTIMAL, gap):
         return None
     if above < 0 or share == 0.0:
         policy = policy_of(occupancy, policies[below], False, 0.0)
