@@ -106,8 +106,8 @@ two_homes = CMDP([[[1, 0], [0, 1]], [[0, 1], [1, 0]]], [[[0, 1], [0, 1]], [[0, 1
 def staying(share, **changes):
     """The claim to stay in s0 for that share of the time, and else in s1, with no price on the limit."""
     claim = Claim(
-        True, np.array([[share, 0.0], [1 - share, 0.0]]), np.eye(2)[[0, 0]], np.zeros(1), np.zeros(2), None,
-        (np.array([0, 0]),), "mixture", "",
+        True, np.array([[share, 0.0], [1 - share, 0.0]]), np.eye(2)[[0, 0]], np.zeros(1), np.zeros(2), np.zeros(2),
+        None,         (np.array([0, 0]),), "mixture", "",
     )  # fmt: skip
     return replace(claim, **changes)
 

@@ -9,7 +9,6 @@ The stopping rule is Ouyang et al.'s; see ``schedule.ouyang`` for how the paper'
 """
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,7 +22,7 @@ from psconrl.learning.counts import Record
 from psconrl.learning.episode import Episode
 from psconrl.learning.posterior import Dirichlet, FlooredCounts
 from psconrl.learning.repayment import Ledger
-from psconrl.learning.sampled import SampledPlanner, reachable_from
+from psconrl.learning.sampled import Choice, SampledPlanner, reachable_from
 from psconrl.learning.schedule import schedule_named
 
 EXPLORE_ACTIONS = ("shortest", "least_tried")
@@ -108,21 +107,28 @@ class PSConRL(Agent):
         P = self.sampled = self.belief.sample(self.counts, self.rng)
         costs = self.counts.mean_costs(self.optimistic_cost) if self.costs is None else self.costs
         max_steps, caps = self.schedule(self.counts, self._last_length)
+        try:
+            planned = self._planned(P, costs, state)
+        except SolverError:  # a sample beyond floating point: whatever is played, something is learned
+            return Episode(self._exploration(P, state), max_steps, caps, "unsettled")
+        if planned is not None:
+            kind, choice = planned
+            return Episode(choice.policy, max_steps, caps, kind, choice.value)
+        if self.if_infeasible == "explore":
+            return Episode(self._exploration(P, state), max_steps, caps, "explore")
+        return Episode(self._uniform(), max_steps, caps, "uniform")
+
+    def _planned(self, P: Floats, costs: Floats, state: int) -> tuple[str, Choice] | None:
+        """The kind of the episode and its plan; None if no policy of the sampled model keeps the limits."""
         limits = self.ledger.targets(self.thresholds, self.repay, self.rounds) if self.repay else [self.thresholds]
         for targets in limits:
             choice = self.planner.optimal(P, costs, targets, state)
             if choice is not None:
-                kind = "optimal" if targets is self.thresholds else "repay"
-                return Episode(choice.policy, max_steps, caps, kind, choice.value)
+                return "optimal" if targets is self.thresholds else "repay", choice
         if self.if_infeasible == "unconstrained":
             free = self.planner.optimal(P, costs[:1], np.empty(0), state)
-            if free is not None:
-                return Episode(free.policy, max_steps, caps, "unconstrained", free.value)
-        if self.if_infeasible == "explore":
-            with suppress(SolverError):  # a sample beyond floating point: then any exploration will do
-                return Episode(self._exploration(P, state), max_steps, caps, "explore")
-        uniform = np.full((self.n_states, self.n_actions), 1.0 / self.n_actions)
-        return Episode(uniform, max_steps, caps, "uniform")
+            return None if free is None else ("unconstrained", free)
+        return None
 
     def _end(self, record: Record) -> None:
         self._last_length = record.steps
@@ -135,12 +141,21 @@ class PSConRL(Agent):
         if self.repay and playing is not None:
             self.ledger.exempt(playing, self.thresholds)
 
+    def _uniform(self) -> Floats:
+        return np.full((self.n_states, self.n_actions), 1.0 / self.n_actions)
+
     def _exploration(self, P: Floats, state: int) -> Floats:
-        """The policy towards the least visited of the states that the sampled model can reach."""
+        """The policy towards the least visited of the states that the sampled model can reach.
+
+        Every action alike if the way there takes longer than floating point can tell.
+        """
         visits = self.counts.pairs.sum(axis=1).astype(np.float64)
         visits[~reachable_from(P, state, self.n_actions)] = np.inf
         target = int(self.rng.choice(np.flatnonzero(visits == visits.min())))
-        actions = self.planner.towards(P, target)
+        try:
+            actions = self.planner.towards(P, target)
+        except SolverError:
+            return self._uniform()
         if self.explore_action == "least_tried":
             actions[target] = int(self.counts.pairs[target].argmin())
         return np.eye(self.n_actions)[actions]

@@ -12,7 +12,7 @@ from psconrl.model.distance import shortest_path
 from psconrl.planning.plan import Status
 from psconrl.planning.planner import plan
 from psconrl.planning.problem import Problem
-from psconrl.planning.solve import Brief, solve, solve_briefly
+from psconrl.planning.solve import Brief, solve, solve_briefly, solve_carefully
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -23,8 +23,19 @@ class Choice:
     value: float
 
 
+# What happens less often than this does not happen in an episode: a sample that cannot be settled as it is, is planned
+# without such transitions.
+UNLIKELY = 1e-12
+# How far, relative to the range of a cost, a plan for one episode may be from its bound or beyond a limit.
+EPISODE_TOL = 1e-6
+
+
 class SampledPlanner:
-    """Keeps the scaled costs and the last policies, so that the next sample is solved in a few steps."""
+    """Keeps the scaled costs and the last policies, so that the next sample is solved in a few steps.
+
+    No plan with an open gap leaves it: what the fast method cannot settle is planned by the general one, with a
+    certificate, and if that fails too, it says so by a ``SolverError``.
+    """
 
     def __init__(self, n_states: int, n_actions: int) -> None:
         self._all_actions: Bools = np.ones((n_states, n_actions), dtype=bool)
@@ -33,7 +44,10 @@ class SampledPlanner:
         self.last: tuple[Ints, ...] = ()
 
     def optimal(self, P: Floats, costs: Floats, thresholds: Floats, state: int) -> Choice | None:
-        """The optimal policy of the model from a state, or None if the thresholds cannot be met."""
+        """The optimal policy of the model from a state, or None if the thresholds cannot be met.
+
+        Raises ``SolverError`` if neither could be settled in floating point.
+        """
         if not _kernels.strongly_connected(P, self._all_actions.shape[1]):
             return self._on_reachable_part(P, costs, thresholds, state)
         problem = self._scaled(costs, thresholds)
@@ -47,9 +61,12 @@ class SampledPlanner:
 
     def _solved(self, problem: Problem) -> Brief | None:
         """With any number of constraints, and the first time."""
+        compiled_gave_up = bool(self.last) and problem.thresholds.size <= 1
         try:
-            solution = solve(problem, self.last)
+            solution = (solve_carefully if compiled_gave_up else solve)(problem, self.last)
         except SolverError:
+            return None
+        if not solution.settled:
             return None
         value = float(problem.costs[0] @ solution.occupancy.ravel())
         return Brief(solution.feasible, value, solution.policies, solution.policy)
@@ -89,15 +106,15 @@ class SampledPlanner:
         return Choice(policy, choice.value)
 
     def _from_general_planner(self, P: Floats, costs: Floats, thresholds: Floats, state: int) -> Choice | None:
-        """Samples of very small priors can fall apart: plan from the present state, whatever the structure.
-
-        None also if not even that can be settled in floating point: exploring is then the right thing to do.
-        """
+        """Samples of very small priors can fall apart: plan from the present state, whatever the structure."""
         self.last = ()
-        try:
-            result = plan(CMDP(P, costs, thresholds, initial=state))
-        except SolverError:
-            return None
+        likely = np.where(P < UNLIKELY, 0.0, P)
+        likely /= likely.sum(axis=1, keepdims=True)
+        result = plan(CMDP(likely, costs, thresholds, initial=state))
+        if result.status is Status.UNCERTIFIED:
+            allowed = EPISODE_TOL * np.ptp(costs, axis=(1, 2))
+            if not (abs(result.gap) <= allowed[0] and (result.certificate.excess <= allowed[1:]).all()):
+                raise SolverError(f"a sampled model could not be settled (gap {result.gap:.1e})")
         return None if result.status is Status.INFEASIBLE else Choice(result.policy, float(result.costs[0]))
 
 

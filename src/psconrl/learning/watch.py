@@ -14,7 +14,11 @@ from psconrl.arrays import Floats
 from psconrl.learning.counts import Counts, Record
 from psconrl.learning.episode import Episode
 
-EXPLORING = ("explore", "uniform")  # kinds of episodes that gather experience, since no plan meets the limits
+EXPLORING = (
+    "explore",
+    "uniform",
+    "unsettled",
+)  # kinds of episodes that gather experience, since no plan meets the limits
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,8 @@ OPTIMAL, INFEASIBLE, GIVE_UP = 1, 0, -1
 
 # More columns than Newton's method ever needs; beyond, the general loop takes over.
 _CAPACITY = 64
+# So often in a row may an improvement not show in the costs.
+_PATIENCE = 16
 
 
 @njit(cache=True)
@@ -81,7 +83,7 @@ def newton(
     pending = start.shape[0]
     n = 0
     reference = 0
-    caution, lowest, base = 1.0, np.inf, 0
+    caution, lowest, base, idle = 1.0, np.inf, 0, 0
     new = start[0]
     limit = tau
     for evaluated in range(4 * capacity):
@@ -108,11 +110,18 @@ def newton(
             cost = weights[0] * g[0]
             if q > 1:
                 cost += weights[1] * g[1]
-            caution = caution * 100.0 if cost > lowest + 10.0 * tie_tol else 1.0
+            if cost > lowest + 10.0 * tie_tol:
+                caution *= 100.0
+            elif cost < lowest - tie_tol:
+                caution = 1.0
         at = n
+        # Nothing but states that are hardly visited has changed, or nothing at all. If that goes on, it is rounding.
         same = abs(g[0] - gains[base, 0]) <= tie_tol and (q == 1 or abs(g[1] - gains[base, 1]) <= tie_tol)
-        if n >= start.shape[0] and same:
-            at = base  # only states that are hardly visited have improved: the better policy takes its place
+        idle = idle + 1 if n >= start.shape[0] and same else 0
+        if idle:
+            at = base  # the better policy takes its place
+            if idle > _PATIENCE or (new == policies[base]).all():
+                caution *= 100.0
             if proof == base:
                 best_bound = -np.inf
         gains[at, 0] = g[0]

@@ -68,7 +68,7 @@ def solve(problem: Problem, start: Sequence[Ints] = (), *, least_excess: bool = 
             trouble = error
     if (first is None or not first.settled) and problem.available.shape[0] <= MAX_STATES:
         try:
-            second = _solve_with(CarefulHoward(problem), start, least_excess)
+            second = solve_carefully(problem, start, least_excess=least_excess)
         except SolverError as error:
             trouble = error
         else:
@@ -76,6 +76,11 @@ def solve(problem: Problem, start: Sequence[Ints] = (), *, least_excess: bool = 
     if first is None:
         raise trouble or SolverError("the search did not end")
     return first
+
+
+def solve_carefully(problem: Problem, start: Sequence[Ints] = (), *, least_excess: bool = False) -> Solution:
+    """``solve`` in twice the working precision from the outset."""
+    return _solve_with(CarefulHoward(problem), start, least_excess)
 
 
 def _solve_with(oracle: Howard, start: Sequence[Ints], least_excess: bool) -> Solution:
