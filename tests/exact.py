@@ -1,8 +1,8 @@
 """The referee in rational arithmetic: every deterministic policy of a tiny model, evaluated without rounding.
 
-In a weakly communicating model the averages that can be reached are the convex hull of those of the closed classes of all
-deterministic policies. The numbers of a model are taken as the doubles they are; what is on the diagonal of a row is
-one minus the rest.
+In a weakly communicating model the averages that can be reached are the convex hull of those of the closed classes of
+all deterministic policies. The numbers of a model are taken as the doubles they are; what is on the diagonal of a row
+is one minus the rest.
 """
 
 import itertools
@@ -64,7 +64,7 @@ def chain_of(P, policy):
 
 def points(cmdp: CMDP):
     """The averages (m+1,) of every closed class of every deterministic policy, and its states."""
-    S, A = cmdp.n_states, cmdp.n_actions
+    A = cmdp.n_actions
     P = [rationals(row) for row in np.asarray(cmdp.transition)]
     C = [[rationals(row) for row in table] for table in cmdp.costs]
     found = set()
@@ -77,7 +77,7 @@ def points(cmdp: CMDP):
 
 
 def optimum(cmdp: CMDP):
-    """The exact optimal value, as a cost, or None if infeasible; and the least excess over the limits (of the largest)."""
+    """The exact optimal value, as a cost, or None if infeasible; and the least that the largest excess can be."""
     reached = points(cmdp)
     tau = rationals(cmdp.thresholds)
     if not tau:
@@ -94,7 +94,9 @@ def optimum(cmdp: CMDP):
                 share = (tau[0] - p[1]) / (q[1] - p[1])
                 best = min(best, p[0] + share * (q[0] - p[0]))
         return best, least
-    excess = simplex([ONE] + [ZERO] * len(reached), [[-ONE, *(p[i + 1] - tau[i] for p in reached)] for i in range(len(tau))])
+    excess = simplex(
+        [ONE] + [ZERO] * len(reached), [[-ONE, *(p[i + 1] - tau[i] for p in reached)] for i in range(len(tau))]
+    )
     if excess > 0:
         return None, excess
     return simplex([p[0] for p in reached], [[p[i + 1] - tau[i] for p in reached] for i in range(len(tau))]), excess
@@ -180,3 +182,22 @@ def absorbed(rows, recurrent, states, start):
                 W[i][k] = ZERO
     x = [x[k] / (ONE - W[k][k]) for k in range(n)]
     return sum((start[s] * p for s, p in zip(transient, x, strict=True)), ZERO)
+
+
+def rational_bound(cmdp: CMDP, plan):
+    """The lower bound of a plan's certificate, min of c0 + lam (c - tau) + P h - h, without rounding."""
+    h = [Fraction(float(x)) + Fraction(float(y)) for x, y in zip(plan.potential, plan.low_potential, strict=True)]
+    lam = rationals(plan.multipliers)
+    tau = rationals(cmdp.thresholds)
+    A = cmdp.n_actions
+    P = np.asarray(cmdp.transition)
+    least = None
+    for s, a in np.argwhere(cmdp.available):
+        value = Fraction(float(cmdp.costs[0, s, a]))
+        for i, price in enumerate(lam):
+            value += price * (Fraction(float(cmdp.costs[i + 1, s, a])) - tau[i])
+        for j in np.flatnonzero(P[s * A + a]):
+            if j != s:
+                value += Fraction(float(P[s * A + a, j])) * (h[j] - h[s])
+        least = value if least is None else min(least, value)
+    return least

@@ -24,7 +24,8 @@ from psconrl.planning.problem import Problem
 @example("tied", 13, 5, 3, 320, 0.0)
 def test_no_more_coins_than_constraints(kind, S, A, m, seed, slack):
     p = plan(random_cmdp(kind, S, A, m, seed, slack))
-    assume(p.status is Status.OPTIMAL and p.method == "mixture")
+    assume(p.status is Status.OPTIMAL)
+    assert p.method == "mixture" or p.gains is not None or "several classes" in p.note
     assert p.randomised_states.size <= m
 
 

@@ -77,8 +77,8 @@ def unichain(P: Floats, rows: Ints, costs: Floats, reference: int) -> tuple[int,
     Solves :math:`g_i + h_i(s) = c_i(s) + \sum_{s'} P(s'|s) h_i(s')` with :math:`h_i(r) = 0` for every cost i, O(S^3).
 
     The state ``reference`` must be recurrent; if it is not, the kernel finds one that is. Returns the reference used,
-    ``gains (q,)``, ``biases (q, S)``, ``stationary (S,)``; the reference is -1 if there are two closed classes. Last comes
-    the slowest exit: if it is tiny, a set of states without the reference is all but closed, and biases are huge.
+    ``gains (q,)``, ``biases (q, S)``, ``stationary (S,)``; the reference is -1 if there are two closed classes. Last
+    comes the slowest exit: if it is tiny, a set of states without the reference is all but closed, and biases are huge.
     """
     n = rows.size
     q = costs.shape[0]

@@ -64,8 +64,8 @@ def newton(
 
     Returns the outcome, the columns below and above with the share of the latter (above is -1 if one suffices), the
     dual weights, the column that carries the bound, the gap, the number of policies evaluated, and then for all columns
-    gains, biases, policies, stationary laws, and the occupancy (S, A) of the mixture. The gap has what rounding may hide
-    in it. An outcome is a claim: whoever uses it looks at the gap.
+    gains, biases, policies, stationary laws, and the occupancy (S, A) of the mixture. The gap includes what rounding
+    may hide. An outcome is a claim: whoever uses it looks at the gap.
     """
     S, A = available.shape
     q = costs.shape[0]

@@ -1,7 +1,8 @@
 """Policy iteration in twice the working precision, for the few models on which rounding would have the last word.
 
 Where parts of a model are left once in 1e8 to 1e18 steps, one double a state cannot hold the bias. Here it has two, and
-what improves a policy is summed without rounding. Some ten times slower than ``oracle.Howard``, and dense: a second try.
+what improves a policy is summed without rounding. Dense, and some ten times slower than ``oracle.Howard``: a
+second try.
 """
 
 from dataclasses import replace

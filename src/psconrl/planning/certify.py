@@ -32,6 +32,7 @@ POLICY_TOL = 1e-8  # occupancy against the exact evaluation of the policy: two w
 
 # A cost is judged by its range, but by no more than so many times what the policy meets of it.
 MET_COSTS = 100.0
+ROUNDED = 1e-6  # of the average itself, or of an ordinary cost: times the tolerances, this is what rounding does to it
 
 
 def certify(plan: Plan, cmdp: CMDP) -> Certificate:
@@ -102,12 +103,15 @@ def units(cmdp: CMDP, occupancy: Floats) -> Floats:
     for i in np.flatnonzero(extent > 0):
         met = MET_COSTS * float(np.einsum("sa,sa->", np.abs(cmdp.costs[i] - middle[i]), share))
         if unit[i] > met:
-            unit[i] = min(unit[i], max(met, MET_COSTS * ordinary_size(playable[i], float(middle[i]))))
+            nearest = playable[i, np.abs(playable[i] - middle[i]).argmin()]  # met by a policy that pays no other
+            ordinary = MET_COSTS * ordinary_size(playable[i], float(middle[i]))
+            rounding = ROUNDED * max(abs(float(middle[i])), ordinary_size(playable[i], float(nearest)))
+            unit[i] = min(unit[i], max(met, ordinary, rounding))
     return unit
 
 
 def lower_bound(cmdp: CMDP, weights: Floats, dual: Dual, start: float) -> tuple[float, float]:
-    """Bound on ``w0 (J(c0) - start) + sum_i wi (J(ci) - tau_i)`` over all policies, and what a multichain proof lost."""
+    """Bound on ``w0 (J(c0) - start) + sum_i wi (J(ci) - tau_i)`` of all policies, and what a multichain proof lost."""
     S, A = cmdp.n_states, cmdp.n_actions
     states = reachable(cmdp)
     middle = np.append(start, cmdp.thresholds)

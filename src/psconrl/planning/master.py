@@ -8,14 +8,14 @@ to the oracle. While no combination is feasible, the largest excess over the thr
 
 from dataclasses import dataclass
 
-import highspy
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
-from psconrl.planning.highs import new_highs, status
+from psconrl.planning._simplex import simplex
 
 FEASIBILITY_TOL = 1e-9  # scaled costs; within this of the boundary counts as feasible
+ROUNDING = 1e-15  # an excess of this size is none
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -80,27 +80,32 @@ def _lower_hull(points: list[tuple[float, float]]) -> list[int]:
 
 
 class SimplexMaster:
-    """Any number of constraints: HiGHS on m+1 rows, warm-started as columns arrive."""
+    """Any number of constraints: the simplex method on m+1 rows, from the last basis as columns arrive.
+
+    Columns 0 to m-1 are what is left of each limit, column m the excess over all of them, the only cost of phase one;
+    then come the policies.
+    """
 
     def __init__(self, thresholds: Floats) -> None:
-        self._tau = thresholds.astype(np.float64).copy()
-        self._costs: list[Floats] = []
-        self._feasible = False
         m = thresholds.size
-        self._lp = new_highs(presolve="off")
-        self._lp.addRow(1.0, 1.0, 0, np.empty(0, np.int32), np.empty(0))
-        for tau in thresholds:
-            self._lp.addRow(-highspy.kHighsInf, float(tau), 0, np.empty(0, np.int32), np.empty(0))
-        # Column 0 is the excess over the thresholds, the only cost of phase one.
-        self._rows = np.arange(m + 1, dtype=np.int32)
-        self._lp.addCol(1.0, 0.0, highspy.kHighsInf, m, self._rows[1:], np.full(m, -1.0))
+        self._right = np.append(thresholds.astype(np.float64), 1.0)
+        self._columns = np.zeros((64, m + 1))
+        self._columns[:m, :m] = np.eye(m)
+        self._columns[m, :m] = -1.0
+        self._costs = np.zeros(64)
+        self._n = m + 1
+        self._excess = m
+        self._basis: Ints | None = None
+        self._feasible = False
 
     def add(self, costs: Floats) -> None:
         """A new column with averages (m+1,)."""
-        self._costs.append(costs)
-        entries = np.append(1.0, costs[1:])
-        price = float(costs[0]) if self._feasible else 0.0
-        self._lp.addCol(price, 0.0, highspy.kHighsInf, entries.size, self._rows, entries)
+        if self._n == len(self._costs):
+            self._columns = np.vstack([self._columns, np.zeros_like(self._columns)])
+            self._costs = np.append(self._costs, np.zeros_like(self._costs))
+        self._columns[self._n] = np.append(costs[1:], 1.0)
+        self._costs[self._n] = costs[0]
+        self._n += 1
 
     def relax(self) -> None:
         """Leave the excess of phase one where it is, a rounding error, and go on to phase two."""
@@ -109,30 +114,52 @@ class SimplexMaster:
     def solve(self) -> MasterPoint:
         """Solve by the simplex method, from the last basis."""
         x, dual, value = self._run()
-        if not self._feasible and value <= 0.0:
+        if not self._feasible and value <= ROUNDING:
             self._enter_phase_two(0.0)
             x, dual, value = self._run()
-        prices = np.maximum(-dual[1:], 0.0)
-        mix = {j: float(w) for j, w in enumerate(x[1:]) if w > 0.0}
+        assert self._basis is not None
+        first = self._excess + 1
+        mix = {int(j) - first: float(w) for j, w in zip(self._basis, x, strict=True) if j >= first and w > 0.0}
         total = sum(mix.values())
         mix = {j: w / total for j, w in mix.items()}
-        weights = np.append(1.0 if self._feasible else 0.0, prices)
+        weights = np.append(1.0 if self._feasible else 0.0, np.maximum(-dual[:-1], 0.0))
         size = weights.sum()
         return MasterPoint(self._feasible, weights / size, mix, value / size)
 
+    def _first_basis(self) -> Ints:
+        """The first policy alone, with what it leaves of every limit, or with its largest excess."""
+        m = self._excess
+        basis = np.append(np.arange(m), m + 1)
+        over = self._columns[m + 1, :m] - self._right[:m]
+        if over.max() > 0.0:
+            basis[over.argmax()] = m
+        return basis
+
     def _enter_phase_two(self, excess: float) -> None:
         self._feasible = True
-        self._lp.changeColBounds(0, excess, excess)
-        self._lp.changeColCost(0, 0.0)
-        for j, costs in enumerate(self._costs):
-            self._lp.changeColCost(j + 1, float(costs[0]))
+        self._right[:-1] += excess
+        assert self._basis is not None
+        # At a level of zero the column of the excess may still be basic: any other with an entry there takes its place.
+        at = np.flatnonzero(self._basis == self._excess)
+        if at.size:
+            rows = np.linalg.solve(self._columns[self._basis].T, self._columns[: self._n].T)[at[0]]
+            rows[self._basis] = 0.0
+            self._basis[at[0]] = int(np.abs(rows).argmax())
 
     def _run(self) -> tuple[Floats, Floats, float]:
-        self._lp.run()
-        if status(self._lp) != "kOptimal":
-            raise SolverError(f"HiGHS ended the master problem with {status(self._lp)}")
-        solution = self._lp.getSolution()
-        return np.array(solution.col_value), np.array(solution.row_dual), self._lp.getObjectiveValue()
+        if self._basis is None:
+            self._basis = self._first_basis()
+        n, m = self._n, self._excess
+        costs = self._costs[:n] if self._feasible else np.eye(1, n, m)[0]
+        allowed = np.ones(n, dtype=bool)
+        allowed[m] = not self._feasible
+        try:
+            ended, x, dual = simplex(self._columns[:n], costs, self._right, self._basis, allowed)
+        except np.linalg.LinAlgError:
+            ended = False
+        if not ended:
+            raise SolverError("rounding spoiled the master problem")
+        return x, dual, float(x @ costs[self._basis])
 
 
 def master_for(thresholds: Floats) -> LineMaster | SimplexMaster:

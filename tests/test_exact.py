@@ -1,0 +1,189 @@
+"""The planner against rational arithmetic, on models made to break it. ``make test-slow`` runs ten thousand of them."""
+
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import psconrl
+from adversarial import KINDS, adversarial
+from exact import averages, optimum, rational_bound
+from models import random_cmdp
+from psconrl import CMDP, PSConRL, Status, plan, simulate
+from psconrl.envs.registry import ENVIRONMENTS
+from psconrl.learning.posterior import dirichlet_rows
+from psconrl.learning.sampled import SampledPlanner
+from psconrl.model.structure import is_weakly_communicating
+
+AGREE = 1e-7  # in units of the ordinary costs of these models, which lie between 0 and 1
+
+
+def verdict(cmdp):
+    """How a plan stands up to the referee: its status, or what is wrong with it."""
+    p = plan(cmdp)
+    best, least = optimum(cmdp)
+    if p.status is Status.OPTIMAL:
+        if best is None:
+            return "optimal, but infeasible" if least > AGREE else "optimal"
+        got = averages(cmdp, p.policy)
+        over = max((g - Fraction(float(t)) for g, t in zip(got[1:], cmdp.thresholds, strict=True)), default=Fraction(0))
+        if over > AGREE:
+            return "beyond a limit"
+        tolerance = Fraction(AGREE) * max(1, abs(best))
+        return "optimal" if abs(got[0] - best) <= tolerance else "not the optimum"
+    if p.status is Status.INFEASIBLE:
+        return "infeasible" if best is None else "infeasible, but feasible"
+    return p.status.value
+
+
+def tally(kind, seeds):
+    found = Counter()
+    for seed in seeds:
+        cmdp = adversarial(kind, seed)
+        if is_weakly_communicating(cmdp):
+            found[verdict(cmdp)] += 1
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_wrong_answer_on_adversarial_models(kind):
+    found = tally(kind, range(12 if kind == "one_hot" else 20))
+    assert set(found) <= {"optimal", "infeasible", "not attained", "uncertified"}, found
+    assert found["uncertified"] <= 1, found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("block", range(17))
+def test_ten_thousand_adversarial_models(kind, block):
+    found = tally(kind, range(10_000 + 100 * block, 10_100 + 100 * block))
+    print(kind, dict(found))
+    assert set(found) <= {"optimal", "infeasible", "not attained", "uncertified"}, found
+    assert found["uncertified"] <= 4, found
+
+
+def test_one_huge_entry_does_not_excuse_a_violation():
+    """Cost 1 against a limit of 0.5 is small beside 1e11, and a violation all the same."""
+    model = CMDP(np.ones((1, 3, 1)), [[[0.0, 1, 1]], [[1.0, 0, 1e11]]], [0.5])
+    for method in ("mixture", "lp"):
+        p = plan(model, method)
+        assert p.status is Status.OPTIMAL
+        assert p.value == pytest.approx(0.5, abs=1e-9)
+        assert p.costs[1] <= 0.5 + 1e-9
+    least = plan(CMDP(np.ones((1, 2, 1)), [[[0.0, 1.0]], [[1.0, 1e11]]], [0.5]))
+    assert least.status is Status.INFEASIBLE
+    assert least.infeasibility.alone[0] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("leak", [1e-10, 1e-12, 9e-13, 1e-15, 1e-20, 1e-50])
+@pytest.mark.parametrize("form", [np.asarray, csr_array])
+def test_two_rooms_and_a_leak_between_them(leak, form):
+    """The share of either room follows from the leaks, which are as large in both: half of each, by hand."""
+    P = np.array([[1 - leak, leak], [leak, 1 - leak]])
+    p = plan(CMDP(form(P), [[[0.2], [0.6]], [[1.0], [0.0]]], [0.5]))
+    assert p.status is Status.OPTIMAL
+    assert p.value == pytest.approx(0.4, abs=1e-12)
+    assert p.method == "mixture"
+
+
+def ward(limits):
+    """A waiting room in front of two wards; whoever finds all full is turned away, unless the staff is doubled."""
+    A, B, W = 4, 4, 5
+    S = A * B * W
+    rows, columns, chances, costs = [], [], [], np.zeros((3, S, 6))
+    for s in range(S):
+        a, b, w = s // (B * W), s // W % B, s % W
+        for k in range(6):
+            admit, staff = k % 3, k // 3
+            room_a, room_b = a < A - 1 and admit == 1, b < B - 1 and admit == 2
+            arrival = s + B * W if room_a else s + W if room_b else s + 1 if w < W - 1 else s
+            leave_a = s - 1 if w else s - B * W if a else s
+            leave_b = s - 1 if w else s - W if b else s
+            for target, chance in ((arrival, 0.3), (leave_a, 0.1 * a), (leave_b, (0.08 + 0.05 * staff) * b)):
+                rows.append(s * 6 + k)
+                columns.append(target)
+                chances.append(chance)
+            rows.append(s * 6 + k)
+            columns.append(s)
+            chances.append(1 - 0.3 - 0.1 * a - (0.08 + 0.05 * staff) * b)
+            costs[:, s, k] = 1 + 2 * staff, (0.3 if arrival == s and not staff else 0.0), w
+    P = csr_array((chances, (rows, columns)), shape=(S * 6, S))
+    return CMDP(P, costs, limits, cost_names=("staff", "turned away", "waiting"))
+
+
+@pytest.mark.parametrize("limits", [[0.0, 10.0], [0.0, 1.0], [0.0, 0.3]])
+def test_a_limit_of_zero_is_kept_exactly(limits):
+    p = plan(ward(limits))
+    assert p.status is Status.OPTIMAL
+    assert p.method == "mixture"
+    assert p.costs[1] == 0.0
+    nearly = plan(ward([1e-7, limits[1]]))
+    assert p.value == pytest.approx(nearly.value, abs=1e-3)
+    assert p.value >= nearly.value
+
+
+@pytest.mark.parametrize("name", sorted(ENVIRONMENTS))
+def test_built_in_models_are_planned_by_the_mixture_itself(name):
+    p = plan(psconrl.load(name))
+    assert p.method == "mixture"
+    assert p.status is Status.OPTIMAL
+    assert "HiGHS" not in p.note
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "near_deterministic", "tied", "near_reducible"])
+@pytest.mark.parametrize("m", [0, 1, 3])
+def test_ordinary_random_models_are_planned_by_the_mixture_itself(kind, m):
+    for seed in range(8):
+        cmdp = random_cmdp(kind, 8, 3, m, seed)
+        if is_weakly_communicating(cmdp):
+            p = plan(cmdp)
+            assert p.method == "mixture", (kind, m, seed)
+            assert p.status in (Status.OPTIMAL, Status.INFEASIBLE, Status.NOT_ATTAINED), (kind, m, seed)
+
+
+def near_one_hot(name, mass, draws, seed):
+    """Samples of a small prior after some hundred rounds of play: rows that are all but deterministic."""
+    cmdp = psconrl.load(name)
+    S, A = cmdp.n_states, cmdp.n_actions
+    rng = np.random.default_rng(seed)
+    agent = PSConRL(S, A, cmdp.thresholds, cmdp.costs, prior=mass / S, seed=seed)
+    for k in range(draws):
+        simulate(cmdp, agent, 40, seed=[seed, k])
+        yield cmdp, dirichlet_rows(mass / S + agent.counts.transitions, rng), int(rng.integers(S))
+
+
+def settled(name, mass, draws, seed):
+    """Every plan of the loop has the value that ``plan`` proves, and that proof holds in rational arithmetic."""
+    cmdp = psconrl.load(name)
+    planner = SampledPlanner(cmdp.n_states, cmdp.n_actions)
+    proven = 0
+    for _, P, state in near_one_hot(name, mass, draws, seed):
+        choice = planner.optimal(P, cmdp.costs, cmdp.thresholds, state)
+        sample = CMDP(P, cmdp.costs, cmdp.thresholds, initial=state)
+        p = plan(sample)
+        if p.status is Status.UNCERTIFIED:  # a trap that is left once in 1e30 rounds
+            continue
+        proven += 1
+        if p.status is Status.INFEASIBLE:
+            assert choice is None
+            continue
+        assert choice is not None
+        assert choice.value == pytest.approx(p.costs[0], abs=1e-6)
+        if p.gains is None:
+            assert float(rational_bound(sample, p)) == pytest.approx(p.costs[0], abs=1e-8)
+    return proven
+
+
+@pytest.mark.parametrize(("name", "mass"), [("marsrover-4x4", 0.01), ("riverswim", 0.03), ("marsrover-4x4", 0.001)])
+def test_the_planner_of_the_loop_is_right_on_near_one_hot_samples(name, mass):
+    assert settled(name, mass, draws=25, seed=0) >= 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["marsrover-8x8", "box"])
+@pytest.mark.parametrize("mass", [0.03, 0.02, 0.01])
+@pytest.mark.parametrize("seed", range(5))
+def test_thousands_of_near_one_hot_samples(name, mass, seed):
+    assert settled(name, mass, draws=70, seed=seed) >= 60
