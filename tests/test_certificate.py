@@ -1,0 +1,107 @@
+"""What a certificate is judged by: units, tolerances, and what rounding may hide, each by hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import psconrl
+from psconrl import CMDP, Status, certify, plan
+from psconrl.planning._kernels import rounding_of_bound
+from psconrl.planning.certify import EXCESS_TOL, GAP_TOL, LARGEST_PRICES, units
+from psconrl.planning.problem import Problem, ordinary_size
+from psconrl.planning.solve import CLOSED_GAP, is_settled, solve
+
+one_state = CMDP(np.ones((1, 3, 1)), [[[0.0, 1, 1]], [[1.0, 0, 1e11]]], [0.5])
+
+
+def test_ordinary_costs_are_judged_by_their_range():
+    rover = psconrl.load("marsrover-4x4")
+    assert units(rover, plan(rover).occupancy).tolist() == [1.0, 1.0]
+
+
+def test_huge_entries_that_nobody_pays_are_not_the_unit():
+    """Half of each of the first two actions: 0.5 from the limit on average, a hundred of which make the unit."""
+    np.testing.assert_allclose(units(one_state, np.array([[0.5, 0.5, 0.0]])), [1.0, 50.0])
+    np.testing.assert_allclose(units(one_state, np.array([[0.0, 0.0, 1.0]])), [1.0, 1e11])  # but whoever pays them
+
+
+def test_a_policy_that_meets_nothing_is_judged_by_the_ordinary_entries():
+    """At a limit of 0 the policy pays 0; the least of the other entries is 2, and a hundred times that the unit."""
+    free = CMDP(np.ones((1, 3, 1)), [[[1.0, 0, 0]], [[0.0, 2, 1e11]]], [0.0])
+    np.testing.assert_allclose(units(free, np.array([[1.0, 0.0, 0.0]])), [1.0, 200.0])
+
+
+def test_an_average_is_not_judged_finer_than_it_can_be_written():
+    far = CMDP(np.ones((1, 2, 1)), [[[1e6, 1e6 + 1.0]]])
+    assert units(far, np.array([[1.0, 0.0]])).tolist() == [1.0]
+    nearly = CMDP(np.ones((1, 3, 1)), [[[1e6, 1e6 + 1e-7, 1e6 + 1e4]]])
+    assert units(nearly, np.array([[1.0, 0.0, 0.0]]))[0] == pytest.approx(1.0)  # a millionth of the average
+
+
+def test_the_ordinary_size_is_a_low_quantile_of_what_differs():
+    assert ordinary_size(np.append(np.arange(20.0), 1e9), 0.0) == 3.0
+    assert ordinary_size(np.zeros(5), 0.0) == 1.0
+
+
+def test_entries_far_beyond_the_ordinary_do_not_set_the_scale():
+    problem = Problem.of(one_state)
+    assert problem.scale[0] == 1.0
+    assert problem.scale[1] == pytest.approx(0.5e4)
+    assert problem.shift[1] == 0.5
+    np.testing.assert_allclose(problem.costs[1], np.array([0.5, -0.5, 1e11]) / 0.5e4)
+    np.testing.assert_allclose(problem.user_costs(np.array([0.3, problem.thresholds[0]])), [0.3, 0.5])
+
+
+def test_an_excess_beyond_the_tolerance_is_not_optimal():
+    rover = psconrl.load("marsrover-4x4")
+    p = plan(rover)
+    for excess, holds in ((0.5 * EXCESS_TOL, True), (2.0 * EXCESS_TOL, False)):
+        assert certify(p, rover.with_thresholds(rover.thresholds - excess)).holds == holds
+
+
+@pytest.mark.parametrize("price", [1.0, 1e3, 1e6])
+@pytest.mark.parametrize(("gap", "holds"), [(0.5, True), (2.0, False)])
+def test_a_gap_beyond_the_tolerance_is_not_optimal_however_dear_the_limit(price, gap, holds):
+    """One state: the gap is the multiplier times what is left of the limit, by complementary slackness."""
+    size = min(1.0 + price, LARGEST_PRICES)
+    left = gap * GAP_TOL * size / price
+    model = CMDP(np.ones((1, 2, 1)), [[[0.0, 1.0]], [[-left, 1.0 - left]]], [0.0])
+    first = np.array([[1.0, 0.0]])
+    nothing = np.zeros(1)
+    forged = replace(
+        plan(model), status=Status.OPTIMAL, policy=first, occupancy=first, multipliers=np.array([price]),
+        potential=nothing, low_potential=nothing,
+    )  # fmt: skip
+    proof = certify(forged, model)
+    assert proof.gap == pytest.approx(gap * GAP_TOL * size)
+    unit = units(model, first)
+    assert proof.holds == (proof.gap <= GAP_TOL * min(1.0 + price * unit[1], LARGEST_PRICES))
+    if not holds:
+        assert not proof.holds
+
+
+def test_the_low_part_of_a_potential_counts():
+    """Two states joined by a leak: moving one by 1e5 moves the bound by that times the leak."""
+    leak = 1e-13
+    P = np.array([[1 - leak, leak], [leak, 1 - leak]]).reshape(2, 1, 2)
+    model = CMDP(P, [[[0.1], [0.7]]])
+    p = plan(model)
+    assert p.status is Status.OPTIMAL
+    assert p.value == pytest.approx(0.4, abs=1e-12)
+    moved = replace(p, low_potential=p.low_potential + np.array([0.0, 1e5]))
+    assert certify(moved, model).gap == pytest.approx(1e5 * leak, rel=1e-3)
+    assert not certify(moved, model).holds
+
+
+def test_what_rounding_may_hide_by_hand():
+    P = np.array([[0.5, 0.5], [0.25, 0.75]])
+    assert rounding_of_bound(P, np.array([2.0]), np.array([[0.0, 3.0]])) == pytest.approx(2 * 1.2e-16 * 0.5 * 6.0)
+
+
+def test_an_open_gap_is_not_settled():
+    assert is_settled(True, 0.5 * CLOSED_GAP)
+    assert not is_settled(True, 2.0 * CLOSED_GAP)
+    assert is_settled(False, -2e-9)
+    assert not is_settled(False, -0.5e-9)
+    assert solve(Problem.of(psconrl.load("box"))).settled
