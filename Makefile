@@ -56,7 +56,7 @@ test: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python .ci/warm.py & $(BIN)/mypy && wait
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist worksteal
 
 test-slow: $(READY)
 	$(BIN)/pytest -m slow
@@ -65,7 +65,7 @@ test-portable: $(READY)
 	$(BIN)/python .ci/portable.py $(PORTABLE)
 
 test-lowest: $(LOWEST)/.ready
-	$(LOWEST)/$(SCRIPTS)/pytest -n auto
+	$(LOWEST)/$(SCRIPTS)/pytest -n auto --dist worksteal
 
 bench: $(READY)
 	$(BIN)/python benchmarks/planner.py

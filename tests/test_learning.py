@@ -136,12 +136,16 @@ def example_run(seed, if_infeasible):
 
 
 def test_example_1_is_learned_with_exploration_and_not_without():
-    """Five runs of 1500 rounds, as in the paper's Figure 1. The means differ by many standard errors."""
+    """Runs of 1500 rounds, as in the paper's Figure 1.
+
+    Over 30 other seeds the average cost was 0.530 +- 0.002 with exploration and 0.77 +- 0.12 without, theta 0.900 +-
+    0.009, tried 784 +- 7 and 389 +- 203 times: every bound is five standard errors away, false alarms below 1e-5.
+    """
     explored = np.array([example_run(seed, "explore") for seed in range(5)]).mean(axis=0)
-    ignored = np.array([example_run(seed, "unconstrained") for seed in range(5)]).mean(axis=0)
+    ignored = np.array([example_run(seed, "unconstrained") for seed in range(10)]).mean(axis=0)
     assert explored[0] == pytest.approx(0.5275, abs=0.02)
     assert explored[1] == pytest.approx(0.9, abs=0.03)
-    assert ignored[0] > 0.6  # severely violates the limit of 0.5275
+    assert ignored[0] > 0.56  # violates the limit of 0.5275
     assert ignored[2] < explored[2]  # and learns less of theta
 
 

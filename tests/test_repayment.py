@@ -50,8 +50,8 @@ def violation(name, cmdp, horizon, seed):
 def test_violations_are_paid_back(env, horizon, runs):
     """What this costs is in benchmarks/RESULTS.md.
 
-    The difference to the plain agent was 9.5 with a deviation of 8.8 over 30 other seeds on the grid, 1,283 with 511 over
-    14 in the queue: the means are five standard errors above 0, false alarms below 1e-6.
+    The difference to the plain agent was 9.5 with a deviation of 8.8 over 30 other seeds on the grid, 1,283 with 511
+    over 14 in the queue: the means are five standard errors above 0, false alarms below 1e-6.
     """
     cmdp = psconrl.load(env)
     plain, repaying = (
