@@ -3,7 +3,13 @@
 
 PYTHON ?= python3
 VENV   := .venv
-BIN    := $(VENV)/bin
+LOWEST := .venv-lowest
+ifeq ($(OS),Windows_NT)
+  SCRIPTS := Scripts
+else
+  SCRIPTS := bin
+endif
+BIN    := $(VENV)/$(SCRIPTS)
 READY  := $(VENV)/.ready
 
 # One BLAS thread: small linear systems are many times slower with more.
@@ -11,21 +17,36 @@ export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS      := 1
 export MKL_NUM_THREADS      := 1
 
-.PHONY: help reproduce test test-slow bench docs format clean
+# What decides which numbers come out: worlds, samplers, compiled kernels, planners.
+PORTABLE := $(patsubst %,tests/test_%.py,digests worlds envs learning chain structure cmdp coins multichain optimism planner)
+
+.PHONY: help reproduce test test-slow test-portable test-lowest bench docs format constraints clean
 
 help:
-	@echo "make reproduce   the paper's figures and a page, short form (two minutes): results/quick/"
-	@echo "make test        style, types, tests"
-	@echo "make test-slow   the minutes-long checks"
-	@echo "make bench       benchmarks; tables go to benchmarks/RESULTS.md by hand"
-	@echo "make docs        the documentation site: site/index.html"
-	@echo "make format      let ruff tidy the code"
+	@echo "make reproduce      the paper's figures and a page, short form (two minutes): results/quick/"
+	@echo "make test           style, types, tests"
+	@echo "make test-slow      the minutes-long checks"
+	@echo "make test-portable  worlds, samplers, kernels and planners as on a plainer processor"
+	@echo "make test-lowest    the tests with the oldest libraries that are promised to work"
+	@echo "make bench          benchmarks; tables go to benchmarks/RESULTS.md by hand"
+	@echo "make docs           the documentation site: site/index.html"
+	@echo "make format         let ruff tidy the code"
+	@echo "make constraints    write the versions in use to constraints.txt"
 
-$(READY): pyproject.toml
+# Constraints are exported, since only so do they also bind what builds the package.
+$(READY): export PIP_CONSTRAINT := constraints.txt
+$(READY): export PIP_BUILD_CONSTRAINT := constraints.txt
+$(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "psconrl needs Python >= 3.11; $(PYTHON) is older. Try: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+$(LOWEST)/.ready: pyproject.toml .ci/lowest.py
+	$(PYTHON) -m venv --clear $(LOWEST)
+	$(PYTHON) .ci/lowest.py > $(LOWEST)/constraints.txt
+	$(LOWEST)/$(SCRIPTS)/python -m pip install --quiet --constraint $(LOWEST)/constraints.txt --editable '.[dev]'
 	@touch $@
 
 reproduce: $(READY)
@@ -34,11 +55,17 @@ reproduce: $(READY)
 test: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/pytest
+	$(BIN)/python .ci/warm.py & $(BIN)/mypy && wait
+	$(BIN)/pytest -n auto --dist worksteal
 
 test-slow: $(READY)
 	$(BIN)/pytest -m slow
+
+test-portable: $(READY)
+	$(BIN)/python .ci/portable.py $(PORTABLE)
+
+test-lowest: $(LOWEST)/.ready
+	$(LOWEST)/$(SCRIPTS)/pytest -n auto --dist worksteal
 
 bench: $(READY)
 	$(BIN)/python benchmarks/planner.py
@@ -52,5 +79,9 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+constraints: $(READY)
+	{ sed '/^#/!d' constraints.txt; $(BIN)/python -m pip freeze --exclude-editable; } > $(VENV)/constraints.txt
+	mv $(VENV)/constraints.txt constraints.txt
+
 clean:
-	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) site .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -192,9 +193,16 @@ def test_pareto_where_the_other_limits_are_infeasible(cli, two_limits):
     assert err == "InfeasibleError: no policy keeps 'b' <= -1; the least reachable average is 0. Raise the threshold.\n"
 
 
-def test_reproduce_prints_the_exact_values(cli, tmp_path):
-    code, out, _ = cli("reproduce", "figure1", "--quick", "--out", tmp_path)
+def test_reproduce_draws_what_it_is_asked_for_and_prints_the_exact_values(cli, tmp_path):
+    """The one command of the README that is run here rather than there: it takes a while."""
+    command = "reproduce figure1 --quick"
+    assert f"\n    psconrl {command} " in (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    code, out, _ = cli(*command.split(), "--out", tmp_path / "results", "--workers", "2")
     assert code == 0
+    for suffix in ("png", "svg", "pdf"):
+        assert (tmp_path / "results" / f"figure1.{suffix}").stat().st_size > 5_000
+    assert (tmp_path / "results" / "report.html").exists()
+    assert "report.html" in out
     for row in (
         ("marsrover-4x4", "16", "6", "0.2", "0.775", "0.75", "0.875", "0.5"),
         ("marsrover-8x8", "64", "14", "0.1", "0.93809524", "0.92307692", "0.95238095", "0.14285714"),

@@ -1,5 +1,7 @@
 """The commands learn, envs and agents, as a user types them."""
 
+import contextlib
+import io
 import os
 import shlex
 import signal
@@ -7,19 +9,31 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from click.testing import CliRunner
 
-from psconrl.cli import app
+from psconrl.cli import app, main
 
 
 def run(*args):
     return CliRunner().invoke(app, list(args), catch_exceptions=False)
 
 
+class Ended(NamedTuple):
+    returncode: int
+    stderr: str
+
+
 def shell(*args):
-    return subprocess.run([sys.executable, "-m", "psconrl", *args], capture_output=True, text=True, check=False)
+    """As a shell sees it, in this process: a new one takes seconds to import everything."""
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as stderr:
+        try:
+            main(list(args))
+        except SystemExit as end:
+            return Ended(int(end.code or 0), stderr.getvalue())
+    raise AssertionError("main always exits")
 
 
 def test_lists():
@@ -90,7 +104,7 @@ def test_a_signal_keeps_what_was_done(tmp_path, ignored, sent):
         text=True,
     )
     try:
-        for _ in range(600):  # the first autosave shows that it plays
+        for _ in range(6000):  # the first autosave shows that it plays
             if kept.exists():
                 break
             time.sleep(0.1)
@@ -98,7 +112,7 @@ def test_a_signal_keeps_what_was_done(tmp_path, ignored, sent):
             assert child.poll() is None
             os.kill(child.pid, number)
             time.sleep(0.5 * (number != sent[-1]))
-        output, errors = child.communicate(timeout=60)
+        output, errors = child.communicate(timeout=600)
     finally:
         child.kill()
     assert child.returncode == 130, errors

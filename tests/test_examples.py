@@ -23,7 +23,7 @@ def test_every_example_is_tested():
 def test_scripts_run(script, tmp_path):
     arguments, expected = SCRIPTS[script]
     done = subprocess.run(
-        [sys.executable, EXAMPLES / script, *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=300,
+        [sys.executable, EXAMPLES / script, *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=900,
         check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

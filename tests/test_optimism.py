@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 import psconrl
 from psconrl import plan
 from psconrl.learning.confidence import Box
-from psconrl.planning._optimism import pour
+from psconrl.planning._optimism import improve_optimistic, lead_into, optimistic_horizon, pour
 from psconrl.planning.horizon import solve_horizon
 from psconrl.planning.optimistic import optimistic_policy, solve_optimistic
 
@@ -163,3 +163,39 @@ def test_pouring_minimises_over_the_box(seed, S):
     best = linprog(h, A_eq=np.ones((1, S)), b_eq=[1.0], bounds=list(zip(box.low[0], box.high[0], strict=True)))
     assert law.sum() == pytest.approx(1.0)
     assert law @ h == pytest.approx(best.fun, abs=1e-9)
+
+
+class TestOfEqualStatesTheFirstComesFirst:
+    """40 states with two actions each, at most a tenth of the mass in each of them: the first ten are filled.
+
+    An unstable sort would mix the ties once there are more than it sorts by insertion (15 in Numba's quicksort).
+    """
+
+    S = 40
+    low, high = np.zeros((2 * S, S)), np.full((2 * S, S), 0.1)
+    costs = np.tile([0.0, 1.0], S)[None, :]
+
+    def filled(self, states):
+        return np.where(np.isin(np.arange(self.S), states[:10]), 0.1, 0.0)
+
+    def test_in_an_improvement(self):
+        policy, kernel = np.ones(self.S, dtype=np.int64), np.eye(self.S)
+        biases = np.zeros((1, self.S))
+        biases[0, 20:] = -1.0
+        bound, switched, actions, laws = improve_optimistic(
+            self.low, self.high, self.costs, np.ones(1), policy, kernel, biases, 1e-9
+        )
+        assert switched == self.S
+        assert bound == pytest.approx(-1.0)
+        assert (actions == 0).all()
+        np.testing.assert_allclose(laws, np.tile(self.filled(np.arange(20, 40)), (self.S, 1)), atol=1e-15)
+
+    def test_on_the_way_into_a_set(self):
+        policy, kernel = np.zeros(self.S, dtype=np.int64), np.eye(self.S)
+        inside = np.arange(self.S) % 2 == 1
+        assert lead_into(self.low, self.high, inside, policy, kernel)
+        np.testing.assert_allclose(kernel[~inside], np.tile(self.filled(np.flatnonzero(inside)), (20, 1)), atol=1e-15)
+
+    def test_over_a_horizon(self):
+        *_, visits = optimistic_horizon(self.low, self.high, self.costs, np.ones(1), 3, 5)
+        np.testing.assert_allclose(visits[1], self.filled(np.arange(40)), atol=1e-15)

@@ -244,14 +244,3 @@ def test_commands(results, tmp_path, capsys):
         error = capsys.readouterr().err
         assert message in error
         assert len(error.splitlines()) == 1
-
-
-def test_reproduce_draws_what_it_is_asked_for(tmp_path, capsys):
-    with pytest.raises(SystemExit) as stop:
-        main(["reproduce", "figure1", "--quick", "--out", str(tmp_path / "results"), "--workers", "2"])
-    assert stop.value.code in (0, None)
-    out = capsys.readouterr().out
-    for suffix in ("png", "svg", "pdf"):
-        assert (tmp_path / "results" / f"figure1.{suffix}").stat().st_size > 5_000
-    assert (tmp_path / "results" / "report.html").exists()
-    assert "report.html" in out

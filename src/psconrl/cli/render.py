@@ -75,7 +75,7 @@ def policy_maps(cmdp: CMDP, plan: Plan) -> list[Any]:
 
 
 def _arrows(cmdp: CMDP, row: Floats) -> str:
-    best = [a for a in np.argsort(-row) if row[a] > VISITED]
+    best = [a for a in np.argsort(-row, kind="stable") if row[a] > VISITED]
     marks = "".join(ARROWS.get(cmdp.action_name(int(a)), "?") for a in best[:2])
     return marks[0] if len(best) == 1 else "*"
 

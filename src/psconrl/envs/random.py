@@ -1,8 +1,17 @@
-"""Random CMDPs: Garnets, and draws from a Dirichlet prior, on which Bayesian regret is defined."""
+r"""Random CMDPs: Garnets, and draws from a Dirichlet prior, on which Bayesian regret is defined.
+
+A seed names the same model on every machine and with every version of the libraries. NumPy promises the raw output of a
+bit generator for good, but neither the methods of ``Generator`` nor the order that its sorts leave; so every draw here
+is a function of raw output, written out below. Successors and costs are equal bit by bit; probabilities from
+logarithms and limits from linear algebra are equal up to rounding.
+"""
 
 import numpy as np
+from numpy.random import PCG64
 from scipy.sparse import csr_array
+from scipy.special import gammaincinv
 
+from psconrl.arrays import Floats, Ints
 from psconrl.errors import ModelError
 from psconrl.model.chain import evaluate
 from psconrl.model.cmdp import CMDP
@@ -30,13 +39,13 @@ def garnet(
     S, A, B = int(states), int(actions), int(branching)
     if not 1 <= B <= S or A < 1:
         raise ModelError(f"branching must lie between 1 and states = {S}, actions be at least 1; got {B} and {A}")
-    rng = np.random.default_rng(int(seed))
+    bits = _bits(seed)
     for _ in range(MAX_DRAWS):
-        successors = np.argpartition(rng.random((S * A, S)), B - 1, axis=1)[:, :B]
-        weights = rng.dirichlet(np.ones(B), size=S * A)
+        successors = _subsets(bits, S * A, B, S)
         rows = np.repeat(np.arange(S * A), B)
-        P = csr_array((weights.ravel(), (rows, successors.ravel())), shape=(S * A, S))
-        cmdp = _with_limits(P if sparse else P.toarray(), rng.random((int(constraints) + 1, S, A)), slack)
+        P = csr_array((_spacings(bits, S * A, B).ravel(), (rows, successors.ravel())), shape=(S * A, S))
+        costs = _uniforms(bits, int(constraints) + 1, S, A)
+        cmdp = _with_limits(P if sparse else P.toarray(), costs, slack)
         if is_communicating(cmdp):
             return cmdp
     raise ModelError(f"no communicating Garnet in {MAX_DRAWS} draws; raise branching (now {B})")
@@ -52,10 +61,50 @@ def dirichlet_cmdp(
     """
     if not prior > 0 or states < 1 or actions < 1:
         raise ModelError(f"prior, states and actions must be positive; got {prior}, {states}, {actions}")
-    rng = np.random.default_rng(int(seed))
+    bits = _bits(seed)
     S, A = int(states), int(actions)
-    P = rng.dirichlet(np.full(S, prior), size=S * A)
-    return _with_limits(P, rng.random((int(constraints) + 1, S, A)), slack)
+    P = _dirichlet(bits, S * A, S, float(prior))
+    return _with_limits(P, _uniforms(bits, int(constraints) + 1, S, A), slack)
+
+
+def _bits(seed: int) -> PCG64:
+    if int(seed) < 0:
+        raise ModelError(f"seed must not be negative; got {seed}")
+    return PCG64(int(seed))  # by name: what default_rng stands for may change
+
+
+def _uniforms(bits: PCG64, *shape: int) -> Floats:
+    """Midpoints of 2^52 equal cells: never 0, never 1, so that a logarithm may be taken of u and of 1 - u."""
+    raw = bits.random_raw(int(np.prod(shape))) >> np.uint64(12)
+    return np.asarray((raw.astype(np.float64) + 0.5) * 2.0**-52).reshape(shape)
+
+
+def _subsets(bits: PCG64, rows: int, size: int, n: int) -> Ints:
+    """In every row ``size`` distinct numbers below n, all sets equally likely (Floyd; Bentley 1987, column 13)."""
+    chosen = np.empty((rows, size), dtype=np.int64)
+    for k, last in enumerate(range(n - size, n)):
+        pick = (_uniforms(bits, rows) * (last + 1)).astype(np.int64)
+        taken = (chosen[:, :k] == pick[:, None]).any(axis=1)
+        chosen[:, k] = np.where(taken, last, pick)
+    return chosen
+
+
+def _spacings(bits: PCG64, rows: int, size: int) -> Floats:
+    """Rows from Dirichlet(1, ..., 1): the gaps between sorted uniforms (Devroye 1986, section V.2.1)."""
+    cuts = np.sort(_uniforms(bits, rows, size - 1), axis=1)
+    return np.diff(cuts, axis=1, prepend=0.0, append=1.0)
+
+
+def _dirichlet(bits: PCG64, rows: int, size: int, mass: float) -> Floats:
+    r"""Rows from Dirichlet(mass, ..., mass), in logarithms: a small mass would underflow to a row of zeros.
+
+    A gamma variable of shape a is one of shape a + 1, here by inversion, times :math:`U^{1/a}` (Devroye 1986, IX.3.5).
+    """
+    larger, power = _uniforms(bits, rows, size), _uniforms(bits, rows, size)
+    log_gamma = np.log(gammaincinv(mass + 1.0, larger)) + np.log(power) / mass
+    weights = np.exp(log_gamma - log_gamma.max(axis=1, keepdims=True))
+    weights[weights < np.finfo(np.float64).tiny] = 0.0  # some processors flush subnormal numbers, others do not
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
 def _with_limits(P: object, costs: np.ndarray, slack: float) -> CMDP:

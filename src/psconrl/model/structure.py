@@ -59,7 +59,7 @@ def reachable(cmdp: CMDP) -> Ints:
 
 
 def end_components(cmdp: CMDP, without: Ints | None = None) -> list[EndComponent]:
-    """The maximal end components, optionally of the model without some states."""
+    """The maximal end components by their first states, optionally of the model without some states."""
     graph = pair_graph(cmdp)
     S, A = cmdp.n_states, cmdp.n_actions
     coo = graph.tocoo()
@@ -79,7 +79,8 @@ def end_components(cmdp: CMDP, without: Ints | None = None) -> list[EndComponent
             break
     alive = np.flatnonzero(keep.reshape(S, A).any(axis=1))
     components = []
-    for label in np.unique(labels[alive]):
+    _, first = np.unique(labels[alive], return_index=True)
+    for label in labels[alive[np.sort(first)]]:  # the numbers that SciPy gives to components may change
         states = alive[labels[alive] == label]
         pairs = np.flatnonzero(keep & np.repeat(np.isin(np.arange(S), states), A))
         components.append(EndComponent(states, pairs))

@@ -1,7 +1,8 @@
 r"""Compiled optimism: the best transition law in a box, and the two recursions that use it.
 
 For a pair with bounds :math:`lo \le p \le hi,\ \sum p = 1`, the law that minimises :math:`p \cdot h` starts at lo and
-pours the remaining mass in increasing order of h, up to hi: sort once, then O(S) a pair.
+pours the remaining mass in increasing order of h, up to hi: sort once, then O(S) a pair. Of equal states the first
+comes first (mergesort is stable, and the only stable one that Numba knows): else the sort would choose the law.
 """
 
 import numpy as np
@@ -46,7 +47,7 @@ def improve_optimistic(
     for i in range(weights.size):
         for s in range(S):
             h[s] += weights[i] * biases[i, s]
-    order = np.argsort(h)
+    order = np.argsort(h, kind="mergesort")
     new_policy, new_kernel = policy.copy(), kernel.copy()
     law, best_law = np.empty(S), np.empty(S)
     bound = np.inf
@@ -88,7 +89,7 @@ def lead_into(low: Floats, high: Floats, inside: Bools, policy: Ints, kernel: Fl
     reached = inside.copy()
     law = np.empty(S)
     while True:
-        order = np.argsort(-reached.astype(np.float64))
+        order = np.argsort(-reached.astype(np.float64), kind="mergesort")
         grown = reached.copy()
         for s in range(S):
             if reached[s]:
@@ -140,7 +141,7 @@ def optimistic_horizon(
         for pair in range(S * A):
             cost[pair] += weights[i] * costs[i, pair]
     for t in range(horizon - 1, -1, -1):
-        order = np.argsort(following)
+        order = np.argsort(following, kind="mergesort")
         for s in range(S):
             best = np.inf
             for a in range(A):

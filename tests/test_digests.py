@@ -1,0 +1,144 @@
+"""A seed names the same world on every machine, for ever: a digest of every built-in one, and the draws it is made of.
+
+A digest that changes means that everybody's published results are about another model. Never update one: give the new
+model a new name.
+"""
+
+import hashlib
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.sparse import issparse
+
+import psconrl
+from psconrl.envs import random
+from psconrl.envs.registry import ENVIRONMENTS
+
+DIGITS = 9
+EDGE = 1e-4  # of a unit of the last digit: rounding errors are a thousand times smaller
+
+DIGESTS: list[tuple[str, dict[str, object], str]] = [
+    ("marsrover-4x4", {}, "3762ebadd27c2bc6"),
+    ("marsrover-4x4", {"slip": 0.1, "threshold": 0.3}, "d0d8d673c7ee7ccf"),
+    ("marsrover-8x8", {}, "0ef2a8e8ed9802e6"),
+    ("marsrover-8x8", {"slip": 0.3}, "1b71ed2984efcc9f"),
+    ("box", {}, "fc49b4e84a4974ea"),
+    ("box", {"slip": 0.1, "threshold": 0.5}, "ffde532128f4d76a"),
+    ("counterexample", {}, "1c71d103840c3c45"),
+    ("counterexample", {"theta": 0.5, "threshold": 0.7}, "c7d40168b5b0ec7b"),
+    ("queue", {}, "5f94c6e53db5db1f"),
+    ("queue", {"capacity": 15, "arrival": 0.3, "delay": 3.0, "power": 0.2}, "055b6fa50e9e1035"),
+    ("inventory", {}, "58b999bd41b9fb9f"),
+    ("inventory", {"capacity": 5, "customers": 3, "buying": 0.4, "holding": 2.0}, "03f9bba4210c6c26"),
+    ("riverswim", {}, "c10a82d18e636548"),
+    ("riverswim", {"length": 12, "effort": 0.3}, "d576f92e9c41c143"),
+    ("garnet", {}, "700dddc6e7a68197"),
+    ("garnet", {"seed": 1}, "78e950463d64da68"),
+    ("garnet", {"seed": 2}, "1e582ae24df7eb67"),
+    ("garnet", {"seed": 3}, "3ded37252404be15"),
+    ("garnet", {"seed": 4}, "5720e371e235afa1"),
+    ("garnet", {"seed": 5}, "620a4ae86843ac07"),
+    ("garnet", {"seed": 6}, "7695a54fa1b7c524"),
+    ("garnet", {"seed": 7}, "f83e79a2dbd0d20d"),
+    ("garnet", {"states": 7, "actions": 2, "branching": 7, "constraints": 3, "seed": 4}, "106057c00b072398"),
+    ("garnet", {"states": 40, "branching": 2, "slack": 0.05, "sparse": True, "seed": 5}, "8facea5dfb4a9b8a"),
+    ("garnet", {"states": 5, "actions": 4, "branching": 1, "seed": 8}, "f08179d7f9c57bca"),
+    ("garnet", {"states": 3, "branching": 1, "actions": 4, "constraints": 0, "seed": 8}, "7ccce1a5736629d4"),
+    ("dirichlet", {}, "32b742421f54b5b5"),
+    ("dirichlet", {"seed": 1}, "5cd99085ce2ac6c9"),
+    ("dirichlet", {"seed": 2}, "26e1ed5b50cbc9fa"),
+    ("dirichlet", {"seed": 3}, "18d3ee1aabb4fad9"),
+    ("dirichlet", {"seed": 4}, "6aa66ba5c8c7541e"),
+    ("dirichlet", {"seed": 5}, "806fe47302515071"),
+    ("dirichlet", {"seed": 6}, "797f7a6a8f44bf64"),
+    ("dirichlet", {"seed": 7}, "db02cabfdd36fd2c"),
+    ("dirichlet", {"states": 6, "actions": 2, "prior": 1.0, "constraints": 2, "seed": 3}, "e1b8ccb85f7334f1"),
+    ("dirichlet", {"states": 8, "prior": 0.05, "slack": 0.2, "seed": 9}, "a882fa696f45aab1"),
+    ("dirichlet", {"states": 5, "prior": 20.0, "seed": 2}, "afc56a6fecb9cf16"),
+]
+
+
+def digest(cmdp):
+    """Of all that a model holds, numbers rounded to nine digits; none may lie where the last bit decides how."""
+    text = (cmdp.state_names, cmdp.action_names, cmdp.cost_names, cmdp.maximise)
+    layout = cmdp.layout and (cmdp.layout.rows, cmdp.layout.cells, cmdp.layout.layers)
+    sha = hashlib.sha256(repr((text, layout)).encode())
+    outcomes = [costs for costs in cmdp.outcome_costs if costs is not None]
+    for array in (cmdp.transition, cmdp.costs, cmdp.thresholds, cmdp.initial, cmdp.available, *outcomes):
+        units = np.asarray(array.toarray() if issparse(array) else array, dtype=np.float64) * 10.0**DIGITS
+        assert (np.abs(units - np.floor(units) - 0.5) > EDGE).all()
+        sha.update(repr(units.shape).encode())
+        sha.update(np.rint(units).astype("<i8").tobytes())  # as integers -0.0 is 0
+    return sha.hexdigest()[:16]
+
+
+@pytest.mark.parametrize(("name", "options", "expected"), DIGESTS, ids=lambda x: None if isinstance(x, dict) else x)
+def test_a_name_and_a_seed_are_the_same_world_everywhere(name, options, expected):
+    assert digest(psconrl.load(name, **options)) == expected
+
+
+def test_every_world_has_its_own_digest():
+    assert {name for name, _, _ in DIGESTS} == set(ENVIRONMENTS)
+    assert len({expected for *_, expected in DIGESTS}) == len(DIGESTS)
+
+
+@pytest.mark.parametrize("change", ["transition", "costs", "thresholds", "initial"])
+def test_a_digest_sees_a_change_in_the_ninth_digit(change):
+    before = psconrl.load("garnet")
+    parts = {key: np.array(getattr(before, key)) for key in ("transition", "costs", "thresholds", "initial")}
+    first = parts[change].reshape(-1)
+    biggest = int(first.argmax())
+    first[biggest] -= 2e-9
+    if change in ("transition", "initial"):
+        row = first[: parts[change].shape[-1]] if change == "initial" else parts[change][biggest // before.n_states]
+        row[(biggest + 1) % before.n_states] += 2e-9
+    after = psconrl.CMDP(
+        parts["transition"].reshape(20, 3, 20), parts["costs"], parts["thresholds"], initial=parts["initial"]
+    )
+    assert digest(after) != digest(before)
+
+
+def test_uniforms_are_the_first_52_bits_of_the_generator():
+    """NumPy's own doubles have 53 bits: the midpoint of a cell of 2^-52 is within half a cell of them."""
+    drawn = random._uniforms(random._bits(7), 50, 4)
+    np.testing.assert_allclose(drawn.ravel(), np.random.default_rng(7).random(200), rtol=0, atol=2.0**-53)
+    extremes = type("Bits", (), {"random_raw": lambda self, n: np.array([0, 2**64 - 1], dtype=np.uint64)})()
+    assert random._uniforms(extremes, 2).tolist() == [2.0**-53, 1 - 2.0**-53]
+
+
+def test_all_subsets_are_equally_likely():
+    """Chi-square over the ten pairs out of five, and over the places of the single number: false alarms 2e-4."""
+    drawn = np.sort(random._subsets(random._bits(0), 20_000, 2, 5), axis=1)
+    _, counts = np.unique(drawn @ [5, 1], return_counts=True)
+    assert counts.size == 10
+    assert stats.chisquare(counts).pvalue > 1e-4
+    one = random._subsets(random._bits(1), 20_000, 1, 7)
+    assert stats.chisquare(np.bincount(one.ravel(), minlength=7)).pvalue > 1e-4
+    everything = random._subsets(random._bits(2), 100, 6, 6)
+    assert (np.sort(everything, axis=1) == np.arange(6)).all()
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_spacings_are_a_flat_dirichlet(size):
+    """Every entry is Beta(1, size - 1); Kolmogorov-Smirnov at 1e-4 each: false alarms below 1e-3."""
+    rows = random._spacings(random._bits(0), 20_000, size)
+    np.testing.assert_allclose(rows.sum(axis=1), 1.0, atol=1e-15)
+    for entry in rows.T if size > 1 else ():
+        assert stats.kstest(entry, stats.beta(1, size - 1).cdf).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("mass", [0.1, 1.0, 7.0])
+def test_the_prior_of_the_dirichlet_world(mass):
+    """Entries are Beta(mass, 3 mass), and the largest follows NumPy's own draws: false alarms 4e-4 a mass."""
+    rows = random._dirichlet(random._bits(0), 20_000, 4, mass)
+    for entry in rows.T[:3]:
+        assert stats.kstest(entry, stats.beta(mass, 3 * mass).cdf).pvalue > 1e-4
+    theirs = np.random.default_rng(1).dirichlet(np.full(4, mass), size=20_000)
+    assert stats.ks_2samp(rows.max(axis=1), theirs.max(axis=1)).pvalue > 1e-4
+
+
+def test_a_tiny_prior_gives_laws_without_subnormal_entries():
+    rows = random._dirichlet(random._bits(0), 2_000, 50, 1e-3)
+    np.testing.assert_allclose(rows.sum(axis=1), 1.0, atol=1e-14)
+    assert rows[rows > 0].min() >= np.finfo(float).tiny * 0.01  # after division by a sum of at most 50
