@@ -1,10 +1,13 @@
 """Every radius, bonus, budget, step size and epoch rule against its formula, on models with closed forms."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from psconrl import CMDP, Status, evaluate, plan
+from psconrl.learning import c_ucrl
 from psconrl.learning.c_ucrl import CUCRL
 from psconrl.learning.cmdp_psrl import CMDPPSRL
 from psconrl.learning.confidence import Box, bernstein_radius, empirical, hoeffding_radius, scaled_radius
@@ -110,6 +113,52 @@ def test_c_ucrl_alternates_blocks_of_the_baseline_and_growing_blocks_of_its_plan
     assert [e.max_steps for e in episodes] == [7, 7, 7, 7, 14, 7, 21]
     assert [e.kind for e in episodes] == ["baseline", "baseline", "optimal", *["baseline", "optimal"] * 2]
     assert episodes[0].policy.tolist() == [[0.5, 0.5]]
+
+
+def islands():
+    """Staying costs (0, 1) in one state and (1, 0) in the other, moving (1, 1); all tried often, limit .5."""
+    costs = np.array([[[0.0, 1.0], [1.0, 1.0]], [[1.0, 1.0], [0.0, 1.0]]])
+    agent = CUCRL(3, 2, [0.5], np.pad(costs, ((0, 0), (0, 1), (0, 0))), h=5, coef=0.0, seed=0)
+    return taught(agent, {(0, 0, 0): 9, (0, 1, 1): 9, (1, 0, 1): 9, (1, 1, 0): 9})
+
+
+def test_c_ucrl_connects_classes_that_never_meet_and_plays_its_baseline_where_nothing_is_known():
+    agent = islands()
+    episode = [agent.begin(0) for _ in range(3)][-1]
+    assert (episode.kind, episode.value) == ("connected", pytest.approx(0.5, abs=1e-3))
+    for state in (0, 1):
+        stay, move = episode.policy[state]
+        assert stay > 0.99
+        assert move > 0  # so that it gets from one to the other
+    assert episode.policy[2].tolist() == [0.5, 0.5]  # a state that it has not seen
+    model = CMDP(np.array([[1.0, 0], [0, 1], [0, 1], [1, 0]]), agent.costs[:, :2], [0.5])
+    assert evaluate(model, episode.policy[:2]).costs[1] <= 0.5 + 1e-9
+
+
+@pytest.mark.parametrize("status", [Status.OPTIMAL, Status.NOT_ATTAINED, Status.UNCERTIFIED])
+def test_c_ucrl_plays_its_baseline_unless_the_limits_are_proven_to_be_kept(status, monkeypatch):
+    def unproven(model):
+        found = plan(model)
+        doubt = replace(found.certificate, excess=np.array([0.1]), holds=status is Status.UNCERTIFIED)
+        return replace(found, status=status, certificate=doubt)
+
+    monkeypatch.setattr(c_ucrl, "plan", unproven)
+    agent = islands()
+    episode = [agent.begin(0) for _ in range(3)][-1]
+    assert (episode.kind, episode.max_steps) == ("baseline", 5)
+    assert episode.policy.tolist() == [[0.5, 0.5]] * 3
+
+
+def test_c_ucrl_leads_states_without_mass_to_its_plan():
+    """A line of states with everything at its left end: from the others one goes left."""
+    S = 5
+    costs = np.ones((2, S, 2))
+    costs[0, 0, 0], costs[1] = 0.0, 0.0
+    agent = CUCRL(S, 2, [0.5], costs, h=5, coef=0.0, seed=0)
+    taught(agent, {(s, 0, max(s - 1, 0)): 3 for s in range(S)} | {(s, 1, min(s + 1, S - 1)): 3 for s in range(S)})
+    episode = [agent.begin(4) for _ in range(3)][-1]
+    assert episode.kind == "optimal"
+    assert episode.policy[:, 0].tolist() == [1.0] * S
 
 
 # UCRL-CMDP

@@ -167,7 +167,7 @@ def test_pouring_minimises_over_the_box(seed, S):
 
 
 def two_islands():
-    """Staying costs (0, 1) in one state and (1, 0) in the other, moving (1, 1): best is a share of each, never moving."""
+    """Staying costs (0, 1) in one state and (1, 0) in the other, moving (1, 1): best is some of each, never moving."""
     P = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [1.0, 0.0]])
     return solve_optimistic(P, P, np.array([[0.0, 1.0, 1.0, 1.0], [1.0, 1.0, 0.0, 1.0]]), np.array([0.25]))
 

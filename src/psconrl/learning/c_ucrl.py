@@ -5,8 +5,16 @@ model for :math:`c_0 - b` under :math:`c_i + b \le \tau_i`. Regret :math:`\tilde
 ergodic models, if the baseline is safe and the transitions are known.
 
 As in the PSConRL paper's experiments the baseline is uniform unless one is given, and the transitions are empirical.
-The paper writes :math:`\bar r + b` for the cost, a slip. Published code lets a state without occupancy always play the
-first action; here it is led back to where the plan lives.
+The paper writes :math:`\bar r + b` for the cost, a slip. The original knows the transitions, of an ergodic model; what
+it therefore leaves open is settled so:
+
+- b is a share of each cost's range, and nothing is hoped or feared beyond the range: a confidence interval is cut to
+  what costs can be.
+- A pair that was never tried stays where it is. The best plan may then mix classes of states that never meet, which no
+  stationary policy does; the plan is connected as in ``planning.connect``, by moving between the classes now and then.
+- Only a plan that is proven to keep the pessimistic limits is played; otherwise the baseline is.
+- States without occupancy are led to the plan. (Published code has 0/0 there and plays its first action.) States that
+  the empirical model does not reach from the present one play the baseline.
 """
 
 from collections.abc import Sequence
@@ -23,10 +31,12 @@ from psconrl.learning.confidence import empirical, scaled_radius
 from psconrl.learning.episode import Episode
 from psconrl.learning.options import as_laws, check_coef, check_delta, check_optimistic_cost
 from psconrl.learning.units import cost_units
-from psconrl.model.chain import as_policy
 from psconrl.model.cmdp import CMDP
+from psconrl.model.structure import reachable
 from psconrl.planning.plan import Status
 from psconrl.planning.planner import plan
+
+KINDS = {Status.OPTIMAL: "optimal", Status.NOT_ATTAINED: "connected"}
 
 
 class CUCRL(Agent):
@@ -34,6 +44,8 @@ class CUCRL(Agent):
 
     ``h``: length of a baseline block. ``coef``: radius coef/sqrt(N) as in the experiments (0.1, 0.1, 0.5 on the paper's
     three grids), or None for the theory's with failure probability ``delta``. ``baseline``: a safe policy (S, A).
+    ``optimistic_cost``: as in PSConRL. Ranges are those of the known costs, or of the means learned so far, untried
+    pairs counting as free.
     """
 
     name: ClassVar[str] = "c-ucrl"
@@ -67,19 +79,17 @@ class CUCRL(Agent):
             self._plan_next = self._block > 1
             return Episode(self.baseline, max_steps=self.h, kind="baseline")
         self._plan_next = False
-        policy, value = self._plan(state)
-        kind = "baseline" if policy is None else "optimal"
-        return Episode(self.baseline if policy is None else policy, (self._block - 1) * self.h, kind=kind, value=value)
-
-    def _plan(self, state: int) -> tuple[Floats | None, float]:
+        steps = (self._block - 1) * self.h
         model = CMDP(empirical(self.counts), self._cautious_costs(), self.thresholds, initial=state)
         try:
-            result = plan(model)
+            found = plan(model)
         except SolverError:
-            return None, float("nan")
-        if result.status is not Status.OPTIMAL or not result.certificate.holds:
-            return None, float("nan")
-        return as_policy(model, result.policy), float(result.costs[0])
+            return Episode(self.baseline, steps, kind="baseline")
+        if found.status not in KINDS or not found.certificate.holds:
+            return Episode(self.baseline, steps, kind="baseline")
+        known = np.isin(np.arange(self.n_states), reachable(model))
+        policy = np.where(known[:, None], found.policy, self.baseline)
+        return Episode(policy, steps, kind=KINDS[found.status], value=float(found.costs[0]))
 
     def _cautious_costs(self) -> Floats:
         """The costs (m+1, S, A) to plan with: the objective as low, the others as high as they may be."""
