@@ -11,12 +11,13 @@ export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS      := 1
 export MKL_NUM_THREADS      := 1
 
-.PHONY: help reproduce test test-slow bench docs format clean
+.PHONY: help reproduce test test-slow mutants bench docs format clean
 
 help:
 	@echo "make reproduce   the paper's figures and a page, short form (two minutes): results/quick/"
 	@echo "make test        style, types, tests"
 	@echo "make test-slow   the minutes-long checks"
+	@echo "make mutants     small faults put into the source: does a test notice each?"
 	@echo "make bench       benchmarks; tables go to benchmarks/RESULTS.md by hand"
 	@echo "make docs        the documentation site: site/index.html"
 	@echo "make format      let ruff tidy the code"
@@ -39,6 +40,9 @@ test: $(READY)
 
 test-slow: $(READY)
 	$(BIN)/pytest -m slow
+
+mutants: $(READY)
+	$(BIN)/python tests/mutants.py --jobs 2
 
 bench: $(READY)
 	$(BIN)/python benchmarks/planner.py
