@@ -20,7 +20,7 @@ export MKL_NUM_THREADS      := 1
 # What decides which numbers come out: worlds, samplers, compiled kernels, planners.
 PORTABLE := $(patsubst %,tests/test_%.py,digests worlds envs learning chain structure cmdp coins multichain optimism planner)
 
-.PHONY: help reproduce test test-slow test-portable test-lowest bench docs format constraints clean
+.PHONY: help reproduce test test-slow test-portable test-lowest mutants bench docs format constraints clean
 
 help:
 	@echo "make reproduce      the paper's figures and a page, short form (two minutes): results/quick/"
@@ -28,6 +28,7 @@ help:
 	@echo "make test-slow      the minutes-long checks"
 	@echo "make test-portable  worlds, samplers, kernels and planners as on a plainer processor"
 	@echo "make test-lowest    the tests with the oldest libraries that are promised to work"
+	@echo "make mutants        small faults put into the source: does a test notice each?"
 	@echo "make bench          benchmarks; tables go to benchmarks/RESULTS.md by hand"
 	@echo "make docs           the documentation site: site/index.html"
 	@echo "make format         let ruff tidy the code"
@@ -66,6 +67,9 @@ test-portable: $(READY)
 
 test-lowest: $(LOWEST)/.ready
 	$(LOWEST)/$(SCRIPTS)/pytest -n auto --dist worksteal
+
+mutants: $(READY)
+	$(BIN)/python tests/mutants.py --jobs 2
 
 bench: $(READY)
 	$(BIN)/python benchmarks/planner.py

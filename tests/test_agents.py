@@ -5,9 +5,11 @@ import pytest
 
 import psconrl
 from psconrl import CMDP, plan, simulate
-from psconrl.errors import AgentError
+from psconrl.errors import AgentError, ConfigError
+from psconrl.learning.c_ucrl import CUCRL
 from psconrl.learning.counts import Record
-from psconrl.learning.registry import CLASSES, RECIPES, load_agent, make_agent
+from psconrl.learning.registry import CLASSES, RECIPES, load_agent, make_agent, option_names, with_reward_hint
+from psconrl.learning.yardsticks import FixedPolicy
 from psconrl.simulation.rollout import Simulation
 
 T = 600
@@ -135,24 +137,121 @@ def test_learners_do_better_than_chance_on_the_small_grid(learner):
     assert late[1] < 0.26
 
 
+# What an option must not be. A negative cost is a reward, a word may be a name, and None may stand for a default.
+BAD = {
+    "text": "abc",
+    "nan": float("nan"),
+    "inf": float("inf"),
+    "negative": -1.0,
+    "shape": [[0.5, 0.5, 0.5]],
+    "flag": True,
+    "none": None,
+}
+MAY_BE_NONE = ("prior", "optimistic_cost", "coef", "H", "baseline")
+OPTIONS = [(learner, option) for learner, recipe in RECIPES.items() for option in option_names(recipe)]
+
+
+@pytest.mark.parametrize("bad", BAD)
+@pytest.mark.parametrize(("learner", "option"), [pair for pair in OPTIONS if pair[1] != "seed"])
+def test_every_bad_option_gets_one_line_that_names_it(learner, option, bad):
+    if (option, bad) == ("optimistic_cost", "negative") or (bad == "none" and option in MAY_BE_NONE):
+        return
+    given = ({"horizon": 100} if RECIPES[learner].needs_horizon else {}) | {option: BAD[bad]}
+    with pytest.raises((AgentError, ConfigError)) as caught:
+        RECIPES[learner].build(3, 2, [0.2], **given)
+    assert option in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("policy", ["abc", None, np.ones((3, 3)), [[0.5, 0.5]], [[2.0, -1.0]] * 3, [[np.nan, 1.0]] * 3])
+def test_a_bad_fixed_policy_gets_one_clear_line(policy):
+    with pytest.raises(AgentError, match=r"^policy must "):
+        FixedPolicy(3, 2, [0.2], policy=policy)
+
+
 @pytest.mark.parametrize(
     ("learner", "options", "message"),
     [
-        ("c-ucrl", {"h": 0}, "h must be a whole number"),
-        ("c-ucrl", {"h": 1.9}, "h must be a whole number"),
-        ("lagrangian", {"start": [1.0, 2.0]}, "start must be a multiplier from 0 on, or one per threshold"),
-        ("lagrangian", {"start": float("nan")}, "start must be a multiplier"),
-        ("c-ucrl", {"coef": -1.0}, "coef must be a number from 0 on"),
-        ("c-ucrl", {"delta": 2.0}, "delta must lie strictly between 0 and 1"),
-        ("c-ucrl", {"baseline": np.ones((2, 2))}, r"baseline must have shape \(S, A\) = \(16, 4\)"),
-        ("ucrl-cmdp", {"exponent": 0.0}, r"exponent must lie in \(0, 1\]"),
-        ("ucrl-cmdp", {"horizon": 0}, "horizon must be at least 1"),
-        ("fha", {"horizon": 100, "H": 0}, "H must be at least 1"),
-        ("fha", {"horizon": 100, "span": -1.0}, "span must be a number from 0 on"),
-        ("lagrangian", {"rate": 0.0}, "rate and ceiling must be positive"),
+        ("c-ucrl", {"h": 1.9}, "h must be a whole number from 1 on; got 1.9"),
+        ("lagrangian", {"start": [1.0, 2.0]}, r"start must be a number from 0 on, or one per threshold \(1\)"),
+        ("c-ucrl", {"delta": 2.0}, "delta must be a number strictly between 0 and 1; got 2.0"),
+        ("c-ucrl", {"delta": 1.0}, "delta must be a number strictly between 0 and 1; got 1.0"),
+        ("c-ucrl", {"baseline": np.ones((2, 2))}, r"baseline must have shape \(S, A\) = \(16, 4\); got \(2, 2\)"),
+        ("c-ucrl", {"baseline": np.ones((16, 4))}, "baseline must hold a distribution over 4 actions"),
+        ("ucrl-cmdp", {"horizon": 100, "exponent": 0.0}, "exponent must be a number above 0 and at most 1"),
+        ("ucrl-cmdp", {"horizon": 100, "exponent": 1.1}, "exponent must be a number above 0 and at most 1"),
+        ("ucrl-cmdp", {"horizon": 0}, "horizon must be a whole number from 1 on; got 0"),
+        ("fha", {"horizon": 100, "H": 0}, "H must be a whole number from 1 on; got 0"),
+        ("fha", {"horizon": 100, "span": "abc"}, "span must be numbers"),
+        ("lagrangian", {"rate": 0.0}, "rate must be a positive number; got 0.0"),
     ],
 )
-def test_bad_options_get_one_clear_line(learner, options, message):
-    horizon = {"horizon": 100} if learner == "ucrl-cmdp" and "horizon" not in options else {}
+def test_bad_options_say_what_is_wanted(learner, options, message):
     with pytest.raises(AgentError, match=message):
-        RECIPES[learner].build(16, 4, [0.2], **(options | horizon))
+        RECIPES[learner].build(16, 4, [0.2], **options)
+
+
+LEARN_COSTS = [name for name, recipe in RECIPES.items() if "optimistic_cost" in option_names(recipe)]
+
+
+def test_all_that_learn_can_be_told_the_best_reward():
+    assert set(RECIPES) - set(LEARN_COSTS) == {"uniform"}
+
+
+@pytest.mark.parametrize("learner", LEARN_COSTS)
+def test_the_best_reward_counts_as_one_observation_of_every_pair(learner, tmp_path):
+    options = with_reward_hint(learner, 3.0, {})
+    assert options == {"optimistic_cost": -3.0}
+    assert with_reward_hint(learner, 3.0, {"optimistic_cost": -8.0}) == {"optimistic_cost": -8.0}
+    agent = make_agent(learner, 2, 2, [0.5], None, 0, 100, **options)
+    record = Record.empty(agent.counts)
+    for _ in range(4):
+        record.step(0, 1, 1, np.array([-1.0, 0.25]))
+    agent.end(record)
+    means = agent._known_or_mean_costs()
+    assert means[0].tolist() == [[-3.0, (4 * -1.0 - 3.0) / 5], [-3.0, -3.0]]
+    assert means[1].tolist() == [[0.0, 0.25], [0.0, 0.0]]
+    agent.save(tmp_path / "agent.npz")
+    assert load_agent(tmp_path / "agent.npz")[0].optimistic_cost == -3.0
+
+
+@pytest.mark.parametrize("learner", LEARN_COSTS)
+def test_whoever_was_told_tries_what_may_pay_more(learner):
+    """One state, a first action that paid 1 four times, and a second one that nobody has tried."""
+
+    def choice(**options):
+        agent = make_agent(learner, 1, 2, [0.5], None, 0, 100, **options)
+        record = Record.empty(agent.counts)
+        for _ in range(4):
+            record.step(0, 0, 0, np.array([-1.0, 0.0]))
+        agent.end(record)
+        episodes = [agent.begin(0) for _ in range(3 if learner == "c-ucrl" else 1)]  # it plays its baseline twice
+        return episodes[-1].policy.reshape(-1, 2)[0]
+
+    assert choice(optimistic_cost=-3.0) == pytest.approx([0, 1], abs=1e-6)  # SpanFHA is approximate
+    if learner != "c-ucrl":  # its bonus makes the untried as good as the best that it knows
+        assert choice() == pytest.approx([1, 0], abs=1e-6)
+
+
+def test_a_resumed_run_has_explored_as_much(name, tmp_path):
+    cmdp = WORLDS["infeasible"]
+    whole = Simulation(cmdp, make(name, cmdp, seed=5), seed=6)
+    whole.run(T)
+    first = Simulation(cmdp, make(name, cmdp, seed=5), seed=6)
+    first.run(T // 3)
+    first.save(tmp_path / "run.npz")
+    second = Simulation.resume(tmp_path / "run.npz", cmdp)
+    assert second.agent.explored == first.agent.explored
+    second.run(T)
+    assert second.agent.explored == whole.agent.explored
+
+
+def test_c_ucrl_is_read_from_a_file_in_which_its_block_had_another_name():
+    agent = CUCRL(1, 2, [0.5], h=3)
+    for _ in range(2):
+        agent.begin(0)
+    old = {key: value for key, value in agent.state().items() if key != "plan_next"} | {"explored": True}
+    again = CUCRL(1, 2, [0.5], h=3)
+    again.restore(old)
+    assert again.explored == 0
+    assert (again._block, again._plan_next) == (agent._block, agent._plan_next) == (2, True)

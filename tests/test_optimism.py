@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import psconrl
-from psconrl import plan
+from psconrl import evaluate, plan, simulate
 from psconrl.learning.confidence import Box
+from psconrl.learning.ucrl_cmdp import UCRLCMDP
 from psconrl.planning._optimism import improve_optimistic, lead_into, optimistic_horizon, pour
 from psconrl.planning.horizon import solve_horizon
 from psconrl.planning.optimistic import optimistic_policy, solve_optimistic
@@ -60,7 +61,7 @@ def test_howard_over_vertices_is_the_extended_linear_program(seed, S, A, m):
     if ours.feasible:
         assert average(ours)[0] == pytest.approx(referee, abs=AGREE)
         assert (average(ours)[1:] <= tau + 1e-9).all()
-        np.testing.assert_allclose(optimistic_policy(ours, A).sum(axis=1), 1.0)
+        np.testing.assert_allclose(optimistic_policy(ours, A, np.random.default_rng(0)).sum(axis=1), 1.0)
         for column in ours.answers:
             pairs = np.arange(S) * A + column.policy
             assert (column.kernel >= box.low[pairs] - 1e-12).all()
@@ -199,3 +200,48 @@ class TestOfEqualStatesTheFirstComesFirst:
     def test_over_a_horizon(self):
         *_, visits = optimistic_horizon(self.low, self.high, self.costs, np.ones(1), 3, 5)
         np.testing.assert_allclose(visits[1], self.filled(np.arange(40)), atol=1e-15)
+
+
+def two_islands():
+    """Staying costs (0, 1) in one state and (1, 0) in the other, moving (1, 1): best is some of each, never moving."""
+    P = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [1.0, 0.0]])
+    return solve_optimistic(P, P, np.array([[0.0, 1.0, 1.0, 1.0], [1.0, 1.0, 0.0, 1.0]]), np.array([0.25]))
+
+
+def test_columns_that_never_meet_are_drawn_by_lot():
+    """Each stays in its own state, to which it leads from the other; a quarter of the lots falls on the dear one.
+
+    False alarms: 4 standard deviations of a binomial law, 6e-5, and the seed is fixed.
+    """
+    mixture = two_islands()
+    rng = np.random.default_rng(0)
+    lots = [optimistic_policy(mixture, 2, rng) for _ in range(4000)]
+    first = np.array([policy[0, 0] for policy in lots])  # stays in the first state, the one that spends
+    assert set(first.tolist()) == {0.0, 1.0}
+    for policy in lots[:50]:
+        stays = [[1.0, 0.0], [0.0, 1.0]] if policy[0, 0] else [[0.0, 1.0], [1.0, 0.0]]
+        assert policy.tolist() == stays
+    assert abs(first.mean() - 0.25) < 4 * np.sqrt(0.25 * 0.75 / 4000)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_columns_that_meet_are_mixed(seed):
+    """Then one stationary policy has the occupancy, and nothing is drawn."""
+    cmdp = psconrl.load("garnet", states=8, branching=8, seed=seed)
+    mixture = solve_optimistic(cmdp.transition, cmdp.transition, cmdp.costs.reshape(2, -1), cmdp.thresholds)
+    rng = np.random.default_rng(seed)
+    before = rng.bit_generator.state
+    policy = optimistic_policy(mixture, cmdp.n_actions, rng)
+    assert rng.bit_generator.state == before
+    assert evaluate(cmdp, policy).costs == pytest.approx(average(mixture), abs=1e-9)
+
+
+def test_ucrl_cmdp_leaves_the_state_in_which_it_learns_nothing():
+    """On the counterexample the hoped-for optimum lives in both states and never moves between them."""
+    cmdp = psconrl.load("counterexample")
+    trials = []
+    for seed in range(8):
+        agent = UCRLCMDP(2, 2, cmdp.thresholds, cmdp.costs, horizon=300, seed=seed)
+        simulate(cmdp, agent, 300, seed=seed)
+        trials.append(agent.counts.pairs[0, 1])
+    assert min(trials) > 0  # each of the first lots is "go" with probability .47: by chance never in 40 of them, 1e-11

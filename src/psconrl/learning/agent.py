@@ -29,6 +29,7 @@ class Agent(ABC):
     """
 
     name: ClassVar[str]
+    optimistic_cost: float | None = None  # if costs are learned: counts as one observation of every pair
 
     def __init__(
         self,
@@ -103,7 +104,7 @@ class Agent(ABC):
         self._watchers.remove(callback)
 
     def _known_or_mean_costs(self) -> Floats:
-        return self.counts.mean_costs() if self.costs is None else self.costs
+        return self.counts.mean_costs(self.optimistic_cost) if self.costs is None else self.costs
 
     def begin(self, state: int) -> Episode:
         """Plan the next episode, to be played from a state."""

@@ -5,8 +5,16 @@ model for :math:`c_0 - b` under :math:`c_i + b \le \tau_i`. Regret :math:`\tilde
 ergodic models, if the baseline is safe and the transitions are known.
 
 As in the PSConRL paper's experiments the baseline is uniform unless one is given, and the transitions are empirical.
-The paper writes :math:`\bar r + b` for the cost, a slip. Published code lets a state without occupancy always play the
-first action; here it is led back to where the plan lives.
+The paper writes :math:`\bar r + b` for the cost, a slip. The original knows the transitions, of an ergodic model; what
+it therefore leaves open is settled so:
+
+- b is a share of each cost's range, and nothing is hoped or feared beyond the range: a confidence interval is cut to
+  what costs can be.
+- A pair that was never tried stays where it is. The best plan may then mix classes of states that never meet, which no
+  stationary policy does; the plan is connected as in ``planning.connect``, by moving between the classes now and then.
+- Only a plan that is proven to keep the pessimistic limits is played; otherwise the baseline is.
+- States without occupancy are led to the plan. (Published code has 0/0 there and plays its first action.) States that
+  the empirical model does not reach from the present one play the baseline.
 """
 
 from collections.abc import Sequence
@@ -16,15 +24,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats
-from psconrl.errors import AgentError, SolverError
+from psconrl.errors import SolverError
 from psconrl.learning.agent import Agent
-from psconrl.learning.checks import as_count, as_numbers
-from psconrl.learning.confidence import check_coef, check_delta, empirical, scaled_radius
+from psconrl.learning.checks import as_count
+from psconrl.learning.confidence import empirical, scaled_radius
 from psconrl.learning.episode import Episode
-from psconrl.model.chain import as_policy
+from psconrl.learning.options import as_laws, check_coef, check_delta, check_optimistic_cost
+from psconrl.learning.units import cost_units
 from psconrl.model.cmdp import CMDP
+from psconrl.model.structure import reachable
 from psconrl.planning.plan import Status
 from psconrl.planning.planner import plan
+
+KINDS = {Status.OPTIMAL: "optimal", Status.NOT_ATTAINED: "connected"}
 
 
 class CUCRL(Agent):
@@ -32,6 +44,8 @@ class CUCRL(Agent):
 
     ``h``: length of a baseline block. ``coef``: radius coef/sqrt(N) as in the experiments (0.1, 0.1, 0.5 on the paper's
     three grids), or None for the theory's with failure probability ``delta``. ``baseline``: a safe policy (S, A).
+    ``optimistic_cost``: as in PSConRL. Ranges are those of the known costs, or of the means learned so far, untried
+    pairs counting as free.
     """
 
     name: ClassVar[str] = "c-ucrl"
@@ -47,61 +61,64 @@ class CUCRL(Agent):
         coef: float | None = 0.1,
         delta: float = 0.05,
         baseline: ArrayLike | None = None,
+        optimistic_cost: float | None = None,
         seed: int | Sequence[int] | None = None,
     ) -> None:
         super().__init__(n_states, n_actions, thresholds, costs, seed)
         self.h = as_count(h, "h")
         self.coef, self.delta = check_coef(coef), check_delta(delta)
         uniform = np.full((n_states, n_actions), 1.0 / n_actions)
-        self.baseline = uniform if baseline is None else as_numbers(baseline, "baseline")
-        if self.baseline.shape != uniform.shape or not np.allclose(self.baseline.sum(axis=1), 1.0):
-            raise AgentError(
-                f"baseline must have shape (S, A) = {uniform.shape} and hold distributions; got {self.baseline.shape}"
-            )
+        self.baseline = uniform if baseline is None else as_laws(baseline, "baseline", self.n_states, self.n_actions)
+        self.optimistic_cost = check_optimistic_cost(optimistic_cost)
         self._block = 0  # how many baseline blocks have begun
-        self._explored = False  # is the plan of this block next?
+        self._plan_next = False  # has the baseline of this block been played?
 
     def _begin(self, state: int) -> Episode:
-        if not self._explored:
+        if not self._plan_next:
             self._block += 1
-            self._explored = self._block > 1
+            self._plan_next = self._block > 1
             return Episode(self.baseline, max_steps=self.h, kind="baseline")
-        self._explored = False
-        policy, value = self._plan(state)
-        kind = "baseline" if policy is None else "optimal"
-        return Episode(self.baseline if policy is None else policy, (self._block - 1) * self.h, kind=kind, value=value)
-
-    def _plan(self, state: int) -> tuple[Floats | None, float]:
-        costs = self._known_or_mean_costs().copy()
-        bonus = self._radius().reshape(self.n_states, self.n_actions)
-        costs[0] -= bonus
-        costs[1:] += bonus
-        model = CMDP(empirical(self.counts), costs, self.thresholds, initial=state)
+        self._plan_next = False
+        steps = (self._block - 1) * self.h
+        model = CMDP(empirical(self.counts), self._cautious_costs(), self.thresholds, initial=state)
         try:
-            result = plan(model)
+            found = plan(model)
         except SolverError:
-            return None, float("nan")
-        if result.status is Status.INFEASIBLE:
-            return None, float("nan")
-        return as_policy(model, result.policy), float(result.costs[0])
+            return Episode(self.baseline, steps, kind="baseline")
+        if found.status not in KINDS or not found.certificate.holds:
+            return Episode(self.baseline, steps, kind="baseline")
+        known = np.isin(np.arange(self.n_states), reachable(model))
+        policy = np.where(known[:, None], found.policy, self.baseline)
+        return Episode(policy, steps, kind=KINDS[found.status], value=float(found.costs[0]))
+
+    def _cautious_costs(self) -> Floats:
+        """The costs (m+1, S, A) to plan with: the objective as low, the others as high as they may be."""
+        costs = self._known_or_mean_costs()
+        low, high = costs.min(axis=(1, 2), keepdims=True), costs.max(axis=(1, 2), keepdims=True)
+        bonus = cost_units(costs)[:, None, None] * self._radius().reshape(self.n_states, self.n_actions)
+        bonus[0] *= -1.0
+        return np.clip(costs + bonus, low, high)
 
     def _radius(self) -> Floats:
         if self.coef is not None:
             return scaled_radius(self.counts.visits, self.coef)
-        S, A, t = self.n_states, self.n_actions, max(self.rounds, 1)
+        S, A, t = self.n_states, self.n_actions, self.rounds + 1
         log_term = np.log(np.pi**2 * S * A * self.n_costs * float(t) ** 3 / (3 * self.delta))
         return np.asarray(np.sqrt(log_term / (2 * np.maximum(self.counts.visits, 1))))
 
     def config(self) -> dict[str, Any]:
         """The arguments that build an agent like this one, seed aside."""
         own = {"h": self.h, "coef": self.coef, "delta": self.delta, "baseline": self.baseline}
-        return super().config() | own
+        return super().config() | own | {"optimistic_cost": self.optimistic_cost}
 
     def state(self) -> dict[str, Any]:
         """All that has changed since."""
-        return super().state() | {"block": self._block, "explored": self._explored}
+        return super().state() | {"block": self._block, "plan_next": self._plan_next}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
         super().restore(state)
-        self._block, self._explored = int(state["block"]), bool(state["explored"])
+        # In the first files the word stands where the rounds of exploration belong: a baseline block counts as none.
+        if "plan_next" not in state:
+            self.explored = 0
+        self._block, self._plan_next = int(state["block"]), bool(state.get("plan_next", state["explored"]))

@@ -31,6 +31,7 @@ def as_numbers(values: ArrayLike, what: str) -> Floats:
 
 def as_share(value: Any, what: str) -> float:
     """A number from 0 to 1."""
-    if not isinstance(value, int | float | np.integer | np.floating) or not 0 <= value <= 1:
+    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not number or not 0 <= value <= 1:
         raise AgentError(f"{what} must be a number from 0 to 1; got {value!r}")
     return float(value)

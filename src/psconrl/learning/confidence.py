@@ -1,12 +1,10 @@
 r"""Confidence radii, by theory or as in the paper's experiments, and the boxes of transition laws they span."""
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
-from psconrl.errors import AgentError
 from psconrl.learning.counts import Counts
 
 
@@ -46,24 +44,3 @@ def empirical(counts: Counts) -> Floats:
     visits = counts.visits[:, None]
     stay = np.repeat(np.eye(S), A, axis=0)
     return np.where(visits > 0, counts.transitions / np.maximum(visits, 1), stay)
-
-
-def check_delta(delta: float) -> float:
-    """A probability of failure."""
-    if not 0.0 < delta < 1.0:
-        raise AgentError(f"delta must lie strictly between 0 and 1; got {delta}")
-    return float(delta)
-
-
-def check_coef(coef: float | None) -> float | None:
-    """A coefficient of the experiments' radius, or None for the theory's."""
-    if coef is not None and not (math.isfinite(coef) and coef >= 0):
-        raise AgentError(f"coef must be a number from 0 on, or None for the radius of the theory; got {coef}")
-    return coef
-
-
-def check_horizon(horizon: int) -> int:
-    """The number of rounds that an algorithm must know beforehand."""
-    if horizon < 1:
-        raise AgentError(f"horizon must be at least 1; got {horizon}")
-    return int(horizon)

@@ -15,18 +15,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psconrl.errors import AgentError
 from psconrl.learning.agent import Agent
-from psconrl.learning.confidence import (
-    Box,
-    bernstein_radius,
-    check_coef,
-    check_delta,
-    check_horizon,
-    empirical,
-    scaled_radius,
-)
+from psconrl.learning.checks import as_count
+from psconrl.learning.confidence import Box, bernstein_radius, empirical, scaled_radius
 from psconrl.learning.episode import Episode
+from psconrl.learning.options import as_amounts, check_coef, check_delta, check_horizon, check_optimistic_cost
 from psconrl.planning.horizon import solve_horizon
 from psconrl.planning.problem import Problem
 
@@ -36,6 +29,7 @@ class FHA(Agent):
 
     ``H``: length of a block, by default (T / (S^2 A))^(1/3). ``span``: the slack sp_i of each budget, a number or (m,),
     in units of the costs. ``coef``: radius coef/sqrt(N) as in the experiments, or None for Bernstein's with ``delta``.
+    ``optimistic_cost``: as in PSConRL.
     """
 
     name: ClassVar[str] = "fha"
@@ -52,18 +46,19 @@ class FHA(Agent):
         span: ArrayLike = 1.0,
         coef: float | None = 0.1,
         delta: float = 0.05,
+        optimistic_cost: float | None = None,
         seed: int | Sequence[int] | None = None,
     ) -> None:
         super().__init__(n_states, n_actions, thresholds, costs, seed)
         self.horizon = check_horizon(horizon)
-        default = max(1, math.ceil((horizon / (n_states**2 * n_actions)) ** (1 / 3)))
-        self.H = default if H is None else int(H)
-        if self.H < 1:
-            raise AgentError(f"H must be at least 1; got {H}")
-        self.span = np.asarray(span, dtype=np.float64)
-        if self.span.shape not in ((), self.thresholds.shape) or not (self.span >= 0).all():
-            raise AgentError(f"span must be a number from 0 on, or {self.thresholds.size} of them; got {span!r}")
+        self.H = self._default_block() if H is None else as_count(H, "H")
+        self.span = as_amounts(span, "span", self.thresholds.size)
         self.coef, self.delta = check_coef(coef), check_delta(delta)
+        self.optimistic_cost = check_optimistic_cost(optimistic_cost)
+
+    def _default_block(self) -> int:
+        rounds_a_triple = self.horizon / (self.n_states**2 * self.n_actions)
+        return max(1, math.ceil(math.pow(rounds_a_triple, 1 / 3)))
 
     def _box(self) -> Box:
         p_bar = empirical(self.counts)
@@ -85,4 +80,4 @@ class FHA(Agent):
     def config(self) -> dict[str, Any]:
         """The arguments that build an agent like this one, seed aside."""
         own = {"horizon": self.horizon, "H": self.H, "span": self.span, "coef": self.coef, "delta": self.delta}
-        return super().config() | own
+        return super().config() | own | {"optimistic_cost": self.optimistic_cost}

@@ -4,9 +4,12 @@ for constrained reinforcement learning"): no constrained program at all.
 Each episode plays the policy that is optimal for :math:`c_0 + \lambda \cdot c` in a sampled model, and then moves the
 multiplier along the gradient of what was observed:
 
-.. math:: \lambda \leftarrow \big[\lambda + \eta\, (\bar c_k - \tau)\big]_+ , \qquad \lambda \le \lambda_{\max}
+.. math:: \lambda_i \leftarrow \Big[\lambda_i + \frac{\eta}{\sqrt t}\, \frac{u_0}{u_i^2}
+          \sum_{s \in k} (c_i(s) - \tau_i)\Big]_+ , \qquad \lambda_i \le \lambda_{\max}\, \frac{u_0}{u_i}
 
-Cheap, but sensitive to the rate :math:`\eta` and to where it starts; no guarantee of the kind PSConRL has.
+over the rounds of episode k, t the rounds so far, :math:`u_i` the range of cost i. A multiplier is objective per cost,
+so a step per excess is objective per cost squared: in ranges, the rate :math:`\eta` is a plain number. Cheap, but
+sensitive to it and to where it starts; no guarantee of the kind PSConRL has.
 """
 
 from collections.abc import Sequence
@@ -15,14 +18,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psconrl.errors import AgentError
 from psconrl.learning.agent import Agent
-from psconrl.learning.checks import as_numbers
 from psconrl.learning.counts import Record
 from psconrl.learning.episode import Episode
+from psconrl.learning.options import as_amounts, as_positive, check_optimistic_cost
 from psconrl.learning.posterior import Dirichlet
 from psconrl.learning.sampled import SampledPlanner
 from psconrl.learning.schedule import schedule_named
+from psconrl.learning.units import cost_units
 
 NO_LIMITS = np.empty(0)
 
@@ -30,8 +33,9 @@ NO_LIMITS = np.empty(0)
 class LagrangianPSRL(Agent):
     """Posterior sampling of the transitions, gradient ascent on the multipliers.
 
-    ``rate``: step of the gradient, in units of the objective per unit of cost, times the length of the episode over the
-    square root of the rounds so far. ``start``: first multipliers. ``ceiling``: their largest value.
+    ``rate``: step of the gradient, a plain number: costs are measured in their ranges over all pairs (if they are
+    learned, in those of the means so far). ``start``: first multipliers, objective per cost in the user's units.
+    ``ceiling``: the largest ones, range of the objective per range of the cost. ``optimistic_cost``: as in PSConRL.
     """
 
     name: ClassVar[str] = "lagrangian"
@@ -48,16 +52,14 @@ class LagrangianPSRL(Agent):
         start: ArrayLike = 0.0,
         ceiling: float = 100.0,
         schedule: str = "ouyang",
+        optimistic_cost: float | None = None,
         seed: int | Sequence[int] | None = None,
     ) -> None:
         super().__init__(n_states, n_actions, thresholds, costs, seed)
-        if not rate > 0 or not ceiling > 0:
-            raise AgentError(f"rate and ceiling must be positive; got {rate} and {ceiling}")
+        self.rate, self.ceiling = as_positive(rate, "rate"), as_positive(ceiling, "ceiling")
         self.belief = Dirichlet(1.0 / n_states if prior is None else prior, n_states, n_actions)
-        self.rate, self.ceiling = float(rate), float(ceiling)
-        self.start = as_numbers(start, "start")
-        if self.start.shape not in ((), self.thresholds.shape) or not (self.start >= 0).all():
-            raise AgentError(f"start must be a multiplier from 0 on, or one per threshold; got {start!r}")
+        self.start = as_amounts(start, "start", self.thresholds.size)
+        self.optimistic_cost = check_optimistic_cost(optimistic_cost)
         self.multipliers = np.broadcast_to(self.start, self.thresholds.shape).astype(np.float64)
         self.schedule_name, self.schedule = schedule, schedule_named(schedule)
         self.planner = SampledPlanner(n_states, n_actions)
@@ -71,13 +73,15 @@ class LagrangianPSRL(Agent):
         choice = self.planner.optimal(P, weighted, NO_LIMITS, state)
         if choice is None:  # without limits nothing is infeasible: a sample beyond floating point
             return Episode(np.full((self.n_states, self.n_actions), 1.0 / self.n_actions), max_steps, caps, "uniform")
-        return Episode(choice.policy, max_steps, caps, "lagrangian", choice.value)
+        expected = choice.value - float(self.multipliers @ self.thresholds)
+        return Episode(choice.policy, max_steps, caps, "lagrangian", expected)
 
     def _end(self, record: Record) -> None:
         self._last_length = record.steps
         excess = record.cost_sums[1:].sum(axis=1) - record.steps * self.thresholds
-        step = self.rate / np.sqrt(max(self.rounds, 1))
-        self.multipliers = np.clip(self.multipliers + step * excess, 0.0, self.ceiling)
+        unit = cost_units(self._known_or_mean_costs())
+        step = self.rate / np.sqrt(max(self.rounds, 1)) * unit[0] / unit[1:] ** 2
+        self.multipliers = np.clip(self.multipliers + step * excess, 0.0, self.ceiling * unit[0] / unit[1:])
 
     def config(self) -> dict[str, Any]:
         """The arguments that build an agent like this one, seed aside."""
@@ -87,6 +91,7 @@ class LagrangianPSRL(Agent):
             "start": self.start,
             "ceiling": self.ceiling,
             "schedule": self.schedule_name,
+            "optimistic_cost": self.optimistic_cost,
         }
 
     def state(self) -> dict[str, Any]:

@@ -27,6 +27,8 @@ class Dirichlet:
             given = np.asarray(prior, dtype=np.float64)
         except (TypeError, ValueError):
             raise AgentError(f"prior must be a number or an array of numbers; got {prior!r}") from None
+        if isinstance(prior, bool):
+            raise AgentError(f"prior must be a number or an array of numbers; got {prior!r}")
         shape = (n_states, n_actions, n_states)
         if given.ndim not in (0, 3) or (given.ndim == 3 and given.shape != shape):
             raise AgentError(f"prior must be a number or have shape (S, A, S) = {shape}; got {given.shape}")

@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats
-from psconrl.errors import AgentError, ConfigError, SolverError, unknown_name
+from psconrl.errors import ConfigError, SolverError, unknown_name
 from psconrl.learning.agent import Agent
-from psconrl.learning.checks import as_numbers, as_share
+from psconrl.learning.checks import as_share
 from psconrl.learning.counts import Record
 from psconrl.learning.episode import Episode
+from psconrl.learning.options import check_optimistic_cost
 from psconrl.learning.posterior import Dirichlet, FlooredCounts
 from psconrl.learning.repayment import Ledger
 from psconrl.learning.sampled import Choice, SampledPlanner, reachable_from
@@ -67,9 +68,7 @@ class PSConRL(Agent):
         self.if_infeasible = _one_of("if_infeasible", if_infeasible, IF_INFEASIBLE)
         self.belief_name = _one_of("belief", belief, tuple(BELIEFS))
         self.belief = BELIEFS[belief](1.0 / n_states if prior is None else prior, n_states, n_actions)
-        if optimistic_cost is not None and not np.isfinite(as_numbers(optimistic_cost, "optimistic_cost")):
-            raise AgentError(f"optimistic_cost must be finite; got {optimistic_cost}")
-        self.optimistic_cost = optimistic_cost
+        self.optimistic_cost = check_optimistic_cost(optimistic_cost)
         self.repay = as_share(repay, "repay")
         self.ledger = Ledger(self.thresholds.size)
         self.schedule_name = schedule
@@ -105,7 +104,7 @@ class PSConRL(Agent):
 
     def _begin(self, state: int) -> Episode:
         P = self.sampled = self.belief.sample(self.counts, self.rng)
-        costs = self.counts.mean_costs(self.optimistic_cost) if self.costs is None else self.costs
+        costs = self._known_or_mean_costs()
         max_steps, caps = self.schedule(self.counts, self._last_length)
         try:
             planned = self._planned(P, costs, state)

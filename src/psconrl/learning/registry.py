@@ -82,7 +82,7 @@ def make_agent(
     known: dict[str, Any] = {} if costs is None or recipe.learns_costs else {"costs": costs}
     if recipe.needs_horizon and horizon is not None:
         known["horizon"] = horizon
-    allowed = _options(recipe)
+    allowed = option_names(recipe)
     for option in options:
         if option not in allowed:
             raise ConfigError(f"{name}: {unknown_name('option', option, allowed)}")
@@ -97,11 +97,11 @@ def with_reward_hint(name: str, best_reward: float, options: dict[str, Any]) -> 
 
     Untried pairs count as free, which is no reason to try them where everything else pays.
     """
-    hint = {"optimistic_cost": -best_reward} if "optimistic_cost" in _options(RECIPES[name]) else {}
+    hint = {"optimistic_cost": -best_reward} if "optimistic_cost" in option_names(RECIPES[name]) else {}
     return hint | options
 
 
-def _options(recipe: Recipe) -> list[str]:
+def option_names(recipe: Recipe) -> list[str]:
     """The names of an agent's own options."""
     preset = recipe.build in (PSConRL.paper, PSConRL.repaying, PSConRL.published)
     return list(inspect.signature(PSConRL if preset else recipe.build).parameters)[4:]

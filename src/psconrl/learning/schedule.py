@@ -48,6 +48,6 @@ SCHEDULES: dict[str, Schedule] = {
 
 def schedule_named(name: str) -> Schedule:
     """A schedule by its name."""
-    if name not in SCHEDULES:
+    if not isinstance(name, str) or name not in SCHEDULES:
         raise ConfigError(unknown_name("schedule", name, SCHEDULES))
     return SCHEDULES[name]

@@ -31,7 +31,8 @@ SLACK = 1e-6  # SLSQP's own accuracy
 class SpanFHA(FHA):
     """Finite-horizon approximation with span constraints; at most 4 states, approximate.
 
-    ``H``: by default sqrt(T / (S^2 A)), at most 6. ``span``: the bound sp, a number in units of the costs.
+    ``H``: by default sqrt(T / (S^2 A)), at most 6. ``span``: the bound sp, in units of the costs; of several the
+    largest counts.
     """
 
     name: ClassVar[str] = "span-fha"
@@ -48,19 +49,23 @@ class SpanFHA(FHA):
         span: ArrayLike = 1.0,
         coef: float | None = 0.1,
         delta: float = 0.05,
+        optimistic_cost: float | None = None,
         seed: int | Sequence[int] | None = None,
     ) -> None:
         if n_states > MAX_STATES:
             raise AgentError(
                 f"SpanFHA solves a non-convex program and takes at most {MAX_STATES} states; got {n_states}. Use FHA."
             )
-        if H is None:
-            H = min(MAX_BLOCK, max(1, math.ceil(math.sqrt(horizon / (n_states**2 * n_actions)))))
-        if H > MAX_BLOCK:
-            raise AgentError(f"SpanFHA takes blocks of at most {MAX_BLOCK} rounds; got H = {H}. Use FHA.")
         super().__init__(
-            n_states, n_actions, thresholds, costs, horizon=horizon, H=H, span=span, coef=coef, delta=delta, seed=seed
-        )
+            n_states, n_actions, thresholds, costs, horizon=horizon, H=H, span=span, coef=coef, delta=delta,
+            optimistic_cost=optimistic_cost, seed=seed,
+        )  # fmt: skip
+        if self.H > MAX_BLOCK:
+            raise AgentError(f"SpanFHA takes blocks of at most {MAX_BLOCK} rounds; got H = {H}. Use FHA.")
+
+    def _default_block(self) -> int:
+        wanted = math.ceil(math.sqrt(self.horizon / (self.n_states**2 * self.n_actions)))
+        return min(MAX_BLOCK, max(1, wanted))
 
     def _begin(self, state: int) -> Episode:
         relaxed = super()._begin(state)

@@ -3,6 +3,9 @@ r"""UCRL-CMDP (Singh, Gupta and Shroff 2020): the best policy in the best model 
 Episodes of fixed length :math:`\lceil T^\alpha \rceil`. Regret and violation :math:`\tilde O(T^{2/3})` in ergodic
 models. The paper on PSConRL could run it on its smallest grid only, since its joint program over policies and models
 was solved as a non-linear one; ``planning.optimistic`` solves it exactly in milliseconds.
+
+In a model that is not ergodic the best mixture may live in classes that never meet. One of its columns is then drawn
+by lot for each episode.
 """
 
 import math
@@ -12,18 +15,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psconrl.errors import AgentError
 from psconrl.learning.agent import Agent
-from psconrl.learning.confidence import (
-    Box,
-    check_coef,
-    check_delta,
-    check_horizon,
-    empirical,
-    hoeffding_radius,
-    scaled_radius,
-)
+from psconrl.learning.confidence import Box, empirical, hoeffding_radius, scaled_radius
 from psconrl.learning.episode import Episode
+from psconrl.learning.options import check_coef, check_delta, check_exponent, check_horizon, check_optimistic_cost
 from psconrl.planning.optimistic import optimistic_policy, solve_optimistic
 from psconrl.planning.problem import Problem
 
@@ -32,7 +27,8 @@ class UCRLCMDP(Agent):
     """Optimism over a box of models. Must know the horizon.
 
     ``exponent``: episodes last T^exponent rounds (1/3 by the paper's analysis, recalled from memory). ``coef``: radius
-    coef/sqrt(N) as in the experiments, or None for Hoeffding's with failure probability ``delta``.
+    coef/sqrt(N) as in the experiments, or None for Hoeffding's with failure probability ``delta``. ``optimistic_cost``:
+    as in PSConRL.
     """
 
     name: ClassVar[str] = "ucrl-cmdp"
@@ -48,13 +44,13 @@ class UCRLCMDP(Agent):
         exponent: float = 1 / 3,
         coef: float | None = 0.1,
         delta: float = 0.05,
+        optimistic_cost: float | None = None,
         seed: int | Sequence[int] | None = None,
     ) -> None:
         super().__init__(n_states, n_actions, thresholds, costs, seed)
-        if not 0 < exponent <= 1:
-            raise AgentError(f"exponent must lie in (0, 1]; got {exponent}")
-        self.horizon, self.exponent = check_horizon(horizon), float(exponent)
+        self.horizon, self.exponent = check_horizon(horizon), check_exponent(exponent)
         self.coef, self.delta = check_coef(coef), check_delta(delta)
+        self.optimistic_cost = check_optimistic_cost(optimistic_cost)
 
     def _begin(self, state: int) -> Episode:
         S, A = self.n_states, self.n_actions
@@ -69,9 +65,9 @@ class UCRLCMDP(Agent):
         value = problem.user_costs(mixture.shares @ np.array([column.costs for column in mixture.answers]))[0]
         kind = "optimal" if mixture.feasible else "least excess"
         length = math.ceil(self.horizon**self.exponent)
-        return Episode(optimistic_policy(mixture, A), max_steps=length, kind=kind, value=float(value))
+        return Episode(optimistic_policy(mixture, A, self.rng), max_steps=length, kind=kind, value=float(value))
 
     def config(self) -> dict[str, Any]:
         """The arguments that build an agent like this one, seed aside."""
         own = {"horizon": self.horizon, "exponent": self.exponent, "coef": self.coef, "delta": self.delta}
-        return super().config() | own
+        return super().config() | own | {"optimistic_cost": self.optimistic_cost}

@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psconrl.errors import AgentError
 from psconrl.learning.agent import Agent
 from psconrl.learning.episode import Episode
+from psconrl.learning.options import as_laws
 
 
 class FixedPolicy(Agent):
@@ -27,10 +27,7 @@ class FixedPolicy(Agent):
         seed: int | Sequence[int] | None = None,
     ) -> None:
         super().__init__(n_states, n_actions, thresholds, costs, seed)
-        self.policy = np.asarray(policy, dtype=np.float64).copy()
-        laws = self.policy.shape == (n_states, n_actions) and (self.policy >= 0).all()
-        if not laws or not np.allclose(self.policy.sum(axis=1), 1.0):
-            raise AgentError(f"policy must hold a distribution over {n_actions} actions for each of {n_states} states")
+        self.policy = as_laws(policy, "policy", self.n_states, self.n_actions)
 
     def _begin(self, state: int) -> Episode:
         return Episode(self.policy, kind="fixed")

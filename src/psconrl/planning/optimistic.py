@@ -95,12 +95,30 @@ def solve_optimistic(low: Floats, high: Floats, costs: Floats, thresholds: Float
     return mix(OptimisticHoward(low, high, costs), thresholds, least_excess=True)
 
 
-def optimistic_policy(mixture: Mixture[OptimisticColumn], n_actions: int) -> Floats:
-    """The policy (S, A) with the occupancy of the mixture; where the hoped-for model never goes, the heaviest one's."""
+def optimistic_policy(mixture: Mixture[OptimisticColumn], n_actions: int, rng: np.random.Generator) -> Floats:
+    """A policy (S, A) with the occupancy of the mixture; where the hoped-for model never goes, the heaviest one's.
+
+    If the columns live in classes that never meet, no stationary policy has it: whichever class the state lies in would
+    be played for ever. Then one column is drawn by lot, each with its share, which has the averages of the mixture in
+    expectation and, like the mixture, hopes for the best model of the box.
+    """
+    S = mixture.answers[0].policy.size
+    if len(mixture.answers) > 1 and _falls_apart(mixture):
+        drawn = int(rng.choice(len(mixture.answers), p=mixture.shares / mixture.shares.sum()))
+        return np.eye(n_actions)[mixture.answers[drawn].policy]
     guide = mixture.answers[int(mixture.shares.argmax())].policy
-    S = guide.size
     occupancy = np.zeros((S, n_actions))
     for column, share in zip(mixture.answers, mixture.shares, strict=True):
         occupancy[np.arange(S), column.policy] += share * column.stationary
     mass = occupancy.sum(axis=1, keepdims=True)
     return np.where(mass > 0.0, occupancy / np.where(mass > 0.0, mass, 1.0), np.eye(n_actions)[guide])
+
+
+def _falls_apart(mixture: Mixture[OptimisticColumn]) -> bool:
+    """Has the mixed chain, where the columns live, several closed classes?"""
+    flow = sum(
+        share * column.stationary[:, None] * column.kernel
+        for column, share in zip(mixture.answers, mixture.shares, strict=True)
+    )
+    lived_in = np.flatnonzero(np.asarray(flow).sum(axis=1) > 0.0)
+    return len(closed_classes(np.asarray(flow)[np.ix_(lived_in, lived_in)])) > 1

@@ -12,7 +12,7 @@ TITLES = {
     "psconrl": "PSConRL (prior 1/S)",
     "psconrl-repaying": "PSConRL, repaying",
     "psconrl-paper": "PSConRL (paper's prior)",
-    "psconrl-published": "PSConRL (authors' code)",
+    "psconrl-published": "PSConRL (authors' code, learns costs)",
     "cmdp-psrl": "CMDP-PSRL",
     "c-ucrl": "C-UCRL",
     "ucrl-cmdp": "UCRL-CMDP",

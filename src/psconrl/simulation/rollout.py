@@ -59,6 +59,7 @@ class Simulation(Run):
         rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
         self.state = int(rng.choice(cmdp.n_states, p=cmdp.initial))
         self._uniforms = UniformStream(rng, width=1 + (len(cmdp.costs) if emission == "bernoulli" else 0))
+        self._averages: Floats | None = None  # (H, m+1) of the present policy after each step, if they are asked for
 
     def _advance(self, horizon: int, grid: Ints, reached: int, at_checkpoints: Floats) -> tuple[int, bool]:
         """Play the episode in progress, or a new one, as far as one block of random numbers carries."""
@@ -101,15 +102,21 @@ class Simulation(Run):
         record.steps += played
         self.round += played
         self.log.length[-1] = record.steps
+        if self._averages is not None:  # of what was played: the last block may be cut short
+            self.log.costs[-1] = self._averages[min(record.steps, len(self._averages)) - 1]
         return reached, ended
 
     def _note_beginning(self, episode: Episode, seconds: float) -> None:
         super()._note_beginning(episode, seconds)
         if self.evaluate_policies:
-            self.log.costs.append(self._true_costs(episode))
+            self._averages = self._true_costs(episode)
+            self.log.costs.append(self._averages[-1])
 
     def _true_costs(self, episode: Episode) -> Floats:
-        """The exact averages of an episode's policy in the true model, from the present state."""
+        """The exact averages of an episode's policy in the true model, from the present state.
+
+        One row (m+1) in the long run, or, if the policy changes with the step, one for each number of steps.
+        """
         cmdp, policy = self.cmdp, episode.policy
         if policy.ndim == 3:
             return self._true_costs_of_horizon(policy)
@@ -122,18 +129,18 @@ class Simulation(Run):
                 np.einsum("isa,sa->is", cmdp.costs, policy),
             )
             if chain is not None:
-                return chain.gains
-        return evaluate(cmdp.with_initial(self.state), policy).costs
+                return chain.gains[None]
+        return evaluate(cmdp.with_initial(self.state), policy).costs[None]
 
     def _true_costs_of_horizon(self, policy: Floats) -> Floats:
         law = np.zeros(self.cmdp.n_states)
         law[self.state] = 1.0
-        total = np.zeros(len(self.cmdp.costs))
-        for step in policy:
+        expected = np.empty((len(policy), len(self.cmdp.costs)))
+        for h, step in enumerate(policy):
             occupancy = law[:, None] * step
-            total += np.einsum("isa,sa->i", self.cmdp.costs, occupancy)
+            expected[h] = np.einsum("isa,sa->i", self.cmdp.costs, occupancy)
             law = occupancy.ravel() @ self.cmdp.transition
-        return total / len(policy)
+        return np.asarray(expected.cumsum(axis=0) / np.arange(1, len(policy) + 1)[:, None])
 
     def save(self, path: Any) -> None:
         """Write agent and run to one file, from which ``resume`` goes on bit for bit."""
@@ -147,6 +154,7 @@ class Simulation(Run):
             "round": self.round,
             "cumulative": self.cumulative,
             "log": self.log.state(),
+            "averages": self._averages,
             "seconds": self.seconds,
             "horizon": self.horizon,
             "rounds": np.array(self._rounds, dtype=np.int64),
@@ -177,6 +185,7 @@ class Simulation(Run):
         self.round = int(extra["round"])
         self.cumulative = np.array(extra["cumulative"])
         self.log = EpisodeLog.restored(extra["log"])
+        self._averages = extra.get("averages")  # not in the first files
         self.seconds = float(extra["seconds"])
         self.horizon = int(extra["horizon"])
         self._rounds = extra["rounds"].tolist()

@@ -1,0 +1,36 @@
+"""Halving the states in which two optimal policies differ keeps the averages and ends with one coin."""
+
+import numpy as np
+import pytest
+
+from psconrl import CMDP, Status, plan
+from psconrl.planning.coins import fewest_coins
+from psconrl.planning.oracle import Howard
+from psconrl.planning.problem import Problem
+from psconrl.planning.solve import solve
+
+
+def ring(weights, tau):
+    """States in a ring, visited in turn. In each, one may spend its weight to save as much: at price 1 all tie."""
+    weights = np.asarray(weights, dtype=np.float64)
+    S = weights.size
+    P = np.repeat(np.eye(S)[(np.arange(S) + 1) % S], 2, axis=0)
+    spend = np.column_stack([np.zeros(S), weights])
+    return CMDP(P, [-spend, spend], [tau])
+
+
+@pytest.mark.parametrize("tau", [0.03, 0.5, 1.1, 2.0, 3.4])
+@pytest.mark.parametrize("weights", [[1, 2, 3, 4, 5, 6, 7], [7, 1, 6, 2, 5, 3, 4], [4, 4, 4, 4, 4, 4, 4]])
+def test_one_coin_and_the_same_averages(weights, tau):
+    """Whatever is spent is saved: within the limit as much of it as possible."""
+    model = ring(weights, tau)
+    problem = Problem.of(model)
+    found = solve(problem)
+    assert len(found.mixture.answers) == 2
+    columns, shares = fewest_coins(Howard(problem), found.mixture)
+    averages = problem.user_costs(shares @ np.array([column.costs for column in columns]))
+    assert averages == pytest.approx([-tau, tau], abs=1e-12)
+    assert len(columns) == 1 or (columns[0].policy != columns[1].policy).sum() == 1
+    p = plan(model)
+    assert (p.status, p.method) == (Status.OPTIMAL, "mixture")
+    assert p.randomised_states.size <= 1

@@ -1,0 +1,47 @@
+"""Strong regret counts what an episode's policy would cost in the rounds that were played, no more."""
+
+import numpy as np
+import pytest
+
+from psconrl import CMDP, plan, regret
+from psconrl.learning.agent import Agent
+from psconrl.learning.episode import Episode
+from psconrl.learning.registry import make_agent
+from psconrl.simulation.rollout import Simulation
+
+
+class Alternating(Agent):
+    """Blocks of four rounds: twice the action that costs 1, twice the one that costs nothing."""
+
+    name = "alternating"
+
+    def _begin(self, state):
+        return Episode(np.array([[[0.0, 1.0]], [[0.0, 1.0]], [[1.0, 0.0]], [[1.0, 0.0]]]), max_steps=4)
+
+
+CHOICE = CMDP(np.ones((2, 1)), [[[0.0, 1.0]]])
+
+
+@pytest.mark.parametrize(("rounds", "strong"), [(4, 2), (5, 3), (6, 4), (7, 4), (8, 4), (11, 6)])
+def test_a_block_that_was_cut_short_counts_for_what_was_played(rounds, strong):
+    run = Simulation(CHOICE, Alternating(1, 2, [], None, 0), seed=0, evaluate_policies=True)
+    trace = run.run(rounds)
+    assert regret(trace, plan(CHOICE)).strong == pytest.approx([strong])
+    assert trace.cumulative[-1] == pytest.approx([strong])
+
+
+def test_a_block_that_was_cut_short_and_goes_on_counts_in_full():
+    run = Simulation(CHOICE, Alternating(1, 2, [], None, 0), seed=0, evaluate_policies=True)
+    assert [regret(run.run(rounds), plan(CHOICE)).strong[0] for rounds in (1, 3, 4)] == pytest.approx([1, 2, 2])
+
+
+def test_also_if_it_was_saved_in_between(tmp_path):
+    cmdp = CMDP(np.ones((2, 1)), [[[0.0, 1.0]], [[1.0, 0.0]]], [0.6])
+    agents = [make_agent("fha", 1, 2, [0.6], cmdp.costs, 3, 20, H=7, span=0.0) for _ in range(2)]
+    whole = Simulation(cmdp, agents[0], seed=1, evaluate_policies=True).run(20)
+    first = Simulation(cmdp, agents[1], seed=1, evaluate_policies=True)
+    first.run(17)
+    first.save(tmp_path / "run.npz")
+    rest = Simulation.resume(tmp_path / "run.npz", cmdp).run(20)
+    assert rest.episodes.length == whole.episodes.length == [7, 7, 6]
+    np.testing.assert_array_equal(rest.episodes.costs, whole.episodes.costs)
