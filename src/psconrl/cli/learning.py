@@ -18,6 +18,7 @@ from psconrl.cli.render import console, number
 from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError
 from psconrl.learning.registry import RECIPES, make_agent, with_reward_hint
+from psconrl.limits import MOST_ROUNDS
 from psconrl.model.cmdp import CMDP
 from psconrl.model.tables import EMISSIONS
 from psconrl.planning.plan import Plan, Status
@@ -38,7 +39,7 @@ RESERVED = ("n_states", "n_actions", "thresholds", "costs", "seed", "horizon", "
 @click.option("--agent", "agent_name", default="psconrl", show_default=True, help="A name from `psconrl agents`.")
 @click.option(
     "--horizon",
-    type=click.IntRange(1),
+    type=click.IntRange(1, MOST_ROUNDS),
     help="Rounds to play in all. [default: the environment's, or the resumed run's]",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of agent and environment.")

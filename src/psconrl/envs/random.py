@@ -4,6 +4,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from psconrl.errors import ModelError
+from psconrl.limits import need_dense
 from psconrl.model.chain import evaluate
 from psconrl.model.cmdp import CMDP
 from psconrl.model.structure import is_communicating
@@ -30,6 +31,7 @@ def garnet(
     S, A, B = int(states), int(actions), int(branching)
     if not 1 <= B <= S or A < 1:
         raise ModelError(f"branching must lie between 1 and states = {S}, actions be at least 1; got {B} and {A}")
+    need_dense(S, A)
     rng = np.random.default_rng(int(seed))
     for _ in range(MAX_DRAWS):
         successors = np.argpartition(rng.random((S * A, S)), B - 1, axis=1)[:, :B]
@@ -54,6 +56,7 @@ def dirichlet_cmdp(
         raise ModelError(f"prior, states and actions must be positive; got {prior}, {states}, {actions}")
     rng = np.random.default_rng(int(seed))
     S, A = int(states), int(actions)
+    need_dense(S, A)
     P = rng.dirichlet(np.full(S, prior), size=S * A)
     return _with_limits(P, rng.random((int(constraints) + 1, S, A)), slack)
 

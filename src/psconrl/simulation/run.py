@@ -57,12 +57,10 @@ class Run(ABC):
         progress: Progress | None = None,
     ) -> Trace:
         """Play until ``horizon`` rounds have been played in all. Ctrl-C ends the run early, with what was done."""
-        if not isinstance(horizon, int | np.integer) or horizon < 1:
-            raise ConfigError(f"horizon must be a whole number from 1 on; got {horizon!r}")
+        grid = checkpoint_rounds(horizon, checkpoints)
         if horizon < self.round:
             raise ConfigError(f"the run has already played {self.round} rounds; horizon must be at least that")
         self.horizon = int(horizon)
-        grid = checkpoint_rounds(horizon, checkpoints)
         grid = grid[grid > self.round]
         at_checkpoints = np.zeros((grid.size, self.cumulative.size))
         reached = 0
