@@ -1,8 +1,8 @@
 """How much a file or an option may ask for. Checked before memory is taken, so that a refusal is one line, at once.
 
 A file of a hundred bytes can claim a billion states, and half a megabyte can unpack to gigabytes. What is allowed is
-``MEMORY_GB`` for any single thing: a model, an agent, the runs of a sweep. Working on it takes a few times as much. On a
-larger machine set the environment variable ``PSCONRL_MEMORY_GB``.
+``MEMORY_GB`` for any single thing: a model, an agent, the runs of a sweep. Working on it takes a few times as much.
+On a larger machine set the environment variable ``PSCONRL_MEMORY_GB``.
 """
 
 import math
@@ -32,7 +32,7 @@ def need(size: float, what: str, error: type[PsconrlError]) -> None:
     allowed = 1e9 * memory_gb()
     if size > allowed:
         raise error(
-            f"{what} takes {_shown(size)}, more than {_shown(allowed)}; if this machine has several times as much memory, "
+            f"{what} takes {_shown(size)}, more than {_shown(allowed)}; if this machine has several times as much, "
             f"set {VARIABLE}"
         )
 

@@ -18,7 +18,7 @@ from psconrl.experiment.job import Job, Result, execute, failure
 from psconrl.experiment.store import Store, Writer
 from psconrl.experiment.versions import git_commit, versions
 from psconrl.planning.planner import plan
-from psconrl.simulation.interrupt import StopRequest, deferred_interrupts
+from psconrl.simulation.interrupt import Interrupted, StopRequest, deferred_interrupts
 
 # How long a Ctrl-C may wait until it is seen.
 LOOK_SECONDS = 0.2
@@ -55,7 +55,10 @@ def run_sweep(
     progress: Progress | None = None,
     title: str = "",
 ) -> Outcome:
-    """Run what is missing in a results file. Ctrl-C ends it early; the same call again goes on.
+    """Run what is missing in a results file.
+
+    Ctrl-C raises ``psconrl.simulation.interrupt.Interrupted``, a KeyboardInterrupt, with what was done in its
+    ``outcome`` and in the file; the same call again goes on.
 
     ``executor``: processes by default, ``"dask://HOST:PORT"``, a Dask client, or any ``concurrent.futures`` executor.
     """
@@ -97,7 +100,9 @@ def run_sweep(
         except KeyboardInterrupt:
             outcome.interrupted = True
         outcome.seconds = time.perf_counter() - began
-        return outcome
+    if outcome.interrupted:
+        raise Interrupted(outcome=outcome)
+    return outcome
 
 
 def _note_experiments(store: Writer, jobs: Sequence[Job], names: list[str], stop: StopRequest) -> None:

@@ -47,7 +47,7 @@ class Agent(ABC):
         self.n_actions = as_count(n_actions, "n_actions")
         entries = self.n_states**2 * self.n_actions
         need(entries * TABLE_BYTES, f"an agent of {self.n_states:,} states and {self.n_actions:,} actions", AgentError)
-        self._thresholds = frozen(np.atleast_1d(as_costs(thresholds, "thresholds")).copy())
+        self._thresholds: Floats = frozen(np.atleast_1d(as_costs(thresholds, "thresholds")).copy())
         if self._thresholds.ndim != 1:
             raise AgentError("thresholds must be a list of finite numbers, one per constrained cost")
         m = self._thresholds.size
@@ -81,7 +81,7 @@ class Agent(ABC):
 
     @property
     def thresholds(self) -> Floats:
-        """The limits (m,), to be changed by ``set_thresholds`` alone: the episode that was planned for them must end."""
+        """The limits (m,), changed by ``set_thresholds`` alone: the episode that was planned for them must end."""
         return self._thresholds
 
     @thresholds.setter

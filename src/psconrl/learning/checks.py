@@ -23,7 +23,7 @@ def as_count(value: Any, what: str) -> int:
 
 
 def as_numbers(values: ArrayLike, what: str) -> Floats:
-    """An array of floats, or an error that names what was wrong. Text is not a number, even if it could be read as one."""
+    """An array of floats, or an error that names what was wrong. Text is no number, even if it looks like one."""
     try:
         return as_floats(values, what)
     except ModelError:

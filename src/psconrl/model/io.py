@@ -12,7 +12,7 @@ from typing import IO, Any
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
-from psconrl.errors import ModelError, unknown_name
+from psconrl.errors import ModelError, PsconrlError, unknown_name
 from psconrl.files import write_atomically
 from psconrl.limits import need
 from psconrl.model.archive import Archive
@@ -106,8 +106,8 @@ def _matrix_from_json(value: Any, rows_given: int) -> Any:
     rows, columns = value["shape"]
     if not columns <= rows <= max(len(entries), rows_given):
         raise ModelError(
-            f"shape claims {rows} rows and {columns} columns for {len(entries)} entries; it must be [S*A, S], and every "
-            "row needs an entry, unless 'available' says that there is no such action"
+            f"shape claims {rows} rows and {columns} columns for {len(entries)} entries; it must be [S*A, S], and "
+            "every row needs an entry, unless 'available' says that there is no such action"
         )
     return csr_array(coo_array((entries[:, 2], tuple(places.astype(np.int64))), shape=(rows, columns)))
 
@@ -231,7 +231,7 @@ def read_npz(f: IO[bytes]) -> CMDP:
         outcomes = {i: _get_matrix(arrays, f"outcome_costs_{i}") for i in record.get("outcome_costs", ())}
         record["outcome_costs"] = [outcomes.get(i) for i in range(len(record["costs"]))]
         return _build(record)
-    except (ModelError, OSError):
+    except (PsconrlError, OSError):
         raise
     except Exception as error:  # zip, zlib, the header's tokenizer and JSON: each has errors of its own
         raise ModelError(f"truncated, or not a {FORMAT} file ({type(error).__name__})") from None
