@@ -425,3 +425,24 @@ def test_what_does_not_fit_is_refused():
 def test_what_is_no_agent_is_refused(agent, message):
     with pytest.raises(ConfigError, match=message):
         simulate(psconrl.load("counterexample"), agent, 10)
+
+
+class OneAction(FixedPolicy):
+    """An agent that is not this library's."""
+
+    name = "one-action"
+
+
+def test_a_run_of_an_agent_of_ones_own_is_resumed_by_its_class(tmp_path):
+    cmdp = psconrl.load("counterexample")
+    run = Simulation(cmdp, OneAction(2, 2, cmdp.thresholds, policy=[[0.5, 0.5], [1.0, 0.0]], seed=0), 0)
+    run.run(100)
+    run.save(tmp_path / "run.npz")
+    resumed = Simulation.resume(tmp_path / "run.npz", cmdp, agent_class=OneAction)
+    assert isinstance(resumed.agent, OneAction)
+    np.testing.assert_array_equal(resumed.run(300).cumulative, run.run(300).cumulative)
+    assert isinstance(load_agent(tmp_path / "run.npz", OneAction)[0], OneAction)
+    with pytest.raises(AgentError, match=r"unknown agent 'one-action'.*if it is of your own class, give agent_class="):
+        Simulation.resume(tmp_path / "run.npz", cmdp)
+    with pytest.raises(AgentError, match="holds an agent 'one-action', not 'psconrl'"):
+        Simulation.resume(tmp_path / "run.npz", cmdp, agent_class=PSConRL)

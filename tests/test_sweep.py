@@ -399,3 +399,18 @@ def test_an_abort_under_dask_is_no_traceback(tmp_path, cluster, start_sweep):
     assert process.returncode == 130, out + err
     assert "the same command goes on" in out
     assert "Traceback" not in err
+
+
+def test_the_title_is_the_specs_unless_another_is_given(tmp_path):
+    text = 'name = "My study"\nreplicates = 1\n[experiments.counterexample]\nagents = ["uniform"]\nhorizon = 20\n'
+    jobs, path = parse_spec(text).jobs(), tmp_path / "r.db"
+
+    def title(*arguments, **options):
+        run_sweep(*arguments, path, executor=Ready(), **options)
+        with Store(path) as store:
+            return store.query("SELECT value FROM meta WHERE key = 'title'")[0][0]
+
+    assert title(list(jobs)) == "psconrl"  # nobody says
+    assert title(jobs) == "My study"
+    assert title(list(jobs)) == "My study"  # the file's own
+    assert title(jobs, title="Another") == "Another"

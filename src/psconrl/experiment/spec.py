@@ -81,6 +81,14 @@ class ExperimentSpec:
     thresholds: Mapping[str, float] | None = None  # other limits than the environment's, by name
 
 
+class Jobs(list[Job]):
+    """The runs of a spec, under its name."""
+
+    def __init__(self, title: str, jobs: Iterable[Job]) -> None:
+        super().__init__(jobs)
+        self.title = title
+
+
 class _Member(NamedTuple):
     """An agent as it takes part in an experiment."""
 
@@ -102,11 +110,14 @@ class Spec:
     agents: Mapping[str, AgentSpec]
     experiments: Mapping[str, ExperimentSpec]
 
-    def jobs(self, quick: bool = False) -> list[Job]:
+    def jobs(self, quick: bool = False) -> Jobs:
         """All runs of the file, those of one experiment after those of another."""
         count = sum(self._count(experiment, quick) for experiment in self.experiments.values())
         need(count * RUN_BYTES, f"a sweep of {count:,} runs", ConfigError)
-        return [job for name, experiment in self.experiments.items() for job in self._jobs_of(name, experiment, quick)]
+        return Jobs(
+            self.name,
+            [job for name, experiment in self.experiments.items() for job in self._jobs_of(name, experiment, quick)],
+        )
 
     def _count(self, experiment: ExperimentSpec, quick: bool) -> int:
         """How many runs an experiment has, without making them."""
