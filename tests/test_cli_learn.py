@@ -64,7 +64,14 @@ def test_a_resumed_run_ends_like_an_uninterrupted_one(tmp_path):
     whole = run("learn", "queue", "--horizon", "1500").output
     table = whole.split(" s sampling")[1]
     assert resumed.split(" s sampling")[1].startswith(table)  # seconds differ
-    assert "has already played 1500 rounds" in shell("learn", "queue", "--resume", kept).stderr  # kept where it was
+    # A supervisor that starts it again and again sees when it is done.
+    complete = shell("learn", "queue", "--resume", kept, "--plot", str(tmp_path / "run.png"))
+    assert complete.returncode == 0, complete.stderr
+    assert f"{kept}: complete, 1500 rounds were played; a larger --horizon" in " ".join(complete.stdout.split())
+    assert (tmp_path / "run.png").stat().st_size > 10_000
+    copied = shell("learn", "queue", "--resume", kept, "--save", str(tmp_path / "copy.npz"))
+    assert copied.returncode == 0
+    assert (tmp_path / "copy.npz").exists()
     Path(kept).write_bytes(first)
     for wrong, message in (
         (["queue", "--threshold", "delay=3"], "another model, or under other thresholds"),
@@ -75,8 +82,9 @@ def test_a_resumed_run_ends_like_an_uninterrupted_one(tmp_path):
         assert refused.returncode == 2
         assert message in refused.stderr
     again = shell("learn", "queue", "--horizon", "600", "--resume", kept)
-    assert again.returncode == 2
-    assert "has already played 700 rounds; give a larger --horizon" in again.stderr
+    assert again.returncode == 0
+    assert "complete, 700 rounds were played" in again.stdout
+    assert Path(kept).read_bytes() == first
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 from models import random_cmdp
 from psconrl import CMDP, load, plan, save
 from psconrl.errors import ModelError
+from psconrl.files import write_atomically
 from psconrl.model import io
 from psconrl.model.layout import GridLayout
 
@@ -147,12 +148,18 @@ BAD_JSON = {
     "outcome of no cost": (SMALL | {"outcome_costs": [None, [[[0]]]]}, "a field has the wrong form"),
     "sparse without shape": (SMALL | {"transition": {"entries": []}}, "a field has the wrong form (KeyError: 'shape')"),
     "sparse pairs": (SMALL | {"transition": {"shape": [2, 2], "entries": [[0, 1]]}}, "a field has the wrong form"),
-    "sparse off": (SMALL | {"transition": {"shape": [2, 2], "entries": [[5, 0, 1]]}}, "a field has the wrong form"),
+    "sparse off": (
+        SMALL | {"transition": {"shape": [2, 2], "entries": [[0, 0, 1], [5, 0, 1]]}},
+        "a field has the wrong form",
+    ),
     "sparse half": (
         SMALL | {"transition": {"shape": [2, 2], "entries": [[0.5, 0, 1]]}},
         "entries must be [row, column",
     ),
-    "sparse huge": (SMALL | {"transition": {"shape": [10**15, 10**3], "entries": []}}, "a field has the wrong form"),
+    "sparse huge": (
+        SMALL | {"transition": {"shape": [10**15, 10**3], "entries": []}},
+        "shape claims 1000000000000000 rows",
+    ),
     "layout list": (SMALL | {"layout": [1]}, "a field has the wrong form"),
     "layout off": (SMALL | {"layout": {"rows": ["S"], "cells": [[0, 0], [0, 1]]}}, "layout cell (0, 1) must lie on"),
     "maximise text": (SMALL | {"maximise": "no"}, "maximise must be True or False; got 'no'"),
@@ -329,6 +336,6 @@ def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        io.write_atomically(path, interrupted)
+        write_atomically(path, interrupted, ModelError)
     assert path.read_bytes() == b"old"
     assert [p.name for p in tmp_path.iterdir()] == ["model.npz"]

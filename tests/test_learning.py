@@ -293,7 +293,7 @@ def test_corrupt_or_foreign_agent_files_are_refused_clearly(tmp_path):
     ("arguments", "message"),
     [
         ({"n_states": 0}, "n_states must be a whole number from 1 on"),
-        ({"thresholds": [np.nan]}, "finite numbers"),
+        ({"thresholds": [np.nan]}, "thresholds must be finite"),
         ({"costs": np.zeros((2, 2, 2))}, r"costs must be finite and have shape \(m\+1, S, A\) = \(2, 3, 2\)"),
         ({"costs": np.full((2, 3, 2), np.inf)}, "costs must be finite"),
         ({"prior": -1.0}, "prior must be finite and not negative"),

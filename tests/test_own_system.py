@@ -307,18 +307,67 @@ def test_a_csv_log_has_one_line_an_episode_at_once(tmp_path):
     assert [float(last["steps so far"]), float(last["risk so far"])] == total.tolist()
 
 
-def test_a_csv_log_goes_on_after_a_crash(tmp_path):
+@pytest.mark.parametrize("rest", [b"", b"201,99,opt", b"201,99,optimal,2\n", b"\n\xff,\xff\n"], ids=ascii)
+def test_a_csv_log_has_every_episode_once_after_a_crash(tmp_path, rest):
+    """The agent is saved after 150 rounds, the process dies after 200, and a new one goes on from the file."""
+    path, whole = tmp_path / "run.csv", tmp_path / "whole.csv"
+    run = Simulation(ROVER, agent_for(), 5)
+    run.agent.watch(CSVLog(path))
+    run.run(150)
+    run.save(tmp_path / "run.npz")
+    run.run(200)
+    lost = len(rows_of(path))
+    with path.open("ab") as f:
+        f.write(rest)
+    run = Simulation.resume(tmp_path / "run.npz", ROVER)
+    run.agent.watch(CSVLog(path))
+    assert len(path.read_bytes().splitlines()) > lost  # nothing is touched before there is something to write
+    run.run(400)
+    run = Simulation(ROVER, agent_for(), 5)
+    run.agent.watch(CSVLog(whole))
+    for rounds in (150, 400):
+        run.run(rounds)
+    assert path.read_bytes() == whole.read_bytes()
+    assert len({row["episode"] for row in rows_of(path)}) == len(rows_of(path)) > lost
+    assert not list(tmp_path.glob("*.old"))
+
+
+def test_a_csv_log_of_a_run_that_begins_anew_keeps_the_old_file_beside(tmp_path):
     path = tmp_path / "run.csv"
-    for _ in range(2):  # two runs of the same agent into one file
+    for _ in range(2):
         agent = agent_for()
         agent.watch(CSVLog(path))
         psconrl.simulate(ROVER, agent, 200, seed=0)
-        with path.open("ab") as f:
-            f.write(b"201,99,opt")  # and a line cut short
-    rows = rows_of(path)
-    assert sum(line.startswith("round") for line in path.read_text().splitlines()) == 1
-    half = (len(rows) - 1) // 2
-    assert rows[:half] == rows[half:-1]
+    assert path.read_bytes() == (tmp_path / "run.csv.old").read_bytes()
+
+
+def test_a_csv_log_mends_a_line_that_a_full_disk_cut(tmp_path, monkeypatch):
+    path, found, agent = tmp_path / "run.csv", [], agent_for()
+    agent.watch(found.append)
+    psconrl.simulate(ROVER, agent, 100, seed=0)
+    log, plain = CSVLog(path), Path.open
+    log(found[0])
+
+    class Full:
+        def __enter__(self):
+            with plain(path, "ab") as f:
+                f.write(b"2,2,opt")
+            raise OSError(28, "No space left on device")
+
+        def __exit__(self, *_):
+            pass
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", lambda self, mode="r", **kw: Full() if mode == "ab" else plain(self, mode, **kw))
+        with pytest.raises(ConfigError, match="No space left"):
+            log(found[1])
+    log(found[2])
+    assert [row["episode"] for row in rows_of(path)] == ["1", "3"]
+
+
+def test_a_csv_log_refuses_what_is_not_its_own(tmp_path):
+    path = tmp_path / "run.csv"
+    CSVLog(path)(event())
     with pytest.raises(ConfigError, match=r"run\.csv: holds other columns"):
         CSVLog(path, cost_names=["a", "b"])(event())
     with pytest.raises(ConfigError, match="cost_names must be 2 names"):

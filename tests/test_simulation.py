@@ -2,9 +2,11 @@
 
 import math
 import os
+import pickle
 import signal
 import subprocess
 import sys
+import time
 
 import gymnasium
 import numpy as np
@@ -18,6 +20,7 @@ from psconrl.learning.streams import BLOCK, UniformStream
 from psconrl.learning.yardsticks import FixedPolicy
 from psconrl.model.tables import Tables
 from psconrl.simulation._kernels import play
+from psconrl.simulation.interrupt import Interrupted
 from psconrl.simulation.regret import paper_regret
 from psconrl.simulation.rollout import Simulation
 
@@ -213,10 +216,59 @@ def test_ctrl_c_leaves_what_was_done():
         if run.round > 1000:
             raise KeyboardInterrupt
 
-    trace = simulate(cmdp, agent_for(cmdp), 10**7, seed=0, progress=progress)
+    with pytest.raises(Interrupted) as raised:
+        simulate(cmdp, agent_for(cmdp), 10**7, seed=0, progress=progress)
+    trace = raised.value.trace
     assert trace.interrupted
     assert 1000 < trace.horizon < 10_000
     assert len(trace.episodes) > 10
+
+
+@pytest.mark.parametrize("world", ["model", "Gymnasium"])
+@pytest.mark.parametrize("when", ["early", "in the last moment"])
+def test_ctrl_c_ends_the_callers_loop(world, when):
+    """However late it comes: who presses it does not want the next seed."""
+    cmdp = psconrl.load("counterexample")
+    horizon, seeds = 500, []
+
+    def progress(run):
+        if run.round >= (1 if when == "early" else horizon):
+            signal.raise_signal(signal.SIGINT)
+
+    def all_seeds():
+        for seed in range(3):
+            seeds.append(seed)
+            env = cmdp if world == "model" else psconrl.CMDPEnv(cmdp)
+            simulate(env, PSConRL(2, 2, cmdp.thresholds, seed=0), horizon, seed=seed, progress=progress)
+
+    with pytest.raises(KeyboardInterrupt) as raised:
+        all_seeds()
+    assert seeds == [0]
+    trace = pickle.loads(pickle.dumps(raised.value)).trace
+    assert trace.interrupted == (when == "early")
+    assert (0 < trace.horizon < horizon) if when == "early" else trace.horizon == horizon
+
+
+def test_a_script_that_is_interrupted_does_not_end_in_success(tmp_path):
+    script = """
+import signal, psconrl
+model = psconrl.load("counterexample")
+for seed in range(100):
+    print(seed, flush=True)
+    agent = psconrl.PSConRL(2, 2, model.thresholds, seed=seed)
+    psconrl.simulate(model, agent, 10**12, seed=seed)
+"""
+    child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert child.stdout.readline() == "0\n"
+        while child.poll() is None:
+            child.send_signal(signal.SIGINT)
+            time.sleep(0.2)
+        out, _ = child.communicate(timeout=60)
+    finally:
+        child.kill()
+    assert child.returncode != 0
+    assert out == ""
 
 
 def test_a_run_stopped_and_resumed_has_the_checkpoints_of_one_that_was_not(tmp_path):
@@ -227,7 +279,9 @@ def test_a_run_stopped_and_resumed_has_the_checkpoints_of_one_that_was_not(tmp_p
             raise KeyboardInterrupt
 
     run = Simulation(cmdp, agent_for(cmdp), 0)
-    assert run.run(2000, 20, progress).rounds[-1] == run.round
+    with pytest.raises(Interrupted) as raised:
+        run.run(2000, 20, progress)
+    assert raised.value.trace.rounds[-1] == run.round
     run.save(tmp_path / "run.npz")
     resumed = Simulation.resume(tmp_path / "run.npz", cmdp).run(2000, 20)
     whole = simulate(cmdp, agent_for(cmdp), 2000, seed=0, checkpoints=20)
@@ -371,3 +425,24 @@ def test_what_does_not_fit_is_refused():
 def test_what_is_no_agent_is_refused(agent, message):
     with pytest.raises(ConfigError, match=message):
         simulate(psconrl.load("counterexample"), agent, 10)
+
+
+class OneAction(FixedPolicy):
+    """An agent that is not this library's."""
+
+    name = "one-action"
+
+
+def test_a_run_of_an_agent_of_ones_own_is_resumed_by_its_class(tmp_path):
+    cmdp = psconrl.load("counterexample")
+    run = Simulation(cmdp, OneAction(2, 2, cmdp.thresholds, policy=[[0.5, 0.5], [1.0, 0.0]], seed=0), 0)
+    run.run(100)
+    run.save(tmp_path / "run.npz")
+    resumed = Simulation.resume(tmp_path / "run.npz", cmdp, agent_class=OneAction)
+    assert isinstance(resumed.agent, OneAction)
+    np.testing.assert_array_equal(resumed.run(300).cumulative, run.run(300).cumulative)
+    assert isinstance(load_agent(tmp_path / "run.npz", OneAction)[0], OneAction)
+    with pytest.raises(AgentError, match=r"unknown agent 'one-action'.*if it is of your own class, give agent_class="):
+        Simulation.resume(tmp_path / "run.npz", cmdp)
+    with pytest.raises(AgentError, match="holds an agent 'one-action', not 'psconrl'"):
+        Simulation.resume(tmp_path / "run.npz", cmdp, agent_class=PSConRL)

@@ -17,6 +17,7 @@ from psconrl.experiment.job import Job
 from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.spec import parse_spec
 from psconrl.experiment.store import Store
+from psconrl.simulation.interrupt import Interrupted
 from sweeps import content, die_of_third, elsewhere
 
 SPEC = """
@@ -147,6 +148,39 @@ def test_ctrl_c_ends_it_early_and_the_same_command_goes_on(tmp_path, jobs, unint
     assert content(tmp_path / "r.db") == content(uninterrupted)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "kill"])
+def test_a_signal_leaves_no_lock_and_no_traceback_however_often_it_comes(tmp_path, start_sweep, number):
+    process = start_sweep("--workers", "2")
+    wait_for(lambda: finished(tmp_path / "r.db") >= 1)
+    while process.poll() is None:
+        process.send_signal(number)
+        time.sleep(0.02)
+    err = process.communicate(timeout=60)[1]
+    assert process.returncode in (130, -number), err  # once Python is gone, the signal ends what is left
+    assert "Traceback" not in err
+    assert not list(tmp_path.glob("*lock*"))
+
+
+def test_a_lock_that_a_killed_sweep_left_stops_nobody(tmp_path, jobs, start_sweep):
+    process = start_sweep("--workers", "1")
+    wait_for(lambda: finished(tmp_path / "r.db") >= 1)
+    process.kill()
+    process.communicate()
+    assert list(tmp_path.glob("*lock*"))
+    assert run_sweep(jobs, tmp_path / "r.db", executor=Ready()).left == 0
+    assert not list(tmp_path.glob("*lock*"))
+
+
+def interrupted(*arguments, **options):
+    """What a sweep that Ctrl-C ended has done."""
+    with pytest.raises(Interrupted) as raised:
+        run_sweep(*arguments, **options)
+    assert isinstance(raised.value, KeyboardInterrupt)  # so that the caller's own loop ends as well
+    outcome = raised.value.outcome
+    assert outcome.interrupted
+    return outcome
+
+
 class InterruptedAtWork(ThreadPoolExecutor):
     """Ctrl-C comes at the worst moment: in the middle of a call that holds locks."""
 
@@ -166,8 +200,7 @@ class InterruptedAtWork(ThreadPoolExecutor):
 def test_ctrl_c_never_tears_the_executor_apart(tmp_path, jobs, uninterrupted):
     handler = signal.getsignal(signal.SIGINT)
     with InterruptedAtWork() as executor:
-        outcome = run_sweep(jobs, tmp_path / "r.db", executor=executor)
-    assert outcome.interrupted
+        interrupted(jobs, tmp_path / "r.db", executor=executor)
     assert executor.begun == executor.ended
     assert signal.getsignal(signal.SIGINT) is handler
     assert run_sweep(jobs, tmp_path / "r.db", workers=1).left == 0
@@ -192,8 +225,7 @@ class ReadyThenInterrupted(Ready):
 
 
 def test_what_was_done_before_ctrl_c_is_kept(tmp_path, jobs):
-    outcome = run_sweep(jobs[:6], tmp_path / "r.db", executor=ReadyThenInterrupted())
-    assert outcome.interrupted
+    outcome = interrupted(jobs[:6], tmp_path / "r.db", executor=ReadyThenInterrupted())
     assert (outcome.done, outcome.left) == (3, 3)
 
 
@@ -204,8 +236,7 @@ def test_ctrl_c_in_the_last_moment_is_not_lost(tmp_path, jobs):
         if not outcome.left:
             signal.raise_signal(signal.SIGINT)
 
-    outcome = run_sweep(jobs[:2], tmp_path / "r.db", executor=Ready(), progress=last)
-    assert outcome.interrupted
+    outcome = interrupted(jobs[:2], tmp_path / "r.db", executor=Ready(), progress=last)
     assert (outcome.done, outcome.left) == (2, 0)
 
 
@@ -245,8 +276,7 @@ def test_an_executor_that_was_shut_down_is_refused(tmp_path, jobs):
 
 
 def test_ctrl_c_while_the_optima_are_computed(tmp_path, jobs):
-    outcome = run_sweep(jobs, tmp_path / "r.db", workers=1, progress=lambda _: signal.raise_signal(signal.SIGINT))
-    assert outcome.interrupted
+    outcome = interrupted(jobs, tmp_path / "r.db", workers=1, progress=lambda _: signal.raise_signal(signal.SIGINT))
     assert (outcome.done, outcome.failed, outcome.left) == (0, 0, len(jobs))
 
 
@@ -368,3 +398,18 @@ def test_an_abort_under_dask_is_no_traceback(tmp_path, cluster, start_sweep):
     assert process.returncode == 130, out + err
     assert "the same command goes on" in out
     assert "Traceback" not in err
+
+
+def test_the_title_is_the_specs_unless_another_is_given(tmp_path):
+    text = 'name = "My study"\nreplicates = 1\n[experiments.counterexample]\nagents = ["uniform"]\nhorizon = 20\n'
+    jobs, path = parse_spec(text).jobs(), tmp_path / "r.db"
+
+    def title(*arguments, **options):
+        run_sweep(*arguments, path, executor=Ready(), **options)
+        with Store(path) as store:
+            return store.query("SELECT value FROM meta WHERE key = 'title'")[0][0]
+
+    assert title(list(jobs)) == "psconrl"  # nobody says
+    assert title(jobs) == "My study"
+    assert title(list(jobs)) == "My study"  # the file's own
+    assert title(jobs, title="Another") == "Another"

@@ -291,3 +291,19 @@ def test_a_taxi_driver_who_knows_the_town_learns_to_avoid_the_toll():
     assert best.multipliers[0] > 3  # the limit matters
     assert abs(total[0] / 4000 - best.costs[0]) < 0.016 + 5 * 0.024  # of -0.52
     assert abs(total[1] / 4000 - best.costs[1]) < 0.005 + 5 * 0.005
+
+
+def test_costs_are_named_after_their_thresholds():
+    lake = CMDP.from_gymnasium(FrozenLakeEnv(), hole("4x4"), {"falls": 0.1})
+    assert lake.cost_names == ("reward", "falls")
+    assert lake.with_thresholds({"falls": 0.2}).thresholds.tolist() == [0.2]
+    two = CMDP.from_gymnasium(FrozenLakeEnv(), lambda s, a, t: (a == 2, 2.0 * (a == 1)), {"right": 0.3, "down": 0.4})
+    assert two.cost_names == ("reward", "right", "down")
+    assert two.costs[1].max() == 1.0  # in the order of the thresholds
+    assert two.costs[2].max() == 2.0
+    named = CMDP.from_gymnasium(FrozenLakeEnv(), hole("4x4"), {"falls": 0.1}, cost_names=["fish", "falls"])
+    assert named.cost_names == ("fish", "falls")
+    with pytest.raises(ModelError, match="one entry per cost, 1 here; got 'falls', 'slips'"):
+        CMDP.from_gymnasium(FrozenLakeEnv(), hole("4x4"), {"falls": 0.1, "slips": 0.2})
+    with pytest.raises(ModelError, match="unknown constrained cost 'fals'; did you mean 'falls'"):
+        CMDP.from_gymnasium(FrozenLakeEnv(), hole("4x4"), {"fals": 0.1}, cost_names=["fish", "falls"])

@@ -2,13 +2,17 @@
 
 import importlib
 import io
+import signal
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
 from psconrl._version import __version__
 from psconrl.errors import InfeasibleError, PsconrlError, unknown_name
+from psconrl.text import printable
+
+INTERRUPTED = 130
 
 # Command -> the module that holds it. Imported when the command is called, so that --help is quick.
 _COMMANDS = {
@@ -57,10 +61,26 @@ def main(args: list[str] | None = None) -> Any:
         given = sys.argv[1:] if args is None else args
         sys.exit(app.main(args=given or ["--help"], prog_name="psconrl", standalone_mode=False))
     except click.ClickException as error:
-        click.echo(f"UsageError: {' '.join(error.format_message().split())}", err=True)
-        sys.exit(error.exit_code)
-    except click.Abort:
-        sys.exit(130)
+        _leave("UsageError", error.format_message(), error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        _go_deaf()
+        sys.exit(INTERRUPTED)
+    except SystemExit as leaving:
+        if leaving.code == INTERRUPTED:
+            _go_deaf()
+        raise
     except PsconrlError as error:
-        click.echo(f"{type(error).__name__}: {error}", err=True)
-        sys.exit(3 if isinstance(error, InfeasibleError) else 2)
+        _leave(type(error).__name__, str(error), 3 if isinstance(error, InfeasibleError) else 2)
+    except MemoryError:
+        _leave("MemoryError", "there is not enough memory for it on this machine", 2)
+
+
+def _go_deaf() -> None:
+    """Whoever presses Ctrl-C again while Python puts things away has said it already."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _leave(kind: str, message: str, code: int) -> NoReturn:
+    click.echo(printable(f"{kind}: {' '.join(message.split())}"), err=True)
+    sys.exit(code)

@@ -6,10 +6,11 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import click
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from psconrl.cli import INTERRUPTED
+from psconrl.cli.options import end_politely
 from psconrl.cli.render import console
 from psconrl.errors import ConfigError
 from psconrl.experiment.export import FORMATS
@@ -18,9 +19,9 @@ from psconrl.experiment.job import Job
 from psconrl.experiment.runner import Outcome, run_sweep
 from psconrl.experiment.spec import read_spec, shipped_spec
 from psconrl.experiment.store import Store
+from psconrl.simulation.interrupt import Interrupted
 
 SHIPPED = ("paper", "theory")
-INTERRUPTED = 130
 SOME_FAILED = 1
 # How often a sweep without a terminal says how far it is.
 REPORT_SECONDS = 30.0
@@ -79,7 +80,7 @@ def export(results: str, form: str, out: str | None) -> None:
 
 def run_with_progress(jobs: list[Job], out: str | Path, title: str, workers: int | None, executor: str) -> Outcome:
     """A sweep with a live line: runs done, rate, time left, failures."""
-    screen = Console(stderr=True)
+    screen = console(stderr=True)
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
         TextColumn("{task.fields[note]}"),
@@ -102,7 +103,12 @@ def run_with_progress(jobs: list[Job], out: str | Path, title: str, workers: int
                 click.echo(f"{outcome.total - outcome.left} of {outcome.total} runs{note and ', '}{note}", err=True)
             bar.update(task, completed=outcome.total - outcome.left, total=outcome.total, note=note)
 
-        return run_sweep(jobs, out, executor=executor, workers=workers, progress=show, title=title)
+        end_politely()
+        try:
+            return run_sweep(jobs, out, executor=executor, workers=workers, progress=show, title=title)
+        except Interrupted as stopped:
+            outcome: Outcome = stopped.outcome
+            return outcome
 
 
 def print_outcome(outcome: Outcome, path: str | Path) -> None:

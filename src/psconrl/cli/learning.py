@@ -1,6 +1,5 @@
 """The commands ``learn``, ``envs`` and ``agents``."""
 
-import signal
 import sys
 import time
 from pathlib import Path
@@ -8,20 +7,22 @@ from typing import Any
 
 import click
 from click.core import ParameterSource
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Column, Table
 from rich.text import Text
 
-from psconrl.cli.options import picture_path, read_model
+from psconrl.cli import INTERRUPTED
+from psconrl.cli.options import end_politely, picture_path, read_model
 from psconrl.cli.render import console, number
 from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError
 from psconrl.learning.registry import RECIPES, make_agent, with_reward_hint
+from psconrl.limits import MOST_ROUNDS
 from psconrl.model.cmdp import CMDP
 from psconrl.model.tables import EMISSIONS
 from psconrl.planning.plan import Plan, Status
 from psconrl.planning.planner import plan
+from psconrl.simulation.interrupt import Interrupted
 from psconrl.simulation.regret import regret
 from psconrl.simulation.rollout import Simulation
 from psconrl.simulation.trace import Trace
@@ -29,7 +30,6 @@ from psconrl.simulation.trace import Trace
 AUTOSAVE_SECONDS = 10.0
 REFRESH_SECONDS = 0.1
 WIDE_SCREEN = 110
-INTERRUPTED = 130
 RESERVED = ("n_states", "n_actions", "thresholds", "costs", "seed", "horizon", "name")
 
 
@@ -38,7 +38,7 @@ RESERVED = ("n_states", "n_actions", "thresholds", "costs", "seed", "horizon", "
 @click.option("--agent", "agent_name", default="psconrl", show_default=True, help="A name from `psconrl agents`.")
 @click.option(
     "--horizon",
-    type=click.IntRange(1),
+    type=click.IntRange(1, MOST_ROUNDS),
     help="Rounds to play in all. [default: the environment's, or the resumed run's]",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of agent and environment.")
@@ -80,8 +80,6 @@ def learn(
         _refuse_with_resume("agent_name", "seed", "options", "unknown_costs", "emission")
         run = Simulation.resume(resume_from, cmdp)
         rounds = horizon or run.horizon
-        if run.round >= rounds:
-            raise ConfigError(f"{resume_from}: has already played {run.round} rounds; give a larger --horizon")
     else:
         costs = None if unknown_costs else cmdp.costs
         chosen = agent_options(options)
@@ -100,11 +98,15 @@ def learn(
         run = Simulation(cmdp, agent, seed, emission=emission)
     best = plan(cmdp)
     out = console()
-    # Whoever ends the process politely gets what Ctrl-C gets.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    trace = _run_with_progress(run, rounds, best, target)
     who = agent_name if resume_from is None else run.agent.name
-    _print_result(out, f"{who} on {env}", run, trace, best)
+    if run.round >= rounds:
+        trace = run.trace()
+        out.print(Text(f"{resume_from}: complete, {run.round} rounds were played; a larger --horizon plays on"))
+        target = target if save_to else None  # what was read is there already
+    else:
+        end_politely()
+        trace = _run_with_progress(run, rounds, best, target)
+        _print_result(out, f"{who} on {env}", run, trace, best)
     if target is not None:
         run.save(target)
     if picture is not None:
@@ -159,13 +161,14 @@ def agent_options(values: tuple[str, ...]) -> dict[str, Any]:
 def _run_with_progress(run: Simulation, horizon: int, best: Plan, target: Path | None) -> Trace:
     """Run under a live bar, saving now and then."""
     shown = saved = time.monotonic()
-    screen = Console(stderr=True)
+    screen = console(stderr=True)
     wide = [BarColumn()] if screen.width >= WIDE_SCREEN else []  # the figures matter more than the bar
     bar = Progress(
         TextColumn("{task.description}"), *wide,
         MofNCompleteColumn(table_column=Column(no_wrap=True, min_width=2 * len(str(horizon)) + 1)),
         TimeRemainingColumn(compact=True, table_column=Column(no_wrap=True, min_width=5)),
-        TextColumn("{task.fields[status]}"), console=screen, transient=True, disable=not sys.stderr.isatty(),
+        TextColumn("{task.fields[status]}", markup=False),
+        console=screen, transient=True, disable=not sys.stderr.isatty(),
     )  # fmt: skip
     task = bar.add_task("round", total=horizon, completed=run.round, status="")
 
@@ -180,7 +183,11 @@ def _run_with_progress(run: Simulation, horizon: int, best: Plan, target: Path |
             saved = now
 
     with bar:
-        return run.run(horizon, progress=progress)
+        try:
+            return run.run(horizon, progress=progress)
+        except Interrupted as stopped:
+            trace: Trace = stopped.trace
+            return trace
 
 
 def _status(run: Simulation, best: Plan) -> str:

@@ -1,5 +1,7 @@
 """Reading models and NAME=VALUE options from the command line."""
 
+import signal
+import threading
 from pathlib import Path
 
 from psconrl.envs.registry import load
@@ -29,6 +31,12 @@ def picture_path(path: str | None) -> Path | None:
     if not target.parent.is_dir():
         raise ConfigError(f"--plot: folder {str(target.parent)!r} does not exist")
     return target
+
+
+def end_politely() -> None:
+    """Whoever ends the process by SIGTERM gets what Ctrl-C gets: everything is kept and put away."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def pairs(option: str, values: tuple[str, ...]) -> dict[str, float]:

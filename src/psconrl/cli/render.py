@@ -1,26 +1,37 @@
 """Plans and models as text: tables, maps with arrows, and JSON records."""
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from rich.console import Console
+from rich.console import Console, ConsoleOptions
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from psconrl.arrays import Floats
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.plan import Plan, Status
+from psconrl.text import printable
 
 ARROWS = {"up": "↑", "down": "↓", "left": "←", "right": "→"}
 VISITED = 1e-9  # long-run share below which a state does not show
 MAX_ROWS = 40  # of a policy table
 
 
-def console() -> Console:
+class _SafeConsole(Console):
+    """Shows names that come from files, and never lets them steer the terminal."""
+
+    def render(self, renderable: Any, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=printable(segment.text))
+
+
+def console(stderr: bool = False) -> Console:
     """Where to print; wide enough for tables when the output is not a terminal."""
-    out = Console(highlight=False)
-    return out if out.is_terminal else Console(highlight=False, width=120)
+    out = _SafeConsole(highlight=False, stderr=stderr)
+    return out if out.is_terminal or stderr else _SafeConsole(highlight=False, width=120)
 
 
 def number(x: float) -> str:

@@ -13,7 +13,10 @@ from math import comb
 import numpy as np
 
 from psconrl.errors import ModelError
+from psconrl.limits import need_dense
 from psconrl.model.cmdp import CMDP
+
+MOST_CUSTOMERS = 1000  # the binomial coefficients of more are beyond doubles
 
 
 def inventory(
@@ -31,11 +34,14 @@ def inventory(
     """
     if capacity < 1 or int(capacity) != capacity or customers < 1 or int(customers) != customers:
         raise ModelError(f"capacity and customers must be whole numbers from 1 on; got {capacity} and {customers}")
+    if customers > MOST_CUSTOMERS:
+        raise ModelError(f"customers must be at most {MOST_CUSTOMERS}; got {customers:g}")
     if not 0 < buying < 1:
         raise ModelError(f"buying must lie strictly between 0 and 1; got {buying}")
     capacity, customers = int(capacity), int(customers)
     demand = np.array([comb(customers, d) * buying**d * (1 - buying) ** (customers - d) for d in range(customers + 1)])
     S = A = capacity + 1
+    need_dense(S, A)
     P = np.zeros((S, A, S))
     kept, missed, ordered = np.zeros((S, A)), np.zeros((S, A)), np.zeros((S, A))
     for stock in range(S):

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.errors import ModelError
+from psconrl.limits import need_dense
 from psconrl.model.cmdp import CMDP
 
 
@@ -38,6 +39,7 @@ def queue(
     if rates.ndim != 1 or rates.shape != watts.shape or not ((rates > 0) & (rates < 1)).all():
         raise ModelError("speeds must lie strictly between 0 and 1, one power for each")
     S, K = int(capacity) + 1, rates.size
+    need_dense(S, 2 * K)
     P = np.zeros((S, 2 * K, S))
     reward = np.zeros((S, 2 * K))
     for n in range(S):

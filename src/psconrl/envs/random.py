@@ -13,6 +13,7 @@ from scipy.special import gammaincinv
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import ModelError
+from psconrl.limits import need_dense
 from psconrl.model.chain import evaluate
 from psconrl.model.cmdp import CMDP
 from psconrl.model.structure import is_communicating
@@ -39,6 +40,7 @@ def garnet(
     S, A, B = int(states), int(actions), int(branching)
     if not 1 <= B <= S or A < 1:
         raise ModelError(f"branching must lie between 1 and states = {S}, actions be at least 1; got {B} and {A}")
+    need_dense(S, A)
     bits = _bits(seed)
     for _ in range(MAX_DRAWS):
         successors = _subsets(bits, S * A, B, S)
@@ -63,6 +65,7 @@ def dirichlet_cmdp(
         raise ModelError(f"prior, states and actions must be positive; got {prior}, {states}, {actions}")
     bits = _bits(seed)
     S, A = int(states), int(actions)
+    need_dense(S, A)
     P = _dirichlet(bits, S * A, S, float(prior))
     return _with_limits(P, _uniforms(bits, int(constraints) + 1, S, A), slack)
 

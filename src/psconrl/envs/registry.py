@@ -75,8 +75,11 @@ def load(name_or_path: str | os.PathLike[str], **options: Any) -> CMDP:
         for option, value in options.items():
             if option not in known:
                 raise ConfigError(f"{name}: {unknown_name('option', option, known)}")
-            if isinstance(known[option].default, Real) and not isinstance(value, Real):
+            default = known[option].default
+            if isinstance(default, Real) and not isinstance(value, Real):
                 raise ConfigError(f"{name}: option {option!r} must be a number; got {value!r}")
+            if isinstance(default, int) and not (value >= 0 and float(value).is_integer()):
+                raise ConfigError(f"{name}: option {option!r} must be a whole number from 0 on; got {value!r}")
         return build(**options)
     if Path(name).suffix in (".npz", ".json") or os.sep in name:
         if options:

@@ -8,6 +8,7 @@ bank, 1 for swimming at the far end. The cost ``effort`` is 1 for every stroke a
 import numpy as np
 
 from psconrl.errors import ModelError
+from psconrl.limits import need_dense
 from psconrl.model.cmdp import CMDP
 
 
@@ -20,6 +21,7 @@ def riverswim(length: int = 6, effort: float = 0.5) -> CMDP:
     if length < 2 or int(length) != length:
         raise ModelError(f"length must be a whole number from 2 on; got {length}")
     S = int(length)
+    need_dense(S, 2)
     P = np.zeros((S, 2, S))
     for s in range(S):
         P[s, 0, max(s - 1, 0)] = 1.0

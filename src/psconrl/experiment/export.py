@@ -1,13 +1,16 @@
 """Results for other programs: two flat tables, runs and checkpoints, as CSV or Parquet."""
 
 import csv
+import io
 import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from psconrl.errors import ConfigError, StoreError
 from psconrl.experiment.store import Store
+from psconrl.files import write_atomically
+from psconrl.text import csv_cell
 
 FORMATS = ("csv", "parquet")
 RUNS = (
@@ -29,11 +32,11 @@ def export(store: Store, folder: Path, form: str) -> list[Path]:
     files = [folder / f"runs.{form}", folder / f"checkpoints.{form}"]
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with store.snapshot():
-            write(files[0], RUNS, _runs(store))
-            write(files[1], CHECKPOINTS, _checkpoints(store))
     except OSError as error:
-        raise StoreError(f"{folder}: cannot be written ({error.strerror or error})") from None
+        raise StoreError(f"{folder}: cannot be made ({error.strerror or error})") from None
+    with store.snapshot():
+        write_atomically(files[0], lambda f: write(f, RUNS, _runs(store)), StoreError)
+        write_atomically(files[1], lambda f: write(f, CHECKPOINTS, _checkpoints(store)), StoreError)
     return files
 
 
@@ -56,11 +59,12 @@ def _checkpoints(store: Store) -> Iterator[tuple[Any, ...]]:
             yield run, experiment, label, replicate, t, i, total, target, strong, current
 
 
-def _write_csv(path: Path, header: Sequence[str], rows: Iterator[tuple[Any, ...]]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as f:
-        writer = csv.writer(f)
-        writer.writerow(header)
-        writer.writerows(rows)
+def _write_csv(f: IO[bytes], header: Sequence[str], rows: Iterator[tuple[Any, ...]]) -> None:
+    text = io.TextIOWrapper(f, encoding="utf-8", errors="replace", newline="")
+    writer = csv.writer(text)
+    writer.writerow(header)
+    writer.writerows(map(csv_cell, row) for row in rows)
+    text.detach()  # flushed; the file is whoever's who opened it
 
 
 def _parquet_writer() -> Callable[..., None]:
@@ -70,8 +74,8 @@ def _parquet_writer() -> Callable[..., None]:
     except ImportError:
         raise ConfigError("Parquet needs the extra: pip install 'psconrl[parquet]', or use --format csv") from None
 
-    def write(path: Path, header: Sequence[str], rows: Iterator[tuple[Any, ...]]) -> None:
+    def write(f: IO[bytes], header: Sequence[str], rows: Iterator[tuple[Any, ...]]) -> None:
         columns = list(zip(*rows, strict=True)) or [()] * len(header)
-        parquet.write_table(pyarrow.table(dict(zip(header, map(list, columns), strict=True))), path)
+        parquet.write_table(pyarrow.table(dict(zip(header, map(list, columns), strict=True))), f)
 
     return write

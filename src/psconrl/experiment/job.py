@@ -118,8 +118,6 @@ def execute(job: Job) -> Result:
                          evaluate_policies=job.evaluate)  # fmt: skip
         probe = _Probe(job.probe)
         trace = run.run(job.horizon, job.checkpoints, probe if job.probe else None)
-        if trace.interrupted:
-            raise KeyboardInterrupt
         optimum = [] if best.infeasibility else best.costs.tolist()
         return Result(
             job,

@@ -15,10 +15,11 @@ from psconrl.experiment.checks import check
 from psconrl.experiment.executors import ExecutorFactory, executor_factory
 from psconrl.experiment.facts import facts_of, model_bytes
 from psconrl.experiment.job import Job, Result, execute, failure
+from psconrl.experiment.spec import Jobs
 from psconrl.experiment.store import Store, Writer
 from psconrl.experiment.versions import git_commit, versions
 from psconrl.planning.planner import plan
-from psconrl.simulation.interrupt import StopRequest, deferred_interrupts
+from psconrl.simulation.interrupt import Interrupted, StopRequest, deferred_interrupts
 
 # How long a Ctrl-C may wait until it is seen.
 LOOK_SECONDS = 0.2
@@ -55,8 +56,12 @@ def run_sweep(
     progress: Progress | None = None,
     title: str = "",
 ) -> Outcome:
-    """Run what is missing in a results file. Ctrl-C ends it early; the same call again goes on.
+    """Run what is missing in a results file.
 
+    Ctrl-C raises ``psconrl.simulation.interrupt.Interrupted``, a KeyboardInterrupt, with what was done in its
+    ``outcome`` and in the file; the same call again goes on.
+
+    ``title``: of the report; by default the name of the spec that the jobs are of, else the one that the file has.
     ``executor``: processes by default, ``"dask://HOST:PORT"``, a Dask client, or any ``concurrent.futures`` executor.
     """
     check(jobs)
@@ -68,7 +73,9 @@ def run_sweep(
         outcome = Outcome(len(hashes), known=len(hashes) - len(missing))
         names = list(dict.fromkeys(job.experiment for job in jobs))
         orders = {f"order {name}": list(dict.fromkeys(j.label for j in jobs if j.experiment == name)) for name in names}
-        store.note({"title": title or "psconrl"} | {key: json.dumps(labels) for key, labels in orders.items()})
+        known_title = dict(store.query("SELECT key, value FROM meta")).get("title")
+        named = title or (jobs.title if isinstance(jobs, Jobs) else known_title) or "psconrl"
+        store.note({"title": named} | {key: json.dumps(labels) for key, labels in orders.items()})
         outcome.hidden = store.select(names, set(hashes))
         if progress is not None:
             progress(outcome)
@@ -97,7 +104,9 @@ def run_sweep(
         except KeyboardInterrupt:
             outcome.interrupted = True
         outcome.seconds = time.perf_counter() - began
-        return outcome
+    if outcome.interrupted:
+        raise Interrupted(outcome=outcome)
+    return outcome
 
 
 def _note_experiments(store: Writer, jobs: Sequence[Job], names: list[str], stop: StopRequest) -> None:

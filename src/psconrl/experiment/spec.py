@@ -20,13 +20,15 @@ Strict: a key that nobody knows is an error, with the nearest one that exists.
 """
 
 import itertools
+import math
 import os
+import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from importlib import resources
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -34,13 +36,16 @@ from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError, unknown_name
 from psconrl.experiment.job import Job, file_digest
 from psconrl.learning.registry import RECIPES
+from psconrl.limits import MOST_NESTED, MOST_PARTS, MOST_ROUNDS, MOST_TEXT, need
 from psconrl.model.tables import EMISSIONS
 
 DEFAULT_HORIZON = 20_000
-MOST_ROUNDS = 10**12
+RUN_BYTES = 5_000  # that a run waiting for its turn takes: its settings, its hash, its place in the queue
 RESERVED = ("n_states", "n_actions", "thresholds", "costs", "seed", "horizon", "name")
 QUICK_KEYS = ("horizon", "replicates", "agents")
 OVERRIDE_KEYS = ("options", "grid", "replicates", "horizon")
+# An unclosed string ends with its line, so that one pass is enough.
+_STRINGS_AND_COMMENTS = re.compile(r""""(?:\\.|[^"\\\n])*"?|'[^'\n]*'?|#[^\n]*""")
 
 T = TypeVar("T")
 
@@ -76,6 +81,25 @@ class ExperimentSpec:
     thresholds: Mapping[str, float] | None = None  # other limits than the environment's, by name
 
 
+class Jobs(list[Job]):
+    """The runs of a spec, under its name."""
+
+    def __init__(self, title: str, jobs: Iterable[Job]) -> None:
+        super().__init__(jobs)
+        self.title = title
+
+
+class _Member(NamedTuple):
+    """An agent as it takes part in an experiment."""
+
+    label: str
+    agent: AgentSpec
+    options: Mapping[str, Any]
+    grid: Mapping[str, list[Any]]
+    runs: int
+    horizon: int
+
+
 @dataclass(frozen=True)
 class Spec:
     """A whole file."""
@@ -86,24 +110,24 @@ class Spec:
     agents: Mapping[str, AgentSpec]
     experiments: Mapping[str, ExperimentSpec]
 
-    def jobs(self, quick: bool = False) -> list[Job]:
+    def jobs(self, quick: bool = False) -> Jobs:
         """All runs of the file, those of one experiment after those of another."""
-        return [job for name, experiment in self.experiments.items() for job in self._jobs_of(name, experiment, quick)]
+        count = sum(self._count(experiment, quick) for experiment in self.experiments.values())
+        need(count * RUN_BYTES, f"a sweep of {count:,} runs", ConfigError)
+        return Jobs(
+            self.name,
+            [job for name, experiment in self.experiments.items() for job in self._jobs_of(name, experiment, quick)],
+        )
+
+    def _count(self, experiment: ExperimentSpec, quick: bool) -> int:
+        """How many runs an experiment has, without making them."""
+        points = sum(runs * _points(grid) for _, _, _, grid, runs, _ in self._agents_of(experiment, quick))
+        return _points(experiment.grid) * points
 
     def _jobs_of(self, name: str, experiment: ExperimentSpec, quick: bool) -> Iterator[Job]:
-        changes = experiment.quick if quick else {}
-        labels = changes.get("agents", experiment.agents)
         digest = file_digest(experiment.env)
         for title, env_options in _variants(name, experiment.options, experiment.grid):
-            for label in self.agents if labels is None else labels:
-                agent = self.agents.get(label) or AgentSpec(label, {}, {})
-                own = experiment.override.get(label, {})
-                runs = _first(own.get("replicates"), agent.replicates, experiment.replicates, self.replicates)
-                runs = min(runs, _first(changes.get("replicates"), runs))
-                horizon = _first(own.get("horizon"), experiment.horizon, _usual(experiment.env))
-                horizon = min(horizon, _first(changes.get("horizon"), horizon))
-                options = {**agent.options, **own.get("options", {})}
-                grid = {**agent.grid, **own.get("grid", {})}
+            for label, agent, options, grid, runs, horizon in self._agents_of(experiment, quick):
                 for variant, agent_options in _variants(label, options, grid):
                     for replicate in range(runs):
                         drawn = {"seed": _draw(self.seed, replicate)} if experiment.draw else {}
@@ -125,6 +149,24 @@ class Spec:
                             replicate=replicate,
                             file=digest,
                         )
+
+    def _agents_of(self, experiment: ExperimentSpec, quick: bool) -> Iterator[_Member]:
+        """The agents of an experiment, all overrides applied."""
+        changes = experiment.quick if quick else {}
+        labels = changes.get("agents", experiment.agents)
+        for label in self.agents if labels is None else labels:
+            agent = self.agents.get(label) or AgentSpec(label, {}, {})
+            own = experiment.override.get(label, {})
+            runs = _first(own.get("replicates"), agent.replicates, experiment.replicates, self.replicates)
+            horizon = _first(own.get("horizon"), experiment.horizon, _usual(experiment.env))
+            yield _Member(
+                label,
+                agent,
+                {**agent.options, **own.get("options", {})},
+                {**agent.grid, **own.get("grid", {})},
+                min(runs, _first(changes.get("replicates"), runs)),
+                min(horizon, _first(changes.get("horizon"), horizon)),
+            )
 
 
 def read_spec(path: str | os.PathLike[str]) -> Spec:
@@ -153,10 +195,7 @@ def parse_spec(text: str, name: str = "experiment", folder: Path | None = None) 
     >>> len(spec.jobs()), spec.jobs()[0].horizon
     (3, 11000)
     """
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"not valid TOML: {error}") from None
+    data = _toml(text)
     known = _checked(data, "", {"name": str, "seed": int, "replicates": int, "agents": dict, "experiments": dict})
     if not known.get("experiments"):
         raise ConfigError("at least one table [experiments.NAME] is needed")
@@ -166,6 +205,34 @@ def parse_spec(text: str, name: str = "experiment", folder: Path | None = None) 
     if seed < 0:
         raise ConfigError(f"seed must be at least 0; got {seed}")
     return Spec(known.get("name", name), seed, _positive(known, "replicates", "") or 10, agents, experiments)
+
+
+def _toml(text: str) -> dict[str, Any]:
+    """The tables of a text that is not so large or so deep that reading it takes minutes, or all of the stack."""
+    if len(text) > MOST_TEXT:
+        raise ConfigError(f"a spec has at most {MOST_TEXT:,} characters; got {len(text):,}")
+    bare = _STRINGS_AND_COMMENTS.sub("x", text)
+    if any(word.count(".") >= MOST_PARTS for word in re.split(r"[^\w\-. \t]+", bare)):
+        raise ConfigError(f"a key has at most {MOST_PARTS} parts")
+    too_deep = ConfigError(f"a spec is nested at most {MOST_NESTED} levels deep")
+    try:
+        data = tomllib.loads(text)
+    except RecursionError:
+        raise too_deep from None
+    except ValueError as error:
+        raise ConfigError(f"not valid TOML: {error}") from None
+    level: list[Any] = [data]
+    for _ in range(MOST_NESTED):
+        level = [part for whole in level for part in _parts(whole)]
+    if level:
+        raise too_deep
+    return data
+
+
+def _parts(whole: Any) -> Iterable[Any]:
+    if isinstance(whole, dict):
+        return whole.values()
+    return whole if isinstance(whole, list) else ()
 
 
 def _agent(label: str, table: Any) -> AgentSpec:
@@ -265,6 +332,10 @@ def _grid(grid: Mapping[str, Any], where: str) -> Mapping[str, list[Any]]:
         if not isinstance(values, list) or not values:
             raise ConfigError(f"{where} grid.{key} must be a list of values; got {values!r}")
     return grid
+
+
+def _points(grid: Mapping[str, list[Any]]) -> int:
+    return math.prod(len(values) for values in grid.values())
 
 
 def _variants(

@@ -14,12 +14,17 @@ from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError
-from psconrl.learning.checks import as_count, as_numbers, is_index
+from psconrl.learning.checks import as_costs, as_count, is_index
 from psconrl.learning.counts import Counts, Record
 from psconrl.learning.episode import Episode, Play
 from psconrl.learning.saving import Saved, read, write
 from psconrl.learning.streams import UniformStream, restore_generator
 from psconrl.learning.watch import EXPLORING, Watcher, event_of, tell
+from psconrl.limits import need
+from psconrl.model.reading import frozen
+
+# For every (state, action, next state): counts, those of the episode, prior, sample, and what drawing one takes.
+TABLE_BYTES = 40
 
 
 class Agent(ABC):
@@ -41,14 +46,16 @@ class Agent(ABC):
     ) -> None:
         self.n_states = as_count(n_states, "n_states")
         self.n_actions = as_count(n_actions, "n_actions")
-        self.thresholds = np.atleast_1d(as_numbers(thresholds, "thresholds")).copy()
-        if self.thresholds.ndim != 1 or not np.isfinite(self.thresholds).all():
+        entries = self.n_states**2 * self.n_actions
+        need(entries * TABLE_BYTES, f"an agent of {self.n_states:,} states and {self.n_actions:,} actions", AgentError)
+        self._thresholds: Floats = frozen(np.atleast_1d(as_costs(thresholds, "thresholds")).copy())
+        if self._thresholds.ndim != 1:
             raise AgentError("thresholds must be a list of finite numbers, one per constrained cost")
-        m = self.thresholds.size
+        m = self._thresholds.size
         self.costs: Floats | None = None
         if costs is not None:
-            self.costs = as_numbers(costs, "costs").copy()
-            if self.costs.shape != (m + 1, self.n_states, self.n_actions) or not np.isfinite(self.costs).all():
+            self.costs = as_costs(costs, "costs").copy()
+            if self.costs.shape != (m + 1, self.n_states, self.n_actions):
                 raise AgentError(
                     f"costs must be finite and have shape (m+1, S, A) = {(m + 1, self.n_states, self.n_actions)}; "
                     f"got {self.costs.shape}"
@@ -71,17 +78,26 @@ class Agent(ABC):
     @property
     def n_costs(self) -> int:
         """Number of costs, the objective included."""
-        return int(self.thresholds.size + 1)
+        return int(self._thresholds.size + 1)
+
+    @property
+    def thresholds(self) -> Floats:
+        """The limits (m,), changed by ``set_thresholds`` alone: the episode that was planned for them must end."""
+        return self._thresholds
+
+    @thresholds.setter
+    def thresholds(self, value: object) -> None:
+        raise AgentError("thresholds are changed by agent.set_thresholds(...), which ends the episode planned for them")
 
     def set_thresholds(self, thresholds: ArrayLike) -> None:
         """Change the limits while running. From the next action on the agent obeys them: the episode ends here.
 
         If the outcome of an action is awaited, the episode ends with it.
         """
-        new = np.atleast_1d(as_numbers(thresholds, "thresholds"))
-        if new.shape != self.thresholds.shape or not np.isfinite(new).all():
+        new = np.atleast_1d(as_costs(thresholds, "thresholds"))
+        if new.shape != self.thresholds.shape:
             raise AgentError(f"thresholds must be {self.thresholds.size} finite numbers; got {thresholds!r}")
-        self.thresholds = new.copy()
+        self._thresholds = frozen(new.copy())
         self._limits_changed(self._play.record if self._play is not None else None)
         if self._play is not None and self._play.action is not None:
             self._play.end_with_next_step()
@@ -191,14 +207,12 @@ class Agent(ABC):
         self._check_state(next_state, "next_state")
         if not is_index(action, self.n_actions):
             raise AgentError(f"action must lie in 0..{self.n_actions - 1}; got {action!r}")
-        vector = np.atleast_1d(as_numbers(costs, "costs"))
+        vector = np.atleast_1d(as_costs(costs, "costs"))
         if vector.shape != (self.n_costs,):
             raise AgentError(
                 f"costs must be {self.n_costs} numbers (the objective, then {self.n_costs - 1} constrained); "
                 f"got {vector.size}"
             )
-        if not np.isfinite(vector).all():
-            raise AgentError(f"costs must be finite; got {vector.tolist()}")
         current.record.step(current.state, int(action), int(next_state), vector)
         current.state = current.action = None
         return current.is_full()

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats
-from psconrl.errors import AgentError
+from psconrl.errors import AgentError, ModelError
+from psconrl.model.reading import as_floats, in_range, wanted
 
 
 def is_index(value: object, size: int) -> bool:
@@ -22,11 +23,20 @@ def as_count(value: Any, what: str) -> int:
 
 
 def as_numbers(values: ArrayLike, what: str) -> Floats:
-    """An array of floats, or an error that names what was wrong."""
+    """An array of floats, or an error that names what was wrong. Text is no number, even if it looks like one."""
     try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
+        return as_floats(values, what)
+    except ModelError:
         raise AgentError(f"{what} must be numbers, in a list or an array; got {values!r}") from None
+
+
+def as_costs(values: ArrayLike, what: str) -> Floats:
+    """Numbers that can be costs or limits: finite, and not so large that sums of them are not."""
+    array = as_numbers(values, what)
+    if not in_range(array).all():
+        first = float(array[~in_range(array)].flat[0])
+        raise AgentError(f"{what} must be {wanted(first)}; got {array.tolist() if array.size <= 8 else first}")
+    return array
 
 
 def as_share(value: Any, what: str) -> float:

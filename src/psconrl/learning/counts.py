@@ -57,6 +57,7 @@ class Record:
         self.cost_sums[...] = state["cost_sums"]
         self.visits[...] = state["visits"]
         self.steps = int(state["steps"])
+        _check(self.transitions, self.cost_sums, self.visits)
 
 
 class Counts:
@@ -97,3 +98,10 @@ class Counts:
         self.transitions[...] = state["transitions"]
         self.cost_sums[...] = state["cost_sums"]
         self.visits[...] = state["visits"]
+        _check(self.transitions, self.cost_sums, self.visits)
+
+
+def _check(transitions: Ints, cost_sums: Floats, visits: Ints) -> None:
+    """What no experience can have led to came from a damaged file; a planner may never come to an end with it."""
+    if (transitions < 0).any() or (transitions.sum(axis=1) != visits).any() or not np.isfinite(cost_sums).all():
+        raise ValueError("counts that cannot be")

@@ -108,9 +108,9 @@ class LabelledAgent:
         self.agent.save(path, (extra or {}) | {"labels": labels})
 
     @classmethod
-    def load(cls, path: Any) -> tuple["LabelledAgent", dict[str, Any]]:
+    def load(cls, path: Any, agent_class: type[Agent] | None = None) -> tuple["LabelledAgent", dict[str, Any]]:
         """A labelled agent from a file, and what else was saved with it, as ``load_agent`` returns them."""
-        agent, extra = load_agent(path)
+        agent, extra = load_agent(path, agent_class)
         labels = extra.pop("labels", None)
         if labels is None:
             raise AgentError(f"{path}: holds an agent without labels; load it with psconrl.load_agent")

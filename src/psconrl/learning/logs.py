@@ -3,13 +3,16 @@
 import csv
 import importlib
 import io
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from psconrl.errors import ConfigError
+from psconrl.files import write_atomically
 from psconrl.learning.watch import EpisodeEvent
+from psconrl.text import csv_cell
 
 COLUMNS = ("round", "episode", "kind", "length", "explored", "value")
 
@@ -17,9 +20,10 @@ COLUMNS = ("round", "episode", "kind", "length", "explored", "value")
 class CSVLog:
     """Writes one line an episode to a CSV file, at once, so that a killed process loses nothing.
 
-    A file that exists is gone on with. A run that resumes from an agent saved earlier repeats the episodes since; of
-    lines with the same episode number the last one counts. For every cost there are the average of the episode,
-    the average so far and the limit.
+    A file that exists is continued, and holds every episode once: a run that resumes from an agent saved earlier
+    repeats the episodes since, and their lines are dropped when the first of them has ended again. If all would be
+    dropped, since the run begins anew, the old file is kept as ``NAME.old``. For every cost there are the average of
+    the episode, the average so far and the limit.
 
     >>> agent.watch(CSVLog("run.csv", cost_names=["steps", "risk"]))  # doctest: +SKIP
     """
@@ -37,24 +41,26 @@ class CSVLog:
         numbers = [*event.costs.tolist(), *event.averages.tolist(), *event.thresholds.tolist()]
         try:
             if not self._begun:
-                self._begin(_line(header))
+                self._begin(_line(header), event.episode)
                 self._begun = True
             with self.path.open("ab") as f:
                 f.write(_line([*facts, *numbers]))
         except OSError as error:
+            self._begun = False  # half a line may have been written: look again before the next
             raise ConfigError(f"{self.path}: cannot be written ({error.strerror or error})") from None
 
-    def _begin(self, header: bytes) -> None:
-        """A header for a new file; of an old one the header is checked and a line cut short by a crash removed."""
-        with self.path.open("a+b") as f:
-            f.seek(0)
-            lines = f.read().splitlines(keepends=True)
-            whole = [line for line in lines if line.endswith(b"\n")]
-            if whole and whole[0] != header:
-                raise ConfigError(f"{self.path}: holds other columns; delete it or give another name")
-            f.truncate(sum(len(line) for line in whole))
-            if not whole:
-                f.write(header)
+    def _begin(self, header: bytes, episode: int) -> None:
+        """Keep of an old file the whole lines of episodes before this one, if its columns are ours."""
+        old = self.path.read_bytes() if self.path.exists() else b""
+        lines = [line for line in old.splitlines(keepends=True) if line.endswith(b"\n")]
+        if lines and lines[0] != header:
+            raise ConfigError(f"{self.path}: holds other columns; delete it or give another name")
+        kept = [line for line in lines[1:] if _episode(line) < episode]
+        if len(lines) > 1 and not kept:
+            write_atomically(self.path.with_name(f"{self.path.name}.old"), lambda f: f.write(old), ConfigError)
+        new = b"".join([header, *kept])
+        if new != old:
+            write_atomically(self.path, lambda f: f.write(new), ConfigError)
 
 
 class TensorBoardLog:
@@ -102,5 +108,11 @@ def _names(given: Sequence[str] | None, event: EpisodeEvent) -> list[str]:
 
 def _line(values: Sequence[Any]) -> bytes:
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(values)
+    csv.writer(text, lineterminator="\n").writerow(map(csv_cell, values))
     return text.getvalue().encode()
+
+
+def _episode(line: bytes) -> float:
+    """The number of a line's episode; of one that is not ours, infinity."""
+    cell = line.split(b",")[COLUMNS.index("episode") : COLUMNS.index("episode") + 1]
+    return int(cell[0]) if cell and cell[0].isdigit() else math.inf

@@ -53,12 +53,13 @@ RECIPES: dict[str, Recipe] = {
 }
 
 
-def load_agent(path: Any) -> tuple[Agent, dict[str, Any]]:
-    """An agent of whatever kind from a file, and what else was saved with it."""
+def load_agent(path: Any, agent_class: type[Agent] | None = None) -> tuple[Agent, dict[str, Any]]:
+    """An agent of whatever kind from a file, and what else was saved with it. One of your own class needs the class."""
     saved = read(path)
-    if saved.agent not in CLASSES:
-        raise AgentError(f"{path}: {unknown_name('agent', saved.agent, CLASSES)}")
-    return CLASSES[saved.agent].rebuilt(saved, path), saved.extra
+    if agent_class is None and saved.agent not in CLASSES:
+        name = unknown_name("agent", saved.agent, CLASSES)
+        raise AgentError(f"{path}: {name}; if it is of your own class, give agent_class=...")
+    return (agent_class or CLASSES[saved.agent]).rebuilt(saved, path), saved.extra
 
 
 def make_agent(

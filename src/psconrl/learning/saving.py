@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from psconrl.errors import AgentError, ModelError, PsconrlError
-from psconrl.model.io import write_atomically
+from psconrl.errors import AgentError, PsconrlError
+from psconrl.files import write_atomically
+from psconrl.model.archive import Archive
 
 FORMAT = "psconrl-agent"
 VERSION = 1
@@ -32,16 +33,13 @@ def write(saved: Saved, path: Any) -> None:
     for part in ("config", "state", "extra"):
         header[part] = _flatten(getattr(saved, part), part, arrays)
     arrays["header"] = np.array(json.dumps(header))
-    try:
-        write_atomically(Path(path), lambda f: np.savez_compressed(f, **arrays))
-    except ModelError as error:
-        raise AgentError(str(error)) from None
+    write_atomically(Path(path), lambda f: np.savez_compressed(f, **arrays), AgentError)
 
 
 def _format_of(path: Path) -> str:
     try:
-        with path.open("rb") as f, np.load(f, allow_pickle=False) as arrays:
-            return str(json.loads(str(arrays["header"]))["format"])
+        with path.open("rb") as f:
+            return str(json.loads(str(Archive(f, AgentError)["header"]))["format"])
     except Exception:  # whatever it is, it is not ours
         return ""
 
@@ -52,18 +50,17 @@ def read(path: Any) -> Saved:
     if not source.is_file():
         raise AgentError(f"{source}: is a directory" if source.is_dir() else f"{source}: no such file")
     try:
-        with source.open("rb") as f, np.load(f, allow_pickle=False) as arrays:
+        with source.open("rb") as f:
+            arrays = Archive(f, AgentError)
             header = json.loads(str(arrays["header"]))
             if header["format"] != FORMAT:
-                raise AgentError(f"{source}: not a {FORMAT} file but a {header['format']} one")
+                raise AgentError(f"not a {FORMAT} file but a {header['format']} one")
             if header["version"] != VERSION:
-                raise AgentError(
-                    f"{source}: format version {header['version']} is newer than {VERSION}; update psconrl"
-                )
+                raise AgentError(f"format version {header['version']} is newer than {VERSION}; update psconrl")
             parts = [_unflatten(header[part], arrays) for part in ("config", "state", "extra")]
             return Saved(header["agent"], *parts)
-    except PsconrlError:
-        raise
+    except PsconrlError as error:
+        raise AgentError(f"{source}: {error}") from None
     except OSError as error:
         raise AgentError(f"{source}: cannot be read ({error.strerror or error})") from None
     except Exception as error:  # zip, zlib, JSON and NumPy: each has errors of its own

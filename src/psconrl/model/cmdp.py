@@ -18,7 +18,7 @@ from psconrl.arrays import Bools, Floats, Matrix
 from psconrl.errors import ModelError
 from psconrl.model import reading
 from psconrl.model.layout import GridLayout
-from psconrl.model.toy_text import read_table
+from psconrl.model.toy_text import cost_names, read_table
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -154,7 +154,8 @@ class CMDP:
         """The continuing task of a Gymnasium environment with a table ``P``: FrozenLake, CliffWalking, Taxi.
 
         States and actions keep their numbers. The average reward is maximised; ``cost(state, action, next_state)``, a
-        number or several, is limited by ``thresholds``. An end leads to a new start, see ``psconrl.model.toy_text``.
+        number or several, is limited by ``thresholds``; if these are given by name, the costs are named after them, in
+        their order. An end leads to a new start, see ``psconrl.model.toy_text``.
 
         >>> import gymnasium
         >>> CMDP.from_gymnasium(gymnasium.make("FrozenLake-v1"), cost=lambda s, a, t: t == 5, thresholds=[0.1])
@@ -162,6 +163,8 @@ class CMDP:
         """
         table = read_table(env, cost, initial)
         costs = [-table.reward, *table.costs]
+        if isinstance(thresholds, Mapping) and options.get("cost_names") is None:
+            options["cost_names"] = cost_names(thresholds, len(table.costs))
         return cls(table.transition, costs, thresholds, initial=table.initial, maximise=True, **options)
 
     @property

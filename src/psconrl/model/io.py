@@ -6,16 +6,16 @@ or, for sparse models, ``{"shape": [S*A, S], "entries": [[row, column, probabili
 
 import json
 import os
-import secrets
-from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
-from psconrl.errors import ModelError, unknown_name
+from psconrl.errors import ModelError, PsconrlError, unknown_name
+from psconrl.files import write_atomically
+from psconrl.limits import need
+from psconrl.model.archive import Archive
 from psconrl.model.cmdp import CMDP
 from psconrl.model.layout import GridLayout
 from psconrl.model.reading import as_floats
@@ -27,6 +27,7 @@ _FIELDS = (
     "state_names", "action_names", "cost_names", "maximise", "layout",
 )  # fmt: skip
 _REQUIRED = ("transition", "costs")
+PARSED = 20  # bytes of memory that a byte of JSON may become: "[]," is a list
 
 
 def save(cmdp: CMDP, path: str | os.PathLike[str]) -> None:
@@ -35,9 +36,9 @@ def save(cmdp: CMDP, path: str | os.PathLike[str]) -> None:
         raise ModelError(f"save needs a CMDP and then a path; got {type(cmdp).__name__} first")
     target = Path(path)
     if target.suffix == ".json":
-        write_atomically(target, lambda f: f.write(json.dumps(_to_json(cmdp), indent=1).encode()))
+        write_atomically(target, lambda f: f.write(json.dumps(_to_json(cmdp), indent=1).encode()), ModelError)
     elif target.suffix == ".npz":
-        write_atomically(target, lambda f: write_npz(cmdp, f))
+        write_atomically(target, lambda f: write_npz(cmdp, f), ModelError)
     else:
         raise ModelError(f"{target}: a model file must end in .npz or .json")
 
@@ -58,22 +59,6 @@ def read(path: str | os.PathLike[str]) -> CMDP:
         raise ModelError(f"{source}: {error}") from None
     except OSError as error:
         raise ModelError(f"{source}: cannot be read ({error.strerror or error})") from None
-
-
-def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Write beside the target, then rename over it: a crash leaves the old file or the new one, never half of one."""
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")  # tempfile would hide it from other users
-    try:
-        with part.open("xb") as f:
-            write(f)
-            f.flush()
-            os.fsync(f.fileno())
-        os.replace(part, path)
-    except OSError as error:
-        raise ModelError(f"{path}: cannot be written ({error.strerror})") from None
-    finally:
-        with suppress(OSError):
-            part.unlink()
 
 
 def _to_json(cmdp: CMDP) -> dict[str, Any]:
@@ -110,14 +95,21 @@ def _matrix_to_json(matrix: Any, shape: tuple[int, ...]) -> Any:
     return {"shape": list(matrix.shape), "entries": entries}
 
 
-def _matrix_from_json(value: Any) -> Any:
+def _matrix_from_json(value: Any, rows_given: int) -> Any:
+    """A matrix, sparse if it is given by entries. No row may be claimed that nothing in the file stands for."""
     if not isinstance(value, dict):
         return value
     entries = as_floats(value["entries"], "entries").reshape(-1, 3)
     places = entries[:, :2].T
     if not ((np.abs(places) < 2**53) & (places == np.floor(places))).all():
         raise ModelError("entries must be [row, column, value] with whole numbers for row and column")
-    return csr_array(coo_array((entries[:, 2], tuple(places.astype(np.int64))), shape=tuple(value["shape"])))
+    rows, columns = value["shape"]
+    if not columns <= rows <= max(len(entries), rows_given):
+        raise ModelError(
+            f"shape claims {rows} rows and {columns} columns for {len(entries)} entries; it must be [S*A, S], and "
+            "every row needs an entry, unless 'available' says that there is no such action"
+        )
+    return csr_array(coo_array((entries[:, 2], tuple(places.astype(np.int64))), shape=(rows, columns)))
 
 
 def _layout_to_json(layout: GridLayout) -> dict[str, Any]:
@@ -136,6 +128,7 @@ def _layout_from_json(value: Any) -> GridLayout | None:
 
 
 def _read_json(path: Path) -> CMDP:
+    need(PARSED * path.stat().st_size, "its text", ModelError)
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
@@ -161,11 +154,11 @@ def _build(record: dict[str, Any]) -> CMDP:
             raise ModelError(f"field {name!r} is missing")
     try:
         costs = list(record.pop("costs"))
+        transition = _matrix_from_json(record.pop("transition"), np.size(record.get("available", ())))
         for i, outcome in enumerate(record.pop("outcome_costs", None) or ()):
             if outcome is not None:
-                costs[i] = _matrix_from_json(outcome)
+                costs[i] = _matrix_from_json(outcome, np.shape(transition)[0])
         layout = _layout_from_json(record.pop("layout", None))
-        transition = _matrix_from_json(record.pop("transition"))
         given = {name: value for name, value in record.items() if value is not None}
         return CMDP(transition, costs, layout=layout, **given)
     except ModelError:
@@ -208,11 +201,14 @@ def _put_matrix(arrays: dict[str, Any], name: str, matrix: Any) -> None:
             arrays[f"{name}_{part}"] = getattr(matrix, part)
 
 
-def _get_matrix(arrays: Any, name: str) -> Any:
+def _get_matrix(arrays: Archive, name: str) -> Any:
     if name in arrays:
         return arrays[name]
+    rows, columns = (int(n) for n in arrays[f"{name}_shape"])
+    if not 0 < columns <= rows or arrays.shape(f"{name}_indptr") != (rows + 1,):
+        raise ModelError(f"{name}_shape claims {rows} rows and {columns} columns, which {name}_indptr does not have")
     parts = tuple(arrays[f"{name}_{part}"] for part in ("data", "indices", "indptr"))
-    return csr_array(parts, shape=tuple(arrays[f"{name}_shape"]))
+    return csr_array(parts, shape=(rows, columns))
 
 
 def write_npz(cmdp: CMDP, f: IO[bytes]) -> None:
@@ -223,19 +219,19 @@ def write_npz(cmdp: CMDP, f: IO[bytes]) -> None:
 def read_npz(f: IO[bytes]) -> CMDP:
     """Read a model in the compact form from an open file."""
     try:
-        with np.load(f, allow_pickle=False) as arrays:
-            if "header" not in arrays:
-                raise ModelError(f"not a {FORMAT} file")
-            record = json.loads(str(arrays["header"]))
-            if record.get("format") != FORMAT:
-                raise ModelError(f"not a {FORMAT} file but a {record.get('format')} one")
-            for name in ("costs", "thresholds", "initial", "available"):
-                record[name] = arrays[name]
-            record["transition"] = _get_matrix(arrays, "transition")
-            outcomes = {i: _get_matrix(arrays, f"outcome_costs_{i}") for i in record.get("outcome_costs", ())}
-            record["outcome_costs"] = [outcomes.get(i) for i in range(len(record["costs"]))]
-            return _build(record)
-    except (ModelError, OSError):
+        arrays = Archive(f, ModelError)
+        if "header" not in arrays:
+            raise ModelError(f"not a {FORMAT} file")
+        record = json.loads(str(arrays["header"]))
+        if record.get("format") != FORMAT:
+            raise ModelError(f"not a {FORMAT} file but a {record.get('format')} one")
+        for name in ("costs", "thresholds", "initial", "available"):
+            record[name] = arrays[name]
+        record["transition"] = _get_matrix(arrays, "transition")
+        outcomes = {i: _get_matrix(arrays, f"outcome_costs_{i}") for i in record.get("outcome_costs", ())}
+        record["outcome_costs"] = [outcomes.get(i) for i in range(len(record["costs"]))]
+        return _build(record)
+    except (PsconrlError, OSError):
         raise
     except Exception as error:  # zip, zlib, the header's tokenizer and JSON: each has errors of its own
         raise ModelError(f"truncated, or not a {FORMAT} file ({type(error).__name__})") from None

@@ -9,6 +9,7 @@ from scipy.sparse import csr_array, issparse
 
 from psconrl.arrays import Bools, Floats, Matrix
 from psconrl.errors import ModelError, PsconrlError, unknown_name
+from psconrl.limits import LARGEST_COST
 
 ROW_SUM_TOL = 1e-9  # what a user may write as a probability law; rows are then normalised exactly
 EXACT_SUM = 1e-13  # rounding of an exact law: left as it is, so that save and load return the same bits
@@ -49,7 +50,8 @@ def as_floats(x: Any, what: str, error: type[PsconrlError] = ModelError) -> Floa
     """An array of floats, or an error that names what was wrong."""
     try:
         array = np.asarray(x)
-        if array.dtype.kind in NOT_REAL:
+        kind = array.dtype.kind
+        if kind in NOT_REAL or (kind == "O" and any(isinstance(value, str | bytes) for value in array.flat)):
             raise TypeError
         return array.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError):
@@ -160,17 +162,28 @@ def read_costs(costs: Any, P: Matrix, mask: Bools) -> tuple[Floats, list[Matrix 
             if outcome.shape != (S * A, S):
                 raise ModelError(f"costs[{i}] must have shape {(S * A, S)} if sparse; got {outcome.shape}")
             clear(outcome, ~mask.ravel())
-            first = first_entry(outcome, lambda c: ~np.isfinite(c))
+            first = first_entry(outcome, lambda c: ~in_range(c))
             if first is not None:
                 row, column = first
                 where = f"costs[{i}, {row // A}, {row % A}, {column}]"
-                raise ModelError(f"{where} must be finite; got {outcome[row, column]}")
+                raise ModelError(f"{where} must be {wanted(outcome[row, column])}; got {outcome[row, column]}")
             expected[i] = expectation(P, outcome).reshape(S, A)
         outcomes.append(outcome)
-    if not np.isfinite(expected).all():
-        i, s, a = (int(k) for k in np.argwhere(~np.isfinite(expected))[0])
-        raise ModelError(f"costs[{i}, {s}, {a}] must be finite; got {expected[i, s, a]}")
+    wrong = ~in_range(expected)
+    if wrong.any():
+        i, s, a = (int(k) for k in np.argwhere(wrong)[0])
+        raise ModelError(f"costs[{i}, {s}, {a}] must be {wanted(expected[i, s, a])}; got {expected[i, s, a]}")
     return expected, outcomes
+
+
+def in_range(x: Floats) -> Bools:
+    """Which of these can be costs: finite, and not so large that sums of them are not."""
+    return np.asarray(np.abs(x) <= LARGEST_COST)
+
+
+def wanted(x: float) -> str:
+    """What a cost that is not in range should be."""
+    return f"at most {LARGEST_COST:g} in size (take a larger unit)" if np.isfinite(x) else "finite"
 
 
 def expectation(P: Matrix, outcome: Matrix) -> Floats:
@@ -223,8 +236,9 @@ def read_thresholds(thresholds: Any, cost_names: tuple[str, ...]) -> Floats:
             f"thresholds must have one entry per constrained cost, {m} here (costs has {m + 1} layers, "
             f"the objective first); got {tau.size if tau.ndim == 1 else tau.shape}"
         )
-    if not np.isfinite(tau).all():
-        raise ModelError(f"thresholds must be finite; got {tau[~np.isfinite(tau)][0]}")
+    if not in_range(tau).all():
+        first = tau[~in_range(tau)][0]
+        raise ModelError(f"thresholds must be {wanted(first)}; got {first}")
     return tau
 
 

@@ -74,6 +74,13 @@ def read_table(env: Any, cost: Callable[[int, int, int], Any] | None, initial: A
     return Table(transition, layer(found.reward[lives]), [layer(c) for c in costs], start)
 
 
+def cost_names(thresholds: Mapping[str, float], m: int) -> tuple[str, ...]:
+    """Names for the objective and m costs that have none but those of their thresholds."""
+    if len(thresholds) != m:
+        raise ModelError(f"thresholds must have one entry per cost, {m} here; got {', '.join(map(repr, thresholds))}")
+    return ("reward", *map(str, thresholds))
+
+
 def _matrix(values: Floats, rows: Ints, columns: Ints, shape: tuple[int, int]) -> Matrix:
     matrix = csr_array(coo_array((values, (rows, columns)), shape=shape))
     return matrix.toarray() if shape[0] * shape[1] <= DENSE_UP_TO else matrix

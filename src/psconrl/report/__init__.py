@@ -1,1 +1,1 @@
-"""Pictures of plans and, later, of experiments."""
+"""Pictures of plans and runs, and of a sweep's results: figures, tables with their statistics, and one page."""

@@ -1,6 +1,7 @@
 """Pictures: a policy on its map or as a table of shares, and the trade-off curve of a threshold."""
 
 from pathlib import Path
+from typing import IO
 
 import matplotlib as mpl
 import numpy as np
@@ -8,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from psconrl.errors import ConfigError
+from psconrl.files import write_atomically
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.pareto import Pareto
 from psconrl.planning.plan import Plan
@@ -24,12 +26,14 @@ LITERAL = mpl.rc_context({"text.parse_math": False})  # a $ in a user's name is 
 
 
 def write_figure(figure: Figure, path: Path) -> None:
-    """Save a picture; the format follows from the name."""
-    try:
+    """Save a picture; the format follows from the name. The file appears whole or not at all."""
+    form = path.suffix.lower().removeprefix(".")
+
+    def write(f: IO[bytes]) -> None:
         with mpl.rc_context({"svg.fonttype": "none", "pdf.fonttype": 42}):
-            figure.savefig(path, dpi=150, bbox_inches="tight")
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written ({error.strerror})") from None
+            figure.savefig(f, format=form, dpi=150, bbox_inches="tight")
+
+    write_atomically(path, write, ConfigError)
 
 
 @LITERAL

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psconrl.errors import ConfigError, ModelError
-from psconrl.model.io import write_atomically
+from psconrl.errors import ConfigError
+from psconrl.files import write_atomically
 
 DIGITS = 6  # of a mean or a table's number: more than a curve or a reader can use
 DISTANCE_DIGITS = 3  # of the distance from a mean to an end of its interval
@@ -50,10 +50,7 @@ def render(report: dict[str, Any]) -> str:
 def write(report: dict[str, Any], path: str | os.PathLike[str]) -> None:
     """Write the page to a file, which appears whole or not at all."""
     page = render(report).encode()
-    try:
-        write_atomically(Path(path), lambda f: f.write(page))
-    except ModelError as error:
-        raise ConfigError(str(error)) from None
+    write_atomically(Path(path), lambda f: f.write(page), ConfigError)
 
 
 def _asset(name: str) -> str:

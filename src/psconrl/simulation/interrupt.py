@@ -1,8 +1,8 @@
 """Ctrl-C that waits for a good moment.
 
 An exception raised by a signal in the middle of a compiled call surfaces as a SystemError and leaves arrays half
-written. So while a run is on, a signal only asks it to stop; the run looks after each step. A second one is obeyed at
-once.
+written. So while a run is on, a signal only asks it to stop; the run looks after each step, puts its books in order and
+raises ``Interrupted``. A second one is obeyed at once; those that follow do not disturb the tidying up.
 """
 
 import signal
@@ -10,6 +10,18 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, once everything is in order. What was done until then is kept.
+
+    ``trace``: of a run, as ``simulate`` would have returned it. ``outcome``: of a sweep, as of ``run_sweep``.
+    """
+
+    def __init__(self, trace: Any = None, outcome: Any = None) -> None:
+        super().__init__("interrupted; what was done is kept in .trace of a run, .outcome of a sweep")
+        self.trace, self.outcome = trace, outcome
 
 
 class StopRequest:
@@ -34,6 +46,7 @@ def deferred_interrupts() -> Iterator[StopRequest]:
 
     def note(signum: int, frame: FrameType | None) -> None:
         if request.asked:
+            signal.signal(signum, signal.SIG_IGN)
             raise KeyboardInterrupt
         request.asked = True
 

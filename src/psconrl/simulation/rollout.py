@@ -163,9 +163,9 @@ class Simulation(Run):
         self.agent.save(path, {"simulation": extra})
 
     @classmethod
-    def resume(cls, path: Any, cmdp: CMDP) -> "Simulation":
-        """A run from a file, on the model it was played on."""
-        agent, saved = load_agent(path)
+    def resume(cls, path: Any, cmdp: CMDP, agent_class: type[Agent] | None = None) -> "Simulation":
+        """A run from a file, on the model it was played on. ``agent_class``: of an agent that is not this library's."""
+        agent, saved = load_agent(path, agent_class)
         if "simulation" not in saved:
             raise AgentError(f"{path}: holds an agent but no run; load it with {type(agent).__name__}.load")
         extra = saved["simulation"]

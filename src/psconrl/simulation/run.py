@@ -13,7 +13,7 @@ from psconrl.arrays import Floats, Ints
 from psconrl.errors import ConfigError
 from psconrl.learning.agent import Agent
 from psconrl.learning.episode import Episode
-from psconrl.simulation.interrupt import deferred_interrupts
+from psconrl.simulation.interrupt import Interrupted, deferred_interrupts
 from psconrl.simulation.trace import EpisodeLog, Trace, checkpoint_rounds
 
 Progress = Callable[[Any], None]
@@ -56,18 +56,19 @@ class Run(ABC):
         checkpoints: int | str | ArrayLike | None = None,
         progress: Progress | None = None,
     ) -> Trace:
-        """Play until ``horizon`` rounds have been played in all. Ctrl-C ends the run early, with what was done."""
-        if not isinstance(horizon, int | np.integer) or horizon < 1:
-            raise ConfigError(f"horizon must be a whole number from 1 on; got {horizon!r}")
+        """Play until ``horizon`` rounds have been played in all.
+
+        Ctrl-C raises ``Interrupted``, a KeyboardInterrupt, with what was done in its ``trace``; the run may go on.
+        """
+        grid = checkpoint_rounds(horizon, checkpoints)
         if horizon < self.round:
             raise ConfigError(f"the run has already played {self.round} rounds; horizon must be at least that")
         self.horizon = int(horizon)
-        grid = checkpoint_rounds(horizon, checkpoints)
         grid = grid[grid > self.round]
         at_checkpoints = np.zeros((grid.size, self.cumulative.size))
         reached = 0
         began = time.perf_counter() - self.seconds
-        interrupted = False
+        asked = False
         try:
             with deferred_interrupts() as stop:
                 while self.round < horizon and not stop.asked:
@@ -80,11 +81,14 @@ class Run(ABC):
                     self.seconds = time.perf_counter() - began
                     if progress is not None:
                         progress(self)
-                interrupted = self.round < horizon
+                asked = stop.asked
         except KeyboardInterrupt:
-            interrupted = True
+            asked = True
         self.seconds = time.perf_counter() - began
-        return self.trace(interrupted)
+        trace = self.trace(interrupted=self.round < horizon)
+        if asked:
+            raise Interrupted(trace=trace)
+        return trace
 
     def _note_beginning(self, episode: Episode, seconds: float) -> None:
         self.log.start.append(self.round)

@@ -34,6 +34,9 @@ def simulate(
     are, or ``"bernoulli"``: 0 or 1 with the cost as probability. ``evaluate_policies``: also record the exact averages
     of every episode's policy in the true model. ``progress``: called with the run after every episode.
 
+    Ctrl-C reaches the caller as a KeyboardInterrupt whose ``trace`` holds the run so far
+    (``psconrl.simulation.interrupt.Interrupted``).
+
     >>> import psconrl
     >>> model = psconrl.load("counterexample")
     >>> agent = psconrl.PSConRL(2, 2, model.thresholds, model.costs, seed=0)

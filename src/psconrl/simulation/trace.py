@@ -8,8 +8,10 @@ from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import ConfigError
+from psconrl.limits import MOST_ROUNDS, need
 
 DEFAULT_CHECKPOINTS = 200
+POINT_BYTES = 500  # of a checkpoint with a few costs, as arrays, as lists and on its way to a results file
 
 
 @dataclass
@@ -101,6 +103,8 @@ def checkpoint_rounds(horizon: int, spec: int | str | ArrayLike | None) -> Ints:
     >>> checkpoint_rounds(100, 4).tolist(), checkpoint_rounds(1000, "log").tolist()[:6]
     ([25, 50, 75, 100], [1, 2, 3, 4, 5, 6])
     """
+    if not isinstance(horizon, int | np.integer) or isinstance(horizon, bool) or not 1 <= horizon <= MOST_ROUNDS:
+        raise ConfigError(f"horizon must be a whole number from 1 to {MOST_ROUNDS:,}; got {horizon!r}")
     if spec is None:
         spec = DEFAULT_CHECKPOINTS
     if isinstance(spec, str):
@@ -110,7 +114,9 @@ def checkpoint_rounds(horizon: int, spec: int | str | ArrayLike | None) -> Ints:
     elif isinstance(spec, int | np.integer):
         if spec < 1:
             raise ConfigError(f"checkpoints must be at least 1; got {spec}")
-        grid = np.unique(np.round(np.linspace(0, horizon, int(spec) + 1)).astype(np.int64))[1:]
+        points = min(int(spec), int(horizon))
+        need(points * POINT_BYTES, f"a run with {points:,} checkpoints", ConfigError)
+        grid = np.unique(np.round(np.linspace(0, horizon, points + 1)).astype(np.int64))[1:]
     else:
         given = np.asarray(spec)
         if given.ndim != 1 or given.size == 0 or not np.issubdtype(given.dtype, np.integer) or given.min() < 1:

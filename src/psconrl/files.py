@@ -1,0 +1,82 @@
+"""Writing a file so that it appears whole or not at all, and nothing is left behind for ever."""
+
+import os
+import re
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+from psconrl.errors import PsconrlError
+
+try:
+    import fcntl
+except ImportError:  # on Windows a file that somebody writes cannot be removed anyway
+    fcntl = None  # type: ignore[assignment]
+
+
+def write_atomically(path: Path, write: Callable[[IO[bytes]], object], error: type[PsconrlError]) -> None:
+    """Write beside the target, then rename over it: a crash leaves the old file or the new one, never half of one.
+
+    What writers of the same file have left beside it when they were killed is removed.
+    """
+    part: Path | None = None
+    try:
+        part, f = _new_part(path)
+        with f:
+            write(f)
+            f.flush()
+            os.fsync(f.fileno())
+            if fcntl is None:
+                f.close()  # Windows renames no open file
+            os.replace(part, path)
+        _remove_left_behind(path)
+    except PsconrlError:
+        raise
+    except OSError as failed:
+        raise error(f"{path}: cannot be written ({failed.strerror or failed})") from None
+    finally:
+        if part is not None:
+            with suppress(OSError):
+                part.unlink()
+
+
+def _new_part(path: Path) -> tuple[Path, IO[bytes]]:
+    """A new file beside the target, locked as long as it is open: the operating system unlocks it for the dead."""
+    while True:
+        part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")  # tempfile would hide it from other users
+        f = part.open("xb")
+        if _lock(f) and part.exists():
+            return part, f
+        f.close()  # somebody who cleaned up was faster than our lock
+
+
+def _lock(f: IO[bytes]) -> bool:
+    if fcntl is not None:
+        try:
+            fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True  # a file system without locks: then nobody can clean up either
+    return True
+
+
+def _remove_left_behind(path: Path) -> None:
+    """Remove the parts of writers that are gone: those that can be locked."""
+    ours = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}\.part")
+    with suppress(OSError):
+        for name in os.listdir(path.parent):
+            if ours.fullmatch(name):
+                _remove_if_abandoned(path.with_name(name))
+
+
+def _remove_if_abandoned(part: Path) -> None:
+    with suppress(OSError):
+        if fcntl is not None:
+            with part.open("rb") as f:
+                fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                part.unlink()
+        else:
+            part.unlink()

@@ -1,0 +1,124 @@
+"""Ways to damage files, for the tests that nothing but a clear line or a result comes of them."""
+
+import json
+import sqlite3
+from contextlib import closing, suppress
+
+WRONG = (
+    None, "", "x", -1, 0, 10**30, 1e308, -1e308, float("nan"), float("inf"), True, [], {}, [[]], [None], ["x"], {"a": 1},
+    [1, 2, 3, 4, 5], [[1, 2], [3]], "\ud800", "\x1b[2J", "=1", {"0": 0}, 2**63, 0.5,
+)  # fmt: skip
+TABLES = ("meta", "experiments", "runs", "checkpoints", "probes")
+
+
+def bytes_flipped(content, rng):
+    """Some bytes are others."""
+    damaged = bytearray(content)
+    for _ in range(int(rng.integers(1, 30))):
+        damaged[int(rng.integers(len(damaged)))] = int(rng.integers(256))
+    return bytes(damaged)
+
+
+def cut_short(content, rng):
+    """The end is missing."""
+    return content[: int(rng.integers(len(content)))]
+
+
+def block_zeroed(content, rng):
+    """A block of the disk is gone."""
+    start = int(rng.integers(len(content)))
+    length = int(rng.integers(1, 5000))
+    return content[:start] + bytes(len(content[start : start + length])) + content[start + length :]
+
+
+def block_moved(content, rng):
+    """A block stands where another should."""
+    here, there = (int(rng.integers(len(content))) for _ in range(2))
+    piece = content[here : here + 512]
+    return content[:there] + piece + content[there + len(piece) :]
+
+
+def noise(content, rng):
+    """Something else altogether."""
+    return rng.bytes(int(rng.integers(0, 4000)))
+
+
+BYTES = (bytes_flipped, cut_short, block_zeroed, block_moved, noise)
+
+
+def cell_changed(path, rng):
+    """A valid SQLite file, a wrong value in one place, or in all rows of a column."""
+    with closing(sqlite3.connect(path)) as db:
+        table = TABLES[int(rng.integers(len(TABLES)))]
+        columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
+        column = columns[int(rng.integers(len(columns)))]
+        value = WRONG[int(rng.integers(len(WRONG)))]
+        rows = db.execute(f"SELECT {column} FROM {table}").fetchall()
+        if rng.random() < 0.5 and rows:
+            old = rows[int(rng.integers(len(rows)))][0]
+            where, parameters = f" WHERE {column} IS ?", (old,)
+        else:
+            where, parameters = "", ()
+        kind = int(rng.integers(4))
+        if isinstance(value, list | dict | bool) or kind == 0:
+            value = json.dumps(value)
+        elif kind == 1:
+            value = str(value).encode("utf-8", "replace")
+        elif isinstance(value, int) and abs(value) >= 2**63:
+            value = float(value)
+        with suppress(sqlite3.Error, UnicodeEncodeError):
+            db.execute("PRAGMA ignore_check_constraints = 1")
+            db.execute(f"UPDATE OR REPLACE {table} SET {column} = ?{where}", (value, *parameters))
+            db.commit()
+
+
+def json_changed(path, rng):
+    """One value within one JSON column is wrong, missing or moved."""
+    places = [("experiments", "facts"), ("runs", "thresholds"), ("runs", "optimum"), ("runs", "summary"),
+              ("runs", "provenance"), ("runs", "job"), ("meta", "value")]  # fmt: skip
+    table, column = places[int(rng.integers(len(places)))]
+    with closing(sqlite3.connect(path)) as db:
+        rows = db.execute(f"SELECT rowid, {column} FROM {table}").fetchall()
+        chosen = rows if rng.random() < 0.3 else [rows[int(rng.integers(len(rows)))]]
+        for rowid, text in chosen:
+            try:
+                value = json.loads(text)
+            except ValueError:
+                value = text
+            new = json.dumps(_mutated(value, rng))
+            db.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (new, rowid))
+        db.commit()
+
+
+def _mutated(value, rng):
+    wrong = WRONG[int(rng.integers(len(WRONG)))]
+    if isinstance(value, dict) and value and rng.random() < 0.9:
+        key = list(value)[int(rng.integers(len(value)))]
+        if rng.random() < 0.25:
+            return {k: v for k, v in value.items() if k != key}
+        return value | {key: _mutated(value[key], rng)}
+    if isinstance(value, list) and value and rng.random() < 0.7:
+        k = int(rng.integers(len(value)))
+        if rng.random() < 0.25:
+            return value[:k] + value[k + 1 :]
+        return [*value[:k], _mutated(value[k], rng), *value[k + 1 :]]
+    return wrong
+
+
+def rows_deleted(path, rng):
+    """Some rows, or all, of one table are gone, or a whole table is."""
+    with closing(sqlite3.connect(path)) as db:
+        table = TABLES[int(rng.integers(len(TABLES)))]
+        choice = int(rng.integers(4))
+        if choice == 0:
+            db.execute(f"DROP TABLE {table}")
+        elif choice == 1:
+            db.execute(f"DELETE FROM {table}")
+        elif table in ("checkpoints", "probes"):
+            db.execute(f"DELETE FROM {table} WHERE (round * 7 + run) % 3 = ?", (int(rng.integers(3)),))
+        else:
+            db.execute(f"DELETE FROM {table} WHERE rowid % 3 = ?", (int(rng.integers(3)),))
+        db.commit()
+
+
+VALUES = (cell_changed, json_changed, rows_deleted)
