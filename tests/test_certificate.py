@@ -9,8 +9,9 @@ import psconrl
 from psconrl import CMDP, Status, certify, plan
 from psconrl.planning._kernels import rounding_of_bound
 from psconrl.planning.certify import EXCESS_TOL, GAP_TOL, LARGEST_PRICES, units
+from psconrl.planning.mixture import CLOSED_GAP, is_settled
 from psconrl.planning.problem import Problem, ordinary_size
-from psconrl.planning.solve import CLOSED_GAP, is_settled, solve
+from psconrl.planning.solve import solve
 
 one_state = CMDP(np.ones((1, 3, 1)), [[[0.0, 1, 1]], [[1.0, 0, 1e11]]], [0.5])
 

@@ -22,6 +22,14 @@ class Episode:
     kind: str = "optimal"  # or "explore", "uniform", "baseline", ...
     value: float = math.nan  # what the agent expects of the objective, in costs
 
+    @classmethod
+    def uniform(
+        cls, n_states: int, n_actions: int, max_steps: int = NO_CAP, visit_caps: Ints | None = None,
+        kind: str = "uniform",
+    ) -> "Episode":  # fmt: skip
+        """Every action with equal probability: also what to play where no plan could be settled ("unsettled")."""
+        return cls(np.full((n_states, n_actions), 1.0 / n_actions), max_steps, visit_caps, kind)
+
     def row(self, step: int, state: int) -> Floats:
         """The distribution of the action in a state, ``step`` steps into the episode."""
         if self.policy.ndim == 2:

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from psconrl.errors import SolverError
 from psconrl.learning.agent import Agent
 from psconrl.learning.checks import as_count
 from psconrl.learning.confidence import Box, bernstein_radius, empirical, scaled_radius
@@ -72,7 +73,10 @@ class FHA(Agent):
         box, costs = self._box(), self._known_or_mean_costs()
         budget = self.thresholds + self.span / self.H
         problem = Problem.scaled(np.empty((0, 0)), costs, budget, np.ones((S, A), dtype=bool))
-        mixture, policy = solve_horizon(box.low, box.high, problem.costs, problem.thresholds, self.H, state)
+        try:
+            mixture, policy = solve_horizon(box.low, box.high, problem.costs, problem.thresholds, self.H, state)
+        except SolverError:
+            return Episode.uniform(S, A, self.H, kind="unsettled")
         value = problem.user_costs(mixture.shares @ np.array([column.costs for column in mixture.answers]))[0]
         kind = "optimal" if mixture.feasible else "least excess"
         return Episode(policy, max_steps=self.H, kind=kind, value=float(value))

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from psconrl.errors import SolverError
 from psconrl.learning.agent import Agent
 from psconrl.learning.counts import Record
 from psconrl.learning.episode import Episode
@@ -70,9 +71,12 @@ class LagrangianPSRL(Agent):
         costs = self._known_or_mean_costs()
         weighted = costs[:1] + np.tensordot(self.multipliers, costs[1:], axes=1)
         max_steps, caps = self.schedule(self.counts, self._last_length)
-        choice = self.planner.optimal(P, weighted, NO_LIMITS, state)
-        if choice is None:  # without limits nothing is infeasible: a sample beyond floating point
-            return Episode(np.full((self.n_states, self.n_actions), 1.0 / self.n_actions), max_steps, caps, "uniform")
+        try:
+            choice = self.planner.optimal(P, weighted, NO_LIMITS, state)
+        except SolverError:  # a sample beyond floating point
+            choice = None
+        if choice is None:
+            return Episode.uniform(self.n_states, self.n_actions, max_steps, caps, "unsettled")
         expected = choice.value - float(self.multipliers @ self.thresholds)
         return Episode(choice.policy, max_steps, caps, "lagrangian", expected)
 

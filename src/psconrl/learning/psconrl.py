@@ -115,7 +115,7 @@ class PSConRL(Agent):
             return Episode(choice.policy, max_steps, caps, kind, choice.value)
         if self.if_infeasible == "explore":
             return Episode(self._exploration(P, state), max_steps, caps, "explore")
-        return Episode(self._uniform(), max_steps, caps, "uniform")
+        return Episode.uniform(self.n_states, self.n_actions, max_steps, caps)
 
     def _planned(self, P: Floats, costs: Floats, state: int) -> tuple[str, Choice] | None:
         """The kind of the episode and its plan; None if no policy of the sampled model keeps the limits."""
@@ -140,9 +140,6 @@ class PSConRL(Agent):
         if self.repay and playing is not None:
             self.ledger.exempt(playing, self.thresholds)
 
-    def _uniform(self) -> Floats:
-        return np.full((self.n_states, self.n_actions), 1.0 / self.n_actions)
-
     def _exploration(self, P: Floats, state: int) -> Floats:
         """The policy towards the least visited of the states that the sampled model can reach.
 
@@ -154,7 +151,7 @@ class PSConRL(Agent):
         try:
             actions = self.planner.towards(P, target)
         except SolverError:
-            return self._uniform()
+            return Episode.uniform(self.n_states, self.n_actions).policy
         if self.explore_action == "least_tried":
             actions[target] = int(self.counts.pairs[target].argmin())
         return np.eye(self.n_actions)[actions]

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from psconrl.errors import SolverError
 from psconrl.learning.agent import Agent
 from psconrl.learning.confidence import Box, empirical, hoeffding_radius, scaled_radius
 from psconrl.learning.episode import Episode
@@ -61,10 +62,13 @@ class UCRLCMDP(Agent):
         box = Box.around(empirical(self.counts), radius)
         costs = self._known_or_mean_costs()
         problem = Problem.scaled(np.empty((0, 0)), costs, self.thresholds, np.ones((S, A), dtype=bool))
-        mixture = solve_optimistic(box.low, box.high, problem.costs, problem.thresholds)
+        length = math.ceil(self.horizon**self.exponent)
+        try:
+            mixture = solve_optimistic(box.low, box.high, problem.costs, problem.thresholds)
+        except SolverError:
+            return Episode.uniform(S, A, length, kind="unsettled")
         value = problem.user_costs(mixture.shares @ np.array([column.costs for column in mixture.answers]))[0]
         kind = "optimal" if mixture.feasible else "least excess"
-        length = math.ceil(self.horizon**self.exponent)
         return Episode(optimistic_policy(mixture, A, self.rng), max_steps=length, kind=kind, value=float(value))
 
     def config(self) -> dict[str, Any]:

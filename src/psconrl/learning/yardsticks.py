@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.learning.agent import Agent
@@ -54,4 +53,4 @@ class Uniform(Agent):
         super().__init__(n_states, n_actions, thresholds, costs, seed)
 
     def _begin(self, state: int) -> Episode:
-        return Episode(np.full((self.n_states, self.n_actions), 1.0 / self.n_actions), kind="uniform")
+        return Episode.uniform(self.n_states, self.n_actions)

@@ -57,7 +57,7 @@ def solve_horizon(
     ``thresholds`` are averages per step. If they cannot be met, the mixture has the least excess.
     """
     oracle = HorizonOracle(low, high, costs, horizon, start)
-    mixture = mix(oracle, thresholds, least_excess=True)
+    mixture = mix(oracle, thresholds, least_excess=True).required()
     return mixture, horizon_policy(mixture, low.shape[0] // low.shape[1])
 
 

@@ -25,6 +25,13 @@ from psconrl.planning.oracle import Answer, Oracle
 GAP_TOL = 1e-11
 TIE_TOL = 1e-13
 MAX_COLUMNS = 2000
+# How far, in scaled costs, a mixture may be from its proven bound: rounding may stop the search before it is optimal.
+CLOSED_GAP = 1e-9
+
+
+def is_settled(feasible: bool, gap: float) -> bool:
+    """Does the gap of a mixture, or the margin of a proof of infeasibility, decide the matter?"""
+    return bool(gap <= CLOSED_GAP if feasible else gap < -FEASIBILITY_TOL)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -38,6 +45,17 @@ class Mixture(Generic[Answer]):
     proof: Answer  # the answer whose bias carries the bound
     gap: float  # scaled objective minus its lower bound; if infeasible, minus the margin of the Farkas proof
     columns: int  # policies evaluated
+
+    @property
+    def settled(self) -> bool:
+        """Is it proven, up to what the tolerance allows?"""
+        return is_settled(self.feasible, self.gap)
+
+    def required(self) -> "Mixture[Answer]":
+        """This mixture, or an error if rounding has left its gap open: nobody should play that."""
+        if not self.settled:
+            raise SolverError(f"rounding left a gap of {self.gap:.1e}")
+        return self
 
 
 def mix(

@@ -92,7 +92,7 @@ def solve_optimistic(low: Floats, high: Floats, costs: Floats, thresholds: Float
     ``low``, ``high``: (S*A, S) with ``low.sum(axis=1) <= 1 <= high.sum(axis=1)``. ``costs``: (m+1, S*A), preferably in
     [0, 1].
     """
-    return mix(OptimisticHoward(low, high, costs), thresholds, least_excess=True)
+    return mix(OptimisticHoward(low, high, costs), thresholds, least_excess=True).required()
 
 
 def optimistic_policy(mixture: Mixture[OptimisticColumn], n_actions: int, rng: np.random.Generator) -> Floats:

@@ -12,13 +12,10 @@ from psconrl.planning._kernels import policy_of
 from psconrl.planning._newton import GIVE_UP, OPTIMAL, newton
 from psconrl.planning.careful import MAX_STATES, CarefulHoward
 from psconrl.planning.master import FEASIBILITY_TOL
-from psconrl.planning.mixture import GAP_TOL, TIE_TOL, Mixture, mix
+from psconrl.planning.mixture import GAP_TOL, TIE_TOL, Mixture, is_settled, mix
 from psconrl.planning.oracle import SWITCH_TOL, Column, Howard, greedy_policy
 from psconrl.planning.problem import Problem
 
-# How far, in scaled costs, a solution may be from its proven bound. The methods themselves stop at 1e-11, unless
-# rounding stops them before.
-CLOSED_GAP = 1e-9
 # Stationary masses of dense chains are exact in every component; those of sparse ones carry rounding of this size.
 SPARSE_MASS_TOL = 1e-13
 
@@ -39,17 +36,12 @@ class Solution:
     @property
     def settled(self) -> bool:
         """Is it proven, up to what the tolerance allows? If not, rounding has stopped the search."""
-        return is_settled(self.mixture.feasible, self.mixture.gap)
+        return self.mixture.settled
 
     @property
     def policies(self) -> tuple[Ints, ...]:
         """The deterministic policies in the mixture, to start the next solve from."""
         return tuple(column.policy for column in self.mixture.answers)
-
-
-def is_settled(feasible: bool, gap: float) -> bool:
-    """Does the gap of a mixture, or the margin of a proof of infeasibility, decide the matter?"""
-    return gap <= CLOSED_GAP if feasible else gap < -FEASIBILITY_TOL
 
 
 def solve(problem: Problem, start: Sequence[Ints] = (), *, least_excess: bool = False) -> Solution:
