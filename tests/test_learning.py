@@ -305,7 +305,7 @@ def test_corrupt_or_foreign_agent_files_are_refused_clearly(tmp_path):
         ({"n_states": 2.5}, "must be a whole number from 1 on; got 2.5"),
         ({"thresholds": ["a"]}, "thresholds must be numbers"),
         ({"prior": "x"}, "prior must be a number"),
-        ({"optimistic_cost": np.nan}, "optimistic_cost must be finite"),
+        ({"optimistic_cost": np.nan}, "optimistic_cost must be a finite number"),
     ],
 )
 def test_bad_arguments_get_one_clear_line(arguments, message):
