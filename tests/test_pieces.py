@@ -8,7 +8,7 @@ from psconrl.learning.counts import Counts, Record
 from psconrl.model.chain import evaluate
 from psconrl.model.distance import diameter, hitting_times
 from psconrl.model.unichain import closed_classes, solve_dense
-from psconrl.planning.certify import check, lower_bound
+from psconrl.planning.certify import Dual, check, lower_bound
 from psconrl.planning.horizon import solve_horizon
 from psconrl.planning.lp import solve_lp
 from psconrl.planning.master import LineMaster, SimplexMaster
@@ -63,21 +63,24 @@ def test_a_limit_that_does_not_bind_has_no_price(make):
 
 def test_the_lagrangian_bound_by_hand():
     """``min over actions of c0 + lambda (c1 - 0.5)``: 0 + 3 (2 - 0.5) and 10 + 3 (0 - 0.5)."""
-    assert lower_bound(CHOICE, np.array([1.0, 3.0]), np.zeros(1), None) == (pytest.approx(4.5), 0.0)
-    assert lower_bound(CHOICE, np.array([1.0, 5.0]), np.zeros(1), None) == (pytest.approx(7.5), 0.0)
+    for price, bound in ((3.0, 4.5), (5.0, 7.5)):
+        dual = Dual(np.array([price]), np.zeros(1), np.zeros(1), None)
+        assert lower_bound(CHOICE, np.array([1.0, price]), dual, 0.0) == (pytest.approx(bound), 0.0)
+        assert lower_bound(CHOICE, np.array([1.0, price]), dual, 2.0)[0] == pytest.approx(bound - 2.0)
 
 
 def test_a_potential_enters_by_its_drift():
     """Two states in turn, costs 0 and 2: with h = (0, 1) both pairs bound the average by 1."""
     ring = CMDP([[0.0, 1.0], [1.0, 0.0]], [[[0.0], [2.0]]])
-    assert lower_bound(ring, np.ones(1), np.array([0.0, 1.0]), None)[0] == pytest.approx(1.0)
-    assert lower_bound(ring, np.ones(1), np.zeros(2), None)[0] == pytest.approx(0.0)
+    for potential, bound in (([0.0, 1.0], 1.0), ([0.0, 0.0], 0.0)):
+        dual = Dual(np.empty(0), np.array(potential), np.zeros(2), None)
+        assert lower_bound(ring, np.ones(1), dual, 0.0)[0] == pytest.approx(bound)
 
 
 def test_what_a_certificate_says_by_hand():
     policy = np.array([[0.75, 0.25]])  # spends 1.5, which is 1 too much
     exact = evaluate(CHOICE, policy)
-    proof = check(CHOICE, Status.OPTIMAL, 0.9 * policy, np.array([5.0]), np.zeros(1), None, exact)
+    proof = check(CHOICE, Status.OPTIMAL, 0.9 * policy, Dual(np.array([5.0]), np.zeros(1), np.zeros(1), None), exact)
     assert (proof.upper, proof.lower) == (pytest.approx(2.5), pytest.approx(7.5))
     assert proof.excess == pytest.approx([1.0])
     assert proof.flow_residual == pytest.approx(0.1)  # a tenth of the time is missing
