@@ -14,7 +14,9 @@ from psconrl.model.structure import (
     is_communicating,
     is_unichain,
     is_weakly_communicating,
+    pair_graph,
     reachable,
+    state_graph,
 )
 
 FORMS = pytest.mark.parametrize("form", [np.array, csr_array], ids=["dense", "sparse"])
@@ -110,6 +112,15 @@ def test_reachable_states(seed):
 
 def test_reachable_from_an_initial_law():
     assert reachable(deterministic([1], [1], [3], [3], [0], initial=[0.5, 0, 0.5, 0, 0])).tolist() == [0, 1, 2, 3]
+
+
+def test_many_actions_to_one_state_are_one_edge():
+    """256 of them: counted in a byte they would be none. Duplicates would mislead some versions of SciPy."""
+    cmdp = deterministic([1] * 256, [0] * 256)
+    graph = state_graph(pair_graph(cmdp))
+    assert graph.toarray().tolist() == [[False, True], [True, False]]
+    assert graph.nnz == 2
+    assert is_communicating(cmdp)
 
 
 @SEEDS

@@ -45,7 +45,9 @@ def state_graph(pairs: csr_array, keep: Bools | None = None) -> csr_array:
     if keep is not None:
         inside = keep[rows]
         rows, columns = rows[inside], columns[inside]
-    return csr_array((np.ones(rows.size, dtype=np.int8), (rows // A, columns)), shape=(S, S))
+    graph = csr_array((np.ones(rows.size, dtype=bool), (rows // A, columns)), shape=(S, S))
+    graph.sum_duplicates()  # which not every version of SciPy does by itself, and its components rely on it
+    return graph
 
 
 def reachable(cmdp: CMDP) -> Ints:
