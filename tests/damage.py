@@ -5,8 +5,8 @@ import sqlite3
 from contextlib import closing, suppress
 
 WRONG = (
-    None, "", "x", -1, 0, 10**30, 1e308, -1e308, float("nan"), float("inf"), True, [], {}, [[]], [None], ["x"], {"a": 1},
-    [1, 2, 3, 4, 5], [[1, 2], [3]], "\ud800", "\x1b[2J", "=1", {"0": 0}, 2**63, 0.5,
+    None, "", "x", -1, 0, 10**30, 1e308, -1e308, float("nan"), float("inf"), True, [], {}, [[]], [None], ["x"],
+    {"a": 1}, [1, 2, 3, 4, 5], [[1, 2], [3]], "\ud800", "\x1b[2J", "=1", {"0": 0}, 2**63, 0.5,
 )  # fmt: skip
 TABLES = ("meta", "experiments", "runs", "checkpoints", "probes")
 
