@@ -30,6 +30,7 @@ from psconrl.experiment.job import Job, Result
 FORMAT = "psconrl-results"
 SCHEMA_VERSION = 1
 WAIT_SECONDS = 20.0
+TABLES = ("meta", "experiments", "runs", "checkpoints", "probes")
 _SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE experiments (
@@ -215,10 +216,14 @@ def _create_if_empty(path: Path) -> None:
 
 
 def _check_format(connection: sqlite3.Connection, path: Path) -> None:
-    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    connection.execute("PRAGMA trusted_schema = OFF")  # what a file defines may call nothing that reaches beyond it
+    kinds = dict(connection.execute("SELECT name, type FROM sqlite_master WHERE type <> 'index'"))
+    tables = {name for name, kind in kinds.items() if kind == "table"}
     meta = dict(connection.execute("SELECT key, value FROM meta")) if "meta" in tables else {}
     if meta.get("format") != FORMAT:
         raise StoreError(f"{path}: is an SQLite file, but not one of psconrl's results; choose another name")
+    if "trigger" in kinds.values() or not tables.issuperset(TABLES):
+        raise StoreError(f"{path}: damaged: it must have the tables {', '.join(TABLES)}, and no triggers")
     if not str(meta.get("schema", "")).isdecimal():
         raise StoreError(f"{path}: damaged (its schema is {meta.get('schema')!r})")
     if int(meta["schema"]) > SCHEMA_VERSION:
