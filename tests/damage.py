@@ -4,6 +4,8 @@ import json
 import sqlite3
 from contextlib import closing, suppress
 
+import numpy as np
+
 WRONG = (
     None, "", "x", -1, 0, 10**30, 1e308, -1e308, float("nan"), float("inf"), True, [], {}, [[]], [None], ["x"],
     {"a": 1}, [1, 2, 3, 4, 5], [[1, 2], [3]], "\ud800", "\x1b[2J", "=1", {"0": 0}, 2**63, 0.5,
@@ -121,4 +123,89 @@ def rows_deleted(path, rng):
         db.commit()
 
 
-VALUES = (cell_changed, json_changed, rows_deleted)
+def members_changed(path, rng):
+    """An ``.npz`` file that is whole, in which the header or an array says something wrong."""
+    with np.load(path) as members:
+        arrays = dict(members)
+    for _ in range(int(rng.integers(1, 3))):
+        name = "header" if rng.random() < 0.5 else list(arrays)[int(rng.integers(len(arrays)))]
+        if name == "header":
+            arrays[name] = np.array(json.dumps(_mutated(json.loads(str(arrays[name])), rng)))
+        elif rng.random() < 0.2:
+            del arrays[name]
+        else:
+            arrays[name] = _array_changed(arrays[name], rng)
+        if "header" not in arrays:
+            break
+    np.savez(path, **arrays)
+
+
+def _array_changed(array, rng):
+    choice = int(rng.integers(6))
+    if choice == 0 and array.size:
+        array = array.astype(np.float64)
+        array.flat[int(rng.integers(array.size))] = [np.nan, np.inf, -1.0, 1e308, 1e9, 0.5][int(rng.integers(6))]
+    elif choice == 1 and array.size:
+        array = array.copy()
+        array.flat[int(rng.integers(array.size))] = [0, 1, -1, 10**9][int(rng.integers(4))]
+    elif choice == 2:
+        array = array.ravel()[: int(rng.integers(array.size + 1))]
+    elif choice == 3:
+        array = array[..., None]
+    elif choice == 4:
+        array = np.array("x")
+    else:
+        with np.errstate(all="ignore"):
+            array = array.astype([np.float32, np.complex128, np.int8, np.bool_, "S3"][int(rng.integers(5))])
+    return array
+
+
+def text_changed(path, rng):
+    """A file of JSON that is whole, in which a value is wrong."""
+    value = json.loads(path.read_text())
+    for _ in range(int(rng.integers(1, 3))):
+        value = _mutated(value, rng)
+    path.write_text(json.dumps(value))
+
+
+def words_changed(path, rng):
+    """A spec in which some words are others, lines twice or missing."""
+    words = [
+        "=",
+        "[",
+        "]",
+        "{",
+        "}",
+        ".",
+        '"',
+        "-1",
+        "0",
+        "1e400",
+        "nan",
+        "true",
+        "x",
+        "10000000000000",
+        "'",
+        "\n",
+        "[[a]]",
+    ]
+    lines = path.read_text().split("\n")
+    for _ in range(int(rng.integers(1, 4))):
+        k = int(rng.integers(len(lines)))
+        parts = lines[k].split(" ")
+        parts[int(rng.integers(len(parts)))] = words[int(rng.integers(len(words)))]
+        choice = int(rng.integers(4))
+        lines[k : k + 1] = [[" ".join(parts)], [], [lines[k]] * 2, [" ".join(parts)]][choice]
+        lines = lines or [""]
+    path.write_text("\n".join(lines))
+
+
+VALUES = {
+    "results.db": (cell_changed, json_changed, rows_deleted),
+    "model.npz": (members_changed,),
+    "sparse.npz": (members_changed,),
+    "run.npz": (members_changed,),
+    "model.json": (text_changed,),
+    "sparse.json": (text_changed,),
+    "spec.toml": (words_changed,),
+}

@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -172,3 +173,34 @@ def test_content_tells_results_apart(tmp_path, results):
     one, two = fill(tmp_path / "a.db", results), fill(tmp_path / "b.db", results[::-1])
     assert content(one) == content(two)
     assert content(one) != content(fill(tmp_path / "c.db", results[1:]))
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ["DROP TABLE probes"],
+        ["CREATE TRIGGER t AFTER INSERT ON runs BEGIN DELETE FROM checkpoints; END"],
+        [
+            "DROP TABLE probes",
+            "CREATE VIEW probes AS WITH RECURSIVE n(run) AS (SELECT 1 UNION ALL SELECT run FROM n) SELECT run FROM n",
+        ],
+    ],
+    ids=["a table is missing", "a trigger", "a view without an end"],
+)
+def test_a_file_that_would_do_something_of_its_own_is_refused(tmp_path, results, statements):
+    path = fill(tmp_path / "r.db", results)
+    with closing(sqlite3.connect(path)) as db:
+        for statement in statements:
+            db.execute(statement)
+        db.commit()
+    with pytest.raises(StoreError, match=r"damaged: it must have the tables meta, .*, and no triggers"):
+        Store(path)
+
+
+def test_a_users_own_views_do_no_harm(tmp_path, results):
+    path = fill(tmp_path / "r.db", results)
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE VIEW good AS SELECT * FROM runs WHERE status = 'done'")
+        db.commit()
+    with Store(path) as store:
+        assert len(store.query("SELECT * FROM good")) == len(results)

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -52,9 +51,14 @@ def _checkpoints(store: Store) -> Iterator[tuple[Any, ...]]:
     sql = "SELECT id, experiment, label, replicate, thresholds, optimum, current FROM runs WHERE status = 'done'"
     for row in store.query(sql + " ORDER BY experiment, label, id"):
         run, experiment, label, replicate, thresholds, optimum, current = row
-        targets = [(json.loads(optimum) or [None])[0], *json.loads(thresholds)]
+        columns, where = store.columns, f"of run {run}"
+        limits = columns.numbers(columns.json(thresholds, f"thresholds {where}"), f"thresholds {where}")
+        best = columns.numbers(columns.json(optimum, f"optimum {where}"), f"optimum {where}")
+        targets = [best[0] if best else None, *limits]
         points = "SELECT round, cost, total, strong FROM checkpoints WHERE run = ? ORDER BY round, cost"
-        for t, i, total, strong in store.query(points, (run,)):
+        rows = store.query(points, (run,))
+        columns.points(rows, f"checkpoints {where}", len(targets))
+        for t, i, total, strong in rows:
             target = None if targets[i] is None else t * targets[i]
             yield run, experiment, label, replicate, t, i, total, target, strong, current
 

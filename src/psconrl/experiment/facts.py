@@ -47,11 +47,12 @@ def model_bytes(cmdp: CMDP) -> bytes | None:
     return buffer.getvalue() if buffer.tell() <= MODEL_BYTES else None
 
 
-def model_from(data: bytes | None) -> CMDP | None:
-    """The model that was carried along."""
-    if data is None:
+def model_from(data: object, n_states: object) -> CMDP | None:
+    """The model that was carried along, unless it is damaged or another one than it should be."""
+    if not isinstance(data, bytes):
         return None
     try:
-        return model_io.read_npz(io.BytesIO(data))
+        cmdp = model_io.read_npz(io.BytesIO(data))
     except PsconrlError:
         return None
+    return cmdp if cmdp.n_states == n_states else None

@@ -110,15 +110,17 @@ def run_sweep(
 
 
 def _note_experiments(store: Writer, jobs: Sequence[Job], names: list[str], stop: StopRequest) -> None:
+    columns = store.columns
     known = {
-        row[0]: (row[1], json.loads(row[2])) for row in store.query("SELECT name, position, facts FROM experiments")
+        row[0]: (columns.whole(row[1], "position of an experiment"), columns.table(row[2], "facts of an experiment"))
+        for row in store.query("SELECT name, position, facts FROM experiments")
     }
     following = itertools.count(1 + max((position for position, _ in known.values()), default=-1))
     for name in names:
         stop.heed()
         models = {job.model_key: job for job in jobs if job.experiment == name}
         key = [list(model) for model in models]
-        if name in known and known[name][1]["key"] == key:
+        if name in known and known[name][1].get("key") == key:
             continue
         position = known[name][0] if name in known else next(following)
         job = next(iter(models.values()))

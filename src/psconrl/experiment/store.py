@@ -24,11 +24,13 @@ from typing import Any
 import numpy as np
 
 from psconrl.errors import StoreError
+from psconrl.experiment.columns import Columns
 from psconrl.experiment.job import Job, Result
 
 FORMAT = "psconrl-results"
 SCHEMA_VERSION = 1
 WAIT_SECONDS = 20.0
+TABLES = ("meta", "experiments", "runs", "checkpoints", "probes")
 _SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE experiments (
@@ -56,6 +58,7 @@ class Store:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
+        self.columns = Columns(self.path)
         if not self.path.is_file():
             raise StoreError(f"{self.path}: {'is a folder' if self.path.is_dir() else 'no such file'}")
         with _clear_errors(self.path):
@@ -213,11 +216,15 @@ def _create_if_empty(path: Path) -> None:
 
 
 def _check_format(connection: sqlite3.Connection, path: Path) -> None:
-    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    connection.execute("PRAGMA trusted_schema = OFF")  # what a file defines may call nothing that reaches beyond it
+    kinds = dict(connection.execute("SELECT name, type FROM sqlite_master WHERE type <> 'index'"))
+    tables = {name for name, kind in kinds.items() if kind == "table"}
     meta = dict(connection.execute("SELECT key, value FROM meta")) if "meta" in tables else {}
     if meta.get("format") != FORMAT:
         raise StoreError(f"{path}: is an SQLite file, but not one of psconrl's results; choose another name")
-    if not meta.get("schema", "").isdigit():
+    if "trigger" in kinds.values() or not tables.issuperset(TABLES):
+        raise StoreError(f"{path}: damaged: it must have the tables {', '.join(TABLES)}, and no triggers")
+    if not str(meta.get("schema", "")).isdecimal():
         raise StoreError(f"{path}: damaged (its schema is {meta.get('schema')!r})")
     if int(meta["schema"]) > SCHEMA_VERSION:
         raise StoreError(f"{path}: was written by a newer psconrl (schema {meta['schema']}); update psconrl")
@@ -249,8 +256,10 @@ def _clear_errors(path: Path) -> Iterator[None]:
     """SQLite's complaints, in words that say what to do. What had been committed stays."""
     try:
         yield
+    except UnicodeDecodeError:
+        raise StoreError(f"{path}: damaged (text that is none)") from None
     except sqlite3.Error as error:
-        reason = str(error)
+        reason = " ".join(str(error).split())
         if "full" in reason:
             reason = "the disk is full; all finished runs before this one are kept; make room and run the same again"
         elif "readonly" in reason or "unable to open" in reason:

@@ -20,7 +20,7 @@ from psconrl.learning.episode import Episode, Play
 from psconrl.learning.saving import Saved, read, write
 from psconrl.learning.streams import UniformStream, restore_generator
 from psconrl.learning.watch import EXPLORING, Watcher, event_of, tell
-from psconrl.limits import need
+from psconrl.limits import MOST_ROUNDS, need
 from psconrl.model.reading import frozen
 
 # For every (state, action, next state): counts, those of the episode, prior, sample, and what drawing one takes.
@@ -251,6 +251,8 @@ class Agent(ABC):
         self.rounds = int(state["rounds"])
         self.episodes = int(state["episodes"])
         self.explored = int(state.get("explored", 0))
+        if not 0 <= self.explored <= self.rounds <= MOST_ROUNDS:
+            raise AgentError("rounds that cannot be")
         self.rng = restore_generator(state["rng"])
         self.action_uniforms = UniformStream.restored(state["action_uniforms"])
         self.counts.restore(state["counts"])
@@ -274,6 +276,6 @@ class Agent(ABC):
         try:
             agent = cls(**saved.config)
             agent.restore(saved.state)
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise AgentError(f"{path}: damaged ({type(error).__name__})") from None
         return agent

@@ -1,11 +1,16 @@
-"""Reading what a user hands to an agent: whole numbers and arrays, each with the error that says what to repair."""
+"""Reading what a user or a file hands to an agent, each with the error that says what to repair.
 
+What a file holds is checked like what a user hands in: compiled loops trust their arrays, and a number out of place
+would make them read and write wherever it points.
+"""
+
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psconrl.arrays import Floats
+from psconrl.arrays import Floats, Ints
 from psconrl.errors import AgentError, ModelError
 from psconrl.model.reading import as_floats, in_range, wanted
 
@@ -45,3 +50,22 @@ def as_share(value: Any, what: str) -> float:
     if not number or not 0 <= value <= 1:
         raise AgentError(f"{what} must be a number from 0 to 1; got {value!r}")
     return float(value)
+
+
+def saved_floats(value: Any, shape: tuple[int, ...], what: str) -> Floats:
+    """An array from a file: finite numbers in the shape they must have."""
+    array = np.array(as_numbers(value, what), order="C")
+    if array.shape != shape or not np.isfinite(array).all():
+        raise AgentError(f"{what} must be finite numbers of shape {shape}")
+    return array
+
+
+def saved_policies(values: Iterable[Any], n_states: int, n_actions: int) -> tuple[Ints, ...]:
+    """Deterministic policies from a file: an action for every state."""
+    policies = []
+    for value in values:
+        actions = saved_floats(value, (n_states,), "a policy")
+        if not np.isin(actions, np.arange(n_actions)).all():
+            raise AgentError(f"a policy must hold actions from 0 to {n_actions - 1}")
+        policies.append(actions.astype(np.int64))
+    return tuple(policies)

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
+from psconrl.errors import AgentError
+from psconrl.learning.checks import is_index, saved_floats
 from psconrl.learning.counts import Counts, Record
 
 NO_CAP = np.iinfo(np.int64).max
@@ -70,13 +72,22 @@ class Play:
     @classmethod
     def restored(cls, saved: dict[str, Any], counts: Counts) -> "Play":
         """The episode that was saved, of an agent with these counts."""
+        shape = (counts.n_states, counts.n_actions)
+        given, caps = np.asarray(saved["policy"]), saved["visit_caps"]
+        policy = saved_floats(given, given.shape[:-2] + shape, "policy")
+        if policy.ndim > 3 or not policy.size or (policy < 0).any() or not (policy.sum(axis=-1) > 0).all():
+            raise AgentError("policy must hold distributions over actions")
         episode = Episode(
-            np.asarray(saved["policy"]),
+            policy,
             int(saved["max_steps"]),
-            saved["visit_caps"],
-            saved["kind"],
+            None if caps is None else saved_floats(caps, shape, "visit_caps").astype(np.int64),
+            str(saved["kind"]),
             float(saved["value"]),
         )
         record = Record.empty(counts)
         record.restore(saved["record"])
-        return cls(episode, record, saved["state"], saved["action"])
+        state, action = saved["state"], saved["action"]
+        asked = state is not None and action is not None
+        if asked and not (is_index(state, counts.n_states) and is_index(action, counts.n_actions)):
+            raise AgentError("state and action must be those of the agent")
+        return cls(episode, record, *((state, action) if asked else (None, None)))

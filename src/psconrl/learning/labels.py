@@ -116,7 +116,7 @@ class LabelledAgent:
             raise AgentError(f"{path}: holds an agent without labels; load it with psconrl.load_agent")
         try:
             return cls(agent, _from_json(labels["states"]), _from_json(labels["actions"])), extra
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise AgentError(f"{path}: damaged ({type(error).__name__})") from None
 
 

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 
 from psconrl.errors import SolverError
 from psconrl.learning.agent import Agent
+from psconrl.learning.checks import saved_floats, saved_policies
 from psconrl.learning.counts import Record
 from psconrl.learning.episode import Episode
 from psconrl.learning.options import as_amounts, as_positive, check_optimistic_cost
@@ -106,6 +107,6 @@ class LagrangianPSRL(Agent):
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
         super().restore(state)
-        self.multipliers = np.asarray(state["multipliers"])
+        self.multipliers = saved_floats(state["multipliers"], self.thresholds.shape, "multipliers")
         self._last_length = int(state["last_length"])
-        self.planner.last = tuple(np.asarray(policy, dtype=np.int64) for policy in state["last"])
+        self.planner.last = saved_policies(state["last"], self.n_states, self.n_actions)

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from psconrl.arrays import Floats
 from psconrl.errors import ConfigError, SolverError, unknown_name
 from psconrl.learning.agent import Agent
-from psconrl.learning.checks import as_share
+from psconrl.learning.checks import as_share, saved_floats, saved_policies
 from psconrl.learning.counts import Record
 from psconrl.learning.episode import Episode
 from psconrl.learning.options import check_optimistic_cost
@@ -178,8 +178,8 @@ class PSConRL(Agent):
         super().restore(state)
         self._last_length = int(state["last_length"])
         if "balance" in state:  # not in the first files
-            self.ledger.balance = np.array(state["balance"], dtype=np.float64)
-        self.planner.last = tuple(np.asarray(policy, dtype=np.int64) for policy in state["last_policies"])
+            self.ledger.balance = saved_floats(state["balance"], self.thresholds.shape, "balance")
+        self.planner.last = saved_policies(state["last_policies"], self.n_states, self.n_actions)
 
 
 def _one_of(option: str, value: str, known: tuple[str, ...]) -> str:

@@ -58,6 +58,8 @@ def read(path: Any) -> Saved:
             if header["version"] != VERSION:
                 raise AgentError(f"format version {header['version']} is newer than {VERSION}; update psconrl")
             parts = [_unflatten(header[part], arrays) for part in ("config", "state", "extra")]
+            if not isinstance(header["agent"], str) or not all(isinstance(part, dict) for part in parts):
+                raise TypeError
             return Saved(header["agent"], *parts)
     except PsconrlError as error:
         raise AgentError(f"{source}: {error}") from None

@@ -17,7 +17,7 @@ class UniformStream:
 
     def __init__(self, rng: np.random.Generator, width: int = 1) -> None:
         self._rng = rng
-        self._width = width
+        self.width = width
         self._before: Any = None
         self.block: Floats = np.empty((0, width))
         self.position = 0
@@ -26,7 +26,7 @@ class UniformStream:
         """A new block, once the last one is used up."""
         if self.position >= len(self.block):
             self._before = self._rng.bit_generator.state
-            self.block = self._rng.random((BLOCK, self._width))
+            self.block = self._rng.random((BLOCK, self.width))
             self.position = 0
 
     def next(self) -> float:
@@ -38,15 +38,18 @@ class UniformStream:
     def state(self) -> dict[str, Any]:
         """Where the stream stands: the generator before the present block, and the position in it."""
         before = self._rng.bit_generator.state if self._before is None else self._before
-        return {"rng": before, "position": self.position, "begun": self._before is not None, "width": self._width}
+        return {"rng": before, "position": self.position, "begun": self._before is not None, "width": self.width}
 
     @classmethod
-    def restored(cls, state: dict[str, Any]) -> "UniformStream":
-        """The stream of which ``state`` was taken."""
-        stream = cls(restore_generator(state["rng"]), int(state["width"]))
+    def restored(cls, state: dict[str, Any], width: int = 1) -> "UniformStream":
+        """The stream of which ``state`` was taken, of the width it must have."""
+        position = int(state["position"])
+        if state["width"] != width or not 0 <= position <= BLOCK:
+            raise ValueError("a place that is not in the stream")
+        stream = cls(restore_generator(state["rng"]), width)
         if state["begun"]:
             stream.refill()
-            stream.position = int(state["position"])
+            stream.position = position
         return stream
 
 

@@ -207,8 +207,14 @@ def _get_matrix(arrays: Archive, name: str) -> Any:
     rows, columns = (int(n) for n in arrays[f"{name}_shape"])
     if not 0 < columns <= rows or arrays.shape(f"{name}_indptr") != (rows + 1,):
         raise ModelError(f"{name}_shape claims {rows} rows and {columns} columns, which {name}_indptr does not have")
-    parts = tuple(arrays[f"{name}_{part}"] for part in ("data", "indices", "indptr"))
-    return csr_array(parts, shape=(rows, columns))
+    data, indices, indptr = (arrays[f"{name}_{part}"] for part in ("data", "indices", "indptr"))
+    # SciPy's compiled loops go wherever these point, even those that check it.
+    whole_numbers = indices.dtype.kind == indptr.dtype.kind == "i" and indices.shape == data.shape == (data.size,)
+    if not whole_numbers or not ((indices >= 0) & (indices < columns)).all():
+        raise ModelError(f"{name}_indices must be columns from 0 to {columns - 1}, one for each number")
+    if indptr[0] != 0 or indptr[-1] != data.size or (np.diff(indptr) < 0).any():
+        raise ModelError(f"{name}_indptr must rise from 0 to {data.size}")
+    return csr_array((data, indices, indptr), shape=(rows, columns))
 
 
 def write_npz(cmdp: CMDP, f: IO[bytes]) -> None:

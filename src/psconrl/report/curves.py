@@ -1,8 +1,7 @@
 """Reading a results file: for every experiment and agent, the curves of all runs side by side."""
 
-import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -85,14 +84,28 @@ def read_experiments(store: Store) -> list[Experiment]:
     found = []
     for name, facts, model in store.query("SELECT name, facts, model FROM experiments ORDER BY position, name"):
         curves = _curves_of(store, name)
-        failures = store.query(
-            "SELECT label, replicate, error FROM runs WHERE experiment = ? AND status = 'failed' AND current"
-            " ORDER BY label, replicate",
-            (name,),
-        )
+        failures = [
+            (store.columns.text(label, "a label"), replicate, store.columns.text(error, "an error"))
+            for label, replicate, error in store.query(
+                "SELECT label, replicate, error FROM runs WHERE experiment = ? AND status = 'failed' AND current"
+                " ORDER BY label, replicate",
+                (name,),
+            )
+        ]
         if curves or failures:
-            found.append(Experiment(name, json.loads(facts), model_from(model), curves, failures))
+            known = store.columns.facts(facts, f"facts of {name!r}")
+            _check_costs(store, name, known, curves)
+            title = store.columns.text(name, "the name of an experiment")
+            found.append(Experiment(title, known, model_from(model, known.get("states")), curves, failures))
     return found
+
+
+def _check_costs(store: Store, name: str, facts: dict[str, Any], curves: dict[str, Curves]) -> None:
+    sizes = {c.cumulative.shape[2] for c in curves.values()} | (
+        {len(facts["cost_names"])} if "cost_names" in facts else set()
+    )
+    if len(sizes) > 1:
+        store.columns.wrong(f"the runs of {name!r}", "of the same number of costs")
 
 
 def _curves_of(store: Store, experiment: str) -> dict[str, Curves]:
@@ -101,48 +114,84 @@ def _curves_of(store: Store, experiment: str) -> dict[str, Curves]:
         " WHERE experiment = ? AND status = 'done' AND current ORDER BY id",
         (experiment,),
     )
-    by_label: dict[str, list[Any]] = {}
+    by_label: dict[str, list[_Run]] = {}
     for row in rows:
-        by_label.setdefault(row[1], []).append(row)
-    order = sorted(by_label, key=lambda label: _position(store, experiment, label))
-    return {label: _curves(store, label, sorted(by_label[label], key=lambda row: row[3])) for label in order}
+        run = _run(store, row)
+        by_label.setdefault(run.label, []).append(run)
+    order = _order(store, experiment)
+    labels = sorted(by_label, key=lambda label: (order.index(label) if label in order else len(order), label))
+    return {label: _curves(store, label, sorted(by_label[label], key=lambda run: run.replicate)) for label in labels}
 
 
-def _position(store: Store, experiment: str, label: str) -> tuple[int, str]:
-    order = json.loads(dict(store.query("SELECT key, value FROM meta")).get(f"order {experiment}", "[]"))
-    return (order.index(label) if label in order else len(order), label)
+def _order(store: Store, experiment: str) -> list[str]:
+    key = f"order {experiment}"
+    given = store.query("SELECT value FROM meta WHERE key = ?", (key,))
+    return store.columns.texts(store.columns.json(given[0][0], f"the {key}"), f"the {key}") if given else []
 
 
-def _curves(store: Store, label: str, rows: list[Any]) -> Curves:
-    grids, tables, probes, strong = [], [], [], []
-    for row in rows:
-        points = np.array(
-            store.query(
-                "SELECT round, cost, total, strong FROM checkpoints WHERE run = ? ORDER BY round, cost", (row[0],)
-            ),
-            dtype=np.float64,
-        )
-        q = int(points[:, 1].max()) + 1
-        grids.append(points[::q, 0].astype(np.int64))
-        tables.append(points[:, 2].reshape(-1, q))
-        strong.append(points[:, 3].reshape(-1, q))
-        values = store.query("SELECT value FROM probes WHERE run = ? ORDER BY round", (row[0],))
-        probes.append([np.nan if v is None else v for (v,) in values])
-    rounds = min(grids, key=len)
-    shared = [i for i, grid in enumerate(grids) if np.array_equal(grid, rounds)]
-    rows, provenance = [rows[i] for i in shared], [json.loads(rows[i][7]) for i in shared]
-    optimum = [json.loads(row[5]) for row in rows]
+class _Run(NamedTuple):
+    """A run, every part of it checked."""
+
+    id: int
+    label: str
+    agent: str
+    replicate: int
+    points: Floats  # (n, q, 4): round, cost, total, strong
+    thresholds: list[float]
+    optimum: list[float]
+    summary: dict[str, Any]
+    seconds: float
+    planning_seconds: float
+    probe: list[float]
+
+    @property
+    def rounds(self) -> Ints:
+        """Its checkpoints."""
+        return self.points[:, 0, 0].astype(np.int64)
+
+
+def _run(store: Store, row: tuple[Any, ...]) -> _Run:
+    columns = store.columns
+    run = columns.whole(row[0], "the number of a run")
+    where = f"of run {run}"
+    thresholds = columns.numbers(columns.json(row[4], f"thresholds {where}"), f"thresholds {where}")
+    optimum = columns.json(row[5], f"optimum {where}")
+    q = len(thresholds) + 1
+    points = "SELECT round, cost, total, strong FROM checkpoints WHERE run = ? ORDER BY round, cost"
+    record = columns.table(row[7], f"provenance {where}")
+    probe = store.query("SELECT value FROM probes WHERE run = ? ORDER BY round", (run,))
+    return _Run(
+        run,
+        columns.text(row[1], f"label {where}"),
+        columns.text(row[2], f"agent {where}"),
+        columns.whole(row[3], f"replicate {where}"),
+        columns.points(store.query(points, (run,)), f"checkpoints {where}", q),
+        thresholds,
+        columns.numbers(optimum, f"optimum {where}", q if optimum else 0),
+        columns.summary(row[6], f"summary {where}"),
+        columns.seconds(record, "seconds", f"provenance {where}"),
+        columns.seconds(record, "planning_seconds", f"provenance {where}"),
+        [np.nan if v is None else columns.number(v, f"probes {where}", finite=False) for (v,) in probe],
+    )
+
+
+def _curves(store: Store, label: str, runs: list[_Run]) -> Curves:
+    if len({len(run.thresholds) for run in runs}) > 1:
+        store.columns.wrong(f"the runs of {label!r}", "of the same number of costs")
+    rounds = min((run.rounds for run in runs), key=len)
+    runs = [run for run in runs if np.array_equal(run.rounds, rounds)]
+    probed = all(len(run.probe) == rounds.size for run in runs)
     return Curves(
         label=label,
-        agent=rows[0][2],
+        agent=runs[0].agent,
         rounds=rounds,
-        cumulative=np.array([tables[i] for i in shared]),
-        thresholds=np.array([json.loads(row[4]) for row in rows], dtype=np.float64).reshape(len(rows), -1),
-        optimum=np.array([costs[0] if costs else np.nan for costs in optimum]),
-        replicates=np.array([row[3] for row in rows]),
-        seconds=np.array([p.get("seconds", np.nan) for p in provenance]),
-        planning_seconds=np.array([p.get("planning_seconds", np.nan) for p in provenance]),
-        probe=np.array([probes[i] for i in shared], dtype=np.float64).reshape(len(rows), -1),
-        strong=np.array([strong[i] for i in shared]),
-        summaries=tuple(json.loads(row[6]) for row in rows),
+        cumulative=np.array([run.points[:, :, 2] for run in runs]),
+        thresholds=np.array([run.thresholds for run in runs], dtype=np.float64).reshape(len(runs), -1),
+        optimum=np.array([run.optimum[0] if run.optimum else np.nan for run in runs]),
+        replicates=np.array([run.replicate for run in runs]),
+        seconds=np.array([run.seconds for run in runs]),
+        planning_seconds=np.array([run.planning_seconds for run in runs]),
+        probe=np.array([run.probe if probed else [] for run in runs], dtype=np.float64).reshape(len(runs), -1),
+        strong=np.array([run.points[:, :, 3] for run in runs]),
+        summaries=tuple(run.summary for run in runs),
     )

@@ -1,12 +1,12 @@
 """From a results file to the contents of the page: panels, tables, maps, provenance, caveats."""
 
 import io
-import json
 from typing import Any
 
 import numpy as np
 
 from psconrl.arrays import Floats
+from psconrl.errors import PsconrlError
 from psconrl.experiment.store import Store
 from psconrl.planning.plan import Status
 from psconrl.planning.planner import plan
@@ -36,6 +36,11 @@ CAVEATS = (
 
 def build(store: Store) -> dict[str, Any]:
     """Everything that the page shows."""
+    with np.errstate(all="ignore"):  # a damaged total may be any number: its curve then shows it
+        return _build(store)
+
+
+def _build(store: Store) -> dict[str, Any]:
     experiments = read_experiments(store)
     meta = dict(store.query("SELECT key, value FROM meta"))
     runs, failed = (store.query(f"SELECT count(*) FROM runs WHERE current AND status = '{status}'")[0][0]
@@ -137,7 +142,10 @@ def _maps(experiment: Experiment) -> list[dict[str, str]]:
     cmdp = experiment.model
     if cmdp is None or cmdp.n_states > MAP_STATES:
         return []
-    best = plan(cmdp)
+    try:
+        best = plan(cmdp)
+    except PsconrlError:  # the model may have been damaged
+        return []
     if best.status is Status.INFEASIBLE:
         return []
     buffer = io.StringIO()
@@ -172,7 +180,8 @@ def _findings(experiment: Experiment) -> list[str]:
 
 
 def _provenance(store: Store) -> list[list[str]]:
-    records = [json.loads(row[0]) for row in store.query("SELECT DISTINCT provenance FROM runs WHERE current")]
+    found = store.query("SELECT DISTINCT provenance FROM runs WHERE current")
+    records = [store.columns.table(row[0], "provenance of a run") for row in found]
     keys = ("psconrl", "commit", "code", "numpy", "scipy", "numba", "highspy", "python", "host")
     seen = {key: sorted({str(r[key]) for r in records if r.get(key)}) for key in keys}
     return [[key, ", ".join(values)] for key, values in seen.items() if values]

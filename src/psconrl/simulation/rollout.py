@@ -10,9 +10,11 @@ import numpy as np
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import AgentError
 from psconrl.learning.agent import Agent
+from psconrl.learning.checks import is_index, saved_floats
 from psconrl.learning.episode import Episode
 from psconrl.learning.registry import load_agent
 from psconrl.learning.streams import UniformStream
+from psconrl.limits import MOST_ROUNDS
 from psconrl.model.chain import evaluate
 from psconrl.model.cmdp import CMDP
 from psconrl.model.tables import Tables
@@ -169,27 +171,31 @@ class Simulation(Run):
         if "simulation" not in saved:
             raise AgentError(f"{path}: holds an agent but no run; load it with {type(agent).__name__}.load")
         extra = saved["simulation"]
-        if extra.get("model") != _fingerprint(cmdp):
+        if not isinstance(extra, dict) or extra.get("model") != _fingerprint(cmdp):
             raise AgentError(f"{path}: was played on another model, or under other thresholds")
         try:
             options = {key: extra[key] for key in ("emission", "evaluate_policies")}
             run = cls(cmdp, agent, extra["seed"], **options, resumed=True)
             run._restore(extra)
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise AgentError(f"{path}: damaged ({type(error).__name__})") from None
         return run
 
     def _restore(self, extra: dict[str, Any]) -> None:
+        q, reached = self.cumulative.size, extra["rounds"].size
         self.state = int(extra["state"])
-        self._uniforms = UniformStream.restored(extra["uniforms"])
+        self._uniforms = UniformStream.restored(extra["uniforms"], self._uniforms.width)
         self.round = int(extra["round"])
-        self.cumulative = np.array(extra["cumulative"])
+        self.cumulative = saved_floats(extra["cumulative"], (q,), "cumulative")
         self.log = EpisodeLog.restored(extra["log"])
         self._averages = extra.get("averages")  # not in the first files
         self.seconds = float(extra["seconds"])
         self.horizon = int(extra["horizon"])
-        self._rounds = extra["rounds"].tolist()
-        self._costs = list(extra["costs"])
+        self._rounds = saved_floats(extra["rounds"], (reached,), "rounds").astype(np.int64).tolist()
+        self._costs = list(saved_floats(extra["costs"], (reached, q), "costs"))
+        in_place = is_index(self.state, self.cmdp.n_states) and 0 <= self.round <= self.horizon <= MOST_ROUNDS
+        if not in_place or sum(self.log.length) != self.round:
+            raise ValueError("a run that cannot be")
 
 
 def _fingerprint(cmdp: CMDP) -> str:

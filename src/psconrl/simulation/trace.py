@@ -46,14 +46,17 @@ class EpisodeLog:
     @classmethod
     def restored(cls, state: dict[str, Any]) -> "EpisodeLog":
         """The log of which ``state`` was taken."""
-        return cls(
-            start=state["start"].tolist(),
-            length=state["length"].tolist(),
-            kind=list(state["kind"]),
-            seconds=state["seconds"].tolist(),
-            value=state["value"].tolist(),
-            costs=list(state["costs"]),
+        log = cls(
+            start=[int(t) for t in state["start"]],
+            length=[int(t) for t in state["length"]],
+            kind=[str(kind) for kind in state["kind"]],
+            seconds=[float(s) for s in state["seconds"]],
+            value=[float(v) for v in state["value"]],
+            costs=list(np.asarray(state["costs"], dtype=np.float64)),
         )
+        if len({len(log.start), len(log.length), len(log.kind), len(log.seconds), len(log.value)}) > 1:
+            raise ValueError("an episode that cannot be")
+        return log
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,168 @@
+"""Damaged files of every kind: each reader ends in one clear line or in a result, and never in a traceback.
+
+Every damaged file comes from a seed; ``make test-slow`` tries ten thousand of them.
+"""
+
+import warnings
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import psconrl
+from damage import BYTES, VALUES
+from psconrl import CMDP, PSConRL, load, load_agent, save
+from psconrl.errors import PsconrlError
+from psconrl.experiment.export import export
+from psconrl.experiment.runner import run_sweep
+from psconrl.experiment.spec import parse_spec, read_spec
+from psconrl.experiment.store import Store
+from psconrl.report.page import render
+from psconrl.report.summary import build
+from psconrl.simulation.rollout import Simulation
+
+SPEC = """
+name = "damaged"
+replicates = 2
+[experiments.counterexample]
+agents = ["psconrl", "uniform"]
+horizon = 60
+checkpoints = 5
+probe = [0, 1, 1]
+
+[experiments.bayes]
+env = "dirichlet"
+options = { states = 3, actions = 2 }
+draw = true
+evaluate = true
+checkpoints = "log"
+horizon = 60
+agents = ["psconrl"]
+"""
+WORLD = load("counterexample")
+
+
+class Here(Executor):
+    """Runs at once what it is given."""
+
+    def submit(self, fn, /, *args, **kwargs):
+        future = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
+
+
+class Kind(NamedTuple):
+    """A kind of file: how to make a whole one, and what is done with it."""
+
+    name: str
+    make: Callable
+    uses: dict[str, Callable]
+
+
+def make_results(path):
+    run_sweep(parse_spec(SPEC).jobs(), path, executor=Here())
+    with Store(path) as store:
+        store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def report(path):
+    with Store(path) as store:
+        render(build(store))
+
+
+def export_all(path):
+    with Store(path) as store:
+        export(store, path.parent / "tables", "csv")
+
+
+def resume_sweep(path):
+    run_sweep(parse_spec(SPEC).jobs(), path, executor=Here())
+
+
+def make_run(path):
+    run = Simulation(WORLD, PSConRL(2, 2, WORLD.thresholds, seed=0), 0)
+    run.run(200)
+    run.save(path)
+
+
+def resume_run(path):
+    Simulation.resume(path, WORLD).run(260)
+
+
+def go_on_by_steps(path):
+    agent, _ = load_agent(path)
+    agent.finish()
+    for _ in range(20):
+        agent.observe(agent.act(0), 1, [0.5, 0.5])
+
+
+def sparse():
+    rng = np.random.default_rng(0)
+    P = csr_array(rng.dirichlet(np.ones(4), size=12) * (rng.random((12, 4)) < 0.7) + 0.1)
+    P = csr_array(P / P.sum(axis=1)[:, None])
+    mask = np.ones((4, 3))
+    mask[1, 2] = 0
+    return CMDP(P, [rng.random((4, 3)), csr_array(P * 2)], [1.9], available=mask, state_names=list("abcd"))
+
+
+def plan_model(path):
+    psconrl.plan(load(path))
+
+
+KINDS = (
+    Kind("results.db", make_results, {"report": report, "export": export_all, "sweep": resume_sweep}),
+    Kind("model.npz", lambda path: save(load("marsrover-4x4"), path), {"plan": plan_model}),
+    Kind("model.json", lambda path: save(load("counterexample"), path), {"plan": plan_model}),
+    Kind("sparse.npz", lambda path: save(sparse(), path), {"plan": plan_model}),
+    Kind("sparse.json", lambda path: save(sparse(), path), {"plan": plan_model}),
+    Kind("run.npz", make_run, {"resume": resume_run, "load": go_on_by_steps}),
+    Kind("spec.toml", lambda path: path.write_text(SPEC), {"jobs": lambda path: read_spec(path).jobs()}),
+)
+
+
+def tracebacks(kind, folder, files, seed):
+    """The damaged files of a seed that ended in neither a line nor a result."""
+    path = folder / kind.name
+    kind.make(path)
+    whole = path.read_bytes()
+    values = VALUES[kind.name]
+    ways = (*BYTES, *values * (6 // len(values)))
+    found, outcomes = [], {"line": 0, "result": 0}
+    for k in range(files):
+        for old in folder.glob(f"{kind.name}*"):
+            old.unlink()
+        way = ways[k % len(ways)]
+        rng = np.random.default_rng([seed, k])
+        if way in BYTES:
+            path.write_bytes(way(whole, rng))
+        else:
+            path.write_bytes(whole)
+            way(path, rng)
+        for name, use in kind.uses.items():
+            try:
+                with warnings.catch_warnings():  # a damaged number may overflow
+                    warnings.simplefilter("ignore")
+                    use(path)
+                outcomes["result"] += 1
+            except PsconrlError as error:
+                outcomes["line"] += 1
+                found += [str(error)] if len(str(error).splitlines()) != 1 else []
+            except Exception as error:
+                found.append(f"{name} after {way.__name__}, file {k}: {type(error).__name__}: {error}")
+    assert outcomes["line"] > 0  # the damage is felt
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_a_damaged_file_is_one_line_or_a_result(kind, tmp_path):
+    files = 33 if kind.name.endswith(".db") else 200
+    assert tracebacks(kind, tmp_path, files, seed=1) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_ten_thousand_damaged_files(kind, tmp_path):
+    assert tracebacks(kind, tmp_path, 2000, seed=2) == []
