@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from click.testing import CliRunner
 
 import psconrl
 from psconrl.cli import main
@@ -96,15 +95,13 @@ def words_of(text: str) -> list[str]:
 
 
 def run_command(command: Command) -> tuple[int, str]:
-    with CliRunner().isolation(color=False) as (_, _, both):
+    with contextlib.redirect_stdout(io.StringIO()) as both, contextlib.redirect_stderr(both):
         try:
             main(command.arguments)
             code = 0
         except SystemExit as end:
             code = int(end.code or 0)
-        sys.stdout.flush()
-        sys.stderr.flush()
-        return code, PROGRESS.sub("", both.getvalue().decode())
+    return code, PROGRESS.sub("", both.getvalue())
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -30,6 +30,8 @@ def frozen(x: Any) -> Any:
 def read_transition(transition: Any) -> tuple[Matrix, int]:
     """Transitions as one matrix (S*A, S), and the number of actions."""
     if issparse(transition):
+        if transition.ndim != 2:
+            raise ModelError(f"transition must have shape (S, A, S) or (S*A, S); got {transition.shape}")
         P: Matrix = as_csr(transition, "transition")
         P.eliminate_zeros()
     else:
