@@ -131,6 +131,13 @@ class SparseSolver:
         reference = self._reference
         if reference is None or not np.isin(reference, recurrent):
             reference = self._busy_state(P, recurrent)
+        with np.errstate(all="ignore"):  # what overflows here does not agree below
+            result = self._from_busy_state(P, costs, reference)
+        if not _agree(costs, result.gains, result.stationary):
+            raise SolverError(TOO_RARE.format(P.shape[0]))
+        return result
+
+    def _from_busy_state(self, P: csr_array, costs: Floats, reference: int) -> Unichain:
         result = _cycle_solve(P, costs, reference)
         # Counted from a state that is hardly visited the figures are wrong, but the law still points to the busy ones.
         for _ in range(2):
@@ -138,8 +145,6 @@ class SparseSolver:
             if result.stationary[result.reference] >= self.REFERENCE_SHARE * result.stationary[busiest]:
                 break
             result = _cycle_solve(P, costs, busiest)
-        if not _agree(costs, result.gains, result.stationary):
-            raise SolverError(TOO_RARE.format(P.shape[0]))
         return result
 
     @staticmethod
