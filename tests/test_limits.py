@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 import psconrl
 from psconrl import CMDP, PSConRL, limits, load, save, simulate
 from psconrl.errors import AgentError, ConfigError, ModelError, PsconrlError
-from psconrl.experiment.spec import parse_spec
+from psconrl.experiment.spec import parse_spec, read_spec
 from psconrl.simulation.trace import checkpoint_rounds
 
 SPARE = 50_000_000  # bytes; what is refused here would take gigabytes
@@ -145,6 +145,12 @@ def test_the_limit_can_be_raised_and_lowered(tmp_path, monkeypatch):
     [
         (lambda: PSConRL(10**9, 2, [0.5]), AgentError, "an agent of 1,000,000,000 states and 2 actions takes"),
         (lambda: PSConRL(2, 10**12, [0.5]), AgentError, "an agent of 2 states"),
+        (lambda: PSConRL(10**13, 2, [0.5]), AgentError, "n_states must be at most 1,000,000,000,000"),
+        (lambda: PSConRL(2, 2, [0.5], prior=1e-320), AgentError, "prior must lie between 1e-100 and 1e"),
+        (lambda: PSConRL(2, 2, [0.5], prior=1e308), AgentError, "prior must lie between 1e-100 and 1e"),
+        (lambda: read_spec("/dev/zero"), ConfigError, "/dev/zero: a spec has at most 1,000,000 characters"),
+        (lambda: read_spec("/dev/urandom"), ConfigError, "/dev/urandom: cannot be read"),
+        (lambda: load("inventory", holding=1e308), ModelError, "must be at most|must be finite"),
         (lambda: load("garnet", states=10**6), ModelError, "a model of 1,000,000 states and 3 actions takes 24 TB"),
         (lambda: load("dirichlet", states=10**6), ModelError, "a model of 1,000,000 states"),
         (lambda: load("riverswim", length=10**6), ModelError, "a model of 1,000,000 states"),

@@ -413,3 +413,9 @@ def test_the_title_is_the_specs_unless_another_is_given(tmp_path):
     assert title(jobs) == "My study"
     assert title(list(jobs)) == "My study"  # the file's own
     assert title(jobs, title="Another") == "Another"
+
+
+@pytest.mark.parametrize("workers", [0, -1, 10**8])
+def test_a_number_of_workers_that_cannot_be(tmp_path, jobs, workers):
+    with pytest.raises(ConfigError, match="workers must be a whole number from 1 to 1000"):
+        run_sweep(jobs[:1], tmp_path / "r.db", workers=workers)

@@ -13,6 +13,7 @@ from psconrl.cli import INTERRUPTED
 from psconrl.cli.options import end_politely
 from psconrl.cli.render import console
 from psconrl.errors import ConfigError
+from psconrl.experiment.executors import MOST_WORKERS
 from psconrl.experiment.export import FORMATS
 from psconrl.experiment.export import export as export_tables
 from psconrl.experiment.job import Job
@@ -26,7 +27,9 @@ SOME_FAILED = 1
 # How often a sweep without a terminal says how far it is.
 REPORT_SECONDS = 30.0
 
-workers_option = click.option("--workers", type=click.IntRange(1), help="Processes. [default: one a core]")
+workers_option = click.option(
+    "--workers", type=click.IntRange(1, MOST_WORKERS), help="Processes. [default: one a core]"
+)
 executor_option = click.option(
     "--executor", default="processes", show_default=True, help="processes, or dask://HOST:PORT for a Dask cluster."
 )

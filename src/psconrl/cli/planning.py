@@ -1,7 +1,6 @@
 """The commands ``solve``, ``inspect`` and ``pareto``."""
 
 import json
-import math
 import sys
 
 import click
@@ -12,6 +11,7 @@ from rich.text import Text
 from psconrl.cli.options import picture_path, read_model
 from psconrl.cli.render import certificate_line, console, cost_table, number, plan_record, policy_view
 from psconrl.errors import ConfigError
+from psconrl.limits import LARGEST_COST
 from psconrl.planning.inspection import inspect as look_at
 from psconrl.planning.pareto import constraint_index
 from psconrl.planning.pareto import pareto as trace
@@ -123,8 +123,8 @@ def pareto(
     """The optimal value of MODEL as one threshold varies, the other limits kept."""
     picture = picture_path(plot)
     for option, level in (("--from", low), ("--to", high)):
-        if level is not None and not math.isfinite(level):
-            raise ConfigError(f"{option}: must be a finite number; got {level}")
+        if level is not None and not abs(level) <= LARGEST_COST:
+            raise ConfigError(f"{option}: must be a finite number, at most {LARGEST_COST:g} in size; got {level}")
     cmdp = read_model(model, settings, thresholds)
     if constraint is None and cmdp.n_constraints > 1:
         raise click.UsageError(f"--constraint is needed; one of: {', '.join(cmdp.cost_names[1:])}")

@@ -9,6 +9,8 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from psconrl.envs.box import box
 from psconrl.envs.counterexample import counterexample
 from psconrl.envs.gridworld import gridworld
@@ -80,7 +82,8 @@ def load(name_or_path: str | os.PathLike[str], **options: Any) -> CMDP:
                 raise ConfigError(f"{name}: option {option!r} must be a number; got {value!r}")
             if isinstance(default, int) and not (value >= 0 and float(value).is_integer()):
                 raise ConfigError(f"{name}: option {option!r} must be a whole number from 0 on; got {value!r}")
-        return build(**options)
+        with np.errstate(all="ignore"):  # what overflows is not finite, and refused by the model
+            return build(**options)
     if Path(name).suffix in (".npz", ".json") or os.sep in name:
         if options:
             raise ConfigError(f"{name}: a model file takes no options; got {', '.join(options)}")

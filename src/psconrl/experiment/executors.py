@@ -15,6 +15,8 @@ from psconrl.errors import ConfigError
 # One BLAS thread a process: small linear systems are many times slower with more.
 PINNED = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 
+MOST_WORKERS = 1000  # processes of this machine, at 150 MB each and more; beyond it is a cluster's work
+
 T = TypeVar("T")
 
 # Makes an executor; called again if its processes have died.
@@ -24,6 +26,8 @@ ExecutorFactory = Callable[[], Executor]
 @contextmanager
 def executor_factory(where: Any, workers: int | None = None) -> Iterator[ExecutorFactory]:
     """How to make the executor that ``where`` names: ``"processes"``, ``"dask://HOST:PORT"``, a Dask client, or one."""
+    if workers is not None and not 1 <= workers <= MOST_WORKERS:
+        raise ConfigError(f"workers must be a whole number from 1 to {MOST_WORKERS}; got {workers}")
     if where in (None, "processes"):
         yield lambda: _processes(workers or os.cpu_count() or 1)
     elif isinstance(where, str) and where.startswith("dask://"):

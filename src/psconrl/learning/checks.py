@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import AgentError, ModelError
+from psconrl.limits import MOST_ROUNDS
 from psconrl.model.reading import as_floats, in_range, wanted
 
 
@@ -24,6 +25,8 @@ def as_count(value: Any, what: str) -> int:
     """A whole number from 1 on, or an error that names what was wrong."""
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
         raise AgentError(f"{what} must be a whole number from 1 on; got {value!r}")
+    if value > MOST_ROUNDS:
+        raise AgentError(f"{what} must be at most {MOST_ROUNDS:,}; got {value}")
     return int(value)
 
 

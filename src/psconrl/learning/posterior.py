@@ -18,6 +18,9 @@ from psconrl.learning.counts import Counts
 # model communicates as it does almost surely, and its planner's figures stay within the range of doubles.
 LOG_FLOOR = -230.0
 
+# Of a parameter: its inverse, and the sum of all, stay within the range of doubles.
+SMALLEST, LARGEST = 1e-100, 1e100
+
 
 class Dirichlet:
     """The posterior under a Dirichlet prior: a number for all transitions, or an array (S, A, S)."""
@@ -34,6 +37,8 @@ class Dirichlet:
             raise AgentError(f"prior must be a number or have shape (S, A, S) = {shape}; got {given.shape}")
         if not np.isfinite(given).all() or (given < 0).any():
             raise AgentError("prior must be finite and not negative; 0 means impossible")
+        if ((given > 0) & ((given < SMALLEST) | (given > LARGEST))).any():
+            raise AgentError(f"prior must lie between {SMALLEST:g} and {LARGEST:g}, or be 0 for what is impossible")
         full = np.broadcast_to(given, shape)
         if not (full.sum(axis=2) > 0).all():
             s, a = np.argwhere(~(full.sum(axis=2) > 0))[0]
