@@ -95,21 +95,22 @@ def optimum(cmdp: CMDP):
                 best = min(best, p[0] + share * (q[0] - p[0]))
         return best, least
     excess = simplex(
-        [ONE] + [ZERO] * len(reached), [[-ONE, *(p[i + 1] - tau[i] for p in reached)] for i in range(len(tau))]
+        [ONE] + [ZERO] * len(reached),
+        [[-ONE, *(p[i + 1] - tau[i] for p in reached)] for i in range(len(tau))],
+        phase_one=True,
     )
     if excess > 0:
         return None, excess
     return simplex([p[0] for p in reached], [[p[i + 1] - tau[i] for p in reached] for i in range(len(tau))]), excess
 
 
-def simplex(costs, rows):
-    """min costs.w subject to rows.w <= 0, the weights of sum one but for a first column of phase one; Bland's rule.
+def simplex(costs, rows, phase_one=False):
+    """min costs.w subject to rows.w <= 0, the weights of sum one; Bland's rule.
 
-    If the first column is -1 in every row it is the excess: free of the sum, and any large value of it is feasible.
+    In phase one the first column is the excess over all limits, and no part of the sum.
     """
     m, n = len(rows), len(costs)
-    free = all(row[0] == -1 for row in rows) and costs[0] == 1 and not any(costs[1:])
-    big = [ZERO if free and j == 0 else ONE for j in range(n)]
+    big = [ZERO if phase_one and j == 0 else ONE for j in range(n)]
     # Columns: given ones, slacks, then one artificial for the sum. Two-phase with artificials in all rows.
     A = [[*row, *(Fraction(int(i == k)) for k in range(m)), ZERO] for i, row in enumerate(rows)]
     A.append([*big, *([ZERO] * m), ONE])

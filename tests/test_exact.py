@@ -11,7 +11,7 @@ import psconrl
 from adversarial import KINDS, adversarial
 from exact import averages, optimum, rational_bound
 from models import random_cmdp
-from psconrl import CMDP, PSConRL, Status, plan, simulate
+from psconrl import CMDP, PSConRL, Status, evaluate, plan, simulate
 from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.learning.posterior import dirichlet_rows
 from psconrl.learning.sampled import SampledPlanner
@@ -49,14 +49,14 @@ def tally(kind, seeds):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_wrong_answer_on_adversarial_models(kind):
-    found = tally(kind, range(12 if kind == "one_hot" else 20))
+    found = tally(kind, range(12 if kind == "one_hot" else 16))
     assert set(found) <= {"optimal", "infeasible", "not attained", "uncertified"}, found
     assert found["uncertified"] <= 1, found
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("block", range(17))
+@pytest.mark.parametrize("block", range(13))
 def test_ten_thousand_adversarial_models(kind, block):
     found = tally(kind, range(10_000 + 100 * block, 10_100 + 100 * block))
     print(kind, dict(found))
@@ -75,6 +75,41 @@ def test_one_huge_entry_does_not_excuse_a_violation():
     least = plan(CMDP(np.ones((1, 2, 1)), [[[0.0, 1.0]], [[1.0, 1e11]]], [0.5]))
     assert least.status is Status.INFEASIBLE
     assert least.infeasibility.alone[0] == pytest.approx(1.0)
+
+
+def test_an_average_is_not_drowned_by_an_entry_that_nobody_pays():
+    """A transient state costs -1e15, or what nobody can afford; the other costs 0.3, a limit of 0.2 is out of reach."""
+    P = np.array([[1.0, 0.0], [1.0, 0.0]]).reshape(2, 1, 2)
+    assert evaluate(CMDP(P, [[[0.3], [-1e15]]], initial=1), [0, 0]).costs[0] == 0.3
+    assert plan(CMDP(P, [[[0.3], [-1e17]], [[0.3], [-1e17]]], [0.2], initial=1)).status is not Status.OPTIMAL
+    for huge, beyond in ((1e11, 1e-6), (1e13, 1e-3), (1e15, 0.1)):
+        p = plan(CMDP(P, [[[0.3], [0.0]], [[0.2 + beyond], [huge]]], [0.2], initial=1))
+        assert p.status is Status.INFEASIBLE
+        assert p.costs[1] == pytest.approx(0.2 + beyond, rel=1e-12)
+
+
+def test_nearly_all_entries_may_be_huge():
+    objective, limited = np.ones(25), np.full(25, 1e11)
+    objective[0], limited[:2] = 0.0, (1.0, 0.0)
+    p = plan(CMDP(np.ones((1, 25, 1)), [[objective], [limited]], [0.5]))
+    assert p.status is Status.OPTIMAL
+    assert p.value == pytest.approx(0.5, abs=1e-9)
+
+
+def test_numbers_at_the_end_of_the_range_of_doubles_end_in_a_status():
+    tiny = CMDP(np.ones((1, 3, 1)), [[[1, 0, 0.5]], [[0, 1e-310, 1]]], [0.0])
+    leak = CMDP(np.array([[1, 1e-320], [1e-320, 1]]).reshape(2, 1, 2), [[[0.1], [0.3]]])
+    for model in (tiny, leak):
+        assert plan(model).status in Status
+
+
+def test_the_least_excess_of_several_classes_is_approached_by_switching():
+    """Staying costs (2, 0) or (0, 2), moving (2, 2), limits 0.5: the least of the largest excess is half of either."""
+    P = np.array([[[1, 0], [0, 1]], [[0, 1], [1, 0]]])
+    p = plan(CMDP(P, [np.zeros((2, 2)), [[2, 2], [0, 2]], [[0, 2], [2, 2]]], [0.5, 0.5]))
+    assert p.status is Status.INFEASIBLE
+    np.testing.assert_allclose(p.costs[1:], [1.0, 1.0], atol=1e-3)
+    assert "switches" in p.note
 
 
 @pytest.mark.parametrize("leak", [1e-10, 1e-12, 9e-13, 1e-15, 1e-20, 1e-50])

@@ -106,16 +106,19 @@ class PSConRL(Agent):
         P = self.sampled = self.belief.sample(self.counts, self.rng)
         costs = self._known_or_mean_costs()
         max_steps, caps = self.schedule(self.counts, self._last_length)
+        unsettled = False
         try:
             planned = self._planned(P, costs, state)
         except SolverError:  # a sample beyond floating point: whatever is played, something is learned
-            return Episode(self._exploration(P, state), max_steps, caps, "unsettled")
+            planned, unsettled = None, True
         if planned is not None:
             kind, choice = planned
             return Episode(choice.policy, max_steps, caps, kind, choice.value)
         if self.if_infeasible == "explore":
-            return Episode(self._exploration(P, state), max_steps, caps, "explore")
-        return Episode.uniform(self.n_states, self.n_actions, max_steps, caps)
+            kind = "unsettled" if unsettled else "explore"
+            return Episode(self._exploration(P, state), max_steps, caps, kind)
+        kind = "unsettled" if unsettled else "uniform"
+        return Episode.uniform(self.n_states, self.n_actions, max_steps, caps, kind)
 
     def _planned(self, P: Floats, costs: Floats, state: int) -> tuple[str, Choice] | None:
         """The kind of the episode and its plan; None if no policy of the sampled model keeps the limits."""

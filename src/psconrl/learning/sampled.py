@@ -9,8 +9,9 @@ from psconrl.errors import SolverError
 from psconrl.model import _kernels
 from psconrl.model.cmdp import CMDP
 from psconrl.model.distance import shortest_path
+from psconrl.planning.certify import units
 from psconrl.planning.plan import Status
-from psconrl.planning.planner import plan
+from psconrl.planning.planner import plan_unexplained
 from psconrl.planning.problem import Problem
 from psconrl.planning.solve import Brief, solve, solve_briefly, solve_carefully
 
@@ -26,7 +27,7 @@ class Choice:
 # What happens less often than this does not happen in an episode: a sample that cannot be settled as it is, is planned
 # without such transitions.
 UNLIKELY = 1e-12
-# How far, relative to the range of a cost, a plan for one episode may be from its bound or beyond a limit.
+# How far, in the units of a certificate, a plan for one episode may be from its bound or beyond a limit.
 EPISODE_TOL = 1e-6
 
 
@@ -110,12 +111,15 @@ class SampledPlanner:
         self.last = ()
         likely = np.where(P < UNLIKELY, 0.0, P)
         likely /= likely.sum(axis=1, keepdims=True)
-        result = plan(CMDP(likely, costs, thresholds, initial=state))
-        if result.status is Status.UNCERTIFIED:
-            allowed = EPISODE_TOL * np.ptp(costs, axis=(1, 2))
-            if not (abs(result.gap) <= allowed[0] and (result.certificate.excess <= allowed[1:]).all()):
-                raise SolverError(f"a sampled model could not be settled (gap {result.gap:.1e})")
-        return None if result.status is Status.INFEASIBLE else Choice(result.policy, float(result.costs[0]))
+        sample = CMDP(likely, costs, thresholds, initial=state)
+        result = plan_unexplained(sample)
+        if result.status is Status.INFEASIBLE:
+            return None
+        allowed = EPISODE_TOL * units(sample, result.occupancy)
+        near = result.status is not Status.UNCERTIFIED or abs(result.gap) <= allowed[0]
+        if not near or (result.certificate.excess > allowed[1:]).any():
+            raise SolverError(f"a sampled model could not be settled (gap {result.gap:.1e})")
+        return Choice(result.policy, float(result.costs[0]))
 
 
 def reachable_from(P: Floats, state: int, n_actions: int) -> Bools:

@@ -83,9 +83,9 @@ def drift_sparse(indptr: Ints, indices: Ints, data: Floats, high: Floats, low: F
 def refined_unichain(
     P: Floats, rows: Ints, costs: Floats, reference: int, rounds: int
 ) -> tuple[int, Floats, Floats, Floats, Floats, float]:
-    r"""``unichain`` with biases in two layers: the last two but one of what is returned are their high and low parts.
+    r"""``unichain`` with biases in two parts. Returns the reference, gains, high and low parts, law, and slowest exit.
 
-    Iterative refinement: what a solution leaves over, :math:`r = c - g + P h - h`, summed in double precision twice, is
+    Iterative refinement: what a solution leaves over, :math:`r = c - g + P h - h`, summed in twice double precision, is
     taken as the cost of the same chain, whose gain and bias correct g and h.
     """
     S, q = rows.size, costs.shape[0]

@@ -100,7 +100,8 @@ def evaluate(cmdp: CMDP, policy: ArrayLike) -> Evaluation:
     """
     pi = as_policy(cmdp, policy)
     P, C = induce(cmdp, pi)
-    base = C.min(axis=1)  # an offset of the costs must not drown their differences
+    # An offset of the costs must not drown their differences, nor a huge entry all the others.
+    base = C[np.arange(len(C)), np.abs(C).argmin(axis=1)]
     C = C - base[:, None]
     S = cmdp.n_states
     classes = closed_classes(P)
@@ -109,7 +110,8 @@ def evaluate(cmdp: CMDP, policy: ArrayLike) -> Evaluation:
     biases = np.zeros((S, C.shape[0]))
     for k, (states, part) in enumerate(zip(classes, parts, strict=True)):
         absorbed[states, k] = 1.0
-        biases[states] = (part.biases - (part.biases @ part.stationary)[:, None]).T
+        with np.errstate(invalid="ignore"):  # beyond the range of doubles a bias is no number, but the averages are
+            biases[states] = (part.biases - (part.biases @ part.stationary)[:, None]).T
     passing = np.setdiff1d(np.arange(S), np.concatenate(classes), assume_unique=True)
     if passing.size:
         # What flows out of the transient states: into each class, and what is met there.

@@ -10,8 +10,9 @@ from dataclasses import replace
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
+from psconrl.errors import SolverError
 from psconrl.model import _doubled
-from psconrl.model.unichain import Unichain
+from psconrl.model.unichain import FALLS_APART, Unichain
 from psconrl.planning.oracle import Column, Howard, priced, switched_policy
 from psconrl.planning.problem import Problem
 
@@ -35,6 +36,8 @@ class CarefulHoward(Howard):
         )
         if reference < 0:
             return None
+        if not (np.isfinite(gains).all() and np.isfinite(high).all()):
+            raise SolverError(FALLS_APART)
         return Column(policy, gains, high, stationary, low), Unichain(gains, high, stationary, reference, slowest)
 
     def _greedy(self, answer: Column, weights: Floats, tolerance: float) -> tuple[float, Ints | None]:
@@ -47,5 +50,5 @@ class CarefulHoward(Howard):
 def potential_of(column: Column, weights: Floats) -> tuple[Floats, Floats]:
     """The weighted bias of a column as a high and a low part."""
     low = np.zeros_like(column.biases) if column.low_biases is None else column.low_biases
-    high, rest = _doubled.combine(weights, column.biases, low)
-    return high, rest
+    high, low = _doubled.combine(weights, column.biases, low)
+    return high, low

@@ -20,7 +20,7 @@ from psconrl.model.cmdp import CMDP
 from psconrl.model.structure import end_components, reachable
 from psconrl.planning.passage import loss
 from psconrl.planning.plan import Certificate, Plan, Status
-from psconrl.planning.problem import ordinary_size
+from psconrl.planning.problem import LARGEST_SCALED, ordinary_size
 
 # All relative to the units of ``units``, not to the largest number of a table.
 GAP_TOL = 1e-9  # of the Lagrangian, whose size is that of the objective plus the priced constraints
@@ -32,7 +32,8 @@ POLICY_TOL = 1e-8  # occupancy against the exact evaluation of the policy: two w
 
 # A cost is judged by its range, but by no more than so many times what the policy meets of it.
 MET_COSTS = 100.0
-ROUNDED = 1e-6  # of the average itself, or of an ordinary cost: times the tolerances, this is what rounding does to it
+# Nor finer than this share of the average itself: times the tolerances it is 1e-15, to which a double can hold it.
+ROUNDED = 1e-6
 
 
 def certify(plan: Plan, cmdp: CMDP) -> Certificate:
@@ -92,7 +93,7 @@ def units(cmdp: CMDP, occupancy: Floats) -> Floats:
 
     One entry of 1e11 for "never do this" would make any violation small beside it. So a unit is at most 100 times the
     mean distance :math:`\sum \mu |c_i - \tau_i|` that the policy meets (for the objective, from its average), or 100
-    times what is ordinary for the entries of the table, if that is more.
+    times the distance of the nearest entry of the table, if that is more.
     """
     playable = cmdp.costs[:, cmdp.available]
     extent = np.ptp(playable, axis=1)
@@ -103,10 +104,9 @@ def units(cmdp: CMDP, occupancy: Floats) -> Floats:
     for i in np.flatnonzero(extent > 0):
         met = MET_COSTS * float(np.einsum("sa,sa->", np.abs(cmdp.costs[i] - middle[i]), share))
         if unit[i] > met:
-            nearest = playable[i, np.abs(playable[i] - middle[i]).argmin()]  # met by a policy that pays no other
             ordinary = MET_COSTS * ordinary_size(playable[i], float(middle[i]))
-            rounding = ROUNDED * max(abs(float(middle[i])), ordinary_size(playable[i], float(nearest)))
-            unit[i] = min(unit[i], max(met, ordinary, rounding))
+            least = max(ROUNDED * abs(float(middle[i])), float(extent[i]) / LARGEST_SCALED)
+            unit[i] = min(unit[i], max(met, ordinary, least))
     return unit
 
 

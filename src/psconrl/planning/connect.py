@@ -101,6 +101,13 @@ def connected(
     return _blend(part, plan.occupancy, actions, share) if plan.feasible else None
 
 
+def between_classes(part: CMDP, occupancy: Floats) -> tuple[Floats, Floats, str]:
+    """A policy near frequencies of several classes, its occupancy, and a note: for the least excess over limits."""
+    policy, mixed = _blend(part, occupancy, part.available, CONNECTING_SHARE)
+    note = f"the least excess needs switches between classes; this policy makes them in a share {CONNECTING_SHARE:g}"
+    return policy, mixed, note
+
+
 def _blend(part: CMDP, occupancy: Floats, actions: Bools, share: float) -> tuple[Floats, Floats]:
     everywhere = _all_of(actions)
     occupancy = (1 - share) * occupancy + share * evaluate(part, everywhere).occupancy

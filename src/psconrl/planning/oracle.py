@@ -17,7 +17,7 @@ from psconrl.errors import SolverError
 from psconrl.model import _doubled
 from psconrl.model.chain import solve_class
 from psconrl.model.structure import approach
-from psconrl.model.unichain import SparseSolver, Unichain, closed_classes, solve_dense
+from psconrl.model.unichain import FALLS_APART, SparseSolver, Unichain, closed_classes, solve_dense
 from psconrl.planning import _kernels
 from psconrl.planning._leading import NEARLY_CLOSED, led_into_best
 from psconrl.planning.problem import Problem
@@ -128,6 +128,8 @@ class Howard:
             chain = self._sparse.solve(P[rows], costs[:, rows])
         if chain is None:
             return None
+        if not np.isfinite(chain.gains).all():
+            raise SolverError(FALLS_APART)
         return Column(policy, chain.gains, chain.biases, chain.stationary), chain
 
     def _greedy(self, answer: Column, weights: Floats, tolerance: float) -> tuple[float, Ints | None]:

@@ -43,7 +43,7 @@ class Certificate:
     upper: float  # the exact average objective of the plan's policy
     excess: Floats  # (m,) by how much the policy's averages exceed the thresholds; <= 0 is within
     flow_residual: float  # L1 distance of the occupancy from a stationary law
-    policy_error: float  # largest difference, in scaled costs, between occupancy and policy
+    policy_error: float  # largest difference, in the units of ``certify.units``, between occupancy and policy
     dual_residual: float  # what the gains of a multichain proof may lose on the way, not being quite subharmonic
     margin: float  # of the infeasibility proof; 0 if none is claimed
     holds: bool  # is the claim of the plan's status proven, within tolerance?

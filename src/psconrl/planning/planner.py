@@ -1,7 +1,8 @@
 """``plan``: from a model to a certified plan, whatever the structure of the model.
 
 The part reachable from the initial law is planned. If it has one end component, oracle and master find the optimum;
-otherwise the multichain program does. The policy is then evaluated exactly, and the claim certified.
+otherwise the multichain program does. The policy is then evaluated exactly, and the claim certified. If the proof
+fails, the model is planned again on the scale of the costs that the policy meets, and then HiGHS is asked.
 """
 
 from collections.abc import Sequence
@@ -16,19 +17,19 @@ from psconrl.model import _doubled, _kernels
 from psconrl.model.chain import evaluate
 from psconrl.model.cmdp import CMDP
 from psconrl.model.structure import reachable
-from psconrl.planning.certify import Dual, check, units
+from psconrl.planning.certify import POLICY_TOL, Dual, check, units
 from psconrl.planning.claim import Claim, find_claim, unproven
-from psconrl.planning.connect import reaches, repairs
+from psconrl.planning.connect import between_classes, reaches, repairs
 from psconrl.planning.infeasibility import explain
 from psconrl.planning.plan import Plan, Status
 from psconrl.planning.problem import Problem
 
 METHODS = ("mixture", "lp")
 
-# How often a model whose proof failed is planned again on the scale of what its policy meets.
+# How often a model whose proof failed is planned again, on the scale of what its policy meets.
 RESCALINGS = 2
 
-# HiGHS is asked for a second opinion on models of up to so many states; beyond, it may take minutes.
+# HiGHS is asked for a second opinion on models of up to 2,000 states; beyond, it may take minutes.
 SECOND_OPINION_STATES = 2000
 
 
@@ -47,14 +48,14 @@ def plan(cmdp: CMDP, method: str = "mixture", start: Plan | None = None) -> Plan
         raise ModelError(f"plan needs a CMDP; psconrl.load reads one from a file. Got {type(cmdp).__name__}")
     if method not in METHODS:
         raise ConfigError(unknown_name("method", method, METHODS))
-    result = _plan(cmdp, method, start)
+    result = plan_unexplained(cmdp, method, start)
     if result.status is Status.INFEASIBLE:
-        result = replace(result, infeasibility=explain(cmdp, result, _plan))
+        result = replace(result, infeasibility=explain(cmdp, result, plan_unexplained))
     return result
 
 
-def _plan(cmdp: CMDP, method: str = METHODS[0], start: Plan | None = None) -> Plan:
-    """The plan without the explanation of an infeasible one."""
+def plan_unexplained(cmdp: CMDP, method: str = METHODS[0], start: Plan | None = None) -> Plan:
+    """The plan without the explanation of an infeasible one, which takes further plans."""
     states = _reachable_states(cmdp)
     part = cmdp if states.size == cmdp.n_states else cmdp.restricted(states)
     problem = Problem.of(part)
@@ -80,7 +81,10 @@ def _attempt(part: CMDP, problem: Problem, method: str, start: Sequence[Ints]) -
 
 
 def _better(first: Plan, second: Plan) -> Plan:
-    return first if second.status is Status.UNCERTIFIED and second.gap > first.gap else second
+    """Of two plans without a proof, the one that is nearer to its bound; a gap that is no number is none."""
+    if second.status is not Status.UNCERTIFIED:
+        return second
+    return second if abs(second.gap) <= abs(first.gap) or first.gap != first.gap else first
 
 
 def _second_opinion(part: CMDP, problem: Problem, first: Plan) -> Plan:
@@ -136,6 +140,10 @@ def _certified(part: CMDP, problem: Problem, claim: Claim) -> Plan:
     if not proof.holds:
         split = claim.feasible and len(exact.classes) > 1 and reaches(part, occupancy, multipliers, proof.lower)
         status = Status.NOT_ATTAINED if split else Status.UNCERTIFIED
+    if status is Status.INFEASIBLE and len(exact.classes) > 1 and proof.policy_error > POLICY_TOL:
+        policy, occupancy, note = between_classes(part, occupancy)
+        exact = evaluate(part, policy)
+        proof = check(part, status, occupancy, dual, exact)
     if status is Status.NOT_ATTAINED:
         # The frequencies are right, but the policy does not move between its classes, or chooses others at the start.
         for repair in repairs(part, problem, claim, exact, proof.lower):

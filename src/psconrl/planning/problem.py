@@ -1,8 +1,8 @@
-r"""The problem as the planner sees it: costs scaled to [0, 1], thresholds with them, transitions as they are.
+r"""The problem as the planner sees it: costs scaled, thresholds with them, transitions as they are.
 
-With :math:`c_i' = (c_i - \min c_i) / (\max c_i - \min c_i)` every tolerance below is an absolute number, whether the
-user counts dollars, minutes or probabilities. Values and multipliers are translated back at the end. Entries that are
-larger than the others by orders of magnitude (1e9 for "never do this") do not set the scale.
+With :math:`c_i' = (c_i - \min c_i) / (\max c_i - \min c_i)` costs lie in [0, 1], and tolerances are plain numbers
+whether the user counts dollars, minutes or probabilities. Where some entries are larger than others by orders of
+magnitude (1e9 for "never do this"), the smaller ones set the scale. Values and multipliers are translated back.
 """
 
 from dataclasses import dataclass, replace
@@ -14,24 +14,19 @@ from psconrl.model.cmdp import CMDP
 
 # Below this size a sparse model is planned as a dense one: the compiled kernels win.
 DENSE_STATES = 256
-# A cost whose range is beyond so many of its ordinary entries is scaled by those.
+# A cost whose range is more than this many times its smallest distance from the middle is scaled by that distance.
 USUAL_COSTS = 1e4
-# Of the distances from the middle that are not zero, this quantile is ordinary: most entries of a table may be huge.
-ORDINARY = 0.1
+LARGEST_SCALED = 1e100  # of any scaled cost: its square is still a double
 
 
 def ordinary_size(costs: Floats, middle: float) -> float:
-    """How far the ordinary entries of a cost are from a value; 1 if all are equal to it.
+    """How far the nearest entry that differs is from a value; 1 if none does. Nearly all entries may be huge.
 
-    >>> ordinary_size(np.array([0.0, 0.0, 1.0, 2.0, 3.0, 1e11]), 0.0)
+    >>> ordinary_size(np.array([0.0, 0.0, 1.0, 2.0, 1e11, 1e11]), 0.0)
     1.0
     """
     away = np.abs(costs - middle)
-    away = away[away > 0]
-    if not away.size:
-        return 1.0
-    k = int(ORDINARY * away.size)
-    return float(np.partition(away, k)[k])
+    return float(np.min(away, where=away > 0, initial=np.inf)) if (away > 0).any() else 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +50,9 @@ class Problem:
         scale = np.where(extent > 0, extent, np.maximum(np.abs(shift), 1e-300))
         scale = np.where(scale > 1e-290, scale, 1.0)
         for i in np.flatnonzero(extent > 0):
-            middle = float(np.median(playable[i])) if i == 0 else float(thresholds[i - 1])
-            usual = USUAL_COSTS * ordinary_size(playable[i], middle)
+            smallest = playable[i, np.abs(playable[i]).argmin()]
+            middle = float(smallest) if i == 0 else float(thresholds[i - 1])
+            usual = max(USUAL_COSTS * ordinary_size(playable[i], middle), 1e-290, extent[i] / LARGEST_SCALED)
             if scale[i] > usual:
                 shift[i], scale[i] = middle, usual
         return cls._of(transition, costs, thresholds, available, shift, scale)
