@@ -11,7 +11,7 @@ from psconrl.arrays import Floats, Ints
 from psconrl.errors import AgentError
 from psconrl.learning.agent import Agent
 from psconrl.learning.checks import is_index, saved_floats
-from psconrl.learning.episode import Episode
+from psconrl.learning.episode import NO_CAP, Episode
 from psconrl.learning.registry import load_agent
 from psconrl.learning.streams import UniformStream
 from psconrl.limits import MOST_ROUNDS
@@ -79,7 +79,7 @@ class Simulation(Run):
             self.state,
             record.steps,
             steps,
-            episode.max_steps,
+            min(episode.max_steps, NO_CAP),
             episode.policy if episode.policy.ndim == 3 else episode.policy[None],
             _NO_CAPS if episode.visit_caps is None else episode.visit_caps.ravel(),
             tables.indptr,
