@@ -108,7 +108,7 @@ def test_a_sparse_matrix_cannot_claim_rows_that_are_not_there(tmp_path):
 
 def test_an_agent_file_unpacks_an_array_once_however_often_it_is_named(tmp_path):
     header = {"format": "psconrl-agent", "version": 1, "agent": "psconrl", "config": {}, "state": {}}
-    header["extra"] = [{"@array": "big"}] * 1000
+    header["extra"] = {"all": [{"@array": "big"}] * 1000}
     npz(tmp_path / "agent.npz", header=np.array(json.dumps(header)), big=np.zeros(1_000_000))
     refused(lambda: PSConRL.load(tmp_path / "agent.npz"), AgentError, "damaged")
 

@@ -496,3 +496,17 @@ def test_a_callback_may_change_the_limits():
     agent.watch(lambda event: agent.set_thresholds([0.1]) if event.round > 500 else None)
     psconrl.simulate(ROVER, agent, 1000, seed=0)
     assert agent.thresholds.tolist() == [0.1]
+
+
+@pytest.mark.parametrize("extra", [{"a": {1}}, {"a": 1j}, {"a": object()}, {"a": print}], ids=repr)
+def test_what_cannot_be_saved_is_said_and_the_old_file_stays(tmp_path, extra):
+    agent = agent_for()
+    agent.save(tmp_path / "agent.npz", {"round": 1})
+    with pytest.raises(AgentError, match="only numbers, text, lists, tables and arrays can be saved"):
+        agent.save(tmp_path / "agent.npz", extra)
+    assert load_agent(tmp_path / "agent.npz")[1] == {"round": 1}
+
+
+def test_a_labelled_agent_needs_an_agent():
+    with pytest.raises(AgentError, match="LabelledAgent needs an agent, such as PSConRL; got int"):
+        LabelledAgent(3, ["a"], ["b"])

@@ -446,3 +446,14 @@ def test_a_run_of_an_agent_of_ones_own_is_resumed_by_its_class(tmp_path):
         Simulation.resume(tmp_path / "run.npz", cmdp)
     with pytest.raises(AgentError, match="holds an agent 'one-action', not 'psconrl'"):
         Simulation.resume(tmp_path / "run.npz", cmdp, agent_class=PSConRL)
+
+
+@pytest.mark.parametrize("seed", ["x", -1, 1.5, float("nan"), {}, 1j, [-1]], ids=repr)
+def test_a_seed_that_is_none_is_refused(seed):
+    with pytest.raises(ConfigError, match="seed must be a whole number from 0 on, or several; got"):
+        simulate(psconrl.load("counterexample"), PSConRL(2, 2, [0.5]), 5, seed=seed)
+
+
+def test_regret_needs_a_trace():
+    with pytest.raises(ConfigError, match=r"regret needs a trace, .*; got list"):
+        regret([], plan(psconrl.load("counterexample")))

@@ -1,6 +1,7 @@
 """The commands ``solve``, ``inspect`` and ``pareto``."""
 
 import json
+import math
 import sys
 
 import click
@@ -124,7 +125,8 @@ def pareto(
     picture = picture_path(plot)
     for option, level in (("--from", low), ("--to", high)):
         if level is not None and not abs(level) <= LARGEST_COST:
-            raise ConfigError(f"{option}: must be a finite number, at most {LARGEST_COST:g} in size; got {level}")
+            wanted = f"at most {LARGEST_COST:g} in size" if math.isfinite(level) else "a finite number"
+            raise ConfigError(f"{option}: must be {wanted}; got {level}")
     cmdp = read_model(model, settings, thresholds)
     if constraint is None and cmdp.n_constraints > 1:
         raise click.UsageError(f"--constraint is needed; one of: {', '.join(cmdp.cost_names[1:])}")

@@ -256,6 +256,8 @@ class Agent(ABC):
         self.rng = restore_generator(state["rng"])
         self.action_uniforms = UniformStream.restored(state["action_uniforms"])
         self.counts.restore(state["counts"])
+        if self.rounds != self.counts.visits.sum():
+            raise AgentError("rounds that were not counted")
         if state.get("play") is not None:
             self._play = Play.restored(state["play"], self.counts)
 

@@ -58,6 +58,8 @@ class Record:
         self.visits[...] = state["visits"]
         self.steps = int(state["steps"])
         _check(self.transitions, self.cost_sums, self.visits)
+        if self.steps != self.visits.sum():
+            raise ValueError("steps that were not counted")
 
 
 class Counts:

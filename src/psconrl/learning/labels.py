@@ -76,6 +76,8 @@ class LabelledAgent:
     """
 
     def __init__(self, agent: Agent, states: Index | Iterable[Hashable], actions: Index | Iterable[Hashable]) -> None:
+        if not isinstance(agent, Agent):
+            raise AgentError(f"LabelledAgent needs an agent, such as PSConRL; got {type(agent).__name__}")
         self.agent = agent
         self.states = states if isinstance(states, Index) else Index(states)
         self.actions = actions if isinstance(actions, Index) else Index(actions)

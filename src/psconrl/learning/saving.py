@@ -32,7 +32,10 @@ def write(saved: Saved, path: Any) -> None:
     header = {"format": FORMAT, "version": VERSION, "agent": saved.agent}
     for part in ("config", "state", "extra"):
         header[part] = _flatten(getattr(saved, part), part, arrays)
-    arrays["header"] = np.array(json.dumps(header))
+    try:
+        arrays["header"] = np.array(json.dumps(header))
+    except (TypeError, ValueError) as error:
+        raise AgentError(f"{path}: only numbers, text, lists, tables and arrays can be saved ({error})") from None
     write_atomically(Path(path), lambda f: np.savez_compressed(f, **arrays), AgentError)
 
 

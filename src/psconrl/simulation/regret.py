@@ -59,6 +59,8 @@ def regret(trace: Trace, plan: Plan) -> Regret:
     >>> bool(psconrl.regret(trace, best).regret[-1] < 300)
     True
     """
+    if not isinstance(trace, Trace):
+        raise ConfigError(f"regret needs a trace, as psconrl.simulate returns it; got {type(trace).__name__}")
     if not isinstance(plan, Plan):
         raise ConfigError(f"regret needs a plan of the model, as psconrl.plan returns it; got {type(plan).__name__}")
     if plan.status is Status.INFEASIBLE:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
-from psconrl.errors import AgentError
+from psconrl.errors import AgentError, ConfigError
 from psconrl.learning.agent import Agent
 from psconrl.learning.checks import is_index, saved_floats
-from psconrl.learning.episode import Episode
+from psconrl.learning.episode import NO_CAP, Episode
 from psconrl.learning.registry import load_agent
 from psconrl.learning.streams import UniformStream
 from psconrl.limits import MOST_ROUNDS
@@ -58,7 +58,10 @@ class Simulation(Run):
         self.cmdp, self.seed = cmdp, seed
         self.emission, self.evaluate_policies = emission, evaluate_policies
         self._tables = Tables.of(cmdp, emission)
-        rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
+        try:
+            rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
+        except (TypeError, ValueError):
+            raise ConfigError(f"seed must be a whole number from 0 on, or several; got {seed!r}") from None
         self.state = int(rng.choice(cmdp.n_states, p=cmdp.initial))
         self._uniforms = UniformStream(rng, width=1 + (len(cmdp.costs) if emission == "bernoulli" else 0))
         self._averages: Floats | None = None  # (H, m+1) of the present policy after each step, if they are asked for
@@ -80,7 +83,7 @@ class Simulation(Run):
             self.state,
             record.steps,
             steps,
-            episode.max_steps,
+            min(episode.max_steps, NO_CAP),
             episode.policy if episode.policy.ndim == 3 else episode.policy[None],
             _NO_CAPS if episode.visit_caps is None else episode.visit_caps.ravel(),
             tables.indptr,
