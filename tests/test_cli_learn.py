@@ -23,16 +23,17 @@ def run(*args):
 
 class Ended(NamedTuple):
     returncode: int
+    stdout: str
     stderr: str
 
 
 def shell(*args):
     """As a shell sees it, in this process: a new one takes seconds to import everything."""
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as stderr:
+    with contextlib.redirect_stdout(io.StringIO()) as stdout, contextlib.redirect_stderr(io.StringIO()) as stderr:
         try:
             main(list(args))
         except SystemExit as end:
-            return Ended(int(end.code or 0), stderr.getvalue())
+            return Ended(int(end.code or 0), stdout.getvalue(), stderr.getvalue())
     raise AssertionError("main always exits")
 
 

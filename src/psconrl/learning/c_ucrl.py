@@ -117,8 +117,8 @@ class CUCRL(Agent):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
-        super().restore(state)
-        # In the first files the word stands where the rounds of exploration belong: a baseline block counts as none.
         if "plan_next" not in state:
-            self.explored = 0
-        self._block, self._plan_next = int(state["block"]), bool(state.get("plan_next", state["explored"]))
+            # In the first files this flag stands where the rounds of exploration belong, of which there were none.
+            state = state | {"plan_next": state["explored"], "explored": 0}
+        super().restore(state)
+        self._block, self._plan_next = int(state["block"]), bool(state["plan_next"])

@@ -25,8 +25,9 @@ MAX_LAYERS = 6
 LITERAL = mpl.rc_context({"text.parse_math": False})  # a $ in a user's name is a $
 
 
-def write_figure(figure: Figure, path: Path) -> None:
+def write_figure(figure: Figure, path: str | Path) -> None:
     """Save a picture; the format follows from the name. The file appears whole or not at all."""
+    path = Path(path)
     form = path.suffix.lower().removeprefix(".")
 
     def write(f: IO[bytes]) -> None:
