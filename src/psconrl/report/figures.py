@@ -1,5 +1,6 @@
 """Pictures: a policy on its map or as a table of shares, and the trade-off curve of a threshold."""
 
+import os
 from pathlib import Path
 from typing import IO
 
@@ -25,16 +26,16 @@ MAX_LAYERS = 6
 LITERAL = mpl.rc_context({"text.parse_math": False})  # a $ in a user's name is a $
 
 
-def write_figure(figure: Figure, path: str | Path) -> None:
+def write_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Save a picture; the format follows from the name. The file appears whole or not at all."""
-    path = Path(path)
-    form = path.suffix.lower().removeprefix(".")
+    target = Path(path)
+    form = target.suffix.lower().removeprefix(".")
 
     def write(f: IO[bytes]) -> None:
         with mpl.rc_context({"svg.fonttype": "none", "pdf.fonttype": 42}):
             figure.savefig(f, format=form, dpi=150, bbox_inches="tight")
 
-    write_atomically(path, write, ConfigError)
+    write_atomically(target, write, ConfigError)
 
 
 @LITERAL
