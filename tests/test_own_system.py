@@ -498,7 +498,9 @@ def test_a_callback_may_change_the_limits():
     assert agent.thresholds.tolist() == [0.1]
 
 
-@pytest.mark.parametrize("extra", [{"a": {1}}, {"a": 1j}, {"a": object()}, {"a": print}], ids=["set", "complex", "object", "function"])
+@pytest.mark.parametrize(
+    "extra", [{"a": {1}}, {"a": 1j}, {"a": object()}, {"a": print}], ids=["set", "complex", "object", "function"]
+)
 def test_what_cannot_be_saved_is_said_and_the_old_file_stays(tmp_path, extra):
     agent = agent_for()
     agent.save(tmp_path / "agent.npz", {"round": 1})
