@@ -182,6 +182,8 @@ def test_a_bad_fixed_policy_gets_one_clear_line(policy):
         ("ucrl-cmdp", {"horizon": 100, "exponent": 1.1}, "exponent must be a number above 0 and at most 1"),
         ("ucrl-cmdp", {"horizon": 0}, "horizon must be a whole number from 1 on; got 0"),
         ("fha", {"horizon": 100, "H": 0}, "H must be a whole number from 1 on; got 0"),
+        ("fha", {"horizon": 100, "H": 10**8}, "a plan for blocks of 100,000,000 rounds takes 205 GB, more than 1 GB"),
+        ("fha", {"horizon": 100, "optimistic_cost": 1.7e308}, r"optimistic_cost must be a finite number up to 1e\+100"),
         ("fha", {"horizon": 100, "span": "abc"}, "span must be numbers"),
         ("lagrangian", {"rate": 0.0}, "rate must be a positive number; got 0.0"),
     ],

@@ -15,12 +15,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psconrl.errors import SolverError
+from psconrl.errors import AgentError, SolverError
 from psconrl.learning.agent import Agent
 from psconrl.learning.checks import as_count
 from psconrl.learning.confidence import Box, bernstein_radius, empirical, scaled_radius
 from psconrl.learning.episode import Episode
 from psconrl.learning.options import as_amounts, check_coef, check_delta, check_horizon, check_optimistic_cost
+from psconrl.limits import need
 from psconrl.planning.horizon import solve_horizon
 from psconrl.planning.problem import Problem
 
@@ -53,6 +54,7 @@ class FHA(Agent):
         super().__init__(n_states, n_actions, thresholds, costs, seed)
         self.horizon = check_horizon(horizon)
         self.H = self._default_block() if H is None else as_count(H, "H")
+        need(8.0 * self.H * self.n_states**2, f"a plan for blocks of {self.H:,} rounds", AgentError)
         self.span = as_amounts(span, "span", self.thresholds.size)
         self.coef, self.delta = check_coef(coef), check_delta(delta)
         self.optimistic_cost = check_optimistic_cost(optimistic_cost)

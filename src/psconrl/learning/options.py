@@ -8,6 +8,7 @@ import numpy as np
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError
 from psconrl.learning.checks import as_count, as_numbers
+from psconrl.limits import LARGEST_COST
 
 
 def as_number(value: Any, what: str, wanted: str = "a finite number") -> float:
@@ -81,4 +82,10 @@ def check_horizon(horizon: Any) -> int:
 
 def check_optimistic_cost(cost: Any) -> float | None:
     """The least objective that a step can have, as a cost; it counts as one observation of every pair."""
-    return None if cost is None else as_number(cost, "optimistic_cost", "a finite number, or None")
+    wanted = f"a finite number up to {LARGEST_COST:g} in size, or None"
+    if cost is None:
+        return None
+    number = as_number(cost, "optimistic_cost", wanted)
+    if abs(number) > LARGEST_COST:
+        raise AgentError(f"optimistic_cost must be {wanted}; got {cost!r}")
+    return number
