@@ -97,9 +97,8 @@ def test_a_signal_keeps_what_was_done(tmp_path, ignored, sent):
     kept = tmp_path / "run.npz"
     command = [
         sys.executable,
-        "-m",
-        "psconrl",
-        "learn",
+        "-c",
+        "import psconrl.cli.learning as learning; learning.AUTOSAVE_SECONDS = 0.2; learning.learn()",
         "marsrover-4x4",
         "--horizon",
         "1000000000",
