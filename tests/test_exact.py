@@ -88,6 +88,15 @@ def test_an_average_is_not_drowned_by_an_entry_that_nobody_pays():
         assert p.costs[1] == pytest.approx(0.2 + beyond, rel=1e-12)
 
 
+def test_a_rare_huge_cost_is_an_excess_where_all_else_costs_exactly_the_limit():
+    """A cost of 6e5 once in 3e10 rounds is 2e-5 beyond the limit, and the only policy there is."""
+    rare = 3e-11
+    P = np.array([[1 - rare, rare], [1.0, 0.0]]).reshape(2, 1, 2)
+    p = plan(CMDP(P, [[[0.002], [0.0]], [[0.75], [6e5]]], [0.75]))
+    assert p.costs[1] == pytest.approx(0.75 + rare * 6e5, rel=1e-9)
+    assert p.status in (Status.INFEASIBLE, Status.UNCERTIFIED)
+
+
 def test_nearly_all_entries_may_be_huge():
     objective, limited = np.ones(25), np.full(25, 1e11)
     objective[0], limited[:2] = 0.0, (1.0, 0.0)

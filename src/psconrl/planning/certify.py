@@ -34,6 +34,7 @@ POLICY_TOL = 1e-8  # occupancy against the exact evaluation of the policy: two w
 MET_COSTS = 100.0
 # Nor finer than this share of the average itself: times the tolerances it is 1e-15, to which a double can hold it.
 ROUNDED = 1e-6
+ONE_DOUBLE = 1e-7  # times the tolerance of an excess: 2e-16
 
 
 def certify(plan: Plan, cmdp: CMDP) -> Certificate:
@@ -81,7 +82,8 @@ def check(cmdp: CMDP, status: Status, occupancy: Floats, dual: Dual, exact: Eval
         nothing_is_cheaper = np.inf if holds else -np.inf
         return Certificate(nothing_is_cheaper, upper, excess, flow_residual, policy_error, dual_residual, lower, holds)
     # A policy within the thresholds and below the bound would refute the bound.
-    holds = sound and bool((excess <= EXCESS_TOL * unit[1:]).all()) and margin <= EXCESS_TOL * size
+    within = bool((excess <= EXCESS_TOL * excess_units(cmdp, occupancy, unit)).all())
+    holds = sound and within and margin <= EXCESS_TOL * size
     if status is not Status.NOT_ATTAINED:
         closed = -margin <= GAP_TOL * min(size, LARGEST_PRICES * float(unit[0]))
         holds = holds and closed and flow_residual <= FLOW_TOL and policy_error <= POLICY_TOL
@@ -108,6 +110,19 @@ def units(cmdp: CMDP, occupancy: Floats) -> Floats:
             least = max(ROUNDED * abs(float(middle[i])), float(extent[i]) / LARGEST_SCALED)
             unit[i] = min(unit[i], max(met, ordinary, least))
     return unit
+
+
+def excess_units(cmdp: CMDP, occupancy: Floats, unit: Floats) -> Floats:
+    """What an excess over every limit is measured by, (m,): also no more than the limit itself and what is met of it.
+
+    Where all that a policy visits costs exactly the limit, one more double of the nearest other entry is rounding.
+    """
+    allowed = unit[1:].copy()
+    for i, limit in enumerate(cmdp.thresholds):
+        met = MET_COSTS * float(np.einsum("sa,sa->", np.abs(cmdp.costs[i + 1] - limit), occupancy))
+        nearest = ordinary_size(cmdp.costs[i + 1][cmdp.available], float(limit))
+        allowed[i] = min(allowed[i], max(met, abs(float(limit)), ONE_DOUBLE * nearest))
+    return allowed
 
 
 def lower_bound(cmdp: CMDP, weights: Floats, dual: Dual, start: float) -> tuple[float, float]:
