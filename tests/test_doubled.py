@@ -48,6 +48,12 @@ def test_the_drift_of_a_huge_potential_is_exact(size):
     np.testing.assert_allclose(drift(csr_array(P), high, low), expected, rtol=1e-14, atol=1e-15)
 
 
+def test_the_low_part_drifts_like_the_high_one():
+    P = np.array([[0.5, 0.5], [0.25, 0.75]])
+    for high, low in (([0.0, 3.0], [0.0, 0.0]), ([0.0, 0.0], [0.0, 3.0])):
+        np.testing.assert_allclose(drift(P, np.array(high), np.array(low)), [[1.5], [-0.75]])
+
+
 @pytest.mark.parametrize("leak", [1e-3, 1e-8, 1e-12, 1e-16])
 def test_refined_biases_solve_their_equation(leak):
     """g + h = c + P h, which single doubles miss by some 1e-16 / leak."""
@@ -81,6 +87,8 @@ def test_sets_that_are_hardly_left_count_as_closed():
     assert label[4] == -1
     assert nearly_closed_classes(P, np.arange(5), 1e-14)[0] == 1
     assert nearly_closed_classes(P, np.arange(5), 0.0)[0] == 1
+    count, label = nearly_closed_classes(chain([(0, 1, 0.5)], 3), np.arange(3), 1e-10)  # the first is left for good
+    assert (count, label[0]) == (2, -1)
 
 
 def test_everything_is_led_into_the_cheapest_part():
