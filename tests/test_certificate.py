@@ -98,7 +98,7 @@ def test_the_low_part_of_a_potential_counts():
 def test_what_rounding_may_hide_by_hand():
     P = np.array([[0.5, 0.5], [0.25, 0.75]])
     for h in ([0.0, 3.0], [3.0, 0.0]):
-        assert rounding_of_bound(P, np.array([2.0]), np.array([h])) == pytest.approx(2 * 1.2e-16 * 0.5 * 6.0)
+        assert rounding_of_bound(P, np.array([2.0]), np.array([h])) == pytest.approx(2 * 1.2e-16 * 0.5 * 6.0, abs=0)
 
 
 def test_an_open_gap_is_not_settled():

@@ -87,3 +87,5 @@ def test_relaxing_leaves_the_excess_where_it_is():
         assert found.mix == pytest.approx({0: 1.0})
         master.add(np.array([2.0, 0.1]))  # dearer, and below the limit as it was: nobody needs it now
         assert master.solve().mix == pytest.approx({0: 1.0})
+        if isinstance(master, SimplexMaster):
+            assert master._right == pytest.approx([0.3, 1.0])
