@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 import psconrl
+from psconrl.learning.episode_planner import Choice, EpisodePlanner
 from psconrl.learning.registry import make_agent
-from psconrl.learning.sampled import Choice, SampledPlanner
 from psconrl.learning.yardsticks import FixedPolicy
 from psconrl.planning.highs import new_highs, status
 from psconrl.planning.lp import occupancy_program
@@ -31,15 +31,15 @@ PAPER = [
 AGENTS = ("psconrl", "psconrl-paper", "psconrl-published")
 
 
-class HighsPlanner(SampledPlanner):
+class HighsPlanner(EpisodePlanner):
     """The occupancy LP in place of oracle and master; everything else the same."""
 
     basis: Any = None
 
     def optimal(self, P: Any, costs: Any, thresholds: Any, state: int) -> Choice | None:
-        problem = self._scaled(costs, thresholds).with_transition(P)
+        problem = self._scaled(P, costs, thresholds)
         highs = new_highs(primal_feasibility_tolerance=1e-7, dual_feasibility_tolerance=1e-7, small_matrix_value=1e-9)
-        highs.passModel(occupancy_program(problem))
+        highs.passModel(occupancy_program(problem).highs())
         if self.basis is not None:
             highs.setBasis(self.basis)
         highs.run()

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 import psconrl
+from psconrl.model.transition import Transition
 from psconrl.planning.problem import Problem
 
 
@@ -14,17 +15,17 @@ def posterior_samples(name: str, count: int, seed: int, prior: float = 0.1) -> I
     rng = np.random.default_rng(seed)
     cmdp = psconrl.load(name)
     S, A = cmdp.n_states, cmdp.n_actions
-    template = Problem.of(cmdp)
+    template, P = Problem.of(cmdp), cmdp.transition.toarray()
     counts = np.zeros((S * A, S))
     total = 1.0
     for _ in range(count):
         sample = rng.standard_gamma(prior + counts)
-        yield template.with_transition(sample / sample.sum(axis=1, keepdims=True))
+        yield template.with_transition(Transition.of(sample / sample.sum(axis=1, keepdims=True)))
         # Counts grow by a tenth, spread over the pairs as an exploring learner would.
         visits = rng.poisson(0.1 * total / (S * A), size=S * A) + (rng.random(S * A) < 0.1)
         for pair, n in enumerate(visits):
             if n:
-                counts[pair] += rng.multinomial(n, cmdp.transition[pair])
+                counts[pair] += rng.multinomial(n, P[pair])
         total += visits.sum()
 
 

@@ -19,10 +19,10 @@ from typing import Any
 
 import models
 import psconrl
-from psconrl.planning.highs import new_highs, status
-from psconrl.planning.lp import occupancy_program, run
+from psconrl.planning.highs import new_highs, run, status
+from psconrl.planning.lp import occupancy_program
+from psconrl.planning.mixture.solve import solve
 from psconrl.planning.problem import Problem
-from psconrl.planning.solve import solve
 
 LEARNED = ("marsrover-4x4", "marsrover-8x8", "box")
 DEFAULTS = {"primal_feasibility_tolerance": 1e-7, "dual_feasibility_tolerance": 1e-7, "small_matrix_value": 1e-9}
@@ -51,7 +51,7 @@ def objective(problem: Problem, solution: Any) -> float:
 def learning_loop(name: str, samples: int) -> list[str]:
     """Posterior samples while counts grow, each planner in a pass of its own, warm from the sample before."""
     problems = list(models.posterior_samples(name, samples, seed=1))
-    programs = [occupancy_program(p) for p in problems]
+    programs = [occupancy_program(p).highs() for p in problems]
     solve(problems[0])
     cold, warm, highs_cold, highs_warm, gaps, errors, failed = [], [], [], [], [], [], 0
     for p in problems:
@@ -94,7 +94,7 @@ def single(name: str, cmdp: psconrl.CMDP, repeats: int, highs_limit: float) -> l
     whole = statistics.median(timed(lambda: psconrl.plan(cmdp))[0] for _ in range(repeats))
     result = psconrl.plan(cmdp)
     assert result.certificate.holds, name
-    theirs, highs = highs_run(occupancy_program(problem), limit=highs_limit)
+    theirs, highs = highs_run(occupancy_program(problem).highs(), limit=highs_limit)
     finished = status(highs) == "kOptimal"
     error = f"{abs(highs.getObjectiveValue() - objective(problem, solution)):.0e}" if finished else "-"
     prefix = "" if finished else ">"

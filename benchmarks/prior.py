@@ -51,7 +51,7 @@ def one(job: tuple[str, dict, int, float, bool, bool, int]) -> tuple[float, floa
     S, A = cmdp.n_states, cmdp.n_actions
     parameter: object = alpha(prior, S)
     if known_support:
-        parameter = np.where(cmdp.transition.reshape(S, A, S) > 0, parameter, 0.0)
+        parameter = np.where(cmdp.transition.toarray().reshape(S, A, S) > 0, parameter, 0.0)
     agent = psconrl.PSConRL(
         S,
         A,

@@ -24,8 +24,8 @@ import psconrl
 from psconrl.learning.confidence import Box, scaled_radius
 from psconrl.learning.registry import make_agent
 from psconrl.planning.highs import new_highs
-from psconrl.planning.horizon import solve_horizon
-from psconrl.planning.optimistic import solve_optimistic
+from psconrl.planning.optimism.average import solve_optimistic
+from psconrl.planning.optimism.horizon import solve_horizon
 
 PAPER = {"marsrover-4x4": 11_000, "marsrover-8x8": 20_000, "box": 500_000, "counterexample": 1_500}
 C_UCRL = {"marsrover-4x4": (50, 0.1), "marsrover-8x8": (120, 0.1), "box": (1000, 0.5), "counterexample": (10, 0.1)}
@@ -150,7 +150,7 @@ def plans() -> None:
     for env in ("marsrover-4x4", "marsrover-8x8", "box"):
         cmdp = psconrl.load(env)
         visits = rng.integers(1, 300, size=cmdp.n_states * cmdp.n_actions)
-        box = Box.around(np.array(cmdp.transition), scaled_radius(visits, C_UCRL[env][1]))
+        box = Box.around(cmdp.transition.toarray(), scaled_radius(visits, C_UCRL[env][1]))
         costs, start = cmdp.costs.reshape(2, -1), int(cmdp.initial.argmax())
         tau = cmdp.thresholds
         cases = [

@@ -59,7 +59,7 @@ def test_episodes_respect_their_limits_and_policies_are_distributions(name, kind
     cmdp = WORLDS[kind]
     agent = make(name, cmdp, known=known)
     rng = np.random.default_rng(0)
-    P = cmdp.transition.reshape(cmdp.n_states, cmdp.n_actions, -1)
+    P = cmdp.transition.toarray().reshape(cmdp.n_states, cmdp.n_actions, -1)
     state, rounds = 0, 0
     while rounds < T:
         episode = agent.begin(state)

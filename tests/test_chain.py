@@ -10,8 +10,8 @@ from models import random_cmdp
 from psconrl import CMDP, evaluate, load, plan
 from psconrl.errors import PolicyError, SolverError
 from psconrl.model import unichain
-from psconrl.model.chain import as_policy, induce
-from psconrl.model.unichain import closed_classes
+from psconrl.model.chain import DenseChain, SparseChain
+from psconrl.model.evaluation import as_policy
 
 FORMS = pytest.mark.parametrize("form", [np.array, csr_array], ids=["dense", "sparse"])
 KINDS = ("dense", "sparse", "periodic", "tied", "degenerate", "near_reducible", "masked")
@@ -137,6 +137,12 @@ def test_transient_states_feeding_two_rings(form):
     assert [c.tolist() for c in result.classes] == [[1, 2], [3, 4]]
 
 
+def induce(cmdp, policy):
+    """The chain (S, S) and the costs (m+1, S) of a policy (S, A), by a plain sum."""
+    P = cmdp.transition.toarray().reshape(cmdp.n_states, cmdp.n_actions, -1)
+    return np.einsum("sa,sat->st", policy, P), np.einsum("isa,sa->is", cmdp.costs, policy)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(8))
 def test_evaluate_is_the_average_of_matrix_powers(kind, seed):
@@ -144,7 +150,7 @@ def test_evaluate_is_the_average_of_matrix_powers(kind, seed):
     policy = random_policy(cmdp, seed) if seed % 2 else random_policy(cmdp, seed).argmax(axis=1)
     result = evaluate(cmdp, policy)
     P, C = induce(cmdp, as_policy(cmdp, policy))
-    limit = cesaro_limit(P if isinstance(P, np.ndarray) else P.toarray())
+    limit = cesaro_limit(P)
     atol = 1e-7 if kind == "near_reducible" else 1e-11  # the loop squares its rounding until the halves have mixed
     np.testing.assert_allclose(result.gains, C @ limit.T, rtol=0, atol=atol)
     np.testing.assert_allclose(result.occupancy.sum(axis=1), cmdp.initial @ limit, rtol=0, atol=atol)
@@ -164,7 +170,7 @@ def test_bias_solves_the_poisson_equation_with_mean_zero_in_every_class(kind, se
     np.testing.assert_allclose(g + h, C + (P @ h.T).T, atol=1e-13 * scale)
     np.testing.assert_allclose(g, (P @ g.T).T, atol=1e-13)
     for states in result.classes:
-        mu = law(run(P[states][:, states] if isinstance(P, np.ndarray) else P.toarray()[np.ix_(states, states)]))
+        mu = law(run(P[np.ix_(states, states)]))
         np.testing.assert_allclose(h[:, states] @ mu, 0, atol=1e-13 * scale)
         np.testing.assert_allclose(g[:, states], (C[:, states] @ mu)[:, None].repeat(states.size, axis=1), atol=1e-12)
 
@@ -174,7 +180,7 @@ def test_bias_solves_the_poisson_equation_with_mean_zero_in_every_class(kind, se
 def test_sparse_is_dense(kind, seed):
     cmdp = random_cmdp(kind, S=9, A=3, m=1, seed=seed)
     P = cmdp.transition
-    other = csr_array(P) if isinstance(P, np.ndarray) else P.toarray()
+    other = P.toarray() if P.is_sparse else P.csr()
     twin = CMDP(other, cmdp.costs, cmdp.thresholds, initial=cmdp.initial, available=cmdp.available)
     policy = random_policy(cmdp, seed)
     one, two = evaluate(cmdp, policy), evaluate(twin, policy)
@@ -254,19 +260,24 @@ def test_a_sparse_chain_too_large_and_too_loose_is_refused_not_guessed(monkeypat
         run(stuck, np.arange(n), form=csr_array)
 
 
+def classes_of(P):
+    chain = DenseChain(P) if isinstance(P, np.ndarray) else SparseChain(P)
+    return [states.tolist() for states in chain.closed_classes()]
+
+
 @FORMS
 def test_closed_classes(form):
     P = np.zeros((6, 6))
     P[0, [1, 4]] = 0.5
     P[1, 1] = P[2, 3] = P[3, 2] = P[5, 0] = 1
     P[4, [0, 2]] = [1 - 1e-300, 1e-300]
-    assert [c.tolist() for c in closed_classes(form(P))] == [[1], [2, 3]]
-    assert [c.tolist() for c in closed_classes(form(np.eye(3)))] == [[0], [1], [2]]
+    assert classes_of(form(P)) == [[1], [2, 3]]
+    assert classes_of(form(np.eye(3))) == [[0], [1], [2]]
 
 
 def test_a_stored_zero_is_no_edge():
     P = csr_array(([1.0, 0.0, 1.0], ([0, 0, 1], [0, 1, 1])), shape=(2, 2))
-    assert len(closed_classes(P)) == 2
+    assert len(classes_of(P)) == 2
 
 
 def test_a_policy_is_an_action_a_state_or_a_law_a_state():

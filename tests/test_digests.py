@@ -65,7 +65,7 @@ def digest(cmdp):
     layout = cmdp.layout and (cmdp.layout.rows, cmdp.layout.cells, cmdp.layout.layers)
     sha = hashlib.sha256(repr((text, layout)).encode())
     outcomes = [costs for costs in cmdp.outcome_costs if costs is not None]
-    for array in (cmdp.transition, cmdp.costs, cmdp.thresholds, cmdp.initial, cmdp.available, *outcomes):
+    for array in (cmdp.transition.matrix, cmdp.costs, cmdp.thresholds, cmdp.initial, cmdp.available, *outcomes):
         units = np.asarray(array.toarray() if issparse(array) else array, dtype=np.float64) * 10.0**DIGITS
         assert (np.abs(units - np.floor(units) - 0.5) > EDGE).all()
         sha.update(repr(units.shape).encode())

@@ -10,9 +10,10 @@ from scipy.sparse import csr_array
 
 from exact import rationals
 from psconrl.model import _doubled
-from psconrl.model._kernels import unichain
-from psconrl.planning._leading import led_into_best, nearly_closed_classes
-from psconrl.planning.certify import drift
+from psconrl.model._elimination import unichain
+from psconrl.model.chain import DenseChain, SparseChain
+from psconrl.model.transition import Transition
+from psconrl.planning.mixture._leading import led_into_best
 
 numbers = st.floats(-1e100, 1e100, allow_subnormal=False).filter(lambda x: x == 0 or abs(x) > 1e-100)
 
@@ -44,14 +45,14 @@ def test_the_drift_of_a_huge_potential_is_exact(size):
     offset = np.array([0, 0, 0, size, size, size]) * 0.7
     high, low = _doubled.combine(np.ones(2), np.array([offset, rng.normal(size=6)]), np.zeros((2, 6)))
     expected = exact_drift(P, high, low)
-    np.testing.assert_allclose(drift(P, high, low), expected, rtol=1e-14, atol=1e-15)
-    np.testing.assert_allclose(drift(csr_array(P), high, low), expected, rtol=1e-14, atol=1e-15)
+    np.testing.assert_allclose(Transition.of(P).drift(high, low), expected, rtol=1e-14, atol=1e-15)
+    np.testing.assert_allclose(Transition.of(csr_array(P)).drift(high, low), expected, rtol=1e-14, atol=1e-15)
 
 
 def test_the_low_part_drifts_like_the_high_one():
     P = np.array([[0.5, 0.5], [0.25, 0.75]])
     for high, low in (([0.0, 3.0], [0.0, 0.0]), ([0.0, 0.0], [0.0, 3.0])):
-        np.testing.assert_allclose(drift(P, np.array(high), np.array(low)), [[1.5], [-0.75]])
+        np.testing.assert_allclose(Transition.of(P).drift(np.array(high), np.array(low)), [[1.5], [-0.75]])
 
 
 @pytest.mark.parametrize("leak", [1e-3, 1e-8, 1e-12, 1e-16])
@@ -79,16 +80,14 @@ def chain(edges, S):
     return P
 
 
-def test_sets_that_are_hardly_left_count_as_closed():
+@pytest.mark.parametrize("form", [DenseChain, lambda P: SparseChain(csr_array(P))], ids=["dense", "sparse"])
+def test_sets_that_are_hardly_left_count_as_closed(form):
     P = chain([(0, 1, 0.5), (1, 0, 0.5), (1, 2, 1e-12), (2, 3, 1.0), (3, 2, 1.0), (3, 0, 1e-30), (4, 0, 0.5)], 5)
-    count, label = nearly_closed_classes(P, np.arange(5), 1e-10)
-    assert count == 2
-    assert label[0] == label[1] != label[2] == label[3]
-    assert label[4] == -1
-    assert nearly_closed_classes(P, np.arange(5), 1e-14)[0] == 1
-    assert nearly_closed_classes(P, np.arange(5), 0.0)[0] == 1
-    count, label = nearly_closed_classes(chain([(0, 1, 0.5)], 3), np.arange(3), 1e-10)  # the first is left for good
-    assert (count, label[0]) == (2, -1)
+    assert [c.tolist() for c in form(P).closed_classes(1e-10)] == [[0, 1], [2, 3]]
+    assert [c.tolist() for c in form(P).closed_classes(1e-14)] == [[2, 3]]
+    assert [c.tolist() for c in form(P).closed_classes()] == [[0, 1, 2, 3]]
+    left_for_good = chain([(0, 1, 0.5)], 3)
+    assert [c.tolist() for c in form(left_for_good).closed_classes(1e-10)] == [[1], [2]]
 
 
 def test_everything_is_led_into_the_cheapest_part():

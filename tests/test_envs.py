@@ -48,14 +48,14 @@ def test_no_slip_is_deterministic_and_slip_keeps_it_communicating(name):
 @pytest.mark.parametrize("name", TABLE)
 @pytest.mark.parametrize("slip", [0.1, 1.0])
 def test_slip_spreads_evenly_over_the_actions(name, slip):
-    sure = load(name).transition.reshape(-1, 4, load(name).n_states)
-    slippery = load(name, slip=slip).transition.reshape(sure.shape)
+    sure = load(name).transition.toarray().reshape(-1, 4, load(name).n_states)
+    slippery = load(name, slip=slip).transition.toarray().reshape(sure.shape)
     np.testing.assert_allclose(slippery, (1 - slip) * sure + slip * sure.mean(axis=1, keepdims=True), atol=1e-15)
 
 
 def test_options_reach_the_environment():
     assert load("box", threshold=0.25).thresholds.tolist() == [0.25]
-    assert load("counterexample", theta=0.5).transition[1].tolist() == [0.5, 0.5]
+    assert load("counterexample", theta=0.5).transition.toarray()[1].tolist() == [0.5, 0.5]
 
 
 @pytest.mark.parametrize("theta", [0.9, 0.5, 1.0])
@@ -91,7 +91,7 @@ def test_moves_walls_goal_and_risk():
     names = dict(zip(cmdp.state_names, range(3), strict=True))
     up, down, left, right = range(4)
     assert cmdp.action_names == ACTIONS == ("up", "down", "left", "right")
-    follows = cmdp.transition.reshape(3, 4, 3).argmax(axis=2)
+    follows = cmdp.transition.toarray().reshape(3, 4, 3).argmax(axis=2)
     s, r, g = names["(0,0)"], names["(0,1)"], names["(1,1)"]
     assert follows[s, [up, down, left, right]].tolist() == [s, s, s, r]
     assert follows[r, [up, down, left, right]].tolist() == [r, g, s, r]
@@ -117,7 +117,7 @@ def test_cells_that_cannot_be_reached_are_left_out():
 def test_the_box_is_pushed_and_stops_at_walls():
     cmdp = box("S B .\n. . G")
     names = dict(zip(cmdp.state_names, range(cmdp.n_states), strict=True))
-    follows = cmdp.transition.reshape(-1, 4, cmdp.n_states).argmax(axis=2)
+    follows = cmdp.transition.toarray().reshape(-1, 4, cmdp.n_states).argmax(axis=2)
     start = names["agent (0,0) box (0,1)"]
     pushed = names["agent (0,1) box (0,2)"]
     right = ACTIONS.index("right")

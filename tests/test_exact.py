@@ -13,8 +13,8 @@ from exact import averages, optimum, rational_bound
 from models import random_cmdp
 from psconrl import CMDP, PSConRL, Status, evaluate, plan, simulate
 from psconrl.envs.registry import ENVIRONMENTS
+from psconrl.learning.episode_planner import EpisodePlanner
 from psconrl.learning.posterior import dirichlet_rows
-from psconrl.learning.sampled import SampledPlanner
 from psconrl.model.structure import is_weakly_communicating
 
 AGREE = 1e-7  # in units of the ordinary costs of these models, which lie between 0 and 1
@@ -201,7 +201,7 @@ def near_one_hot(name, mass, draws, seed):
 def settled(name, mass, draws, seed):
     """Every plan of the loop has the value that ``plan`` proves, and that proof holds in rational arithmetic."""
     cmdp = psconrl.load(name)
-    planner = SampledPlanner(cmdp.n_states, cmdp.n_actions)
+    planner = EpisodePlanner(cmdp.n_states, cmdp.n_actions)
     proven = 0
     for _, P, state in near_one_hot(name, mass, draws, seed):
         choice = planner.optimal(P, cmdp.costs, cmdp.thresholds, state)

@@ -54,6 +54,7 @@ MODELS = {
 def bits(matrix):
     if matrix is None:
         return None
+    matrix = getattr(matrix, "matrix", matrix)
     parts = [matrix] if isinstance(matrix, np.ndarray) else [matrix.data, matrix.indices, matrix.indptr]
     return type(matrix), matrix.shape, [part.tobytes() for part in parts]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from psconrl.planning.master import LineMaster, SimplexMaster
+from psconrl.planning.mixture.master import LineMaster, SimplexMaster
 
 
 def random_points(rng):

@@ -11,10 +11,11 @@ from scipy.sparse import csr_array
 
 from psconrl import CMDP, Status, certify, evaluate, plan
 from psconrl.errors import SolverError
-from psconrl.planning import connect, planner
-from psconrl.planning.claim import Claim, find_claim
-from psconrl.planning.oracle import Howard
-from psconrl.planning.passage import most_moves
+from psconrl.planning import planner, repair
+from psconrl.planning.candidate import Candidate, Dual
+from psconrl.planning.methods import find_candidate
+from psconrl.planning.mixture.howard import Howard
+from psconrl.planning.multichain import most_moves
 from psconrl.planning.problem import Problem
 
 LEAKS = (0.5, 1e-6, 1e-9, 1e-10, 1e-13, 1e-30, 1e-200)
@@ -55,8 +56,8 @@ def test_gains_that_fall_a_little_in_each_of_many_steps_prove_nothing(leak):
     forged = replace(
         right, policy=wrong, occupancy=evaluate(model, wrong).occupancy, gains=np.array([1.0, 0, 1]), value=1.0
     )
-    assert certify(right, model).holds
-    assert not certify(forged, model).holds
+    assert certify(model, right).holds
+    assert not certify(model, forged).holds
 
 
 def layered(S, A, m, seed):
@@ -81,7 +82,7 @@ def layered(S, A, m, seed):
 def test_no_certificate_holds_for_a_bound_that_some_policy_beats(S, A, m, seed):
     model = layered(S, A, m, seed)
     p = plan(model)
-    assert certify(p, model).holds == p.certificate.holds
+    assert certify(model, p).holds == p.certificate.holds
     points = np.array([evaluate(model, np.array(pi)).costs for pi in itertools.product(range(A), repeat=S)])
     within = points[(points[:, 1:] <= model.thresholds).all(axis=1), 0]
     if p.certificate.holds and within.size:
@@ -103,13 +104,10 @@ def test_most_moves_is_twice_the_longest_mean_path():
 two_homes = CMDP([[[1, 0], [0, 1]], [[0, 1], [1, 0]]], [[[0, 1], [0, 1]], [[0, 1], [1, 1]]], [0.5])
 
 
-def staying(share, **changes):
-    """The claim to stay in s0 for that share of the time, and else in s1, with no price on the limit."""
-    claim = Claim(
-        True, np.array([[share, 0.0], [1 - share, 0.0]]), np.eye(2)[[0, 0]], np.zeros(1), np.zeros(2), np.zeros(2),
-        None,         (np.array([0, 0]),), "mixture", "",
-    )  # fmt: skip
-    return replace(claim, **changes)
+def staying(share, m=1, feasible=True):
+    """The candidate to stay in s0 for that share of the time, and else in s1, with no price on the limits."""
+    occupancy = np.array([[share, 0.0], [1 - share, 0.0]])
+    return Candidate(feasible, occupancy, np.eye(2)[[0, 0]], Dual.nothing(2, m), (np.array([0, 0]),), "mixture")
 
 
 def test_if_one_class_alone_is_optimal_the_others_are_led_into_it():
@@ -118,7 +116,7 @@ def test_if_one_class_alone_is_optimal_the_others_are_led_into_it():
     assert p.status is Status.OPTIMAL
     assert p.policy.tolist() == [[1.0, 0.0], [0.0, 1.0]]
     assert p.costs.tolist() == [0.0, 0.0]
-    assert certify(p, two_homes).holds
+    assert certify(two_homes, p).holds
 
 
 def test_a_failed_retry_leaves_a_plan_that_says_so(monkeypatch):
@@ -128,8 +126,8 @@ def test_a_failed_retry_leaves_a_plan_that_says_so(monkeypatch):
     def fail(*_, **__):
         raise SolverError("no")
 
-    monkeypatch.setattr(connect, "solve", fail)
-    p = planner._certified(clash, Problem.of(clash), staying(0.5, multipliers=np.zeros(2)))
+    monkeypatch.setattr(repair, "solve", fail)
+    p = planner._certified(clash, Problem.of(clash), staying(0.5, m=2))
     assert p.status is Status.NOT_ATTAINED
     assert "beyond the thresholds" in p.note
 
@@ -143,15 +141,16 @@ def test_weights_of_nothing_prove_nothing():
 def test_a_margin_of_rounding_size_is_no_proof_of_infeasibility():
     sure = CMDP([[[1.0]]], [[[0.0]], [[1.0]]], [1.0 - 1e-15])
     p = replace(plan(sure), status=Status.INFEASIBLE, multipliers=np.ones(1), potential=np.zeros(1))
-    assert not certify(p, sure).holds
+    assert not certify(sure, p).holds
 
 
 def test_what_rounding_spoils_is_planned_a_second_time(monkeypatch):
     def spoiled(part, problem, method, start):
-        claim = find_claim(part, problem, method, start)
-        return claim if method == "lp" else replace(claim, potential=1e9 * np.arange(part.n_states))
+        found = find_candidate(part, problem, method, start)
+        dual = found.dual._replace(potential=1e9 * np.arange(part.n_states))
+        return found if method == "lp" else found._replace(dual=dual)
 
-    monkeypatch.setattr(planner, "find_claim", spoiled)
+    monkeypatch.setattr(planner, "find_candidate", spoiled)
     model = CMDP(np.full((2, 2, 2), 0.5), [[[0, 1], [2, 3]], [[1, 0], [1, 0]]], [0.5])
     p = plan(model)
     assert p.status is Status.OPTIMAL
@@ -163,9 +162,9 @@ def test_a_mixture_that_falls_into_classes_is_planned_a_second_time(monkeypatch)
     """By ties the mixture may stay in two places where HiGHS stays in one."""
 
     def split(part, problem, method, start):
-        return find_claim(part, problem, method, start) if method == "lp" else staying(0.5)
+        return find_candidate(part, problem, method, start) if method == "lp" else staying(0.5)
 
-    monkeypatch.setattr(planner, "find_claim", split)
+    monkeypatch.setattr(planner, "find_candidate", split)
     monkeypatch.setattr(planner, "repairs", lambda *_: iter(()))
     p = plan(two_homes)
     assert p.status is Status.OPTIMAL

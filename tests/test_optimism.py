@@ -10,9 +10,9 @@ import psconrl
 from psconrl import evaluate, plan, simulate
 from psconrl.learning.confidence import Box
 from psconrl.learning.ucrl_cmdp import UCRLCMDP
-from psconrl.planning._optimism import improve_optimistic, lead_into, optimistic_horizon, pour
-from psconrl.planning.horizon import solve_horizon
-from psconrl.planning.optimistic import optimistic_policy, solve_optimistic
+from psconrl.planning.optimism._kernels import improve_optimistic, lead_into, optimistic_horizon, pour
+from psconrl.planning.optimism.average import optimistic_policy, solve_optimistic
+from psconrl.planning.optimism.horizon import solve_horizon
 
 AGREE = 1e-7
 
@@ -132,7 +132,7 @@ def test_every_hoped_for_model_lies_in_its_box(name):
 def test_zero_radius_is_plug_in_planning(seed):
     cmdp = psconrl.load("garnet", states=8, branching=8, seed=seed)
     costs = cmdp.costs.reshape(2, -1)
-    ours = solve_optimistic(cmdp.transition, cmdp.transition, costs, cmdp.thresholds)
+    ours = solve_optimistic(*[cmdp.transition.toarray()] * 2, costs, cmdp.thresholds)
     assert average(ours)[0] == pytest.approx(plan(cmdp).value, abs=1e-9)
 
 
@@ -147,7 +147,7 @@ def test_the_whole_simplex_is_the_best_imaginable_model():
 def test_a_longer_horizon_comes_closer_to_the_average():
     cmdp = psconrl.load("marsrover-4x4", threshold=0.99)
     costs = cmdp.costs.reshape(2, -1)
-    P = cmdp.transition
+    P = cmdp.transition.toarray()
     start = int(cmdp.initial.argmax())
     values = [average(solve_horizon(P, P, costs, cmdp.thresholds, H, start)[0])[0] for H in (4, 40, 400)]
     assert abs(values[2] - 0.75) < abs(values[0] - 0.75) + 1e-12
@@ -228,7 +228,7 @@ def test_columns_that_never_meet_are_drawn_by_lot():
 def test_columns_that_meet_are_mixed(seed):
     """Then one stationary policy has the occupancy, and nothing is drawn."""
     cmdp = psconrl.load("garnet", states=8, branching=8, seed=seed)
-    mixture = solve_optimistic(cmdp.transition, cmdp.transition, cmdp.costs.reshape(2, -1), cmdp.thresholds)
+    mixture = solve_optimistic(*[cmdp.transition.toarray()] * 2, cmdp.costs.reshape(2, -1), cmdp.thresholds)
     rng = np.random.default_rng(seed)
     before = rng.bit_generator.state
     policy = optimistic_policy(mixture, cmdp.n_actions, rng)

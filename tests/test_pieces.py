@@ -5,13 +5,14 @@ import pytest
 
 from psconrl import CMDP, Status, plan, regret
 from psconrl.learning.counts import Counts, Record
-from psconrl.model.chain import evaluate
+from psconrl.model.chain import DenseChain
 from psconrl.model.distance import diameter, hitting_times
-from psconrl.model.unichain import closed_classes, solve_dense
-from psconrl.planning.certify import Dual, check, lower_bound
-from psconrl.planning.horizon import solve_horizon
+from psconrl.model.evaluation import evaluate
+from psconrl.model.unichain import solve_dense
+from psconrl.planning.certificate import Dual, check, lower_bound
 from psconrl.planning.lp import solve_lp
-from psconrl.planning.master import LineMaster, SimplexMaster
+from psconrl.planning.mixture.master import LineMaster, SimplexMaster
+from psconrl.planning.optimism.horizon import solve_horizon
 from psconrl.planning.problem import Problem
 from psconrl.simulation.regret import paper_regret
 from psconrl.simulation.trace import EpisodeLog, Trace
@@ -97,13 +98,17 @@ def test_prices_are_in_the_user_s_units(method):
 def test_scaled_costs_by_hand():
     problem = Problem.of(CHOICE)
     assert (problem.costs.tolist(), problem.thresholds.tolist()) == ([[0, 1], [1, 0]], [0.25])
-    assert problem.user_multipliers(np.array([1.0])) == pytest.approx([5.0])
-    assert problem.user_costs(np.array([0.75, 0.25])) == pytest.approx([7.5, 0.5])
+    priced = Dual(np.ones(1), np.array([2.0]), np.zeros(1), np.array([0.5]))
+    inverted = problem.scaling.invert_dual(priced, feasible=True)
+    assert inverted.multipliers == pytest.approx([5.0])
+    assert inverted.potential == pytest.approx([20.0])
+    assert inverted.gains == pytest.approx([5.0])
+    assert problem.scaling.invert(np.array([0.75, 0.25])) == pytest.approx([7.5, 0.5])
 
 
 def test_the_dual_of_the_linear_program():
     solution = solve_lp(Problem.of(CHOICE))
-    assert solution.multipliers == pytest.approx([1.0])
+    assert solution.dual.multipliers == pytest.approx([1.0])
     assert solution.occupancy == pytest.approx(np.array([[0.25, 0.75]]))
 
 
@@ -119,7 +124,7 @@ def test_a_mixture_over_a_horizon_has_the_shares_of_its_columns():
 
 def test_closed_classes_are_those_that_are_not_left():
     chain = np.array([[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]])
-    assert [c.tolist() for c in closed_classes(chain)] == [[1, 2], [3]]
+    assert [c.tolist() for c in DenseChain(chain).closed_classes()] == [[1, 2], [3]]
 
 
 def test_gain_bias_and_law_of_two_states():

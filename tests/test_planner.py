@@ -12,10 +12,10 @@ import psconrl
 from models import cmdps, random_cmdp
 from psconrl import CMDP, Status, certify, evaluate, plan
 from psconrl.errors import ConfigError, InfeasibleError, ModelError
-from psconrl.planning.mixture import mix
-from psconrl.planning.oracle import Howard
+from psconrl.planning.mixture.column_generation import mix
+from psconrl.planning.mixture.howard import Howard
+from psconrl.planning.mixture.solve import solve
 from psconrl.planning.problem import Problem
-from psconrl.planning.solve import solve
 
 AGREE = 1e-7  # planner against HiGHS, whose own tolerances are 1e-9 at best
 
@@ -31,7 +31,7 @@ trap = CMDP.from_rewards([[[0, 0.5, 0.5]], [[0, 1, 0]], [[0, 0, 1]]], rewards=[[
 def test_planner_and_referee_agree_and_every_certificate_holds(cmdp):
     ours = plan(cmdp)
     assert ours.status is not Status.UNCERTIFIED
-    again = certify(ours, cmdp)
+    again = certify(cmdp, ours)
     assert again.holds == ours.certificate.holds
     if ours.status is Status.NOT_ATTAINED and ours.gains is not None:
         assert "memory" in ours.note  # no stationary policy can do it, and the plan says so
@@ -262,15 +262,15 @@ def test_certify_refuses_forged_plans():
     p = plan(rover)
     uniform = np.full_like(p.policy, 0.25)
     free = plan(rover.with_thresholds([1.0]))
-    assert certify(p, rover).holds
-    assert not certify(forged(p, policy=uniform), rover).holds
-    assert not certify(forged(p, policy=free.policy, occupancy=free.occupancy), rover).holds
-    assert not certify(forged(p, occupancy=np.roll(p.occupancy, 1, axis=0)), rover).holds
-    assert not certify(forged(p, multipliers=p.multipliers + 0.1), rover).holds
-    assert not certify(forged(p, multipliers=-p.multipliers), rover).holds
-    assert not certify(forged(p, potential=np.zeros(16)), rover).holds
-    assert not certify(forged(p, potential=np.full(16, np.nan)), rover).holds
-    assert not certify(forged(p, status=Status.INFEASIBLE), rover).holds
+    assert certify(rover, p).holds
+    assert not certify(rover, forged(p, policy=uniform)).holds
+    assert not certify(rover, forged(p, policy=free.policy, occupancy=free.occupancy)).holds
+    assert not certify(rover, forged(p, occupancy=np.roll(p.occupancy, 1, axis=0))).holds
+    assert not certify(rover, forged(p, multipliers=p.multipliers + 0.1)).holds
+    assert not certify(rover, forged(p, multipliers=-p.multipliers)).holds
+    assert not certify(rover, forged(p, potential=np.zeros(16))).holds
+    assert not certify(rover, forged(p, potential=np.full(16, np.nan))).holds
+    assert not certify(rover, forged(p, status=Status.INFEASIBLE)).holds
 
 
 def test_pareto_marks_infeasible_thresholds_and_checks_its_input():

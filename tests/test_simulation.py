@@ -32,7 +32,7 @@ def agent_for(cmdp, seed=0, **options):
 def plain_loop(cmdp, policy, caps, max_steps, state, actions_u, model_u, bernoulli):
     """What the kernel does, in the plainest Python."""
     S, A = cmdp.n_states, cmdp.n_actions
-    P = np.asarray(cmdp.transition.toarray() if cmdp.is_sparse else cmdp.transition).reshape(S, A, S)
+    P = cmdp.transition.toarray().reshape(S, A, S)
     path, costs = [], []
     visits = np.zeros((S, A), dtype=int)
     for t, (u, v) in enumerate(zip(actions_u, model_u, strict=True)):

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from psconrl.learning.logs import CSVLog, TensorBoardLog
     from psconrl.learning.psconrl import PSConRL
     from psconrl.learning.registry import load_agent
-    from psconrl.model.chain import evaluate
     from psconrl.model.cmdp import CMDP
     from psconrl.model.distance import diameter
+    from psconrl.model.evaluation import evaluate
     from psconrl.model.io import save
-    from psconrl.planning.certify import certify
+    from psconrl.planning.certificate import certify
     from psconrl.planning.pareto import pareto
     from psconrl.planning.plan import Plan, Status
     from psconrl.planning.planner import plan
@@ -46,10 +46,10 @@ _HOME = {
     "Plan": "psconrl.planning.plan",
     "Status": "psconrl.planning.plan",
     "TensorBoardLog": "psconrl.learning.logs",
-    "certify": "psconrl.planning.certify",
+    "certify": "psconrl.planning.certificate",
     "continuing": "psconrl.envs.continuing",
     "diameter": "psconrl.model.distance",
-    "evaluate": "psconrl.model.chain",
+    "evaluate": "psconrl.model.evaluation",
     "gridworld": "psconrl.envs.gridworld",
     "load": "psconrl.envs.registry",
     "load_agent": "psconrl.learning.registry",

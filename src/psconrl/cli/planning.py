@@ -14,10 +14,11 @@ from psconrl.cli.render import certificate_line, console, cost_table, number, pl
 from psconrl.errors import ConfigError
 from psconrl.limits import LARGEST_COST
 from psconrl.planning.inspection import inspect as look_at
+from psconrl.planning.methods import METHODS
 from psconrl.planning.pareto import constraint_index
 from psconrl.planning.pareto import pareto as trace
 from psconrl.planning.plan import Status
-from psconrl.planning.planner import METHODS, plan
+from psconrl.planning.planner import plan
 
 EXIT = {Status.OPTIMAL: 0, Status.NOT_ATTAINED: 0, Status.INFEASIBLE: 3, Status.UNCERTIFIED: 4}
 

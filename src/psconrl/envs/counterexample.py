@@ -13,7 +13,7 @@ from psconrl.model.cmdp import CMDP
 def counterexample(theta: float = 0.9, threshold: float = 0.5275) -> CMDP:
     """The two-state model with the paper's figures.
 
-    >>> counterexample().transition[1].round(3).tolist()
+    >>> counterexample().transition.toarray()[1].round(3).tolist()
     [0.1, 0.9]
     """
     in_s0 = [[1.0, 1.0], [0.0, 0.0]]

@@ -14,8 +14,8 @@ from scipy.special import gammaincinv
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import ModelError
 from psconrl.limits import need_dense
-from psconrl.model.chain import evaluate
 from psconrl.model.cmdp import CMDP
+from psconrl.model.evaluation import evaluate
 from psconrl.model.structure import is_communicating
 
 MAX_DRAWS = 1000

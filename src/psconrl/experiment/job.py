@@ -155,7 +155,9 @@ class _Probe:
         s, a, t = self._entry
         sampled = getattr(run.agent, "sampled", None)
         self._rounds.append(run.round)
-        self._values.append(float("nan") if sampled is None else float(sampled[s * run.agent.n_actions + a, t]))
+        self._values.append(
+            float("nan") if sampled is None else float(sampled.rows(np.array([s * run.agent.n_actions + a]))[0, t])
+        )
 
     def at(self, rounds: Ints) -> Floats:
         if not self._entry:

@@ -21,7 +21,7 @@ from psconrl.learning.saving import Saved, read, write
 from psconrl.learning.streams import UniformStream, restore_generator
 from psconrl.learning.watch import EXPLORING, Watcher, event_of, tell
 from psconrl.limits import MOST_ROUNDS, need
-from psconrl.model.reading import frozen
+from psconrl.model.validation import frozen
 
 # For every (state, action, next state): counts, those of the episode, prior, sample, and what drawing one takes.
 TABLE_BYTES = 40

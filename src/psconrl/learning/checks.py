@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import AgentError, ModelError
 from psconrl.limits import MOST_ROUNDS
-from psconrl.model.reading import as_floats, in_range, wanted
+from psconrl.model.validation import as_floats, in_range, wanted
 
 
 def is_index(value: object, size: int) -> bool:

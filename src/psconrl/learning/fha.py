@@ -22,8 +22,8 @@ from psconrl.learning.confidence import Box, bernstein_radius, empirical, scaled
 from psconrl.learning.episode import Episode
 from psconrl.learning.options import as_amounts, check_coef, check_delta, check_horizon, check_optimistic_cost
 from psconrl.limits import need
-from psconrl.planning.horizon import solve_horizon
-from psconrl.planning.problem import Problem
+from psconrl.planning.optimism.horizon import solve_horizon
+from psconrl.planning.scaling import Scaling
 
 
 class FHA(Agent):
@@ -74,12 +74,13 @@ class FHA(Agent):
         S, A = self.n_states, self.n_actions
         box, costs = self._box(), self._known_or_mean_costs()
         budget = self.thresholds + self.span / self.H
-        problem = Problem.scaled(np.empty((0, 0)), costs, budget, np.ones((S, A), dtype=bool))
+        everything = np.ones((S, A), dtype=bool)
+        scaling = Scaling.of(costs, budget, everything)
         try:
-            mixture, policy = solve_horizon(box.low, box.high, problem.costs, problem.thresholds, self.H, state)
+            mixture, policy = solve_horizon(box.low, box.high, *scaling.apply(costs, budget, everything), self.H, state)
         except SolverError:
             return Episode.uniform(S, A, self.H, kind="unsettled")
-        value = problem.user_costs(mixture.shares @ np.array([column.costs for column in mixture.answers]))[0]
+        value = scaling.invert(mixture.shares @ np.array([column.costs for column in mixture.answers]))[0]
         kind = "optimal" if mixture.feasible else "least excess"
         return Episode(policy, max_steps=self.H, kind=kind, value=float(value))
 

@@ -23,9 +23,9 @@ from psconrl.learning.agent import Agent
 from psconrl.learning.checks import saved_floats, saved_policies
 from psconrl.learning.counts import Record
 from psconrl.learning.episode import Episode
+from psconrl.learning.episode_planner import EpisodePlanner
 from psconrl.learning.options import as_amounts, as_positive, check_optimistic_cost
 from psconrl.learning.posterior import Dirichlet
-from psconrl.learning.sampled import SampledPlanner
 from psconrl.learning.schedule import schedule_named
 from psconrl.learning.units import cost_units
 
@@ -64,7 +64,7 @@ class LagrangianPSRL(Agent):
         self.optimistic_cost = check_optimistic_cost(optimistic_cost)
         self.multipliers = np.broadcast_to(self.start, self.thresholds.shape).astype(np.float64)
         self.schedule_name, self.schedule = schedule, schedule_named(schedule)
-        self.planner = SampledPlanner(n_states, n_actions)
+        self.planner = EpisodePlanner(n_states, n_actions)
         self._last_length = 1
 
     def _begin(self, state: int) -> Episode:

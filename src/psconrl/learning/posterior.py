@@ -13,6 +13,7 @@ from psconrl.arrays import Floats
 from psconrl.errors import AgentError
 from psconrl.learning import _kernels
 from psconrl.learning.counts import Counts
+from psconrl.model.transition import DenseTransition, Transition
 
 # A transition that is possible has a positive probability; those below 1e-100 are kept at that, so that the sampled
 # model communicates as it does almost surely, and its planner's figures stay within the range of doubles.
@@ -50,9 +51,9 @@ class Dirichlet:
         """The parameters of the posterior, (S*A, S)."""
         return self._alpha + counts.transitions
 
-    def sample(self, counts: Counts, rng: np.random.Generator) -> Floats:
-        """Transitions (S*A, S) drawn from the posterior."""
-        return dirichlet_rows(self.parameters(counts), rng)
+    def sample(self, counts: Counts, rng: np.random.Generator) -> Transition:
+        """Transitions drawn from the posterior."""
+        return DenseTransition(dirichlet_rows(self.parameters(counts), rng))
 
     def mean(self, counts: Counts) -> Floats:
         """The posterior mean (S*A, S)."""

@@ -20,11 +20,12 @@ from psconrl.learning.agent import Agent
 from psconrl.learning.checks import as_share, saved_floats, saved_policies
 from psconrl.learning.counts import Record
 from psconrl.learning.episode import Episode
+from psconrl.learning.episode_planner import Choice, EpisodePlanner
 from psconrl.learning.options import check_optimistic_cost
 from psconrl.learning.posterior import Dirichlet, FlooredCounts
 from psconrl.learning.repayment import Ledger
-from psconrl.learning.sampled import Choice, SampledPlanner, reachable_from
 from psconrl.learning.schedule import schedule_named
+from psconrl.model.transition import Transition
 
 EXPLORE_ACTIONS = ("shortest", "least_tried")
 IF_INFEASIBLE = ("explore", "uniform", "unconstrained")
@@ -73,8 +74,8 @@ class PSConRL(Agent):
         self.ledger = Ledger(self.thresholds.size)
         self.schedule_name = schedule
         self.schedule = schedule_named(schedule)
-        self.planner = SampledPlanner(n_states, n_actions)
-        self.sampled: Floats | None = None  # the transitions (S*A, S) behind the present episode, to look at
+        self.planner = EpisodePlanner(n_states, n_actions)
+        self.sampled: Transition | None = None  # the transitions (S*A, S) behind the present episode, to look at
         self._last_length = 1
 
     @classmethod
@@ -120,7 +121,7 @@ class PSConRL(Agent):
         kind = "unsettled" if unsettled else "uniform"
         return Episode.uniform(self.n_states, self.n_actions, max_steps, caps, kind)
 
-    def _planned(self, P: Floats, costs: Floats, state: int) -> tuple[str, Choice] | None:
+    def _planned(self, P: Transition, costs: Floats, state: int) -> tuple[str, Choice] | None:
         """The kind of the episode and its plan; None if no policy of the sampled model keeps the limits."""
         limits = self.ledger.targets(self.thresholds, self.repay, self.rounds) if self.repay else [self.thresholds]
         for targets in limits:
@@ -143,13 +144,13 @@ class PSConRL(Agent):
         if self.repay and playing is not None:
             self.ledger.exempt(playing, self.thresholds)
 
-    def _exploration(self, P: Floats, state: int) -> Floats:
+    def _exploration(self, P: Transition, state: int) -> Floats:
         """The policy towards the least visited of the states that the sampled model can reach.
 
         Every action alike if the way there takes longer than floating point can tell.
         """
         visits = self.counts.pairs.sum(axis=1).astype(np.float64)
-        visits[~reachable_from(P, state, self.n_actions)] = np.inf
+        visits[~P.reachable_from(np.arange(self.n_states) == state)] = np.inf
         target = int(self.rng.choice(np.flatnonzero(visits == visits.min())))
         try:
             actions = self.planner.towards(P, target)

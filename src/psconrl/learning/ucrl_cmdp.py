@@ -20,8 +20,8 @@ from psconrl.learning.agent import Agent
 from psconrl.learning.confidence import Box, empirical, hoeffding_radius, scaled_radius
 from psconrl.learning.episode import Episode
 from psconrl.learning.options import check_coef, check_delta, check_exponent, check_horizon, check_optimistic_cost
-from psconrl.planning.optimistic import optimistic_policy, solve_optimistic
-from psconrl.planning.problem import Problem
+from psconrl.planning.optimism.average import optimistic_policy, solve_optimistic
+from psconrl.planning.scaling import Scaling
 
 
 class UCRLCMDP(Agent):
@@ -61,13 +61,14 @@ class UCRLCMDP(Agent):
             radius = hoeffding_radius(self.counts.visits, math.log(2 * S * S * A * self.horizon / self.delta))
         box = Box.around(empirical(self.counts), radius)
         costs = self._known_or_mean_costs()
-        problem = Problem.scaled(np.empty((0, 0)), costs, self.thresholds, np.ones((S, A), dtype=bool))
+        everything = np.ones((S, A), dtype=bool)
+        scaling = Scaling.of(costs, self.thresholds, everything)
         length = math.ceil(self.horizon**self.exponent)
         try:
-            mixture = solve_optimistic(box.low, box.high, problem.costs, problem.thresholds)
+            mixture = solve_optimistic(box.low, box.high, *scaling.apply(costs, self.thresholds, everything))
         except SolverError:
             return Episode.uniform(S, A, length, kind="unsettled")
-        value = problem.user_costs(mixture.shares @ np.array([column.costs for column in mixture.answers]))[0]
+        value = scaling.invert(mixture.shares @ np.array([column.costs for column in mixture.answers]))[0]
         kind = "optimal" if mixture.feasible else "least excess"
         return Episode(optimistic_policy(mixture, A, self.rng), max_steps=length, kind=kind, value=float(value))
 

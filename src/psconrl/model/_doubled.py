@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from psconrl.arrays import Floats, Ints
-from psconrl.model._kernels import unichain
+from psconrl.model._elimination import unichain
 
 _SPLITTER = 134217729.0  # 2^27 + 1: cuts a double into two halves of 26 bits
 

@@ -1,157 +1,135 @@
-r"""What a policy does in the long run, whatever the classes of its chain.
+r"""A Markov chain: what one policy makes of a model, dense or in CSR form.
 
-From the initial law :math:`\beta` the chain ends in one of its closed classes; in each it has a stationary law
-:math:`\mu_k` and a gain. So the averages are :math:`\sum_k \beta_k\, \mu_k c_i`, with :math:`\beta_k` the
-probability of being absorbed in class k (Puterman 1994, appendix A.4 and section 8.2).
+It is asked for its closed classes, for gains and biases where it has a single one, and for what it collects on the way
+out of a set of states.
 """
 
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from psconrl.arrays import Floats, Ints, Matrix
-from psconrl.errors import PolicyError, SolverError
-from psconrl.model.cmdp import CMDP
-from psconrl.model.reading import as_floats
+from psconrl.errors import SolverError
+from psconrl.model import _graph
 from psconrl.model.unichain import (
     FALLS_APART,
-    SparseSolver,
     Unichain,
-    closed_classes,
     collect_dense,
-    hitting_solve,
+    collect_sparse,
     solve_dense,
+    solve_sparse,
 )
 
-POLICY_TOL = 1e-9  # how far a policy's row may be from a distribution
 
+class Chain(ABC):
+    """The law of the next state for every state, (S, S)."""
 
-@dataclass(frozen=True, eq=False)
-class Evaluation:
-    """The exact long-run behaviour of one policy from the initial law of the model."""
-
-    costs: Floats  # (m+1,) averages from the initial law
-    occupancy: Floats  # (S, A) long-run frequencies from the initial law
-    gains: Floats  # (m+1, S) averages from every state
-    biases: Floats  # (m+1, S) relative costs, with stationary mean zero in every class
-    classes: tuple[Ints, ...]  # the closed classes of the chain
-    objective_sign: float = 1.0
+    def __init__(self, matrix: Matrix) -> None:
+        self.matrix = matrix
 
     @property
-    def value(self) -> float:
-        """The average of the objective in the user's sense: a reward if the model was built from rewards."""
-        return self.objective_sign * float(self.costs[0])
+    def n_states(self) -> int:
+        """Number of states."""
+        return int(self.matrix.shape[0])
+
+    def __matmul__(self, h: Floats) -> Floats:
+        """The expected value of h (S,) or (S, k) after one step."""
+        return np.asarray(self.matrix @ h)
+
+    def closed_classes(self, least: float = 0.0) -> list[Ints]:
+        """The closed communicating classes, each as a sorted array of states, by their first states.
+
+        Moves that are no likelier than ``least`` count as impossible.
+
+        >>> chain = DenseChain(np.array([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]))
+        >>> [states.tolist() for states in chain.closed_classes()]
+        [[1], [2]]
+        """
+        indptr, indices = self._support(least)
+        count, label = _graph.closed_components(indptr, indices, self.n_states)
+        return [np.flatnonzero(label == k) for k in range(count)]
+
+    def solve_class(self, costs: Floats, states: Ints) -> Unichain:
+        """Gains, biases and stationary law on one of the closed classes, from costs (q, S)."""
+        part = self.restrict(states).unichain(np.ascontiguousarray(costs[:, states]))
+        if part is None:  # a closed class is irreducible, but products of its probabilities may vanish
+            raise SolverError(FALLS_APART)
+        return part
+
+    def collect(self, states: Ints, collected: Floats) -> Floats:
+        """What is collected (n, q) from each of n states that are surely left, until they are: x = C + W x.
+
+        ``collected`` (n, q) is what one step brings.
+        """
+        outside = np.ones(self.n_states)
+        outside[states] = 0.0
+        return self.restrict(states)._collect(collected, (self @ outside)[states])
+
+    @abstractmethod
+    def unichain(self, costs: Floats, reference: int = 0) -> Unichain | None:
+        """Gains, biases and stationary law for costs (q, S); None if there are two closed classes."""
+
+    @abstractmethod
+    def restrict(self, states: Ints) -> "Chain":
+        """The moves among some states."""
+
+    @abstractmethod
+    def toarray(self) -> Floats:
+        """As a plain array (S, S)."""
+
+    @abstractmethod
+    def _support(self, least: float) -> tuple[Ints, Ints]: ...
+
+    @abstractmethod
+    def _collect(self, collected: Floats, exits: Floats) -> Floats: ...
 
 
-def as_policy(cmdp: CMDP, policy: ArrayLike) -> Floats:
-    """A policy as an (S, A) array of probabilities, from that or from one action a state.
+class DenseChain(Chain):
+    """Every entry is stored."""
 
-    >>> import psconrl
-    >>> as_policy(psconrl.load("counterexample"), [1, 0]).tolist()
-    [[0.0, 1.0], [1.0, 0.0]]
-    """
-    S, A = cmdp.n_states, cmdp.n_actions
-    if hasattr(policy, "policy"):
-        raise PolicyError(f"policy must be an array; got {type(policy).__name__}: give its .policy")
-    array = as_floats(policy, "policy", PolicyError)
-    if array.shape == (S,):
-        unknown = ~np.isin(array, np.arange(A))
-        if unknown.any():
-            s = int(unknown.argmax())
-            raise PolicyError(f"policy[{s}] must be an action from 0 to {A - 1}; got {array[s]:g}")
-        pi = np.zeros((S, A))
-        pi[np.arange(S), array.astype(np.int64)] = 1.0
-    elif array.shape == (S, A):
-        pi = array.copy()
-    else:
-        raise PolicyError(f"policy must have shape (S,) = {(S,)} of actions or (S, A) = {(S, A)}; got {array.shape}")
-    wrong = ~(np.isfinite(pi).all(axis=1) & (pi >= 0).all(axis=1) & (abs(pi.sum(axis=1) - 1) <= POLICY_TOL))
-    if wrong.any():
-        s = int(wrong.argmax())
-        raise PolicyError(f"policy[{s}] must be a distribution; got {pi[s].tolist()}")
-    if (pi[~cmdp.available] > 0).any():
-        s, a = np.argwhere((pi > 0) & ~cmdp.available)[0]
-        raise PolicyError(f"policy[{s}] plays action {cmdp.action_name(int(a))!r}, which is not available there")
-    return pi
+    def unichain(self, costs: Floats, reference: int = 0) -> Unichain | None:
+        """By elimination without subtractions."""
+        return solve_dense(self.matrix, np.arange(self.n_states), costs, reference)
+
+    def restrict(self, states: Ints) -> Chain:
+        """The moves among some states."""
+        if states.size == self.n_states:
+            return self
+        return DenseChain(self.matrix[np.ix_(states, states)])
+
+    def toarray(self) -> Floats:
+        """The matrix."""
+        matrix: Floats = self.matrix
+        return matrix
+
+    def _support(self, least: float) -> tuple[Ints, Ints]:
+        return _graph.support_of_dense(self.matrix, least)
+
+    def _collect(self, collected: Floats, exits: Floats) -> Floats:
+        return collect_dense(self.matrix, collected, exits)
 
 
-def induce(cmdp: CMDP, policy: Floats) -> tuple[Matrix, Floats]:
-    """The chain (S, S) and the costs (m+1, S) that a stochastic policy (S, A) induces."""
-    S, A = policy.shape
-    costs = np.einsum("isa,sa->is", cmdp.costs, policy)
-    P = cmdp.transition
-    if isinstance(P, np.ndarray):
-        return np.einsum("sa,sat->st", policy, P.reshape(S, A, S)), costs
-    weights = csr_array((policy.flatten(), np.arange(S * A), np.arange(0, S * A + 1, A)), shape=(S, S * A))
-    weights.eliminate_zeros()
-    return weights @ P, costs
+class SparseChain(Chain):
+    """What is possible is stored, row by row."""
 
+    def unichain(self, costs: Floats, reference: int = 0) -> Unichain | None:
+        """By GMRES or a sparse LU."""
+        return solve_sparse(self.matrix, costs)
 
-def evaluate(cmdp: CMDP, policy: ArrayLike) -> Evaluation:
-    """Exact averages, occupancy, gain and bias of a policy, also when its chain has several closed classes.
+    def restrict(self, states: Ints) -> Chain:
+        """The moves among some states."""
+        if states.size == self.n_states:
+            return self
+        return SparseChain(csr_array(self.matrix[states][:, states]))
 
-    >>> import psconrl
-    >>> rover = psconrl.load("marsrover-4x4")
-    >>> uniform = np.full((rover.n_states, rover.n_actions), 0.25)
-    >>> bool(evaluate(rover, uniform).costs[0] < 1)
-    True
-    """
-    pi = as_policy(cmdp, policy)
-    P, C = induce(cmdp, pi)
-    # An offset of the costs must not drown their differences, nor a huge entry all the others.
-    base = C[np.arange(len(C)), np.abs(C).argmin(axis=1)]
-    C = C - base[:, None]
-    S = cmdp.n_states
-    classes = closed_classes(P)
-    parts = [solve_class(P, C, states) for states in classes]
-    absorbed = np.zeros((S, len(classes)))
-    biases = np.zeros((S, C.shape[0]))
-    for k, (states, part) in enumerate(zip(classes, parts, strict=True)):
-        absorbed[states, k] = 1.0
-        with np.errstate(invalid="ignore"):  # beyond the range of doubles a bias is no number, but the averages are
-            biases[states] = (part.biases - (part.biases @ part.stationary)[:, None]).T
-    passing = np.setdiff1d(np.arange(S), np.concatenate(classes), assume_unique=True)
-    if passing.size:
-        # What flows out of the transient states: into each class, and what is met there.
-        rows = P[passing]
-        entering = np.column_stack([np.asarray(rows[:, states].sum(axis=1)).ravel() for states in classes])
-        absorbed[passing] = _collect(rows[:, passing], entering, entering.sum(axis=1))
-        absorbed[passing] /= absorbed[passing].sum(axis=1, keepdims=True)
-    gains = absorbed @ np.array([part.gains for part in parts])
-    if passing.size:
-        onward = C[:, passing].T - gains[passing] + rows @ biases
-        biases[passing] = _collect(rows[:, passing], onward, entering.sum(axis=1))
-    share = cmdp.initial @ absorbed
-    stationary = np.zeros(S)
-    for k, (states, part) in enumerate(zip(classes, parts, strict=True)):
-        stationary[states] = share[k] * part.stationary
-    return Evaluation(
-        costs=base + cmdp.initial @ gains,
-        occupancy=stationary[:, None] * pi,
-        gains=base[:, None] + gains.T,
-        biases=biases.T,
-        classes=tuple(classes),
-        objective_sign=-1.0 if cmdp.maximise else 1.0,
-    )
+    def toarray(self) -> Floats:
+        """As a plain array (S, S)."""
+        return np.asarray(self.matrix.toarray())
 
+    def _support(self, least: float) -> tuple[Ints, Ints]:
+        P = self.matrix
+        return _graph.support_of_sparse(P.indptr, P.indices, P.data, least)
 
-def solve_class(P: Matrix, C: Floats, states: Ints) -> Unichain:
-    """Gains, biases and stationary law of a chain on one of its closed classes."""
-    inside = P[states][:, states]
-    costs = np.ascontiguousarray(C[:, states])
-    if isinstance(inside, np.ndarray):
-        part = solve_dense(np.ascontiguousarray(inside), np.arange(states.size), costs)
-    else:
-        part = SparseSolver().solve(csr_array(inside), costs)
-    if part is None:  # a closed class is irreducible, but products of its probabilities may vanish
-        raise SolverError(FALLS_APART)
-    return part
-
-
-def _collect(W: Matrix, C: Floats, exits: Floats) -> Floats:
-    """What a transient part of a chain collects before it is left: x = C + W x."""
-    if isinstance(W, np.ndarray):
-        return collect_dense(W, C, exits)
-    return hitting_solve(csr_array(W), C.T, exits)
+    def _collect(self, collected: Floats, exits: Floats) -> Floats:
+        return collect_sparse(self.matrix, collected, exits)

@@ -4,7 +4,7 @@ r"""The constrained Markov decision process, validated once at the door.
           \qquad J^\pi(c) = \limsup_T \tfrac1T\, E^\pi \sum_{t=1}^T c(s_t, a_t)
 
 (Altman 1999; Provodin et al. 2024, section 2). Transitions are one matrix of shape (S*A, S), dense or CSR, whose
-row ``s * A + a`` is the law of the next state, so that ``transition @ h`` is the only product anybody needs.
+row ``s * A + a`` is the law of the next state; see ``model.transition``.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,9 +16,10 @@ from numpy.typing import ArrayLike
 
 from psconrl.arrays import Bools, Floats, Matrix
 from psconrl.errors import ModelError
-from psconrl.model import reading
+from psconrl.model import validation
+from psconrl.model.gymnasium_table import cost_names, read_table
 from psconrl.model.layout import GridLayout
-from psconrl.model.toy_text import cost_names, read_table
+from psconrl.model.transition import Transition
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -34,7 +35,7 @@ class CMDP:
     CMDP(2 states, 2 actions, 1 constraint, dense)
     """
 
-    transition: Matrix
+    transition: Transition
     costs: Floats
     thresholds: Floats
     initial: Floats
@@ -60,25 +61,25 @@ class CMDP:
         maximise: bool = False,
         layout: GridLayout | None = None,
     ) -> None:
-        P, n_actions = reading.read_transition(transition)
+        P, n_actions = validation.read_transition(transition)
         S, A = P.shape[1], n_actions
-        mask = reading.read_mask(available, S, A)
-        P = reading.check_rows(P, mask)
-        expected, outcomes = reading.read_costs(costs, P, mask)
+        mask = validation.read_mask(available, S, A)
+        P = validation.check_rows(P, mask)
+        expected, outcomes = validation.read_costs(costs, P, mask)
         m = expected.shape[0] - 1
-        names = reading.read_names(cost_names, m + 1, "cost_names") or reading.default_cost_names(m, maximise)
-        states = reading.read_names(state_names, S, "state_names")
+        names = validation.read_names(cost_names, m + 1, "cost_names") or validation.default_cost_names(m, maximise)
+        states = validation.read_names(state_names, S, "state_names")
         if not isinstance(maximise, bool | np.bool_):
             raise ModelError(f"maximise must be True or False; got {maximise!r}")
         put = object.__setattr__
-        put(self, "transition", reading.frozen(P))
-        put(self, "costs", reading.frozen(expected))
-        put(self, "thresholds", reading.frozen(reading.read_thresholds(thresholds, names)))
-        put(self, "initial", reading.frozen(reading.read_initial(initial, S, states)))
-        put(self, "available", reading.frozen(mask))
-        put(self, "outcome_costs", tuple(None if c is None else reading.frozen(c) for c in outcomes))
+        put(self, "transition", Transition.of(validation.frozen(P)))
+        put(self, "costs", validation.frozen(expected))
+        put(self, "thresholds", validation.frozen(validation.read_thresholds(thresholds, names)))
+        put(self, "initial", validation.frozen(validation.read_initial(initial, S, states)))
+        put(self, "available", validation.frozen(mask))
+        put(self, "outcome_costs", tuple(None if c is None else validation.frozen(c) for c in outcomes))
         put(self, "state_names", states)
-        put(self, "action_names", reading.read_names(action_names, A, "action_names"))
+        put(self, "action_names", validation.read_names(action_names, A, "action_names"))
         put(self, "cost_names", names)
         put(self, "maximise", bool(maximise))
         put(self, "layout", layout)
@@ -101,7 +102,7 @@ class CMDP:
         >>> CMDP.from_rewards([[[1.0]]], rewards=[[5.0]]).maximise
         True
         """
-        reward = reading.as_floats(rewards, "rewards")
+        reward = validation.as_floats(rewards, "rewards")
         if reward.ndim not in (2, 3):
             raise ModelError(f"rewards must have shape (S, A) or (S, A, S); got {reward.shape}")
         if not isinstance(costs, Iterable):
@@ -120,10 +121,10 @@ class CMDP:
     ) -> Self:
         """The model of observed frequencies, ``(N(s,a,s') + prior) / (N(s,a) + S prior)``.
 
-        >>> CMDP.from_counts([[[3, 1]], [[2, 0]]], costs=[[[0], [1]]]).transition.tolist()
+        >>> CMDP.from_counts([[[3, 1]], [[2, 0]]], costs=[[[0], [1]]]).transition.toarray().tolist()
         [[0.75, 0.25], [1.0, 0.0]]
         """
-        N, extra = reading.as_floats(counts, "counts"), reading.as_floats(prior, "prior")
+        N, extra = validation.as_floats(counts, "counts"), validation.as_floats(prior, "prior")
         if N.ndim != 3 or N.shape[0] != N.shape[2]:
             raise ModelError(f"counts must have shape (S, A, S); got {N.shape}")
         if not all(np.isfinite(x).all() and (x >= 0).all() for x in (N, extra)):
@@ -131,7 +132,7 @@ class CMDP:
         N = N + extra
         total = N.sum(axis=2, keepdims=True)
         mask = options.get("available")
-        exists = np.ones(N.shape[:2], bool) if mask is None else reading.read_mask(mask, *N.shape[:2])
+        exists = np.ones(N.shape[:2], bool) if mask is None else validation.read_mask(mask, *N.shape[:2])
         empty = np.argwhere((total[:, :, 0] <= 0) & exists)
         if len(empty):
             s, a = empty[0]
@@ -155,7 +156,7 @@ class CMDP:
 
         States and actions keep their numbers. The average reward is maximised; ``cost(state, action, next_state)``, a
         number or several, is limited by ``thresholds``; if these are given by name, the costs are named after them, in
-        their order. An end leads to a new start, see ``psconrl.model.toy_text``.
+        their order. An end leads to a new start, see ``psconrl.model.gymnasium_table``.
 
         >>> import gymnasium
         >>> CMDP.from_gymnasium(gymnasium.make("FrozenLake-v1"), cost=lambda s, a, t: t == 5, thresholds=[0.1])
@@ -170,12 +171,12 @@ class CMDP:
     @property
     def n_states(self) -> int:
         """Number of states S."""
-        return int(self.transition.shape[1])
+        return self.transition.n_states
 
     @property
     def n_actions(self) -> int:
         """Number of actions A."""
-        return int(self.transition.shape[0] // self.transition.shape[1])
+        return self.transition.n_actions
 
     @property
     def n_constraints(self) -> int:
@@ -185,7 +186,7 @@ class CMDP:
     @property
     def is_sparse(self) -> bool:
         """Is the transition matrix stored as CSR?"""
-        return not isinstance(self.transition, np.ndarray)
+        return self.transition.is_sparse
 
     def state_name(self, state: int) -> str:
         """The user's name of a state, or its number."""
@@ -205,21 +206,23 @@ class CMDP:
         if isinstance(thresholds, Mapping):
             merged = dict(zip(self.cost_names[1:], self.thresholds.tolist(), strict=True))
             thresholds = merged | dict(thresholds)
-        return self._replaced(thresholds=reading.frozen(reading.read_thresholds(thresholds, self.cost_names)))
+        return self._replaced(thresholds=validation.frozen(validation.read_thresholds(thresholds, self.cost_names)))
 
     def with_initial(self, initial: int | str | ArrayLike) -> "CMDP":
         """The same model started elsewhere."""
-        return self._replaced(initial=reading.frozen(reading.read_initial(initial, self.n_states, self.state_names)))
+        return self._replaced(
+            initial=validation.frozen(validation.read_initial(initial, self.n_states, self.state_names))
+        )
 
     def restricted(self, states: ArrayLike) -> "CMDP":
         """The part on a set of states that no transition leaves; the initial law must live on it."""
         states = np.asarray(states, dtype=np.int64)
         if ((states < 0) | (states >= self.n_states)).any():
             raise ModelError(f"states must be indices from 0 to {self.n_states - 1}; got {states.tolist()}")
-        pairs = (states[:, None] * self.n_actions + np.arange(self.n_actions)).ravel()
+        pairs = self.transition.pairs_of(states)
         outside = np.ones(self.n_states)
         outside[states] = 0.0
-        open_pairs = np.flatnonzero(self.transition[pairs] @ outside)
+        open_pairs = np.flatnonzero((self.transition @ outside)[pairs])
         if open_pairs.size:
             s, a = divmod(int(pairs[open_pairs[0]]), self.n_actions)
             raise ModelError(
@@ -227,7 +230,7 @@ class CMDP:
                 f"{self.state_name(s)!r} ({open_pairs.size} pairs leave). Add the states that they lead to."
             )
         return CMDP(
-            self.transition[pairs][:, states],
+            self.transition.restrict(states),
             [
                 self.costs[i][states] if outcome is None else outcome[pairs][:, states]
                 for i, outcome in enumerate(self.outcome_costs)

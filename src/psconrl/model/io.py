@@ -18,7 +18,7 @@ from psconrl.limits import need
 from psconrl.model.archive import Archive
 from psconrl.model.cmdp import CMDP
 from psconrl.model.layout import GridLayout
-from psconrl.model.reading import as_floats
+from psconrl.model.validation import as_floats
 
 FORMAT = "psconrl-cmdp"
 VERSION = 1
@@ -66,7 +66,7 @@ def _to_json(cmdp: CMDP) -> dict[str, Any]:
     record: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
-        "transition": _matrix_to_json(cmdp.transition, (S, A, S)),
+        "transition": _matrix_to_json(cmdp.transition.matrix, (S, A, S)),
         "costs": cmdp.costs.tolist(),
         "thresholds": cmdp.thresholds.tolist(),
         "initial": cmdp.initial.tolist(),
@@ -185,7 +185,7 @@ def _to_arrays(cmdp: CMDP) -> dict[str, Any]:
         "initial": cmdp.initial,
         "available": cmdp.available,
     }
-    _put_matrix(arrays, "transition", cmdp.transition)
+    _put_matrix(arrays, "transition", cmdp.transition.matrix)
     for i, outcome in enumerate(cmdp.outcome_costs):
         if outcome is not None:
             _put_matrix(arrays, f"outcome_costs_{i}", outcome)

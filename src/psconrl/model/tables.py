@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array
+from numba import njit
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import ConfigError, ModelError, unknown_name
-from psconrl.model._kernels import row_cdf
 from psconrl.model.cmdp import CMDP
 
 EMISSIONS = ("deterministic", "bernoulli")
@@ -28,7 +27,7 @@ class Tables:
         """Costs are emitted as they are, or as 0/1 with their value as probability."""
         if emission not in EMISSIONS:
             raise ConfigError(unknown_name("emission", emission, EMISSIONS))
-        P = csr_array(cmdp.transition)
+        P = cmdp.transition.csr()
         P.sort_indices()
         indptr = P.indptr.astype(np.int64)
         pairs = np.repeat(np.arange(P.shape[0]), np.diff(indptr))
@@ -42,3 +41,15 @@ class Tables:
             raise ModelError("Bernoulli costs must lie in [0, 1]; simulate this model with emission='deterministic'")
         cdf = row_cdf(indptr, P.data.astype(np.float64))
         return cls(indptr, P.indices.astype(np.int64), cdf, outcomes, emission == "bernoulli")
+
+
+@njit(cache=True)
+def row_cdf(indptr: Ints, probabilities: Floats) -> Floats:
+    """Cumulative sums within the rows of a CSR matrix."""
+    cdf = np.empty_like(probabilities)
+    for row in range(indptr.size - 1):
+        total = 0.0
+        for k in range(indptr[row], indptr[row + 1]):
+            total += probabilities[k]
+            cdf[k] = total
+    return cdf

@@ -2,22 +2,21 @@ r"""Gains, biases and stationary law of a chain with one closed class, dense or 
 
 .. math:: g_i + h_i(s) = c_i(s) + \sum_{s'} P(s'|s)\, h_i(s'), \qquad \mu P = \mu,\ \sum_s \mu(s) = 1
 
-(Puterman 1994, section 8.2). Dense chains are eliminated without subtractions (``_kernels``). Sparse chains
+(Puterman 1994, section 8.2). Dense chains are eliminated without subtractions (``_elimination``). Sparse chains
 are first tried with GMRES, which converges in a few dozen products where the chain mixes fast and where a
 factorisation would fill in; if it does not, with a sparse LU; and where that would lose too many digits, as a
 dense chain.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.sparse import csc_array, csr_array, eye_array
-from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, gmres, splu
 
-from psconrl.arrays import Floats, Ints, Matrix
+from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
-from psconrl.model import _kernels
+from psconrl.model import _doubled, _elimination, _graph
 
 # The norm of (I - P)^-1 is the longest expected time to leave. Beyond this one an LU, which subtracts, loses more
 # than about seven digits; up to so many states the elimination without subtractions is then used instead.
@@ -36,34 +35,76 @@ class Unichain(NamedTuple):
     stationary: Floats  # (S,)
     reference: int  # a recurrent state
     slowest: float = 1.0  # if tiny, a set of states is all but closed; dense chains only
+    low_biases: Floats | None = None  # (q, S) what one double a state cannot hold of the biases
 
 
-def strong_components(graph: csr_array) -> tuple[int, Ints]:
-    """Strongly connected components of a directed graph: how many, and the label of every node."""
-    count, labels = connected_components(graph, directed=True, connection="strong")
-    return int(count), labels.astype(np.int64)
+class Evaluator(Protocol):
+    """Evaluates one policy after another under the same transitions."""
+
+    def solve(self, policy: Ints, costs: Floats, reference: int) -> Unichain | None:
+        """Of a deterministic policy (S,) with costs (q, S*A) of the pairs; None if its chain has two closed classes.
+
+        ``reference``: a state that is likely to be visited often.
+        """
 
 
-def closed_classes(P: Matrix) -> list[Ints]:
-    """The closed communicating classes of a chain, each as a sorted array of states, by their first states.
+class DenseEvaluator:
+    """Dense transitions (S*A, S): the rows of a policy are taken as they are."""
 
-    >>> [c.tolist() for c in closed_classes(np.array([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]))]
-    [[1], [2]]
-    """
-    graph = csr_array(P)
-    graph.eliminate_zeros()
-    count, labels = strong_components(graph)
-    edges = graph.tocoo()
-    source, target = labels[edges.coords[0]], labels[edges.coords[1]]
-    closed = np.ones(count, dtype=bool)
-    closed[source[source != target]] = False
-    return sorted((np.flatnonzero(labels == label) for label in np.flatnonzero(closed)), key=lambda c: int(c[0]))
+    def __init__(self, P: Floats) -> None:
+        self._P = P
+        self._first_pair = np.arange(0, P.shape[0], P.shape[0] // P.shape[1])
+
+    def solve(self, policy: Ints, costs: Floats, reference: int) -> Unichain | None:
+        """By elimination without subtractions, O(S^3)."""
+        return solve_dense(self._P, self._first_pair + policy, costs, reference)
+
+
+class RefinedEvaluator:
+    """Dense transitions (S*A, S), biases in two doubles a state: for chains that all but fall apart."""
+
+    # The first solution is right to some 1e-16 of the largest bias, each further one to that share of the last.
+    REFINEMENTS = 3
+
+    def __init__(self, P: Floats) -> None:
+        self._P = P
+        self._first_pair = np.arange(0, P.shape[0], P.shape[0] // P.shape[1])
+
+    def solve(self, policy: Ints, costs: Floats, reference: int) -> Unichain | None:
+        """By elimination without subtractions and iterative refinement."""
+        reference, gains, high, low, stationary, slowest = _doubled.refined_unichain(
+            self._P, self._first_pair + policy, costs, reference, self.REFINEMENTS
+        )
+        if reference < 0:
+            return None
+        if not (np.isfinite(gains).all() and np.isfinite(high).all()):
+            raise SolverError(FALLS_APART)
+        return Unichain(gains, high, stationary, reference, slowest, low)
+
+
+class SparseEvaluator:
+    """Sparse transitions (S*A, S)."""
+
+    def __init__(self, P: csr_array) -> None:
+        self._P = P
+        self._first_pair = np.arange(0, P.shape[0], P.shape[0] // P.shape[1])
+        self._solver = SparseSolver()
+
+    def solve(self, policy: Ints, costs: Floats, reference: int) -> Unichain | None:
+        """From the solution of the last policy."""
+        rows = self._first_pair + policy
+        return self._solver.solve(self._P[rows], costs[:, rows])
 
 
 def solve_dense(P: Floats, rows: Ints, costs: Floats, reference: int = 0) -> Unichain | None:
     """The chain that takes ``rows[s]`` of P in state s, with costs ``(q, number of rows)``; None if not unichain."""
-    reference, gains, biases, stationary, slowest = _kernels.unichain(P, rows, costs, reference)
+    reference, gains, biases, stationary, slowest = _elimination.unichain(P, rows, costs, reference)
     return None if reference < 0 else Unichain(gains, biases, stationary, reference, slowest)
+
+
+def solve_sparse(P: csr_array, costs: Floats) -> Unichain | None:
+    """Chain P of shape (S, S) with costs ``(q, S)``; None if it has two closed classes."""
+    return SparseSolver().solve(P, costs)
 
 
 class SparseSolver:
@@ -87,13 +128,14 @@ class SparseSolver:
 
     def solve(self, P: csr_array, costs: Floats) -> Unichain | None:
         """Chain P of shape (S, S) with costs ``(q, S)``; None if it has two closed classes."""
-        classes = closed_classes(P)
-        if len(classes) > 1:
+        indptr, indices = _graph.support_of_sparse(P.indptr, P.indices, P.data, 0.0)
+        count, label = _graph.closed_components(indptr, indices, P.shape[0])
+        if count > 1:
             return None
         result = None if self._direct else self._krylov(P, costs)
         if result is None:
             self._direct = True
-            result = self._lu(P, costs, classes[0])
+            result = self._lu(P, costs, np.flatnonzero(label == 0))
         self._guess = result
         self._reference = result.reference
         return result
@@ -157,24 +199,19 @@ class SparseSolver:
         return int(recurrent[mu.argmax()])
 
 
-def hitting_solve(P: csr_array, costs: Floats, exits: Floats) -> Floats:
-    """Costs (n, q) collected until a chain, restricted to n states that it surely leaves, has left.
-
-    ``costs`` (q, n) a step; ``exits`` (n,) the probability of leaving from each state.
-    """
-    lu = _factorised(P)
-    if lu is None:
-        return collect_dense(P.toarray(), costs.T, exits)
-    return _refined(lu, P, costs)
-
-
 def collect_dense(W: Floats, C: Floats, exits: Floats) -> Floats:
     """The solution (n, q) of x = C + W x for states that are surely left, with the probabilities of leaving each."""
     try:
-        collected: Floats = _kernels.transient(np.array(W, order="C"), np.array(C, order="C"), exits.copy())
+        collected: Floats = _elimination.transient(np.array(W, order="C"), np.array(C, order="C"), exits.copy())
     except ZeroDivisionError:
         raise SolverError(FALLS_APART) from None
     return collected
+
+
+def collect_sparse(W: csr_array, C: Floats, exits: Floats) -> Floats:
+    """The same for sparse transitions."""
+    lu = _factorised(W)
+    return collect_dense(W.toarray(), C, exits) if lu is None else _refined(lu, W, C.T)
 
 
 def _factorised(P: csr_array) -> Any:

@@ -26,3 +26,20 @@ def new_highs(**options: Any) -> Any:
 def status(highs: Any) -> str:
     """How the last run ended, by HiGHS' own name, such as ``kOptimal``."""
     return str(highs.getModelStatus().name)
+
+
+def run(program: highspy.HighsLp) -> Any:
+    """Run HiGHS; if it cannot settle the tight tolerances, with the next wider ones, down to its own."""
+    for tolerance, options in (
+        (1e-10, {}),
+        (1e-9, {}),
+        (1e-9, {"presolve": "off"}),
+        (1e-7, {}),
+        (1e-7, {"solver": "ipm"}),
+    ):
+        highs = new_highs(primal_feasibility_tolerance=tolerance, dual_feasibility_tolerance=tolerance, **options)
+        highs.passModel(program)
+        highs.run()
+        if status(highs) in ("kOptimal", "kInfeasible"):
+            break
+    return highs

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from psconrl.arrays import Floats
-from psconrl.model.chain import evaluate
 from psconrl.model.cmdp import CMDP
 from psconrl.model.distance import diameter
+from psconrl.model.evaluation import evaluate
 from psconrl.model.structure import end_components, is_communicating, is_unichain, reachable
 from psconrl.planning.pareto import cost_ranges
 from psconrl.planning.plan import Status
@@ -91,13 +91,12 @@ def inspect(cmdp: CMDP, always_diameter: bool = False) -> Inspection:
     ranges = [(float(low), float(high)) for low, high in cost_ranges(cmdp)]
     if cmdp.maximise:
         ranges[0] = (-ranges[0][1], -ranges[0][0])
-    P = cmdp.transition
     components = len(end_components(cmdp))
     return Inspection(
         n_states=cmdp.n_states,
         n_actions=cmdp.n_actions,
         n_constraints=cmdp.n_constraints,
-        transitions=int(np.count_nonzero(P)) if isinstance(P, np.ndarray) else int(P.nnz),
+        transitions=cmdp.transition.count,
         sparse=cmdp.is_sparse,
         reachable=int(reachable(cmdp).size),
         communicating=is_communicating(cmdp),

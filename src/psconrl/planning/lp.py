@@ -1,152 +1,120 @@
-r"""The occupancy linear program on HiGHS: the referee of the other planners, and the planner of multichain models.
+r"""The occupancy linear program on HiGHS: the referee of the mixture, right for weakly communicating models.
 
 .. math:: \min_\mu \mu c_0 \quad\text{s.t.}\quad \mu c_i \le \tau_i,\quad
           \sum_a \mu(s,a) = \sum_{s',a} \mu(s',a) P(s|s',a),\quad \sum \mu = 1,\quad \mu \ge 0
 
-is right if the model is weakly communicating. Otherwise it may place its mass in a class that the initial law does
-not reach, and the program of Hordijk and Kallenberg (1979) takes over, with transient visits x:
-
-.. math:: \sum_a \mu(s,a) + \sum_a x(s,a) - \sum_{s',a} x(s',a) P(s|s',a) = \beta(s), \quad x \ge 0.
-
-There :math:`\mu` lives on the pairs of end components, where alone a path can stay, and x counts departures instead
-of visits, so that a state which is left once in 1e30 steps is still left. An infeasible model is solved once
-more for the least excess t over all thresholds; its dual is the Farkas proof.
+An infeasible model is solved once more for the least excess t over all thresholds; its dual is the Farkas proof.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import highspy
 import numpy as np
-from scipy.sparse import block_array, csc_array, csr_array, hstack, vstack
+from scipy.sparse import csc_array, csr_array, hstack, vstack
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
-from psconrl.planning.highs import new_highs, status
+from psconrl.model.structure import approach
+from psconrl.planning.candidate import Candidate, Dual
+from psconrl.planning.highs import run, status
+from psconrl.planning.occupancy import one_hot, policy_from_occupancy
 from psconrl.planning.problem import Problem
+from psconrl.planning.tolerances import LP_MASS
 
-MASS_TOL = 1e-10  # HiGHS' primal tolerance: less is not mass
+
+class Program(NamedTuple):
+    """Minimise ``cost x`` over x >= 0 with ``matrix x``: at most the limits in the first rows, equal to the rest."""
+
+    matrix: csr_array
+    cost: Floats
+    right: Floats
+    n_limits: int
+
+    def elastic(self) -> "Program":
+        """The least excess t over all limits instead: one more column, and nothing else costs."""
+        m, rows = self.n_limits, self.matrix.shape[0]
+        excess = csr_array((-np.ones(m), (np.arange(m), np.zeros(m, int))), shape=(rows, 1))
+        cost = np.append(np.zeros(self.cost.size), 1.0)
+        return self._replace(matrix=csr_array(hstack([self.matrix, excess])), cost=cost)
+
+    def highs(self) -> highspy.HighsLp:
+        """The program as HiGHS takes it."""
+        lp, matrix = highspy.HighsLp(), csc_array(self.matrix)
+        lp.num_row_, lp.num_col_ = matrix.shape
+        lp.col_cost_ = self.cost
+        lp.col_lower_, lp.col_upper_ = np.zeros(self.cost.size), np.full(self.cost.size, highspy.kHighsInf)
+        lower, upper, m = self.right.copy(), self.right.copy(), self.n_limits
+        lower[:m] = -highspy.kHighsInf
+        # The balance rows add up to nothing: with all of them HiGHS takes rounding for a contradiction.
+        lower[m], upper[m] = -highspy.kHighsInf, highspy.kHighsInf
+        lp.row_lower_, lp.row_upper_ = lower, upper
+        lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+        lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
+        return lp
 
 
-@dataclass(frozen=True, eq=False)
-class LPSolution:
-    """Primal and dual solution in scaled costs."""
+class Optimum(NamedTuple):
+    """What HiGHS makes of a program: its primal solution, prices of the limits, duals of the other rows."""
 
     feasible: bool
-    occupancy: Floats  # (S, A)
-    transient: Floats | None  # (S, A) the visits x of the multichain program, those outside rounding
-    multipliers: Floats  # (m,) prices, or the Farkas weights
-    potential: Floats  # (S,)
-    gains: Floats | None  # (S,) of the multichain program
+    x: Floats
+    prices: Floats  # (m,), or the Farkas weights
+    duals: Floats
 
 
-@dataclass(frozen=True, eq=False)
-class Multichain:
-    """What the multichain program needs to know beyond the problem."""
-
-    initial: Floats  # (S,)
-    recurrent: Ints  # the pairs of the end components
-
-
-def solve_lp(problem: Problem, multichain: Multichain | None = None) -> LPSolution:
-    """Solve the occupancy program, or the multichain one."""
-    highs = run(occupancy_program(problem, multichain))
-    feasible = status(highs) != "kInfeasible"
-    if not feasible:
-        highs = run(occupancy_program(problem, multichain, elastic=True))
-    if status(highs) != "kOptimal":
-        way_out = "method='mixture' may settle the model" if multichain is None else "probabilities may be too small"
-        raise SolverError(f"HiGHS ended with {status(highs)}; {way_out}")
+def solve_lp(problem: Problem) -> Candidate:
+    """Solve the occupancy program."""
     S, A = problem.available.shape
     pairs = np.flatnonzero(problem.available.ravel())
-    solution = highs.getSolution()
-    x, dual = np.array(solution.col_value), np.array(solution.row_dual)
-    m = problem.thresholds.size
-    multipliers, dual = np.maximum(-dual[:m], 0.0), dual[m:]
-
-    def spread(values: Floats, at: Ints) -> Floats:
-        full = np.zeros(S * A)
-        full[at] = np.maximum(values, 0.0)
-        return full.reshape(S, A)
-
-    if multichain is None:
-        occupancy, transient, gains = spread(x[: pairs.size], pairs), None, None
-    else:
-        n = multichain.recurrent.size
-        departures, (_, chance) = x[n : n + pairs.size], _departing(problem, pairs)
-        visits = np.where(departures > MASS_TOL, departures, 0.0) / np.where(chance > 0, chance, 1.0)
-        occupancy, transient, gains = spread(x[:n], multichain.recurrent), spread(visits, pairs), dual[S : 2 * S]
-    return LPSolution(feasible, occupancy / occupancy.sum(), transient, multipliers, dual[:S], gains)
+    found = optimum(occupancy_program(problem), "method='mixture' may settle the model")
+    occupancy = spread(found.x[: pairs.size], pairs, S, A)
+    occupancy /= occupancy.sum()
+    policy = policy_from_occupancy(occupancy, towards(problem, occupancy), LP_MASS)
+    dual = Dual(found.prices, found.duals[:S], np.zeros(S), None)
+    return Candidate(found.feasible, occupancy, policy, dual, (policy.argmax(axis=1),), "lp")
 
 
-def occupancy_program(problem: Problem, multichain: Multichain | None = None, elastic: bool = False) -> highspy.HighsLp:
-    """The program as HiGHS takes it. Rows: thresholds, balance of every state, then norm or reachability."""
-    S, A = problem.available.shape
+def occupancy_program(problem: Problem) -> Program:
+    """Rows: thresholds, balance of every state, norm."""
+    S = problem.available.shape[0]
     pairs = np.flatnonzero(problem.available.ravel())
-    m = problem.thresholds.size
-    staying = pairs if multichain is None else multichain.recurrent
-    leave = _states_of(staying, S, A)
-    balance = csr_array(leave - csr_array(csr_array(problem.transition)[staying].T))
-    limits = csr_array(problem.costs[1:, staying])
-    cost = problem.costs[0, staying]
-    if multichain is None:
-        matrix = vstack([limits, balance, csr_array(np.ones((1, pairs.size)))])
-        right = np.concatenate([problem.thresholds, np.zeros(S), [1.0]])
-    else:
-        onward, _ = _departing(problem, pairs)
-        matrix = block_array([[limits, None], [balance, None], [leave, onward]])
-        right = np.concatenate([problem.thresholds, np.zeros(S), multichain.initial])
-        cost = np.append(cost, np.zeros(pairs.size))
-    if elastic:
-        excess = csr_array((-np.ones(m), (np.arange(m), np.zeros(m, int))), shape=(matrix.shape[0], 1))
-        matrix, cost = hstack([matrix, excess]), np.append(np.zeros(cost.size), 1.0)
-    return _highs_lp(csc_array(matrix), cost, right, m)
+    matrix = vstack([problem.costs[1:, pairs], balance(problem, pairs), np.ones((1, pairs.size))])
+    right = np.concatenate([problem.thresholds, np.zeros(S), [1.0]])
+    return Program(csr_array(matrix), problem.costs[0, pairs], right, problem.thresholds.size)
 
 
-def _states_of(pairs: Ints, S: int, A: int) -> csr_array:
+def balance(problem: Problem, pairs: Ints) -> csr_array:
+    """How much each of some pairs takes out of every state, (S, pairs)."""
+    return csr_array(states_of(pairs, *problem.available.shape) - csr_array(problem.transition.csr()[pairs].T))
+
+
+def states_of(pairs: Ints, S: int, A: int) -> csr_array:
+    """Ones where a pair belongs to a state, (S, pairs)."""
     return csr_array((np.ones(pairs.size), (pairs // A, np.arange(pairs.size))), shape=(S, pairs.size))
 
 
-def _departing(problem: Problem, pairs: Ints) -> tuple[csr_array, Floats]:
-    """Balance of one departure by each pair, (S, pairs), and the chance that a visit ends in one."""
-    S, A = problem.available.shape
-    moves = csr_array(problem.transition)[pairs].tocoo()
-    row, column = moves.coords
-    away = column != pairs[row] // A
-    chance = np.bincount(row[away], moves.data[away], minlength=pairs.size).astype(np.float64)
-    arrive = csr_array((moves.data[away] / chance[row[away]], (column[away], row[away])), shape=(S, pairs.size))
-    leaves = csr_array(_states_of(pairs, S, A) * (chance > 0))
-    return csr_array(leaves - arrive), chance
+def optimum(program: Program, way_out: str) -> Optimum:
+    """Solve a program, or, if it is infeasible, for its least excess."""
+    highs = run(program.highs())
+    feasible = status(highs) != "kInfeasible"
+    if not feasible:
+        highs = run(program.elastic().highs())
+    if status(highs) != "kOptimal":
+        raise SolverError(f"HiGHS ended with {status(highs)}; {way_out}")
+    solution = highs.getSolution()
+    dual, m = np.array(solution.row_dual), program.n_limits
+    return Optimum(feasible, np.array(solution.col_value), np.maximum(-dual[:m], 0.0), dual[m:])
 
 
-def _highs_lp(matrix: csc_array, cost: Floats, right: Floats, m: int) -> highspy.HighsLp:
-    lp = highspy.HighsLp()
-    rows, columns = matrix.shape
-    lp.num_row_, lp.num_col_ = rows, columns
-    lp.col_cost_ = cost
-    lp.col_lower_, lp.col_upper_ = np.zeros(columns), np.full(columns, highspy.kHighsInf)
-    lower, upper = right.copy(), right.copy()
-    lower[:m] = -highspy.kHighsInf
-    # The balance rows add up to nothing: with all of them HiGHS takes rounding for a contradiction.
-    lower[m], upper[m] = -highspy.kHighsInf, highspy.kHighsInf
-    lp.row_lower_, lp.row_upper_ = lower, upper
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
-    return lp
+def spread(values: Floats, pairs: Ints, S: int, A: int) -> Floats:
+    """What belongs to some pairs, never negative, as a table (S, A)."""
+    full = np.zeros(S * A)
+    full[pairs] = np.maximum(values, 0.0)
+    return full.reshape(S, A)
 
 
-def run(program: highspy.HighsLp) -> Any:
-    """Run HiGHS; if it cannot settle the tight tolerances, with the next wider ones, down to its own."""
-    for tolerance, options in (
-        (1e-10, {}),
-        (1e-9, {}),
-        (1e-9, {"presolve": "off"}),
-        (1e-7, {}),
-        (1e-7, {"solver": "ipm"}),
-    ):
-        highs = new_highs(primal_feasibility_tolerance=tolerance, dual_feasibility_tolerance=tolerance, **options)
-        highs.passModel(program)
-        highs.run()
-        if status(highs) in ("kOptimal", "kInfeasible"):
-            break
-    return highs
+def towards(problem: Problem, occupancy: Floats) -> Floats:
+    """A policy (S, A) that leads to the states with mass."""
+    visited = occupancy.sum(axis=1) > LP_MASS
+    onward = approach(problem.transition, problem.available, visited, problem.available.argmax(axis=1))
+    return one_hot(onward, occupancy.shape[1])

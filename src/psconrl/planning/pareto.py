@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from psconrl.arrays import Floats
 from psconrl.errors import ConfigError, ModelError, unknown_name
 from psconrl.model.cmdp import CMDP
-from psconrl.model.reading import as_floats
+from psconrl.model.validation import as_floats
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
 

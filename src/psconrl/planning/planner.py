@@ -7,24 +7,23 @@ fails, the model is planned again on the scale of the costs that the policy meet
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from psconrl.arrays import Ints
 from psconrl.errors import ConfigError, ModelError, SolverError, unknown_name
-from psconrl.model import _doubled, _kernels
-from psconrl.model.chain import evaluate
 from psconrl.model.cmdp import CMDP
-from psconrl.model.structure import reachable
-from psconrl.planning.certify import POLICY_TOL, Dual, check, units
-from psconrl.planning.claim import Claim, find_claim, unproven
-from psconrl.planning.connect import between_classes, reaches, repairs
+from psconrl.model.evaluation import evaluate
+from psconrl.planning.candidate import Candidate
+from psconrl.planning.certificate import check, units
 from psconrl.planning.infeasibility import explain
+from psconrl.planning.methods import METHODS, find_candidate, unproven
 from psconrl.planning.plan import Plan, Status
 from psconrl.planning.problem import Problem
-
-METHODS = ("mixture", "lp")
+from psconrl.planning.repair import between_classes, reaches, repairs
+from psconrl.planning.restriction import Restriction
+from psconrl.planning.scaling import Scaling
+from psconrl.planning.tolerances import PROVEN_POLICY
 
 # How often a model whose proof failed is planned again, on the scale of what its policy meets.
 RESCALINGS = 2
@@ -56,26 +55,28 @@ def plan(cmdp: CMDP, method: str = "mixture", start: Plan | None = None) -> Plan
 
 def plan_unexplained(cmdp: CMDP, method: str = METHODS[0], start: Plan | None = None) -> Plan:
     """The plan without the explanation of an infeasible one, which takes further plans."""
-    states = _reachable_states(cmdp)
-    part = cmdp if states.size == cmdp.n_states else cmdp.restricted(states)
+    reached = Restriction(cmdp)
+    part = reached.apply()
     problem = Problem.of(part)
-    result = _attempt(part, problem, method, _start_policies(cmdp, states, start))
+    result = _attempt(part, problem, method, _start_policies(reached, start))
     for _ in range(RESCALINGS):
         if result.status is not Status.UNCERTIFIED:
             break
         # What the policy meets is the scale on which it is judged: plan once more on that scale.
-        problem = problem.rescaled(part, float(result.costs[0]), units(part, result.occupancy))
+        middle = np.append(result.costs[0], part.thresholds)
+        scaling = Scaling(middle, units(part, result.occupancy))
+        problem = Problem.scaled(problem.transition, part.costs, part.thresholds, part.available, scaling)
         result = _better(result, _attempt(part, problem, method, result.columns))
     doubtful = result.status in (Status.UNCERTIFIED, Status.NOT_ATTAINED) and result.method != METHODS[1]
     if doubtful and part.n_states <= SECOND_OPINION_STATES:
         result = _second_opinion(part, problem, result)
-    return result if part is cmdp else _embedded(cmdp, states, result)
+    return reached.invert(result)
 
 
 def _attempt(part: CMDP, problem: Problem, method: str, start: Sequence[Ints]) -> Plan:
     """The certified plan of a method, or one that nothing is proven about if the method fails."""
     try:
-        return _certified(part, problem, find_claim(part, problem, method, start))
+        return _certified(part, problem, find_candidate(part, problem, method, start))
     except SolverError as error:
         return _certified(part, problem, unproven(problem, method, str(error)))
 
@@ -97,56 +98,37 @@ def _second_opinion(part: CMDP, problem: Problem, first: Plan) -> Plan:
     return first
 
 
-def _reachable_states(cmdp: CMDP) -> Ints:
-    P = cmdp.transition
-    if isinstance(P, np.ndarray) and _kernels.strongly_connected(P, cmdp.n_actions):
-        return np.arange(cmdp.n_states)
-    return reachable(cmdp)
-
-
-def _start_policies(cmdp: CMDP, states: Ints, start: Plan | None) -> list[Ints]:
+def _start_policies(reached: Restriction, start: Plan | None) -> list[Ints]:
     if start is None:
         return []
+    cmdp = reached.whole
     if start.policy.shape != (cmdp.n_states, cmdp.n_actions):
         raise ModelError(
             f"start must be a plan of a model with {cmdp.n_states} states and {cmdp.n_actions} actions; "
             f"got {start.policy.shape[0]} and {start.policy.shape[1]}"
         )
     everywhere = np.arange(cmdp.n_states)
-    return [column[states] for column in start.columns if cmdp.available[everywhere, column].all()]
+    return [reached.apply_to_policy(c) for c in start.columns if cmdp.available[everywhere, c].all()]
 
 
-def _certified(part: CMDP, problem: Problem, claim: Claim) -> Plan:
-    """Translate a claim to the user's units, evaluate its policy, and say what is proven."""
-    if claim.feasible:
-        unit = problem.scale[0]
-        multipliers = problem.user_multipliers(claim.multipliers)
-        shift = problem.shift[0] + multipliers @ problem.shift[1:]
-    else:  # a Farkas proof has no scale of its own: its largest weight becomes 1
-        raw = claim.multipliers / problem.scale[1:]
-        unit = 1.0 / raw.max() if raw.any() else 1.0
-        multipliers = raw * unit
-        shift = multipliers @ problem.shift[1:]
-    potential, low_potential = _doubled.combine(
-        np.array([unit]), claim.potential[None, :], claim.low_potential[None, :]
-    )
-    gains = None if claim.gains is None else claim.gains * unit + shift
-
-    occupancy, policy, note = claim.occupancy, claim.policy, claim.note
-    status = Status.OPTIMAL if claim.feasible else Status.INFEASIBLE
+def _certified(part: CMDP, problem: Problem, candidate: Candidate) -> Plan:
+    """Translate a candidate to the user's units, evaluate its policy, and say what is proven."""
+    occupancy, policy, note = candidate.occupancy, candidate.policy, candidate.note
+    dual = problem.scaling.invert_dual(candidate.dual, candidate.feasible)
+    status = Status.OPTIMAL if candidate.feasible else Status.INFEASIBLE
     exact = evaluate(part, policy)
-    dual = Dual(multipliers, potential, low_potential, gains)
     proof = check(part, status, occupancy, dual, exact)
     if not proof.holds:
-        split = claim.feasible and len(exact.classes) > 1 and reaches(part, occupancy, multipliers, proof.lower)
+        several = candidate.feasible and len(exact.classes) > 1
+        split = several and reaches(part, occupancy, dual.multipliers, proof.lower)
         status = Status.NOT_ATTAINED if split else Status.UNCERTIFIED
-    if status is Status.INFEASIBLE and len(exact.classes) > 1 and proof.policy_error > POLICY_TOL:
+    if status is Status.INFEASIBLE and len(exact.classes) > 1 and proof.policy_error > PROVEN_POLICY:
         policy, occupancy, note = between_classes(part, occupancy)
         exact = evaluate(part, policy)
         proof = check(part, status, occupancy, dual, exact)
     if status is Status.NOT_ATTAINED:
         # The frequencies are right, but the policy does not move between its classes, or chooses others at the start.
-        for repair in repairs(part, problem, claim, exact, proof.lower):
+        for repair in repairs(part, problem, candidate, exact, proof.lower):
             policy, occupancy, note = repair
             exact = evaluate(part, policy)
             if check(part, Status.OPTIMAL, occupancy, dual, exact).holds:
@@ -154,28 +136,6 @@ def _certified(part: CMDP, problem: Problem, claim: Claim) -> Plan:
                 break
         proof = check(part, status, exact.occupancy, dual, exact)
     return Plan(
-        status, exact.value, exact.costs, policy, occupancy, *dual, proof, claim.method, note, None, claim.columns,
+        status, exact.value, exact.costs, policy, occupancy, *dual, proof, candidate.method, note, None,
+        candidate.columns,
     )  # fmt: skip
-
-
-def _embedded(cmdp: CMDP, states: Ints, part: Plan) -> Plan:
-    """A plan of the reachable part as one of the whole model; elsewhere, where nothing leads, any action is played."""
-    S = cmdp.n_states
-    idle = np.eye(cmdp.n_actions)[cmdp.available.argmax(axis=1)]
-
-    def spread(values: Any, fill: Any) -> Any:
-        full = fill.copy()
-        full[states] = values
-        return full
-
-    missing = f"{S - states.size} of {S} states cannot be reached and were left out"
-    return replace(
-        part,
-        policy=spread(part.policy, idle),
-        occupancy=spread(part.occupancy, np.zeros_like(idle)),
-        potential=spread(part.potential, np.zeros(S)),
-        low_potential=spread(part.low_potential, np.zeros(S)),
-        gains=None if part.gains is None else spread(part.gains, np.zeros(S)),
-        columns=tuple(spread(column, idle.argmax(axis=1)) for column in part.columns),
-        note="; ".join(filter(None, (part.note, missing))),
-    )

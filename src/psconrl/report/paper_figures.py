@@ -41,7 +41,7 @@ def figure1(experiment: Experiment) -> Figure:
     thresholds = next(iter(experiment.curves.values())).thresholds
     left.axhline(thresholds[0, 0], color="black", lw=0.9, ls=":", label=f"threshold {thresholds[0, 0]:g}")
     if experiment.model is not None:
-        theta = float(np.asarray(experiment.model.transition)[1, 1])
+        theta = float(experiment.model.transition.toarray()[1, 1])
         right.axhline(theta, color="black", lw=0.9, ls=":", label=rf"true $\theta$ = {theta:g}")
     left.set(xlabel="round", ylabel="average cost", title="average cost so far")
     right.set(xlabel="round", ylabel=r"sampled $\theta$", title=r"sampled $\theta$", ylim=(0.3, 1))

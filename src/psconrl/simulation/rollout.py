@@ -15,10 +15,9 @@ from psconrl.learning.episode import NO_CAP, Episode
 from psconrl.learning.registry import load_agent
 from psconrl.learning.streams import UniformStream
 from psconrl.limits import MOST_ROUNDS
-from psconrl.model.chain import evaluate
 from psconrl.model.cmdp import CMDP
+from psconrl.model.evaluation import evaluate
 from psconrl.model.tables import Tables
-from psconrl.model.unichain import solve_dense
 from psconrl.simulation._kernels import play
 from psconrl.simulation.run import Run
 from psconrl.simulation.trace import EpisodeLog
@@ -125,16 +124,9 @@ class Simulation(Run):
         cmdp, policy = self.cmdp, episode.policy
         if policy.ndim == 3:
             return self._true_costs_of_horizon(policy)
-        P = cmdp.transition
-        if isinstance(P, np.ndarray):
-            S, A = policy.shape
-            chain = solve_dense(
-                np.einsum("sa,sat->st", policy, P.reshape(S, A, S)),
-                np.arange(S),
-                np.einsum("isa,sa->is", cmdp.costs, policy),
-            )
-            if chain is not None:
-                return chain.gains[None]
+        chain = cmdp.transition.chain(policy).unichain(np.einsum("isa,sa->is", cmdp.costs, policy))
+        if chain is not None:
+            return chain.gains[None]
         return evaluate(cmdp.with_initial(self.state), policy).costs[None]
 
     def _true_costs_of_horizon(self, policy: Floats) -> Floats:

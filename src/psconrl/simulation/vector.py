@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from psconrl.arrays import Bools, Floats
 from psconrl.errors import ConfigError, ModelError, PolicyError
-from psconrl.model.reading import as_floats
+from psconrl.model.validation import as_floats
 
 
 @dataclass(frozen=True, eq=False)

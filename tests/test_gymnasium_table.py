@@ -99,7 +99,7 @@ def test_plans_of_tables_are_certified_and_agree_with_an_independent_lp(name):
     cmdp = CMDP.from_gymnasium(env, cost, thresholds)
     best = plan(cmdp)
     assert best.status is Status.OPTIMAL
-    assert psconrl.certify(best, cmdp).holds
+    assert psconrl.certify(cmdp, best).holds
     value, met = lp_value(env, cost, thresholds)
     assert best.value == pytest.approx(value, abs=1e-7)  # HiGHS: 1e-7
     # A limit matters.
@@ -272,7 +272,7 @@ def test_a_taxi_driver_who_knows_the_town_learns_to_avoid_the_toll():
     states = reachable(cmdp)
     part = cmdp.restricted(states)
     best = plan(part)
-    P = part.transition.reshape(states.size, 6, states.size)
+    P = part.transition.toarray().reshape(states.size, 6, states.size)
     prior = np.where(P == 1.0, 1.0, 300.0 * P)  # the law of a new customer counts as 300 observations
     agent = psconrl.LabelledAgent(
         PSConRL(states.size, 6, [0.19], part.costs, prior=prior, schedule="published", seed=0),

@@ -15,7 +15,7 @@ from scipy.sparse import coo_array, csr_array
 
 from psconrl.arrays import Bools, Floats, Ints, Matrix
 from psconrl.errors import ModelError
-from psconrl.model.reading import as_floats, read_initial
+from psconrl.model.validation import as_floats, read_initial
 
 DENSE_UP_TO = 4_000_000  # entries, that is 32 MB a matrix; the planner is faster on dense ones
 RESETS = 50  # to find out where an environment starts that does not say

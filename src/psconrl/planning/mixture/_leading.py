@@ -9,65 +9,9 @@ import numpy as np
 from numba import njit
 
 from psconrl.arrays import Bools, Floats, Ints
-from psconrl.model._kernels import unichain
-
-# A set that is left less often counts as closed. Biases of such chains keep fewer than five decimals in a double.
-NEARLY_CLOSED = 1e-10
-_TIE_TOL = 1e-12
-
-
-@njit(cache=True)
-def _spread(P: Floats, rows: Ints, start: int, forward: bool, least: float) -> Bools:
-    """The states that a chain reaches from one, or from which it reaches that one, by moves more likely than least."""
-    S = rows.size
-    seen = np.zeros(S, np.bool_)
-    stack = np.empty(S, np.int64)
-    seen[start] = True
-    stack[0] = start
-    size = 1
-    while size > 0:
-        size -= 1
-        s = stack[size]
-        for j in range(S):
-            p = P[rows[s], j] if forward else P[rows[j], s]
-            if not seen[j] and p > least:
-                seen[j] = True
-                stack[size] = j
-                size += 1
-    return seen
-
-
-@njit(cache=True)
-def nearly_closed_classes(P: Floats, rows: Ints, least: float) -> tuple[int, Ints]:
-    """The closed classes of a chain without its unlikely moves: how many, and the class of each state, or -1."""
-    S = rows.size
-    label = np.full(S, -1)
-    open_ = np.ones(S, np.bool_)
-    count = 0
-    for first in range(S):
-        if not open_[first]:
-            continue
-        s = first
-        while True:
-            ahead = _spread(P, rows, s, True, least)
-            behind = _spread(P, rows, s, False, least)
-            onward = -1
-            for j in range(S):
-                if ahead[j] and not behind[j]:
-                    onward = j
-                    break
-            if onward < 0:
-                break
-            s = onward
-        if label[s] < 0:
-            for j in range(S):
-                if ahead[j]:
-                    label[j] = count
-            count += 1
-        for j in range(S):
-            open_[j] = open_[j] and not behind[j]
-        open_[first] = False
-    return count, label
+from psconrl.model._elimination import unichain
+from psconrl.model._graph import closed_components, support_of_dense
+from psconrl.planning.tolerances import SAME_CLASS_COST
 
 
 @njit(cache=True)
@@ -96,13 +40,14 @@ def led_into_best(
     """
     S, A = available.shape
     rows = np.arange(S) * A + policy
-    count, label = nearly_closed_classes(P, rows, least)
+    indptr, indices = support_of_dense(P[rows], least)
+    count, label = closed_components(indptr, indices, S)
     if count < 2:
         return policy
     best, lowest = -1, np.inf
     for k in range(count):
         cost = _class_cost(P, rows, costs, weights, label, k)
-        if cost < lowest - _TIE_TOL or (k == label[favoured] and cost <= lowest + _TIE_TOL):
+        if cost < lowest - SAME_CLASS_COST or (k == label[favoured] and cost <= lowest + SAME_CLASS_COST):
             best, lowest = k, cost
     if best < 0:
         return policy

@@ -14,11 +14,11 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
-from psconrl.model.chain import solve_class
-from psconrl.model.unichain import closed_classes, solve_dense
-from psconrl.planning._optimism import improve_optimistic, lead_into, pour
-from psconrl.planning.mixture import Mixture, mix
-from psconrl.planning.oracle import SWITCH_TOL, WORSE_TOL
+from psconrl.model.chain import DenseChain
+from psconrl.planning.mixture.column_generation import Mixture, mix
+from psconrl.planning.occupancy import mixed_occupancy, one_hot, policy_from_occupancy
+from psconrl.planning.optimism._kernels import improve_optimistic, lead_into, pour
+from psconrl.planning.tolerances import CAUTION, SWITCH_TOL, WORSE_TOL
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -55,17 +55,18 @@ class OptimisticHoward:
     def evaluate(self, policy: Ints, kernel: Floats, weights: Floats) -> OptimisticColumn:
         """All gains and biases; a chain with several closed classes is first led into its best one."""
         costs = np.ascontiguousarray(self._costs[:, self._pairs + policy])
-        chain = solve_dense(kernel, self._states, costs, self._reference)
+        hoped_for = DenseChain(kernel)
+        chain = hoped_for.unichain(costs, self._reference)
         if chain is None:
-            classes = closed_classes(kernel)
-            gains = [float(weights @ solve_class(kernel, costs, states).gains) for states in classes]
+            classes = hoped_for.closed_classes()
+            gains = [float(weights @ hoped_for.solve_class(costs, states).gains) for states in classes]
             inside = np.zeros(self._states.size, dtype=bool)
             inside[classes[int(np.argmin(gains))]] = True
             policy, kernel = policy.copy(), kernel.copy()
             if not lead_into(self._low, self._high, inside, policy, kernel):
                 raise SolverError("the confidence set holds no communicating model")
             costs = np.ascontiguousarray(self._costs[:, self._pairs + policy])
-            chain = solve_dense(kernel, self._states, costs, self._reference)
+            chain = DenseChain(kernel).unichain(costs, self._reference)
             if chain is None:
                 raise SolverError("the confidence set holds no communicating model")
         self._reference = chain.reference
@@ -74,9 +75,16 @@ class OptimisticHoward:
     def improve(self, answer: OptimisticColumn, weights: Floats) -> tuple[float, OptimisticColumn | None]:
         """One step of Howard's; a switch that makes things worse was rounding, then only larger gains count."""
         price = float(weights @ answer.costs)
-        for tolerance in (SWITCH_TOL, 1e2 * SWITCH_TOL, 1e4 * SWITCH_TOL, 1e6 * SWITCH_TOL):
+        for caution in CAUTION:
             bound, switched, policy, kernel = improve_optimistic(
-                self._low, self._high, self._costs, weights, answer.policy, answer.kernel, answer.biases, tolerance
+                self._low,
+                self._high,
+                self._costs,
+                weights,
+                answer.policy,
+                answer.kernel,
+                answer.biases,
+                caution * SWITCH_TOL,
             )
             if not switched:
                 break
@@ -102,16 +110,12 @@ def optimistic_policy(mixture: Mixture[OptimisticColumn], n_actions: int, rng: n
     be played for ever. Then one column is drawn by lot, each with its share, which has the averages of the mixture in
     expectation and, like the mixture, hopes for the best model of the box.
     """
-    S = mixture.answers[0].policy.size
     if len(mixture.answers) > 1 and _falls_apart(mixture):
         drawn = int(rng.choice(len(mixture.answers), p=mixture.shares / mixture.shares.sum()))
-        return np.eye(n_actions)[mixture.answers[drawn].policy]
+        return one_hot(mixture.answers[drawn].policy, n_actions)
     guide = mixture.answers[int(mixture.shares.argmax())].policy
-    occupancy = np.zeros((S, n_actions))
-    for column, share in zip(mixture.answers, mixture.shares, strict=True):
-        occupancy[np.arange(S), column.policy] += share * column.stationary
-    mass = occupancy.sum(axis=1, keepdims=True)
-    return np.where(mass > 0.0, occupancy / np.where(mass > 0.0, mass, 1.0), np.eye(n_actions)[guide])
+    occupancy = mixed_occupancy(mixture.answers, mixture.shares, n_actions)
+    return policy_from_occupancy(occupancy, one_hot(guide, n_actions), 0.0)
 
 
 def _falls_apart(mixture: Mixture[OptimisticColumn]) -> bool:
@@ -121,4 +125,4 @@ def _falls_apart(mixture: Mixture[OptimisticColumn]) -> bool:
         for column, share in zip(mixture.answers, mixture.shares, strict=True)
     )
     lived_in = np.flatnonzero(np.asarray(flow).sum(axis=1) > 0.0)
-    return len(closed_classes(np.asarray(flow)[np.ix_(lived_in, lived_in)])) > 1
+    return len(DenseChain(np.asarray(flow)[np.ix_(lived_in, lived_in)]).closed_classes()) > 1

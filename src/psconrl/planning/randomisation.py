@@ -16,20 +16,26 @@ import numpy as np
 
 from psconrl.arrays import Bools, Floats
 from psconrl.model.structure import approach
-from psconrl.model.unichain import solve_dense
-from psconrl.planning.mixture import Mixture
-from psconrl.planning.oracle import Column, Howard
+from psconrl.planning.mixture.column_generation import Mixture
+from psconrl.planning.mixture.howard import Column, Howard
+from psconrl.planning.mixture.solve import stationary_policy
+from psconrl.planning.occupancy import mixed_occupancy, one_hot, policy_from_occupancy
 from psconrl.planning.problem import Problem
+from psconrl.planning.tolerances import DIRECTION_ROUNDING, LEAST_SHARE, SAME_LINE
 
-# How far from the optimal line, in scaled cost, a policy in between may lie.
-LINE_TOL = 1e-11
-ROUNDING = 1e-13  # of a direction, whose largest entry is one, and of an occupancy
-LEAST_SHARE = 1e-9  # of an action in a state
 MAX_STATES = 1000  # of the dense system behind the directions
 
 
-def fewest_coins(oracle: Howard, mixture: Mixture[Column]) -> tuple[tuple[Column, ...], Floats]:
-    """One constraint: an equally good mixture of two policies that differ in as few states as possible."""
+def fewest_coins(oracle: Howard, mixture: Mixture[Column]) -> tuple[Floats, Floats]:
+    """One constraint: occupancy and policy of an equally good mixture that randomises in as few states as possible."""
+    problem = oracle.problem
+    columns, shares = nearest_pair(oracle, mixture)
+    occupancy = mixed_occupancy(columns, shares, problem.available.shape[1])
+    return occupancy, stationary_policy(problem, columns, shares, occupancy)
+
+
+def nearest_pair(oracle: Howard, mixture: Mixture[Column]) -> tuple[tuple[Column, ...], Floats]:
+    """An equally good mixture of two policies that differ in as few states as possible."""
     columns, shares, w = mixture.answers, mixture.shares, mixture.weights
     level = float(shares @ [column.costs[1] for column in columns])
     low, high = sorted(columns, key=lambda column: float(column.costs[1]))
@@ -41,7 +47,7 @@ def fewest_coins(oracle: Howard, mixture: Mixture[Column]) -> tuple[tuple[Column
         half = differing[: differing.size // 2]
         policy[half] = high.policy[half]
         between = oracle.evaluate(policy, w)
-        if not np.array_equal(between.policy, policy) or abs(w @ (between.costs - low.costs)) > LINE_TOL:
+        if not np.array_equal(between.policy, policy) or abs(w @ (between.costs - low.costs)) > SAME_LINE:
             break
         low, high = (between, high) if between.costs[1] <= level else (low, between)
     width = float(high.costs[1] - low.costs[1])
@@ -64,35 +70,26 @@ def drop_coins(problem: Problem, occupancy: Floats, policy: Floats) -> tuple[Flo
     except np.linalg.LinAlgError:
         return occupancy, policy
     # Whether what is left out here was rounding, the averages will tell.
-    visited = x.sum(axis=1) > ROUNDING
+    visited = x.sum(axis=1) > DIRECTION_ROUNDING
     x[x <= LEAST_SHARE * x.sum(axis=1, keepdims=True)] = 0.0
     onward = approach(problem.transition, problem.available, visited, policy.argmax(axis=1))
-    fewer = np.eye(policy.shape[1])[onward]
-    fewer[visited] = x[visited] / x[visited].sum(axis=1, keepdims=True)
-    chain = solve_dense(_chain(problem, fewer), np.arange(S), np.zeros((1, S)))
+    fewer = policy_from_occupancy(np.where(visited[:, None], x, 0.0), one_hot(onward, policy.shape[1]), 0.0)
+    chain = problem.transition.chain(fewer).unichain(np.zeros((1, S)))
     if chain is None:
         return occupancy, policy
     law = chain.stationary[:, None] * fewer
     moved = float(np.abs(problem.costs @ (law - occupancy).ravel()).max())
-    return (law, fewer) if moved <= LINE_TOL else (occupancy, policy)
-
-
-def _chain(problem: Problem, policy: Floats) -> Floats:
-    S, A = policy.shape
-    P = problem.transition
-    dense = P if isinstance(P, np.ndarray) else P.toarray()
-    return np.asarray(np.einsum("sa,sat->st", policy, dense.reshape(S, A, S)))
+    return (law, fewer) if moved <= SAME_LINE else (occupancy, policy)
 
 
 def _directions(problem: Problem, policy: Floats, tossed: Bools) -> Floats:
     """Ways (S*A, K) to move the occupancy by more of an action that is played already; the largest entry is one."""
     S, A = policy.shape
-    P_pi = _chain(problem, policy)
+    P_pi = problem.transition.chain(policy).toarray()
     extra = (policy > 0) & tossed[:, None]
     extra[np.arange(S), policy.argmax(axis=1)] = False  # the shares of a state add up to one: one of them follows
     pairs = np.flatnonzero(extra.ravel())
-    rows = problem.transition[pairs]
-    change = (rows if isinstance(rows, np.ndarray) else rows.toarray()) - P_pi[pairs // A]
+    change = problem.transition.rows(pairs) - P_pi[pairs // A]
     nu = np.linalg.solve((np.eye(S) - P_pi + 1.0 / S).T, change.T)
     d = nu[:, None, :] * policy[:, :, None]
     k = np.arange(pairs.size)
@@ -107,7 +104,7 @@ def _at_a_vertex(problem: Problem, x: Floats, N: Floats) -> Floats:
     while N.shape[1] > problem.thresholds.size:
         quiet = np.linalg.svd(problem.costs[1:] @ N)[2][-1]
         d = N @ quiet
-        steps = np.divide(x, -d, out=np.full(x.size, np.inf), where=d < -ROUNDING)
+        steps = np.divide(x, -d, out=np.full(x.size, np.inf), where=d < -DIRECTION_ROUNDING)
         p = int(steps.argmin())
         if not np.isfinite(steps[p]):
             raise np.linalg.LinAlgError("no action drops out")
@@ -116,5 +113,5 @@ def _at_a_vertex(problem: Problem, x: Floats, N: Floats) -> Floats:
         k = int(np.abs(N[p]).argmax())
         N = np.delete(N - np.outer(N[:, k], N[p] / N[p, k]), k, axis=1)
         N[p] = 0.0
-        N = N / np.maximum(np.abs(N).max(axis=0), ROUNDING)
+        N = N / np.maximum(np.abs(N).max(axis=0), DIRECTION_ROUNDING)
     return x

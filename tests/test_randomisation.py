@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from models import random_cmdp
 from psconrl import CMDP, Status, evaluate, plan
-from psconrl.planning.coins import drop_coins
 from psconrl.planning.problem import Problem
+from psconrl.planning.randomisation import drop_coins
 
 
 @settings(max_examples=100)

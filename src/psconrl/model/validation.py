@@ -10,6 +10,7 @@ from scipy.sparse import csr_array, issparse
 from psconrl.arrays import Bools, Floats, Matrix
 from psconrl.errors import ModelError, PsconrlError, unknown_name
 from psconrl.limits import LARGEST_COST
+from psconrl.model.transition import Transition
 
 ROW_SUM_TOL = 1e-9  # what a user may write as a probability law; rows are then normalised exactly
 EXACT_SUM = 1e-13  # rounding of an exact law: left as it is, so that save and load return the same bits
@@ -29,6 +30,8 @@ def frozen(x: Any) -> Any:
 
 def read_transition(transition: Any) -> tuple[Matrix, int]:
     """Transitions as one matrix (S*A, S), and the number of actions."""
+    if isinstance(transition, Transition):
+        transition = transition.matrix
     if issparse(transition):
         if transition.ndim != 2:
             raise ModelError(f"transition must have shape (S, A, S) or (S*A, S); got {transition.shape}")

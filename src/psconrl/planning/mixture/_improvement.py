@@ -1,4 +1,4 @@
-"""Compiled step of policy iteration on dense transitions: plain arrays in, plain arrays out."""
+"""Compiled steps of the search on dense transitions: plain arrays in, plain arrays out."""
 
 import numpy as np
 from numba import njit
@@ -79,16 +79,3 @@ def rounding_of_bound(P: Floats, weights: Floats, biases: Floats) -> float:
                 moved += row[j] * abs(h[j] - h[s])
             largest = max(largest, moved)
     return float(S * 1.2e-16 * largest)
-
-
-@njit(cache=True)
-def policy_of(occupancy: Floats, guide: Ints, mixed: bool, mass_tol: float) -> Floats:
-    """The stationary policy of an occupancy (S, A); where there is no mass, or nothing is mixed, the guide's."""
-    policy = np.zeros(occupancy.shape)
-    for s in range(guide.size):
-        mass = occupancy[s].sum()
-        if mixed and mass > mass_tol:
-            policy[s] = occupancy[s] / mass
-        else:
-            policy[s, guide[s]] = 1.0
-    return policy

@@ -12,10 +12,8 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
-from psconrl.planning._simplex import simplex
-
-FEASIBILITY_TOL = 1e-9  # scaled costs; within this of the boundary counts as feasible
-ROUNDING = 1e-15  # an excess of this size is none
+from psconrl.planning.mixture._simplex import simplex
+from psconrl.planning.tolerances import NO_EXCESS
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -114,7 +112,7 @@ class SimplexMaster:
     def solve(self) -> MasterPoint:
         """Solve by the simplex method, from the last basis."""
         x, dual, value = self._run()
-        if not self._feasible and value <= ROUNDING:
+        if not self._feasible and value <= NO_EXCESS:
             self._enter_phase_two(0.0)
             x, dual, value = self._run()
         assert self._basis is not None

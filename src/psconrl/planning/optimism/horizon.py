@@ -12,8 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
-from psconrl.planning._optimism import optimistic_horizon
-from psconrl.planning.mixture import Mixture, mix
+from psconrl.planning.mixture.column_generation import Mixture, mix
+from psconrl.planning.occupancy import one_hot, policy_from_occupancy
+from psconrl.planning.optimism._kernels import optimistic_horizon
+from psconrl.planning.tolerances import SAME_VALUE
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -40,7 +42,7 @@ class HorizonOracle:
     def improve(self, answer: HorizonColumn, weights: Floats) -> tuple[float, HorizonColumn | None]:
         """The best value per step, and the policy that has it, unless the answer is as good already."""
         value, better = self._solve(weights)
-        return value, better if float(weights @ answer.costs) > value + 1e-13 else None
+        return value, better if float(weights @ answer.costs) > value + SAME_VALUE else None
 
     def _solve(self, weights: Floats) -> tuple[float, HorizonColumn]:
         value, totals, actions, visits = optimistic_horizon(
@@ -65,12 +67,9 @@ def horizon_policy(mixture: Mixture[HorizonColumn], n_actions: int) -> Floats:
     """The policy with the averaged occupancy; where the hopeful path never goes, that of the heaviest column."""
     guide = mixture.answers[int(mixture.shares.argmax())].actions
     H, S = guide.shape
-    policy = np.zeros((H, S, n_actions))
+    occupancy = np.zeros((H, S, n_actions))
     steps, states = np.ogrid[:H, :S]
     for column, share in zip(mixture.answers, mixture.shares, strict=True):
-        policy[steps, states, column.actions] += share * column.visits
-    mass = policy.sum(axis=2)
-    heavy = mass > 0.0
-    policy[heavy] /= mass[heavy][:, None]
-    idle = np.eye(n_actions)[guide]
-    return np.where(heavy[:, :, None], policy, idle)
+        occupancy[steps, states, column.actions] += share * column.visits
+    flat = policy_from_occupancy(occupancy.reshape(H * S, n_actions), one_hot(guide.ravel(), n_actions), 0.0)
+    return np.asarray(flat.reshape(occupancy.shape))

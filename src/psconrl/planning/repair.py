@@ -8,25 +8,20 @@ had picked some that do not meet.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import SolverError
-from psconrl.model.chain import Evaluation, evaluate
 from psconrl.model.cmdp import CMDP
+from psconrl.model.evaluation import Evaluation, evaluate
 from psconrl.model.structure import approach
-from psconrl.planning.certify import EXCESS_TOL, GAP_TOL, drift, units
-from psconrl.planning.claim import Claim
-from psconrl.planning.oracle import priced
+from psconrl.planning.candidate import Candidate
+from psconrl.planning.certificate import units
+from psconrl.planning.mixture.solve import solve
+from psconrl.planning.occupancy import one_hot, policy_from_occupancy
 from psconrl.planning.problem import Problem
-from psconrl.planning.solve import solve
-
-CONNECTING_SHARE = 1e-4
-# Of the policy that plays all that tie: as large as the thresholds allow, so that classes are left often.
-TIED_SHARES = (0.5, 0.1, 0.01, 1e-3)
-TIE_TOL = 1e-9
+from psconrl.planning.tolerances import CONNECTING_SHARE, PROVEN_EXCESS, PROVEN_GAP, TIED_ACTION, TIED_SHARES
 
 
 def reaches(part: CMDP, occupancy: Floats, multipliers: Floats, bound: float) -> bool:
@@ -34,32 +29,32 @@ def reaches(part: CMDP, occupancy: Floats, multipliers: Floats, bound: float) ->
     unit = units(part, occupancy)
     averages = np.einsum("isa,sa->i", part.costs, occupancy)
     size = unit[0] + float(multipliers @ unit[1:])
-    within = bool((averages[1:] - part.thresholds <= EXCESS_TOL * unit[1:]).all())
+    within = bool((averages[1:] - part.thresholds <= PROVEN_EXCESS * unit[1:]).all())
     # However little leaks out of their support, it all leaves in the end.
     lasting = not (occupancy.ravel() @ part.transition)[occupancy.sum(axis=1) == 0].any()
     # Without constraints a single deterministic policy attains the bound.
-    return part.n_constraints > 0 and lasting and within and abs(float(averages[0]) - bound) <= GAP_TOL * size
+    return part.n_constraints > 0 and lasting and within and abs(float(averages[0]) - bound) <= PROVEN_GAP * size
 
 
 def repairs(
-    part: CMDP, problem: Problem, claim: Claim, exact: Evaluation, bound: float
+    part: CMDP, problem: Problem, candidate: Candidate, exact: Evaluation, bound: float
 ) -> Iterator[tuple[Floats, Floats, str]]:
-    """Policies to try where the claim's own does not do what it should, each with its occupancy and a note."""
-    if claim.gains is not None:
-        yield claim.policy, exact.occupancy, multichain_note(part, exact, bound)
+    """Policies to try where the candidate's own does not do what it should, each with its occupancy and a note."""
+    if candidate.dual.gains is not None:
+        yield candidate.policy, exact.occupancy, multichain_note(part, exact, bound)
         return
     for states in exact.classes:
         if (exact.gains[1:, states[0]] <= part.thresholds).all():  # by ties, one class alone may do
-            policy = led_into(part, claim.policy, states)
-            yield policy, evaluate(part, policy).occupancy, claim.note
-    ties = optimal_actions(problem, claim)
+            policy = led_into(part, candidate.policy, states)
+            yield policy, evaluate(part, policy).occupancy, candidate.note
+    ties = optimal_actions(problem, candidate)
     for share in TIED_SHARES:
         tied = connected(part, problem, ties, (), share)
         if tied is not None:
-            yield *tied, claim.note
-    mixed = connected(part, problem, part.available, claim.columns, CONNECTING_SHARE)
+            yield *tied, candidate.note
+    mixed = connected(part, problem, part.available, candidate.columns, CONNECTING_SHARE)
     kept = mixed is not None
-    policy, occupancy = mixed or _blend(part, claim.occupancy, part.available, CONNECTING_SHARE)
+    policy, occupancy = mixed or _blend(part, candidate.occupancy, part.available, CONNECTING_SHARE)
     note = (
         "the bound is approached by ever rarer switches between classes; this policy moves between them in a "
         f"share {CONNECTING_SHARE:g} of the time and stays {'within' if kept else 'beyond'} the thresholds"
@@ -72,14 +67,15 @@ def led_into(part: CMDP, policy: Floats, states: Ints) -> Floats:
     inside = np.zeros(part.n_states, dtype=bool)
     inside[states] = True
     onward = approach(part.transition, part.available, inside, policy.argmax(axis=1))
-    return np.where(inside[:, None], policy, np.eye(part.n_actions)[onward])
+    return np.where(inside[:, None], policy, one_hot(onward, part.n_actions))
 
 
-def optimal_actions(problem: Problem, claim: Claim) -> Bools:
+def optimal_actions(problem: Problem, candidate: Candidate) -> Bools:
     """The actions (S, A) that lose nothing at the shadow prices, up to rounding."""
-    moved = drift(problem.transition, claim.potential, claim.low_potential)
-    lost = priced(problem, np.append(1.0, claim.multipliers)) + moved
-    tolerance = TIE_TOL * (1.0 + np.abs(claim.potential))
+    dual = candidate.dual
+    moved = problem.transition.drift(dual.potential, dual.low_potential)
+    lost = problem.priced(np.append(1.0, dual.multipliers)) + moved
+    tolerance = TIED_ACTION * (1.0 + np.abs(dual.potential))
     return np.asarray(lost <= (lost.min(axis=1) + tolerance)[:, None])
 
 
@@ -95,7 +91,7 @@ def connected(
         return None
     tightened = (part.thresholds - share * base.costs[1:]) / (1 - share)
     try:
-        plan = solve(replace(problem.with_thresholds(tightened), available=actions), start)
+        plan = solve(problem.with_thresholds(tightened)._replace(available=actions), start)
     except SolverError:
         return None
     return _blend(part, plan.occupancy, actions, share) if plan.feasible else None
@@ -111,8 +107,7 @@ def between_classes(part: CMDP, occupancy: Floats) -> tuple[Floats, Floats, str]
 def _blend(part: CMDP, occupancy: Floats, actions: Bools, share: float) -> tuple[Floats, Floats]:
     everywhere = _all_of(actions)
     occupancy = (1 - share) * occupancy + share * evaluate(part, everywhere).occupancy
-    mass = occupancy.sum(axis=1, keepdims=True)
-    return np.where(mass > 0, occupancy / np.where(mass > 0, mass, 1.0), everywhere), occupancy
+    return policy_from_occupancy(occupancy, everywhere, 0.0), occupancy
 
 
 def _all_of(actions: Bools) -> Floats:

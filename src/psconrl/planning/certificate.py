@@ -9,54 +9,43 @@ over the pairs reachable from the initial law. For models with several end compo
 they bound the objective by :math:`\beta g` (Hordijk and Kallenberg 1979).
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
-from psconrl.arrays import Floats, Matrix
-from psconrl.model import _doubled
-from psconrl.model.chain import Evaluation, evaluate
+from psconrl.arrays import Floats
+from psconrl.errors import ModelError
 from psconrl.model.cmdp import CMDP
+from psconrl.model.evaluation import Evaluation, evaluate
 from psconrl.model.structure import end_components, reachable
-from psconrl.planning.passage import loss
+from psconrl.planning.candidate import Dual
+from psconrl.planning.multichain import transit_loss
 from psconrl.planning.plan import Certificate, Plan, Status
-from psconrl.planning.problem import LARGEST_SCALED, ordinary_size
-
-# All relative to the units of ``units``, not to the largest number of a table.
-GAP_TOL = 1e-9  # of the Lagrangian, whose size is that of the objective plus the priced constraints
-LARGEST_PRICES = 1e3  # but at most so many units of the objective: dear limits must not excuse an open gap
-EXCESS_TOL = 2e-9  # the planner takes 1e-9 beyond the threshold as feasible
-MARGIN_TOL = 1e-10  # a smaller margin of infeasibility may be rounding
-FLOW_TOL = 1e-9
-POLICY_TOL = 1e-8  # occupancy against the exact evaluation of the policy: two ways to one number
-
-# A cost is judged by its range, but by no more than so many times what the policy meets of it.
-MET_COSTS = 100.0
-# Nor finer than this share of the average itself: times the tolerances it is 1e-15, to which a double can hold it.
-ROUNDED = 1e-6
-ONE_DOUBLE = 1e-7  # times the tolerance of an excess: 2e-16
+from psconrl.planning.scaling import LARGEST_SCALED, ordinary_size
+from psconrl.planning.tolerances import (
+    LARGEST_PRICES,
+    MET_COSTS,
+    ONE_DOUBLE,
+    PROVEN_EXCESS,
+    PROVEN_FLOW,
+    PROVEN_GAP,
+    PROVEN_MARGIN,
+    PROVEN_POLICY,
+    ROUNDED,
+)
 
 
-def certify(plan: Plan, cmdp: CMDP) -> Certificate:
+def certify(cmdp: CMDP, plan: Plan) -> Certificate:
     """Recompute the proof of a plan: bounds, residuals, exact averages of its policy.
 
     >>> import psconrl
     >>> rover = psconrl.load("marsrover-4x4")
-    >>> certify(psconrl.plan(rover), rover).holds
+    >>> certify(rover, psconrl.plan(rover)).holds
     True
     """
+    if not isinstance(cmdp, CMDP) or not isinstance(plan, Plan):
+        raise ModelError(f"certify needs a model and a plan of it; got {type(cmdp).__name__} and {type(plan).__name__}")
     exact = evaluate(cmdp, plan.policy)
     dual = Dual(plan.multipliers, plan.potential, plan.low_potential, plan.gains)
     return check(cmdp, plan.status, plan.occupancy, dual, exact)
-
-
-class Dual(NamedTuple):
-    """What proves a bound, in the user's units."""
-
-    multipliers: Floats  # (m,)
-    potential: Floats  # (S,)
-    low_potential: Floats  # (S,) added to it
-    gains: Floats | None  # (S,) of a multichain proof
 
 
 def check(cmdp: CMDP, status: Status, occupancy: Floats, dual: Dual, exact: Evaluation) -> Certificate:
@@ -76,17 +65,17 @@ def check(cmdp: CMDP, status: Status, occupancy: Floats, dual: Dual, exact: Eval
     margin, dual_residual = lower_bound(cmdp, weights, dual, upper)
     lower = margin if infeasible else upper + margin
     size = float(weights @ unit)
-    sound = bool((dual.multipliers >= 0).all() and np.isfinite(margin)) and dual_residual <= GAP_TOL * size
+    sound = bool((dual.multipliers >= 0).all() and np.isfinite(margin)) and dual_residual <= PROVEN_GAP * size
     if infeasible:
-        holds = sound and lower > MARGIN_TOL * size
+        holds = sound and lower > PROVEN_MARGIN * size
         nothing_is_cheaper = np.inf if holds else -np.inf
         return Certificate(nothing_is_cheaper, upper, excess, flow_residual, policy_error, dual_residual, lower, holds)
     # A policy within the thresholds and below the bound would refute the bound.
-    within = bool((excess <= EXCESS_TOL * excess_units(cmdp, occupancy, unit)).all())
-    holds = sound and within and margin <= EXCESS_TOL * size
+    within = bool((excess <= PROVEN_EXCESS * excess_units(cmdp, occupancy, unit)).all())
+    holds = sound and within and margin <= PROVEN_EXCESS * size
     if status is not Status.NOT_ATTAINED:
-        closed = -margin <= GAP_TOL * min(size, LARGEST_PRICES * float(unit[0]))
-        holds = holds and closed and flow_residual <= FLOW_TOL and policy_error <= POLICY_TOL
+        closed = -margin <= PROVEN_GAP * min(size, LARGEST_PRICES * float(unit[0]))
+        holds = holds and closed and flow_residual <= PROVEN_FLOW and policy_error <= PROVEN_POLICY
     return Certificate(lower, upper, excess, flow_residual, policy_error, dual_residual, 0.0, holds)
 
 
@@ -131,9 +120,8 @@ def lower_bound(cmdp: CMDP, weights: Floats, dual: Dual, start: float) -> tuple[
     states = reachable(cmdp)
     middle = np.append(start, cmdp.thresholds)
     cost = np.tensordot(weights, cmdp.costs - middle[:, None, None], axes=1)
-    reduced = np.where(cmdp.available, cost + drift(cmdp.transition, dual.potential, dual.low_potential), np.inf)[
-        states
-    ]
+    moved = cmdp.transition.drift(dual.potential, dual.low_potential)
+    reduced = np.where(cmdp.available, cost + moved, np.inf)[states]
     if dual.gains is None:
         return float(reduced.min()), 0.0
     # Inside an end component gains must be equal, or the bound would drift away with time.
@@ -143,17 +131,6 @@ def lower_bound(cmdp: CMDP, weights: Floats, dual: Dual, start: float) -> tuple[
     for component in components:
         g[component.states] = g[component.states].min()
         inside[component.pairs] = True
-    lost = loss(cmdp, states, components, g)
+    lost = transit_loss(cmdp, states, components, g)
     margin = np.where(inside.reshape(S, A)[states], reduced - g[states, None], np.inf)
     return float(cmdp.initial @ g) + min(0.0, float(margin.min())) - lost, lost
-
-
-def drift(P: Matrix, high: Floats, low: Floats) -> Floats:
-    r"""The expected change of h, :math:`\sum_{s'} P(s'|s,a) (h(s') - h(s))`, (S, A), with h = high + low.
-
-    Summed over differences, and with its rounding errors: h may be huge where it is hard to leave, and P h - h(s) would
-    lose what matters.
-    """
-    if isinstance(P, np.ndarray):
-        return _doubled.drift_dense(P, high, low)
-    return _doubled.drift_sparse(P.indptr, P.indices, P.data, high, low)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from psconrl import CMDP, Status, plan
-from psconrl.planning.coins import fewest_coins
-from psconrl.planning.oracle import Howard
+from psconrl.planning.mixture.howard import Howard
+from psconrl.planning.mixture.solve import solve
 from psconrl.planning.problem import Problem
-from psconrl.planning.solve import solve
+from psconrl.planning.randomisation import nearest_pair
 
 
 def ring(weights, tau):
@@ -27,8 +27,8 @@ def test_one_coin_and_the_same_averages(weights, tau):
     problem = Problem.of(model)
     found = solve(problem)
     assert len(found.mixture.answers) == 2
-    columns, shares = fewest_coins(Howard(problem), found.mixture)
-    averages = problem.user_costs(shares @ np.array([column.costs for column in columns]))
+    columns, shares = nearest_pair(Howard(problem), found.mixture)
+    averages = problem.scaling.invert(shares @ np.array([column.costs for column in columns]))
     assert averages == pytest.approx([-tau, tau], abs=1e-12)
     assert len(columns) == 1 or (columns[0].policy != columns[1].policy).sum() == 1
     p = plan(model)

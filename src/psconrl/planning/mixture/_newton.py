@@ -1,36 +1,68 @@
 r"""Column generation for dense models with at most one constraint, compiled as a whole.
 
-The loop of ``mixture`` with the master ``LineMaster`` and the oracle ``Howard``, for the case that a learning loop
-meets thousands of times: Newton's method on the concave, piecewise linear dual. The tests hold it to the general one.
+The loop of ``column_generation`` with the master ``LineMaster`` and the oracle ``Howard``, for the case that a learning
+loop meets thousands of times: Newton's method on the concave, piecewise linear dual. The tests hold it to the general
+one. Each turn has three phases: evaluate a policy, find the edge of the lower hull at the limit, improve the cheapest
+policy for the price of that edge.
 
 Numba caches this file by its own date: after a change to the kernels it calls, touch it.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from psconrl.arrays import Bools, Floats, Ints
-from psconrl.model._kernels import unichain
-from psconrl.planning._kernels import improve, rounding_of_bound
-from psconrl.planning._leading import NEARLY_CLOSED, led_into_best
+from psconrl.model._elimination import unichain
+from psconrl.planning.mixture._improvement import improve, rounding_of_bound
+from psconrl.planning.mixture._leading import led_into_best
+from psconrl.planning.tolerances import SearchTolerances
 
 OPTIMAL, INFEASIBLE, GIVE_UP = 1, 0, -1
 
 # More columns than Newton's method ever needs; beyond, the general loop takes over.
 _CAPACITY = 64
-# So often in a row may an improvement not show in the costs.
+# How many improvements in a row may not show in the costs.
 _PATIENCE = 16
 
 
+class Edge(NamedTuple):
+    """Where the lower hull of the columns crosses the limit."""
+
+    below: int  # the column at or below the limit; -1 if there is none
+    above: int  # the one above it; -1 if one suffices
+    share: float  # of the latter
+    price: float  # of the limit: minus the slope
+
+
+class Found(NamedTuple):
+    """What the search ended with. An outcome is a claim: whoever uses it looks at the gap."""
+
+    outcome: int  # OPTIMAL, INFEASIBLE or GIVE_UP
+    below: int  # the columns of the mixture, as in ``Edge``
+    above: int
+    share: float
+    weights: Floats  # (q,) dual weights of the best bound
+    proof: int  # the column whose biases carry it
+    gap: float  # what rounding may hide included
+    evaluated: int  # policies
+    gains: Floats  # (columns, 2)
+    biases: Floats  # (columns, q, S)
+    policies: Ints  # (columns, S)
+    laws: Floats  # (columns, S)
+    occupancy: Floats  # (S, A) of the mixture
+
+
 @njit(cache=True)
-def _edge(gains: Floats, n: int, tau: float) -> tuple[int, int, float, float]:
-    """The two columns that make up the lower hull at tau: below, above, share of above, price; -1 for none."""
+def _edge(gains: Floats, n: int, tau: float) -> Edge:
+    """The two columns that make up the lower hull at tau."""
     safe = -1
     for i in range(n):
         if gains[i, 1] <= tau and (safe < 0 or gains[i, 0] < gains[safe, 0]):
             safe = i
     if safe < 0:
-        return -1, -1, 0.0, 0.0
+        return Edge(-1, -1, 0.0, 0.0)
     below, above, best, price, share = safe, -1, gains[safe, 0], 0.0, 0.0
     for i in range(n):
         if gains[i, 1] > tau:
@@ -44,7 +76,7 @@ def _edge(gains: Floats, n: int, tau: float) -> tuple[int, int, float, float]:
             slope = (gains[i, 0] - gains[j, 0]) / width
             if value < best or (value == best and slope > price):
                 below, above, best, price, share = i, j, value, slope, theta
-    return below, above, share, price
+    return Edge(below, above, share, price)
 
 
 @njit(cache=True)
@@ -54,19 +86,10 @@ def newton(
     tau: float,
     available: Bools,
     start: Ints,
-    switch_tol: float,
-    gap_tol: float,
-    feasibility_tol: float,
-    tie_tol: float,
+    tolerances: SearchTolerances,
     least_excess: bool,
-) -> tuple[int, int, int, float, Floats, int, float, int, Floats, Floats, Ints, Floats, Floats]:
-    """Plan from the deterministic policies ``start`` (k, S), k >= 1; without a constraint tau is inf.
-
-    Returns the outcome, the columns below and above with the share of the latter (above is -1 if one suffices), the
-    dual weights, the column that carries the bound, the gap, the number of policies evaluated, and then for all columns
-    gains, biases, policies, stationary laws, and the occupancy (S, A) of the mixture. The gap includes what rounding
-    may hide. An outcome is a claim: whoever uses it looks at the gap.
-    """
+) -> Found:
+    """Plan from the deterministic policies ``start`` (k, S), k >= 1; without a constraint tau is inf."""
     S, A = available.shape
     q = costs.shape[0]
     capacity = _CAPACITY + start.shape[0]
@@ -96,8 +119,8 @@ def newton(
             rows[s] = s * A + new[s]
         favoured = reference
         reference, g, h, mu, slowest = unichain(P, rows, costs, reference)
-        if slowest < NEARLY_CLOSED:
-            led = led_into_best(P, costs, weights, available, new, favoured, NEARLY_CLOSED)
+        if slowest < tolerances.nearly_closed:
+            led = led_into_best(P, costs, weights, available, new, favoured, tolerances.nearly_closed)
             if (led != new).any():
                 new = led
                 for s in range(S):
@@ -110,13 +133,15 @@ def newton(
             cost = weights[0] * g[0]
             if q > 1:
                 cost += weights[1] * g[1]
-            if cost > lowest + 10.0 * tie_tol:
+            if cost > lowest + 10.0 * tolerances.same:
                 caution *= 100.0
-            elif cost < lowest - tie_tol:
+            elif cost < lowest - tolerances.same:
                 caution = 1.0
         at = n
         # Nothing but states that are hardly visited has changed, or nothing at all. If that goes on, it is rounding.
-        same = abs(g[0] - gains[base, 0]) <= tie_tol and (q == 1 or abs(g[1] - gains[base, 1]) <= tie_tol)
+        same = abs(g[0] - gains[base, 0]) <= tolerances.same and (
+            q == 1 or abs(g[1] - gains[base, 1]) <= tolerances.same
+        )
         idle = idle + 1 if n >= start.shape[0] and same else 0
         if idle:
             at = base  # the better policy takes its place
@@ -154,26 +179,28 @@ def newton(
                 cost = weights[0] * gains[i, 0]
                 if q > 1:
                     cost += weights[1] * gains[i, 1]
-                if cost <= lowest + tie_tol:  # the newest of the cheapest, up to rounding
+                if cost <= lowest + tolerances.same:  # the newest of the cheapest, up to rounding
                     base, lowest = i, min(cost, lowest)
             bound, switched, new = improve(
-                P, costs, weights, available, policies[base], biases[base], switch_tol * caution
+                P, costs, weights, available, policies[base], biases[base], tolerances.switch * caution
             )
             lower = bound - weights[1] * tau if q > 1 else bound
-            done = switched == 0 or value - lower <= gap_tol
+            done = switched == 0 or value - lower <= tolerances.gap
             if feasible:
                 if lower / weights[0] > best_bound:
                     best_bound, proof = lower / weights[0], base
                     best_weights[:] = weights
                 if done:
                     outcome, gap, finished = OPTIMAL, value / weights[0] - best_bound, True
-            elif lower > feasibility_tol:
+            elif lower > tolerances.feasible:
                 if done or not least_excess:
                     outcome, gap, proof, finished = INFEASIBLE, -lower, base, True
                     best_weights[:] = weights
             elif done:
-                if value > 2.0 * feasibility_tol:
-                    return GIVE_UP, 0, -1, 0.0, weights, 0, gap, evaluated, gains, biases, policies, laws, occupancy
+                if value > 2.0 * tolerances.feasible:
+                    return Found(
+                        GIVE_UP, 0, -1, 0.0, weights, 0, gap, evaluated, gains, biases, policies, laws, occupancy
+                    )
                 limit = gains[below, 1]
                 continue
             break
@@ -186,4 +213,6 @@ def newton(
             if above >= 0:
                 occupancy[s, policies[above, s]] += share * laws[above, s]
     evaluated += 1
-    return outcome, below, above, share, best_weights, proof, gap, evaluated, gains, biases, policies, laws, occupancy
+    return Found(
+        outcome, below, above, share, best_weights, proof, gap, evaluated, gains, biases, policies, laws, occupancy
+    )

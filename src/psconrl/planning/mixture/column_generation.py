@@ -11,31 +11,25 @@ improvement. If instead :math:`L > \sum_i w_i \tau_i` for some :math:`w = (0, y)
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Generic
+from typing import Generic, NamedTuple
 
 import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.errors import SolverError
-from psconrl.planning.master import FEASIBILITY_TOL, master_for
-from psconrl.planning.oracle import Answer, Oracle
+from psconrl.planning.mixture.master import master_for
+from psconrl.planning.mixture.oracle import Answer, Oracle
+from psconrl.planning.tolerances import CLOSED_GAP, FEASIBLE, SAME_AVERAGE, SEARCH_GAP
 
-# In units of the weighted, scaled cost, which lies in [0, 1]. Howard's answers are exact, so it costs nothing.
-GAP_TOL = 1e-11
-TIE_TOL = 1e-13
 MAX_COLUMNS = 2000
-# How far, in scaled costs, a mixture may be from its proven bound: rounding may stop the search before it is optimal.
-CLOSED_GAP = 1e-9
 
 
 def is_settled(feasible: bool, gap: float) -> bool:
     """Does the gap of a mixture, or the margin of a proof of infeasibility, decide the matter?"""
-    return bool(gap <= CLOSED_GAP if feasible else gap < -FEASIBILITY_TOL)
+    return bool(gap <= CLOSED_GAP if feasible else gap < -FEASIBLE)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Mixture(Generic[Answer]):
+class Mixture(NamedTuple, Generic[Answer]):
     """The outcome: policies with weights, and the dual point that proves them best, or proves there is nothing."""
 
     feasible: bool
@@ -81,18 +75,18 @@ def mix(
         w = point.weights
         # The newest of the cheapest answers, up to rounding: Howard goes on where it stopped.
         prices = [float(w @ answer.costs) for answer in answers]
-        lowest = min(prices) + TIE_TOL
+        lowest = min(prices) + SAME_AVERAGE
         j = max(j for j, price in enumerate(prices) if price <= lowest)
         base = answers[j]
         bound, better = oracle.improve(base, w)
         lower = bound - float(w[1:] @ thresholds)
-        done = better is None or point.value - lower <= GAP_TOL
+        done = better is None or point.value - lower <= SEARCH_GAP
         if not point.feasible:
-            proven = lower > FEASIBILITY_TOL
+            proven = lower > FEASIBLE
             if proven and (done or not least_excess):
                 return _outcome(False, answers, point.mix, w, base, -lower, evaluated)
             if done:
-                if point.value > 2 * FEASIBILITY_TOL:
+                if point.value > 2 * FEASIBLE:
                     raise SolverError("feasibility could not be settled")
                 master.relax()
                 continue
@@ -105,7 +99,7 @@ def mix(
                 return _outcome(True, answers, point.mix, w_best, proof, gap, evaluated)
         if better is None:
             continue
-        if np.abs(better.costs - base.costs).max() <= TIE_TOL:
+        if np.abs(better.costs - base.costs).max() <= SAME_AVERAGE:
             # Only states that are hardly visited have improved. It does not show in the costs, but it is the policy
             # there that reality may need: the better answer takes the place of the other.
             answers[j] = better

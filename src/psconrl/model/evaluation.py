@@ -1,0 +1,114 @@
+r"""What a policy does in the long run, whatever the classes of its chain.
+
+From the initial law :math:`\beta` the chain ends in one of its closed classes; in each it has a stationary law
+:math:`\mu_k` and a gain. So the averages are :math:`\sum_k \beta_k\, \mu_k c_i`, with :math:`\beta_k` the
+probability of being absorbed in class k (Puterman 1994, appendix A.4 and section 8.2).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from psconrl.arrays import Floats, Ints
+from psconrl.errors import PolicyError
+from psconrl.model.cmdp import CMDP
+from psconrl.model.validation import as_floats
+
+POLICY_TOL = 1e-9  # how far a policy's row may be from a distribution
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """The exact long-run behaviour of one policy from the initial law of the model."""
+
+    costs: Floats  # (m+1,) averages from the initial law
+    occupancy: Floats  # (S, A) long-run frequencies from the initial law
+    gains: Floats  # (m+1, S) averages from every state
+    biases: Floats  # (m+1, S) relative costs, with stationary mean zero in every class
+    classes: tuple[Ints, ...]  # the closed classes of the chain
+    objective_sign: float = 1.0
+
+    @property
+    def value(self) -> float:
+        """The average of the objective in the user's sense: a reward if the model was built from rewards."""
+        return self.objective_sign * float(self.costs[0])
+
+
+def as_policy(cmdp: CMDP, policy: ArrayLike) -> Floats:
+    """A policy as an (S, A) array of probabilities, from that or from one action a state.
+
+    >>> import psconrl
+    >>> as_policy(psconrl.load("counterexample"), [1, 0]).tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
+    """
+    S, A = cmdp.n_states, cmdp.n_actions
+    if hasattr(policy, "policy"):
+        raise PolicyError(f"policy must be an array; got {type(policy).__name__}: give its .policy")
+    array = as_floats(policy, "policy", PolicyError)
+    if array.shape == (S,):
+        unknown = ~np.isin(array, np.arange(A))
+        if unknown.any():
+            s = int(unknown.argmax())
+            raise PolicyError(f"policy[{s}] must be an action from 0 to {A - 1}; got {array[s]:g}")
+        pi = np.zeros((S, A))
+        pi[np.arange(S), array.astype(np.int64)] = 1.0
+    elif array.shape == (S, A):
+        pi = array.copy()
+    else:
+        raise PolicyError(f"policy must have shape (S,) = {(S,)} of actions or (S, A) = {(S, A)}; got {array.shape}")
+    wrong = ~(np.isfinite(pi).all(axis=1) & (pi >= 0).all(axis=1) & (abs(pi.sum(axis=1) - 1) <= POLICY_TOL))
+    if wrong.any():
+        s = int(wrong.argmax())
+        raise PolicyError(f"policy[{s}] must be a distribution; got {pi[s].tolist()}")
+    if (pi[~cmdp.available] > 0).any():
+        s, a = np.argwhere((pi > 0) & ~cmdp.available)[0]
+        raise PolicyError(f"policy[{s}] plays action {cmdp.action_name(int(a))!r}, which is not available there")
+    return pi
+
+
+def evaluate(cmdp: CMDP, policy: ArrayLike) -> Evaluation:
+    """Exact averages, occupancy, gain and bias of a policy, also when its chain has several closed classes.
+
+    >>> import psconrl
+    >>> rover = psconrl.load("marsrover-4x4")
+    >>> uniform = np.full((rover.n_states, rover.n_actions), 0.25)
+    >>> bool(evaluate(rover, uniform).costs[0] < 1)
+    True
+    """
+    pi = as_policy(cmdp, policy)
+    chain = cmdp.transition.chain(pi)
+    C = np.einsum("isa,sa->is", cmdp.costs, pi)
+    # An offset of the costs must not drown their differences, nor a huge entry all the others.
+    base = C[np.arange(len(C)), np.abs(C).argmin(axis=1)]
+    C = C - base[:, None]
+    S = cmdp.n_states
+    classes = chain.closed_classes()
+    parts = [chain.solve_class(C, states) for states in classes]
+    absorbed = np.zeros((S, len(classes)))
+    biases = np.zeros((S, C.shape[0]))
+    for k, (states, part) in enumerate(zip(classes, parts, strict=True)):
+        absorbed[states, k] = 1.0
+        with np.errstate(invalid="ignore"):  # beyond the range of doubles a bias is no number, but the averages are
+            biases[states] = (part.biases - (part.biases @ part.stationary)[:, None]).T
+    passing = np.setdiff1d(np.arange(S), np.concatenate(classes), assume_unique=True)
+    if passing.size:
+        # What flows out of the transient states into each class.
+        absorbed[passing] = chain.collect(passing, (chain @ absorbed)[passing])
+        absorbed[passing] /= absorbed[passing].sum(axis=1, keepdims=True)
+    gains = absorbed @ np.array([part.gains for part in parts])
+    if passing.size:
+        onward = C[:, passing].T - gains[passing] + (chain @ biases)[passing]
+        biases[passing] = chain.collect(passing, onward)
+    share = cmdp.initial @ absorbed
+    stationary = np.zeros(S)
+    for k, (states, part) in enumerate(zip(classes, parts, strict=True)):
+        stationary[states] = share[k] * part.stationary
+    return Evaluation(
+        costs=base + cmdp.initial @ gains,
+        occupancy=stationary[:, None] * pi,
+        gains=base[:, None] + gains.T,
+        biases=biases.T,
+        classes=tuple(classes),
+        objective_sign=-1.0 if cmdp.maximise else 1.0,
+    )

@@ -1,0 +1,269 @@
+r"""Transitions: one matrix :math:`P(s'|s,a)` of shape (S*A, S), row ``s * A + a``, kept dense or in CSR form.
+
+Everybody who plans, evaluates or searches asks the few questions below and never which of the two it is; the numerics
+behind them are the same. True models, samples of a posterior and the models inside a confidence set share the type.
+"""
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from psconrl.arrays import Bools, Floats, Ints, Matrix
+from psconrl.model import _doubled, _graph
+from psconrl.model.chain import Chain, DenseChain, SparseChain
+from psconrl.model.unichain import DenseEvaluator, Evaluator, SparseEvaluator
+
+
+class Transition(ABC):
+    """The law of the next state for every state and action.
+
+    >>> P = Transition.of(np.array([[1.0, 0.0], [0.2, 0.8], [0.5, 0.5], [1.0, 0.0]]))
+    >>> P.n_states, P.n_actions, (P @ np.array([0.0, 10.0])).tolist()
+    (2, 2, [0.0, 8.0, 5.0, 0.0])
+    >>> P.drift(np.array([0.0, 10.0])).tolist()
+    [[0.0, 8.0], [-5.0, -10.0]]
+    """
+
+    __array_ufunc__ = None  # so that ``mass @ P`` asks us instead of making an array of P
+    is_sparse: ClassVar[bool]
+    mass_error: ClassVar[float]  # what rounding may leave of a stationary mass that is zero
+
+    def __init__(self, matrix: Matrix) -> None:
+        self.matrix = matrix
+
+    @staticmethod
+    def of(matrix: Any) -> "Transition":
+        """Transitions from an array or a CSR matrix (S*A, S) that is known to be right; ``CMDP`` checks a user's."""
+        if isinstance(matrix, Transition):
+            return matrix
+        return SparseTransition(csr_array(matrix)) if issparse(matrix) else DenseTransition(np.asarray(matrix))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(S*A, S)."""
+        return int(self.matrix.shape[0]), int(self.matrix.shape[1])
+
+    @property
+    def n_states(self) -> int:
+        """Number of states S."""
+        return int(self.matrix.shape[1])
+
+    @property
+    def n_actions(self) -> int:
+        """Number of actions A."""
+        return int(self.matrix.shape[0] // self.matrix.shape[1])
+
+    def __matmul__(self, h: Floats) -> Floats:
+        """The expected value of h (S,) or (S, k) after one step from every pair."""
+        return np.asarray(self.matrix @ h)
+
+    def __rmatmul__(self, mass: Floats) -> Floats:
+        """Where a mass (S*A,) on the pairs goes in one step, (S,)."""
+        return np.asarray(mass @ self.matrix)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.array(self.toarray(), dtype=dtype) if dtype is not None or copy else self.toarray()
+
+    def drift(self, high: Floats, low: Floats | None = None) -> Floats:
+        r"""The expected change :math:`\sum_{s'} P(s'|s,a) (h(s') - h(s))` of a potential h = high + low, (S, A).
+
+        Summed over differences, with its rounding errors: h may be huge where it is hard to leave, and P h - h(s) would
+        lose what matters there.
+        """
+        return self._drift(high, np.zeros(high.size) if low is None else low)
+
+    @cached_property
+    def communicates(self) -> bool:
+        """Can every state be reached from every other under some policy?"""
+        return self._communicates()
+
+    @cached_property
+    def support(self) -> tuple[Ints, Ints]:
+        """What is possible: the graph (indptr, indices) of the pairs, as in CSR form; see ``model._graph``."""
+        return self._support()
+
+    def reachable_from(self, start: Bools) -> Bools:
+        """The states (S,) that some policy meets from the start."""
+        indptr, indices = self.support
+        seen: Bools = _graph.reached(indptr, indices, start)
+        return seen
+
+    def pairs_of(self, states: Ints) -> Ints:
+        """The rows of all actions in some states, in their order."""
+        A = self.n_actions
+        return np.asarray((states[:, None] * A + np.arange(A)).ravel())
+
+    @abstractmethod
+    def rows(self, pairs: Ints) -> Floats:
+        """The laws of some pairs, as a plain array (n, S)."""
+
+    @abstractmethod
+    def chain(self, policy: Any) -> Chain:
+        """The chain of a policy: an action for every state, (S,), or their probabilities, (S, A)."""
+
+    @abstractmethod
+    def restrict(self, states: Ints) -> "Transition":
+        """The transitions among some states; of a set that nothing leaves, those of the model on it."""
+
+    @abstractmethod
+    def evaluator(self) -> Evaluator:
+        """A solver for one policy after another, which remembers what helps."""
+
+    @abstractmethod
+    def dense_up_to(self, n_states: int) -> "Transition":
+        """The same, dense if there are at most this many states: there compiled loops win."""
+
+    @property
+    @abstractmethod
+    def array(self) -> Floats | None:
+        """The matrix if it is kept as a plain array: for methods that are compiled for those alone."""
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """How many transitions are possible."""
+
+    @abstractmethod
+    def csr(self) -> csr_array:
+        """As a sparse matrix, for libraries that want one."""
+
+    @abstractmethod
+    def toarray(self) -> Floats:
+        """As a plain array (S*A, S)."""
+
+    @abstractmethod
+    def _drift(self, high: Floats, low: Floats) -> Floats: ...
+
+    @abstractmethod
+    def _communicates(self) -> bool: ...
+
+    @abstractmethod
+    def _support(self) -> tuple[Ints, Ints]: ...
+
+    def __repr__(self) -> str:
+        kind = "sparse" if self.is_sparse else "dense"
+        return f"Transition({self.n_states} states, {self.n_actions} actions, {kind})"
+
+
+class DenseTransition(Transition):
+    """Every entry is stored."""
+
+    is_sparse = False
+    mass_error = 0.0  # elimination without subtractions: a mass is exact to its last digits, or zero
+
+    @property
+    def array(self) -> Floats:
+        """The matrix."""
+        matrix: Floats = self.matrix
+        return matrix
+
+    @property
+    def count(self) -> int:
+        """How many transitions are possible."""
+        return int(np.count_nonzero(self.array))
+
+    def csr(self) -> csr_array:
+        """As a sparse matrix."""
+        return csr_array(self.array)
+
+    def toarray(self) -> Floats:
+        """The matrix."""
+        return self.array
+
+    def rows(self, pairs: Ints) -> Floats:
+        """The laws of some pairs."""
+        return self.array[pairs]
+
+    def chain(self, policy: Any) -> Chain:
+        """The chain of a policy."""
+        S, A = self.n_states, self.n_actions
+        if policy.ndim == 1:
+            return DenseChain(self.array[np.arange(0, S * A, A) + policy])
+        return DenseChain(np.einsum("sa,sat->st", policy, self.array.reshape(S, A, S)))
+
+    def restrict(self, states: Ints) -> Transition:
+        """The transitions among some states."""
+        return DenseTransition(np.ascontiguousarray(self.array[np.ix_(self.pairs_of(states), states)]))
+
+    def evaluator(self) -> Evaluator:
+        """Elimination without subtractions."""
+        return DenseEvaluator(self.array)
+
+    def dense_up_to(self, n_states: int) -> Transition:
+        """These."""
+        return self
+
+    def _drift(self, high: Floats, low: Floats) -> Floats:
+        return _doubled.drift_dense(self.array, high, low)
+
+    def _communicates(self) -> bool:
+        return bool(_graph.all_communicate(self.array, self.n_actions))
+
+    def _support(self) -> tuple[Ints, Ints]:
+        return _graph.support_of_dense(self.array, 0.0)
+
+
+class SparseTransition(Transition):
+    """What is possible is stored, row by row."""
+
+    is_sparse = True
+    mass_error = 1e-13  # iterative solutions and factorisations subtract
+
+    @property
+    def array(self) -> None:
+        """There is none."""
+        return None
+
+    @property
+    def count(self) -> int:
+        """How many transitions are possible."""
+        return int(self.matrix.nnz)
+
+    def csr(self) -> csr_array:
+        """The matrix."""
+        return self.matrix
+
+    def toarray(self) -> Floats:
+        """As a plain array (S*A, S)."""
+        return np.asarray(self.matrix.toarray())
+
+    def rows(self, pairs: Ints) -> Floats:
+        """The laws of some pairs."""
+        return np.asarray(self.matrix[pairs].toarray())
+
+    def chain(self, policy: Any) -> Chain:
+        """The chain of a policy."""
+        S, A = self.n_states, self.n_actions
+        if policy.ndim == 1:
+            return SparseChain(self.matrix[np.arange(0, S * A, A) + policy])
+        weights = csr_array((policy.flatten(), np.arange(S * A), np.arange(0, S * A + 1, A)), shape=(S, S * A))
+        weights.eliminate_zeros()
+        return SparseChain(csr_array(weights @ self.matrix))
+
+    def restrict(self, states: Ints) -> Transition:
+        """The transitions among some states."""
+        return SparseTransition(csr_array(self.matrix[self.pairs_of(states)][:, states]))
+
+    def evaluator(self) -> Evaluator:
+        """GMRES, or a sparse LU."""
+        return SparseEvaluator(self.matrix)
+
+    def dense_up_to(self, n_states: int) -> Transition:
+        """The same as an array if it is small."""
+        return DenseTransition(self.toarray()) if self.n_states <= n_states else self
+
+    def _drift(self, high: Floats, low: Floats) -> Floats:
+        P = self.matrix
+        return _doubled.drift_sparse(P.indptr, P.indices, P.data, high, low)
+
+    def _communicates(self) -> bool:
+        indptr, indices = self.support
+        everything = np.ones(self.shape[0], dtype=bool)
+        return bool(_graph.strong_components(indptr, indices, self.n_states, everything)[0] == 1)
+
+    def _support(self) -> tuple[Ints, Ints]:
+        P = self.matrix
+        return _graph.support_of_sparse(P.indptr, P.indices, P.data, 0.0)

@@ -1,0 +1,53 @@
+"""Which method plans which model: the mixture, the linear program, or the multichain program."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from psconrl.arrays import Ints
+from psconrl.model.cmdp import CMDP
+from psconrl.model.structure import end_components
+from psconrl.planning.candidate import Candidate, Dual
+from psconrl.planning.lp import solve_lp
+from psconrl.planning.mixture.howard import Howard, greedy_policy
+from psconrl.planning.mixture.solve import Solution, solve
+from psconrl.planning.multichain import solve_multichain
+from psconrl.planning.occupancy import one_hot
+from psconrl.planning.problem import Problem
+from psconrl.planning.randomisation import drop_coins, fewest_coins
+
+METHODS = ("mixture", "lp")
+
+
+def find_candidate(part: CMDP, problem: Problem, method: str, start: Sequence[Ints]) -> Candidate:
+    """Plan by the method asked for, or by the one that the model needs."""
+    if not part.transition.communicates:
+        components = end_components(part)
+        if len(components) > 1:
+            return solve_multichain(problem, part.initial, np.concatenate([c.pairs for c in components]))
+    if method == "lp":
+        return solve_lp(problem)
+    return from_mixture(problem, solve(problem, start, least_excess=True))
+
+
+def from_mixture(problem: Problem, solution: Solution) -> Candidate:
+    """The policy of a mixture that randomises in as few states as possible."""
+    mixture = solution.mixture
+    w = mixture.weights
+    unit = w[0] if mixture.feasible else 1.0
+    occupancy, policy = solution.occupancy, solution.policy
+    if mixture.feasible and len(mixture.answers) > 1:
+        if w.size == 2:
+            occupancy, policy = fewest_coins(Howard(problem), mixture)
+        occupancy, policy = drop_coins(problem, occupancy, policy)
+    dual = Dual(w[1:] / unit, *mixture.proof.potential(w / unit), None)
+    return Candidate(mixture.feasible, occupancy, policy, dual, solution.policies, "mixture")
+
+
+def unproven(problem: Problem, method: str, trouble: str) -> Candidate:
+    """The policy that is cheapest for one step, where a method has failed: something to evaluate, and no proof."""
+    S, A = problem.available.shape
+    actions = greedy_policy(problem)
+    policy = one_hot(actions, A)
+    dual = Dual.nothing(S, problem.thresholds.size)
+    return Candidate(True, policy / S, policy, dual, (actions,), method, trouble)

@@ -1,0 +1,134 @@
+r"""Howard's policy iteration as an oracle, for weakly communicating models (Puterman 1994, sections 8.6 and 9.5).
+
+A policy is evaluated exactly for all costs at once; then every state takes the action that is best for the weighted
+cost, given the biases. The least :math:`\min_a [c_w + P h - h(s)]` over all states bounds the gain of every policy.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from psconrl.arrays import Floats, Ints
+from psconrl.errors import SolverError
+from psconrl.model import _doubled
+from psconrl.model.structure import approach
+from psconrl.model.unichain import FALLS_APART, Evaluator, Unichain
+from psconrl.planning.problem import Problem
+from psconrl.planning.tolerances import CAUTION, NEARLY_CLOSED, SAME_CLASS_COST, SWITCH_TOL, WORSE_TOL
+
+
+class Column(NamedTuple):
+    """A deterministic policy and all that is known of it, in scaled costs."""
+
+    policy: Ints  # (S,)
+    costs: Floats  # (m+1,)
+    biases: Floats  # (m+1, S)
+    stationary: Floats  # (S,)
+    low_biases: Floats | None = None  # (m+1, S) what one double a state cannot hold of the biases
+
+    def potential(self, weights: Floats) -> tuple[Floats, Floats]:
+        """The weighted bias as a high and a low part."""
+        low = np.zeros_like(self.biases) if self.low_biases is None else self.low_biases
+        high, low = _doubled.combine(weights, self.biases, low)
+        return high, low
+
+
+def greedy_policy(problem: Problem) -> Ints:
+    """The policy that is cheapest for one step, all costs weighted alike: where to begin if nothing is known."""
+    cost = problem.costs.sum(axis=0).reshape(problem.available.shape)
+    return np.asarray(np.where(problem.available, cost, np.inf).argmin(axis=1), dtype=np.int64)
+
+
+class Howard:
+    """Policy iteration on a weakly communicating model."""
+
+    nearly_closed = NEARLY_CLOSED
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self._evaluator = self._new_evaluator()
+        self._reference = 0
+        self._asked: set[bytes] = set()
+
+    def _new_evaluator(self) -> Evaluator:
+        return self.problem.transition.evaluator()
+
+    def first(self, weights: Floats) -> Column:
+        """The policy that is cheapest for one step."""
+        return self.evaluate(greedy_policy(self.problem), weights)
+
+    def evaluate(self, policy: Ints, weights: Floats) -> Column:
+        """All gains and biases of a policy. One that falls apart, or all but does, is first led into its best part."""
+        chain = self._solve(policy)
+        if chain is None:
+            policy = self._led_into_best(policy, weights, 0.0)
+            chain = self._solve(policy)
+        if chain is not None and chain.slowest < self.nearly_closed:
+            led = self._led_into_best(policy, weights, self.nearly_closed)
+            if not np.array_equal(led, policy):
+                policy, chain = led, self._solve(led)
+        if chain is None:
+            raise SolverError("the model is not weakly communicating")
+        self._reference = chain.reference
+        return Column(policy, chain.gains, chain.biases, chain.stationary, chain.low_biases)
+
+    def improve(self, answer: Column, weights: Floats) -> tuple[float, Column | None]:
+        """One step of Howard's: switch all states that gain, evaluate the result.
+
+        A switch that makes things worse was rounding: then only larger gains count.
+        """
+        question = answer.policy.tobytes() + weights.tobytes()
+        if question in self._asked:
+            raise SolverError("rounding makes policy iteration go round in circles")
+        self._asked.add(question)
+        high, low = answer.potential(weights)
+        Q = self.problem.priced(weights) + self.problem.transition.drift(high, low)
+        states = np.arange(answer.policy.size)
+        best = Q.argmin(axis=1)
+        lowest, current = Q[states, best], Q[states, answer.policy]
+        noise = self._noise(high, current)
+        bound, price = float(lowest.min()), float(weights @ answer.costs)
+        for caution in CAUTION:
+            switch = current - lowest > caution * SWITCH_TOL * noise
+            if not switch.any():
+                break
+            better = self.evaluate(np.where(switch, best, answer.policy), weights)
+            if float(weights @ better.costs) <= price + WORSE_TOL:
+                return bound, better
+        return bound, None
+
+    def _noise(self, h: Floats, current: Floats) -> Floats:
+        """The size (S,) of what rounding may falsify in each state.
+
+        That is its own bias, which is zero at a busy state. The span of h would not do: a corner that is left once in
+        1e100 steps must not keep the rest from improving.
+        """
+        return np.maximum(1.0, np.abs(h))
+
+    def _solve(self, policy: Ints) -> Unichain | None:
+        """The evaluated chain; None if it has two closed classes."""
+        chain = self._evaluator.solve(policy, self.problem.costs, self._reference)
+        if chain is not None and not np.isfinite(chain.gains).all():
+            raise SolverError(FALLS_APART)
+        return chain
+
+    def _led_into_best(self, policy: Ints, weights: Floats, least: float) -> Ints:
+        """Keep the cheapest of the (nearly) closed classes into which everything can be led, and lead it there.
+
+        Moves that are no likelier than ``least`` do not count. Of equally cheap classes that of the last reference
+        state comes first.
+        """
+        P, states = self.problem.transition, np.arange(policy.size)
+        chain, costs = P.chain(policy), self.problem.costs[:, states * P.n_actions + policy]
+        classes = chain.closed_classes(least)
+        if len(classes) < 2:
+            return policy
+        prices = [float(weights @ chain.solve_class(costs, members).gains) for members in classes]
+        cheap = min(prices) + SAME_CLASS_COST
+        away = [not np.isin(self._reference, members) for members in classes]
+        order = sorted(range(len(classes)), key=lambda k: (prices[k] > cheap, away[k], prices[k]))
+        for k in order:
+            led = approach(P, self.problem.available, np.isin(states, classes[k]), policy, least)
+            if len(P.chain(led).closed_classes(least)) == 1:
+                return led
+        return approach(P, self.problem.available, np.isin(states, classes[order[0]]), policy, least)

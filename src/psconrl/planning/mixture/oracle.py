@@ -1,0 +1,31 @@
+r"""The question every constrained planner asks again and again: which policy is cheapest for these weights?
+
+.. math:: \min_\pi\; g^\pi\Big(\sum_{i=0}^m w_i c_i\Big)
+
+An oracle answers in two moves, so that the master can change the weights between them: ``evaluate`` a policy exactly
+for all costs at once, and ``improve`` it for given weights, with a lower bound on what any policy can reach.
+"""
+
+from typing import Protocol, TypeVar
+
+from psconrl.arrays import Floats
+
+
+class HasCosts(Protocol):
+    """What the master needs to know of an evaluated policy."""
+
+    @property
+    def costs(self) -> Floats: ...  # noqa: D102
+
+
+Answer = TypeVar("Answer", bound=HasCosts)
+
+
+class Oracle(Protocol[Answer]):
+    """Evaluates policies and improves them for weighted costs; the master knows nothing else."""
+
+    def first(self, weights: Floats) -> Answer:
+        """Any evaluated policy to begin with."""
+
+    def improve(self, answer: Answer, weights: Floats) -> tuple[float, Answer | None]:
+        """A lower bound on the weighted cost of every policy, and a better answer, or None if this one is best."""

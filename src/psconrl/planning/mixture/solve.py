@@ -1,0 +1,127 @@
+"""From a scaled problem to an occupancy and a policy: what a learning loop calls in each episode."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from psconrl.arrays import Floats, Ints
+from psconrl.errors import SolverError
+from psconrl.planning.mixture._newton import GIVE_UP, OPTIMAL, newton
+from psconrl.planning.mixture.careful import MAX_STATES, CarefulHoward
+from psconrl.planning.mixture.column_generation import Mixture, mix
+from psconrl.planning.mixture.howard import Column, Howard, greedy_policy
+from psconrl.planning.occupancy import mixed_occupancy, one_hot, policy_from_occupancy
+from psconrl.planning.problem import Problem
+from psconrl.planning.tolerances import SEARCH
+
+
+class Solution(NamedTuple):
+    """The answer to a scaled problem. If infeasible, the policy is one of small excess over the thresholds."""
+
+    mixture: Mixture[Column]
+    occupancy: Floats  # (S, A)
+    policy: Floats  # (S, A)
+
+    @property
+    def feasible(self) -> bool:
+        """Do policies within the thresholds exist?"""
+        return self.mixture.feasible
+
+    @property
+    def settled(self) -> bool:
+        """Is it proven, up to what the tolerance allows? If not, rounding has stopped the search."""
+        return self.mixture.settled
+
+    @property
+    def value(self) -> float:
+        """The average of the scaled objective."""
+        costs = [column.costs[0] for column in self.mixture.answers]
+        return float(costs[0] if len(costs) == 1 else self.mixture.shares @ costs)
+
+    @property
+    def policies(self) -> tuple[Ints, ...]:
+        """The deterministic policies in the mixture, to start the next solve from."""
+        return tuple(column.policy for column in self.mixture.answers)
+
+
+def solve(problem: Problem, start: Sequence[Ints] = (), *, least_excess: bool = False) -> Solution:
+    """Solve a weakly communicating problem, starting from deterministic policies such as those of the last solution.
+
+    ``least_excess``: if infeasible, go on until the largest excess over the thresholds is as small as it can be.
+    What ordinary precision cannot settle is tried in twice that. Whoever uses the solution asks if it is ``settled``.
+    """
+    first, trouble = solve_compiled(problem, start, least_excess=least_excess), None
+    if first is None:
+        try:
+            first = _solve_with(Howard(problem), start, least_excess)
+        except SolverError as error:
+            trouble = error
+    if (first is None or not first.settled) and problem.available.shape[0] <= MAX_STATES:
+        try:
+            second = solve_carefully(problem, start, least_excess=least_excess)
+        except SolverError as error:
+            trouble = error
+        else:
+            return second if first is None or second.settled else first
+    if first is None:
+        raise trouble or SolverError("the search did not end")
+    return first
+
+
+def solve_carefully(problem: Problem, start: Sequence[Ints] = (), *, least_excess: bool = False) -> Solution:
+    """``solve`` in twice the working precision from the outset."""
+    return _solve_with(CarefulHoward(problem), start, least_excess)
+
+
+def solve_compiled(problem: Problem, start: Sequence[Ints] = (), *, least_excess: bool = False) -> Solution | None:
+    """Newton's method in one compiled call, for dense transitions and at most one limit; None where that cannot do."""
+    P = problem.transition.array
+    if P is None or problem.thresholds.size > 1:
+        return None
+    found = newton(
+        P,
+        problem.costs,
+        float(problem.thresholds[0]) if problem.thresholds.size else np.inf,
+        problem.available,
+        np.array(start or [greedy_policy(problem)], dtype=np.int64),
+        SEARCH,
+        least_excess,
+    )
+    if found.outcome == GIVE_UP:
+        return None
+    q = found.weights.size
+
+    def column(j: int) -> Column:
+        return Column(found.policies[j], found.gains[j, :q], found.biases[j], found.laws[j])
+
+    if found.above >= 0 and found.share > 0.0:
+        answers: tuple[Column, ...] = (column(found.below), column(found.above))
+        shares = np.array([1.0 - found.share, found.share])
+    else:
+        answers, shares = (column(found.below),), np.ones(1)
+    mixture = Mixture(
+        found.outcome == OPTIMAL, answers, shares, found.weights, column(found.proof), found.gap, found.evaluated
+    )
+    return Solution(mixture, found.occupancy, stationary_policy(problem, answers, shares, found.occupancy))
+
+
+def _solve_with(oracle: Howard, start: Sequence[Ints], least_excess: bool) -> Solution:
+    problem = oracle.problem
+    weights = np.full(problem.costs.shape[0], 1.0 / problem.costs.shape[0])
+    columns = [oracle.evaluate(policy, weights) for policy in start]
+    mixture = mix(oracle, problem.thresholds, columns, least_excess=least_excess)
+    occupancy = mixed_occupancy(mixture.answers, mixture.shares, problem.available.shape[1])
+    return Solution(mixture, occupancy, stationary_policy(problem, mixture.answers, mixture.shares, occupancy))
+
+
+def stationary_policy(problem: Problem, columns: Sequence[Column], shares: Floats, occupancy: Floats) -> Floats:
+    """The stationary policy with the occupancy of a mixture.
+
+    Where the mixture has no mass, its heaviest policy is followed: it leads to states that have.
+    """
+    A = problem.available.shape[1]
+    if len(columns) == 1:
+        return one_hot(columns[0].policy, A)
+    guide = one_hot(columns[int(shares.argmax())].policy, A)
+    return policy_from_occupancy(occupancy, guide, problem.transition.mass_error)

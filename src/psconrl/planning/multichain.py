@@ -1,0 +1,138 @@
+r"""Models with several end components: the program of Hordijk and Kallenberg (1979), and what its proof may lose.
+
+The occupancy program may place its mass in a class that the initial law does not reach. With transient visits x
+
+.. math:: \sum_a \mu(s,a) + \sum_a x(s,a) - \sum_{s',a} x(s',a) P(s|s',a) = \beta(s), \quad x \ge 0
+
+it cannot. Here :math:`\mu` lives on the pairs of end components, where alone a path can stay, and x counts departures
+instead of visits, so that a state which is left once in 1e30 steps is still left.
+
+The dual has gains g that must not fall along any move, but solvers leave them only almost subharmonic. Whatever the
+policy, a path moves on only finitely often before it stays in one end component. Let U bound the expected number of
+moves, each from one component or transient state to another:
+
+.. math:: U(k) \ge 1 + \sum_{l \ne k} P(l|s,a)\, U(l) \Big/ \sum_{l \ne k} P(l|s,a)
+          \quad\text{for every pair that may leave } k,\qquad U \ge 0.
+
+If no such pair lowers the gains by more than r a move, the initial law does not lower them by more than
+:math:`r \max U`. Counting moves instead of steps leaves out how long they are waited for.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import block_array, csr_array, diags_array
+
+from psconrl.arrays import Floats, Ints
+from psconrl.errors import SolverError
+from psconrl.model.cmdp import CMDP
+from psconrl.model.structure import EndComponent
+from psconrl.model.unichain import collect_sparse
+from psconrl.planning.candidate import Candidate, Dual
+from psconrl.planning.lp import Program, balance, optimum, spread, states_of, towards
+from psconrl.planning.occupancy import policy_from_occupancy
+from psconrl.planning.problem import Problem
+from psconrl.planning.tolerances import LP_MASS, MORE_MOVES
+
+MAX_ROUNDS = 100
+
+
+class Departures(NamedTuple):
+    """One departure by each pair."""
+
+    balance: csr_array  # (S, pairs) what it takes out of every state
+    chance: Floats  # (pairs,) that a visit ends in one
+
+
+def solve_multichain(problem: Problem, initial: Floats, recurrent: Ints) -> Candidate:
+    """Solve the multichain program from an initial law; ``recurrent`` are the pairs of the end components."""
+    S, A = problem.available.shape
+    pairs = np.flatnonzero(problem.available.ravel())
+    leaving = departures(problem, pairs)
+    program = multichain_program(problem, initial, recurrent, leaving.balance)
+    found = optimum(program, "probabilities may be too small")
+    n = recurrent.size
+    occupancy = spread(found.x[:n], recurrent, S, A)
+    occupancy /= occupancy.sum()
+    departed = found.x[n : n + pairs.size]
+    visits = np.where(departed > LP_MASS, departed, 0.0) / np.where(leaving.chance > 0, leaving.chance, 1.0)
+    # Play by the occupancy; off its support by the transient visits, or towards it.
+    onward = policy_from_occupancy(spread(visits, pairs, S, A), towards(problem, occupancy), LP_MASS)
+    policy = policy_from_occupancy(occupancy, onward, LP_MASS)
+    dual = Dual(found.prices, found.duals[:S], np.zeros(S), found.duals[S : 2 * S])
+    note = "several end components: multichain program"
+    return Candidate(found.feasible, occupancy, policy, dual, (policy.argmax(axis=1),), "lp", note)
+
+
+def multichain_program(problem: Problem, initial: Floats, recurrent: Ints, onward: csr_array) -> Program:
+    """Rows: thresholds, balance of every state, reachability."""
+    S, A = problem.available.shape
+    limits = csr_array(problem.costs[1:, recurrent])
+    stay = states_of(recurrent, S, A)
+    matrix = block_array([[limits, None], [balance(problem, recurrent), None], [stay, onward]])
+    right = np.concatenate([problem.thresholds, np.zeros(S), initial])
+    cost = np.append(problem.costs[0, recurrent], np.zeros(onward.shape[1]))
+    return Program(csr_array(matrix), cost, right, problem.thresholds.size)
+
+
+def departures(problem: Problem, pairs: Ints) -> Departures:
+    """What departures by some pairs do."""
+    S, A = problem.available.shape
+    moves = problem.transition.csr()[pairs].tocoo()
+    row, column = moves.coords
+    away = column != pairs[row] // A
+    chance = np.bincount(row[away], moves.data[away], minlength=pairs.size).astype(np.float64)
+    arrive = csr_array((moves.data[away] / chance[row[away]], (column[away], row[away])), shape=(S, pairs.size))
+    leaves = csr_array(states_of(pairs, S, A) * (chance > 0))
+    return Departures(csr_array(leaves - arrive), chance)
+
+
+def transit_loss(cmdp: CMDP, states: Ints, components: list[EndComponent], gains: Floats) -> float:
+    """An upper bound on what gains, constant on each component, lose in mean from the given states."""
+    node = np.arange(cmdp.n_states)
+    for component in components:
+        node[component.states] = component.states[0]
+    leaving = cmdp.available.copy()
+    for component in components:
+        leaving.ravel()[component.pairs] = False
+    pairs = np.flatnonzero(leaving.ravel() & np.repeat(np.isin(np.arange(cmdp.n_states), states), cmdp.n_actions))
+    if not pairs.size or np.ptp(gains) == 0.0:
+        return 0.0
+    source = node[pairs // cmdp.n_actions]
+    moves = cmdp.transition.csr()[pairs].tocoo()
+    row, target = moves.coords[0], node[moves.coords[1]]
+    away = target != source[row]
+    law = csr_array((moves.data[away], (row[away], target[away])), shape=(pairs.size, cmdp.n_states))
+    law = csr_array(diags_array(1.0 / law.sum(axis=1)) @ law)
+    drop = float((gains[source] - law @ gains).max())
+    rounding = cmdp.n_states * float(np.finfo(float).eps * np.ptp(gains))
+    settled = np.array([component.states[0] for component in components])
+    return (max(0.0, drop) + rounding) * most_moves(law, source, settled)
+
+
+def most_moves(law: csr_array, source: Ints, settled: Ints) -> float:
+    """The largest expected number of moves, over all policies that may stay in settled nodes; inf if not proven.
+
+    ``law`` (pairs, nodes) is where each pair moves to, ``source`` the node that it leaves.
+    """
+    U = np.zeros(law.shape[1])
+    choice = np.full(U.size, -1)  # the pair by which each node moves on; -1 stays
+    choice[source[::-1]] = np.arange(source.size)[::-1]
+    choice[settled] = -1
+    for _ in range(MAX_ROUNDS):
+        moving = np.flatnonzero(choice >= 0)
+        rows = law[choice[moving]]
+        U[:] = 0.0
+        if moving.size:
+            try:
+                U[moving] = collect_sparse(rows[:, moving], np.ones((moving.size, 1)), rows @ (choice < 0))[:, 0]
+            except SolverError:
+                break
+        longer = 1.0 + law @ U
+        switch = longer > U[source] * (1.0 + MORE_MOVES) + MORE_MOVES
+        if not switch.any():
+            # Half a move is left for rounding: the bound then still holds with twice as many.
+            return 2.0 * float(U.max())
+        order = np.flatnonzero(switch)[np.argsort(longer[switch], kind="stable")]
+        choice[source[order]] = order
+    return float("inf")

@@ -1,0 +1,57 @@
+"""Planning on a part of a model: the states that can be reached, and back to all of them."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from psconrl.arrays import Floats, Ints
+from psconrl.model.cmdp import CMDP
+from psconrl.model.structure import reachable
+from psconrl.planning.occupancy import one_hot
+from psconrl.planning.plan import Plan
+
+
+class Restriction:
+    """The states of a model that its initial law can reach, a set that nothing leaves."""
+
+    def __init__(self, cmdp: CMDP) -> None:
+        self.whole = cmdp
+        self.states = reachable(cmdp)
+
+    @property
+    def leaves_out(self) -> int:
+        """How many states cannot be reached."""
+        return self.whole.n_states - self.states.size
+
+    def apply(self) -> CMDP:
+        """The model on these states."""
+        return self.whole.restricted(self.states) if self.leaves_out else self.whole
+
+    def apply_to_policy(self, policy: Ints) -> Ints:
+        """A deterministic policy on these states."""
+        return np.asarray(policy[self.states])
+
+    def invert(self, part: Plan) -> Plan:
+        """A plan of the part as one of the whole; elsewhere, where nothing leads, any action is played."""
+        if not self.leaves_out:
+            return part
+        S = self.whole.n_states
+        idle = self.whole.available.argmax(axis=1)
+        anything = one_hot(idle, self.whole.n_actions)
+        missing = f"{self.leaves_out} of {S} states cannot be reached and were left out"
+        return replace(
+            part,
+            policy=self._spread(part.policy, anything),
+            occupancy=self._spread(part.occupancy, np.zeros_like(anything)),
+            potential=self._spread(part.potential, np.zeros(S)),
+            low_potential=self._spread(part.low_potential, np.zeros(S)),
+            gains=None if part.gains is None else self._spread(part.gains, np.zeros(S)),
+            columns=tuple(self._spread(column, idle) for column in part.columns),
+            note="; ".join(filter(None, (part.note, missing))),
+        )
+
+    def _spread(self, values: Floats | Ints, elsewhere: Floats | Ints) -> Any:
+        full = elsewhere.copy()
+        full[self.states] = values
+        return full

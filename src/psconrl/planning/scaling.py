@@ -1,0 +1,83 @@
+r"""Costs on a common scale: a step that is applied to a problem before it is solved and inverted on the answer.
+
+With :math:`c_i' = (c_i - \min c_i) / (\max c_i - \min c_i)` costs lie in [0, 1], and tolerances are plain numbers
+whether the user counts dollars, minutes or probabilities. Where some entries are larger than others by orders of
+magnitude (1e9 for "never do this"), the smaller ones set the scale.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from psconrl.arrays import Bools, Floats
+from psconrl.model import _doubled
+from psconrl.planning.candidate import Dual
+
+# A cost whose range is more than this many times its smallest distance from the middle is scaled by that distance.
+USUAL_COSTS = 1e4
+LARGEST_SCALED = 1e100  # of any scaled cost: its square is still a double
+
+
+class Scaling(NamedTuple):
+    """User's units = shift + scale * scaled units, for every cost."""
+
+    shift: Floats  # (m+1,)
+    scale: Floats  # (m+1,)
+
+    @classmethod
+    def of(cls, costs: Floats, thresholds: Floats, available: Bools) -> "Scaling":
+        """The scale of costs (m+1, S, A) and thresholds (m,)."""
+        playable = costs.reshape(costs.shape[0], -1)[:, available.ravel()]
+        shift = playable.min(axis=1)
+        extent = playable.max(axis=1) - shift
+        # A constant cost has no extent of its own; its size stands in, so that 'equal to the limit' means the same.
+        scale = np.where(extent > 0, extent, np.maximum(np.abs(shift), 1e-300))
+        scale = np.where(scale > 1e-290, scale, 1.0)
+        for i in np.flatnonzero(extent > 0):
+            smallest = playable[i, np.abs(playable[i]).argmin()]
+            middle = float(smallest) if i == 0 else float(thresholds[i - 1])
+            usual = max(USUAL_COSTS * ordinary_size(playable[i], middle), 1e-290, extent[i] / LARGEST_SCALED)
+            if scale[i] > usual:
+                shift[i], scale[i] = middle, usual
+        return cls(shift, scale)
+
+    def apply(self, costs: Floats, thresholds: Floats, available: Bools) -> tuple[Floats, Floats]:
+        """Scaled costs (m+1, S*A) and thresholds (m,); pairs that are not available cost 0."""
+        flat = costs.reshape(costs.shape[0], -1)
+        unit = np.where(available.ravel(), (flat - self.shift[:, None]) / self.scale[:, None], 0.0)
+        return np.ascontiguousarray(unit), self.apply_to_thresholds(thresholds)
+
+    def apply_to_thresholds(self, thresholds: Floats) -> Floats:
+        """Scaled thresholds (m,)."""
+        return np.asarray((thresholds - self.shift[1:]) / self.scale[1:])
+
+    def invert(self, averages: Floats) -> Floats:
+        """Averages (m+1,) in the user's units."""
+        return np.asarray(self.shift + self.scale * averages)
+
+    def invert_dual(self, dual: Dual, feasible: bool) -> Dual:
+        """What proves a bound, in the user's units: prices are units of the objective for one of each cost.
+
+        A proof of infeasibility has no scale of its own: its largest weight becomes 1.
+        """
+        if feasible:
+            unit = float(self.scale[0])
+            multipliers = dual.multipliers * self.scale[0] / self.scale[1:]
+            shift = self.shift[0] + multipliers @ self.shift[1:]
+        else:
+            raw = dual.multipliers / self.scale[1:]
+            unit = float(1.0 / raw.max()) if raw.any() else 1.0
+            multipliers = raw * unit
+            shift = multipliers @ self.shift[1:]
+        high, low = _doubled.combine(np.array([unit]), dual.potential[None, :], dual.low_potential[None, :])
+        return Dual(multipliers, high, low, None if dual.gains is None else dual.gains * unit + shift)
+
+
+def ordinary_size(costs: Floats, middle: float) -> float:
+    """How far the nearest entry that differs is from a value; 1 if none does. Nearly all entries may be huge.
+
+    >>> ordinary_size(np.array([0.0, 0.0, 1.0, 2.0, 1e11, 1e11]), 0.0)
+    1.0
+    """
+    away = np.abs(costs - middle)
+    return float(np.min(away, where=away > 0, initial=np.inf)) if (away > 0).any() else 1.0

@@ -1,0 +1,61 @@
+"""Every tolerance of the planners, each with its reason. Costs are scaled to [0, 1] unless it says otherwise.
+
+A double holds 16 digits; sums over some hundred states lose two of them. What is searched for is held to tighter
+tolerances than what is proven, so that a proof does not fail for what the search left over.
+"""
+
+from typing import NamedTuple
+
+# Howard's policy iteration.
+SWITCH_TOL = 1e-13  # an action must gain more than this, times the bias of its state, else rounding makes Howard cycle
+CAUTION = (1.0, 1e2, 1e4, 1e6)  # times SWITCH_TOL: a switch that made things worse was rounding, so ask for more
+WORSE_TOL = 1e-12  # by how much an improved policy may seem worse
+NEARLY_CLOSED = 1e-10  # a set of states left less often counts as closed: a double keeps five decimals of its biases
+NEARLY_CLOSED_DOUBLED = 1e-18  # the same where biases have two doubles a state
+SAME_CLASS_COST = 1e-12  # classes whose costs differ by less are equally cheap
+
+# The search for a mixture.
+SEARCH_GAP = 1e-11  # Howard's answers are exact, so a small gap costs nothing
+SAME_AVERAGE = 1e-13  # policies whose averages differ by less are the same column
+FEASIBLE = 1e-9  # within this of the boundary counts as feasible
+NO_EXCESS = 1e-15  # an excess of this size in the master is rounding
+CLOSED_GAP = 1e-9  # how far a mixture may be from its bound and still be played: rounding may stop the search early
+SAME_VALUE = 1e-13  # a backward recursion that gains no more than this has found the same policy
+
+# Fewest randomised states.
+SAME_LINE = 1e-11  # how far from the optimal line a policy in between may lie
+DIRECTION_ROUNDING = 1e-13  # of a direction, whose largest entry is one, and of an occupancy
+LEAST_SHARE = 1e-9  # of an action in a state
+
+# Linear programs on HiGHS.
+LP_MASS = 1e-10  # HiGHS' primal tolerance: less is not mass
+
+# Certificates, in the units of ``certificate.units``: what is compared is judged by what the policy meets.
+PROVEN_GAP = 1e-9  # of the Lagrangian, whose size is that of the objective plus the priced constraints
+LARGEST_PRICES = 1e3  # but at most this many units of the objective: dear limits must not excuse an open gap
+PROVEN_EXCESS = 2e-9  # the search takes FEASIBLE beyond the threshold as feasible
+PROVEN_MARGIN = 1e-10  # a smaller margin of infeasibility may be rounding
+PROVEN_FLOW = 1e-9  # L1 distance of an occupancy from a stationary law
+PROVEN_POLICY = 1e-8  # occupancy against the exact evaluation of the policy: two ways to one number
+MET_COSTS = 100.0  # a cost is judged by its range, but by no more than this many times what the policy meets of it
+ROUNDED = 1e-6  # nor finer than this share of the average itself: times the tolerances it is 1e-15, what doubles hold
+ONE_DOUBLE = 1e-7  # times the tolerance of an excess: 2e-16
+MORE_MOVES = 1e-6  # the bound on the number of moves of a multichain proof need not be the least one
+
+# Repair of plans whose classes do not meet.
+TIED_ACTION = 1e-9  # actions that lose no more than this, times the potential of their state, are optimal too
+CONNECTING_SHARE = 1e-4  # of the time in which such a policy moves between its classes
+TIED_SHARES = (0.5, 0.1, 0.01, 1e-3)  # the same where nothing is lost: as large as the thresholds allow
+
+
+class SearchTolerances(NamedTuple):
+    """What the compiled search is told."""
+
+    switch: float = SWITCH_TOL
+    gap: float = SEARCH_GAP
+    feasible: float = FEASIBLE
+    same: float = SAME_AVERAGE
+    nearly_closed: float = NEARLY_CLOSED
+
+
+SEARCH = SearchTolerances()
