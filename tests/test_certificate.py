@@ -10,6 +10,7 @@ from psconrl import CMDP, Status, certify, plan
 from psconrl.errors import SolverError
 from psconrl.learning import episode_planner
 from psconrl.learning.episode_planner import EpisodePlanner
+from psconrl.planning._units import nearest
 from psconrl.planning.certificate import units
 from psconrl.planning.mixture import solve as solving
 from psconrl.planning.mixture._improvement import improve, rounding_of_bound
@@ -18,7 +19,6 @@ from psconrl.planning.mixture.column_generation import is_settled
 from psconrl.planning.mixture.howard import Howard
 from psconrl.planning.mixture.solve import solve, solve_compiled
 from psconrl.planning.problem import Problem
-from psconrl.planning.scaling import ordinary_size
 from psconrl.planning.tolerances import SWITCH_TOL
 
 one_state = CMDP(np.ones((1, 3, 1)), [[[0.0, 1, 1]], [[1.0, 0, 1e11]]], [0.5])
@@ -49,8 +49,8 @@ def test_an_average_is_not_judged_finer_than_it_can_be_written():
 
 
 def test_the_ordinary_size_is_the_nearest_entry_that_differs():
-    assert ordinary_size(np.array([0.0, 1e9, 3.0, 1e9, 1e9, 5.0]), 0.0) == 3.0
-    assert ordinary_size(np.zeros(5), 0.0) == 1.0
+    assert nearest(np.array([[0.0, 1e9, 3.0], [1e9, 1e9, 5.0]]), np.ones((2, 3), bool), 0.0) == 3.0
+    assert nearest(np.zeros((1, 5)), np.ones((1, 5), bool), 0.0) == 1.0
 
 
 def test_entries_far_beyond_the_ordinary_do_not_set_the_scale():

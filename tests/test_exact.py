@@ -16,6 +16,7 @@ from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.learning.episode_planner import EpisodePlanner
 from psconrl.learning.posterior import dirichlet_rows
 from psconrl.model.structure import is_weakly_communicating
+from psconrl.model.transition import Transition
 
 AGREE = 1e-7  # in units of the ordinary costs of these models, which lie between 0 and 1
 
@@ -204,7 +205,7 @@ def settled(name, mass, draws, seed):
     planner = EpisodePlanner(cmdp.n_states, cmdp.n_actions)
     proven = 0
     for _, P, state in near_one_hot(name, mass, draws, seed):
-        choice = planner.optimal(P, cmdp.costs, cmdp.thresholds, state)
+        choice = planner.optimal(Transition.of(P), cmdp.costs, cmdp.thresholds, state)
         sample = CMDP(P, cmdp.costs, cmdp.thresholds, initial=state)
         p = plan(sample)
         if p.status is Status.UNCERTIFIED:  # a trap that is left once in 1e30 rounds

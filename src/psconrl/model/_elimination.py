@@ -171,3 +171,16 @@ def transient(W: Floats, C: Floats, exits: Floats) -> Floats:
                 total += row[i] * C[i, j]
             C[k, j] = total / row[k]
     return C
+
+
+@njit(cache=True)
+def centred(biases: Floats, stationary: Floats) -> Floats:
+    """Biases (q, S) less their means under the stationary law."""
+    result = np.empty(biases.shape)
+    for i in range(biases.shape[0]):
+        mean = 0.0
+        for s in range(stationary.size):
+            mean += stationary[s] * biases[i, s]
+        for s in range(stationary.size):
+            result[i, s] = biases[i, s] - mean
+    return result

@@ -12,7 +12,9 @@ from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import PolicyError
+from psconrl.model.chain import Chain
 from psconrl.model.cmdp import CMDP
+from psconrl.model.unichain import Unichain
 from psconrl.model.validation import as_floats
 
 POLICY_TOL = 1e-9  # how far a policy's row may be from a distribution
@@ -76,22 +78,38 @@ def evaluate(cmdp: CMDP, policy: ArrayLike) -> Evaluation:
     >>> bool(evaluate(rover, uniform).costs[0] < 1)
     True
     """
-    pi = as_policy(cmdp, policy)
+    return evaluate_policy(cmdp, as_policy(cmdp, policy))
+
+
+def evaluate_policy(cmdp: CMDP, pi: Floats) -> Evaluation:
+    """``evaluate`` of a policy (S, A) that is known to fit the model."""
     chain = cmdp.transition.chain(pi)
-    C = np.einsum("isa,sa->is", cmdp.costs, pi)
+    C = (cmdp.costs * pi).sum(axis=2)
     # An offset of the costs must not drown their differences, nor a huge entry all the others.
     base = C[np.arange(len(C)), np.abs(C).argmin(axis=1)]
-    C = C - base[:, None]
-    S = cmdp.n_states
+    C -= base[:, None]
     classes = chain.closed_classes()
     parts = [chain.solve_class(C, states) for states in classes]
+    if classes[0].size == cmdp.n_states:
+        law, averages, biases = parts[0].stationary, parts[0].gains, parts[0].centred_biases()
+        gains = np.repeat(averages[:, None], cmdp.n_states, axis=1)
+    else:
+        law, averages, gains, biases = _absorbed(chain, C, cmdp.initial, classes, parts)
+    sign = -1.0 if cmdp.maximise else 1.0
+    return Evaluation(base + averages, law[:, None] * pi, base[:, None] + gains, biases, tuple(classes), sign)
+
+
+def _absorbed(
+    chain: Chain, C: Floats, initial: Floats, classes: list[Ints], parts: list[Unichain]
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Law (S,), averages (q,), gains and biases (q, S) of a chain that ends in one of its closed classes."""
+    S = chain.n_states
     absorbed = np.zeros((S, len(classes)))
     biases = np.zeros((S, C.shape[0]))
     for k, (states, part) in enumerate(zip(classes, parts, strict=True)):
         absorbed[states, k] = 1.0
-        with np.errstate(invalid="ignore"):  # beyond the range of doubles a bias is no number, but the averages are
-            biases[states] = (part.biases - (part.biases @ part.stationary)[:, None]).T
-    passing = np.setdiff1d(np.arange(S), np.concatenate(classes), assume_unique=True)
+        biases[states] = part.centred_biases().T
+    passing = np.flatnonzero(~absorbed.any(axis=1))
     if passing.size:
         # What flows out of the transient states into each class.
         absorbed[passing] = chain.collect(passing, (chain @ absorbed)[passing])
@@ -100,15 +118,8 @@ def evaluate(cmdp: CMDP, policy: ArrayLike) -> Evaluation:
     if passing.size:
         onward = C[:, passing].T - gains[passing] + (chain @ biases)[passing]
         biases[passing] = chain.collect(passing, onward)
-    share = cmdp.initial @ absorbed
-    stationary = np.zeros(S)
+    share = initial @ absorbed
+    law = np.zeros(S)
     for k, (states, part) in enumerate(zip(classes, parts, strict=True)):
-        stationary[states] = share[k] * part.stationary
-    return Evaluation(
-        costs=base + cmdp.initial @ gains,
-        occupancy=stationary[:, None] * pi,
-        gains=base[:, None] + gains.T,
-        biases=biases.T,
-        classes=tuple(classes),
-        objective_sign=-1.0 if cmdp.maximise else 1.0,
-    )
+        law[states] = share[k] * part.stationary
+    return law, initial @ gains, gains.T, biases.T

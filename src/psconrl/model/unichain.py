@@ -37,6 +37,11 @@ class Unichain(NamedTuple):
     slowest: float = 1.0  # if tiny, a set of states is all but closed; dense chains only
     low_biases: Floats | None = None  # (q, S) what one double a state cannot hold of the biases
 
+    def centred_biases(self) -> Floats:
+        """The biases (q, S) with stationary mean zero; beyond the range of doubles, no numbers."""
+        centred: Floats = _elimination.centred(self.biases, self.stationary)
+        return centred
+
 
 class Evaluator(Protocol):
     """Evaluates one policy after another under the same transitions."""

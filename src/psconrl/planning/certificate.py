@@ -16,10 +16,11 @@ from psconrl.errors import ModelError
 from psconrl.model.cmdp import CMDP
 from psconrl.model.evaluation import Evaluation, evaluate
 from psconrl.model.structure import end_components, reachable
+from psconrl.planning._units import excess_units_of, imbalance, mean_differences, reduced_costs, units_of
 from psconrl.planning.candidate import Dual
 from psconrl.planning.multichain import transit_loss
 from psconrl.planning.plan import Certificate, Plan, Status
-from psconrl.planning.scaling import LARGEST_SCALED, ordinary_size
+from psconrl.planning.scaling import LARGEST_SCALED
 from psconrl.planning.tolerances import (
     LARGEST_PRICES,
     MET_COSTS,
@@ -31,6 +32,8 @@ from psconrl.planning.tolerances import (
     PROVEN_POLICY,
     ROUNDED,
 )
+
+ONE, NOTHING = np.ones(1), np.zeros(1)  # the weight of the objective in a proof of optimality, and of infeasibility
 
 
 def certify(cmdp: CMDP, plan: Plan) -> Certificate:
@@ -51,16 +54,14 @@ def certify(cmdp: CMDP, plan: Plan) -> Certificate:
 def check(cmdp: CMDP, status: Status, occupancy: Floats, dual: Dual, exact: Evaluation) -> Certificate:
     """The certificate of a claim, given the exact evaluation of its policy."""
     unit = units(cmdp, occupancy)
-    mass = occupancy.sum(axis=1)
-    flow = occupancy.ravel() @ cmdp.transition - mass
-    flow_residual = float(np.abs(flow).sum() + abs(mass.sum() - 1.0) + np.abs(np.minimum(occupancy, 0.0)).sum())
+    flow_residual = float(imbalance(occupancy.ravel() @ cmdp.transition, occupancy))
     # Counted from the policy's own averages, so that an offset of the costs does not drown what is compared.
-    apart = np.einsum("isa,sa->i", cmdp.costs - exact.costs[:, None, None], occupancy)
-    policy_error = float(np.max(np.abs(apart) / unit))
+    apart = mean_differences(cmdp.costs, occupancy, exact.costs)
+    policy_error = float((np.abs(apart) / unit).max())
     excess = exact.costs[1:] - cmdp.thresholds
 
     infeasible = status is Status.INFEASIBLE
-    weights = np.append(0.0 if infeasible else 1.0, dual.multipliers)
+    weights = np.concatenate([NOTHING if infeasible else ONE, dual.multipliers])
     upper = float(exact.costs[0])
     margin, dual_residual = lower_bound(cmdp, weights, dual, upper)
     lower = margin if infeasible else upper + margin
@@ -86,18 +87,7 @@ def units(cmdp: CMDP, occupancy: Floats) -> Floats:
     mean distance :math:`\sum \mu |c_i - \tau_i|` that the policy meets (for the objective, from its average), or 100
     times the distance of the nearest entry of the table, if that is more.
     """
-    playable = cmdp.costs[:, cmdp.available]
-    extent = np.ptp(playable, axis=1)
-    unit = np.where(extent > 0, extent, np.maximum(np.abs(playable[:, 0]), 1.0))
-    total = float(occupancy.sum())
-    share = occupancy / (total if total > 0 else 1.0)
-    middle = np.append(np.einsum("sa,sa->", cmdp.costs[0], share), cmdp.thresholds)
-    for i in np.flatnonzero(extent > 0):
-        met = MET_COSTS * float(np.einsum("sa,sa->", np.abs(cmdp.costs[i] - middle[i]), share))
-        if unit[i] > met:
-            ordinary = MET_COSTS * ordinary_size(playable[i], float(middle[i]))
-            least = max(ROUNDED * abs(float(middle[i])), float(extent[i]) / LARGEST_SCALED)
-            unit[i] = min(unit[i], max(met, ordinary, least))
+    unit: Floats = units_of(cmdp.costs, cmdp.thresholds, cmdp.available, occupancy, MET_COSTS, ROUNDED, LARGEST_SCALED)
     return unit
 
 
@@ -106,24 +96,22 @@ def excess_units(cmdp: CMDP, occupancy: Floats, unit: Floats) -> Floats:
 
     Where all that a policy visits costs exactly the limit, one more double of the nearest other entry is rounding.
     """
-    allowed = unit[1:].copy()
-    for i, limit in enumerate(cmdp.thresholds):
-        met = MET_COSTS * float(np.einsum("sa,sa->", np.abs(cmdp.costs[i + 1] - limit), occupancy))
-        nearest = ordinary_size(cmdp.costs[i + 1][cmdp.available], float(limit))
-        allowed[i] = min(allowed[i], max(met, abs(float(limit)), ONE_DOUBLE * nearest))
+    allowed: Floats = excess_units_of(
+        cmdp.costs, cmdp.thresholds, cmdp.available, occupancy, unit, MET_COSTS, ONE_DOUBLE
+    )
     return allowed
 
 
 def lower_bound(cmdp: CMDP, weights: Floats, dual: Dual, start: float) -> tuple[float, float]:
     """Bound on ``w0 (J(c0) - start) + sum_i wi (J(ci) - tau_i)`` of all policies, and what a multichain proof lost."""
-    S, A = cmdp.n_states, cmdp.n_actions
-    states = reachable(cmdp)
-    middle = np.append(start, cmdp.thresholds)
-    cost = np.tensordot(weights, cmdp.costs - middle[:, None, None], axes=1)
+    middle = np.concatenate([[start], cmdp.thresholds])
     moved = cmdp.transition.drift(dual.potential, dual.low_potential)
-    reduced = np.where(cmdp.available, cost + moved, np.inf)[states]
+    reduced = reduced_costs(cmdp.costs, weights, middle, moved, cmdp.available)
+    states = reachable(cmdp)
+    reduced = reduced[states]
     if dual.gains is None:
         return float(reduced.min()), 0.0
+    S, A = cmdp.n_states, cmdp.n_actions
     # Inside an end component gains must be equal, or the bound would drift away with time.
     g = dual.gains - float(weights @ middle)
     components = end_components(cmdp)

@@ -9,12 +9,12 @@ from psconrl.model.cmdp import CMDP
 from psconrl.model.structure import end_components
 from psconrl.planning.candidate import Candidate, Dual
 from psconrl.planning.lp import solve_lp
-from psconrl.planning.mixture.howard import Howard, greedy_policy
+from psconrl.planning.mixture.howard import greedy_policy
 from psconrl.planning.mixture.solve import Solution, solve
 from psconrl.planning.multichain import solve_multichain
 from psconrl.planning.occupancy import one_hot
 from psconrl.planning.problem import Problem
-from psconrl.planning.randomisation import drop_coins, fewest_coins
+from psconrl.planning.randomisation import fewest_randomised
 
 METHODS = ("mixture", "lp")
 
@@ -37,9 +37,7 @@ def from_mixture(problem: Problem, solution: Solution) -> Candidate:
     unit = w[0] if mixture.feasible else 1.0
     occupancy, policy = solution.occupancy, solution.policy
     if mixture.feasible and len(mixture.answers) > 1:
-        if w.size == 2:
-            occupancy, policy = fewest_coins(Howard(problem), mixture)
-        occupancy, policy = drop_coins(problem, occupancy, policy)
+        occupancy, policy = fewest_randomised(problem, solution)
     dual = Dual(w[1:] / unit, *mixture.proof.potential(w / unit), None)
     return Candidate(mixture.feasible, occupancy, policy, dual, solution.policies, "mixture")
 

@@ -14,7 +14,7 @@ def policy_from_occupancy(occupancy: Floats, otherwise: Floats, least: float) ->
     r"""The policy :math:`\pi(a|s) = \mu(s,a) / \sum_a \mu(s,a)`, (S, A); where a state has no more mass than ``least``,
     the row of ``otherwise`` (S, A).
 
-    >>> policy_from_occupancy(np.array([[0.2, 0.6], [0.0, 0.0]]), np.eye(2), 0.0).tolist()
+    >>> policy_from_occupancy(np.array([[0.25, 0.75], [0.0, 0.0]]), np.eye(2), 0.0).tolist()
     [[0.25, 0.75], [0.0, 1.0]]
     """
     policy = np.empty(occupancy.shape)

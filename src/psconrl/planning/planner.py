@@ -13,7 +13,7 @@ import numpy as np
 from psconrl.arrays import Ints
 from psconrl.errors import ConfigError, ModelError, SolverError, unknown_name
 from psconrl.model.cmdp import CMDP
-from psconrl.model.evaluation import evaluate
+from psconrl.model.evaluation import evaluate_policy
 from psconrl.planning.candidate import Candidate
 from psconrl.planning.certificate import check, units
 from psconrl.planning.infeasibility import explain
@@ -116,7 +116,7 @@ def _certified(part: CMDP, problem: Problem, candidate: Candidate) -> Plan:
     occupancy, policy, note = candidate.occupancy, candidate.policy, candidate.note
     dual = problem.scaling.invert_dual(candidate.dual, candidate.feasible)
     status = Status.OPTIMAL if candidate.feasible else Status.INFEASIBLE
-    exact = evaluate(part, policy)
+    exact = evaluate_policy(part, policy)
     proof = check(part, status, occupancy, dual, exact)
     if not proof.holds:
         several = candidate.feasible and len(exact.classes) > 1
@@ -124,13 +124,13 @@ def _certified(part: CMDP, problem: Problem, candidate: Candidate) -> Plan:
         status = Status.NOT_ATTAINED if split else Status.UNCERTIFIED
     if status is Status.INFEASIBLE and len(exact.classes) > 1 and proof.policy_error > PROVEN_POLICY:
         policy, occupancy, note = between_classes(part, occupancy)
-        exact = evaluate(part, policy)
+        exact = evaluate_policy(part, policy)
         proof = check(part, status, occupancy, dual, exact)
     if status is Status.NOT_ATTAINED:
         # The frequencies are right, but the policy does not move between its classes, or chooses others at the start.
         for repair in repairs(part, problem, candidate, exact, proof.lower):
             policy, occupancy, note = repair
-            exact = evaluate(part, policy)
+            exact = evaluate_policy(part, policy)
             if check(part, Status.OPTIMAL, occupancy, dual, exact).holds:
                 status = Status.OPTIMAL
                 break

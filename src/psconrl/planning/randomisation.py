@@ -18,7 +18,7 @@ from psconrl.arrays import Bools, Floats
 from psconrl.model.structure import approach
 from psconrl.planning.mixture.column_generation import Mixture
 from psconrl.planning.mixture.howard import Column, Howard
-from psconrl.planning.mixture.solve import stationary_policy
+from psconrl.planning.mixture.solve import Solution, stationary_policy
 from psconrl.planning.occupancy import mixed_occupancy, one_hot, policy_from_occupancy
 from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import DIRECTION_ROUNDING, LEAST_SHARE, SAME_LINE
@@ -26,17 +26,24 @@ from psconrl.planning.tolerances import DIRECTION_ROUNDING, LEAST_SHARE, SAME_LI
 MAX_STATES = 1000  # of the dense system behind the directions
 
 
-def fewest_coins(oracle: Howard, mixture: Mixture[Column]) -> tuple[Floats, Floats]:
-    """One constraint: occupancy and policy of an equally good mixture that randomises in as few states as possible."""
-    problem = oracle.problem
-    columns, shares = nearest_pair(oracle, mixture)
-    occupancy = mixed_occupancy(columns, shares, problem.available.shape[1])
-    return occupancy, stationary_policy(problem, columns, shares, occupancy)
+def fewest_randomised(problem: Problem, solution: Solution) -> tuple[Floats, Floats]:
+    """Occupancy and policy of the same averages that randomise in as few states as possible."""
+    mixture, occupancy, policy = solution
+    if mixture.weights.size == 2:
+        columns, shares = nearest_pair(Howard(problem), mixture)
+        if columns is not mixture.answers:
+            occupancy = mixed_occupancy(columns, shares, problem.available.shape[1])
+            policy = stationary_policy(problem, columns, shares, occupancy)
+        if len(columns) < 2 or np.count_nonzero(columns[0].policy != columns[1].policy) <= 1:
+            return occupancy, policy
+    return drop_coins(problem, occupancy, policy)
 
 
 def nearest_pair(oracle: Howard, mixture: Mixture[Column]) -> tuple[tuple[Column, ...], Floats]:
-    """An equally good mixture of two policies that differ in as few states as possible."""
+    """One constraint: an equally good mixture of two policies that differ in as few states as possible."""
     columns, shares, w = mixture.answers, mixture.shares, mixture.weights
+    if np.count_nonzero(columns[0].policy != columns[1].policy) <= 1:
+        return columns, shares
     level = float(shares @ [column.costs[1] for column in columns])
     low, high = sorted(columns, key=lambda column: float(column.costs[1]))
     while True:

@@ -14,7 +14,7 @@ import numpy as np
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.model.cmdp import CMDP
-from psconrl.model.evaluation import Evaluation, evaluate
+from psconrl.model.evaluation import Evaluation, evaluate_policy
 from psconrl.model.structure import approach
 from psconrl.planning.candidate import Candidate
 from psconrl.planning.certificate import units
@@ -46,7 +46,7 @@ def repairs(
     for states in exact.classes:
         if (exact.gains[1:, states[0]] <= part.thresholds).all():  # by ties, one class alone may do
             policy = led_into(part, candidate.policy, states)
-            yield policy, evaluate(part, policy).occupancy, candidate.note
+            yield policy, evaluate_policy(part, policy).occupancy, candidate.note
     ties = optimal_actions(problem, candidate)
     for share in TIED_SHARES:
         tied = connected(part, problem, ties, (), share)
@@ -86,7 +86,7 @@ def connected(
 
     The thresholds are first tightened by what that policy spends, so that the mixture keeps the original ones.
     """
-    base = evaluate(part, _all_of(actions))
+    base = evaluate_policy(part, _all_of(actions))
     if len(base.classes) > 1:
         return None
     tightened = (part.thresholds - share * base.costs[1:]) / (1 - share)
@@ -106,7 +106,7 @@ def between_classes(part: CMDP, occupancy: Floats) -> tuple[Floats, Floats, str]
 
 def _blend(part: CMDP, occupancy: Floats, actions: Bools, share: float) -> tuple[Floats, Floats]:
     everywhere = _all_of(actions)
-    occupancy = (1 - share) * occupancy + share * evaluate(part, everywhere).occupancy
+    occupancy = (1 - share) * occupancy + share * evaluate_policy(part, everywhere).occupancy
     return policy_from_occupancy(occupancy, everywhere, 0.0), occupancy
 
 

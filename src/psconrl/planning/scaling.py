@@ -11,6 +11,7 @@ import numpy as np
 
 from psconrl.arrays import Bools, Floats
 from psconrl.model import _doubled
+from psconrl.planning._units import scale_of, scaled_costs
 from psconrl.planning.candidate import Dual
 
 # A cost whose range is more than this many times its smallest distance from the middle is scaled by that distance.
@@ -27,25 +28,11 @@ class Scaling(NamedTuple):
     @classmethod
     def of(cls, costs: Floats, thresholds: Floats, available: Bools) -> "Scaling":
         """The scale of costs (m+1, S, A) and thresholds (m,)."""
-        playable = costs.reshape(costs.shape[0], -1)[:, available.ravel()]
-        shift = playable.min(axis=1)
-        extent = playable.max(axis=1) - shift
-        # A constant cost has no extent of its own; its size stands in, so that 'equal to the limit' means the same.
-        scale = np.where(extent > 0, extent, np.maximum(np.abs(shift), 1e-300))
-        scale = np.where(scale > 1e-290, scale, 1.0)
-        for i in np.flatnonzero(extent > 0):
-            smallest = playable[i, np.abs(playable[i]).argmin()]
-            middle = float(smallest) if i == 0 else float(thresholds[i - 1])
-            usual = max(USUAL_COSTS * ordinary_size(playable[i], middle), 1e-290, extent[i] / LARGEST_SCALED)
-            if scale[i] > usual:
-                shift[i], scale[i] = middle, usual
-        return cls(shift, scale)
+        return cls(*scale_of(costs, thresholds, available, USUAL_COSTS, LARGEST_SCALED))
 
     def apply(self, costs: Floats, thresholds: Floats, available: Bools) -> tuple[Floats, Floats]:
         """Scaled costs (m+1, S*A) and thresholds (m,); pairs that are not available cost 0."""
-        flat = costs.reshape(costs.shape[0], -1)
-        unit = np.where(available.ravel(), (flat - self.shift[:, None]) / self.scale[:, None], 0.0)
-        return np.ascontiguousarray(unit), self.apply_to_thresholds(thresholds)
+        return scaled_costs(costs, available, self.shift, self.scale), self.apply_to_thresholds(thresholds)
 
     def apply_to_thresholds(self, thresholds: Floats) -> Floats:
         """Scaled thresholds (m,)."""
@@ -71,13 +58,3 @@ class Scaling(NamedTuple):
             shift = multipliers @ self.shift[1:]
         high, low = _doubled.combine(np.array([unit]), dual.potential[None, :], dual.low_potential[None, :])
         return Dual(multipliers, high, low, None if dual.gains is None else dual.gains * unit + shift)
-
-
-def ordinary_size(costs: Floats, middle: float) -> float:
-    """How far the nearest entry that differs is from a value; 1 if none does. Nearly all entries may be huge.
-
-    >>> ordinary_size(np.array([0.0, 0.0, 1.0, 2.0, 1e11, 1e11]), 0.0)
-    1.0
-    """
-    away = np.abs(costs - middle)
-    return float(np.min(away, where=away > 0, initial=np.inf)) if (away > 0).any() else 1.0
