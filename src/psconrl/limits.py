@@ -38,7 +38,7 @@ def need(size: float, what: str, error: type[PsconrlError]) -> None:
 
 
 def need_dense(n_states: int, n_actions: int) -> None:
-    """Refuse a dense model of so many states and actions."""
+    """Refuse a dense model that would take more memory than is allowed."""
     need(8.0 * n_states**2 * n_actions, f"a model of {n_states:,} states and {n_actions:,} actions", ModelError)
 
 

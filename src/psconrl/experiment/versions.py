@@ -7,7 +7,6 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-import psconrl
 from psconrl._version import __version__
 
 # What the outcome of a run depends on; how it is stored or drawn does not matter.
@@ -27,7 +26,7 @@ def versions() -> dict[str, str]:
 @cache
 def code_digest() -> str:
     """A hash of the code that runs depend on, as it is parsed."""
-    root = Path(psconrl.__file__).parent
+    root = Path(__file__).parents[1]
     digest = hashlib.sha256()
     for part in PARTS:
         for path in sorted((root / part).rglob("*") if (root / part).is_dir() else [root / part]):
@@ -49,7 +48,7 @@ def _without_docstrings(source: str) -> str:
 @cache
 def git_commit() -> str:
     """The commit of a source checkout, with a + if it has been changed since; empty elsewhere."""
-    root = Path(psconrl.__file__).parent
+    root = Path(__file__).parents[1]
     try:
         head = subprocess.run(
             ["git", "rev-parse", "--short=12", "HEAD"], cwd=root, capture_output=True, text=True, timeout=5, check=True

@@ -78,7 +78,7 @@ def unichain(P: Floats, rows: Ints, costs: Floats, reference: int) -> tuple[int,
 
     The state ``reference`` must be recurrent; if it is not, the kernel finds one that is. Returns the reference used,
     ``gains (q,)``, ``biases (q, S)``, ``stationary (S,)``; the reference is -1 if there are two closed classes. Last
-    comes the slowest exit: if it is tiny, a set of states without the reference is all but closed, and biases are huge.
+    comes the slowest exit: if it is tiny, a set of states without the reference is nearly closed, and biases are huge.
     """
     n = rows.size
     q = costs.shape[0]

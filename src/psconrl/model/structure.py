@@ -16,7 +16,7 @@ from psconrl.model import _graph
 from psconrl.model.cmdp import CMDP
 from psconrl.model.transition import Transition
 
-# Recognising unichain models is NP-hard (Tsitsiklis 2007); up to so many policies we settle it by trying them all.
+# Recognising unichain models is NP-hard (Tsitsiklis 2007); for models with at most this many policies we try them all.
 MAX_POLICIES = 20_000
 
 

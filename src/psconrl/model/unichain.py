@@ -19,10 +19,10 @@ from psconrl.errors import SolverError
 from psconrl.model import _doubled, _elimination, _graph
 
 # The norm of (I - P)^-1 is the longest expected time to leave. Beyond this one an LU, which subtracts, loses more
-# than about seven digits; up to so many states the elimination without subtractions is then used instead.
+# than about seven digits; for chains of up to MAX_DENSE states elimination without subtractions is then used instead.
 LONGEST_TIME = 1e7
 MAX_DENSE = 2000
-GAIN_TOL = 1e-9  # of the largest cost: two ways to a gain may differ by so much
+GAIN_TOL = 1e-9  # of the largest cost: two ways to compute a gain may differ by this
 FALLS_APART = "some states are left too rarely for floating point: with probabilities below 1e-300"
 TOO_RARE = "some of {} states are left too rarely for sparse methods; give dense transitions"
 
@@ -34,7 +34,7 @@ class Unichain(NamedTuple):
     biases: Floats  # (q, S); zero at the reference state
     stationary: Floats  # (S,)
     reference: int  # a recurrent state
-    slowest: float = 1.0  # if tiny, a set of states is all but closed; dense chains only
+    slowest: float = 1.0  # if tiny, a set of states is nearly closed; dense chains only
     low_biases: Floats | None = None  # (q, S) what one double a state cannot hold of the biases
 
     def centred_biases(self) -> Floats:
@@ -66,7 +66,7 @@ class DenseEvaluator:
 
 
 class RefinedEvaluator:
-    """Dense transitions (S*A, S), biases in two doubles a state: for chains that all but fall apart."""
+    """Dense transitions (S*A, S), biases in two doubles a state: for chains that nearly fall apart."""
 
     # The first solution is right to some 1e-16 of the largest bias, each further one to that share of the last.
     REFINEMENTS = 3
@@ -269,6 +269,6 @@ def _cycle_solve(P: csr_array, costs: Floats, reference: int) -> Unichain:
 
 
 def _agree(costs: Floats, gains: Floats, stationary: Floats) -> bool:
-    """Are the gains, found from the costs, those of the stationary law? They part where a chain all but falls apart."""
+    """Are the gains, found from the costs, those of the stationary law? They differ where a chain nearly falls apart."""
     apart: Floats = np.abs(costs @ stationary - gains)
     return bool((apart <= GAIN_TOL * np.abs(costs).max(axis=1)).all())

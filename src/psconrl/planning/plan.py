@@ -122,7 +122,7 @@ class Plan:
         return np.flatnonzero(several & (self.occupancy.sum(axis=1) > 0))
 
     def required(self) -> "Plan":
-        """This plan, or an error if it is infeasible: for code that cannot go on without."""
+        """This plan, or an error if it is infeasible: for code that cannot do without one."""
         if self.infeasibility is not None:
             raise InfeasibleError(str(self.infeasibility))
         return self

@@ -1,4 +1,4 @@
-"""Compiled: leading a policy whose chain all but falls apart into the best of its parts.
+"""Compiled: leading a policy whose chain nearly falls apart into the best of its parts.
 
 Posterior samples of small priors have probabilities down to 1e-100. A policy then has sets of states that it hardly
 ever leaves, its biases are as large as those times, and rounding hides all that could be improved inside. But where

@@ -58,7 +58,7 @@ class Howard:
         return self.evaluate(greedy_policy(self.problem), weights)
 
     def evaluate(self, policy: Ints, weights: Floats) -> Column:
-        """All gains and biases of a policy. One that falls apart, or all but does, is first led into its best part."""
+        """All gains and biases of a policy. One that falls apart, or nearly so, is first led into its best part."""
         chain = self._solve(policy)
         if chain is None:
             policy = self._led_into_best(policy, weights, 0.0)

@@ -1,0 +1,105 @@
+"""Imports point down: no floor knows the one above it, and no file leads back to itself."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "psconrl"
+
+# From the ground up. A floor may import those to its left, and itself; envs and learning do not know each other.
+FLOORS = (
+    ("arrays", "errors", "limits", "files", "text", "_version"),
+    ("model",),
+    ("planning",),
+    ("envs", "learning"),
+    ("simulation",),
+    ("experiment",),
+    ("report",),
+    ("cli",),
+    ("agents", "__init__", "__main__"),  # the public face
+)
+LEVEL = {room: level for level, floor in enumerate(FLOORS) for room in floor}
+
+
+def module_of(path):
+    parts = ("psconrl", *path.relative_to(SOURCE).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_of(path): path for path in SOURCE.rglob("*.py")}
+
+
+def imports_of(path):
+    """The modules of this library that a file names in an import, wherever it stands in the file."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in names:
+            while name and name not in MODULES:
+                name = name.rpartition(".")[0]
+            if name:
+                found.add(name)
+    return found - {module_of(path)}
+
+
+IMPORTS = {module: imports_of(path) for module, path in MODULES.items()}
+
+
+def room_of(module):
+    return module.split(".")[1] if "." in module else "__init__"
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_no_arrow_points_up(module):
+    room = room_of(module)
+    for imported in IMPORTS[module]:
+        other = room_of(imported)
+        if other == "__init__" and imported == "psconrl":
+            assert room in ("__init__", "__main__"), f"{module} imports the public face"
+            continue
+        same_floor = LEVEL[other] == LEVEL[room]
+        allowed = other == room or (not same_floor and LEVEL[other] < LEVEL[room]) or LEVEL[room] == 0
+        assert allowed, f"{module} imports {imported}, which is not below it"
+
+
+def test_nothing_leads_back_to_itself():
+    done, open_ = set(), []
+
+    def visit(module):
+        if module in done:
+            return
+        assert module not in open_, " -> ".join([*open_[open_.index(module) :], module])
+        open_.append(module)
+        for imported in sorted(IMPORTS[module] - {"psconrl"}):
+            visit(imported)
+        open_.pop()
+        done.add(module)
+
+    for module in sorted(MODULES):
+        visit(module)
+
+
+def test_the_arrows_are_seen():
+    """The test of the test: some that are surely there."""
+    assert "psconrl.planning.problem" in IMPORTS["psconrl.planning.planner"]
+    assert "psconrl.model.transition" in IMPORTS["psconrl.model.cmdp"]
+    assert "psconrl.report.figures" in IMPORTS["psconrl.cli.learning"]  # inside a function
+
+
+def test_solvers_do_not_ask_whether_transitions_are_dense():
+    """Which form a matrix has is the business of the file that reads it and of the two implementations."""
+    at_home = {
+        "psconrl.model.transition", "psconrl.model.chain", "psconrl.model.validation", "psconrl.model.io",
+        "psconrl.model.unichain",
+    }  # fmt: skip
+    for module, path in MODULES.items():
+        if room_of(module) in ("model", "planning", "learning", "simulation") and module not in at_home:
+            text = path.read_text()
+            for question in ("issparse(", "isinstance(P, np.ndarray)", "transition, np.ndarray)"):
+                assert question not in text, f"{module} asks {question}"
