@@ -18,7 +18,7 @@ from psconrl.model.structure import approach, is_communicating
 from psconrl.model.transition import Transition
 from psconrl.model.unichain import FALLS_APART
 
-SWITCH_TOL = 1e-12  # relative: an action must save more than rounding to be switched to
+FASTER_TOL = 1e-12  # relative: an action must save more than rounding to be switched to
 
 
 class ShortestPath(NamedTuple):
@@ -53,7 +53,7 @@ def shortest_path(P: Transition, available: Bools, target: int) -> ShortestPath:
         Q = np.where(usable.ravel(), 1.0 + P @ T, np.inf).reshape(S, A)[away]
         best = Q.argmin(axis=1)
         current = Q[np.arange(away.size), policy[away]]
-        switch = current - Q[np.arange(away.size), best] > SWITCH_TOL * np.maximum(1.0, current)
+        switch = current - Q[np.arange(away.size), best] > FASTER_TOL * np.maximum(1.0, current)
         if not switch.any():
             times[away] = T[away]
             return ShortestPath(times, policy)

@@ -269,6 +269,6 @@ def _cycle_solve(P: csr_array, costs: Floats, reference: int) -> Unichain:
 
 
 def _agree(costs: Floats, gains: Floats, stationary: Floats) -> bool:
-    """Are the gains, found from the costs, those of the stationary law? They differ where a chain nearly falls apart."""
+    """Are the gains found from the costs those of the stationary law? Not where a chain nearly falls apart."""
     apart: Floats = np.abs(costs @ stationary - gains)
     return bool((apart <= GAIN_TOL * np.abs(costs).max(axis=1)).all())

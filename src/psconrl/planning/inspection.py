@@ -16,7 +16,7 @@ from psconrl.planning.plan import Status
 from psconrl.planning.planner import plan
 
 # A diameter needs a shortest path for every target, and the unichain test a search for every state.
-MAX_STATES = 500
+SMALL_MODEL = 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +86,7 @@ def inspect(cmdp: CMDP, always_diameter: bool = False) -> Inspection:
     >>> inspect(psconrl.load("counterexample")).communicating
     True
     """
-    small = cmdp.n_states <= MAX_STATES
+    small = cmdp.n_states <= SMALL_MODEL
     result = plan(cmdp)
     ranges = [(float(low), float(high)) for low, high in cost_ranges(cmdp)]
     if cmdp.maximise:

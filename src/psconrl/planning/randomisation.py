@@ -23,7 +23,7 @@ from psconrl.planning.occupancy import mixed_occupancy, one_hot, policy_from_occ
 from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import DIRECTION_ROUNDING, LEAST_SHARE, SAME_LINE
 
-MAX_STATES = 1000  # of the dense system behind the directions
+VERTEX_STATES = 1000  # of the dense system behind the directions
 
 
 def fewest_randomised(problem: Problem, solution: Solution) -> tuple[Floats, Floats]:
@@ -70,7 +70,7 @@ def drop_coins(problem: Problem, occupancy: Floats, policy: Floats) -> tuple[Flo
     """Several: occupancy and policy of the same averages with at most m coins, unless rounding is in the way."""
     S, m = len(policy), problem.thresholds.size
     tossed = ((policy > 0).sum(axis=1) > 1) & (occupancy.sum(axis=1) > 0)
-    if tossed.sum() <= m or S > MAX_STATES:
+    if tossed.sum() <= m or S > VERTEX_STATES:
         return occupancy, policy
     try:
         x = _at_a_vertex(problem, occupancy.ravel(), _directions(problem, policy, tossed)).reshape(policy.shape)

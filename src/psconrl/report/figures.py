@@ -21,7 +21,7 @@ from psconrl.simulation.trace import Trace
 CELLS = {"#": "#4D4D4D", "R": "#E3C6DD", "S": "#CDEBDD", "G": "#5DBB93"}
 MOVES = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
 VISITED = 1e-9
-MAX_STATES = 40  # rows of a policy that has no map
+MOST_ROWS = 40  # rows of a policy that has no map
 MAX_LAYERS = 6
 LITERAL = mpl.rc_context({"text.parse_math": False})  # a $ in a user's name is a $
 
@@ -112,7 +112,7 @@ def _draw_arrows(axes: Axes, cmdp: CMDP, plan: Plan, s: int, i: int, j: int) -> 
 
 def _table_figure(cmdp: CMDP, plan: Plan, title: str) -> Figure:
     mass = plan.occupancy.sum(axis=1)
-    order = np.argsort(-mass, kind="stable")[: min(MAX_STATES, max(int((mass > VISITED).sum()), 1))]
+    order = np.argsort(-mass, kind="stable")[: min(MOST_ROWS, max(int((mass > VISITED).sum()), 1))]
     order = np.sort(order)
     figure = Figure(figsize=(max(4.0, 0.9 * cmdp.n_actions + 2.5), max(2.2, 0.28 * order.size + 1.2)))
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=[max(cmdp.n_actions, 2), 1.5])

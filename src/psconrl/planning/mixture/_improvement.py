@@ -6,6 +6,18 @@ from numba import njit
 from psconrl.arrays import Bools, Floats, Ints
 
 
+@njit(cache=True)
+def weighted_bias(weights: Floats, biases: Floats) -> Floats:
+    """The bias (S,) of the weighted cost, from those of every cost (q, S)."""
+    q, S = biases.shape
+    h = np.zeros(S)
+    for i in range(q):
+        if weights[i] != 0.0:
+            for s in range(S):
+                h[s] += weights[i] * biases[i, s]
+    return h
+
+
 @njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
 def improve(
     P: Floats, costs: Floats, weights: Floats, available: Bools, policy: Ints, biases: Floats, tol: float
@@ -22,12 +34,7 @@ def improve(
     """
     S, A = available.shape
     q = weights.size
-    h = np.zeros(S)
-    for i in range(q):
-        w = weights[i]
-        if w != 0.0:
-            for s in range(S):
-                h[s] += w * biases[i, s]
+    h = weighted_bias(weights, biases)
     difference = np.empty(S)
     new = policy.copy()
     bound = np.inf
@@ -66,10 +73,7 @@ def rounding_of_bound(P: Floats, weights: Floats, biases: Floats) -> float:
     r"""By how much rounding may falsify the bound of ``improve``: :math:`S\,u \max_{s,a} \sum P |h(s') - h(s)|`."""
     S = P.shape[1]
     A = P.shape[0] // S
-    h = np.zeros(S)
-    for i in range(weights.size):
-        for s in range(S):
-            h[s] += weights[i] * biases[i, s]
+    h = weighted_bias(weights, biases)
     largest = 0.0
     for s in range(S):
         for a in range(A):

@@ -11,7 +11,7 @@ from psconrl.model.unichain import Evaluator, RefinedEvaluator
 from psconrl.planning.mixture.howard import Howard
 from psconrl.planning.tolerances import NEARLY_CLOSED_DOUBLED
 
-MAX_STATES = 1000  # dense, O(S^3) three times over for every policy
+CAREFUL_STATES = 1000  # dense, O(S^3) three times over for every policy
 
 
 class CarefulHoward(Howard):

@@ -8,7 +8,7 @@ import numpy as np
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.planning.mixture._newton import GIVE_UP, OPTIMAL, newton
-from psconrl.planning.mixture.careful import MAX_STATES, CarefulHoward
+from psconrl.planning.mixture.careful import CAREFUL_STATES, CarefulHoward
 from psconrl.planning.mixture.column_generation import Mixture, mix
 from psconrl.planning.mixture.howard import Column, Howard, greedy_policy
 from psconrl.planning.occupancy import mixed_occupancy, one_hot, policy_from_occupancy
@@ -57,7 +57,7 @@ def solve(problem: Problem, start: Sequence[Ints] = (), *, least_excess: bool = 
             first = _solve_with(Howard(problem), start, least_excess)
         except SolverError as error:
             trouble = error
-    if (first is None or not first.settled) and problem.available.shape[0] <= MAX_STATES:
+    if (first is None or not first.settled) and problem.available.shape[0] <= CAREFUL_STATES:
         try:
             second = solve_carefully(problem, start, least_excess=least_excess)
         except SolverError as error:

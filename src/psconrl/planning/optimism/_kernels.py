@@ -9,6 +9,7 @@ import numpy as np
 from numba import njit
 
 from psconrl.arrays import Bools, Floats, Ints
+from psconrl.planning.mixture._improvement import weighted_bias
 
 
 @njit(cache=True)
@@ -43,10 +44,7 @@ def improve_optimistic(
     """Howard's step over pairs (action, law in its box): bound, states that switched, new actions and laws (S, S)."""
     S = kernel.shape[0]
     A = low.shape[0] // S
-    h = np.zeros(S)
-    for i in range(weights.size):
-        for s in range(S):
-            h[s] += weights[i] * biases[i, s]
+    h = weighted_bias(weights, biases)
     order = np.argsort(h, kind="mergesort")
     new_policy, new_kernel = policy.copy(), kernel.copy()
     law, best_law = np.empty(S), np.empty(S)
