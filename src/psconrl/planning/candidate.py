@@ -1,4 +1,4 @@
-"""A candidate: a policy and the dual point that is meant to prove it. What a method finds is one until it is checked."""
+"""A candidate: a policy and the dual point meant to prove it. What a method finds is one until it is checked."""
 
 from typing import NamedTuple
 
