@@ -144,8 +144,9 @@ def main() -> None:
     quick = parser.parse_args().quick
     print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
     table(
-        ["posterior samples", "ours warm µs", "ours cold µs", "plan with proof µs", "HiGHS cold µs", "HiGHS warm µs", "warm/HiGHS cold",
-         "warm/HiGHS warm", "cold/HiGHS cold", "plan/HiGHS cold", "largest gap", "largest difference", "HiGHS failed"],
+        ["posterior samples", "ours warm µs", "ours cold µs", "plan with proof µs", "HiGHS cold µs",
+         "HiGHS warm µs", "warm/HiGHS cold", "warm/HiGHS warm", "cold/HiGHS cold", "plan/HiGHS cold",
+         "largest gap", "largest difference", "HiGHS failed"],
         [learning_loop(name, 40 if quick else 120) for name in LEARNED],
     )  # fmt: skip
     sizes = (100,) if quick else (100, 200, 400)

@@ -184,3 +184,37 @@ def centred(biases: Floats, stationary: Floats) -> Floats:
         for s in range(stationary.size):
             result[i, s] = biases[i, s] - mean
     return result
+
+
+@njit(cache=True)
+def mixed_rows(P: Floats, policy: Floats) -> Floats:
+    """The chain (S, S) of a policy (S, A) under dense transitions (S*A, S)."""
+    S, A = policy.shape
+    chain = np.zeros((S, S))
+    for s in range(S):
+        for a in range(A):
+            p = policy[s, a]
+            if p > 0.0:
+                row = P[s * A + a]
+                for j in range(S):
+                    chain[s, j] += p * row[j]
+    return chain
+
+
+@njit(cache=True)
+def mixed_costs(costs: Floats, policy: Floats) -> tuple[Floats, Floats]:
+    """The costs (q, S) of a policy (S, A), counted from the smallest in size, and what that is, (q,)."""
+    q, S, A = costs.shape
+    result = np.zeros((q, S))
+    base = np.empty(q)
+    for i in range(q):
+        for s in range(S):
+            for a in range(A):
+                result[i, s] += policy[s, a] * costs[i, s, a]
+        base[i] = result[i, 0]
+        for s in range(S):
+            if abs(result[i, s]) < abs(base[i]):
+                base[i] = result[i, s]
+        for s in range(S):
+            result[i, s] -= base[i]
+    return result, base

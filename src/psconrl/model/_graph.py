@@ -139,6 +139,20 @@ def closed_components(indptr: Ints, indices: Ints, n_states: int) -> tuple[int, 
 
 
 @njit(cache=True)
+def closed_classes_of_dense(P: Floats, least: float) -> tuple[int, Ints]:
+    """The closed components of a dense chain (S, S) without the moves that are no likelier than ``least``."""
+    indptr, indices = support_of_dense(P, least)
+    return closed_components(indptr, indices, P.shape[1])
+
+
+@njit(cache=True)
+def closed_classes_of_sparse(indptr: Ints, indices: Ints, data: Floats, least: float) -> tuple[int, Ints]:
+    """The same for a chain in CSR form."""
+    indptr, indices = support_of_sparse(indptr, indices, data, least)
+    return closed_components(indptr, indices, indptr.size - 1)
+
+
+@njit(cache=True)
 def end_component_pairs(indptr: Ints, indices: Ints, n_states: int, keep: Bools) -> tuple[Bools, Ints]:
     """The pairs of the maximal end components among those to keep, and a label of every state's component.
 

@@ -46,8 +46,7 @@ class Chain(ABC):
         >>> [states.tolist() for states in chain.closed_classes()]
         [[1], [2]]
         """
-        indptr, indices = self._support(least)
-        count, label = _graph.closed_components(indptr, indices, self.n_states)
+        count, label = self._closed_components(least)
         return [np.flatnonzero(label == k) for k in range(count)]
 
     def solve_class(self, costs: Floats, states: Ints) -> Unichain:
@@ -79,7 +78,7 @@ class Chain(ABC):
         """As a plain array (S, S)."""
 
     @abstractmethod
-    def _support(self, least: float) -> tuple[Ints, Ints]: ...
+    def _closed_components(self, least: float) -> tuple[int, Ints]: ...
 
     @abstractmethod
     def _collect(self, collected: Floats, exits: Floats) -> Floats: ...
@@ -103,8 +102,8 @@ class DenseChain(Chain):
         matrix: Floats = self.matrix
         return matrix
 
-    def _support(self, least: float) -> tuple[Ints, Ints]:
-        return _graph.support_of_dense(self.matrix, least)
+    def _closed_components(self, least: float) -> tuple[int, Ints]:
+        return _graph.closed_classes_of_dense(self.matrix, least)
 
     def _collect(self, collected: Floats, exits: Floats) -> Floats:
         return collect_dense(self.matrix, collected, exits)
@@ -127,9 +126,9 @@ class SparseChain(Chain):
         """As a plain array (S, S)."""
         return np.asarray(self.matrix.toarray())
 
-    def _support(self, least: float) -> tuple[Ints, Ints]:
+    def _closed_components(self, least: float) -> tuple[int, Ints]:
         P = self.matrix
-        return _graph.support_of_sparse(P.indptr, P.indices, P.data, least)
+        return _graph.closed_classes_of_sparse(P.indptr, P.indices, P.data, least)
 
     def _collect(self, collected: Floats, exits: Floats) -> Floats:
         return collect_sparse(self.matrix, collected, exits)

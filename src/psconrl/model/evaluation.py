@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import PolicyError
+from psconrl.model import _elimination
 from psconrl.model.chain import Chain
 from psconrl.model.cmdp import CMDP
 from psconrl.model.unichain import Unichain
@@ -84,15 +85,13 @@ def evaluate(cmdp: CMDP, policy: ArrayLike) -> Evaluation:
 def evaluate_policy(cmdp: CMDP, pi: Floats) -> Evaluation:
     """``evaluate`` of a policy (S, A) that is known to fit the model."""
     chain = cmdp.transition.chain(pi)
-    C = (cmdp.costs * pi).sum(axis=2)
     # An offset of the costs must not drown their differences, nor a huge entry all the others.
-    base = C[np.arange(len(C)), np.abs(C).argmin(axis=1)]
-    C -= base[:, None]
+    C, base = _elimination.mixed_costs(cmdp.costs, pi)
     classes = chain.closed_classes()
     parts = [chain.solve_class(C, states) for states in classes]
     if classes[0].size == cmdp.n_states:
         law, averages, biases = parts[0].stationary, parts[0].gains, parts[0].centred_biases()
-        gains = np.repeat(averages[:, None], cmdp.n_states, axis=1)
+        gains = averages[:, None].repeat(cmdp.n_states, axis=1)
     else:
         law, averages, gains, biases = _absorbed(chain, C, cmdp.initial, classes, parts)
     sign = -1.0 if cmdp.maximise else 1.0

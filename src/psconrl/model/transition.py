@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from psconrl.arrays import Bools, Floats, Ints, Matrix
-from psconrl.model import _doubled, _graph
+from psconrl.model import _doubled, _elimination, _graph
 from psconrl.model.chain import Chain, DenseChain, SparseChain
 from psconrl.model.unichain import DenseEvaluator, Evaluator, SparseEvaluator
 
@@ -182,7 +182,7 @@ class DenseTransition(Transition):
         S, A = self.n_states, self.n_actions
         if policy.ndim == 1:
             return DenseChain(self.array[np.arange(0, S * A, A) + policy])
-        return DenseChain(np.einsum("sa,sat->st", policy, self.array.reshape(S, A, S)))
+        return DenseChain(_elimination.mixed_rows(self.array, policy))
 
     def restrict(self, states: Ints) -> Transition:
         """The transitions among some states."""

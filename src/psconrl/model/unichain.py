@@ -133,8 +133,7 @@ class SparseSolver:
 
     def solve(self, P: csr_array, costs: Floats) -> Unichain | None:
         """Chain P of shape (S, S) with costs ``(q, S)``; None if it has two closed classes."""
-        indptr, indices = _graph.support_of_sparse(P.indptr, P.indices, P.data, 0.0)
-        count, label = _graph.closed_components(indptr, indices, P.shape[0])
+        count, label = _graph.closed_classes_of_sparse(P.indptr, P.indices, P.data, 0.0)
         if count > 1:
             return None
         result = None if self._direct else self._krylov(P, costs)

@@ -107,28 +107,33 @@ def excess_units_of(
 
 
 @njit(cache=True)
-def imbalance(arrivals: Floats, occupancy: Floats) -> float:
-    """L1 distance of frequencies (S, A) from a stationary law, given where they lead to (S,)."""
+def deviations(
+    costs: Floats, occupancy: Floats, arrivals: Floats, averages: Floats, unit: Floats
+) -> tuple[float, float]:
+    """How far frequencies (S, A) are from a stationary law, in L1, and from the averages (q,) of a policy, in units.
+
+    ``arrivals`` (S,) is where the frequencies lead. Costs are counted from the averages, so that no offset drowns what
+    is compared.
+    """
+    q, S, A = costs.shape
     residual, total = 0.0, 0.0
-    for s in range(arrivals.size):
+    for s in range(S):
         mass = 0.0
-        for a in range(occupancy.shape[1]):
+        for a in range(A):
             mass += occupancy[s, a]
             residual += max(-occupancy[s, a], 0.0)
         residual += abs(arrivals[s] - mass)
         total += mass
-    return float(residual + abs(total - 1.0))
-
-
-@njit(cache=True)
-def mean_differences(costs: Floats, occupancy: Floats, averages: Floats) -> Floats:
-    """The averages (q,) of costs (q, S, A) under frequencies, counted from others, so that no offset drowns them."""
-    apart = np.zeros(averages.size)
-    for i in range(averages.size):
-        for s in range(costs.shape[1]):
-            for a in range(costs.shape[2]):
-                apart[i] += (costs[i, s, a] - averages[i]) * occupancy[s, a]
-    return apart
+    largest = 0.0
+    for i in range(q):
+        apart = 0.0
+        for s in range(S):
+            for a in range(A):
+                apart += (costs[i, s, a] - averages[i]) * occupancy[s, a]
+        error = abs(apart) / unit[i]
+        if error > largest or error != error:  # what is no number stays none
+            largest = error
+    return residual + abs(total - 1.0), largest
 
 
 @njit(cache=True)
@@ -145,15 +150,17 @@ def scaled_costs(costs: Floats, available: Bools, shift: Floats, scale: Floats) 
 
 
 @njit(cache=True)
-def reduced_costs(costs: Floats, weights: Floats, middle: Floats, moved: Floats, available: Bools) -> Floats:
-    """Weighted costs counted from a middle, plus the drift of a potential, (S, A); inf where not available."""
+def reduced_costs(
+    costs: Floats, weights: Floats, start: float, thresholds: Floats, moved: Floats, available: Bools
+) -> Floats:
+    """Weighted costs, the objective from a start, the others from their limits, plus a drift, (S, A); inf if masked."""
     q, S, A = costs.shape
     reduced = np.full((S, A), np.inf)
     for s in range(S):
         for a in range(A):
             if available[s, a]:
-                total = 0.0
-                for i in range(q):
-                    total += weights[i] * (costs[i, s, a] - middle[i])
+                total = weights[0] * (costs[0, s, a] - start)
+                for i in range(1, q):
+                    total += weights[i] * (costs[i, s, a] - thresholds[i - 1])
                 reduced[s, a] = total + moved[s, a]
     return reduced

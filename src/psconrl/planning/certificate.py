@@ -16,7 +16,7 @@ from psconrl.errors import ModelError
 from psconrl.model.cmdp import CMDP
 from psconrl.model.evaluation import Evaluation, evaluate
 from psconrl.model.structure import end_components, reachable
-from psconrl.planning._units import excess_units_of, imbalance, mean_differences, reduced_costs, units_of
+from psconrl.planning._units import deviations, excess_units_of, reduced_costs, units_of
 from psconrl.planning.candidate import Dual
 from psconrl.planning.multichain import transit_loss
 from psconrl.planning.plan import Certificate, Plan, Status
@@ -54,10 +54,8 @@ def certify(cmdp: CMDP, plan: Plan) -> Certificate:
 def check(cmdp: CMDP, status: Status, occupancy: Floats, dual: Dual, exact: Evaluation) -> Certificate:
     """The certificate of a claim, given the exact evaluation of its policy."""
     unit = units(cmdp, occupancy)
-    flow_residual = float(imbalance(occupancy.ravel() @ cmdp.transition, occupancy))
-    # Counted from the policy's own averages, so that an offset of the costs does not drown what is compared.
-    apart = mean_differences(cmdp.costs, occupancy, exact.costs)
-    policy_error = float((np.abs(apart) / unit).max())
+    arrivals = occupancy.ravel() @ cmdp.transition
+    flow_residual, policy_error = deviations(cmdp.costs, occupancy, arrivals, exact.costs, unit)
     excess = exact.costs[1:] - cmdp.thresholds
 
     infeasible = status is Status.INFEASIBLE
@@ -104,21 +102,20 @@ def excess_units(cmdp: CMDP, occupancy: Floats, unit: Floats) -> Floats:
 
 def lower_bound(cmdp: CMDP, weights: Floats, dual: Dual, start: float) -> tuple[float, float]:
     """Bound on ``w0 (J(c0) - start) + sum_i wi (J(ci) - tau_i)`` of all policies, and what a multichain proof lost."""
-    middle = np.concatenate([[start], cmdp.thresholds])
+    S, A = cmdp.n_states, cmdp.n_actions
     moved = cmdp.transition.drift(dual.potential, dual.low_potential)
-    reduced = reduced_costs(cmdp.costs, weights, middle, moved, cmdp.available)
-    states = reachable(cmdp)
-    reduced = reduced[states]
+    reduced = reduced_costs(cmdp.costs, weights, start, cmdp.thresholds, moved, cmdp.available)
+    if not cmdp.transition.communicates:
+        reduced[~cmdp.transition.reachable_from(cmdp.initial > 0)] = np.inf
     if dual.gains is None:
         return float(reduced.min()), 0.0
-    S, A = cmdp.n_states, cmdp.n_actions
     # Inside an end component gains must be equal, or the bound would drift away with time.
-    g = dual.gains - float(weights @ middle)
+    g = dual.gains - weights[0] * start - weights[1:] @ cmdp.thresholds
     components = end_components(cmdp)
     inside = np.zeros(S * A, dtype=bool)
     for component in components:
         g[component.states] = g[component.states].min()
         inside[component.pairs] = True
-    lost = transit_loss(cmdp, states, components, g)
-    margin = np.where(inside.reshape(S, A)[states], reduced - g[states, None], np.inf)
+    lost = transit_loss(cmdp, reachable(cmdp), components, g)
+    margin = np.where(inside.reshape(S, A), reduced - g[:, None], np.inf)
     return float(cmdp.initial @ g) + min(0.0, float(margin.min())) - lost, lost

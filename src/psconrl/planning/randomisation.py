@@ -31,9 +31,10 @@ def fewest_randomised(problem: Problem, solution: Solution) -> tuple[Floats, Flo
     mixture, occupancy, policy = solution
     if mixture.weights.size == 2:
         columns, shares = nearest_pair(Howard(problem), mixture)
-        if columns is not mixture.answers:
-            occupancy = mixed_occupancy(columns, shares, problem.available.shape[1])
-            policy = stationary_policy(problem, columns, shares, occupancy)
+        if columns is mixture.answers:
+            return occupancy, policy
+        occupancy = mixed_occupancy(columns, shares, problem.available.shape[1])
+        policy = stationary_policy(problem, columns, shares, occupancy)
         if len(columns) < 2 or np.count_nonzero(columns[0].policy != columns[1].policy) <= 1:
             return occupancy, policy
     return drop_coins(problem, occupancy, policy)

@@ -83,3 +83,20 @@ def rounding_of_bound(P: Floats, weights: Floats, biases: Floats) -> float:
                 moved += row[j] * abs(h[j] - h[s])
             largest = max(largest, moved)
     return float(S * 1.2e-16 * largest)
+
+
+@njit(cache=True)
+def cheapest_for_one_step(costs: Floats, available: Bools) -> Ints:
+    """The action (S,) in every state with the least sum of all costs (q, S*A); of equal ones the first."""
+    S, A = available.shape
+    policy = np.zeros(S, np.int64)
+    for s in range(S):
+        least = np.inf
+        for a in range(A):
+            total = 0.0
+            for i in range(costs.shape[0]):
+                total += costs[i, s * A + a]
+            if available[s, a] and total < least:
+                least = total
+                policy[s] = a
+    return policy

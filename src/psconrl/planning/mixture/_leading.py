@@ -10,7 +10,7 @@ from numba import njit
 
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.model._elimination import unichain
-from psconrl.model._graph import closed_components, support_of_dense
+from psconrl.model._graph import closed_classes_of_dense
 from psconrl.planning.tolerances import SAME_CLASS_COST
 
 
@@ -40,8 +40,7 @@ def led_into_best(
     """
     S, A = available.shape
     rows = np.arange(S) * A + policy
-    indptr, indices = support_of_dense(P[rows], least)
-    count, label = closed_components(indptr, indices, S)
+    count, label = closed_classes_of_dense(P[rows], least)
     if count < 2:
         return policy
     best, lowest = -1, np.inf

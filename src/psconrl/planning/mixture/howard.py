@@ -13,6 +13,7 @@ from psconrl.errors import SolverError
 from psconrl.model import _doubled
 from psconrl.model.structure import approach
 from psconrl.model.unichain import FALLS_APART, Evaluator, Unichain
+from psconrl.planning.mixture._improvement import cheapest_for_one_step
 from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import CAUTION, NEARLY_CLOSED, SAME_CLASS_COST, SWITCH_TOL, WORSE_TOL
 
@@ -35,8 +36,8 @@ class Column(NamedTuple):
 
 def greedy_policy(problem: Problem) -> Ints:
     """The policy that is cheapest for one step, all costs weighted alike: where to begin if nothing is known."""
-    cost = problem.costs.sum(axis=0).reshape(problem.available.shape)
-    return np.asarray(np.where(problem.available, cost, np.inf).argmin(axis=1), dtype=np.int64)
+    policy: Ints = cheapest_for_one_step(problem.costs, problem.available)
+    return policy
 
 
 class Howard:
