@@ -129,7 +129,7 @@ def test_a_signal_keeps_what_was_done(tmp_path, ignored, sent):
 
 
 def test_agent_options_may_be_words():
-    assert run("learn", "counterexample", "--horizon", "50", "--option", "explore_action=least_tried").exit_code == 0
+    assert run("learn", "counterexample", "--horizon", "50", "--option", "action=least_tried").exit_code == 0
     assert (
         run("learn", "counterexample", "--horizon", "50", "--agent", "c-ucrl", "--option", "coef=none").exit_code == 0
     )

@@ -22,7 +22,7 @@ from psconrl.experiment.spec import parse_spec, read_spec
 from psconrl.experiment.store import Store
 from psconrl.report.page import render
 from psconrl.report.summary import build
-from psconrl.simulation.rollout import Simulation
+from psconrl.simulation.model_run import Simulation
 
 SPEC = """
 name = "damaged"
@@ -89,11 +89,11 @@ def make_run(path):
 
 
 def resume_run(path):
-    Simulation.resume(path, WORLD).run(260)
+    Simulation.resume(WORLD, path).run(260)
 
 
 def go_on_by_steps(path):
-    agent, _ = load_agent(path)
+    agent = load_agent(path)
     agent.finish()
     for _ in range(20):
         agent.observe(agent.act(0), 1, [0.5, 0.5])

@@ -25,7 +25,6 @@ import pytest
 
 import psconrl
 from psconrl.cli import main
-from psconrl.learning.registry import CLASSES
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
@@ -152,7 +151,7 @@ def test_the_site_builds_without_a_warning_and_fetches_nothing(tmp_path):
 def test_the_reference_holds_every_public_name():
     shown = re.findall(r"^::: (psconrl\.\S+)", (ROOT / "docs/api.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert {f"psconrl.{name}" for name in psconrl.__all__} - set(shown) == {"psconrl.__version__"}
-    agents = {f"{agent.__module__}.{agent.__qualname__}" for agent in CLASSES.values() if agent is not psconrl.PSConRL}
+    agents = {f"psconrl.agents.{name}" for name in psconrl.agents.__all__ if name != "PSConRL"}
     assert agents <= set(shown)
 
 

@@ -8,8 +8,8 @@ from scipy.optimize import linprog
 
 import psconrl
 from psconrl import evaluate, plan, simulate
-from psconrl.learning.confidence import Box
-from psconrl.learning.ucrl_cmdp import UCRLCMDP
+from psconrl.agents import UCRLCMDP
+from psconrl.learning.radii import Box
 from psconrl.planning._optimism import improve_optimistic, lead_into, optimistic_horizon, pour
 from psconrl.planning.horizon import solve_horizon
 from psconrl.planning.optimistic import optimistic_policy, solve_optimistic

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from psconrl import CMDP, plan, regret
+from psconrl import CMDP, Episode, plan, regret
 from psconrl.learning.agent import Agent
-from psconrl.learning.episode import Episode
 from psconrl.learning.registry import make_agent
-from psconrl.simulation.rollout import Simulation
+from psconrl.simulation.model_run import Simulation
 
 
 class Alternating(Agent):
@@ -15,7 +14,7 @@ class Alternating(Agent):
 
     name = "alternating"
 
-    def _begin(self, state):
+    def begin(self, state):
         return Episode(np.array([[[0.0, 1.0]], [[0.0, 1.0]], [[1.0, 0.0]], [[1.0, 0.0]]]), max_steps=4)
 
 
@@ -42,6 +41,6 @@ def test_also_if_it_was_saved_in_between(tmp_path):
     first = Simulation(cmdp, agents[1], seed=1, evaluate_policies=True)
     first.run(17)
     first.save(tmp_path / "run.npz")
-    rest = Simulation.resume(tmp_path / "run.npz", cmdp).run(20)
+    rest = Simulation.resume(cmdp, tmp_path / "run.npz").run(20)
     assert rest.episodes.length == whole.episodes.length == [7, 7, 6]
     np.testing.assert_array_equal(rest.episodes.costs, whole.episodes.costs)

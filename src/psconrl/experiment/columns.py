@@ -86,7 +86,7 @@ class Columns:
         return points
 
     def facts(self, value: Any, where: str) -> dict[str, Any]:
-        """What is known of an experiment, as ``experiment.facts`` writes it."""
+        """What is known of an experiment, as ``experiment.environment_record`` writes it."""
         facts = self.table(value, where)
         self.text(facts.get("env"), f"env in {where}")
         if not facts.get("drawn"):

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from psconrl._version import __version__
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import ConfigError
-from psconrl.learning.agent import Agent
-from psconrl.learning.episode import Episode
+from psconrl.learning.contract import Episode
+from psconrl.learning.player import Player
 from psconrl.simulation.interrupt import Interrupted, deferred_interrupts
 from psconrl.simulation.trace import EpisodeLog, Trace, checkpoint_rounds
 
@@ -24,7 +24,7 @@ class Run(ABC):
 
     def __init__(
         self,
-        agent: Agent,
+        agent: Player,
         thresholds: Floats,
         cost_names: tuple[str, ...],
         provenance: dict[str, Any],
@@ -35,7 +35,7 @@ class Run(ABC):
         self.agent = agent
         self.thresholds = thresholds
         self.cost_names = cost_names
-        self.provenance = {"psconrl": __version__, "agent": agent.name} | provenance
+        self.provenance = {"psconrl": __version__, "agent": agent.recipe} | provenance
         self.round = 0
         self.cumulative = np.zeros(agent.n_costs)
         self.log = EpisodeLog()

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from psconrl.arrays import Floats
+from psconrl.learning.contract import Episode
 from psconrl.learning.counts import Counts, Record
-from psconrl.learning.episode import Episode
 
 EXPLORING = (
     "explore",

@@ -1,23 +1,39 @@
-"""Agents in files: one ``.npz`` with everything, generators included. Never pickle."""
+"""Agents in files: one ``.npz`` with everything, generators included. Never pickle.
+
+A file says by name which agent it holds, how to build it and where it stood; the code comes from this library or from
+whoever reads it. What was written by earlier versions is translated by ``old_files``.
+"""
 
 import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from psconrl.errors import AgentError, PsconrlError
 from psconrl.files import write_atomically
+from psconrl.learning.old_files import translated
+from psconrl.learning.parts import Part
 from psconrl.model.archive import Archive
 
+if TYPE_CHECKING:
+    from psconrl.learning.agent import Agent
+    from psconrl.learning.player import Player
+
 FORMAT = "psconrl-agent"
-VERSION = 1
+VERSION = 2
+# What a damaged file makes constructors and restore raise. An AgentError is a ValueError.
+DAMAGE = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError)
+
+A = TypeVar("A", bound="Agent")
+P = TypeVar("P", bound="Player")
 
 
 class Saved(NamedTuple):
     """What a file holds: which agent, how to build it, where it stood, and whatever else belongs to the run."""
 
-    agent: str
+    agent: str  # the name of its class
+    recipe: str  # the name under which it was made, such as "cmdp-psrl"
     config: dict[str, Any]
     state: dict[str, Any]
     extra: dict[str, Any]
@@ -29,7 +45,7 @@ def write(saved: Saved, path: Any) -> None:
     if taken and _format_of(Path(path)) != FORMAT:
         raise AgentError(f"{path}: exists and holds no agent; choose another name")
     arrays: dict[str, Any] = {}
-    header = {"format": FORMAT, "version": VERSION, "agent": saved.agent}
+    header = {"format": FORMAT, "version": VERSION, "agent": saved.agent, "recipe": saved.recipe}
     for part in ("config", "state", "extra"):
         header[part] = _flatten(getattr(saved, part), part, arrays)
     try:
@@ -48,28 +64,60 @@ def _format_of(path: Path) -> str:
 
 
 def read(path: Any) -> Saved:
-    """Read what ``write`` wrote."""
+    """Read what ``write`` wrote, now or in an earlier version."""
     source = Path(path)
     if not source.is_file():
         raise AgentError(f"{source}: is a directory" if source.is_dir() else f"{source}: no such file")
     try:
         with source.open("rb") as f:
-            arrays = Archive(f, AgentError)
-            header = json.loads(str(arrays["header"]))
-            if header["format"] != FORMAT:
-                raise AgentError(f"not a {FORMAT} file but a {header['format']} one")
-            if header["version"] != VERSION:
-                raise AgentError(f"format version {header['version']} is newer than {VERSION}; update psconrl")
-            parts = [_unflatten(header[part], arrays) for part in ("config", "state", "extra")]
-            if not isinstance(header["agent"], str) or not all(isinstance(part, dict) for part in parts):
-                raise TypeError
-            return Saved(header["agent"], *parts)
+            return _read(Archive(f, AgentError))
     except PsconrlError as error:
         raise AgentError(f"{source}: {error}") from None
     except OSError as error:
         raise AgentError(f"{source}: cannot be read ({error.strerror or error})") from None
     except Exception as error:  # zip, zlib, JSON and NumPy: each has errors of its own
         raise AgentError(f"{source}: truncated, or not a {FORMAT} file ({type(error).__name__})") from None
+
+
+def _read(arrays: Archive) -> Saved:
+    header = json.loads(str(arrays["header"]))
+    if header["format"] != FORMAT:
+        raise AgentError(f"not a {FORMAT} file but a {header['format']} one")
+    if header["version"] not in (1, VERSION):
+        raise AgentError(f"format version {header['version']} is newer than {VERSION}; update psconrl")
+    parts = {part: _unflatten(header[part], arrays) for part in ("config", "state", "extra")}
+    if header["version"] == 1:
+        header["agent"], header["recipe"] = translated(header["agent"], parts["config"], parts["state"])
+    names = (header["agent"], header["recipe"])
+    if not all(isinstance(name, str) for name in names) or not all(isinstance(part, dict) for part in parts.values()):
+        raise TypeError
+    return Saved(*names, **parts)
+
+
+def rebuilt(cls: type[A], saved: Saved, path: Any) -> A:
+    """The agent of which a file was made, from its class."""
+    if saved.agent != cls.name:
+        raise AgentError(f"{path}: holds an agent {saved.agent!r}, not {cls.name!r}")
+    try:
+        config = {key: _as_part(key, value) for key, value in saved.config.items()}
+        agent = cls(**config)
+    except DAMAGE as error:
+        raise AgentError(f"{path}: damaged ({type(error).__name__})") from None
+    return restored(agent, saved, path)
+
+
+def restored(agent: P, saved: Saved, path: Any) -> P:
+    """An agent that was made anew, put where the saved one stood."""
+    try:
+        agent.restore(saved.state)
+    except DAMAGE as error:
+        raise AgentError(f"{path}: damaged ({type(error).__name__})") from None
+    agent.recipe, agent.extra = saved.recipe, saved.extra
+    return agent
+
+
+def _as_part(key: str, value: Any) -> Any:
+    return Part.kinds[key].from_dict(value) if key in Part.kinds and isinstance(value, dict) else value
 
 
 def _flatten(value: Any, name: str, arrays: dict[str, Any]) -> Any:
