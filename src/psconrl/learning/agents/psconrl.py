@@ -17,13 +17,15 @@ from typing import ClassVar
 
 from numpy.typing import ArrayLike
 
+from psconrl.arrays import Floats
 from psconrl.errors import SolverError
 from psconrl.learning.beliefs import Belief, Dirichlet
 from psconrl.learning.contract import Episode
 from psconrl.learning.counts import Record
-from psconrl.learning.fallbacks import Decision, Explore, Fallback, Sample
+from psconrl.learning.fallbacks import Explore, Fallback, Sample
 from psconrl.learning.ledger import Ledger
 from psconrl.learning.parts import Part
+from psconrl.learning.sampled import Choice
 from psconrl.learning.sampler import Sampler
 from psconrl.learning.schedules import Ouyang, Schedule
 
@@ -69,22 +71,30 @@ class PSConRL(Sampler):
     def begin(self, state: int) -> Episode:
         """Draw a model; play its optimal policy, or the fallback if it has none that keeps the limits."""
         P = self.sampled = self.belief.sample(self.counts, self.rng)
-        sample = Sample(P, self._known_or_mean_costs(), state, self.counts, self.planner, self.rng)
+        costs = self._known_or_mean_costs()
         max_steps, caps = self.schedule.limits(self.counts)
         try:
-            policy, kind, value = self._optimal(sample) or self.fallback.infeasible(sample)
+            planned = self._optimal(P, costs, state)
+            if planned is not None:
+                kind, choice = planned
+                return Episode(choice.policy, max_steps, caps, kind, choice.value)
+            instead = self.fallback.infeasible(self._sample(P, costs, state))
         except SolverError:  # a sample beyond floating point
-            policy, kind, value = self.fallback.unsettled(sample)
-        return Episode(policy, max_steps, caps, kind, value)
+            instead = self.fallback.unsettled(self._sample(P, costs, state))
+        return Episode(instead.policy, max_steps, caps, instead.kind, instead.value)
 
-    def _optimal(self, sample: Sample) -> Decision | None:
+    def _optimal(self, P: Floats, costs: Floats, state: int) -> tuple[str, Choice] | None:
         """The plan that keeps the limits, or those below them that the ledger asks for; None if no policy does."""
-        limits = [self.thresholds] if self.ledger is None else self.ledger.targets(self.thresholds, self.rounds)
+        thresholds = self.thresholds
+        limits = (thresholds,) if self.ledger is None else self.ledger.targets(thresholds, self.rounds)
         for targets in limits:
-            choice = self.planner.optimal(sample.P, sample.costs, targets, sample.state)
+            choice = self.planner.optimal(P, costs, targets, state)
             if choice is not None:
-                return Decision(choice.policy, "optimal" if targets is self.thresholds else "repay", choice.value)
+                return "optimal" if targets is thresholds else "repay", choice
         return None
+
+    def _sample(self, P: Floats, costs: Floats, state: int) -> Sample:
+        return Sample(P, costs, state, self.counts, self.planner, self.rng)
 
     def end(self, record: Record) -> None:
         """Learn from an episode, and book it."""
