@@ -13,7 +13,6 @@ from psconrl.learning.beliefs import Belief, Dirichlet, FlooredCounts
 from psconrl.learning.fallbacks import Explore, Fallback, Unconstrained, Uniformly
 from psconrl.learning.ledger import Ledger, Repay
 from psconrl.learning.radii import Bernstein, Hoeffding, Radius, Scaled
-from psconrl.learning.registry import load_agent as load
 from psconrl.learning.registry import make_agent as make
 from psconrl.learning.schedules import Doubling, EveryRound, Ouyang, Published, Schedule
 
@@ -46,6 +45,5 @@ __all__ = [
     "Uniform",
     "Uniformly",
     "adapt",
-    "load",
     "make",
 ]
