@@ -170,11 +170,18 @@ def test_a_part_of_ones_own_works_like_ours_and_is_saved_with_its_memory(tmp_pat
     assert (again.schedule.steps, again.schedule.odd) == (3, True)
     assert make("psconrl", 2, 2, [0.5], schedule="steady", steps=7).schedule.steps == 7
     del Schedule.known["steady"]
-    with pytest.raises(AgentError, match=r"damaged \(ConfigError\)"):  # nobody knows it any more
+    with pytest.raises(AgentError, match=r"unknown schedule 'steady'.*a part of your own is known once"):
         load_agent(tmp_path / "agent.npz")
 
 
 Schedule.known.pop("steady")
+
+
+def test_a_part_is_shown_in_one_line_and_its_prior_is_not_copied_for_every_agent():
+    belief = Dirichlet(np.ones((3, 2, 3)))
+    assert (repr(belief), repr(Dirichlet(0.1))) == ("Dirichlet(prior=array(3, 2, 3))", "Dirichlet(prior=0.1)")
+    assert PSConRL(3, 2, [0.5], belief=belief).belief.prior is belief.prior
+    assert not belief.prior.flags.writeable
 
 
 def test_a_part_needs_a_name_that_is_not_taken():

@@ -7,6 +7,7 @@ from psconrl import CMDP, Episode, plan, regret
 from psconrl.learning.agent import Agent
 from psconrl.learning.registry import make_agent
 from psconrl.simulation.model_run import Simulation
+from psconrl.simulation.regret import moving_average, signed_regret, strong_regret, targets
 
 
 class Alternating(Agent):
@@ -44,3 +45,19 @@ def test_also_if_it_was_saved_in_between(tmp_path):
     rest = Simulation.resume(cmdp, tmp_path / "run.npz").run(20)
     assert rest.episodes.length == whole.episodes.length == [7, 7, 6]
     np.testing.assert_array_equal(rest.episodes.costs, whole.episodes.costs)
+
+
+def test_the_arithmetic_of_one_run_is_that_of_many():
+    """Arrays of several runs give what each gives on its own; strong regret grows evenly within an episode."""
+    rng = np.random.default_rng(0)
+    rounds, many = np.array([2, 5, 6]), rng.random((4, 3, 2)).cumsum(axis=1)
+    optimum, limits = rng.random(4), rng.random((4, 1))
+    all_runs = signed_regret(many, rounds, targets(optimum, limits))
+    for k in range(4):
+        one = signed_regret(many[k], rounds, targets(optimum[k], limits[k]))
+        assert one.tolist() == all_runs[k].tolist()
+        assert one[1, 1] == many[k, 1, 1] - 5 * limits[k, 0]
+        moved = moving_average(many[:, :, 0], rounds, 3)[k]
+        assert moved.tolist() == moving_average(many[k, :, 0], rounds, 3).tolist()
+    strong = strong_regret([[1.5, 0.0], [0.5, 2.0]], [4, 2], np.array([0.5, 1.0]), np.array([1, 4, 5, 6]))
+    assert strong.tolist() == [[1, 0], [4, 0], [4, 1], [4, 2]]

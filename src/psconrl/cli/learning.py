@@ -16,6 +16,7 @@ from psconrl.cli.options import end_politely, picture_path, read_model
 from psconrl.cli.render import console, number
 from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError
+from psconrl.learning.recipe import RESERVED
 from psconrl.learning.registry import RECIPES, make_agent, with_reward_hint
 from psconrl.limits import MOST_ROUNDS
 from psconrl.model.cmdp import CMDP
@@ -30,7 +31,6 @@ from psconrl.simulation.trace import Trace
 AUTOSAVE_SECONDS = 10.0
 REFRESH_SECONDS = 0.1
 WIDE_SCREEN = 110
-RESERVED = ("n_states", "n_actions", "thresholds", "costs", "seed", "horizon", "name")
 
 
 @click.command()

@@ -36,13 +36,13 @@ from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError, unknown_name
 from psconrl.experiment.job import Job, file_digest
 from psconrl.learning.checks import as_count, is_whole
+from psconrl.learning.recipe import RESERVED
 from psconrl.learning.registry import RECIPES
 from psconrl.limits import MOST_NESTED, MOST_PARTS, MOST_TEXT, need
 from psconrl.model.tables import EMISSIONS
 
 DEFAULT_HORIZON = 20_000
 RUN_BYTES = 5_000  # that a run waiting for its turn takes: its settings, its hash, its place in the queue
-RESERVED = ("n_states", "n_actions", "thresholds", "costs", "seed", "horizon", "name")
 QUICK_KEYS = ("horizon", "replicates", "agents")
 OVERRIDE_KEYS = ("options", "grid", "replicates", "horizon")
 # An unclosed string ends with its line, so that one pass is enough.

@@ -6,8 +6,9 @@ A prior entry of 0 says that a transition is impossible, and is honoured. Rows a
 variates: with :math:`\alpha = 0.001` most of them are below the smallest double, and whole rows would be 0/0.
 """
 
+import copy
 from abc import abstractmethod
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +18,7 @@ from psconrl.errors import AgentError
 from psconrl.learning import _kernels
 from psconrl.learning.counts import Counts
 from psconrl.learning.parts import Part
+from psconrl.model.reading import frozen
 
 # A transition that is possible has a positive probability; those below 1e-100 are kept at that, so that the sampled
 # model communicates as it does almost surely, and its planner's figures stay within the range of doubles.
@@ -65,6 +67,9 @@ class Dirichlet(Belief):
             raise AgentError(f"prior[{s}, {a}] must allow at least one next state; all entries are 0")
         self._alpha = np.ascontiguousarray(full.reshape(-1, n_states))
 
+    def __deepcopy__(self, memo: object) -> Self:
+        return copy.copy(self)  # its arrays are never changed, and they may be large
+
     def parameters(self, counts: Counts) -> Floats:
         """The parameters of the posterior, (S*A, S)."""
         return self._alpha + counts.transitions
@@ -89,7 +94,7 @@ class FlooredCounts(Dirichlet):
         return np.maximum(self._alpha, counts.transitions)
 
 
-def _as_prior(prior: ArrayLike) -> Floats:
+def _as_prior(prior: ArrayLike) -> float | Floats:
     """A number or an array (S, A, S) of numbers that can be parameters."""
     try:
         given = np.array(prior, dtype=np.float64)
@@ -103,7 +108,7 @@ def _as_prior(prior: ArrayLike) -> Floats:
         raise AgentError("prior must be finite and not negative; 0 means impossible")
     if ((given > 0) & ((given < SMALLEST) | (given > LARGEST))).any():
         raise AgentError(f"prior must lie between {SMALLEST:g} and {LARGEST:g}, or be 0 for what is impossible")
-    return given
+    return frozen(given) if given.ndim else float(given)
 
 
 def dirichlet_rows(alpha: Floats, rng: np.random.Generator) -> Floats:

@@ -15,6 +15,8 @@ from abc import ABC
 from functools import cache
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from psconrl.errors import AgentError, ConfigError, unknown_name
 
 
@@ -84,7 +86,11 @@ class Part(ABC):
         return given
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in arguments(self).items())})"
+        return f"{type(self).__name__}({', '.join(f'{key}={_shown(value)}' for key, value in arguments(self).items())})"
+
+
+def _shown(value: Any) -> str:
+    return f"array{value.shape}" if isinstance(value, np.ndarray) else repr(value)
 
 
 @cache

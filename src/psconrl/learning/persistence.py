@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from psconrl.errors import AgentError, PsconrlError
+from psconrl.errors import AgentError, ConfigError, PsconrlError
 from psconrl.files import write_atomically
 from psconrl.learning.old_files import translated
 from psconrl.learning.parts import Part
@@ -101,6 +101,8 @@ def rebuilt(cls: type[A], saved: Saved, path: Any) -> A:
     try:
         config = {key: _as_part(key, value) for key, value in saved.config.items()}
         agent = cls(**config)
+    except ConfigError as error:
+        raise AgentError(f"{path}: {error} (a part of your own is known once its module is imported)") from None
     except DAMAGE as error:
         raise AgentError(f"{path}: damaged ({type(error).__name__})") from None
     return restored(agent, saved, path)

@@ -14,6 +14,7 @@ from psconrl.learning.agent import Agent
 from psconrl.learning.parts import Part, argument_names
 
 GIVEN = ("n_states", "n_actions", "thresholds", "costs")  # what every agent takes, none of its options
+RESERVED = (*GIVEN, "seed", "horizon", "name")  # what follows from the environment and the run
 RENAMED = {  # since 0.1.0 was begun: the slot, and what to write
     "if_infeasible": ("fallback", "'fallback'"),
     "explore_action": ("fallback", "'action', of the fallback 'explore'"),

@@ -76,7 +76,7 @@ def make_agent(
 
     >>> agent = make_agent("psconrl-paper", 16, 4, [0.2], schedule="doubling")
     >>> agent.recipe, agent.belief, agent.schedule
-    ('psconrl-paper', Dirichlet(prior=array(0.1)), Doubling())
+    ('psconrl-paper', Dirichlet(prior=0.1), Doubling())
     """
     if not isinstance(name, str) or name not in RECIPES:
         raise ConfigError(unknown_name("agent", name, RECIPES))
