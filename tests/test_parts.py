@@ -110,6 +110,7 @@ def test_a_radius_is_chosen_by_its_options_too(name, flat, radius):
     [
         ("psconrl", {"schedule": "doublin"}, "unknown schedule 'doublin'; did you mean 'doubling'"),
         ("psconrl", {"schedule": {"name": "doubling", "prior": 1}}, "schedule 'doubling': unknown option 'prior'"),
+        ("psconrl", {"belief": "flored", "prior": 1}, "unknown belief 'flored'; did you mean 'floored'"),
         ("psconrl", {"schedule": {}}, "schedule must be a name or a table with one"),
         ("psconrl", {"schedule": Repay()}, r"schedule must be a schedule such as Doubling\(\); got Repay\(share=0.1\)"),
         ("psconrl", {"piror": 1}, "psconrl: unknown option 'piror'; did you mean 'prior'"),

@@ -1,4 +1,4 @@
-"""The compiled rollout against a plain loop, and runs that are cut, resumed, or played step by step."""
+"""The compiled run on a model against a plain loop, and runs that are cut, resumed, or played step by step."""
 
 import math
 import os
@@ -58,7 +58,7 @@ def plain_loop(cmdp, policy, caps, max_steps, state, actions_u, model_u, bernoul
 @pytest.mark.parametrize("bernoulli", [False, True])
 @pytest.mark.parametrize("H", [1, 7])
 @pytest.mark.parametrize("name", ["marsrover-4x4", "box", "garnet"])
-def test_compiled_rollout_equals_the_plain_loop_on_the_same_uniforms(name, H, bernoulli):
+def test_a_compiled_run_equals_the_plain_loop_on_the_same_uniforms(name, H, bernoulli):
     cmdp = psconrl.load(name, **({} if name == "garnet" else {"slip": 0.3}))
     S, A = cmdp.n_states, cmdp.n_actions
     rng = np.random.default_rng(3)

@@ -115,13 +115,13 @@ def learn(
         write_figure(trace_figure(trace, best, title=f"{who} on {env}"), picture)
         out.print(Text(f"Picture: {picture}"))
     if target is not None:
-        out.print(Text(f"Saved: {target} (go on with --resume {target} --horizon N)"))
+        out.print(Text(f"Saved: {target} (continue with --resume {target} --horizon N)"))
     if trace.interrupted:
         sys.exit(INTERRUPTED)
 
 
 def save_path(path: str | None, resumed: str | None = None) -> Path | None:
-    """Where to keep the run, checked before it begins. Nothing but the run that goes on is overwritten."""
+    """Where to keep the run, checked before it begins. Only the run that is continued is overwritten."""
     if path is None:
         return None
     if not Path(path).parent.is_dir():
@@ -129,16 +129,16 @@ def save_path(path: str | None, resumed: str | None = None) -> Path | None:
     if Path(path).is_dir():
         raise ConfigError(f"--save: {path!r} is a folder")
     if Path(path).exists() and path != resumed:
-        raise ConfigError(f"--save: {path!r} exists; --resume {path} goes on with it, or choose another name")
+        raise ConfigError(f"--save: {path!r} exists; --resume {path} continues it; or choose another name")
     return Path(path)
 
 
 def _refuse_with_resume(*names: str) -> None:
-    """A resumed run goes on as it was begun; saying otherwise is a mistake, not to be passed over."""
+    """A resumed run continues as it was begun; saying otherwise is a mistake, not to be passed over."""
     context = click.get_current_context()
     for parameter in context.command.params:
         if parameter.name in names and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE:
-            raise ConfigError(f"--resume goes on with the run's own settings; leave out {parameter.opts[0]}")
+            raise ConfigError(f"--resume continues with the run's own settings; leave out {parameter.opts[0]}")
 
 
 def agent_options(values: tuple[str, ...]) -> dict[str, Any]:

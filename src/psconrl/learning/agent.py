@@ -23,6 +23,7 @@ class Agent(Player):
     """
 
     parts: ClassVar[Mapping[str, Part | None]] = {}  # its slots, and what fills them unless another part is given
+    theory: ClassVar[type[Part] | None] = None  # the radius that its theory has, if it has one
     optimistic_cost: float | None = None  # if costs are learned: counts as one observation of every pair
 
     def __init_subclass__(cls, **options: Any) -> None:

@@ -2,7 +2,7 @@
 
 ``agent.watch(callback)`` calls back after every episode, in the compiled loop, on a Gymnasium environment and on a
 user's own system alike. By then the agent has learned from the episode and stands between two, so whatever a callback
-does wrong cannot harm it: an exception reaches whoever plays, and playing may go on. Callbacks are not saved.
+does wrong cannot harm it: an exception reaches whoever plays, and playing may continue. Callbacks are not saved.
 """
 
 from collections.abc import Callable, Sequence

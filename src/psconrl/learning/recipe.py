@@ -61,10 +61,9 @@ class Recipe:
         """The parts for all slots, from what was said of them and of their options."""
         said = {slot: options[slot] for slot in self.cls.parts if slot in options}
         flat = {option: value for option, value in options.items() if option not in argument_names(self.cls)}
-        theory: type[Part] | None = getattr(self.cls, "theory", None)
-        if theory is not None and "coef" in flat and flat["coef"] is None and "radius" not in said:
+        if self.cls.theory is not None and flat.get("coef", 0.0) is None and "radius" not in said:
             del flat["coef"]
-            said["radius"] = theory.name
+            said["radius"] = self.cls.theory.name
         tables = {slot: self._table(slot, said) for slot in self.cls.parts}
         fixed = {*said, *self.parts}  # where no other part is chosen than was said
         for option, value in flat.items():
@@ -82,8 +81,10 @@ class Recipe:
         given = said[slot]
         if given is None:
             return _as_table(default)
-        if isinstance(given, str) and given in _known(slot):  # what the usual part has in common with it is kept
-            kept = argument_names(_known(slot)[given])
+        if isinstance(given, str):
+            if given not in _known(slot):
+                raise ConfigError(f"{self.name}: {unknown_name(slot, given, _known(slot))}")
+            kept = argument_names(_known(slot)[given])  # what it has in common with the usual part
             return {"name": given} | {key: value for key, value in (usual or {}).items() if key in kept}
         return given
 
@@ -95,7 +96,7 @@ class Recipe:
         able = {slot: [part for part in _known(slot).values() if option in argument_names(part)] for slot in tables}
         able = {slot: parts for slot, parts in able.items() if parts}
         slot = next(iter(able))
-        theory = [part for part in able[slot] if part is getattr(self.cls, "theory", None)]
+        theory = [part for part in able[slot] if part is self.cls.theory]
         parts = theory or able[slot]
         if len(able) == 1 and len(parts) == 1 and slot not in fixed:
             tables[slot] = {"name": parts[0].name}

@@ -49,7 +49,7 @@ class GymSimulation(Run):
             try:
                 next_state, costs = self._step(action)
             except BaseException:
-                current.asked_in = current.action = None  # nothing came of it: the run may go on
+                current.asked_in = current.action = None  # nothing came of it: the run may be continued
                 raise
             over = self.agent.note(action, next_state, costs)
             self.state = next_state

@@ -31,7 +31,7 @@ class Run(ABC):
         resumed: bool = False,
     ) -> None:
         if not resumed:
-            agent.finish()  # an episode begun elsewhere cannot go on here; what came of it is learned
+            agent.finish()  # an episode begun elsewhere cannot be continued here; what came of it is learned
         self.agent = agent
         self.thresholds = thresholds
         self.cost_names = cost_names
@@ -58,7 +58,7 @@ class Run(ABC):
     ) -> Trace:
         """Play until ``horizon`` rounds have been played in all.
 
-        Ctrl-C raises ``Interrupted``, a KeyboardInterrupt, with what was done in its ``trace``; the run may go on.
+        Ctrl-C raises ``Interrupted``, a KeyboardInterrupt, with what was done in its ``trace``; the run may be continued.
         """
         grid = checkpoint_rounds(horizon, checkpoints)
         if horizon < self.round:

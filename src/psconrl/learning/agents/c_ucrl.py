@@ -49,7 +49,7 @@ class CUCRL(Agent):
 
     name: ClassVar[str] = "c-ucrl"
     parts: ClassVar[Mapping[str, Part | None]] = {"radius": Scaled(0.1)}
-    theory: ClassVar[type[Radius]] = Hoeffding
+    theory: ClassVar[type[Part] | None] = Hoeffding
 
     def __init__(
         self,

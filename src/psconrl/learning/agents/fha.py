@@ -36,7 +36,7 @@ class FHA(Agent):
 
     name: ClassVar[str] = "fha"
     parts: ClassVar[Mapping[str, Part | None]] = {"radius": Scaled(0.1)}
-    theory: ClassVar[type[Radius]] = Bernstein
+    theory: ClassVar[type[Part] | None] = Bernstein
 
     def __init__(
         self,

@@ -34,7 +34,7 @@ class UCRLCMDP(Agent):
 
     name: ClassVar[str] = "ucrl-cmdp"
     parts: ClassVar[Mapping[str, Part | None]] = {"radius": Scaled(0.1)}
-    theory: ClassVar[type[Radius]] = Hoeffding
+    theory: ClassVar[type[Part] | None] = Hoeffding
 
     def __init__(
         self,
