@@ -6,7 +6,7 @@ import pytest
 
 import psconrl
 from psconrl import CMDPEnv, Episode, LabelledAgent, PSConRL, load_agent, simulate
-from psconrl.agents import Agent, adapt
+from psconrl.agents import Agent, Doubling, Repay, adapt
 from psconrl.errors import AgentError, ConfigError
 from psconrl.simulation.model_run import Simulation
 
@@ -115,6 +115,12 @@ def test_our_own_agents_are_restored_into_fresh_objects_too(tmp_path):
     assert load_agent(tmp_path / "agent.npz", fresh) is fresh
     assert fresh.rounds == agent.rounds
     assert fresh.thresholds.tolist() == [0.4]
+    with pytest.raises(AgentError, match="holds an agent with another schedule than the one to restore into"):
+        load_agent(tmp_path / "agent.npz", PSConRL(2, 2, [0.5], schedule=Doubling()))
+    with pytest.raises(AgentError, match="holds an agent with another ledger than"):
+        load_agent(tmp_path / "agent.npz", PSConRL(2, 2, [0.5], ledger=Repay()))
+    with pytest.raises(AgentError, match="holds an agent of other sizes"):
+        load_agent(tmp_path / "agent.npz", PSConRL(2, 2, [0.5, 0.5]))
     one, two = (simulate(WORLD.with_thresholds([0.4]), a, 300, seed=1) for a in (agent, fresh))
     assert one.cumulative.tolist() == two.cumulative.tolist()
 

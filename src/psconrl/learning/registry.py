@@ -6,6 +6,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats
@@ -131,10 +132,20 @@ def _fresh(agent: Learner, saved: Saved, path: Any) -> Player:
         sizes = {key: saved.config[key] for key in ("n_states", "n_actions", "thresholds")}
         player = adapt(agent, **sizes)
         same = (player.n_states, player.n_actions) == (sizes["n_states"], sizes["n_actions"])
+        same = same and player.thresholds.shape == np.shape(sizes["thresholds"])
+        others = _other_parts(player, saved.config) if isinstance(player, Agent) else []
     except DAMAGE as error:
         raise AgentError(f"{path}: damaged ({type(error).__name__})") from None
-    if not same or player.thresholds.shape != sizes["thresholds"].shape:
+    if not same:
         raise AgentError(f"{path}: holds an agent of other sizes than the one to restore into")
+    if others:
+        raise AgentError(f"{path}: holds an agent with another {others[0]} than the one to restore into")
     if isinstance(player, Adapted):
         player.check_memory()
     return player
+
+
+def _other_parts(agent: Agent, config: dict[str, Any]) -> list[str]:
+    """The slots that are filled with parts of other names than in a file."""
+    own = agent.config()
+    return [slot for slot in agent.parts if (own[slot] or {}).get("name") != (config[slot] or {}).get("name")]

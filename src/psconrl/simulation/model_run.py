@@ -202,7 +202,8 @@ class Simulation(Run):
         self.cumulative = saved_floats(extra["cumulative"], (q,), "cumulative")
         self.log = EpisodeLog()
         self.log.restore(extra["log"])
-        self._averages = extra.get("averages")  # not in the first files
+        averages = extra.get("averages")  # not in the first files
+        self._averages = None if averages is None else saved_floats(averages, (max(1, len(averages)), q), "averages")
         self.seconds = float(extra["seconds"])
         self.horizon = int(extra["horizon"])
         self._rounds = saved_floats(extra["rounds"], (reached,), "rounds").astype(np.int64).tolist()

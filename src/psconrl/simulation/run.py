@@ -58,7 +58,7 @@ class Run(ABC):
     ) -> Trace:
         """Play until ``horizon`` rounds have been played in all.
 
-        Ctrl-C raises ``Interrupted``, a KeyboardInterrupt, with what was done in its ``trace``; the run may be continued.
+        Ctrl-C raises ``Interrupted``, a KeyboardInterrupt, with what was done in its ``trace``; the run may continue.
         """
         grid = checkpoint_rounds(horizon, checkpoints)
         if horizon < self.round:
