@@ -225,7 +225,10 @@ def test_limits_can_be_changed_if_it_says_so():
     coin = Changeable()
     agent = adapt(coin, 2, 2, [0.5])
     agent.set_thresholds([0.1])
-    assert coin.thresholds == [0.1]
+    assert coin.thresholds.tolist() == [0.1]
+    with pytest.raises(AgentError, match="thresholds must be 1 finite numbers"):
+        agent.set_thresholds([0.1, 0.2])
+    assert coin.thresholds.tolist() == [0.1]  # it was not told
     assert agent.thresholds.tolist() == [0.1]
 
 

@@ -12,7 +12,7 @@ from psconrl.learning.player import Player
 
 
 class Adapted(Player):
-    """Plays an object of somebody else's class, ``learner``; what it returns is looked at before it is played."""
+    """Plays an object of somebody else's class, ``learner``; what it returns is checked before it is played."""
 
     name = "adapted"
 
@@ -41,11 +41,12 @@ class Adapted(Player):
 
     def set_thresholds(self, thresholds: ArrayLike) -> None:
         """Change the limits, if the object has a ``set_thresholds`` too."""
-        told = getattr(self.learner, "set_thresholds", None)
-        if not callable(told):
+        if not callable(getattr(self.learner, "set_thresholds", None)):
             raise AgentError(f"{self.recipe} has no set_thresholds(thresholds), so its limits cannot be changed")
-        told(thresholds)
         super().set_thresholds(thresholds)
+
+    def _limits_changed(self, playing: Record | None) -> None:
+        self.learner.set_thresholds(self.thresholds)  # type: ignore[attr-defined]
 
     def config(self) -> dict[str, Any]:
         """The sizes; the object itself comes from whoever reads the file."""

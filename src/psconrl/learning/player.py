@@ -28,7 +28,7 @@ class Player(ABC):
     """Plays the episodes of an agent, counts what came of them, and tells whoever watches."""
 
     name: ClassVar[str]
-    _trusted: ClassVar[bool] = False  # are its episodes what compiled loops need, or are they looked at first?
+    _trusted: ClassVar[bool] = False  # are its episodes what compiled loops need, or must they be checked?
 
     def __init__(self, n_states: int, n_actions: int, thresholds: ArrayLike, seed: int | Sequence[int] | None) -> None:
         self.n_states = as_count(n_states, "n_states")
