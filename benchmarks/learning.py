@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 import psconrl
+from psconrl.agents import FixedPolicy
 from psconrl.learning.episode_planner import Choice, EpisodePlanner
 from psconrl.learning.registry import make_agent
-from psconrl.learning.yardsticks import FixedPolicy
 from psconrl.planning.highs import new_highs, status
 from psconrl.planning.lp import occupancy_program
 

@@ -57,7 +57,7 @@ def one(job: tuple[str, dict, int, float, bool, bool, int]) -> tuple[float, floa
         A,
         cmdp.thresholds,
         cmdp.costs if known_costs else None,
-        prior=parameter,
+        belief=psconrl.agents.Dirichlet(parameter),
         optimistic_cost=float(cmdp.costs[0].min()) if cmdp.maximise else None,
         seed=seed,
     )

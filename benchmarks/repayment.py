@@ -1,4 +1,4 @@
-"""What paying back costs: PSConRL with ``repay`` from 0 to 1 on all worlds: ``python benchmarks/repayment.py [RUNS]``.
+"""What paying back costs: PSConRL with shares from 0 to 1 on all worlds: ``python benchmarks/repayment.py [RUNS]``.
 
 Regret at shadow prices adds to the regret what the violations were worth: a saving that breaks a limit is none.
 """
@@ -15,14 +15,14 @@ import numpy as np
 import psconrl
 from prior import WORLDS
 
-REPAY = (0.0, 0.1, 0.3, 1.0)
+SHARES = (0.0, 0.1, 0.3, 1.0)
 # Against the authors' code, at the paper's horizons.
 PAPER = [("marsrover-4x4", {}, 11_000), ("marsrover-8x8", {}, 20_000), ("box", {}, 500_000)]
 BOLDER = {
-    "repay 0.1": {"repay": 0.1},
-    "and prior 0.3/S": {"repay": 0.1, "mass": 0.3},
-    "and prior 0.1/S": {"repay": 0.1, "mass": 0.1},
-    "prior 0.3/S, doubling": {"repay": 0.1, "mass": 0.3, "schedule": "doubling"},
+    "repay 0.1": {"share": 0.1},
+    "and prior 0.3/S": {"share": 0.1, "mass": 0.3},
+    "and prior 0.1/S": {"share": 0.1, "mass": 0.1},
+    "prior 0.3/S, doubling": {"share": 0.1, "mass": 0.3, "schedule": "doubling"},
 }
 
 
@@ -36,7 +36,9 @@ def one(job: tuple[str, dict, int, dict, int]) -> tuple[float, float, float, flo
     hint = float(cmdp.costs[0].min()) if cmdp.maximise else None
     prior = setting.get("mass", 1.0) / S
     own = {key: value for key, value in setting.items() if key != "mass"}
-    agent = psconrl.PSConRL(S, A, cmdp.thresholds, cmdp.costs, prior=prior, optimistic_cost=hint, seed=seed, **own)
+    agent = psconrl.agents.make(
+        "psconrl", S, A, cmdp.thresholds, cmdp.costs, seed, prior=prior, optimistic_cost=hint, **own
+    )
     best = psconrl.plan(cmdp)
     lost, over = psconrl.regret(psconrl.simulate(cmdp, agent, horizon, seed=seed), best).final
     return lost, float(over.max()), float(over.max().clip(min=0)), lost + float(best.multipliers @ over)
@@ -60,7 +62,7 @@ def table(title: str, rows: list, settings: dict[str, dict], runs: int) -> None:
 def main() -> None:
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 12
     meaning = "regret; violation (if positive); regret at shadow prices ± standard error"
-    table(f"Means of {runs} runs: {meaning}", WORLDS, {f"repay {r:g}": {"repay": r} for r in REPAY}, runs)
+    table(f"Means of {runs} runs: {meaning}", WORLDS, {f"repay {r:g}": {"share": r} if r else {} for r in SHARES}, runs)
     riverswim = next(world for world in WORLDS if world[0] == "riverswim")
     table(f"Bolder, at the paper's horizons, {runs} runs: {meaning}", [*PAPER, riverswim], BOLDER, runs)
 

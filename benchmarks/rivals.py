@@ -9,6 +9,7 @@ import os
 os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", MKL_NUM_THREADS="1")
 
 import argparse
+import math
 import statistics
 import time
 from collections.abc import Sequence
@@ -21,7 +22,7 @@ import numpy as np
 from scipy.sparse import block_diag, csr_array, eye_array, kron, vstack
 
 import psconrl
-from psconrl.learning.confidence import Box, scaled_radius
+from psconrl.learning.radii import Box, Scaled
 from psconrl.learning.registry import make_agent
 from psconrl.planning.highs import new_highs
 from psconrl.planning.optimism.average import solve_optimistic
@@ -35,7 +36,7 @@ AGENTS = (
 # Rows that are no recipe of their own. The published rule learns its costs, while all others know them.
 OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
     "psconrl-published, known costs": ("psconrl", {
-        "prior": 0.05, "belief": "floored", "schedule": "published", "if_infeasible": "uniform",
+        "prior": 0.05, "belief": "floored", "schedule": "published", "fallback": "uniform",
     }),
     "lagrangian, rate 0.1": ("lagrangian", {"rate": 0.1}),
     "lagrangian, rate 1": ("lagrangian", {"rate": 1.0}),
@@ -149,8 +150,8 @@ def plans() -> None:
     rng = np.random.default_rng(0)
     for env in ("marsrover-4x4", "marsrover-8x8", "box"):
         cmdp = psconrl.load(env)
-        visits = rng.integers(1, 300, size=cmdp.n_states * cmdp.n_actions)
-        box = Box.around(cmdp.transition.toarray(), scaled_radius(visits, C_UCRL[env][1]))
+        visits, P = rng.integers(1, 300, size=cmdp.n_states * cmdp.n_actions), cmdp.transition.toarray()
+        box = Box.around(P, Scaled(C_UCRL[env][1])(visits, P, math.log))
         costs, start = cmdp.costs.reshape(2, -1), int(cmdp.initial.argmax())
         tau = cmdp.thresholds
         cases = [

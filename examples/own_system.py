@@ -56,9 +56,9 @@ def learn(path: Path, rounds: int, save_every: int = 100) -> psconrl.LabelledAge
     """The loop."""
     machine, agent, done = Machine(), new_agent(), 0
     if path.exists():
-        agent, extra = psconrl.LabelledAgent.load(path)
-        machine.restore(extra["machine"])
-        done = extra["rounds"]
+        agent = psconrl.LabelledAgent.load(path)
+        machine.restore(agent.extra["machine"])
+        done = agent.extra["rounds"]
     agent.agent.watch(psconrl.CSVLog(path.with_suffix(".csv"), cost_names=["loss", "noise"]))
     for t in range(done + 1, rounds + 1):
         action = agent.act(machine.state)

@@ -205,6 +205,8 @@ VALUES = {
     "model.npz": (members_changed,),
     "sparse.npz": (members_changed,),
     "run.npz": (members_changed,),
+    "old.npz": (members_changed,),
+    "foreign.npz": (members_changed,),
     "model.json": (text_changed,),
     "sparse.json": (text_changed,),
     "spec.toml": (words_changed,),

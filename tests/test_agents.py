@@ -5,12 +5,12 @@ import pytest
 
 import psconrl
 from psconrl import CMDP, plan, simulate
+from psconrl.agents import CUCRL, FixedPolicy
 from psconrl.errors import AgentError, ConfigError
-from psconrl.learning.c_ucrl import CUCRL
 from psconrl.learning.counts import Record
-from psconrl.learning.registry import CLASSES, RECIPES, load_agent, make_agent, option_names, with_reward_hint
-from psconrl.learning.yardsticks import FixedPolicy
-from psconrl.simulation.rollout import Simulation
+from psconrl.learning.old_files import translated
+from psconrl.learning.registry import CLASSES, RECIPES, load_agent, make_agent, with_reward_hint
+from psconrl.simulation.model_run import Simulation
 
 T = 600
 
@@ -46,7 +46,7 @@ def test_span_fha_serves_tiny_models_and_refuses_others(tmp_path):
     assert set(trace.episodes.kind) <= {"approximate", "without span"}
     assert trace.count("approximate") > 0
     agent.save(tmp_path / "agent.npz")
-    assert load_agent(tmp_path / "agent.npz")[0].H == 3
+    assert load_agent(tmp_path / "agent.npz").H == 3
     with pytest.raises(AgentError, match=r"takes at most 4 states; got 16\. Use FHA"):
         make_agent("span-fha", 16, 4, [0.2], horizon=100)
     with pytest.raises(AgentError, match="blocks of at most 6 rounds; got H = 9"):
@@ -93,11 +93,11 @@ def test_a_saved_and_resumed_run_equals_an_uninterrupted_one(name, kind, tmp_pat
     first = Simulation(cmdp, make(name, cmdp, seed=5), seed=6)
     first.run(T // 3)
     first.save(tmp_path / "run.npz")
-    second = Simulation.resume(tmp_path / "run.npz", cmdp)
+    second = Simulation.resume(cmdp, tmp_path / "run.npz")
     assert type(second.agent) is type(first.agent)
     rest = second.run(T, checkpoints=[T])
     assert rest.cumulative[-1].tolist() == whole.cumulative[-1].tolist()
-    assert load_agent(tmp_path / "run.npz")[0].config().keys() == first.agent.config().keys()
+    assert load_agent(tmp_path / "run.npz").config().keys() == first.agent.config().keys()
 
 
 def test_every_agent_runs_on_the_largest_grid_of_the_paper(name):
@@ -147,12 +147,23 @@ BAD = {
     "flag": True,
     "none": None,
 }
-MAY_BE_NONE = ("prior", "optimistic_cost", "coef", "H", "baseline")
-OPTIONS = [(learner, option) for learner, recipe in RECIPES.items() for option in option_names(recipe)]
+MAY_BE_NONE = (
+    "prior",
+    "optimistic_cost",
+    "coef",
+    "H",
+    "baseline",
+    "belief",
+    "schedule",
+    "fallback",
+    "radius",
+    "ledger",
+)
+OPTIONS = [(learner, option) for learner, recipe in RECIPES.items() for option in recipe.option_names()]
 
 
 @pytest.mark.parametrize("bad", BAD)
-@pytest.mark.parametrize(("learner", "option"), [pair for pair in OPTIONS if pair[1] != "seed"])
+@pytest.mark.parametrize(("learner", "option"), OPTIONS)
 def test_every_bad_option_gets_one_line_that_names_it(learner, option, bad):
     if (option, bad) == ("optimistic_cost", "negative") or (bad == "none" and option in MAY_BE_NONE):
         return
@@ -193,7 +204,7 @@ def test_bad_options_say_what_is_wanted(learner, options, message):
         RECIPES[learner].build(16, 4, [0.2], **options)
 
 
-LEARN_COSTS = [name for name, recipe in RECIPES.items() if "optimistic_cost" in option_names(recipe)]
+LEARN_COSTS = [name for name, recipe in RECIPES.items() if "optimistic_cost" in recipe.option_names()]
 
 
 def test_all_that_learn_can_be_told_the_best_reward():
@@ -214,7 +225,7 @@ def test_the_best_reward_counts_as_one_observation_of_every_pair(learner, tmp_pa
     assert means[0].tolist() == [[-3.0, (4 * -1.0 - 3.0) / 5], [-3.0, -3.0]]
     assert means[1].tolist() == [[0.0, 0.25], [0.0, 0.0]]
     agent.save(tmp_path / "agent.npz")
-    assert load_agent(tmp_path / "agent.npz")[0].optimistic_cost == -3.0
+    assert load_agent(tmp_path / "agent.npz").optimistic_cost == -3.0
 
 
 @pytest.mark.parametrize("learner", LEARN_COSTS)
@@ -242,7 +253,7 @@ def test_a_resumed_run_has_explored_as_much(name, tmp_path):
     first = Simulation(cmdp, make(name, cmdp, seed=5), seed=6)
     first.run(T // 3)
     first.save(tmp_path / "run.npz")
-    second = Simulation.resume(tmp_path / "run.npz", cmdp)
+    second = Simulation.resume(cmdp, tmp_path / "run.npz")
     assert second.agent.explored == first.agent.explored
     second.run(T)
     assert second.agent.explored == whole.agent.explored
@@ -263,6 +274,7 @@ def test_c_ucrl_is_read_from_a_file_in_which_its_block_had_another_name():
     for _ in range(2):
         agent.begin(0)
     old = {key: value for key, value in agent.state().items() if key != "plan_next"} | {"explored": True}
+    translated("c-ucrl", {"thresholds": np.array([0.5]), "coef": 0.1, "delta": 0.05}, old)
     again = CUCRL(1, 2, [0.5], h=3)
     again.restore(old)
     assert again.explored == 0

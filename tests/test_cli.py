@@ -377,7 +377,7 @@ def test_heavy_libraries_are_imported_on_first_use_only(code):
 
 
 def test_the_package_shows_what_it_has():
-    assert set(dir(psconrl)) == set(psconrl.__all__)
+    assert set(dir(psconrl)) == {*psconrl.__all__, "agents"}
     for name in psconrl.__all__:
         assert getattr(psconrl, name) is not None
     with pytest.raises(AttributeError, match="module 'psconrl' has no attribute 'slove'"):

@@ -128,11 +128,30 @@ def test_a_signal_keeps_what_was_done(tmp_path, ignored, sent):
     assert kept.exists()
 
 
-def test_agent_options_may_be_words():
-    assert run("learn", "counterexample", "--horizon", "50", "--option", "explore_action=least_tried").exit_code == 0
-    assert (
-        run("learn", "counterexample", "--horizon", "50", "--agent", "c-ucrl", "--option", "coef=none").exit_code == 0
-    )
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["action=least_tried"],
+        ["schedule=doubling", "belief=floored", "prior=0.1"],
+        ["fallback=uniform", "share=0.2"],
+        ["ledger=repay"],
+    ],
+)
+def test_agent_options_may_be_words(options):
+    given = [word for option in options for word in ("--option", option)]
+    assert run("learn", "counterexample", "--horizon", "50", *given).exit_code == 0
+
+
+@pytest.mark.parametrize("option", ["coef=none", "radius=hoeffding", "delta=0.1"])
+def test_the_radius_is_an_option_too(option):
+    done = run("learn", "counterexample", "--horizon", "50", "--agent", "c-ucrl", "--option", option)
+    assert done.exit_code == 0
+
+
+def test_a_resumed_run_is_called_by_its_recipe(tmp_path):
+    path = str(tmp_path / "run.npz")
+    assert run("learn", "counterexample", "--horizon", "50", "--agent", "cmdp-psrl", "--save", path).exit_code == 0
+    assert "cmdp-psrl on counterexample" in run("learn", "counterexample", "--horizon", "90", "--resume", path).output
 
 
 def test_options_reach_agent_and_environment():

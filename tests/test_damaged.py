@@ -6,6 +6,7 @@ Every damaged file comes from a seed; ``make test-slow`` tries ten thousand of t
 import warnings
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +23,8 @@ from psconrl.experiment.spec import parse_spec, read_spec
 from psconrl.experiment.store import Store
 from psconrl.report.page import render
 from psconrl.report.summary import build
-from psconrl.simulation.rollout import Simulation
+from psconrl.simulation.model_run import Simulation
+from test_foreign_agents import Saving
 
 SPEC = """
 name = "damaged"
@@ -43,6 +45,7 @@ horizon = 60
 agents = ["psconrl"]
 """
 WORLD = load("counterexample")
+OLD = Path(__file__).parent / "data" / "v1-psconrl-repaying.npz"
 
 
 class Here(Executor):
@@ -89,11 +92,31 @@ def make_run(path):
 
 
 def resume_run(path):
-    Simulation.resume(path, WORLD).run(260)
+    Simulation.resume(WORLD, path).run(260)
+
+
+class Coin(Saving):
+    """What it is given back is looked at by itself: whoever plays it does not know what it should be."""
+
+    def restore(self, state):
+        super().restore(state)
+        if self.visits.dtype != float or not self.visits.shape == self.costs.shape == (4,):
+            raise ValueError("not what was saved")
+        self.costs = self.costs.astype(float)
+
+
+def make_foreign(path):
+    run = Simulation(WORLD, Coin(), 0)
+    run.run(100)
+    run.save(path)
+
+
+def resume_foreign(path):
+    Simulation.resume(WORLD, path, agent=Coin()).run(160)
 
 
 def go_on_by_steps(path):
-    agent, _ = load_agent(path)
+    agent = load_agent(path)
     agent.finish()
     for _ in range(20):
         agent.observe(agent.act(0), 1, [0.5, 0.5])
@@ -119,6 +142,8 @@ KINDS = (
     Kind("sparse.npz", lambda path: save(sparse(), path), {"plan": plan_model}),
     Kind("sparse.json", lambda path: save(sparse(), path), {"plan": plan_model}),
     Kind("run.npz", make_run, {"resume": resume_run, "load": go_on_by_steps}),
+    Kind("old.npz", lambda path: path.write_bytes(OLD.read_bytes()), {"resume": resume_run, "load": go_on_by_steps}),
+    Kind("foreign.npz", make_foreign, {"resume": resume_foreign}),
     Kind("spec.toml", lambda path: path.write_text(SPEC), {"jobs": lambda path: read_spec(path).jobs()}),
 )
 

@@ -25,7 +25,8 @@ import pytest
 
 import psconrl
 from psconrl.cli import main
-from psconrl.learning.registry import CLASSES
+from psconrl.learning.parts import Part, argument_names
+from psconrl.learning.registry import RECIPES
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
@@ -152,8 +153,25 @@ def test_the_site_builds_without_a_warning_and_fetches_nothing(tmp_path):
 def test_the_reference_holds_every_public_name():
     shown = re.findall(r"^::: (psconrl\.\S+)", (ROOT / "docs/api.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert {f"psconrl.{name}" for name in psconrl.__all__} - set(shown) == {"psconrl.__version__"}
-    agents = {f"{agent.__module__}.{agent.__qualname__}" for agent in CLASSES.values() if agent is not psconrl.PSConRL}
+    agents = {f"psconrl.agents.{name}" for name in psconrl.agents.__all__ if name != "PSConRL"}
     assert agents <= set(shown)
+
+
+def test_the_table_of_agents_is_that_of_the_registry():
+    """A row for every name, in the order of `psconrl agents`, and one for each class that has none."""
+    text = (ROOT / "docs/agents/index.md").read_text("utf-8")
+    rows = re.findall(r"^\| (.+?) \| (`[\w-]+`)? ?\| .+ \| .+ \| .+ \| .+ \|$", text, re.MULTILINE)
+    assert [name.strip("`") for _, name in rows if name] == list(RECIPES)
+    assert any("FixedPolicy" in agent for agent, _ in rows)
+
+
+def test_the_parts_of_the_documentation_are_those_there_are():
+    text = (ROOT / "docs/agents/index.md").read_text("utf-8")
+    for kind in Part.kinds.values():
+        row = next(line for line in text.splitlines() if line.startswith(f"| `{kind.kind}` |"))
+        for part in kind.known.values():
+            assert f"`{part.__name__}`: `{part.name}`" in row
+            assert all(f"`{option}`" in row for option in argument_names(part))
 
 
 def test_docstrings_become_markdown():

@@ -13,8 +13,8 @@ from exact import averages, optimum, rational_bound
 from models import random_cmdp
 from psconrl import CMDP, PSConRL, Status, evaluate, plan, simulate
 from psconrl.envs.registry import ENVIRONMENTS
+from psconrl.learning.beliefs import Dirichlet, dirichlet_rows
 from psconrl.learning.episode_planner import EpisodePlanner
-from psconrl.learning.posterior import dirichlet_rows
 from psconrl.model.structure import is_weakly_communicating
 from psconrl.model.transition import Transition
 
@@ -193,7 +193,7 @@ def near_one_hot(name, mass, draws, seed):
     cmdp = psconrl.load(name)
     S, A = cmdp.n_states, cmdp.n_actions
     rng = np.random.default_rng(seed)
-    agent = PSConRL(S, A, cmdp.thresholds, cmdp.costs, prior=mass / S, seed=seed)
+    agent = PSConRL(S, A, cmdp.thresholds, cmdp.costs, belief=Dirichlet(mass / S), seed=seed)
     for k in range(draws):
         simulate(cmdp, agent, 40, seed=[seed, k])
         yield cmdp, dirichlet_rows(mass / S + agent.counts.transitions, rng), int(rng.integers(S))

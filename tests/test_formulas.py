@@ -7,18 +7,25 @@ import numpy as np
 import pytest
 
 from psconrl import CMDP, Status, evaluate, plan
-from psconrl.learning import c_ucrl
-from psconrl.learning.c_ucrl import CUCRL
-from psconrl.learning.cmdp_psrl import CMDPPSRL
-from psconrl.learning.confidence import Box, bernstein_radius, empirical, hoeffding_radius, scaled_radius
+from psconrl.agents import (
+    CUCRL,
+    FHA,
+    UCRLCMDP,
+    Bernstein,
+    Doubling,
+    EveryRound,
+    Hoeffding,
+    LagrangianPSRL,
+    Ouyang,
+    Published,
+    Repay,
+    Scaled,
+    SpanFHA,
+    make,
+)  # fmt: skip
+from psconrl.learning.agents import c_ucrl
 from psconrl.learning.counts import Counts, Record
-from psconrl.learning.fha import FHA
-from psconrl.learning.lagrangian import LagrangianPSRL
-from psconrl.learning.psconrl import PSConRL
-from psconrl.learning.repayment import Ledger
-from psconrl.learning.schedule import doubling, every_round, ouyang, published
-from psconrl.learning.span_fha import SpanFHA
-from psconrl.learning.ucrl_cmdp import UCRLCMDP
+from psconrl.learning.radii import Box, empirical
 
 # One state, two actions. The first costs 0 and spends 1, the second costs 1 and spends nothing: the limit on spending
 # is the probability of the first.
@@ -41,18 +48,25 @@ def taught(agent, moves, costs=None):
 # Radii
 
 
+def unknown(delta):
+    raise AssertionError("the radius of the experiments has no delta")
+
+
 @pytest.mark.parametrize("coef", [0.1, 0.5])
 def test_radius_of_the_experiments(coef):
-    assert scaled_radius(np.array([0, 1, 25, 400]), coef) == pytest.approx([1.0, coef, coef / 5, coef / 20])
+    ours = Scaled(coef)(np.array([0, 1, 25, 400]), np.ones((4, 1)), unknown)
+    assert ours == pytest.approx([1.0, coef, coef / 5, coef / 20])
 
 
 def test_radius_of_hoeffding():
-    assert hoeffding_radius(np.array([0, 1, 8, 32]), 4.0) == pytest.approx([1.0, 1.0, 0.5, 0.25])
+    ours = Hoeffding(0.25)(np.array([0, 1, 8, 32]), np.ones((4, 1)), lambda delta: 1 / delta)
+    assert ours == pytest.approx([1.0, 1.0, 0.5, 0.25])
 
 
 def test_radius_of_bernstein():
-    n, log_term = 10_000, 9.0
-    ours = bernstein_radius(np.array([[0.25, 0.75], [1.0, 0.0], [0.5, 0.5]]), np.array([n, n, 0]), log_term)
+    n = 10_000
+    p_bar = np.array([[0.25, 0.75], [1.0, 0.0], [0.5, 0.5]])
+    ours = Bernstein(1 / 9)(np.array([n, n, 0]), p_bar, lambda delta: 1 / delta)
     wanted = [4 * math.sqrt(p * 9 / n) + 28 * 9 / n for p in (0.25, 0.75, 1.0, 0.0)]
     assert ours.ravel() == pytest.approx([*wanted, 1.0, 1.0])
 
@@ -90,7 +104,7 @@ def cautious(visits, **options):
 
 
 def test_c_ucrl_is_optimistic_about_the_objective_and_pessimistic_about_the_limit():
-    episode = cautious((25, 16), coef=0.4)
+    episode = cautious((25, 16), radius=Scaled(0.4))
     share, value = c_ucrl_by_hand(CHOICE[0, 0], CHOICE[1, 0], np.array([0.08, 0.1]), 0.5)
     assert share == pytest.approx(0.4 / 0.9)
     assert episode.policy[0] == pytest.approx([share, 1 - share])
@@ -102,7 +116,7 @@ def test_c_ucrl_with_the_radius_of_the_theory():
     n, m, t, delta = np.array([400, 900]), 1, 1301, 0.1
     b = np.sqrt(np.log(np.pi**2 * 1 * 2 * (m + 1) * t**3 / (3 * delta)) / (2 * n))
     share, value = c_ucrl_by_hand(CHOICE[0, 0], CHOICE[1, 0], b, 0.5)
-    episode = cautious(n, coef=None, delta=delta)
+    episode = cautious(n, radius=Hoeffding(delta))
     assert episode.policy[0] == pytest.approx([share, 1 - share], rel=1e-12)
     assert episode.value == pytest.approx(value, rel=1e-12)
 
@@ -118,7 +132,7 @@ def test_c_ucrl_alternates_blocks_of_the_baseline_and_growing_blocks_of_its_plan
 def islands():
     """Staying costs (0, 1) in one state and (1, 0) in the other, moving (1, 1); all tried often, limit .5."""
     costs = np.array([[[0.0, 1.0], [1.0, 1.0]], [[1.0, 1.0], [0.0, 1.0]]])
-    agent = CUCRL(3, 2, [0.5], np.pad(costs, ((0, 0), (0, 1), (0, 0))), h=5, coef=0.0, seed=0)
+    agent = CUCRL(3, 2, [0.5], np.pad(costs, ((0, 0), (0, 1), (0, 0))), h=5, radius=Scaled(0.0), seed=0)
     return taught(agent, {(0, 0, 0): 9, (0, 1, 1): 9, (1, 0, 1): 9, (1, 1, 0): 9})
 
 
@@ -154,7 +168,7 @@ def test_c_ucrl_leads_states_without_mass_to_its_plan():
     S = 5
     costs = np.ones((2, S, 2))
     costs[0, 0, 0], costs[1] = 0.0, 0.0
-    agent = CUCRL(S, 2, [0.5], costs, h=5, coef=0.0, seed=0)
+    agent = CUCRL(S, 2, [0.5], costs, h=5, radius=Scaled(0.0), seed=0)
     taught(agent, {(s, 0, max(s - 1, 0)): 3 for s in range(S)} | {(s, 1, min(s + 1, S - 1)): 3 for s in range(S)})
     episode = [agent.begin(4) for _ in range(3)][-1]
     assert episode.kind == "optimal"
@@ -174,14 +188,14 @@ MOVES = {(0, 0, 0): 60, (0, 0, 1): 40, (1, 0, 0): 45, (1, 0, 1): 180}  # 100 and
 
 
 def test_ucrl_cmdp_hopes_within_the_radius_of_the_experiments():
-    agent = taught(UCRLCMDP(2, 1, [], TWO_STATES, horizon=1000, coef=0.3, seed=0), MOVES)
+    agent = taught(UCRLCMDP(2, 1, [], TWO_STATES, horizon=1000, radius=Scaled(0.3), seed=0), MOVES)
     assert agent.begin(0).value == pytest.approx(hopeful_average(0.4, 0.2, 0.03, 0.02))
 
 
 def test_ucrl_cmdp_hopes_within_the_radius_of_hoeffding():
     S, A, T, delta = 2, 1, 1000, 0.1
     moves = {move: 10 * times for move, times in MOVES.items()}
-    agent = taught(UCRLCMDP(S, A, [], TWO_STATES, horizon=T, coef=None, delta=delta, seed=0), moves)
+    agent = taught(UCRLCMDP(S, A, [], TWO_STATES, horizon=T, radius=Hoeffding(delta), seed=0), moves)
     b = [math.sqrt(math.log(2 * S**2 * A * T / delta) / (2 * n)) for n in (1000, 2250)]
     assert agent.begin(0).value == pytest.approx(hopeful_average(0.4, 0.2, *b))
 
@@ -200,7 +214,7 @@ def test_ucrl_cmdp_episodes_last_the_horizon_to_its_exponent(T, exponent, length
 
 def test_fha_has_the_budget_of_its_horizon_and_the_span():
     """Of H rounds the first action takes the share tau + sp / H."""
-    agent = FHA(1, 2, [0.3], CHOICE, horizon=1000, H=5, span=0.5, coef=0.0, seed=0)
+    agent = FHA(1, 2, [0.3], CHOICE, horizon=1000, H=5, span=0.5, radius=Scaled(0.0), seed=0)
     episode = taught(agent, {(0, 0, 0): 1, (0, 1, 0): 1}).begin(0)
     assert episode.max_steps == len(episode.policy) == 5
     assert episode.policy[:, 0, 0].mean() == pytest.approx(0.3 + 0.5 / 5)
@@ -209,7 +223,7 @@ def test_fha_has_the_budget_of_its_horizon_and_the_span():
 
 def test_fha_has_a_span_for_each_limit():
     costs = np.array([[[0.0, 1.0]], [[1.0, 0.0]], [[2.0, 0.0]]])
-    agent = FHA(1, 2, [0.9, 0.4], costs, horizon=1000, H=4, span=[0.0, 0.8], coef=0.0, seed=0)
+    agent = FHA(1, 2, [0.9, 0.4], costs, horizon=1000, H=4, span=[0.0, 0.8], radius=Scaled(0.0), seed=0)
     assert taught(agent, {(0, 0, 0): 1, (0, 1, 0): 1}).begin(0).value == pytest.approx(1 - (0.4 + 0.8 / 4) / 2)
 
 
@@ -222,7 +236,8 @@ def hopeful_rounds(p_stay, radius):
 @pytest.mark.parametrize("coef", [0.5, None])
 def test_fha_hopes_within_its_radius(coef):
     T, delta, n = 1000, 0.1, 10_000
-    agent = FHA(2, 1, [], TWO_STATES, horizon=T, H=3, coef=coef, delta=delta, seed=0)
+    radius = Bernstein(delta) if coef is None else Scaled(coef)
+    agent = FHA(2, 1, [], TWO_STATES, horizon=T, H=3, radius=radius, seed=0)
     taught(agent, {(0, 0, 0): n // 2, (0, 0, 1): n // 2, (1, 0, 1): n})
     i = math.log(2 * 2 * 1 * T / delta)
     radius = 4 * math.sqrt(0.5 * i / n) + 28 * i / n if coef is None else coef / math.sqrt(n)
@@ -245,7 +260,7 @@ def test_span_fha_blocks_are_the_square_root(S, A, T, H):
 
 
 def test_span_fha_has_the_same_budget():
-    agent = SpanFHA(1, 2, [0.3], CHOICE, horizon=1000, H=2, span=0.5, coef=0.0, seed=0)
+    agent = SpanFHA(1, 2, [0.3], CHOICE, horizon=1000, H=2, span=0.5, radius=Scaled(0.0), seed=0)
     episode = taught(agent, {(0, 0, 0): 1, (0, 1, 0): 1}).begin(0)
     assert (episode.kind, episode.value) == ("approximate", pytest.approx(1 - (0.3 + 0.5 / 2), abs=1e-5))
 
@@ -253,7 +268,7 @@ def test_span_fha_has_the_same_budget():
 def test_span_fha_keeps_the_span_of_every_value_within_twice_the_bound():
     """The second state costs 1 whatever is done, so the first may not cost less than 1 - 2 sp."""
     costs = np.array([[[0.0, 1.0], [1.0, 1.0]]])
-    agent = SpanFHA(2, 2, [], costs, horizon=1000, H=1, span=0.3, coef=0.1, seed=0)
+    agent = SpanFHA(2, 2, [], costs, horizon=1000, H=1, span=0.3, radius=Scaled(0.1), seed=0)
     episode = taught(agent, {(0, 0, 0): 1, (0, 1, 0): 1, (1, 0, 0): 1, (1, 1, 0): 1}).begin(0)
     assert (episode.kind, episode.value) == ("approximate", pytest.approx(1 - 2 * 0.3, abs=1e-5))
 
@@ -293,24 +308,30 @@ def test_the_limits_of_an_episode():
         for _ in range(times):
             record.step(0, action, 0, np.zeros(1))
     counts.add(record)
-    steps, caps = ouyang(counts, 8)  # over with the first round beyond t_k + 8, and with 2 N + 1 visits in all
+    ouyang = Ouyang()
+    assert ouyang.limits(counts)[0] == 2  # T_0 = 1
+    ouyang.ended(8)
+    steps, caps = ouyang.limits(counts)  # over with the first round beyond t_k + 8, and with 2 N + 1 visits in all
     assert (steps, caps.tolist()) == (9, [[1, 2, 6]])
-    assert doubling(counts, 8)[1].tolist() == [[1, 1, 5]]
-    assert published(counts, 8)[1].tolist() == [[3, 6, 18]]
-    assert every_round(counts, 8) == (1, None)
-    assert doubling(counts, 8)[0] == published(counts, 8)[0] > 10**18
+    assert Doubling().limits(counts)[1].tolist() == [[1, 1, 5]]
+    assert Published().limits(counts)[1].tolist() == [[3, 6, 18]]
+    assert EveryRound().limits(counts) == (1, None)
+    assert Doubling().limits(counts)[0] == Published().limits(counts)[0] > 10**18
 
 
-@pytest.mark.parametrize(("make", "caps"), [(PSConRL, 1), (CMDPPSRL, 1), (LagrangianPSRL, 1), (PSConRL.published, 3)])
-def test_every_posterior_sampler_has_its_schedule(make, caps):
-    agent = make(1, 2, [0.5], costs=CHOICE, seed=0)
+SAMPLERS = {"psconrl": [5, 2], "cmdp-psrl": [4, 1], "lagrangian": [5, 2], "psconrl-published": [15, 6]}
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_every_posterior_sampler_has_its_schedule(name):
+    agent = make(name, 1, 2, [0.5], CHOICE, seed=0)
+    caps = 3 if name == "psconrl-published" else 1
     first = agent.begin(0)
     assert first.visit_caps.tolist() == [[caps, caps]]
-    taught(agent, {(0, 0, 0): 4, (0, 1, 0): 1})
-    wanted = {PSConRL: [5, 2], CMDPPSRL: [4, 1], LagrangianPSRL: [5, 2], PSConRL.published: [15, 6]}[make]
+    taught(agent, {(0, 0, 0): 4, (0, 1, 0): 1}, CHOICE)
     second = agent.begin(0)
-    assert second.visit_caps.tolist() == [wanted]
-    if make in (PSConRL, LagrangianPSRL):
+    assert second.visit_caps.tolist() == [SAMPLERS[name]]
+    if name in ("psconrl", "lagrangian"):
         assert (first.max_steps, second.max_steps) == (2, 6)
 
 
@@ -318,29 +339,29 @@ def test_every_posterior_sampler_has_its_schedule(make, caps):
 
 
 @pytest.mark.parametrize(
-    ("make", "parameters"),
+    ("name", "parameters"),
     [
-        (PSConRL, [3.5, 0.5]),
-        (PSConRL.paper, [3.1, 0.1]),
-        (PSConRL.published, [3.0, 0.05]),
-        (LagrangianPSRL, [3.5, 0.5]),
+        ("psconrl", [3.5, 0.5]),
+        ("psconrl-paper", [3.1, 0.1]),
+        ("psconrl-published", [3.0, 0.05]),
+        ("lagrangian", [3.5, 0.5]),
     ],
 )
-def test_parameters_of_the_posterior(make, parameters):
-    agent = make(2, 1, [], costs=TWO_STATES, seed=0)
-    taught(agent, {(0, 0, 0): 3})
+def test_parameters_of_the_posterior(name, parameters):
+    agent = make(name, 2, 1, [], TWO_STATES, seed=0)
+    taught(agent, {(0, 0, 0): 3}, TWO_STATES)
     assert agent.belief.parameters(agent.counts)[0] == pytest.approx(parameters)
 
 
 def test_a_debt_is_paid_by_its_share_over_the_square_root_of_the_rounds():
-    ledger, limits = Ledger(2), np.array([0.5, 0.2])
+    ledger, limits = Repay(0.3).made_for(1, 1, 2), np.array([0.5, 0.2])
     counts = Counts(1, 1, 3)
     record = Record.empty(counts)
     for _ in range(16):
         record.step(0, 0, 0, np.array([9.0, 1.0, 0.1]))
     ledger.enter(record, limits)
     assert ledger.balance == pytest.approx([8.0, -1.6])
-    targets = list(ledger.targets(limits, 0.3, 16))
+    targets = list(ledger.targets(limits, 16))
     assert targets[0] == pytest.approx([0.5 - 0.3 * 8 / 4, 0.2])
     assert targets[1] == pytest.approx([0.5 - 0.3 * 8 / 4 / 4, 0.2])
     assert targets[-1] is limits

@@ -10,10 +10,10 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
 import psconrl
 from psconrl import CMDP, CMDPEnv, PSConRL, continuing, simulate
+from psconrl.agents import FixedPolicy, Uniform
 from psconrl.envs.registration import IDS, register
 from psconrl.envs.spaces import Numbering
 from psconrl.errors import AgentError, ConfigError, ModelError, PolicyError
-from psconrl.learning.yardsticks import FixedPolicy, Uniform
 from psconrl.simulation.vector import evaluate_on
 
 ROUTE = [1, 0, 1, 0, 1, 0, 1, 0, 2, 1, 1, 0, 0, 2, 2, 0]  # FrozenLake 4x4 from 0: down, down, right, down, right, right

@@ -9,8 +9,8 @@ from scipy.sparse import lil_array
 
 import psconrl
 from psconrl import CMDP, PSConRL, Status, continuing, plan, simulate
+from psconrl.agents import Dirichlet, FixedPolicy, Published
 from psconrl.errors import ModelError
-from psconrl.learning.yardsticks import FixedPolicy
 from psconrl.model.structure import reachable
 
 HOLES = {"4x4": {5, 7, 11, 12}, "8x8": {19, 29, 35, 41, 42, 46, 49, 52, 54, 59}}
@@ -275,7 +275,7 @@ def test_a_taxi_driver_who_knows_the_town_learns_to_avoid_the_toll():
     P = part.transition.toarray().reshape(states.size, 6, states.size)
     prior = np.where(P == 1.0, 1.0, 300.0 * P)  # the law of a new customer counts as 300 observations
     agent = psconrl.LabelledAgent(
-        PSConRL(states.size, 6, [0.19], part.costs, prior=prior, schedule="published", seed=0),
+        PSConRL(states.size, 6, [0.19], part.costs, belief=Dirichlet(prior), schedule=Published(), seed=0),
         states=states.tolist(),
         actions=range(6),
     )

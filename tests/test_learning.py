@@ -9,14 +9,14 @@ from scipy import special, stats
 
 import psconrl
 from psconrl import CMDP, PSConRL, plan, regret, simulate
+from psconrl.agents import Doubling, EveryRound, Explore, Unconstrained, Uniform
 from psconrl.errors import AgentError, ConfigError
+from psconrl.learning.beliefs import Dirichlet, dirichlet_rows, log_gamma_variates
 from psconrl.learning.counts import Counts
-from psconrl.learning.posterior import Dirichlet, dirichlet_rows, log_gamma_variates
 from psconrl.learning.registry import make_agent
-from psconrl.learning.yardsticks import Uniform
 from psconrl.planning.mixture.solve import solve
 from psconrl.planning.problem import Problem
-from psconrl.simulation.rollout import Simulation
+from psconrl.simulation.model_run import Simulation
 
 NAMES = ("marsrover-4x4", "counterexample", "queue", "riverswim", "inventory")
 
@@ -82,7 +82,7 @@ def test_zeros_in_the_prior_are_never_sampled_and_rows_never_vanish():
     prior = np.full((3, 2, 3), 1e-4)
     prior[0, 0] = [0, 0, 1]
     prior[1, 1, 2] = 0
-    belief = Dirichlet(prior, 3, 2)
+    belief = Dirichlet(prior).made_for(3, 2, 1)
     rng = np.random.default_rng(0)
     for _ in range(200):
         P = belief.sample(Counts(3, 2, 1), rng)
@@ -120,15 +120,17 @@ def test_posterior_calibration():
             state = int(rng.choice(S, p=truth[pair]))
             counts.transitions[pair, state] += 1
             counts.visits[pair] += 1
-        functional = [(p @ costs).sum() for p in (Dirichlet(alpha, S, A).sample(counts, rng) for _ in range(draws))]
+        functional = [
+            (p @ costs).sum() for p in (Dirichlet(alpha).made_for(S, A, 0).sample(counts, rng) for _ in range(draws))
+        ]
         ranks.append(np.sum(np.array(functional) < (truth @ costs).sum()))
     observed = np.bincount(np.array(ranks) // 2, minlength=10)
     assert stats.chisquare(observed).pvalue > 1e-3
 
 
-def example_run(seed, if_infeasible):
+def example_run(seed, fallback):
     cmdp = psconrl.load("counterexample")
-    agent = agent_for(cmdp, seed, prior=EXAMPLE_PRIOR, schedule="every-round", if_infeasible=if_infeasible)
+    agent = agent_for(cmdp, seed, belief=Dirichlet(EXAMPLE_PRIOR), schedule=EveryRound(), fallback=fallback)
     trace = simulate(cmdp, agent, 1500, seed=seed)
     agent.finish()
     theta = agent.belief.mean(agent.counts)[1, 1]
@@ -141,8 +143,8 @@ def test_example_1_is_learned_with_exploration_and_not_without():
     Over 30 other seeds the average cost was 0.530 +- 0.002 with exploration and 0.77 +- 0.12 without, theta 0.900 +-
     0.009, tried 784 +- 7 and 389 +- 203 times: every bound is five standard errors away, false alarms below 1e-5.
     """
-    explored = np.array([example_run(seed, "explore") for seed in range(5)]).mean(axis=0)
-    ignored = np.array([example_run(seed, "unconstrained") for seed in range(10)]).mean(axis=0)
+    explored = np.array([example_run(seed, Explore()) for seed in range(5)]).mean(axis=0)
+    ignored = np.array([example_run(seed, Unconstrained()) for seed in range(10)]).mean(axis=0)
     assert explored[0] == pytest.approx(0.5275, abs=0.02)
     assert explored[1] == pytest.approx(0.9, abs=0.03)
     assert ignored[0] > 0.56  # violates the limit of 0.5275
@@ -153,7 +155,9 @@ def test_exploration_goes_to_the_least_visited_state_that_can_be_reached():
     prior = np.zeros((4, 2, 4))
     prior[0, :, :3] = prior[1, :, :3] = prior[2, :, :3] = 0.5
     prior[3, :, 3] = 1.0  # an island: never visited, never reachable
-    agent = PSConRL(4, 2, thresholds=[-1.0], costs=np.zeros((2, 4, 2)), prior=prior, seed=0)  # always infeasible
+    agent = PSConRL(
+        4, 2, thresholds=[-1.0], costs=np.zeros((2, 4, 2)), belief=Dirichlet(prior), seed=0
+    )  # always infeasible
     P = prior / prior.sum(axis=2, keepdims=True)
     cmdp = CMDP(P, np.zeros((2, 4, 2)), [0.0])
     trace = simulate(cmdp, agent, 600, seed=0)
@@ -168,7 +172,7 @@ def test_least_tried_explores_actions_too(rule, in_target):
     """State 2 is visited least. Its action 1 returns soonest, its action 2 was tried least: the rules differ there."""
     follows = np.array([[0, 1, 2], [0, 1, 0], [0, 2, 1]])
     prior = np.eye(3)[follows]  # all is known
-    agent = PSConRL(3, 3, [-1.0], np.zeros((2, 3, 3)), prior=prior, explore_action=rule, seed=0)
+    agent = PSConRL(3, 3, [-1.0], np.zeros((2, 3, 3)), belief=Dirichlet(prior), fallback=Explore(rule), seed=0)
     agent.counts.visits[:] = [9, 9, 9, 9, 9, 9, 4, 3, 2]
     agent.counts.transitions[np.arange(9), follows.ravel()] = agent.counts.visits
     episode = agent.begin(0)
@@ -193,7 +197,9 @@ def test_the_value_of_a_solution_is_that_of_its_frequencies(limit):
 def test_it_learns(name, known):
     cmdp = psconrl.load(name)
     best = plan(cmdp)
-    agent = PSConRL(cmdp.n_states, cmdp.n_actions, cmdp.thresholds, cmdp.costs if known else None, prior=0.05, seed=1)
+    agent = PSConRL(
+        cmdp.n_states, cmdp.n_actions, cmdp.thresholds, cmdp.costs if known else None, belief=Dirichlet(0.05), seed=1
+    )
     trace = simulate(cmdp, agent, 60_000, seed=1, evaluate_policies=True)
     late = np.mean(trace.episodes.costs[-50:], axis=0)
     # The delay of the queue is the slowest: over 32 seeds its error was 0.08 +- 0.06, so 0.42 is five deviations away.
@@ -201,13 +207,13 @@ def test_it_learns(name, known):
 
 
 def test_the_published_preset_is_what_was_published():
-    agent = PSConRL.published(16, 4, [0.2], seed=0)
+    agent = make_agent("psconrl-published", 16, 4, [0.2], np.zeros((2, 16, 4)), seed=0)
     assert agent.costs is None
     assert agent.belief.parameters(agent.counts).min() == 0.05
     episode = agent.begin(0)
     assert (episode.visit_caps == 3).all()
     assert episode.max_steps > 10**15
-    impossible = PSConRL.published(16, 4, [-1.0], seed=0).begin(0)
+    impossible = make_agent("psconrl-published", 16, 4, [-1.0], seed=0).begin(0)
     assert impossible.kind == "uniform"
     np.testing.assert_array_equal(impossible.policy, 0.25)
 
@@ -280,7 +286,7 @@ def test_corrupt_or_foreign_agent_files_are_refused_clearly(tmp_path):
         PSConRL.load(path)
     agent.save(path)
     with pytest.raises(AgentError, match="holds an agent but no run"):
-        Simulation.resume(path, psconrl.load("box"))
+        Simulation.resume(psconrl.load("box"), path)
 
 
 @pytest.mark.parametrize(
@@ -290,21 +296,28 @@ def test_corrupt_or_foreign_agent_files_are_refused_clearly(tmp_path):
         ({"thresholds": [np.nan]}, "thresholds must be finite"),
         ({"costs": np.zeros((2, 2, 2))}, r"costs must be finite and have shape \(m\+1, S, A\) = \(2, 3, 2\)"),
         ({"costs": np.full((2, 3, 2), np.inf)}, "costs must be finite"),
-        ({"prior": -1.0}, "prior must be finite and not negative"),
-        ({"prior": np.zeros((3, 2, 3))}, r"prior\[0, 0\] must allow at least one next state"),
-        ({"prior": np.ones((2, 2, 2))}, r"shape \(S, A, S\) = \(3, 2, 3\)"),
-        ({"explore_action": "lest_tried"}, "did you mean 'least_tried'"),
-        ({"schedule": "ouyan"}, "did you mean 'ouyang'"),
+        ({"belief": lambda: Dirichlet(-1.0)}, "prior must be finite and not negative"),
+        ({"belief": lambda: Dirichlet(np.zeros((3, 2, 3)))}, r"prior\[0, 0\] must allow at least one next state"),
+        ({"belief": lambda: Dirichlet(np.ones((2, 2, 2)))}, r"shape \(S, A, S\) = \(3, 2, 3\)"),
+        ({"fallback": lambda: Explore("lest_tried")}, "did you mean 'least_tried'"),
+        ({"schedule": "doubling"}, r"schedule must be a schedule such as Doubling\(\); got 'doubling'"),
+        ({"belief": 0.1}, r"belief must be a belief such as Dirichlet\(0.1\); got 0.1"),
+        ({"fallback": Doubling()}, r"fallback must be a fallback such as Explore\(\); got Doubling\(\)"),
+        ({"ledger": 0.1}, r"ledger must be a ledger such as Repay\(0.1\); got 0.1"),
         ({"seed": -1}, "seed must be a whole number"),
         ({"n_states": 2.5}, "must be a whole number from 1 on; got 2.5"),
         ({"thresholds": ["a"]}, "thresholds must be numbers"),
-        ({"prior": "x"}, "prior must be a number"),
+        ({"belief": lambda: Dirichlet("x")}, "prior must be a number"),
         ({"optimistic_cost": np.nan}, "optimistic_cost must be a finite number"),
     ],
 )
 def test_bad_arguments_get_one_clear_line(arguments, message):
+    def build():
+        given = {key: value() if callable(value) else value for key, value in arguments.items()}
+        PSConRL(**({"n_states": 3, "n_actions": 2, "thresholds": [0.5]} | given))
+
     with pytest.raises((AgentError, ConfigError), match=message) as error:
-        PSConRL(**({"n_states": 3, "n_actions": 2, "thresholds": [0.5]} | arguments))
+        build()
     assert "\n" not in str(error.value)
 
 
@@ -342,5 +355,5 @@ def test_tiny_models_and_no_constraints_work():
 def test_samples_that_fall_apart_are_planned_all_the_same():
     """With a prior of 1e-4 whole rows underflow to a single successor and the sampled model is multichain."""
     cmdp = psconrl.load("marsrover-4x4")
-    trace = simulate(cmdp, agent_for(cmdp, prior=1e-4), 1500, seed=0)
+    trace = simulate(cmdp, agent_for(cmdp, belief=Dirichlet(1e-4)), 1500, seed=0)
     assert trace.horizon == 1500

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 import psconrl
-from psconrl import CMDPEnv, CSVLog, Index, LabelledAgent, PSConRL, TensorBoardLog, load_agent
+from psconrl import CMDPEnv, CSVLog, LabelledAgent, Labels, PSConRL, TensorBoardLog, load_agent
+from psconrl.agents import Dirichlet, Doubling, Uniform
 from psconrl.errors import AgentError, ConfigError, ModelError
 from psconrl.learning.registry import RECIPES, make_agent
-from psconrl.learning.yardsticks import Uniform
 from psconrl.simulation.gym_run import GymSimulation
-from psconrl.simulation.rollout import Simulation
+from psconrl.simulation.model_run import Simulation
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "own_system.py"
 ROVER = psconrl.load("marsrover-4x4", slip=0.1)
@@ -69,14 +69,14 @@ def same(one, two):
 
 
 def test_an_index_numbers_labels_of_any_kind():
-    index = Index(["idle", 3, ("broken", 2), None])
+    index = Labels(["idle", 3, ("broken", 2), None])
     assert [index[label] for label in index] == [0, 1, 2, 3]
     assert [index.label(np.int64(i)) for i in range(len(index))] == ["idle", 3, ("broken", 2), None]
     assert ("broken", 2) in index
     assert "busy" not in index
     assert [] not in index
     assert ("broken", []) not in index
-    assert repr(index) == "Index(4 labels: 'idle', 3, ('broken', 2), None)"
+    assert repr(index) == "Labels(4 labels: 'idle', 3, ('broken', 2), None)"
     with pytest.raises(ConfigError, match="unknown label 'idel'; did you mean 'idle'"):
         index["idel"]
     with pytest.raises(ConfigError, match=r"unknown label '\[1\]'"):
@@ -94,13 +94,13 @@ def test_an_index_numbers_labels_of_any_kind():
         (7, "must be a list of labels; got 7"),
     ):
         with pytest.raises(ConfigError, match=message):
-            Index(labels)
+            Labels(labels)
 
 
 def test_a_labelled_agent_is_the_agent_under_other_names(tmp_path):
     cells = [(i, j) for i in range(4) for j in range(4)]
     moves = ["up", "down", "left", "right"]
-    plain, labelled = agent_for(), LabelledAgent(agent_for(), Index(cells), moves)
+    plain, labelled = agent_for(), LabelledAgent(agent_for(), Labels(cells), moves)
     env = CMDPEnv(ROVER)
     state, _ = env.reset(seed=1)
     for t in range(600):
@@ -111,8 +111,8 @@ def test_a_labelled_agent_is_the_agent_under_other_names(tmp_path):
         labelled.observe(moves[action], cells[state], [-reward, *info["costs"]])
         if t == 300:
             labelled.save(tmp_path / "agent.npz", {"note": "half way"})
-            labelled, extra = LabelledAgent.load(tmp_path / "agent.npz")
-            assert extra == {"note": "half way"}
+            labelled = LabelledAgent.load(tmp_path / "agent.npz")
+            assert labelled.extra == {"note": "half way"}
             assert list(labelled.states) == cells
     assert same(plain, labelled.agent)
 
@@ -121,10 +121,10 @@ def test_labels_are_saved_if_they_can_be_and_refused_clearly_if_not(tmp_path):
     path = tmp_path / "agent.npz"
     labels = ["a", 2, False, None, ("x", (1, None)), 2.5, np.int64(7)]
     LabelledAgent(Uniform(7, 1, []), labels, ["go"]).save(path)
-    restored, _ = LabelledAgent.load(path)
+    restored = LabelledAgent.load(path)
     assert list(restored.states) == labels
     assert [type(label) for label in restored.states][:5] == [type(label) for label in labels][:5]
-    assert load_agent(path)[0].n_states == 7
+    assert load_agent(path).n_states == 7
 
     class Colour(Enum):
         RED = 1
@@ -132,7 +132,7 @@ def test_labels_are_saved_if_they_can_be_and_refused_clearly_if_not(tmp_path):
     for label in (Colour.RED, frozenset([1]), ("x", b"y")):
         with pytest.raises(AgentError, match="a label can be saved if it is text, a number"):
             LabelledAgent(Uniform(1, 1, []), [label], ["go"]).save(path)
-    assert list(LabelledAgent.load(path)[0].states) == labels  # the old file is still there
+    assert list(LabelledAgent.load(path).states) == labels  # the old file is still there
     Uniform(1, 1, []).save(path)
     with pytest.raises(AgentError, match=r"without labels; load it with psconrl\.load_agent"):
         LabelledAgent.load(path)
@@ -266,7 +266,7 @@ def test_callbacks_are_not_saved_and_a_resumed_agent_counts_on(tmp_path):
     agent.watch(events.append)
     Simulation(ROVER, agent, 5).run(1500)
     agent.save(tmp_path / "agent.npz")
-    restored, _ = load_agent(tmp_path / "agent.npz")
+    restored = load_agent(tmp_path / "agent.npz")
     assert restored._watchers == []
     assert restored.explored == agent.explored > 0
     restored.watch(events.append)
@@ -278,7 +278,7 @@ def test_nothing_is_computed_while_nobody_watches(monkeypatch):
     def never(*args):
         raise AssertionError
 
-    monkeypatch.setattr("psconrl.learning.agent.event_of", never)
+    monkeypatch.setattr("psconrl.learning.player.event_of", never)
     psconrl.simulate(ROVER, agent_for(), 300, seed=0)
 
 
@@ -319,7 +319,7 @@ def test_a_csv_log_has_every_episode_once_after_a_crash(tmp_path, rest):
     lost = len(rows_of(path))
     with path.open("ab") as f:
         f.write(rest)
-    run = Simulation.resume(tmp_path / "run.npz", ROVER)
+    run = Simulation.resume(ROVER, tmp_path / "run.npz")
     run.agent.watch(CSVLog(path))
     assert len(path.read_bytes().splitlines()) > lost  # nothing is touched before there is something to write
     run.run(400)
@@ -430,12 +430,12 @@ def test_the_example_killed_and_started_again_ends_with_the_same_bits(tmp_path):
         os.kill(child.pid, signal.SIGKILL)
         child.wait()
         child.stdout.close()
-        assert reached <= LabelledAgent.load(path)[1]["rounds"] < 3000
+        assert reached <= LabelledAgent.load(path).extra["rounds"] < 3000
     result = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "average profit" in result.stdout
-    ended, extra = LabelledAgent.load(path)
+    ended = LabelledAgent.load(path)
     assert same(ended.agent, whole.agent)
-    assert extra == LabelledAgent.load(tmp_path / "whole.npz")[1]
+    assert ended.extra == LabelledAgent.load(tmp_path / "whole.npz").extra
     # In the log the last line of an episode counts.
     counted = {row["episode"]: row for row in rows_of(path.with_suffix(".csv"))}
     assert counted == {row["episode"]: row for row in rows_of(tmp_path / "whole.csv")}
@@ -446,7 +446,7 @@ def test_the_example_killed_and_started_again_ends_with_the_same_bits(tmp_path):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_new_limits_are_obeyed_from_the_next_action_on(way):
-    agent, events = agent_for(prior=0.02), []
+    agent, events = agent_for(belief=Dirichlet(0.02)), []
     run = WAYS[way](agent)
     run.run(3000)
     assert not agent.between_episodes
@@ -467,7 +467,7 @@ def test_new_limits_are_obeyed_from_the_next_action_on(way):
 
 
 def test_limits_may_change_while_an_outcome_is_awaited_and_before_anything(tmp_path):
-    agent = PSConRL(2, 2, [0.5], schedule="doubling", seed=0)
+    agent = PSConRL(2, 2, [0.5], schedule=Doubling(), seed=0)
     agent.set_thresholds([0.4])
     for _ in range(50):
         agent.observe(agent.act(0), 0, [0.0, 0.1])
@@ -478,7 +478,7 @@ def test_limits_may_change_while_an_outcome_is_awaited_and_before_anything(tmp_p
     agent.set_thresholds([0.3])
     assert not agent.between_episodes
     agent.save(tmp_path / "agent.npz")
-    restored, _ = load_agent(tmp_path / "agent.npz")
+    restored = load_agent(tmp_path / "agent.npz")
     for each in (agent, restored):
         each.observe(action, 0, [0.0, 0.1])
         assert each.between_episodes
@@ -506,7 +506,7 @@ def test_what_cannot_be_saved_is_said_and_the_old_file_stays(tmp_path, extra):
     agent.save(tmp_path / "agent.npz", {"round": 1})
     with pytest.raises(AgentError, match="only numbers, text, lists, tables and arrays can be saved"):
         agent.save(tmp_path / "agent.npz", extra)
-    assert load_agent(tmp_path / "agent.npz")[1] == {"round": 1}
+    assert load_agent(tmp_path / "agent.npz").extra == {"round": 1}
 
 
 def test_a_labelled_agent_needs_an_agent():

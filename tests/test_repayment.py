@@ -5,11 +5,12 @@ import pytest
 
 import psconrl
 from psconrl import PSConRL, plan, regret, simulate
+from psconrl.agents import Repay
 from psconrl.errors import AgentError
 from psconrl.learning.counts import Record
+from psconrl.learning.ledger import TRIES
 from psconrl.learning.registry import make_agent
-from psconrl.learning.repayment import TRIES, Ledger
-from psconrl.simulation.rollout import Simulation
+from psconrl.simulation.model_run import Simulation
 
 
 def episode(steps, *costs):
@@ -21,23 +22,23 @@ def episode(steps, *costs):
 
 
 def test_the_limits_planned_for_by_hand():
-    ledger, limits = Ledger(2), np.array([0.5, 1.0])
+    ledger, limits = Repay(0.5).made_for(2, 2, 2), np.array([0.5, 1.0])
     ledger.enter(episode(100, 80.0, 40.0), limits)
     assert ledger.balance.tolist() == [30.0, -60.0]
-    tried = list(ledger.targets(limits, 0.5, 100))
+    tried = list(ledger.targets(limits, 100))
     # a half of 30 over the square root of 100; then a quarter of it each time; the second limit was kept
     assert [t.tolist() for t in tried] == [[0.5 - 1.5 / 4**k, 1.0] for k in range(TRIES)] + [[0.5, 1.0]]
     assert tried[-1] is limits
     ledger.enter(episode(100, 10.0, 100.0), limits)  # 40 under the first limit: the debt is paid
-    assert list(ledger.targets(limits, 0.5, 200)) == [limits]
+    assert list(ledger.targets(limits, 200)) == [limits]
 
 
 def test_without_debt_the_limits_are_left_alone():
-    ledger, limits = Ledger(1), np.array([0.1])
-    assert list(ledger.targets(limits, 1.0, 0)) == [limits]
+    ledger, limits = Repay(1.0).made_for(2, 2, 1), np.array([0.1])
+    assert list(ledger.targets(limits, 0)) == [limits]
     ledger.balance[:] = 1e-11  # rounding errors are no debt
-    assert list(ledger.targets(limits, 1.0, 1000)) == [limits]
-    assert len(list(Ledger(0).targets(np.empty(0), 1.0, 10))) == 1
+    assert list(ledger.targets(limits, 1000)) == [limits]
+    assert len(list(Repay(1.0).made_for(2, 2, 0).targets(np.empty(0), 10))) == 1
 
 
 def violation(name, cmdp, horizon, seed):
@@ -63,7 +64,7 @@ def test_violations_are_paid_back(env, horizon, runs):
 
 def indebted(costs, debts, rounds=10_000):
     """One state; the first action is free and dear to the limits, the second the other way round."""
-    agent = PSConRL(1, 2, [1.0] * len(debts), costs=[[[0.0, 1.0]], *([c] for c in costs)], repay=0.1, seed=0)
+    agent = PSConRL(1, 2, [1.0] * len(debts), costs=[[[0.0, 1.0]], *([c] for c in costs)], ledger=Repay(0.1), seed=0)
     agent.ledger.balance[:] = debts
     agent.rounds = rounds
     return agent
@@ -104,8 +105,8 @@ def test_a_saved_run_goes_on_with_its_debts(tmp_path, env):
     assert trace.count("repay") > 0
     half.run(437)
     half.save(tmp_path / "run.npz")
-    again = Simulation.resume(tmp_path / "run.npz", cmdp)
-    assert again.agent.repay == 0.1
+    again = Simulation.resume(cmdp, tmp_path / "run.npz")
+    assert (again.agent.recipe, again.agent.ledger.share) == ("psconrl-repaying", 0.1)
     again.run(1_000)
     assert again.cumulative.tolist() == whole.cumulative.tolist()
     assert again.agent.ledger.balance.tolist() == whole.agent.ledger.balance.tolist()
@@ -113,18 +114,21 @@ def test_a_saved_run_goes_on_with_its_debts(tmp_path, env):
         assert again.agent.ledger.balance == pytest.approx(whole.cumulative[1:] - 1_000 * cmdp.thresholds)
 
 
-def test_an_agent_saved_without_a_ledger_is_read(tmp_path):
-    agent = PSConRL(2, 2, [0.5], seed=0)
-    state = agent.state()
-    del state["balance"]
-    agent.restore(state)
-    assert agent.ledger.balance.tolist() == [0.0]
+def test_two_agents_never_share_a_ledger():
+    shared = Repay(0.5)
+    one, two = (PSConRL(1, 1, [0.1], ledger=ledger, seed=0) for ledger in (shared, shared))
+    for _ in range(20):
+        one.observe(one.act(0), 0, [0.0, 1.0])
+    assert one.ledger.balance[0] > 0
+    assert two.ledger.balance.tolist() == [0.0]
+    assert shared.balance.size == 0
+    assert PSConRL(1, 1, [0.1], ledger=one.ledger).ledger.balance.tolist() == [0.0]  # a new agent has no debts
 
 
 @pytest.mark.parametrize("awaited", [True, False])
 def test_new_limits_start_a_new_ledger(awaited):
     """Also when the outcome of an action is awaited: only what comes after the change counts."""
-    agent = PSConRL(1, 1, [0.9], repay=1.0, seed=0)
+    agent = PSConRL(1, 1, [0.9], ledger=Repay(1.0), seed=0)
     while agent.between_episodes or agent._play.record.steps < 20:
         agent.observe(agent.act(0), 0, [0.0, 0.5])
     if awaited:
@@ -138,7 +142,7 @@ def test_new_limits_start_a_new_ledger(awaited):
 
 
 def test_a_callback_that_fails_does_not_keep_the_old_debts():
-    agent = PSConRL(1, 1, [0.1], repay=1.0, seed=0)
+    agent = PSConRL(1, 1, [0.1], ledger=Repay(1.0), seed=0)
 
     def fail(event):
         raise RuntimeError("disk full")
@@ -157,18 +161,20 @@ def test_the_paper_s_agent_keeps_no_ledger():
         agent.observe(agent.act(0), 0, [0.0, 1.0])
     agent.act(0)
     agent.set_thresholds([0.2])
-    assert agent.ledger.balance.tolist() == [0.0]
+    assert agent.ledger is None
     agent.observe(0, 0, [0.0, 1.0])
     assert agent.act(0) == 0
     assert agent.play(0).episode.kind == "explore"  # not to be had: the only action costs more
 
 
-@pytest.mark.parametrize("repay", [-0.1, 1.1, float("nan"), [0.1], "much"])
-def test_the_share_must_make_sense(repay):
-    with pytest.raises(AgentError, match="repay must be a number from 0 to 1"):
-        PSConRL(2, 2, [0.5], repay=repay)
+@pytest.mark.parametrize("share", [0, -0.1, 1.1, float("nan"), [0.1], "much"])
+def test_the_share_must_make_sense(share):
+    with pytest.raises(AgentError, match="share must be a number above 0 and at most 1"):
+        Repay(share)
 
 
 def test_the_share_can_be_given_to_the_preset():
-    assert PSConRL.repaying(2, 2, [0.5]).repay == 0.1
-    assert make_agent("psconrl-repaying", 2, 2, [0.5], repay=1.0).repay == 1.0
+    assert make_agent("psconrl-repaying", 2, 2, [0.5]).ledger.share == 0.1
+    assert make_agent("psconrl-repaying", 2, 2, [0.5], share=1.0).ledger.share == 1.0
+    assert make_agent("psconrl-repaying", 2, 2, [0.5], ledger=None).ledger is None
+    assert make_agent("psconrl", 2, 2, [0.5], share=0.3).ledger.share == 0.3

@@ -1,4 +1,4 @@
-"""The compiled rollout against a plain loop, and runs that are cut, resumed, or played step by step."""
+"""The compiled run on a model against a plain loop, and runs that are cut, resumed, or played step by step."""
 
 import math
 import os
@@ -14,15 +14,15 @@ import pytest
 
 import psconrl
 from psconrl import CMDP, PSConRL, plan, regret, simulate
+from psconrl.agents import FixedPolicy
 from psconrl.errors import AgentError, ConfigError, ModelError
+from psconrl.learning.random_numbers import BLOCK, UniformStream
 from psconrl.learning.registry import load_agent
-from psconrl.learning.streams import BLOCK, UniformStream
-from psconrl.learning.yardsticks import FixedPolicy
 from psconrl.model.tables import Tables
 from psconrl.simulation._kernels import play
 from psconrl.simulation.interrupt import Interrupted
+from psconrl.simulation.model_run import Simulation
 from psconrl.simulation.regret import paper_regret
-from psconrl.simulation.rollout import Simulation
 
 
 def agent_for(cmdp, seed=0, **options):
@@ -58,7 +58,7 @@ def plain_loop(cmdp, policy, caps, max_steps, state, actions_u, model_u, bernoul
 @pytest.mark.parametrize("bernoulli", [False, True])
 @pytest.mark.parametrize("H", [1, 7])
 @pytest.mark.parametrize("name", ["marsrover-4x4", "box", "garnet"])
-def test_compiled_rollout_equals_the_plain_loop_on_the_same_uniforms(name, H, bernoulli):
+def test_a_compiled_run_equals_the_plain_loop_on_the_same_uniforms(name, H, bernoulli):
     cmdp = psconrl.load(name, **({} if name == "garnet" else {"slip": 0.3}))
     S, A = cmdp.n_states, cmdp.n_actions
     rng = np.random.default_rng(3)
@@ -102,7 +102,8 @@ def test_a_stream_gives_the_same_numbers_one_by_one_in_blocks_and_restored():
     numbers = [whole.next() for _ in range(BLOCK + 10)]
     again = UniformStream(np.random.default_rng(5))
     first = [again.next() for _ in range(BLOCK - 3)]
-    restored = UniformStream.restored(again.state())
+    restored = UniformStream(np.random.default_rng(6))
+    restored.restore(again.state())
     assert first + [restored.next() for _ in range(13)] == numbers
 
 
@@ -143,7 +144,7 @@ def test_a_run_in_two_parts_saved_between_equals_one(tmp_path):
 
     with pytest.raises(TimeoutError):
         first.run(5000, checkpoints=50, progress=progress)
-    second = Simulation.resume(tmp_path / "run.npz", cmdp)
+    second = Simulation.resume(cmdp, tmp_path / "run.npz")
     rest = second.run(5000, checkpoints=50)
     np.testing.assert_array_equal(rest.rounds, full.rounds)
     np.testing.assert_array_equal(rest.cumulative, full.cumulative)
@@ -157,7 +158,7 @@ def test_kill_9_loses_nothing_that_was_saved(tmp_path):
     """A real process, killed while it learns; the run goes on from its file to the very same end."""
     script = (
         "import sys, psconrl\n"
-        "from psconrl.simulation.rollout import Simulation\n"
+        "from psconrl.simulation.model_run import Simulation\n"
         "m = psconrl.load('marsrover-4x4')\n"
         "a = psconrl.PSConRL(16, 4, m.thresholds, m.costs, seed=3)\n"
         "def keep(run):\n"
@@ -175,7 +176,7 @@ def test_kill_9_loses_nothing_that_was_saved(tmp_path):
     child.stdout.close()
     assert [p.name for p in tmp_path.iterdir() if not p.name.startswith(".")] == ["run.npz"]
     cmdp = psconrl.load("marsrover-4x4")
-    resumed = Simulation.resume(path, cmdp)
+    resumed = Simulation.resume(cmdp, path)
     assert 700 <= resumed.round < 10_000
     after = resumed.run(10_000, checkpoints=[500, 3000])
     whole = simulate(cmdp, agent_for(cmdp, 3), 10_000, seed=4, checkpoints=[500, 3000])
@@ -283,7 +284,7 @@ def test_a_run_stopped_and_resumed_has_the_checkpoints_of_one_that_was_not(tmp_p
         run.run(2000, 20, progress)
     assert raised.value.trace.rounds[-1] == run.round
     run.save(tmp_path / "run.npz")
-    resumed = Simulation.resume(tmp_path / "run.npz", cmdp).run(2000, 20)
+    resumed = Simulation.resume(cmdp, tmp_path / "run.npz").run(2000, 20)
     whole = simulate(cmdp, agent_for(cmdp), 2000, seed=0, checkpoints=20)
     np.testing.assert_array_equal(resumed.rounds, whole.rounds)
     np.testing.assert_array_equal(resumed.cumulative, whole.cumulative)
@@ -294,13 +295,13 @@ def test_a_run_file_with_missing_parts_is_called_damaged(tmp_path):
     run = Simulation(cmdp, agent_for(cmdp), 0)
     run.run(50)
     run.save(tmp_path / "run.npz")
-    agent, extra = load_agent(tmp_path / "run.npz")
-    del extra["simulation"]["uniforms"]
-    agent.save(tmp_path / "run.npz", extra)
+    agent = load_agent(tmp_path / "run.npz")
+    del agent.extra["simulation"]["uniforms"]
+    agent.save(tmp_path / "run.npz", agent.extra)
     with pytest.raises(AgentError, match=r"run\.npz: damaged"):
-        Simulation.resume(tmp_path / "run.npz", cmdp)
+        Simulation.resume(cmdp, tmp_path / "run.npz")
     with pytest.raises(AgentError, match="is a directory"):
-        Simulation.resume(tmp_path, cmdp)
+        Simulation.resume(cmdp, tmp_path)
 
 
 def test_traces_are_exact_at_every_kind_of_checkpoint():
@@ -417,7 +418,7 @@ def test_what_does_not_fit_is_refused():
             "needs an agent, such as PSConRL; got Plan; psconrl agents lists",
         ),
         (
-            psconrl.LabelledAgent(PSConRL(2, 2, [1.0]), psconrl.Index([*"ab"]), psconrl.Index([*"xy"])),
+            psconrl.LabelledAgent(PSConRL(2, 2, [1.0]), psconrl.Labels([*"ab"]), psconrl.Labels([*"xy"])),
             r"got LabelledAgent: give its \.agent",
         ),
     ],
@@ -438,14 +439,14 @@ def test_a_run_of_an_agent_of_ones_own_is_resumed_by_its_class(tmp_path):
     run = Simulation(cmdp, OneAction(2, 2, cmdp.thresholds, policy=[[0.5, 0.5], [1.0, 0.0]], seed=0), 0)
     run.run(100)
     run.save(tmp_path / "run.npz")
-    resumed = Simulation.resume(tmp_path / "run.npz", cmdp, agent_class=OneAction)
+    resumed = Simulation.resume(cmdp, tmp_path / "run.npz", agent=OneAction)
     assert isinstance(resumed.agent, OneAction)
     np.testing.assert_array_equal(resumed.run(300).cumulative, run.run(300).cumulative)
-    assert isinstance(load_agent(tmp_path / "run.npz", OneAction)[0], OneAction)
-    with pytest.raises(AgentError, match=r"unknown agent 'one-action'.*if it is of your own class, give agent_class="):
-        Simulation.resume(tmp_path / "run.npz", cmdp)
+    assert isinstance(load_agent(tmp_path / "run.npz", OneAction), OneAction)
+    with pytest.raises(AgentError, match=r"unknown agent 'one-action'.*if it is your own, give agent="):
+        Simulation.resume(cmdp, tmp_path / "run.npz")
     with pytest.raises(AgentError, match="holds an agent 'one-action', not 'psconrl'"):
-        Simulation.resume(tmp_path / "run.npz", cmdp, agent_class=PSConRL)
+        Simulation.resume(cmdp, tmp_path / "run.npz", agent=PSConRL)
 
 
 @pytest.mark.parametrize("seed", ["x", -1, 1.5, float("nan"), {}, 1j, [-1]], ids=repr)

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from psconrl import CMDP, plan, regret
+from psconrl import CMDP, Episode, plan, regret
 from psconrl.learning.agent import Agent
-from psconrl.learning.episode import Episode
 from psconrl.learning.registry import make_agent
-from psconrl.simulation.rollout import Simulation
+from psconrl.simulation.model_run import Simulation
+from psconrl.simulation.regret import moving_average, signed_regret, strong_regret, targets
 
 
 class Alternating(Agent):
@@ -15,7 +15,7 @@ class Alternating(Agent):
 
     name = "alternating"
 
-    def _begin(self, state):
+    def begin(self, state):
         return Episode(np.array([[[0.0, 1.0]], [[0.0, 1.0]], [[1.0, 0.0]], [[1.0, 0.0]]]), max_steps=4)
 
 
@@ -42,6 +42,22 @@ def test_also_if_it_was_saved_in_between(tmp_path):
     first = Simulation(cmdp, agents[1], seed=1, evaluate_policies=True)
     first.run(17)
     first.save(tmp_path / "run.npz")
-    rest = Simulation.resume(tmp_path / "run.npz", cmdp).run(20)
+    rest = Simulation.resume(cmdp, tmp_path / "run.npz").run(20)
     assert rest.episodes.length == whole.episodes.length == [7, 7, 6]
     np.testing.assert_array_equal(rest.episodes.costs, whole.episodes.costs)
+
+
+def test_the_arithmetic_of_one_run_is_that_of_many():
+    """Arrays of several runs give what each gives on its own; strong regret grows evenly within an episode."""
+    rng = np.random.default_rng(0)
+    rounds, many = np.array([2, 5, 6]), rng.random((4, 3, 2)).cumsum(axis=1)
+    optimum, limits = rng.random(4), rng.random((4, 1))
+    all_runs = signed_regret(many, rounds, targets(optimum, limits))
+    for k in range(4):
+        one = signed_regret(many[k], rounds, targets(optimum[k], limits[k]))
+        assert one.tolist() == all_runs[k].tolist()
+        assert one[1, 1] == many[k, 1, 1] - 5 * limits[k, 0]
+        moved = moving_average(many[:, :, 0], rounds, 3)[k]
+        assert moved.tolist() == moving_average(many[k, :, 0], rounds, 3).tolist()
+    strong = strong_regret([[1.5, 0.0], [0.5, 2.0]], [4, 2], np.array([0.5, 1.0]), np.array([1, 4, 5, 6]))
+    assert strong.tolist() == [[1, 0], [4, 0], [4, 1], [4, 2]]

@@ -5,10 +5,9 @@ import pytest
 
 import psconrl
 from psconrl import CMDP, simulate
-from psconrl.learning.c_ucrl import CUCRL
-from psconrl.learning.lagrangian import LagrangianPSRL
+from psconrl.agents import CUCRL, LagrangianPSRL, Scaled
+from psconrl.learning.cost_units import cost_units
 from psconrl.learning.registry import make_agent
-from psconrl.learning.units import cost_units
 from test_formulas import CHOICE, taught
 
 LEARNERS = ("psconrl", "psconrl-repaying", "psconrl-published", "cmdp-psrl", "c-ucrl", "ucrl-cmdp", "fha", "lagrangian")
@@ -43,7 +42,7 @@ def test_c_ucrl_plans_alike_whatever_the_units():
     plans = []
     for objective, cost in ((1.0, 1.0), (100.0, 7.0)):
         table = CHOICE * np.array([objective, cost])[:, None, None]
-        agent = CUCRL(1, 2, [0.5 * cost], table, h=3, coef=0.4)
+        agent = CUCRL(1, 2, [0.5 * cost], table, h=3, radius=Scaled(0.4))
         taught(agent, {(0, 0, 0): 25, (0, 1, 0): 16})
         episode = [agent.begin(0) for _ in range(3)][-1]
         plans.append((*episode.policy[0], episode.value / objective))

@@ -14,13 +14,15 @@ from psconrl._version import __version__
 from psconrl.envs.registration import register as _register
 
 if TYPE_CHECKING:
+    from psconrl import agents as agents
     from psconrl.envs.continuing import continuing
     from psconrl.envs.gridworld import gridworld
     from psconrl.envs.gym_env import CMDPEnv
     from psconrl.envs.registry import load
-    from psconrl.learning.labels import Index, LabelledAgent
+    from psconrl.learning.agents.psconrl import PSConRL
+    from psconrl.learning.contract import Episode
+    from psconrl.learning.labels import LabelledAgent, Labels
     from psconrl.learning.logs import CSVLog, TensorBoardLog
-    from psconrl.learning.psconrl import PSConRL
     from psconrl.learning.registry import load_agent
     from psconrl.model.cmdp import CMDP
     from psconrl.model.distance import diameter
@@ -40,9 +42,10 @@ _HOME = {
     "CMDP": "psconrl.model.cmdp",
     "CMDPEnv": "psconrl.envs.gym_env",
     "CSVLog": "psconrl.learning.logs",
-    "Index": "psconrl.learning.labels",
+    "Episode": "psconrl.learning.contract",
     "LabelledAgent": "psconrl.learning.labels",
-    "PSConRL": "psconrl.learning.psconrl",
+    "Labels": "psconrl.learning.labels",
+    "PSConRL": "psconrl.learning.agents.psconrl",
     "Plan": "psconrl.planning.plan",
     "Status": "psconrl.planning.plan",
     "TensorBoardLog": "psconrl.learning.logs",
@@ -64,8 +67,9 @@ __all__ = [
     "CMDP",
     "CMDPEnv",
     "CSVLog",
-    "Index",
+    "Episode",
     "LabelledAgent",
+    "Labels",
     "PSConRL",
     "Plan",
     "Status",
@@ -87,6 +91,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "agents":
+        return importlib.import_module("psconrl.agents")  # which makes it an attribute of this module
     if name not in _HOME:
         raise AttributeError(f"module 'psconrl' has no attribute {name!r}")
     value = getattr(importlib.import_module(_HOME[name]), name)
@@ -95,4 +101,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted([*__all__, "agents"])

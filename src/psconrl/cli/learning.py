@@ -16,6 +16,7 @@ from psconrl.cli.options import end_politely, picture_path, read_model
 from psconrl.cli.render import console, number
 from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError
+from psconrl.learning.recipe import RESERVED
 from psconrl.learning.registry import RECIPES, make_agent, with_reward_hint
 from psconrl.limits import MOST_ROUNDS
 from psconrl.model.cmdp import CMDP
@@ -23,14 +24,13 @@ from psconrl.model.tables import EMISSIONS
 from psconrl.planning.plan import Plan, Status
 from psconrl.planning.planner import plan
 from psconrl.simulation.interrupt import Interrupted
-from psconrl.simulation.regret import regret
-from psconrl.simulation.rollout import Simulation
+from psconrl.simulation.model_run import Simulation
+from psconrl.simulation.regret import regret, signed_regret, targets
 from psconrl.simulation.trace import Trace
 
 AUTOSAVE_SECONDS = 10.0
 REFRESH_SECONDS = 0.1
 WIDE_SCREEN = 110
-RESERVED = ("n_states", "n_actions", "thresholds", "costs", "seed", "horizon", "name")
 
 
 @click.command()
@@ -52,7 +52,7 @@ RESERVED = ("n_states", "n_actions", "thresholds", "costs", "seed", "horizon", "
     "--emission", type=click.Choice(EMISSIONS), default=EMISSIONS[0], show_default=True, help="How costs occur."
 )
 @click.option("--save", "save_to", metavar="FILE", help="Keep the run in a file, written every 10 s and at the end.")
-@click.option("--resume", "resume_from", metavar="FILE", help="Go on with a saved run, bit for bit, and keep it there.")
+@click.option("--resume", "resume_from", metavar="FILE", help="Continue a saved run, bit for bit, and keep it there.")
 @click.option("--plot", metavar="FILE", help="Draw the run to a .png, .svg or .pdf file.")
 def learn(
     env: str,
@@ -78,7 +78,7 @@ def learn(
     rounds = horizon or (ENVIRONMENTS[env].horizon if env in ENVIRONMENTS else 20_000)
     if resume_from is not None:
         _refuse_with_resume("agent_name", "seed", "options", "unknown_costs", "emission")
-        run = Simulation.resume(resume_from, cmdp)
+        run = Simulation.resume(cmdp, resume_from)
         rounds = horizon or run.horizon
     else:
         costs = None if unknown_costs else cmdp.costs
@@ -98,7 +98,7 @@ def learn(
         run = Simulation(cmdp, agent, seed, emission=emission)
     best = plan(cmdp)
     out = console()
-    who = agent_name if resume_from is None else run.agent.name
+    who = run.agent.recipe
     if run.round >= rounds:
         trace = run.trace()
         out.print(Text(f"{resume_from}: complete, {run.round} rounds were played; a larger --horizon plays on"))
@@ -115,13 +115,13 @@ def learn(
         write_figure(trace_figure(trace, best, title=f"{who} on {env}"), picture)
         out.print(Text(f"Picture: {picture}"))
     if target is not None:
-        out.print(Text(f"Saved: {target} (go on with --resume {target} --horizon N)"))
+        out.print(Text(f"Saved: {target} (continue with --resume {target} --horizon N)"))
     if trace.interrupted:
         sys.exit(INTERRUPTED)
 
 
 def save_path(path: str | None, resumed: str | None = None) -> Path | None:
-    """Where to keep the run, checked before it begins. Nothing but the run that goes on is overwritten."""
+    """Where to keep the run, checked before it begins. Only the run that is continued is overwritten."""
     if path is None:
         return None
     if not Path(path).parent.is_dir():
@@ -129,16 +129,16 @@ def save_path(path: str | None, resumed: str | None = None) -> Path | None:
     if Path(path).is_dir():
         raise ConfigError(f"--save: {path!r} is a folder")
     if Path(path).exists() and path != resumed:
-        raise ConfigError(f"--save: {path!r} exists; --resume {path} goes on with it, or choose another name")
+        raise ConfigError(f"--save: {path!r} exists; --resume {path} continues it; or choose another name")
     return Path(path)
 
 
 def _refuse_with_resume(*names: str) -> None:
-    """A resumed run goes on as it was begun; saying otherwise is a mistake, not to be passed over."""
+    """A resumed run continues as it was begun; saying otherwise is a mistake, not to be passed over."""
     context = click.get_current_context()
     for parameter in context.command.params:
         if parameter.name in names and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE:
-            raise ConfigError(f"--resume goes on with the run's own settings; leave out {parameter.opts[0]}")
+            raise ConfigError(f"--resume continues with the run's own settings; leave out {parameter.opts[0]}")
 
 
 def agent_options(values: tuple[str, ...]) -> dict[str, Any]:
@@ -197,7 +197,10 @@ def _status(run: Simulation, best: Plan) -> str:
         f"{name} {a:.3f}/{tau:g}"
         for name, a, tau in zip(run.cmdp.cost_names[1:], averages[1:], run.cmdp.thresholds, strict=True)
     )
-    lost = "" if best.status is Status.INFEASIBLE else f", regret {run.cumulative[0] - t * best.costs[0]:.0f}"
+    lost = ""
+    if best.status is not Status.INFEASIBLE:
+        signed = signed_regret(run.cumulative[None], [t], targets(best.costs[0], run.cmdp.thresholds))
+        lost = f", regret {signed[0, 0]:.0f}"
     return f"episode {len(run.log)}, {limits}{lost}"
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.errors import StoreError
+from psconrl.learning.checks import is_whole
 
 LARGEST = 2**53  # of whole numbers: beyond, floats skip some
 
@@ -31,7 +32,7 @@ class Columns:
 
     def whole(self, value: Any, where: str) -> int:
         """A whole number from 0 on."""
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LARGEST:
+        if not is_whole(value) or not 0 <= value <= LARGEST:
             self.wrong(where, "a whole number from 0 on")
         return value
 
@@ -86,7 +87,7 @@ class Columns:
         return points
 
     def facts(self, value: Any, where: str) -> dict[str, Any]:
-        """What is known of an experiment, as ``experiment.facts`` writes it."""
+        """What is known of an experiment, as ``experiment.environment_record`` writes it."""
         facts = self.table(value, where)
         self.text(facts.get("env"), f"env in {where}")
         if not facts.get("drawn"):

@@ -28,7 +28,8 @@ from psconrl.model.cmdp import CMDP
 from psconrl.model.distance import diameter
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
-from psconrl.simulation.rollout import Simulation
+from psconrl.simulation.model_run import Simulation
+from psconrl.simulation.regret import strong_regret, targets
 from psconrl.simulation.trace import Trace
 
 # Beyond, the diameter takes longer than the run.
@@ -124,7 +125,7 @@ def execute(job: Job) -> Result:
             trace.rounds,
             trace.cumulative,
             probe.at(trace.rounds),
-            _strong(trace, optimum) if job.evaluate and optimum else np.empty(0),
+            _strong(trace, optimum[0]) if job.evaluate and optimum else np.empty(0),
             cmdp.thresholds.tolist(),
             optimum,
             _summary(trace) | _size(job),
@@ -205,14 +206,9 @@ def _summary(trace: Trace) -> dict[str, Any]:
     return {"episodes": len(log), "kinds": dict(Counter(log.kind)), "rounds": dict(rounds)}
 
 
-def _strong(trace: Trace, optimum: list[float]) -> Floats:
-    """By exact evaluation: the sum over rounds of how far the policy in force is above each target."""
+def _strong(trace: Trace, optimum: float) -> Floats:
     log = trace.episodes
-    excess = np.maximum(np.array(log.costs) - np.append(optimum[0], trace.thresholds), 0.0)
-    length = np.array(log.length)
-    ends = np.append(0, np.cumsum(length))
-    totals = np.vstack([np.zeros(excess.shape[1]), np.cumsum(length[:, None] * excess, axis=0)])
-    return np.column_stack([np.interp(trace.rounds, ends, total) for total in totals.T])
+    return strong_regret(log.costs, log.length, targets(optimum, trace.thresholds), trace.rounds)
 
 
 def _provenance(seconds: float, trace: Trace | None = None) -> dict[str, Any]:

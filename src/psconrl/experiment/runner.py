@@ -12,8 +12,8 @@ from typing import Any
 
 from psconrl.errors import ConfigError, StoreError
 from psconrl.experiment.checks import check
+from psconrl.experiment.environment_record import environment_record, model_bytes
 from psconrl.experiment.executors import ExecutorFactory, executor_factory
-from psconrl.experiment.facts import facts_of, model_bytes
 from psconrl.experiment.job import Job, Result, execute, failure
 from psconrl.experiment.spec import Jobs
 from psconrl.experiment.store import Store, Writer
@@ -129,7 +129,7 @@ def _note_experiments(store: Writer, jobs: Sequence[Job], names: list[str], stop
             store.add_experiment(name, position, facts | {"drawn": True}, None)
         else:
             cmdp = job.model()
-            store.add_experiment(name, position, facts | facts_of(cmdp, plan(cmdp)), model_bytes(cmdp))
+            store.add_experiment(name, position, facts | environment_record(cmdp, plan(cmdp)), model_bytes(cmdp))
 
 
 def _of_this_code(result: Result) -> Result:

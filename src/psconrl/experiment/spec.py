@@ -35,13 +35,14 @@ import numpy as np
 from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError, unknown_name
 from psconrl.experiment.job import Job, file_digest
+from psconrl.learning.checks import as_count, is_whole
+from psconrl.learning.recipe import RESERVED
 from psconrl.learning.registry import RECIPES
-from psconrl.limits import MOST_NESTED, MOST_PARTS, MOST_ROUNDS, MOST_TEXT, need
+from psconrl.limits import MOST_NESTED, MOST_PARTS, MOST_TEXT, need
 from psconrl.model.tables import EMISSIONS
 
 DEFAULT_HORIZON = 20_000
 RUN_BYTES = 5_000  # that a run waiting for its turn takes: its settings, its hash, its place in the queue
-RESERVED = ("n_states", "n_actions", "thresholds", "costs", "seed", "horizon", "name")
 QUICK_KEYS = ("horizon", "replicates", "agents")
 OVERRIDE_KEYS = ("options", "grid", "replicates", "horizon")
 # An unclosed string ends with its line, so that one pass is enough.
@@ -270,7 +271,7 @@ def _experiment(name: str, table: Any, agents: Mapping[str, AgentSpec], folder: 
     if data.get("emission", EMISSIONS[0]) not in EMISSIONS:
         raise ConfigError(f"{where} {unknown_name('emission', data['emission'], EMISSIONS)}")
     probe = data.get("probe")
-    if probe is not None and (len(probe) != 3 or not all(isinstance(k, int) and k >= 0 for k in probe)):
+    if probe is not None and (len(probe) != 3 or not all(is_whole(k) and k >= 0 for k in probe)):
         raise ConfigError(f"{where} probe must be [state, action, next state]; got {probe}")
     quick = _checked(data.pop("quick", {}), f"{where} quick", {key: types[key] for key in QUICK_KEYS})
     for key in ("horizon", "replicates"):
@@ -317,9 +318,7 @@ def _checked(table: Any, where: str, types: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _positive(table: Mapping[str, Any], key: str, where: str) -> Any:
-    if key in table and not 1 <= table[key] <= MOST_ROUNDS:
-        raise ConfigError(f"{where} {key} must lie between 1 and {MOST_ROUNDS:,}; got {table[key]}".strip())
-    return table.get(key)
+    return as_count(table[key], f"{where} {key}".strip(), ConfigError) if key in table else None
 
 
 def _own_options(options: Mapping[str, Any], where: str) -> Mapping[str, Any]:

@@ -1,12 +1,7 @@
-"""The contract of every agent, and the step-wise use built on it once for all.
+"""The base of this library's own agents: counts, costs, thresholds, parts and random numbers."""
 
-Every algorithm in this field works in episodes: fix a policy, play it until a stopping rule fires, think again. So an
-agent does two things, ``begin`` and ``end``. Whoever plays the episode in between (the compiled loop on a model, a
-Gymnasium loop, or a user's own system through ``act`` and ``observe``) needs to know nothing else.
-"""
-
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,27 +9,26 @@ from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError
-from psconrl.learning.checks import as_costs, as_count, is_index
-from psconrl.learning.counts import Counts, Record
-from psconrl.learning.episode import Episode, Play
-from psconrl.learning.saving import Saved, read, write
-from psconrl.learning.streams import UniformStream, restore_generator
-from psconrl.learning.watch import EXPLORING, Watcher, event_of, tell
-from psconrl.limits import MOST_ROUNDS, need
-from psconrl.model.validation import frozen
-
-# For every (state, action, next state): counts, those of the episode, prior, sample, and what drawing one takes.
-TABLE_BYTES = 40
+from psconrl.learning import persistence
+from psconrl.learning.checks import as_costs
+from psconrl.learning.parts import Part, arguments
+from psconrl.learning.player import Player
+from psconrl.learning.random_numbers import restored_generator, seed_sequences
 
 
-class Agent(ABC):
-    """Base of all agents. A subclass implements ``_begin``.
+class Agent(Player):
+    """Base of all agents. A subclass implements ``begin``; what its constructor takes is kept under the same names.
 
-    One that keeps more than the counts also extends ``_end``, ``state`` and ``restore``.
+    One that keeps more than the counts also extends ``end``, ``state`` and ``restore``.
     """
 
-    name: ClassVar[str]
+    parts: ClassVar[Mapping[str, Part | None]] = {}  # its slots, and what fills them unless another part is given
+    theory: ClassVar[type[Part] | None] = None  # the radius that its theory has, if it has one
     optimistic_cost: float | None = None  # if costs are learned: counts as one observation of every pair
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls._trusted = cls.__module__.startswith("psconrl.learning.")  # a check takes 30 µs, a fifth of an episode
 
     def __init__(
         self,
@@ -44,240 +38,48 @@ class Agent(ABC):
         costs: ArrayLike | None,
         seed: int | Sequence[int] | None,
     ) -> None:
-        self.n_states = as_count(n_states, "n_states")
-        self.n_actions = as_count(n_actions, "n_actions")
-        entries = self.n_states**2 * self.n_actions
-        need(entries * TABLE_BYTES, f"an agent of {self.n_states:,} states and {self.n_actions:,} actions", AgentError)
-        self._thresholds: Floats = frozen(np.atleast_1d(as_costs(thresholds, "thresholds")).copy())
-        if self._thresholds.ndim != 1:
-            raise AgentError("thresholds must be a list of finite numbers, one per constrained cost")
-        m = self._thresholds.size
+        super().__init__(n_states, n_actions, thresholds, seed)
         self.costs: Floats | None = None
         if costs is not None:
             self.costs = as_costs(costs, "costs").copy()
-            if self.costs.shape != (m + 1, self.n_states, self.n_actions):
-                raise AgentError(
-                    f"costs must be finite and have shape (m+1, S, A) = {(m + 1, self.n_states, self.n_actions)}; "
-                    f"got {self.costs.shape}"
-                )
-        self.counts = Counts(self.n_states, self.n_actions, m + 1)
-        self.rounds = 0
-        self.episodes = 0
-        self.explored = 0  # rounds in episodes that explored
-        # Thinking and acting draw from streams of their own, so that how an episode is played does not matter.
-        try:
-            think, act = np.random.SeedSequence(seed).spawn(2)
-        except (TypeError, ValueError):
-            raise AgentError(f"seed must be a whole number from 0 on, or several; got {seed!r}") from None
-        self.rng = np.random.Generator(np.random.PCG64(think))
-        self.action_uniforms = UniformStream(np.random.Generator(np.random.PCG64(act)))
-        self._play: Play | None = None
-        self._spare: Record | None = None
-        self._watchers: list[Watcher] = []
+            shape = (self.n_costs, self.n_states, self.n_actions)
+            if self.costs.shape != shape:
+                raise AgentError(f"costs must be finite and have shape (m+1, S, A) = {shape}; got {self.costs.shape}")
+        self.rng = np.random.Generator(np.random.PCG64(seed_sequences(seed)[0]))
 
-    @property
-    def n_costs(self) -> int:
-        """Number of costs, the objective included."""
-        return int(self._thresholds.size + 1)
-
-    @property
-    def thresholds(self) -> Floats:
-        """The limits (m,), changed by ``set_thresholds`` alone: the episode that was planned for them must end."""
-        return self._thresholds
-
-    @thresholds.setter
-    def thresholds(self, value: object) -> None:
-        raise AgentError("thresholds are changed by agent.set_thresholds(...), which ends the episode planned for them")
-
-    def set_thresholds(self, thresholds: ArrayLike) -> None:
-        """Change the limits while running. From the next action on the agent obeys them: the episode ends here.
-
-        If the outcome of an action is awaited, the episode ends with it.
-        """
-        new = np.atleast_1d(as_costs(thresholds, "thresholds"))
-        if new.shape != self.thresholds.shape:
-            raise AgentError(f"thresholds must be {self.thresholds.size} finite numbers; got {thresholds!r}")
-        self._thresholds = frozen(new.copy())
-        self._limits_changed(self._play.record if self._play is not None else None)
-        if self._play is not None and self._play.action is not None:
-            self._play.end_with_next_step()
-        else:
-            self.finish()
-
-    def _limits_changed(self, playing: Record | None) -> None:  # noqa: B027
-        """For a subclass that keeps accounts: what is being played began under the old limits."""
-
-    def watch(self, callback: Watcher) -> None:
-        """Call back with an ``EpisodeEvent`` after every episode from now on; see ``psconrl.learning.watch``."""
-        if not callable(callback):
-            raise AgentError(f"watch needs a function of one event; got {type(callback).__name__}")
-        self._watchers.append(callback)
-
-    def unwatch(self, callback: Watcher) -> None:
-        """Call back no more."""
-        if callback not in self._watchers:
-            raise AgentError("unwatch: this callback is not watching")
-        self._watchers.remove(callback)
+    def _part(self, slot: str, given: Part | None) -> Any:
+        """The part for a slot, the default one if none is given: a copy of its own."""
+        chosen = self.parts[slot] if given is None else given
+        if chosen is None:
+            return None
+        return Part.kinds[slot].checked(chosen).made_for(self.n_states, self.n_actions, self.thresholds.size)
 
     def _known_or_mean_costs(self) -> Floats:
         return self.counts.mean_costs(self.optimistic_cost) if self.costs is None else self.costs
 
-    def begin(self, state: int) -> Episode:
-        """Plan the next episode, to be played from a state."""
-        self._check_state(state)
-        self.episodes += 1
-        return self._begin(state)
-
-    def end(self, record: Record) -> None:
-        """Learn from an episode that was played, wholly or in part."""
-        self.counts.add(record)
-        self.rounds += record.steps
-        self._end(record)
-
-    @abstractmethod
-    def _begin(self, state: int) -> Episode: ...
-
-    def _end(self, record: Record) -> None:  # noqa: B027
-        """Whatever a subclass keeps beyond the counts."""
-
-    def play(self, state: int) -> Play:
-        """The episode in progress, or a new one from a state. Whoever plays it fills in its record."""
-        if self._play is None:
-            episode = self.begin(state)
-            record = self._spare or Record.empty(self.counts)
-            self._spare = None
-            self._play = Play(episode, record)
-        return self._play
-
-    @property
-    def between_episodes(self) -> bool:
-        """Is no episode in progress?"""
-        return self._play is None
-
-    def finish(self) -> None:
-        """End the episode in progress, because a limit was reached or whoever plays it has to stop."""
-        current = self._play
-        if current is None:
-            return
-        self._play, record, event = None, current.record, None
-        if record.steps:
-            self.end(record)
-            if current.episode.kind in EXPLORING:
-                self.explored += record.steps
-            if self._watchers:
-                event = event_of(
-                    current.episode, record, self.counts, self.rounds, self.episodes, self.thresholds, self.explored
-                )
-        record.clear()
-        self._spare = record
-        if event is not None:  # last of all: what a callback does wrong finds everything in order
-            tell(self._watchers, event)
-
-    def act(self, state: int) -> int:
-        """The action to take in a state. Tell the outcome with ``observe`` before asking again.
-
-        >>> from psconrl.learning.psconrl import PSConRL
-        >>> agent = PSConRL(n_states=2, n_actions=2, thresholds=[0.5], seed=1)
-        >>> action = agent.act(0)
-        >>> agent.observe(action, next_state=1, costs=[1.0, 0.0])
-        """
-        self._check_state(state)
-        current = self.play(state)
-        if current.action is not None:
-            raise AgentError(
-                "act was called twice; call observe(action, next_state, costs) in between, or finish() if the outcome "
-                "is lost"
-            )
-        cdf = np.cumsum(current.episode.row(current.record.steps, state))
-        u = self.action_uniforms.next() * cdf[-1]
-        current.state = int(state)
-        current.action = min(int(np.searchsorted(cdf, u, side="right")), self.n_actions - 1)
-        return current.action
-
-    def observe(self, action: int, next_state: int, costs: ArrayLike) -> None:
-        """The outcome of the last action: where it led, and all m+1 costs, the objective first."""
-        if self.note(action, next_state, costs):
-            self.finish()
-
-    def note(self, action: int, next_state: int, costs: ArrayLike) -> bool:
-        """As ``observe``, but says whether the episode is over and leaves it to the caller to ``finish`` it."""
-        current = self._play
-        if current is None or current.state is None or current.action is None:
-            raise AgentError("observe was called before act")
-        self._check_state(next_state, "next_state")
-        if not is_index(action, self.n_actions):
-            raise AgentError(f"action must lie in 0..{self.n_actions - 1}; got {action!r}")
-        vector = np.atleast_1d(as_costs(costs, "costs"))
-        if vector.shape != (self.n_costs,):
-            raise AgentError(
-                f"costs must be {self.n_costs} numbers (the objective, then {self.n_costs - 1} constrained); "
-                f"got {vector.size}"
-            )
-        current.record.step(current.state, int(action), int(next_state), vector)
-        current.state = current.action = None
-        return current.is_full()
-
-    def _check_state(self, state: int, what: str = "state") -> None:
-        if not is_index(state, self.n_states):
-            raise AgentError(f"{what} must be an integer from 0 to {self.n_states - 1}; got {state!r}")
-
-    # What follows is one file with everything.
-
     def config(self) -> dict[str, Any]:
-        """The arguments that build an agent like this one, seed aside."""
-        return {
-            "n_states": self.n_states,
-            "n_actions": self.n_actions,
-            "thresholds": self.thresholds,
-            "costs": self.costs,
-        }
+        """The arguments that build an agent like this one, seed aside, as plain data."""
+        return arguments(self)
 
     def state(self) -> dict[str, Any]:
-        """All that has changed since: numbers, arrays and generators."""
-        record = {
-            "rounds": self.rounds,
-            "episodes": self.episodes,
-            "explored": self.explored,
-            "rng": self.rng.bit_generator.state,
-            "action_uniforms": self.action_uniforms.state(),
-            "counts": self.counts.state(),
-        }
-        if self._play is not None:
-            record["play"] = self._play.as_saved()
-        return record
+        """All that has changed since it was made: numbers, arrays and generators."""
+        remembered = {slot: part.state() for slot, part in self._filled().items()}
+        own = {"rng": self.rng.bit_generator.state, "parts": {slot: s for slot, s in remembered.items() if s}}
+        return super().state() | own
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
-        self.rounds = int(state["rounds"])
-        self.episodes = int(state["episodes"])
-        self.explored = int(state.get("explored", 0))
-        if not 0 <= self.explored <= self.rounds <= MOST_ROUNDS:
-            raise AgentError("rounds that cannot be")
-        self.rng = restore_generator(state["rng"])
-        self.action_uniforms = UniformStream.restored(state["action_uniforms"])
-        self.counts.restore(state["counts"])
-        if self.rounds != self.counts.visits.sum():
-            raise AgentError("rounds that were not counted")
-        if state.get("play") is not None:
-            self._play = Play.restored(state["play"], self.counts)
+        super().restore(state)
+        self.rng = restored_generator(state["rng"])
+        for slot, part in self._filled().items():
+            if part.state():
+                part.restore(state["parts"][slot])
 
-    def save(self, path: Any, extra: dict[str, Any] | None = None) -> None:
-        """Write the whole agent, generators included, to one file, which appears whole or not at all."""
-        write(Saved(self.name, self.config(), self.state(), extra or {}), path)
+    def _filled(self) -> dict[str, Part]:
+        parts = {slot: getattr(self, slot) for slot in self.parts}
+        return {slot: part for slot, part in parts.items() if part is not None}
 
     @classmethod
-    def load(cls, path: Any) -> Self:
-        """Read an agent that continues bit for bit where the saved one stood."""
-        return cls.rebuilt(read(path), path)
-
-    @classmethod
-    def rebuilt(cls, saved: Saved, path: Any) -> Self:
-        """The agent of which a file was made."""
-        if saved.agent != cls.name:
-            raise AgentError(f"{path}: holds an agent {saved.agent!r}, not {cls.name!r}")
-        try:
-            agent = cls(**saved.config)
-            agent.restore(saved.state)
-        except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
-            raise AgentError(f"{path}: damaged ({type(error).__name__})") from None
-        return agent
+    def load(cls, path: str | Path) -> Self:
+        """Read an agent that continues bit for bit where the saved one stood. ``extra`` is what was saved with it."""
+        return persistence.rebuilt(cls, persistence.read(path), path)

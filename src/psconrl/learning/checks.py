@@ -4,30 +4,56 @@ What a file holds is checked like what a user hands in: compiled loops trust the
 would make them read and write wherever it points.
 """
 
-from collections.abc import Iterable
-from typing import Any
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats, Ints
-from psconrl.errors import AgentError, ModelError
-from psconrl.limits import MOST_ROUNDS
+from psconrl.errors import AgentError, ModelError, PsconrlError
+from psconrl.limits import LARGEST_COST, MOST_ROUNDS
 from psconrl.model.validation import as_floats, in_range, wanted
 
 
-def is_index(value: object, size: int) -> bool:
-    """Is this a whole number from 0 to size - 1? True and False are not."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(0 <= value < size)
+def is_whole(value: object) -> TypeGuard[int]:
+    """Is this a whole number? True and False are none."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def as_count(value: Any, what: str) -> int:
+def is_index(value: Any, size: int) -> bool:
+    """Is this a whole number from 0 to size - 1?"""
+    return is_whole(value) and bool(0 <= value < size)
+
+
+def as_count(value: Any, what: str, error: type[PsconrlError] = AgentError) -> int:
     """A whole number from 1 on, or an error that names what was wrong."""
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-        raise AgentError(f"{what} must be a whole number from 1 on; got {value!r}")
+    if not is_whole(value) or value < 1:
+        raise error(f"{what} must be a whole number from 1 on; got {value!r}")
     if value > MOST_ROUNDS:
-        raise AgentError(f"{what} must be at most {MOST_ROUNDS:,}; got {value}")
+        raise error(f"{what} must be at most {MOST_ROUNDS:,}; got {value}")
     return int(value)
+
+
+def as_number(
+    value: Any, what: str, wanted: str = "a finite number", fits: Callable[[float], bool] = lambda x: True
+) -> float:
+    """One finite number that fits, or an error that says which is wanted; True, text and arrays are none."""
+    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not number or not math.isfinite(value) or not fits(value):
+        raise AgentError(f"{what} must be {wanted}; got {value!r}")
+    return float(value)
+
+
+def as_positive(value: Any, what: str) -> float:
+    """A number above 0."""
+    return as_number(value, what, "a positive number", lambda x: x > 0)
+
+
+def as_fraction(value: Any, what: str) -> float:
+    """A number above 0 and at most 1."""
+    return as_number(value, what, "a number above 0 and at most 1", lambda x: 0 < x <= 1)
 
 
 def as_numbers(values: ArrayLike, what: str) -> Floats:
@@ -47,12 +73,31 @@ def as_costs(values: ArrayLike, what: str) -> Floats:
     return array
 
 
-def as_share(value: Any, what: str) -> float:
-    """A number from 0 to 1."""
-    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not number or not 0 <= value <= 1:
-        raise AgentError(f"{what} must be a number from 0 to 1; got {value!r}")
-    return float(value)
+def as_optimistic_cost(cost: Any) -> float | None:
+    """The least objective that a step can have, as a cost; it counts as one observation of every pair."""
+    if cost is None:
+        return None
+    size = f"a finite number up to {LARGEST_COST:g} in size, or None"
+    return as_number(cost, "optimistic_cost", size, lambda x: abs(x) <= LARGEST_COST)
+
+
+def as_amounts(values: Any, what: str, n: int) -> Floats:
+    """A number from 0 on, or n of them: one per threshold."""
+    amounts = as_numbers(values, what)
+    flag = isinstance(values, bool) or np.asarray(values).dtype == np.bool_
+    if flag or amounts.shape not in ((), (n,)) or not (np.isfinite(amounts) & (amounts >= 0)).all():
+        raise AgentError(f"{what} must be a number from 0 on, or one per threshold ({n}); got {values!r}")
+    return amounts
+
+
+def as_laws(policy: Any, what: str, n_states: int, n_actions: int) -> Floats:
+    """A policy (S, A): a distribution over the actions for every state."""
+    laws = as_numbers(policy, what).copy()
+    if laws.shape != (n_states, n_actions):
+        raise AgentError(f"{what} must have shape (S, A) = {(n_states, n_actions)}; got {laws.shape}")
+    if not (laws >= 0).all() or not np.allclose(laws.sum(axis=1), 1.0):
+        raise AgentError(f"{what} must hold a distribution over {n_actions} actions for each of {n_states} states")
+    return laws
 
 
 def saved_floats(value: Any, shape: tuple[int, ...], what: str) -> Floats:

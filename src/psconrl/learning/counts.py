@@ -22,6 +22,12 @@ class Record:
         """A record for an agent with these counts."""
         return cls(np.zeros_like(like.transitions), np.zeros_like(like.cost_sums))
 
+    def copy(self) -> "Record":
+        """As it is now; it is cleared and used again for the next episode."""
+        other = Record(self.transitions.copy(), self.cost_sums.copy())
+        other.visits, other.steps = self.visits.copy(), self.steps
+        return other
+
     def clear(self) -> None:
         """Begin anew."""
         self.transitions.fill(0)

@@ -9,15 +9,18 @@ from numpy.typing import ArrayLike
 from psconrl.errors import AgentError, ConfigError, unknown_name
 from psconrl.learning.agent import Agent
 from psconrl.learning.checks import is_index
+from psconrl.learning.contract import Learner, is_learner
+from psconrl.learning.events import Watcher
+from psconrl.learning.persistence import DAMAGE
+from psconrl.learning.player import Player
 from psconrl.learning.registry import load_agent
-from psconrl.learning.watch import Watcher
 
 
-class Index:
+class Labels:
     """Labels of any hashable kind, numbered in the order given.
 
-    >>> index = Index(["idle", "busy", ("broken", 2)])
-    >>> index["busy"], index.label(2), len(index), "idle" in index
+    >>> labels = Labels(["idle", "busy", ("broken", 2)])
+    >>> labels["busy"], labels.label(2), len(labels), "idle" in labels
     (1, ('broken', 2), 3, True)
     """
 
@@ -63,24 +66,27 @@ class Index:
 
     def __repr__(self) -> str:
         shown = ", ".join(repr(label) for label in self._labels[:4])
-        return f"Index({len(self)} labels: {shown}{', …' if len(self) > 4 else ''})"
+        return f"Labels({len(self)} labels: {shown}{', …' if len(self) > 4 else ''})"
 
 
 class LabelledAgent:
     """An agent of any kind that is spoken to in labels. ``agent`` is the agent itself, which knows numbers only.
 
-    >>> from psconrl.learning.psconrl import PSConRL
+    >>> from psconrl.agents import PSConRL
     >>> thermostat = LabelledAgent(PSConRL(2, 2, [0.5], seed=0), states=["cold", "warm"], actions=["off", "on"])
     >>> thermostat.act("cold") in ("off", "on")
     True
     """
 
-    def __init__(self, agent: Agent, states: Index | Iterable[Hashable], actions: Index | Iterable[Hashable]) -> None:
-        if not isinstance(agent, Agent):
-            raise AgentError(f"LabelledAgent needs an agent, such as PSConRL; got {type(agent).__name__}")
+    def __init__(
+        self, agent: Player, states: Labels | Iterable[Hashable], actions: Labels | Iterable[Hashable]
+    ) -> None:
+        if not isinstance(agent, Player):
+            hint = "; psconrl.agents.adapt makes one of it" if is_learner(agent) else ""
+            raise AgentError(f"LabelledAgent needs an agent, such as PSConRL; got {type(agent).__name__}{hint}")
         self.agent = agent
-        self.states = states if isinstance(states, Index) else Index(states)
-        self.actions = actions if isinstance(actions, Index) else Index(actions)
+        self.states = states if isinstance(states, Labels) else Labels(states)
+        self.actions = actions if isinstance(actions, Labels) else Labels(actions)
         got, needed = (len(self.states), len(self.actions)), (agent.n_states, agent.n_actions)
         if got != needed:
             raise AgentError(
@@ -109,16 +115,21 @@ class LabelledAgent:
         labels = {"states": _as_json(self.states), "actions": _as_json(self.actions)}
         self.agent.save(path, (extra or {}) | {"labels": labels})
 
+    @property
+    def extra(self) -> dict[str, Any]:
+        """What else was in the file that it was read from."""
+        return self.agent.extra
+
     @classmethod
-    def load(cls, path: Any, agent_class: type[Agent] | None = None) -> tuple["LabelledAgent", dict[str, Any]]:
-        """A labelled agent from a file, and what else was saved with it, as ``load_agent`` returns them."""
-        agent, extra = load_agent(path, agent_class)
-        labels = extra.pop("labels", None)
+    def load(cls, path: Any, agent: type[Agent] | Learner | None = None) -> "LabelledAgent":
+        """A labelled agent from a file, with what else was saved in its ``extra``; ``agent``: as in ``load_agent``."""
+        loaded = load_agent(path, agent)
+        labels = loaded.extra.pop("labels", None)
         if labels is None:
             raise AgentError(f"{path}: holds an agent without labels; load it with psconrl.load_agent")
         try:
-            return cls(agent, _from_json(labels["states"]), _from_json(labels["actions"])), extra
-        except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
+            return cls(loaded, _from_json(labels["states"]), _from_json(labels["actions"]))
+        except DAMAGE as error:
             raise AgentError(f"{path}: damaged ({type(error).__name__})") from None
 
 

@@ -1,4 +1,4 @@
-"""Ready-made watchers: an episode a line in a CSV file, or curves in TensorBoard. See ``psconrl.learning.watch``."""
+"""Ready-made watchers: an episode a line in a CSV file, or curves in TensorBoard. See ``psconrl.learning.events``."""
 
 import csv
 import importlib
@@ -11,7 +11,7 @@ from typing import Any
 
 from psconrl.errors import ConfigError
 from psconrl.files import write_atomically
-from psconrl.learning.watch import EpisodeEvent
+from psconrl.learning.events import EpisodeEvent
 from psconrl.text import csv_cell
 
 COLUMNS = ("round", "episode", "kind", "length", "explored", "value")

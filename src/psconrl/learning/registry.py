@@ -1,65 +1,64 @@
-"""The agents by name: classes to restore them from files, and recipes to make them."""
+"""The agents by name: one table from which they are made, listed, drawn and restored. A new one is entered here.
 
-import inspect
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+``psconrl agents``, specs, the titles in figures, ``load_agent`` and the table in docs/agents are made of it.
+"""
+
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError, ConfigError, unknown_name
+from psconrl.learning.adapter import Adapted, adapt, name_of
 from psconrl.learning.agent import Agent
-from psconrl.learning.c_ucrl import CUCRL
-from psconrl.learning.cmdp_psrl import CMDPPSRL
-from psconrl.learning.fha import FHA
-from psconrl.learning.lagrangian import LagrangianPSRL
-from psconrl.learning.psconrl import PSConRL
-from psconrl.learning.saving import read
-from psconrl.learning.span_fha import SpanFHA
-from psconrl.learning.ucrl_cmdp import UCRLCMDP
-from psconrl.learning.yardsticks import FixedPolicy, Uniform
+from psconrl.learning.agents import CUCRL, FHA, UCRLCMDP, FixedPolicy, LagrangianPSRL, PSConRL, SpanFHA, Uniform
+from psconrl.learning.beliefs import Dirichlet, FlooredCounts
+from psconrl.learning.contract import Learner
+from psconrl.learning.fallbacks import Unconstrained, Uniformly
+from psconrl.learning.ledger import Repay
+from psconrl.learning.persistence import DAMAGE, Saved, read, rebuilt, restored
+from psconrl.learning.player import Player
+from psconrl.learning.recipe import Recipe
+from psconrl.learning.schedules import Doubling, Published
 
-CLASSES: dict[str, type[Agent]] = {
-    agent.name: agent
-    for agent in (PSConRL, CMDPPSRL, CUCRL, UCRLCMDP, FHA, SpanFHA, LagrangianPSRL, FixedPolicy, Uniform)
-}
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """A way to make an agent, and what it is."""
-
-    build: Callable[..., Agent]
-    summary: str
-    learns_costs: bool = False  # even if they are known
-    needs_horizon: bool = False  # must be told how many rounds there will be
-
-
-RECIPES: dict[str, Recipe] = {
-    "psconrl": Recipe(
-        PSConRL, "posterior sampling, exploring while samples are infeasible (this library's default prior)"
+TABLE = (
+    Recipe(
+        "psconrl", PSConRL, "PSConRL (prior 1/S)",
+        "posterior sampling, exploring while samples are infeasible (this library's default prior)",
     ),
-    "psconrl-paper": Recipe(PSConRL.paper, "the same with the paper's prior, Dirichlet(0.1)"),
-    "psconrl-repaying": Recipe(PSConRL.repaying, "the default, paying back what it overspends while it learns"),
-    "psconrl-published": Recipe(PSConRL.published, "what the authors' published code runs", learns_costs=True),
-    "cmdp-psrl": Recipe(CMDPPSRL, "posterior sampling that ignores the limits while a sample is infeasible (ergodic)"),
-    "c-ucrl": Recipe(CUCRL, "optimistic objective, pessimistic limits, blocks of a baseline policy"),
-    "ucrl-cmdp": Recipe(UCRLCMDP, "best policy in the best model of a confidence box", needs_horizon=True),
-    "fha": Recipe(FHA, "finite-horizon approximation with optimism", needs_horizon=True),
-    "span-fha": Recipe(SpanFHA, "the same with span constraints: at most 4 states, approximate", needs_horizon=True),
-    "lagrangian": Recipe(LagrangianPSRL, "posterior sampling, multipliers by online gradient"),
-    "uniform": Recipe(Uniform, "every action with equal probability: a yardstick"),
-}
+    Recipe(
+        "psconrl-paper", PSConRL, "PSConRL (paper's prior)", "the same with the paper's prior, Dirichlet(0.1)",
+        parts={"belief": Dirichlet(0.1)},
+    ),
+    Recipe(
+        "psconrl-repaying", PSConRL, "PSConRL, repaying", "the default, paying back what it overspends while it learns",
+        parts={"ledger": Repay(0.1)},
+    ),
+    Recipe(
+        "psconrl-published", PSConRL, "PSConRL (authors' code, learns costs)", "what the authors' published code runs",
+        parts={"belief": FlooredCounts(0.05), "schedule": Published(), "fallback": Uniformly()}, learns_costs=True,
+    ),
+    Recipe(
+        "cmdp-psrl", PSConRL, "CMDP-PSRL",
+        "posterior sampling that ignores the limits while a sample is infeasible (ergodic)",
+        parts={"schedule": Doubling(), "fallback": Unconstrained()},
+    ),
+    Recipe("c-ucrl", CUCRL, "C-UCRL", "optimistic objective, pessimistic limits, blocks of a baseline policy"),
+    Recipe("ucrl-cmdp", UCRLCMDP, "UCRL-CMDP", "best policy in the best model of a confidence box", needs_horizon=True),
+    Recipe("fha", FHA, "FHA", "finite-horizon approximation with optimism", needs_horizon=True),
+    Recipe(
+        "span-fha", SpanFHA, "SpanFHA", "the same with span constraints: at most 4 states, approximate",
+        needs_horizon=True,
+    ),
+    Recipe("lagrangian", LagrangianPSRL, "Lagrangian PSRL", "posterior sampling, multipliers by online gradient"),
+    Recipe("uniform", Uniform, "uniform", "every action with equal probability, for comparison"),
+    Recipe("fixed", FixedPolicy, "fixed policy", "one policy for ever, for comparison", listed=False),
+)  # fmt: skip
 
-
-def load_agent(path: Any, agent_class: type[Agent] | None = None) -> tuple[Agent, dict[str, Any]]:
-    """An agent of whatever kind from a file, and what else was saved with it. One of your own class needs the class."""
-    saved = read(path)
-    if agent_class is None and saved.agent not in CLASSES:
-        name = unknown_name("agent", saved.agent, CLASSES)
-        raise AgentError(f"{path}: {name}; if it is of your own class, give agent_class=...")
-    return (agent_class or CLASSES[saved.agent]).rebuilt(saved, path), saved.extra
+RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in TABLE if recipe.listed}
+CLASSES: dict[str, type[Agent]] = {recipe.cls.name: recipe.cls for recipe in TABLE}
 
 
 def make_agent(
@@ -74,19 +73,18 @@ def make_agent(
 ) -> Agent:
     """An agent by its name in the list of ``psconrl agents``. The horizon goes only to those that must know it.
 
-    >>> make_agent("psconrl-paper", 16, 4, [0.2]).name
-    'psconrl'
+    Options are plain data, as in a spec: a part by its name or as a table, and its options on their own.
+
+    >>> agent = make_agent("psconrl-paper", 16, 4, [0.2], schedule="doubling")
+    >>> agent.recipe, agent.belief, agent.schedule
+    ('psconrl-paper', Dirichlet(prior=0.1), Doubling())
     """
-    if name not in RECIPES:
+    if not isinstance(name, str) or name not in RECIPES:
         raise ConfigError(unknown_name("agent", name, RECIPES))
     recipe = RECIPES[name]
     known: dict[str, Any] = {} if costs is None or recipe.learns_costs else {"costs": costs}
     if recipe.needs_horizon and horizon is not None:
         known["horizon"] = horizon
-    allowed = option_names(recipe)
-    for option in options:
-        if option not in allowed:
-            raise ConfigError(f"{name}: {unknown_name('option', option, allowed)}")
     try:
         return recipe.build(n_states, n_actions, thresholds, **known, seed=seed, **options)
     except TypeError as error:
@@ -98,11 +96,56 @@ def with_reward_hint(name: str, best_reward: float, options: dict[str, Any]) -> 
 
     Untried pairs count as free, which is no reason to try them where everything else pays.
     """
-    hint = {"optimistic_cost": -best_reward} if "optimistic_cost" in option_names(RECIPES[name]) else {}
+    hint = {"optimistic_cost": -best_reward} if "optimistic_cost" in RECIPES[name].option_names() else {}
     return hint | options
 
 
-def option_names(recipe: Recipe) -> list[str]:
-    """The names of an agent's own options."""
-    preset = recipe.build in (PSConRL.paper, PSConRL.repaying, PSConRL.published)
-    return list(inspect.signature(PSConRL if preset else recipe.build).parameters)[4:]
+def load_agent(path: Any, agent: type[Agent] | Learner | None = None) -> Any:
+    """An agent from a file; what else was saved with it is in its ``extra``.
+
+    ``agent``: for one that is not this library's, a class of your own, or a fresh object to put where the saved one
+    stood. Files name agents, and never bring code.
+    """
+    saved = read(path)
+    if agent is None:
+        if saved.agent not in CLASSES:
+            name = unknown_name("agent", saved.recipe, CLASSES)
+            raise AgentError(f"{path}: {name}; if it is your own, give agent=, its class or a fresh object")
+        return rebuilt(CLASSES[saved.agent], saved, path)
+    if isinstance(agent, type):
+        if not issubclass(agent, Agent):
+            raise AgentError(f"{agent.__name__} is no subclass of Agent; give a fresh object of it")
+        return rebuilt(agent, saved, path)
+    return restored(_fresh(agent, saved, path), saved, path)
+
+
+def _fresh(agent: Learner, saved: Saved, path: Any) -> Player:
+    """The object to restore into, as a player of the sizes that were saved."""
+    if isinstance(agent, Agent):
+        own, theirs = agent.name, saved.agent
+    else:
+        own = agent.recipe if isinstance(agent, Adapted) else name_of(agent)
+        theirs = saved.recipe if saved.agent == Adapted.name else saved.agent
+    if own != theirs or isinstance(agent, Agent) == (saved.agent == Adapted.name):
+        raise AgentError(f"{path}: holds an agent {theirs!r}, not {own!r}")
+    try:
+        sizes = {key: saved.config[key] for key in ("n_states", "n_actions", "thresholds")}
+        player = adapt(agent, **sizes)
+        same = (player.n_states, player.n_actions) == (sizes["n_states"], sizes["n_actions"])
+        same = same and player.thresholds.shape == np.shape(sizes["thresholds"])
+        others = _other_parts(player, saved.config) if isinstance(player, Agent) else []
+    except DAMAGE as error:
+        raise AgentError(f"{path}: damaged ({type(error).__name__})") from None
+    if not same:
+        raise AgentError(f"{path}: holds an agent of other sizes than the one to restore into")
+    if others:
+        raise AgentError(f"{path}: holds an agent with another {others[0]} than the one to restore into")
+    if isinstance(player, Adapted):
+        player.check_memory()
+    return player
+
+
+def _other_parts(agent: Agent, config: dict[str, Any]) -> list[str]:
+    """The slots that are filled with parts of other names than in a file."""
+    own = agent.config()
+    return [slot for slot in agent.parts if (own[slot] or {}).get("name") != (config[slot] or {}).get("name")]

@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
-from psconrl.experiment.facts import model_from
+from psconrl.experiment.environment_record import model_from
 from psconrl.experiment.store import Store
 from psconrl.model.cmdp import CMDP
+from psconrl.simulation.regret import moving_average, paper_curve, signed_regret, targets
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,11 +37,15 @@ class Curves:
     @property
     def regret(self) -> Floats:
         """Signed cumulative regret, (runs, n)."""
-        return np.asarray(self.cumulative[:, :, 0] - self.optimum[:, None] * self.rounds)
+        return self._signed[:, :, 0]
 
     def violation(self, i: int) -> Floats:
         """Signed cumulative violation of constraint i, from 1, (runs, n)."""
-        return np.asarray(self.cumulative[:, :, i] - self.thresholds[:, i - 1, None] * self.rounds)
+        return self._signed[:, :, i]
+
+    @property
+    def _signed(self) -> Floats:
+        return signed_regret(self.cumulative, self.rounds, targets(self.optimum, self.thresholds))
 
     def average(self, i: int) -> Floats:
         """Average of cost i so far, (runs, n)."""
@@ -48,17 +53,12 @@ class Curves:
 
     def moving_average(self, i: int, window: int) -> Floats:
         """Average of cost i over the last ``window`` rounds, (runs, n)."""
-        grid = np.append(0, self.rounds)
-        lag = np.maximum(self.rounds - window, 0)
-        totals = self.cumulative[:, :, i]
-        before = np.array([np.interp(lag, grid, np.append(0.0, total)) for total in totals])
-        return np.asarray((totals - before) / (self.rounds - lag))
+        return moving_average(self.cumulative[:, :, i], self.rounds, window)
 
     def paper_curve(self, i: int, window: int) -> Floats:
         """The curve (n,) of the paper's figures: moving average of the mean over runs, above its target, added up."""
         target = float(self.optimum.mean()) if i == 0 else float(self.thresholds[0, i - 1])
-        above = np.maximum(self.moving_average(i, window).mean(axis=0) - target, 0.0)
-        return np.asarray(np.cumsum(above * np.diff(self.rounds, prepend=0)))
+        return paper_curve(self.moving_average(i, window).mean(axis=0), target, self.rounds)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,29 +3,20 @@
 from collections.abc import Iterable
 from typing import Any
 
+from psconrl.learning.registry import RECIPES
+
 BLUE, ORANGE, GREEN, GREY, PURPLE = "#0072B2", "#D55E00", "#009E73", "#7F7F7F", "#CC79A7"
 PALETTE = (BLUE, ORANGE, GREEN, PURPLE, "#E69F00", "#56B4E9", "#000000", GREY, "#B3A100")
 DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (8, 2, 2, 2)), (0, (4, 1.5, 1, 1.5, 1, 1.5)))
 
-# The names of agents in pictures, where they differ from those on the command line.
-TITLES = {
-    "psconrl": "PSConRL (prior 1/S)",
-    "psconrl-repaying": "PSConRL, repaying",
-    "psconrl-paper": "PSConRL (paper's prior)",
-    "psconrl-published": "PSConRL (authors' code, learns costs)",
-    "cmdp-psrl": "CMDP-PSRL",
-    "c-ucrl": "C-UCRL",
-    "ucrl-cmdp": "UCRL-CMDP",
-    "fha": "FHA",
-    "lagrangian": "Lagrangian PSRL",
-    "resampling-psconrl": "PSConRL",
-    "resampling-cmdp-psrl": "CMDP-PSRL",
-}
+# Names in pictures of labels that are no agents: those of the paper's Figure 1. Agents have theirs in the registry.
+TITLES = {"resampling-psconrl": "PSConRL", "resampling-cmdp-psrl": "CMDP-PSRL"}
 
 
 def title_of(label: str) -> str:
     """What to call an agent in a legend, where $ and a leading _ mean something."""
-    plain = TITLES.get(label, label).replace("$", r"\$")
+    named = RECIPES[label].title if label in RECIPES else TITLES.get(label, label)
+    plain = named.replace("$", r"\$")
     return f" {plain}" if plain.startswith("_") else plain
 
 

@@ -8,28 +8,33 @@ import time
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats, Ints
 from psconrl.envs.continuing import ContinuingEnv, continuing
+from psconrl.envs.gym_env import CMDPEnv
 from psconrl.errors import AgentError
-from psconrl.learning.agent import Agent
+from psconrl.learning.adapter import adapt
+from psconrl.learning.contract import Learner
+from psconrl.learning.player import Player
 from psconrl.simulation.run import Run
 
 
 class GymSimulation(Run):
     """An agent in a Gymnasium environment."""
 
-    def __init__(self, env: Any, agent: Agent, seed: int | None = None) -> None:
+    def __init__(self, env: Any, agent: Player | Learner, seed: int | None = None) -> None:
         task = env if isinstance(env, ContinuingEnv) else continuing(env)
         sizes = (task.states.size, task.actions.size)
-        if (agent.n_states, agent.n_actions) != sizes:
+        player = agent if isinstance(agent, Player) else adapt(agent, *sizes, _thresholds(env, agent), seed)
+        if (player.n_states, player.n_actions) != sizes:
             raise AgentError(
                 f"the environment has {sizes[0]} states and {sizes[1]} actions, the agent was made for "
-                f"{agent.n_states} and {agent.n_actions}"
+                f"{player.n_states} and {player.n_actions}"
             )
-        m = agent.n_costs - 1
+        m = player.n_costs - 1
         names = ("reward", *(("cost",) if m == 1 else (f"cost {i}" for i in range(1, m + 1))))
-        super().__init__(agent, agent.thresholds, names, {"seed": seed, "env": str(env), "maximise": True})
+        super().__init__(player, player.thresholds, names, {"seed": seed, "env": str(env), "maximise": True})
         self.env = task
         self.state = task.reset(seed=seed)[0]
 
@@ -44,7 +49,7 @@ class GymSimulation(Run):
             try:
                 next_state, costs = self._step(action)
             except BaseException:
-                current.state = current.action = None  # nothing came of it: the run may go on
+                current.asked_in = current.action = None  # nothing came of it: the run may be continued
                 raise
             over = self.agent.note(action, next_state, costs)
             self.state = next_state
@@ -65,3 +70,15 @@ class GymSimulation(Run):
                 "put them into info['costs'] (or info['cost']), or give psconrl.continuing a cost"
             )
         return next_state, np.append(-reward, info["costs"])
+
+
+def _thresholds(env: Any, agent: Learner) -> ArrayLike:
+    """The limits of an object that does not say how many costs it has: its own, or the model's if there is one."""
+    if hasattr(agent, "thresholds"):
+        return np.asarray(agent.thresholds)
+    if isinstance(env.unwrapped, CMDPEnv):
+        return env.unwrapped.model.thresholds
+    raise AgentError(
+        "an environment does not say how many costs it has; hand in psconrl.agents.adapt(agent, n_states, n_actions, "
+        "thresholds), or give the agent an attribute thresholds"
+    )

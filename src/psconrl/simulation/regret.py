@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import ConfigError
@@ -67,13 +68,11 @@ def regret(trace: Trace, plan: Plan) -> Regret:
         raise ConfigError("regret needs an optimum; this plan is infeasible")
     if plan.costs.size != trace.cumulative.shape[1]:
         raise ConfigError(f"the plan has {plan.costs.size} costs, the trace {trace.cumulative.shape[1]}")
-    optimum = plan.costs[0]
-    targets = np.append(optimum, trace.thresholds)
-    signed = trace.cumulative - trace.rounds[:, None] * targets
-    strong = None
-    if len(trace.episodes.costs) == len(trace.episodes) > 0:
-        excess = np.maximum(np.array(trace.episodes.costs) - targets, 0.0)
-        strong = np.array(trace.episodes.length) @ excess
+    aims = targets(plan.costs[0], trace.thresholds)
+    signed = signed_regret(trace.cumulative, trace.rounds, aims)
+    log, strong = trace.episodes, None
+    if len(log.costs) == len(log) > 0:
+        strong = strong_regret(log.costs, log.length, aims, np.array([sum(log.length)]))[-1]
     return Regret(trace.rounds, signed[:, 0], signed[:, 1:], strong)
 
 
@@ -86,11 +85,45 @@ def paper_regret(traces: Sequence[Trace], plan: Plan, window: int) -> tuple[Ints
     rounds = traces[0].rounds
     if any(not np.array_equal(trace.rounds, rounds) for trace in traces):
         raise ConfigError("paper_regret needs traces with the same checkpoints")
-    spacing = np.diff(rounds, prepend=0)
-    targets = np.append(plan.costs[0], traces[0].thresholds)
-    cumulative = np.vstack([np.zeros(targets.size), np.mean([trace.cumulative for trace in traces], axis=0)])
+    mean = np.mean([trace.cumulative for trace in traces], axis=0)
+    aims = targets(plan.costs[0], traces[0].thresholds)
+    curves = [paper_curve(moving_average(mean[:, i], rounds, window), aim, rounds) for i, aim in enumerate(aims)]
+    return rounds, np.column_stack(curves)
+
+
+# The arithmetic, for whoever has arrays in place of traces and plans.
+
+
+def targets(optimum: ArrayLike, thresholds: ArrayLike) -> Floats:
+    """What each cost is compared with, (..., m+1): the optimum, then the limits."""
+    return np.concatenate([np.asarray(optimum, dtype=np.float64)[..., None], np.asarray(thresholds)], axis=-1)
+
+
+def signed_regret(cumulative: Floats, rounds: ArrayLike, aims: Floats) -> Floats:
+    """Regret and violations (..., n, m+1): cumulative costs (..., n, m+1) after ``rounds`` (n,) less what was due."""
+    return cumulative - np.asarray(rounds)[..., None] * aims[..., None, :]
+
+
+def strong_regret(costs: ArrayLike, lengths: ArrayLike, aims: Floats, rounds: Ints) -> Floats:
+    r"""By exact evaluation, at ``rounds``: :math:`\sum_k T_k [J_i(\pi_k) - \text{aim}_i]_+`, (n, m+1).
+
+    ``costs``: (K, m+1), the averages of the policies of all episodes. Within an episode it grows evenly.
+    """
+    excess, length = np.maximum(np.asarray(costs) - aims, 0.0), np.asarray(lengths)
+    ends = np.append(0, np.cumsum(length))
+    totals = np.vstack([np.zeros(excess.shape[1]), np.cumsum(length[:, None] * excess, axis=0)])
+    return np.column_stack([np.interp(rounds, ends, total) for total in totals.T])
+
+
+def moving_average(totals: Floats, rounds: Ints, window: int) -> Floats:
+    """Averages (..., n) over the last ``window`` rounds, of a cost with cumulative sums (..., n) after ``rounds``."""
     grid = np.append(0, rounds)
     lag = np.maximum(rounds - window, 0)
-    before = np.column_stack([np.interp(lag, grid, column) for column in cumulative.T])
-    moving = (cumulative[1:] - before) / np.maximum(rounds - lag, 1)[:, None]
-    return rounds, np.cumsum(np.maximum(moving - targets, 0.0) * spacing[:, None], axis=0)
+    rows = totals.reshape(-1, rounds.size)
+    before = np.array([np.interp(lag, grid, np.append(0.0, row)) for row in rows]).reshape(totals.shape)
+    return np.asarray((totals - before) / (rounds - lag))
+
+
+def paper_curve(moving: Floats, aim: float, rounds: Ints) -> Floats:
+    """The paper's curve (n,): how far a moving average (n,) is above its aim, added up over rounds."""
+    return np.asarray(np.cumsum(np.maximum(moving - aim, 0.0) * np.diff(rounds, prepend=0)))

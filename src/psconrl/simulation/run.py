@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from psconrl._version import __version__
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import ConfigError
-from psconrl.learning.agent import Agent
-from psconrl.learning.episode import Episode
+from psconrl.learning.contract import Episode
+from psconrl.learning.player import Player
 from psconrl.simulation.interrupt import Interrupted, deferred_interrupts
 from psconrl.simulation.trace import EpisodeLog, Trace, checkpoint_rounds
 
@@ -24,18 +24,18 @@ class Run(ABC):
 
     def __init__(
         self,
-        agent: Agent,
+        agent: Player,
         thresholds: Floats,
         cost_names: tuple[str, ...],
         provenance: dict[str, Any],
         resumed: bool = False,
     ) -> None:
         if not resumed:
-            agent.finish()  # an episode begun elsewhere cannot go on here; what came of it is learned
+            agent.finish()  # an episode begun elsewhere cannot be continued here; what came of it is learned
         self.agent = agent
         self.thresholds = thresholds
         self.cost_names = cost_names
-        self.provenance = {"psconrl": __version__, "agent": agent.name} | provenance
+        self.provenance = {"psconrl": __version__, "agent": agent.recipe} | provenance
         self.round = 0
         self.cumulative = np.zeros(agent.n_costs)
         self.log = EpisodeLog()
@@ -58,7 +58,7 @@ class Run(ABC):
     ) -> Trace:
         """Play until ``horizon`` rounds have been played in all.
 
-        Ctrl-C raises ``Interrupted``, a KeyboardInterrupt, with what was done in its ``trace``; the run may go on.
+        Ctrl-C raises ``Interrupted``, a KeyboardInterrupt, with what was done in its ``trace``; the run may continue.
         """
         grid = checkpoint_rounds(horizon, checkpoints)
         if horizon < self.round:

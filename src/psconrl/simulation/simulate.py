@@ -4,21 +4,22 @@ from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
-import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.errors import ConfigError
-from psconrl.learning.agent import Agent
+from psconrl.learning.checks import is_whole
+from psconrl.learning.contract import Learner, is_learner
+from psconrl.learning.player import Player
 from psconrl.model.cmdp import CMDP
 from psconrl.simulation.gym_run import GymSimulation
-from psconrl.simulation.rollout import Simulation
+from psconrl.simulation.model_run import Simulation
 from psconrl.simulation.run import Progress, Run
 from psconrl.simulation.trace import Trace
 
 
 def simulate(
     env: CMDP | Any,
-    agent: Agent,
+    agent: Player | Learner,
     horizon: int,
     seed: int | Sequence[int] | None = None,
     *,
@@ -29,7 +30,8 @@ def simulate(
 ) -> Trace:
     """Play an agent for a number of rounds on a CMDP (compiled) or a Gymnasium environment with finite spaces.
 
-    Episodic environments become continuing tasks, as ``psconrl.continuing`` has it.
+    Episodic environments become continuing tasks, as ``psconrl.continuing`` has it. Any object with ``begin(state)``,
+    which returns a ``psconrl.Episode``, and ``end(record)`` is an agent.
     ``checkpoints``: how many rounds to remember, evenly spread; ``"log"``; or the rounds. ``emission``: costs as they
     are, or ``"bernoulli"``: 0 or 1 with the cost as probability. ``evaluate_policies``: also record the exact averages
     of every episode's policy in the true model. ``progress``: called with the run after every episode.
@@ -43,7 +45,7 @@ def simulate(
     >>> psconrl.simulate(model, agent, horizon=1000, seed=0).horizon
     1000
     """
-    if not isinstance(agent, Agent):
+    if not isinstance(agent, Player) and not is_learner(agent):
         hint = ": give its .agent" if hasattr(agent, "agent") else "; psconrl agents lists them"
         raise ConfigError(f"simulate needs an agent, such as PSConRL; got {type(agent).__name__}{hint}")
     if isinstance(env, CMDP):
@@ -51,7 +53,7 @@ def simulate(
     elif isinstance(env, gymnasium.Env):
         if emission != "deterministic" or evaluate_policies:
             raise ConfigError("emission and evaluate_policies need a CMDP; a Gymnasium environment keeps its model")
-        if seed is not None and not isinstance(seed, int | np.integer):
+        if seed is not None and not is_whole(seed):
             raise ConfigError(f"a Gymnasium environment takes one number as seed; got {seed!r}")
         run = GymSimulation(env, agent, None if seed is None else int(seed))
     else:

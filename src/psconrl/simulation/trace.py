@@ -8,7 +8,8 @@ from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import ConfigError
-from psconrl.limits import MOST_ROUNDS, need
+from psconrl.learning.checks import as_count, is_whole
+from psconrl.limits import need
 
 DEFAULT_CHECKPOINTS = 200
 POINT_BYTES = 500  # of a checkpoint with a few costs, as arrays, as lists and on its way to a results file
@@ -43,20 +44,16 @@ class EpisodeLog:
             "costs": np.array(self.costs, dtype=np.float64),
         }
 
-    @classmethod
-    def restored(cls, state: dict[str, Any]) -> "EpisodeLog":
-        """The log of which ``state`` was taken."""
-        log = cls(
-            start=[int(t) for t in state["start"]],
-            length=[int(t) for t in state["length"]],
-            kind=[str(kind) for kind in state["kind"]],
-            seconds=[float(s) for s in state["seconds"]],
-            value=[float(v) for v in state["value"]],
-            costs=list(np.asarray(state["costs"], dtype=np.float64)),
-        )
-        if len({len(log.start), len(log.length), len(log.kind), len(log.seconds), len(log.value)}) > 1:
+    def restore(self, state: dict[str, Any]) -> None:
+        """Put back what ``state`` returned."""
+        self.start = [int(t) for t in state["start"]]
+        self.length = [int(t) for t in state["length"]]
+        self.kind = [str(kind) for kind in state["kind"]]
+        self.seconds = [float(s) for s in state["seconds"]]
+        self.value = [float(v) for v in state["value"]]
+        self.costs = list(np.asarray(state["costs"], dtype=np.float64))
+        if len({len(self.start), len(self.length), len(self.kind), len(self.seconds), len(self.value)}) > 1:
             raise ValueError("an episode that cannot be")
-        return log
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,15 +103,14 @@ def checkpoint_rounds(horizon: int, spec: int | str | ArrayLike | None) -> Ints:
     >>> checkpoint_rounds(100, 4).tolist(), checkpoint_rounds(1000, "log").tolist()[:6]
     ([25, 50, 75, 100], [1, 2, 3, 4, 5, 6])
     """
-    if not isinstance(horizon, int | np.integer) or isinstance(horizon, bool) or not 1 <= horizon <= MOST_ROUNDS:
-        raise ConfigError(f"horizon must be a whole number from 1 to {MOST_ROUNDS:,}; got {horizon!r}")
+    as_count(horizon, "horizon", ConfigError)
     if spec is None:
         spec = DEFAULT_CHECKPOINTS
     if isinstance(spec, str):
         if spec != "log":
             raise ConfigError(f"checkpoints must be a number, 'log' or a list of rounds; got {spec!r}")
         grid = np.unique(np.round(np.geomspace(1, horizon, DEFAULT_CHECKPOINTS)).astype(np.int64))
-    elif isinstance(spec, int | np.integer):
+    elif is_whole(spec):
         if spec < 1:
             raise ConfigError(f"checkpoints must be at least 1; got {spec}")
         points = min(int(spec), int(horizon))

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from psconrl.arrays import Bools, Floats
 from psconrl.errors import ConfigError, ModelError, PolicyError
+from psconrl.learning.checks import as_count
 from psconrl.model.validation import as_floats
 
 
@@ -45,8 +46,7 @@ def evaluate_on(envs: "VectorEnv[Any, Any, Any]", policy: ArrayLike, rounds: int
     """
     if not isinstance(envs, VectorEnv):
         raise ConfigError(f"envs must be a gymnasium.vector.VectorEnv; got {type(envs).__name__}")
-    if not isinstance(rounds, int | np.integer) or rounds < 1:
-        raise ConfigError(f"rounds must be a whole number from 1 on; got {rounds!r}")
+    as_count(rounds, "rounds", ConfigError)
     states, actions = _discrete(envs, "observation"), _discrete(envs, "action")
     cdf = _policy_cdf(policy, int(states.n), int(actions.n))
     n = envs.num_envs

@@ -2,24 +2,25 @@ r"""UCRL-CMDP (Singh, Gupta and Shroff 2020): the best policy in the best model 
 
 Episodes of fixed length :math:`\lceil T^\alpha \rceil`. Regret and violation :math:`\tilde O(T^{2/3})` in ergodic
 models. The paper on PSConRL could run it on its smallest grid only, since its joint program over policies and models
-was solved as a non-linear one; ``planning.optimistic`` solves it exactly in milliseconds.
+was solved as a non-linear one; ``planning.optimism.average`` solves it exactly in milliseconds.
 
 In a model that is not ergodic the best mixture may live in classes that never meet. One of its columns is then drawn
 by lot for each episode.
 """
 
 import math
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.errors import SolverError
 from psconrl.learning.agent import Agent
-from psconrl.learning.confidence import Box, empirical, hoeffding_radius, scaled_radius
-from psconrl.learning.episode import Episode
-from psconrl.learning.options import check_coef, check_delta, check_exponent, check_horizon, check_optimistic_cost
+from psconrl.learning.checks import as_count, as_fraction, as_optimistic_cost
+from psconrl.learning.contract import Episode
+from psconrl.learning.parts import Part
+from psconrl.learning.radii import Box, Hoeffding, Radius, Scaled
 from psconrl.planning.optimism.average import optimistic_policy, solve_optimistic
 from psconrl.planning.scaling import Scaling
 
@@ -27,12 +28,13 @@ from psconrl.planning.scaling import Scaling
 class UCRLCMDP(Agent):
     """Optimism over a box of models. Must know the horizon.
 
-    ``exponent``: episodes last T^exponent rounds (1/3 by the paper's analysis, recalled from memory). ``coef``: radius
-    coef/sqrt(N) as in the experiments, or None for Hoeffding's with failure probability ``delta``. ``optimistic_cost``:
-    as in PSConRL.
+    ``exponent``: episodes last T^exponent rounds (1/3 by the paper's analysis, recalled from memory). ``radius``:
+    ``Scaled(coef)`` as in the experiments, or ``Hoeffding(delta)``. ``optimistic_cost``: as in PSConRL.
     """
 
     name: ClassVar[str] = "ucrl-cmdp"
+    parts: ClassVar[Mapping[str, Part | None]] = {"radius": Scaled(0.1)}
+    theory: ClassVar[type[Part] | None] = Hoeffding
 
     def __init__(
         self,
@@ -43,23 +45,19 @@ class UCRLCMDP(Agent):
         *,
         horizon: int,
         exponent: float = 1 / 3,
-        coef: float | None = 0.1,
-        delta: float = 0.05,
+        radius: Radius | None = None,
         optimistic_cost: float | None = None,
         seed: int | Sequence[int] | None = None,
     ) -> None:
         super().__init__(n_states, n_actions, thresholds, costs, seed)
-        self.horizon, self.exponent = check_horizon(horizon), check_exponent(exponent)
-        self.coef, self.delta = check_coef(coef), check_delta(delta)
-        self.optimistic_cost = check_optimistic_cost(optimistic_cost)
+        self.horizon, self.exponent = as_count(horizon, "horizon"), as_fraction(exponent, "exponent")
+        self.radius: Radius = self._part("radius", radius)
+        self.optimistic_cost = as_optimistic_cost(optimistic_cost)
 
-    def _begin(self, state: int) -> Episode:
+    def begin(self, state: int) -> Episode:
+        """The best policy in the best model of the box."""
         S, A = self.n_states, self.n_actions
-        if self.coef is not None:
-            radius = scaled_radius(self.counts.visits, self.coef)
-        else:
-            radius = hoeffding_radius(self.counts.visits, math.log(2 * S * S * A * self.horizon / self.delta))
-        box = Box.around(empirical(self.counts), radius)
+        box = Box.of(self.counts, self.radius, self._log_term)
         costs = self._known_or_mean_costs()
         everything = np.ones((S, A), dtype=bool)
         scaling = Scaling.of(costs, self.thresholds, everything)
@@ -72,7 +70,7 @@ class UCRLCMDP(Agent):
         kind = "optimal" if mixture.feasible else "least excess"
         return Episode(optimistic_policy(mixture, A, self.rng), max_steps=length, kind=kind, value=float(value))
 
-    def config(self) -> dict[str, Any]:
-        """The arguments that build an agent like this one, seed aside."""
-        own = {"horizon": self.horizon, "exponent": self.exponent, "coef": self.coef, "delta": self.delta}
-        return super().config() | own | {"optimistic_cost": self.optimistic_cost}
+    def _log_term(self, delta: float) -> float:
+        r""":math:`\log(2 S^2 A T / \delta)`."""
+        S, A = self.n_states, self.n_actions
+        return math.log(2 * S * S * A * self.horizon / delta)

@@ -11,26 +11,26 @@ it therefore leaves open is settled so:
 - b is a share of each cost's range, and nothing is hoped or feared beyond the range: a confidence interval is cut to
   what costs can be.
 - A pair that was never tried stays where it is. The best plan may then mix classes of states that never meet, which no
-  stationary policy does; the plan is connected as in ``planning.connect``, by moving between the classes now and then.
+  stationary policy does; the plan is connected as in ``planning.repair``, by moving between the classes now and then.
 - Only a plan that is proven to keep the pessimistic limits is played; otherwise the baseline is.
 - States without occupancy are led to the plan. (Published code has 0/0 there and plays its first action.) States that
   the empirical model does not reach from the present one play the baseline.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats
-from psconrl.errors import SolverError
+from psconrl.errors import AgentError, SolverError
 from psconrl.learning.agent import Agent
-from psconrl.learning.checks import as_count
-from psconrl.learning.confidence import empirical, scaled_radius
-from psconrl.learning.episode import Episode
-from psconrl.learning.options import as_laws, check_coef, check_delta, check_optimistic_cost
-from psconrl.learning.units import cost_units
+from psconrl.learning.checks import as_count, as_laws, as_optimistic_cost
+from psconrl.learning.contract import Episode
+from psconrl.learning.cost_units import cost_units
+from psconrl.learning.parts import Part
+from psconrl.learning.radii import Hoeffding, Radius, Scaled, empirical
 from psconrl.model.cmdp import CMDP
 from psconrl.model.structure import reachable
 from psconrl.planning.plan import Status
@@ -42,13 +42,14 @@ KINDS = {Status.OPTIMAL: "optimal", Status.NOT_ATTAINED: "connected"}
 class CUCRL(Agent):
     """Conservative exploration in blocks: h rounds of a baseline, then (k-1) h rounds of a cautious plan.
 
-    ``h``: length of a baseline block. ``coef``: radius coef/sqrt(N) as in the experiments (0.1, 0.1, 0.5 on the paper's
-    three grids), or None for the theory's with failure probability ``delta``. ``baseline``: a safe policy (S, A).
-    ``optimistic_cost``: as in PSConRL. Ranges are those of the known costs, or of the means learned so far, untried
-    pairs counting as free.
+    ``h``: length of a baseline block. ``radius``: ``Scaled(coef)`` as in the experiments (0.1, 0.1, 0.5 on the paper's
+    three grids), or ``Hoeffding(delta)`` as in the theory. ``baseline``: a safe policy (S, A). ``optimistic_cost``: as
+    in PSConRL. Ranges are those of the known costs, or of the means learned so far, untried pairs counting as free.
     """
 
     name: ClassVar[str] = "c-ucrl"
+    parts: ClassVar[Mapping[str, Part | None]] = {"radius": Scaled(0.1)}
+    theory: ClassVar[type[Part] | None] = Hoeffding
 
     def __init__(
         self,
@@ -58,29 +59,32 @@ class CUCRL(Agent):
         costs: ArrayLike | None = None,
         *,
         h: int = 50,
-        coef: float | None = 0.1,
-        delta: float = 0.05,
+        radius: Radius | None = None,
         baseline: ArrayLike | None = None,
         optimistic_cost: float | None = None,
         seed: int | Sequence[int] | None = None,
     ) -> None:
         super().__init__(n_states, n_actions, thresholds, costs, seed)
         self.h = as_count(h, "h")
-        self.coef, self.delta = check_coef(coef), check_delta(delta)
+        self.radius: Radius = self._part("radius", radius)
+        if self.radius.each_transition:
+            raise AgentError(f"radius of C-UCRL must be one for each pair, such as Hoeffding(); got {self.radius}")
         uniform = np.full((n_states, n_actions), 1.0 / n_actions)
         self.baseline = uniform if baseline is None else as_laws(baseline, "baseline", self.n_states, self.n_actions)
-        self.optimistic_cost = check_optimistic_cost(optimistic_cost)
+        self.optimistic_cost = as_optimistic_cost(optimistic_cost)
         self._block = 0  # how many baseline blocks have begun
         self._plan_next = False  # has the baseline of this block been played?
 
-    def _begin(self, state: int) -> Episode:
+    def begin(self, state: int) -> Episode:
+        """The baseline, then the plan of the block."""
         if not self._plan_next:
             self._block += 1
             self._plan_next = self._block > 1
             return Episode(self.baseline, max_steps=self.h, kind="baseline")
         self._plan_next = False
         steps = (self._block - 1) * self.h
-        model = CMDP(empirical(self.counts), self._cautious_costs(), self.thresholds, initial=state)
+        p_bar = empirical(self.counts)
+        model = CMDP(p_bar, self._cautious_costs(p_bar), self.thresholds, initial=state)
         try:
             found = plan(model)
         except SolverError:
@@ -91,34 +95,25 @@ class CUCRL(Agent):
         policy = np.where(known[:, None], found.policy, self.baseline)
         return Episode(policy, steps, kind=KINDS[found.status], value=float(found.costs[0]))
 
-    def _cautious_costs(self) -> Floats:
+    def _cautious_costs(self, p_bar: Floats) -> Floats:
         """The costs (m+1, S, A) to plan with: the objective as low, the others as high as they may be."""
         costs = self._known_or_mean_costs()
         low, high = costs.min(axis=(1, 2), keepdims=True), costs.max(axis=(1, 2), keepdims=True)
-        bonus = cost_units(costs)[:, None, None] * self._radius().reshape(self.n_states, self.n_actions)
+        radius = self.radius(self.counts.visits, p_bar, self._log_term).reshape(self.n_states, self.n_actions)
+        bonus = cost_units(costs)[:, None, None] * radius
         bonus[0] *= -1.0
         return np.clip(costs + bonus, low, high)
 
-    def _radius(self) -> Floats:
-        if self.coef is not None:
-            return scaled_radius(self.counts.visits, self.coef)
+    def _log_term(self, delta: float) -> float:
+        r""":math:`\log(\pi^2 S A (m+1) t^3 / (3 \delta))`."""
         S, A, t = self.n_states, self.n_actions, self.rounds + 1
-        log_term = np.log(np.pi**2 * S * A * self.n_costs * float(t) ** 3 / (3 * self.delta))
-        return np.asarray(np.sqrt(log_term / (2 * np.maximum(self.counts.visits, 1))))
-
-    def config(self) -> dict[str, Any]:
-        """The arguments that build an agent like this one, seed aside."""
-        own = {"h": self.h, "coef": self.coef, "delta": self.delta, "baseline": self.baseline}
-        return super().config() | own | {"optimistic_cost": self.optimistic_cost}
+        return float(np.log(np.pi**2 * S * A * self.n_costs * float(t) ** 3 / (3 * delta)))
 
     def state(self) -> dict[str, Any]:
-        """All that has changed since."""
+        """All that has changed since it was made."""
         return super().state() | {"block": self._block, "plan_next": self._plan_next}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
-        if "plan_next" not in state:
-            # In the first files this flag stands where the rounds of exploration belong, of which there were none.
-            state = state | {"plan_next": state["explored"], "explored": 0}
         super().restore(state)
         self._block, self._plan_next = int(state["block"]), bool(state["plan_next"])

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from psconrl.arrays import Floats
+from psconrl.errors import AgentError
 
 BLOCK = 4096
 
@@ -40,20 +41,28 @@ class UniformStream:
         before = self._rng.bit_generator.state if self._before is None else self._before
         return {"rng": before, "position": self.position, "begun": self._before is not None, "width": self.width}
 
-    @classmethod
-    def restored(cls, state: dict[str, Any], width: int = 1) -> "UniformStream":
-        """The stream of which ``state`` was taken, of the width it must have."""
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go to where ``state`` was taken, of a stream of the same width."""
         position = int(state["position"])
-        if state["width"] != width or not 0 <= position <= BLOCK:
+        if state["width"] != self.width or not 0 <= position <= BLOCK:
             raise ValueError("a place that is not in the stream")
-        stream = cls(restore_generator(state["rng"]), width)
+        self._rng = restored_generator(state["rng"])
+        self._before, self.block, self.position = None, np.empty((0, self.width)), 0
         if state["begun"]:
-            stream.refill()
-            stream.position = position
-        return stream
+            self.refill()
+            self.position = position
 
 
-def restore_generator(state: dict[str, Any]) -> np.random.Generator:
+def seed_sequences(seed: Any) -> tuple[np.random.SeedSequence, np.random.SeedSequence]:
+    """Two of one seed: thinking and acting have their own, so that how an episode is played does not matter."""
+    try:
+        think, act = np.random.SeedSequence(seed).spawn(2)
+    except (TypeError, ValueError):
+        raise AgentError(f"seed must be a whole number from 0 on, or several; got {seed!r}") from None
+    return think, act
+
+
+def restored_generator(state: dict[str, Any]) -> np.random.Generator:
     """A generator with the given state of its bits."""
     bits: Any = np.random.PCG64()
     bits.state = state

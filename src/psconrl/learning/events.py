@@ -2,7 +2,7 @@
 
 ``agent.watch(callback)`` calls back after every episode, in the compiled loop, on a Gymnasium environment and on a
 user's own system alike. By then the agent has learned from the episode and stands between two, so whatever a callback
-does wrong cannot harm it: an exception reaches whoever plays, and playing may go on. Callbacks are not saved.
+does wrong cannot harm it: an exception reaches whoever plays, and playing may continue. Callbacks are not saved.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from psconrl.arrays import Floats
+from psconrl.learning.contract import Episode
 from psconrl.learning.counts import Counts, Record
-from psconrl.learning.episode import Episode
 
 EXPLORING = (
     "explore",

@@ -18,9 +18,9 @@ from scipy.optimize import minimize
 
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError
-from psconrl.learning.confidence import Box
-from psconrl.learning.episode import Episode
-from psconrl.learning.fha import FHA
+from psconrl.learning.agents.fha import FHA
+from psconrl.learning.contract import Episode
+from psconrl.learning.radii import Box, Radius
 
 MAX_STATES = 4
 MAX_BLOCK = 6
@@ -32,7 +32,7 @@ class SpanFHA(FHA):
     """Finite-horizon approximation with span constraints; at most 4 states, approximate.
 
     ``H``: by default sqrt(T / (S^2 A)), at most 6. ``span``: the bound sp, in units of the costs; of several the
-    largest counts.
+    largest counts. The rest is as in FHA.
     """
 
     name: ClassVar[str] = "span-fha"
@@ -47,8 +47,7 @@ class SpanFHA(FHA):
         horizon: int,
         H: int | None = None,
         span: ArrayLike = 1.0,
-        coef: float | None = 0.1,
-        delta: float = 0.05,
+        radius: Radius | None = None,
         optimistic_cost: float | None = None,
         seed: int | Sequence[int] | None = None,
     ) -> None:
@@ -57,7 +56,7 @@ class SpanFHA(FHA):
                 f"SpanFHA solves a non-convex program and takes at most {MAX_STATES} states; got {n_states}. Use FHA."
             )
         super().__init__(
-            n_states, n_actions, thresholds, costs, horizon=horizon, H=H, span=span, coef=coef, delta=delta,
+            n_states, n_actions, thresholds, costs, horizon=horizon, H=H, span=span, radius=radius,
             optimistic_cost=optimistic_cost, seed=seed,
         )  # fmt: skip
         if self.H > MAX_BLOCK:
@@ -67,8 +66,9 @@ class SpanFHA(FHA):
         wanted = math.ceil(math.sqrt(self.horizon / (self.n_states**2 * self.n_actions)))
         return min(MAX_BLOCK, max(1, wanted))
 
-    def _begin(self, state: int) -> Episode:
-        relaxed = super()._begin(state)
+    def begin(self, state: int) -> Episode:
+        """A local solution with the span constraints, or the policy of FHA where none is found."""
+        relaxed = super().begin(state)
         box, costs = self._box(), self._known_or_mean_costs()
         found = self._search(relaxed.policy, box, costs, state)
         if found is None:

@@ -13,9 +13,9 @@ from psconrl.planning.planner import plan
 MODEL_BYTES = 2_000_000
 
 
-def facts_of(cmdp: CMDP, best: Plan) -> dict[str, Any]:
+def environment_record(cmdp: CMDP, best: Plan) -> dict[str, Any]:
     """The exact values that the runs are compared with, as plain data."""
-    facts: dict[str, Any] = {
+    record: dict[str, Any] = {
         "states": cmdp.n_states,
         "actions": cmdp.n_actions,
         "cost_names": list(cmdp.cost_names),
@@ -24,8 +24,8 @@ def facts_of(cmdp: CMDP, best: Plan) -> dict[str, Any]:
         "status": best.status.value,
     }
     if best.status is Status.INFEASIBLE:
-        return facts | {"infeasibility": str(best.infeasibility)}
-    facts |= {
+        return record | {"infeasibility": str(best.infeasibility)}
+    record |= {
         "optimum": best.costs.tolist(),
         "prices": best.multipliers.tolist(),
         "gap": float(best.gap),
@@ -34,10 +34,10 @@ def facts_of(cmdp: CMDP, best: Plan) -> dict[str, Any]:
     if cmdp.n_constraints == 1:
         low = cost_ranges(cmdp)[:, 0]
         safest = plan(cmdp.with_thresholds([low[1]]))
-        facts["fastest"] = float(low[0])
+        record["fastest"] = float(low[0])
         if safest.status is Status.OPTIMAL:
-            facts["safest"] = float(safest.costs[0])
-    return facts
+            record["safest"] = float(safest.costs[0])
+    return record
 
 
 def model_bytes(cmdp: CMDP) -> bytes | None:

@@ -1,4 +1,4 @@
-"""Playing an agent on a known model, compiled; interruptible, and resumable bit for bit."""
+"""Runs on a known model: compiled, interruptible, and resumable bit for bit."""
 
 import hashlib
 import time
@@ -9,11 +9,14 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import AgentError, ConfigError
+from psconrl.learning.adapter import adapt
 from psconrl.learning.agent import Agent
 from psconrl.learning.checks import is_index, saved_floats
-from psconrl.learning.episode import NO_CAP, Episode
+from psconrl.learning.contract import NO_CAP, Episode, Learner
+from psconrl.learning.persistence import DAMAGE
+from psconrl.learning.player import Player
+from psconrl.learning.random_numbers import UniformStream
 from psconrl.learning.registry import load_agent
-from psconrl.learning.streams import UniformStream
 from psconrl.limits import MOST_ROUNDS
 from psconrl.model.cmdp import CMDP
 from psconrl.model.evaluation import evaluate
@@ -29,26 +32,28 @@ class Simulation(Run):
     """An agent in a model that only the simulation knows.
 
     The model's randomness comes from ``seed``, the agent's from its own, so that different agents meet the same luck.
+    ``agent`` may be any object with ``begin`` and ``end``; its actions are then drawn from ``seed`` as well.
     """
 
     def __init__(
         self,
         cmdp: CMDP,
-        agent: Agent,
+        agent: Player | Learner,
         seed: int | Sequence[int] | None = None,
         *,
         emission: str = "deterministic",
         evaluate_policies: bool = False,
         resumed: bool = False,
     ) -> None:
+        player = adapt(agent, cmdp.n_states, cmdp.n_actions, cmdp.thresholds, seed)
         expected = (cmdp.n_states, cmdp.n_actions, cmdp.n_constraints)
-        got = (agent.n_states, agent.n_actions, agent.n_costs - 1)
+        got = (player.n_states, player.n_actions, player.n_costs - 1)
         if expected != got:
             raise AgentError(f"the model has (S, A, m) = {expected}, the agent was made for {got}")
         if not cmdp.available.all():
             raise AgentError("agents need models in which every action is available in every state")
         super().__init__(
-            agent,
+            player,
             cmdp.thresholds,
             cmdp.cost_names,
             {"seed": seed, "emission": emission, "maximise": cmdp.maximise},
@@ -140,7 +145,7 @@ class Simulation(Run):
         return np.asarray(expected.cumsum(axis=0) / np.arange(1, len(policy) + 1)[:, None])
 
     def save(self, path: Any) -> None:
-        """Write agent and run to one file, from which ``resume`` goes on bit for bit."""
+        """Write agent and run to one file, from which ``resume`` continues bit for bit."""
         extra = {
             "model": _fingerprint(self.cmdp),
             "seed": self.seed,
@@ -160,30 +165,37 @@ class Simulation(Run):
         self.agent.save(path, {"simulation": extra})
 
     @classmethod
-    def resume(cls, path: Any, cmdp: CMDP, agent_class: type[Agent] | None = None) -> "Simulation":
-        """A run from a file, on the model it was played on. ``agent_class``: of an agent that is not this library's."""
-        agent, saved = load_agent(path, agent_class)
-        if "simulation" not in saved:
-            raise AgentError(f"{path}: holds an agent but no run; load it with {type(agent).__name__}.load")
-        extra = saved["simulation"]
+    def resume(cls, cmdp: CMDP, path: Any, agent: type[Agent] | Learner | None = None) -> "Simulation":
+        """A run from a file, on the model it was played on.
+
+        ``agent``: for one that is not this library's, a class of your own, or a fresh object to put where it stood.
+        """
+        if not isinstance(cmdp, CMDP):
+            raise ConfigError(f"resume needs the model first, then the file; got {type(cmdp).__name__}")
+        player = load_agent(path, agent)
+        if "simulation" not in player.extra:
+            raise AgentError(f"{path}: holds an agent but no run; load it with psconrl.load_agent")
+        extra = player.extra.pop("simulation")
         if not isinstance(extra, dict) or extra.get("model") != _fingerprint(cmdp):
             raise AgentError(f"{path}: was played on another model, or under other thresholds")
         try:
             options = {key: extra[key] for key in ("emission", "evaluate_policies")}
-            run = cls(cmdp, agent, extra["seed"], **options, resumed=True)
+            run = cls(cmdp, player, extra["seed"], **options, resumed=True)
             run._restore(extra)
-        except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
+        except DAMAGE as error:
             raise AgentError(f"{path}: damaged ({type(error).__name__})") from None
         return run
 
     def _restore(self, extra: dict[str, Any]) -> None:
         q, reached = self.cumulative.size, extra["rounds"].size
         self.state = int(extra["state"])
-        self._uniforms = UniformStream.restored(extra["uniforms"], self._uniforms.width)
+        self._uniforms.restore(extra["uniforms"])
         self.round = int(extra["round"])
         self.cumulative = saved_floats(extra["cumulative"], (q,), "cumulative")
-        self.log = EpisodeLog.restored(extra["log"])
-        self._averages = extra.get("averages")  # not in the first files
+        self.log = EpisodeLog()
+        self.log.restore(extra["log"])
+        averages = extra.get("averages")  # not in the first files
+        self._averages = None if averages is None else saved_floats(averages, (max(1, len(averages)), q), "averages")
         self.seconds = float(extra["seconds"])
         self.horizon = int(extra["horizon"])
         self._rounds = saved_floats(extra["rounds"], (reached,), "rounds").astype(np.int64).tolist()

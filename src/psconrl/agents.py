@@ -1,0 +1,49 @@
+"""The agents, the parts they are made of, and the ways to make one.
+
+>>> import psconrl
+>>> agent = psconrl.agents.PSConRL(16, 4, [0.2], schedule=psconrl.agents.Doubling(), seed=0)
+>>> psconrl.agents.make("cmdp-psrl", 16, 4, [0.2], seed=0).fallback
+Unconstrained()
+"""
+
+from psconrl.learning.adapter import adapt
+from psconrl.learning.agent import Agent
+from psconrl.learning.agents import CUCRL, FHA, UCRLCMDP, FixedPolicy, LagrangianPSRL, PSConRL, SpanFHA, Uniform
+from psconrl.learning.beliefs import Belief, Dirichlet, FlooredCounts
+from psconrl.learning.fallbacks import Explore, Fallback, Unconstrained, Uniformly
+from psconrl.learning.ledger import Ledger, Repay
+from psconrl.learning.radii import Bernstein, Hoeffding, Radius, Scaled
+from psconrl.learning.registry import make_agent as make
+from psconrl.learning.schedules import Doubling, EveryRound, Ouyang, Published, Schedule
+
+__all__ = [
+    "CUCRL",
+    "FHA",
+    "UCRLCMDP",
+    "Agent",
+    "Belief",
+    "Bernstein",
+    "Dirichlet",
+    "Doubling",
+    "EveryRound",
+    "Explore",
+    "Fallback",
+    "FixedPolicy",
+    "FlooredCounts",
+    "Hoeffding",
+    "LagrangianPSRL",
+    "Ledger",
+    "Ouyang",
+    "PSConRL",
+    "Published",
+    "Radius",
+    "Repay",
+    "Scaled",
+    "Schedule",
+    "SpanFHA",
+    "Unconstrained",
+    "Uniform",
+    "Uniformly",
+    "adapt",
+    "make",
+]

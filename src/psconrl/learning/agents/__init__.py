@@ -1,0 +1,12 @@
+"""The algorithms, one a file; the public way to them is ``psconrl.agents``."""
+
+from psconrl.learning.agents.c_ucrl import CUCRL
+from psconrl.learning.agents.fha import FHA
+from psconrl.learning.agents.fixed import FixedPolicy
+from psconrl.learning.agents.lagrangian import LagrangianPSRL
+from psconrl.learning.agents.psconrl import PSConRL
+from psconrl.learning.agents.span_fha import SpanFHA
+from psconrl.learning.agents.ucrl_cmdp import UCRLCMDP
+from psconrl.learning.agents.uniform import Uniform
+
+__all__ = ["CUCRL", "FHA", "UCRLCMDP", "FixedPolicy", "LagrangianPSRL", "PSConRL", "SpanFHA", "Uniform"]

@@ -1,0 +1,33 @@
+"""A policy that is given, for comparison: what an oracle would reach."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from numpy.typing import ArrayLike
+
+from psconrl.learning.agent import Agent
+from psconrl.learning.checks import as_laws
+from psconrl.learning.contract import Episode
+
+
+class FixedPolicy(Agent):
+    """Plays one policy (S, A) for ever, such as that of an optimal plan."""
+
+    name: ClassVar[str] = "fixed"
+
+    def __init__(
+        self,
+        n_states: int,
+        n_actions: int,
+        thresholds: ArrayLike,
+        costs: ArrayLike | None = None,
+        *,
+        policy: ArrayLike,
+        seed: int | Sequence[int] | None = None,
+    ) -> None:
+        super().__init__(n_states, n_actions, thresholds, costs, seed)
+        self.policy = as_laws(policy, "policy", self.n_states, self.n_actions)
+
+    def begin(self, state: int) -> Episode:
+        """The policy."""
+        return Episode(self.policy, kind="fixed")

@@ -1,0 +1,30 @@
+"""Every action with equal probability, for comparison: what luck does."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from numpy.typing import ArrayLike
+
+from psconrl.learning.agent import Agent
+from psconrl.learning.contract import Episode
+
+
+class Uniform(Agent):
+    """Takes every action with equal probability."""
+
+    name: ClassVar[str] = "uniform"
+
+    def __init__(
+        self,
+        n_states: int,
+        n_actions: int,
+        thresholds: ArrayLike,
+        costs: ArrayLike | None = None,
+        *,
+        seed: int | Sequence[int] | None = None,
+    ) -> None:
+        super().__init__(n_states, n_actions, thresholds, costs, seed)
+
+    def begin(self, state: int) -> Episode:
+        """The same for ever."""
+        return Episode.uniform(self.n_states, self.n_actions)

@@ -1,0 +1,90 @@
+r"""The ledger: aim below a limit while more than the limit has been spent.
+
+An agent that plans for the limits themselves keeps them in the long run, but what it overspent while it was learning is
+never made up for. So keep a ledger: with :math:`V_i(t) = \sum_{s \le t} (c_i(s) - \tau_i)`, plan the next episode for
+
+.. math:: \tau_i - \rho\, V_i(t)_+ / \sqrt t .
+
+Episodes of PSConRL's own schedule last some :math:`\sqrt t` rounds, so that :math:`\rho` is about the share of the debt
+that one of them pays back. If errors of learning cost some :math:`1/\sqrt t` a round, the debt stays bounded where it
+would have grown like :math:`\sqrt t`. It needs no horizon. A limit that has not been overspent is left as it is.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from psconrl.arrays import Floats
+from psconrl.learning.checks import as_fraction, saved_floats
+from psconrl.learning.counts import Record
+from psconrl.learning.parts import Part
+
+# While a model cannot pay back that fast, try a quarter of it: so at least a quarter of what it can do is found.
+TRIES = 8
+QUARTER = 0.25
+# Rounding errors of a sum, a round and a unit of the limit: no debt.
+NOISE = 1e-12
+
+
+class Ledger(Part):
+    """What was spent beyond each limit so far, and the limits to plan for."""
+
+    kind: ClassVar[str] = "ledger"
+    example: ClassVar[str] = "Repay(0.1)"
+
+    def __init__(self) -> None:
+        self.balance: Floats = np.zeros(0)
+
+    def _prepare(self, n_states: int, n_actions: int, n_limits: int) -> None:
+        self.balance = np.zeros(n_limits)
+
+    def enter(self, record: Record, thresholds: Floats) -> None:
+        """Book an episode. What is left of a limit counts as well: it may be spent later."""
+        self.balance += _excess(record, thresholds)
+
+    def begin_anew(self, playing: Record | None, thresholds: Floats) -> None:
+        """Forget all debts, since the limits are new; what is being played and not yet booked is exempt so far."""
+        self.balance = np.zeros_like(self.balance)
+        if playing is not None:
+            self.balance -= _excess(playing, thresholds)
+
+    @abstractmethod
+    def targets(self, thresholds: Floats, rounds: int) -> Iterator[Floats]:
+        """The limits to try, one after the other, until a plan meets them; the true ones last."""
+
+    def state(self) -> dict[str, Any]:
+        """The balance."""
+        return {"balance": self.balance}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Put back what ``state`` returned."""
+        self.balance = saved_floats(state["balance"], self.balance.shape, "balance")
+
+
+class Repay(Ledger):
+    """Pay back about a ``share`` of the debt, above 0 and at most 1, in the next episode."""
+
+    name: ClassVar[str] = "repay"
+
+    def __init__(self, share: float = 0.1) -> None:
+        super().__init__()
+        self.share = as_fraction(share, "share")
+
+    def targets(self, thresholds: Floats, rounds: int) -> Iterator[Floats]:
+        """The limits less a share of the debts; then a quarter of it, and so on, for all limits and for each."""
+        owing = self.balance > NOISE * rounds * (1.0 + np.abs(thresholds))
+        if owing.any():
+            cut = np.where(owing, self.share * self.balance / np.sqrt(rounds), 0.0)
+            alone = [np.where(np.arange(cut.size) == i, cut, 0.0) for i in np.flatnonzero(owing)]
+            # A limit without room must not hold up the others.
+            for cuts in [cut, *alone] if len(alone) > 1 else [cut]:
+                for k in range(TRIES):
+                    yield thresholds - cuts * QUARTER**k
+        yield thresholds
+
+
+def _excess(record: Record, thresholds: Floats) -> Floats:
+    spent: Floats = record.cost_sums[1:].sum(axis=1)
+    return spent - record.steps * thresholds

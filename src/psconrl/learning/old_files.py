@@ -1,0 +1,47 @@
+"""Files of format version 1, in which the parts of an agent were words, put into the terms of today."""
+
+from typing import Any
+
+THEORY = {"c-ucrl": "hoeffding", "ucrl-cmdp": "hoeffding", "fha": "bernstein", "span-fha": "bernstein"}
+
+
+def translated(agent: Any, config: dict[str, Any], state: dict[str, Any]) -> tuple[Any, Any]:
+    """Change config and state of a file in place; returns the class and the recipe of its agent."""
+    recipe = agent
+    state["thresholds"] = config["thresholds"]
+    state.setdefault("explored", 0)  # not in the first files
+    if agent in ("psconrl", "cmdp-psrl"):
+        agent = "psconrl"
+        _psconrl(recipe, config, state)
+    elif agent == "lagrangian":
+        config["belief"] = {"name": "dirichlet", "prior": config.pop("prior")}
+        _schedule(config, state)
+        state["last_policies"] = state.pop("last")
+    elif agent in THEORY:
+        coef, delta = config.pop("coef"), config.pop("delta")
+        theory = {"name": THEORY[agent], "delta": delta}
+        config["radius"] = theory if coef is None else {"name": "scaled", "coef": coef}
+    if agent == "c-ucrl" and "plan_next" not in state:
+        # In the first files this flag stands where the rounds of exploration belong, of which there were none.
+        state["plan_next"], state["explored"] = state["explored"], 0
+    state.setdefault("parts", {})
+    return agent, recipe
+
+
+def _psconrl(recipe: str, config: dict[str, Any], state: dict[str, Any]) -> None:
+    config["belief"] = {"name": config.pop("belief", "dirichlet"), "prior": config.pop("prior")}
+    _schedule(config, state)
+    fallback = config.pop("if_infeasible", "unconstrained" if recipe == "cmdp-psrl" else "explore")
+    action = config.pop("explore_action", "shortest")
+    config["fallback"] = {"name": fallback, "action": action} if fallback == "explore" else {"name": fallback}
+    share, balance = config.pop("repay", 0.0), state.pop("balance", None)
+    config["ledger"] = None
+    if share:
+        config["ledger"] = {"name": "repay", "share": share}
+        state["parts"]["ledger"] = {"balance": balance}
+
+
+def _schedule(config: dict[str, Any], state: dict[str, Any]) -> None:
+    config["schedule"] = {"name": config["schedule"]}
+    length = state.pop("last_length")
+    state["parts"] = {"schedule": {"last_length": length}} if config["schedule"]["name"] == "ouyang" else {}

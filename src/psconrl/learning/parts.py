@@ -1,0 +1,120 @@
+"""What agents are made of: parts with a name and options, such as ``Doubling()`` or ``Dirichlet(prior=0.1)``.
+
+A kind of part (belief, schedule, fallback, radius, ledger) is a direct subclass of ``Part``; an agent has a slot of
+that name for it. The parts of a kind register themselves by name, so that a spec or a file can choose among them. A
+file brings names and numbers, never code: a part of your own is known once the module that defines it is imported.
+
+>>> from psconrl.learning.schedules import Schedule
+>>> Schedule.from_dict("doubling")
+Doubling()
+"""
+
+import copy
+import inspect
+from abc import ABC
+from functools import cache
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from psconrl.errors import AgentError, ConfigError, unknown_name
+
+
+class Part(ABC):
+    """Base of all kinds of parts. What ``__init__`` takes is kept under the same names."""
+
+    kinds: ClassVar[dict[str, type["Part"]]] = {}
+    kind: ClassVar[str]  # the name of the slot
+    example: ClassVar[str]  # for errors: "a schedule such as Doubling()"
+    known: ClassVar[dict[str, type["Part"]]]  # the parts of this kind
+    name: ClassVar[str]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if Part in cls.__bases__:
+            cls.known = {}
+            Part.kinds[cls.kind] = cls
+            return
+        if not isinstance(cls.__dict__.get("name"), str):
+            raise AgentError(f"{cls.__name__} needs a name of its own, such as name = {cls.__name__.lower()!r}")
+        other = cls.known.get(cls.name)
+        if other is not None and (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise AgentError(f"{cls.__name__}: {other.__name__} is a {cls.kind} called {cls.name!r} already")
+        cls.known[cls.name] = cls
+
+    def made_for(self, n_states: int, n_actions: int, n_limits: int) -> Self:
+        """A copy for an agent of these sizes, so that two agents never share what a part remembers."""
+        own = copy.deepcopy(self)
+        own._prepare(n_states, n_actions, n_limits)
+        return own
+
+    def _prepare(self, n_states: int, n_actions: int, n_limits: int) -> None:  # noqa: B027
+        """Check the options against the sizes, and begin with a clean memory."""
+
+    def state(self) -> dict[str, Any]:
+        """What the part remembers, for saving: numbers and arrays."""
+        return {}
+
+    def restore(self, state: dict[str, Any]) -> None:  # noqa: B027
+        """Put back what ``state`` returned."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Name and options, as plain data."""
+        return {"name": self.name} | arguments(self)
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Self:
+        """The part of this kind with a name, or with a table of name and options."""
+        table = {"name": data} if isinstance(data, str) else data
+        if not isinstance(table, dict) or "name" not in table:
+            raise ConfigError(f"{cls.kind} must be a name or a table with one ({', '.join(cls.known)}); got {data!r}")
+        options = {key: value for key, value in table.items() if key != "name"}
+        if not isinstance(table["name"], str) or table["name"] not in cls.known:
+            raise ConfigError(unknown_name(cls.kind, table["name"], cls.known))
+        part: Any = cls.known[table["name"]]
+        for option in options:
+            if option not in argument_names(part):
+                raise ConfigError(f"{cls.kind} {part.name!r}: {unknown_name('option', option, argument_names(part))}")
+        made: Self = part(**options)
+        return made
+
+    @classmethod
+    def checked(cls, given: Any) -> Self:
+        """The part that was given, or an error that shows what one looks like."""
+        if not isinstance(given, cls):
+            raise AgentError(f"{cls.kind} must be a {cls.kind} such as {cls.example}; got {given!r}")
+        return given
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{key}={_shown(value)}' for key, value in arguments(self).items())})"
+
+
+def _shown(value: Any) -> str:
+    return f"array{value.shape}" if isinstance(value, np.ndarray) else repr(value)
+
+
+@cache
+def argument_names(cls: Any) -> tuple[str, ...]:
+    """The names of what the constructor of a class takes, the seed aside."""
+    constructor = cls.__init__
+    if constructor is object.__init__:
+        return ()
+    names = []
+    for name, parameter in list(inspect.signature(constructor).parameters.items())[1:]:
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise AgentError(f"{cls.__name__}.__init__ must name its arguments, or override config(); it has *{name}")
+        if name != "seed":
+            names.append(name)
+    return tuple(names)
+
+
+def arguments(thing: Any) -> dict[str, Any]:
+    """What the constructor of an agent or a part was given, from the attributes of the same names, as plain data."""
+    values = {}
+    cls: Any = type(thing)
+    for name in argument_names(cls):
+        if not hasattr(thing, name):
+            raise AgentError(f"{type(thing).__name__} takes {name!r} and must keep it as self.{name}")
+        value = getattr(thing, name)
+        values[name] = value.to_dict() if isinstance(value, Part) else value
+    return values

@@ -1,0 +1,144 @@
+"""Agents in files: one ``.npz`` with everything, generators included. Never pickle.
+
+A file says by name which agent it holds, how to build it and where it stood; the code comes from this library or from
+whoever reads it. What was written by earlier versions is translated by ``old_files``.
+"""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from psconrl.errors import AgentError, ConfigError, PsconrlError
+from psconrl.files import write_atomically
+from psconrl.learning.old_files import translated
+from psconrl.learning.parts import Part
+from psconrl.model.archive import Archive
+
+if TYPE_CHECKING:
+    from psconrl.learning.agent import Agent
+    from psconrl.learning.player import Player
+
+FORMAT = "psconrl-agent"
+VERSION = 2
+# What a damaged file makes constructors and restore raise. An AgentError is a ValueError.
+DAMAGE = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError)
+
+A = TypeVar("A", bound="Agent")
+P = TypeVar("P", bound="Player")
+
+
+class Saved(NamedTuple):
+    """What a file holds: which agent, how to build it, where it stood, and whatever else belongs to the run."""
+
+    agent: str  # the name of its class
+    recipe: str  # the name under which it was made, such as "cmdp-psrl"
+    config: dict[str, Any]
+    state: dict[str, Any]
+    extra: dict[str, Any]
+
+
+def write(saved: Saved, path: Any) -> None:
+    """Write to one file that appears whole or not at all. Only an agent's own file is overwritten."""
+    taken = Path(path).is_file() and Path(path).stat().st_size > 0
+    if taken and _format_of(Path(path)) != FORMAT:
+        raise AgentError(f"{path}: exists and holds no agent; choose another name")
+    arrays: dict[str, Any] = {}
+    header = {"format": FORMAT, "version": VERSION, "agent": saved.agent, "recipe": saved.recipe}
+    for part in ("config", "state", "extra"):
+        header[part] = _flatten(getattr(saved, part), part, arrays)
+    try:
+        arrays["header"] = np.array(json.dumps(header))
+    except (TypeError, ValueError) as error:
+        raise AgentError(f"{path}: only numbers, text, lists, tables and arrays can be saved ({error})") from None
+    write_atomically(Path(path), lambda f: np.savez_compressed(f, **arrays), AgentError)
+
+
+def _format_of(path: Path) -> str:
+    try:
+        with path.open("rb") as f:
+            return str(json.loads(str(Archive(f, AgentError)["header"]))["format"])
+    except Exception:  # whatever it is, it is not ours
+        return ""
+
+
+def read(path: Any) -> Saved:
+    """Read what ``write`` wrote, now or in an earlier version."""
+    source = Path(path)
+    if not source.is_file():
+        raise AgentError(f"{source}: is a directory" if source.is_dir() else f"{source}: no such file")
+    try:
+        with source.open("rb") as f:
+            return _read(Archive(f, AgentError))
+    except PsconrlError as error:
+        raise AgentError(f"{source}: {error}") from None
+    except OSError as error:
+        raise AgentError(f"{source}: cannot be read ({error.strerror or error})") from None
+    except Exception as error:  # zip, zlib, JSON and NumPy: each has errors of its own
+        raise AgentError(f"{source}: truncated, or not a {FORMAT} file ({type(error).__name__})") from None
+
+
+def _read(arrays: Archive) -> Saved:
+    header = json.loads(str(arrays["header"]))
+    if header["format"] != FORMAT:
+        raise AgentError(f"not a {FORMAT} file but a {header['format']} one")
+    if header["version"] not in (1, VERSION):
+        raise AgentError(f"format version {header['version']} is newer than {VERSION}; update psconrl")
+    parts = {part: _unflatten(header[part], arrays) for part in ("config", "state", "extra")}
+    if header["version"] == 1:
+        header["agent"], header["recipe"] = translated(header["agent"], parts["config"], parts["state"])
+    names = (header["agent"], header["recipe"])
+    if not all(isinstance(name, str) for name in names) or not all(isinstance(part, dict) for part in parts.values()):
+        raise TypeError
+    return Saved(*names, **parts)
+
+
+def rebuilt(cls: type[A], saved: Saved, path: Any) -> A:
+    """The agent of which a file was made, from its class."""
+    if saved.agent != cls.name:
+        raise AgentError(f"{path}: holds an agent {saved.agent!r}, not {cls.name!r}")
+    try:
+        config = {key: _as_part(key, value) for key, value in saved.config.items()}
+        agent = cls(**config)
+    except ConfigError as error:
+        raise AgentError(f"{path}: {error} (a part of your own is known once its module is imported)") from None
+    except DAMAGE as error:
+        raise AgentError(f"{path}: damaged ({type(error).__name__})") from None
+    return restored(agent, saved, path)
+
+
+def restored(agent: P, saved: Saved, path: Any) -> P:
+    """An agent that was made anew, put where the saved one stood."""
+    try:
+        agent.restore(saved.state)
+    except DAMAGE as error:
+        raise AgentError(f"{path}: damaged ({type(error).__name__})") from None
+    agent.recipe, agent.extra = saved.recipe, saved.extra
+    return agent
+
+
+def _as_part(key: str, value: Any) -> Any:
+    return Part.kinds[key].from_dict(value) if key in Part.kinds and isinstance(value, dict) else value
+
+
+def _flatten(value: Any, name: str, arrays: dict[str, Any]) -> Any:
+    """JSON in which every array is replaced by a reference to its entry in the file."""
+    if isinstance(value, dict):
+        return {key: _flatten(part, f"{name}.{key}", arrays) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_flatten(part, f"{name}.{i}", arrays) for i, part in enumerate(value)]
+    if isinstance(value, np.ndarray):
+        arrays[name] = value
+        return {"@array": name}
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _unflatten(value: Any, arrays: Any) -> Any:
+    if isinstance(value, dict):
+        if set(value) == {"@array"}:
+            return arrays[value["@array"]]
+        return {key: _unflatten(part, arrays) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_unflatten(part, arrays) for part in value]
+    return value

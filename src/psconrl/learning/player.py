@@ -1,0 +1,225 @@
+"""Playing episodes step by step: ``act`` and ``observe``, built on ``begin`` and ``end`` once for all agents."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from psconrl.arrays import Floats
+from psconrl.errors import AgentError
+from psconrl.learning.checks import as_costs, as_count, is_index, saved_floats
+from psconrl.learning.contract import Episode, checked_episode
+from psconrl.learning.counts import Counts, Record
+from psconrl.learning.events import EXPLORING, Watcher, event_of, tell
+from psconrl.learning.persistence import Saved, write
+from psconrl.learning.play import Play
+from psconrl.learning.random_numbers import UniformStream, seed_sequences
+from psconrl.limits import MOST_ROUNDS, need
+from psconrl.model.validation import frozen
+
+# For every (state, action, next state): counts, those of the episode, prior, sample, and what drawing one takes.
+TABLE_BYTES = 40
+
+
+class Player(ABC):
+    """Plays the episodes of an agent, counts what came of them, and tells whoever watches."""
+
+    name: ClassVar[str]
+    _trusted: ClassVar[bool] = False  # are its episodes what compiled loops need, or must they be checked?
+
+    def __init__(self, n_states: int, n_actions: int, thresholds: ArrayLike, seed: int | Sequence[int] | None) -> None:
+        self.n_states = as_count(n_states, "n_states")
+        self.n_actions = as_count(n_actions, "n_actions")
+        entries = self.n_states**2 * self.n_actions
+        need(entries * TABLE_BYTES, f"an agent of {self.n_states:,} states and {self.n_actions:,} actions", AgentError)
+        self._thresholds: Floats = frozen(np.atleast_1d(as_costs(thresholds, "thresholds")).copy())
+        if self._thresholds.ndim != 1:
+            raise AgentError("thresholds must be a list of finite numbers, one per constrained cost")
+        self.counts = Counts(self.n_states, self.n_actions, self._thresholds.size + 1)
+        self.rounds = 0
+        self.episodes = 0
+        self.explored = 0  # rounds in episodes that explored
+        self.extra: dict[str, Any] = {}  # what else was in the file that it was read from
+        self.recipe: str = self.name  # by which it was made, as in the list of `psconrl agents`
+        self.action_uniforms = UniformStream(np.random.Generator(np.random.PCG64(seed_sequences(seed)[1])))
+        self._play: Play | None = None
+        self._spare: Record | None = None
+        self._watchers: list[Watcher] = []
+
+    @abstractmethod
+    def begin(self, state: int) -> Episode:
+        """Plan the next episode, to be played from a state."""
+
+    def end(self, record: Record) -> None:
+        """Learn from an episode that was played, wholly or in part."""
+        self.counts.add(record)
+        self.rounds += record.steps
+
+    @property
+    def n_costs(self) -> int:
+        """Number of costs, the objective included."""
+        return int(self._thresholds.size + 1)
+
+    @property
+    def thresholds(self) -> Floats:
+        """The limits (m,), changed by ``set_thresholds`` alone: the episode that was planned for them must end."""
+        return self._thresholds
+
+    @thresholds.setter
+    def thresholds(self, value: object) -> None:
+        raise AgentError("thresholds are changed by agent.set_thresholds(...), which ends the episode planned for them")
+
+    def set_thresholds(self, thresholds: ArrayLike) -> None:
+        """Change the limits while running. From the next action on the agent obeys them: the episode ends here.
+
+        If the outcome of an action is awaited, the episode ends with it.
+        """
+        new = np.atleast_1d(as_costs(thresholds, "thresholds"))
+        if new.shape != self.thresholds.shape:
+            raise AgentError(f"thresholds must be {self.thresholds.size} finite numbers; got {thresholds!r}")
+        self._thresholds = frozen(new.copy())
+        self._limits_changed(self._play.record if self._play is not None else None)
+        if self._play is not None and self._play.action is not None:
+            self._play.end_with_next_step()
+        else:
+            self.finish()
+
+    def _limits_changed(self, playing: Record | None) -> None:  # noqa: B027
+        """For a subclass that keeps accounts: what is being played began under the old limits."""
+
+    def watch(self, callback: Watcher) -> None:
+        """Call back with an ``EpisodeEvent`` after every episode from now on; see ``psconrl.learning.events``."""
+        if not callable(callback):
+            raise AgentError(f"watch needs a function of one event; got {type(callback).__name__}")
+        self._watchers.append(callback)
+
+    def unwatch(self, callback: Watcher) -> None:
+        """Call back no more."""
+        if callback not in self._watchers:
+            raise AgentError("unwatch: this callback is not watching")
+        self._watchers.remove(callback)
+
+    def play(self, state: int) -> Play:
+        """The episode in progress, or a new one from a state. Whoever plays it fills in its record."""
+        if self._play is None:
+            self._check_state(state)
+            self.episodes += 1
+            episode = self.begin(state)
+            if not self._trusted:
+                episode = checked_episode(episode, self.n_states, self.n_actions)
+            record = self._spare or Record.empty(self.counts)
+            self._spare = None
+            self._play = Play(episode, record)
+        return self._play
+
+    @property
+    def between_episodes(self) -> bool:
+        """Is no episode in progress?"""
+        return self._play is None
+
+    def finish(self) -> None:
+        """End the episode in progress, because a limit was reached or whoever plays it has to stop."""
+        current = self._play
+        if current is None:
+            return
+        self._play, record, event = None, current.record, None
+        if record.steps:
+            self.end(record)
+            if current.episode.kind in EXPLORING:
+                self.explored += record.steps
+            if self._watchers:
+                event = event_of(
+                    current.episode, record, self.counts, self.rounds, self.episodes, self.thresholds, self.explored
+                )
+        record.clear()
+        self._spare = record
+        if event is not None:  # last of all: what a callback does wrong finds everything in order
+            tell(self._watchers, event)
+
+    def act(self, state: int) -> int:
+        """The action to take in a state. Tell the outcome with ``observe`` before asking again.
+
+        >>> from psconrl.agents import PSConRL
+        >>> agent = PSConRL(n_states=2, n_actions=2, thresholds=[0.5], seed=1)
+        >>> action = agent.act(0)
+        >>> agent.observe(action, next_state=1, costs=[1.0, 0.0])
+        """
+        self._check_state(state)
+        current = self.play(state)
+        if current.action is not None:
+            raise AgentError(
+                "act was called twice; call observe(action, next_state, costs) in between, or finish() if the outcome "
+                "is lost"
+            )
+        cdf = np.cumsum(current.episode.row(current.record.steps, state))
+        u = self.action_uniforms.next() * cdf[-1]
+        current.asked_in = int(state)
+        current.action = min(int(np.searchsorted(cdf, u, side="right")), self.n_actions - 1)
+        return current.action
+
+    def observe(self, action: int, next_state: int, costs: ArrayLike) -> None:
+        """The outcome of the last action: where it led, and all m+1 costs, the objective first."""
+        if self.note(action, next_state, costs):
+            self.finish()
+
+    def note(self, action: int, next_state: int, costs: ArrayLike) -> bool:
+        """As ``observe``, but says whether the episode is over and leaves it to the caller to ``finish`` it."""
+        current = self._play
+        if current is None or current.asked_in is None or current.action is None:
+            raise AgentError("observe was called before act")
+        self._check_state(next_state, "next_state")
+        if not is_index(action, self.n_actions):
+            raise AgentError(f"action must lie in 0..{self.n_actions - 1}; got {action!r}")
+        vector = np.atleast_1d(as_costs(costs, "costs"))
+        if vector.shape != (self.n_costs,):
+            raise AgentError(
+                f"costs must be {self.n_costs} numbers (the objective, then {self.n_costs - 1} constrained); "
+                f"got {vector.size}"
+            )
+        current.record.step(current.asked_in, int(action), int(next_state), vector)
+        current.asked_in = current.action = None
+        return current.is_full()
+
+    def _check_state(self, state: int, what: str = "state") -> None:
+        if not is_index(state, self.n_states):
+            raise AgentError(f"{what} must be an integer from 0 to {self.n_states - 1}; got {state!r}")
+
+    @abstractmethod
+    def config(self) -> dict[str, Any]:
+        """The arguments that build an agent like this one, seed aside, as plain data."""
+
+    def save(self, path: str | Path, extra: dict[str, Any] | None = None) -> None:
+        """Write the whole agent, generators included, to one file, which appears whole or not at all."""
+        write(Saved(self.name, self.recipe, self.config(), self.state(), extra or {}), path)
+
+    def state(self) -> dict[str, Any]:
+        """All that has changed since it was made: numbers, arrays and generators."""
+        state = {
+            "thresholds": self.thresholds,
+            "rounds": self.rounds,
+            "episodes": self.episodes,
+            "explored": self.explored,
+            "action_uniforms": self.action_uniforms.state(),
+            "counts": self.counts.state(),
+        }
+        return state if self._play is None else state | {"play": self._play.state()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Put back what ``state`` returned."""
+        self._thresholds = frozen(saved_floats(state["thresholds"], self.thresholds.shape, "thresholds"))
+        self.rounds = int(state["rounds"])
+        self.episodes = int(state["episodes"])
+        self.explored = int(state["explored"])
+        if not 0 <= self.explored <= self.rounds <= MOST_ROUNDS:
+            raise AgentError("rounds that cannot be")
+        self.action_uniforms.restore(state["action_uniforms"])
+        self.counts.restore(state["counts"])
+        if self.rounds != self.counts.visits.sum():
+            raise AgentError("rounds that were not counted")
+        self._play = None
+        if state.get("play") is not None:
+            self._play = Play(Episode.uniform(self.n_states, self.n_actions), Record.empty(self.counts))
+            self._play.restore(state["play"])

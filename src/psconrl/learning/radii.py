@@ -1,0 +1,104 @@
+r"""Confidence radii, by theory or as in the paper's experiments, and the boxes of transition laws they span.
+
+A radius is a function of the visits N and the frequencies; the theory's also take :math:`\iota(\delta)`, the log term,
+which every algorithm has its own of.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from psconrl.arrays import Floats, Ints
+from psconrl.learning.checks import as_number
+from psconrl.learning.counts import Counts
+from psconrl.learning.parts import Part
+
+LogTerm = Callable[[float], float]
+
+
+class Radius(Part):
+    """How far the truth may be from the frequencies: a number for every pair, or for every transition."""
+
+    kind: ClassVar[str] = "radius"
+    example: ClassVar[str] = "Scaled(0.1)"
+    each_transition: ClassVar[bool] = False  # (S*A, S) in place of (S*A,)
+
+    @abstractmethod
+    def __call__(self, visits: Ints, p_bar: Floats, log_term: LogTerm) -> Floats:
+        """The radii, from visits (S*A,) and frequencies (S*A, S)."""
+
+
+class Scaled(Radius):
+    r"""The experiments' :math:`b = coef / \sqrt{N}`, and 1 where N = 0."""
+
+    name: ClassVar[str] = "scaled"
+
+    def __init__(self, coef: float = 0.1) -> None:
+        self.coef = as_number(coef, "coef", "a number from 0 on", lambda x: x >= 0)
+
+    def __call__(self, visits: Ints, p_bar: Floats, log_term: LogTerm) -> Floats:
+        """A number for every pair."""
+        return np.where(visits > 0, self.coef / np.sqrt(np.maximum(visits, 1)), 1.0)
+
+
+class Hoeffding(Radius):
+    r""":math:`\sqrt{\iota(\delta) / (2 \max(1, N))}`, at most 1, with failure probability ``delta``."""
+
+    name: ClassVar[str] = "hoeffding"
+
+    def __init__(self, delta: float = 0.05) -> None:
+        self.delta = _probability(delta)
+
+    def __call__(self, visits: Ints, p_bar: Floats, log_term: LogTerm) -> Floats:
+        """A number for every pair."""
+        return np.minimum(1.0, np.sqrt(log_term(self.delta) / (2.0 * np.maximum(visits, 1))))
+
+
+class Bernstein(Radius):
+    r""":math:`4 \sqrt{\bar p\, \iota / N^+} + 28\, \iota / N^+`, at most 1 (Chen, Jain and Luo 2022)."""
+
+    name: ClassVar[str] = "bernstein"
+    each_transition: ClassVar[bool] = True
+
+    def __init__(self, delta: float = 0.05) -> None:
+        self.delta = _probability(delta)
+
+    def __call__(self, visits: Ints, p_bar: Floats, log_term: LogTerm) -> Floats:
+        """A number for every transition."""
+        n, iota = np.maximum(visits, 1)[:, None], log_term(self.delta)
+        return np.minimum(1.0, 4.0 * np.sqrt(p_bar * iota / n) + 28.0 * iota / n)
+
+
+def _probability(delta: float) -> float:
+    return as_number(delta, "delta", "a number strictly between 0 and 1", lambda x: 0 < x < 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """Bounds (S*A, S) on every transition probability."""
+
+    low: Floats
+    high: Floats
+
+    @classmethod
+    def around(cls, p_bar: Floats, radius: Floats) -> "Box":
+        """All laws within a radius of the empirical one, entry by entry; a pair never tried may do anything."""
+        r = radius if radius.ndim == 2 else radius[:, None]
+        return cls(np.maximum(p_bar - r, 0.0), np.minimum(p_bar + r, 1.0))
+
+    @classmethod
+    def of(cls, counts: Counts, radius: Radius, log_term: LogTerm) -> "Box":
+        """All laws within a radius of the frequencies."""
+        p_bar = empirical(counts)
+        return cls.around(p_bar, radius(counts.visits, p_bar, log_term))
+
+
+def empirical(counts: Counts) -> Floats:
+    """Observed frequencies (S*A, S); a pair never tried stays where it is, so that it has a law at all."""
+    S, A = counts.n_states, counts.n_actions
+    visits = counts.visits[:, None]
+    stay = np.repeat(np.eye(S), A, axis=0)
+    return np.where(visits > 0, counts.transitions / np.maximum(visits, 1), stay)

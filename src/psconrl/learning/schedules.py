@@ -1,0 +1,84 @@
+"""Schedules: when to stop and think again. The limits of an episode, from the counts and the length of the last one."""
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+from psconrl.arrays import Ints
+from psconrl.learning.checks import as_count
+from psconrl.learning.contract import NO_CAP
+from psconrl.learning.counts import Counts
+from psconrl.learning.parts import Part
+
+
+class Schedule(Part):
+    """Limits of the next episode: its steps, and the visits of every pair (S, A) or None."""
+
+    kind: ClassVar[str] = "schedule"
+    example: ClassVar[str] = "Doubling()"
+
+    @abstractmethod
+    def limits(self, counts: Counts) -> tuple[int, Ints | None]:
+        """The limits of the episode that begins now."""
+
+    def ended(self, steps: int) -> None:
+        """An episode of this length has ended."""
+
+
+class Ouyang(Schedule):
+    r"""Stop once :math:`t > t_k + T_{k-1}` or :math:`N_t(s,a) > 2 N_{t_k}(s,a)` for some pair (Ouyang et al. 2017).
+
+    So an episode is at most one step longer than the last, and a first visit ends it. The paper on PSConRL writes
+    ``>=`` and turns the other sign round; taken literally that gives empty episodes at N = 0.
+    """
+
+    name: ClassVar[str] = "ouyang"
+    last_length: int = 1  # T_0
+
+    def _prepare(self, n_states: int, n_actions: int, n_limits: int) -> None:
+        self.last_length = 1
+
+    def limits(self, counts: Counts) -> tuple[int, Ints | None]:
+        """One step more than the last episode had, and one visit more than there were so far."""
+        return self.last_length + 1, counts.pairs + 1
+
+    def ended(self, steps: int) -> None:
+        """Remember the length."""
+        self.last_length = steps
+
+    def state(self) -> dict[str, Any]:
+        """The length of the last episode."""
+        return {"last_length": self.last_length}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Put back what ``state`` returned."""
+        self.last_length = as_count(state["last_length"], "last_length")
+
+
+class Doubling(Schedule):
+    r"""Stop once a pair has been visited :math:`\max(1, N_{t_k}(s,a))` times (Jaksch et al. 2010)."""
+
+    name: ClassVar[str] = "doubling"
+
+    def limits(self, counts: Counts) -> tuple[int, Ints | None]:
+        """As many visits as there were so far."""
+        return NO_CAP, counts.pairs.clip(min=1)
+
+
+class EveryRound(Schedule):
+    """Stop after each step, as in the paper's Example 1."""
+
+    name: ClassVar[str] = "every-round"
+
+    def limits(self, counts: Counts) -> tuple[int, Ints | None]:
+        """One step."""
+        return 1, None
+
+
+class Published(Schedule):
+    r"""The rule of the authors' published code: stop once a pair has been visited :math:`3 (1 + N_{t_k})` times."""
+
+    name: ClassVar[str] = "published"
+
+    def limits(self, counts: Counts) -> tuple[int, Ints | None]:
+        """Three times as many visits as there were so far, and three."""
+        return NO_CAP, 3 * (1 + counts.pairs)

@@ -1,0 +1,255 @@
+"""An object with two methods is an agent: simulated, played step by step, looked at, saved and resumed."""
+
+import gymnasium
+import numpy as np
+import pytest
+
+import psconrl
+from psconrl import CMDPEnv, Episode, LabelledAgent, PSConRL, load_agent, simulate
+from psconrl.agents import Agent, Doubling, Repay, adapt
+from psconrl.errors import AgentError, ConfigError
+from psconrl.simulation.model_run import Simulation
+
+WORLD = psconrl.load("counterexample")
+
+
+class Coin:
+    """Learns the cheapest action of every state by counting; throws a coin now and then. No subclass of anything."""
+
+    def __init__(self, seed=0):
+        self.rng = np.random.default_rng(seed)
+        self.visits, self.costs = np.ones(4), np.zeros(4)
+
+    def begin(self, state):
+        greedy = np.eye(2)[(self.costs / self.visits).reshape(2, 2).argmin(axis=1)]
+        share = self.rng.random()
+        return Episode(share * greedy + (1 - share) / 2, max_steps=int(self.rng.integers(1, 9)), kind="coin")
+
+    def end(self, record):
+        self.visits += record.visits
+        self.costs += record.cost_sums[0]
+
+
+class Saving(Coin):
+    """The same, and it can say what it remembers."""
+
+    name = "saving coin"
+
+    def state(self):
+        return {"rng": self.rng.bit_generator.state, "visits": self.visits, "costs": self.costs}
+
+    def restore(self, state):
+        self.rng.bit_generator.state = state["rng"]
+        self.visits, self.costs = np.array(state["visits"]), np.array(state["costs"])
+
+
+def test_it_runs_on_a_model_in_gymnasium_and_step_by_step_with_the_same_bits():
+    coins = [Coin() for _ in range(3)]
+    compiled = simulate(WORLD, coins[0], 300, seed=4)
+    assert compiled.provenance["agent"] == "Coin"
+    assert set(compiled.episodes.kind) == {"coin"}
+    gym = simulate(CMDPEnv(WORLD), coins[1], 300, seed=4)
+    assert gym.cumulative.tolist() == compiled.cumulative.tolist()
+    agent, env = adapt(coins[2], 2, 2, WORLD.thresholds, seed=4), CMDPEnv(WORLD)
+    state, _ = env.reset(seed=4)
+    events = []
+    agent.watch(events.append)
+    for _ in range(300):
+        action = agent.act(state)
+        state, reward, _, _, info = env.step(action)
+        agent.observe(action, state, [-reward, *info["costs"]])
+    assert [e.length for e in events] == compiled.episodes.length[: len(events)]
+    assert sum(coins[2].visits) - 4 == agent.rounds == agent.counts.visits.sum()
+    np.testing.assert_array_equal(coins[0].visits, coins[1].visits)
+
+
+def test_a_run_is_saved_and_resumed_bit_for_bit_into_a_fresh_object(tmp_path):
+    path = tmp_path / "run.npz"
+    whole = Simulation(WORLD, Saving(), 1)
+    whole.run(400)
+    half = Simulation(WORLD, Saving(), 1)
+    half.run(173)
+    half.save(path)
+    again = Simulation.resume(WORLD, path, agent=Saving(seed=99))
+    again.run(400)
+    assert again.cumulative.tolist() == whole.cumulative.tolist()
+    assert again.log.length == whole.log.length
+    assert again.trace().provenance["agent"] == "saving coin"
+    assert load_agent(path, Saving()).rounds <= 173
+    assert "simulation" in load_agent(path, Saving()).extra
+    with pytest.raises(AgentError, match=r"unknown agent 'saving coin'.*give agent=, its class or a fresh object"):
+        Simulation.resume(WORLD, path)
+    with pytest.raises(AgentError, match="Saving is no subclass of Agent; give a fresh object of it"):
+        Simulation.resume(WORLD, path, agent=Saving)
+    with pytest.raises(AgentError, match="holds an agent 'saving coin', not 'Coin'"):
+        Simulation.resume(WORLD, path, agent=Coin())
+    with pytest.raises(AgentError, match="holds an agent 'adapted', not 'psconrl'"):
+        Simulation.resume(WORLD, path, agent=PSConRL)
+    with pytest.raises(AgentError, match="not 'psconrl'"):
+        load_agent(path, PSConRL(2, 2, [0.5]))
+    with pytest.raises(AgentError, match="holds an agent of other sizes"):
+        load_agent(path, adapt(Saving(), 3, 2, [0.5]))
+    with pytest.raises(ConfigError, match="the model first, then the file; got PosixPath"):
+        Simulation.resume(path, WORLD)
+
+
+def test_one_that_remembers_nothing_says_so_when_it_is_saved(tmp_path):
+    run = Simulation(WORLD, Coin(), 1)
+    run.run(20)
+    with pytest.raises(AgentError, match=r"^Coin cannot be saved: it has no state\(\) and restore\(state\)$"):
+        run.save(tmp_path / "run.npz")
+    assert not list(tmp_path.iterdir())
+    saving = Simulation(WORLD, type("Coin", (Saving,), {"name": None})(), 1)
+    saving.run(20)
+    saving.save(tmp_path / "run.npz")
+    with pytest.raises(AgentError, match=r"^Coin cannot be saved: it has no state"):
+        load_agent(tmp_path / "run.npz", Coin())
+
+
+def test_our_own_agents_are_restored_into_fresh_objects_too(tmp_path):
+    agent = PSConRL(2, 2, WORLD.thresholds, WORLD.costs, seed=0)
+    simulate(WORLD, agent, 200, seed=0)
+    agent.set_thresholds([0.4])
+    agent.save(tmp_path / "agent.npz")
+    fresh = PSConRL(2, 2, WORLD.thresholds, WORLD.costs, seed=5)
+    assert load_agent(tmp_path / "agent.npz", fresh) is fresh
+    assert fresh.rounds == agent.rounds
+    assert fresh.thresholds.tolist() == [0.4]
+    with pytest.raises(AgentError, match="holds an agent with another schedule than the one to restore into"):
+        load_agent(tmp_path / "agent.npz", PSConRL(2, 2, [0.5], schedule=Doubling()))
+    with pytest.raises(AgentError, match="holds an agent with another ledger than"):
+        load_agent(tmp_path / "agent.npz", PSConRL(2, 2, [0.5], ledger=Repay()))
+    with pytest.raises(AgentError, match="holds an agent of other sizes"):
+        load_agent(tmp_path / "agent.npz", PSConRL(2, 2, [0.5, 0.5]))
+    one, two = (simulate(WORLD.with_thresholds([0.4]), a, 300, seed=1) for a in (agent, fresh))
+    assert one.cumulative.tolist() == two.cumulative.tolist()
+
+
+UNIFORM = np.full((2, 2), 0.5)
+
+
+@pytest.mark.parametrize(
+    ("episode", "message"),
+    [
+        (UNIFORM, r"begin must return a psconrl\.Episode; got ndarray"),
+        (None, "got NoneType"),
+        (Episode(np.full((3, 2), 0.5)), r"must have shape \(S, A\) = \(2, 2\), or \(H, S, A\); got \(3, 2\)"),
+        (Episode(np.full((2, 2, 2, 2), 0.5)), r"got \(2, 2, 2, 2\)"),
+        (Episode(np.empty((0, 2, 2))), r"got \(0, 2, 2\)"),
+        (Episode([0.5, 0.5]), r"got \(2,\)"),
+        (Episode(np.ones((2, 2))), "must hold a distribution over 2 actions for every state"),
+        (Episode([[1.5, -0.5], [0.5, 0.5]]), "must hold a distribution"),
+        (Episode([[np.nan, 0.5], [0.5, 0.5]]), "must hold a distribution"),
+        (Episode("no"), "policy of an episode must be numbers"),
+        (Episode(UNIFORM, max_steps=0), "max_steps of an episode must be a whole number from 1 on; got 0"),
+        (Episode(UNIFORM, max_steps=2.5), "max_steps of an episode must be a whole number"),
+        (Episode(UNIFORM, visit_caps=np.ones(3, dtype=int)), r"visit_caps .* whole numbers from 1 on, of shape"),
+        (Episode(UNIFORM, visit_caps=np.zeros((2, 2), dtype=int)), "visit_caps"),
+        (Episode(UNIFORM, visit_caps=np.ones((2, 2))), "visit_caps"),
+        (Episode(UNIFORM, value=[1, 2]), "value of an episode must be a number"),
+        (Episode(UNIFORM, value="x"), "value of an episode must be numbers"),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("subclass", [False, True])
+def test_what_it_returns_is_looked_at_before_it_is_played(episode, message, subclass):
+    if subclass:  # somebody's subclass of ours is no more to be trusted
+
+        class Wrong(Agent):
+            name = "wrong"
+
+            def __init__(self):
+                super().__init__(2, 2, WORLD.thresholds, None, 0)
+
+            def begin(self, state):
+                return episode
+    else:
+
+        class Wrong(Coin):
+            def begin(self, state):
+                return episode
+
+    with pytest.raises(AgentError, match=message) as caught:
+        simulate(WORLD, Wrong(), 10, seed=0)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(AgentError, match=message):
+        adapt(Wrong(), 2, 2, WORLD.thresholds).act(0)
+
+
+def test_what_is_right_may_be_lists_and_huge_numbers():
+    class Lists(Coin):
+        def begin(self, state):
+            return Episode(
+                [[[0.25, 0.75], [1, 0]], [[0, 1], [0.5, 0.5]]], max_steps=10**30, visit_caps=[[3, 4], [1, 2]]
+            )
+
+    trace = simulate(WORLD, Lists(), 100, seed=0)
+    assert trace.horizon == 100
+    assert max(trace.episodes.length) <= 7
+
+
+def test_a_record_is_its_own_to_keep():
+    class Keeping(Coin):
+        kept = ()
+
+        def end(self, record):
+            self.kept = (*self.kept, record)
+
+    agent = Keeping()
+    trace = simulate(WORLD, agent, 100, seed=0)
+    assert [record.steps for record in agent.kept] == trace.episodes.length[: len(agent.kept)]
+    assert all(record.visits.sum() == record.transitions.sum() == record.steps for record in agent.kept)
+
+
+def test_what_is_no_agent_is_refused_with_what_is_missing():
+    for thing in (Coin, object(), 3, None):
+        with pytest.raises(ConfigError, match="simulate needs an agent"):
+            simulate(WORLD, thing, 10)
+        with pytest.raises(AgentError, match=r"an agent has begin\(state\) and end\(record\); got"):
+            adapt(thing, 2, 2, [0.5])
+    with pytest.raises(AgentError, match=r"got Coin; psconrl\.agents\.adapt makes one of it"):
+        LabelledAgent(Coin(), "ab", "xy")
+    labelled = LabelledAgent(adapt(Coin(), 2, 2, [0.5]), [*"ab"], [*"xy"])
+    assert labelled.act("a") in ("x", "y")
+
+
+def test_limits_can_be_changed_if_it_says_so():
+    agent = adapt(Coin(), 2, 2, [0.5])
+    with pytest.raises(AgentError, match=r"Coin has no set_thresholds\(thresholds\), so its limits cannot be changed"):
+        agent.set_thresholds([0.1])
+
+    class Changeable(Coin):
+        def set_thresholds(self, thresholds):
+            self.thresholds = thresholds
+
+    coin = Changeable()
+    agent = adapt(coin, 2, 2, [0.5])
+    agent.set_thresholds([0.1])
+    assert coin.thresholds.tolist() == [0.1]
+    with pytest.raises(AgentError, match="thresholds must be 1 finite numbers"):
+        agent.set_thresholds([0.1, 0.2])
+    assert coin.thresholds.tolist() == [0.1]  # it was not told
+    assert agent.thresholds.tolist() == [0.1]
+
+
+class Bare(gymnasium.Env):
+    """An environment that is not ours, with a cost."""
+
+    observation_space = gymnasium.spaces.Discrete(2)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return 0, {}
+
+    def step(self, action):
+        return int(action), 1.0, False, False, {"cost": 0.5}
+
+
+def test_in_an_environment_that_does_not_say_how_many_costs_it_has():
+    with pytest.raises(AgentError, match=r"how many costs it has; hand in psconrl\.agents\.adapt"):
+        simulate(Bare(), Coin(), 10)
+    assert simulate(Bare(), adapt(Coin(), 2, 2, [0.5]), 10).averages[-1].tolist() == [-1.0, 0.5]
+    known = Coin()
+    known.thresholds = [0.5]
+    assert simulate(Bare(), known, 10).averages[-1].tolist() == [-1.0, 0.5]

@@ -1,0 +1,58 @@
+"""Files that earlier versions wrote are read, and continued with the same bits.
+
+The files of format version 1 under ``data`` were written by the code before agents were made of parts: half of a run on
+the counterexample. What that code did in the other half is in ``v1-expected.json``.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import psconrl
+from psconrl.errors import AgentError
+from psconrl.learning.registry import load_agent
+from psconrl.simulation.model_run import Simulation
+
+DATA = Path(__file__).parent / "data"
+EXPECTED = json.loads((DATA / "v1-expected.json").read_text())
+RECIPES = {"psconrl-published": "psconrl", "psconrl-repaying": "psconrl"}  # presets were not written down
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_file_of_version_1_is_continued_bit_for_bit(name, tmp_path):
+    cmdp, wanted = psconrl.load("counterexample"), EXPECTED[name]
+    run = Simulation.resume(cmdp, DATA / f"v1-{name}.npz")
+    assert run.agent.recipe == RECIPES.get(wanted["agent"], wanted["agent"])
+    assert 2 * run.round == wanted["horizon"]
+    run.save(tmp_path / "v2.npz")
+    for each in (run, Simulation.resume(cmdp, tmp_path / "v2.npz")):
+        trace = each.run(wanted["horizon"], checkpoints=[wanted["horizon"]])
+        assert trace.cumulative[-1].tolist() == wanted["cumulative"]
+        assert trace.episodes.length == wanted["lengths"]
+        assert sorted(set(trace.episodes.kind)) == wanted["kinds"]
+        assert each.agent.counts.visits.tolist() == wanted["visits"]
+
+
+def test_the_parts_of_an_old_file_are_those_of_today():
+    repaying = load_agent(DATA / "v1-psconrl-repaying.npz")
+    assert repaying.ledger.share == 0.1
+    assert repaying.ledger.balance.any()
+    options = load_agent(DATA / "v1-psconrl-options.npz")
+    assert (options.schedule.name, options.fallback.action, options.belief.prior) == ("doubling", "least_tried", 0.2)
+    assert load_agent(DATA / "v1-c-ucrl.npz").radius.delta == 0.1
+    assert load_agent(DATA / "v1-ucrl-cmdp.npz").radius.coef == 0.3
+    assert load_agent(DATA / "v1-cmdp-psrl.npz").fallback.name == "unconstrained"
+    assert psconrl.PSConRL.load(DATA / "v1-cmdp-psrl.npz").recipe == "cmdp-psrl"
+
+
+def test_a_version_that_is_newer_is_refused(tmp_path):
+    import numpy as np
+
+    with np.load(DATA / "v1-uniform.npz") as members:
+        arrays = dict(members)
+    header = json.loads(str(arrays["header"]))
+    arrays["header"] = np.array(json.dumps(header | {"version": 3}))
+    np.savez(tmp_path / "new.npz", **arrays)
+    with pytest.raises(AgentError, match="format version 3 is newer than 2; update psconrl"):
+        load_agent(tmp_path / "new.npz")

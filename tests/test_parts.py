@@ -1,0 +1,314 @@
+"""Agents are made of parts: objects in Python, names and tables in specs, and both say the same."""
+
+import inspect
+import itertools
+
+import numpy as np
+import pytest
+
+import psconrl
+from psconrl import CMDP, PSConRL, simulate
+from psconrl.agents import (
+    CUCRL,
+    FHA,
+    Bernstein,
+    Dirichlet,
+    Doubling,
+    EveryRound,
+    Explore,
+    FlooredCounts,
+    Hoeffding,
+    Ouyang,
+    Published,
+    Repay,
+    Scaled,
+    Schedule,
+    Unconstrained,
+    Uniformly,
+    make,
+)  # fmt: skip
+from psconrl.errors import AgentError, ConfigError
+from psconrl.learning.parts import Part, argument_names
+from psconrl.learning.registry import RECIPES, TABLE, load_agent
+from psconrl.report.style import title_of
+
+EVERY_PART = [part for kind in Part.kinds.values() for part in kind.known.values()]
+
+
+@pytest.mark.parametrize("part", EVERY_PART)
+def test_every_part_is_made_of_its_own_table(part):
+    made = part()
+    again = Part.kinds[part.kind].from_dict(made.to_dict())
+    assert type(again) is part
+    assert again.to_dict() == made.to_dict()
+    assert repr(made).startswith(f"{part.__name__}(")
+    assert inspect.getdoc(part)
+    assert made.made_for(2, 2, 1) is not made
+
+
+def test_the_kinds_and_names_are_those_of_the_documentation():
+    assert {kind: list(part.known) for kind, part in Part.kinds.items()} == {
+        "belief": ["dirichlet", "floored"],
+        "schedule": ["ouyang", "doubling", "every-round", "published"],
+        "fallback": ["explore", "uniform", "unconstrained"],
+        "radius": ["scaled", "hoeffding", "bernstein"],
+        "ledger": ["repay"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "flat", "parts"),
+    [
+        ("psconrl", {}, (Dirichlet(), Ouyang(), Explore(), None)),
+        ("psconrl", {"prior": 0.05}, (Dirichlet(0.05), Ouyang(), Explore(), None)),
+        ("psconrl", {"schedule": "doubling", "share": 0.3}, (Dirichlet(), Doubling(), Explore(), Repay(0.3))),
+        ("psconrl", {"belief": "floored", "prior": 1.0}, (FlooredCounts(1.0), Ouyang(), Explore(), None)),
+        ("psconrl", {"belief": {"name": "floored", "prior": 1.0}}, (FlooredCounts(1.0), Ouyang(), Explore(), None)),
+        ("psconrl", {"action": "least_tried"}, (Dirichlet(), Ouyang(), Explore("least_tried"), None)),
+        ("psconrl", {"schedule": EveryRound()}, (Dirichlet(), EveryRound(), Explore(), None)),
+        ("psconrl", {"ledger": "repay"}, (Dirichlet(), Ouyang(), Explore(), Repay(0.1))),
+        ("psconrl-paper", {}, (Dirichlet(0.1), Ouyang(), Explore(), None)),
+        ("psconrl-paper", {"belief": "floored"}, (FlooredCounts(0.1), Ouyang(), Explore(), None)),
+        ("psconrl-repaying", {"share": 1.0}, (Dirichlet(), Ouyang(), Explore(), Repay(1.0))),
+        ("psconrl-repaying", {"ledger": None}, (Dirichlet(), Ouyang(), Explore(), None)),
+        ("psconrl-published", {}, (FlooredCounts(0.05), Published(), Uniformly(), None)),
+        ("psconrl-published", {"prior": 0.2}, (FlooredCounts(0.2), Published(), Uniformly(), None)),
+        ("cmdp-psrl", {}, (Dirichlet(), Doubling(), Unconstrained(), None)),
+        ("cmdp-psrl", {"schedule": "every-round"}, (Dirichlet(), EveryRound(), Unconstrained(), None)),
+    ],
+)
+def test_words_and_objects_make_the_same_agent(name, flat, parts):
+    agent = make(name, 3, 2, [0.2], seed=0, **flat)
+    slots = dict(zip(("belief", "schedule", "fallback", "ledger"), parts, strict=True))
+    wanted = PSConRL(3, 2, [0.2], **slots, seed=0).config()
+    assert repr(agent.config()) == repr(wanted)
+    assert agent.recipe == name
+
+
+@pytest.mark.parametrize(
+    ("name", "flat", "radius"),
+    [
+        ("c-ucrl", {}, Scaled(0.1)),
+        ("c-ucrl", {"coef": 0.5}, Scaled(0.5)),
+        ("c-ucrl", {"coef": None}, Hoeffding(0.05)),
+        ("c-ucrl", {"coef": None, "delta": 0.2}, Hoeffding(0.2)),
+        ("c-ucrl", {"delta": 0.2}, Hoeffding(0.2)),
+        ("ucrl-cmdp", {"coef": None}, Hoeffding(0.05)),
+        ("ucrl-cmdp", {"radius": "bernstein", "delta": 0.2}, Bernstein(0.2)),
+        ("fha", {"coef": None}, Bernstein(0.05)),
+        ("fha", {"delta": 0.2, "coef": None}, Bernstein(0.2)),
+        ("fha", {"radius": {"name": "hoeffding", "delta": 0.3}}, Hoeffding(0.3)),
+        ("span-fha", {"coef": 0}, Scaled(0)),
+    ],
+)
+def test_a_radius_is_chosen_by_its_options_too(name, flat, radius):
+    assert repr(make(name, 3, 2, [0.2], seed=0, horizon=50, **flat).radius) == repr(radius)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("psconrl", {"schedule": "doublin"}, "unknown schedule 'doublin'; did you mean 'doubling'"),
+        ("psconrl", {"schedule": {"name": "doubling", "prior": 1}}, "schedule 'doubling': unknown option 'prior'"),
+        ("psconrl", {"belief": "flored", "prior": 1}, "unknown belief 'flored'; did you mean 'floored'"),
+        ("psconrl", {"schedule": {}}, "schedule must be a name or a table with one"),
+        ("psconrl", {"schedule": Repay()}, r"schedule must be a schedule such as Doubling\(\); got Repay\(share=0.1\)"),
+        ("psconrl", {"piror": 1}, "psconrl: unknown option 'piror'; did you mean 'prior'"),
+        ("psconrl", {"repay": 0.1}, "option 'repay' is now 'share', of the ledger 'repay'"),
+        ("cmdp-psrl", {"if_infeasible": "explore"}, "option 'if_infeasible' is now 'fallback'"),
+        ("psconrl", {"explore_action": "least_tried"}, "option 'explore_action' is now 'action', of the fallback"),
+        ("c-ucrl", {"repay": 0.1}, "unknown option 'repay'"),
+        ("cmdp-psrl", {"action": "shortest"}, "option 'action' does not go with fallback 'unconstrained'"),
+        ("c-ucrl", {"coef": 0.1, "delta": 0.1}, "option 'delta' does not go with radius 'scaled'"),
+        ("c-ucrl", {"delta": 0.1, "coef": 0.1}, "option 'coef' does not go with radius 'hoeffding'"),
+        ("c-ucrl", {"radius": "bernstein"}, r"one for each pair, such as Hoeffding\(\); got Bernstein\(delta=0.05\)"),
+    ],
+)
+def test_what_is_wrong_with_a_part_is_said_in_one_line(name, options, message):
+    with pytest.raises((AgentError, ConfigError), match=message) as caught:
+        make(name, 3, 2, [0.2], **options)
+    assert "\n" not in str(caught.value)
+
+
+class Steady(Schedule):
+    """A part of one's own: episodes of a fixed length, every other one twice as long. It remembers which."""
+
+    name = "steady"
+
+    def __init__(self, steps=5):
+        self.steps = steps
+        self.odd = False
+
+    def limits(self, counts):
+        return self.steps * (1 + self.odd), None
+
+    def ended(self, steps):
+        self.odd = not self.odd
+
+    def state(self):
+        return {"odd": self.odd}
+
+    def restore(self, state):
+        self.odd = bool(state["odd"])
+
+
+@pytest.fixture
+def _without_steady():
+    yield
+    Schedule.known.pop("steady", None)
+
+
+@pytest.mark.usefixtures("_without_steady")
+def test_a_part_of_ones_own_works_like_ours_and_is_saved_with_its_memory(tmp_path):
+    Schedule.known["steady"] = Steady
+    cmdp = psconrl.load("counterexample")
+    agent = PSConRL(2, 2, cmdp.thresholds, cmdp.costs, schedule=Steady(3), seed=0)
+    trace = simulate(cmdp, agent, 12, seed=0)
+    assert trace.episodes.length == [3, 6, 3]
+    agent.finish()
+    agent.save(tmp_path / "agent.npz")
+    again = load_agent(tmp_path / "agent.npz")
+    assert (again.schedule.steps, again.schedule.odd) == (3, True)
+    assert make("psconrl", 2, 2, [0.5], schedule="steady", steps=7).schedule.steps == 7
+    del Schedule.known["steady"]
+    with pytest.raises(AgentError, match=r"unknown schedule 'steady'.*a part of your own is known once"):
+        load_agent(tmp_path / "agent.npz")
+
+
+Schedule.known.pop("steady")
+
+
+def test_a_part_is_shown_in_one_line_and_its_prior_is_not_copied_for_every_agent():
+    belief = Dirichlet(np.ones((3, 2, 3)))
+    assert (repr(belief), repr(Dirichlet(0.1))) == ("Dirichlet(prior=array(3, 2, 3))", "Dirichlet(prior=0.1)")
+    assert PSConRL(3, 2, [0.5], belief=belief).belief.prior is belief.prior
+    assert not belief.prior.flags.writeable
+
+
+def test_a_part_needs_a_name_that_is_not_taken():
+    with pytest.raises(AgentError, match="Nameless needs a name of its own, such as name = 'nameless'"):
+        type("Nameless", (Doubling,), {})
+    with pytest.raises(AgentError, match="Other: Doubling is a schedule called 'doubling' already"):
+        type("Other", (Schedule,), {"name": "doubling"})
+    assert Schedule.known["doubling"] is Doubling
+
+
+def test_config_is_what_the_constructor_takes():
+    for recipe in TABLE:
+        if recipe.listed:
+            agent = make(recipe.name, 2, 2, [0.5], seed=0, horizon=50)
+            assert set(agent.config()) == set(argument_names(recipe.cls))
+
+    class Forgetful(CUCRL):
+        name = "forgetful"
+
+        def __init__(self, n_states, n_actions, thresholds, costs=None, *, boldness=1, seed=None):
+            super().__init__(n_states, n_actions, thresholds, costs, seed=seed)
+
+    with pytest.raises(AgentError, match=r"Forgetful takes 'boldness' and must keep it as self\.boldness"):
+        Forgetful(2, 2, [0.5]).config()
+
+    class Vague(CUCRL):
+        name = "vague"
+
+        def __init__(self, *args, **options):
+            super().__init__(*args, **options)
+
+    with pytest.raises(AgentError, match=r"Vague\.__init__ must name its arguments, or override config\(\)"):
+        Vague(2, 2, [0.5]).config()
+
+
+@pytest.mark.parametrize("fallback", [Explore(), Explore("least_tried"), Uniformly(), Unconstrained()])
+def test_a_fallback_is_for_infeasible_samples_alone(fallback):
+    kinds = {"explore": "explore", "uniform": "uniform", "unconstrained": "unconstrained"}
+    costs = np.ones((2, 2, 2))
+    assert PSConRL(2, 2, [2.0], costs, fallback=fallback, seed=0).begin(0).kind == "optimal"
+    assert PSConRL(2, 2, [0.5], costs, fallback=fallback, seed=0).begin(0).kind == kinds[fallback.name]
+
+
+@pytest.mark.parametrize("fallback", [Explore(), Uniformly(), Unconstrained()])
+def test_what_could_not_be_settled_is_played_as_unsettled(fallback, monkeypatch):
+    def never(*args):
+        raise psconrl.errors.SolverError("beyond floating point")
+
+    agent = PSConRL(2, 2, [2.0], np.ones((2, 2, 2)), fallback=fallback, seed=0)
+    monkeypatch.setattr(agent.planner, "optimal", never)
+    episode = agent.begin(0)
+    assert episode.kind == "unsettled"
+    deterministic = bool((episode.policy.max(axis=1) == 1).all())
+    assert deterministic == (fallback.name == "explore")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_radius_of_one_is_as_good_as_a_larger_one_in_c_ucrl(seed):
+    """The theory's radius may be beyond 1; costs are cut to their range, so that nothing but rounding depends on it."""
+    rng = np.random.default_rng(seed)
+    agent = CUCRL(3, 2, [0.5, 0.1], rng.normal(size=(3, 3, 2)), radius=Hoeffding(0.05))
+    agent.counts.visits[:] = rng.integers(0, 12, size=6)
+    agent.rounds = int(agent.counts.visits.sum())
+    cut = agent._cautious_costs(np.empty((6, 3)))
+    iota = agent._log_term(0.05)
+    beyond = np.sqrt(iota / (2 * np.maximum(agent.counts.visits, 1)))
+    assert beyond.max() > 1
+    agent.radius = lambda visits, p_bar, log_term: beyond
+    np.testing.assert_allclose(agent._cautious_costs(np.empty((6, 3))), cut, rtol=1e-14, atol=1e-15)
+
+
+def test_fha_takes_any_radius():
+    cmdp = psconrl.load("counterexample")
+    for radius in (Scaled(0.5), Hoeffding(0.1), Bernstein(0.1)):
+        agent = FHA(2, 2, cmdp.thresholds, cmdp.costs, horizon=60, H=5, radius=radius, seed=0)
+        assert simulate(cmdp, agent, 60, seed=0).horizon == 60
+
+
+# The registry
+
+
+def test_one_table_names_titles_and_classes():
+    assert len({recipe.name for recipe in TABLE}) == len(TABLE)
+    assert title_of("cmdp-psrl") == "CMDP-PSRL"
+    assert title_of("psconrl-published") == "PSConRL (authors' code, learns costs)"
+    assert title_of("resampling-psconrl") == "PSConRL"
+    assert title_of("somebody's") == "somebody's"
+    assert all(recipe.title and recipe.summary for recipe in TABLE)
+
+
+@pytest.mark.parametrize("name", ["cmdp-psrl", "psconrl-paper", "psconrl-published"])
+def test_an_agent_remembers_its_recipe_in_provenance_and_file(name, tmp_path):
+    from psconrl.simulation.model_run import Simulation
+
+    cmdp = psconrl.load("counterexample")
+    run = Simulation(cmdp, make(name, 2, 2, cmdp.thresholds, cmdp.costs, 0), 0)
+    assert run.run(20).provenance["agent"] == name
+    run.save(tmp_path / "run.npz")
+    again = Simulation.resume(cmdp, tmp_path / "run.npz")
+    assert (again.agent.recipe, again.trace().provenance["agent"]) == (name, name)
+    assert PSConRL.load(tmp_path / "run.npz").recipe == name  # the class is the same
+
+
+def test_cmdp_psrl_is_psconrl_with_other_parts():
+    cmdp = psconrl.load("counterexample")
+    one = make("cmdp-psrl", 2, 2, cmdp.thresholds, cmdp.costs, seed=3)
+    two = PSConRL(2, 2, cmdp.thresholds, cmdp.costs, schedule=Doubling(), fallback=Unconstrained(), seed=3)
+    traces = [simulate(cmdp, agent, 500, seed=1) for agent in (one, two)]
+    assert traces[0].cumulative.tolist() == traces[1].cumulative.tolist()
+    assert "unconstrained" in traces[0].episodes.kind
+
+
+def test_the_module_of_agents_has_all_of_them():
+    classes = {recipe.cls.__name__ for recipe in TABLE}
+    assert classes <= set(psconrl.agents.__all__)
+    parts = {part.__name__ for part in EVERY_PART}
+    assert parts <= set(psconrl.agents.__all__)
+    assert all(inspect.getdoc(getattr(psconrl.agents, name)) for name in psconrl.agents.__all__)
+    assert "agents" in dir(psconrl)
+
+
+def test_every_pair_of_belief_and_schedule_and_fallback_runs():
+    cmdp = CMDP(np.full((4, 2), 0.5), np.array([[[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.2, 0.4]]]), [0.3])
+    for belief, schedule, fallback in itertools.product(
+        *(Part.kinds[k].known for k in ("belief", "schedule", "fallback"))
+    ):
+        agent = make("psconrl", 2, 2, cmdp.thresholds, None, 0, belief=belief, schedule=schedule, fallback=fallback)
+        assert simulate(cmdp, agent, 30, seed=0).horizon == 30
+    assert len(RECIPES) == len(TABLE) - 1
