@@ -5,8 +5,9 @@ whoever reads it. What was written by earlier versions is translated by ``old_fi
 """
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -16,17 +17,24 @@ from psconrl.learning.old_files import translated
 from psconrl.learning.parts import Part
 from psconrl.model.archive import Archive
 
-if TYPE_CHECKING:
-    from psconrl.learning.agent import Agent
-    from psconrl.learning.player import Player
-
 FORMAT = "psconrl-agent"
 VERSION = 2
 # What a damaged file makes constructors and restore raise. An AgentError is a ValueError.
 DAMAGE = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 
-A = TypeVar("A", bound="Agent")
-P = TypeVar("P", bound="Player")
+
+class Restorable(Protocol):
+    """What reading a file needs to know of an agent."""
+
+    name: ClassVar[str]
+    recipe: str
+    extra: dict[str, Any]
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Put back what the agent's ``state`` returned."""
+
+
+A = TypeVar("A", bound=Restorable)
 
 
 class Saved(NamedTuple):
@@ -100,7 +108,8 @@ def rebuilt(cls: type[A], saved: Saved, path: Any) -> A:
         raise AgentError(f"{path}: holds an agent {saved.agent!r}, not {cls.name!r}")
     try:
         config = {key: _as_part(key, value) for key, value in saved.config.items()}
-        agent = cls(**config)
+        make: Callable[..., A] = cls
+        agent = make(**config)
     except ConfigError as error:
         raise AgentError(f"{path}: {error} (a part of your own is known once its module is imported)") from None
     except DAMAGE as error:
@@ -108,7 +117,7 @@ def rebuilt(cls: type[A], saved: Saved, path: Any) -> A:
     return restored(agent, saved, path)
 
 
-def restored(agent: P, saved: Saved, path: Any) -> P:
+def restored(agent: A, saved: Saved, path: Any) -> A:
     """An agent that was made anew, put where the saved one stood."""
     try:
         agent.restore(saved.state)

@@ -4,8 +4,8 @@ The T rounds are cut into blocks of H. Each block, from the state where it begin
 :math:`H \tau_i + sp_i`, planned optimistically over a confidence set that may be used differently at every step. Regret
 and violation :math:`\tilde O(T^{2/3})` in weakly communicating models, if the span sp is known.
 
-``planning.optimism.horizon`` answers by backward recursion where the occupancy program has H S^2 A variables. Published code
-plays the most likely action of its policy; here it is played as it is, randomised.
+``planning.optimism.horizon`` answers by backward recursion where the occupancy program has H S^2 A variables. Published
+code plays the most likely action of its policy; here it is played as it is, randomised.
 """
 
 import math
