@@ -12,6 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 from psconrl._version import __version__
 from psconrl.envs.registration import register as _register
+from psconrl.errors import (
+    AgentError,
+    ConfigError,
+    InfeasibleError,
+    ModelError,
+    PolicyError,
+    PsconrlError,
+    SolverError,
+    StoreError,
+)
 
 if TYPE_CHECKING:
     from psconrl import agents as agents
@@ -32,6 +42,7 @@ if TYPE_CHECKING:
     from psconrl.planning.pareto import pareto
     from psconrl.planning.plan import Plan, Status
     from psconrl.planning.planner import plan
+    from psconrl.simulation.model_run import Simulation
     from psconrl.simulation.regret import regret
     from psconrl.simulation.simulate import simulate
 
@@ -47,6 +58,7 @@ _HOME = {
     "Labels": "psconrl.learning.labels",
     "PSConRL": "psconrl.learning.agents.psconrl",
     "Plan": "psconrl.planning.plan",
+    "Simulation": "psconrl.simulation.model_run",
     "Status": "psconrl.planning.plan",
     "TensorBoardLog": "psconrl.learning.logs",
     "certify": "psconrl.planning.certificate",
@@ -65,14 +77,23 @@ _HOME = {
 
 __all__ = [
     "CMDP",
+    "AgentError",
     "CMDPEnv",
     "CSVLog",
+    "ConfigError",
     "Episode",
+    "InfeasibleError",
     "LabelledAgent",
     "Labels",
+    "ModelError",
     "PSConRL",
     "Plan",
+    "PolicyError",
+    "PsconrlError",
+    "Simulation",
+    "SolverError",
     "Status",
+    "StoreError",
     "TensorBoardLog",
     "__version__",
     "certify",
