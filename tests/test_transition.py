@@ -160,3 +160,30 @@ def test_end_components_are_closed_connected_and_largest(seed):
             np.add.at(edges, component.pairs // A, P[component.pairs])
             part = edges[np.ix_(component.states, component.states)] > 0
             assert connected_components(csr_array(part), connection="strong")[0] == 1
+
+
+@SEEDS
+def test_the_steps_of_policy_iteration_are_the_same_on_all_kinds(seed):
+    """Evaluation and improvement, dense, sparse and in twice the precision, against plain sums."""
+    P, A, rng = laws(seed, S=6)
+    P = 0.9 * P + 0.1 / 6  # one class
+    costs, weights, available = rng.random((2, 6 * A)), rng.dirichlet(np.ones(2)), np.ones((6, A), dtype=bool)
+    available[rng.random((6, A)) < 0.3] = False
+    available[:, 0] = True
+    policy = np.zeros(6, dtype=np.int64)
+    dense, sparse = both(P)
+    for steps in (dense.policy_steps(), sparse.policy_steps(), dense.refined_policy_steps()):
+        chain = steps.evaluate(policy, costs, 0)
+        rows = np.arange(6) * A
+        np.testing.assert_allclose(chain.stationary @ P[rows], chain.stationary, atol=1e-12)
+        np.testing.assert_allclose(
+            chain.gains[:, None] + chain.biases, costs[:, rows] + (P[rows] @ chain.biases.T).T, atol=1e-10
+        )
+        h = weights @ chain.biases
+        values = (weights @ costs + P @ h).reshape(6, A) - h[:, None]
+        values[~available] = np.inf
+        bound, better = steps.improve(policy, chain.biases, chain.low_biases, costs, weights, available, 1e-9)
+        assert bound == pytest.approx(values.min(), abs=1e-10)
+        gains = values[:, 0] - values.min(axis=1) > 1e-8
+        expected = np.where(gains, values.argmin(axis=1), 0)
+        assert (policy if better is None else better).tolist() == expected.tolist()

@@ -9,6 +9,12 @@ from psconrl.arrays import Floats, Ints
 
 
 @njit(cache=True)
+def posterior_parameters(prior: Floats, transitions: Ints) -> Floats:
+    """Prior plus counts, (S*A, S)."""
+    return prior + transitions
+
+
+@njit(cache=True)
 def tally(shape: Floats) -> tuple[int, int]:
     """How many shapes are positive, and how many are 1 or more."""
     positive = large = 0

@@ -73,7 +73,8 @@ class Dirichlet(Belief):
 
     def parameters(self, counts: Counts) -> Floats:
         """The parameters of the posterior, (S*A, S)."""
-        return self._alpha + counts.transitions
+        parameters: Floats = _kernels.posterior_parameters(self._alpha, counts.transitions)
+        return parameters
 
     def sample(self, counts: Counts, rng: np.random.Generator) -> Transition:
         """Transitions drawn from the posterior."""

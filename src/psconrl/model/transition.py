@@ -14,7 +14,7 @@ from scipy.sparse import csr_array, issparse
 from psconrl.arrays import Bools, Floats, Ints, Matrix
 from psconrl.model import _doubled, _elimination, _graph
 from psconrl.model.chain import Chain, DenseChain, SparseChain
-from psconrl.model.unichain import DenseEvaluator, Evaluator, SparseEvaluator
+from psconrl.model.policy_steps import DenseSteps, PolicySteps, RefinedSteps, SparseSteps
 
 
 class Transition(ABC):
@@ -33,6 +33,9 @@ class Transition(ABC):
 
     def __init__(self, matrix: Matrix) -> None:
         self.matrix = matrix
+        self.n_states: int = matrix.shape[1]
+        self.n_actions: int = matrix.shape[0] // matrix.shape[1]
+        self._all_communicate: bool | None = None
 
     @staticmethod
     def of(matrix: Any) -> "Transition":
@@ -45,16 +48,6 @@ class Transition(ABC):
     def shape(self) -> tuple[int, int]:
         """(S*A, S)."""
         return int(self.matrix.shape[0]), int(self.matrix.shape[1])
-
-    @property
-    def n_states(self) -> int:
-        """Number of states S."""
-        return int(self.matrix.shape[1])
-
-    @property
-    def n_actions(self) -> int:
-        """Number of actions A."""
-        return int(self.matrix.shape[0] // self.matrix.shape[1])
 
     def __matmul__(self, h: Floats) -> Floats:
         """The expected value of h (S,) or (S, k) after one step from every pair."""
@@ -75,10 +68,12 @@ class Transition(ABC):
         """
         return self._drift(high, np.zeros(high.size) if low is None else low)
 
-    @cached_property
+    @property
     def communicates(self) -> bool:
         """Can every state be reached from every other under some policy?"""
-        return self._communicates()
+        if self._all_communicate is None:  # a cached property would take longer than the search in a small sample
+            self._all_communicate = self._communicates()
+        return self._all_communicate
 
     @cached_property
     def support(self) -> tuple[Ints, Ints]:
@@ -109,8 +104,12 @@ class Transition(ABC):
         """The transitions among some states; of a set that nothing leaves, those of the model on it."""
 
     @abstractmethod
-    def evaluator(self) -> Evaluator:
-        """A solver for one policy after another, which remembers what helps."""
+    def policy_steps(self) -> PolicySteps:
+        """The steps of policy iteration, by a solver that remembers what helped."""
+
+    def refined_policy_steps(self) -> PolicySteps:
+        """The same in twice the working precision."""
+        return RefinedSteps(self.toarray())
 
     @abstractmethod
     def dense_up_to(self, n_states: int) -> "Transition":
@@ -188,9 +187,9 @@ class DenseTransition(Transition):
         """The transitions among some states."""
         return DenseTransition(np.ascontiguousarray(self.array[np.ix_(self.pairs_of(states), states)]))
 
-    def evaluator(self) -> Evaluator:
-        """Elimination without subtractions."""
-        return DenseEvaluator(self.array)
+    def policy_steps(self) -> PolicySteps:
+        """Compiled."""
+        return DenseSteps(self.array)
 
     def dense_up_to(self, n_states: int) -> Transition:
         """These."""
@@ -247,9 +246,9 @@ class SparseTransition(Transition):
         """The transitions among some states."""
         return SparseTransition(csr_array(self.matrix[self.pairs_of(states)][:, states]))
 
-    def evaluator(self) -> Evaluator:
-        """GMRES, or a sparse LU."""
-        return SparseEvaluator(self.matrix)
+    def policy_steps(self) -> PolicySteps:
+        """By GMRES, or a sparse LU."""
+        return SparseSteps(self.matrix)
 
     def dense_up_to(self, n_states: int) -> Transition:
         """The same as an array if it is small."""

@@ -8,7 +8,7 @@ factorisation would fill in; if it does not, with a sparse LU; and where that wo
 dense chain.
 """
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csc_array, csr_array, eye_array
@@ -16,7 +16,7 @@ from scipy.sparse.linalg import LinearOperator, gmres, splu
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
-from psconrl.model import _doubled, _elimination, _graph
+from psconrl.model import _elimination, _graph
 
 # The norm of (I - P)^-1 is the longest expected time to leave. Beyond this one an LU, which subtracts, loses more
 # than about seven digits; for chains of up to MAX_DENSE states elimination without subtractions is then used instead.
@@ -41,64 +41,6 @@ class Unichain(NamedTuple):
         """The biases (q, S) with stationary mean zero; beyond the range of doubles, no numbers."""
         centred: Floats = _elimination.centred(self.biases, self.stationary)
         return centred
-
-
-class Evaluator(Protocol):
-    """Evaluates one policy after another under the same transitions."""
-
-    def solve(self, policy: Ints, costs: Floats, reference: int) -> Unichain | None:
-        """Of a deterministic policy (S,) with costs (q, S*A) of the pairs; None if its chain has two closed classes.
-
-        ``reference``: a state that is likely to be visited often.
-        """
-
-
-class DenseEvaluator:
-    """Dense transitions (S*A, S): the rows of a policy are taken as they are."""
-
-    def __init__(self, P: Floats) -> None:
-        self._P = P
-        self._first_pair = np.arange(0, P.shape[0], P.shape[0] // P.shape[1])
-
-    def solve(self, policy: Ints, costs: Floats, reference: int) -> Unichain | None:
-        """By elimination without subtractions, O(S^3)."""
-        return solve_dense(self._P, self._first_pair + policy, costs, reference)
-
-
-class RefinedEvaluator:
-    """Dense transitions (S*A, S), biases in two doubles a state: for chains that nearly fall apart."""
-
-    # The first solution is right to some 1e-16 of the largest bias, each further one to that share of the last.
-    REFINEMENTS = 3
-
-    def __init__(self, P: Floats) -> None:
-        self._P = P
-        self._first_pair = np.arange(0, P.shape[0], P.shape[0] // P.shape[1])
-
-    def solve(self, policy: Ints, costs: Floats, reference: int) -> Unichain | None:
-        """By elimination without subtractions and iterative refinement."""
-        reference, gains, high, low, stationary, slowest = _doubled.refined_unichain(
-            self._P, self._first_pair + policy, costs, reference, self.REFINEMENTS
-        )
-        if reference < 0:
-            return None
-        if not (np.isfinite(gains).all() and np.isfinite(high).all()):
-            raise SolverError(FALLS_APART)
-        return Unichain(gains, high, stationary, reference, slowest, low)
-
-
-class SparseEvaluator:
-    """Sparse transitions (S*A, S)."""
-
-    def __init__(self, P: csr_array) -> None:
-        self._P = P
-        self._first_pair = np.arange(0, P.shape[0], P.shape[0] // P.shape[1])
-        self._solver = SparseSolver()
-
-    def solve(self, policy: Ints, costs: Floats, reference: int) -> Unichain | None:
-        """From the solution of the last policy."""
-        rows = self._first_pair + policy
-        return self._solver.solve(self._P[rows], costs[:, rows])
 
 
 def solve_dense(P: Floats, rows: Ints, costs: Floats, reference: int = 0) -> Unichain | None:

@@ -28,7 +28,7 @@ VERTEX_STATES = 1000  # of the dense system behind the directions
 
 def fewest_randomised(problem: Problem, solution: Solution) -> tuple[Floats, Floats]:
     """Occupancy and policy of the same averages that randomise in as few states as possible."""
-    mixture, occupancy, policy = solution
+    mixture, occupancy, policy = solution.mixture, solution.occupancy, solution.policy
     if mixture.weights.size == 2:
         columns, shares = nearest_pair(Howard(problem), mixture)
         if columns is mixture.answers:

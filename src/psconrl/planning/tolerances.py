@@ -4,8 +4,6 @@ A double holds 16 digits; sums over some hundred states lose two of them. What i
 tolerances than what is proven, so that a proof does not fail for what the search left over.
 """
 
-from typing import NamedTuple
-
 # Howard's policy iteration.
 SWITCH_TOL = 1e-13  # an action must gain more than this, times the bias of its state, else rounding makes Howard cycle
 CAUTION = (1.0, 1e2, 1e4, 1e6)  # times SWITCH_TOL: a switch that made things worse was rounding, so ask for more
@@ -48,14 +46,5 @@ CONNECTING_SHARE = 1e-4  # of the time in which such a policy moves between its 
 TIED_SHARES = (0.5, 0.1, 0.01, 1e-3)  # the same where nothing is lost: as large as the thresholds allow
 
 
-class SearchTolerances(NamedTuple):
-    """What the compiled search is told."""
-
-    switch: float = SWITCH_TOL
-    gap: float = SEARCH_GAP
-    feasible: float = FEASIBLE
-    same: float = SAME_AVERAGE
-    nearly_closed: float = NEARLY_CLOSED
-
-
-SEARCH = SearchTolerances()
+# What the compiled search is told, as the last of its arguments.
+SEARCH = (SWITCH_TOL, SEARCH_GAP, FEASIBLE, SAME_AVERAGE, NEARLY_CLOSED)

@@ -15,9 +15,9 @@ from numba import njit
 
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.model._elimination import unichain
-from psconrl.planning.mixture._improvement import improve, rounding_of_bound
+from psconrl.model._improvement import improve, rounding_of_bound
 from psconrl.planning.mixture._leading import led_into_best
-from psconrl.planning.tolerances import SearchTolerances
+from psconrl.planning.occupancy import one_hot, policy_from_occupancy
 
 OPTIMAL, INFEASIBLE, GIVE_UP = 1, 0, -1
 
@@ -52,6 +52,7 @@ class Found(NamedTuple):
     policies: Ints  # (columns, S)
     laws: Floats  # (columns, S)
     occupancy: Floats  # (S, A) of the mixture
+    policy: Floats  # (S, A) that has it; where there is no mass, the heavier column is followed
 
 
 @njit(cache=True)
@@ -86,10 +87,17 @@ def newton(
     tau: float,
     available: Bools,
     start: Ints,
-    tolerances: SearchTolerances,
     least_excess: bool,
+    switch: float,
+    closed: float,
+    feasible_within: float,
+    same: float,
+    nearly_closed: float,
 ) -> Found:
-    """Plan from the deterministic policies ``start`` (k, S), k >= 1; without a constraint tau is inf."""
+    """Plan from the deterministic policies ``start`` (k, S), k >= 1; without a constraint tau is inf.
+
+    The last five are ``tolerances.SEARCH``.
+    """
     S, A = available.shape
     q = costs.shape[0]
     capacity = _CAPACITY + start.shape[0]
@@ -109,9 +117,9 @@ def newton(
     caution, lowest, base, idle = 1.0, np.inf, 0, 0
     new = start[0]
     limit = tau
-    for evaluated in range(4 * capacity):
-        if n == capacity:
-            break
+    evaluated = 0
+    while evaluated < 4 * capacity and n < capacity:
+        evaluated += 1
         if pending:
             new = start[n]
             pending -= 1
@@ -119,8 +127,8 @@ def newton(
             rows[s] = s * A + new[s]
         favoured = reference
         reference, g, h, mu, slowest = unichain(P, rows, costs, reference)
-        if slowest < tolerances.nearly_closed:
-            led = led_into_best(P, costs, weights, available, new, favoured, tolerances.nearly_closed)
+        if slowest < nearly_closed:
+            led = led_into_best(P, costs, weights, available, new, favoured, nearly_closed)
             if (led != new).any():
                 new = led
                 for s in range(S):
@@ -133,16 +141,16 @@ def newton(
             cost = weights[0] * g[0]
             if q > 1:
                 cost += weights[1] * g[1]
-            if cost > lowest + 10.0 * tolerances.same:
+            if cost > lowest + 10.0 * same:
                 caution *= 100.0
-            elif cost < lowest - tolerances.same:
+            elif cost < lowest - same:
                 caution = 1.0
         at = n
         # Nothing but states that are hardly visited has changed, or nothing at all. If that goes on, it is rounding.
-        same = abs(g[0] - gains[base, 0]) <= tolerances.same and (
-            q == 1 or abs(g[1] - gains[base, 1]) <= tolerances.same
-        )
-        idle = idle + 1 if n >= start.shape[0] and same else 0
+        apart = abs(g[0] - gains[base, 0])
+        if q > 1:
+            apart = max(apart, abs(g[1] - gains[base, 1]))
+        idle = idle + 1 if n >= start.shape[0] and apart <= same else 0
         if idle:
             at = base  # the better policy takes its place
             if idle > _PATIENCE or (new == policies[base]).all():
@@ -179,40 +187,42 @@ def newton(
                 cost = weights[0] * gains[i, 0]
                 if q > 1:
                     cost += weights[1] * gains[i, 1]
-                if cost <= lowest + tolerances.same:  # the newest of the cheapest, up to rounding
+                if cost <= lowest + same:  # the newest of the cheapest, up to rounding
                     base, lowest = i, min(cost, lowest)
-            bound, switched, new = improve(
-                P, costs, weights, available, policies[base], biases[base], tolerances.switch * caution
-            )
+            bound, switched, new = improve(P, costs, weights, available, policies[base], biases[base], switch * caution)
             lower = bound - weights[1] * tau if q > 1 else bound
-            done = switched == 0 or value - lower <= tolerances.gap
+            done = switched == 0 or value - lower <= closed
             if feasible:
                 if lower / weights[0] > best_bound:
                     best_bound, proof = lower / weights[0], base
                     best_weights[:] = weights
                 if done:
                     outcome, gap, finished = OPTIMAL, value / weights[0] - best_bound, True
-            elif lower > tolerances.feasible:
+            elif lower > feasible_within:
                 if done or not least_excess:
                     outcome, gap, proof, finished = INFEASIBLE, -lower, base, True
                     best_weights[:] = weights
             elif done:
-                if value > 2.0 * tolerances.feasible:
-                    return Found(
-                        GIVE_UP, 0, -1, 0.0, weights, 0, gap, evaluated, gains, biases, policies, laws, occupancy
-                    )
+                if value > 2.0 * feasible_within:
+                    finished = True  # and nothing found
+                    break
                 limit = gains[below, 1]
                 continue
             break
         if finished:
             break
+    policy = occupancy
     if outcome != GIVE_UP:
         gap += rounding_of_bound(P, best_weights, biases[proof]) / (best_weights[0] if outcome == OPTIMAL else 1.0)
+        mixed = above >= 0 and share > 0.0
         for s in range(S):
             occupancy[s, policies[below, s]] += (1.0 - share) * laws[below, s]
             if above >= 0:
                 occupancy[s, policies[above, s]] += share * laws[above, s]
-    evaluated += 1
+        policy = one_hot(policies[above if mixed and share > 0.5 else below], A)
+        if mixed:
+            policy = policy_from_occupancy(occupancy, policy, 0.0)
     return Found(
-        outcome, below, above, share, best_weights, proof, gap, evaluated, gains, biases, policies, laws, occupancy
-    )
+        outcome, below, above, share, best_weights, proof, gap, evaluated, gains, biases, policies, laws, occupancy,
+        policy,
+    )  # fmt: skip

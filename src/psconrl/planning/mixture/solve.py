@@ -1,48 +1,59 @@
 """From a scaled problem to an occupancy and a policy: what a learning loop calls in each episode."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
-from psconrl.planning.mixture._newton import GIVE_UP, OPTIMAL, newton
-from psconrl.planning.mixture.careful import CAREFUL_STATES, CarefulHoward
-from psconrl.planning.mixture.column_generation import Mixture, mix
+from psconrl.planning.mixture._newton import GIVE_UP, OPTIMAL, Found, newton
+from psconrl.planning.mixture.column_generation import Mixture, is_settled, mix
 from psconrl.planning.mixture.howard import Column, Howard, greedy_policy
 from psconrl.planning.occupancy import mixed_occupancy, one_hot, policy_from_occupancy
 from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import SEARCH
 
+# Up to this size what rounding left open is tried in twice the precision: dense, O(S^3) three times over per policy.
+CAREFUL_STATES = 1000
 
-class Solution(NamedTuple):
-    """The answer to a scaled problem. If infeasible, the policy is one of small excess over the thresholds."""
 
-    mixture: Mixture[Column]
-    occupancy: Floats  # (S, A)
-    policy: Floats  # (S, A)
+class Solution:
+    """The answer to a scaled problem. If infeasible, the policy is one of small excess over the thresholds.
+
+    A learning loop asks for the policy thousands of times and never for the mixture behind it: that is put together
+    when somebody does.
+    """
+
+    __slots__ = ("_mixture", "feasible", "gap", "occupancy", "policies", "policy", "value")
+
+    def __init__(
+        self,
+        feasible: bool,
+        gap: float,
+        value: float,
+        policies: tuple[Ints, ...],
+        policy: Floats,
+        occupancy: Floats,
+        mixture: Callable[[], Mixture[Column]],
+    ) -> None:
+        self.feasible = feasible  # do policies within the thresholds exist?
+        self.gap = gap  # as in ``Mixture``
+        self.value = value  # the average of the scaled objective
+        self.policies = policies  # the deterministic ones in the mixture, to start the next solve from
+        self.policy = policy  # (S, A)
+        self.occupancy = occupancy  # (S, A)
+        self._mixture = mixture
 
     @property
-    def feasible(self) -> bool:
-        """Do policies within the thresholds exist?"""
-        return self.mixture.feasible
+    def mixture(self) -> Mixture[Column]:
+        """The policies with their shares, and the proof."""
+        return self._mixture()
 
     @property
     def settled(self) -> bool:
         """Is it proven, up to what the tolerance allows? If not, rounding has stopped the search."""
-        return self.mixture.settled
-
-    @property
-    def value(self) -> float:
-        """The average of the scaled objective."""
-        costs = [column.costs[0] for column in self.mixture.answers]
-        return float(costs[0] if len(costs) == 1 else self.mixture.shares @ costs)
-
-    @property
-    def policies(self) -> tuple[Ints, ...]:
-        """The deterministic policies in the mixture, to start the next solve from."""
-        return tuple(column.policy for column in self.mixture.answers)
+        return is_settled(self.feasible, self.gap)
 
 
 def solve(problem: Problem, start: Sequence[Ints] = (), *, least_excess: bool = False) -> Solution:
@@ -71,7 +82,7 @@ def solve(problem: Problem, start: Sequence[Ints] = (), *, least_excess: bool = 
 
 def solve_carefully(problem: Problem, start: Sequence[Ints] = (), *, least_excess: bool = False) -> Solution:
     """``solve`` in twice the working precision from the outset."""
-    return _solve_with(CarefulHoward(problem), start, least_excess)
+    return _solve_with(Howard(problem, careful=True), start, least_excess)
 
 
 def solve_compiled(problem: Problem, start: Sequence[Ints] = (), *, least_excess: bool = False) -> Solution | None:
@@ -85,11 +96,23 @@ def solve_compiled(problem: Problem, start: Sequence[Ints] = (), *, least_excess
         float(problem.thresholds[0]) if problem.thresholds.size else np.inf,
         problem.available,
         np.array(start or [greedy_policy(problem)], dtype=np.int64),
-        SEARCH,
         least_excess,
+        *SEARCH,
     )
     if found.outcome == GIVE_UP:
         return None
+    below, above, share = found.below, found.above, found.share
+    if above >= 0 and share > 0.0:
+        policies: tuple[Ints, ...] = (found.policies[below], found.policies[above])
+        value = (1.0 - share) * found.gains[below, 0] + share * found.gains[above, 0]
+    else:
+        policies, value = (found.policies[below],), found.gains[below, 0]
+    mixture = partial(_mixture_of, found)
+    return Solution(found.outcome == OPTIMAL, found.gap, value, policies, found.policy, found.occupancy, mixture)
+
+
+def _mixture_of(found: Found) -> Mixture[Column]:
+    """What the compiled search found, in the terms of the general one."""
     q = found.weights.size
 
     def column(j: int) -> Column:
@@ -100,10 +123,8 @@ def solve_compiled(problem: Problem, start: Sequence[Ints] = (), *, least_excess
         shares = np.array([1.0 - found.share, found.share])
     else:
         answers, shares = (column(found.below),), np.ones(1)
-    mixture = Mixture(
-        found.outcome == OPTIMAL, answers, shares, found.weights, column(found.proof), found.gap, found.evaluated
-    )
-    return Solution(mixture, found.occupancy, stationary_policy(problem, answers, shares, found.occupancy))
+    proof = column(found.proof)
+    return Mixture(found.outcome == OPTIMAL, answers, shares, found.weights, proof, found.gap, found.evaluated)
 
 
 def _solve_with(oracle: Howard, start: Sequence[Ints], least_excess: bool) -> Solution:
@@ -111,8 +132,12 @@ def _solve_with(oracle: Howard, start: Sequence[Ints], least_excess: bool) -> So
     weights = np.full(problem.costs.shape[0], 1.0 / problem.costs.shape[0])
     columns = [oracle.evaluate(policy, weights) for policy in start]
     mixture = mix(oracle, problem.thresholds, columns, least_excess=least_excess)
-    occupancy = mixed_occupancy(mixture.answers, mixture.shares, problem.available.shape[1])
-    return Solution(mixture, occupancy, stationary_policy(problem, mixture.answers, mixture.shares, occupancy))
+    answers, shares = mixture.answers, mixture.shares
+    occupancy = mixed_occupancy(answers, shares, problem.available.shape[1])
+    policy = stationary_policy(problem, answers, shares, occupancy)
+    value = float(shares @ [column.costs[0] for column in answers])
+    policies = tuple(column.policy for column in answers)
+    return Solution(mixture.feasible, mixture.gap, value, policies, policy, occupancy, lambda: mixture)
 
 
 def stationary_policy(problem: Problem, columns: Sequence[Column], shares: Floats, occupancy: Floats) -> Floats:

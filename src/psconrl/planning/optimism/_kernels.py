@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from psconrl.arrays import Bools, Floats, Ints
-from psconrl.planning.mixture._improvement import weighted_bias
+from psconrl.model._improvement import weighted_bias
 
 
 @njit(cache=True)

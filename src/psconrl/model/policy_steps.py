@@ -1,0 +1,140 @@
+r"""The two steps of policy iteration on dense transitions, on sparse ones, and in twice the working precision.
+
+``evaluate`` solves the chain of a deterministic policy for all costs at once. ``improve`` gives every state the action
+that is best for the weighted cost and its bias h, by :math:`c_w(s,a) + \sum P(s'|s,a) (h(s') - h(s))`. The sum is over
+differences, since h may be huge where it is hard to leave. The least of these values bounds the gain of every policy.
+"""
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from psconrl.arrays import Bools, Floats, Ints
+from psconrl.errors import SolverError
+from psconrl.model import _doubled, _improvement
+from psconrl.model.unichain import FALLS_APART, SparseSolver, Unichain, solve_dense
+
+
+class Improved(NamedTuple):
+    """A lower bound on the weighted gain of every policy, and a better policy, or None if nothing gains enough."""
+
+    bound: float
+    policy: Ints | None
+
+
+class PolicySteps(ABC):
+    """Evaluates and improves one policy after another under the same transitions."""
+
+    def __init__(self, n_states: int, n_actions: int) -> None:
+        self._first_pair = np.arange(0, n_states * n_actions, n_actions)
+
+    @abstractmethod
+    def evaluate(self, policy: Ints, costs: Floats, reference: int) -> Unichain | None:
+        """Of a deterministic policy (S,) with costs (q, S*A); None if its chain has two closed classes.
+
+        ``reference``: a state that is likely to be visited often.
+        """
+
+    @abstractmethod
+    def improve(
+        self, policy: Ints, biases: Floats, low: Floats | None, costs: Floats, weights: Floats, available: Bools,
+        tolerance: float,
+    ) -> Improved:  # fmt: skip
+        """Switch every state whose best action gains more than rounding can account for there.
+
+        ``biases`` (q, S) with low parts, if there are any. The tolerance is relative to the bias of the state, which is
+        zero at a busy one. The span of the bias would not do: a corner that is left once in 1e100 steps must not keep
+        the rest from improving.
+        """
+
+
+class DenseSteps(PolicySteps):
+    """Transitions (S*A, S) as an array: both steps are compiled."""
+
+    def __init__(self, P: Floats) -> None:
+        super().__init__(P.shape[1], P.shape[0] // P.shape[1])
+        self._P = P
+
+    def evaluate(self, policy: Ints, costs: Floats, reference: int) -> Unichain | None:
+        """By elimination without subtractions, O(S^3)."""
+        return solve_dense(self._P, self._first_pair + policy, costs, reference)
+
+    def improve(
+        self, policy: Ints, biases: Floats, low: Floats | None, costs: Floats, weights: Floats, available: Bools,
+        tolerance: float,
+    ) -> Improved:  # fmt: skip
+        """In plain doubles; the bound leaves room for rounding."""
+        bound, switched, new = _improvement.improve(self._P, costs, weights, available, policy, biases, tolerance)
+        return Improved(bound - _improvement.rounding_of_bound(self._P, weights, biases), new if switched else None)
+
+
+class SparseSteps(PolicySteps):
+    """Transitions (S*A, S) in CSR form."""
+
+    def __init__(self, P: csr_array) -> None:
+        super().__init__(P.shape[1], P.shape[0] // P.shape[1])
+        self._P = P
+        self._solver = SparseSolver()
+
+    def evaluate(self, policy: Ints, costs: Floats, reference: int) -> Unichain | None:
+        """By GMRES or a sparse LU, from the solution of the last policy."""
+        rows = self._first_pair + policy
+        return self._solver.solve(self._P[rows], costs[:, rows])
+
+    def improve(
+        self, policy: Ints, biases: Floats, low: Floats | None, costs: Floats, weights: Floats, available: Bools,
+        tolerance: float,
+    ) -> Improved:  # fmt: skip
+        """With sums that keep their rounding errors: there is no second try in twice the precision."""
+        h = _improvement.weighted_bias(weights, biases)
+        moved = _doubled.drift_sparse(self._P.indptr, self._P.indices, self._P.data, h, np.zeros(h.size))
+        values = _values(moved, costs, weights, available)
+        return _switched(values, policy, tolerance * np.maximum(1.0, np.abs(h)))
+
+
+class RefinedSteps(PolicySteps):
+    """Dense transitions (S*A, S), biases in two doubles a state: where chains nearly fall apart. Ten times slower."""
+
+    # The first solution is right to some 1e-16 of the largest bias, each further one to that share of the last.
+    REFINEMENTS = 3
+
+    def __init__(self, P: Floats) -> None:
+        super().__init__(P.shape[1], P.shape[0] // P.shape[1])
+        self._P = P
+
+    def evaluate(self, policy: Ints, costs: Floats, reference: int) -> Unichain | None:
+        """By elimination without subtractions and iterative refinement."""
+        reference, gains, high, low, stationary, slowest = _doubled.refined_unichain(
+            self._P, self._first_pair + policy, costs, reference, self.REFINEMENTS
+        )
+        if reference < 0:
+            return None
+        if not (np.isfinite(gains).all() and np.isfinite(high).all()):
+            raise SolverError(FALLS_APART)
+        return Unichain(gains, high, stationary, reference, slowest, low)
+
+    def improve(
+        self, policy: Ints, biases: Floats, low: Floats | None, costs: Floats, weights: Floats, available: Bools,
+        tolerance: float,
+    ) -> Improved:  # fmt: skip
+        """The biases carry no rounding that counts: the tolerance is relative to what is compared."""
+        high, rest = _doubled.combine(weights, biases, np.zeros_like(biases) if low is None else low)
+        values = _values(_doubled.drift_dense(self._P, high, rest), costs, weights, available)
+        current = values[np.arange(policy.size), policy]
+        return _switched(values, policy, tolerance * np.maximum(1.0, np.abs(current)))
+
+
+def _values(moved: Floats, costs: Floats, weights: Floats, available: Bools) -> Floats:
+    """What every action is worth, (S, A); inf where it is not available."""
+    return np.where(available, (weights @ costs).reshape(available.shape) + moved, np.inf)
+
+
+def _switched(values: Floats, policy: Ints, tolerance: Floats) -> Improved:
+    """The best actions where they gain more than the tolerance (S,)."""
+    states = np.arange(policy.size)
+    best = values.argmin(axis=1)
+    lowest = values[states, best]
+    switch = values[states, policy] - lowest > tolerance
+    return Improved(float(lowest.min()), np.where(switch, best, policy) if switch.any() else None)
