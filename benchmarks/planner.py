@@ -109,7 +109,7 @@ def single(name: str, cmdp: psconrl.CMDP, repeats: int, highs_limit: float) -> l
     prefix = "" if finished else ">"
     return [
         name, f"{ours:.3g}", f"{whole:.3g}", f"{prefix}{theirs:.3g}", f"{prefix}{theirs / ours:.0f}x",
-        f"{prefix}{theirs / whole:.0f}x", f"{abs(result.gap):.0e}", error, str(solution.mixture.columns),
+        f"{prefix}{theirs / whole:.0f}x", f"{abs(result.gap):.0e}", error, str(solution.mixture.evaluated),
     ]  # fmt: skip
 
 

@@ -10,8 +10,8 @@ from psconrl import CMDP, Status, certify, plan
 from psconrl.errors import SolverError
 from psconrl.learning import episode_planner
 from psconrl.learning.episode_planner import EpisodePlanner
-from psconrl.model._improvement import rounding_of_bound
-from psconrl.planning._units import nearest
+from psconrl.model._improvement import improve, rounding_of_bound
+from psconrl.planning._cost_kernels import nearest
 from psconrl.planning.certificate import units
 from psconrl.planning.mixture import solve as solving
 from psconrl.planning.mixture._newton import newton
@@ -19,6 +19,7 @@ from psconrl.planning.mixture.column_generation import is_settled
 from psconrl.planning.mixture.howard import Howard
 from psconrl.planning.mixture.solve import solve, solve_compiled
 from psconrl.planning.problem import Problem
+from psconrl.planning.tolerances import SWITCH_TOL
 
 one_state = CMDP(np.ones((1, 3, 1)), [[[0.0, 1, 1]], [[1.0, 0, 1e11]]], [0.5])
 

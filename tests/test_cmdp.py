@@ -58,7 +58,7 @@ def test_sparse_stays_sparse_and_dense_stays_dense():
 def test_duplicate_and_zero_entries_of_a_sparse_matrix_are_merged():
     doubled = coo_array(([0.5, 0.5, 1.0, 0.0], ([0, 0, 1, 1], [0, 0, 1, 0])), shape=(2, 2))
     cmdp = CMDP(doubled, np.zeros((1, 2, 1)))
-    assert cmdp.transition.count == 2
+    assert cmdp.transition.n_possible == 2
     np.testing.assert_array_equal(dense(cmdp.transition), np.eye(2))
 
 

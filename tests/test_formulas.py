@@ -156,7 +156,7 @@ def test_c_ucrl_plays_its_baseline_unless_the_limits_are_proven_to_be_kept(statu
         doubt = replace(found.certificate, excess=np.array([0.1]), holds=status is Status.UNCERTIFIED)
         return replace(found, status=status, certificate=doubt)
 
-    monkeypatch.setattr(c_ucrl, "plan", unproven)
+    monkeypatch.setattr(c_ucrl, "plan_unexplained", unproven)
     agent = islands()
     episode = [agent.begin(0) for _ in range(3)][-1]
     assert (episode.kind, episode.max_steps) == ("baseline", 5)

@@ -312,3 +312,75 @@ def test_every_pair_of_belief_and_schedule_and_fallback_runs():
         agent = make("psconrl", 2, 2, cmdp.thresholds, None, 0, belief=belief, schedule=schedule, fallback=fallback)
         assert simulate(cmdp, agent, 30, seed=0).horizon == 30
     assert len(RECIPES) == len(TABLE) - 1
+
+
+@pytest.fixture
+def forgotten():
+    """Names of parts that a test defines, forgotten after it."""
+    before = {kind: dict(part.known) for kind, part in Part.kinds.items()}
+    yield
+    for kind, part in Part.kinds.items():
+        part.known.clear()
+        part.known.update(before[kind])
+
+
+ROVER = psconrl.load("marsrover-4x4")
+
+
+@pytest.mark.usefixtures("forgotten")
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [((5, np.ones((2, 2), dtype=np.int64)), "visit_caps"), ((0, None), "max_steps"), ((2.5, None), "max_steps")],
+)
+def test_what_a_part_of_ones_own_returns_is_looked_at_before_it_is_played(limits, message):
+    class Mistaken(Schedule):
+        name = "mistaken"
+
+        def limits(self, counts):
+            return limits
+
+    agent = PSConRL(16, 4, ROVER.thresholds, ROVER.costs, schedule=Mistaken(), seed=0)
+    with pytest.raises(AgentError, match=message):
+        simulate(ROVER, agent, 100, seed=0)
+    assert agent.episodes == 0  # one that could not begin is none
+
+
+@pytest.mark.usefixtures("forgotten")
+def test_a_part_that_remembers_nothing_at_first_is_restored_all_the_same(tmp_path):
+    class Counting(Schedule):
+        name = "counting"
+        seen = 0
+
+        def limits(self, counts):
+            return 1 + self.seen, None
+
+        def ended(self, steps):
+            self.seen += 1
+
+        def state(self):
+            return {"seen": self.seen} if self.seen else {}
+
+        def restore(self, state):
+            self.seen = int(state["seen"])
+
+    agent = PSConRL(16, 4, ROVER.thresholds, ROVER.costs, schedule=Counting(), seed=0)
+    simulate(ROVER, agent, 50, seed=0)
+    agent.save(tmp_path / "agent.npz")
+    assert load_agent(tmp_path / "agent.npz").schedule.seen == agent.schedule.seen > 0
+
+
+@pytest.mark.usefixtures("forgotten")
+def test_a_fault_inside_a_part_is_not_passed_off_as_a_wrong_option():
+    class Faulty(Schedule):
+        name = "faulty"
+
+        def __init__(self):
+            self.broken = None + 1
+
+        def limits(self, counts):
+            return 1, None
+
+    with pytest.raises(TypeError, match="unsupported operand"):
+        make("psconrl", 16, 4, [0.2], schedule="faulty")
+    with pytest.raises(ConfigError, match=r"ucrl-cmdp: missing a required .*'horizon'"):
+        make("ucrl-cmdp", 16, 4, [0.2])

@@ -235,7 +235,7 @@ def test_start_from_an_earlier_plan_gives_the_same_answer_sooner():
     second = plan(psconrl.load("box", threshold=0.55), start=first)
     assert second.value == pytest.approx(plan(psconrl.load("box", threshold=0.55)).value, abs=1e-12)
     problem = Problem.of(psconrl.load("box"))
-    assert solve(problem, solve(problem).policies).mixture.columns < solve(problem).mixture.columns
+    assert solve(problem, solve(problem).policies).mixture.evaluated < solve(problem).mixture.evaluated
     with pytest.raises(ModelError, match="start must be a plan of a model with 60 states"):
         plan(psconrl.load("box"), start=plan(ring))
     with pytest.raises(ConfigError, match="did you mean 'mixture'"):

@@ -50,7 +50,7 @@ def test_dense_and_sparse_answer_alike(seed):
     for one, two in zip(dense.support, sparse.support, strict=True):
         np.testing.assert_array_equal(one, two)
     assert (dense.shape, dense.n_states, dense.n_actions) == (sparse.shape, sparse.n_states, sparse.n_actions)
-    assert dense.count == sparse.count == np.count_nonzero(P)
+    assert dense.n_possible == sparse.n_possible == np.count_nonzero(P)
     assert dense.communicates == sparse.communicates
     start = rng.random(S) < 0.4
     np.testing.assert_array_equal(dense.reachable_from(start), sparse.reachable_from(start))

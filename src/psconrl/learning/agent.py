@@ -1,4 +1,4 @@
-"""The base of this library's own agents: counts, costs, thresholds, parts and random numbers."""
+"""The base of this library's agents: known costs, parts, and the generator for thinking. Playing is in ``player``."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,9 +17,10 @@ from psconrl.learning.random_numbers import restored_generator, seed_sequences
 
 
 class Agent(Player):
-    """Base of all agents. A subclass implements ``begin``; what its constructor takes is kept under the same names.
+    """Base of this library's agents. A subclass implements ``begin``.
 
-    One that keeps more than the counts also extends ``end``, ``state`` and ``restore``.
+    What its constructor takes is kept under the same names. One that keeps more than the counts also extends ``end``,
+    ``state`` and ``restore``.
     """
 
     parts: ClassVar[Mapping[str, Part | None]] = {}  # its slots, and what fills them unless another part is given
@@ -28,7 +29,7 @@ class Agent(Player):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        cls._trusted = cls.__module__.startswith("psconrl.learning.")  # a check takes 30 µs, a fifth of an episode
+        cls._trusted = _is_ours(cls)  # a check takes 30 µs, a fifth of an episode
 
     def __init__(
         self,
@@ -52,7 +53,10 @@ class Agent(Player):
         chosen = self.parts[slot] if given is None else given
         if chosen is None:
             return None
-        return Part.kinds[slot].checked(chosen).made_for(self.n_states, self.n_actions, self.thresholds.size)
+        part = Part.kinds[slot].checked(chosen).made_for(self.n_states, self.n_actions, self.thresholds.size)
+        if not _is_ours(type(part)):
+            self._trusted = False
+        return part
 
     def _known_or_mean_costs(self) -> Floats:
         return self.counts.mean_costs(self.optimistic_cost) if self.costs is None else self.costs
@@ -72,8 +76,10 @@ class Agent(Player):
         super().restore(state)
         self.rng = restored_generator(state["rng"])
         for slot, part in self._filled().items():
-            if part.state():
+            if slot in state["parts"]:
                 part.restore(state["parts"][slot])
+            elif part.state():
+                raise AgentError(f"what the {slot} remembered is missing")
 
     def _filled(self) -> dict[str, Part]:
         parts = {slot: getattr(self, slot) for slot in self.parts}
@@ -83,3 +89,8 @@ class Agent(Player):
     def load(cls, path: str | Path) -> Self:
         """Read an agent that continues bit for bit where the saved one stood. ``extra`` is what was saved with it."""
         return persistence.rebuilt(cls, persistence.read(path), path)
+
+
+def _is_ours(cls: type) -> bool:
+    """Does a class come with this library? Then its episodes need no check before a compiled loop plays them."""
+    return cls.__module__.startswith("psconrl.learning.")

@@ -20,6 +20,11 @@ NO_CAP = np.iinfo(np.int64).max
 SUM_TOL = 1e-6  # how far the probabilities of a row may be from adding up to 1; playing divides by their sum
 
 
+def uniform_policy(n_states: int, n_actions: int) -> Floats:
+    """Every action with equal probability, (S, A)."""
+    return np.full((n_states, n_actions), 1.0 / n_actions)
+
+
 @dataclass(frozen=True, eq=False)
 class Episode:
     """What to play, and until when: the episode ends with the step after which a limit is reached."""
@@ -36,7 +41,7 @@ class Episode:
         kind: str = "uniform",
     ) -> "Episode":  # fmt: skip
         """Every action with equal probability: also what to play where no plan could be settled ("unsettled")."""
-        return cls(np.full((n_states, n_actions), 1.0 / n_actions), max_steps, visit_caps, kind)
+        return cls(uniform_policy(n_states, n_actions), max_steps, visit_caps, kind)
 
     def row(self, step: int, state: int) -> Floats:
         """The distribution of the action in a state, ``step`` steps into the episode."""

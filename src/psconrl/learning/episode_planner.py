@@ -6,6 +6,7 @@ import numpy as np
 
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import SolverError
+from psconrl.learning.contract import uniform_policy
 from psconrl.model.cmdp import CMDP
 from psconrl.model.distance import shortest_path
 from psconrl.model.transition import Transition
@@ -71,7 +72,7 @@ class EpisodePlanner:
                 return None
         return found if found.settled else None
 
-    def towards(self, P: Transition, target: int) -> Ints:
+    def shortest_way_to(self, P: Transition, target: int) -> Ints:
         """The actions of the shortest path to a state; in the state itself, of the soonest return."""
         path = shortest_path(P, self._all_actions, target)
         actions = path.policy.copy()
@@ -102,7 +103,7 @@ class EpisodePlanner:
         choice = part.optimal(P.restrict(states), costs[:, states], thresholds, here)
         if choice is None:
             return None
-        policy = np.full((S, A), 1.0 / A)
+        policy = uniform_policy(S, A)
         policy[states] = choice.policy
         return Choice(policy, choice.value)
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.errors import ConfigError, SolverError, unknown_name
+from psconrl.learning.contract import uniform_policy
 from psconrl.learning.counts import Counts
 from psconrl.learning.episode_planner import EpisodePlanner
 from psconrl.learning.parts import Part
@@ -48,7 +49,7 @@ class Fallback(Part):
 
     def unsettled(self, sample: Sample) -> Decision:
         """The sample is beyond floating point: whatever is played, something is learned."""
-        return Decision(_all_alike(sample), "unsettled")
+        return Decision(uniform_policy(*sample.counts.pairs.shape), "unsettled")
 
 
 class Explore(Fallback):
@@ -79,9 +80,9 @@ class Explore(Fallback):
         visits[~sample.P.reachable_from(np.arange(counts.n_states) == sample.state)] = np.inf
         target = int(sample.rng.choice(np.flatnonzero(visits == visits.min())))
         try:
-            actions = sample.planner.towards(sample.P, target)
+            actions = sample.planner.shortest_way_to(sample.P, target)
         except SolverError:
-            return _all_alike(sample)
+            return uniform_policy(*sample.counts.pairs.shape)
         if self.action == "least_tried":
             actions[target] = int(counts.pairs[target].argmin())
         return np.eye(counts.n_actions)[actions]
@@ -94,7 +95,7 @@ class Uniformly(Fallback):
 
     def infeasible(self, sample: Sample) -> Decision:
         """Every action alike."""
-        return Decision(_all_alike(sample), "uniform")
+        return Decision(uniform_policy(*sample.counts.pairs.shape), "uniform")
 
 
 class Unconstrained(Fallback):
@@ -106,10 +107,5 @@ class Unconstrained(Fallback):
         """The policy that is best for the objective alone."""
         free = sample.planner.optimal(sample.P, sample.costs[:1], NO_LIMITS, sample.state)
         if free is None:
-            return Decision(_all_alike(sample), "uniform")
+            return Decision(uniform_policy(*sample.counts.pairs.shape), "uniform")
         return Decision(free.policy, "unconstrained", free.value)
-
-
-def _all_alike(sample: Sample) -> Floats:
-    A = sample.counts.n_actions
-    return np.full((sample.counts.n_states, A), 1.0 / A)

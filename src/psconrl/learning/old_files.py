@@ -1,4 +1,4 @@
-"""Files of format version 1, in which the parts of an agent were words, put into the terms of today."""
+"""Reading agents saved in format version 1, in which the parts of an agent were words."""
 
 from typing import Any
 

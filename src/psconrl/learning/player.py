@@ -28,7 +28,7 @@ class Player(ABC):
     """Plays the episodes of an agent, counts what came of them, and tells whoever watches."""
 
     name: ClassVar[str]
-    _trusted: ClassVar[bool] = False  # are its episodes what compiled loops need, or must they be checked?
+    _trusted: bool = False  # are its episodes what compiled loops need, or must they be checked?
 
     def __init__(self, n_states: int, n_actions: int, thresholds: ArrayLike, seed: int | Sequence[int] | None) -> None:
         self.n_states = as_count(n_states, "n_states")
@@ -106,10 +106,10 @@ class Player(ABC):
         """The episode in progress, or a new one from a state. Whoever plays it fills in its record."""
         if self._play is None:
             self._check_state(state)
-            self.episodes += 1
             episode = self.begin(state)
             if not self._trusted:
                 episode = checked_episode(episode, self.n_states, self.n_actions)
+            self.episodes += 1
             record = self._spare or Record.empty(self.counts)
             self._spare = None
             self._play = Play(episode, record)

@@ -1,7 +1,7 @@
 r"""Confidence radii, by theory or as in the paper's experiments, and the boxes of transition laws they span.
 
-A radius is a function of the visits N and the frequencies; the theory's also take :math:`\iota(\delta)`, the log term,
-which every algorithm has its own of.
+A radius is a function of the visits N and the frequencies; those of the theory also take :math:`\iota(\delta)`, a log
+term, for which every algorithm has its own formula.
 """
 
 from abc import abstractmethod

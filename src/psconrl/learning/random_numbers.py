@@ -54,7 +54,7 @@ class UniformStream:
 
 
 def seed_sequences(seed: Any) -> tuple[np.random.SeedSequence, np.random.SeedSequence]:
-    """Two of one seed: thinking and acting have their own, so that how an episode is played does not matter."""
+    """From one seed, one for thinking and one for acting, so that how an episode is played does not matter."""
     try:
         think, act = np.random.SeedSequence(seed).spawn(2)
     except (TypeError, ValueError):

@@ -5,6 +5,7 @@ Specs and the command line know words and numbers only. A part is chosen by the 
 be meant (``prior=0.05``, ``share=0.1``). ``coef`` of None asks for the radius of the theory, with ``delta``.
 """
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +16,7 @@ from psconrl.learning.parts import Part, argument_names
 
 GIVEN = ("n_states", "n_actions", "thresholds", "costs")  # what every agent takes, none of its options
 RESERVED = (*GIVEN, "seed", "horizon", "name")  # what follows from the environment and the run
-RENAMED = {  # since 0.1.0 was begun: the slot, and what to write
+RENAMED = {  # options that have other names now: the slot they belong to, and the new name
     "if_infeasible": ("fallback", "'fallback'"),
     "explore_action": ("fallback", "'action', of the fallback 'explore'"),
     "repay": ("ledger", "'share', of the ledger 'repay'"),
@@ -40,7 +41,12 @@ class Recipe:
         self._check_names(options)
         own = {name: options[name] for name in argument_names(self.cls) if name in options}
         make: Callable[..., Agent] = self.cls
-        agent = make(*sizes, costs=costs, seed=seed, **(own | self._chosen_parts(options)))
+        given = {"costs": costs, "seed": seed} | own | self._chosen_parts(options)
+        try:
+            inspect.signature(make).bind(*sizes, **given)
+        except TypeError as error:
+            raise ConfigError(f"{self.name}: {error}") from None
+        agent = make(*sizes, **given)
         agent.recipe = self.name
         return agent
 
@@ -67,7 +73,7 @@ class Recipe:
         tables = {slot: self._table(slot, said) for slot in self.cls.parts}
         fixed = {*said, *self.parts}  # where no other part is chosen than was said
         for option, value in flat.items():
-            slot = self._slot_of(option, tables, fixed)
+            slot = self._choose_slot(option, tables, fixed)
             tables[slot] = {**tables[slot], option: value}
             fixed.add(slot)
         return {slot: _as_part(slot, table) for slot, table in tables.items()}
@@ -88,7 +94,7 @@ class Recipe:
             return {"name": given} | {key: value for key, value in (usual or {}).items() if key in kept}
         return given
 
-    def _slot_of(self, option: str, tables: dict[str, Any], fixed: set[str]) -> str:
+    def _choose_slot(self, option: str, tables: dict[str, Any], fixed: set[str]) -> str:
         """The slot whose part has an option. If none has, a part that does is chosen where nothing was said."""
         fitting = [slot for slot, table in tables.items() if option in _options_of(slot, table)]
         if len(fitting) == 1:

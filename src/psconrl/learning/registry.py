@@ -1,6 +1,7 @@
 """The agents by name: one table from which they are made, listed, drawn and restored. A new one is entered here.
 
-``psconrl agents``, specs, the titles in figures, ``load_agent`` and the table in docs/agents are made of it.
+``psconrl agents``, specs, the titles in figures, ``load_agent`` and the table in docs/agents are made of it. (That a
+class can be imported from ``psconrl.agents`` is said there.)
 """
 
 from collections.abc import Sequence
@@ -85,10 +86,7 @@ def make_agent(
     known: dict[str, Any] = {} if costs is None or recipe.learns_costs else {"costs": costs}
     if recipe.needs_horizon and horizon is not None:
         known["horizon"] = horizon
-    try:
-        return recipe.build(n_states, n_actions, thresholds, **known, seed=seed, **options)
-    except TypeError as error:
-        raise ConfigError(f"{name}: {str(error).split('() ', 1)[-1]}") from None
+    return recipe.build(n_states, n_actions, thresholds, **known, seed=seed, **options)
 
 
 def with_reward_hint(name: str, best_reward: float, options: dict[str, Any]) -> dict[str, Any]:
@@ -126,7 +124,8 @@ def _fresh(agent: Learner, saved: Saved, path: Any) -> Player:
     else:
         own = agent.recipe if isinstance(agent, Adapted) else name_of(agent)
         theirs = saved.recipe if saved.agent == Adapted.name else saved.agent
-    if own != theirs or isinstance(agent, Agent) == (saved.agent == Adapted.name):
+    ours, was_foreign = isinstance(agent, Agent), saved.agent == Adapted.name
+    if own != theirs or ours == was_foreign:
         raise AgentError(f"{path}: holds an agent {theirs!r}, not {own!r}")
     try:
         sizes = {key: saved.config[key] for key in ("n_states", "n_actions", "thresholds")}

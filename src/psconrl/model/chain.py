@@ -51,22 +51,22 @@ class Chain(ABC):
 
     def solve_class(self, costs: Floats, states: Ints) -> Unichain:
         """Gains, biases and stationary law on one of the closed classes, from costs (q, S)."""
-        part = self.restrict(states).unichain(np.ascontiguousarray(costs[:, states]))
+        part = self.restrict(states).solve(np.ascontiguousarray(costs[:, states]))
         if part is None:  # a closed class is irreducible, but products of its probabilities may vanish
             raise SolverError(FALLS_APART)
         return part
 
-    def collect(self, states: Ints, collected: Floats) -> Floats:
-        """What is collected (n, q) from each of n states that are surely left, until they are: x = C + W x.
+    def collect(self, states: Ints, per_step: Floats) -> Floats:
+        """What is collected (n, q) from each of n states that are surely left, until they are left.
 
-        ``collected`` (n, q) is what one step brings.
+        ``per_step`` (n, q) is what one step from each brings.
         """
         outside = np.ones(self.n_states)
         outside[states] = 0.0
-        return self.restrict(states)._collect(collected, (self @ outside)[states])
+        return self.restrict(states)._collect(per_step, (self @ outside)[states])
 
     @abstractmethod
-    def unichain(self, costs: Floats, reference: int = 0) -> Unichain | None:
+    def solve(self, costs: Floats, reference: int = 0) -> Unichain | None:
         """Gains, biases and stationary law for costs (q, S); None if there are two closed classes."""
 
     @abstractmethod
@@ -81,13 +81,13 @@ class Chain(ABC):
     def _closed_components(self, least: float) -> tuple[int, Ints]: ...
 
     @abstractmethod
-    def _collect(self, collected: Floats, exits: Floats) -> Floats: ...
+    def _collect(self, per_step: Floats, exits: Floats) -> Floats: ...
 
 
 class DenseChain(Chain):
     """Every entry is stored."""
 
-    def unichain(self, costs: Floats, reference: int = 0) -> Unichain | None:
+    def solve(self, costs: Floats, reference: int = 0) -> Unichain | None:
         """By elimination without subtractions."""
         return solve_dense(self.matrix, np.arange(self.n_states), costs, reference)
 
@@ -105,15 +105,15 @@ class DenseChain(Chain):
     def _closed_components(self, least: float) -> tuple[int, Ints]:
         return _graph.closed_classes_of_dense(self.matrix, least)
 
-    def _collect(self, collected: Floats, exits: Floats) -> Floats:
-        return collect_dense(self.matrix, collected, exits)
+    def _collect(self, per_step: Floats, exits: Floats) -> Floats:
+        return collect_dense(self.matrix, per_step, exits)
 
 
 class SparseChain(Chain):
     """What is possible is stored, row by row."""
 
-    def unichain(self, costs: Floats, reference: int = 0) -> Unichain | None:
-        """By GMRES or a sparse LU."""
+    def solve(self, costs: Floats, reference: int = 0) -> Unichain | None:
+        """By GMRES or a sparse LU, which choose a reference themselves."""
         return solve_sparse(self.matrix, costs)
 
     def restrict(self, states: Ints) -> Chain:
@@ -130,5 +130,5 @@ class SparseChain(Chain):
         P = self.matrix
         return _graph.closed_classes_of_sparse(P.indptr, P.indices, P.data, least)
 
-    def _collect(self, collected: Floats, exits: Floats) -> Floats:
-        return collect_sparse(self.matrix, collected, exits)
+    def _collect(self, per_step: Floats, exits: Floats) -> Floats:
+        return collect_sparse(self.matrix, per_step, exits)

@@ -1,7 +1,8 @@
 r"""Transitions: one matrix :math:`P(s'|s,a)` of shape (S*A, S), row ``s * A + a``, kept dense or in CSR form.
 
-Everybody who plans, evaluates or searches asks the few questions below and never which of the two it is; the numerics
-behind them are the same. True models, samples of a posterior and the models inside a confidence set share the type.
+Everybody who plans, evaluates or searches asks the few questions below and not which of the two it is; the numerics
+behind them are the same. (Only ``array`` tells: for a method that is compiled for plain arrays.) True models, samples
+of a posterior and the models inside a confidence set share the type.
 """
 
 from abc import ABC, abstractmethod
@@ -122,7 +123,7 @@ class Transition(ABC):
 
     @property
     @abstractmethod
-    def count(self) -> int:
+    def n_possible(self) -> int:
         """How many transitions are possible."""
 
     @abstractmethod
@@ -160,7 +161,7 @@ class DenseTransition(Transition):
         return matrix
 
     @property
-    def count(self) -> int:
+    def n_possible(self) -> int:
         """How many transitions are possible."""
         return int(np.count_nonzero(self.array))
 
@@ -192,7 +193,7 @@ class DenseTransition(Transition):
         return DenseSteps(self.array)
 
     def dense_up_to(self, n_states: int) -> Transition:
-        """These."""
+        """The same."""
         return self
 
     def _drift(self, high: Floats, low: Floats) -> Floats:
@@ -217,7 +218,7 @@ class SparseTransition(Transition):
         return None
 
     @property
-    def count(self) -> int:
+    def n_possible(self) -> int:
         """How many transitions are possible."""
         return int(self.matrix.nnz)
 

@@ -16,7 +16,7 @@ from psconrl.errors import ModelError
 from psconrl.model.cmdp import CMDP
 from psconrl.model.evaluation import Evaluation, evaluate
 from psconrl.model.structure import end_components, reachable
-from psconrl.planning._units import deviations, excess_units_of, reduced_costs, units_of
+from psconrl.planning._cost_kernels import deviations, excess_units_of, reduced_costs, units_of
 from psconrl.planning.candidate import Dual
 from psconrl.planning.multichain import transit_loss
 from psconrl.planning.plan import Certificate, Plan, Status

@@ -1,28 +1,64 @@
 """Explaining an infeasible model: the least that each cost can be, alone, with the other limits, and together."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
+from psconrl.arrays import Floats
 from psconrl.model.cmdp import CMDP
-from psconrl.planning.plan import Infeasibility, Plan, Status
+from psconrl.planning.tolerances import INVOLVED
 
 
-def explain(cmdp: CMDP, infeasible: Plan, plan: Callable[[CMDP], Plan]) -> Infeasibility:
-    """What could be met instead of the thresholds of an infeasible plan, by planning relaxations of its model."""
+@dataclass(frozen=True, eq=False)
+class Infeasibility:
+    """Why no policy meets the thresholds, and what could be met instead, in the user's units."""
+
+    names: tuple[str, ...]  # of the constrained costs
+    thresholds: Floats  # (m,)
+    alone: Floats  # (m,) the least average of each cost if it were the only concern
+    with_others: Floats  # (m,) the least with all other limits kept; nan if those alone are infeasible
+    jointly: Floats  # (m,) averages of a policy whose largest excess, relative to the cost's range, is least
+    multipliers: Floats  # (m,) the Farkas weights; the largest is 1
+
+    def __str__(self) -> str:
+        tau = self.thresholds
+        hopeless = [i for i in range(len(tau)) if self.alone[i] > tau[i]]
+        if hopeless:
+            i = hopeless[0]
+            others = [j for j in hopeless if j != i]
+            more = "".join(f" Nor '{self.names[j]}' <= {tau[j]:g} (least {self.alone[j]:.6g})." for j in others)
+            return (
+                f"no policy keeps '{self.names[i]}' <= {tau[i]:g}; the least reachable average is "
+                f"{self.alone[i]:.6g}. Raise the threshold.{more}"
+            )
+        involved = [i for i in range(len(tau)) if self.multipliers[i] > INVOLVED]
+        limits = " and ".join(f"'{self.names[i]}' <= {tau[i]:g}" for i in involved)
+        raises = " or ".join(
+            f"'{self.names[i]}' to {self.with_others[i]:.6g}" for i in involved if np.isfinite(self.with_others[i])
+        )
+        remedy = f"Raise {raises}" if raises else "Raise several of them"
+        prices = ", ".join(f"'{self.names[i]}' {self.multipliers[i]:.3g}" for i in involved)
+        return f"no policy keeps {limits} together. {remedy} (multipliers: {prices})."
+
+
+def explain(cmdp: CMDP, jointly: Floats, multipliers: Floats, least: Callable[[CMDP], float | None]) -> Infeasibility:
+    """What could be met instead of the thresholds, by planning relaxations of a model.
+
+    ``jointly`` are the averages (m,) of a policy of least excess, ``multipliers`` the Farkas weights; ``least`` is the
+    least average objective of a model, or None if that is infeasible too.
+    """
     m = cmdp.n_constraints
     alone, with_others = np.empty(m), np.full(m, np.nan)
     for i in range(m):
-        alone[i] = plan(_only(cmdp, i, [])).costs[0]
+        free = least(_only(cmdp, i, []))
+        assert free is not None, "a model without limits is feasible"
+        alone[i] = free
         others = [j for j in range(m) if j != i]
-        kept = plan(_only(cmdp, i, others)) if others else None
-        if kept is None:
-            with_others[i] = alone[i]
-        elif kept.status is not Status.INFEASIBLE:
-            with_others[i] = kept.costs[0]
-    return Infeasibility(
-        cmdp.cost_names[1:], cmdp.thresholds, alone, with_others, infeasible.costs[1:], infeasible.multipliers
-    )
+        kept = least(_only(cmdp, i, others)) if others else free
+        if kept is not None:
+            with_others[i] = kept
+    return Infeasibility(cmdp.cost_names[1:], cmdp.thresholds, alone, with_others, jointly, multipliers)
 
 
 def _only(cmdp: CMDP, objective: int, limits: list[int]) -> CMDP:

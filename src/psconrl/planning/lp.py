@@ -17,7 +17,7 @@ from psconrl.errors import SolverError
 from psconrl.model.structure import approach
 from psconrl.planning.candidate import Candidate, Dual
 from psconrl.planning.highs import run, status
-from psconrl.planning.occupancy import one_hot, policy_from_occupancy
+from psconrl.planning.policy_from_occupancy import one_hot, policy_from_occupancy
 from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import LP_MASS
 

@@ -12,11 +12,11 @@ from psconrl.planning.lp import solve_lp
 from psconrl.planning.mixture.howard import greedy_policy
 from psconrl.planning.mixture.solve import Solution, solve
 from psconrl.planning.multichain import solve_multichain
-from psconrl.planning.occupancy import one_hot
+from psconrl.planning.policy_from_occupancy import one_hot
 from psconrl.planning.problem import Problem
 from psconrl.planning.randomisation import fewest_randomised
 
-METHODS = ("mixture", "lp")
+METHODS = MIXTURE, LP = ("mixture", "lp")
 
 
 def find_candidate(part: CMDP, problem: Problem, method: str, start: Sequence[Ints]) -> Candidate:
@@ -25,7 +25,7 @@ def find_candidate(part: CMDP, problem: Problem, method: str, start: Sequence[In
         components = end_components(part)
         if len(components) > 1:
             return solve_multichain(problem, part.initial, np.concatenate([c.pairs for c in components]))
-    if method == "lp":
+    if method == LP:
         return solve_lp(problem)
     return from_mixture(problem, solve(problem, start, least_excess=True))
 

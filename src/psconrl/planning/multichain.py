@@ -30,7 +30,7 @@ from psconrl.model.structure import EndComponent
 from psconrl.model.unichain import collect_sparse
 from psconrl.planning.candidate import Candidate, Dual
 from psconrl.planning.lp import Program, balance, optimum, spread, states_of, towards
-from psconrl.planning.occupancy import policy_from_occupancy
+from psconrl.planning.policy_from_occupancy import policy_from_occupancy
 from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import LP_MASS, MORE_MOVES
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import InfeasibleError
+from psconrl.planning.infeasibility import Infeasibility
 
 
 class Status(enum.Enum):
@@ -43,7 +44,7 @@ class Certificate:
     upper: float  # the exact average objective of the plan's policy
     excess: Floats  # (m,) by how much the policy's averages exceed the thresholds; <= 0 is within
     flow_residual: float  # L1 distance of the occupancy from a stationary law
-    policy_error: float  # largest difference, in the units of ``certify.units``, between occupancy and policy
+    policy_error: float  # largest difference, in the units of ``certificate.units``, between occupancy and policy
     dual_residual: float  # what the gains of a multichain proof may lose on the way, not being quite subharmonic
     margin: float  # of the infeasibility proof; 0 if none is claimed
     holds: bool  # is the claim of the plan's status proven, within tolerance?
@@ -52,38 +53,6 @@ class Certificate:
     def gap(self) -> float:
         """Upper minus lower bound."""
         return self.upper - self.lower
-
-
-@dataclass(frozen=True, eq=False)
-class Infeasibility:
-    """Why no policy meets the thresholds, and what could be met instead, in the user's units."""
-
-    names: tuple[str, ...]  # of the constrained costs
-    thresholds: Floats  # (m,)
-    alone: Floats  # (m,) the least average of each cost if it were the only concern
-    with_others: Floats  # (m,) the least with all other limits kept; nan if those alone are infeasible
-    jointly: Floats  # (m,) averages of a policy whose largest excess, relative to the cost's range, is least
-    multipliers: Floats  # (m,) the Farkas weights; the largest is 1
-
-    def __str__(self) -> str:
-        tau = self.thresholds
-        hopeless = [i for i in range(len(tau)) if self.alone[i] > tau[i]]
-        if hopeless:
-            i = hopeless[0]
-            others = [j for j in hopeless if j != i]
-            more = "".join(f" Nor '{self.names[j]}' <= {tau[j]:g} (least {self.alone[j]:.6g})." for j in others)
-            return (
-                f"no policy keeps '{self.names[i]}' <= {tau[i]:g}; the least reachable average is "
-                f"{self.alone[i]:.6g}. Raise the threshold.{more}"
-            )
-        involved = [i for i in range(len(tau)) if self.multipliers[i] > 1e-9]
-        limits = " and ".join(f"'{self.names[i]}' <= {tau[i]:g}" for i in involved)
-        raises = " or ".join(
-            f"'{self.names[i]}' to {self.with_others[i]:.6g}" for i in involved if np.isfinite(self.with_others[i])
-        )
-        remedy = f"Raise {raises}" if raises else "Raise several of them"
-        prices = ", ".join(f"'{self.names[i]}' {self.multipliers[i]:.3g}" for i in involved)
-        return f"no policy keeps {limits} together. {remedy} (multipliers: {prices})."
 
 
 @dataclass(frozen=True, eq=False)

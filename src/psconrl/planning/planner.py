@@ -1,7 +1,7 @@
 """``plan``: from a model to a certified plan, whatever the structure of the model.
 
 The part reachable from the initial law is planned. If it has one end component, oracle and master find the optimum;
-otherwise the multichain program does. The policy is then evaluated exactly, and the claim certified. If the proof
+otherwise the multichain program does. The policy is then evaluated exactly, and the candidate certified. If the proof
 fails, the model is planned again on the scale of the costs that the policy meets, and then HiGHS is asked.
 """
 
@@ -16,8 +16,8 @@ from psconrl.model.cmdp import CMDP
 from psconrl.model.evaluation import evaluate_policy
 from psconrl.planning.candidate import Candidate
 from psconrl.planning.certificate import check, units
-from psconrl.planning.infeasibility import explain
-from psconrl.planning.methods import METHODS, find_candidate, unproven
+from psconrl.planning.infeasibility import Infeasibility, explain
+from psconrl.planning.methods import LP, METHODS, MIXTURE, find_candidate, unproven
 from psconrl.planning.plan import Plan, Status
 from psconrl.planning.problem import Problem
 from psconrl.planning.repair import between_classes, reaches, repairs
@@ -49,11 +49,11 @@ def plan(cmdp: CMDP, method: str = "mixture", start: Plan | None = None) -> Plan
         raise ConfigError(unknown_name("method", method, METHODS))
     result = plan_unexplained(cmdp, method, start)
     if result.status is Status.INFEASIBLE:
-        result = replace(result, infeasibility=explain(cmdp, result, plan_unexplained))
+        result = replace(result, infeasibility=_explained(cmdp, result, method))
     return result
 
 
-def plan_unexplained(cmdp: CMDP, method: str = METHODS[0], start: Plan | None = None) -> Plan:
+def plan_unexplained(cmdp: CMDP, method: str = MIXTURE, start: Plan | None = None) -> Plan:
     """The plan without the explanation of an infeasible one, which takes further plans."""
     reached = Restriction(cmdp)
     part = reached.apply()
@@ -67,10 +67,20 @@ def plan_unexplained(cmdp: CMDP, method: str = METHODS[0], start: Plan | None = 
         scaling = Scaling(middle, units(part, result.occupancy))
         problem = Problem.scaled(problem.transition, part.costs, part.thresholds, part.available, scaling)
         result = _better(result, _attempt(part, problem, method, result.columns))
-    doubtful = result.status in (Status.UNCERTIFIED, Status.NOT_ATTAINED) and result.method != METHODS[1]
+    doubtful = result.status in (Status.UNCERTIFIED, Status.NOT_ATTAINED) and result.method != LP
     if doubtful and part.n_states <= SECOND_OPINION_STATES:
         result = _second_opinion(part, problem, result)
     return reached.invert(result)
+
+
+def _explained(cmdp: CMDP, infeasible: Plan, method: str) -> Infeasibility:
+    """Why no policy keeps the limits, by planning relaxations of the model with the same method."""
+
+    def least(relaxed: CMDP) -> float | None:
+        found = plan_unexplained(relaxed, method)
+        return None if found.status is Status.INFEASIBLE else float(found.costs[0])
+
+    return explain(cmdp, infeasible.costs[1:], infeasible.multipliers, least)
 
 
 def _attempt(part: CMDP, problem: Problem, method: str, start: Sequence[Ints]) -> Plan:
@@ -82,7 +92,7 @@ def _attempt(part: CMDP, problem: Problem, method: str, start: Sequence[Ints]) -
 
 
 def _better(first: Plan, second: Plan) -> Plan:
-    """Of two plans without a proof, the one that is nearer to its bound; a gap that is no number is none."""
+    """The second plan if it is proven, else the one that is nearer to its bound; one with a gap of nan has none."""
     if second.status is not Status.UNCERTIFIED:
         return second
     return second if abs(second.gap) <= abs(first.gap) or first.gap != first.gap else first
@@ -90,7 +100,7 @@ def _better(first: Plan, second: Plan) -> Plan:
 
 def _second_opinion(part: CMDP, problem: Problem, first: Plan) -> Plan:
     """What HiGHS makes of a model on which the mixture ended without an optimal plan, if it can prove more."""
-    second = _attempt(part, problem, METHODS[1], [])
+    second = _attempt(part, problem, LP, [])
     spoiled = first.status is Status.UNCERTIFIED
     if second.status is Status.OPTIMAL or (spoiled and second.status is not Status.UNCERTIFIED):
         why = "rounding spoiled the proof of the mixture" if spoiled else "the mixture fell into several classes"
@@ -131,10 +141,13 @@ def _certified(part: CMDP, problem: Problem, candidate: Candidate) -> Plan:
         for repair in repairs(part, problem, candidate, exact, proof.lower):
             policy, occupancy, note = repair
             exact = evaluate_policy(part, policy)
-            if check(part, Status.OPTIMAL, occupancy, dual, exact).holds:
+            proof = check(part, Status.OPTIMAL, occupancy, dual, exact)
+            if proof.holds:
                 status = Status.OPTIMAL
                 break
-        proof = check(part, status, exact.occupancy, dual, exact)
+        else:
+            occupancy = exact.occupancy
+            proof = check(part, status, occupancy, dual, exact)
     return Plan(
         status, exact.value, exact.costs, policy, occupancy, *dual, proof, candidate.method, note, None,
         candidate.columns,

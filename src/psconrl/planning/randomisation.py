@@ -19,7 +19,7 @@ from psconrl.model.structure import approach
 from psconrl.planning.mixture.column_generation import Mixture
 from psconrl.planning.mixture.howard import Column, Howard
 from psconrl.planning.mixture.solve import Solution, stationary_policy
-from psconrl.planning.occupancy import mixed_occupancy, one_hot, policy_from_occupancy
+from psconrl.planning.policy_from_occupancy import mixed_occupancy, one_hot, policy_from_occupancy
 from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import DIRECTION_ROUNDING, LEAST_SHARE, SAME_LINE
 
@@ -82,7 +82,7 @@ def drop_coins(problem: Problem, occupancy: Floats, policy: Floats) -> tuple[Flo
     x[x <= LEAST_SHARE * x.sum(axis=1, keepdims=True)] = 0.0
     onward = approach(problem.transition, problem.available, visited, policy.argmax(axis=1))
     fewer = policy_from_occupancy(np.where(visited[:, None], x, 0.0), one_hot(onward, policy.shape[1]), 0.0)
-    chain = problem.transition.chain(fewer).unichain(np.zeros((1, S)))
+    chain = problem.transition.chain(fewer).solve(np.zeros((1, S)))
     if chain is None:
         return occupancy, policy
     law = chain.stationary[:, None] * fewer

@@ -8,8 +8,8 @@ import numpy as np
 from psconrl.arrays import Floats, Ints
 from psconrl.model.cmdp import CMDP
 from psconrl.model.structure import reachable
-from psconrl.planning.occupancy import one_hot
 from psconrl.planning.plan import Plan
+from psconrl.planning.policy_from_occupancy import one_hot
 
 
 class Restriction:

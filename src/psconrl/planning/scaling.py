@@ -11,7 +11,7 @@ import numpy as np
 
 from psconrl.arrays import Bools, Floats
 from psconrl.model import _doubled
-from psconrl.planning._units import scale_of, scaled_costs
+from psconrl.planning._cost_kernels import scale_of, scaled_costs
 from psconrl.planning.candidate import Dual
 
 # A cost whose range is more than this many times its smallest distance from the middle is scaled by that distance.

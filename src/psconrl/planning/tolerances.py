@@ -1,7 +1,8 @@
-"""Every tolerance of the planners, each with its reason. Costs are scaled to [0, 1] unless it says otherwise.
+"""The tolerances of the planners, each with its reason. Costs are scaled to [0, 1] unless it says otherwise.
 
 A double holds 16 digits; sums over some hundred states lose two of them. What is searched for is held to tighter
-tolerances than what is proven, so that a proof does not fail for what the search left over.
+tolerances than what is proven, so that a proof does not fail for what the search left over. What concerns a single
+compiled kernel (pivots of the simplex method) stands there.
 """
 
 # Howard's policy iteration.
@@ -17,7 +18,7 @@ SEARCH_GAP = 1e-11  # Howard's answers are exact, so a small gap costs nothing
 SAME_AVERAGE = 1e-13  # policies whose averages differ by less are the same column
 FEASIBLE = 1e-9  # within this of the boundary counts as feasible
 NO_EXCESS = 1e-15  # an excess of this size in the master is rounding
-CLOSED_GAP = 1e-9  # how far a mixture may be from its bound and still be played: rounding may stop the search early
+PLAYABLE_GAP = 1e-9  # how far a mixture may be from its bound and still be played: rounding may stop the search early
 SAME_VALUE = 1e-13  # a backward recursion that gains no more than this has found the same policy
 
 # Fewest randomised states.
@@ -39,6 +40,8 @@ MET_COSTS = 100.0  # a cost is judged by its range, but by no more than this man
 ROUNDED = 1e-6  # nor finer than this share of the average itself: times the tolerances it is 1e-15, what doubles hold
 ONE_DOUBLE = 1e-7  # times the tolerance of an excess: 2e-16
 MORE_MOVES = 1e-6  # the bound on the number of moves of a multichain proof need not be the least one
+
+INVOLVED = 1e-9  # a limit with a smaller Farkas weight, of which the largest is 1, has no part in the contradiction
 
 # Repair of plans whose classes do not meet.
 TIED_ACTION = 1e-9  # actions that lose no more than this, times the potential of their state, are optimal too

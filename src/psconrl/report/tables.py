@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from psconrl.arrays import Floats
 from psconrl.report.curves import Experiment
 from psconrl.report.statistics import FEW_RUNS, Comparison, compare, growth_exponent, mean_interval
 from psconrl.report.theory import check_theory
@@ -129,7 +128,3 @@ def failures_table(experiments: Sequence[Experiment]) -> list[dict[str, Any]]:
         "rows": rows,
     }
     return [table] if rows else []
-
-
-def _number(values: Floats) -> str:
-    return str(mean_interval(values)) if np.isfinite(values).all() else "-"

@@ -129,7 +129,7 @@ class Simulation(Run):
         cmdp, policy = self.cmdp, episode.policy
         if policy.ndim == 3:
             return self._true_costs_of_horizon(policy)
-        chain = cmdp.transition.chain(policy).unichain(np.einsum("isa,sa->is", cmdp.costs, policy))
+        chain = cmdp.transition.chain(policy).solve(np.einsum("isa,sa->is", cmdp.costs, policy))
         if chain is not None:
             return chain.gains[None]
         return evaluate(cmdp.with_initial(self.state), policy).costs[None]

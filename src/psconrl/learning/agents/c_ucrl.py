@@ -27,14 +27,14 @@ from psconrl.arrays import Floats
 from psconrl.errors import AgentError, SolverError
 from psconrl.learning.agent import Agent
 from psconrl.learning.checks import as_count, as_laws, as_optimistic_cost
-from psconrl.learning.contract import Episode
+from psconrl.learning.contract import Episode, uniform_policy
 from psconrl.learning.cost_units import cost_units
 from psconrl.learning.parts import Part
 from psconrl.learning.radii import Hoeffding, Radius, Scaled, empirical
 from psconrl.model.cmdp import CMDP
 from psconrl.model.structure import reachable
 from psconrl.planning.plan import Status
-from psconrl.planning.planner import plan
+from psconrl.planning.planner import plan_unexplained
 
 KINDS = {Status.OPTIMAL: "optimal", Status.NOT_ATTAINED: "connected"}
 
@@ -69,7 +69,7 @@ class CUCRL(Agent):
         self.radius: Radius = self._part("radius", radius)
         if self.radius.each_transition:
             raise AgentError(f"radius of C-UCRL must be one for each pair, such as Hoeffding(); got {self.radius}")
-        uniform = np.full((n_states, n_actions), 1.0 / n_actions)
+        uniform = uniform_policy(self.n_states, self.n_actions)
         self.baseline = uniform if baseline is None else as_laws(baseline, "baseline", self.n_states, self.n_actions)
         self.optimistic_cost = as_optimistic_cost(optimistic_cost)
         self._block = 0  # how many baseline blocks have begun
@@ -86,7 +86,7 @@ class CUCRL(Agent):
         p_bar = empirical(self.counts)
         model = CMDP(p_bar, self._cautious_costs(p_bar), self.thresholds, initial=state)
         try:
-            found = plan(model)
+            found = plan_unexplained(model)
         except SolverError:
             return Episode(self.baseline, steps, kind="baseline")
         if found.status not in KINDS or not found.certificate.holds:

@@ -17,7 +17,7 @@ from psconrl.arrays import Bools, Floats, Ints
 from psconrl.model._elimination import unichain
 from psconrl.model._improvement import improve, rounding_of_bound
 from psconrl.planning.mixture._leading import led_into_best
-from psconrl.planning.occupancy import one_hot, policy_from_occupancy
+from psconrl.planning.policy_from_occupancy import one_hot, policy_from_occupancy
 
 OPTIMAL, INFEASIBLE, GIVE_UP = 1, 0, -1
 

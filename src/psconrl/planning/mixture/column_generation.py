@@ -19,14 +19,14 @@ from psconrl.arrays import Floats
 from psconrl.errors import SolverError
 from psconrl.planning.mixture.master import master_for
 from psconrl.planning.mixture.oracle import Answer, Oracle
-from psconrl.planning.tolerances import CLOSED_GAP, FEASIBLE, SAME_AVERAGE, SEARCH_GAP
+from psconrl.planning.tolerances import FEASIBLE, PLAYABLE_GAP, SAME_AVERAGE, SEARCH_GAP
 
 MAX_COLUMNS = 2000
 
 
 def is_settled(feasible: bool, gap: float) -> bool:
     """Does the gap of a mixture, or the margin of a proof of infeasibility, decide the matter?"""
-    return bool(gap <= CLOSED_GAP if feasible else gap < -FEASIBLE)
+    return bool(gap <= PLAYABLE_GAP if feasible else gap < -FEASIBLE)
 
 
 class Mixture(NamedTuple, Generic[Answer]):
@@ -38,7 +38,7 @@ class Mixture(NamedTuple, Generic[Answer]):
     weights: Floats  # (m+1,) dual weights of sum one: (1, lambda) or, if infeasible, (0, y), up to scale
     proof: Answer  # the answer whose bias carries the bound
     gap: float  # scaled objective minus its lower bound; if infeasible, minus the margin of the Farkas proof
-    columns: int  # policies evaluated
+    evaluated: int  # policies
 
     @property
     def settled(self) -> bool:

@@ -2,8 +2,9 @@ r"""The question every constrained planner asks again and again: which policy is
 
 .. math:: \min_\pi\; g^\pi\Big(\sum_{i=0}^m w_i c_i\Big)
 
-An oracle answers in two moves, so that the master can change the weights between them: ``evaluate`` a policy exactly
-for all costs at once, and ``improve`` it for given weights, with a lower bound on what any policy can reach.
+An oracle answers step by step, so that the master can change the weights on the way: it has a ``first`` answer, and it
+can ``improve`` one for given weights, with a lower bound on what any policy can reach. Every answer is evaluated
+exactly for all costs at once.
 """
 
 from typing import Protocol, TypeVar

@@ -10,7 +10,7 @@ from psconrl.errors import SolverError
 from psconrl.planning.mixture._newton import GIVE_UP, OPTIMAL, Found, newton
 from psconrl.planning.mixture.column_generation import Mixture, is_settled, mix
 from psconrl.planning.mixture.howard import Column, Howard, greedy_policy
-from psconrl.planning.occupancy import mixed_occupancy, one_hot, policy_from_occupancy
+from psconrl.planning.policy_from_occupancy import mixed_occupancy, one_hot, policy_from_occupancy
 from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import SEARCH
 

@@ -16,8 +16,8 @@ from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.model.chain import DenseChain
 from psconrl.planning.mixture.column_generation import Mixture, mix
-from psconrl.planning.occupancy import mixed_occupancy, one_hot, policy_from_occupancy
 from psconrl.planning.optimism._kernels import improve_optimistic, lead_into, pour
+from psconrl.planning.policy_from_occupancy import mixed_occupancy, one_hot, policy_from_occupancy
 from psconrl.planning.tolerances import CAUTION, SWITCH_TOL, WORSE_TOL
 
 
@@ -56,7 +56,7 @@ class OptimisticHoward:
         """All gains and biases; a chain with several closed classes is first led into its best one."""
         costs = np.ascontiguousarray(self._costs[:, self._pairs + policy])
         hoped_for = DenseChain(kernel)
-        chain = hoped_for.unichain(costs, self._reference)
+        chain = hoped_for.solve(costs, self._reference)
         if chain is None:
             classes = hoped_for.closed_classes()
             gains = [float(weights @ hoped_for.solve_class(costs, states).gains) for states in classes]
@@ -66,7 +66,7 @@ class OptimisticHoward:
             if not lead_into(self._low, self._high, inside, policy, kernel):
                 raise SolverError("the confidence set holds no communicating model")
             costs = np.ascontiguousarray(self._costs[:, self._pairs + policy])
-            chain = DenseChain(kernel).unichain(costs, self._reference)
+            chain = DenseChain(kernel).solve(costs, self._reference)
             if chain is None:
                 raise SolverError("the confidence set holds no communicating model")
         self._reference = chain.reference

@@ -13,8 +13,8 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.planning.mixture.column_generation import Mixture, mix
-from psconrl.planning.occupancy import one_hot, policy_from_occupancy
 from psconrl.planning.optimism._kernels import optimistic_horizon
+from psconrl.planning.policy_from_occupancy import one_hot, policy_from_occupancy
 from psconrl.planning.tolerances import SAME_VALUE
 
 

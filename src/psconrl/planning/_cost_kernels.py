@@ -131,7 +131,7 @@ def deviations(
             for a in range(A):
                 apart += (costs[i, s, a] - averages[i]) * occupancy[s, a]
         error = abs(apart) / unit[i]
-        if error > largest or error != error:  # what is no number stays none
+        if error > largest or error != error:  # nan stays nan
             largest = error
     return residual + abs(total - 1.0), largest
 
