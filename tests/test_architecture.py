@@ -1,6 +1,7 @@
 """Imports point down: no floor knows the one above it, and no file leads back to itself."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -104,3 +105,15 @@ def test_solvers_do_not_ask_whether_transitions_are_dense():
             text = path.read_text()
             for question in ("issparse(", "isinstance(P, np.ndarray)", "transition, np.ndarray)"):
                 assert question not in text, f"{module} asks {question}"
+
+
+def test_the_map_of_the_house_names_files_that_exist():
+    text = (SOURCE.parents[1] / "CONTRIBUTING.md").read_text()
+    rows = [line for line in text.splitlines() if line.startswith("| ") and "`" in line][1:]
+    assert len(rows) > 10
+    for row in rows:
+        folder = ""
+        for name in re.findall(r"`([\w/]+(?:\.py|/))`", row.rpartition(" | ")[2]):
+            folder = name.rpartition("/")[0] or folder
+            place = SOURCE / (name if "/" in name else f"{folder}/{name}")
+            assert place.exists(), f"CONTRIBUTING.md names {name}"

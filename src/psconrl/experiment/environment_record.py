@@ -1,4 +1,7 @@
-"""What a report must know of an environment: its optimum, its limits, the safe and the fast policy, and the model."""
+"""What a report must know of an environment: its optimum, its limits, the safe and the fast policy, and the model.
+
+In a results file these are the columns ``facts`` and ``model`` of an experiment.
+"""
 
 import io
 from typing import Any
