@@ -22,7 +22,7 @@ import numpy as np
 from scipy.sparse import block_diag, csr_array, eye_array, kron, vstack
 
 import psconrl
-from psconrl.learning.radii import Box, Scaled
+from psconrl.learning.parts.radii import Box, Scaled
 from psconrl.learning.registry import make_agent
 from psconrl.planning.highs import new_highs
 from psconrl.planning.optimism.average import solve_optimistic

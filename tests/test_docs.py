@@ -25,7 +25,7 @@ import pytest
 
 import psconrl
 from psconrl.cli import main
-from psconrl.learning.parts import Part, argument_names
+from psconrl.learning.parts.part import Part, argument_names
 from psconrl.learning.registry import RECIPES
 
 ROOT = Path(__file__).parents[1]

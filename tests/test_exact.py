@@ -13,8 +13,8 @@ from exact import averages, optimum, rational_bound
 from models import random_cmdp
 from psconrl import CMDP, PSConRL, Status, evaluate, plan, simulate
 from psconrl.envs.registry import ENVIRONMENTS
-from psconrl.learning.beliefs import Dirichlet, dirichlet_rows
 from psconrl.learning.episode_planner import EpisodePlanner
+from psconrl.learning.parts.beliefs import Dirichlet, dirichlet_rows
 from psconrl.model.structure import is_weakly_communicating
 from psconrl.model.transition import Transition
 

@@ -11,8 +11,8 @@ import psconrl
 from psconrl import CMDP, PSConRL, plan, regret, simulate
 from psconrl.agents import Doubling, EveryRound, Explore, Unconstrained, Uniform
 from psconrl.errors import AgentError, ConfigError
-from psconrl.learning.beliefs import Dirichlet, dirichlet_rows, log_gamma_variates
 from psconrl.learning.counts import Counts
+from psconrl.learning.parts.beliefs import Dirichlet, dirichlet_rows, log_gamma_variates
 from psconrl.learning.registry import make_agent
 from psconrl.planning.mixture.solve import solve
 from psconrl.planning.problem import Problem

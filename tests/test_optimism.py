@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 import psconrl
 from psconrl import evaluate, plan, simulate
 from psconrl.agents import UCRLCMDP
-from psconrl.learning.radii import Box
+from psconrl.learning.parts.radii import Box
 from psconrl.planning.optimism._kernels import improve_optimistic, lead_into, optimistic_horizon, pour
 from psconrl.planning.optimism.average import optimistic_policy, solve_optimistic
 from psconrl.planning.optimism.horizon import solve_horizon

@@ -9,12 +9,12 @@ Unconstrained()
 from psconrl.learning.adapter import adapt
 from psconrl.learning.agent import Agent
 from psconrl.learning.agents import CUCRL, FHA, UCRLCMDP, FixedPolicy, LagrangianPSRL, PSConRL, SpanFHA, Uniform
-from psconrl.learning.beliefs import Belief, Dirichlet, FlooredCounts
-from psconrl.learning.fallbacks import Explore, Fallback, Unconstrained, Uniformly
-from psconrl.learning.ledger import Ledger, Repay
-from psconrl.learning.radii import Bernstein, Hoeffding, Radius, Scaled
+from psconrl.learning.parts.beliefs import Belief, Dirichlet, FlooredCounts
+from psconrl.learning.parts.fallbacks import Explore, Fallback, Unconstrained, Uniformly
+from psconrl.learning.parts.ledger import Ledger, Repay
+from psconrl.learning.parts.radii import Bernstein, Hoeffding, Radius, Scaled
+from psconrl.learning.parts.schedules import Doubling, EveryRound, Ouyang, Published, Schedule
 from psconrl.learning.registry import make_agent as make
-from psconrl.learning.schedules import Doubling, EveryRound, Ouyang, Published, Schedule
 
 __all__ = [
     "CUCRL",

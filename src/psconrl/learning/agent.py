@@ -11,7 +11,7 @@ from psconrl.arrays import Floats
 from psconrl.errors import AgentError
 from psconrl.learning import persistence
 from psconrl.learning.checks import as_costs
-from psconrl.learning.parts import Part, arguments
+from psconrl.learning.parts.part import Part, arguments
 from psconrl.learning.player import Player
 from psconrl.learning.random_numbers import restored_generator, seed_sequences
 

@@ -14,7 +14,7 @@ import numpy as np
 from psconrl.errors import AgentError, ConfigError, PsconrlError
 from psconrl.files import write_atomically
 from psconrl.learning.old_files import translated
-from psconrl.learning.parts import Part
+from psconrl.learning.parts.part import Part
 from psconrl.model.archive import Archive
 
 FORMAT = "psconrl-agent"

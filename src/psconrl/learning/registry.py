@@ -15,14 +15,14 @@ from psconrl.errors import AgentError, ConfigError, unknown_name
 from psconrl.learning.adapter import Adapted, adapt, name_of
 from psconrl.learning.agent import Agent
 from psconrl.learning.agents import CUCRL, FHA, UCRLCMDP, FixedPolicy, LagrangianPSRL, PSConRL, SpanFHA, Uniform
-from psconrl.learning.beliefs import Dirichlet, FlooredCounts
 from psconrl.learning.contract import Learner
-from psconrl.learning.fallbacks import Unconstrained, Uniformly
-from psconrl.learning.ledger import Repay
+from psconrl.learning.parts.beliefs import Dirichlet, FlooredCounts
+from psconrl.learning.parts.fallbacks import Unconstrained, Uniformly
+from psconrl.learning.parts.ledger import Repay
+from psconrl.learning.parts.schedules import Doubling, Published
 from psconrl.learning.persistence import DAMAGE, Saved, read, rebuilt, restored
 from psconrl.learning.player import Player
 from psconrl.learning.recipe import Recipe
-from psconrl.learning.schedules import Doubling, Published
 
 TABLE = (
     Recipe(

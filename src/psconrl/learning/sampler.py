@@ -6,11 +6,11 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from psconrl.learning.agent import Agent
-from psconrl.learning.beliefs import Belief
 from psconrl.learning.checks import as_optimistic_cost, saved_policies
 from psconrl.learning.counts import Record
 from psconrl.learning.episode_planner import EpisodePlanner
-from psconrl.learning.schedules import Schedule
+from psconrl.learning.parts.beliefs import Belief
+from psconrl.learning.parts.schedules import Schedule
 from psconrl.model.transition import Transition
 
 

@@ -29,8 +29,8 @@ from psconrl.learning.agent import Agent
 from psconrl.learning.checks import as_count, as_laws, as_optimistic_cost
 from psconrl.learning.contract import Episode, uniform_policy
 from psconrl.learning.cost_units import cost_units
-from psconrl.learning.parts import Part
-from psconrl.learning.radii import Hoeffding, Radius, Scaled, empirical
+from psconrl.learning.parts.part import Part
+from psconrl.learning.parts.radii import Hoeffding, Radius, Scaled, empirical
 from psconrl.model.cmdp import CMDP
 from psconrl.model.structure import reachable
 from psconrl.planning.plan import Status

@@ -19,8 +19,8 @@ from psconrl.errors import AgentError, SolverError
 from psconrl.learning.agent import Agent
 from psconrl.learning.checks import as_amounts, as_count, as_optimistic_cost
 from psconrl.learning.contract import Episode
-from psconrl.learning.parts import Part
-from psconrl.learning.radii import Bernstein, Box, Radius, Scaled
+from psconrl.learning.parts.part import Part
+from psconrl.learning.parts.radii import Bernstein, Box, Radius, Scaled
 from psconrl.limits import need
 from psconrl.planning.optimism.horizon import solve_horizon
 from psconrl.planning.scaling import Scaling

@@ -19,15 +19,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.errors import SolverError
-from psconrl.learning.beliefs import Belief, Dirichlet
 from psconrl.learning.checks import as_amounts, as_positive, saved_floats
 from psconrl.learning.contract import Episode
 from psconrl.learning.cost_units import cost_units
 from psconrl.learning.counts import Record
-from psconrl.learning.fallbacks import NO_LIMITS
-from psconrl.learning.parts import Part
+from psconrl.learning.parts.beliefs import Belief, Dirichlet
+from psconrl.learning.parts.fallbacks import NO_LIMITS
+from psconrl.learning.parts.part import Part
+from psconrl.learning.parts.schedules import Ouyang, Schedule
 from psconrl.learning.sampler import Sampler
-from psconrl.learning.schedules import Ouyang, Schedule
 
 
 class LagrangianPSRL(Sampler):

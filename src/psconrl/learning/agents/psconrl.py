@@ -19,15 +19,15 @@ from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats
 from psconrl.errors import SolverError
-from psconrl.learning.beliefs import Belief, Dirichlet
 from psconrl.learning.contract import Episode
 from psconrl.learning.counts import Record
 from psconrl.learning.episode_planner import Choice
-from psconrl.learning.fallbacks import Explore, Fallback, Sample
-from psconrl.learning.ledger import Ledger
-from psconrl.learning.parts import Part
+from psconrl.learning.parts.beliefs import Belief, Dirichlet
+from psconrl.learning.parts.fallbacks import Explore, Fallback, Sample
+from psconrl.learning.parts.ledger import Ledger
+from psconrl.learning.parts.part import Part
+from psconrl.learning.parts.schedules import Ouyang, Schedule
 from psconrl.learning.sampler import Sampler
-from psconrl.learning.schedules import Ouyang, Schedule
 from psconrl.model.transition import Transition
 
 

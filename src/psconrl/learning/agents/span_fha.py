@@ -20,7 +20,7 @@ from psconrl.arrays import Floats
 from psconrl.errors import AgentError
 from psconrl.learning.agents.fha import FHA
 from psconrl.learning.contract import Episode
-from psconrl.learning.radii import Box, Radius
+from psconrl.learning.parts.radii import Box, Radius
 
 MAX_STATES = 4
 MAX_BLOCK = 6

@@ -19,8 +19,8 @@ from psconrl.errors import SolverError
 from psconrl.learning.agent import Agent
 from psconrl.learning.checks import as_count, as_fraction, as_optimistic_cost
 from psconrl.learning.contract import Episode
-from psconrl.learning.parts import Part
-from psconrl.learning.radii import Box, Hoeffding, Radius, Scaled
+from psconrl.learning.parts.part import Part
+from psconrl.learning.parts.radii import Box, Hoeffding, Radius, Scaled
 from psconrl.planning.optimism.average import optimistic_policy, solve_optimistic
 from psconrl.planning.scaling import Scaling
 

@@ -11,7 +11,7 @@ from psconrl.errors import ConfigError, SolverError, unknown_name
 from psconrl.learning.contract import uniform_policy
 from psconrl.learning.counts import Counts
 from psconrl.learning.episode_planner import EpisodePlanner
-from psconrl.learning.parts import Part
+from psconrl.learning.parts.part import Part
 from psconrl.model.transition import Transition
 
 EXPLORE_ACTIONS = ("shortest", "least_tried")

@@ -19,7 +19,7 @@ import numpy as np
 from psconrl.arrays import Floats
 from psconrl.learning.checks import as_fraction, saved_floats
 from psconrl.learning.counts import Record
-from psconrl.learning.parts import Part
+from psconrl.learning.parts.part import Part
 
 # While a model cannot pay back that fast, try a quarter of it: so at least a quarter of what it can do is found.
 TRIES = 8

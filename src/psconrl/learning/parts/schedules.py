@@ -7,7 +7,7 @@ from psconrl.arrays import Ints
 from psconrl.learning.checks import as_count
 from psconrl.learning.contract import NO_CAP
 from psconrl.learning.counts import Counts
-from psconrl.learning.parts import Part
+from psconrl.learning.parts.part import Part
 
 
 class Schedule(Part):

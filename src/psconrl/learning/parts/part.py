@@ -4,7 +4,7 @@ A kind of part (belief, schedule, fallback, radius, ledger) is a direct subclass
 that name for it. The parts of a kind register themselves by name, so that a spec or a file can choose among them. A
 file brings names and numbers, never code: a part of your own is known once the module that defines it is imported.
 
->>> from psconrl.learning.schedules import Schedule
+>>> from psconrl.learning.parts.schedules import Schedule
 >>> Schedule.from_dict("doubling")
 Doubling()
 """

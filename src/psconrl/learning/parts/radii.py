@@ -14,7 +14,7 @@ import numpy as np
 from psconrl.arrays import Floats, Ints
 from psconrl.learning.checks import as_number
 from psconrl.learning.counts import Counts
-from psconrl.learning.parts import Part
+from psconrl.learning.parts.part import Part
 
 LogTerm = Callable[[float], float]
 

@@ -17,7 +17,7 @@ from psconrl.arrays import Floats
 from psconrl.errors import AgentError
 from psconrl.learning import _kernels
 from psconrl.learning.counts import Counts
-from psconrl.learning.parts import Part
+from psconrl.learning.parts.part import Part
 from psconrl.model.transition import DenseTransition, Transition
 from psconrl.model.validation import frozen
 
