@@ -115,10 +115,10 @@ def test_our_own_agents_are_restored_into_fresh_objects_too(tmp_path):
     assert load_agent(tmp_path / "agent.npz", fresh) is fresh
     assert fresh.rounds == agent.rounds
     assert fresh.thresholds.tolist() == [0.4]
-    with pytest.raises(AgentError, match="holds an agent with another schedule than the one to restore into"):
-        load_agent(tmp_path / "agent.npz", PSConRL(2, 2, [0.5], schedule=Doubling()))
-    with pytest.raises(AgentError, match="holds an agent with another ledger than"):
-        load_agent(tmp_path / "agent.npz", PSConRL(2, 2, [0.5], ledger=Repay()))
+    with pytest.raises(AgentError, match="holds an agent made with other schedule than the one to restore into"):
+        load_agent(tmp_path / "agent.npz", PSConRL(2, 2, [0.5], WORLD.costs, schedule=Doubling()))
+    with pytest.raises(AgentError, match="holds an agent made with other ledger than"):
+        load_agent(tmp_path / "agent.npz", PSConRL(2, 2, [0.5], WORLD.costs, ledger=Repay()))
     with pytest.raises(AgentError, match="holds an agent of other sizes"):
         load_agent(tmp_path / "agent.npz", PSConRL(2, 2, [0.5, 0.5]))
     one, two = (simulate(WORLD.with_thresholds([0.4]), a, 300, seed=1) for a in (agent, fresh))
@@ -253,3 +253,109 @@ def test_in_an_environment_that_does_not_say_how_many_costs_it_has():
     known = Coin()
     known.thresholds = [0.5]
     assert simulate(Bare(), known, 10).averages[-1].tolist() == [-1.0, 0.5]
+
+
+class Timid:
+    """Every action alike, ten rounds at a time, on 16 states and 4 actions."""
+
+    def begin(self, state):
+        return Episode(np.full((16, 4), 0.25), max_steps=10)
+
+    def end(self, record):
+        pass
+
+
+class Keeping(Timid):
+    """Hands whatever it is told to a file."""
+
+    kept = None
+
+    def state(self):
+        return self.kept
+
+    def restore(self, state):
+        self.kept = state
+
+
+def itself():
+    table = {}
+    table["again"] = table
+    return table
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        {"odd": np.array([None, 1], dtype=object)},
+        {"odd": {"@array": "array0"}},
+        {"odd": {1: 2.0}},
+        {"odd": {True: 1, None: 2}},
+        {"odd": np.ma.array([1.0, 2.0], mask=[True, False])},
+        {"odd": {1, 2}},
+        [1, 2],
+        itself(),
+    ],
+    ids=str,
+)
+def test_what_cannot_come_back_the_same_is_not_written(kept, tmp_path):
+    path = tmp_path / "agent.npz"
+    agent = adapt(Keeping(), 16, 4, [0.2], seed=0)
+    agent.learner.kept = {}
+    agent.save(path)
+    before = path.read_bytes()
+    agent.learner.kept = {"kept": kept} if isinstance(kept, list) else kept
+    if isinstance(kept, list):
+        with pytest.raises(AgentError, match="extra must be a table"):
+            agent.save(path, kept)
+    else:
+        with pytest.raises(AgentError, match=r"can be saved|must not hold themselves"):
+            agent.save(path)
+    assert path.read_bytes() == before
+
+
+def test_what_is_written_comes_back_the_same(tmp_path):
+    kept = {"a.b": np.ones(2), "a": {"b": np.zeros(2)}, "long " * 20_000: np.arange(3), "\udc80": 1.5, "": [[], {}]}
+    agent = adapt(Keeping(), 16, 4, [0.2], seed=0)
+    agent.learner.kept = kept
+    agent.save(tmp_path / "agent.npz")
+    again = psconrl.load_agent(tmp_path / "agent.npz", agent=Keeping()).learner.kept
+    assert again.keys() == kept.keys()
+    np.testing.assert_array_equal(again["a.b"], np.ones(2))
+    np.testing.assert_array_equal(again["a"]["b"], np.zeros(2))
+
+
+def test_a_policy_that_is_changed_after_it_was_handed_over_is_played_as_it_was():
+    class Changing(Timid):
+        def begin(self, state):
+            self.policy = np.full((16, 4), 0.25)
+            return psconrl.Episode(self.policy, max_steps=10)
+
+    agent = adapt(Changing(), 16, 4, [0.2], seed=0)
+    agent.act(0)
+    agent.learner.policy[:] = np.nan
+    assert agent.play(0).episode.policy.min() == 0.25
+
+
+def test_limits_that_an_object_refuses_are_not_changed():
+    class Refusing(Timid):
+        def set_thresholds(self, thresholds):
+            raise ValueError("no")
+
+    agent = adapt(Refusing(), 16, 4, [0.2], seed=0)
+    with pytest.raises(ValueError, match="no"):
+        agent.set_thresholds([0.1])
+    assert agent.thresholds.tolist() == [0.2]
+
+
+@pytest.mark.parametrize("caps", [np.full((16, 4), 2**64 - 1, dtype=np.uint64), [[1], [1, 2]]])
+def test_caps_beyond_counting_are_none_and_ragged_ones_are_refused(caps):
+    class Capped(Timid):
+        def begin(self, state):
+            return psconrl.Episode(np.full((16, 4), 0.25), max_steps=7, visit_caps=caps)
+
+    agent = adapt(Capped(), 16, 4, [0.2], seed=0)
+    if isinstance(caps, list):
+        with pytest.raises(AgentError, match="visit_caps"):
+            agent.play(0)
+    else:
+        assert (agent.play(0).episode.visit_caps > 10**18).all()

@@ -2,6 +2,7 @@
 
 import inspect
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -250,7 +251,7 @@ def test_a_radius_of_one_is_as_good_as_a_larger_one_in_c_ucrl(seed):
     iota = agent._log_term(0.05)
     beyond = np.sqrt(iota / (2 * np.maximum(agent.counts.visits, 1)))
     assert beyond.max() > 1
-    agent.radius = lambda visits, p_bar, log_term: beyond
+    agent.radius = SimpleNamespace(checked_widths=lambda visits, p_bar, log_term: beyond)
     np.testing.assert_allclose(agent._cautious_costs(np.empty((6, 3))), cut, rtol=1e-14, atol=1e-15)
 
 
@@ -384,3 +385,86 @@ def test_a_fault_inside_a_part_is_not_passed_off_as_a_wrong_option():
         make("psconrl", 16, 4, [0.2], schedule="faulty")
     with pytest.raises(ConfigError, match=r"ucrl-cmdp: missing a required .*'horizon'"):
         make("ucrl-cmdp", 16, 4, [0.2])
+
+
+@pytest.mark.usefixtures("forgotten")
+@pytest.mark.parametrize(
+    ("drawn", "message"),
+    [(np.ones((3, 2)), "shape"), (np.full((64, 16), np.nan), "distribution"), (np.full((64, 16), 0.5), "distribution")],
+)
+def test_what_a_belief_of_ones_own_draws_is_looked_at(drawn, message):
+    class Odd(Dirichlet):
+        name = "odd"
+
+        def sample(self, counts, rng):
+            return drawn
+
+    with pytest.raises(AgentError, match=f"what a belief samples.*{message}"):
+        PSConRL(16, 4, ROVER.thresholds, ROVER.costs, belief=Odd(), seed=0).begin(0)
+
+
+@pytest.mark.usefixtures("forgotten")
+@pytest.mark.parametrize("width", [np.full(64, np.nan), np.full(64, -1.0), np.ones(3)])
+@pytest.mark.parametrize("name", ["ucrl-cmdp", "fha", "c-ucrl"])
+def test_what_a_radius_of_ones_own_says_is_looked_at(name, width):
+    class Odd(Scaled):
+        name = "odd"
+
+        def __call__(self, visits, p_bar, log_term):
+            return width
+
+    agent = make(name, 16, 4, ROVER.thresholds, ROVER.costs, 0, 100, radius=Odd())
+    with pytest.raises(AgentError, match="radius 'odd' must be numbers from 0 on"):
+        simulate(ROVER, agent, 200, seed=0)
+
+
+@pytest.mark.usefixtures("forgotten")
+def test_a_belief_that_remembers_is_copied_but_for_its_prior():
+    class Remembering(Dirichlet):
+        name = "remembering"
+
+        def __init__(self, prior=None):
+            super().__init__(prior)
+            self.drawn = []
+
+    belief = Remembering(np.ones((2, 2, 2)))
+    one, two = (PSConRL(2, 2, [0.5], belief=belief).belief for _ in range(2))
+    one.drawn.append(1)
+    assert (two.drawn, belief.drawn) == ([], [])
+    assert one.prior is two.prior is belief.prior
+
+
+@pytest.mark.usefixtures("forgotten")
+def test_a_part_must_name_its_arguments():
+    with pytest.raises(AgentError, match="must name its arguments"):
+
+        class Vague(Schedule):
+            name = "vague"
+
+            def __init__(self, **options):
+                pass
+
+    assert "vague" not in Schedule.known
+
+
+def test_a_fresh_agent_to_restore_into_must_have_the_same_options(tmp_path):
+    agent = PSConRL(16, 4, ROVER.thresholds, seed=0)
+    agent.save(tmp_path / "agent.npz")
+    assert load_agent(tmp_path / "agent.npz", PSConRL(16, 4, ROVER.thresholds)).rounds == 0
+    for other in (
+        PSConRL(16, 4, ROVER.thresholds, belief=Dirichlet(5.0)),
+        PSConRL(16, 4, ROVER.thresholds, ROVER.costs),
+        PSConRL(16, 4, ROVER.thresholds, ledger=Repay(0.1)),
+    ):
+        with pytest.raises(AgentError, match=r"made with other (belief|costs|ledger)"):
+            load_agent(tmp_path / "agent.npz", other)
+
+
+def test_a_class_that_extends_another_is_not_taken_for_it(tmp_path):
+    class Mine(PSConRL):
+        pass
+
+    Mine(2, 2, [0.5]).save(tmp_path / "agent.npz")
+    with pytest.raises(AgentError, match="unknown agent 'Mine'"):
+        load_agent(tmp_path / "agent.npz")
+    assert type(load_agent(tmp_path / "agent.npz", Mine)) is Mine

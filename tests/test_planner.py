@@ -12,6 +12,8 @@ import psconrl
 from models import cmdps, random_cmdp
 from psconrl import CMDP, Status, certify, evaluate, plan
 from psconrl.errors import ConfigError, InfeasibleError, ModelError
+from psconrl.model.transition import Transition
+from psconrl.planning.inspection import inspect
 from psconrl.planning.mixture.column_generation import mix
 from psconrl.planning.mixture.howard import Howard
 from psconrl.planning.mixture.solve import solve
@@ -296,3 +298,27 @@ def test_pareto_marks_infeasible_thresholds_and_checks_its_input():
     ):
         with pytest.raises(ConfigError, match=message):
             psconrl.pareto(psconrl.load("box"), **options)
+
+
+def test_every_question_needs_a_model_and_says_so():
+    for ask in (psconrl.plan, psconrl.diameter, psconrl.pareto, inspect):
+        with pytest.raises(ModelError, match="needs a CMDP"):
+            ask("box")
+    for ask in (psconrl.evaluate, psconrl.certify):
+        with pytest.raises(ModelError, match="needs a CMDP"):
+            ask(psconrl.plan(psconrl.load("box")), psconrl.load("box"))
+    with pytest.raises(ModelError, match="start must be an earlier plan"):
+        psconrl.plan(psconrl.load("box"), start=3)
+    for wrong in (np.float64(1.0), "P", np.empty((0, 0)), np.ones((3, 2))):
+        with pytest.raises(ModelError, match="transitions must be a matrix"):
+            Transition.of(wrong)
+    for ask in (psconrl.load, psconrl.load_agent, lambda path: psconrl.save(psconrl.load("box"), path)):
+        with pytest.raises(psconrl.PsconrlError, match="a path must be text or a Path"):
+            ask(None)
+
+
+@pytest.mark.parametrize("name", ["policy", "occupancy", "multipliers", "potential", "low_potential"])
+def test_a_plan_of_other_sizes_is_not_read_beyond_its_end(name):
+    rover = psconrl.load("marsrover-4x4")
+    with pytest.raises(ModelError, match=f"{name} of the plan must have shape"):
+        certify(rover, forged(psconrl.plan(rover), **{name: np.full(2, 5.0)}))

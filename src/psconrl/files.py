@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from psconrl.errors import PsconrlError
 
@@ -14,6 +14,13 @@ try:
     import fcntl
 except ImportError:  # on Windows a file that somebody writes cannot be removed anyway
     fcntl = None  # type: ignore[assignment]
+
+
+def as_path(path: Any, error: type[PsconrlError]) -> Path:
+    """A path, from that or from text."""
+    if not isinstance(path, str | os.PathLike):
+        raise error(f"a path must be text or a Path; got {path!r}")
+    return Path(path)
 
 
 def write_atomically(path: Path, write: Callable[[IO[bytes]], object], error: type[PsconrlError]) -> None:

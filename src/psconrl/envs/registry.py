@@ -19,6 +19,7 @@ from psconrl.envs.queue import queue
 from psconrl.envs.random import dirichlet_cmdp, garnet
 from psconrl.envs.riverswim import riverswim
 from psconrl.errors import ConfigError, ModelError, unknown_name
+from psconrl.files import as_path
 from psconrl.model import io
 from psconrl.model.cmdp import CMDP
 
@@ -70,7 +71,7 @@ def load(name_or_path: str | os.PathLike[str], **options: Any) -> CMDP:
     >>> load("marsrover-8x8")
     CMDP(64 states, 4 actions, 1 constraint, dense)
     """
-    name = os.fspath(name_or_path)
+    name = str(as_path(name_or_path, ConfigError))
     if name in ENVIRONMENTS:
         build = ENVIRONMENTS[name].build
         known = inspect.signature(build).parameters

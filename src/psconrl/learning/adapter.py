@@ -43,10 +43,8 @@ class Adapted(Player):
         """Change the limits, if the object has a ``set_thresholds`` too."""
         if not callable(getattr(self.learner, "set_thresholds", None)):
             raise AgentError(f"{self.recipe} has no set_thresholds(thresholds), so its limits cannot be changed")
+        self.learner.set_thresholds(self._checked_limits(thresholds))  # type: ignore[attr-defined]
         super().set_thresholds(thresholds)
-
-    def _limits_changed(self, playing: Record | None) -> None:
-        self.learner.set_thresholds(self.thresholds)  # type: ignore[attr-defined]
 
     def config(self) -> dict[str, Any]:
         """The sizes; the object itself comes from whoever reads the file."""

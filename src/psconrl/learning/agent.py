@@ -30,6 +30,8 @@ class Agent(Player):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         cls._trusted = _is_ours(cls)  # a check takes 30 µs, a fifth of an episode
+        if not cls._trusted and "name" not in cls.__dict__:
+            cls.name = cls.__name__  # a file must not take it for the class that it extends
 
     def __init__(
         self,
@@ -68,8 +70,7 @@ class Agent(Player):
     def state(self) -> dict[str, Any]:
         """All that has changed since it was made: numbers, arrays and generators."""
         remembered = {slot: part.state() for slot, part in self._filled().items()}
-        own = {"rng": self.rng.bit_generator.state, "parts": {slot: s for slot, s in remembered.items() if s}}
-        return super().state() | own
+        return super().state() | {"rng": self.rng.bit_generator.state, "parts": remembered}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import AgentError, ModelError, PsconrlError
 from psconrl.limits import LARGEST_COST, MOST_ROUNDS
+from psconrl.model.transition import Transition
 from psconrl.model.validation import as_floats, in_range, wanted
 
 
@@ -117,3 +118,14 @@ def saved_policies(values: Iterable[Any], n_states: int, n_actions: int) -> tupl
             raise AgentError(f"a policy must hold actions from 0 to {n_actions - 1}")
         policies.append(actions.astype(np.int64))
     return tuple(policies)
+
+
+def checked_laws(given: Any, n_states: int, n_actions: int) -> Transition:
+    """Transitions that somebody's belief has drawn, as a planner needs them."""
+    shape = (n_states * n_actions, n_states)
+    laws = as_numbers(given.toarray() if isinstance(given, Transition) else given, "what a belief samples")
+    if laws.shape != shape:
+        raise AgentError(f"what a belief samples must have shape (S*A, S) = {shape}; got {laws.shape}")
+    if not (laws >= 0).all() or not np.allclose(laws.sum(axis=1), 1.0):
+        raise AgentError("what a belief samples must be a distribution over next states for every pair")
+    return Transition.of(np.ascontiguousarray(laws / laws.sum(axis=1, keepdims=True)))

@@ -75,7 +75,7 @@ def checked_episode(given: Any, n_states: int, n_actions: int) -> Episode:
     if not isinstance(given, Episode):
         raise AgentError(f"begin must return a psconrl.Episode; got {type(given).__name__}")
     shape = (n_states, n_actions)
-    policy = np.ascontiguousarray(as_numbers(given.policy, "policy of an episode"))
+    policy = np.array(as_numbers(given.policy, "policy of an episode"), order="C")  # a copy: it may change its own
     if policy.ndim not in (2, 3) or policy.shape[-2:] != shape or not policy.size:
         raise AgentError(f"policy of an episode must have shape (S, A) = {shape}, or (H, S, A); got {policy.shape}")
     sums = policy.sum(axis=-1)
@@ -94,7 +94,10 @@ def checked_episode(given: Any, n_states: int, n_actions: int) -> Episode:
 def _checked_caps(given: Any, shape: tuple[int, int]) -> Ints | None:
     if given is None:
         return None
-    caps = np.asarray(given)
+    try:
+        caps = np.asarray(given)
+    except ValueError:  # rows of different lengths
+        caps = np.empty(0)
     if caps.shape != shape or not np.issubdtype(caps.dtype, np.integer) or (caps < 1).any():
         raise AgentError(f"visit_caps of an episode must be whole numbers from 1 on, of shape (S, A) = {shape}")
-    return np.ascontiguousarray(caps.astype(np.int64))
+    return np.ascontiguousarray(np.minimum(caps, NO_CAP).astype(np.int64))

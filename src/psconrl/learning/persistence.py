@@ -12,13 +12,14 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from psconrl.errors import AgentError, ConfigError, PsconrlError
-from psconrl.files import write_atomically
+from psconrl.files import as_path, write_atomically
 from psconrl.learning.old_files import translated
 from psconrl.learning.parts.part import Part
 from psconrl.model.archive import Archive
 
 FORMAT = "psconrl-agent"
 VERSION = 2
+ARRAY = "@array"  # the key of a reference
 # What a damaged file makes constructors and restore raise. An AgentError is a ValueError.
 DAMAGE = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 
@@ -49,17 +50,22 @@ class Saved(NamedTuple):
 
 def write(saved: Saved, path: Any) -> None:
     """Write to one file that appears whole or not at all. Only an agent's own file is overwritten."""
+    as_path(path, AgentError)
     taken = Path(path).is_file() and Path(path).stat().st_size > 0
     if taken and _format_of(Path(path)) != FORMAT:
         raise AgentError(f"{path}: exists and holds no agent; choose another name")
     arrays: dict[str, Any] = {}
     header = {"format": FORMAT, "version": VERSION, "agent": saved.agent, "recipe": saved.recipe}
-    for part in ("config", "state", "extra"):
-        header[part] = _flatten(getattr(saved, part), part, arrays)
     try:
+        for part in ("config", "state", "extra"):
+            if not isinstance(getattr(saved, part), dict):
+                raise TypeError(f"{part} must be a table; got {type(getattr(saved, part)).__name__}")
+            header[part] = _flatten(getattr(saved, part), arrays)
         arrays["header"] = np.array(json.dumps(header))
     except (TypeError, ValueError) as error:
         raise AgentError(f"{path}: only numbers, text, lists, tables and arrays can be saved ({error})") from None
+    except RecursionError:
+        raise AgentError(f"{path}: tables and lists must not hold themselves, nor be nested hundreds deep") from None
     write_atomically(Path(path), lambda f: np.savez_compressed(f, **arrays), AgentError)
 
 
@@ -73,7 +79,7 @@ def _format_of(path: Path) -> str:
 
 def read(path: Any) -> Saved:
     """Read what ``write`` wrote, now or in an earlier version."""
-    source = Path(path)
+    source = as_path(path, AgentError)
     if not source.is_file():
         raise AgentError(f"{source}: is a directory" if source.is_dir() else f"{source}: no such file")
     try:
@@ -121,6 +127,8 @@ def restored(agent: A, saved: Saved, path: Any) -> A:
     """An agent that was made anew, put where the saved one stood."""
     try:
         agent.restore(saved.state)
+    except AgentError as error:
+        raise AgentError(f"{path}: damaged ({str(error).splitlines()[0]})") from None
     except DAMAGE as error:
         raise AgentError(f"{path}: damaged ({type(error).__name__})") from None
     agent.recipe, agent.extra = saved.recipe, saved.extra
@@ -131,22 +139,27 @@ def _as_part(key: str, value: Any) -> Any:
     return Part.kinds[key].from_dict(value) if key in Part.kinds and isinstance(value, dict) else value
 
 
-def _flatten(value: Any, name: str, arrays: dict[str, Any]) -> Any:
+def _flatten(value: Any, arrays: dict[str, Any]) -> Any:
     """JSON in which every array is replaced by a reference to its entry in the file."""
     if isinstance(value, dict):
-        return {key: _flatten(part, f"{name}.{key}", arrays) for key, part in value.items()}
+        if not all(isinstance(key, str) for key in value) or ARRAY in value:
+            raise TypeError(f"the keys of a table must be text, other than {ARRAY!r}; got {list(value)[:8]}")
+        return {key: _flatten(part, arrays) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_flatten(part, f"{name}.{i}", arrays) for i, part in enumerate(value)]
+        return [_flatten(part, arrays) for part in value]
     if isinstance(value, np.ndarray):
+        if value.dtype.hasobject or isinstance(value, np.ma.MaskedArray):
+            raise TypeError("an array must hold numbers or text, none of them masked")
+        name = f"array{len(arrays)}"
         arrays[name] = value
-        return {"@array": name}
+        return {ARRAY: name}
     return value.item() if isinstance(value, np.generic) else value
 
 
 def _unflatten(value: Any, arrays: Any) -> Any:
     if isinstance(value, dict):
-        if set(value) == {"@array"}:
-            return arrays[value["@array"]]
+        if set(value) == {ARRAY}:
+            return arrays[value[ARRAY]]
         return {key: _unflatten(part, arrays) for key, part in value.items()}
     if isinstance(value, list):
         return [_unflatten(part, arrays) for part in value]

@@ -77,15 +77,18 @@ class Player(ABC):
 
         If the outcome of an action is awaited, the episode ends with it.
         """
-        new = np.atleast_1d(as_costs(thresholds, "thresholds"))
-        if new.shape != self.thresholds.shape:
-            raise AgentError(f"thresholds must be {self.thresholds.size} finite numbers; got {thresholds!r}")
-        self._thresholds = frozen(new.copy())
+        self._thresholds = frozen(self._checked_limits(thresholds))
         self._limits_changed(self._play.record if self._play is not None else None)
         if self._play is not None and self._play.action is not None:
             self._play.end_with_next_step()
         else:
             self.finish()
+
+    def _checked_limits(self, thresholds: ArrayLike) -> Floats:
+        new = np.atleast_1d(as_costs(thresholds, "thresholds"))
+        if new.shape != self.thresholds.shape:
+            raise AgentError(f"thresholds must be {self.thresholds.size} finite numbers; got {thresholds!r}")
+        return new.copy()
 
     def _limits_changed(self, playing: Record | None) -> None:  # noqa: B027
         """For a subclass that keeps accounts: what is being played began under the old limits."""

@@ -132,19 +132,25 @@ def _fresh(agent: Learner, saved: Saved, path: Any) -> Player:
         player = adapt(agent, **sizes)
         same = (player.n_states, player.n_actions) == (sizes["n_states"], sizes["n_actions"])
         same = same and player.thresholds.shape == np.shape(sizes["thresholds"])
-        others = _other_parts(player, saved.config) if isinstance(player, Agent) else []
+        others = _other_options(player, saved.config) if isinstance(player, Agent) else []
     except DAMAGE as error:
         raise AgentError(f"{path}: damaged ({type(error).__name__})") from None
     if not same:
         raise AgentError(f"{path}: holds an agent of other sizes than the one to restore into")
     if others:
-        raise AgentError(f"{path}: holds an agent with another {others[0]} than the one to restore into")
+        raise AgentError(f"{path}: holds an agent made with other {others[0]} than the one to restore into")
     if isinstance(player, Adapted):
         player.check_memory()
     return player
 
 
-def _other_parts(agent: Agent, config: dict[str, Any]) -> list[str]:
-    """The slots that are filled with parts of other names than in a file."""
+def _other_options(agent: Agent, config: dict[str, Any]) -> list[str]:
+    """The options that differ from those in a file; limits may have been changed since it was made."""
     own = agent.config()
-    return [slot for slot in agent.parts if (own[slot] or {}).get("name") != (config[slot] or {}).get("name")]
+    return [key for key in own if key != "thresholds" and not _same(own[key], config[key])]
+
+
+def _same(one: Any, two: Any) -> bool:
+    if isinstance(one, dict) and isinstance(two, dict):
+        return one.keys() == two.keys() and all(_same(one[key], two[key]) for key in one)
+    return one is two or (one is not None and two is not None and np.array_equal(one, two))

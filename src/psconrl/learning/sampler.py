@@ -6,7 +6,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from psconrl.learning.agent import Agent
-from psconrl.learning.checks import as_optimistic_cost, saved_policies
+from psconrl.learning.checks import as_optimistic_cost, checked_laws, saved_policies
 from psconrl.learning.counts import Record
 from psconrl.learning.episode_planner import EpisodePlanner
 from psconrl.learning.parts.beliefs import Belief
@@ -39,8 +39,9 @@ class Sampler(Agent):
         self.sampled: Transition | None = None  # the model behind the present episode, to look at
 
     def _draw(self) -> Transition:
-        """A model from the belief."""
-        self.sampled = Transition.of(self.belief.sample(self.counts, self.rng))
+        """A model from the belief; one of somebody else's is checked first."""
+        drawn = self.belief.sample(self.counts, self.rng)
+        self.sampled = drawn if self._trusted else checked_laws(drawn, self.n_states, self.n_actions)
         return self.sampled
 
     def end(self, record: Record) -> None:

@@ -255,3 +255,9 @@ class CMDP:
         m = self.n_constraints
         kind = "sparse" if self.is_sparse else "dense"
         return f"CMDP({self.n_states} states, {self.n_actions} actions, {m} constraint{'' if m == 1 else 's'}, {kind})"
+
+
+def need_model(cmdp: object, asked: str) -> None:
+    """An error that says what was handed to a function in place of a model."""
+    if not isinstance(cmdp, CMDP):
+        raise ModelError(f"{asked} needs a CMDP; psconrl.load reads one from a file. Got {type(cmdp).__name__}")

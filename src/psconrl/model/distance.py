@@ -13,7 +13,7 @@ import numpy as np
 
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import SolverError
-from psconrl.model.cmdp import CMDP
+from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.structure import approach, is_communicating
 from psconrl.model.transition import Transition
 from psconrl.model.unichain import FALLS_APART
@@ -72,6 +72,7 @@ def diameter(cmdp: CMDP) -> float:
     >>> diameter(psconrl.load("marsrover-4x4"))
     6.0
     """
+    need_model(cmdp, "diameter")
     if not is_communicating(cmdp):
         return float("inf")
     return max(float(hitting_times(cmdp, target).max()) for target in range(cmdp.n_states))

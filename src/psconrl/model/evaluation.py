@@ -14,7 +14,7 @@ from psconrl.arrays import Floats, Ints
 from psconrl.errors import PolicyError
 from psconrl.model import _elimination
 from psconrl.model.chain import Chain
-from psconrl.model.cmdp import CMDP
+from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.unichain import Unichain
 from psconrl.model.validation import as_floats
 
@@ -79,6 +79,7 @@ def evaluate(cmdp: CMDP, policy: ArrayLike) -> Evaluation:
     >>> bool(evaluate(rover, uniform).costs[0] < 1)
     True
     """
+    need_model(cmdp, "evaluate")
     return evaluate_policy(cmdp, as_policy(cmdp, policy))
 
 

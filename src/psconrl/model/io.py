@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from psconrl.errors import ModelError, PsconrlError, unknown_name
-from psconrl.files import write_atomically
+from psconrl.files import as_path, write_atomically
 from psconrl.limits import need
 from psconrl.model.archive import Archive
 from psconrl.model.cmdp import CMDP
@@ -34,7 +34,7 @@ def save(cmdp: CMDP, path: str | os.PathLike[str]) -> None:
     """Write a model to ``.npz`` or ``.json``. The file appears whole or not at all."""
     if not isinstance(cmdp, CMDP):
         raise ModelError(f"save needs a CMDP and then a path; got {type(cmdp).__name__} first")
-    target = Path(path)
+    target = as_path(path, ModelError)
     if target.suffix == ".json":
         write_atomically(target, lambda f: f.write(json.dumps(_to_json(cmdp), indent=1).encode()), ModelError)
     elif target.suffix == ".npz":

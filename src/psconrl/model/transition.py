@@ -13,6 +13,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from psconrl.arrays import Bools, Floats, Ints, Matrix
+from psconrl.errors import ModelError
 from psconrl.model import _doubled, _elimination, _graph
 from psconrl.model.chain import Chain, DenseChain, SparseChain
 from psconrl.model.policy_steps import DenseSteps, PolicySteps, RefinedSteps, SparseSteps
@@ -43,6 +44,9 @@ class Transition(ABC):
         """Transitions from an array or a CSR matrix (S*A, S) that is known to be right; ``CMDP`` checks a user's."""
         if isinstance(matrix, Transition):
             return matrix
+        shape = np.shape(matrix)
+        if len(shape) != 2 or not shape[1] or not shape[0] or shape[0] % shape[1]:
+            raise ModelError(f"transitions must be a matrix of shape (S*A, S); got {shape}")
         return SparseTransition(csr_array(matrix)) if issparse(matrix) else DenseTransition(np.asarray(matrix))
 
     @property

@@ -13,7 +13,7 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.errors import ModelError
-from psconrl.model.cmdp import CMDP
+from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.evaluation import Evaluation, evaluate
 from psconrl.model.structure import end_components, reachable
 from psconrl.planning._cost_kernels import deviations, excess_units_of, reduced_costs, units_of
@@ -44,11 +44,25 @@ def certify(cmdp: CMDP, plan: Plan) -> Certificate:
     >>> certify(rover, psconrl.plan(rover)).holds
     True
     """
-    if not isinstance(cmdp, CMDP) or not isinstance(plan, Plan):
-        raise ModelError(f"certify needs a model and a plan of it; got {type(cmdp).__name__} and {type(plan).__name__}")
+    need_model(cmdp, "certify")
+    _need_plan_of(cmdp, plan)
     exact = evaluate(cmdp, plan.policy)
     dual = Dual(plan.multipliers, plan.potential, plan.low_potential, plan.gains)
     return check(cmdp, plan.status, plan.occupancy, dual, exact)
+
+
+def _need_plan_of(cmdp: CMDP, plan: Plan) -> None:
+    """An error unless the arrays of a plan have the sizes of the model: compiled loops trust them."""
+    if not isinstance(plan, Plan):
+        raise ModelError(f"certify needs a model and a plan of it; got {type(plan).__name__} for the plan")
+    S, A, m = cmdp.n_states, cmdp.n_actions, cmdp.n_constraints
+    wanted = {"policy": (S, A), "occupancy": (S, A), "multipliers": (m,), "potential": (S,), "low_potential": (S,)}
+    if plan.gains is not None:
+        wanted["gains"] = (S,)
+    for name, shape in wanted.items():
+        got = np.shape(getattr(plan, name))
+        if got != shape:
+            raise ModelError(f"{name} of the plan must have shape {shape} for this model; got {got}")
 
 
 def check(cmdp: CMDP, status: Status, occupancy: Floats, dual: Dual, exact: Evaluation) -> Certificate:

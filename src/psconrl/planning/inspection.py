@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from psconrl.arrays import Floats
-from psconrl.model.cmdp import CMDP
+from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.distance import diameter
 from psconrl.model.evaluation import evaluate
 from psconrl.model.structure import end_components, is_communicating, is_unichain, reachable
@@ -86,6 +86,7 @@ def inspect(cmdp: CMDP, always_diameter: bool = False) -> Inspection:
     >>> inspect(psconrl.load("counterexample")).communicating
     True
     """
+    need_model(cmdp, "inspect")
     small = cmdp.n_states <= SMALL_MODEL
     result = plan(cmdp)
     ranges = [(float(low), float(high)) for low, high in cost_ranges(cmdp)]

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats
 from psconrl.errors import ConfigError, ModelError, unknown_name
-from psconrl.model.cmdp import CMDP
+from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.validation import as_floats
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
@@ -49,6 +49,7 @@ def pareto(
     >>> curve.values.round(4).tolist()
     [0.875, 0.845, 0.8333]
     """
+    need_model(cmdp, "pareto")
     i = constraint_index(cmdp, constraint)
     if thresholds is None:
         if not isinstance(points, Integral) or points < 1:

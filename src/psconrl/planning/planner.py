@@ -12,7 +12,7 @@ import numpy as np
 
 from psconrl.arrays import Ints
 from psconrl.errors import ConfigError, ModelError, SolverError, unknown_name
-from psconrl.model.cmdp import CMDP
+from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.evaluation import evaluate_policy
 from psconrl.planning.candidate import Candidate
 from psconrl.planning.certificate import check, units
@@ -43,8 +43,7 @@ def plan(cmdp: CMDP, method: str = "mixture", start: Plan | None = None) -> Plan
     >>> p.status.value, round(p.value, 9), p.multipliers.round(9).tolist()
     ('optimal', 0.775, [0.5])
     """
-    if not isinstance(cmdp, CMDP):
-        raise ModelError(f"plan needs a CMDP; psconrl.load reads one from a file. Got {type(cmdp).__name__}")
+    need_model(cmdp, "plan")
     if method not in METHODS:
         raise ConfigError(unknown_name("method", method, METHODS))
     result = plan_unexplained(cmdp, method, start)
@@ -112,6 +111,8 @@ def _start_policies(reached: Restriction, start: Plan | None) -> list[Ints]:
     if start is None:
         return []
     cmdp = reached.whole
+    if not isinstance(start, Plan):
+        raise ModelError(f"start must be an earlier plan, as psconrl.plan returns it; got {type(start).__name__}")
     if start.policy.shape != (cmdp.n_states, cmdp.n_actions):
         raise ModelError(
             f"start must be a plan of a model with {cmdp.n_states} states and {cmdp.n_actions} actions; "

@@ -99,7 +99,9 @@ class CUCRL(Agent):
         """The costs (m+1, S, A) to plan with: the objective as low, the others as high as they may be."""
         costs = self._known_or_mean_costs()
         low, high = costs.min(axis=(1, 2), keepdims=True), costs.max(axis=(1, 2), keepdims=True)
-        radius = self.radius(self.counts.visits, p_bar, self._log_term).reshape(self.n_states, self.n_actions)
+        radius = self.radius.checked_widths(self.counts.visits, p_bar, self._log_term).reshape(
+            self.n_states, self.n_actions
+        )
         bonus = cost_units(costs)[:, None, None] * radius
         bonus[0] *= -1.0
         return np.clip(costs + bonus, low, high)

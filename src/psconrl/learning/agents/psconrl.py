@@ -15,10 +15,11 @@ is harmless. In a communicating one it need not be: on Example 1 of the PSConRL 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats
-from psconrl.errors import SolverError
+from psconrl.errors import AgentError, SolverError
 from psconrl.learning.contract import Episode
 from psconrl.learning.counts import Record
 from psconrl.learning.episode_planner import Choice
@@ -89,6 +90,8 @@ class PSConRL(Sampler):
         thresholds = self.thresholds
         limits = (thresholds,) if self.ledger is None else self.ledger.targets(thresholds, self.rounds)
         for targets in limits:
+            if targets is not thresholds and np.shape(targets) != thresholds.shape:
+                raise AgentError(f"the ledger must ask for {thresholds.size} limits; got {targets!r}")
             choice = self.planner.optimal(P, costs, targets, state)
             if choice is not None:
                 return "optimal" if targets is thresholds else "repay", choice

@@ -19,6 +19,7 @@ from scipy.optimize import minimize
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError
 from psconrl.learning.agents.fha import FHA
+from psconrl.learning.checks import as_count
 from psconrl.learning.contract import Episode
 from psconrl.learning.parts.radii import Box, Radius
 
@@ -51,7 +52,7 @@ class SpanFHA(FHA):
         optimistic_cost: float | None = None,
         seed: int | Sequence[int] | None = None,
     ) -> None:
-        if n_states > MAX_STATES:
+        if as_count(n_states, "n_states") > MAX_STATES:
             raise AgentError(
                 f"SpanFHA solves a non-convex program and takes at most {MAX_STATES} states; got {n_states}. Use FHA."
             )

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError
 from psconrl.learning import _kernels
+from psconrl.learning.checks import as_numbers
 from psconrl.learning.counts import Counts
 from psconrl.learning.parts.part import Part
 from psconrl.model.transition import DenseTransition, Transition
@@ -69,7 +70,10 @@ class Dirichlet(Belief):
         self._alpha = np.ascontiguousarray(full.reshape(-1, n_states))
 
     def __deepcopy__(self, memo: object) -> Self:
-        return copy.copy(self)  # its arrays are never changed, and they may be large
+        kept = {id(array): array for array in (self.prior, self._alpha)}  # never changed, and they may be large
+        new = copy.copy(self)
+        vars(new).update(copy.deepcopy(vars(self), kept))
+        return new
 
     def parameters(self, counts: Counts) -> Floats:
         """The parameters of the posterior, (S*A, S)."""
@@ -99,8 +103,8 @@ class FlooredCounts(Dirichlet):
 def _as_prior(prior: ArrayLike) -> float | Floats:
     """A number or an array (S, A, S) of numbers that can be parameters."""
     try:
-        given = np.array(prior, dtype=np.float64)
-    except (TypeError, ValueError):
+        given = as_numbers(prior, "prior").copy()
+    except AgentError:
         given = np.empty(0)
     if given.size == 0 or isinstance(prior, bool):
         raise AgentError(f"prior must be a number or an array of numbers; got {prior!r}")

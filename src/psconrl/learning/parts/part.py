@@ -37,6 +37,7 @@ class Part(ABC):
             return
         if not isinstance(cls.__dict__.get("name"), str):
             raise AgentError(f"{cls.__name__} needs a name of its own, such as name = {cls.__name__.lower()!r}")
+        argument_names(cls)
         other = cls.known.get(cls.name)
         if other is not None and (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
             raise AgentError(f"{cls.__name__}: {other.__name__} is a {cls.kind} called {cls.name!r} already")

@@ -12,7 +12,8 @@ from typing import ClassVar
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
-from psconrl.learning.checks import as_number
+from psconrl.errors import AgentError
+from psconrl.learning.checks import as_number, as_numbers
 from psconrl.learning.counts import Counts
 from psconrl.learning.parts.part import Part
 
@@ -29,6 +30,14 @@ class Radius(Part):
     @abstractmethod
     def __call__(self, visits: Ints, p_bar: Floats, log_term: LogTerm) -> Floats:
         """The radii, from visits (S*A,) and frequencies (S*A, S)."""
+
+    def checked_widths(self, visits: Ints, p_bar: Floats, log_term: LogTerm) -> Floats:
+        """The radii, if they are numbers from 0 on of the shape they must have."""
+        widths = as_numbers(self(visits, p_bar, log_term), f"radius {self.name!r}")
+        shape = p_bar.shape if self.each_transition else visits.shape
+        if widths.shape != shape or not (widths >= 0).all():
+            raise AgentError(f"radius {self.name!r} must be numbers from 0 on, of shape {shape}; got {widths.shape}")
+        return widths
 
 
 class Scaled(Radius):
@@ -93,7 +102,7 @@ class Box:
     def of(cls, counts: Counts, radius: Radius, log_term: LogTerm) -> "Box":
         """All laws within a radius of the frequencies."""
         p_bar = empirical(counts)
-        return cls.around(p_bar, radius(counts.visits, p_bar, log_term))
+        return cls.around(p_bar, radius.checked_widths(counts.visits, p_bar, log_term))
 
 
 def empirical(counts: Counts) -> Floats:
