@@ -1,11 +1,11 @@
 """Learning on your own system, in names instead of numbers, safe against crashes and power cuts.
 
-    python examples/own_system.py learned.npz 5000     # kill it at any time; the same command goes on
+    python examples/own_system.py learned.npz 5000     # kill it at any time; the same command continues
 
 The loop in ``learn`` is all there is to it: ask for an action, take it, tell what came of it, and save now and then.
 The file appears whole or not at all, and holds the agent with its generators. So if your system can be put back to
 where it was, as this one can, an interrupted run ends with the same bits as one that was not. If it cannot, the agent
-forgets only the rounds since the last save: it goes on from whatever state it is asked about next.
+forgets only the rounds since the last save: it continues from whatever state it is asked about next.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""An experiment of your own from Python: run it in parallel, kill it, go on, draw it, make the page.
+"""An experiment of your own from Python: run it in parallel, kill it, continue, draw it, make the page.
 
 python examples/sweep.py mine.db --horizon 5000 --replicates 10
 """

@@ -140,7 +140,7 @@ def test_ctrl_c_ends_it_early_and_the_same_command_goes_on(tmp_path, jobs, unint
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=600)
     assert process.returncode == 130, out + err
-    assert "the same command goes on" in out
+    assert "the same command continues" in out
     process = start_sweep()
     out, err = process.communicate(timeout=600)
     assert process.returncode == 0, err
@@ -261,7 +261,7 @@ class ShutDown(ThreadPoolExecutor):
 
 
 def test_runs_that_are_taken_back_are_not_failures(tmp_path, jobs):
-    with ShutDown(1) as executor, pytest.raises(ConfigError, match=r"taken runs back.*the same command goes on"):
+    with ShutDown(1) as executor, pytest.raises(ConfigError, match=r"taken runs back.*the same command continues"):
         run_sweep(jobs[:4], tmp_path / "r.db", executor=executor)
     with Store(tmp_path / "r.db") as store:
         assert store.query("SELECT count(*) FROM runs WHERE status = 'failed'") == [(0,)]
@@ -396,7 +396,7 @@ def test_an_abort_under_dask_is_no_traceback(tmp_path, cluster, start_sweep):
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=600)
     assert process.returncode == 130, out + err
-    assert "the same command goes on" in out
+    assert "the same command continues" in out
     assert "Traceback" not in err
 
 

@@ -46,7 +46,7 @@ executor_option = click.option(
 def sweep(spec: str, out: str, quick: bool, workers: int | None, executor: str) -> None:
     """Run all experiments of SPEC, a .toml file, or one that is shipped: paper, theory.
 
-    Ctrl-C, a crash or a power cut loses at most the runs in flight: the same command again goes on.
+    Ctrl-C, a crash or a power cut loses at most the runs in flight: the same command continues.
     """
     chosen = shipped_spec(spec) if spec in SHIPPED and not Path(spec).exists() else read_spec(spec)
     outcome = run_with_progress(chosen.jobs(quick), out, chosen.name, workers, executor)
@@ -124,7 +124,7 @@ def print_outcome(outcome: Outcome, path: str | Path) -> None:
     for line in outcome.errors[:10]:
         out.print(Text(f"  failed: {line}"))
     if outcome.interrupted:
-        out.print(Text(f"Interrupted with {outcome.left} runs to go; the same command goes on from here."))
+        out.print(Text(f"Interrupted with {outcome.left} runs to go; the same command continues from here."))
 
 
 def leave_unless_complete(outcome: Outcome) -> None:

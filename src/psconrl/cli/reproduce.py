@@ -44,7 +44,7 @@ PARTS: dict[str, tuple[str, tuple[str, ...] | None]] = {
 def reproduce(what: str, quick: bool, out: str | None, metric: str, workers: int | None, executor: str) -> None:
     """Run the paper's experiments with all agents, draw its figures, and write a page.
 
-    Stopped at any moment, the same command goes on where it was.
+    Stopped at any moment, the same command continues where it was.
     """
     folder = Path(out or ("results/quick" if quick else "results/full"))
     try:

@@ -96,7 +96,7 @@ def _deaf_to_interrupts() -> Iterator[None]:
 
 
 def _leave_with_parent() -> None:
-    """Should the parent die, however it does, no worker goes on for nobody."""
+    """Should the parent die, however it does, no worker runs on for nobody."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:

@@ -59,7 +59,7 @@ def run_sweep(
     """Run what is missing in a results file.
 
     Ctrl-C raises ``psconrl.simulation.interrupt.Interrupted``, a KeyboardInterrupt, with what was done in its
-    ``outcome`` and in the file; the same call again goes on.
+    ``outcome`` and in the file; the same call continues.
 
     ``title``: of the report; by default the name of the spec that the jobs are of, else the one that the file has.
     ``executor``: processes by default, ``"dask://HOST:PORT"``, a Dask client, or any ``concurrent.futures`` executor.
@@ -232,7 +232,7 @@ def _outcome(future: Future[Result], job: Job) -> Result | None:
     except CancelledError:
         raise ConfigError(
             "the executor has taken runs back: it was shut down, or the cluster's scheduler is gone. What was done is "
-            "kept; the same command goes on"
+            "kept; the same command continues"
         ) from None
     except Exception as error:  # of the cluster, as when a run has killed several workers
         return failure(job, f"{type(error).__name__}: {error}")

@@ -257,7 +257,7 @@ def _clear_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except UnicodeDecodeError:
-        raise StoreError(f"{path}: damaged (text that is none)") from None
+        raise StoreError(f"{path}: damaged (text that cannot be read)") from None
     except sqlite3.Error as error:
         reason = " ".join(str(error).split())
         if "full" in reason:

@@ -65,7 +65,7 @@ class Learner(Protocol):
 
 
 def is_learner(thing: object) -> bool:
-    """Does this object keep the contract, by the looks of it?"""
+    """Does this object seem to keep the contract?"""
     methods = (getattr(thing, name, None) for name in ("begin", "end"))
     return not isinstance(thing, type) and all(callable(method) for method in methods)
 

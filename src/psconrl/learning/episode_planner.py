@@ -97,7 +97,7 @@ class EpisodePlanner:
         states = np.flatnonzero(P.reachable_from(np.arange(S) == state))
         if states.size == S:
             return self._from_general_planner(P, costs, thresholds, state)
-        # From scratch each time: which states are in reach may change, and a saved agent must go on with the same bits.
+        # From scratch each time: what is in reach may change, and a saved agent must continue with the same bits.
         part = EpisodePlanner(states.size, A)
         here = int(np.searchsorted(states, state))
         choice = part.optimal(P.restrict(states), costs[:, states], thresholds, here)

@@ -1,7 +1,8 @@
 """Agents in files: one ``.npz`` with everything, generators included. Never pickle.
 
 A file says by name which agent it holds, how to build it and where it stood; the code comes from this library or from
-whoever reads it. What was written by earlier versions is translated by ``old_files``.
+whoever reads it. What was written by earlier versions is translated by ``old_files``. A run that is saved and resumed
+keeps its own state beside the agent's: ``simulation.model_run``.
 """
 
 import json

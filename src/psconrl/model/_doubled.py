@@ -6,6 +6,8 @@ only: too coarse for what happens inside. So h is kept as an unevaluated sum of 
 algorithm Dot2). No fast-math here: re-associated sums would lose exactly what this is about.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
@@ -79,11 +81,20 @@ def drift_sparse(indptr: Ints, indices: Ints, data: Floats, high: Floats, low: F
     return result
 
 
+class RefinedChain(NamedTuple):
+    """A chain with one closed class; see ``unichain`` for the reference and the slowest exit."""
+
+    reference: int  # -1 if there are two closed classes
+    gains: Floats  # (q,)
+    high: Floats  # (q, S) biases,
+    low: Floats  # (q, S) to be added to them
+    stationary: Floats  # (S,)
+    slowest: float
+
+
 @njit(cache=True)
-def refined_unichain(
-    P: Floats, rows: Ints, costs: Floats, reference: int, rounds: int
-) -> tuple[int, Floats, Floats, Floats, Floats, float]:
-    r"""``unichain`` with biases in two parts. Returns the reference, gains, high and low parts, law, and slowest exit.
+def refined_unichain(P: Floats, rows: Ints, costs: Floats, reference: int, rounds: int) -> RefinedChain:
+    r"""``unichain`` with biases in two parts.
 
     Iterative refinement: what a solution leaves over, :math:`r = c - g + P h - h`, summed in twice double precision, is
     taken as the cost of the same chain, whose gain and bias correct g and h.
@@ -99,7 +110,7 @@ def refined_unichain(
     reference, gains, high, stationary, slowest = unichain(chain, states, cost, reference)
     low = np.zeros((q, S))
     if reference < 0:
-        return reference, gains, high, low, stationary, slowest
+        return RefinedChain(reference, gains, high, low, stationary, slowest)
     gains_low = np.zeros(q)
     left = np.empty((q, S))
     for _ in range(rounds):
@@ -121,7 +132,7 @@ def refined_unichain(
             for s in range(S):
                 high[i, s], rest = two_sum(high[i, s], correction[i, s] - base)
                 high[i, s], low[i, s] = two_sum(high[i, s], low[i, s] + rest)
-    return reference, gains, high, low, stationary, slowest
+    return RefinedChain(reference, gains, high, low, stationary, slowest)
 
 
 @njit(cache=True)

@@ -106,14 +106,12 @@ class RefinedSteps(PolicySteps):
 
     def evaluate(self, policy: Ints, costs: Floats, reference: int) -> Unichain | None:
         """By elimination without subtractions and iterative refinement."""
-        reference, gains, high, low, stationary, slowest = _doubled.refined_unichain(
-            self._P, self._first_pair + policy, costs, reference, self.REFINEMENTS
-        )
-        if reference < 0:
+        found = _doubled.refined_unichain(self._P, self._first_pair + policy, costs, reference, self.REFINEMENTS)
+        if found.reference < 0:
             return None
-        if not (np.isfinite(gains).all() and np.isfinite(high).all()):
+        if not (np.isfinite(found.gains).all() and np.isfinite(found.high).all()):
             raise SolverError(FALLS_APART)
-        return Unichain(gains, high, stationary, reference, slowest, low)
+        return Unichain(found.gains, found.high, found.stationary, found.reference, found.slowest, found.low)
 
     def improve(
         self, policy: Ints, biases: Floats, low: Floats | None, costs: Floats, weights: Floats, available: Bools,

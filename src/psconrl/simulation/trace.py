@@ -30,7 +30,7 @@ class EpisodeLog:
         return len(self.start)
 
     def copy(self) -> "EpisodeLog":
-        """As it is now; a run that goes on does not change it."""
+        """As it is now; a run that continues does not change it."""
         return EpisodeLog(*(list(getattr(self, name)) for name in self.__dataclass_fields__))
 
     def state(self) -> dict[str, Any]:

@@ -2,8 +2,7 @@ r"""Column generation for dense models with at most one constraint, compiled as 
 
 The loop of ``column_generation`` with the master ``LineMaster`` and the oracle ``Howard``, for the case that a learning
 loop meets thousands of times: Newton's method on the concave, piecewise linear dual. The tests hold it to the general
-one. Each turn has three phases: evaluate a policy, find the edge of the lower hull at the limit, improve the cheapest
-policy for the price of that edge.
+one.
 
 Numba caches this file by its own date: after a change to the kernels it calls, touch it.
 """
@@ -120,6 +119,7 @@ def newton(
     evaluated = 0
     while evaluated < 4 * capacity and n < capacity:
         evaluated += 1
+        # Phase 1: evaluate a policy, led into the best of its parts if it nearly falls apart.
         if pending:
             new = start[n]
             pending -= 1
@@ -145,8 +145,9 @@ def newton(
                 caution *= 100.0
             elif cost < lowest - same:
                 caution = 1.0
+        # Phase 2: keep it as a column, or in the place of one with the same averages.
         at = n
-        # Nothing but states that are hardly visited has changed, or nothing at all. If that goes on, it is rounding.
+        # Nothing but states that are hardly visited has changed, or nothing at all. If that continues, it is rounding.
         apart = abs(g[0] - gains[base, 0])
         if q > 1:
             apart = max(apart, abs(g[1] - gains[base, 1]))
@@ -164,6 +165,7 @@ def newton(
         if pending:
             continue
 
+        # Phase 3: the edge of the lower hull at the limit gives the price, and the cheapest column is improved for it.
         finished = False
         while True:  # once, and once more after the limit was moved to the boundary
             below, above, share, price = _edge(gains, n, limit)
@@ -211,6 +213,7 @@ def newton(
             break
         if finished:
             break
+    # What was found: its gap, its frequencies, its policy.
     policy = occupancy
     if outcome != GIVE_UP:
         gap += rounding_of_bound(P, best_weights, biases[proof]) / (best_weights[0] if outcome == OPTIMAL else 1.0)

@@ -73,7 +73,7 @@ def mix(
     for evaluated in range(len(answers), MAX_COLUMNS):
         point = master.solve()
         w = point.weights
-        # The newest of the cheapest answers, up to rounding: Howard goes on where it stopped.
+        # The newest of the cheapest answers, up to rounding: Howard continues where it stopped.
         prices = [float(w @ answer.costs) for answer in answers]
         lowest = min(prices) + SAME_AVERAGE
         j = max(j for j, price in enumerate(prices) if price <= lowest)
