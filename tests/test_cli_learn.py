@@ -133,7 +133,7 @@ def test_a_signal_keeps_what_was_done(tmp_path, ignored, sent):
     [
         ["action=least_tried"],
         ["schedule=doubling", "belief=floored", "prior=0.1"],
-        ["fallback=uniform", "share=0.2"],
+        ["fallback=uniform", "ledger=repay", "share=0.2"],
         ["ledger=repay"],
     ],
 )

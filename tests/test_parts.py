@@ -49,11 +49,11 @@ def test_every_part_is_made_of_its_own_table(part):
 
 def test_the_kinds_and_names_are_those_of_the_documentation():
     assert {kind: list(part.known) for kind, part in Part.kinds.items()} == {
-        "belief": ["dirichlet", "floored"],
-        "schedule": ["ouyang", "doubling", "every-round", "published"],
+        "belief": ["dirichlet", "floored", "learned-mass"],
+        "schedule": ["ouyang", "doubling", "steady", "every-round", "published"],
         "fallback": ["explore", "uniform", "unconstrained"],
         "radius": ["scaled", "hoeffding", "bernstein"],
-        "ledger": ["repay"],
+        "ledger": ["repay", "balance"],
     }
 
 
@@ -62,7 +62,11 @@ def test_the_kinds_and_names_are_those_of_the_documentation():
     [
         ("psconrl", {}, (Dirichlet(), Ouyang(), Explore(), None)),
         ("psconrl", {"prior": 0.05}, (Dirichlet(0.05), Ouyang(), Explore(), None)),
-        ("psconrl", {"schedule": "doubling", "share": 0.3}, (Dirichlet(), Doubling(), Explore(), Repay(0.3))),
+        (
+            "psconrl",
+            {"schedule": "doubling", "ledger": "repay", "share": 0.3},
+            (Dirichlet(), Doubling(), Explore(), Repay(0.3)),
+        ),
         ("psconrl", {"belief": "floored", "prior": 1.0}, (FlooredCounts(1.0), Ouyang(), Explore(), None)),
         ("psconrl", {"belief": {"name": "floored", "prior": 1.0}}, (FlooredCounts(1.0), Ouyang(), Explore(), None)),
         ("psconrl", {"action": "least_tried"}, (Dirichlet(), Ouyang(), Explore("least_tried"), None)),
@@ -115,6 +119,7 @@ def test_a_radius_is_chosen_by_its_options_too(name, flat, radius):
         ("psconrl", {"schedule": {}}, "schedule must be a name or a table with one"),
         ("psconrl", {"schedule": Repay()}, r"schedule must be a schedule such as Doubling\(\); got Repay\(share=0.1\)"),
         ("psconrl", {"piror": 1}, "psconrl: unknown option 'piror'; did you mean 'prior'"),
+        ("psconrl", {"share": 0.1}, "option 'share' is of the ledger 'repay' or 'balance'; say which by ledger="),
         ("psconrl", {"repay": 0.1}, "option 'repay' is now 'share', of the ledger 'repay'"),
         ("cmdp-psrl", {"if_infeasible": "explore"}, "option 'if_infeasible' is now 'fallback'"),
         ("psconrl", {"explore_action": "least_tried"}, "option 'explore_action' is now 'action', of the fallback"),
@@ -131,10 +136,10 @@ def test_what_is_wrong_with_a_part_is_said_in_one_line(name, options, message):
     assert "\n" not in str(caught.value)
 
 
-class Steady(Schedule):
+class Pulsing(Schedule):
     """A part of one's own: episodes of a fixed length, every other one twice as long. It remembers which."""
 
-    name = "steady"
+    name = "pulsing"
 
     def __init__(self, steps=5):
         self.steps = steps
@@ -154,29 +159,29 @@ class Steady(Schedule):
 
 
 @pytest.fixture
-def _without_steady():
+def _without_pulsing():
     yield
-    Schedule.known.pop("steady", None)
+    Schedule.known.pop("pulsing", None)
 
 
-@pytest.mark.usefixtures("_without_steady")
+@pytest.mark.usefixtures("_without_pulsing")
 def test_a_part_of_ones_own_works_like_ours_and_is_saved_with_its_memory(tmp_path):
-    Schedule.known["steady"] = Steady
+    Schedule.known["pulsing"] = Pulsing
     cmdp = psconrl.load("counterexample")
-    agent = PSConRL(2, 2, cmdp.thresholds, cmdp.costs, schedule=Steady(3), seed=0)
+    agent = PSConRL(2, 2, cmdp.thresholds, cmdp.costs, schedule=Pulsing(3), seed=0)
     trace = simulate(cmdp, agent, 12, seed=0)
     assert trace.episodes.length == [3, 6, 3]
     agent.finish()
     agent.save(tmp_path / "agent.npz")
     again = load_agent(tmp_path / "agent.npz")
     assert (again.schedule.steps, again.schedule.odd) == (3, True)
-    assert make("psconrl", 2, 2, [0.5], schedule="steady", steps=7).schedule.steps == 7
-    del Schedule.known["steady"]
-    with pytest.raises(AgentError, match=r"unknown schedule 'steady'.*a part of your own is known once"):
+    assert make("psconrl", 2, 2, [0.5], schedule="pulsing", steps=7).schedule.steps == 7
+    del Schedule.known["pulsing"]
+    with pytest.raises(AgentError, match=r"unknown schedule 'pulsing'.*a part of your own is known once"):
         load_agent(tmp_path / "agent.npz")
 
 
-Schedule.known.pop("steady")
+Schedule.known.pop("pulsing")
 
 
 def test_a_part_is_shown_in_one_line_and_its_prior_is_not_copied_for_every_agent():

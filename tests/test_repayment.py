@@ -177,4 +177,4 @@ def test_the_share_can_be_given_to_the_preset():
     assert make_agent("psconrl-repaying", 2, 2, [0.5]).ledger.share == 0.1
     assert make_agent("psconrl-repaying", 2, 2, [0.5], share=1.0).ledger.share == 1.0
     assert make_agent("psconrl-repaying", 2, 2, [0.5], ledger=None).ledger is None
-    assert make_agent("psconrl", 2, 2, [0.5], share=0.3).ledger.share == 0.3
+    assert make_agent("psconrl", 2, 2, [0.5], ledger="repay", share=0.3).ledger.share == 0.3

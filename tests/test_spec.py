@@ -217,7 +217,9 @@ def test_parts_are_words_and_tables_in_a_spec():
     spec = parse_spec("""
     [agents.mine]
     agent = "psconrl"
-    options = { schedule = "doubling", fallback = { name = "explore", action = "least_tried" }, share = 0.2 }
+    options.schedule = "doubling"
+    options.fallback = { name = "explore", action = "least_tried" }
+    options.ledger = { name = "repay", share = 0.2 }
     grid = { belief = ["dirichlet", { name = "floored", prior = 0.5 }] }
     [experiments.counterexample]
     agents = ["mine"]

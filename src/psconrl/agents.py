@@ -11,9 +11,10 @@ from psconrl.learning.agent import Agent
 from psconrl.learning.agents import CUCRL, FHA, UCRLCMDP, FixedPolicy, LagrangianPSRL, PSConRL, SpanFHA, Uniform
 from psconrl.learning.parts.beliefs import Belief, Dirichlet, FlooredCounts
 from psconrl.learning.parts.fallbacks import Explore, Fallback, Unconstrained, Uniformly
-from psconrl.learning.parts.ledger import Ledger, Repay
+from psconrl.learning.parts.learned_mass import LearnedMass
+from psconrl.learning.parts.ledger import Balance, Ledger, Repay
 from psconrl.learning.parts.radii import Bernstein, Hoeffding, Radius, Scaled
-from psconrl.learning.parts.schedules import Doubling, EveryRound, Ouyang, Published, Schedule
+from psconrl.learning.parts.schedules import Doubling, EveryRound, Ouyang, Published, Schedule, Steady
 from psconrl.learning.registry import make_agent as make
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "FHA",
     "UCRLCMDP",
     "Agent",
+    "Balance",
     "Belief",
     "Bernstein",
     "Dirichlet",
@@ -32,6 +34,7 @@ __all__ = [
     "FlooredCounts",
     "Hoeffding",
     "LagrangianPSRL",
+    "LearnedMass",
     "Ledger",
     "Ouyang",
     "PSConRL",
@@ -41,6 +44,7 @@ __all__ = [
     "Scaled",
     "Schedule",
     "SpanFHA",
+    "Steady",
     "Unconstrained",
     "Uniform",
     "Uniformly",

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numba import njit
 
-from psconrl.arrays import Floats, Ints
+from psconrl.arrays import Bools, Floats, Ints
 
 
 @njit(cache=True)
@@ -107,3 +107,25 @@ def add_pairs(
                 cost_sums[i, pair] += new_sums[i, pair]
             for s in range(transitions.shape[1]):
                 transitions[pair, s] += new_transitions[pair, s]
+
+
+@njit(cache=True)
+def update_likelihood(
+    likelihood: Floats, seen: Ints, visits: Ints, transitions: Ints, possible: Bools, grid: Floats
+) -> None:
+    """Bring log-likelihoods (rows, K) of Dirichlet-multinomial counts up to date, where there are new visits."""
+    for row in range(visits.size):
+        n = visits[row]
+        if n == seen[row]:
+            continue
+        seen[row] = n
+        width = possible[row].sum()
+        for k in range(grid.size):
+            mass = grid[k]
+            alpha = mass / width
+            base = math.lgamma(alpha)
+            total = math.lgamma(mass) - math.lgamma(mass + n)
+            for j in range(transitions.shape[1]):
+                if transitions[row, j] > 0:
+                    total += math.lgamma(alpha + transitions[row, j]) - base
+            likelihood[row, k] = total

@@ -107,6 +107,9 @@ class Recipe:
         if len(able) == 1 and len(parts) == 1 and slot not in fixed:
             tables[slot] = {"name": parts[0].name}
             return slot
+        if len(able) == 1 and len(parts) > 1 and slot not in fixed:
+            names = " or ".join(repr(part.name) for part in parts)
+            raise ConfigError(f"{self.name}: option {option!r} is of the {slot} {names}; say which by {slot}=...")
         if len(fitting) > 1:
             raise ConfigError(f"{self.name}: option {option!r} of {' or '.join(fitting)}? Give it in the table of one")
         taken = tables[slot].get("name") if isinstance(tables[slot], dict) else tables[slot]

@@ -85,6 +85,33 @@ class Repay(Ledger):
         yield thresholds
 
 
+class Balance(Ledger):
+    r"""Pay debts back and spend what is left over: plan for :math:`\tau_i - \rho\, V_i(t) / \sqrt t`, V of either sign.
+
+    ``share``: :math:`\rho`, above 0 and at most 1. Where a limit leaves something unspent, the next plan may spend it:
+    every limit is met over the whole run, not only in the long run.
+    """
+
+    name: ClassVar[str] = "balance"
+
+    def __init__(self, share: float = 0.1) -> None:
+        super().__init__()
+        self.share = as_fraction(share, "share")
+
+    def targets(self, thresholds: Floats, rounds: int) -> Iterator[Floats]:
+        """The limits with all credit, less a share of the debts, then less a quarter of it, and so on."""
+        uneven = np.abs(self.balance) > NOISE * rounds * (1.0 + np.abs(thresholds))
+        if uneven.any():
+            due = np.where(uneven, self.share * self.balance / np.sqrt(rounds), 0.0)
+            debt, credit = np.maximum(due, 0.0), np.minimum(due, 0.0)
+            if debt.any():
+                for k in range(TRIES):
+                    yield thresholds - credit - debt * QUARTER**k
+            if credit.any():
+                yield thresholds - credit
+        yield thresholds
+
+
 def _excess(record: Record, thresholds: Floats) -> Floats:
     spent: Floats = record.cost_sums[1:].sum(axis=1)
     return spent - record.steps * thresholds

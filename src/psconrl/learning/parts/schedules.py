@@ -64,6 +64,36 @@ class Doubling(Schedule):
         return NO_CAP, counts.pairs.clip(min=1)
 
 
+class Steady(Schedule):
+    r"""Stop episode k after k rounds, or once a pair has been visited :math:`\max(1, N_{t_k}(s,a))` times.
+
+    As ``Doubling``, but no episode is long before there were many: where a wrong policy never visits what would correct
+    it, doubling alone may stay with it for ever.
+    """
+
+    name: ClassVar[str] = "steady"
+    number: int = 1  # k
+
+    def _prepare(self, n_states: int, n_actions: int, n_limits: int) -> None:
+        self.number = 1
+
+    def limits(self, counts: Counts) -> tuple[int, Ints | None]:
+        """As many steps as there were episodes, and as many visits as there were so far."""
+        return self.number, counts.pairs.clip(min=1)
+
+    def ended(self, steps: int) -> None:
+        """One more."""
+        self.number += 1
+
+    def state(self) -> dict[str, Any]:
+        """The number of the episode."""
+        return {"number": self.number}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Put back what ``state`` returned."""
+        self.number = as_count(state["number"], "number")
+
+
 class EveryRound(Schedule):
     """Stop after each step, as in the paper's Example 1."""
 

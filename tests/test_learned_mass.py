@@ -1,0 +1,209 @@
+"""The belief that learns its mass: likelihoods as products of predictions, draws against enumerated posteriors."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import psconrl
+from psconrl import PSConRL, load_agent, simulate
+from psconrl.agents import Balance, LearnedMass, Steady, make
+from psconrl.errors import AgentError, ConfigError
+from psconrl.learning.counts import Counts, Record
+
+ROVER = psconrl.load("marsrover-4x4")
+
+
+def counted(S, A, rows):
+    """Counts with the given transitions {(s, a): [n to every state]}."""
+    counts, record = Counts(S, A, 1), None
+    record = Record.empty(counts)
+    for (s, a), ns in rows.items():
+        for t, n in enumerate(ns):
+            for _ in range(n):
+                record.step(s, a, t, np.zeros(1))
+    counts.add(record)
+    return counts
+
+
+def predictive(ns, mass, width):
+    """The probability of a sequence with these counts, one outcome after the other (Polya's urn)."""
+    total, seen, n = 0.0, [0] * len(ns), 0
+    for j, times in enumerate(ns):
+        for _ in range(times):
+            total += math.log((mass / width + seen[j]) / (mass + n))
+            seen[j] += 1
+            n += 1
+    return total
+
+
+@pytest.mark.parametrize("ns", [[0, 0, 0], [3, 0, 0], [2, 1, 0], [1, 5, 7]])
+def test_the_likelihood_of_a_row_is_the_product_of_its_predictions(ns):
+    belief = LearnedMass(grid=[0.01, 0.5, 20.0]).made_for(3, 2, 0)
+    found = belief.likelihood(counted(3, 2, {(1, 0): ns}))[2]
+    np.testing.assert_allclose(found, [predictive(ns, mass, 3) for mass in belief.grid], rtol=1e-12, atol=1e-13)
+
+
+def test_with_known_support_the_mass_is_shared_by_what_is_possible():
+    support = np.ones((3, 1, 3), dtype=bool)
+    support[1, 0, 2] = False
+    belief = LearnedMass(grid=[0.5, 2.0], support=support).made_for(3, 1, 0)
+    counts = counted(3, 1, {(1, 0): [2, 1, 0]})
+    np.testing.assert_allclose(
+        belief.likelihood(counts)[1], [predictive([2, 1, 0], mass, 2) for mass in (0.5, 2.0)], rtol=1e-12
+    )
+    rng = np.random.default_rng(0)
+    assert all(belief.sample(counts, rng).toarray()[1, 2] == 0.0 for _ in range(50))
+    assert belief.mean(counts)[1, 2] == 0.0
+
+
+def test_new_visits_bring_the_likelihood_up_to_date():
+    belief = LearnedMass().made_for(3, 1, 0)
+    counts = counted(3, 1, {(0, 0): [1, 0, 0]})
+    belief.likelihood(counts)
+    record = Record.empty(counts)
+    record.step(0, 0, 2, np.zeros(1))
+    counts.add(record)
+    fresh = LearnedMass().made_for(3, 1, 0)
+    np.testing.assert_array_equal(belief.likelihood(counts), fresh.likelihood(counts))
+
+
+def far_off(observed, expected, draws):
+    """Is a frequency more than five standard deviations off? By chance once in two million."""
+    return abs(observed - expected) > 5 * math.sqrt(expected * (1 - expected) / draws) + 1e-12
+
+
+def test_one_mass_a_pool_is_drawn_from_its_posterior():
+    rows = {(0, 0): [4, 0, 0], (1, 0): [3, 1, 0], (2, 1): [2, 2, 2]}
+    counts, grid = counted(3, 2, rows), [0.1, 1.0, 10.0]
+    rng, draws = np.random.default_rng(1), 4000
+    for pool, groups in (("action", {0: [(0, 0), (1, 0)], 1: [(2, 1)]}), ("world", {0: list(rows)})):
+        belief = LearnedMass(grid, pool, exact=True).made_for(3, 2, 0)
+        drawn = np.array([belief.masses(counts, rng) for _ in range(draws)])
+        for group, members in groups.items():
+            logs = np.array([sum(predictive(rows[pair], mass, 3) for pair in members) for mass in grid])
+            posterior = np.exp(logs) / np.exp(logs).sum()
+            for mass, chance in zip(grid, posterior, strict=True):
+                assert not far_off((drawn[:, group] == mass).mean(), chance, draws)
+        assert (drawn[:, 0] == drawn[:, 2]).all()  # the rows of an action have one mass
+
+
+def test_turns_of_masses_and_weights_have_the_posterior_of_the_hierarchy():
+    """Two rows of one action and two masses: the joint law of their masses, with the weights integrated out."""
+    rows = {(0, 0): [5, 0], (1, 0): [2, 2]}
+    counts, grid = counted(2, 1, rows), [0.05, 5.0]
+    joint = {}
+    for z in itertools.product(range(2), repeat=2):
+        tally = [z.count(k) for k in range(2)]
+        prior = sum(math.lgamma(0.5 + n) - math.lgamma(0.5) for n in tally) - math.lgamma(1.0 + 2)
+        joint[z] = math.exp(prior + sum(predictive(rows[s, 0], grid[z[s]], 2) for s in range(2)))
+    total = sum(joint.values())
+    belief = LearnedMass(grid).made_for(2, 1, 0)
+    rng, draws = np.random.default_rng(2), 20_000
+    drawn = np.array([belief.masses(counts, rng) for _ in range(draws)])
+    for z, weight in joint.items():
+        share = np.all(drawn == [grid[k] for k in z], axis=1).mean()
+        # Turns follow on each other: by their autocorrelation some 4 of them are worth one draw.
+        assert not far_off(share, weight / total, draws / 4)
+
+
+def test_what_was_never_tried_has_the_masses_of_its_action():
+    """Rows of the first action are sure, those of the second scattered: so are the untried ones, mostly."""
+    S = 12
+    rows = {(s, 0): [20 if t == s else 0 for t in range(S)] for s in range(8)}
+    rows |= {(s, 1): [2] * S for s in range(8)}
+    counts, rng = counted(S, 2, rows), np.random.default_rng(3)
+    belief = LearnedMass().made_for(S, 2, 0)
+    drawn = np.array([belief.masses(counts, rng) for _ in range(400)]).reshape(400, S, 2)[:, 8:]
+    assert np.median(drawn[:, :, 0]) <= 0.1
+    assert np.median(drawn[:, :, 1]) >= 3.0
+
+
+def test_the_mean_is_that_of_many_samples_at_the_same_weights():
+    counts = counted(3, 1, {(0, 0): [4, 1, 0]})
+    belief = LearnedMass([0.1, 3.0], exact=False).made_for(3, 1, 0)
+    by_hand = np.zeros(3)
+    chance = np.array([predictive([4, 1, 0], mass, 3) for mass in (0.1, 3.0)])
+    chance = np.exp(chance) / np.exp(chance).sum()
+    for weight, mass in zip(chance, (0.1, 3.0), strict=True):
+        by_hand += weight * (np.array([4, 1, 0]) + mass / 3) / (5 + mass)
+    np.testing.assert_allclose(belief.mean(counts)[0], by_hand, rtol=1e-12)
+    np.testing.assert_allclose(belief.mean(counts)[1], np.full(3, 1 / 3))
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_it_is_saved_and_resumed_bit_for_bit(exact, tmp_path):
+    parts = {"belief": LearnedMass(exact=exact), "schedule": Steady(), "ledger": Balance(0.2)}
+    agent = PSConRL(16, 4, ROVER.thresholds, ROVER.costs, seed=4, **parts)
+    simulate(ROVER, agent, 700, seed=0)
+    agent.save(tmp_path / "agent.npz")
+    again = load_agent(tmp_path / "agent.npz")
+    assert again.config().keys() == agent.config().keys()
+    one, two = (simulate(ROVER, a, 700, seed=1) for a in (agent, again))
+    assert one.cumulative.tolist() == two.cumulative.tolist()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"grid": []}, "grid must be a list of masses"),
+        ({"grid": [1.0, -1.0]}, "grid must be rising"),
+        ({"grid": [1.0, math.inf]}, "grid must be rising"),
+        ({"grid": [3.0, 1.0]}, "grid must be rising"),
+        ({"grid": "wide"}, "grid must be numbers"),
+        ({"pool": "planet"}, "unknown pool 'planet'"),
+        ({"exact": 1}, "exact must be True or False"),
+        ({"support": np.zeros((2, 2, 2))}, "must allow at least one next state"),
+        ({"support": np.full((2, 2, 2), 0.5)}, "support must hold 0 or 1"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(options, message):
+    with pytest.raises((AgentError, ConfigError), match=message):
+        LearnedMass(**options)
+    if "support" not in options:
+        with pytest.raises((AgentError, ConfigError), match=message):
+            make("psconrl", 2, 2, [0.5], belief={"name": "learned-mass"} | options)
+
+
+def test_a_support_of_other_sizes_is_refused():
+    with pytest.raises(AgentError, match="support must have shape"):
+        PSConRL(3, 2, [0.5], belief=LearnedMass(support=np.ones((2, 2, 2))))
+
+
+def test_steady_episodes_are_as_long_as_they_are_many():
+    schedule = Steady().made_for(2, 1, 0)
+    counts = counted(2, 1, {(0, 0): [3, 1]})
+    for number in (1, 2, 3):
+        steps, caps = schedule.limits(counts)
+        assert (steps, caps.ravel().tolist()) == (number, [4, 1])
+        schedule.ended(1)
+
+
+def booked(ledger, spent, steps, thresholds):
+    """A ledger after an episode with these sums of costs."""
+    own = ledger.made_for(2, 1, len(thresholds))
+    record = Record.empty(Counts(2, 1, len(thresholds) + 1))
+    record.cost_sums[1:, 0] = spent
+    record.steps = steps
+    own.enter(record, np.array(thresholds))
+    return own
+
+
+def test_a_balance_spends_credit_and_pays_debts_by_hand():
+    """100 rounds at limits .5 and .2: 10 below and 5 above; a share of .3 over sqrt(100)."""
+    tau = np.array([0.5, 0.2])
+    ledger = booked(Balance(0.3), [40.0, 25.0], 100, tau)
+    assert ledger.balance.tolist() == [-10.0, 5.0]
+    targets = list(ledger.targets(tau, 100))
+    np.testing.assert_allclose(targets[0], [0.5 + 0.3, 0.2 - 0.15])
+    np.testing.assert_allclose(targets[1], [0.8, 0.2 - 0.15 / 4])
+    np.testing.assert_allclose(targets[-2], [0.8, 0.2])
+    assert targets[-1] is tau
+    assert len(targets) == 10
+
+
+def test_a_balance_of_credit_alone_or_of_nothing():
+    tau = np.array([0.5])
+    np.testing.assert_allclose(list(booked(Balance(0.1), [40.0], 100, tau).targets(tau, 100)), [[0.6], [0.5]])
+    assert [t is tau for t in booked(Balance(0.1), [50.0], 100, tau).targets(tau, 100)] == [True]
