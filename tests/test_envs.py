@@ -181,3 +181,12 @@ def test_a_model_file_takes_no_options(tmp_path):
     save(load("box"), tmp_path / "box.npz")
     with pytest.raises(ConfigError, match="a model file takes no options; got slip"):
         load(tmp_path / "box.npz", slip=0.1)
+
+
+def test_box_with_all_placements_has_the_same_optimum():
+    """121 placements of agent and box on 11 cells, of which 60 can be reached."""
+    every, met = load("box", unreachable=True), load("box")
+    assert (every.n_states, reachable(every).size) == (121, met.n_states)
+    assert plan(every).value == pytest.approx(plan(met).value, abs=1e-12)
+    assert [every.state_name(s) for s in reachable(every)] == [met.state_name(s) for s in range(met.n_states)]
+    np.testing.assert_array_equal(every.restricted(reachable(every)).transition.toarray(), met.transition.toarray())

@@ -4,8 +4,12 @@ A state is the agent's cell and the box's. Moving onto the box pushes it one cel
 move fails. Every step costs 1, except that any action in the goal costs 0 and resets agent and box. The cost
 ``corner`` is 1 for every step after which the box stands in a cell with walls on at least two sides.
 
-Only the states reachable from the start are kept: with the others the model would not be communicating.
+Only the states reachable from the start are kept: with the others the model would not be communicating. The authors'
+published code keeps all placements of agent and box, on the paper's map 121 instead of 60. An agent that has to learn
+costs then hopes for ever for what it cannot reach: ``unreachable`` keeps them as well, to see it.
 """
+
+from itertools import product
 
 import numpy as np
 
@@ -17,8 +21,8 @@ from psconrl.model.layout import GridLayout
 State = tuple[Cell, Cell]
 
 
-def box(map: str, slip: float = 0.0, threshold: float = 1.0) -> CMDP:
-    """The Box world on a map with one ``B``."""
+def box(map: str, slip: float = 0.0, threshold: float = 1.0, unreachable: bool = False) -> CMDP:
+    """The Box world on a map with one ``B``; ``unreachable``: with all placements of agent and box."""
     rows = parse_map(map, ".SGB#")
     start: State = (find(rows, "S"), find(rows, "B"))
     goal = find(rows, "G")
@@ -35,8 +39,10 @@ def box(map: str, slip: float = 0.0, threshold: float = 1.0) -> CMDP:
         beyond = add(crate, MOVES[action])
         return (target, beyond) if free(rows, beyond) else state
 
-    states = sorted(explore(start, step))
-    if all(agent != goal for agent, _ in states):
+    met = set(explore(start, step))
+    cells = [(i, j) for i, row in enumerate(rows) for j in range(len(row)) if free(rows, (i, j))]
+    states = sorted(product(cells, cells) if unreachable else met)
+    if all(agent != goal for agent, _ in met):
         raise ModelError(f"the goal at {goal} cannot be reached from the start at {start[0]}")
     index = {state: s for s, state in enumerate(states)}
     successors = np.array([[index[step(state, a)] for a in range(len(MOVES))] for state in states])

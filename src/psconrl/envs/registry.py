@@ -44,8 +44,8 @@ def _grid(name: str, threshold: float) -> Callable[..., CMDP]:
     return build
 
 
-def _box(slip: float = 0.0, threshold: float = 0.6) -> CMDP:
-    return box(_map("box"), slip=slip, threshold=threshold)
+def _box(slip: float = 0.0, threshold: float = 0.6, unreachable: bool = False) -> CMDP:
+    return box(_map("box"), slip=slip, threshold=threshold, unreachable=bool(unreachable))
 
 
 ENVIRONMENTS: dict[str, Environment] = {
