@@ -19,10 +19,10 @@ SHARES = (0.0, 0.1, 0.3, 1.0)
 # Against the authors' code, at the paper's horizons.
 PAPER = [("marsrover-4x4", {}, 11_000), ("marsrover-8x8", {}, 20_000), ("box", {}, 500_000)]
 BOLDER = {
-    "repay 0.1": {"share": 0.1},
-    "and prior 0.3/S": {"share": 0.1, "mass": 0.3},
-    "and prior 0.1/S": {"share": 0.1, "mass": 0.1},
-    "prior 0.3/S, doubling": {"share": 0.1, "mass": 0.3, "schedule": "doubling"},
+    "repay 0.1": {"ledger": "repay", "share": 0.1},
+    "and prior 0.3/S": {"ledger": "repay", "share": 0.1, "mass": 0.3},
+    "and prior 0.1/S": {"ledger": "repay", "share": 0.1, "mass": 0.1},
+    "prior 0.3/S, doubling": {"ledger": "repay", "share": 0.1, "mass": 0.3, "schedule": "doubling"},
 }
 
 
@@ -62,7 +62,12 @@ def table(title: str, rows: list, settings: dict[str, dict], runs: int) -> None:
 def main() -> None:
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 12
     meaning = "regret; violation (if positive); regret at shadow prices ± standard error"
-    table(f"Means of {runs} runs: {meaning}", WORLDS, {f"repay {r:g}": {"share": r} if r else {} for r in SHARES}, runs)
+    table(
+        f"Means of {runs} runs: {meaning}",
+        WORLDS,
+        {f"repay {r:g}": {"ledger": "repay", "share": r} if r else {} for r in SHARES},
+        runs,
+    )
     riverswim = next(world for world in WORLDS if world[0] == "riverswim")
     table(f"Bolder, at the paper's horizons, {runs} runs: {meaning}", [*PAPER, riverswim], BOLDER, runs)
 

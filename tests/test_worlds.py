@@ -1,10 +1,13 @@
 """The environments beyond the paper: communicating, documented, with a known optimum found in two ways."""
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import psconrl
-from psconrl import evaluate, plan
+from psconrl import Status, evaluate, plan
 from psconrl.envs.inventory import inventory
 from psconrl.envs.queue import queue
 from psconrl.envs.random import dirichlet_cmdp, garnet
@@ -12,6 +15,9 @@ from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.envs.riverswim import riverswim
 from psconrl.errors import ConfigError, ModelError
 from psconrl.model.structure import is_communicating
+
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+from held_out import HELD_OUT
 
 OPTIMA = {
     "queue": 0.3775060130,
@@ -109,3 +115,14 @@ def test_random_models_depend_on_their_seed_only():
 def test_bad_parameters_get_one_clear_line(build, message):
     with pytest.raises((ModelError, ConfigError), match=message):
         build()
+
+
+@pytest.mark.parametrize("name", sorted(HELD_OUT))
+def test_worlds_held_out_of_the_study_have_a_certified_optimum_and_a_limit_that_binds(name):
+    cmdp = HELD_OUT[name]()
+    best = plan(cmdp)
+    assert best.status is Status.OPTIMAL
+    assert best.certificate.holds
+    assert best.multipliers.max() > 0.01
+    assert is_communicating(cmdp)
+    assert cmdp.available.all()
