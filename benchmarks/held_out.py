@@ -1,7 +1,7 @@
 """Worlds that nobody tuned on: written before any variant of the learned prior was played on them.
 
 Small (9 to 36 states), communicating, every action available everywhere, at least one limit that binds. Some are
-nearly deterministic (maze, door, automaton), some are not. ``python benchmarks/held_out.py`` lists them with their optima.
+nearly deterministic (maze, door, automaton), some are not. ``python benchmarks/held_out.py`` lists their optima.
 """
 
 from collections.abc import Callable
