@@ -112,7 +112,7 @@ def run(worlds: list[str], variants: list[str], runs: int, path: Path) -> None:
 
 
 def show(worlds: list[str], variants: list[str], path: Path) -> None:
-    """Regret; violation; regret at shadow prices with its error, and p of the paired difference to the first variant."""
+    """Regret; violation; regret at shadow prices with its error, and p of the paired difference to the first one."""
     with path.open() as f:
         rows = list(csv.DictReader(f))
 
