@@ -142,7 +142,7 @@ def main() -> None:
     which, runs = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 6
     worlds = list(DEVELOPMENT) if which == "development" else list(HELD_OUT)
     variants = sys.argv[3].split(",") if len(sys.argv) > 3 else list(VARIANTS)
-    path = Path(f"study-{which}.csv")
+    path = Path(__file__).parent / "study" / f"{which}.csv"
     run(worlds, variants, runs, path)
     show(worlds, variants, path)
 

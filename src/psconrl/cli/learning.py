@@ -30,6 +30,7 @@ from psconrl.simulation.trace import Trace
 
 AUTOSAVE_SECONDS = 10.0
 REFRESH_SECONDS = 0.1
+WORDS = {"none": None, "true": True, "false": False}
 WIDE_SCREEN = 110
 
 
@@ -142,7 +143,7 @@ def _refuse_with_resume(*names: str) -> None:
 
 
 def agent_options(values: tuple[str, ...]) -> dict[str, Any]:
-    """Agent options given as KEY=VALUE: a number, none, or a word."""
+    """Agent options given as KEY=VALUE: a number, none, true, false, or another word."""
     result: dict[str, Any] = {}
     for item in values:
         key, equals, text = item.partition("=")
@@ -154,7 +155,7 @@ def agent_options(values: tuple[str, ...]) -> dict[str, Any]:
             number_given = float(text)
             result[key] = int(number_given) if number_given.is_integer() else number_given
         except ValueError:
-            result[key] = None if text.lower() == "none" else text
+            result[key] = WORDS.get(text.lower(), text)
     return result
 
 
