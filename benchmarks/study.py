@@ -103,7 +103,7 @@ def run(worlds: list[str], variants: list[str], runs: int, path: Path) -> None:
             done = {(row[0], row[1], int(row[2])) for row in list(csv.reader(f))[1:]}
     jobs = [job for job in itertools.product(worlds, variants, range(runs)) if job not in done]
     with path.open("a", newline="") as f, ProcessPoolExecutor(2) as pool:
-        lines = csv.writer(f)
+        lines = csv.writer(f, lineterminator="\n")
         if not done:
             lines.writerow(COLUMNS)
         for row in pool.map(one, jobs, chunksize=1):

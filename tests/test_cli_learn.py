@@ -135,6 +135,7 @@ def test_a_signal_keeps_what_was_done(tmp_path, ignored, sent):
         ["schedule=doubling", "belief=floored", "prior=0.1"],
         ["fallback=uniform", "ledger=repay", "share=0.2"],
         ["ledger=repay"],
+        ["belief=learned-mass", "exact=true", "pool=world", "schedule=steady", "ledger=balance"],
     ],
 )
 def test_agent_options_may_be_words(options):

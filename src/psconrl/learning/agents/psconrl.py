@@ -94,7 +94,7 @@ class PSConRL(Sampler):
                 raise AgentError(f"the ledger must ask for {thresholds.size} limits; got {targets!r}")
             choice = self.planner.optimal(P, costs, targets, state)
             if choice is not None:
-                return "optimal" if targets is thresholds else "repay", choice
+                return "optimal" if self.ledger is None or targets is thresholds else self.ledger.name, choice
         return None
 
     def _sample(self, P: Transition, costs: Floats, state: int) -> Sample:
