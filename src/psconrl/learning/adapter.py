@@ -27,12 +27,13 @@ class Adapted(Player):
         if not is_learner(learner):
             raise AgentError(f"an agent has begin(state) and end(record); got {type(learner).__name__}")
         super().__init__(n_states, n_actions, thresholds, seed)
-        self.learner = learner
+        self.learner: Any = learner  # which may also have state, restore and set_thresholds
         self.recipe = name_of(learner)
 
     def begin(self, state: int) -> Episode:
         """What the object plans."""
-        return self.learner.begin(state)
+        planned: Episode = self.learner.begin(state)
+        return planned
 
     def end(self, record: Record) -> None:
         """Let the object learn from a record of its own, which it may keep."""
@@ -43,7 +44,7 @@ class Adapted(Player):
         """Change the limits, if the object has a ``set_thresholds`` too."""
         if not callable(getattr(self.learner, "set_thresholds", None)):
             raise AgentError(f"{self.recipe} has no set_thresholds(thresholds), so its limits cannot be changed")
-        self.learner.set_thresholds(self._checked_limits(thresholds))  # type: ignore[attr-defined]
+        self.learner.set_thresholds(self._checked_limits(thresholds))
         super().set_thresholds(thresholds)
 
     def config(self) -> dict[str, Any]:
@@ -58,12 +59,12 @@ class Adapted(Player):
     def state(self) -> dict[str, Any]:
         """All that has changed, what the object says of itself included."""
         self.check_memory()
-        return super().state() | {"learner": self.learner.state()}  # type: ignore[attr-defined]
+        return super().state() | {"learner": self.learner.state()}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
         super().restore(state)
-        self.learner.restore(state["learner"])  # type: ignore[attr-defined]
+        self.learner.restore(state["learner"])
 
 
 def adapt(

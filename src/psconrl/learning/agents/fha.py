@@ -55,10 +55,14 @@ class FHA(Agent):
         super().__init__(n_states, n_actions, thresholds, costs, seed)
         self.horizon = as_count(horizon, "horizon")
         self.H = self._default_block() if H is None else as_count(H, "H")
+        self._check_sizes()
         need(8.0 * self.H * self.n_states**2, f"a plan for blocks of {self.H:,} rounds", AgentError)
         self.span = as_amounts(span, "span", self.thresholds.size)
         self.radius: Radius = self._part("radius", radius)
         self.optimistic_cost = as_optimistic_cost(optimistic_cost)
+
+    def _check_sizes(self) -> None:
+        """For a variant that serves small problems alone."""
 
     def _default_block(self) -> int:
         rounds_a_triple = self.horizon / (self.n_states**2 * self.n_actions)

@@ -9,19 +9,16 @@ labels its episodes "approximate". The constants are recalled from memory.
 """
 
 import math
-from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError
 from psconrl.learning.agents.fha import FHA
-from psconrl.learning.checks import as_count
 from psconrl.learning.contract import Episode
-from psconrl.learning.parts.radii import Box, Radius
+from psconrl.learning.parts.radii import Box
 
 MAX_STATES = 4
 MAX_BLOCK = 6
@@ -38,30 +35,14 @@ class SpanFHA(FHA):
 
     name: ClassVar[str] = "span-fha"
 
-    def __init__(
-        self,
-        n_states: int,
-        n_actions: int,
-        thresholds: ArrayLike,
-        costs: ArrayLike | None = None,
-        *,
-        horizon: int,
-        H: int | None = None,
-        span: ArrayLike = 1.0,
-        radius: Radius | None = None,
-        optimistic_cost: float | None = None,
-        seed: int | Sequence[int] | None = None,
-    ) -> None:
-        if as_count(n_states, "n_states") > MAX_STATES:
+    def _check_sizes(self) -> None:
+        if self.n_states > MAX_STATES:
             raise AgentError(
-                f"SpanFHA solves a non-convex program and takes at most {MAX_STATES} states; got {n_states}. Use FHA."
+                f"SpanFHA solves a non-convex program and takes at most {MAX_STATES} states; got {self.n_states}. "
+                "Use FHA."
             )
-        super().__init__(
-            n_states, n_actions, thresholds, costs, horizon=horizon, H=H, span=span, radius=radius,
-            optimistic_cost=optimistic_cost, seed=seed,
-        )  # fmt: skip
         if self.H > MAX_BLOCK:
-            raise AgentError(f"SpanFHA takes blocks of at most {MAX_BLOCK} rounds; got H = {H}. Use FHA.")
+            raise AgentError(f"SpanFHA takes blocks of at most {MAX_BLOCK} rounds; got H = {self.H}. Use FHA.")
 
     def _default_block(self) -> int:
         wanted = math.ceil(math.sqrt(self.horizon / (self.n_states**2 * self.n_actions)))
