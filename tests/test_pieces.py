@@ -9,11 +9,13 @@ from psconrl.model.chain import DenseChain
 from psconrl.model.distance import diameter, hitting_times
 from psconrl.model.evaluation import evaluate
 from psconrl.model.unichain import solve_dense
+from psconrl.planning._cost_kernels import deviations
 from psconrl.planning.certificate import Dual, check, lower_bound
 from psconrl.planning.lp import solve_lp
 from psconrl.planning.mixture.master import LineMaster, SimplexMaster
 from psconrl.planning.optimism.horizon import solve_horizon
 from psconrl.planning.problem import Problem
+from psconrl.planning.scaling import Scaling
 from psconrl.simulation.regret import paper_regret
 from psconrl.simulation.trace import EpisodeLog, Trace
 
@@ -88,6 +90,18 @@ def test_what_a_certificate_says_by_hand():
     assert not proof.holds
 
 
+def test_how_far_frequencies_are_from_a_law_and_from_a_policy():
+    """They average 5 and 1 where the policy has 8 and 0.5: off by 3/10 and 0.5/2; a fifth does not come back."""
+    costs, half, unit = np.array([[[0.0, 10.0]], [[2.0, 0.0]]]), np.array([[0.5, 0.5]]), np.array([10.0, 2.0])
+    assert deviations(costs, half, np.array([0.8]), np.array([8.0, 0.5]), unit) == (
+        pytest.approx(0.2),
+        pytest.approx(0.3),
+    )
+    assert deviations(costs, -half, np.array([-1.0]), np.zeros(2), unit)[0] == pytest.approx(3.0)  # 1 negative, 2 amiss
+    for averages in ([np.nan, 0.5], [8.0, np.nan]):
+        assert np.isnan(deviations(costs, half, np.ones(1), np.array(averages), unit)[1])
+
+
 @pytest.mark.parametrize("method", ["mixture", "lp"])
 def test_prices_are_in_the_user_s_units(method):
     found = plan(CHOICE, method)
@@ -104,6 +118,22 @@ def test_scaled_costs_by_hand():
     assert inverted.potential == pytest.approx([20.0])
     assert inverted.gains == pytest.approx([5.0])
     assert problem.scaling.invert(np.array([0.75, 0.25])) == pytest.approx([7.5, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("feasible", "price", "potential", "gain"),
+    [(True, 5.0, 30.0, 16.0), (False, 1.0, 6.0, 3.0)],
+    ids=["prices", "Farkas"],
+)
+def test_a_dual_is_translated_with_the_offsets_of_its_costs(feasible, price, potential, gain):
+    """Costs 1 + 10 c and 2 + 4 c, a scaled price of 2: 2 * 10/4 = 5, and 0.5 * 10 + 1 + 5 * 2 for a scaled gain of .5.
+
+    A Farkas weight of 2/4 is scaled to 1: then the objective and its offset have no part in it.
+    """
+    scaling = Scaling(np.array([1.0, 2.0]), np.array([10.0, 4.0]))
+    dual = Dual(np.array([2.0]), np.array([3.0]), np.zeros(1), np.array([0.5]))
+    found = scaling.invert_dual(dual, feasible)
+    assert (found.multipliers[0], found.potential[0], found.gains[0]) == (price, potential, gain)
 
 
 def test_the_dual_of_the_linear_program():
