@@ -193,13 +193,13 @@ HELD_OUT: dict[str, Callable[[], psconrl.CMDP]] = {
 NEARLY_DETERMINISTIC = ("maze", "rare_door", "automaton")
 
 
-def main() -> None:
-    """List the worlds with their optima."""
-    for name, build in HELD_OUT.items():
+def show(worlds: dict[str, Callable[[], psconrl.CMDP]]) -> None:
+    """List worlds with their optima; the prices of one unit less and one unit more, where the limits stand at a kink."""
+    for name, build in worlds.items():
         cmdp = build()
         best = psconrl.plan(cmdp)
         print(f"{name}: {cmdp}, {best.status.value}, value {best.value:.5g}, prices {best.multipliers.round(3)}")
 
 
 if __name__ == "__main__":
-    main()
+    show(HELD_OUT)
