@@ -58,6 +58,7 @@ def main() -> None:
     parts.append("## Theory\n\nStrong regret: by exact evaluation of every policy played, positive parts only.\n")
     header = [
         "experiment",
+        "agent",
         "S",
         "D",
         "strong regret",
@@ -69,6 +70,7 @@ def main() -> None:
     rows = [
         [
             c.experiment,
+            c.agent,
             c.states,
             f"{c.diameter:.3g}",
             c.regret,

@@ -13,8 +13,9 @@ from psconrl.learning.parts.beliefs import Belief, Dirichlet, FlooredCounts
 from psconrl.learning.parts.fallbacks import Explore, Fallback, Unconstrained, Uniformly
 from psconrl.learning.parts.learned_mass import LearnedMass
 from psconrl.learning.parts.ledger import Balance, Ledger, Repay
+from psconrl.learning.parts.outlooks import Endless, Outlook, Proportional
 from psconrl.learning.parts.radii import Bernstein, Hoeffding, Radius, Scaled
-from psconrl.learning.parts.schedules import Doubling, EveryRound, Ouyang, Published, Schedule, Steady
+from psconrl.learning.parts.schedules import Doubling, EveryRound, Ouyang, Published, Schedule, SquareRoot, Steady
 from psconrl.learning.registry import make_agent as make
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Bernstein",
     "Dirichlet",
     "Doubling",
+    "Endless",
     "EveryRound",
     "Explore",
     "Fallback",
@@ -36,14 +38,17 @@ __all__ = [
     "LagrangianPSRL",
     "LearnedMass",
     "Ledger",
+    "Outlook",
     "Ouyang",
     "PSConRL",
+    "Proportional",
     "Published",
     "Radius",
     "Repay",
     "Scaled",
     "Schedule",
     "SpanFHA",
+    "SquareRoot",
     "Steady",
     "Unconstrained",
     "Uniform",

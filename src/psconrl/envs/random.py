@@ -6,6 +6,8 @@ is a function of raw output, written out below. Successors and costs are equal b
 logarithms and limits from linear algebra are equal up to rounding.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.random import PCG64
 from scipy.sparse import csr_array
@@ -54,9 +56,17 @@ def garnet(
 
 
 def dirichlet_cmdp(
-    states: int = 10, actions: int = 3, prior: float = 0.1, constraints: int = 1, slack: float = 0.1, seed: int = 0
+    states: int = 10,
+    actions: int = 3,
+    prior: float = 0.1,
+    constraints: int = 1,
+    slack: float = 0.1,
+    seed: int = 0,
+    masses: Sequence[float] | None = None,
 ) -> CMDP:
     """Transitions drawn from Dirichlet(prior), uniform costs: a model from the very prior of a learner.
+
+    ``masses``: every action draws one of these, and its rows are from Dirichlet(mass/S), the prior of ``LearnedMass``.
 
     >>> dirichlet_cmdp(seed=1)
     CMDP(10 states, 3 actions, 1 constraint, dense)
@@ -66,8 +76,22 @@ def dirichlet_cmdp(
     bits = _bits(seed)
     S, A = int(states), int(actions)
     need_dense(S, A)
-    P = _dirichlet(bits, S * A, S, float(prior))
+    each = np.full((S * A, 1), float(prior))
+    if masses is not None:
+        grid = _as_masses(masses)
+        each = np.tile(grid[(_uniforms(bits, A) * grid.size).astype(np.int64)] / S, S)[:, None]
+    P = _dirichlet(bits, S * A, S, each)
     return _with_limits(P, _uniforms(bits, int(constraints) + 1, S, A), slack)
+
+
+def _as_masses(masses: Sequence[float]) -> Floats:
+    try:
+        grid = np.asarray(masses, dtype=np.float64)
+    except (TypeError, ValueError):
+        grid = np.empty(0)
+    if grid.ndim != 1 or not grid.size or not np.isfinite(grid).all() or not (grid > 0).all():
+        raise ModelError(f"masses must be a list of positive numbers; got {masses!r}")
+    return grid
 
 
 def _bits(seed: int) -> PCG64:
@@ -98,8 +122,8 @@ def _spacings(bits: PCG64, rows: int, size: int) -> Floats:
     return np.diff(cuts, axis=1, prepend=0.0, append=1.0)
 
 
-def _dirichlet(bits: PCG64, rows: int, size: int, mass: float) -> Floats:
-    r"""Rows from Dirichlet(mass, ..., mass), in logarithms: a small mass would underflow to a row of zeros.
+def _dirichlet(bits: PCG64, rows: int, size: int, mass: Floats) -> Floats:
+    r"""Rows from Dirichlet(mass, ..., mass), with a mass (rows, 1) each, in logarithms: a small mass would underflow to a row of zeros.
 
     A gamma variable of shape a is one of shape a + 1, here by inversion, times :math:`U^{1/a}` (Devroye 1986, IX.3.5).
     """

@@ -23,7 +23,9 @@ from psconrl.envs.registry import load
 from psconrl.errors import ConfigError
 from psconrl.experiment.versions import versions
 from psconrl.learning.agent import Agent
+from psconrl.learning.player import Player
 from psconrl.learning.registry import make_agent, with_reward_hint
+from psconrl.learning.sampler import Sampler
 from psconrl.model.cmdp import CMDP
 from psconrl.model.distance import diameter
 from psconrl.planning.plan import Plan
@@ -103,7 +105,7 @@ class Result:
     strong: Floats  # (n, m+1) strong regret and violations if the policies were evaluated, or empty
     thresholds: list[float]
     optimum: list[float]  # the optimal averages (m+1,) of its model; empty if the limits cannot be met
-    summary: dict[str, Any]  # episodes, their kinds, rounds by kind, S, A, diameter
+    summary: dict[str, Any]  # episodes, their kinds, rounds by kind, S, A, diameter, bounds
     provenance: dict[str, Any]
     error: str = ""
 
@@ -128,7 +130,7 @@ def execute(job: Job) -> Result:
             _strong(trace, optimum[0]) if job.evaluate and optimum else np.empty(0),
             cmdp.thresholds.tolist(),
             optimum,
-            _summary(trace) | _size(job),
+            _summary(trace) | _size(job) | _bounds(run.agent, job.horizon),
             _provenance(time.perf_counter() - began, trace),
         )
     except Exception:
@@ -204,6 +206,13 @@ def _summary(trace: Trace) -> dict[str, Any]:
     for kind, length in zip(log.kind, log.length, strict=True):
         rounds[kind] += length
     return {"episodes": len(log), "kinds": dict(Counter(log.kind)), "rounds": dict(rounds)}
+
+
+def _bounds(agent: Player, horizon: int) -> dict[str, float]:
+    """What the theory of its schedule has to say on the number of its episodes."""
+    if not isinstance(agent, Sampler):
+        return {}
+    return {"most_episodes": agent.schedule.most_episodes(agent.n_states, agent.n_actions, horizon)}
 
 
 def _strong(trace: Trace, optimum: float) -> Floats:

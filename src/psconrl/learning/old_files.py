@@ -1,12 +1,23 @@
-"""Reading agents saved in format version 1, in which the parts of an agent were words."""
+"""Reading agents saved in earlier formats.
+
+In version 1 the parts of an agent were words. In version 2 no agent had an outlook: plans were for ever.
+"""
 
 from typing import Any
 
 THEORY = {"c-ucrl": "hoeffding", "ucrl-cmdp": "hoeffding", "fha": "bernstein", "span-fha": "bernstein"}
 
 
-def translated(agent: Any, config: dict[str, Any], state: dict[str, Any]) -> tuple[Any, Any]:
-    """Change config and state of a file in place; returns the class and the recipe of its agent."""
+def brought_up_to_date(header: dict[str, Any], config: dict[str, Any], state: dict[str, Any]) -> None:
+    """Change what a file says, in place, to what it would say in the present format."""
+    if header["version"] == 1:
+        header["agent"], header["recipe"] = _from_version_1(header["agent"], config, state)
+    if header["version"] <= 2 and header["agent"] == "psconrl":
+        config["outlook"] = {"name": "endless"}
+
+
+def _from_version_1(agent: Any, config: dict[str, Any], state: dict[str, Any]) -> tuple[Any, Any]:
+    """Returns the class and the recipe of the agent."""
     recipe = agent
     state["thresholds"] = config["thresholds"]
     state.setdefault("explored", 0)  # not in the first files

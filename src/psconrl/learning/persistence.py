@@ -14,12 +14,12 @@ import numpy as np
 
 from psconrl.errors import AgentError, ConfigError, PsconrlError
 from psconrl.files import as_path, write_atomically
-from psconrl.learning.old_files import translated
+from psconrl.learning.old_files import brought_up_to_date
 from psconrl.learning.parts.part import Part
 from psconrl.model.archive import Archive
 
 FORMAT = "psconrl-agent"
-VERSION = 2
+VERSION = 3
 ARRAY = "@array"  # the key of a reference
 # What a damaged file makes constructors and restore raise. An AgentError is a ValueError.
 DAMAGE = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError)
@@ -98,11 +98,10 @@ def _read(arrays: Archive) -> Saved:
     header = json.loads(str(arrays["header"]))
     if header["format"] != FORMAT:
         raise AgentError(f"not a {FORMAT} file but a {header['format']} one")
-    if header["version"] not in (1, VERSION):
+    if header["version"] not in range(1, VERSION + 1):
         raise AgentError(f"format version {header['version']} is newer than {VERSION}; update psconrl")
     parts = {part: _unflatten(header[part], arrays) for part in ("config", "state", "extra")}
-    if header["version"] == 1:
-        header["agent"], header["recipe"] = translated(header["agent"], parts["config"], parts["state"])
+    brought_up_to_date(header, parts["config"], parts["state"])
     names = (header["agent"], header["recipe"])
     if not all(isinstance(name, str) for name in names) or not all(isinstance(part, dict) for part in parts.values()):
         raise TypeError

@@ -31,7 +31,7 @@ class Recipe:
     cls: type[Agent]
     title: str  # in figures
     summary: str
-    parts: Mapping[str, Part] = field(default_factory=dict)  # other than those of the class
+    parts: Mapping[str, Part | None] = field(default_factory=dict)  # other than those of the class
     learns_costs: bool = False  # even if they are known
     needs_horizon: bool = False  # must be told how many rounds there will be
     listed: bool = True  # can it be made from its name alone?
@@ -85,8 +85,8 @@ class Recipe:
         if slot not in said:
             return usual
         given = said[slot]
-        if given is None:
-            return _as_table(default)
+        if given is None or (given == "none" and Part.kinds[slot].may_be_missing):
+            return None if Part.kinds[slot].may_be_missing else _as_table(default)
         if isinstance(given, str):
             if given not in _known(slot):
                 raise ConfigError(f"{self.name}: {unknown_name(slot, given, _known(slot))}")
@@ -103,13 +103,9 @@ class Recipe:
         able = {slot: parts for slot, parts in able.items() if parts}
         slot = next(iter(able))
         theory = [part for part in able[slot] if part is self.cls.theory]
-        parts = theory or able[slot]
-        if len(able) == 1 and len(parts) == 1 and slot not in fixed:
-            tables[slot] = {"name": parts[0].name}
+        if len(able) == 1 and slot not in fixed:
+            tables[slot] = {"name": (theory or able[slot])[0].name}  # the first of them is the plain one
             return slot
-        if len(able) == 1 and len(parts) > 1 and slot not in fixed:
-            names = " or ".join(repr(part.name) for part in parts)
-            raise ConfigError(f"{self.name}: option {option!r} is of the {slot} {names}; say which by {slot}=...")
         if len(fitting) > 1:
             raise ConfigError(f"{self.name}: option {option!r} of {' or '.join(fitting)}? Give it in the table of one")
         taken = tables[slot].get("name") if isinstance(tables[slot], dict) else tables[slot]

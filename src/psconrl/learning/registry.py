@@ -19,32 +19,42 @@ from psconrl.learning.contract import Learner
 from psconrl.learning.parts.beliefs import Dirichlet, FlooredCounts
 from psconrl.learning.parts.fallbacks import Unconstrained, Uniformly
 from psconrl.learning.parts.ledger import Repay
-from psconrl.learning.parts.schedules import Doubling, Published
+from psconrl.learning.parts.outlooks import Endless
+from psconrl.learning.parts.part import Part
+from psconrl.learning.parts.schedules import Doubling, Ouyang, Published
 from psconrl.learning.persistence import DAMAGE, Saved, read, rebuilt, restored
 from psconrl.learning.player import Player
 from psconrl.learning.recipe import Recipe
 
+PLAIN: dict[str, Part | None] = {"schedule": Ouyang(), "ledger": None, "outlook": Endless()}  # as in the paper
+
 TABLE = (
     Recipe(
-        "psconrl", PSConRL, "PSConRL (prior 1/S)",
-        "posterior sampling, exploring while samples are infeasible (this library's default prior)",
+        "psconrl", PSConRL, "PSConRL",
+        "posterior sampling, exploring while samples are infeasible: learned prior, limits met over the whole run",
     ),
     Recipe(
-        "psconrl-paper", PSConRL, "PSConRL (paper's prior)", "the same with the paper's prior, Dirichlet(0.1)",
-        parts={"belief": Dirichlet(0.1)},
+        "psconrl-paper", PSConRL, "PSConRL (paper)", "the paper's: Dirichlet(0.1), Ouyang et al.'s episodes, no ledger",
+        parts={"belief": Dirichlet(0.1), **PLAIN},
     ),
     Recipe(
-        "psconrl-repaying", PSConRL, "PSConRL, repaying", "the default, paying back what it overspends while it learns",
-        parts={"ledger": Repay(0.1)},
+        "psconrl-plain", PSConRL, "PSConRL (prior 1/S)", "the paper's with the prior 1/S in place of 0.1",
+        parts={"belief": Dirichlet(), **PLAIN},
+    ),
+    Recipe(
+        "psconrl-repaying", PSConRL, "PSConRL (prior 1/S), repaying",
+        "the same, paying back what it overspends while it learns",
+        parts={"belief": Dirichlet(), **PLAIN, "ledger": Repay(0.1)},
     ),
     Recipe(
         "psconrl-published", PSConRL, "PSConRL (authors' code, learns costs)", "what the authors' published code runs",
-        parts={"belief": FlooredCounts(0.05), "schedule": Published(), "fallback": Uniformly()}, learns_costs=True,
+        parts={"belief": FlooredCounts(0.05), **PLAIN, "schedule": Published(), "fallback": Uniformly()},
+        learns_costs=True,
     ),
     Recipe(
         "cmdp-psrl", PSConRL, "CMDP-PSRL",
         "posterior sampling that ignores the limits while a sample is infeasible (ergodic)",
-        parts={"schedule": Doubling(), "fallback": Unconstrained()},
+        parts={"belief": Dirichlet(), **PLAIN, "schedule": Doubling(), "fallback": Unconstrained()},
     ),
     Recipe("c-ucrl", CUCRL, "C-UCRL", "optimistic objective, pessimistic limits, blocks of a baseline policy"),
     Recipe("ucrl-cmdp", UCRLCMDP, "UCRL-CMDP", "best policy in the best model of a confidence box", needs_horizon=True),

@@ -109,6 +109,10 @@ class Transition(ABC):
         """The transitions among some states; of a set that nothing leaves, those of the model on it."""
 
     @abstractmethod
+    def restarting(self, state: int, chance: float) -> "Transition":
+        """The same, but that every step leads, with this chance, to one state instead."""
+
+    @abstractmethod
     def policy_steps(self) -> PolicySteps:
         """The steps of policy iteration, by a solver that remembers what helped."""
 
@@ -192,6 +196,12 @@ class DenseTransition(Transition):
         """The transitions among some states."""
         return DenseTransition(np.ascontiguousarray(self.array[np.ix_(self.pairs_of(states), states)]))
 
+    def restarting(self, state: int, chance: float) -> Transition:
+        """With one column more likely."""
+        P = (1.0 - chance) * self.array
+        P[:, state] += chance
+        return DenseTransition(P)
+
     def policy_steps(self) -> PolicySteps:
         """Compiled."""
         return DenseSteps(self.array)
@@ -250,6 +260,12 @@ class SparseTransition(Transition):
     def restrict(self, states: Ints) -> Transition:
         """The transitions among some states."""
         return SparseTransition(csr_array(self.matrix[self.pairs_of(states)][:, states]))
+
+    def restarting(self, state: int, chance: float) -> Transition:
+        """With one column more likely."""
+        pairs = self.matrix.shape[0]
+        column = (np.full(pairs, chance), np.full(pairs, state), np.arange(pairs + 1))
+        return SparseTransition(csr_array((1.0 - chance) * self.matrix + csr_array(column, shape=self.matrix.shape)))
 
     def policy_steps(self) -> PolicySteps:
         """By GMRES, or a sparse LU."""

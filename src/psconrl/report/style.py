@@ -9,8 +9,14 @@ BLUE, ORANGE, GREEN, GREY, PURPLE = "#0072B2", "#D55E00", "#009E73", "#7F7F7F", 
 PALETTE = (BLUE, ORANGE, GREEN, PURPLE, "#E69F00", "#56B4E9", "#000000", GREY, "#B3A100")
 DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (8, 2, 2, 2)), (0, (4, 1.5, 1, 1.5, 1, 1.5)))
 
-# Names in pictures of labels that are no agents: those of the paper's Figure 1. Agents have theirs in the registry.
-TITLES = {"resampling-psconrl": "PSConRL", "resampling-cmdp-psrl": "CMDP-PSRL"}
+# Names in pictures of labels that are no agents: those of the shipped specs. Agents have theirs in the registry.
+TITLES = {
+    "resampling-psconrl": "PSConRL",
+    "resampling-cmdp-psrl": "CMDP-PSRL",
+    "psconrl-learning-costs": "PSConRL, learning costs",
+    "psconrl-unbooked": "PSConRL, no ledger",
+    "psconrl-same-prior": "PSConRL, no ledger",
+}
 
 
 def title_of(label: str) -> str:

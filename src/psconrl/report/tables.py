@@ -8,6 +8,7 @@ import numpy as np
 
 from psconrl.report.curves import Experiment
 from psconrl.report.statistics import FEW_RUNS, Comparison, compare, growth_exponent, mean_interval
+from psconrl.report.style import title_of
 from psconrl.report.theory import check_theory
 
 # Lines of a traceback that are shown.
@@ -69,7 +70,7 @@ def bounds_table(experiments: Sequence[Experiment]) -> list[dict[str, Any]]:
     evaluated = [e for e in experiments if any(np.isfinite(c.strong).all() for c in e.curves.values())]
     rows = [
         [
-            c.experiment, c.states, f"{c.diameter:.3g}", str(c.regret), str(c.slope), str(c.signed),
+            c.experiment, title_of(c.agent), c.states, f"{c.diameter:.3g}", str(c.regret), str(c.slope), str(c.signed),
             f"{c.episodes:,.0f}", f"{c.episodes_ratio:.2g}", f"{c.exploring:,.0f}", f"{c.exploring_ratio:.2g}",
         ]
         for c in check_theory(evaluated)
@@ -77,10 +78,10 @@ def bounds_table(experiments: Sequence[Experiment]) -> list[dict[str, Any]]:
     table = {
         "title": "Against the theory",
         "note": "Strong regret: exact excess of every policy played, positive parts, added up. Ratios: largest over "
-        "runs, to the bounds sqrt(2 S A T ln T) on episodes and 2 D S sqrt(A T) + 1 on rounds spent exploring. The "
+        "runs, to the bounds on episodes (that of the schedule) and 2 D S sqrt(A T) + 1 on rounds spent exploring. The "
         "second holds only once T is large against the slack of the limits; above 1 it says that T is not.",
         "header": [
-            "experiment", "S", "D", "strong regret", "its exponent in T", "signed regret", "episodes", "/ bound",
+            "experiment", "agent", "S", "D", "strong regret", "its exponent in T", "signed regret", "episodes", "/ bound",
             "rounds exploring", "/ bound",
         ],
         "rows": rows,

@@ -1,12 +1,11 @@
 r"""Runs against the bounds of the theory.
 
-:math:`K_T \le \sqrt{2 S A T \ln T}` for the episodes (Ouyang et al. 2017, Lemma 1) and :math:`2 D S \sqrt{A T} + 1` for
+On the number of episodes, which is that of the schedule (``Schedule.most_episodes``), and :math:`2 D S \sqrt{A T} + 1` on
 the rounds spent exploring (the paper's Exploration lemma).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log
 
 import numpy as np
 
@@ -20,6 +19,7 @@ class Check:
     """What theory bounds, for one family member: largest ratios over runs, and means."""
 
     experiment: str
+    agent: str  # its label
     states: int
     diameter: float  # mean over runs
     regret: Estimate  # strong: by exact evaluation, free of sampling noise, and never paid for with violation
@@ -41,24 +41,21 @@ def _check(name: str, curves: Curves) -> Check:
     sizes = [[float(s.get(key, np.nan)) for s in curves.summaries] for key in ("states", "actions", "diameter")]
     S, A, D = np.array(sizes)
     episodes = np.array([s["episodes"] for s in curves.summaries])
+    most = np.array([float(s.get("most_episodes", np.nan)) for s in curves.summaries])
     exploring = np.array([s["rounds"].get("explore", 0) for s in curves.summaries])
     return Check(
         name,
+        curves.label,
         int(S[0]),
         float(D.mean()),
         mean_interval(curves.strong[:, -1, 0]),
         growth_exponent(curves.rounds, curves.strong[:, :, 0]),
         mean_interval(curves.regret[:, -1]),
         float(episodes.mean()),
-        float((episodes / episodes_bound(S, A, T)).max()),
+        float((episodes / most).max()),
         float(exploring.mean()),
         float((exploring / exploring_bound(S, A, D, T)).max()),
     )
-
-
-def episodes_bound(S: Floats, A: Floats, T: int) -> Floats:
-    """The bound on the number of episodes."""
-    return np.asarray(np.sqrt(2 * S * A * T * log(T)))
 
 
 def exploring_bound(S: Floats, A: Floats, D: Floats, T: int) -> Floats:

@@ -11,7 +11,7 @@ from matplotlib.ticker import NullFormatter
 from psconrl.errors import ConfigError
 from psconrl.report.curves import Experiment
 from psconrl.report.statistics import growth_exponent, mean_interval
-from psconrl.report.style import GREY, line_styles
+from psconrl.report.style import GREY, line_styles, title_of
 from psconrl.report.theory import Check, check_theory
 
 
@@ -22,22 +22,24 @@ def theory_figure(experiments: Sequence[Experiment]) -> Figure:
     checks = check_theory(experiments)
     figure = Figure(figsize=(11.4, 6.6))
     grid = figure.subplots(2, 3)
-    families = {
-        "bayes": ("strong Bayesian regret, models from the prior", grid[0, 0]),
-        "theta": ("two states, diameter 1/theta", grid[0, 1]),
-        "riverswim": ("RiverSwim", grid[0, 2]),
+    panels = {
+        ("bayes", "hierarchy"): "Bayesian: models from the agent's own prior",
+        ("theta",): "two states, diameter 1/theta",
+        ("riverswim",): "RiverSwim",
     }
-    for family, (title, axes) in families.items():
-        _growth(axes, [e for e in experiments if e.name.startswith(family)], title)
+    for axes, (families, title) in zip(grid[0], panels.items(), strict=True):
+        _growth(axes, [e for e in experiments if e.name.startswith(families)], title)
     _scaling(grid[1, 0], checks)
-    _ratios(grid[1, 1], checks, "episodes_ratio", r"episodes / $\sqrt{2SAT\ln T}$, largest of the runs")
+    _ratios(grid[1, 1], checks, "episodes_ratio", "episodes / bound of the schedule, largest of the runs")
     _ratios(grid[1, 2], checks, "exploring_ratio", r"rounds exploring / $(2DS\sqrt{AT}+1)$, largest of the runs")
     figure.tight_layout()
     return figure
 
 
 def _growth(axes: Axes, members: Sequence[Experiment], title: str) -> None:
-    styles = line_styles(e.name for e in members)
+    """A colour for each member of a family, a dash for each agent."""
+    colours = line_styles(_member(e.name) for e in members)
+    dashes = line_styles(label for e in members for label in e.curves)
     reference: tuple[Any, float] | None = None
     for experiment in members:
         for curves in experiment.curves.values():
@@ -45,32 +47,35 @@ def _growth(axes: Axes, members: Sequence[Experiment], title: str) -> None:
             t = curves.rounds[late]
             estimate = mean_interval(curves.strong[:, late, 0])
             slope = growth_exponent(curves.rounds, curves.strong[:, :, 0])
-            style: dict[str, Any] = styles[experiment.name]
-            shown = "" if np.isnan(slope.mean) else f", slope {slope.mean:.2f} [{slope.low:.2f}, {slope.high:.2f}]"
-            axes.plot(t, estimate.mean, lw=1.5, label=_member(experiment.name) + shown, **style)
-            axes.fill_between(t, estimate.low, estimate.high, color=style["color"], alpha=0.18, lw=0)
+            colour, dash = colours[_member(experiment.name)]["color"], dashes[curves.label]["ls"]
+            shown = "" if np.isnan(slope.mean) else f": {slope.mean:.2f} [{slope.low:.2f}, {slope.high:.2f}]"
+            name = f"{_member(experiment.name)}, {title_of(curves.label)}{shown}"
+            axes.plot(t, estimate.mean, lw=1.5, color=colour, ls=dash, label=name)
+            axes.fill_between(t, estimate.low, estimate.high, color=colour, alpha=0.12, lw=0)
             reference = (t.astype(np.float64), float(max(estimate.mean[0], 1.0)))
     if reference is not None:
         t, start = reference
         axes.plot(t, start * np.sqrt(t / t[0]), color="black", lw=0.8, ls=":", label=r"$\sqrt{T}$")
         axes.set(xscale="log", yscale="log")
-        axes.legend(fontsize=6.5, loc="lower right")
+        axes.legend(fontsize=5, loc="upper left", title="slope of the last decade", title_fontsize=5.5)
     axes.set(title=title, xlabel="T", ylabel="strong regret")
     axes.title.set_fontsize(10)
     axes.grid(alpha=0.3, which="both", lw=0.4)
 
 
 def _scaling(axes: Axes, checks: Sequence[Check]) -> None:
-    families = dict.fromkeys(_family(check.experiment) for check in checks)
-    styles = line_styles(families)
-    for family in families:
-        own = [c for c in checks if _family(c.experiment) == family and float(c.regret.mean) > 0]
+    families = dict.fromkeys((_family(check.experiment), check.agent) for check in checks)
+    styles = line_styles(f"{family}, {title_of(agent)}" for family, agent in families)
+    for family, agent in families:
+        mine = [c for c in checks if (_family(c.experiment), c.agent) == (family, agent)]
+        own = [c for c in mine if float(c.regret.mean) > 0]
         own.sort(key=lambda c: c.diameter)
         if len(own) < 2:
             continue
+        name = f"{family}, {title_of(agent)}"
         x, y = [c.diameter for c in own], np.array([float(c.regret.mean) for c in own])
         error = np.abs(np.array([[float(c.regret.low), float(c.regret.high)] for c in own]).T - y)
-        axes.errorbar(x, y, error, marker="o", ms=4, capsize=2, lw=1.2, label=family, **styles[family])
+        axes.errorbar(x, y, error, marker="o", ms=4, capsize=2, lw=1.2, label=name, **styles[name])
         for c, height in zip(own, y, strict=True):
             axes.annotate(
                 f"S={c.states}", (c.diameter, height), fontsize=6.5, xytext=(3, 3), textcoords="offset points"
@@ -88,10 +93,12 @@ def _scaling(axes: Axes, checks: Sequence[Check]) -> None:
 def _ratios(axes: Axes, checks: Sequence[Check], field: str, title: str) -> None:
     values = [getattr(check, field) for check in checks]
     axes.barh(range(len(checks)), values, color=GREY)
-    axes.set_yticks(range(len(checks)), [check.experiment for check in checks], fontsize=7)
+    axes.set_yticks(
+        range(len(checks)), [f"{check.experiment}, {title_of(check.agent)}" for check in checks], fontsize=5
+    )
     axes.axvline(1.0, color="black", lw=0.9, ls="--", label="the bound")
     for k, value in enumerate(values):
-        axes.text(value, k, f" {value:.3g}", va="center", fontsize=7)
+        axes.text(value, k, f" {value:.3g}", va="center", fontsize=6)
     axes.legend(fontsize=7, loc="center right")
     axes.set(xlim=(0, max(1.15, 1.15 * max(values))), title=title)
     axes.title.set_fontsize(9)

@@ -5,7 +5,10 @@ one is played; if none does, the agent explores: it takes the shortest path to t
 infeasible samples ever rarer. Bayesian regret :math:`\tilde O(D S \sqrt{A T})` for every cost in communicating CMDPs
 (Theorem 4.1). Needs neither horizon, span, mixing time nor a safe policy.
 
-The stopping rule is Ouyang et al.'s; see ``schedules.Ouyang`` for how the paper's text differs.
+That is the paper's algorithm, the recipe ``psconrl-paper``, with its prior and Ouyang et al.'s stopping rule; see
+``schedules.Ouyang`` for how the paper's text differs. What this library plays by default has other parts, which
+benchmarks/study.py chose: a prior that is learned, longer episodes, a ledger by which every limit is met over the whole
+run, and plans that do not wait for miracles. docs/theory.md says what is proven of which.
 
 CMDP-PSRL (Agarwal, Bai and Aggarwal 2022) is the same with other parts, as the registry has it: epochs end on doubling
 only, and while the sample is infeasible the limits are ignored. In an ergodic model every policy explores, so that this
@@ -23,13 +26,17 @@ from psconrl.errors import AgentError, SolverError
 from psconrl.learning.contract import Episode
 from psconrl.learning.counts import Record
 from psconrl.learning.episode_planner import Choice
-from psconrl.learning.parts.beliefs import Belief, Dirichlet
+from psconrl.learning.parts.beliefs import Belief
 from psconrl.learning.parts.fallbacks import Explore, Fallback, Sample
-from psconrl.learning.parts.ledger import Ledger
+from psconrl.learning.parts.learned_mass import LearnedMass
+from psconrl.learning.parts.ledger import Balance, Ledger
+from psconrl.learning.parts.outlooks import Outlook, Proportional
 from psconrl.learning.parts.part import Part
-from psconrl.learning.parts.schedules import Ouyang, Schedule
+from psconrl.learning.parts.schedules import Schedule, SquareRoot
 from psconrl.learning.sampler import Sampler
 from psconrl.model.transition import Transition
+
+USUAL_LEDGER = Balance(0.1)  # with a name, since None is no ledger at all
 
 
 class PSConRL(Sampler):
@@ -39,17 +46,18 @@ class PSConRL(Sampler):
     optimistic while costs are not negative; if the objective is a reward, give minus the largest possible reward as
     ``optimistic_cost``, which then counts as one observation of every pair.
 
-    Its parts: ``belief``, by default ``Dirichlet()`` with the prior 1/S; ``schedule``, when to think again, by default
-    ``Ouyang()``; ``fallback``, what to play if the sample is infeasible, by default ``Explore()``, the others being for
-    comparison; ``ledger``, by default none, as in the paper: ``Repay(0.1)`` makes up for what was spent beyond a limit.
+    Its parts: ``belief``, how scattered transitions are and where they lead; ``schedule``, when to think again;
+    ``fallback``, what to play if the sample is infeasible; ``ledger``, which makes up for what was spent beyond a
+    limit, and spends what was left (None for no ledger, as in the paper); ``outlook``, how far ahead plans look.
     """
 
     name: ClassVar[str] = "psconrl"
     parts: ClassVar[Mapping[str, Part | None]] = {
-        "belief": Dirichlet(),
-        "schedule": Ouyang(),
+        "belief": LearnedMass(),
+        "schedule": SquareRoot(),
         "fallback": Explore(),
-        "ledger": None,
+        "ledger": USUAL_LEDGER,
+        "outlook": Proportional(),
     }
 
     def __init__(
@@ -62,13 +70,15 @@ class PSConRL(Sampler):
         belief: Belief | None = None,
         schedule: Schedule | None = None,
         fallback: Fallback | None = None,
-        ledger: Ledger | None = None,
+        ledger: Ledger | None = USUAL_LEDGER,
+        outlook: Outlook | None = None,
         optimistic_cost: float | None = None,
         seed: int | Sequence[int] | None = None,
     ) -> None:
         super().__init__(n_states, n_actions, thresholds, costs, belief, schedule, optimistic_cost, seed)
         self.fallback: Fallback = self._part("fallback", fallback)
-        self.ledger: Ledger | None = self._part("ledger", ledger)
+        self.ledger: Ledger | None = None if ledger is None else self._part("ledger", ledger)
+        self.outlook: Outlook = self._part("outlook", outlook)
 
     def begin(self, state: int) -> Episode:
         """Draw a model; play its optimal policy, or the fallback if it has none that keeps the limits."""
@@ -88,11 +98,13 @@ class PSConRL(Sampler):
     def _optimal(self, P: Transition, costs: Floats, state: int) -> tuple[str, Choice] | None:
         """The plan that keeps the limits, or those below them that the ledger asks for; None if no policy does."""
         thresholds = self.thresholds
+        chance = self.outlook.restart(self.rounds)
+        ahead = P.restarting(state, chance) if chance else P
         limits = (thresholds,) if self.ledger is None else self.ledger.targets(thresholds, self.rounds)
         for targets in limits:
             if targets is not thresholds and np.shape(targets) != thresholds.shape:
                 raise AgentError(f"the ledger must ask for {thresholds.size} limits; got {targets!r}")
-            choice = self.planner.optimal(P, costs, targets, state)
+            choice = self.planner.optimal(ahead, costs, targets, state)
             if choice is not None:
                 return "optimal" if self.ledger is None or targets is thresholds else self.ledger.name, choice
         return None

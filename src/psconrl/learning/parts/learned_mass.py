@@ -1,20 +1,26 @@
 r"""A belief that learns how scattered the world is: the mass of a Dirichlet prior, unknown, on a grid.
 
-A world whose actions lead to one place each wants a prior of small mass, one that scatters a prior of large mass, and
-nobody knows beforehand which it is. So let every row have a mass of its own,
+A world whose actions lead to one place each wants a prior of small mass, one that scatters a prior of larger mass, and
+nobody knows beforehand which it is. So let every action have a mass, each of K on a grid being as likely as the others:
 
-.. math:: M_{sa} \sim w_a, \qquad w_a \sim \mathrm{Dirichlet}(1/K, \dots, 1/K), \qquad
-          p(\cdot|s,a) \sim \mathrm{Dirichlet}(M_{sa}/S, \dots, M_{sa}/S)
+.. math:: M_a \sim \mathrm{Uniform}(M_1, \dots, M_K), \qquad
+          p(\cdot|s,a) \sim \mathrm{Dirichlet}(M_a/S, \dots, M_a/S).
 
-over a grid of K masses: the rows of an action tell of each other. Given the counts n of a row, its mass k has the
-Dirichlet-multinomial likelihood
+Given the counts n of a row, the mass k has the Dirichlet-multinomial likelihood
 
 .. math:: L_k = \ln\Gamma(M_k) - \ln\Gamma(M_k + n) +
           \sum_{j:\,n_j > 0} \big[\ln\Gamma(M_k/S + n_j) - \ln\Gamma(M_k/S)\big],
 
-and a draw of (M, p) given the counts is a draw from the posterior of this hierarchy, so that posterior sampling keeps
-its Bayesian identity. Masses and weights are drawn in turn (Gibbs), rows never tried being left out of the turns, which
-is exact in the limit of many turns; with ``exact`` all rows of an action share one mass, which is drawn exactly.
+and those of all rows of an action multiply: the rows tell of each other. A draw of (M, p) given the counts is a draw
+from the posterior of this hierarchy, so that posterior sampling keeps its Bayesian identity.
+
+The grid ends at 1, the weight of one observation. A prior of mass M adds M imaginary observations that are spread over
+*all* states, and where a world scatters it scatters over a few: above 1 the bias does more harm than the spread does
+good (benchmarks/RESULTS.md).
+
+``exact=False`` gives every row a mass of its own, :math:`M_{sa} \sim w_a`, with weights
+:math:`w_a \sim \mathrm{Dirichlet}(1/K, \dots, 1/K)`. Masses and weights are then drawn in turn (Gibbs), rows never
+tried being left out of the turns, which is exact only in the limit of many turns.
 """
 
 from typing import Any, ClassVar
@@ -30,7 +36,7 @@ from psconrl.learning.counts import Counts
 from psconrl.learning.parts.beliefs import LARGEST, SMALLEST, Belief, dirichlet_rows
 from psconrl.model.transition import DenseTransition, Transition
 
-GRID = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+GRID = (0.001, 0.01, 0.1, 1.0)
 POOLS = ("action", "world")
 SWEEPS = 2  # turns an episode: the weights move slowly from one to the next
 
@@ -39,13 +45,14 @@ class LearnedMass(Belief):
     """The posterior under Dirichlet priors of unknown mass.
 
     ``grid``: the masses. ``pool``: which rows tell of each other, those of an ``"action"`` or all of the ``"world"``.
-    ``exact``: one mass for all rows of a pool, drawn without Gibbs. ``support``: (S, A, S), what is possible, if known.
+    ``exact``: one mass for all rows of a pool, drawn exactly; else one for every row, by Gibbs. ``support``: (S, A, S),
+    what is possible, if known.
     """
 
     name: ClassVar[str] = "learned-mass"
 
     def __init__(
-        self, grid: ArrayLike = GRID, pool: str = "action", exact: bool = False, support: ArrayLike | None = None
+        self, grid: ArrayLike = GRID, pool: str = "action", exact: bool = True, support: ArrayLike | None = None
     ) -> None:
         self._masses = _as_grid(grid)
         self.grid = tuple(self._masses.tolist())
@@ -82,11 +89,10 @@ class LearnedMass(Belief):
 
     def masses(self, counts: Counts, rng: np.random.Generator) -> Floats:
         """A mass (S*A,) for every row, drawn from the posterior."""
-        L = self.likelihood(counts)
         if self.exact:
-            total = np.zeros_like(self.weights)
-            np.add.at(total, self._group, L)
-            return np.asarray(self._masses[_drawn(total, rng.random(len(total)))[self._group]])
+            L = self._pooled(counts)
+            return np.asarray(self._masses[_drawn(L, rng.random(len(L)))[self._group]])
+        L = self.likelihood(counts)
         K, tried = self._masses.size, np.flatnonzero(self._seen)
         index = np.empty(self._group.size, dtype=np.int64)
         for _ in range(SWEEPS):
@@ -106,7 +112,7 @@ class LearnedMass(Belief):
 
     def mean(self, counts: Counts) -> Floats:
         """The expected transitions (S*A, S), at the present weights."""
-        L = self.likelihood(counts)
+        L = self._pooled(counts)[self._group] if self.exact else self.likelihood(counts)
         expected = np.zeros(self._possible.shape)
         chance = self.weights[self._group] * np.exp(L - L.max(axis=1, keepdims=True))
         chance /= chance.sum(axis=1, keepdims=True)
@@ -114,6 +120,12 @@ class LearnedMass(Belief):
             alpha = self._parameters(np.full(self._group.size, mass), counts)
             expected += chance[:, [k]] * alpha / alpha.sum(axis=1, keepdims=True)
         return expected
+
+    def _pooled(self, counts: Counts) -> Floats:
+        """The logarithms (pools, K) of the likelihood of all counts of a pool, under one mass for all its rows."""
+        total = np.zeros_like(self.weights)
+        np.add.at(total, self._group, self.likelihood(counts))
+        return total
 
     def _parameters(self, masses: Floats, counts: Counts) -> Floats:
         share = masses / self._possible.sum(axis=1)

@@ -1,4 +1,4 @@
-r"""The ledger: aim below a limit while more than the limit has been spent.
+r"""The ledger: aim below a limit while more has been spent than it allows, and above while less has.
 
 An agent that plans for the limits themselves keeps them in the long run, but what it overspent while it was learning is
 never made up for. So keep a ledger: with :math:`V_i(t) = \sum_{s \le t} (c_i(s) - \tau_i)`, plan the next episode for
@@ -7,7 +7,8 @@ never made up for. So keep a ledger: with :math:`V_i(t) = \sum_{s \le t} (c_i(s)
 
 Episodes of PSConRL's own schedule last some :math:`\sqrt t` rounds, so that :math:`\rho` is about the share of the debt
 that one of them pays back. If errors of learning cost some :math:`1/\sqrt t` a round, the debt stays bounded where it
-would have grown like :math:`\sqrt t`. It needs no horizon. A limit that has not been overspent is left as it is.
+would have grown like :math:`\sqrt t`. It needs no horizon. ``Repay`` leaves a limit that has not been overspent as it
+is; ``Balance`` spends what is left over, too.
 """
 
 from abc import abstractmethod
@@ -33,6 +34,7 @@ class Ledger(Part):
 
     kind: ClassVar[str] = "ledger"
     example: ClassVar[str] = "Repay(0.1)"
+    may_be_missing: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self.balance: Floats = np.zeros(0)
@@ -90,6 +92,11 @@ class Balance(Ledger):
 
     ``share``: :math:`\rho`, above 0 and at most 1. Where a limit leaves something unspent, the next plan may spend it:
     every limit is met over the whole run, not only in the long run.
+
+    No more credit counts than an episode of :math:`\sqrt t` rounds could spend, :math:`\sqrt t\, (\max c_i - \min c_i)`
+    over the costs met so far and the limit: no plan is for more than :math:`\tau_i + \rho\, (\max c_i - \min c_i)`.
+    Without that, where it takes long to get from one way of life to another (RiverSwim), what was saved at the
+    beginning is spent several times over before the agent has turned round.
     """
 
     name: ClassVar[str] = "balance"
@@ -97,19 +104,49 @@ class Balance(Ledger):
     def __init__(self, share: float = 0.1) -> None:
         super().__init__()
         self.share = as_fraction(share, "share")
+        self.extremes: Floats = np.zeros((2, 0))  # of the costs met so far and the limit, less the limit
+
+    def _prepare(self, n_states: int, n_actions: int, n_limits: int) -> None:
+        super()._prepare(n_states, n_actions, n_limits)
+        self.extremes = np.zeros((2, n_limits))
+
+    def enter(self, record: Record, thresholds: Floats) -> None:
+        """Book an episode, and what its rounds have cost."""
+        super().enter(record, thresholds)
+        tried = record.visits > 0
+        if tried.any():
+            met = record.cost_sums[1:, tried] / record.visits[tried] - thresholds[:, None]
+            self.extremes[0] = np.minimum(self.extremes[0], met.min(axis=1))
+            self.extremes[1] = np.maximum(self.extremes[1], met.max(axis=1))
+
+    def begin_anew(self, playing: Record | None, thresholds: Floats) -> None:
+        """Forget all debts and credit, and the costs, which were counted from the old limits."""
+        super().begin_anew(playing, thresholds)
+        self.extremes = np.zeros_like(self.extremes)
 
     def targets(self, thresholds: Floats, rounds: int) -> Iterator[Floats]:
-        """The limits with all credit, less a share of the debts, then less a quarter of it, and so on."""
+        """The limits with the credit that counts, less a share of the debts, then less a quarter of it, and so on."""
         uneven = np.abs(self.balance) > NOISE * rounds * (1.0 + np.abs(thresholds))
         if uneven.any():
             due = np.where(uneven, self.share * self.balance / np.sqrt(rounds), 0.0)
-            debt, credit = np.maximum(due, 0.0), np.minimum(due, 0.0)
+            most = self.share * (self.extremes[1] - self.extremes[0])
+            debt, credit = np.maximum(due, 0.0), np.maximum(np.minimum(due, 0.0), -most)
             if debt.any():
                 for k in range(TRIES):
                     yield thresholds - credit - debt * QUARTER**k
             if credit.any():
                 yield thresholds - credit
         yield thresholds
+
+    def state(self) -> dict[str, Any]:
+        """The balance, and the extremes."""
+        return super().state() | {"extremes": self.extremes}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Put back what ``state`` returned."""
+        super().restore(state)
+        nothing = np.zeros((2, self.balance.size))
+        self.extremes = saved_floats(state.get("extremes", nothing), nothing.shape, "extremes")
 
 
 def _excess(record: Record, thresholds: Floats) -> Floats:

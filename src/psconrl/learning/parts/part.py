@@ -1,6 +1,6 @@
 """What agents are made of: parts with a name and options, such as ``Doubling()`` or ``Dirichlet(prior=0.1)``.
 
-A kind of part (belief, schedule, fallback, radius, ledger) is a direct subclass of ``Part``; an agent has a slot of
+A kind of part (belief, schedule, fallback, radius, ledger, outlook) is a direct subclass of ``Part``; an agent has a slot of
 that name for it. The parts of a kind register themselves by name, so that a spec or a file can choose among them. A
 file brings names and numbers, never code: a part of your own is known once the module that defines it is imported.
 
@@ -28,6 +28,7 @@ class Part(ABC):
     example: ClassVar[str]  # for errors: "a schedule such as Doubling()"
     known: ClassVar[dict[str, type["Part"]]]  # the parts of this kind
     name: ClassVar[str]
+    may_be_missing: ClassVar[bool] = False  # is None, for a slot, no part of this kind, or the usual one?
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

@@ -1,6 +1,7 @@
 """Schedules: when to stop and think again. The limits of an episode, from the counts and the length of the last one."""
 
 from abc import abstractmethod
+from math import ceil, log, log2, sqrt
 from typing import Any, ClassVar
 
 from psconrl.arrays import Ints
@@ -22,6 +23,10 @@ class Schedule(Part):
 
     def ended(self, steps: int) -> None:
         """An episode of this length has ended."""
+
+    def most_episodes(self, n_states: int, n_actions: int, rounds: int) -> float:
+        """The most episodes that there can be in so many rounds, as its theory has it."""
+        return float(rounds)
 
 
 class Ouyang(Schedule):
@@ -45,6 +50,10 @@ class Ouyang(Schedule):
         """Remember the length."""
         self.last_length = steps
 
+    def most_episodes(self, n_states: int, n_actions: int, rounds: int) -> float:
+        r""":math:`\sqrt{2 S A T \ln T}` (Ouyang et al. 2017, Lemma 1)."""
+        return min(float(rounds), max(1.0, sqrt(2 * n_states * n_actions * rounds * log(rounds))))
+
     def state(self) -> dict[str, Any]:
         """The length of the last episode."""
         return {"last_length": self.last_length}
@@ -62,6 +71,10 @@ class Doubling(Schedule):
     def limits(self, counts: Counts) -> tuple[int, Ints | None]:
         """As many visits as there were so far."""
         return NO_CAP, counts.pairs.clip(min=1)
+
+    def most_episodes(self, n_states: int, n_actions: int, rounds: int) -> float:
+        r""":math:`S A \log_2 (8 T / S A)` from T = SA on (Jaksch et al. 2010, Proposition 18)."""
+        return min(float(rounds), _most_doublings(n_states * n_actions, rounds))
 
 
 class Steady(Schedule):
@@ -85,6 +98,10 @@ class Steady(Schedule):
         """One more."""
         self.number += 1
 
+    def most_episodes(self, n_states: int, n_actions: int, rounds: int) -> float:
+        r""":math:`\sqrt{2 T} + S A \log_2 (8 T / S A)`: those that no pair has ended last 1, 2, ... rounds or more."""
+        return min(float(rounds), sqrt(2 * rounds) + _most_doublings(n_states * n_actions, rounds))
+
     def state(self) -> dict[str, Any]:
         """The number of the episode."""
         return {"number": self.number}
@@ -92,6 +109,26 @@ class Steady(Schedule):
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
         self.number = as_count(state["number"], "number")
+
+
+class SquareRoot(Schedule):
+    r"""Stop after :math:`\sqrt t` rounds, t of them having been played before, or once a pair has been visited
+    :math:`\max(1, N_{t_k}(s,a))` times.
+
+    As ``Steady``, whose episodes may soon be several times as long: where mistakes are dear, that costs more than it
+    saves elsewhere.
+    """
+
+    name: ClassVar[str] = "square-root"
+
+    def limits(self, counts: Counts) -> tuple[int, Ints | None]:
+        """The root of the rounds so far, rounded up, and as many visits as there were so far."""
+        return max(1, ceil(sqrt(int(counts.pairs.sum())))), counts.pairs.clip(min=1)
+
+    def most_episodes(self, n_states: int, n_actions: int, rounds: int) -> float:
+        r""":math:`2 \sqrt T + S A \log_2 (8 T / S A)`: from one square number to the next there are two at most that no
+        pair has ended."""
+        return min(float(rounds), 2 * sqrt(rounds) + _most_doublings(n_states * n_actions, rounds))
 
 
 class EveryRound(Schedule):
@@ -112,3 +149,7 @@ class Published(Schedule):
     def limits(self, counts: Counts) -> tuple[int, Ints | None]:
         """Three times as many visits as there were so far, and three."""
         return NO_CAP, 3 * (1 + counts.pairs)
+
+
+def _most_doublings(pairs: int, rounds: int) -> float:
+    return pairs * log2(8 * rounds / pairs) if rounds >= pairs else float(rounds)

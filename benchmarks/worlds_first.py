@@ -1,7 +1,7 @@
 """Worlds that nobody tuned on: written before any variant of the learned prior was played on them.
 
 Small (9 to 36 states), communicating, every action available everywhere, at least one limit that binds. Some are
-nearly deterministic (maze, door, automaton), some are not. ``python benchmarks/held_out.py`` lists their optima.
+nearly deterministic (maze, door, automaton), some are not. ``python benchmarks/worlds_first.py`` lists their optima.
 """
 
 from collections.abc import Callable
@@ -176,7 +176,7 @@ def _binomial(n: int, k: int, p: float) -> float:
     return float(ways * p**k * (1 - p) ** (n - k))
 
 
-HELD_OUT: dict[str, Callable[[], psconrl.CMDP]] = {
+FIRST: dict[str, Callable[[], psconrl.CMDP]] = {
     build.__name__: build
     for build in (
         maze,
@@ -194,7 +194,7 @@ NEARLY_DETERMINISTIC = ("maze", "rare_door", "automaton")
 
 
 def show(worlds: dict[str, Callable[[], psconrl.CMDP]]) -> None:
-    """List worlds with their optima; the prices of one unit less and one unit more, where the limits stand at a kink."""
+    """List worlds with their optima."""
     for name, build in worlds.items():
         cmdp = build()
         best = psconrl.plan(cmdp)
@@ -202,4 +202,4 @@ def show(worlds: dict[str, Callable[[], psconrl.CMDP]]) -> None:
 
 
 if __name__ == "__main__":
-    show(HELD_OUT)
+    show(FIRST)

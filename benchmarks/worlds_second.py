@@ -1,7 +1,7 @@
 """Worlds that nobody tuned on, the second set: written once the first had been looked at, before any run on these.
 
 Small (11 to 50 states), communicating, every action available everywhere, limits that bind. ``NEARLY_DETERMINISTIC``
-says of which kind they are. ``python benchmarks/held_out_again.py`` lists their optima.
+says of which kind they are. ``python benchmarks/worlds_second.py`` lists their optima.
 """
 
 from collections.abc import Callable, Iterable
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 import psconrl
-from held_out import show
+from worlds_first import show
 
 Moves = Iterable[tuple[float, int]]
 
@@ -23,7 +23,7 @@ def key_room(width: int = 5, height: int = 4) -> psconrl.CMDP:
     cells = [(x, y) for y in range(height) for x in range(width)]
     number = {(cell, held): i for i, (cell, held) in enumerate((cell, held) for held in (0, 1) for cell in cells)}
     moves = ((-1, 0), (1, 0), (0, -1), (0, 1))
-    P, gain, risk = _empty(len(number), 4)
+    P, gain, risk = empty(len(number), 4)
     for ((x, y), held), s in number.items():
         for a, (dx, dy) in enumerate(moves):
             cell = (min(max(x + dx, 0), width - 1), min(max(y + dy, 0), height - 1))
@@ -38,7 +38,7 @@ def battery(places: int = 6, levels: int = 5) -> psconrl.CMDP:
 
     An empty cart is towed to place 0, and tows are limited. Deterministic, but for a battery that sometimes holds.
     """
-    P, gain, tow = _empty(places * levels, 3)
+    P, gain, tow = empty(places * levels, 3)
     for s in range(places * levels):
         place, level = divmod(s, levels)
         for a, used in enumerate((1, 2, 0)):
@@ -53,7 +53,7 @@ def battery(places: int = 6, levels: int = 5) -> psconrl.CMDP:
 
 def ring_road(states: int = 20) -> psconrl.CMDP:
     """Round and round: one step, a shortcut of five that is risky at some places, or one step back. Deterministic."""
-    P, gain, risk = _empty(states, 3)
+    P, gain, risk = empty(states, 3)
     for s in range(states):
         for a, step in enumerate((1, 5, -1)):
             P[s, a, (s + step) % states] = 1.0
@@ -68,7 +68,7 @@ def noisy_automaton(seed: int, states: int = 25, actions: int = 3, slip: float =
     while True:
         P = (1 - slip) * np.eye(states)[rng.integers(0, states, size=(states, actions))] + slip / states
         costs = rng.random((2, states, actions))
-        limit = _between(P, costs, 1)
+        limit = between(P, costs, 1)
         if limit is not None:
             return psconrl.CMDP(P, costs, [limit])
 
@@ -77,19 +77,19 @@ def neighbours(seed: int, states: int = 30, actions: int = 3) -> psconrl.CMDP:
     """Random steps of at most four to either side on a ring, and two limits; drawn anew for every run."""
     rng = np.random.default_rng([12, seed])
     while True:
-        P, _, _ = _empty(states, actions)
+        P, _, _ = empty(states, actions)
         for s in range(states):
             for a in range(actions):
                 P[s, a, (s + np.arange(-4, 5)) % states] = rng.dirichlet(np.full(9, 0.5))
         costs = rng.random((3, states, actions))
-        limits = [_between(P, costs, 1), _between(P, costs, 2)]
+        limits = [between(P, costs, 1), between(P, costs, 2)]
         if None not in limits and psconrl.plan(psconrl.CMDP(P, costs, limits)).status.value == "optimal":
             return psconrl.CMDP(P, costs, limits)
 
 
 def forest(ages: int = 11, fire: float = 0.06) -> psconrl.CMDP:
-    """A wood grows a year older or burns: wait, thin (half the timber, three years back), or fell. Old wood is wanted."""
-    P, timber, young = _empty(ages, 3)
+    """A wood grows older or burns: wait, thin (some timber, three years back), or fell. Old wood is wanted."""
+    P, timber, young = empty(ages, 3)
     for s in range(ages):
         for a, to in enumerate((min(s + 1, ages - 1), max(s - 3, 0), 0)):
             P[s, a, to] += 1 - fire
@@ -101,7 +101,7 @@ def forest(ages: int = 11, fire: float = 0.06) -> psconrl.CMDP:
 
 def fishery(levels: int = 13) -> psconrl.CMDP:
     """Catch 0 to 3 of a stock that grows at random, most when half full; a low stock is limited, and so is closing."""
-    P, catch, low = _empty(levels, 4)
+    P, catch, low = empty(levels, 4)
     closed = np.zeros_like(low)
     for s in range(levels):
         for a in range(4):
@@ -116,9 +116,9 @@ def fishery(levels: int = 13) -> psconrl.CMDP:
 
 
 def dam(levels: int = 11) -> psconrl.CMDP:
-    """Release 0 to 3 units of a lake with random inflow: power grows with the level; floods and droughts are limited."""
+    """Release 0 to 3 units of a lake; power grows with the level. Floods and dry days are limited."""
     inflow = (0.35, 0.3, 0.2, 0.1, 0.05)
-    P, power, flood = _empty(levels, 4)
+    P, power, flood = empty(levels, 4)
     dry = np.zeros_like(flood)
     for s in range(levels):
         for a in range(4):
@@ -142,7 +142,7 @@ def polling(places: int = 4) -> psconrl.CMDP:
         state: i
         for i, state in enumerate((m, n, at) for m in range(places + 1) for n in range(places + 1) for at in (0, 1))
     }
-    P, price, waiting = _empty(len(number), 2)
+    P, price, waiting = empty(len(number), 2)
     for (m, n, at), s in number.items():
         for a in range(2):
             price[s, a], waiting[s, a] = m + 0.5 * a, n
@@ -157,18 +157,18 @@ def polling(places: int = 4) -> psconrl.CMDP:
     return psconrl.CMDP(P, [price, waiting], [1.0], cost_names=("price", "second waits"))
 
 
-def _empty(states: int, actions: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def empty(states: int, actions: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.zeros((states, actions, states)), np.zeros((states, actions)), np.zeros((states, actions))
 
 
-def _between(P: np.ndarray, costs: np.ndarray, i: int) -> float | None:
+def between(P: np.ndarray, costs: np.ndarray, i: int) -> float | None:
     """Half way between the least average cost i and what it is without a limit; None if they are close."""
     free = psconrl.plan(psconrl.CMDP(P, costs[[0, i]], [1.0])).costs[1]
     least = psconrl.plan(psconrl.CMDP(P, costs[[i]])).costs[0]
     return 0.5 * (free + least) if free - least > 0.05 else None
 
 
-HELD_OUT_AGAIN: dict[str, Callable[..., psconrl.CMDP]] = {
+SECOND: dict[str, Callable[..., psconrl.CMDP]] = {
     build.__name__: build
     for build in (key_room, battery, ring_road, noisy_automaton, neighbours, forest, fishery, dam, polling)
 }
@@ -177,4 +177,4 @@ DRAWN = ("noisy_automaton", "neighbours")
 
 
 if __name__ == "__main__":
-    show({name: (lambda build=build: build(0)) if name in DRAWN else build for name, build in HELD_OUT_AGAIN.items()})
+    show({name: (lambda build=build: build(0)) if name in DRAWN else build for name, build in SECOND.items()})
