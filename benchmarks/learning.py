@@ -28,7 +28,7 @@ PAPER = [
     ("marsrover-8x8", 20_000, 50, "576 ± 55 / -287 ± 129"),
     ("box", 500_000, 30, "7346 / 88 (1 run)"),
 ]
-AGENTS = ("psconrl", "psconrl-paper", "psconrl-published")
+AGENTS = ("psconrl", "psconrl-plain", "psconrl-paper", "psconrl-published")
 
 
 class HighsPlanner(EpisodePlanner):

@@ -58,6 +58,9 @@ def one(job: tuple[str, dict, int, float, bool, bool, int]) -> tuple[float, floa
         cmdp.thresholds,
         cmdp.costs if known_costs else None,
         belief=psconrl.agents.Dirichlet(parameter),
+        schedule=psconrl.agents.Ouyang(),
+        ledger=None,
+        outlook=psconrl.agents.Endless(),
         optimistic_cost=float(cmdp.costs[0].min()) if cmdp.maximise else None,
         seed=seed,
     )

@@ -37,7 +37,7 @@ def one(job: tuple[str, dict, int, dict, int]) -> tuple[float, float, float, flo
     prior = setting.get("mass", 1.0) / S
     own = {key: value for key, value in setting.items() if key != "mass"}
     agent = psconrl.agents.make(
-        "psconrl", S, A, cmdp.thresholds, cmdp.costs, seed, prior=prior, optimistic_cost=hint, **own
+        "psconrl-plain", S, A, cmdp.thresholds, cmdp.costs, seed, prior=prior, optimistic_cost=hint, **own
     )
     best = psconrl.plan(cmdp)
     lost, over = psconrl.regret(psconrl.simulate(cmdp, agent, horizon, seed=seed), best).final

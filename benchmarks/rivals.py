@@ -31,11 +31,12 @@ from psconrl.planning.optimism.horizon import solve_horizon
 PAPER = {"marsrover-4x4": 11_000, "marsrover-8x8": 20_000, "box": 500_000, "counterexample": 1_500}
 C_UCRL = {"marsrover-4x4": (50, 0.1), "marsrover-8x8": (120, 0.1), "box": (1000, 0.5), "counterexample": (10, 0.1)}
 AGENTS = (
-    "psconrl", "psconrl-paper", "psconrl-published", "cmdp-psrl", "c-ucrl", "ucrl-cmdp", "fha", "lagrangian", "uniform",
+    "psconrl", "psconrl-plain", "psconrl-paper", "psconrl-published", "cmdp-psrl", "c-ucrl", "ucrl-cmdp", "fha",
+    "lagrangian", "uniform",
 )  # fmt: skip
 # Rows that are no recipe of their own. The published rule learns its costs, while all others know them.
 OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
-    "psconrl-published, known costs": ("psconrl", {
+    "psconrl-published, known costs": ("psconrl-plain", {
         "prior": 0.05, "belief": "floored", "schedule": "published", "fallback": "uniform",
     }),
     "lagrangian, rate 0.1": ("lagrangian", {"rate": 0.1}),

@@ -1,8 +1,9 @@
 """Which belief, schedule and ledger should be the default? ``python benchmarks/study.py SET [RUNS] [VARIANT,...]``.
 
 Sets: ``development``, where variants are compared as one likes; ``seen``, on which earlier candidates were played, and
-which nothing was chosen by; ``held-out``, played once the choice was made. Seeds are paired: every variant meets the same luck. Every run is a line of a CSV file; the
-same command continues it, and shows tables. Regret at shadow prices adds to the regret what the violations were worth.
+which nothing was chosen by; ``held-out``, played once the choice was made. Seeds are paired: every variant meets the
+same luck. Every run is a line of a CSV file; the same command continues it, and shows tables. Regret at shadow prices
+adds to the regret what the violations were worth.
 """
 
 import os

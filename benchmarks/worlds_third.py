@@ -32,7 +32,7 @@ def warehouse() -> psconrl.CMDP:
 
 
 def clockwork(first: int = 5, second: int = 7) -> psconrl.CMDP:
-    """Two hands; each action moves one of them, or both; it pays to bring both up at once, and moving both is limited."""
+    """Two hands; each action moves one, or both. It pays to bring both up at once; moving both is limited."""
     P, gain, both = empty(first * second, 3)
     for i in range(first):
         for j in range(second):
@@ -136,7 +136,7 @@ def store_of_power(levels: int = 8) -> psconrl.CMDP:
 
 
 def tides(places: int = 6, turn: float = 0.01) -> psconrl.CMDP:
-    """A boat in a stream that rarely turns: with it, against it, or at anchor. Being far out is limited. Mixes slowly."""
+    """A boat in a stream that rarely turns: out, back, or at anchor. Being far out is limited. Mixes slowly."""
     P, catch, far = empty(2 * places, 3)
     for place in range(places):
         for tide, drift in enumerate((0.5, -0.5)):

@@ -8,7 +8,7 @@ from psconrl import CMDP, plan, simulate
 from psconrl.agents import CUCRL, FixedPolicy
 from psconrl.errors import AgentError, ConfigError
 from psconrl.learning.counts import Record
-from psconrl.learning.old_files import translated
+from psconrl.learning.old_files import brought_up_to_date
 from psconrl.learning.registry import CLASSES, RECIPES, load_agent, make_agent, with_reward_hint
 from psconrl.simulation.model_run import Simulation
 
@@ -149,6 +149,7 @@ BAD = {
     "none": None,
 }
 MAY_BE_NONE = (
+    "outlook",
     "prior",
     "optimistic_cost",
     "coef",
@@ -276,7 +277,8 @@ def test_c_ucrl_is_read_from_a_file_in_which_its_block_had_another_name():
     for _ in range(2):
         agent.begin(0)
     old = {key: value for key, value in agent.state().items() if key != "plan_next"} | {"explored": True}
-    translated("c-ucrl", {"thresholds": np.array([0.5]), "coef": 0.1, "delta": 0.05}, old)
+    header = {"version": 1, "agent": "c-ucrl"}
+    brought_up_to_date(header, {"thresholds": np.array([0.5]), "coef": 0.1, "delta": 0.05}, old)
     again = CUCRL(1, 2, [0.5], h=3)
     again.restore(old)
     assert again.explored == 0

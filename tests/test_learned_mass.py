@@ -99,7 +99,7 @@ def test_turns_of_masses_and_weights_have_the_posterior_of_the_hierarchy():
         prior = sum(math.lgamma(0.5 + n) - math.lgamma(0.5) for n in tally) - math.lgamma(1.0 + 2)
         joint[z] = math.exp(prior + sum(predictive(rows[s, 0], grid[z[s]], 2) for s in range(2)))
     total = sum(joint.values())
-    belief = LearnedMass(grid).made_for(2, 1, 0)
+    belief = LearnedMass(grid, exact=False).made_for(2, 1, 0)
     rng, draws = np.random.default_rng(2), 20_000
     drawn = np.array([belief.masses(counts, rng) for _ in range(draws)])
     for z, weight in joint.items():
@@ -108,13 +108,14 @@ def test_turns_of_masses_and_weights_have_the_posterior_of_the_hierarchy():
         assert not far_off(share, weight / total, draws / 4)
 
 
-def test_what_was_never_tried_has_the_masses_of_its_action():
+@pytest.mark.parametrize("exact", [False, True])
+def test_what_was_never_tried_has_the_masses_of_its_action(exact):
     """Rows of the first action are sure, those of the second scattered: so are the untried ones, mostly."""
     S = 12
     rows = {(s, 0): [20 if t == s else 0 for t in range(S)] for s in range(8)}
     rows |= {(s, 1): [2] * S for s in range(8)}
     counts, rng = counted(S, 2, rows), np.random.default_rng(3)
-    belief = LearnedMass().made_for(S, 2, 0)
+    belief = LearnedMass([0.01, 0.1, 1.0, 10.0], exact=exact).made_for(S, 2, 0)
     drawn = np.array([belief.masses(counts, rng) for _ in range(400)]).reshape(400, S, 2)[:, 8:]
     assert np.median(drawn[:, :, 0]) <= 0.1
     assert np.median(drawn[:, :, 1]) >= 3.0
@@ -185,25 +186,71 @@ def booked(ledger, spent, steps, thresholds):
     own = ledger.made_for(2, 1, len(thresholds))
     record = Record.empty(Counts(2, 1, len(thresholds) + 1))
     record.cost_sums[1:, 0] = spent
-    record.steps = steps
+    record.visits[0] = record.steps = steps
     own.enter(record, np.array(thresholds))
     return own
 
 
 def test_a_balance_spends_credit_and_pays_debts_by_hand():
-    """100 rounds at limits .5 and .2: 10 below and 5 above; a share of .3 over sqrt(100)."""
+    """100 rounds at limits .5 and .2: 10 below and 5 above; a share of .3 over sqrt(100). The costs met are .4 and .25,
+    so that no more than .3 times the .1 between .4 and .5 is added to the first limit."""
     tau = np.array([0.5, 0.2])
     ledger = booked(Balance(0.3), [40.0, 25.0], 100, tau)
     assert ledger.balance.tolist() == [-10.0, 5.0]
+    np.testing.assert_allclose(ledger.extremes, [[-0.1, 0.0], [0.0, 0.05]])
     targets = list(ledger.targets(tau, 100))
-    np.testing.assert_allclose(targets[0], [0.5 + 0.3, 0.2 - 0.15])
-    np.testing.assert_allclose(targets[1], [0.8, 0.2 - 0.15 / 4])
-    np.testing.assert_allclose(targets[-2], [0.8, 0.2])
+    np.testing.assert_allclose(targets[0], [0.5 + 0.03, 0.2 - 0.15])
+    np.testing.assert_allclose(targets[1], [0.53, 0.2 - 0.15 / 4])
+    np.testing.assert_allclose(targets[-2], [0.53, 0.2])
     assert targets[-1] is tau
     assert len(targets) == 10
 
 
 def test_a_balance_of_credit_alone_or_of_nothing():
     tau = np.array([0.5])
-    np.testing.assert_allclose(list(booked(Balance(0.1), [40.0], 100, tau).targets(tau, 100)), [[0.6], [0.5]])
+    ledger = booked(Balance(0.1), [40.0], 100, tau)
+    ledger.enter(one_round(2, 1, 1.5), tau)  # a dear round: now there is more room above the limit
+    np.testing.assert_allclose(list(ledger.targets(tau, 101)), [[0.5 + 0.1 * 9 / np.sqrt(101)], [0.5]])
     assert [t is tau for t in booked(Balance(0.1), [50.0], 100, tau).targets(tau, 100)] == [True]
+
+
+def one_round(S, A, cost):
+    """The record of one round in the first state."""
+    record = Record.empty(Counts(S, A, 2))
+    record.step(0, 0, 0, np.array([0.0, cost]))
+    return record
+
+
+def test_no_plan_may_spend_more_than_an_episode_could():
+    """However much was saved: the limit and a share of the range of costs, 0 to 2, is the most."""
+    tau = np.array([1.0])
+    ledger = Balance(0.1).made_for(1, 1, 1)
+    for cost in (0.0, 2.0, *[0.0] * 398):
+        ledger.enter(one_round(1, 1, cost), tau)
+    assert ledger.balance.tolist() == [-398.0]  # 19.9 times the root of 400
+    np.testing.assert_allclose(next(ledger.targets(tau, 400)), [1.0 + 0.1 * 2.0])
+
+
+def test_new_limits_begin_with_an_empty_balance_and_no_costs():
+    tau = np.array([0.5])
+    ledger = booked(Balance(0.1), [40.0], 100, tau)
+    ledger.begin_anew(None, np.array([0.7]))
+    assert (ledger.balance.tolist(), ledger.extremes.tolist()) == ([0.0], [[0.0], [0.0]])
+
+
+def test_a_balance_from_before_there_were_extremes_is_restored():
+    ledger = Balance(0.1).made_for(2, 1, 1)
+    ledger.restore({"balance": [3.0]})
+    assert (ledger.balance.tolist(), ledger.extremes.tolist()) == ([3.0], [[0.0], [0.0]])
+    again = Balance(0.1).made_for(2, 1, 1)
+    again.restore(booked(Balance(0.1), [40.0], 100, np.array([0.5])).state())
+    np.testing.assert_allclose(again.extremes, [[-0.1], [0.0]])
+
+
+def test_the_expected_transitions_of_one_mass_a_pool():
+    counts = counted(3, 1, {(0, 0): [4, 1, 0], (1, 0): [0, 2, 0]})
+    belief = LearnedMass([0.1, 3.0]).made_for(3, 1, 0)
+    logs = [sum(predictive(ns, mass, 3) for ns in ([4, 1, 0], [0, 2, 0])) for mass in (0.1, 3.0)]
+    chance = np.exp(logs) / np.exp(logs).sum()
+    by_hand = sum(w * (np.array([4, 1, 0]) + M / 3) / (5 + M) for w, M in zip(chance, (0.1, 3.0), strict=True))
+    np.testing.assert_allclose(belief.mean(counts)[0], by_hand, rtol=1e-12)

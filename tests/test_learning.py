@@ -9,7 +9,7 @@ from scipy import special, stats
 
 import psconrl
 from psconrl import CMDP, PSConRL, plan, regret, simulate
-from psconrl.agents import Doubling, EveryRound, Explore, Unconstrained, Uniform
+from psconrl.agents import Doubling, EveryRound, Explore, Ouyang, SquareRoot, Steady, Unconstrained, Uniform
 from psconrl.errors import AgentError, ConfigError
 from psconrl.learning.counts import Counts
 from psconrl.learning.parts.beliefs import Dirichlet, dirichlet_rows, log_gamma_variates
@@ -32,7 +32,7 @@ def agent_for(cmdp, seed=0, **options):
 def test_the_stopping_rule_step_by_step(name):
     """t > t_k + T_(k-1) or N > 2 N_k for some pair, with T_0 = 1: not a step earlier, not a step later."""
     cmdp = psconrl.load(name)
-    agent = agent_for(cmdp, seed=1)
+    agent = agent_for(cmdp, seed=1, schedule=Ouyang())
     rng = np.random.default_rng(0)
     P = cmdp.transition.toarray().reshape(cmdp.n_states, cmdp.n_actions, -1)
     N = np.zeros((cmdp.n_states, cmdp.n_actions), dtype=int)
@@ -53,13 +53,13 @@ def test_the_stopping_rule_step_by_step(name):
     assert all(b <= a + 1 for a, b in itertools.pairwise(ends))
 
 
+@pytest.mark.parametrize("schedule", [Ouyang(), Doubling(), Steady(), SquareRoot(), EveryRound()])
 @pytest.mark.parametrize("name", NAMES)
-def test_the_number_of_episodes_is_within_its_bound(name):
+def test_the_number_of_episodes_is_within_its_bound(name, schedule):
     cmdp = psconrl.load(name)
     for T in (100, 5000):
-        trace = simulate(cmdp, agent_for(cmdp), T, seed=0)
-        bound = np.sqrt(2 * cmdp.n_states * cmdp.n_actions * T * np.log(T))
-        assert len(trace.episodes) <= bound
+        trace = simulate(cmdp, agent_for(cmdp, schedule=schedule), T, seed=0)
+        assert len(trace.episodes) <= schedule.most_episodes(cmdp.n_states, cmdp.n_actions, T)
 
 
 @pytest.mark.parametrize("alpha", [1e-3, 0.05, 0.1, 0.7, 1.0, 12.5])

@@ -52,7 +52,7 @@ def test_a_version_that_is_newer_is_refused(tmp_path):
     with np.load(DATA / "v1-uniform.npz") as members:
         arrays = dict(members)
     header = json.loads(str(arrays["header"]))
-    arrays["header"] = np.array(json.dumps(header | {"version": 3}))
+    arrays["header"] = np.array(json.dumps(header | {"version": 4}))
     np.savez(tmp_path / "new.npz", **arrays)
-    with pytest.raises(AgentError, match="format version 3 is newer than 2; update psconrl"):
+    with pytest.raises(AgentError, match="format version 4 is newer than 3; update psconrl"):
         load_agent(tmp_path / "new.npz")

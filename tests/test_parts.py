@@ -12,18 +12,23 @@ from psconrl import CMDP, PSConRL, simulate
 from psconrl.agents import (
     CUCRL,
     FHA,
+    Balance,
     Bernstein,
     Dirichlet,
     Doubling,
+    Endless,
     EveryRound,
     Explore,
     FlooredCounts,
     Hoeffding,
+    LearnedMass,
     Ouyang,
+    Proportional,
     Published,
     Repay,
     Scaled,
     Schedule,
+    SquareRoot,
     Unconstrained,
     Uniformly,
     make,
@@ -50,41 +55,63 @@ def test_every_part_is_made_of_its_own_table(part):
 def test_the_kinds_and_names_are_those_of_the_documentation():
     assert {kind: list(part.known) for kind, part in Part.kinds.items()} == {
         "belief": ["dirichlet", "floored", "learned-mass"],
-        "schedule": ["ouyang", "doubling", "steady", "every-round", "published"],
+        "schedule": ["ouyang", "doubling", "steady", "square-root", "every-round", "published"],
         "fallback": ["explore", "uniform", "unconstrained"],
         "radius": ["scaled", "hoeffding", "bernstein"],
         "ledger": ["repay", "balance"],
+        "outlook": ["endless", "proportional"],
     }
 
 
 @pytest.mark.parametrize(
     ("name", "flat", "parts"),
     [
-        ("psconrl", {}, (Dirichlet(), Ouyang(), Explore(), None)),
-        ("psconrl", {"prior": 0.05}, (Dirichlet(0.05), Ouyang(), Explore(), None)),
+        ("psconrl", {}, (LearnedMass(), SquareRoot(), Explore(), Balance(0.1), Proportional(1 / 3))),
+        ("psconrl", {"prior": 0.05}, (Dirichlet(0.05), SquareRoot(), Explore(), Balance(0.1), Proportional(1 / 3))),
+        ("psconrl", {"share": 0.3}, (LearnedMass(), SquareRoot(), Explore(), Balance(0.3), Proportional(1 / 3))),
         (
             "psconrl",
             {"schedule": "doubling", "ledger": "repay", "share": 0.3},
-            (Dirichlet(), Doubling(), Explore(), Repay(0.3)),
+            (LearnedMass(), Doubling(), Explore(), Repay(0.3), Proportional(1 / 3)),
         ),
-        ("psconrl", {"belief": "floored", "prior": 1.0}, (FlooredCounts(1.0), Ouyang(), Explore(), None)),
-        ("psconrl", {"belief": {"name": "floored", "prior": 1.0}}, (FlooredCounts(1.0), Ouyang(), Explore(), None)),
-        ("psconrl", {"action": "least_tried"}, (Dirichlet(), Ouyang(), Explore("least_tried"), None)),
-        ("psconrl", {"schedule": EveryRound()}, (Dirichlet(), EveryRound(), Explore(), None)),
-        ("psconrl", {"ledger": "repay"}, (Dirichlet(), Ouyang(), Explore(), Repay(0.1))),
-        ("psconrl-paper", {}, (Dirichlet(0.1), Ouyang(), Explore(), None)),
-        ("psconrl-paper", {"belief": "floored"}, (FlooredCounts(0.1), Ouyang(), Explore(), None)),
-        ("psconrl-repaying", {"share": 1.0}, (Dirichlet(), Ouyang(), Explore(), Repay(1.0))),
-        ("psconrl-repaying", {"ledger": None}, (Dirichlet(), Ouyang(), Explore(), None)),
-        ("psconrl-published", {}, (FlooredCounts(0.05), Published(), Uniformly(), None)),
-        ("psconrl-published", {"prior": 0.2}, (FlooredCounts(0.2), Published(), Uniformly(), None)),
-        ("cmdp-psrl", {}, (Dirichlet(), Doubling(), Unconstrained(), None)),
-        ("cmdp-psrl", {"schedule": "every-round"}, (Dirichlet(), EveryRound(), Unconstrained(), None)),
+        (
+            "psconrl",
+            {"exact": False, "pool": "world", "ledger": "none", "factor": 1.0},
+            (LearnedMass(exact=False, pool="world"), SquareRoot(), Explore(), None, Proportional(1.0)),
+        ),
+        (
+            "psconrl",
+            {"belief": None, "ledger": None, "outlook": "endless"},
+            (LearnedMass(), SquareRoot(), Explore(), None, Endless()),
+        ),
+        ("psconrl-plain", {}, (Dirichlet(), Ouyang(), Explore(), None, Endless())),
+        ("psconrl-plain", {"prior": 0.05}, (Dirichlet(0.05), Ouyang(), Explore(), None, Endless())),
+        (
+            "psconrl-plain",
+            {"belief": "floored", "prior": 1.0},
+            (FlooredCounts(1.0), Ouyang(), Explore(), None, Endless()),
+        ),
+        (
+            "psconrl-plain",
+            {"belief": {"name": "floored", "prior": 1.0}},
+            (FlooredCounts(1.0), Ouyang(), Explore(), None, Endless()),
+        ),
+        ("psconrl-plain", {"action": "least_tried"}, (Dirichlet(), Ouyang(), Explore("least_tried"), None, Endless())),
+        ("psconrl-plain", {"schedule": EveryRound()}, (Dirichlet(), EveryRound(), Explore(), None, Endless())),
+        ("psconrl-plain", {"ledger": "repay"}, (Dirichlet(), Ouyang(), Explore(), Repay(0.1), Endless())),
+        ("psconrl-paper", {}, (Dirichlet(0.1), Ouyang(), Explore(), None, Endless())),
+        ("psconrl-paper", {"belief": "floored"}, (FlooredCounts(0.1), Ouyang(), Explore(), None, Endless())),
+        ("psconrl-repaying", {"share": 1.0}, (Dirichlet(), Ouyang(), Explore(), Repay(1.0), Endless())),
+        ("psconrl-repaying", {"ledger": None}, (Dirichlet(), Ouyang(), Explore(), None, Endless())),
+        ("psconrl-published", {}, (FlooredCounts(0.05), Published(), Uniformly(), None, Endless())),
+        ("psconrl-published", {"prior": 0.2}, (FlooredCounts(0.2), Published(), Uniformly(), None, Endless())),
+        ("cmdp-psrl", {}, (Dirichlet(), Doubling(), Unconstrained(), None, Endless())),
+        ("cmdp-psrl", {"schedule": "every-round"}, (Dirichlet(), EveryRound(), Unconstrained(), None, Endless())),
     ],
 )
 def test_words_and_objects_make_the_same_agent(name, flat, parts):
     agent = make(name, 3, 2, [0.2], seed=0, **flat)
-    slots = dict(zip(("belief", "schedule", "fallback", "ledger"), parts, strict=True))
+    slots = dict(zip(("belief", "schedule", "fallback", "ledger", "outlook"), parts, strict=True))
     wanted = PSConRL(3, 2, [0.2], **slots, seed=0).config()
     assert repr(agent.config()) == repr(wanted)
     assert agent.recipe == name
@@ -119,7 +146,10 @@ def test_a_radius_is_chosen_by_its_options_too(name, flat, radius):
         ("psconrl", {"schedule": {}}, "schedule must be a name or a table with one"),
         ("psconrl", {"schedule": Repay()}, r"schedule must be a schedule such as Doubling\(\); got Repay\(share=0.1\)"),
         ("psconrl", {"piror": 1}, "psconrl: unknown option 'piror'; did you mean 'prior'"),
-        ("psconrl", {"share": 0.1}, "option 'share' is of the ledger 'repay' or 'balance'; say which by ledger="),
+        ("psconrl-paper", {"share": 0.1}, "option 'share' does not go with ledger None"),
+        ("psconrl", {"outlook": "endles"}, "unknown outlook 'endles'; did you mean 'endless'"),
+        ("psconrl", {"factor": 0.0}, "factor must be a number above 0 and at most 1"),
+        ("psconrl", {"belief": "none"}, "unknown belief 'none'"),
         ("psconrl", {"repay": 0.1}, "option 'repay' is now 'share', of the ledger 'repay'"),
         ("cmdp-psrl", {"if_infeasible": "explore"}, "option 'if_infeasible' is now 'fallback'"),
         ("psconrl", {"explore_action": "least_tried"}, "option 'explore_action' is now 'action', of the fallback"),
@@ -294,8 +324,9 @@ def test_an_agent_remembers_its_recipe_in_provenance_and_file(name, tmp_path):
 
 def test_cmdp_psrl_is_psconrl_with_other_parts():
     cmdp = psconrl.load("counterexample")
+    parts = {"belief": Dirichlet(), "schedule": Doubling(), "fallback": Unconstrained(), "outlook": Endless()}
     one = make("cmdp-psrl", 2, 2, cmdp.thresholds, cmdp.costs, seed=3)
-    two = PSConRL(2, 2, cmdp.thresholds, cmdp.costs, schedule=Doubling(), fallback=Unconstrained(), seed=3)
+    two = PSConRL(2, 2, cmdp.thresholds, cmdp.costs, ledger=None, seed=3, **parts)
     traces = [simulate(cmdp, agent, 500, seed=1) for agent in (one, two)]
     assert traces[0].cumulative.tolist() == traces[1].cumulative.tolist()
     assert "unconstrained" in traces[0].episodes.kind

@@ -156,7 +156,7 @@ def test_a_callback_that_fails_does_not_keep_the_old_debts():
 
 
 def test_the_paper_s_agent_keeps_no_ledger():
-    agent = PSConRL(1, 1, [0.1], seed=0)
+    agent = make_agent("psconrl-paper", 1, 1, [0.1], seed=0)
     for _ in range(20):
         agent.observe(agent.act(0), 0, [0.0, 1.0])
     agent.act(0)

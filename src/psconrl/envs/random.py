@@ -123,7 +123,7 @@ def _spacings(bits: PCG64, rows: int, size: int) -> Floats:
 
 
 def _dirichlet(bits: PCG64, rows: int, size: int, mass: Floats) -> Floats:
-    r"""Rows from Dirichlet(mass, ..., mass), with a mass (rows, 1) each, in logarithms: a small mass would underflow to a row of zeros.
+    r"""Rows from Dirichlet(mass, ..., mass), a mass (rows, 1) each, in logarithms: small ones would underflow to zeros.
 
     A gamma variable of shape a is one of shape a + 1, here by inversion, times :math:`U^{1/a}` (Devroye 1986, IX.3.5).
     """

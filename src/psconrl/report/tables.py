@@ -81,8 +81,8 @@ def bounds_table(experiments: Sequence[Experiment]) -> list[dict[str, Any]]:
         "runs, to the bounds on episodes (that of the schedule) and 2 D S sqrt(A T) + 1 on rounds spent exploring. The "
         "second holds only once T is large against the slack of the limits; above 1 it says that T is not.",
         "header": [
-            "experiment", "agent", "S", "D", "strong regret", "its exponent in T", "signed regret", "episodes", "/ bound",
-            "rounds exploring", "/ bound",
+            "experiment", "agent", "S", "D", "strong regret", "its exponent in T", "signed regret", "episodes",
+            "/ bound", "rounds exploring", "/ bound",
         ],
         "rows": rows,
     }  # fmt: skip

@@ -1,7 +1,7 @@
 r"""Runs against the bounds of the theory.
 
-On the number of episodes, which is that of the schedule (``Schedule.most_episodes``), and :math:`2 D S \sqrt{A T} + 1` on
-the rounds spent exploring (the paper's Exploration lemma).
+Those on the number of episodes (``Schedule.most_episodes``) and, :math:`2 D S \sqrt{A T} + 1`, on the rounds spent
+exploring (the paper's Exploration lemma).
 """
 
 from collections.abc import Sequence

@@ -42,7 +42,7 @@ class Endless(Outlook):
 
 
 class Proportional(Outlook):
-    r"""Plans are for a ``factor`` f, above 0 and at most 1, of the rounds so far: :math:`\eta = \min(1/2, 1/(f\, t))`."""
+    r"""Plans are for a ``factor`` f of the rounds so far, above 0 and at most 1: :math:`\eta = \min(1/2, 1/(f t))`."""
 
     name: ClassVar[str] = "proportional"
 
