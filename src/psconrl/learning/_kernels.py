@@ -129,3 +129,52 @@ def update_likelihood(
                 if transitions[row, j] > 0:
                     total += math.lgamma(alpha + transitions[row, j]) - base
             likelihood[row, k] = total
+
+
+@njit(cache=True)
+def draw_indices(logs: Floats, uniforms: Floats) -> Ints:
+    """An index for every row, with probability proportional to the exponentials of its entries."""
+    drawn = np.empty(logs.shape[0], np.int64)
+    for row in range(logs.shape[0]):
+        top = logs[row].max()
+        rest = uniforms[row] * np.exp(logs[row] - top).sum()
+        k = 0
+        while k < logs.shape[1] - 1:
+            rest -= math.exp(logs[row, k] - top)
+            if rest < 0.0:
+                break
+            k += 1
+        drawn[row] = k
+    return drawn
+
+
+@njit(cache=True)
+def add_rows(groups: Ints, rows: Floats, n_groups: int) -> Floats:
+    """The sums (n_groups, K) of the rows of every group."""
+    total = np.zeros((n_groups, rows.shape[1]))
+    for row in range(rows.shape[0]):
+        for k in range(rows.shape[1]):
+            total[groups[row], k] += rows[row, k]
+    return total
+
+
+@njit(cache=True)
+def spread_mass(share: Floats, possible: Bools, transitions: Ints) -> Floats:
+    """Parameters of a posterior: a share a row for all that is possible, and the counts."""
+    alpha = transitions.astype(np.float64)
+    for row in range(alpha.shape[0]):
+        for j in range(alpha.shape[1]):
+            if possible[row, j]:
+                alpha[row, j] += share[row]
+    return alpha
+
+
+@njit(cache=True)
+def widen(extremes: Floats, visits: Ints, cost_sums: Floats, thresholds: Floats) -> None:
+    """Take note of the least and the largest average cost of a pair, less the limits (2, m)."""
+    for i in range(thresholds.size):
+        for pair in range(visits.size):
+            if visits[pair]:
+                over = cost_sums[i + 1, pair] / visits[pair] - thresholds[i]
+                extremes[0, i] = min(extremes[0, i], over)
+                extremes[1, i] = max(extremes[1, i], over)

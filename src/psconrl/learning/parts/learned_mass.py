@@ -63,6 +63,7 @@ class LearnedMass(Belief):
         self.pool, self.exact = pool, bool(exact)
         self.support = None if support is None else _as_support(support)
         self._possible: Bools = np.ones((0, 0), dtype=bool)  # (S*A, S)
+        self._width: Ints = np.zeros(0, dtype=np.int64)  # (S*A,) how many states are possible
         self._group: Ints = np.zeros(0, dtype=np.int64)  # (S*A,) the pool of every row
         self.weights: Floats = np.zeros((0, 0))  # (pools, K)
         self._likelihood: Floats = np.zeros((0, 0))  # (S*A, K), as of the visits below
@@ -74,6 +75,7 @@ class LearnedMass(Belief):
             raise AgentError(f"support must have shape (S, A, S) = {shape}; got {self.support.shape}")
         full = np.ones(shape, dtype=bool) if self.support is None else self.support
         self._possible = np.ascontiguousarray(full.reshape(-1, n_states))
+        self._width = self._possible.sum(axis=1)
         pairs = np.arange(n_states * n_actions)
         self._group = pairs % n_actions if self.pool == "action" else np.zeros_like(pairs)
         self.weights = np.full((int(self._group.max()) + 1, K), 1.0 / K)
@@ -91,19 +93,21 @@ class LearnedMass(Belief):
         """A mass (S*A,) for every row, drawn from the posterior."""
         if self.exact:
             L = self._pooled(counts)
-            return np.asarray(self._masses[_drawn(L, rng.random(len(L)))[self._group]])
+            return np.asarray(self._masses[_kernels.draw_indices(L, rng.random(len(L)))[self._group]])
         L = self.likelihood(counts)
         K, tried = self._masses.size, np.flatnonzero(self._seen)
         index = np.empty(self._group.size, dtype=np.int64)
         for _ in range(SWEEPS):
             with np.errstate(divide="ignore"):
-                index[tried] = _drawn(np.log(self.weights)[self._group[tried]] + L[tried], rng.random(tried.size))
+                logs = np.log(self.weights)[self._group[tried]] + L[tried]
+            index[tried] = _kernels.draw_indices(logs, rng.random(tried.size))
             tally = np.zeros_like(self.weights)
             np.add.at(tally, (self._group[tried], index[tried]), 1.0)
             self.weights = dirichlet_rows(1.0 / K + tally, rng)
         rest = np.flatnonzero(self._seen == 0)
         with np.errstate(divide="ignore"):
-            index[rest] = _drawn(np.log(self.weights)[self._group[rest]], rng.random(rest.size))
+            logs = np.log(self.weights)[self._group[rest]]
+        index[rest] = _kernels.draw_indices(logs, rng.random(rest.size))
         return np.asarray(self._masses[index])
 
     def sample(self, counts: Counts, rng: np.random.Generator) -> Transition:
@@ -123,13 +127,10 @@ class LearnedMass(Belief):
 
     def _pooled(self, counts: Counts) -> Floats:
         """The logarithms (pools, K) of the likelihood of all counts of a pool, under one mass for all its rows."""
-        total = np.zeros_like(self.weights)
-        np.add.at(total, self._group, self.likelihood(counts))
-        return total
+        return _kernels.add_rows(self._group, self.likelihood(counts), len(self.weights))
 
     def _parameters(self, masses: Floats, counts: Counts) -> Floats:
-        share = masses / self._possible.sum(axis=1)
-        return np.asarray(np.where(self._possible, share[:, None], 0.0) + counts.transitions)
+        return _kernels.spread_mass(masses / self._width, self._possible, counts.transitions)
 
     def state(self) -> dict[str, Any]:
         """The weights; the likelihood follows from the counts."""
@@ -143,12 +144,6 @@ class LearnedMass(Belief):
         self.weights = weights
         self._likelihood.fill(0.0)
         self._seen.fill(0)
-
-
-def _drawn(logs: Floats, uniforms: Floats) -> Ints:
-    """An index for every row, with probability proportional to the exponentials of its entries."""
-    cdf = np.cumsum(np.exp(logs - logs.max(axis=1, keepdims=True)), axis=1)
-    return np.asarray((cdf <= (uniforms * cdf[:, -1])[:, None]).sum(axis=1).clip(max=logs.shape[1] - 1))
 
 
 def _as_grid(grid: ArrayLike) -> Floats:

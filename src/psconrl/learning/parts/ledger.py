@@ -13,11 +13,13 @@ is; ``Balance`` spends what is left over, too.
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from math import sqrt
 from typing import Any, ClassVar
 
 import numpy as np
 
 from psconrl.arrays import Floats
+from psconrl.learning import _kernels
 from psconrl.learning.checks import as_fraction, saved_floats
 from psconrl.learning.counts import Record
 from psconrl.learning.parts.part import Part
@@ -113,11 +115,7 @@ class Balance(Ledger):
     def enter(self, record: Record, thresholds: Floats) -> None:
         """Book an episode, and what its rounds have cost."""
         super().enter(record, thresholds)
-        tried = record.visits > 0
-        if tried.any():
-            met = record.cost_sums[1:, tried] / record.visits[tried] - thresholds[:, None]
-            self.extremes[0] = np.minimum(self.extremes[0], met.min(axis=1))
-            self.extremes[1] = np.maximum(self.extremes[1], met.max(axis=1))
+        _kernels.widen(self.extremes, record.visits, record.cost_sums, thresholds)
 
     def begin_anew(self, playing: Record | None, thresholds: Floats) -> None:
         """Forget all debts and credit, and the costs, which were counted from the old limits."""
@@ -128,7 +126,7 @@ class Balance(Ledger):
         """The limits with the credit that counts, less a share of the debts, then less a quarter of it, and so on."""
         uneven = np.abs(self.balance) > NOISE * rounds * (1.0 + np.abs(thresholds))
         if uneven.any():
-            due = np.where(uneven, self.share * self.balance / np.sqrt(rounds), 0.0)
+            due = np.where(uneven, self.share * self.balance / sqrt(rounds), 0.0)
             most = self.share * (self.extremes[1] - self.extremes[0])
             debt, credit = np.maximum(due, 0.0), np.maximum(np.minimum(due, 0.0), -most)
             if debt.any():
