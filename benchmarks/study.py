@@ -102,8 +102,12 @@ HEADS = (
     "worst run",
     "stuck",
     "episodes",
-    "p (Holm)",
+    "s",
+    "p, plain",
+    "p, plain repay",
 )
+BRIEF = ("plain", "plain repay", "learned", "default")
+REFERENCES = ("plain", "plain repay")  # the default before, without and with its ledger
 COLUMNS = ("world", "variant", "seed", "regret", "violation", "priced", "late", "episodes", "seconds")
 
 
@@ -173,58 +177,83 @@ def references(world: str, seed: int) -> tuple[float, np.ndarray]:
 
 
 def show(worlds: list[str], variants: list[str], path: Path) -> None:
-    """One table a world; p: is the regret at shadow prices larger than the first variant's? Paired, one-sided, Holm."""
+    """One table a world. p: is the regret at shadow prices larger than that of a reference? Paired, one-sided; in
+    brackets corrected (Holm) for the number of worlds."""
     with path.open() as f:
         rows = list(csv.DictReader(f))
-    tables: dict[str, list[str]] = {}
-    tests: list[tuple[float, str, int]] = []
-    for world in worlds:
-        lines, base = tables.setdefault(world, []), None
-        for variant in variants:
-            mine = sorted(
-                (row for row in rows if (row["world"], row["variant"]) == (world, variant)),
-                key=lambda r: int(r["seed"]),
-            )
-            if not mine:
-                continue
-            lost, priced = (np.array([float(row[key]) for row in mine]) for key in ("regret", "priced"))
-            overs = [np.array(row["violation"].split(), dtype=float) for row in mine]
-            worst = np.array([over.max(initial=-np.inf) for over in overs])
-            known = [references(world, int(row["seed"]) if _is_drawn(world) else 0) for row in mine]
-            stuck = np.mean([float(row["late"]) > 0.5 * uniform for row, (uniform, _) in zip(mine, known, strict=True)])
-            dear = ""
-            if all(over.size == price.size for over, (_, price) in zip(overs, known, strict=True)):
-                both = lost + [over @ price for over, (_, price) in zip(overs, known, strict=True)]
-                dear = f"{both.mean():.0f} ± {_error(both):.0f}"
-            cells = [
-                variant,
-                str(lost.size),
-                f"{lost.mean():.0f}",
-                f"{worst.mean():.0f}",
-                f"{worst.clip(min=0).mean():.0f}",
-                f"{priced.mean():.0f} ± {_error(priced):.0f}",
-                dear,
-                f"{priced.max():.0f}",
-                f"{stuck:.0%}",
-                f"{np.mean([int(row['episodes']) for row in mine]):.0f}",
-            ]
-            if base is None:
-                base = priced
-            else:
-                n = min(base.size, priced.size)
-                if n > 1 and (priced[:n] != base[:n]).any():
-                    tests.append(
-                        (float(ttest_rel(priced[:n], base[:n], alternative="greater").pvalue), world, len(lines))
-                    )
-            lines.append("| " + " | ".join(cells) + " |")
-    adjusted = 0.0
-    for rank, (p, world, line) in enumerate(sorted(tests)):
-        adjusted = max(adjusted, min(1.0, p * (len(tests) - rank)))
-        tables[world][line] += f" {p:.2g} ({adjusted:.2g}) |"
+    runs = {
+        (world, variant): sorted(
+            (row for row in rows if (row["world"], row["variant"]) == (world, variant)), key=lambda r: int(r["seed"])
+        )
+        for world in worlds
+        for variant in variants
+    }
+    tests = {
+        (variant, reference): _holm({world: _p_value(runs[world, variant], runs[world, reference]) for world in worlds})
+        for variant in variants
+        for reference in REFERENCES
+        if reference in variants and variant != reference
+    }
+    _brief(worlds, [v for v in BRIEF if v in variants], runs, tests)
     head = "| | " + " | ".join(HEADS) + " |"
-    for world, lines in tables.items():
+    for world in worlds:
         print(f"\n**{world}**\n\n{head}\n|{'---|' * (len(HEADS) + 1)}")
-        print("\n".join(lines))
+        for variant in variants:
+            if runs[world, variant]:
+                p = [tests[variant, r].get(world, "") if (variant, r) in tests else "" for r in REFERENCES]
+                print("| " + " | ".join([variant, *_cells(world, runs[world, variant]), *p]) + " |")
+
+
+def _brief(worlds: list[str], variants: list[str], runs: dict[Any, Any], tests: dict[Any, Any]) -> None:
+    """Regret; violation; regret at shadow prices, and the corrected p of the default against both references."""
+    print("| | " + " | ".join(variants) + " | p, plain | p, plain repay |\n|" + "---|" * (len(variants) + 3))
+    for world in worlds:
+        cells = []
+        for variant in variants:
+            _, lost, over, _, priced, *_ = _cells(world, runs[world, variant])
+            cells.append(f"{lost}; {over}; {priced}")
+        p = [tests.get(("default", reference), {}).get(world, "") for reference in REFERENCES]
+        print(f"| {world} | " + " | ".join([*cells, *p]) + " |")
+
+
+def _cells(world: str, mine: list[dict[str, str]]) -> list[str]:
+    lost, priced = (np.array([float(row[key]) for row in mine]) for key in ("regret", "priced"))
+    overs = [np.array(row["violation"].split(), dtype=float) for row in mine]
+    worst = np.array([over.max(initial=-np.inf) for over in overs])
+    known = [references(world, int(row["seed"]) if _is_drawn(world) else 0) for row in mine]
+    stuck = np.mean([float(row["late"]) > 0.5 * uniform for row, (uniform, _) in zip(mine, known, strict=True)])
+    dear = lost + [over @ price for over, (_, price) in zip(overs, known, strict=True)]
+    return [
+        str(lost.size),
+        f"{lost.mean():.0f}",
+        f"{worst.mean():.0f}",
+        f"{worst.clip(min=0).mean():.0f}",
+        f"{priced.mean():.0f} ± {_error(priced):.0f}",
+        f"{dear.mean():.0f} ± {_error(dear):.0f}",
+        f"{priced.max():.0f}",
+        f"{stuck:.0%}",
+        f"{np.mean([int(row['episodes']) for row in mine]):.0f}",
+        f"{np.mean([float(row['seconds']) for row in mine]):.2f}",
+    ]
+
+
+def _p_value(mine: list[dict[str, str]], base: list[dict[str, str]]) -> float:
+    """Of the hypothesis that the first is no worse, from the runs that both have; nan if they are all alike."""
+    one, two = ({int(row["seed"]): float(row["priced"]) for row in rows} for rows in (mine, base))
+    pairs = np.array([(one[seed], two[seed]) for seed in sorted(one.keys() & two.keys())])
+    if len(pairs) < 2 or np.allclose(pairs[:, 0], pairs[:, 1]):
+        return np.nan
+    return float(ttest_rel(pairs[:, 0], pairs[:, 1], alternative="greater").pvalue)
+
+
+def _holm(p_values: dict[str, float]) -> dict[str, str]:
+    """Each with its correction, as text."""
+    told = sorted((p, world) for world, p in p_values.items() if not np.isnan(p))
+    adjusted, shown = 0.0, {}
+    for rank, (p, world) in enumerate(told):
+        adjusted = max(adjusted, min(1.0, p * (len(told) - rank)))
+        shown[world] = f"{p:.2g} ({adjusted:.2g})"
+    return shown
 
 
 def _is_drawn(world: str) -> bool:

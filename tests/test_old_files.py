@@ -1,7 +1,8 @@
 """Files that earlier versions wrote are read, and continued with the same bits.
 
-The files of format version 1 under ``data`` were written by the code before agents were made of parts: half of a run on
-the counterexample. What that code did in the other half is in ``v1-expected.json``.
+The files of format version 1 under ``data`` were written by the code before agents were made of parts, those of version
+2 by the code before they had an outlook: half of a run on the counterexample. What that code did in the other half is
+in ``v1-expected.json`` and ``v2-expected.json``.
 """
 
 import json
@@ -15,18 +16,23 @@ from psconrl.learning.registry import load_agent
 from psconrl.simulation.model_run import Simulation
 
 DATA = Path(__file__).parent / "data"
-EXPECTED = json.loads((DATA / "v1-expected.json").read_text())
+EXPECTED = {
+    f"{version}-{name}": wanted
+    for version in ("v1", "v2")
+    for name, wanted in json.loads((DATA / f"{version}-expected.json").read_text()).items()
+}
 RECIPES = {"psconrl-published": "psconrl", "psconrl-repaying": "psconrl"}  # presets were not written down
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_a_file_of_version_1_is_continued_bit_for_bit(name, tmp_path):
+def test_an_old_file_is_continued_bit_for_bit(name, tmp_path):
     cmdp, wanted = psconrl.load("counterexample"), EXPECTED[name]
-    run = Simulation.resume(cmdp, DATA / f"v1-{name}.npz")
-    assert run.agent.recipe == RECIPES.get(wanted["agent"], wanted["agent"])
+    run = Simulation.resume(cmdp, DATA / f"{name}.npz")
+    recipes = RECIPES if name.startswith("v1") else {}
+    assert run.agent.recipe == recipes.get(wanted["agent"], wanted["agent"])
     assert 2 * run.round == wanted["horizon"]
-    run.save(tmp_path / "v2.npz")
-    for each in (run, Simulation.resume(cmdp, tmp_path / "v2.npz")):
+    run.save(tmp_path / "new.npz")
+    for each in (run, Simulation.resume(cmdp, tmp_path / "new.npz")):
         trace = each.run(wanted["horizon"], checkpoints=[wanted["horizon"]])
         assert trace.cumulative[-1].tolist() == wanted["cumulative"]
         assert trace.episodes.length == wanted["lengths"]

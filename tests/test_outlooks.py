@@ -23,6 +23,18 @@ def test_a_run_that_restarts_goes_back_with_its_chance(make):
     np.testing.assert_array_equal(make(P).toarray(), P)
 
 
+def test_averages_move_by_the_chance_times_a_difference_of_the_bias():
+    """J' = J + eta (h(s) - mu' h) / (1 - eta), whatever the policy."""
+    world = psconrl.load("garnet", states=8, seed=3)
+    policy = np.random.default_rng(0).dirichlet(np.ones(world.n_actions), size=8)
+    before = psconrl.evaluate(world, policy)
+    for state, eta in ((0, 0.1), (5, 0.4)):
+        after = psconrl.evaluate(CMDP(world.transition.restarting(state, eta), world.costs, world.thresholds), policy)
+        law = after.occupancy.sum(axis=1)
+        moved = eta / (1 - eta) * (before.biases[:, state] - before.biases @ law)
+        np.testing.assert_allclose(after.costs, before.costs + moved, rtol=1e-10)
+
+
 @pytest.mark.parametrize(("rounds", "chance"), [(0, 0.5), (1, 0.5), (6, 0.5), (30, 0.1), (3000, 0.001)])
 def test_plans_are_for_a_third_of_the_rounds_so_far(rounds, chance):
     assert Proportional().restart(rounds) == pytest.approx(chance)

@@ -7,8 +7,9 @@ present state s:
 
 .. math:: P'(\cdot|s',a) = (1-\eta)\, P(\cdot|s',a) + \eta\, 1_s .
 
-Its averages are those of the next :math:`1/\eta` rounds or so, from here, and limits are met over these. What the
-optimum of a model of diameter D loses by it is at most :math:`\eta D` a round.
+Its averages are those of the next :math:`1/\eta` rounds or so, from here, and limits are met over these. A policy with
+average J and bias h then has :math:`J + \eta\,(h(s) - \mu' h)/(1 - \eta)`, with :math:`\mu'` its stationary
+law: no average moves by more than about :math:`\eta` times the span of its bias.
 """
 
 from abc import abstractmethod
