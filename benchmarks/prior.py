@@ -90,6 +90,10 @@ def study(title: str, runs: int, priors: dict[str, float], known_costs: bool, kn
 
 def main() -> None:
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 10
+    if len(sys.argv) > 2:  # some columns of the first table
+        chosen = {key: PRIORS[key] for key in sys.argv[2].split(",")}
+        study("Known costs", runs, chosen, known_costs=True, known_support=False)
+        return
     study("Known costs", runs, PRIORS, known_costs=True, known_support=False)
     some = {key: PRIORS[key] for key in ("0.1", "1/S", "0.1/S")}
     study("Learned costs", runs, some, known_costs=False, known_support=False)

@@ -50,7 +50,7 @@ def main() -> None:
         figure.savefig(OUT / f"{name}.png", dpi=DPI, bbox_inches="tight", pil_kwargs={"optimize": True})
     parts = [
         f"# Tables\n\n{runs:,} runs, {hours:.2f} hours of computing. Means with 95% bootstrap intervals over runs. "
-        "All agents know the costs, except psconrl-published, which learns them.\n"
+        "All agents know the costs, except psconrl-learning-costs and psconrl-published.\n"
     ]
     for experiment in [experiments["counterexample"], *grids]:
         parts.append(f"## {experiment.name}\n")

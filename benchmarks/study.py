@@ -80,6 +80,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     # The default with one part changed, and the best of the first candidates.
     "prior 1/S": BALANCED | {"belief": Dirichlet()},
     "masses up to 10": BALANCED | {"belief": LearnedMass(WIDE)},
+    "masses from .001": BALANCED | {"belief": LearnedMass([0.001, 0.01, 0.1, 1.0])},
     "gibbs": BALANCED | {"belief": LearnedMass(exact=False)},
     "one mass for the world": BALANCED | {"belief": LearnedMass(pool="world")},
     "ouyang": BALANCED | {"schedule": Ouyang()},

@@ -16,7 +16,8 @@ from the posterior of this hierarchy, so that posterior sampling keeps its Bayes
 
 The grid ends at 1, the weight of one observation. A prior of mass M adds M imaginary observations that are spread over
 *all* states, and where a world scatters it scatters over a few: above 1 the bias does more harm than the spread does
-good (benchmarks/RESULTS.md).
+good. It begins far below: at mass M one row in 1/M is believed to lead, some day, to a state where nobody has been, and
+if that is better than all that can be reached, the agent sets out for it again and again (benchmarks/RESULTS.md).
 
 ``exact=False`` gives every row a mass of its own, :math:`M_{sa} \sim w_a`, with weights
 :math:`w_a \sim \mathrm{Dirichlet}(1/K, \dots, 1/K)`. Masses and weights are then drawn in turn (Gibbs), rows never
@@ -36,7 +37,7 @@ from psconrl.learning.counts import Counts
 from psconrl.learning.parts.beliefs import LARGEST, SMALLEST, Belief, dirichlet_rows
 from psconrl.model.transition import DenseTransition, Transition
 
-GRID = (0.001, 0.01, 0.1, 1.0)
+GRID = (1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1.0)
 POOLS = ("action", "world")
 SWEEPS = 2  # turns an episode: the weights move slowly from one to the next
 
