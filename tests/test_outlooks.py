@@ -77,6 +77,57 @@ def test_over_the_whole_run_the_limit_is_kept():
     assert abs(trace.cumulative[-1, 1] - 200) < 67
 
 
+def test_a_limit_without_slack_is_kept_by_looking_further():
+    """Round and round six states, half of them dear: the limit of a half is met over all time, but from a dear place
+    not over the next t/3 rounds."""
+    P = np.zeros((6, 2, 6))
+    P[np.arange(6), 0, (np.arange(6) + 1) % 6] = P[np.arange(6), 1, np.arange(6)] = 1.0
+    dear = np.array([0.0, 0.0, 0.0, 1.0, 1.0, 1.0])
+    costs = np.array([np.tile([0.5, 1.0], (6, 1)), np.column_stack([dear, np.ones(6)])])
+    agent = PSConRL(6, 2, [0.5], costs, seed=0)
+    trace = psconrl.simulate(CMDP(P, costs, [0.5]), agent, 5000, seed=0)
+    assert trace.cumulative[-1, 1] / 5000 < 0.52
+    assert agent.explored < 100
+
+
+def test_chances_become_smaller_until_they_are_nothing():
+    agent = sure_of_it()
+    agent.rounds = 300
+    chances = agent._chances()
+    assert chances[:3] == pytest.approx([0.01, 1e-4, 1e-6])
+    assert chances[-1] == 1e-12
+    assert sure_of_it(outlook=Endless())._chances() == [0.0]
+
+
+class Odd:
+    """What parts of somebody's own may return."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def restart(self, rounds):
+        return self.value
+
+    def targets(self, thresholds, rounds):
+        yield self.value
+
+
+@pytest.mark.parametrize("chance", [1.5, -0.1, float("nan"), "x", None])
+def test_a_chance_that_is_none_is_refused(chance):
+    agent = sure_of_it()
+    agent.outlook, agent._trusted = Odd(chance), False
+    with pytest.raises(AgentError, match="the chance of an outlook must be a number from 0 to 1"):
+        agent.begin(0)
+
+
+@pytest.mark.parametrize("limits", [[float("nan")], ["a"], [0.1, 0.2], None])
+def test_limits_that_are_none_are_refused(limits):
+    agent = sure_of_it()
+    agent.ledger, agent._trusted = Odd(limits), False
+    with pytest.raises(AgentError, match=r"the ledger must ask for|the limits of a ledger must be"):
+        agent.begin(0)
+
+
 def counts_of(*pairs):
     """Counts of a model of one state, with so many visits of each action."""
     counts = Counts(1, len(pairs), 1)
@@ -99,7 +150,7 @@ def test_episodes_of_the_root_of_the_rounds(pairs, steps):
 def test_the_most_episodes_by_hand(T):
     S, A = 5, 2
     doublings = 10 * log2(8 * T / 10) if T >= 10 else T
-    assert Ouyang().most_episodes(S, A, T) == pytest.approx(min(T, max(1.0, sqrt(2 * 10 * T * log(T)))))
+    assert Ouyang().most_episodes(S, A, T) == pytest.approx(min(T, max(2.0, sqrt(2 * 10 * T * log(T)))))
     assert Doubling().most_episodes(S, A, T) == pytest.approx(min(T, doublings))
     assert Steady().most_episodes(S, A, T) == pytest.approx(min(T, sqrt(2 * T) + doublings))
     assert SquareRoot().most_episodes(S, A, T) == pytest.approx(min(T, 2 * sqrt(T) + doublings))

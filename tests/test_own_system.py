@@ -15,7 +15,7 @@ import pytest
 
 import psconrl
 from psconrl import CMDPEnv, CSVLog, LabelledAgent, Labels, PSConRL, TensorBoardLog, load_agent
-from psconrl.agents import Dirichlet, Doubling, Uniform
+from psconrl.agents import Dirichlet, Doubling, Endless, Ouyang, Uniform
 from psconrl.errors import AgentError, ConfigError, ModelError
 from psconrl.learning.registry import RECIPES, make_agent
 from psconrl.simulation.gym_run import GymSimulation
@@ -26,6 +26,10 @@ ROVER = psconrl.load("marsrover-4x4", slip=0.1)
 
 
 TIGHT = [0.02]  # a limit that some samples cannot keep, so that the agent explores
+
+
+# With these samples are infeasible now and then, and the agent explores.
+PLAIN = {"belief": Dirichlet(), "schedule": Ouyang(), "ledger": None, "outlook": Endless()}
 
 
 def agent_for(thresholds=ROVER.thresholds, **options):
@@ -199,7 +203,7 @@ def test_errors_of_numbers_are_clear_and_harm_nothing():
 def test_all_ways_of_playing_tell_the_same_story():
     stories = {}
     for way, begin in WAYS.items():
-        agent, events = agent_for(TIGHT), []
+        agent, events = agent_for(TIGHT, **PLAIN), []
         agent.watch(events.append)
         begin(agent).run(1500)
         stories[way] = events
@@ -210,7 +214,7 @@ def test_all_ways_of_playing_tell_the_same_story():
         total = sum(e.length * e.costs for e in events)
         np.testing.assert_allclose(events[-1].averages, total / agent.rounds, rtol=1e-12)
         np.testing.assert_array_equal(events[-1].thresholds, TIGHT)
-        assert {e.kind for e in events} == {"optimal", "balance", "explore"}
+        assert {e.kind for e in events} == {"optimal", "explore"}
         assert all(np.isnan(e.value) == (e.kind == "explore") for e in events)
     facts = {
         way: [(e.round, e.kind, e.length, *e.costs.tolist(), *e.averages.tolist(), e.explored) for e in events]
@@ -262,7 +266,7 @@ def test_a_callback_that_fails_harms_neither_agent_nor_run(way):
 
 
 def test_callbacks_are_not_saved_and_a_resumed_agent_counts_on(tmp_path):
-    agent, events = agent_for(TIGHT), []
+    agent, events = agent_for(TIGHT, **PLAIN), []
     agent.watch(events.append)
     Simulation(ROVER, agent, 5).run(1500)
     agent.save(tmp_path / "agent.npz")

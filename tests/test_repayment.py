@@ -27,18 +27,17 @@ def test_the_limits_planned_for_by_hand():
     assert ledger.balance.tolist() == [30.0, -60.0]
     tried = list(ledger.targets(limits, 100))
     # a half of 30 over the square root of 100; then a quarter of it each time; the second limit was kept
-    assert [t.tolist() for t in tried] == [[0.5 - 1.5 / 4**k, 1.0] for k in range(TRIES)] + [[0.5, 1.0]]
-    assert tried[-1] is limits
+    assert [t.tolist() for t in tried] == [[0.5 - 1.5 / 4**k, 1.0] for k in range(TRIES)]
     ledger.enter(episode(100, 10.0, 100.0), limits)  # 40 under the first limit: the debt is paid
-    assert list(ledger.targets(limits, 200)) == [limits]
+    assert not list(ledger.targets(limits, 200))
 
 
 def test_without_debt_the_limits_are_left_alone():
     ledger, limits = Repay(1.0).made_for(2, 2, 1), np.array([0.1])
-    assert list(ledger.targets(limits, 0)) == [limits]
+    assert not list(ledger.targets(limits, 0))
     ledger.balance[:] = 1e-11  # rounding errors are no debt
-    assert list(ledger.targets(limits, 1000)) == [limits]
-    assert len(list(Repay(1.0).made_for(2, 2, 0).targets(np.empty(0), 10))) == 1
+    assert not list(ledger.targets(limits, 1000))
+    assert not list(Repay(1.0).made_for(2, 2, 0).targets(np.empty(0), 10))
 
 
 def violation(name, cmdp, horizon, seed):

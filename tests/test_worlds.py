@@ -111,6 +111,8 @@ def test_random_models_depend_on_their_seed_only():
         (lambda: dirichlet_cmdp(masses=[]), "masses must be a list of positive numbers"),
         (lambda: dirichlet_cmdp(masses=[1.0, -1.0]), "masses must be a list of positive numbers"),
         (lambda: dirichlet_cmdp(masses="many"), "masses must be a list of positive numbers"),
+        (lambda: dirichlet_cmdp(masses=["1"]), "masses must be a list of positive numbers"),
+        (lambda: dirichlet_cmdp(prior=1.0, masses=[1.0]), "give prior or masses, not both"),
         (lambda: garnet(seed=-1), "seed must not be negative; got -1"),
         (lambda: psconrl.load("queue", dely=3), "did you mean 'delay'"),
     ],

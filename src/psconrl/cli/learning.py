@@ -143,7 +143,7 @@ def _refuse_with_resume(*names: str) -> None:
 
 
 def agent_options(values: tuple[str, ...]) -> dict[str, Any]:
-    """Agent options given as KEY=VALUE: a number, none, true, false, or another word."""
+    """Agent options given as KEY=VALUE: a number, none, true, false, another word, or several of these (0.1,1,10)."""
     result: dict[str, Any] = {}
     for item in values:
         key, equals, text = item.partition("=")
@@ -151,12 +151,16 @@ def agent_options(values: tuple[str, ...]) -> dict[str, Any]:
             raise ConfigError(f"--option: must be KEY=VALUE; got {item!r}")
         if key in RESERVED:
             raise ConfigError(f"--option: {key!r} follows from the environment and the other options")
-        try:
-            number_given = float(text)
-            result[key] = int(number_given) if number_given.is_integer() else number_given
-        except ValueError:
-            result[key] = WORDS.get(text.lower(), text)
+        result[key] = [_option(part) for part in text.split(",")] if "," in text else _option(text)
     return result
+
+
+def _option(text: str) -> Any:
+    try:
+        number_given = float(text)
+    except ValueError:
+        return WORDS.get(text.lower(), text)
+    return int(number_given) if number_given.is_integer() else number_given
 
 
 def _run_with_progress(run: Simulation, horizon: int, best: Plan, target: Path | None) -> Trace:

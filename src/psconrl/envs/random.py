@@ -58,19 +58,23 @@ def garnet(
 def dirichlet_cmdp(
     states: int = 10,
     actions: int = 3,
-    prior: float = 0.1,
+    prior: float | None = None,
     constraints: int = 1,
     slack: float = 0.1,
     seed: int = 0,
     masses: Sequence[float] | None = None,
 ) -> CMDP:
-    """Transitions drawn from Dirichlet(prior), uniform costs: a model from the very prior of a learner.
+    """Transitions drawn from Dirichlet(prior), by default 0.1, uniform costs: a model from the very prior of a learner.
 
-    ``masses``: every action draws one of these, and its rows are from Dirichlet(mass/S), the prior of ``LearnedMass``.
+    ``masses``, instead of the prior: every action draws one, and its rows are from Dirichlet(mass/S), as in
+    ``LearnedMass``.
 
     >>> dirichlet_cmdp(seed=1)
     CMDP(10 states, 3 actions, 1 constraint, dense)
     """
+    if prior is not None and masses is not None:
+        raise ModelError("give prior or masses, not both")
+    prior = 0.1 if prior is None else prior
     if not prior > 0 or states < 1 or actions < 1:
         raise ModelError(f"prior, states and actions must be positive; got {prior}, {states}, {actions}")
     bits = _bits(seed)
@@ -86,7 +90,8 @@ def dirichlet_cmdp(
 
 def _as_masses(masses: Sequence[float]) -> Floats:
     try:
-        grid = np.asarray(masses, dtype=np.float64)
+        given = np.asarray(masses)
+        grid = given.astype(np.float64) if given.dtype.kind in "iuf" else np.empty(0)
     except (TypeError, ValueError):
         grid = np.empty(0)
     if grid.ndim != 1 or not grid.size or not np.isfinite(grid).all() or not (grid > 0).all():

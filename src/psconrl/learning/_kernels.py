@@ -111,7 +111,7 @@ def add_pairs(
 
 @njit(cache=True)
 def update_likelihood(
-    likelihood: Floats, seen: Ints, visits: Ints, transitions: Ints, possible: Bools, grid: Floats
+    likelihood: Floats, seen: Ints, visits: Ints, transitions: Ints, width: Ints, grid: Floats
 ) -> None:
     """Bring log-likelihoods (rows, K) of Dirichlet-multinomial counts up to date, where there are new visits."""
     for row in range(visits.size):
@@ -119,10 +119,9 @@ def update_likelihood(
         if n == seen[row]:
             continue
         seen[row] = n
-        width = possible[row].sum()
         for k in range(grid.size):
             mass = grid[k]
-            alpha = mass / width
+            alpha = mass / width[row]
             base = math.lgamma(alpha)
             total = math.lgamma(mass) - math.lgamma(mass + n)
             for j in range(transitions.shape[1]):

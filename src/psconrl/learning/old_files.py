@@ -5,6 +5,7 @@ In version 1 the parts of an agent were words. In version 2 no agent had an outl
 
 from typing import Any
 
+SLOTS_OF_PSCONRL = {"belief", "schedule", "fallback", "ledger"}
 THEORY = {"c-ucrl": "hoeffding", "ucrl-cmdp": "hoeffding", "fha": "bernstein", "span-fha": "bernstein"}
 
 
@@ -12,7 +13,7 @@ def brought_up_to_date(header: dict[str, Any], config: dict[str, Any], state: di
     """Change what a file says, in place, to what it would say in the present format."""
     if header["version"] == 1:
         header["agent"], header["recipe"] = _from_version_1(header["agent"], config, state)
-    if header["version"] <= 2 and header["agent"] == "psconrl":
+    if header["version"] <= 2 and config.keys() >= SLOTS_OF_PSCONRL:  # a subclass of somebody's own has them too
         config["outlook"] = {"name": "endless"}
 
 

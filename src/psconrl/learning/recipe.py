@@ -89,7 +89,8 @@ class Recipe:
             return None if Part.kinds[slot].may_be_missing else _as_table(default)
         if isinstance(given, str):
             if given not in _known(slot):
-                raise ConfigError(f"{self.name}: {unknown_name(slot, given, _known(slot))}")
+                names = [*_known(slot), *(["none"] if Part.kinds[slot].may_be_missing else [])]
+                raise ConfigError(f"{self.name}: {unknown_name(slot, given, names)}")
             kept = argument_names(_known(slot)[given])  # what it has in common with the usual part
             return {"name": given} | {key: value for key, value in (usual or {}).items() if key in kept}
         return given
@@ -108,6 +109,9 @@ class Recipe:
             return slot
         if len(fitting) > 1:
             raise ConfigError(f"{self.name}: option {option!r} of {' or '.join(fitting)}? Give it in the table of one")
+        if tables[slot] is None:
+            names = " or ".join(f"{slot}={part.name}" for part in able[slot])
+            raise ConfigError(f"{self.name}: option {option!r} needs a {slot}; say {names}")
         taken = tables[slot].get("name") if isinstance(tables[slot], dict) else tables[slot]
         raise ConfigError(f"{self.name}: option {option!r} does not go with {slot} {taken!r}")
 

@@ -16,16 +16,17 @@ is harmless. In a communicating one it need not be: on Example 1 of the PSConRL 
 """
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError, SolverError
+from psconrl.learning.checks import as_number, as_numbers
 from psconrl.learning.contract import Episode
 from psconrl.learning.counts import Record
-from psconrl.learning.episode_planner import Choice
+from psconrl.learning.episode_planner import UNLIKELY, Choice
 from psconrl.learning.parts.beliefs import Belief
 from psconrl.learning.parts.fallbacks import Explore, Fallback, Sample
 from psconrl.learning.parts.learned_mass import LearnedMass
@@ -37,6 +38,7 @@ from psconrl.learning.sampler import Sampler
 from psconrl.model.transition import Transition
 
 USUAL_LEDGER = Balance(0.1)  # with a name, since None is no ledger at all
+FURTHER = 100.0  # where limits cannot be met as soon as the outlook has it, look so many times further
 
 
 class PSConRL(Sampler):
@@ -97,17 +99,39 @@ class PSConRL(Sampler):
 
     def _optimal(self, P: Transition, costs: Floats, state: int) -> tuple[str, Choice] | None:
         """The plan that keeps the limits, or those below them that the ledger asks for; None if no policy does."""
-        thresholds = self.thresholds
-        chance = self.outlook.restart(self.rounds)
-        ahead = P.restarting(state, chance) if chance else P
-        limits = (thresholds,) if self.ledger is None else self.ledger.targets(thresholds, self.rounds)
-        for targets in limits:
-            if targets is not thresholds and np.shape(targets) != thresholds.shape:
-                raise AgentError(f"the ledger must ask for {thresholds.size} limits; got {targets!r}")
-            choice = self.planner.optimal(ahead, costs, targets, state)
+        chances = self._chances()
+        ahead = P.restarting(state, chances[0]) if chances[0] else P
+        if self.ledger is not None:
+            for targets in self.ledger.targets(self.thresholds, self.rounds):
+                if targets is not self.thresholds:
+                    choice = self.planner.optimal(ahead, costs, self._checked(targets), state)
+                    if choice is not None:
+                        return self.ledger.name, choice
+        for chance in chances:
+            ahead = P.restarting(state, chance) if chance else P
+            choice = self.planner.optimal(ahead, costs, self.thresholds, state)
             if choice is not None:
-                return "optimal" if self.ledger is None or targets is thresholds else self.ledger.name, choice
+                return "optimal", choice
         return None
+
+    def _chances(self) -> list[float]:
+        """The chance of a restart that the outlook has, and smaller ones, should the limits not be met that soon."""
+        chance = self.outlook.restart(self.rounds)
+        if not self._trusted:
+            chance = as_number(chance, "the chance of an outlook", "a number from 0 to 1", lambda x: 0 <= x <= 1)
+        chances = [chance]
+        while chances[-1] > UNLIKELY:
+            chances.append(max(chances[-1] / FURTHER, UNLIKELY))
+        return chances
+
+    def _checked(self, targets: Any) -> Floats:
+        """The limits of a ledger; one of somebody else's may ask for anything."""
+        if self._trusted:
+            return np.asarray(targets)
+        limits = as_numbers(targets, "the limits of a ledger")
+        if limits.shape != self.thresholds.shape or not np.isfinite(limits).all():
+            raise AgentError(f"the ledger must ask for {self.thresholds.size} finite limits; got {targets!r}")
+        return limits
 
     def _sample(self, P: Transition, costs: Floats, state: int) -> Sample:
         return Sample(P, costs, state, self.counts, self.planner, self.rng)

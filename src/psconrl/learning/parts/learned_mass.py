@@ -34,10 +34,11 @@ from psconrl.errors import AgentError, ConfigError, unknown_name
 from psconrl.learning import _kernels
 from psconrl.learning.checks import as_numbers, saved_floats
 from psconrl.learning.counts import Counts
-from psconrl.learning.parts.beliefs import LARGEST, SMALLEST, Belief, dirichlet_rows
+from psconrl.learning.parts.beliefs import SMALLEST, Belief, dirichlet_rows
 from psconrl.model.transition import DenseTransition, Transition
 
 GRID = (1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1.0)
+HEAVIEST = 1e6  # beyond, the difference of two logarithms of gamma functions has no digits left
 POOLS = ("action", "world")
 SWEEPS = 2  # turns an episode: the weights move slowly from one to the next
 
@@ -86,7 +87,7 @@ class LearnedMass(Belief):
     def likelihood(self, counts: Counts) -> Floats:
         """The logarithms (S*A, K) of the likelihood of every row's counts under every mass."""
         _kernels.update_likelihood(
-            self._likelihood, self._seen, counts.visits, counts.transitions, self._possible, self._masses
+            self._likelihood, self._seen, counts.visits, counts.transitions, self._width, self._masses
         )
         return self._likelihood
 
@@ -151,8 +152,8 @@ def _as_grid(grid: ArrayLike) -> Floats:
     masses = np.array(as_numbers(grid, "grid"))
     if masses.ndim != 1 or not masses.size:
         raise AgentError(f"grid must be a list of masses; got {grid!r}")
-    if not ((masses >= SMALLEST) & (masses <= LARGEST)).all() or not (np.diff(masses) > 0).all():
-        raise AgentError(f"grid must be rising, of numbers between {SMALLEST:g} and {LARGEST:g}; got {grid!r}")
+    if not ((masses >= SMALLEST) & (masses <= HEAVIEST)).all() or not (np.diff(masses) > 0).all():
+        raise AgentError(f"grid must be rising, of numbers between {SMALLEST:g} and {HEAVIEST:g}; got {grid!r}")
     return masses
 
 

@@ -6,14 +6,13 @@ never made up for. So keep a ledger: with :math:`V_i(t) = \sum_{s \le t} (c_i(s)
 .. math:: \tau_i - \rho\, V_i(t)_+ / \sqrt t .
 
 Episodes of PSConRL's own schedule last some :math:`\sqrt t` rounds, so that :math:`\rho` is about the share of the debt
-that one of them pays back. If errors of learning cost some :math:`1/\sqrt t` a round, the debt stays bounded where it
-would have grown like :math:`\sqrt t`. It needs no horizon. ``Repay`` leaves a limit that has not been overspent as it
-is; ``Balance`` spends what is left over, too.
+that one of them pays back. If errors of learning cost some :math:`1/\sqrt t` a round, the debt stays bounded in mean
+where it would have grown like :math:`\sqrt t`. It needs no horizon. ``Repay`` leaves a limit that has not been
+overspent as it is; ``Balance`` spends what is left over, too.
 """
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from math import sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,44 +26,60 @@ from psconrl.learning.parts.part import Part
 # While a model cannot pay back that fast, try a quarter of it: so at least a quarter of what it can do is found.
 TRIES = 8
 QUARTER = 0.25
-# Rounding errors of a sum, a round and a unit of the limit: no debt.
+# Rounding errors of a sum, a round and a unit of the costs and the limit: no debt.
 NOISE = 1e-12
 
 
 class Ledger(Part):
-    """What was spent beyond each limit so far, and the limits to plan for."""
+    """What was spent beyond each limit so far, and the limits to plan for.
+
+    ``share``, above 0 and at most 1: about the part of a debt that is paid back in the next episode.
+    """
 
     kind: ClassVar[str] = "ledger"
     example: ClassVar[str] = "Repay(0.1)"
     may_be_missing: ClassVar[bool] = True
 
-    def __init__(self) -> None:
+    def __init__(self, share: float = 0.1) -> None:
+        self.share = as_fraction(share, "share")
         self.balance: Floats = np.zeros(0)
+        self.extremes: Floats = np.zeros((2, 0))  # of the costs met so far and the limit, less the limit
 
     def _prepare(self, n_states: int, n_actions: int, n_limits: int) -> None:
         self.balance = np.zeros(n_limits)
+        self.extremes = np.zeros((2, n_limits))
 
     def enter(self, record: Record, thresholds: Floats) -> None:
         """Book an episode. What is left of a limit counts as well: it may be spent later."""
         self.balance += _excess(record, thresholds)
+        _kernels.widen(self.extremes, record.visits, record.cost_sums, thresholds)
 
     def begin_anew(self, playing: Record | None, thresholds: Floats) -> None:
         """Forget all debts, since the limits are new; what is being played and not yet booked is exempt so far."""
         self.balance = np.zeros_like(self.balance)
+        self.extremes = np.zeros_like(self.extremes)
         if playing is not None:
             self.balance -= _excess(playing, thresholds)
 
     @abstractmethod
     def targets(self, thresholds: Floats, rounds: int) -> Iterator[Floats]:
-        """The limits to try, one after the other, until a plan meets them; the true ones last."""
+        """The limits to try, one after the other, until a plan meets them; after these come the true ones."""
+
+    def _due(self, thresholds: Floats, rounds: int) -> Floats:
+        """The share of every balance, over the root of the rounds; zero for what is rounding errors alone."""
+        units = np.abs(thresholds) + self.extremes[1] - self.extremes[0]
+        told = np.abs(self.balance) > NOISE * rounds * units
+        return np.where(told, self.share * self.balance / np.sqrt(max(rounds, 1)), 0.0)
 
     def state(self) -> dict[str, Any]:
-        """The balance."""
-        return {"balance": self.balance}
+        """The balance, and the extremes."""
+        return {"balance": self.balance, "extremes": self.extremes}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
         self.balance = saved_floats(state["balance"], self.balance.shape, "balance")
+        nothing = np.zeros((2, self.balance.size))  # in files that do not have them
+        self.extremes = saved_floats(state.get("extremes", nothing), nothing.shape, "extremes")
 
 
 class Repay(Ledger):
@@ -72,21 +87,14 @@ class Repay(Ledger):
 
     name: ClassVar[str] = "repay"
 
-    def __init__(self, share: float = 0.1) -> None:
-        super().__init__()
-        self.share = as_fraction(share, "share")
-
     def targets(self, thresholds: Floats, rounds: int) -> Iterator[Floats]:
         """The limits less a share of the debts; then a quarter of it, and so on, for all limits and for each."""
-        owing = self.balance > NOISE * rounds * (1.0 + np.abs(thresholds))
-        if owing.any():
-            cut = np.where(owing, self.share * self.balance / np.sqrt(rounds), 0.0)
-            alone = [np.where(np.arange(cut.size) == i, cut, 0.0) for i in np.flatnonzero(owing)]
-            # A limit without room must not hold up the others.
-            for cuts in [cut, *alone] if len(alone) > 1 else [cut]:
-                for k in range(TRIES):
-                    yield thresholds - cuts * QUARTER**k
-        yield thresholds
+        cut = np.maximum(self._due(thresholds, rounds), 0.0)
+        alone = [np.where(np.arange(cut.size) == i, cut, 0.0) for i in np.flatnonzero(cut)]
+        # A limit without room must not hold up the others.
+        for cuts in [cut, *alone] if len(alone) > 1 else alone:
+            for k in range(TRIES):
+                yield thresholds - cuts * QUARTER**k
 
 
 class Balance(Ledger):
@@ -103,48 +111,16 @@ class Balance(Ledger):
 
     name: ClassVar[str] = "balance"
 
-    def __init__(self, share: float = 0.1) -> None:
-        super().__init__()
-        self.share = as_fraction(share, "share")
-        self.extremes: Floats = np.zeros((2, 0))  # of the costs met so far and the limit, less the limit
-
-    def _prepare(self, n_states: int, n_actions: int, n_limits: int) -> None:
-        super()._prepare(n_states, n_actions, n_limits)
-        self.extremes = np.zeros((2, n_limits))
-
-    def enter(self, record: Record, thresholds: Floats) -> None:
-        """Book an episode, and what its rounds have cost."""
-        super().enter(record, thresholds)
-        _kernels.widen(self.extremes, record.visits, record.cost_sums, thresholds)
-
-    def begin_anew(self, playing: Record | None, thresholds: Floats) -> None:
-        """Forget all debts and credit, and the costs, which were counted from the old limits."""
-        super().begin_anew(playing, thresholds)
-        self.extremes = np.zeros_like(self.extremes)
-
     def targets(self, thresholds: Floats, rounds: int) -> Iterator[Floats]:
         """The limits with the credit that counts, less a share of the debts, then less a quarter of it, and so on."""
-        uneven = np.abs(self.balance) > NOISE * rounds * (1.0 + np.abs(thresholds))
-        if uneven.any():
-            due = np.where(uneven, self.share * self.balance / sqrt(rounds), 0.0)
-            most = self.share * (self.extremes[1] - self.extremes[0])
-            debt, credit = np.maximum(due, 0.0), np.maximum(np.minimum(due, 0.0), -most)
-            if debt.any():
-                for k in range(TRIES):
-                    yield thresholds - credit - debt * QUARTER**k
-            if credit.any():
-                yield thresholds - credit
-        yield thresholds
-
-    def state(self) -> dict[str, Any]:
-        """The balance, and the extremes."""
-        return super().state() | {"extremes": self.extremes}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Put back what ``state`` returned."""
-        super().restore(state)
-        nothing = np.zeros((2, self.balance.size))
-        self.extremes = saved_floats(state.get("extremes", nothing), nothing.shape, "extremes")
+        due = self._due(thresholds, rounds)
+        most = self.share * (self.extremes[1] - self.extremes[0])
+        debt, credit = np.maximum(due, 0.0), np.maximum(np.minimum(due, 0.0), -most)
+        if debt.any():
+            for k in range(TRIES):
+                yield thresholds - credit - debt * QUARTER**k
+        if credit.any():
+            yield thresholds - credit
 
 
 def _excess(record: Record, thresholds: Floats) -> Floats:

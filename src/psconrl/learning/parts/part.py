@@ -84,7 +84,7 @@ class Part(ABC):
     def checked(cls, given: Any) -> Self:
         """The part that was given, or an error that shows what one looks like."""
         if not isinstance(given, cls):
-            raise AgentError(f"{cls.kind} must be a {cls.kind} such as {cls.example}; got {given!r}")
+            raise AgentError(f"{cls.kind} must be one such as {cls.example}; got {given!r}")
         return given
 
     def __repr__(self) -> str:

@@ -52,7 +52,7 @@ class Ouyang(Schedule):
 
     def most_episodes(self, n_states: int, n_actions: int, rounds: int) -> float:
         r""":math:`\sqrt{2 S A T \ln T}` (Ouyang et al. 2017, Lemma 1)."""
-        return min(float(rounds), max(1.0, sqrt(2 * n_states * n_actions * rounds * log(rounds))))
+        return min(float(rounds), max(2.0, sqrt(2 * n_states * n_actions * rounds * log(max(rounds, 1)))))
 
     def state(self) -> dict[str, Any]:
         """The length of the last episode."""
