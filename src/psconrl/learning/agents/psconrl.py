@@ -38,7 +38,10 @@ from psconrl.learning.sampler import Sampler
 from psconrl.model.transition import Transition
 
 USUAL_LEDGER = Balance(0.1)  # with a name, since None is no ledger at all
-FURTHER = 100.0  # where limits cannot be met as soon as the outlook has it, look so many times further
+# Where limits cannot be met as soon as the outlook has it, look so many times further; but while it is shorter than so
+# many rounds, explore instead, which costs little then.
+FURTHER = 100.0
+SHORT = 300.0
 
 
 class PSConRL(Sampler):
@@ -120,7 +123,7 @@ class PSConRL(Sampler):
         if not self._trusted:
             chance = as_number(chance, "the chance of an outlook", "a number from 0 to 1", lambda x: 0 <= x <= 1)
         chances = [chance]
-        while chances[-1] > UNLIKELY:
+        while UNLIKELY < chances[-1] < 1.0 / SHORT:
             chances.append(max(chances[-1] / FURTHER, UNLIKELY))
         return chances
 
