@@ -103,19 +103,22 @@ class PSConRL(Sampler):
     def _optimal(self, P: Transition, costs: Floats, state: int) -> tuple[str, Choice] | None:
         """The plan that keeps the limits, or those below them that the ledger asks for; None if no policy does."""
         chances = self._chances()
-        ahead = P.restarting(state, chances[0]) if chances[0] else P
+        ahead = self._ahead(P, state, chances[0])
         if self.ledger is not None:
             for targets in self.ledger.targets(self.thresholds, self.rounds):
                 if targets is not self.thresholds:
                     choice = self.planner.optimal(ahead, costs, self._checked(targets), state)
                     if choice is not None:
                         return self.ledger.name, choice
-        for chance in chances:
-            ahead = P.restarting(state, chance) if chance else P
-            choice = self.planner.optimal(ahead, costs, self.thresholds, state)
-            if choice is not None:
-                return "optimal", choice
-        return None
+        choice = self.planner.optimal(ahead, costs, self.thresholds, state)
+        for chance in chances[1:]:
+            if choice is None:
+                choice = self.planner.optimal(self._ahead(P, state, chance), costs, self.thresholds, state)
+        return None if choice is None else ("optimal", choice)
+
+    def _ahead(self, P: Transition, state: int, chance: float) -> Transition:
+        """The model of a plan that begins anew, here, with a chance in every round."""
+        return P.restarting(state, chance) if chance else P
 
     def _chances(self) -> list[float]:
         """The chance of a restart that the outlook has, and smaller ones, should the limits not be met that soon."""
