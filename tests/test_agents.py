@@ -277,6 +277,7 @@ def test_c_ucrl_is_read_from_a_file_in_which_its_block_had_another_name():
     for _ in range(2):
         agent.begin(0)
     old = {key: value for key, value in agent.state().items() if key != "plan_next"} | {"explored": True}
+    old["counts"]["transitions"] = np.zeros((2, 1), dtype=np.int64)  # a table, then
     header = {"version": 1, "agent": "c-ucrl"}
     brought_up_to_date(header, {"thresholds": np.array([0.5]), "coef": 0.1, "delta": 0.05}, old)
     again = CUCRL(1, 2, [0.5], h=3)

@@ -14,7 +14,8 @@ from models import random_cmdp
 from psconrl import CMDP, PSConRL, Status, evaluate, plan, simulate
 from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.learning.episode_planner import EpisodePlanner
-from psconrl.learning.parts.beliefs import Dirichlet, dirichlet_rows
+from psconrl.learning.parts.beliefs import Dirichlet
+from psconrl.learning.rows import dirichlet_rows
 from psconrl.model.structure import is_weakly_communicating
 from psconrl.model.transition import Transition
 

@@ -156,8 +156,9 @@ def test_it_is_saved_and_resumed_bit_for_bit(exact, tmp_path):
         ({"grid": "wide"}, "grid must be numbers"),
         ({"pool": "planet"}, "unknown pool 'planet'"),
         ({"exact": 1}, "exact must be True or False"),
-        ({"support": np.zeros((2, 2, 2))}, "must allow at least one next state"),
-        ({"support": np.full((2, 2, 2), 0.5)}, "support must hold 0 or 1"),
+        ({"support": np.full((2, 2, 2), -1.0)}, "support must be finite and not negative; 0 means impossible"),
+        ({"support": 1.0}, "support must have shape"),
+        ({"surprise": 1.0}, "surprise must be a share from 0 to below 1; got 1.0"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(options, message):
@@ -171,6 +172,8 @@ def test_what_is_wrong_is_said_in_one_line(options, message):
 def test_a_support_of_other_sizes_is_refused():
     with pytest.raises(AgentError, match="support must have shape"):
         PSConRL(3, 2, [0.5], belief=LearnedMass(support=np.ones((2, 2, 2))))
+    with pytest.raises(AgentError, match=r"support\[0, 0\] must allow at least one next state"):
+        PSConRL(3, 2, [0.5], belief=LearnedMass(support=np.zeros((3, 2, 3))))
 
 
 def test_steady_episodes_are_as_long_as_they_are_many():

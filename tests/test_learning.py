@@ -12,8 +12,9 @@ from psconrl import CMDP, PSConRL, plan, regret, simulate
 from psconrl.agents import Doubling, EveryRound, Explore, Ouyang, SquareRoot, Steady, Unconstrained, Uniform
 from psconrl.errors import AgentError, ConfigError
 from psconrl.learning.counts import Counts
-from psconrl.learning.parts.beliefs import Dirichlet, dirichlet_rows, log_gamma_variates
+from psconrl.learning.parts.beliefs import Dirichlet
 from psconrl.learning.registry import make_agent
+from psconrl.learning.rows import dirichlet_rows, log_gamma_variates
 from psconrl.planning.mixture.solve import solve
 from psconrl.planning.problem import Problem
 from psconrl.simulation.model_run import Simulation
@@ -118,7 +119,7 @@ def test_posterior_calibration():
         for _ in range(30):
             pair = state * A + int(rng.integers(A))
             state = int(rng.choice(S, p=truth[pair]))
-            counts.transitions[pair, state] += 1
+            counts.tally.note(pair, state)
             counts.visits[pair] += 1
         functional = [
             (p @ costs).sum() for p in (Dirichlet(alpha).made_for(S, A, 0).sample(counts, rng) for _ in range(draws))
@@ -174,7 +175,9 @@ def test_least_tried_explores_actions_too(rule, in_target):
     prior = np.eye(3)[follows]  # all is known
     agent = PSConRL(3, 3, [-1.0], np.zeros((2, 3, 3)), belief=Dirichlet(prior), fallback=Explore(rule), seed=0)
     agent.counts.visits[:] = [9, 9, 9, 9, 9, 9, 4, 3, 2]
-    agent.counts.transitions[np.arange(9), follows.ravel()] = agent.counts.visits
+    for pair, follower in enumerate(follows.ravel()):
+        for _ in range(agent.counts.visits[pair]):
+            agent.counts.tally.note(pair, follower)
     episode = agent.begin(0)
     assert episode.kind == "explore"
     assert episode.policy[0].argmax() == 2

@@ -1,8 +1,8 @@
 """Files that earlier versions wrote are read, and continued with the same bits.
 
 The files of format version 1 under ``data`` were written by the code before agents were made of parts, those of version
-2 by the code before they had an outlook: half of a run on the counterexample. What that code did in the other half is
-in ``v1-expected.json`` and ``v2-expected.json``.
+2 by the code before they had an outlook, those of version 3 by the code whose counts were tables: half of a run on the
+counterexample. What that code did in the other half is in ``v1-expected.json`` and so on.
 """
 
 import json
@@ -18,7 +18,7 @@ from psconrl.simulation.model_run import Simulation
 DATA = Path(__file__).parent / "data"
 EXPECTED = {
     f"{version}-{name}": wanted
-    for version in ("v1", "v2")
+    for version in ("v1", "v2", "v3")
     for name, wanted in json.loads((DATA / f"{version}-expected.json").read_text()).items()
 }
 RECIPES = {"psconrl-published": "psconrl", "psconrl-repaying": "psconrl"}  # presets were not written down
@@ -58,7 +58,7 @@ def test_a_version_that_is_newer_is_refused(tmp_path):
     with np.load(DATA / "v1-uniform.npz") as members:
         arrays = dict(members)
     header = json.loads(str(arrays["header"]))
-    arrays["header"] = np.array(json.dumps(header | {"version": 4}))
+    arrays["header"] = np.array(json.dumps(header | {"version": 5}))
     np.savez(tmp_path / "new.npz", **arrays)
-    with pytest.raises(AgentError, match="format version 4 is newer than 3; update psconrl"):
+    with pytest.raises(AgentError, match="format version 5 is newer than 4; update psconrl"):
         load_agent(tmp_path / "new.npz")

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import psconrl
 from psconrl import CMDP, PSConRL, simulate
@@ -217,6 +218,7 @@ Schedule.known.pop("pulsing")
 def test_a_part_is_shown_in_one_line_and_its_prior_is_not_copied_for_every_agent():
     belief = Dirichlet(np.ones((3, 2, 3)))
     assert (repr(belief), repr(Dirichlet(0.1))) == ("Dirichlet(prior=array(3, 2, 3))", "Dirichlet(prior=0.1)")
+    assert repr(Dirichlet(csr_array(np.ones((6, 3))), surprise=0.1)) == "Dirichlet(prior=sparse(6, 3), surprise=0.1)"
     assert PSConRL(3, 2, [0.5], belief=belief).belief.prior is belief.prior
     assert not belief.prior.flags.writeable
 

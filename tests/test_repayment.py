@@ -15,7 +15,7 @@ from psconrl.simulation.model_run import Simulation
 
 def episode(steps, *costs):
     """A record in which all was spent in one pair."""
-    record = Record(np.zeros((2, 2), dtype=np.int64), np.zeros((1 + len(costs), 2)))
+    record = Record(2, 1, 1 + len(costs))
     record.steps = steps
     record.cost_sums[1:, 0] = costs
     return record

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numba import njit
 
-from psconrl.arrays import Bools, Floats, Ints
+from psconrl.arrays import Floats, Ints
 
 
 @njit(cache=True)
@@ -96,38 +96,52 @@ def normalise_rows(rows: Floats) -> None:
 
 
 @njit(cache=True)
-def add_pairs(
-    visits: Ints, cost_sums: Floats, transitions: Ints, new_visits: Ints, new_sums: Floats, new_transitions: Ints
-) -> None:
-    """Add new statistics to old ones. A short episode visits few pairs: only their rows are touched."""
+def add_pairs(visits: Ints, cost_sums: Floats, new_visits: Ints, new_sums: Floats) -> None:
+    """Add new statistics to old ones. A short episode visits few pairs: only theirs are touched."""
     for pair in range(visits.size):
         if new_visits[pair]:
             visits[pair] += new_visits[pair]
             for i in range(cost_sums.shape[0]):
                 cost_sums[i, pair] += new_sums[i, pair]
-            for s in range(transitions.shape[1]):
-                transitions[pair, s] += new_transitions[pair, s]
 
 
 @njit(cache=True)
 def update_likelihood(
-    likelihood: Floats, seen: Ints, visits: Ints, transitions: Ints, width: Ints, grid: Floats
-) -> None:
-    """Bring log-likelihoods (rows, K) of Dirichlet-multinomial counts up to date, where there are new visits."""
+    likelihood: Floats, seen: Ints, visits: Ints, numbers: Ints, times: Ints, stored: Ints, weights: Floats,
+    rest: Floats, total: Floats, grid: Floats, n_states: int,
+) -> None:  # fmt: skip
+    """Bring log-likelihoods (rows, K) of Dirichlet-multinomial counts up to date, where there are new visits.
+
+    A mass is shared out by weights: those that are stored, and ``rest`` over all states. What has none and was seen
+    nevertheless tells nothing of the mass.
+    """
+    share = np.empty(n_states)
     for row in range(visits.size):
-        n = visits[row]
-        if n == seen[row]:
+        if visits[row] == seen[row]:
             continue
-        seen[row] = n
+        seen[row] = visits[row]
+        low, high = np.searchsorted(numbers, row * n_states), np.searchsorted(numbers, (row + 1) * n_states)
+        k = np.searchsorted(stored, row * n_states)
+        n = 0
+        for e in range(low, high):
+            while k < stored.size and stored[k] < numbers[e]:
+                k += 1
+            share[e - low] = rest[row] / n_states
+            if k < stored.size and stored[k] == numbers[e]:
+                share[e - low] += weights[k]
+            if share[e - low] > 0.0:
+                n += times[e]
         for k in range(grid.size):
             mass = grid[k]
-            alpha = mass / width[row]
-            base = math.lgamma(alpha)
-            total = math.lgamma(mass) - math.lgamma(mass + n)
-            for j in range(transitions.shape[1]):
-                if transitions[row, j] > 0:
-                    total += math.lgamma(alpha + transitions[row, j]) - base
-            likelihood[row, k] = total
+            unit = mass / total[row]
+            last, base = -1.0, 0.0
+            likelihood[row, k] = math.lgamma(mass) - math.lgamma(mass + n)
+            for e in range(low, high):
+                if share[e - low] > 0.0:
+                    alpha = unit * share[e - low]
+                    if alpha != last:
+                        last, base = alpha, math.lgamma(alpha)
+                    likelihood[row, k] += math.lgamma(alpha + times[e]) - base
 
 
 @njit(cache=True)
@@ -158,13 +172,12 @@ def add_rows(groups: Ints, rows: Floats, n_groups: int) -> Floats:
 
 
 @njit(cache=True)
-def spread_mass(share: Floats, possible: Bools, transitions: Ints) -> Floats:
-    """Parameters of a posterior: a share a row for all that is possible, and the counts."""
+def spread_mass(unit: Floats, weights: Floats, transitions: Ints) -> Floats:
+    """Parameters of a posterior: the counts, and in every row its unit times the weights."""
     alpha = transitions.astype(np.float64)
     for row in range(alpha.shape[0]):
         for j in range(alpha.shape[1]):
-            if possible[row, j]:
-                alpha[row, j] += share[row]
+            alpha[row, j] += unit[row] * weights[row, j]
     return alpha
 
 

@@ -25,6 +25,7 @@ class Agent(Player):
 
     parts: ClassVar[Mapping[str, Part | None]] = {}  # its slots, and what fills them unless another part is given
     theory: ClassVar[type[Part] | None] = None  # the radius that its theory has, if it has one
+    table_bytes: ClassVar[float] = 0.0  # for every (s, a, s'), of one that keeps them all
     optimistic_cost: float | None = None  # if costs are learned: counts as one observation of every pair
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -42,6 +43,7 @@ class Agent(Player):
         seed: int | Sequence[int] | None,
     ) -> None:
         super().__init__(n_states, n_actions, thresholds, seed)
+        self._need(self.table_bytes * self.n_states**2 * self.n_actions)
         self.costs: Floats | None = None
         if costs is not None:
             self.costs = as_costs(costs, "costs").copy()

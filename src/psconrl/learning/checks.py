@@ -10,6 +10,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_array, issparse
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import AgentError, ModelError, PsconrlError
@@ -121,11 +122,17 @@ def saved_policies(values: Iterable[Any], n_states: int, n_actions: int) -> tupl
 
 
 def checked_laws(given: Any, n_states: int, n_actions: int) -> Transition:
-    """Transitions that somebody's belief has drawn, as a planner needs them."""
-    shape = (n_states * n_actions, n_states)
-    laws = as_numbers(given.toarray() if isinstance(given, Transition) else given, "what a belief samples")
+    """Transitions that somebody's belief has drawn, dense or sparse, as a planner needs them."""
+    shape, what = (n_states * n_actions, n_states), "what a belief samples"
+    matrix = given.matrix if isinstance(given, Transition) else given
+    laws = csr_array(matrix, dtype=np.float64, copy=True) if issparse(matrix) else as_numbers(matrix, what)
     if laws.shape != shape:
-        raise AgentError(f"what a belief samples must have shape (S*A, S) = {shape}; got {laws.shape}")
-    if not (laws >= 0).all() or not np.allclose(laws.sum(axis=1), 1.0):
-        raise AgentError("what a belief samples must be a distribution over next states for every pair")
-    return Transition.of(np.ascontiguousarray(laws / laws.sum(axis=1, keepdims=True)))
+        raise AgentError(f"{what} must have shape (S*A, S) = {shape}; got {laws.shape}")
+    entries, sums = np.asarray(laws.data if issparse(laws) else laws), np.asarray(laws.sum(axis=1)).ravel()
+    if not (entries >= 0).all() or not np.allclose(sums, 1.0):
+        raise AgentError(f"{what} must be a distribution over next states for every pair")
+    if issparse(laws):
+        laws.sum_duplicates()
+        laws.data /= np.repeat(sums, np.diff(laws.indptr))
+        return Transition.of(laws)
+    return Transition.of(np.ascontiguousarray(laws / sums[:, None]))

@@ -11,7 +11,7 @@ from psconrl.model.cmdp import CMDP
 from psconrl.model.distance import shortest_path
 from psconrl.model.transition import Transition
 from psconrl.planning.certificate import units
-from psconrl.planning.mixture.solve import Solution, solve, solve_carefully, solve_compiled
+from psconrl.planning.mixture.solve import Solution, solve
 from psconrl.planning.plan import Status
 from psconrl.planning.planner import plan_unexplained
 from psconrl.planning.problem import Problem
@@ -43,13 +43,14 @@ class EpisodePlanner:
         self._problem: Problem | None = None
         self._scaled_from: tuple[Floats, Floats] | None = None
         self.last: tuple[Ints, ...] = ()
+        self.weights: Floats | None = None  # of the last optimum's costs
 
     def optimal(self, P: Transition, costs: Floats, thresholds: Floats, state: int) -> Choice | None:
         """The optimal policy of the model from a state, or None if the thresholds cannot be met.
 
         Raises ``SolverError`` if neither could be settled in floating point.
         """
-        if not P.communicates:
+        if P.restarts_in is None and not P.communicates:
             return self._on_reachable_part(P, costs, thresholds, state)
         problem = self._scaled(P, costs, thresholds)
         found = self._solved(problem)
@@ -58,18 +59,16 @@ class EpisodePlanner:
         self.last = found.policies
         if not found.feasible:
             return None
+        self.weights = found.weights
         shift, scale = problem.scaling
         return Choice(found.policy, float(shift[0] + scale[0] * found.value))
 
     def _solved(self, problem: Problem) -> Solution | None:
         """What is proven, or None."""
-        found = solve_compiled(problem, self.last)
-        if found is None or not found.settled:
-            compiled_gave_up = bool(self.last) and problem.thresholds.size <= 1
-            try:
-                found = (solve_carefully if compiled_gave_up else solve)(problem, self.last)
-            except SolverError:
-                return None
+        try:
+            found = solve(problem, self.last, near=self.weights)
+        except SolverError:
+            return None
         return found if found.settled else None
 
     def shortest_way_to(self, P: Transition, target: int) -> Ints:
@@ -110,9 +109,7 @@ class EpisodePlanner:
     def _from_general_planner(self, P: Transition, costs: Floats, thresholds: Floats, state: int) -> Choice | None:
         """Samples of very small priors can fall apart: plan from the present state, whatever the structure."""
         self.last = ()
-        likely = np.where(P.toarray() < UNLIKELY, 0.0, P.toarray())
-        likely /= likely.sum(axis=1, keepdims=True)
-        sample = CMDP(likely, costs, thresholds, initial=state)
+        sample = CMDP(P.without(UNLIKELY).matrix, costs, thresholds, initial=state)
         result = plan_unexplained(sample)
         if result.status is Status.INFEASIBLE:
             return None

@@ -1,9 +1,12 @@
 """Reading agents saved in earlier formats.
 
-In version 1 the parts of an agent were words. In version 2 no agent had an outlook: plans were for ever.
+In version 1 the parts of an agent were words. In version 2 no agent had an outlook: plans were for ever. In version 3
+counts were tables of all transitions.
 """
 
 from typing import Any
+
+import numpy as np
 
 SLOTS_OF_PSCONRL = {"belief", "schedule", "fallback", "ledger"}
 THEORY = {"c-ucrl": "hoeffding", "ucrl-cmdp": "hoeffding", "fha": "bernstein", "span-fha": "bernstein"}
@@ -15,6 +18,16 @@ def brought_up_to_date(header: dict[str, Any], config: dict[str, Any], state: di
         header["agent"], header["recipe"] = _from_version_1(header["agent"], config, state)
     if header["version"] <= 2 and config.keys() >= SLOTS_OF_PSCONRL:  # a subclass of somebody's own has them too
         config["outlook"] = {"name": "endless"}
+    if header["version"] <= 3:
+        _sparse_counts(state["counts"])
+        if state.get("play") is not None:
+            _sparse_counts(state["play"]["record"])
+
+
+def _sparse_counts(counts: dict[str, Any]) -> None:
+    table = np.asarray(counts["transitions"]).ravel()
+    numbers = np.flatnonzero(table)
+    counts["transitions"] = {"numbers": numbers, "times": table[numbers]}
 
 
 def _from_version_1(agent: Any, config: dict[str, Any], state: dict[str, Any]) -> tuple[Any, Any]:

@@ -11,16 +11,18 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
+from scipy.sparse import csr_array, issparse
 
 from psconrl.errors import AgentError, ConfigError, PsconrlError
 from psconrl.files import as_path, write_atomically
 from psconrl.learning.old_files import brought_up_to_date
 from psconrl.learning.parts.part import Part
+from psconrl.limits import need
 from psconrl.model.archive import Archive
 
 FORMAT = "psconrl-agent"
-VERSION = 3
-ARRAY = "@array"  # the key of a reference
+VERSION = 4
+ARRAY, SPARSE = "@array", "@sparse"  # the keys of references
 # What a damaged file makes constructors and restore raise. An AgentError is a ValueError.
 DAMAGE = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 
@@ -142,7 +144,7 @@ def _as_part(key: str, value: Any) -> Any:
 def _flatten(value: Any, arrays: dict[str, Any]) -> Any:
     """JSON in which every array is replaced by a reference to its entry in the file."""
     if isinstance(value, dict):
-        if not all(isinstance(key, str) for key in value) or ARRAY in value:
+        if not all(isinstance(key, str) for key in value) or {ARRAY, SPARSE} & value.keys():
             raise TypeError(f"the keys of a table must be text, other than {ARRAY!r}; got {list(value)[:8]}")
         return {key: _flatten(part, arrays) for key, part in value.items()}
     if isinstance(value, list | tuple):
@@ -153,6 +155,10 @@ def _flatten(value: Any, arrays: dict[str, Any]) -> Any:
         name = f"array{len(arrays)}"
         arrays[name] = value
         return {ARRAY: name}
+    if issparse(value):
+        matrix = csr_array(value)
+        parts = {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr, "shape": list(matrix.shape)}
+        return {SPARSE: _flatten(parts, arrays)}
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -160,7 +166,17 @@ def _unflatten(value: Any, arrays: Any) -> Any:
     if isinstance(value, dict):
         if set(value) == {ARRAY}:
             return arrays[value[ARRAY]]
+        if set(value) == {SPARSE}:
+            return _matrix(**_unflatten(value[SPARSE], arrays))
         return {key: _unflatten(part, arrays) for key, part in value.items()}
     if isinstance(value, list):
         return [_unflatten(part, arrays) for part in value]
     return value
+
+
+def _matrix(data: Any, indices: Any, indptr: Any, shape: Any) -> csr_array:
+    """A sparse matrix from a file, checked: compiled loops trust its arrays."""
+    need(shape[0] * 8.0, f"a matrix of {shape[0]:,} rows", AgentError)
+    matrix = csr_array((data, indices, indptr), shape=tuple(shape))
+    matrix.check_format(full_check=True)
+    return matrix

@@ -43,8 +43,7 @@ class Play:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned, for an agent of the same sizes."""
-        S = self.record.transitions.shape[1]
-        shape = (S, self.record.transitions.shape[0] // S)
+        shape = self.record.pairs.shape
         given, caps = np.asarray(state["policy"]), state["visit_caps"]
         policy = saved_floats(given, given.shape[:-2] + shape, "policy")
         if policy.ndim > 3 or not policy.size or (policy < 0).any() or not (policy.sum(axis=-1) > 0).all():

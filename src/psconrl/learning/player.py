@@ -20,8 +20,8 @@ from psconrl.learning.random_numbers import UniformStream, seed_sequences
 from psconrl.limits import MOST_ROUNDS, need
 from psconrl.model.validation import frozen
 
-# For every (state, action, next state): counts, those of the episode, prior, sample, and what drawing one takes.
-TABLE_BYTES = 40
+# For every pair: policies, visits and caps, and every cost, twice.
+PAIR_BYTES = 200
 
 
 class Player(ABC):
@@ -33,8 +33,7 @@ class Player(ABC):
     def __init__(self, n_states: int, n_actions: int, thresholds: ArrayLike, seed: int | Sequence[int] | None) -> None:
         self.n_states = as_count(n_states, "n_states")
         self.n_actions = as_count(n_actions, "n_actions")
-        entries = self.n_states**2 * self.n_actions
-        need(entries * TABLE_BYTES, f"an agent of {self.n_states:,} states and {self.n_actions:,} actions", AgentError)
+        self._need(self.n_states * self.n_actions * PAIR_BYTES)
         self._thresholds: Floats = frozen(np.atleast_1d(as_costs(thresholds, "thresholds")).copy())
         if self._thresholds.ndim != 1:
             raise AgentError("thresholds must be a list of finite numbers, one per constrained cost")
@@ -48,6 +47,10 @@ class Player(ABC):
         self._play: Play | None = None
         self._spare: Record | None = None
         self._watchers: list[Watcher] = []
+
+    def _need(self, size: float) -> None:
+        """Refuse to be an agent that takes more memory than is allowed."""
+        need(size, f"an agent {self.name!r} of {self.n_states:,} states and {self.n_actions:,} actions", AgentError)
 
     @abstractmethod
     def begin(self, state: int) -> Episode:

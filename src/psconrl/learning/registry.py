@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse
 
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError, ConfigError, unknown_name
@@ -163,4 +164,6 @@ def _other_options(agent: Agent, config: dict[str, Any]) -> list[str]:
 def _same(one: Any, two: Any) -> bool:
     if isinstance(one, dict) and isinstance(two, dict):
         return one.keys() == two.keys() and all(_same(one[key], two[key]) for key in one)
+    if issparse(one) and issparse(two):
+        return one.shape == two.shape and (one != two).nnz == 0
     return one is two or (one is not None and two is not None and np.array_equal(one, two))

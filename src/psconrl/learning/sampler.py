@@ -13,6 +13,9 @@ from psconrl.learning.parts.beliefs import Belief
 from psconrl.learning.parts.schedules import Schedule
 from psconrl.model.transition import Transition
 
+# For every transition that a sample has: parameters, what drawing it takes, and the model that is planned.
+ENTRY_BYTES = 40
+
 
 class Sampler(Agent):
     """Draws a model from its belief for every episode, and plans in it."""
@@ -34,6 +37,7 @@ class Sampler(Agent):
         super().__init__(n_states, n_actions, thresholds, costs, seed)
         self.belief = self._part("belief", belief)
         self.schedule = self._part("schedule", schedule)
+        self._need(ENTRY_BYTES * self.belief.entries(self.n_states, self.n_actions))
         self.optimistic_cost = as_optimistic_cost(optimistic_cost)
         self.planner = EpisodePlanner(self.n_states, self.n_actions)
         self.sampled: Transition | None = None  # the model behind the present episode, to look at

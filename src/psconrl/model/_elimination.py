@@ -14,6 +14,9 @@ from psconrl.arrays import Floats, Ints
 # Sums may be re-associated so that they use vector instructions; nothing here relies on the order of a sum.
 _FAST = {"reassoc", "contract", "nsz"}
 
+# Chains of more states are censored in blocks of this many.
+_UNBLOCKED, _BLOCK = 128, 48
+
 # The bias is counted from a state with at least this share of the largest stationary mass.
 _REFERENCE_SHARE = 1e-2
 
@@ -22,11 +25,29 @@ _REFERENCE_SHARE = 1e-2
 def _eliminate(W: Floats, C: Floats) -> tuple[int, float]:
     """Censor the states n-1, ..., 1 out of the chain W; returns 0, or the first state with no way down.
 
-    Also the smallest probability with which a censored state leaves for those that are left.
+    Also the smallest probability with which a censored state leaves for those that are left. Large chains are censored
+    in blocks, whose effect on all other rows is one product of matrices.
     """
-    n, q = C.shape
     slowest = 1.0
-    for k in range(n - 1, 0, -1):
+    end = len(W)
+    while end > 0:
+        begin = end - _BLOCK if end > _UNBLOCKED else 0
+        stuck, out = _eliminate_block(W, C, begin, end)
+        if stuck > 0:
+            return stuck, 0.0
+        slowest = min(slowest, out)
+        if begin > 0:
+            W[:begin, :begin] += np.dot(W[:begin, begin:end].copy(), W[begin:end, :begin].copy())
+        end = begin
+    return 0, slowest
+
+
+@njit(cache=True, fastmath=_FAST)
+def _eliminate_block(W: Floats, C: Floats, begin: int, end: int) -> tuple[int, float]:
+    """Censor the states end-1, ..., begin, but leave what rows above them gain left of the block for later."""
+    q = C.shape[1]
+    slowest = 1.0
+    for k in range(end - 1, max(begin, 1) - 1, -1):
         row = W[k]
         out = 0.0
         for j in range(k):
@@ -35,7 +56,7 @@ def _eliminate(W: Floats, C: Floats) -> tuple[int, float]:
             return k, 0.0
         slowest = min(slowest, out)
         row[k] = out
-        for i in range(k):
+        for i in range(begin, k):
             f = W[i, k]
             if f > 0.0:
                 f /= out
@@ -43,6 +64,17 @@ def _eliminate(W: Floats, C: Floats) -> tuple[int, float]:
                 target[k] = f
                 for j in range(k):
                     target[j] += f * row[j]
+                for j in range(q):
+                    C[i, j] += f * C[k, j]
+        inside = row[begin:k]
+        for i in range(begin):
+            f = W[i, k]
+            if f > 0.0:
+                f /= out
+                W[i, k] = f
+                target = W[i, begin:k]
+                for j in range(inside.size):
+                    target[j] += f * inside[j]
                 for j in range(q):
                     C[i, j] += f * C[k, j]
     return 0, slowest

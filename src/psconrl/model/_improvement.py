@@ -100,3 +100,39 @@ def cheapest_for_one_step(costs: Floats, available: Bools) -> Ints:
                 least = total
                 policy[s] = a
     return policy
+
+
+@njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
+def look_ahead(
+    indptr: Ints, indices: Ints, data: Floats, cost: Floats, available: Bools, policy: Ints, h: Floats, gain: float,
+    sweeps: int, tol: float,
+) -> Ints:  # fmt: skip
+    r"""The policy that some sweeps of value iteration lead to, from the bias h (S,) of a policy and its gain.
+
+    :math:`h(s) \leftarrow \min_a [c(s,a) - g + \sum P(s'|s,a) h(s')]` for one state after the other, with what the
+    sweep has found already (Gauss and Seidel), until no action changes. Sparse transitions; ``cost`` (S*A,).
+    """
+    S, A = available.shape
+    h, new = h.copy(), policy.copy()
+    for _ in range(sweeps):
+        switched = 0
+        for s in range(S):
+            best, kept, action = np.inf, np.inf, -1
+            for a in range(A):
+                if not available[s, a]:
+                    continue
+                pair = s * A + a
+                value = cost[pair] - gain
+                for e in range(indptr[pair], indptr[pair + 1]):
+                    value += data[e] * h[indices[e]]
+                if value < best:
+                    best, action = value, a
+                if a == new[s]:
+                    kept = value
+            if kept - best > tol * max(1.0, abs(h[s])):
+                new[s] = action
+                switched += 1
+            h[s] = best
+        if not switched:
+            break
+    return new

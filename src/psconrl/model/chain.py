@@ -113,7 +113,7 @@ class SparseChain(Chain):
     """What is possible is stored, row by row."""
 
     def solve(self, costs: Floats, reference: int = 0) -> Unichain | None:
-        """By GMRES or a sparse LU, which choose a reference themselves."""
+        """By BiCGSTAB or a sparse LU, which choose a reference themselves."""
         return solve_sparse(self.matrix, costs)
 
     def restrict(self, states: Ints) -> Chain:

@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.model import _doubled, _improvement
+from psconrl.model.chosen_rows import chosen_rows
 from psconrl.model.unichain import FALLS_APART, SparseSolver, Unichain, solve_dense
 
 
@@ -40,13 +41,14 @@ class PolicySteps(ABC):
     @abstractmethod
     def improve(
         self, policy: Ints, biases: Floats, low: Floats | None, costs: Floats, weights: Floats, available: Bools,
-        tolerance: float,
+        tolerance: float, ahead: float | None = None,
     ) -> Improved:  # fmt: skip
         """Switch every state whose best action gains more than rounding can account for there.
 
         ``biases`` (q, S) with low parts, if there are any. The tolerance is relative to the bias of the state, which is
         zero at a busy one. The span of the bias would not do: a corner that is left once in 1e100 steps must not keep
-        the rest from improving.
+        the rest from improving. ``ahead``: the gain, if more than one step ahead may be looked: mostly better, but not
+        surely.
         """
 
 
@@ -63,7 +65,7 @@ class DenseSteps(PolicySteps):
 
     def improve(
         self, policy: Ints, biases: Floats, low: Floats | None, costs: Floats, weights: Floats, available: Bools,
-        tolerance: float,
+        tolerance: float, ahead: float | None = None,
     ) -> Improved:  # fmt: skip
         """In plain doubles; the bound leaves room for rounding."""
         bound, switched, new = _improvement.improve(self._P, costs, weights, available, policy, biases, tolerance)
@@ -73,25 +75,33 @@ class DenseSteps(PolicySteps):
 class SparseSteps(PolicySteps):
     """Transitions (S*A, S) in CSR form."""
 
-    def __init__(self, P: csr_array) -> None:
+    SWEEPS = 20  # a sweep is one product, an evaluation some hundred: but too many lead away from the policy's own bias
+
+    def __init__(self, P: csr_array, restarts_in: int | None) -> None:
         super().__init__(P.shape[1], P.shape[0] // P.shape[1])
-        self._P = P
+        self._P, self._restarts_in = P, restarts_in
         self._solver = SparseSolver()
 
     def evaluate(self, policy: Ints, costs: Floats, reference: int) -> Unichain | None:
-        """By GMRES or a sparse LU, from the solution of the last policy."""
+        """By BiCGSTAB or a sparse LU, from the solution of the last policy."""
         rows = self._first_pair + policy
-        return self._solver.solve(self._P[rows], costs[:, rows])
+        return self._solver.solve(chosen_rows(self._P, rows), costs[:, rows], self._restarts_in)
 
     def improve(
         self, policy: Ints, biases: Floats, low: Floats | None, costs: Floats, weights: Floats, available: Bools,
-        tolerance: float,
+        tolerance: float, ahead: float | None = None,
     ) -> Improved:  # fmt: skip
         """With sums that keep their rounding errors: there is no second try in twice the precision."""
         h = _improvement.weighted_bias(weights, biases)
         moved = _doubled.drift_sparse(self._P.indptr, self._P.indices, self._P.data, h, np.zeros(h.size))
         values = _values(moved, costs, weights, available)
-        return _switched(values, policy, tolerance * np.maximum(1.0, np.abs(h)))
+        bound, new = _switched(values, policy, tolerance * np.maximum(1.0, np.abs(h)))
+        if new is not None and ahead is not None:
+            P = self._P
+            new = _improvement.look_ahead(
+                P.indptr, P.indices, P.data, weights @ costs, available, new, h, ahead, self.SWEEPS, tolerance
+            )
+        return Improved(bound, new)
 
 
 class RefinedSteps(PolicySteps):
@@ -115,7 +125,7 @@ class RefinedSteps(PolicySteps):
 
     def improve(
         self, policy: Ints, biases: Floats, low: Floats | None, costs: Floats, weights: Floats, available: Bools,
-        tolerance: float,
+        tolerance: float, ahead: float | None = None,
     ) -> Improved:  # fmt: skip
         """The biases carry no rounding that counts: the tolerance is relative to what is compared."""
         high, rest = _doubled.combine(weights, biases, np.zeros_like(biases) if low is None else low)

@@ -16,6 +16,7 @@ from psconrl.arrays import Bools, Floats, Ints, Matrix
 from psconrl.errors import ModelError
 from psconrl.model import _doubled, _elimination, _graph
 from psconrl.model.chain import Chain, DenseChain, SparseChain
+from psconrl.model.chosen_rows import chosen_rows
 from psconrl.model.policy_steps import DenseSteps, PolicySteps, RefinedSteps, SparseSteps
 
 
@@ -37,6 +38,7 @@ class Transition(ABC):
         self.matrix = matrix
         self.n_states: int = matrix.shape[1]
         self.n_actions: int = matrix.shape[0] // matrix.shape[1]
+        self.restarts_in: int | None = None  # a state to which every step may lead: no policy's chain falls apart
         self._all_communicate: bool | None = None
 
     @staticmethod
@@ -111,6 +113,10 @@ class Transition(ABC):
     @abstractmethod
     def restarting(self, state: int, chance: float) -> "Transition":
         """The same, but that every step leads, with this chance, to one state instead."""
+
+    @abstractmethod
+    def without(self, least: float) -> "Transition":
+        """The same without moves that are less likely than this."""
 
     @abstractmethod
     def policy_steps(self) -> PolicySteps:
@@ -200,7 +206,12 @@ class DenseTransition(Transition):
         """With one column more likely."""
         P = (1.0 - chance) * self.array
         P[:, state] += chance
-        return DenseTransition(P)
+        return _restarting(DenseTransition(P), state)
+
+    def without(self, least: float) -> Transition:
+        """With zeros for what is less likely."""
+        likely = np.where(self.array < least, 0.0, self.array)
+        return DenseTransition(likely / likely.sum(axis=1, keepdims=True))
 
     def policy_steps(self) -> PolicySteps:
         """Compiled."""
@@ -252,7 +263,7 @@ class SparseTransition(Transition):
         """The chain of a policy."""
         S, A = self.n_states, self.n_actions
         if policy.ndim == 1:
-            return SparseChain(self.matrix[np.arange(0, S * A, A) + policy])
+            return SparseChain(chosen_rows(self.matrix, np.arange(0, S * A, A) + policy))
         weights = csr_array((policy.flatten(), np.arange(S * A), np.arange(0, S * A + 1, A)), shape=(S, S * A))
         weights.eliminate_zeros()
         return SparseChain(csr_array(weights @ self.matrix))
@@ -263,13 +274,21 @@ class SparseTransition(Transition):
 
     def restarting(self, state: int, chance: float) -> Transition:
         """With one column more likely."""
-        pairs = self.matrix.shape[0]
-        column = (np.full(pairs, chance), np.full(pairs, state), np.arange(pairs + 1))
-        return SparseTransition(csr_array((1.0 - chance) * self.matrix + csr_array(column, shape=self.matrix.shape)))
+        matrix, P = csr_array(self.matrix.shape), self.matrix
+        matrix.indptr, matrix.indices, matrix.data = _graph.restarting(P.indptr, P.indices, P.data, state, chance)
+        return _restarting(SparseTransition(matrix), state)
+
+    def without(self, least: float) -> Transition:
+        """With nothing stored for what is less likely."""
+        matrix = self.matrix.copy()
+        matrix.data[matrix.data < least] = 0.0
+        matrix.eliminate_zeros()
+        matrix.data /= np.repeat(np.asarray(matrix.sum(axis=1)).ravel(), np.diff(matrix.indptr))
+        return SparseTransition(matrix)
 
     def policy_steps(self) -> PolicySteps:
-        """By GMRES, or a sparse LU."""
-        return SparseSteps(self.matrix)
+        """By BiCGSTAB, or a sparse LU."""
+        return SparseSteps(self.matrix, self.restarts_in)
 
     def dense_up_to(self, n_states: int) -> Transition:
         """The same as an array if it is small."""
@@ -287,3 +306,8 @@ class SparseTransition(Transition):
     def _support(self) -> tuple[Ints, Ints]:
         P = self.matrix
         return _graph.support_of_sparse(P.indptr, P.indices, P.data, 0.0)
+
+
+def _restarting(P: Transition, state: int) -> Transition:
+    P.restarts_in = state
+    return P

@@ -3,39 +3,60 @@ r"""Gains, biases and stationary law of a chain with one closed class, dense or 
 .. math:: g_i + h_i(s) = c_i(s) + \sum_{s'} P(s'|s)\, h_i(s'), \qquad \mu P = \mu,\ \sum_s \mu(s) = 1
 
 (Puterman 1994, section 8.2). Dense chains are eliminated without subtractions (``_elimination``). Sparse chains
-are first tried with GMRES, which converges in a few dozen products where the chain mixes fast and where a
+are first tried with BiCGSTAB (``_krylov``), which converges in a few dozen products where the chain mixes fast and where a
 factorisation would fill in; if it does not, with a sparse LU; and where that would lose too many digits, as a
 dense chain.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csc_array, csr_array, eye_array
-from scipy.sparse.linalg import LinearOperator, gmres, splu
+from scipy.sparse.linalg import splu
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
-from psconrl.model import _elimination, _graph
+from psconrl.model import _elimination, _graph, _krylov
 
 # The norm of (I - P)^-1 is the longest expected time to leave. Beyond this one an LU, which subtracts, loses more
 # than about seven digits; for chains of up to MAX_DENSE states elimination without subtractions is then used instead.
 LONGEST_TIME = 1e7
 MAX_DENSE = 2000
 GAIN_TOL = 1e-9  # of the largest cost: two ways to compute a gain may differ by this
+KRYLOV_TOL = 1e-12  # of a residual, relative to the largest bias
 FALLS_APART = "some states are left too rarely for floating point: with probabilities below 1e-300"
 TOO_RARE = "some of {} states are left too rarely for sparse methods; give dense transitions"
 
 
-class Unichain(NamedTuple):
+class Unichain:
     """What one chain with one closed class yields, for q costs."""
 
-    gains: Floats  # (q,)
-    biases: Floats  # (q, S); zero at the reference state
-    stationary: Floats  # (S,)
-    reference: int  # a recurrent state
-    slowest: float = 1.0  # if tiny, a set of states is nearly closed; dense chains only
-    low_biases: Floats | None = None  # (q, S) what one double a state cannot hold of the biases
+    __slots__ = ("_law", "biases", "gains", "low_biases", "reference", "slowest")
+
+    def __init__(
+        self,
+        gains: Floats,
+        biases: Floats,
+        stationary: Floats | Callable[[], Floats],
+        reference: int,
+        slowest: float = 1.0,
+        low_biases: Floats | None = None,
+    ) -> None:
+        self.gains = gains  # (q,)
+        self.biases = biases  # (q, S); zero at the reference state
+        self._law = stationary
+        self.reference = reference  # a recurrent state
+        self.slowest = slowest  # if tiny, a set of states is nearly closed; dense chains only
+        self.low_biases = low_biases  # (q, S) what one double a state cannot hold of the biases
+
+    @property
+    def stationary(self) -> Floats:
+        """The stationary law (S,), solved for when first asked for if it does not come with the rest."""
+        if callable(self._law):
+            self._law = self._law()
+        return self._law
 
     def centred_biases(self) -> Floats:
         """The biases (q, S) with stationary mean zero; beyond the range of doubles, no numbers."""
@@ -62,9 +83,8 @@ class SparseSolver:
     visited often, so r is the state of largest mass, re-chosen when the mass has moved away.
     """
 
-    # A chain on which GMRES needs more products than this mixes slowly, and is then a case for LU.
-    KRYLOV_STEPS = 80
-    KRYLOV_TOL = 1e-13
+    # A chain that needs more products than this mixes slowly, and is then a case for LU.
+    PRODUCTS = 400
     # The reference must hold at least this share of the largest stationary mass.
     REFERENCE_SHARE = 1e-2
 
@@ -73,47 +93,38 @@ class SparseSolver:
         self._reference: int | None = None
         self._guess: Unichain | None = None
 
-    def solve(self, P: csr_array, costs: Floats) -> Unichain | None:
-        """Chain P of shape (S, S) with costs ``(q, S)``; None if it has two closed classes."""
-        count, label = _graph.closed_classes_of_sparse(P.indptr, P.indices, P.data, 0.0)
-        if count > 1:
-            return None
-        result = None if self._direct else self._krylov(P, costs)
+    def solve(self, P: csr_array, costs: Floats, restarts_in: int | None = None) -> Unichain | None:
+        """Chain P of shape (S, S) with costs ``(q, S)``; None if it has two closed classes.
+
+        ``restarts_in``: a state to which every step may lead, if there is one.
+        """
+        result = None
+        if restarts_in is None:
+            count, label = _graph.closed_classes_of_sparse(P.indptr, P.indices, P.data, 0.0)
+            if count > 1:
+                return None
+        if not self._direct:
+            result = self._krylov(P, costs)
         if result is None:
             self._direct = True
-            result = self._lu(P, costs, np.flatnonzero(label == 0))
+            recurrent = np.array([restarts_in]) if restarts_in is not None else np.flatnonzero(label == 0)
+            result = self._lu(P, costs, recurrent)
         self._guess = result
         self._reference = result.reference
         return result
 
     def _krylov(self, P: csr_array, costs: Floats) -> Unichain | None:
-        r"""(I - P + 1 q^T) h = c has the solution with gain q^T h; its transpose with right side q is the law."""
-        n = P.shape[0]
-        q = np.full(n, 1.0 / n)
-        Pt = P.T.tocsr()
-        forward = LinearOperator((n, n), matvec=lambda x: x - P @ x + q @ x, dtype=np.float64)
-        backward = LinearOperator((n, n), matvec=lambda x: x - Pt @ x + q * x.sum(), dtype=np.float64)
-        stationary = self._gmres(backward, q, None if self._guess is None else self._guess.stationary)
-        if stationary is None:
+        """From the solution of the last chain, whose policy or transitions were nearly the same."""
+        guess, biases = self._guess, np.zeros_like(costs)
+        if guess is not None:
+            biases = guess.biases - guess.biases.mean(axis=1, keepdims=True) + guess.gains[:, None]
+        off = _krylov.solve(P.indptr, P.indices, P.data, False, costs, biases, KRYLOV_TOL, self.PRODUCTS)
+        if not off <= GAIN_TOL * np.abs(costs).max():  # by which the gains may be wrong
             return None
-        stationary = np.maximum(stationary, 0.0)
-        stationary /= stationary.sum()
-        biases = np.empty_like(costs)
-        for i, cost in enumerate(costs):
-            h = self._gmres(forward, cost, None if self._guess is None else self._guess.biases[i])
-            if h is None:
-                return None
-            biases[i] = h
-        gains = biases @ q
-        if not _agree(costs, gains, stationary):
-            return None
-        reference = int(stationary.argmax())
+        gains = biases.mean(axis=1)
+        reference = int(guess.reference if guess is not None else 0)
         biases -= biases[:, [reference]]
-        return Unichain(gains, biases, stationary, reference)
-
-    def _gmres(self, A: LinearOperator, b: Floats, guess: Floats | None) -> Floats | None:
-        x, info = gmres(A, b, x0=guess, rtol=self.KRYLOV_TOL, atol=1e-300, restart=self.KRYLOV_STEPS, maxiter=1)
-        return np.asarray(x, dtype=np.float64) if info == 0 else None
+        return Unichain(gains, biases, partial(_law, P, costs, gains), reference)
 
     def _lu(self, P: csr_array, costs: Floats, recurrent: Ints) -> Unichain:
         reference = self._reference
@@ -143,6 +154,22 @@ class SparseSolver:
         for _ in range(200):
             mu = 0.5 * (mu + chain @ mu)
         return int(recurrent[mu.argmax()])
+
+
+def _law(P: csr_array, costs: Floats, gains: Floats) -> Floats:
+    """The stationary law of a chain whose gains are known."""
+    n = P.shape[0]
+    uniform = np.full((1, n), 1.0 / n)
+    law = uniform.copy()
+    off = _krylov.solve(P.indptr, P.indices, P.data, True, uniform, law, KRYLOV_TOL, 2 * SparseSolver.PRODUCTS)
+    law = np.maximum(law[0], 0.0)
+    law /= law.sum()
+    if off <= 1e-3 / n and _agree(costs, gains, law):
+        return law
+    exact = _cycle_solve(P, costs, int(law.argmax()))
+    if not _agree(costs, gains, exact.stationary):
+        raise SolverError(TOO_RARE.format(n))
+    return exact.stationary
 
 
 def collect_dense(W: Floats, C: Floats, exits: Floats) -> Floats:

@@ -21,7 +21,7 @@ def play(
     action_uniforms: Floats,
     model_uniforms: Floats,
     visits: Ints,
-    transitions: Ints,
+    log: Ints,
     cost_sums: Floats,
     cumulative: Floats,
     round_: int,
@@ -33,11 +33,12 @@ def play(
 
     ``policy`` is (H, S, A), H = 1 if it is stationary; ``caps`` (S*A,) or empty. The rows of the model are given by
     ``indptr`` into successors, their cumulative probabilities and their costs (m+1, entries). Each round uses one row
-    of either kind of uniforms: the action; the next state and, if costs are Bernoulli, each cost.
+    of either kind of uniforms: the action; the next state and, if costs are Bernoulli, each cost. The transitions met are
+    written to the ``log``, as a ``Tally`` numbers them.
 
     Returns the state reached, the rounds played, the next checkpoint, and whether the episode has ended.
     """
-    H, _, A = policy.shape
+    H, n_states, A = policy.shape
     n_costs = outcomes.shape[0]
     capped = caps.size > 0
     for k in range(steps):
@@ -72,7 +73,7 @@ def play(
             cost_sums[i, pair] += cost
             cumulative[i] += cost
         visits[pair] += 1
-        transitions[pair, successor] += 1
+        log[k] = pair * n_states + successor
         state = successor
         step += 1
         round_ += 1

@@ -81,7 +81,9 @@ class Simulation(Run):
         actions, model = agent.action_uniforms, self._uniforms
         actions.refill()
         model.refill()
-        steps = min(len(actions.block) - actions.position, len(model.block) - model.position, horizon - self.round)
+        tally = record.tally
+        drawn = min(len(actions.block) - actions.position, len(model.block) - model.position)
+        steps = min(drawn, tally.room(), horizon - self.round)
         tables = self._tables
         self.state, played, reached, ended = play(
             self.state,
@@ -98,7 +100,7 @@ class Simulation(Run):
             actions.block[actions.position :],
             model.block[model.position :],
             record.visits,
-            record.transitions,
+            tally.log[tally.logged :],
             record.cost_sums,
             self.cumulative,
             self.round,
@@ -109,6 +111,7 @@ class Simulation(Run):
         actions.position += played
         model.position += played
         record.steps += played
+        tally.logged += played
         self.round += played
         self.log.length[-1] = record.steps
         if self._averages is not None:  # of what was played: the last block may be cut short

@@ -48,6 +48,7 @@ class CUCRL(Agent):
     """
 
     name: ClassVar[str] = "c-ucrl"
+    table_bytes: ClassVar[float] = 40.0  # counts, frequencies, radii, and the model that is planned
     parts: ClassVar[Mapping[str, Part | None]] = {"radius": Scaled(0.1)}
     theory: ClassVar[type[Part] | None] = Hoeffding
 

@@ -35,6 +35,7 @@ class FHA(Agent):
     """
 
     name: ClassVar[str] = "fha"
+    table_bytes: ClassVar[float] = 40.0  # counts, frequencies, radii, and the model that is planned
     parts: ClassVar[Mapping[str, Part | None]] = {"radius": Scaled(0.1)}
     theory: ClassVar[type[Part] | None] = Bernstein
 

@@ -34,6 +34,7 @@ class SpanFHA(FHA):
     """
 
     name: ClassVar[str] = "span-fha"
+    table_bytes: ClassVar[float] = 40.0  # counts, frequencies, radii, and the model that is planned
 
     def _check_sizes(self) -> None:
         if self.n_states > MAX_STATES:

@@ -33,6 +33,7 @@ class UCRLCMDP(Agent):
     """
 
     name: ClassVar[str] = "ucrl-cmdp"
+    table_bytes: ClassVar[float] = 40.0  # counts, frequencies, radii, and the model that is planned
     parts: ClassVar[Mapping[str, Part | None]] = {"radius": Scaled(0.1)}
     theory: ClassVar[type[Part] | None] = Hoeffding
 

@@ -2,8 +2,8 @@ r"""Beliefs about the transitions: independent Dirichlet laws, one a pair.
 
 .. math:: p(\cdot|s,a) \sim \mathrm{Dirichlet}(\alpha(s,a,\cdot) + N(s,a,\cdot))
 
-A prior entry of 0 says that a transition is impossible, and is honoured. Rows are drawn as logarithms of gamma
-variates: with :math:`\alpha = 0.001` most of them are below the smallest double, and whole rows would be 0/0.
+A prior entry of 0 says that a transition is impossible, and is honoured until it is seen. How rows are drawn, all
+entries or only those that matter, is said in ``rows``.
 """
 
 import copy
@@ -12,22 +12,16 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
 
 from psconrl.arrays import Floats
-from psconrl.errors import AgentError
 from psconrl.learning import _kernels
-from psconrl.learning.checks import as_numbers
+from psconrl.learning.checks import as_number
 from psconrl.learning.counts import Counts
 from psconrl.learning.parts.part import Part
+from psconrl.learning.parts.weights import LARGEST, all_weights, as_weights, stored_weights
+from psconrl.learning.rows import Prior, dirichlet_rows, is_sparse, sparse_rows
 from psconrl.model.transition import DenseTransition, Transition
-from psconrl.model.validation import frozen
-
-# A transition that is possible has a positive probability; those below 1e-100 are kept at that, so that the sampled
-# model communicates as it does almost surely, and its planner's figures stay within the range of doubles.
-LOG_FLOOR = -230.0
-
-# Of a parameter: its inverse, and the sum of all, stay within the range of doubles.
-SMALLEST, LARGEST = 1e-100, 1e100
 
 
 class Belief(Part):
@@ -44,30 +38,45 @@ class Belief(Part):
     def mean(self, counts: Counts) -> Floats:
         """The expected transitions (S*A, S)."""
 
+    def entries(self, n_states: int, n_actions: int) -> float:
+        """About how many transitions a sample has, for the memory and the time that it takes."""
+        return float(n_states**2 * n_actions)
+
 
 class Dirichlet(Belief):
     """The posterior under a Dirichlet prior.
 
-    ``prior``: a number for all transitions, or an array (S, A, S) in which 0 means impossible. By default 1/S, so that
-    all next states together weigh as much as one observation (docs/prior.md has the study).
+    ``prior``: a number for all transitions; an array (S, A, S) in which 0 means impossible; or a sparse matrix (S*A, S)
+    in which what is not stored is impossible. By default 1/S, so that all next states together weigh as much as one
+    observation (docs/prior.md has the study). ``surprise``: a mass besides, spread over all states.
     """
 
     name: ClassVar[str] = "dirichlet"
 
-    def __init__(self, prior: ArrayLike | None = None) -> None:
-        self.prior = None if prior is None else _as_prior(prior)
-        self._alpha: Floats = np.empty((0, 0))
+    def __init__(self, prior: ArrayLike | csr_array | None = None, surprise: float = 0.0) -> None:
+        self.prior = None if prior is None else as_weights(prior, "prior")
+        self.surprise = as_number(surprise, "surprise", "a mass from 0 on", lambda x: 0 <= x <= LARGEST)
+        self._alpha: Floats = np.empty((0, 0))  # dense, (S*A, S)
+        self._prior: Prior | None = None  # or as a few that are stored and a rest
 
     def _prepare(self, n_states: int, n_actions: int, n_limits: int) -> None:
-        given = np.asarray(1.0 / n_states if self.prior is None else self.prior)
-        shape = (n_states, n_actions, n_states)
-        if given.ndim == 3 and given.shape != shape:
-            raise AgentError(f"prior must be a number or have shape (S, A, S) = {shape}; got {given.shape}")
-        full = np.broadcast_to(given, shape)
-        if not (full.sum(axis=2) > 0).all():
-            s, a = np.argwhere(~(full.sum(axis=2) > 0))[0]
-            raise AgentError(f"prior[{s}, {a}] must allow at least one next state; all entries are 0")
-        self._alpha = np.ascontiguousarray(full.reshape(-1, n_states))
+        pairs = n_states * n_actions
+        given = 1.0 / n_states if self.prior is None else self.prior
+        rest = self.surprise + (given * n_states if isinstance(given, float) else 0.0)
+        self._alpha, self._prior = np.empty((0, 0)), None
+        if self._may_be_sparse() and is_sparse(n_states, rest):
+            stored = stored_weights(given, n_states, n_actions, "prior", anything=rest > 0)
+            self._prior = Prior(*stored, np.full(pairs, rest))
+        else:
+            full = all_weights(given, n_states, n_actions, "prior", anything=rest > 0)
+            self._alpha = np.ascontiguousarray(full + self.surprise / n_states if self.surprise else full)
+
+    def _may_be_sparse(self) -> bool:
+        return True
+
+    def entries(self, n_states: int, n_actions: int) -> float:
+        """About how many transitions a sample has."""
+        return super().entries(n_states, n_actions) if self._prior is None else self._prior.entries()
 
     def __deepcopy__(self, memo: object) -> Self:
         kept = {id(array): array for array in (self.prior, self._alpha)}  # never changed, and they may be large
@@ -77,12 +86,16 @@ class Dirichlet(Belief):
 
     def parameters(self, counts: Counts) -> Floats:
         """The parameters of the posterior, (S*A, S)."""
-        parameters: Floats = _kernels.posterior_parameters(self._alpha, counts.transitions)
+        prior = self._alpha if self._prior is None else self._prior.toarray(counts.n_states)
+        parameters: Floats = _kernels.posterior_parameters(prior, counts.transitions)
         return parameters
 
     def sample(self, counts: Counts, rng: np.random.Generator) -> Transition:
         """Transitions drawn from the posterior."""
-        return DenseTransition(dirichlet_rows(self.parameters(counts), rng))
+        if self._prior is None:
+            return DenseTransition(dirichlet_rows(self.parameters(counts), rng))
+        parameters = self._prior.after(counts.tally, np.ones(counts.visits.size))
+        return sparse_rows(parameters, counts.n_states, rng)
 
     def mean(self, counts: Counts) -> Floats:
         """The posterior mean (S*A, S)."""
@@ -95,49 +108,12 @@ class FlooredCounts(Dirichlet):
 
     name: ClassVar[str] = "floored"
 
+    def __init__(self, prior: ArrayLike | csr_array | None = None) -> None:
+        super().__init__(prior)
+
+    def _may_be_sparse(self) -> bool:
+        return False
+
     def parameters(self, counts: Counts) -> Floats:
         """The parameters of the posterior, (S*A, S)."""
         return np.maximum(self._alpha, counts.transitions)
-
-
-def _as_prior(prior: ArrayLike) -> float | Floats:
-    """A number or an array (S, A, S) of numbers that can be parameters."""
-    try:
-        given = as_numbers(prior, "prior").copy()
-    except AgentError:
-        given = np.empty(0)
-    if given.size == 0 or isinstance(prior, bool):
-        raise AgentError(f"prior must be a number or an array of numbers; got {prior!r}")
-    if given.ndim not in (0, 3):
-        raise AgentError(f"prior must be a number or have shape (S, A, S); got {given.shape}")
-    if not np.isfinite(given).all() or (given < 0).any():
-        raise AgentError("prior must be finite and not negative; 0 means impossible")
-    if ((given > 0) & ((given < SMALLEST) | (given > LARGEST))).any():
-        raise AgentError(f"prior must lie between {SMALLEST:g} and {LARGEST:g}, or be 0 for what is impossible")
-    return frozen(given) if given.ndim else float(given)
-
-
-def dirichlet_rows(alpha: Floats, rng: np.random.Generator) -> Floats:
-    """One Dirichlet variate for every row of parameters, zeros allowed.
-
-    >>> dirichlet_rows(np.array([[1e-9, 0.0], [1e9, 1e9]]), np.random.default_rng(0)).round(3).tolist()
-    [[1.0, 0.0], [0.5, 0.5]]
-    """
-    logs = log_gamma_variates(alpha.ravel(), rng).reshape(alpha.shape)
-    _kernels.lower_by_row_maximum(logs, LOG_FLOOR)
-    rows = np.exp(logs, out=logs)
-    _kernels.normalise_rows(rows)
-    return rows
-
-
-def log_gamma_variates(shape: Floats, rng: np.random.Generator) -> Floats:
-    """Logarithms of gamma variates; -inf where the shape is 0."""
-    logs = np.empty(shape.size)
-    first = 0
-    while first < shape.size:
-        positive, large = _kernels.tally(shape[first:])
-        tries, normals = positive * 9 // 8 + 32, large * 9 // 8 + 8  # with a margin for what is rejected
-        first = _kernels.log_gamma(
-            shape, first, rng.standard_exponential(tries), rng.random(tries), rng.standard_normal(normals), logs
-        )
-    return logs

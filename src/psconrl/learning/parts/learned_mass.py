@@ -19,6 +19,10 @@ The grid ends at 1, the weight of one observation. A prior of mass M adds M imag
 good. It begins far below: at mass M one row in 1/M is believed to lead, some day, to a state where nobody has been, and
 if that is better than all that can be reached, the agent sets out for it again and again (benchmarks/RESULTS.md).
 
+What is known of where a row leads goes into its base measure, by default uniform over all states: M_a times it are the
+parameters. Given a ``support``, it is spread over that; given the transitions of a rough model as weights, it follows
+them, and the mass learned is the number of observations that the model is worth.
+
 ``exact=False`` gives every row a mass of its own, :math:`M_{sa} \sim w_a`, with weights
 :math:`w_a \sim \mathrm{Dirichlet}(1/K, \dots, 1/K)`. Masses and weights are then drawn in turn (Gibbs), rows never
 tried being left out of the turns, which is exact only in the limit of many turns.
@@ -28,13 +32,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
 
-from psconrl.arrays import Bools, Floats, Ints
+from psconrl.arrays import Floats, Ints
 from psconrl.errors import AgentError, ConfigError, unknown_name
 from psconrl.learning import _kernels
-from psconrl.learning.checks import as_numbers, saved_floats
-from psconrl.learning.counts import Counts
-from psconrl.learning.parts.beliefs import SMALLEST, Belief, dirichlet_rows
+from psconrl.learning.checks import as_number, as_numbers, saved_floats
+from psconrl.learning.counts import Counts, need_table
+from psconrl.learning.parts.beliefs import Belief
+from psconrl.learning.parts.weights import SMALLEST, as_weights, stored_weights
+from psconrl.learning.rows import Prior, dirichlet_rows, is_sparse, sparse_rows
 from psconrl.model.transition import DenseTransition, Transition
 
 GRID = (1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1.0)
@@ -47,14 +54,20 @@ class LearnedMass(Belief):
     """The posterior under Dirichlet priors of unknown mass.
 
     ``grid``: the masses. ``pool``: which rows tell of each other, those of an ``"action"`` or all of the ``"world"``.
-    ``exact``: one mass for all rows of a pool, drawn exactly; else one for every row, by Gibbs. ``support``: (S, A, S),
-    what is possible, if known.
+    ``exact``: one mass for all rows of a pool, drawn exactly; else one for every row, by Gibbs. ``support``: what is
+    possible, if known: an array (S, A, S) of 0 and 1, or a sparse matrix (S*A, S); other weights than 1 say what is
+    thought likelier. ``surprise``: the share of a mass that is spread over all states nevertheless.
     """
 
     name: ClassVar[str] = "learned-mass"
 
     def __init__(
-        self, grid: ArrayLike = GRID, pool: str = "action", exact: bool = True, support: ArrayLike | None = None
+        self,
+        grid: ArrayLike = GRID,
+        pool: str = "action",
+        exact: bool = True,
+        support: ArrayLike | csr_array | None = None,
+        surprise: float = 0.0,
     ) -> None:
         self._masses = _as_grid(grid)
         self.grid = tuple(self._masses.tolist())
@@ -63,32 +76,56 @@ class LearnedMass(Belief):
         if not isinstance(exact, bool | np.bool_):
             raise AgentError(f"exact must be True or False; got {exact!r}")
         self.pool, self.exact = pool, bool(exact)
-        self.support = None if support is None else _as_support(support)
-        self._possible: Bools = np.ones((0, 0), dtype=bool)  # (S*A, S)
-        self._width: Ints = np.zeros(0, dtype=np.int64)  # (S*A,) how many states are possible
+        self.support = None if support is None else as_weights(support, "support")
+        if isinstance(self.support, float):
+            raise AgentError(f"support must have shape (S, A, S), or be sparse, (S*A, S); got {support!r}")
+        self.surprise = as_number(surprise, "surprise", "a share from 0 to below 1", lambda x: 0 <= x < 1)
+        self._prior = Prior(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))  # weights, of which...
+        self._total: Floats = np.zeros(0)  # (S*A,) ... this is the sum
+        self._table: Floats | None = None  # (S*A, S) the weights, if all entries are drawn
         self._group: Ints = np.zeros(0, dtype=np.int64)  # (S*A,) the pool of every row
         self.weights: Floats = np.zeros((0, 0))  # (pools, K)
         self._likelihood: Floats = np.zeros((0, 0))  # (S*A, K), as of the visits below
         self._seen: Ints = np.zeros(0, dtype=np.int64)
 
     def _prepare(self, n_states: int, n_actions: int, n_limits: int) -> None:
-        shape, K = (n_states, n_actions, n_states), self._masses.size
-        if self.support is not None and self.support.shape != shape:
-            raise AgentError(f"support must have shape (S, A, S) = {shape}; got {self.support.shape}")
-        full = np.ones(shape, dtype=bool) if self.support is None else self.support
-        self._possible = np.ascontiguousarray(full.reshape(-1, n_states))
-        self._width = self._possible.sum(axis=1)
-        pairs = np.arange(n_states * n_actions)
+        pairs, K = np.arange(n_states * n_actions), self._masses.size
+        self._prior, self._total = self._base(n_states, n_actions)
+        heaviest = self._masses[-1] * (self._prior.rest / self._total).max()
+        sparse = is_sparse(n_states, heaviest)
+        if not sparse:
+            need_table(n_states, n_actions)
+        self._table = None if sparse else self._prior.toarray(n_states)
         self._group = pairs % n_actions if self.pool == "action" else np.zeros_like(pairs)
         self.weights = np.full((int(self._group.max()) + 1, K), 1.0 / K)
         self._likelihood = np.zeros((pairs.size, K))
         self._seen = np.zeros(pairs.size, dtype=np.int64)
 
+    def _base(self, n_states: int, n_actions: int) -> tuple[Prior, Floats]:
+        """The weights by which a mass is shared out, and their sums: 1 for every state if nothing is known."""
+        pairs = n_states * n_actions
+        if self.support is None:
+            each = np.full(pairs, float(n_states))
+            return Prior(np.zeros(0, dtype=np.int64), np.zeros(0), each), each
+        stored = stored_weights(self.support, n_states, n_actions, "support", anything=False)
+        sums = np.bincount(stored[0] // n_states, stored[1], minlength=pairs)
+        rest = sums * self.surprise / (1.0 - self.surprise)
+        return Prior(*stored, rest), sums + rest
+
+    def entries(self, n_states: int, n_actions: int) -> float:
+        """About how many transitions a sample has."""
+        if self._table is not None:
+            return super().entries(n_states, n_actions)
+        heaviest = self._prior._replace(rest=self._masses[-1] * self._prior.rest / self._total)
+        return heaviest.entries()
+
     def likelihood(self, counts: Counts) -> Floats:
         """The logarithms (S*A, K) of the likelihood of every row's counts under every mass."""
+        tally = counts.tally
         _kernels.update_likelihood(
-            self._likelihood, self._seen, counts.visits, counts.transitions, self._width, self._masses
-        )
+            self._likelihood, self._seen, counts.visits, tally.numbers, tally.times, *self._prior, self._total,
+            self._masses, counts.n_states,
+        )  # fmt: skip
         return self._likelihood
 
     def masses(self, counts: Counts, rng: np.random.Generator) -> Floats:
@@ -114,16 +151,20 @@ class LearnedMass(Belief):
 
     def sample(self, counts: Counts, rng: np.random.Generator) -> Transition:
         """Masses, and then rows given them."""
-        return DenseTransition(dirichlet_rows(self._parameters(self.masses(counts, rng), counts), rng))
+        masses = self.masses(counts, rng)
+        if self._table is None:
+            return sparse_rows(self._prior.after(counts.tally, masses / self._total), counts.n_states, rng)
+        return DenseTransition(dirichlet_rows(self._parameters(masses, self._table, counts), rng))
 
     def mean(self, counts: Counts) -> Floats:
         """The expected transitions (S*A, S), at the present weights."""
         L = self._pooled(counts)[self._group] if self.exact else self.likelihood(counts)
-        expected = np.zeros(self._possible.shape)
+        table = self._prior.toarray(counts.n_states) if self._table is None else self._table
+        expected = np.zeros(table.shape)
         chance = self.weights[self._group] * np.exp(L - L.max(axis=1, keepdims=True))
         chance /= chance.sum(axis=1, keepdims=True)
         for k, mass in enumerate(self._masses):
-            alpha = self._parameters(np.full(self._group.size, mass), counts)
+            alpha = self._parameters(np.full(self._group.size, mass), table, counts)
             expected += chance[:, [k]] * alpha / alpha.sum(axis=1, keepdims=True)
         return expected
 
@@ -131,8 +172,9 @@ class LearnedMass(Belief):
         """The logarithms (pools, K) of the likelihood of all counts of a pool, under one mass for all its rows."""
         return _kernels.add_rows(self._group, self.likelihood(counts), len(self.weights))
 
-    def _parameters(self, masses: Floats, counts: Counts) -> Floats:
-        return _kernels.spread_mass(masses / self._width, self._possible, counts.transitions)
+    def _parameters(self, masses: Floats, table: Floats, counts: Counts) -> Floats:
+        parameters: Floats = _kernels.spread_mass(masses / self._total, table, counts.transitions)
+        return parameters
 
     def state(self) -> dict[str, Any]:
         """The weights; the likelihood follows from the counts."""
@@ -155,13 +197,3 @@ def _as_grid(grid: ArrayLike) -> Floats:
     if not ((masses >= SMALLEST) & (masses <= HEAVIEST)).all() or not (np.diff(masses) > 0).all():
         raise AgentError(f"grid must be rising, of numbers between {SMALLEST:g} and {HEAVIEST:g}; got {grid!r}")
     return masses
-
-
-def _as_support(support: ArrayLike) -> Bools:
-    given = as_numbers(support, "support")
-    if given.ndim != 3 or not np.isin(given, (0.0, 1.0)).all():
-        raise AgentError("support must hold 0 or 1 (or False and True) for every (S, A, S)")
-    if not given.any(axis=2).all():
-        s, a = np.argwhere(~given.any(axis=2))[0]
-        raise AgentError(f"support[{s}, {a}] must allow at least one next state")
-    return np.asarray(given > 0)

@@ -16,6 +16,7 @@ from functools import cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.sparse import issparse
 
 from psconrl.errors import AgentError, ConfigError, unknown_name
 
@@ -88,10 +89,14 @@ class Part(ABC):
         return given
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{key}={_shown(value)}' for key, value in arguments(self).items())})"
+        # What adds nothing, a number of 0, is not worth showing.
+        said = {key: value for key, value in arguments(self).items() if not (isinstance(value, float) and value == 0.0)}
+        return f"{type(self).__name__}({', '.join(f'{key}={_shown(value)}' for key, value in said.items())})"
 
 
 def _shown(value: Any) -> str:
+    if issparse(value):
+        return f"sparse{value.shape}"
     return f"array{value.shape}" if isinstance(value, np.ndarray) else repr(value)
 
 

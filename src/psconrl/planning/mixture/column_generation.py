@@ -15,9 +15,9 @@ from typing import Generic, NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.arrays import Bools, Floats
 from psconrl.errors import SolverError
-from psconrl.planning.mixture.master import master_for
+from psconrl.planning.mixture.master import MasterPoint, master_for
 from psconrl.planning.mixture.oracle import Answer, Oracle
 from psconrl.planning.tolerances import FEASIBLE, PLAYABLE_GAP, SAME_AVERAGE, SEARCH_GAP
 
@@ -58,11 +58,13 @@ def mix(
     start: Sequence[Answer] = (),
     *,
     least_excess: bool = False,
+    near: Floats | None = None,
 ) -> Mixture[Answer]:
     """The cheapest mixture that meets the thresholds.
 
     ``start``: answers to begin with, such as the last plan's, evaluated under the present model. ``least_excess``:
-    if infeasible, go on until the largest excess over the thresholds is as small as it can be.
+    if infeasible, go on until the largest excess over the thresholds is as small as it can be. ``near``: weights close
+    to which those of the optimum are thought to lie: the first questions are asked there, on either side.
     """
     m = thresholds.size
     master = master_for(thresholds)
@@ -70,9 +72,11 @@ def mix(
     for answer in answers:
         master.add(answer.costs)
     best: tuple[float, Floats, Answer] | None = None  # the highest lower bound on the objective so far
+    guesses = _Guesses(near)
     for evaluated in range(len(answers), MAX_COLUMNS):
         point = master.solve()
-        w = point.weights
+        guess = guesses.weights(point)
+        w = point.weights if guess is None else guess
         # The newest of the cheapest answers, up to rounding: Howard continues where it stopped.
         prices = [float(w @ answer.costs) for answer in answers]
         lowest = min(prices) + SAME_AVERAGE
@@ -81,7 +85,11 @@ def mix(
         bound, better = oracle.improve(base, w)
         lower = bound - float(w[1:] @ thresholds)
         done = better is None or point.value - lower <= SEARCH_GAP
-        if not point.feasible:
+        if guess is not None:
+            if lower / w[0] > (-np.inf if best is None else best[0]):
+                best = (lower / w[0], w, base)
+            guesses.move((base if better is None else better).costs[1:] > thresholds)
+        elif not point.feasible:
             proven = lower > FEASIBLE
             if proven and (done or not least_excess):
                 return _outcome(False, answers, point.mix, w, base, -lower, evaluated)
@@ -107,6 +115,31 @@ def mix(
             answers.append(better)
             master.add(better.costs)
     raise SolverError(f"no proof of optimality after {MAX_COLUMNS} policies")
+
+
+class _Guesses:
+    """Weights to ask for before the master's own: while it has seen one side of the optimum only, those are extreme."""
+
+    FACTOR = 1.5  # between the prices of one guess and the next
+    MOST = 4
+
+    def __init__(self, near: Floats | None) -> None:
+        usable = near is not None and near.size > 1 and near[0] > 0.0 and bool((near[1:] > 0.0).any())
+        self._prices = near[1:] / near[0] if near is not None and usable else None
+        self._left = self.MOST
+
+    def weights(self, point: MasterPoint) -> Floats | None:
+        """The next guess, or None once the master has its prices from both sides."""
+        if self._prices is None or not self._left or (point.feasible and (point.weights[1:] > 0.0).any()):
+            self._prices = None
+            return None
+        return np.append(1.0, self._prices) / (1.0 + self._prices.sum())
+
+    def move(self, exceeded: Bools) -> None:
+        """Raise the prices of what was exceeded, lower the others."""
+        assert self._prices is not None
+        self._prices = self._prices * np.where(exceeded, self.FACTOR, 1.0 / self.FACTOR)
+        self._left -= 1
 
 
 def _outcome(

@@ -20,6 +20,7 @@ from psconrl.planning.tolerances import (
     NEARLY_CLOSED,
     NEARLY_CLOSED_DOUBLED,
     SAME_CLASS_COST,
+    SEARCH_GAP,
     SWITCH_TOL,
     WORSE_TOL,
 )
@@ -29,14 +30,26 @@ class Column(NamedTuple):
     """A deterministic policy and all that is known of it, in scaled costs."""
 
     policy: Ints  # (S,)
-    costs: Floats  # (m+1,)
-    biases: Floats  # (m+1, S)
-    stationary: Floats  # (S,)
-    low_biases: Floats | None = None  # (m+1, S) what one double a state cannot hold of the biases
+    chain: Unichain
+
+    @property
+    def costs(self) -> Floats:
+        """The averages (m+1,)."""
+        return self.chain.gains
+
+    @property
+    def biases(self) -> Floats:
+        """Those of every cost, (m+1, S)."""
+        return self.chain.biases
+
+    @property
+    def stationary(self) -> Floats:
+        """The law of the states where it is played, (S,)."""
+        return self.chain.stationary
 
     def potential(self, weights: Floats) -> tuple[Floats, Floats]:
         """The weighted bias as a high and a low part."""
-        low = np.zeros_like(self.biases) if self.low_biases is None else self.low_biases
+        low = np.zeros_like(self.biases) if self.chain.low_biases is None else self.chain.low_biases
         high, low = _doubled.combine(weights, self.biases, low)
         return high, low
 
@@ -79,7 +92,7 @@ class Howard:
         if chain is None:
             raise SolverError("the model is not weakly communicating")
         self._reference = chain.reference
-        return Column(policy, chain.gains, chain.biases, chain.stationary, chain.low_biases)
+        return Column(policy, chain)
 
     def improve(self, answer: Column, weights: Floats) -> tuple[float, Column | None]:
         """One step of Howard's: switch all states that gain, evaluate the result.
@@ -94,9 +107,10 @@ class Howard:
         price = float(weights @ answer.costs)
         for caution in CAUTION:
             bound, policy = self._steps.improve(
-                answer.policy, answer.biases, answer.low_biases, costs, weights, available, caution * SWITCH_TOL
-            )
-            if policy is None:
+                answer.policy, answer.biases, answer.chain.low_biases, costs, weights, available, caution * SWITCH_TOL,
+                price if caution == CAUTION[0] else None,
+            )  # fmt: skip
+            if policy is None or price - bound <= SEARCH_GAP:  # what is left to gain is not worth an evaluation
                 break
             better = self.evaluate(policy, weights)
             if float(weights @ better.costs) <= price + WORSE_TOL:

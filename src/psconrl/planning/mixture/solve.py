@@ -7,6 +7,7 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
+from psconrl.model.unichain import Unichain
 from psconrl.planning.mixture._newton import GIVE_UP, OPTIMAL, Found, newton
 from psconrl.planning.mixture.column_generation import Mixture, is_settled, mix
 from psconrl.planning.mixture.howard import Column, Howard, greedy_policy
@@ -25,7 +26,7 @@ class Solution:
     when somebody does.
     """
 
-    __slots__ = ("_mixture", "feasible", "gap", "occupancy", "policies", "policy", "value")
+    __slots__ = ("_mixture", "feasible", "gap", "occupancy", "policies", "policy", "value", "weights")
 
     def __init__(
         self,
@@ -35,6 +36,7 @@ class Solution:
         policies: tuple[Ints, ...],
         policy: Floats,
         occupancy: Floats,
+        weights: Floats,
         mixture: Callable[[], Mixture[Column]],
     ) -> None:
         self.feasible = feasible  # do policies within the thresholds exist?
@@ -43,6 +45,7 @@ class Solution:
         self.policies = policies  # the deterministic ones in the mixture, to start the next solve from
         self.policy = policy  # (S, A)
         self.occupancy = occupancy  # (S, A)
+        self.weights = weights  # (m+1,) the dual weights, as in ``Mixture``
         self._mixture = mixture
 
     @property
@@ -56,16 +59,18 @@ class Solution:
         return is_settled(self.feasible, self.gap)
 
 
-def solve(problem: Problem, start: Sequence[Ints] = (), *, least_excess: bool = False) -> Solution:
+def solve(
+    problem: Problem, start: Sequence[Ints] = (), *, least_excess: bool = False, near: Floats | None = None
+) -> Solution:
     """Solve a weakly communicating problem, starting from deterministic policies such as those of the last solution.
 
     ``least_excess``: if infeasible, go on until the largest excess over the thresholds is as small as it can be.
-    What ordinary precision cannot settle is tried in twice that. Whoever uses the solution asks if it is ``settled``.
+    ``near``: weights close to which those of the optimum are thought to lie, for the search that is not compiled. What ordinary precision cannot settle is tried in twice that. Whoever uses the solution asks if it is ``settled``.
     """
     first, trouble = solve_compiled(problem, start, least_excess=least_excess), None
-    if first is None:
+    if not _is_compiled(problem):
         try:
-            first = _solve_with(Howard(problem), start, least_excess)
+            first = _solve_with(Howard(problem), start, least_excess, near)
         except SolverError as error:
             trouble = error
     if (first is None or not first.settled) and problem.available.shape[0] <= CAREFUL_STATES:
@@ -88,7 +93,7 @@ def solve_carefully(problem: Problem, start: Sequence[Ints] = (), *, least_exces
 def solve_compiled(problem: Problem, start: Sequence[Ints] = (), *, least_excess: bool = False) -> Solution | None:
     """Newton's method in one compiled call, for dense transitions and at most one limit; None where that cannot do."""
     P = problem.transition.array
-    if P is None or problem.thresholds.size > 1:
+    if P is None or not _is_compiled(problem):
         return None
     found = newton(
         P,
@@ -108,7 +113,13 @@ def solve_compiled(problem: Problem, start: Sequence[Ints] = (), *, least_excess
     else:
         policies, value = (found.policies[below],), found.gains[below, 0]
     mixture = partial(_mixture_of, found)
-    return Solution(found.outcome == OPTIMAL, found.gap, value, policies, found.policy, found.occupancy, mixture)
+    return Solution(
+        found.outcome == OPTIMAL, found.gap, value, policies, found.policy, found.occupancy, found.weights, mixture
+    )
+
+
+def _is_compiled(problem: Problem) -> bool:
+    return problem.transition.array is not None and problem.thresholds.size <= 1
 
 
 def _mixture_of(found: Found) -> Mixture[Column]:
@@ -116,7 +127,7 @@ def _mixture_of(found: Found) -> Mixture[Column]:
     q = found.weights.size
 
     def column(j: int) -> Column:
-        return Column(found.policies[j], found.gains[j, :q], found.biases[j], found.laws[j])
+        return Column(found.policies[j], Unichain(found.gains[j, :q], found.biases[j], found.laws[j], -1))
 
     if found.above >= 0 and found.share > 0.0:
         answers: tuple[Column, ...] = (column(found.below), column(found.above))
@@ -127,17 +138,17 @@ def _mixture_of(found: Found) -> Mixture[Column]:
     return Mixture(found.outcome == OPTIMAL, answers, shares, found.weights, proof, found.gap, found.evaluated)
 
 
-def _solve_with(oracle: Howard, start: Sequence[Ints], least_excess: bool) -> Solution:
+def _solve_with(oracle: Howard, start: Sequence[Ints], least_excess: bool, near: Floats | None = None) -> Solution:
     problem = oracle.problem
     weights = np.full(problem.costs.shape[0], 1.0 / problem.costs.shape[0])
-    columns = [oracle.evaluate(policy, weights) for policy in start]
-    mixture = mix(oracle, problem.thresholds, columns, least_excess=least_excess)
+    columns = [oracle.evaluate(policy, weights) for policy in (start if near is None else start[:1])]
+    mixture = mix(oracle, problem.thresholds, columns, least_excess=least_excess, near=near)
     answers, shares = mixture.answers, mixture.shares
     occupancy = mixed_occupancy(answers, shares, problem.available.shape[1])
     policy = stationary_policy(problem, answers, shares, occupancy)
     value = float(shares @ [column.costs[0] for column in answers])
     policies = tuple(column.policy for column in answers)
-    return Solution(mixture.feasible, mixture.gap, value, policies, policy, occupancy, lambda: mixture)
+    return Solution(mixture.feasible, mixture.gap, value, policies, policy, occupancy, mixture.weights, lambda: mixture)
 
 
 def stationary_policy(problem: Problem, columns: Sequence[Column], shares: Floats, occupancy: Floats) -> Floats:

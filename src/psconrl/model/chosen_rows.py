@@ -1,0 +1,28 @@
+"""Rows of a sparse matrix, as a sparse matrix: what makes a chain of transitions and a policy."""
+
+import numpy as np
+from numba import njit
+from scipy.sparse import csr_array
+
+from psconrl.arrays import Floats, Ints
+
+
+def chosen_rows(matrix: csr_array, rows: Ints) -> csr_array:
+    """The rows of a matrix with the given numbers; SciPy's own way takes ten times as long for a small one."""
+    chosen = csr_array((rows.size, matrix.shape[1]))
+    chosen.indptr, chosen.indices, chosen.data = _gathered(matrix.indptr, matrix.indices, matrix.data, rows)
+    return chosen
+
+
+@njit(cache=True)
+def _gathered(indptr: Ints, indices: Ints, data: Floats, rows: Ints) -> tuple[Ints, Ints, Floats]:
+    n = rows.size
+    starts = np.zeros(n + 1, indptr.dtype)
+    for i in range(n):
+        starts[i + 1] = starts[i] + indptr[rows[i] + 1] - indptr[rows[i]]
+    columns, values = np.empty(starts[n], indices.dtype), np.empty(starts[n])
+    for i in range(n):
+        for k in range(starts[i + 1] - starts[i]):
+            columns[starts[i] + k] = indices[indptr[rows[i]] + k]
+            values[starts[i] + k] = data[indptr[rows[i]] + k]
+    return starts, columns, values
