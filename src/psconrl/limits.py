@@ -42,6 +42,12 @@ def need_dense(n_states: int, n_actions: int) -> None:
     need(8.0 * n_states**2 * n_actions, f"a model of {n_states:,} states and {n_actions:,} actions", ModelError)
 
 
+def need_sparse(n_states: int, n_actions: int, n_successors: int) -> None:
+    """Refuse a sparse model that would take more memory than is allowed."""
+    size = 20.0 * n_states * n_actions * n_successors  # an entry with its place, and its part of what belongs to a row
+    need(size, f"a model of {n_states:,} states and {n_actions:,} actions", ModelError)
+
+
 def memory_gb() -> float:
     """What a single thing may take, in GB."""
     given = os.environ.get(VARIABLE, "")
