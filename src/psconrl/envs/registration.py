@@ -13,6 +13,9 @@ IDS = {
     "psconrl/Queue-v0": "queue",
     "psconrl/Inventory-v0": "inventory",
     "psconrl/RiverSwim-v0": "riverswim",
+    "psconrl/Ward-v0": "ward",
+    "psconrl/Network-v0": "network",
+    "psconrl/Stock-v0": "stock",
     "psconrl/Garnet-v0": "garnet",
     "psconrl/Dirichlet-v0": "dirichlet",
 }

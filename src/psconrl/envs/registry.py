@@ -15,9 +15,12 @@ from psconrl.envs.box import box
 from psconrl.envs.counterexample import counterexample
 from psconrl.envs.gridworld import gridworld
 from psconrl.envs.inventory import inventory
+from psconrl.envs.network import network
 from psconrl.envs.queue import queue
 from psconrl.envs.random import dirichlet_cmdp, garnet
 from psconrl.envs.riverswim import riverswim
+from psconrl.envs.stock import stock
+from psconrl.envs.ward import ward
 from psconrl.errors import ConfigError, ModelError, unknown_name
 from psconrl.files import as_path
 from psconrl.model import io
@@ -58,6 +61,9 @@ ENVIRONMENTS: dict[str, Environment] = {
     "queue": Environment(queue, "serve and admit customers within limits on delay and power (Altman)"),
     "inventory": Environment(inventory, "restock within limits on lost sales and on orders"),
     "riverswim": Environment(riverswim, "swim up a river with limited effort: hard to explore"),
+    "ward": Environment(ward, "admit patients and call staff within limits on staff, refusals and beds", 200_000),
+    "network": Environment(network, "route customers through two stations within a limit on those waiting", 200_000),
+    "stock": Environment(stock, "share a truck between items within limits on the lost sales of each", 200_000),
     "garnet": Environment(garnet, "random successors, random costs"),
     "dirichlet": Environment(dirichlet_cmdp, "transitions drawn from a Dirichlet prior"),
 }
