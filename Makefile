@@ -18,7 +18,7 @@ export OMP_NUM_THREADS      := 1
 export MKL_NUM_THREADS      := 1
 
 # What decides which numbers come out: worlds, samplers, compiled kernels, planners.
-PORTABLE := $(patsubst %,tests/test_%.py,digests worlds envs learning chain structure cmdp randomisation multichain optimism planner)
+PORTABLE := $(patsubst %,tests/test_%.py,digests worlds large_worlds envs learning chain structure cmdp randomisation multichain optimism planner)
 
 .PHONY: help reproduce test test-slow test-portable test-lowest mutants bench docs format constraints clean
 

@@ -17,6 +17,7 @@ from psconrl.envs.registry import ENVIRONMENTS
 
 DIGITS = 9
 EDGE = 1e-4  # of a unit of the last digit: rounding errors are a thousand times smaller
+ROWS = 1000  # at a time: a large world as one dense array would take gigabytes
 
 DIGESTS: list[tuple[str, dict[str, object], str]] = [
     ("marsrover-4x4", {}, "3762ebadd27c2bc6"),
@@ -33,6 +34,16 @@ DIGESTS: list[tuple[str, dict[str, object], str]] = [
     ("inventory", {"capacity": 5, "customers": 3, "buying": 0.4, "holding": 2.0}, "03f9bba4210c6c26"),
     ("riverswim", {}, "c10a82d18e636548"),
     ("riverswim", {"length": 12, "effort": 0.3}, "d576f92e9c41c143"),
+    ("ward", {}, "fb5683bbd5d8b5e2"),
+    (
+        "ward",
+        {"beds": 6, "arrivals": [0.3, 0.1], "discharges": [0.05, 0.05], "values": [1.0, 4.0], "refused": 0.05},
+        "8bb8f40af8e6c150",
+    ),
+    ("network", {}, "05c9cfb4ef7e7071"),
+    ("network", {"side": 12, "onward": 0.5, "earn": 2.0, "waiting": 6.0}, "bb0162d923d8329b"),
+    ("stock", {}, "48d13ad248ea4f26"),
+    ("stock", {"items": 2, "room": 7, "demand": 0.75, "load": 3, "lost": 0.05}, "9a590ff3a6e7e1d4"),
     ("garnet", {}, "700dddc6e7a68197"),
     ("garnet", {"seed": 1}, "78e950463d64da68"),
     ("garnet", {"seed": 2}, "1e582ae24df7eb67"),
@@ -66,10 +77,12 @@ def digest(cmdp):
     sha = hashlib.sha256(repr((text, layout)).encode())
     outcomes = [costs for costs in cmdp.outcome_costs if costs is not None]
     for array in (cmdp.transition.matrix, cmdp.costs, cmdp.thresholds, cmdp.initial, cmdp.available, *outcomes):
-        units = np.asarray(array.toarray() if issparse(array) else array, dtype=np.float64) * 10.0**DIGITS
-        assert (np.abs(units - np.floor(units) - 0.5) > EDGE).all()
-        sha.update(repr(units.shape).encode())
-        sha.update(np.rint(units).astype("<i8").tobytes())  # as integers -0.0 is 0
+        sha.update(repr(array.shape).encode())
+        for first in range(0, array.shape[0], ROWS):
+            rows = array[first : first + ROWS]
+            units = np.asarray(rows.toarray() if issparse(rows) else rows, dtype=np.float64) * 10.0**DIGITS
+            assert (np.abs(units - np.floor(units) - 0.5) > EDGE).all()
+            sha.update(np.rint(units).astype("<i8").tobytes())  # as integers -0.0 is 0
     return sha.hexdigest()[:16]
 
 
