@@ -12,6 +12,8 @@ SCRIPTS = {
     "cliff_walking.py": (["--horizon", "3000"], ["exact: reward -0.9341", "learned"]),
     "sweep.py": (["mine.db", "--horizon", "500", "--replicates", "2"], ["8 runs done", "sampling prior=0.01: regret"]),
     "own_system.py": (["learned.npz", "300"], ["average profit"]),
+    "blackjack.py": (["--rounds", "2000"], ["best per hand: wins -0.046556", "certificate holds: True", "± "]),
+    "taxi.py": ([], ["dry, no limit: earns 0.5636", "certificate holds: True", "toss a coin: taxi at"]),
 }
 
 
