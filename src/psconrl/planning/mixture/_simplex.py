@@ -9,7 +9,8 @@ so that no errors build up; while steps have length zero, Bland's rule (1977) ke
 import numpy as np
 from numba import njit
 
-from psconrl.arrays import Bools, Floats, Ints
+from psconrl.arrays import Floats, Ints
+from psconrl.planning.mixture._lu import factorise, solve, solve_transposed
 
 _PIVOT_TOL = 1e-11
 _PRICE_TOL = 1e-13
@@ -17,33 +18,48 @@ _MAX_STEPS = 10_000
 
 
 @njit(cache=True)
-def simplex(columns: Floats, costs: Floats, right: Floats, basis: Ints, allowed: Bools) -> tuple[bool, Floats, Floats]:
-    """Improve a feasible basis, in place, to an optimal one over the allowed columns (n, k).
+def place(basis: Ints, j: int) -> int:
+    """Where a column stands in the basis; -1 if it is not basic."""
+    for i in range(basis.size):
+        if basis[i] == j:
+            return i
+    return -1
+
+
+@njit(cache=True)
+def simplex(columns: Floats, costs: Floats, right: Floats, basis: Ints, first: int) -> tuple[bool, Floats, Floats]:
+    """Improve a feasible basis, in place, to an optimal one over the columns (n, k) from ``first`` on.
 
     Returns whether it ended, the weights (k,) of the basic columns, and the dual prices (k,) of the rows.
     """
     n, k = columns.shape
-    x, y = np.zeros(k), np.zeros(k)
+    x, y, d, room = np.zeros(k), np.zeros(k), np.zeros(k), np.empty(k)
+    B, order = np.empty((k, k)), np.empty(k, np.int64)
     idle = 0
     for _ in range(_MAX_STEPS):
-        B = columns[basis]  # (k, k), a column of the program a row
-        x[:] = np.maximum(np.linalg.solve(B.T, right), 0.0)
-        y[:] = np.linalg.solve(B, costs[basis])
+        for i in range(k):
+            room[i] = costs[basis[i]]
+            for j in range(k):
+                B[i, j] = columns[basis[i], j]  # a column of the program a row
+        if not factorise(B, order):
+            return False, x, y
+        solve(B, order, room, y)
+        solve_transposed(B, order, right, x, room)
+        for i in range(k):
+            x[i] = max(x[i], 0.0)
         entering, lowest = -1, 0.0
-        for j in range(n):
-            if not allowed[j]:
-                continue
+        for j in range(first, n):
             reduced, size = costs[j], 1.0 + abs(costs[j])
             for i in range(k):
                 reduced -= columns[j, i] * y[i]
                 size += abs(columns[j, i] * y[i])
-            if reduced < -_PRICE_TOL * size and (reduced < lowest or entering < 0):
+            if reduced < -_PRICE_TOL * size and (reduced < lowest or entering < 0) and place(basis, j) < 0:
                 entering, lowest = j, reduced
                 if idle > 2 * k:
                     break  # Bland: the first that will do
         if entering < 0:
             return True, x, y
-        d = np.linalg.solve(B.T, columns[entering])
+        solve_transposed(B, order, columns[entering], d, room)
         leaving, step = -1, np.inf
         for i in range(k):
             if d[i] > _PIVOT_TOL:

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
+from psconrl.arrays import Floats
 from psconrl.errors import SolverError
-from psconrl.planning.mixture._simplex import simplex
-from psconrl.planning.tolerances import NO_EXCESS
+from psconrl.planning.mixture._tableau import add_column, mix_in_tableau, new_tableau, relax
+
+_FIRST_CAPACITY = 64  # of a tableau, which grows
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -78,86 +79,38 @@ def _lower_hull(points: list[tuple[float, float]]) -> list[int]:
 
 
 class SimplexMaster:
-    """Any number of constraints: the simplex method on m+1 rows, from the last basis as columns arrive.
-
-    Columns 0 to m-1 are what is left of each limit, column m the excess over all of them, the only cost of phase one;
-    then come the policies.
-    """
+    """Any number of constraints: the simplex method on m+1 rows, from the last basis as columns arrive."""
 
     def __init__(self, thresholds: Floats) -> None:
-        m = thresholds.size
-        self._right = np.append(thresholds.astype(np.float64), 1.0)
-        self._columns = np.zeros((64, m + 1))
-        self._columns[:m, :m] = np.eye(m)
-        self._columns[m, :m] = -1.0
-        self._costs = np.zeros(64)
-        self._n = m + 1
-        self._excess = m
-        self._basis: Ints | None = None
+        self._table = new_tableau(thresholds.astype(np.float64), _FIRST_CAPACITY)
+        self._n = 0
         self._feasible = False
 
     def add(self, costs: Floats) -> None:
         """A new column with averages (m+1,)."""
-        if self._n == len(self._costs):
-            self._columns = np.vstack([self._columns, np.zeros_like(self._columns)])
-            self._costs = np.append(self._costs, np.zeros_like(self._costs))
-        self._columns[self._n] = np.append(costs[1:], 1.0)
-        self._costs[self._n] = costs[0]
+        if costs.size + self._n == len(self._table.costs):
+            self._table = self._table._replace(
+                columns=np.vstack([self._table.columns, np.zeros_like(self._table.columns)]),
+                costs=np.append(self._table.costs, np.zeros_like(self._table.costs)),
+            )
+        add_column(self._table, self._n, costs)
         self._n += 1
 
     def relax(self) -> None:
         """Leave the excess of phase one where it is, a rounding error, and go on to phase two."""
-        self._enter_phase_two(self._run()[2])
+        relax(self._table, self.solve().value)
+        self._feasible = True
 
     def solve(self) -> MasterPoint:
         """Solve by the simplex method, from the last basis."""
-        x, dual, value = self._run()
-        if not self._feasible and value <= NO_EXCESS:
-            self._enter_phase_two(0.0)
-            x, dual, value = self._run()
-        assert self._basis is not None
-        first = self._excess + 1
-        mix = {int(j) - first: float(w) for j, w in zip(self._basis, x, strict=True) if j >= first and w > 0.0}
-        total = sum(mix.values())
-        mix = {j: w / total for j, w in mix.items()}
-        weights = np.append(1.0 if self._feasible else 0.0, np.maximum(-dual[:-1], 0.0))
-        size = weights.sum()
-        return MasterPoint(self._feasible, weights / size, mix, value / size)
-
-    def _first_basis(self) -> Ints:
-        """The first policy alone, with what it leaves of every limit, or with its largest excess."""
-        m = self._excess
-        basis = np.append(np.arange(m), m + 1)
-        over = self._columns[m + 1, :m] - self._right[:m]
-        if over.max() > 0.0:
-            basis[over.argmax()] = m
-        return basis
-
-    def _enter_phase_two(self, excess: float) -> None:
-        self._feasible = True
-        self._right[:-1] += excess
-        assert self._basis is not None
-        # At a level of zero the column of the excess may still be basic: any other with an entry there takes its place.
-        at = np.flatnonzero(self._basis == self._excess)
-        if at.size:
-            rows = np.linalg.solve(self._columns[self._basis].T, self._columns[: self._n].T)[at[0]]
-            rows[self._basis] = 0.0
-            self._basis[at[0]] = int(np.abs(rows).argmax())
-
-    def _run(self) -> tuple[Floats, Floats, float]:
-        if self._basis is None:
-            self._basis = self._first_basis()
-        n, m = self._n, self._excess
-        costs = self._costs[:n] if self._feasible else np.eye(1, n, m)[0]
-        allowed = np.ones(n, dtype=bool)
-        allowed[m] = not self._feasible
-        try:
-            ended, x, dual = simplex(self._columns[:n], costs, self._right, self._basis, allowed)
-        except np.linalg.LinAlgError:
-            ended = False
-        if not ended:
+        k = self._table.right.size
+        weights, columns, shares = np.empty(k), np.empty(k, dtype=np.int64), np.empty(k)
+        found = mix_in_tableau(self._table, self._n, self._feasible, weights, columns, shares)
+        if not found.ended:
             raise SolverError("rounding spoiled the master problem")
-        return x, dual, float(x @ costs[self._basis])
+        self._feasible = found.feasible
+        mix = {int(j): float(w) for j, w in zip(columns, shares, strict=True) if w > 0.0}
+        return MasterPoint(self._feasible, weights, mix, found.value)
 
 
 def master_for(thresholds: Floats) -> LineMaster | SimplexMaster:
