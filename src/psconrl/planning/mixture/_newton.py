@@ -1,8 +1,7 @@
-r"""Column generation for dense models with at most one constraint, compiled as a whole.
+r"""Column generation for dense models, compiled as a whole.
 
-The loop of ``column_generation`` with the master ``LineMaster`` and the oracle ``Howard``, for the case that a learning
-loop meets thousands of times: Newton's method on the concave, piecewise linear dual. The tests hold it to the general
-one.
+The loop of ``column_generation`` with the oracle ``Howard``, for what a learning loop does thousands of times. With one
+limit it is Newton's method on the concave, piecewise linear dual. The tests hold it to the general one.
 
 Numba caches this file by its own date: after a change to the kernels it calls, touch it.
 """
@@ -16,74 +15,105 @@ from psconrl.arrays import Bools, Floats, Ints
 from psconrl.model._elimination import unichain
 from psconrl.model._improvement import improve, rounding_of_bound
 from psconrl.planning.mixture._leading import led_into_best
+from psconrl.planning.mixture._line import mix_on_line
+from psconrl.planning.mixture._tableau import add_column, mix_in_tableau, new_tableau, relax
 from psconrl.planning.policy_from_occupancy import one_hot, policy_from_occupancy
 
 OPTIMAL, INFEASIBLE, GIVE_UP = 1, 0, -1
 
-# More columns than Newton's method ever needs; beyond, the general loop takes over.
+# More columns than the search ever needs with one limit, and how many more with each further one; beyond, the general
+# loop takes over.
 _CAPACITY = 64
+_CAPACITY_A_LIMIT = 32
 # How many improvements in a row may not show in the costs.
 _PATIENCE = 16
 
 
-class Edge(NamedTuple):
-    """Where the lower hull of the columns crosses the limit."""
-
-    below: int  # the column at or below the limit; -1 if there is none
-    above: int  # the one above it; -1 if one suffices
-    share: float  # of the latter
-    price: float  # of the limit: minus the slope
-
-
 class Found(NamedTuple):
-    """What the search ended with. An outcome is a claim: whoever uses it looks at the gap."""
+    """What the search ended with. An outcome is a claim: whoever uses it looks at the gap.
+
+    Policies, gains and chains: first those of the mixture, last those of the policy whose biases carry the bound.
+    """
 
     outcome: int  # OPTIMAL, INFEASIBLE or GIVE_UP
-    below: int  # the columns of the mixture, as in ``Edge``
-    above: int
-    share: float
+    shares: Floats  # (k,) of the mixture, all positive
+    policies: Ints  # (k + 1, S)
+    gains: Floats  # (k + 1, q)
+    chains: Floats  # (k + 1, q + 1, S): biases, and last the law of the states
+    policy: Floats  # (S, A) with the frequencies of the mixture; where it has no mass, its heaviest column is followed
+    value: float  # the average of the objective
     weights: Floats  # (q,) dual weights of the best bound
-    proof: int  # the column whose biases carry it
     gap: float  # what rounding may hide included
     evaluated: int  # policies
-    gains: Floats  # (columns, 2)
-    biases: Floats  # (columns, q, S)
-    policies: Ints  # (columns, S)
-    laws: Floats  # (columns, S)
-    occupancy: Floats  # (S, A) of the mixture
-    policy: Floats  # (S, A) that has it; where there is no mass, the heavier column is followed
 
 
 @njit(cache=True)
-def _edge(gains: Floats, n: int, tau: float) -> Edge:
-    """The two columns that make up the lower hull at tau."""
-    safe = -1
-    for i in range(n):
-        if gains[i, 1] <= tau and (safe < 0 or gains[i, 0] < gains[safe, 0]):
-            safe = i
-    if safe < 0:
-        return Edge(-1, -1, 0.0, 0.0)
-    below, above, best, price, share = safe, -1, gains[safe, 0], 0.0, 0.0
-    for i in range(n):
-        if gains[i, 1] > tau:
-            continue
-        for j in range(n):
-            if gains[j, 1] <= tau or gains[j, 0] >= gains[safe, 0]:
-                continue
-            width = gains[j, 1] - gains[i, 1]
-            theta = (tau - gains[i, 1]) / width
-            value = gains[i, 0] + theta * (gains[j, 0] - gains[i, 0])
-            slope = (gains[i, 0] - gains[j, 0]) / width
-            if value < best or (value == best and slope > price):
-                below, above, best, price, share = i, j, value, slope, theta
-    return Edge(below, above, share, price)
+def _priced(weights: Floats, averages: Floats) -> float:
+    """The weighted cost."""
+    cost = weights[0] * averages[0]
+    for i in range(1, weights.size):
+        cost += weights[i] * averages[i]
+    return float(cost)
+
+
+@njit(cache=True)
+def _without_zeros(mixed: Ints, shares: Floats) -> int:
+    """Move the columns with a share to the front; how many these are."""
+    k = 0
+    for i in range(shares.size):
+        if shares[i] > 0.0:
+            mixed[k], shares[k] = mixed[i], shares[i]
+            k += 1
+    return k
+
+
+@njit(cache=True)
+def _played(
+    mixed: Ints, shares: Floats, policies: Ints, laws: Floats, gains: Floats, n_actions: int
+) -> tuple[Floats, float]:
+    """The stationary policy (S, A) with the frequencies of a mixture, and its average objective."""
+    S = laws.shape[1]
+    frequencies = np.zeros((S, n_actions))
+    heaviest, value = 0, 0.0
+    for i in range(mixed.size):
+        j = mixed[i]
+        value += shares[i] * gains[j, 0]
+        if shares[i] > shares[heaviest]:
+            heaviest = i
+        for s in range(S):
+            frequencies[s, policies[j, s]] += shares[i] * laws[j, s]
+    if mixed.size == 0:
+        return frequencies, value
+    guide = one_hot(policies[mixed[heaviest]], n_actions)
+    return guide if mixed.size == 1 else policy_from_occupancy(frequencies, guide, 0.0), value
+
+
+@njit(cache=True)
+def _gathered(kept: Ints, policies: Ints, gains: Floats, biases: Floats, laws: Floats) -> tuple[Ints, Floats, Floats]:
+    """Policies, gains and chains of some columns, as ``Found`` has them."""
+    q, S = biases.shape[1:]
+    chosen, averages, chains = (
+        np.empty((kept.size, S), np.int64),
+        np.empty((kept.size, q)),
+        np.empty((kept.size, q + 1, S)),
+    )
+    for i in range(kept.size):
+        j = kept[i]
+        for c in range(q):
+            averages[i, c] = gains[j, c]
+            for s in range(S):
+                chains[i, c, s] = biases[j, c, s]
+        for s in range(S):
+            chains[i, q, s] = laws[j, s]
+            chosen[i, s] = policies[j, s]
+    return chosen, averages, chains
 
 
 @njit(cache=True)
 def newton(
     P: Floats,
     costs: Floats,
-    tau: float,
+    thresholds: Floats,
     available: Bools,
     start: Ints,
     least_excess: bool,
@@ -93,29 +123,29 @@ def newton(
     same: float,
     nearly_closed: float,
 ) -> Found:
-    """Plan from the deterministic policies ``start`` (k, S), k >= 1; without a constraint tau is inf.
-
-    The last five are ``tolerances.SEARCH``.
-    """
+    """Plan from the deterministic policies ``start`` (k, S), k >= 1. The last five are ``tolerances.SEARCH``."""
     S, A = available.shape
     q = costs.shape[0]
-    capacity = _CAPACITY + start.shape[0]
-    gains = np.zeros((capacity, 2))
+    capacity = _CAPACITY + _CAPACITY_A_LIMIT * max(q - 2, 0) + start.shape[0]
+    gains = np.zeros((capacity, max(q, 2)))
     biases = np.empty((capacity, q, S))
     policies = np.empty((capacity, S), np.int64)
     laws = np.empty((capacity, S))
-    occupancy = np.zeros((S, A))
     weights = np.full(q, 1.0 / q)
     best_weights = np.zeros(q)
     best_bound, proof = -np.inf, 0
-    outcome, below, above, share, gap = GIVE_UP, 0, -1, 0.0, np.inf
+    outcome, gap = GIVE_UP, np.inf
+    mixed, shares = np.zeros(max(q, 2) + 1, np.int64), np.zeros(max(q, 2))
+    tau = thresholds[0] if q > 1 else np.inf  # for the master of one limit
+    limit = tau
+    table = new_tableau(thresholds, capacity if q > 2 else 0)  # the master of several
+    feasible = False
     rows = np.empty(S, np.int64)
     pending = start.shape[0]
     n = 0
     reference = 0
     caution, lowest, base, idle = 1.0, np.inf, 0, 0
     new = start[0]
-    limit = tau
     evaluated = 0
     while evaluated < 4 * capacity and n < capacity:
         evaluated += 1
@@ -138,9 +168,7 @@ def newton(
             break
         if n >= start.shape[0]:
             # A switch that makes things worse was rounding: next time only larger gains count.
-            cost = weights[0] * g[0]
-            if q > 1:
-                cost += weights[1] * g[1]
+            cost = _priced(weights, g)
             if cost > lowest + 10.0 * same:
                 caution *= 100.0
             elif cost < lowest - same:
@@ -149,8 +177,8 @@ def newton(
         at = n
         # Nothing but states that are hardly visited has changed, or nothing at all. If that continues, it is rounding.
         apart = abs(g[0] - gains[base, 0])
-        if q > 1:
-            apart = max(apart, abs(g[1] - gains[base, 1]))
+        for i in range(1, q):
+            apart = max(apart, abs(g[i] - gains[base, i]))
         idle = idle + 1 if n >= start.shape[0] and apart <= same else 0
         if idle:
             at = base  # the better policy takes its place
@@ -158,41 +186,35 @@ def newton(
                 caution *= 100.0
             if proof == base:
                 best_bound = -np.inf
-        gains[at, 0] = g[0]
-        gains[at, 1] = g[1] if q > 1 else -np.inf
+        elif q > 2:
+            add_column(table, n, g)
+        gains[at, 1] = -np.inf  # if there is no limit
+        for i in range(q):
+            gains[at, i] = g[i]
         biases[at], policies[at], laws[at] = h, new, mu
         n = max(n, at + 1)
         if pending:
             continue
 
-        # Phase 3: the edge of the lower hull at the limit gives the price, and the cheapest column is improved for it.
+        # Phase 3: the master gives the prices, and the cheapest column is improved for them.
         finished = False
-        while True:  # once, and once more after the limit was moved to the boundary
-            below, above, share, price = _edge(gains, n, limit)
-            feasible = below >= 0
-            if feasible:
-                weights[0] = 1.0 / (1.0 + price)
-                if q > 1:
-                    weights[1] = price / (1.0 + price)
-                value = gains[below, 0] * weights[0]
-                if above >= 0:
-                    value += share * (gains[above, 0] - gains[below, 0]) * weights[0]
+        while True:  # once, and once more after the limits were moved to the boundary
+            if q > 2:
+                ended, feasible, value = mix_in_tableau(table, n, feasible, weights, mixed, shares)
+                if not ended:
+                    finished = True  # and nothing found
+                    break
             else:
-                below = 0
-                for i in range(1, n):
-                    if gains[i, 1] < gains[below, 1]:
-                        below = i
-                weights[0], weights[1] = 0.0, 1.0
-                value = gains[below, 1] - tau
+                feasible, value = mix_on_line(gains, n, tau, limit, weights, mixed, shares)
             base, lowest = 0, np.inf
             for i in range(n):
-                cost = weights[0] * gains[i, 0]
-                if q > 1:
-                    cost += weights[1] * gains[i, 1]
+                cost = _priced(weights, gains[i])
                 if cost <= lowest + same:  # the newest of the cheapest, up to rounding
                     base, lowest = i, min(cost, lowest)
             bound, switched, new = improve(P, costs, weights, available, policies[base], biases[base], switch * caution)
-            lower = bound - weights[1] * tau if q > 1 else bound
+            lower = bound
+            for i in range(1, q):
+                lower -= weights[i] * thresholds[i - 1]
             done = switched == 0 or value - lower <= closed
             if feasible:
                 if lower / weights[0] > best_bound:
@@ -208,24 +230,20 @@ def newton(
                 if value > 2.0 * feasible_within:
                     finished = True  # and nothing found
                     break
-                limit = gains[below, 1]
+                limit = gains[mixed[0], 1]
+                if q > 2:
+                    relax(table, value)
+                    feasible = True
                 continue
             break
         if finished:
             break
-    # What was found: its gap, its frequencies, its policy.
-    policy = occupancy
     if outcome != GIVE_UP:
         gap += rounding_of_bound(P, best_weights, biases[proof]) / (best_weights[0] if outcome == OPTIMAL else 1.0)
-        mixed = above >= 0 and share > 0.0
-        for s in range(S):
-            occupancy[s, policies[below, s]] += (1.0 - share) * laws[below, s]
-            if above >= 0:
-                occupancy[s, policies[above, s]] += share * laws[above, s]
-        policy = one_hot(policies[above if mixed and share > 0.5 else below], A)
-        if mixed:
-            policy = policy_from_occupancy(occupancy, policy, 0.0)
-    return Found(
-        outcome, below, above, share, best_weights, proof, gap, evaluated, gains, biases, policies, laws, occupancy,
-        policy,
-    )  # fmt: skip
+        k = _without_zeros(mixed, shares)
+    else:
+        k = 0
+    mixed[k] = proof
+    policy, value = _played(mixed[:k], shares, policies, laws, gains, A)
+    chosen, averages, chains = _gathered(mixed[: k + 1], policies, gains, biases, laws)
+    return Found(outcome, shares[:k], chosen, averages, chains, policy, value, best_weights, gap, evaluated)

@@ -26,7 +26,7 @@ class Solution:
     when somebody does.
     """
 
-    __slots__ = ("_mixture", "feasible", "gap", "occupancy", "policies", "policy", "value", "weights")
+    __slots__ = ("_mixture", "feasible", "gap", "policies", "policy", "value", "weights")
 
     def __init__(
         self,
@@ -35,7 +35,6 @@ class Solution:
         value: float,
         policies: tuple[Ints, ...],
         policy: Floats,
-        occupancy: Floats,
         weights: Floats,
         mixture: Callable[[], Mixture[Column]],
     ) -> None:
@@ -44,7 +43,6 @@ class Solution:
         self.value = value  # the average of the scaled objective
         self.policies = policies  # the deterministic ones in the mixture, to start the next solve from
         self.policy = policy  # (S, A)
-        self.occupancy = occupancy  # (S, A)
         self.weights = weights  # (m+1,) the dual weights, as in ``Mixture``
         self._mixture = mixture
 
@@ -52,6 +50,12 @@ class Solution:
     def mixture(self) -> Mixture[Column]:
         """The policies with their shares, and the proof."""
         return self._mixture()
+
+    @property
+    def occupancy(self) -> Floats:
+        """The long-run frequencies (S, A)."""
+        mixture = self.mixture
+        return mixed_occupancy(mixture.answers, mixture.shares, self.policy.shape[1])
 
     @property
     def settled(self) -> bool:
@@ -65,10 +69,10 @@ def solve(
     """Solve a weakly communicating problem, starting from deterministic policies such as those of the last solution.
 
     ``least_excess``: if infeasible, go on until the largest excess over the thresholds is as small as it can be.
-    ``near``: weights close to which those of the optimum are thought to lie, for the search that is not compiled. What ordinary precision cannot settle is tried in twice that. Whoever uses the solution asks if it is ``settled``.
+    ``near``: weights close to which those of the optimum are thought to lie. What ordinary precision cannot settle is tried in twice that. Whoever uses the solution asks if it is ``settled``.
     """
     first, trouble = solve_compiled(problem, start, least_excess=least_excess), None
-    if not _is_compiled(problem):
+    if problem.transition.array is None:
         try:
             first = _solve_with(Howard(problem), start, least_excess, near)
         except SolverError as error:
@@ -91,14 +95,14 @@ def solve_carefully(problem: Problem, start: Sequence[Ints] = (), *, least_exces
 
 
 def solve_compiled(problem: Problem, start: Sequence[Ints] = (), *, least_excess: bool = False) -> Solution | None:
-    """Newton's method in one compiled call, for dense transitions and at most one limit; None where that cannot do."""
+    """The search in one compiled call, for dense transitions; None where that cannot do."""
     P = problem.transition.array
-    if P is None or not _is_compiled(problem):
+    if P is None:
         return None
     found = newton(
         P,
         problem.costs,
-        float(problem.thresholds[0]) if problem.thresholds.size else np.inf,
+        problem.thresholds,
         problem.available,
         np.array(start or [greedy_policy(problem)], dtype=np.int64),
         least_excess,
@@ -106,36 +110,19 @@ def solve_compiled(problem: Problem, start: Sequence[Ints] = (), *, least_excess
     )
     if found.outcome == GIVE_UP:
         return None
-    below, above, share = found.below, found.above, found.share
-    if above >= 0 and share > 0.0:
-        policies: tuple[Ints, ...] = (found.policies[below], found.policies[above])
-        value = (1.0 - share) * found.gains[below, 0] + share * found.gains[above, 0]
-    else:
-        policies, value = (found.policies[below],), found.gains[below, 0]
+    policies, feasible = tuple(found.policies[:-1]), found.outcome == OPTIMAL
     mixture = partial(_mixture_of, found)
-    return Solution(
-        found.outcome == OPTIMAL, found.gap, value, policies, found.policy, found.occupancy, found.weights, mixture
-    )
-
-
-def _is_compiled(problem: Problem) -> bool:
-    return problem.transition.array is not None and problem.thresholds.size <= 1
+    return Solution(feasible, found.gap, found.value, policies, found.policy, found.weights, mixture)
 
 
 def _mixture_of(found: Found) -> Mixture[Column]:
     """What the compiled search found, in the terms of the general one."""
-    q = found.weights.size
-
-    def column(j: int) -> Column:
-        return Column(found.policies[j], Unichain(found.gains[j, :q], found.biases[j], found.laws[j], -1))
-
-    if found.above >= 0 and found.share > 0.0:
-        answers: tuple[Column, ...] = (column(found.below), column(found.above))
-        shares = np.array([1.0 - found.share, found.share])
-    else:
-        answers, shares = (column(found.below),), np.ones(1)
-    proof = column(found.proof)
-    return Mixture(found.outcome == OPTIMAL, answers, shares, found.weights, proof, found.gap, found.evaluated)
+    *answers, proof = [
+        Column(policy, Unichain(gains, chain[:-1], chain[-1], -1))
+        for policy, gains, chain in zip(found.policies, found.gains, found.chains, strict=True)
+    ]
+    feasible = found.outcome == OPTIMAL
+    return Mixture(feasible, tuple(answers), found.shares, found.weights, proof, found.gap, found.evaluated)
 
 
 def _solve_with(oracle: Howard, start: Sequence[Ints], least_excess: bool, near: Floats | None = None) -> Solution:
@@ -148,7 +135,7 @@ def _solve_with(oracle: Howard, start: Sequence[Ints], least_excess: bool, near:
     policy = stationary_policy(problem, answers, shares, occupancy)
     value = float(shares @ [column.costs[0] for column in answers])
     policies = tuple(column.policy for column in answers)
-    return Solution(mixture.feasible, mixture.gap, value, policies, policy, occupancy, mixture.weights, lambda: mixture)
+    return Solution(mixture.feasible, mixture.gap, value, policies, policy, mixture.weights, lambda: mixture)
 
 
 def stationary_policy(problem: Problem, columns: Sequence[Column], shares: Floats, occupancy: Floats) -> Floats:
