@@ -7,6 +7,7 @@ import numpy as np
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.learning.contract import uniform_policy
+from psconrl.learning.rows import DENSE_STATES
 from psconrl.model.cmdp import CMDP
 from psconrl.model.distance import shortest_path
 from psconrl.model.transition import Transition
@@ -27,6 +28,8 @@ class Choice(NamedTuple):
 # What happens less often than this does not happen in an episode: a sample that cannot be settled as it is, is planned
 # without such transitions.
 UNLIKELY = 1e-12
+# Up to this size a sparse sample is planned as a dense one: elimination takes less time than products.
+ELIMINATED = 128
 # How far, in the units of a certificate, a plan for one episode may be from its bound or beyond a limit.
 EPISODE_TOL = 1e-6
 
@@ -52,7 +55,7 @@ class EpisodePlanner:
         """
         if P.restarts_in is None and not P.communicates:
             return self._on_reachable_part(P, costs, thresholds, state)
-        problem = self._scaled(P, costs, thresholds)
+        problem = self._scaled(P.dense_up_to(ELIMINATED), costs, thresholds)
         found = self._solved(problem)
         if found is None:
             return self._from_general_planner(P, costs, thresholds, state)
@@ -65,8 +68,13 @@ class EpisodePlanner:
 
     def _solved(self, problem: Problem) -> Solution | None:
         """What is proven, or None."""
+        near = self.weights
+        if near is None or near.size != len(problem.costs) or len(self._all_actions) <= DENSE_STATES:
+            near = None
+        # Where much is unknown, the last policies are no longer good ones; but the prices of the limits are.
+        start = self.last if near is None else self.last[:1]
         try:
-            found = solve(problem, self.last, near=self.weights)
+            found = solve(problem, start, near=near)
         except SolverError:
             return None
         return found if found.settled else None

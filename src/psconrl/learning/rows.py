@@ -92,11 +92,8 @@ def sparse_rows(parameters: Parameters, n_states: int, rng: np.random.Generator)
     cuts[reach < 0.0] = -1  # not even one atom
     uniforms = rng.random(int(np.maximum(cuts, 0).sum()))
     places = rng.random(int((cuts + 1).sum()))
-    matrix = csr_array((len(rest), n_states))
-    matrix.indptr, matrix.indices, matrix.data = _assemble(
-        indptr, indices, p, p_rest, reach, cuts, uniforms, places, n_states
-    )
-    return SparseTransition(matrix)
+    indptr, indices, p = _assemble(indptr, indices, p, p_rest, reach, cuts, uniforms, places, n_states)
+    return SparseTransition(csr_array((p, indices, indptr), shape=(len(rest), n_states)))
 
 
 def dirichlet_rows(alpha: Floats, rng: np.random.Generator) -> Floats:
@@ -208,11 +205,18 @@ def _assemble(
                 new_indices[k], data[k] = indices[e], p[e]
                 k += 1
         if cuts[pair] >= 0:
-            points = np.sort(uniforms[used : used + cuts[pair]])
-            used += cuts[pair]
+            n = cuts[pair]
+            points = uniforms[used : used + n]
+            used += n
+            for c in range(1, n):  # sorted by insertion: there are a few dozen at most, mostly
+                point, i = points[c], c
+                while i > 0 and points[i - 1] > point:
+                    points[i] = points[i - 1]
+                    i -= 1
+                points[i] = point
             left = p_rest[pair]
-            for c in range(cuts[pair] + 1):
-                remains = p_rest[pair] * np.exp(-reach[pair] * points[c]) if c < points.size else 0.0
+            for c in range(n + 1):
+                remains = p_rest[pair] * np.exp(-reach[pair] * points[c]) if c < n else 0.0
                 at = min(int(places[placed] * n_states), n_states - 1)
                 placed += 1
                 new_indices[k], data[k] = at, left - remains

@@ -14,6 +14,7 @@ from psconrl.arrays import Floats, Ints
 _FAST = {"reassoc", "contract", "nsz"}
 _SMALL = 1e-3  # entries below this are left out of corrections,
 _INNER = 1e-3  # which are found to within this,
+_SWEEPS = 12  # or by so many sweeps,
 _SLOW = 0.1  # as long as each leaves no more than this of the residual
 
 
@@ -96,7 +97,7 @@ def solve(
     residual, correction = np.empty(n), np.empty(n)
     largest = 0.0
     for i in range(q):
-        left, before, without = products, np.inf, pruned
+        left, before, without, sweeping = products, np.inf, pruned, not transposed
         while True:
             _product(indptr, indices, data, transposed, x[i], residual)
             left -= 1
@@ -108,11 +109,17 @@ def solve(
             goal = tolerance * size
             if worst <= goal or left < 2 or not worst < 0.9 * before:
                 break
-            if without and worst > _SLOW * before:
-                without = False  # the tiny entries matter after all
+            if worst > _SLOW * before:  # what was left out matters
+                if sweeping:
+                    sweeping = False
+                else:
+                    without = False
             before = worst
             correction[:] = 0.0
-            if without:
+            if sweeping:
+                _relax(core_indptr, core_indices, core_data, scale, residual, correction, _SWEEPS)
+                left -= _SWEEPS
+            elif without:
                 aim = max(_INNER * worst, 0.3 * goal)
                 left = _bicgstab(
                     core_indptr, core_indices, core_data, transposed, scale, residual, correction, aim, left
@@ -123,6 +130,25 @@ def solve(
                 x[i, s] += correction[s]
         largest = max(largest, worst)
     return largest
+
+
+@njit(cache=True, fastmath=_FAST)
+def _relax(
+    indptr: Ints, indices: Ints, data: Floats, scale: Floats, right: Floats, x: Floats, sweeps: int
+) -> None:  # fmt: skip
+    """Sweeps of Gauss and Seidel for A x = right, in place."""
+    n = x.size
+    total = 0.0
+    for s in range(n):
+        total += x[s]
+    for _ in range(sweeps):
+        for s in range(n):
+            moved = 0.0
+            for e in range(indptr[s], indptr[s + 1]):
+                moved += data[e] * x[indices[e]]
+            change = (right[s] - x[s] + moved - total / n) * scale[s]
+            x[s] += change
+            total += change
 
 
 @njit(cache=True, fastmath=_FAST)

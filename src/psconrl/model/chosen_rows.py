@@ -9,13 +9,13 @@ from psconrl.arrays import Floats, Ints
 
 def chosen_rows(matrix: csr_array, rows: Ints) -> csr_array:
     """The rows of a matrix with the given numbers; SciPy's own way takes ten times as long for a small one."""
-    chosen = csr_array((rows.size, matrix.shape[1]))
-    chosen.indptr, chosen.indices, chosen.data = _gathered(matrix.indptr, matrix.indices, matrix.data, rows)
-    return chosen
+    indptr, indices, data = gathered(matrix.indptr, matrix.indices, matrix.data, rows)
+    return csr_array((data, indices, indptr), shape=(rows.size, matrix.shape[1]))
 
 
 @njit(cache=True)
-def _gathered(indptr: Ints, indices: Ints, data: Floats, rows: Ints) -> tuple[Ints, Ints, Floats]:
+def gathered(indptr: Ints, indices: Ints, data: Floats, rows: Ints) -> tuple[Ints, Ints, Floats]:
+    """Some rows of a matrix in CSR form."""
     n = rows.size
     starts = np.zeros(n + 1, indptr.dtype)
     for i in range(n):

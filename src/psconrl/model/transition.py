@@ -274,9 +274,9 @@ class SparseTransition(Transition):
 
     def restarting(self, state: int, chance: float) -> Transition:
         """With one column more likely."""
-        matrix, P = csr_array(self.matrix.shape), self.matrix
-        matrix.indptr, matrix.indices, matrix.data = _graph.restarting(P.indptr, P.indices, P.data, state, chance)
-        return _restarting(SparseTransition(matrix), state)
+        P = self.matrix
+        indptr, indices, data = _graph.restarting(P.indptr, P.indices, P.data, state, chance)
+        return _restarting(SparseTransition(csr_array((data, indices, indptr), shape=P.shape)), state)
 
     def without(self, least: float) -> Transition:
         """With nothing stored for what is less likely."""

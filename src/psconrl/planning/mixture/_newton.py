@@ -1,4 +1,4 @@
-r"""Column generation for dense models, compiled as a whole.
+r"""Column generation compiled as a whole, for dense transitions and for sparse ones.
 
 The loop of ``column_generation`` with the oracle ``Howard``, for what a learning loop does thousands of times. With one
 limit it is Newton's method on the concave, piecewise linear dual. The tests hold it to the general one.
@@ -12,9 +12,7 @@ import numpy as np
 from numba import njit
 
 from psconrl.arrays import Bools, Floats, Ints
-from psconrl.model._elimination import unichain
-from psconrl.model._improvement import improve, rounding_of_bound
-from psconrl.planning.mixture._leading import led_into_best
+from psconrl.planning.mixture._laws import Rows, evaluate, improved, law, rounding
 from psconrl.planning.mixture._line import mix_on_line
 from psconrl.planning.mixture._tableau import add_column, mix_in_tableau, new_tableau, relax
 from psconrl.planning.policy_from_occupancy import one_hot, policy_from_occupancy
@@ -27,6 +25,8 @@ _CAPACITY = 64
 _CAPACITY_A_LIMIT = 32
 # How many improvements in a row may not show in the costs.
 _PATIENCE = 16
+# Guesses that are asked for before the master's own weights, and the factor between their prices.
+_GUESSES, _FACTOR = 4, 1.5
 
 
 class Found(NamedTuple):
@@ -111,11 +111,12 @@ def _gathered(kept: Ints, policies: Ints, gains: Floats, biases: Floats, laws: F
 
 @njit(cache=True)
 def newton(
-    P: Floats,
+    P: Floats | Rows,
     costs: Floats,
     thresholds: Floats,
     available: Bools,
     start: Ints,
+    near: Floats,
     least_excess: bool,
     switch: float,
     closed: float,
@@ -123,12 +124,16 @@ def newton(
     same: float,
     nearly_closed: float,
 ) -> Found:
-    """Plan from the deterministic policies ``start`` (k, S), k >= 1. The last five are ``tolerances.SEARCH``."""
+    """Plan from the deterministic policies ``start`` (k, S), k >= 1. The last five are ``tolerances.SEARCH``.
+
+    ``near``: weights (q,) close to which those of the optimum are thought to lie, or none. Then the first questions are
+    asked there, on either side: a master that has seen one side only asks extreme ones.
+    """
     S, A = available.shape
     q = costs.shape[0]
     capacity = _CAPACITY + _CAPACITY_A_LIMIT * max(q - 2, 0) + start.shape[0]
     gains = np.zeros((capacity, max(q, 2)))
-    biases = np.empty((capacity, q, S))
+    biases = np.zeros((capacity, q, S))
     policies = np.empty((capacity, S), np.int64)
     laws = np.empty((capacity, S))
     weights = np.full(q, 1.0 / q)
@@ -140,32 +145,30 @@ def newton(
     limit = tau
     table = new_tableau(thresholds, capacity if q > 2 else 0)  # the master of several
     feasible = False
-    rows = np.empty(S, np.int64)
+    prices, guesses = np.zeros(q), 0  # of the limits, in the guess
+    if near.size > 1 and near[0] > 0.0:
+        prices[:] = near / near[0]
+        guesses = _GUESSES if prices[1:].max() > 0.0 else 0
     pending = start.shape[0]
     n = 0
     reference = 0
     caution, lowest, base, idle = 1.0, np.inf, 0, 0
     new = start[0]
-    evaluated = 0
+    evaluated, off = 0, 0.0
     while evaluated < 4 * capacity and n < capacity:
         evaluated += 1
         # Phase 1: evaluate a policy, led into the best of its parts if it nearly falls apart.
         if pending:
             new = start[n]
             pending -= 1
-        for s in range(S):
-            rows[s] = s * A + new[s]
-        favoured = reference
-        reference, g, h, mu, slowest = unichain(P, rows, costs, reference)
-        if slowest < nearly_closed:
-            led = led_into_best(P, costs, weights, available, new, favoured, nearly_closed)
-            if (led != new).any():
-                new = led
-                for s in range(S):
-                    rows[s] = s * A + new[s]
-                reference, g, h, mu, slowest = unichain(P, rows, costs, max(reference, 0))
-        if reference < 0:
+        chain = evaluate(P, costs, weights, available, new, reference, biases[base], nearly_closed)
+        new, g, h = chain.policy, chain.gains, chain.biases
+        off = max(off, chain.off)
+        if chain.reference < 0:
             break
+        reference = chain.reference
+        for i in range(1, q):
+            prices[i] *= _FACTOR if g[i] > thresholds[i - 1] else 1.0 / _FACTOR
         if n >= start.shape[0]:
             # A switch that makes things worse was rounding: next time only larger gains count.
             cost = _priced(weights, g)
@@ -191,7 +194,9 @@ def newton(
         gains[at, 1] = -np.inf  # if there is no limit
         for i in range(q):
             gains[at, i] = g[i]
-        biases[at], policies[at], laws[at] = h, new, mu
+        biases[at], policies[at] = h, new
+        if chain.law.size:
+            laws[at] = chain.law
         n = max(n, at + 1)
         if pending:
             continue
@@ -206,17 +211,31 @@ def newton(
                     break
             else:
                 feasible, value = mix_on_line(gains, n, tau, limit, weights, mixed, shares)
+            guessing = guesses > 0 and not (feasible and weights[1:].max() > 0.0)
+            if guessing:
+                weights[:] = prices / prices.sum()
+            else:
+                guesses = 0
             base, lowest = 0, np.inf
             for i in range(n):
                 cost = _priced(weights, gains[i])
                 if cost <= lowest + same:  # the newest of the cheapest, up to rounding
                     base, lowest = i, min(cost, lowest)
-            bound, switched, new = improve(P, costs, weights, available, policies[base], biases[base], switch * caution)
+            bound, switched, new = improved(
+                P, costs, weights, available, policies[base], biases[base], switch * caution, lowest, caution == 1.0
+            )
             lower = bound
             for i in range(1, q):
                 lower -= weights[i] * thresholds[i - 1]
             done = switched == 0 or value - lower <= closed
-            if feasible:
+            if guessing:
+                guesses = guesses - 1 if switched else 0
+                if lower / weights[0] > best_bound:
+                    best_bound, proof = lower / weights[0], base
+                    best_weights[:] = weights
+                if not switched:
+                    continue
+            elif feasible:
                 if lower / weights[0] > best_bound:
                     best_bound, proof = lower / weights[0], base
                     best_weights[:] = weights
@@ -238,11 +257,15 @@ def newton(
             break
         if finished:
             break
+    k = 0
     if outcome != GIVE_UP:
-        gap += rounding_of_bound(P, best_weights, biases[proof]) / (best_weights[0] if outcome == OPTIMAL else 1.0)
+        gap += (rounding(P, best_weights, biases[proof]) + off) / (best_weights[0] if outcome == OPTIMAL else 1.0)
         k = _without_zeros(mixed, shares)
-    else:
-        k = 0
+        for j in mixed[:k]:
+            laws[j] = law(P, policies[j], gains[j, :q], costs, laws[j])
+            if not laws[j].any():
+                outcome, k = GIVE_UP, 0
+                break
     mixed[k] = proof
     policy, value = _played(mixed[:k], shares, policies, laws, gains, A)
     chosen, averages, chains = _gathered(mixed[: k + 1], policies, gains, biases, laws)

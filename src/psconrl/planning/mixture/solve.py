@@ -8,6 +8,8 @@ import numpy as np
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.model.unichain import Unichain
+from psconrl.model.transition import Transition
+from psconrl.planning.mixture._laws import Rows
 from psconrl.planning.mixture._newton import GIVE_UP, OPTIMAL, Found, newton
 from psconrl.planning.mixture.column_generation import Mixture, is_settled, mix
 from psconrl.planning.mixture.howard import Column, Howard, greedy_policy
@@ -15,6 +17,7 @@ from psconrl.planning.policy_from_occupancy import mixed_occupancy, one_hot, pol
 from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import SEARCH
 
+_NO_WEIGHTS = np.empty(0)
 # Up to this size what rounding left open is tried in twice the precision: dense, O(S^3) three times over per policy.
 CAREFUL_STATES = 1000
 
@@ -71,8 +74,8 @@ def solve(
     ``least_excess``: if infeasible, go on until the largest excess over the thresholds is as small as it can be.
     ``near``: weights close to which those of the optimum are thought to lie. What ordinary precision cannot settle is tried in twice that. Whoever uses the solution asks if it is ``settled``.
     """
-    first, trouble = solve_compiled(problem, start, least_excess=least_excess), None
-    if problem.transition.array is None:
+    first, trouble = solve_compiled(problem, start, least_excess=least_excess, near=near), None
+    if first is None and problem.transition.is_sparse:
         try:
             first = _solve_with(Howard(problem), start, least_excess, near)
         except SolverError as error:
@@ -94,17 +97,20 @@ def solve_carefully(problem: Problem, start: Sequence[Ints] = (), *, least_exces
     return _solve_with(Howard(problem, careful=True), start, least_excess)
 
 
-def solve_compiled(problem: Problem, start: Sequence[Ints] = (), *, least_excess: bool = False) -> Solution | None:
-    """The search in one compiled call, for dense transitions; None where that cannot do."""
-    P = problem.transition.array
-    if P is None:
+def solve_compiled(
+    problem: Problem, start: Sequence[Ints] = (), *, least_excess: bool = False, near: Floats | None = None
+) -> Solution | None:
+    """The search in one compiled call; None where that cannot do."""
+    laws = _laws(problem.transition)
+    if laws is None:
         return None
     found = newton(
-        P,
+        laws,
         problem.costs,
         problem.thresholds,
         problem.available,
         np.array(start or [greedy_policy(problem)], dtype=np.int64),
+        _NO_WEIGHTS if near is None else near,
         least_excess,
         *SEARCH,
     )
@@ -113,6 +119,13 @@ def solve_compiled(problem: Problem, start: Sequence[Ints] = (), *, least_excess
     policies, feasible = tuple(found.policies[:-1]), found.outcome == OPTIMAL
     mixture = partial(_mixture_of, found)
     return Solution(feasible, found.gap, found.value, policies, found.policy, found.weights, mixture)
+
+
+def _laws(P: Transition) -> Floats | Rows | None:
+    """Transitions as the compiled search takes them: sparse ones if no policy's chain falls apart."""
+    if P.array is not None:
+        return P.array
+    return None if P.restarts_in is None else Rows(P.matrix.indptr, P.matrix.indices, P.matrix.data)
 
 
 def _mixture_of(found: Found) -> Mixture[Column]:
@@ -128,7 +141,7 @@ def _mixture_of(found: Found) -> Mixture[Column]:
 def _solve_with(oracle: Howard, start: Sequence[Ints], least_excess: bool, near: Floats | None = None) -> Solution:
     problem = oracle.problem
     weights = np.full(problem.costs.shape[0], 1.0 / problem.costs.shape[0])
-    columns = [oracle.evaluate(policy, weights) for policy in (start if near is None else start[:1])]
+    columns = [oracle.evaluate(policy, weights) for policy in start]
     mixture = mix(oracle, problem.thresholds, columns, least_excess=least_excess, near=near)
     answers, shares = mixture.answers, mixture.shares
     occupancy = mixed_occupancy(answers, shares, problem.available.shape[1])
