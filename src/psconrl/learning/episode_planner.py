@@ -10,7 +10,8 @@ from psconrl.learning.contract import uniform_policy
 from psconrl.learning.rows import DENSE_STATES
 from psconrl.model.cmdp import CMDP
 from psconrl.model.distance import shortest_path
-from psconrl.model.transition import Transition
+from psconrl.model.ordering import NO_ORDER, Order, order_for
+from psconrl.model.transition import RestartingTransition, SparseTransition, Transition
 from psconrl.planning.certificate import units
 from psconrl.planning.mixture.solve import Solution, solve
 from psconrl.planning.plan import Status
@@ -30,6 +31,8 @@ class Choice(NamedTuple):
 UNLIKELY = 1e-12
 # Up to this size a sparse sample is planned as a dense one: elimination takes less time than products.
 ELIMINATED = 128
+# Multiplications of one elimination, about a second.
+MOST_WORK = 5e8
 # How far, in the units of a certificate, a plan for one episode may be from its bound or beyond a limit.
 EPISODE_TOL = 1e-6
 
@@ -47,6 +50,8 @@ class EpisodePlanner:
         self._scaled_from: tuple[Floats, Floats] | None = None
         self.last: tuple[Ints, ...] = ()
         self.weights: Floats | None = None  # of the last optimum's costs
+        self._pattern: tuple[Ints, Ints] | None = None
+        self._order: Order = NO_ORDER
 
     def optimal(self, P: Transition, costs: Floats, thresholds: Floats, state: int) -> Choice | None:
         """The optimal policy of the model from a state, or None if the thresholds cannot be met.
@@ -74,10 +79,21 @@ class EpisodePlanner:
         # Where much is unknown, the last policies are no longer good ones; but the prices of the limits are.
         start = self.last if near is None else self.last[:1]
         try:
-            found = solve(problem, start, near=near)
+            found = solve(problem, start, near=near, order=self._order_for(problem.transition))
         except SolverError:
             return None
         return found if found.settled else None
+
+    def _order_for(self, P: Transition) -> Order:
+        """The order in which to eliminate samples of a pattern: found once, and kept as long as it is the same."""
+        base = P.base if isinstance(P, RestartingTransition) else P
+        if not isinstance(base, SparseTransition) or not base.repeats:
+            return NO_ORDER
+        pattern = (base.matrix.indptr, base.matrix.indices)
+        if self._pattern is None or not all(map(np.array_equal, self._pattern, pattern)):
+            self._pattern = pattern
+            self._order = order_for(*pattern, base.n_states, MOST_WORK)
+        return self._order
 
     def shortest_way_to(self, P: Transition, target: int) -> Ints:
         """The actions of the shortest path to a state; in the state itself, of the soonest return."""

@@ -93,7 +93,9 @@ def sparse_rows(parameters: Parameters, n_states: int, rng: np.random.Generator)
     uniforms = rng.random(int(np.maximum(cuts, 0).sum()))
     places = rng.random(int((cuts + 1).sum()))
     indptr, indices, p = _assemble(indptr, indices, p, p_rest, reach, cuts, uniforms, places, n_states)
-    return SparseTransition(csr_array((p, indices, indptr), shape=(len(rest), n_states)))
+    drawn = SparseTransition(csr_array((p, indices, indptr), shape=(len(rest), n_states)))
+    drawn.repeats = not rest.any()
+    return drawn
 
 
 def dirichlet_rows(alpha: Floats, rng: np.random.Generator) -> Floats:
@@ -190,8 +192,8 @@ def _assemble(
     indptr: Ints, indices: Ints, p: Floats, p_rest: Floats, reach: Floats, cuts: Ints, uniforms: Floats, places: Floats,
     n_states: int,
 ) -> tuple[Ints, Ints, Floats]:  # fmt: skip
-    """Rows in CSR form: what is stored and has a probability, and the atoms of the rest, in no order. Two of them may lie
-    at the same state: then their probabilities add up.
+    """Rows in CSR form: what is stored, and the atoms of the rest, in no order. Two of them may lie at the same state:
+    then their probabilities add up.
     """
     pairs = cuts.size
     most = indices.size + places.size
@@ -201,9 +203,8 @@ def _assemble(
     k = used = placed = 0
     for pair in range(pairs):
         for e in range(indptr[pair], indptr[pair + 1]):
-            if p[e] > 0.0:
-                new_indices[k], data[k] = indices[e], p[e]
-                k += 1
+            new_indices[k], data[k] = indices[e], p[e]
+            k += 1
         if cuts[pair] >= 0:
             n = cuts[pair]
             points = uniforms[used : used + n]

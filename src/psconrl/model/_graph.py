@@ -48,29 +48,6 @@ def support_of_sparse(indptr: Ints, indices: Ints, data: Floats, least: float) -
 
 
 @njit(cache=True)
-def restarting(indptr: Ints, indices: Ints, data: Floats, state: int, chance: float) -> tuple[Ints, Ints, Floats]:
-    """A CSR matrix in which every row leads to one state with a chance, and else where it did."""
-    n = indptr.size - 1
-    new_indptr = np.zeros_like(indptr)
-    new_indices = np.empty(indices.size + n, indices.dtype)
-    new_data = np.empty(indices.size + n)
-    k = 0
-    for i in range(n):
-        at = -1
-        for e in range(indptr[i], indptr[i + 1]):
-            if indices[e] == state:
-                at = k
-            new_indices[k], new_data[k] = indices[e], (1.0 - chance) * data[e]
-            k += 1
-        if at < 0:
-            at, k = k, k + 1
-            new_indices[at], new_data[at] = state, 0.0
-        new_data[at] += chance
-        new_indptr[i + 1] = k
-    return new_indptr, new_indices[:k].copy(), new_data[:k].copy()
-
-
-@njit(cache=True)
 def strong_components(indptr: Ints, indices: Ints, n_states: int, keep: Bools) -> tuple[int, Ints]:
     """The strongly connected components (Tarjan 1972): how many, and the number of every state's.
 

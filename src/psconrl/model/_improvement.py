@@ -104,13 +104,14 @@ def cheapest_for_one_step(costs: Floats, available: Bools) -> Ints:
 
 @njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
 def look_ahead(
-    indptr: Ints, indices: Ints, data: Floats, cost: Floats, available: Bools, policy: Ints, h: Floats, gain: float,
-    sweeps: int, tol: float,
+    indptr: Ints, indices: Ints, data: Floats, state: int, chance: float, cost: Floats, available: Bools, policy: Ints,
+    h: Floats, gain: float, sweeps: int, tol: float,
 ) -> Ints:  # fmt: skip
     r"""The policy that some sweeps of value iteration lead to, from the bias h (S,) of a policy and its gain.
 
     :math:`h(s) \leftarrow \min_a [c(s,a) - g + \sum P(s'|s,a) h(s')]` for one state after the other, with what the
-    sweep has found already (Gauss and Seidel), until no action changes. Sparse transitions; ``cost`` (S*A,).
+    sweep has found already (Gauss and Seidel), until no action changes. Sparse transitions, with a chance to restart in
+    a state; ``cost`` (S*A,).
     """
     S, A = available.shape
     h, new = h.copy(), policy.copy()
@@ -122,9 +123,10 @@ def look_ahead(
                 if not available[s, a]:
                     continue
                 pair = s * A + a
-                value = cost[pair] - gain
+                value = 0.0
                 for e in range(indptr[pair], indptr[pair + 1]):
                     value += data[e] * h[indices[e]]
+                value = cost[pair] - gain + (1.0 - chance) * value + chance * h[state]
                 if value < best:
                     best, action = value, a
                 if a == new[s]:

@@ -99,7 +99,7 @@ class SparseSteps(PolicySteps):
         if new is not None and ahead is not None:
             P = self._P
             new = _improvement.look_ahead(
-                P.indptr, P.indices, P.data, weights @ costs, available, new, h, ahead, self.SWEEPS, tolerance
+                P.indptr, P.indices, P.data, 0, 0.0, weights @ costs, available, new, h, ahead, self.SWEEPS, tolerance
             )
         return Improved(bound, new)
 

@@ -16,7 +16,7 @@ from psconrl.arrays import Bools, Floats, Ints, Matrix
 from psconrl.errors import ModelError
 from psconrl.model import _doubled, _elimination, _graph
 from psconrl.model.chain import Chain, DenseChain, SparseChain
-from psconrl.model.chosen_rows import chosen_rows
+from psconrl.model.chosen_rows import chosen_rows, restarting
 from psconrl.model.policy_steps import DenseSteps, PolicySteps, RefinedSteps, SparseSteps
 
 
@@ -206,7 +206,9 @@ class DenseTransition(Transition):
         """With one column more likely."""
         P = (1.0 - chance) * self.array
         P[:, state] += chance
-        return _restarting(DenseTransition(P), state)
+        new = DenseTransition(P)
+        new.restarts_in = state
+        return new
 
     def without(self, least: float) -> Transition:
         """With zeros for what is less likely."""
@@ -232,9 +234,13 @@ class DenseTransition(Transition):
 
 
 class SparseTransition(Transition):
-    """What is possible is stored, row by row."""
+    """What is possible is stored, row by row.
+
+    ``repeats``: are other transitions of the same pattern to be expected, as samples on a known support are?
+    """
 
     is_sparse = True
+    repeats = False
     mass_error = 1e-13  # iterative solutions and factorisations subtract
 
     @property
@@ -274,9 +280,7 @@ class SparseTransition(Transition):
 
     def restarting(self, state: int, chance: float) -> Transition:
         """With one column more likely."""
-        P = self.matrix
-        indptr, indices, data = _graph.restarting(P.indptr, P.indices, P.data, state, chance)
-        return _restarting(SparseTransition(csr_array((data, indices, indptr), shape=P.shape)), state)
+        return RestartingTransition(self, state, chance)
 
     def without(self, least: float) -> Transition:
         """With nothing stored for what is less likely."""
@@ -308,6 +312,26 @@ class SparseTransition(Transition):
         return _graph.support_of_sparse(P.indptr, P.indices, P.data, 0.0)
 
 
-def _restarting(P: Transition, state: int) -> Transition:
-    P.restarts_in = state
-    return P
+class RestartingTransition(SparseTransition):
+    """Sparse transitions every step of which leads to a state with a chance: put together if somebody asks."""
+
+    def __init__(self, base: SparseTransition, state: int, chance: float) -> None:
+        self.base, self.restarts_in, self.chance = base, state, chance
+        self.n_states, self.n_actions = base.n_states, base.n_actions
+        self._all_communicate = None
+
+    @cached_property
+    def matrix(self) -> csr_array:  # type: ignore[override]
+        """All transitions."""
+        assert self.restarts_in is not None
+        return restarting(self.base.matrix, self.restarts_in, self.chance)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(S*A, S)."""
+        return self.base.shape
+
+    @property
+    def n_possible(self) -> int:
+        """How many transitions are possible; the restarts are not counted."""
+        return self.base.n_possible

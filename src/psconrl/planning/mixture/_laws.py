@@ -1,7 +1,7 @@
 """Compiled: what the search asks of transitions, dense (an array) or sparse (``Rows``), each under one name.
 
-Numba chooses by the type. Dense chains are eliminated without subtractions; sparse ones are solved by products alone,
-and where those do not get there, the search gives up and leaves it to the general one.
+Numba chooses by the type. Dense chains are eliminated without subtractions; so are sparse ones that have an order. Others
+are solved by products alone, and where those do not get there, the search gives up.
 """
 
 from typing import Any, NamedTuple
@@ -14,20 +14,26 @@ from psconrl.arrays import Bools, Floats, Ints
 from psconrl.model import _krylov
 from psconrl.model._elimination import unichain
 from psconrl.model._improvement import improve, look_ahead, rounding_of_bound, weighted_bias
+from psconrl.model._sparse_elimination import unichain as eliminated
 from psconrl.model.chosen_rows import gathered
+from psconrl.model.ordering import Order
 from psconrl.planning.mixture._leading import led_into_best
 
 _PRODUCTS = 400  # a chain that needs more mixes slowly, and is then a case for a factorisation
 _TOL = 1e-11  # of a residual, relative to the largest bias
+_OFF = 1e-10  # by how much a gain may be wrong
 _SWEEPS = 12  # of value iteration after each improvement
 
 
 class Rows(NamedTuple):
-    """Sparse transitions (S*A, S) in CSR form, none of whose chains falls apart."""
+    """Sparse transitions (S*A, S) in CSR form. Every step leads to a state with a chance, and else where they say."""
 
     indptr: Ints
     indices: Ints
     data: Floats
+    state: int  # also the reference of an elimination
+    chance: float
+    order: Order  # in which to eliminate; ``NO_ORDER`` for products
 
 
 class Evaluated(NamedTuple):
@@ -69,7 +75,10 @@ def _evaluate_dense(P, costs, weights, available, policy, reference, guess, near
 def _evaluate_sparse(P, costs, weights, available, policy, reference, guess, nearly_closed):  # type: ignore[no-untyped-def]
     S, q = policy.size, costs.shape[0]
     rows = _rows_of(policy, available.shape[1])
-    indptr, indices, data = gathered(P.indptr, P.indices, P.data, rows)
+    if P.order.position.size:
+        found, g, h, mu = eliminated(P.indptr, P.indices, P.data, rows, costs, P.state, P.chance, P.order)
+        return Evaluated(policy, P.state if found else -1, g, h, mu, 0.0)
+    indptr, indices, data = gathered(P.indptr, P.indices, P.data, rows, P.state, P.chance)
     right, x = np.empty((q, S)), np.empty((q, S))
     for i in range(q):
         for s in range(S):
@@ -80,7 +89,7 @@ def _evaluate_sparse(P, costs, weights, available, policy, reference, guess, nea
     for i in range(q):
         gains[i] = x[i].mean()
         x[i] -= x[i, reference]
-    return Evaluated(policy, reference if off <= 1e-10 else -1, gains, x, np.empty(0), off)
+    return Evaluated(policy, reference if off <= _OFF else -1, gains, x, np.empty(0), off)
 
 
 def improved(
@@ -111,7 +120,9 @@ def _improved_sparse(P, costs, weights, available, policy, biases, tolerance, ga
             cost[pair] += weights[i] * costs[i, pair]
     bound, switched, new = _improve_sparse(P, cost, available, policy, h, tolerance)
     if switched and ahead:
-        new = look_ahead(P.indptr, P.indices, P.data, cost, available, new, h, gain, _SWEEPS, tolerance)
+        new = look_ahead(
+            P.indptr, P.indices, P.data, P.state, P.chance, cost, available, new, h, gain, _SWEEPS, tolerance
+        )
     return bound, switched, new
 
 
@@ -129,9 +140,10 @@ def _improve_sparse(
             if not available[s, a]:
                 continue
             pair = s * A + a
-            value = cost[pair]
+            value = 0.0
             for e in range(P.indptr[pair], P.indptr[pair + 1]):
                 value += P.data[e] * (h[P.indices[e]] - h[s])
+            value = cost[pair] + (1.0 - P.chance) * value + P.chance * (h[P.state] - h[s])
             if value < best:
                 best, best_action = value, a
             if a == policy[s]:
@@ -162,12 +174,12 @@ def _rounding_sparse(P, weights, biases):  # type: ignore[no-untyped-def]
     A = (P.indptr.size - 1) // h.size
     largest, longest = 0.0, 1
     for pair in range(P.indptr.size - 1):
-        moved = 0.0
+        moved = P.chance * abs(h[P.state] - h[pair // A])
         for e in range(P.indptr[pair], P.indptr[pair + 1]):
             moved += P.data[e] * abs(h[P.indices[e]] - h[pair // A])
         largest = max(largest, moved)
         longest = max(longest, P.indptr[pair + 1] - P.indptr[pair])
-    return longest * 1.2e-16 * largest
+    return (longest + 2) * 1.2e-16 * largest
 
 
 def law(P: Any, policy: Ints, gains: Floats, costs: Floats, known: Floats) -> Floats:
@@ -185,9 +197,11 @@ def _law_known(P, policy, gains, costs, known):  # type: ignore[no-untyped-def]
 
 
 def _law_sparse(P, policy, gains, costs, known):  # type: ignore[no-untyped-def]
+    if P.order.position.size:
+        return known
     S = policy.size
     rows = _rows_of(policy, (P.indptr.size - 1) // S)
-    indptr, indices, data = gathered(P.indptr, P.indices, P.data, rows)
+    indptr, indices, data = gathered(P.indptr, P.indices, P.data, rows, P.state, P.chance)
     right, mu = np.full((1, S), 1.0 / S), np.full((1, S), 1.0 / S)
     _krylov.solve(indptr, indices, data, True, right, mu, _TOL, 2 * _PRODUCTS)
     found = np.maximum(mu[0], 0.0)

@@ -8,7 +8,8 @@ import numpy as np
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.model.unichain import Unichain
-from psconrl.model.transition import Transition
+from psconrl.model.ordering import NO_ORDER, Order
+from psconrl.model.transition import RestartingTransition, Transition
 from psconrl.planning.mixture._laws import Rows
 from psconrl.planning.mixture._newton import GIVE_UP, OPTIMAL, Found, newton
 from psconrl.planning.mixture.column_generation import Mixture, is_settled, mix
@@ -20,6 +21,8 @@ from psconrl.planning.tolerances import SEARCH
 _NO_WEIGHTS = np.empty(0)
 # Up to this size what rounding left open is tried in twice the precision: dense, O(S^3) three times over per policy.
 CAREFUL_STATES = 1000
+# Multiplications of an elimination for every entry of a chain and every cost that are worth trying at once.
+QUICK = 250.0
 
 
 class Solution:
@@ -67,14 +70,24 @@ class Solution:
 
 
 def solve(
-    problem: Problem, start: Sequence[Ints] = (), *, least_excess: bool = False, near: Floats | None = None
+    problem: Problem,
+    start: Sequence[Ints] = (),
+    *,
+    least_excess: bool = False,
+    near: Floats | None = None,
+    order: Order = NO_ORDER,
 ) -> Solution:
     """Solve a weakly communicating problem, starting from deterministic policies such as those of the last solution.
 
     ``least_excess``: if infeasible, go on until the largest excess over the thresholds is as small as it can be.
-    ``near``: weights close to which those of the optimum are thought to lie. What ordinary precision cannot settle is tried in twice that. Whoever uses the solution asks if it is ``settled``.
+    ``near``: weights close to which those of the optimum are thought to lie. ``order``: in which the states of sparse
+    transitions may be eliminated. What ordinary precision cannot settle is tried in twice that. Whoever uses the
+    solution asks if it is ``settled``.
     """
-    first, trouble = solve_compiled(problem, start, least_excess=least_excess, near=near), None
+    compiled = partial(solve_compiled, problem, start, least_excess=least_excess, near=near)
+    first, trouble = compiled(order=order if _is_quick(problem, order) else NO_ORDER), None
+    if first is None and problem.transition.is_sparse and order.position.size:
+        first = compiled(order=order)
     if first is None and problem.transition.is_sparse:
         try:
             first = _solve_with(Howard(problem), start, least_excess, near)
@@ -92,16 +105,27 @@ def solve(
     return first
 
 
+def _is_quick(problem: Problem, order: Order) -> bool:
+    """Does an elimination take no longer than the products that a chain which mixes quickly needs, a few times over?"""
+    entries = problem.transition.n_possible / problem.transition.n_actions
+    return order.work <= QUICK * entries * len(problem.costs)
+
+
 def solve_carefully(problem: Problem, start: Sequence[Ints] = (), *, least_excess: bool = False) -> Solution:
     """``solve`` in twice the working precision from the outset."""
     return _solve_with(Howard(problem, careful=True), start, least_excess)
 
 
 def solve_compiled(
-    problem: Problem, start: Sequence[Ints] = (), *, least_excess: bool = False, near: Floats | None = None
+    problem: Problem,
+    start: Sequence[Ints] = (),
+    *,
+    least_excess: bool = False,
+    near: Floats | None = None,
+    order: Order = NO_ORDER,
 ) -> Solution | None:
     """The search in one compiled call; None where that cannot do."""
-    laws = _laws(problem.transition)
+    laws = _laws(problem.transition, order)
     if laws is None:
         return None
     found = newton(
@@ -121,11 +145,14 @@ def solve_compiled(
     return Solution(feasible, found.gap, found.value, policies, found.policy, found.weights, mixture)
 
 
-def _laws(P: Transition) -> Floats | Rows | None:
+def _laws(P: Transition, order: Order) -> Floats | Rows | None:
     """Transitions as the compiled search takes them: sparse ones if no policy's chain falls apart."""
     if P.array is not None:
         return P.array
-    return None if P.restarts_in is None else Rows(P.matrix.indptr, P.matrix.indices, P.matrix.data)
+    if not isinstance(P, RestartingTransition):
+        return None
+    base = P.base.matrix
+    return Rows(base.indptr, base.indices, base.data, P.restarts_in, P.chance, order)
 
 
 def _mixture_of(found: Found) -> Mixture[Column]:
