@@ -121,7 +121,7 @@ def update_likelihood(
             continue
         seen[row] = visits[row]
         low, high = np.searchsorted(numbers, row * n_states), np.searchsorted(numbers, (row + 1) * n_states)
-        k = np.searchsorted(stored, row * n_states)
+        k = int(np.searchsorted(stored, row * n_states))
         n = 0
         for e in range(low, high):
             while k < stored.size and stored[k] < numbers[e]:

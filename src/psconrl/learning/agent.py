@@ -26,7 +26,10 @@ class Agent(Player):
     parts: ClassVar[Mapping[str, Part | None]] = {}  # its slots, and what fills them unless another part is given
     theory: ClassVar[type[Part] | None] = None  # the radius that its theory has, if it has one
     table_bytes: ClassVar[float] = 0.0  # for every (s, a, s'), of one that keeps them all
-    optimistic_cost: float | None = None  # if costs are learned: counts as one observation of every pair
+    # If costs are learned: what counts as one observation of every pair, and what is guessed and counts as so many.
+    optimistic_cost: float | None = None
+    guessed_costs: Floats | None = None
+    cost_weight: float | Floats = 0.0
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -46,11 +49,15 @@ class Agent(Player):
         self._need(self.table_bytes * self.n_states**2 * self.n_actions)
         self.costs: Floats | None = None
         if costs is not None:
-            self.costs = as_costs(costs, "costs").copy()
-            shape = (self.n_costs, self.n_states, self.n_actions)
-            if self.costs.shape != shape:
-                raise AgentError(f"costs must be finite and have shape (m+1, S, A) = {shape}; got {self.costs.shape}")
+            self.costs = self._as_costs(costs, "costs")
         self.rng = np.random.Generator(np.random.PCG64(seed_sequences(seed)[0]))
+
+    def _as_costs(self, given: ArrayLike, what: str) -> Floats:
+        """Costs (m+1, S, A) that somebody hands in, copied."""
+        costs, shape = as_costs(given, what).copy(), (self.n_costs, self.n_states, self.n_actions)
+        if costs.shape != shape:
+            raise AgentError(f"{what} must be finite and have shape (m+1, S, A) = {shape}; got {costs.shape}")
+        return costs
 
     def _part(self, slot: str, given: Part | None) -> Any:
         """The part for a slot, the default one if none is given: a copy of its own."""
@@ -63,7 +70,9 @@ class Agent(Player):
         return part
 
     def _known_or_mean_costs(self) -> Floats:
-        return self.counts.mean_costs(self.optimistic_cost) if self.costs is None else self.costs
+        if self.costs is not None:
+            return self.costs
+        return self.counts.mean_costs(self.optimistic_cost, self.guessed_costs, self.cost_weight)
 
     def config(self) -> dict[str, Any]:
         """The arguments that build an agent like this one, seed aside, as plain data."""

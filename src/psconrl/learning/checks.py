@@ -92,6 +92,14 @@ def as_amounts(values: Any, what: str, n: int) -> Floats:
     return amounts
 
 
+def as_weight(values: Any, what: str, n_states: int, n_actions: int) -> float | Floats:
+    """How many observations something is worth: a number from 0 on, or one for every pair, (S, A)."""
+    weight = as_numbers(values, what)
+    if weight.shape not in ((), (n_states, n_actions)) or not (np.isfinite(weight) & (weight >= 0)).all():
+        raise AgentError(f"{what} must be a number from 0 on, or one for every pair, (S, A) = {(n_states, n_actions)}")
+    return weight.copy() if weight.ndim else float(weight)
+
+
 def as_laws(policy: Any, what: str, n_states: int, n_actions: int) -> Floats:
     """A policy (S, A): a distribution over the actions for every state."""
     laws = as_numbers(policy, what).copy()
@@ -125,7 +133,7 @@ def checked_laws(given: Any, n_states: int, n_actions: int) -> Transition:
     """Transitions that somebody's belief has drawn, dense or sparse, as a planner needs them."""
     shape, what = (n_states * n_actions, n_states), "what a belief samples"
     matrix = given.matrix if isinstance(given, Transition) else given
-    laws = csr_array(matrix, dtype=np.float64, copy=True) if issparse(matrix) else as_numbers(matrix, what)
+    laws: Any = csr_array(matrix, dtype=np.float64, copy=True) if issparse(matrix) else as_numbers(matrix, what)
     if laws.shape != shape:
         raise AgentError(f"{what} must have shape (S*A, S) = {shape}; got {laws.shape}")
     entries, sums = np.asarray(laws.data if issparse(laws) else laws), np.asarray(laws.sum(axis=1)).ravel()

@@ -126,15 +126,21 @@ class Counts(Seen):
         table.flags.writeable = False
         return table
 
-    def mean_costs(self, optimistic: float | None = None) -> Floats:
+    def mean_costs(
+        self, optimistic: float | None = None, guess: Floats | None = None, weight: Floats | float = 0.0
+    ) -> Floats:
         """Empirical means (m+1, S, A); an untried pair counts as free.
 
-        ``optimistic`` counts as one more observation of the objective in every pair.
+        ``optimistic`` counts as one more observation of the objective in every pair, a ``guess`` (m+1, S, A) as so many
+        of all costs as its ``weight`` says, a number or (S, A).
         """
-        sums, visits = self.cost_sums, np.maximum(self.visits, 1)
-        means = sums / visits
+        sums, visits = self.cost_sums, self.visits.astype(np.float64)
+        if guess is not None:
+            worth = np.broadcast_to(weight, self.pairs.shape).ravel()
+            sums, visits = sums + worth * guess.reshape(sums.shape), visits + worth
+        means = sums / np.where(visits > 0.0, visits, 1.0)
         if optimistic is not None:
-            means[0] = (sums[0] + optimistic) / (self.visits + 1)
+            means[0] = (sums[0] + optimistic) / (visits + 1)
         return means.reshape(-1, self.n_states, self.n_actions)
 
     def restore(self, state: dict[str, Any]) -> None:

@@ -165,5 +165,5 @@ def _same(one: Any, two: Any) -> bool:
     if isinstance(one, dict) and isinstance(two, dict):
         return one.keys() == two.keys() and all(_same(one[key], two[key]) for key in one)
     if issparse(one) and issparse(two):
-        return one.shape == two.shape and (one != two).nnz == 0
+        return bool(one.shape == two.shape and (one != two).nnz == 0)
     return one is two or (one is not None and two is not None and np.array_equal(one, two))

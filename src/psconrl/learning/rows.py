@@ -3,20 +3,20 @@ r"""Drawing rows of transitions from Dirichlet laws, all entries of them or only
 Dense: a gamma variate for every entry. They are drawn as logarithms: with a parameter of 0.001 most are below the
 smallest double, and whole rows would be 0/0.
 
-Sparse: the parameters of a row are a few that are stored (what was seen, what is known to be possible) and a mass M that
-is spread over all S states alike, M/S each. By the aggregation of gamma variates the row is
+Sparse: the parameters of a row are a few that are stored (what was seen, what is known to be possible) and a mass M
+that is spread over all S states alike, M/S each. By the aggregation of gamma variates the row is
 
 .. math:: (p_1, \dots, p_k, p_{rest}) \sim \mathrm{Dirichlet}(\alpha_1, \dots, \alpha_k, M), \qquad
           \text{the rest spread by } \mathrm{Dirichlet}(M/S, \dots, M/S),
 
-exactly, also where the rest falls on what is stored. Its spread is that of a Dirichlet process, whose atoms are found by
-stick-breaking (Sethuraman 1994): what remains after k atoms is :math:`p_{rest} e^{-x_k/M}`, the :math:`x_k` being
+exactly, also where the rest falls on what is stored. Its spread is that of a Dirichlet process, whose atoms are found
+by stick-breaking (Sethuraman 1994): what remains after k atoms is :math:`p_{rest} e^{-x_k/M}`, the :math:`x_k` being
 arrivals of a Poisson process of rate one, and every atom lies at a state drawn uniformly. It ends when less than
 ``NEGLECTED`` remains, which goes to one more state: so a row is that of the full law up to 1e-12 in total variation,
-after about :math:`1 + 28 M` atoms.
+after about :math:`1 + 28 M` atoms. Of what is stored, too, nothing below that is drawn.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -191,7 +191,7 @@ def _split(indptr: Ints, logs: Floats, rest: Floats) -> tuple[Floats, Floats]:
 def _assemble(
     indptr: Ints, indices: Ints, p: Floats, p_rest: Floats, reach: Floats, cuts: Ints, uniforms: Floats, places: Floats,
     n_states: int,
-) -> tuple[Ints, Ints, Floats]:  # fmt: skip
+) -> tuple[Any, Any, Floats]:  # fmt: skip
     """Rows in CSR form: what is stored, and the atoms of the rest, in no order. Two of them may lie at the same state:
     then their probabilities add up.
     """

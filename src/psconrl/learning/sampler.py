@@ -1,20 +1,28 @@
 """What posterior samplers have in common: a belief to draw from, a schedule, and a planner that remembers."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_array, diags_array
 
+from psconrl.arrays import Floats
+from psconrl.errors import AgentError
 from psconrl.learning.agent import Agent
-from psconrl.learning.checks import as_optimistic_cost, checked_laws, saved_policies
+from psconrl.learning.checks import as_optimistic_cost, as_weight, checked_laws, saved_floats, saved_policies
 from psconrl.learning.counts import Record
 from psconrl.learning.episode_planner import EpisodePlanner
-from psconrl.learning.parts.beliefs import Belief
+from psconrl.learning.parts.beliefs import Belief, Dirichlet
+from psconrl.learning.parts.learned_mass import LearnedMass
 from psconrl.learning.parts.schedules import Schedule
+from psconrl.model.cmdp import CMDP
 from psconrl.model.transition import Transition
 
 # For every transition that a sample has: parameters, what drawing it takes, and the model that is planned.
 ENTRY_BYTES = 40
+# How many observations a model may be worth, if that is to be learned.
+WORTHS = (0.1, 1.0, 10.0, 100.0, 1000.0)
 
 
 class Sampler(Agent):
@@ -32,6 +40,8 @@ class Sampler(Agent):
         belief: Belief | None,
         schedule: Schedule | None,
         optimistic_cost: float | None,
+        guessed_costs: ArrayLike | None,
+        cost_weight: ArrayLike,
         seed: int | Sequence[int] | None,
     ) -> None:
         super().__init__(n_states, n_actions, thresholds, costs, seed)
@@ -39,8 +49,42 @@ class Sampler(Agent):
         self.schedule = self._part("schedule", schedule)
         self._need(ENTRY_BYTES * self.belief.entries(self.n_states, self.n_actions))
         self.optimistic_cost = as_optimistic_cost(optimistic_cost)
+        self.guessed_costs = None if guessed_costs is None else self._as_costs(guessed_costs, "guessed_costs")
+        self.cost_weight = as_weight(cost_weight, "cost_weight", self.n_states, self.n_actions)
         self.planner = EpisodePlanner(self.n_states, self.n_actions)
         self.sampled: Transition | None = None  # the model behind the present episode, to look at
+
+    @classmethod
+    def trusting(cls, model: CMDP, weight: ArrayLike | None = None, **options: Any) -> Self:
+        """An agent that begins with a model of the system, worth so many observations of every pair.
+
+        ``weight``: a number, or one for every pair, (S, A); None: how much the model is worth is learned, too. Where
+        the model is wrong, experience outweighs it; what it holds for impossible is believed once it is seen. Its
+        costs, if none are given as known, are guesses of the same weight, and its limits hold unless others are given.
+
+        >>> import psconrl
+        >>> from psconrl.agents import PSConRL
+        >>> PSConRL.trusting(psconrl.load("queue"), weight=20, seed=1).belief
+        Dirichlet(prior=sparse(60, 10))
+        """
+        if not isinstance(model, CMDP):
+            raise AgentError(f"trusting needs a model, a CMDP; got {type(model).__name__}")
+        P = model.transition.csr()
+        if weight is None:
+            belief: Belief = LearnedMass(WORTHS, support=P)
+            worth: float | Floats = 1.0
+        else:
+            worth = as_weight(weight, "weight", model.n_states, model.n_actions)
+            each = np.broadcast_to(worth, (model.n_states, model.n_actions)).ravel()
+            if not (each > 0).all():
+                raise AgentError("weight must be above 0 for every pair: of one that is worth nothing, give little")
+            belief = Dirichlet(csr_array(diags_array(each) @ P))
+        known: dict[str, Any] = {"belief": belief, "thresholds": model.thresholds}
+        if options.get("costs") is None:
+            known |= {"guessed_costs": model.costs, "cost_weight": worth}
+        make: Any = cls
+        agent: Self = make(model.n_states, model.n_actions, **(known | options))
+        return agent
 
     def _draw(self) -> Transition:
         """A model from the belief; one of somebody else's is checked first."""
@@ -55,9 +99,16 @@ class Sampler(Agent):
 
     def state(self) -> dict[str, Any]:
         """All that has changed since it was made."""
-        return super().state() | {"last_policies": list(self.planner.last)}
+        last = {"last_policies": list(self.planner.last), "last_weights": self.planner.weights}
+        return super().state() | last
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
         super().restore(state)
         self.planner.last = saved_policies(state["last_policies"], self.n_states, self.n_actions)
+        self.planner.weights = None
+        if state.get("last_weights") is not None:  # not in older files, nor before the first plan
+            weights = saved_floats(state["last_weights"], (np.size(state["last_weights"]),), "last_weights")
+            if (weights < 0).any():
+                raise AgentError("last_weights must not be negative")
+            self.planner.weights = weights

@@ -1,7 +1,7 @@
 """How often each transition was seen, stored for those that were: memory grows with experience, not with S*A*S.
 
-Transition (s, a) -> s' has the number ``(s * A + a) * S + s'``. A tally holds the numbers met, sorted, and how often. A
-compiled loop writes numbers into the ``log`` as it goes; they are sorted in when the log is full, or when somebody asks.
+Transition (s, a) -> s' has the number ``(s * A + a) * S + s'``. A tally holds the numbers met, sorted, and how often.
+A compiled loop writes numbers into the ``log`` as it goes; they are sorted in when it is full, or when somebody asks.
 """
 
 from typing import Any

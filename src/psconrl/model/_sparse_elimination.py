@@ -1,9 +1,9 @@
 r"""Compiled: gains, biases and stationary law of a sparse chain by elimination in a fixed order, never subtracting.
 
-What ``_elimination`` does for dense chains, on the entries of an ``Order``: the states are censored one after the other,
-the pivot :math:`1 - P_{kk}` of each being the sum of the ways out that are left (Grassmann, Taksar and Heyman 1985).
-Row by row: each takes in the rows that come before it. The reference is censored last, whatever its place in the order,
-and what leads to it is kept aside, so that a chain may restart there from everywhere without filling in.
+What ``_elimination`` does for dense chains, on the entries of an ``Order``: the states are censored one after the
+other, the pivot :math:`1 - P_{kk}` of each being the sum of the ways out that are left (Grassmann, Taksar and Heyman
+1985). Row by row: each takes in the rows that come before it. The reference is censored last, whatever its place in the
+order, and what leads to it is kept aside, so that a chain may restart there from everywhere without filling in.
 """
 
 import numpy as np

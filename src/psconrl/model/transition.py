@@ -316,15 +316,15 @@ class RestartingTransition(SparseTransition):
     """Sparse transitions every step of which leads to a state with a chance: put together if somebody asks."""
 
     def __init__(self, base: SparseTransition, state: int, chance: float) -> None:
-        self.base, self.restarts_in, self.chance = base, state, chance
+        self.base, self.state, self.chance = base, state, chance
+        self.restarts_in = state
         self.n_states, self.n_actions = base.n_states, base.n_actions
         self._all_communicate = None
 
     @cached_property
-    def matrix(self) -> csr_array:  # type: ignore[override]
+    def matrix(self) -> csr_array:
         """All transitions."""
-        assert self.restarts_in is not None
-        return restarting(self.base.matrix, self.restarts_in, self.chance)
+        return restarting(self.base.matrix, self.state, self.chance)
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -2,10 +2,10 @@ r"""Gains, biases and stationary law of a chain with one closed class, dense or 
 
 .. math:: g_i + h_i(s) = c_i(s) + \sum_{s'} P(s'|s)\, h_i(s'), \qquad \mu P = \mu,\ \sum_s \mu(s) = 1
 
-(Puterman 1994, section 8.2). Dense chains are eliminated without subtractions (``_elimination``). Sparse chains
-are first tried with BiCGSTAB (``_krylov``), which converges in a few dozen products where the chain mixes fast and where a
-factorisation would fill in; if it does not, with a sparse LU; and where that would lose too many digits, as a
-dense chain.
+(Puterman 1994, section 8.2). Dense chains are eliminated without subtractions (``_elimination``). Sparse chains are
+first tried by products alone (``_krylov``), which converges in a few dozen where the chain mixes fast and where a
+factorisation would fill in; if it does not, with a sparse LU; and where that would lose too many digits, as a dense
+chain.
 """
 
 from collections.abc import Callable
@@ -165,7 +165,7 @@ def _law(P: csr_array, costs: Floats, gains: Floats) -> Floats:
     law = np.maximum(law[0], 0.0)
     law /= law.sum()
     if off <= 1e-3 / n and _agree(costs, gains, law):
-        return law
+        return np.asarray(law)
     exact = _cycle_solve(P, costs, int(law.argmax()))
     if not _agree(costs, gains, exact.stationary):
         raise SolverError(TOO_RARE.format(n))

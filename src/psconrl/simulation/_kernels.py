@@ -33,8 +33,8 @@ def play(
 
     ``policy`` is (H, S, A), H = 1 if it is stationary; ``caps`` (S*A,) or empty. The rows of the model are given by
     ``indptr`` into successors, their cumulative probabilities and their costs (m+1, entries). Each round uses one row
-    of either kind of uniforms: the action; the next state and, if costs are Bernoulli, each cost. The transitions met are
-    written to the ``log``, as a ``Tally`` numbers them.
+    of either kind of uniforms: the action; the next state and, if costs are Bernoulli, each cost. The transitions met
+    are written to the ``log``, as a ``Tally`` numbers them.
 
     Returns the state reached, the rounds played, the next checkpoint, and whether the episode has ended.
     """

@@ -54,9 +54,13 @@ class LagrangianPSRL(Sampler):
         start: ArrayLike = 0.0,
         ceiling: float = 100.0,
         optimistic_cost: float | None = None,
+        guessed_costs: ArrayLike | None = None,
+        cost_weight: ArrayLike = 1.0,
         seed: int | Sequence[int] | None = None,
     ) -> None:
-        super().__init__(n_states, n_actions, thresholds, costs, belief, schedule, optimistic_cost, seed)
+        super().__init__(
+            n_states, n_actions, thresholds, costs, belief, schedule, optimistic_cost, guessed_costs, cost_weight, seed
+        )
         self.rate, self.ceiling = as_positive(rate, "rate"), as_positive(ceiling, "ceiling")
         self.start = as_amounts(start, "start", self.thresholds.size)
         self.multipliers = np.broadcast_to(self.start, self.thresholds.shape).astype(np.float64)

@@ -49,7 +49,8 @@ class PSConRL(Sampler):
 
     ``costs``: (m+1, S, A) if known; else they are learned as empirical means, untried pairs counting as free. That is
     optimistic while costs are not negative; if the objective is a reward, give minus the largest possible reward as
-    ``optimistic_cost``, which then counts as one observation of every pair.
+    ``optimistic_cost``, which then counts as one observation of every pair. ``guessed_costs`` (m+1, S, A) count as
+    ``cost_weight`` observations, a number or one for every pair. ``trusting`` makes an agent of a rough model.
 
     Its parts: ``belief``, how scattered transitions are and where they lead; ``schedule``, when to think again;
     ``fallback``, what to play if the sample is infeasible; ``ledger``, which makes up for what was spent beyond a
@@ -78,9 +79,13 @@ class PSConRL(Sampler):
         ledger: Ledger | None = USUAL_LEDGER,
         outlook: Outlook | None = None,
         optimistic_cost: float | None = None,
+        guessed_costs: ArrayLike | None = None,
+        cost_weight: ArrayLike = 1.0,
         seed: int | Sequence[int] | None = None,
     ) -> None:
-        super().__init__(n_states, n_actions, thresholds, costs, belief, schedule, optimistic_cost, seed)
+        super().__init__(
+            n_states, n_actions, thresholds, costs, belief, schedule, optimistic_cost, guessed_costs, cost_weight, seed
+        )
         self.fallback: Fallback = self._part("fallback", fallback)
         self.ledger: Ledger | None = None if ledger is None else self._part("ledger", ledger)
         self.outlook: Outlook = self._part("outlook", outlook)

@@ -107,10 +107,10 @@ class LearnedMass(Belief):
         if self.support is None:
             each = np.full(pairs, float(n_states))
             return Prior(np.zeros(0, dtype=np.int64), np.zeros(0), each), each
-        stored = stored_weights(self.support, n_states, n_actions, "support", anything=False)
+        stored: tuple[Ints, Floats] = stored_weights(self.support, n_states, n_actions, "support", anything=False)
         sums = np.bincount(stored[0] // n_states, stored[1], minlength=pairs)
         rest = sums * self.surprise / (1.0 - self.surprise)
-        return Prior(*stored, rest), sums + rest
+        return Prior(*stored, np.asarray(rest)), np.asarray(sums + rest)
 
     def entries(self, n_states: int, n_actions: int) -> float:
         """About how many transitions a sample has."""

@@ -1,11 +1,11 @@
-"""Reading what is known of transitions before anything was seen: a weight for each, dense or sparse, 0 for impossible."""
+"""Reading what is known of transitions before anything was seen: a weight for each, 0 for what is impossible."""
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from psconrl.arrays import Floats, Ints
+from psconrl.arrays import Floats, Ints, Matrix
 from psconrl.errors import AgentError
 from psconrl.learning.checks import as_numbers
 from psconrl.learning.counts import need_table
@@ -15,7 +15,7 @@ from psconrl.model.validation import frozen
 # Of a parameter: its inverse, and the sum of all, stay within the range of doubles.
 SMALLEST, LARGEST = 1e-100, 1e100
 
-Weights = float | Floats | csr_array
+Weights: TypeAlias = Matrix  # a number, an array or a sparse matrix
 
 
 def as_weights(given: Any, what: str) -> Weights:

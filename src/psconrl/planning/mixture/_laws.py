@@ -1,7 +1,7 @@
 """Compiled: what the search asks of transitions, dense (an array) or sparse (``Rows``), each under one name.
 
-Numba chooses by the type. Dense chains are eliminated without subtractions; so are sparse ones that have an order. Others
-are solved by products alone, and where those do not get there, the search gives up.
+Numba chooses by the type. Dense chains are eliminated without subtractions; so are sparse ones that have an order.
+Others are solved by products alone, and where those do not get there, the search gives up.
 """
 
 from typing import Any, NamedTuple

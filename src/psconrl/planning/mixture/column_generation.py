@@ -133,7 +133,7 @@ class _Guesses:
         if self._prices is None or not self._left or (point.feasible and (point.weights[1:] > 0.0).any()):
             self._prices = None
             return None
-        return np.append(1.0, self._prices) / (1.0 + self._prices.sum())
+        return np.asarray(np.append(1.0, self._prices) / (1.0 + self._prices.sum()))
 
     def move(self, exceeded: Bools) -> None:
         """Raise the prices of what was exceeded, lower the others."""

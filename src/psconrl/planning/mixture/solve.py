@@ -7,9 +7,9 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
-from psconrl.model.unichain import Unichain
 from psconrl.model.ordering import NO_ORDER, Order
 from psconrl.model.transition import RestartingTransition, Transition
+from psconrl.model.unichain import Unichain
 from psconrl.planning.mixture._laws import Rows
 from psconrl.planning.mixture._newton import GIVE_UP, OPTIMAL, Found, newton
 from psconrl.planning.mixture.column_generation import Mixture, is_settled, mix
@@ -152,7 +152,7 @@ def _laws(P: Transition, order: Order) -> Floats | Rows | None:
     if not isinstance(P, RestartingTransition):
         return None
     base = P.base.matrix
-    return Rows(base.indptr, base.indices, base.data, P.restarts_in, P.chance, order)
+    return Rows(base.indptr, base.indices, base.data, P.state, P.chance, order)
 
 
 def _mixture_of(found: Found) -> Mixture[Column]:
