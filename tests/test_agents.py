@@ -161,6 +161,7 @@ MAY_BE_NONE = (
     "radius",
     "ledger",
     "support",
+    "guessed_costs",
 )
 OPTIONS = [(learner, option) for learner, recipe in RECIPES.items() for option in recipe.option_names()]
 

@@ -8,7 +8,6 @@ import pytest
 import psconrl
 from psconrl import CMDP, Status, certify, plan
 from psconrl.errors import SolverError
-from psconrl.learning import episode_planner
 from psconrl.learning.episode_planner import EpisodePlanner
 from psconrl.model._improvement import improve, rounding_of_bound
 from psconrl.planning._cost_kernels import nearest
@@ -130,14 +129,18 @@ def test_the_loop_looks_at_the_gap(monkeypatch, outcome, gap, used):
     """Whatever the compiled method says of itself, only a closed gap is used."""
     rover = psconrl.load("marsrover-4x4")
     problem = Problem.of(rover)
-    start = solve(problem).policies
+    start, settled = solve(problem).policies, solving.solve_carefully(problem)
     monkeypatch.setattr(solving, "newton", lambda *a: newton(*a)._replace(outcome=outcome, gap=gap))
     assert solve_compiled(problem, start).settled == used
     planner, asked = EpisodePlanner(16, 4), []
     planner.last = start
-    monkeypatch.setattr(episode_planner, "solve_carefully", lambda *_: asked.append("carefully") or solve(problem))
+    monkeypatch.setattr(solving, "solve_carefully", lambda *_, **__: asked.append("carefully") or settled)
     planner.optimal(problem.transition, rover.costs, rover.thresholds, 0)
     assert asked == ([] if used else ["carefully"])
+    monkeypatch.setattr(solving, "solve_carefully", lambda *_, **__: solve_compiled(problem, start))
+    monkeypatch.setattr(planner, "_from_general_planner", lambda *_: asked.append("generally"))
+    planner.optimal(problem.transition, rover.costs, rover.thresholds, 0)
+    assert asked == ([] if used else ["carefully", "generally"])
 
 
 def test_a_sample_that_nothing_settles_is_not_played(monkeypatch):

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 import psconrl
 from psconrl import CMDP, PSConRL, limits, load, save, simulate
-from psconrl.agents import Dirichlet
+from psconrl.agents import CUCRL, Dirichlet
 from psconrl.errors import AgentError, ConfigError, ModelError, PsconrlError
 from psconrl.experiment.spec import parse_spec, read_spec
 from psconrl.simulation.trace import checkpoint_rounds
@@ -108,7 +108,7 @@ def test_a_sparse_matrix_cannot_claim_rows_that_are_not_there(tmp_path):
 
 
 def test_an_agent_file_unpacks_an_array_once_however_often_it_is_named(tmp_path):
-    header = {"format": "psconrl-agent", "version": 2, "agent": "psconrl", "config": {}, "state": {}}
+    header = {"format": "psconrl-agent", "version": 4, "agent": "psconrl", "config": {}, "state": {}}
     header["recipe"] = "psconrl"
     header["extra"] = {"all": [{"@array": "big"}] * 1000}
     npz(tmp_path / "agent.npz", header=np.array(json.dumps(header)), big=np.zeros(1_000_000))
@@ -133,8 +133,14 @@ def test_the_limit_can_be_raised_and_lowered(tmp_path, monkeypatch):
     refused(lambda: load(tmp_path / "rover.npz"), ModelError, r"takes 2\d\d kB, more than 100 kB")
     monkeypatch.setenv(limits.VARIABLE, "0.01")
     assert load(tmp_path / "rover.npz").n_states == 64
-    PSConRL(200, 6, [0.5])  # 9.6 MB by the estimate
-    refused(lambda: PSConRL(300, 6, [0.5]), AgentError, "takes 21.6 MB, more than 10 MB")
+    PSConRL(200, 6, [0.5], belief=Dirichlet(0.1))  # 9.6 MB by the estimate
+    refused(lambda: PSConRL(300, 6, [0.5], belief=Dirichlet(0.1)), AgentError, "takes 21.6 MB, more than 10 MB")
+    PSConRL(1200, 6, [0.5])  # sparse: 29 entries a pair, 8 MB
+    refused(lambda: PSConRL(2000, 6, [0.5]), AgentError, "an agent of 2,000 states and 6 actions takes 13.7 MB")
+    CUCRL(200, 6, [0.5])
+    refused(
+        lambda: CUCRL(300, 6, [0.5]), AgentError, r"tables of all \(s, a, s'\), as 'c-ucrl' does, for 204 states at"
+    )
     for wrong in ("lots", "-1", "0", "nan"):
         monkeypatch.setenv(limits.VARIABLE, wrong)
         refused(
@@ -294,10 +300,15 @@ def test_counts_that_cannot_be_are_a_damaged_file(tmp_path):
     agent = PSConRL(2, 2, [0.5], seed=0)
     simulate(load("counterexample"), agent, 50, seed=0)
     agent.finish()
-    for name, value in (("cost_sums", np.inf), ("cost_sums", np.nan), ("transitions", -1), ("visits", 10**6)):
+    for name, value in (
+        ("cost_sums", np.inf), ("cost_sums", np.nan), ("visits", 10**6), ("times", -1), ("times", 0), ("numbers", -1),
+        ("numbers", 8), ("numbers", 10**12),
+    ):  # fmt: skip
         twin = PSConRL(2, 2, [0.5], seed=0)
         twin.restore(agent.state())
-        getattr(twin.counts, name).flat[0] = value
+        getattr(twin.counts.tally if name in ("times", "numbers") else twin.counts, name).flat[-1 if value else 0] = (
+            value
+        )
         twin.save(tmp_path / "agent.npz")
         with pytest.raises(AgentError, match="damaged"):
             PSConRL.load(tmp_path / "agent.npz")

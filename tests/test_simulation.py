@@ -69,23 +69,21 @@ def test_a_compiled_run_equals_the_plain_loop_on_the_same_uniforms(name, H, bern
     path, costs = plain_loop(cmdp, policy, caps, 400, 0, actions_u, model_u, bernoulli)
 
     tables = Tables.of(cmdp, "bernoulli" if bernoulli else "deterministic")
-    visits, transitions = np.zeros(S * A, dtype=np.int64), np.zeros((S * A, S), dtype=np.int64)
+    visits, log = np.zeros(S * A, dtype=np.int64), np.zeros(n, dtype=np.int64)
     sums, total = np.zeros((m1, S * A)), np.zeros(m1)
     checkpoints = np.array([1, 2, 10, 399, 10_000])
     at = np.zeros((5, m1))
     state, played, reached, ended = play(
         0, 0, n, 400, policy, caps.ravel(), tables.indptr, tables.successors, tables.cdf, tables.outcomes,
-        tables.bernoulli, actions_u, model_u, visits, transitions, sums, total, 0, checkpoints, 0, at,
+        tables.bernoulli, actions_u, model_u, visits, log, sums, total, 0, checkpoints, 0, at,
     )  # fmt: skip
     assert played == len(path)
     assert ended == (len(path) < n)
     assert state == path[-1][2]
     np.testing.assert_allclose(total, costs.sum(axis=0), atol=1e-12)
-    expected = np.zeros((S * A, S), dtype=int)
-    for s, a, t in path:
-        expected[s * A + a, t] += 1
-    np.testing.assert_array_equal(transitions, expected)
-    np.testing.assert_array_equal(visits, expected.sum(axis=1))
+    pairs = [s * A + a for s, a, _ in path]
+    np.testing.assert_array_equal(log[:played], [pair * S + t for pair, (_, _, t) in zip(pairs, path, strict=True)])
+    np.testing.assert_array_equal(visits, np.bincount(pairs, minlength=S * A))
     for k in range(reached):
         np.testing.assert_allclose(at[k], costs[: checkpoints[k]].sum(axis=0), atol=1e-12)
 

@@ -14,6 +14,7 @@ from psconrl.learning.checks import as_costs
 from psconrl.learning.parts.part import Part, arguments
 from psconrl.learning.player import Player
 from psconrl.learning.random_numbers import restored_generator, seed_sequences
+from psconrl.limits import memory_gb
 
 
 class Agent(Player):
@@ -46,7 +47,10 @@ class Agent(Player):
         seed: int | Sequence[int] | None,
     ) -> None:
         super().__init__(n_states, n_actions, thresholds, seed)
-        self._need(self.table_bytes * self.n_states**2 * self.n_actions)
+        if self.table_bytes:
+            most = int((1e9 * memory_gb() / self.table_bytes / self.n_actions) ** 0.5)
+            why = f" that keeps tables of all (s, a, s'), as {self.name!r} does, for {most:,} states at most,"
+            self._need(self.table_bytes * self.n_states**2 * self.n_actions, why)
         self.costs: Floats | None = None
         if costs is not None:
             self.costs = self._as_costs(costs, "costs")

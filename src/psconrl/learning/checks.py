@@ -95,7 +95,11 @@ def as_amounts(values: Any, what: str, n: int) -> Floats:
 def as_weight(values: Any, what: str, n_states: int, n_actions: int) -> float | Floats:
     """How many observations something is worth: a number from 0 on, or one for every pair, (S, A)."""
     weight = as_numbers(values, what)
-    if weight.shape not in ((), (n_states, n_actions)) or not (np.isfinite(weight) & (weight >= 0)).all():
+    if (
+        isinstance(values, bool)
+        or weight.shape not in ((), (n_states, n_actions))
+        or not (np.isfinite(weight) & (weight >= 0)).all()
+    ):
         raise AgentError(f"{what} must be a number from 0 on, or one for every pair, (S, A) = {(n_states, n_actions)}")
     return weight.copy() if weight.ndim else float(weight)
 

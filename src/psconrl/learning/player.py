@@ -48,9 +48,9 @@ class Player(ABC):
         self._spare: Record | None = None
         self._watchers: list[Watcher] = []
 
-    def _need(self, size: float) -> None:
+    def _need(self, size: float, why: str = "") -> None:
         """Refuse to be an agent that takes more memory than is allowed."""
-        need(size, f"an agent {self.name!r} of {self.n_states:,} states and {self.n_actions:,} actions", AgentError)
+        need(size, f"an agent of {self.n_states:,} states and {self.n_actions:,} actions{why}", AgentError)
 
     @abstractmethod
     def begin(self, state: int) -> Episode:

@@ -25,7 +25,7 @@ from psconrl.model import _elimination, _graph, _krylov
 LONGEST_TIME = 1e7
 MAX_DENSE = 2000
 GAIN_TOL = 1e-9  # of the largest cost: two ways to compute a gain may differ by this
-KRYLOV_TOL = 1e-12  # of a residual, relative to the largest bias
+KRYLOV_TOL = 1e-14  # of a residual, relative to the largest bias
 FALLS_APART = "some states are left too rarely for floating point: with probabilities below 1e-300"
 TOO_RARE = "some of {} states are left too rarely for sparse methods; give dense transitions"
 

@@ -135,7 +135,7 @@ def mix_in_tableau(table: Tableau, n: int, feasible: bool, weights: Floats, mixe
         shares[i] = x[i] if j >= k else 0.0
         total += shares[i]
         if i < k - 1:
-            weights[i + 1] = max(-y[i], 0.0)
+            weights[i + 1] = max(-y[i], 0.0) + 0.0  # not -0.0
             size += weights[i + 1]
     if not (ended and total > 0.0 and 0.0 < size < np.inf):
         return Mixed(False, feasible, 0.0)
