@@ -1,6 +1,6 @@
 """Planning in a sampled or estimated model, again and again, from where the last plan left off."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from psconrl.planning.mixture.solve import Solution, solve
 from psconrl.planning.plan import Status
 from psconrl.planning.planner import plan_unexplained
 from psconrl.planning.problem import Problem
+from psconrl.planning.tolerances import PLAYABLE_GAP
 
 
 class Choice(NamedTuple):
@@ -33,8 +34,10 @@ UNLIKELY = 1e-12
 ELIMINATED = 128
 # Multiplications of one elimination, about a second.
 MOST_WORK = 5e8
-# How far, in the units of a certificate, a plan for one episode may be from its bound or beyond a limit.
+# How far, in the units of a certificate, a plan for one episode may be from its bound or beyond a limit. In large
+# models that is enough for the quick methods, too; what they cannot settle is tried in twice the precision up to a size.
 EPISODE_TOL = 1e-6
+CAREFUL_STATES = 200
 
 
 class EpisodePlanner:
@@ -73,16 +76,24 @@ class EpisodePlanner:
 
     def _solved(self, problem: Problem) -> Solution | None:
         """What is proven, or None."""
-        near = self.weights
-        if near is None or near.size != len(problem.costs) or len(self._all_actions) <= DENSE_STATES:
-            near = None
-        # Where much is unknown, the last policies are no longer good ones; but the prices of the limits are.
-        start = self.last if near is None else self.last[:1]
+        if len(self._all_actions) <= DENSE_STATES:
+            options: dict[str, Any] = {}
+            start = self.last
+        else:
+            known = self.weights is not None and self.weights.size == len(problem.costs)
+            options = {
+                "near": self.weights if known else None,
+                "order": self._order_for(problem.transition),
+                "careful_states": CAREFUL_STATES,
+                "within": EPISODE_TOL,
+            }
+            # Where much is unknown, the last policies are no longer good ones; but the prices of the limits are.
+            start = self.last[:1] if known else self.last
         try:
-            found = solve(problem, start, near=near, order=self._order_for(problem.transition))
+            found = solve(problem, start, **options)
         except SolverError:
             return None
-        return found if found.settled else None
+        return found if found.settled_within(options.get("within", PLAYABLE_GAP)) else None
 
     def _order_for(self, P: Transition) -> Order:
         """The order in which to eliminate samples of a pattern: found once, and kept as long as it is the same."""
@@ -95,7 +106,25 @@ class EpisodePlanner:
             self._order = order_for(*pattern, base.n_states, MOST_WORK)
         return self._order
 
-    def shortest_way_to(self, P: Transition, target: int) -> Ints:
+    def way_to(self, P: Transition, target: int, state: int) -> Ints:
+        """The actions that lead to a state: on the shortest path, or in a large model such that it is met most often.
+
+        The latter is an ordinary plan, for which there are quick methods: whoever wants to meet a state often must get
+        there, and return, soon.
+        """
+        if len(self._all_actions) <= DENSE_STATES:
+            return self._shortest_way_to(P, target)
+        met = np.zeros((1, *self._all_actions.shape))
+        met[0, target] = -1.0
+        last, weights = self.last, self.weights  # of plans for the true costs
+        try:
+            choice = self.optimal(P, met, np.empty(0), state)
+        finally:
+            self.last, self.weights = last, weights
+        assert choice is not None  # without limits there is always one
+        return np.asarray(choice.policy.argmax(axis=1))
+
+    def _shortest_way_to(self, P: Transition, target: int) -> Ints:
         """The actions of the shortest path to a state; in the state itself, of the soonest return."""
         path = shortest_path(P, self._all_actions, target)
         actions = path.policy.copy()

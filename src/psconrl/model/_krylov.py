@@ -107,13 +107,25 @@ def solve(
                 worst = max(worst, abs(residual[s]))
                 size = max(size, abs(x[i, s]), abs(right[i, s]))
             goal = tolerance * size
-            if worst <= goal or left < 2 or not worst < 0.9 * before:
+            if worst <= goal or left < 2:
                 break
-            if worst > _SLOW * before:  # what was left out matters
+            if not worst <= _SLOW * before:
+                if not worst < before:  # it was no correction: take it back
+                    for s in range(n):
+                        x[i, s] -= correction[s]
+                    if not sweeping and not without:
+                        worst = before
+                        break
+                    before = np.inf
+                elif not sweeping and not without and worst > 0.9 * before:
+                    break
+                # Sweeps do not suffice, or what was left out matters.
                 if sweeping:
                     sweeping = False
                 else:
                     without = False
+                if before == np.inf:
+                    continue
             before = worst
             correction[:] = 0.0
             if sweeping:

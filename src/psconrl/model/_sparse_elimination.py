@@ -18,9 +18,9 @@ _FAST = {"reassoc", "contract", "nsz"}
 @njit(cache=True, fastmath=_FAST)
 def unichain(
     indptr: Ints, indices: Ints, data: Floats, rows: Ints, costs: Floats, reference: int, chance: float, order: Order
-) -> tuple[bool, Floats, Floats, Floats]:
+) -> tuple[int, Floats, Floats, Floats]:
     """Gains (q,), biases (q, S) and law (S,) of the chain made of some rows, every step of which leads to the reference
-    with a chance, and else where the row says. First: does everything lead to the reference?
+    with a chance, and else where the row says. First comes -1, or a state of a closed class without the reference.
     """
     S, q = rows.size, costs.shape[0]
     lower, before, upper, after = order.lower, order.before, order.upper, order.after
@@ -66,7 +66,7 @@ def unichain(
             w[after[t]] = 0.0
             out += U[t]
         if not out > 0.0:
-            return False, gains, biases, law
+            return order.state[i], gains, biases, law
         exits[i], outs[i] = leave, out
     # The cycle from the reference back to it.
     row = rows[reference]
@@ -111,4 +111,4 @@ def unichain(
         law[s] = w[i] / mass
         for c in range(q):
             biases[c, s] = h[c, i]
-    return True, gains, biases, law
+    return -1, gains, biases, law

@@ -55,6 +55,8 @@ class Fallback(Part):
 class Explore(Fallback):
     """PSConRL's own: go to the least visited of the states that the sampled model can reach.
 
+    On the shortest path; in a model of more than 64 states, such that it is visited as often as can be.
+
     ``action``: what to play once there, ``"shortest"`` (the paper's: whatever returns soonest) or ``"least_tried"``.
     """
 
@@ -80,7 +82,7 @@ class Explore(Fallback):
         visits[~sample.P.reachable_from(np.arange(counts.n_states) == sample.state)] = np.inf
         target = int(sample.rng.choice(np.flatnonzero(visits == visits.min())))
         try:
-            actions = sample.planner.shortest_way_to(sample.P, target)
+            actions = sample.planner.way_to(sample.P, target, sample.state)
         except SolverError:
             return uniform_policy(*sample.counts.pairs.shape)
         if self.action == "least_tried":

@@ -19,7 +19,6 @@ from psconrl.model.chosen_rows import gathered
 from psconrl.model.ordering import Order
 from psconrl.planning.mixture._leading import led_into_best
 
-_PRODUCTS = 400  # a chain that needs more mixes slowly, and is then a case for a factorisation
 _TOL = 1e-11  # of a residual, relative to the largest bias
 _OFF = 1e-10  # by how much a gain may be wrong
 _SWEEPS = 12  # of value iteration after each improvement
@@ -31,9 +30,10 @@ class Rows(NamedTuple):
     indptr: Ints
     indices: Ints
     data: Floats
-    state: int  # also the reference of an elimination
+    state: int
     chance: float
-    order: Order  # in which to eliminate; ``NO_ORDER`` for products
+    order: Order  # in which to eliminate; ``NO_ORDER`` for products,
+    products: int  # of which so many may be tried for a chain
 
 
 class Evaluated(NamedTuple):
@@ -76,15 +76,19 @@ def _evaluate_sparse(P, costs, weights, available, policy, reference, guess, nea
     S, q = policy.size, costs.shape[0]
     rows = _rows_of(policy, available.shape[1])
     if P.order.position.size:
-        found, g, h, mu = eliminated(P.indptr, P.indices, P.data, rows, costs, P.state, P.chance, P.order)
-        return Evaluated(policy, P.state if found else -1, g, h, mu, 0.0)
+        at = P.state if P.chance > 0.0 else reference
+        stuck, g, h, mu = eliminated(P.indptr, P.indices, P.data, rows, costs, at, P.chance, P.order)
+        if stuck >= 0 and P.chance == 0.0:  # in a closed class: if all leads there, it is the only one
+            at = stuck
+            stuck, g, h, mu = eliminated(P.indptr, P.indices, P.data, rows, costs, at, P.chance, P.order)
+        return Evaluated(policy, at if stuck < 0 else -1, g, h, mu, 0.0)
     indptr, indices, data = gathered(P.indptr, P.indices, P.data, rows, P.state, P.chance)
     right, x = np.empty((q, S)), np.empty((q, S))
     for i in range(q):
         for s in range(S):
             right[i, s] = costs[i, rows[s]]
         x[i] = guess[i] - guess[i].mean() + right[i].mean()
-    off = _krylov.solve(indptr, indices, data, False, right, x, _TOL, _PRODUCTS)
+    off = _krylov.solve(indptr, indices, data, False, right, x, _TOL, P.products)
     gains = np.empty(q)
     for i in range(q):
         gains[i] = x[i].mean()
@@ -203,7 +207,7 @@ def _law_sparse(P, policy, gains, costs, known):  # type: ignore[no-untyped-def]
     rows = _rows_of(policy, (P.indptr.size - 1) // S)
     indptr, indices, data = gathered(P.indptr, P.indices, P.data, rows, P.state, P.chance)
     right, mu = np.full((1, S), 1.0 / S), np.full((1, S), 1.0 / S)
-    _krylov.solve(indptr, indices, data, True, right, mu, _TOL, 2 * _PRODUCTS)
+    _krylov.solve(indptr, indices, data, True, right, mu, _TOL, 2 * P.products)
     found = np.maximum(mu[0], 0.0)
     found /= found.sum()
     for i in range(gains.size):  # the law and the biases are two ways to one number

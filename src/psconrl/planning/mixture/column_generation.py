@@ -24,9 +24,9 @@ from psconrl.planning.tolerances import FEASIBLE, PLAYABLE_GAP, SAME_AVERAGE, SE
 MAX_COLUMNS = 2000
 
 
-def is_settled(feasible: bool, gap: float) -> bool:
+def is_settled(feasible: bool, gap: float, within: float = PLAYABLE_GAP) -> bool:
     """Does the gap of a mixture, or the margin of a proof of infeasibility, decide the matter?"""
-    return bool(gap <= PLAYABLE_GAP if feasible else gap < -FEASIBLE)
+    return bool(gap <= within if feasible else gap < -FEASIBLE)
 
 
 class Mixture(NamedTuple, Generic[Answer]):

@@ -1,6 +1,6 @@
 """From a scaled problem to an occupancy and a policy: what a learning loop calls in each episode."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -16,13 +16,15 @@ from psconrl.planning.mixture.column_generation import Mixture, is_settled, mix
 from psconrl.planning.mixture.howard import Column, Howard, greedy_policy
 from psconrl.planning.policy_from_occupancy import mixed_occupancy, one_hot, policy_from_occupancy
 from psconrl.planning.problem import Problem
-from psconrl.planning.tolerances import SEARCH
+from psconrl.planning.tolerances import PLAYABLE_GAP, SEARCH
 
 _NO_WEIGHTS = np.empty(0)
 # Up to this size what rounding left open is tried in twice the precision: dense, O(S^3) three times over per policy.
 CAREFUL_STATES = 1000
 # Multiplications of an elimination for every entry of a chain and every cost that are worth trying at once.
 QUICK = 250.0
+# Products that are tried for a chain: at first, and how many times that before a factorisation that would fill in.
+PRODUCTS, PATIENT = 400, 10
 
 
 class Solution:
@@ -66,7 +68,11 @@ class Solution:
     @property
     def settled(self) -> bool:
         """Is it proven, up to what the tolerance allows? If not, rounding has stopped the search."""
-        return is_settled(self.feasible, self.gap)
+        return self.settled_within(PLAYABLE_GAP)
+
+    def settled_within(self, gap: float) -> bool:
+        """Is it proven, if the objective may be so far from its bound?"""
+        return is_settled(self.feasible, self.gap, gap)
 
 
 def solve(
@@ -75,34 +81,56 @@ def solve(
     *,
     least_excess: bool = False,
     near: Floats | None = None,
-    order: Order = NO_ORDER,
+    order: Order | None = None,
+    careful_states: int = CAREFUL_STATES,
+    within: float = PLAYABLE_GAP,
 ) -> Solution:
     """Solve a weakly communicating problem, starting from deterministic policies such as those of the last solution.
 
     ``least_excess``: if infeasible, go on until the largest excess over the thresholds is as small as it can be.
     ``near``: weights close to which those of the optimum are thought to lie. ``order``: in which the states of sparse
-    transitions may be eliminated. What ordinary precision cannot settle is tried in twice that. Whoever uses the
-    solution asks if it is ``settled``.
+    transitions may be eliminated, or ``NO_ORDER``; if None, they are not searched by the compiled loop, which evaluates
+    to within 1e-10 only. What ordinary precision cannot settle ``within`` a gap is tried in twice that, for up to so
+    many states. Whoever uses the solution asks if it is ``settled``.
     """
+    best, trouble = None, SolverError("the search did not end")
+    for attempt in _attempts(problem, start, least_excess, near, order, careful_states):
+        try:
+            found = attempt()
+        except SolverError as error:
+            trouble = error
+            continue
+        if found is not None and found.settled_within(within):
+            return found
+        best = best or found
+    if best is None:
+        raise trouble
+    return best
+
+
+def _attempts(
+    problem: Problem,
+    start: Sequence[Ints],
+    least_excess: bool,
+    near: Floats | None,
+    order: Order | None,
+    careful_states: int,
+) -> Iterator[Callable[[], Solution | None]]:
+    """The ways to solve a problem, the quickest first."""
     compiled = partial(solve_compiled, problem, start, least_excess=least_excess, near=near)
-    first, trouble = compiled(order=order if _is_quick(problem, order) else NO_ORDER), None
-    if first is None and problem.transition.is_sparse and order.position.size:
-        first = compiled(order=order)
-    if first is None and problem.transition.is_sparse:
-        try:
-            first = _solve_with(Howard(problem), start, least_excess, near)
-        except SolverError as error:
-            trouble = error
-    if (first is None or not first.settled) and problem.available.shape[0] <= CAREFUL_STATES:
-        try:
-            second = solve_carefully(problem, start, least_excess=least_excess)
-        except SolverError as error:
-            trouble = error
-        else:
-            return second if first is None or second.settled else first
-    if first is None:
-        raise trouble or SolverError("the search did not end")
-    return first
+    if not problem.transition.is_sparse:
+        yield compiled
+    else:
+        if order is not None:
+            quick = _is_quick(problem, order)
+            yield partial(compiled, order=order if quick else NO_ORDER)
+            if order.position.size and not quick:
+                yield partial(compiled, order=order)
+            elif not order.position.size:
+                yield partial(compiled, order=order, products=PATIENT * PRODUCTS)
+        yield lambda: _solve_with(Howard(problem), start, least_excess, near)
+    if problem.available.shape[0] <= careful_states:
+        yield partial(solve_carefully, problem, start, least_excess=least_excess)
 
 
 def _is_quick(problem: Problem, order: Order) -> bool:
@@ -122,10 +150,11 @@ def solve_compiled(
     *,
     least_excess: bool = False,
     near: Floats | None = None,
-    order: Order = NO_ORDER,
+    order: Order | None = None,
+    products: int = PRODUCTS,
 ) -> Solution | None:
-    """The search in one compiled call; None where that cannot do."""
-    laws = _laws(problem.transition, order)
+    """The search in one compiled call; None where that cannot do. Sparse transitions need an ``order``."""
+    laws = _laws(problem.transition, order, products)
     if laws is None:
         return None
     found = newton(
@@ -145,14 +174,15 @@ def solve_compiled(
     return Solution(feasible, found.gap, found.value, policies, found.policy, found.weights, mixture)
 
 
-def _laws(P: Transition, order: Order) -> Floats | Rows | None:
-    """Transitions as the compiled search takes them: sparse ones if no policy's chain falls apart."""
-    if P.array is not None:
+def _laws(P: Transition, order: Order | None, products: int) -> Floats | Rows | None:
+    """Transitions as the compiled search takes them."""
+    if P.array is not None or order is None:
         return P.array
-    if not isinstance(P, RestartingTransition):
-        return None
-    base = P.base.matrix
-    return Rows(base.indptr, base.indices, base.data, P.state, P.chance, order)
+    state, chance, matrix = 0, 0.0, None
+    if isinstance(P, RestartingTransition):
+        state, chance, matrix = P.state, P.chance, P.base.matrix
+    matrix = P.matrix if matrix is None else matrix
+    return Rows(matrix.indptr, matrix.indices, matrix.data, state, chance, order, products)
 
 
 def _mixture_of(found: Found) -> Mixture[Column]:
