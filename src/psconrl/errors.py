@@ -36,6 +36,10 @@ class InfeasibleError(PsconrlError):
     """No policy meets the thresholds."""
 
 
+class SlowWarning(UserWarning):
+    """What was asked for works, but takes long; the message says what would help."""
+
+
 def unknown_name(kind: str, name: object, known: Iterable[object]) -> str:
     """The sentence for a name nobody knows, with the nearest known one.
 

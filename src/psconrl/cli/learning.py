@@ -16,8 +16,10 @@ from psconrl.cli.options import end_politely, picture_path, read_model
 from psconrl.cli.render import console, number
 from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError
+from psconrl.learning.parts.learned_mass import LearnedMass
 from psconrl.learning.recipe import RESERVED
 from psconrl.learning.registry import RECIPES, make_agent, with_reward_hint
+from psconrl.learning.sampler import trusted
 from psconrl.limits import MOST_ROUNDS
 from psconrl.model.cmdp import CMDP
 from psconrl.model.tables import EMISSIONS
@@ -54,6 +56,9 @@ WIDE_SCREEN = 110
 )
 @click.option("--save", "save_to", metavar="FILE", help="Keep the run in a file, written every 10 s and at the end.")
 @click.option("--resume", "resume_from", metavar="FILE", help="Continue a saved run, bit for bit, and keep it there.")
+@click.option("--support", is_flag=True, help="Tell the agent which transitions are possible.")
+@click.option("--trust", metavar="MODEL", help="Let the agent begin with another model, such as a rough simulator's.")
+@click.option("--worth", type=float, metavar="N", help="Visits of every pair that it is worth. [learned by default]")
 @click.option("--plot", metavar="FILE", help="Draw the run to a .png, .svg or .pdf file.")
 def learn(
     env: str,
@@ -67,6 +72,9 @@ def learn(
     emission: str,
     save_to: str | None,
     resume_from: str | None,
+    support: bool,
+    trust: str | None,
+    worth: float | None,
     plot: str | None,
 ) -> None:
     """Let an agent learn ENV, an environment or a model file that only the simulation knows.
@@ -78,7 +86,7 @@ def learn(
     cmdp = read_model(env, settings, thresholds)
     rounds = horizon or (ENVIRONMENTS[env].horizon if env in ENVIRONMENTS else 20_000)
     if resume_from is not None:
-        _refuse_with_resume("agent_name", "seed", "options", "unknown_costs", "emission")
+        _refuse_with_resume("agent_name", "seed", "options", "unknown_costs", "emission", "support", "trust", "worth")
         run = Simulation.resume(cmdp, resume_from)
         rounds = horizon or run.horizon
     else:
@@ -86,6 +94,7 @@ def learn(
         chosen = agent_options(options)
         if unknown_costs and cmdp.maximise and agent_name in RECIPES:
             chosen = with_reward_hint(agent_name, -float(cmdp.costs[0].min()), chosen)
+        chosen = _knowledge(cmdp, agent_name, support, trust, worth) | chosen
         agent = make_agent(
             agent_name,
             cmdp.n_states,
@@ -97,8 +106,10 @@ def learn(
             **chosen,
         )
         run = Simulation(cmdp, agent, seed, emission=emission)
-    best = plan(cmdp)
     out = console()
+    if run.agent.why_slow():
+        out.print(Text(run.agent.why_slow(), style="yellow"))
+    best = plan(cmdp)
     who = run.agent.recipe
     if run.round >= rounds:
         trace = run.trace()
@@ -119,6 +130,27 @@ def learn(
         out.print(Text(f"Saved: {target} (continue with --resume {target} --horizon N)"))
     if trace.interrupted:
         sys.exit(INTERRUPTED)
+
+
+def _knowledge(cmdp: CMDP, agent: str, support: bool, trust: str | None, worth: float | None) -> dict[str, Any]:
+    """What the agent is told of the transitions beforehand, as options."""
+    if not support and trust is None:
+        if worth is not None:
+            raise ConfigError("--worth says how much the model of --trust is worth; give that too")
+        return {}
+    if support and trust is not None:
+        raise ConfigError("give --support or --trust, not both: a model that is trusted says what is possible")
+    if agent not in RECIPES or "belief" not in RECIPES[agent].cls.parts:
+        raise ConfigError(f"{'--support' if support else '--trust'}: agent {agent!r} has no belief that could be told")
+    if trust is not None:
+        model = read_model(trust, (), ())
+        sizes, theirs = ((m.n_states, m.n_actions, m.n_constraints) for m in (cmdp, model))
+        if sizes != theirs:
+            raise ConfigError(f"--trust: {trust} has (S, A, m) = {theirs}, what is to be learned {sizes}")
+        return trusted(model, worth)
+    possible = cmdp.transition.csr().copy()
+    possible.data[:] = 1.0
+    return {"belief": LearnedMass(support=possible)}
 
 
 def save_path(path: str | None, resumed: str | None = None) -> Path | None:

@@ -35,7 +35,7 @@ ELIMINATED = 128
 # Multiplications of one elimination, about a second.
 MOST_WORK = 5e8
 # How far, in the units of a certificate, a plan for one episode may be from its bound or beyond a limit. In large
-# models that is enough for the quick methods, too; what they cannot settle is tried in twice the precision up to a size.
+# models that is enough for the quick methods, too; what they cannot settle is tried in twice the precision if small.
 EPISODE_TOL = 1e-6
 CAREFUL_STATES = 200
 

@@ -52,6 +52,10 @@ class Player(ABC):
         """Refuse to be an agent that takes more memory than is allowed."""
         need(size, f"an agent of {self.n_states:,} states and {self.n_actions:,} actions{why}", AgentError)
 
+    def why_slow(self) -> str:
+        """A line on what would help, of an agent whose episodes are expected to take seconds of thinking; or none."""
+        return ""
+
     @abstractmethod
     def begin(self, state: int) -> Episode:
         """Plan the next episode, to be played from a state."""

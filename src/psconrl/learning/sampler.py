@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, diags_array
 
-from psconrl.arrays import Floats
 from psconrl.errors import AgentError
 from psconrl.learning.agent import Agent
 from psconrl.learning.checks import as_optimistic_cost, as_weight, checked_laws, saved_floats, saved_policies
@@ -21,6 +20,10 @@ from psconrl.model.transition import Transition
 
 # For every transition that a sample has: parameters, what drawing it takes, and the model that is planned.
 ENTRY_BYTES = 40
+# Seconds that planning in a sample takes, by its states if it is dense and by its entries if it is sparse, roughly; and
+# how many of them are worth a warning.
+PER_STATE_CUBED, PER_ENTRY = 1e-9, 1e-6
+SLOW = 1.0
 # How many observations a model may be worth, if that is to be learned.
 WORTHS = (0.1, 1.0, 10.0, 100.0, 1000.0)
 
@@ -67,24 +70,22 @@ class Sampler(Agent):
         >>> PSConRL.trusting(psconrl.load("queue"), weight=20, seed=1).belief
         Dirichlet(prior=sparse(60, 10))
         """
-        if not isinstance(model, CMDP):
-            raise AgentError(f"trusting needs a model, a CMDP; got {type(model).__name__}")
-        P = model.transition.csr()
-        if weight is None:
-            belief: Belief = LearnedMass(WORTHS, support=P)
-            worth: float | Floats = 1.0
-        else:
-            worth = as_weight(weight, "weight", model.n_states, model.n_actions)
-            each = np.broadcast_to(worth, (model.n_states, model.n_actions)).ravel()
-            if not (each > 0).all():
-                raise AgentError("weight must be above 0 for every pair: of one that is worth nothing, give little")
-            belief = Dirichlet(csr_array(diags_array(each) @ P))
-        known: dict[str, Any] = {"belief": belief, "thresholds": model.thresholds}
-        if options.get("costs") is None:
-            known |= {"guessed_costs": model.costs, "cost_weight": worth}
+        known = trusted(model, weight) | {"thresholds": model.thresholds}
         make: Any = cls
         agent: Self = make(model.n_states, model.n_actions, **(known | options))
         return agent
+
+    def why_slow(self) -> str:
+        """From the size of a sample, as such a plan takes on a machine of today."""
+        entries = self.belief.entries(self.n_states, self.n_actions)
+        dense = entries >= self.n_states**2 * self.n_actions
+        seconds = PER_STATE_CUBED * self.n_states**3 if dense else PER_ENTRY * entries
+        if seconds < SLOW:
+            return ""
+        return (
+            f"an episode may take {seconds:.0f} s of thinking: {entries:,.0f} transitions are thought possible. Say "
+            "which are, by belief=LearnedMass(support=...), or begin with a rough model, by PSConRL.trusting(model, 20)"
+        )
 
     def _draw(self) -> Transition:
         """A model from the belief; one of somebody else's is checked first."""
@@ -112,3 +113,17 @@ class Sampler(Agent):
             if (weights < 0).any():
                 raise AgentError("last_weights must not be negative")
             self.planner.weights = weights
+
+
+def trusted(model: CMDP, weight: ArrayLike | None = None) -> dict[str, Any]:
+    """The options of an agent that begins with a model, worth so many observations; see ``Sampler.trusting``."""
+    if not isinstance(model, CMDP):
+        raise AgentError(f"trusting needs a model, a CMDP; got {type(model).__name__}")
+    P = model.transition.csr()
+    if weight is None:
+        return {"belief": LearnedMass(WORTHS, support=P), "guessed_costs": model.costs, "cost_weight": 1.0}
+    worth = as_weight(weight, "weight", model.n_states, model.n_actions)
+    each = np.broadcast_to(worth, (model.n_states, model.n_actions)).ravel()
+    if not (each > 0).all():
+        raise AgentError("weight must be above 0 for every pair: of one that is worth nothing, give little")
+    return {"belief": Dirichlet(csr_array(diags_array(each) @ P)), "guessed_costs": model.costs, "cost_weight": worth}

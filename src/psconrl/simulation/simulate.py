@@ -1,12 +1,13 @@
 """``simulate``: play an agent on a model or a Gymnasium environment."""
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
 from numpy.typing import ArrayLike
 
-from psconrl.errors import ConfigError
+from psconrl.errors import ConfigError, SlowWarning
 from psconrl.learning.checks import is_whole
 from psconrl.learning.contract import Learner, is_learner
 from psconrl.learning.player import Player
@@ -58,4 +59,6 @@ def simulate(
         run = GymSimulation(env, agent, None if seed is None else int(seed))
     else:
         raise ConfigError(f"env must be a CMDP or a Gymnasium environment; got {type(env).__name__}")
+    if run.agent.why_slow():
+        warnings.warn(run.agent.why_slow(), SlowWarning, stacklevel=2)
     return run.run(horizon, checkpoints, progress)
