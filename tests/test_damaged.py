@@ -91,6 +91,22 @@ def make_run(path):
     run.save(path)
 
 
+def make_thinking(path):
+    """Saved in the middle of a bridge, of an agent that thinks in the background."""
+    agent = PSConRL(2, 2, WORLD.thresholds, seed=0)
+    agent.think_in_background(executor=Never())
+    for _ in range(20):
+        agent.observe(agent.act(0), 1, [0.5, 0.5])
+    agent.save(path)
+
+
+class Never(Future):
+    """Is never done."""
+
+    def submit(self, task):
+        return self
+
+
 def resume_run(path):
     Simulation.resume(WORLD, path).run(260)
 
@@ -122,6 +138,14 @@ def go_on_by_steps(path):
         agent.observe(agent.act(0), 1, [0.5, 0.5])
 
 
+def go_on_thinking(path):
+    agent = load_agent(path)
+    agent.think_in_background(executor=Here())
+    for _ in range(20):
+        agent.observe(agent.act(0), 1, [0.5, 0.5])
+    agent.finish()
+
+
 def sparse():
     rng = np.random.default_rng(0)
     P = csr_array(rng.dirichlet(np.ones(4), size=12) * (rng.random((12, 4)) < 0.7) + 0.1)
@@ -143,6 +167,7 @@ KINDS = (
     Kind("sparse.json", lambda path: save(sparse(), path), {"plan": plan_model}),
     Kind("run.npz", make_run, {"resume": resume_run, "load": go_on_by_steps}),
     Kind("old.npz", lambda path: path.write_bytes(OLD.read_bytes()), {"resume": resume_run, "load": go_on_by_steps}),
+    Kind("thinking.npz", make_thinking, {"load": go_on_by_steps, "go on": go_on_thinking}),
     Kind("foreign.npz", make_foreign, {"resume": resume_foreign}),
     Kind("spec.toml", lambda path: path.write_text(SPEC), {"jobs": lambda path: read_spec(path).jobs()}),
 )

@@ -44,7 +44,9 @@ class Adapted(Player):
         """Change the limits, if the object has a ``set_thresholds`` too."""
         if not callable(getattr(self.learner, "set_thresholds", None)):
             raise AgentError(f"{self.recipe} has no set_thresholds(thresholds), so its limits cannot be changed")
-        self.learner.set_thresholds(self._checked_limits(thresholds))
+        limits = self._checked_limits(thresholds)
+        self._stop_thinking()  # which may be going on in the object
+        self.learner.set_thresholds(limits)
         super().set_thresholds(thresholds)
 
     def config(self) -> dict[str, Any]:

@@ -5,6 +5,7 @@ user's own system alike. By then the agent has learned from the episode and stan
 does wrong cannot harm it: an exception reaches whoever plays, and playing may continue. Callbacks are not saved.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -14,11 +15,10 @@ from psconrl.arrays import Floats
 from psconrl.learning.contract import Episode
 from psconrl.learning.counts import Counts, Record
 
-EXPLORING = (
-    "explore",
-    "uniform",
-    "unsettled",
-)  # kinds of episodes that gather experience, since no plan meets the limits
+# What is played while the agent thinks in the background: the last policy, which may have been an exploring one.
+BRIDGE, EXPLORING_BRIDGE = "bridge", "exploring bridge"
+# Kinds of episodes that gather experience, since no plan meets the limits.
+EXPLORING = ("explore", "uniform", "unsettled", EXPLORING_BRIDGE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,14 +34,16 @@ class EpisodeEvent:
     thresholds: Floats  # (m,) as they are now
     value: float  # the average objective that the agent expected of this policy, as a cost; nan if none
     explored: int  # rounds so far in episodes that explored
+    thinking: float = math.nan  # seconds that it took to plan this episode; nan if unknown
 
 
 Watcher = Callable[[EpisodeEvent], object]
 
 
 def event_of(
-    episode: Episode, record: Record, counts: Counts, rounds: int, number: int, thresholds: Floats, explored: int
-) -> EpisodeEvent:
+    episode: Episode, record: Record, counts: Counts, rounds: int, number: int, thresholds: Floats, explored: int,
+    thinking: float = math.nan,
+) -> EpisodeEvent:  # fmt: skip
     """The event of an episode that has been learned from."""
     return EpisodeEvent(
         rounds,
@@ -53,6 +55,7 @@ def event_of(
         thresholds.copy(),
         episode.value,
         explored,
+        thinking,
     )
 
 

@@ -1,5 +1,7 @@
 """Playing episodes step by step: ``act`` and ``observe``, built on ``begin`` and ``end`` once for all agents."""
 
+import copy
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError
+from psconrl.learning.background import Background, Executor, Memory
 from psconrl.learning.checks import as_costs, as_count, is_index, saved_floats
 from psconrl.learning.contract import Episode, checked_episode
 from psconrl.learning.counts import Counts, Record
@@ -46,6 +49,7 @@ class Player(ABC):
         self.action_uniforms = UniformStream(np.random.Generator(np.random.PCG64(seed_sequences(seed)[1])))
         self._play: Play | None = None
         self._spare: Record | None = None
+        self._background = Background()
         self._watchers: list[Watcher] = []
 
     def _need(self, size: float, why: str = "") -> None:
@@ -82,9 +86,12 @@ class Player(ABC):
     def set_thresholds(self, thresholds: ArrayLike) -> None:
         """Change the limits while running. From the next action on the agent obeys them: the episode ends here.
 
-        If the outcome of an action is awaited, the episode ends with it.
+        If the outcome of an action is awaited, the episode ends with it. A plan that is being made in the background is
+        for the old limits: once its thread has ended, it is made again, from the same random numbers.
         """
-        self._thresholds = frozen(self._checked_limits(thresholds))
+        limits = self._checked_limits(thresholds)
+        self._stop_thinking()
+        self._thresholds = frozen(limits)
         self._limits_changed(self._play.record if self._play is not None else None)
         if self._play is not None and self._play.action is not None:
             self._play.end_with_next_step()
@@ -112,18 +119,84 @@ class Player(ABC):
             raise AgentError("unwatch: this callback is not watching")
         self._watchers.remove(callback)
 
+    def think_in_background(self, on: bool = True, executor: Executor | None = None) -> None:
+        """Whether to plan in a thread, so that ``act`` answers at once; off unless it is asked for.
+
+        While the agent thinks, it plays the last policy on, as an episode of its own, a "bridge" (at the very beginning
+        every action alike: "exploring bridge"), and learns from it when the plan is there. With the same rounds of
+        thinking the bits are the same. ``finish``, ``set_thresholds`` and a simulation on a model wait for the thread.
+        ``executor``: who thinks, if not a thread for each plan; see ``psconrl.learning.background``.
+        """
+        if executor is not None and not callable(getattr(executor, "submit", None)):
+            raise AgentError(f"executor must have submit(task), as concurrent.futures has it; got {executor!r}")
+        self._background.on = bool(on)
+        self._background.executor = executor or self._background.executor
+
+    def present(self, state: int) -> Play:
+        """What to play in a state now: as ``play``, but one that thinks in the background does not wait for its plan.
+
+        If that failed, here is where the error comes out; asked again, the agent thinks again.
+        """
+        thoughts, current = self._background, self._play
+        if current is None and thoughts.failure is not None:
+            error, thoughts.failure = thoughts.failure, None
+            raise error
+        if current is None and thoughts.on and (thoughts.last is not None or self.rounds == 0):
+            self._check_state(state)
+            current = self._set_out(thoughts.bridge(self.n_states, self.n_actions), bridge=True)
+        if current is None or not current.bridge:
+            return self.play(state)
+        if thoughts.asked_in is None:
+            thoughts.asked_in = int(state)
+        self._go_on_thinking()
+        return current
+
     def play(self, state: int) -> Play:
         """The episode in progress, or a new one from a state. Whoever plays it fills in its record."""
+        if self._play is not None and self._play.bridge:
+            self.finish()
         if self._play is None:
             self._check_state(state)
-            episode = self.begin(state)
-            if not self._trusted:
-                episode = checked_episode(episode, self.n_states, self.n_actions)
-            self.episodes += 1
-            record = self._spare or Record.empty(self.counts)
-            self._spare = None
-            self._play = Play(episode, record)
+            self._background.failure = None
+            began = time.perf_counter()
+            episode = self._planned(state)
+            return self._set_out(episode, time.perf_counter() - began)
         return self._play
+
+    def _planned(self, state: int) -> Episode:
+        """What ``begin`` returns, as compiled loops need it."""
+        episode = self.begin(state)
+        return episode if self._trusted else checked_episode(episode, self.n_states, self.n_actions)
+
+    def _set_out(self, episode: Episode, thinking: float = 0.0, bridge: bool = False) -> Play:
+        self.episodes += 1
+        record = self._spare or Record.empty(self.counts)
+        self._spare = None
+        self._play = Play(episode, record, thinking=thinking, bridge=bridge)
+        return self._play
+
+    def _go_on_thinking(self) -> None:
+        """Begin the thinking that a bridge is there for, unless it has begun."""
+        thoughts = self._background
+        state = thoughts.asked_in
+        if state is not None and not thoughts.thinks:
+            thoughts.begin(lambda: self._planned(state), self._memory())
+
+    def _memory(self) -> Memory | None:
+        """What ``begin`` may change, as it is now; None of somebody else's object that cannot say what it remembers."""
+        ours = Player.state(self)
+        try:
+            return copy.deepcopy({key: value for key, value in self.state().items() if key not in ours})
+        except AgentError:
+            return None
+
+    def _stop_thinking(self) -> None:
+        """Let the thread end, and go back to where it began: its plan is not wanted. What is being played goes on."""
+        before, playing = self._background.before, self._play
+        thought = self._background.wait()
+        if thought is not None and before is not None:
+            self.restore(before | Player.state(self))
+            self._play = playing
 
     @property
     def between_episodes(self) -> bool:
@@ -131,21 +204,33 @@ class Player(ABC):
         return self._play is None
 
     def finish(self) -> None:
-        """End the episode in progress, because a limit was reached or whoever plays it has to stop."""
+        """End the episode in progress, because a limit was reached or whoever plays it has to stop.
+
+        A plan that is being made in the background is dropped, once its thread has ended; only one that ``observe``
+        has found ready is played next.
+        """
+        thought = self._background.wait() if self._background.ready else None
+        self._stop_thinking()
         current = self._play
         if current is None:
             return
         self._play, record, event = None, current.record, None
         if record.steps:
+            self._background.last = current.episode
             self.end(record)
             if current.episode.kind in EXPLORING:
                 self.explored += record.steps
             if self._watchers:
                 event = event_of(
-                    current.episode, record, self.counts, self.rounds, self.episodes, self.thresholds, self.explored
-                )
+                    current.episode, record, self.counts, self.rounds, self.episodes, self.thresholds, self.explored,
+                    current.thinking,
+                )  # fmt: skip
         record.clear()
         self._spare = record
+        if thought is not None and thought.episode is not None:
+            self._set_out(thought.episode, thought.seconds)
+        elif thought is not None:
+            self._background.failure = thought.error
         if event is not None:  # last of all: what a callback does wrong finds everything in order
             tell(self._watchers, event)
 
@@ -158,13 +243,13 @@ class Player(ABC):
         >>> agent.observe(action, next_state=1, costs=[1.0, 0.0])
         """
         self._check_state(state)
-        current = self.play(state)
+        current = self.present(state)
         if current.action is not None:
             raise AgentError(
                 "act was called twice; call observe(action, next_state, costs) in between, or finish() if the outcome "
                 "is lost"
             )
-        cdf = np.cumsum(current.episode.row(current.record.steps, state))
+        cdf = np.cumsum(current.law(state))
         u = self.action_uniforms.next() * cdf[-1]
         current.asked_in = int(state)
         current.action = min(int(np.searchsorted(cdf, u, side="right")), self.n_actions - 1)
@@ -176,7 +261,10 @@ class Player(ABC):
             self.finish()
 
     def note(self, action: int, next_state: int, costs: ArrayLike) -> bool:
-        """As ``observe``, but says whether the episode is over and leaves it to the caller to ``finish`` it."""
+        """As ``observe``, but says whether the episode is over and leaves it to the caller to ``finish`` it.
+
+        A bridge is over when the plan is ready.
+        """
         current = self._play
         if current is None or current.asked_in is None or current.action is None:
             raise AgentError("observe was called before act")
@@ -191,6 +279,9 @@ class Player(ABC):
             )
         current.record.step(current.asked_in, int(action), int(next_state), vector)
         current.asked_in = current.action = None
+        if current.bridge and not current.is_full():
+            self._go_on_thinking()
+            return self._background.look()
         return current.is_full()
 
     def _check_state(self, state: int, what: str = "state") -> None:
@@ -202,11 +293,19 @@ class Player(ABC):
         """The arguments that build an agent like this one, seed aside, as plain data."""
 
     def save(self, path: str | Path, extra: dict[str, Any] | None = None) -> None:
-        """Write the whole agent, generators included, to one file, which appears whole or not at all."""
-        write(Saved(self.name, self.recipe, self.config(), self.state(), extra or {}), path)
+        """Write the whole agent, generators included, to one file, which appears whole or not at all.
+
+        If it thinks in the background, the file holds it as it was before: read, it begins the same thinking anew.
+        """
+        before = self._background.before
+        state = self.state() if before is None else before | Player.state(self)
+        write(Saved(self.name, self.recipe, self.config(), state, extra or {}), path)
 
     def state(self) -> dict[str, Any]:
-        """All that has changed since it was made: numbers, arrays and generators."""
+        """All that has changed since it was made: numbers, arrays and generators.
+
+        While it thinks in the background some of it is on the move; ``save`` knows how it was before.
+        """
         state = {
             "thresholds": self.thresholds,
             "rounds": self.rounds,
@@ -215,11 +314,17 @@ class Player(ABC):
             "action_uniforms": self.action_uniforms.state(),
             "counts": self.counts.state(),
         }
-        return state if self._play is None else state | {"play": self._play.state()}
+        if self._play is not None:
+            state["play"] = self._play.state()
+        if self._background.on or (self._play is not None and self._play.bridge):
+            state["background"] = self._background.state()
+        return state
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
-        self._thresholds = frozen(saved_floats(state["thresholds"], self.thresholds.shape, "thresholds"))
+        self._background.wait()
+        limits = saved_floats(state["thresholds"], self.thresholds.shape, "thresholds")
+        self._thresholds = frozen(as_costs(limits, "thresholds"))
         self.rounds = int(state["rounds"])
         self.episodes = int(state["episodes"])
         self.explored = int(state["explored"])
@@ -233,3 +338,4 @@ class Player(ABC):
         if state.get("play") is not None:
             self._play = Play(Episode.uniform(self.n_states, self.n_actions), Record.empty(self.counts))
             self._play.restore(state["play"])
+        self._background.restore(state.get("background"), self.n_states, self.n_actions)

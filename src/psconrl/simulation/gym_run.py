@@ -4,7 +4,6 @@ The objective is the negative reward. Costs, and how an episodic environment bec
 ``psconrl.continuing`` has them.
 """
 
-import time
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from psconrl.simulation.run import Run
 
 
 class GymSimulation(Run):
-    """An agent in a Gymnasium environment."""
+    """An agent in a Gymnasium environment. One that thinks in the background plays on meanwhile."""
 
     def __init__(self, env: Any, agent: Player | Learner, seed: int | None = None) -> None:
         task = env if isinstance(env, ContinuingEnv) else continuing(env)
@@ -39,10 +38,9 @@ class GymSimulation(Run):
         self.state = task.reset(seed=seed)[0]
 
     def _advance(self, horizon: int, grid: Ints, reached: int, at_checkpoints: Floats) -> tuple[int, bool]:
-        began = time.perf_counter()
-        current = self.agent.play(self.state)
+        current = self.agent.present(self.state)
         if current.record.steps == 0:
-            self._note_beginning(current.episode, time.perf_counter() - began)
+            self._note_beginning(current.episode, current.thinking)
         over = False
         while self.round < horizon and not over:
             action = self.agent.act(self.state)

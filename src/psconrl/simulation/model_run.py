@@ -1,7 +1,6 @@
 """Runs on a known model: compiled, interruptible, and resumable bit for bit."""
 
 import hashlib
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,7 +31,8 @@ class Simulation(Run):
     """An agent in a model that only the simulation knows.
 
     The model's randomness comes from ``seed``, the agent's from its own, so that different agents meet the same luck.
-    ``agent`` may be any object with ``begin`` and ``end``; its actions are then drawn from ``seed`` as well.
+    ``agent`` may be any object with ``begin`` and ``end``; its actions are then drawn from ``seed`` as well. The model
+    waits while the agent thinks, also if that would think in the background elsewhere: no time passes in a simulation.
     """
 
     def __init__(
@@ -73,11 +73,10 @@ class Simulation(Run):
     def _advance(self, horizon: int, grid: Ints, reached: int, at_checkpoints: Floats) -> tuple[int, bool]:
         """Play the episode in progress, or a new one, as far as one block of random numbers carries."""
         agent = self.agent
-        began = time.perf_counter()
         current = agent.play(self.state)
         episode, record = current.episode, current.record
         if record.steps == 0:
-            self._note_beginning(episode, time.perf_counter() - began)
+            self._note_beginning(episode, current.thinking)
         actions, model = agent.action_uniforms, self._uniforms
         actions.refill()
         model.refill()
