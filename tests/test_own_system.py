@@ -294,6 +294,11 @@ def rows_of(path):
         return list(csv.DictReader(f))
 
 
+def untimed(path):
+    """The rows of a log, but for what a clock has measured."""
+    return [{key: value for key, value in row.items() if key != "thinking"} for row in rows_of(path)]
+
+
 def test_a_csv_log_has_one_line_an_episode_at_once(tmp_path):
     path, agent = tmp_path / "run.csv", agent_for()
     agent.watch(CSVLog(path, cost_names=["steps", "risk"]))
@@ -303,7 +308,7 @@ def test_a_csv_log_has_one_line_an_episode_at_once(tmp_path):
     assert lengths == list(range(1, len(lengths) + 1))
     last = rows_of(path)[-1]
     assert list(last) == [
-        "round", "episode", "kind", "length", "explored", "value",
+        "round", "episode", "kind", "length", "explored", "value", "thinking",
         "steps", "risk", "steps so far", "risk so far", "risk limit",
     ]  # fmt: skip
     assert int(last["round"]) == agent.rounds
@@ -331,7 +336,7 @@ def test_a_csv_log_has_every_episode_once_after_a_crash(tmp_path, rest):
     run.agent.watch(CSVLog(whole))
     for rounds in (150, 400):
         run.run(rounds)
-    assert path.read_bytes() == whole.read_bytes()
+    assert untimed(path) == untimed(whole)
     assert len({row["episode"] for row in rows_of(path)}) == len(rows_of(path)) > lost
     assert not list(tmp_path.glob("*.old"))
 
@@ -342,7 +347,30 @@ def test_a_csv_log_of_a_run_that_begins_anew_keeps_the_old_file_beside(tmp_path)
         agent = agent_for()
         agent.watch(CSVLog(path))
         psconrl.simulate(ROVER, agent, 200, seed=0)
-    assert path.read_bytes() == (tmp_path / "run.csv.old").read_bytes()
+    assert untimed(path) == untimed(tmp_path / "run.csv.old")
+    assert all(float(row["thinking"]) > 0 for row in rows_of(path))
+
+
+def test_a_csv_log_without_the_seconds_of_thinking_is_continued_without_them(tmp_path):
+    """As earlier versions wrote it; one that a run from the beginning replaces has them."""
+    path, whole, found, agent = tmp_path / "run.csv", tmp_path / "whole.csv", [], agent_for()
+    agent.watch(found.append)
+    psconrl.simulate(ROVER, agent, 200, seed=0)
+    for each in found:
+        CSVLog(whole)(each)
+    old = [line.split(b",") for line in whole.read_bytes().splitlines()]
+    old = [b",".join([*cells[:6], *cells[7:]]) + b"\n" for cells in old]
+    path.write_bytes(b"".join(old[:8]))
+    log = CSVLog(path)
+    for each in found[5:]:
+        log(each)
+    assert path.read_bytes() == b"".join(old)
+    CSVLog(path)(found[0])
+    assert (tmp_path / "run.csv.old").read_bytes() == b"".join(old)
+    assert path.read_bytes() == b"".join(whole.read_bytes().splitlines(keepends=True)[:2])
+    path.write_bytes(old[0])  # nothing but a header
+    CSVLog(path)(found[3])
+    assert list(rows_of(path)[0]) == list(rows_of(whole)[0])
 
 
 def test_a_csv_log_mends_a_line_that_a_full_disk_cut(tmp_path, monkeypatch):
@@ -407,6 +435,7 @@ def test_tensorboard_gets_every_episode(tmp_path):
     np.testing.assert_allclose([v for _, v in points["so_far/risk"]], [e.averages[1] for e in events], rtol=1e-6)
     assert len(points["expected/steps"]) == sum(not np.isnan(e.value) for e in events)
     assert points["limit/risk"][-1][1] == pytest.approx(0.2)
+    np.testing.assert_allclose([v for _, v in points["episode/seconds_thinking"]], [e.thinking for e in events], 1e-6)
 
 
 def test_tensorboard_says_what_to_install(tmp_path, monkeypatch):
@@ -441,8 +470,8 @@ def test_the_example_killed_and_started_again_ends_with_the_same_bits(tmp_path):
     assert same(ended.agent, whole.agent)
     assert ended.extra == LabelledAgent.load(tmp_path / "whole.npz").extra
     # In the log the last line of an episode counts.
-    counted = {row["episode"]: row for row in rows_of(path.with_suffix(".csv"))}
-    assert counted == {row["episode"]: row for row in rows_of(tmp_path / "whole.csv")}
+    counted = {row["episode"]: row for row in untimed(path.with_suffix(".csv"))}
+    assert counted == {row["episode"]: row for row in untimed(tmp_path / "whole.csv")}
 
 
 # Limits that change

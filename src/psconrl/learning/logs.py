@@ -14,7 +14,7 @@ from psconrl.files import write_atomically
 from psconrl.learning.events import EpisodeEvent
 from psconrl.text import csv_cell
 
-COLUMNS = ("round", "episode", "kind", "length", "explored", "value")
+COLUMNS = ("round", "episode", "kind", "length", "explored", "value", "thinking")
 
 
 class CSVLog:
@@ -22,8 +22,9 @@ class CSVLog:
 
     A file that exists is continued, and holds every episode once: a run that resumes from an agent saved earlier
     repeats the episodes since, and their lines are dropped when the first of them has ended again. If all would be
-    dropped, since the run begins anew, the old file is kept as ``NAME.old``. For every cost there are the average of
-    the episode, the average so far and the limit.
+    dropped, since the run begins anew, the old file is kept as ``NAME.old``. A file without the column ``thinking``,
+    as earlier versions wrote them, is continued without it. For every cost there are the average of the episode, the
+    average so far and the limit.
 
     >>> agent.watch(CSVLog("run.csv", cost_names=["steps", "risk"]))  # doctest: +SKIP
     """
@@ -32,35 +33,42 @@ class CSVLog:
         self.path = Path(path)
         self._names = cost_names
         self._begun = False
+        self._facts = len(COLUMNS)  # how many of them the file has
 
     def __call__(self, event: EpisodeEvent) -> None:
         """Write the line of an episode."""
         names = _names(self._names, event)
-        header = [*COLUMNS, *names, *(f"{n} so far" for n in names), *(f"{n} limit" for n in names[1:])]
-        facts = (event.round, event.episode, event.kind, event.length, event.explored, event.value)
+        costs = [*names, *(f"{n} so far" for n in names), *(f"{n} limit" for n in names[1:])]
+        facts = [getattr(event, column) for column in COLUMNS]
         numbers = [*event.costs.tolist(), *event.averages.tolist(), *event.thresholds.tolist()]
         try:
             if not self._begun:
-                self._begin(_line(header), event.episode)
+                self._facts = self._begin(costs, event.episode)
                 self._begun = True
             with self.path.open("ab") as f:
-                f.write(_line([*facts, *numbers]))
+                f.write(_line([*facts[: self._facts], *numbers]))
         except OSError as error:
             self._begun = False  # half a line may have been written: look again before the next
             raise ConfigError(f"{self.path}: cannot be written ({error.strerror or error})") from None
 
-    def _begin(self, header: bytes, episode: int) -> None:
-        """Keep of an old file the whole lines of episodes before this one, if its columns are ours."""
+    def _begin(self, costs: Sequence[str], episode: int) -> int:
+        """Keep of an old file the whole lines of episodes before this one, if its columns are ours.
+
+        Says how many columns come before the costs.
+        """
         old = self.path.read_bytes() if self.path.exists() else b""
         lines = [line for line in old.splitlines(keepends=True) if line.endswith(b"\n")]
-        if lines and lines[0] != header:
+        headers = {_line([*COLUMNS[:facts], *costs]): facts for facts in (len(COLUMNS), len(COLUMNS) - 1)}
+        if lines and lines[0] not in headers:
             raise ConfigError(f"{self.path}: holds other columns; delete it or give another name")
         kept = [line for line in lines[1:] if _episode(line) < episode]
         if len(lines) > 1 and not kept:
             write_atomically(self.path.with_name(f"{self.path.name}.old"), lambda f: f.write(old), ConfigError)
+        header = lines[0] if kept else next(iter(headers))
         new = b"".join([header, *kept])
         if new != old:
             write_atomically(self.path, lambda f: f.write(new), ConfigError)
+        return headers[header]
 
 
 class TensorBoardLog:
@@ -83,13 +91,14 @@ class TensorBoardLog:
         points = {
             "episode/length": event.length,
             "episode/explored so far": event.explored,
+            "episode/seconds thinking": event.thinking,
             f"expected/{names[0]}": event.value,
         }
         for group, values in (("in the episode", event.costs), ("so far", event.averages)):
             points |= {f"{group}/{name}": value for name, value in zip(names, values, strict=True)}
         points |= {f"limit/{name}": value for name, value in zip(names[1:], event.thresholds, strict=True)}
         for tag, value in points.items():
-            if value == value:  # the expected value of an exploring episode is nan: no point
+            if value == value:  # what nobody knows, as the value of an exploring episode, is nan: no point
                 self._writer.add_scalar(tag.replace(" ", "_"), float(value), event.round)
         self._writer.flush()
 
