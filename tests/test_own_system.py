@@ -145,6 +145,88 @@ def test_labels_are_saved_if_they_can_be_and_refused_clearly_if_not(tmp_path):
         LabelledAgent.load(path)
 
 
+def test_states_may_get_their_numbers_as_they_are_met(tmp_path):
+    """Under other names it is the same agent as one that is spoken to in numbers, in the order in which they appear."""
+    cells, moves = [(i, j) for i in range(4) for j in range(4)], ["up", "down", "left", "right"]
+    env, order = CMDPEnv(ROVER), []
+
+    def number(state):
+        if state not in order:
+            order.append(state)
+        return order.index(state)
+
+    plain, labelled = (PSConRL(16, 4, ROVER.thresholds, seed=2) for _ in range(2))
+    labelled = LabelledAgent(labelled, states=None, actions=moves)
+    state, _ = env.reset(seed=1)
+    for t in range(300):
+        action = plain.act(number(state))
+        assert labelled.act(cells[state]) == moves[action]
+        state, reward, _, _, info = env.step(action)
+        plain.observe(action, number(state), [-reward, *info["costs"]])
+        labelled.observe(moves[action], cells[state], [-reward, *info["costs"]])
+        if t % 40 == 7:
+            assert list(labelled.states) == [cells[i] for i in order]
+            labelled.save(tmp_path / "agent.npz")
+            labelled = LabelledAgent.load(tmp_path / "agent.npz")
+            assert labelled.states.room == 16
+    assert 7 < len(order) == len(labelled.states)
+    assert same(plain, labelled.agent)
+
+
+def test_when_there_is_no_room_for_another_label_that_is_said(tmp_path):
+    agent = LabelledAgent(PSConRL(2, 2, [0.5], seed=0), Labels.growing(2), ["off", "on"])
+    action = agent.act("cold")
+    agent.observe(action, "warm", [0, 0])
+    with pytest.raises(AgentError, match=r"^there is room for 2 labels, and none is left for 'hot'$"):
+        agent.act("hot")
+    action = agent.act("warm")
+    with pytest.raises(AgentError, match="there is room for 2 labels, and none is left for 'hot'"):
+        agent.observe(action, "hot", [0, 0])
+    agent.observe(action, "cold", [0, 0])
+    agent.save(tmp_path / "agent.npz")
+    restored = LabelledAgent.load(tmp_path / "agent.npz")
+    with pytest.raises(AgentError, match="none is left for 'hot'"):
+        restored.act("hot")
+    with pytest.raises(AgentError, match="labels for 3 states and 2 actions, the agent was made for 2 and 2"):
+        LabelledAgent(PSConRL(2, 2, [0.5]), Labels.growing(3), ["off", "on"])
+    for room in (0, 2.0, True):
+        with pytest.raises(ConfigError, match="room must be a whole number from 1 on"):
+            Labels.growing(room)
+    with pytest.raises(ConfigError, match="there is room for 1 labels; got 2"):
+        Labels.growing(1, ["a", "b"])
+    agent.agent.save(tmp_path / "agent.npz", {"labels": {"states": [*"abc"], "actions": ["x", "y"], "growing": True}})
+    with pytest.raises(AgentError, match="damaged"):
+        LabelledAgent.load(tmp_path / "agent.npz")
+
+
+def test_a_label_of_a_call_that_is_refused_has_not_been_met():
+    agent = LabelledAgent(PSConRL(3, 2, [0.5], seed=0), None, ["off", "on"])
+    action = agent.act("cold")
+    for wrong, error in (
+        (lambda: agent.observe("of", "hot", [0, 0]), ConfigError),
+        (lambda: agent.observe(action, "hot", [0]), AgentError),
+        (lambda: agent.observe(action, "hot", [np.nan, 0]), AgentError),
+        (lambda: agent.act("hot"), AgentError),
+        (lambda: agent.observe(action, ["hot"], [0, 0]), ConfigError),
+        (lambda: agent.observe(action, float("nan"), [0, 0]), ConfigError),
+    ):
+        with pytest.raises(error):
+            wrong()
+        assert list(agent.states) == ["cold"]
+    saved = []
+
+    def failing(event):
+        saved.append(list(agent.states))
+        raise ZeroDivisionError
+
+    agent.watch(failing)
+    with pytest.raises(ZeroDivisionError):
+        agent.observe(action, "warm", [0, 0])  # the first episode has one round
+    assert list(agent.states) == ["cold", "warm"] == saved[0]  # it has learned from it by then
+    assert "hot" not in agent.states  # to ask is not to meet
+    assert len(agent.states) == 2
+
+
 def test_errors_speak_in_labels():
     agent = LabelledAgent(PSConRL(2, 2, [0.5], seed=0), ["cold", "warm"], ["off", "on"])
     with pytest.raises(ConfigError, match="unknown label 'wram'; did you mean 'warm'"):

@@ -1,6 +1,7 @@
 """Names instead of numbers: an agent for a system whose states and actions are labels of any kind."""
 
 from collections.abc import Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from psconrl.errors import AgentError, ConfigError, unknown_name
 from psconrl.learning.agent import Agent
-from psconrl.learning.checks import is_index
+from psconrl.learning.checks import as_count, is_index
 from psconrl.learning.contract import Learner, is_learner
 from psconrl.learning.events import Watcher
 from psconrl.learning.persistence import DAMAGE
@@ -25,20 +26,35 @@ class Labels:
     """
 
     def __init__(self, labels: Iterable[Hashable]) -> None:
+        self._labels: list[Hashable] = []
+        self._numbers: dict[Hashable, int] = {}
         if isinstance(labels, str) or not isinstance(labels, Iterable):
             raise ConfigError(f"labels must be a list of labels; got {labels!r}")
-        self._labels = tuple(labels)
-        self._numbers: dict[Hashable, int] = {}
-        for number, label in enumerate(self._labels):
-            try:
-                hash(label)
-            except TypeError:
-                raise ConfigError(f"labels must be hashable, such as text, numbers and tuples; got {label!r}") from None
-            if label in self._numbers:
+        for label in labels:
+            if _checked(label) in self._numbers:
                 raise ConfigError(f"labels must be distinct; {label!r} repeats {self._labels[self._numbers[label]]!r}")
-            self._numbers[label] = number
-        if not self._labels:
+            self._add(label)
+        if not self._labels and self.room == 0:
             raise ConfigError("labels must not be empty")
+
+    @staticmethod
+    def growing(room: int, labels: Iterable[Hashable] = ()) -> "Labels":
+        """Labels that are numbered as they are met, up to so many.
+
+        >>> labels = Labels.growing(room=2)
+        >>> labels["busy"], labels["idle"], labels["busy"], list(labels)
+        (0, 1, 0, ['busy', 'idle'])
+        """
+        return _Growing(as_count(room, "room", ConfigError), labels)
+
+    @property
+    def room(self) -> int:
+        """How many labels there can be."""
+        return len(self._labels)
+
+    def _add(self, label: Hashable) -> None:
+        self._numbers[label] = len(self._labels)
+        self._labels.append(label)
 
     def __getitem__(self, label: Hashable) -> int:
         try:
@@ -69,8 +85,39 @@ class Labels:
         return f"Labels({len(self)} labels: {shown}{', …' if len(self) > 4 else ''})"
 
 
+class _Growing(Labels):
+    """Labels that are numbered as they are met."""
+
+    def __init__(self, room: int, labels: Iterable[Hashable]) -> None:
+        self._room = room
+        super().__init__(labels)
+        if len(self) > room:
+            raise ConfigError(f"there is room for {room} labels; got {len(self)}")
+
+    @property
+    def room(self) -> int:
+        """How many labels there can be."""
+        return self._room
+
+    def __getitem__(self, label: Hashable) -> int:
+        if _checked(label) not in self._numbers:
+            if label != label:  # each one would be a label of its own
+                raise ConfigError(f"a label must be equal to itself; got {label!r}")
+            if len(self) >= self.room:
+                raise AgentError(f"there is room for {self.room} labels, and none is left for {label!r}")
+            self._add(label)
+        return self._numbers[label]
+
+    def forget(self, met: int) -> None:
+        """Forget all labels but the first so many."""
+        while len(self) > met:
+            del self._numbers[self._labels.pop()]
+
+
 class LabelledAgent:
     """An agent of any kind that is spoken to in labels. ``agent`` is the agent itself, which knows numbers only.
+
+    ``states``: their labels, or None: then they get numbers as they are met, up to as many as the agent has.
 
     >>> from psconrl.agents import PSConRL
     >>> thermostat = LabelledAgent(PSConRL(2, 2, [0.5], seed=0), states=["cold", "warm"], actions=["off", "on"])
@@ -79,15 +126,17 @@ class LabelledAgent:
     """
 
     def __init__(
-        self, agent: Player, states: Labels | Iterable[Hashable], actions: Labels | Iterable[Hashable]
+        self, agent: Player, states: Labels | Iterable[Hashable] | None, actions: Labels | Iterable[Hashable]
     ) -> None:
         if not isinstance(agent, Player):
             hint = "; psconrl.agents.adapt makes one of it" if is_learner(agent) else ""
             raise AgentError(f"LabelledAgent needs an agent, such as PSConRL; got {type(agent).__name__}{hint}")
         self.agent = agent
+        if states is None:
+            states = Labels.growing(agent.n_states)
         self.states = states if isinstance(states, Labels) else Labels(states)
         self.actions = actions if isinstance(actions, Labels) else Labels(actions)
-        got, needed = (len(self.states), len(self.actions)), (agent.n_states, agent.n_actions)
+        got, needed = (self.states.room, len(self.actions)), (agent.n_states, agent.n_actions)
         if got != needed:
             raise AgentError(
                 f"there are labels for {got[0]} states and {got[1]} actions, the agent was made for {needed[0]} and "
@@ -96,15 +145,34 @@ class LabelledAgent:
 
     def act(self, state: Hashable) -> Any:
         """The action to take in a state. Tell the outcome with ``observe`` before asking again."""
-        return self.actions.label(self.agent.act(self.states[state]))
+        with self._unless_it_fails():
+            return self.actions.label(self.agent.act(self.states[state]))
 
     def observe(self, action: Hashable, next_state: Hashable, costs: ArrayLike) -> None:
         """The outcome of the last action: where it led, and all m+1 costs, the objective first."""
-        self.agent.observe(self.actions[action], self.states[next_state], costs)
+        with self._unless_it_fails():
+            over = self.agent.note(self.actions[action], self.states[next_state], costs)
+        if over:
+            self.agent.finish()
+
+    @contextmanager
+    def _unless_it_fails(self) -> Iterator[None]:
+        """A label that is met for the first time in a call that is refused has not been met."""
+        met = len(self.states)
+        try:
+            yield
+        except Exception:
+            if isinstance(self.states, _Growing):
+                self.states.forget(met)
+            raise
 
     def set_thresholds(self, thresholds: ArrayLike) -> None:
         """Change the limits while running; see ``Agent.set_thresholds``."""
         self.agent.set_thresholds(thresholds)
+
+    def think_in_background(self, on: bool = True) -> None:
+        """Whether to plan in a thread, so that ``act`` answers at once; see ``Agent.think_in_background``."""
+        self.agent.think_in_background(on)
 
     def watch(self, callback: Watcher) -> None:
         """Call back after every episode; see ``Agent.watch``."""
@@ -112,7 +180,9 @@ class LabelledAgent:
 
     def save(self, path: Any, extra: dict[str, Any] | None = None) -> None:
         """Write agent and labels to one file. Labels must be text, numbers, True, False, None, or tuples of these."""
-        labels = {"states": _as_json(self.states), "actions": _as_json(self.actions)}
+        labels: dict[str, Any] = {"states": _as_json(self.states), "actions": _as_json(self.actions)}
+        if isinstance(self.states, _Growing):
+            labels["growing"] = True
         self.agent.save(path, (extra or {}) | {"labels": labels})
 
     @property
@@ -128,9 +198,19 @@ class LabelledAgent:
         if labels is None:
             raise AgentError(f"{path}: holds an agent without labels; load it with psconrl.load_agent")
         try:
-            return cls(loaded, _from_json(labels["states"]), _from_json(labels["actions"]))
+            states = _from_json(labels["states"])
+            growing = Labels.growing(loaded.n_states, states) if labels.get("growing") else states
+            return cls(loaded, growing, _from_json(labels["actions"]))
         except DAMAGE as error:
             raise AgentError(f"{path}: damaged ({type(error).__name__})") from None
+
+
+def _checked(label: Hashable) -> Hashable:
+    try:
+        hash(label)
+    except TypeError:
+        raise ConfigError(f"labels must be hashable, such as text, numbers and tuples; got {label!r}") from None
+    return label
 
 
 def _as_json(labels: Iterable[Any]) -> list[Any]:
