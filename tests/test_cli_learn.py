@@ -149,6 +149,25 @@ def test_the_radius_is_an_option_too(option):
     assert done.exit_code == 0
 
 
+def test_a_run_that_thinks_in_the_background_says_so_and_keeps_no_file(tmp_path):
+    shown = run("learn", "queue", "--horizon", "500", "--background", "--emission", "deterministic")
+    assert shown.exit_code == 0, shown.output
+    assert "psconrl on queue: played 500 rounds" in shown.output
+    assert "exploring bridge" in shown.output
+    assert "s sampling and planning, beside the run" in " ".join(shown.output.split())
+    plain = run("learn", "queue", "--horizon", "500").output
+    assert [line.split()[1] for line in plain.splitlines() if "│" in line] == [
+        line.split()[1] for line in shown.output.splitlines() if "│" in line
+    ]  # the costs have the names of the model
+    for option in ("--save", "--resume"):
+        refused = shell("learn", "queue", "--background", option, str(tmp_path / "run.npz"))
+        assert refused.returncode == 2
+        assert "--background: such a run cannot be kept or resumed; leave out --save and --resume" in refused.stderr
+    drawn = run("learn", "queue", "--horizon", "300", "--background", "--plot", str(tmp_path / "run.png"))
+    assert drawn.exit_code == 0, drawn.output
+    assert (tmp_path / "run.png").exists()
+
+
 def test_a_resumed_run_is_called_by_its_recipe(tmp_path):
     path = str(tmp_path / "run.npz")
     assert run("learn", "counterexample", "--horizon", "50", "--agent", "cmdp-psrl", "--save", path).exit_code == 0

@@ -14,9 +14,14 @@ from rich.text import Text
 from psconrl.cli import INTERRUPTED
 from psconrl.cli.options import end_politely, picture_path, read_model
 from psconrl.cli.render import console, number
+from psconrl.envs.gym_env import CMDPEnv
 from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError
+<<<<<<< HEAD
 from psconrl.learning.parts.learned_mass import LearnedMass
+=======
+from psconrl.learning.agent import Agent
+>>>>>>> ca5bea5 (psconrl learn --background)
 from psconrl.learning.recipe import RESERVED
 from psconrl.learning.registry import RECIPES, make_agent, with_reward_hint
 from psconrl.learning.sampler import trusted
@@ -25,9 +30,11 @@ from psconrl.model.cmdp import CMDP
 from psconrl.model.tables import EMISSIONS
 from psconrl.planning.plan import Plan, Status
 from psconrl.planning.planner import plan
+from psconrl.simulation.gym_run import GymSimulation
 from psconrl.simulation.interrupt import Interrupted
 from psconrl.simulation.model_run import Simulation
 from psconrl.simulation.regret import regret, signed_regret, targets
+from psconrl.simulation.run import Run
 from psconrl.simulation.trace import Trace
 
 AUTOSAVE_SECONDS = 10.0
@@ -54,6 +61,11 @@ WIDE_SCREEN = 110
 @click.option(
     "--emission", type=click.Choice(EMISSIONS), default=EMISSIONS[0], show_default=True, help="How costs occur."
 )
+@click.option(
+    "--background",
+    is_flag=True,
+    help="Think in a thread while the last policy plays on, step by step, in a world that does not wait.",
+)
 @click.option("--save", "save_to", metavar="FILE", help="Keep the run in a file, written every 10 s and at the end.")
 @click.option("--resume", "resume_from", metavar="FILE", help="Continue a saved run, bit for bit, and keep it there.")
 @click.option("--support", is_flag=True, help="Tell the agent which transitions are possible.")
@@ -70,6 +82,7 @@ def learn(
     options: tuple[str, ...],
     unknown_costs: bool,
     emission: str,
+    background: bool,
     save_to: str | None,
     resume_from: str | None,
     support: bool,
@@ -82,9 +95,12 @@ def learn(
     Ctrl-C ends the run early and keeps what was done (exit code 130).
     """
     picture = picture_path(plot)
+    if background and (save_to or resume_from):
+        raise ConfigError("--background: such a run cannot be kept or resumed; leave out --save and --resume")
     target = save_path(save_to or resume_from, resume_from)
     cmdp = read_model(env, settings, thresholds)
     rounds = horizon or (ENVIRONMENTS[env].horizon if env in ENVIRONMENTS else 20_000)
+    run: Run
     if resume_from is not None:
         _refuse_with_resume("agent_name", "seed", "options", "unknown_costs", "emission", "support", "trust", "worth")
         run = Simulation.resume(cmdp, resume_from)
@@ -105,7 +121,12 @@ def learn(
             rounds,
             **chosen,
         )
+<<<<<<< HEAD
         run = Simulation(cmdp, agent, seed, emission=emission)
+=======
+        run = _in_steps(cmdp, agent, seed, emission) if background else Simulation(cmdp, agent, seed, emission=emission)
+    best = plan(cmdp)
+>>>>>>> ca5bea5 (psconrl learn --background)
     out = console()
     if run.agent.why_slow():
         out.print(Text(run.agent.why_slow(), style="yellow"))
@@ -117,9 +138,9 @@ def learn(
         target = target if save_to else None  # what was read is there already
     else:
         end_politely()
-        trace = _run_with_progress(run, rounds, best, target)
-        _print_result(out, f"{who} on {env}", run, trace, best)
-    if target is not None:
+        trace = _run_with_progress(run, rounds, cmdp, best, target)
+        _print_result(out, f"{who} on {env}", cmdp, trace, best)
+    if target is not None and isinstance(run, Simulation):
         run.save(target)
     if picture is not None:
         from psconrl.report.figures import trace_figure, write_figure
@@ -132,6 +153,7 @@ def learn(
         sys.exit(INTERRUPTED)
 
 
+<<<<<<< HEAD
 def _knowledge(cmdp: CMDP, agent: str, support: bool, trust: str | None, worth: float | None) -> dict[str, Any]:
     """What the agent is told of the transitions beforehand, as options."""
     if not support and trust is None:
@@ -151,6 +173,15 @@ def _knowledge(cmdp: CMDP, agent: str, support: bool, trust: str | None, worth: 
     possible = cmdp.transition.csr().copy()
     possible.data[:] = 1.0
     return {"belief": LearnedMass(support=possible)}
+=======
+def _in_steps(cmdp: CMDP, agent: Agent, seed: int, emission: str) -> Run:
+    """A run on the model as an environment that goes on while the agent thinks."""
+    agent.think_in_background()
+    run = GymSimulation(CMDPEnv(cmdp, emission=emission), agent, seed)
+    run.cost_names = cmdp.cost_names
+    run.provenance |= {"emission": emission, "maximise": cmdp.maximise, "background": True}
+    return run
+>>>>>>> ca5bea5 (psconrl learn --background)
 
 
 def save_path(path: str | None, resumed: str | None = None) -> Path | None:
@@ -195,7 +226,7 @@ def _option(text: str) -> Any:
     return int(number_given) if number_given.is_integer() else number_given
 
 
-def _run_with_progress(run: Simulation, horizon: int, best: Plan, target: Path | None) -> Trace:
+def _run_with_progress(run: Run, horizon: int, cmdp: CMDP, best: Plan, target: Path | None) -> Trace:
     """Run under a live bar, saving now and then."""
     shown = saved = time.monotonic()
     screen = console(stderr=True)
@@ -209,13 +240,13 @@ def _run_with_progress(run: Simulation, horizon: int, best: Plan, target: Path |
     )  # fmt: skip
     task = bar.add_task("round", total=horizon, completed=run.round, status="")
 
-    def progress(run: Simulation) -> None:
+    def progress(run: Run) -> None:
         nonlocal shown, saved
         now = time.monotonic()
         if now - shown >= REFRESH_SECONDS:
             shown = now
-            bar.update(task, completed=run.round, status=_status(run, best))
-        if target is not None and now - saved >= AUTOSAVE_SECONDS:
+            bar.update(task, completed=run.round, status=_status(run, cmdp, best))
+        if target is not None and isinstance(run, Simulation) and now - saved >= AUTOSAVE_SECONDS:
             run.save(target)
             saved = now
 
@@ -227,27 +258,27 @@ def _run_with_progress(run: Simulation, horizon: int, best: Plan, target: Path |
             return trace
 
 
-def _status(run: Simulation, best: Plan) -> str:
+def _status(run: Run, cmdp: CMDP, best: Plan) -> str:
     t = max(run.round, 1)
     averages = run.cumulative / t
     limits = ", ".join(
         f"{name} {a:.3f}/{tau:g}"
-        for name, a, tau in zip(run.cmdp.cost_names[1:], averages[1:], run.cmdp.thresholds, strict=True)
+        for name, a, tau in zip(cmdp.cost_names[1:], averages[1:], cmdp.thresholds, strict=True)
     )
     lost = ""
     if best.status is not Status.INFEASIBLE:
-        signed = signed_regret(run.cumulative[None], [t], targets(best.costs[0], run.cmdp.thresholds))
+        signed = signed_regret(run.cumulative[None], [t], targets(best.costs[0], cmdp.thresholds))
         lost = f", regret {signed[0, 0]:.0f}"
     return f"episode {len(run.log)}, {limits}{lost}"
 
 
-def _print_result(out: Any, title: str, run: Simulation, trace: Trace, best: Plan) -> None:
-    cmdp: CMDP = run.cmdp
+def _print_result(out: Any, title: str, cmdp: CMDP, trace: Trace, best: Plan) -> None:
     kinds = ", ".join(f"{trace.count(kind)} {kind}" for kind in dict.fromkeys(trace.episodes.kind))
     ended = "interrupted after" if trace.interrupted else "played"
     seconds, planning = trace.provenance["seconds"], trace.provenance["planning_seconds"]
-    out.print(Text(f"{title}: {ended} {run.round} rounds in {len(trace.episodes)} episodes ({kinds})"))
-    out.print(Text(f"{seconds:.2f} s, of which {planning:.2f} s sampling and planning"))
+    out.print(Text(f"{title}: {ended} {sum(trace.episodes.length)} rounds in {len(trace.episodes)} episodes ({kinds})"))
+    beside = ", beside the run" if trace.provenance.get("background") else ""
+    out.print(Text(f"{seconds:.2f} s, of which {planning:.2f} s sampling and planning{beside}"))
     if not trace.rounds.size:
         return
     sign = -1.0 if cmdp.maximise else 1.0
