@@ -19,6 +19,7 @@ from psconrl.errors import (
     ModelError,
     PolicyError,
     PsconrlError,
+    SlowWarning,
     SolverError,
     StoreError,
 )
@@ -91,6 +92,7 @@ __all__ = [
     "PolicyError",
     "PsconrlError",
     "Simulation",
+    "SlowWarning",
     "SolverError",
     "Status",
     "StoreError",
