@@ -17,11 +17,8 @@ from psconrl.cli.render import console, number
 from psconrl.envs.gym_env import CMDPEnv
 from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError
-<<<<<<< HEAD
-from psconrl.learning.parts.learned_mass import LearnedMass
-=======
 from psconrl.learning.agent import Agent
->>>>>>> ca5bea5 (psconrl learn --background)
+from psconrl.learning.parts.learned_mass import LearnedMass
 from psconrl.learning.recipe import RESERVED
 from psconrl.learning.registry import RECIPES, make_agent, with_reward_hint
 from psconrl.learning.sampler import trusted
@@ -121,12 +118,7 @@ def learn(
             rounds,
             **chosen,
         )
-<<<<<<< HEAD
-        run = Simulation(cmdp, agent, seed, emission=emission)
-=======
         run = _in_steps(cmdp, agent, seed, emission) if background else Simulation(cmdp, agent, seed, emission=emission)
-    best = plan(cmdp)
->>>>>>> ca5bea5 (psconrl learn --background)
     out = console()
     if run.agent.why_slow():
         out.print(Text(run.agent.why_slow(), style="yellow"))
@@ -153,7 +145,6 @@ def learn(
         sys.exit(INTERRUPTED)
 
 
-<<<<<<< HEAD
 def _knowledge(cmdp: CMDP, agent: str, support: bool, trust: str | None, worth: float | None) -> dict[str, Any]:
     """What the agent is told of the transitions beforehand, as options."""
     if not support and trust is None:
@@ -173,7 +164,8 @@ def _knowledge(cmdp: CMDP, agent: str, support: bool, trust: str | None, worth: 
     possible = cmdp.transition.csr().copy()
     possible.data[:] = 1.0
     return {"belief": LearnedMass(support=possible)}
-=======
+
+
 def _in_steps(cmdp: CMDP, agent: Agent, seed: int, emission: str) -> Run:
     """A run on the model as an environment that goes on while the agent thinks."""
     agent.think_in_background()
@@ -181,7 +173,6 @@ def _in_steps(cmdp: CMDP, agent: Agent, seed: int, emission: str) -> Run:
     run.cost_names = cmdp.cost_names
     run.provenance |= {"emission": emission, "maximise": cmdp.maximise, "background": True}
     return run
->>>>>>> ca5bea5 (psconrl learn --background)
 
 
 def save_path(path: str | None, resumed: str | None = None) -> Path | None:
