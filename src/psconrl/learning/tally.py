@@ -11,6 +11,7 @@ from numba import njit
 from scipy.sparse import csr_array
 
 from psconrl.arrays import Ints
+from psconrl.limits import MOST_ROUNDS
 
 LOG = 4096  # as long as a block of random numbers, so that a compiled loop need not stop for it
 
@@ -95,8 +96,12 @@ class Tally:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned. What cannot be came from a damaged file: kernels trust their arrays."""
+        if any(np.asarray(state[key]).dtype.kind not in "iu" for key in ("numbers", "times")):
+            raise ValueError("counts that are not whole numbers")
         numbers, times = (np.array(state[key], dtype=np.int64) for key in ("numbers", "times"))
-        if numbers.ndim != 1 or numbers.shape != times.shape or (times < 1).any() or (np.diff(numbers) < 1).any():
+        if numbers.ndim != 1 or numbers.shape != times.shape or (numbers[1:] <= numbers[:-1]).any():
+            raise ValueError("counts that cannot be")
+        if (times < 1).any() or times.sum(dtype=np.float64) > MOST_ROUNDS:
             raise ValueError("counts that cannot be")
         if numbers.size and (numbers[0] < 0 or numbers[-1] >= self.shape[0] * self.shape[1]):
             raise ValueError("transitions that there are not")

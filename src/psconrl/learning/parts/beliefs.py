@@ -72,7 +72,8 @@ class Dirichlet(Belief):
             self._alpha = np.ascontiguousarray(full + self.surprise / n_states if self.surprise else full)
 
     def _may_be_sparse(self) -> bool:
-        return True
+        """One whose parameters are other ones wants them all."""
+        return type(self).parameters is Dirichlet.parameters
 
     def entries(self, n_states: int, n_actions: int) -> float:
         """About how many transitions a sample has."""
@@ -110,9 +111,6 @@ class FlooredCounts(Dirichlet):
 
     def __init__(self, prior: ArrayLike | csr_array | None = None) -> None:
         super().__init__(prior)
-
-    def _may_be_sparse(self) -> bool:
-        return False
 
     def parameters(self, counts: Counts) -> Floats:
         """The parameters of the posterior, (S*A, S)."""

@@ -61,6 +61,8 @@ def stored_weights(given: Weights, n_states: int, n_actions: int, what: str, any
     """The numbers and values of the transitions that are stored; none if all weigh the same."""
     _check_sizes(given, n_states, n_actions, what)
     if isinstance(given, float):
+        if not anything:
+            _check_rows(np.full(n_states * n_actions, given), n_actions, what)
         return np.empty(0, dtype=np.int64), np.empty(0)
     matrix = given if issparse(given) else csr_array(given.reshape(-1, n_states))
     if not anything:
