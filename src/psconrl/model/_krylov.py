@@ -94,25 +94,31 @@ def solve(
     core_indptr, core_indices, core_data = _core(indptr, indices, data)
     pruned = core_data.size < 0.7 * data.size
     scale = _diagonal(indptr, indices, data)
-    residual, correction = np.empty(n), np.empty(n)
+    residual, correction, kept = np.empty(n), np.empty(n), np.empty(n)
     largest = 0.0
     for i in range(q):
         left, before, without, sweeping = products, np.inf, pruned, not transposed
+        cleared = False
         while True:
             _product(indptr, indices, data, transposed, x[i], residual)
             left -= 1
             worst, size = 0.0, 0.0
             for s in range(n):
                 residual[s] = right[i, s] - residual[s]
-                worst = max(worst, abs(residual[s]))
+                worst = max(worst, abs(residual[s])) if abs(residual[s]) < np.inf else np.inf  # also if it is no number
                 size = max(size, abs(x[i, s]), abs(right[i, s]))
             goal = tolerance * size
-            if worst <= goal or left < 2:
+            if worst <= goal < np.inf or left < 2:
                 break
+            if worst == before == np.inf:  # a guess that is none
+                if cleared:
+                    break
+                cleared = True
+                x[i] = 0.0
+                continue
             if not worst <= _SLOW * before:
                 if not worst < before:  # it was no correction: take it back
-                    for s in range(n):
-                        x[i, s] -= correction[s]
+                    x[i] = kept
                     if not sweeping and not without:
                         worst = before
                         break
@@ -128,6 +134,7 @@ def solve(
                     continue
             before = worst
             correction[:] = 0.0
+            kept[:] = x[i]
             if sweeping:
                 _relax(core_indptr, core_indices, core_data, scale, residual, correction, _SWEEPS)
                 left -= _SWEEPS

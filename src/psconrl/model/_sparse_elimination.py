@@ -13,6 +13,7 @@ from psconrl.arrays import Floats, Ints
 from psconrl.model.ordering import Order
 
 _FAST = {"reassoc", "contract", "nsz"}
+_LONG = 1e3  # steps: biases counted from a state that is visited more rarely are refined
 
 
 @njit(cache=True, fastmath=_FAST)
@@ -90,7 +91,6 @@ def unichain(
     for c in range(q):
         gains[c] = cycle[c] / cycle[q]
     # Biases from the last to the first, and the law alike.
-    w[last] = 1.0
     h = np.zeros((q, S))
     for k in range(S - 1, -1, -1):
         if k == last:
@@ -100,7 +100,9 @@ def unichain(
             for t in range(upper[k], upper[k + 1]):
                 total += U[t] * h[c, after[t]]
             h[c, k] = total / outs[k]
-    mass = 0.0
+    if cycle[q] > _LONG:
+        _refine(indptr, indices, data, rows, costs, chance, order, last, F, U, outs, C, w, cycle[q], gains, h)
+    w[last], mass = 1.0, 0.0
     for i in range(S - 1, -1, -1):
         if i != last:
             for e in range(lower[i], lower[i + 1]):
@@ -112,3 +114,41 @@ def unichain(
         for c in range(q):
             biases[c, s] = h[c, i]
     return -1, gains, biases, law
+
+
+@njit(cache=True)
+def _refine(
+    indptr: Ints, indices: Ints, data: Floats, rows: Ints, costs: Floats, chance: float, order: Order, last: int,
+    F: Floats, U: Floats, outs: Floats, C: Floats, visits: Floats, cycle: float, gains: Floats, h: Floats,
+) -> None:  # fmt: skip
+    """Once more for what is left of the equation, in place, by position.
+
+    Biases are differences of what is collected in a cycle, which is long if the reference is hardly ever visited: they
+    have lost as many digits as the length of the cycle has. ``visits``: what a cycle begins with, by position.
+    """
+    lower, before, upper, after = order.lower, order.before, order.upper, order.after
+    S, q = rows.size, gains.size
+    left, more = np.empty(S), np.empty(S)
+    for c in range(q):
+        for i in range(S):
+            row, moved = rows[order.state[i]], 0.0
+            for e in range(indptr[row], indptr[row + 1]):
+                moved += data[e] * (h[c, order.position[indices[e]]] - h[c, i])
+            left[i] = costs[c, row] - gains[c] + (1.0 - chance) * moved + chance * (h[c, last] - h[c, i])
+        gain = left[last]
+        for i in range(S):
+            if i != last:
+                for e in range(lower[i], lower[i + 1]):
+                    left[i] += F[e] * left[before[e]]
+                gain += visits[i] * left[i]
+        gain /= cycle
+        gains[c] += gain
+        more[last] = 0.0
+        for k in range(S - 1, -1, -1):
+            if k != last:
+                total = left[k] - gain * C[k, q]
+                for t in range(upper[k], upper[k + 1]):
+                    total += U[t] * more[after[t]]
+                more[k] = total / outs[k]
+        for k in range(S):
+            h[c, k] += more[k]

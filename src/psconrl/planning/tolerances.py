@@ -19,6 +19,7 @@ SAME_AVERAGE = 1e-13  # policies whose averages differ by less are the same colu
 FEASIBLE = 1e-9  # within this of the boundary counts as feasible
 NO_EXCESS = 1e-15  # an excess of this size in the master is rounding
 PLAYABLE_GAP = 1e-9  # how far a mixture may be from its bound and still be played: rounding may stop the search early
+LEAST_GUESS = 1e-9  # of the objective in weights that are guessed: what they bound is known to 1e-16 of their sum
 SAME_VALUE = 1e-13  # a backward recursion that gains no more than this has found the same policy
 
 # Fewest randomised states.

@@ -16,6 +16,7 @@ from psconrl.planning.mixture._laws import Rows, evaluate, improved, law, roundi
 from psconrl.planning.mixture._line import mix_on_line
 from psconrl.planning.mixture._tableau import add_column, mix_in_tableau, new_tableau, relax
 from psconrl.planning.policy_from_occupancy import one_hot, policy_from_occupancy
+from psconrl.planning.tolerances import LEAST_GUESS
 
 OPTIMAL, INFEASIBLE, GIVE_UP = 1, 0, -1
 
@@ -146,7 +147,7 @@ def newton(
     table = new_tableau(thresholds, capacity if q > 2 else 0)  # the master of several
     feasible = False
     prices, guesses = np.zeros(q), 0  # of the limits, in the guess
-    if near.size > 1 and near[0] > 0.0:
+    if near.size > 1 and near.min() >= 0.0 and near[0] > LEAST_GUESS * near.sum():  # or not usable
         prices[:] = near / near[0]
         guesses = _GUESSES if prices[1:].max() > 0.0 else 0
     pending = start.shape[0]

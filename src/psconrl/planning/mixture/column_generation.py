@@ -19,7 +19,7 @@ from psconrl.arrays import Bools, Floats
 from psconrl.errors import SolverError
 from psconrl.planning.mixture.master import MasterPoint, master_for
 from psconrl.planning.mixture.oracle import Answer, Oracle
-from psconrl.planning.tolerances import FEASIBLE, PLAYABLE_GAP, SAME_AVERAGE, SEARCH_GAP
+from psconrl.planning.tolerances import FEASIBLE, LEAST_GUESS, PLAYABLE_GAP, SAME_AVERAGE, SEARCH_GAP
 
 MAX_COLUMNS = 2000
 
@@ -124,8 +124,9 @@ class _Guesses:
     MOST = 4
 
     def __init__(self, near: Floats | None) -> None:
-        usable = near is not None and near.size > 1 and near[0] > 0.0 and bool((near[1:] > 0.0).any())
-        self._prices = near[1:] / near[0] if near is not None and usable else None
+        self._prices: Floats | None = None
+        if near is not None and near.min() >= 0.0 and near[0] > LEAST_GUESS * near.sum() and near[1:].any():
+            self._prices = near[1:] / near[0]
         self._left = self.MOST
 
     def weights(self, point: MasterPoint) -> Floats | None:
