@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse
 
-from psconrl.arrays import Floats, Ints
+from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import AgentError, ModelError, PsconrlError
 from psconrl.limits import LARGEST_COST, MOST_ROUNDS
 from psconrl.model.transition import Transition
@@ -112,6 +112,12 @@ def as_laws(policy: Any, what: str, n_states: int, n_actions: int) -> Floats:
     if not (laws >= 0).all() or not np.allclose(laws.sum(axis=1), 1.0):
         raise AgentError(f"{what} must hold a distribution over {n_actions} actions for each of {n_states} states")
     return laws
+
+
+def need_all_actions(available: Bools) -> None:
+    """Agents choose among all actions: refuse a model, by its available ones (S, A), in which some are missing."""
+    if not available.all():
+        raise AgentError("agents need models in which every action is available in every state")
 
 
 def saved_floats(value: Any, shape: tuple[int, ...], what: str) -> Floats:

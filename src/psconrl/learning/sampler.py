@@ -9,7 +9,14 @@ from scipy.sparse import csr_array, diags_array
 
 from psconrl.errors import AgentError
 from psconrl.learning.agent import Agent
-from psconrl.learning.checks import as_optimistic_cost, as_weight, checked_laws, saved_floats, saved_policies
+from psconrl.learning.checks import (
+    as_optimistic_cost,
+    as_weight,
+    checked_laws,
+    need_all_actions,
+    saved_floats,
+    saved_policies,
+)
 from psconrl.learning.counts import Record
 from psconrl.learning.episode_planner import EpisodePlanner
 from psconrl.learning.parts.beliefs import Belief, Dirichlet
@@ -71,6 +78,8 @@ class Sampler(Agent):
         Dirichlet(prior=sparse(60, 10))
         """
         known = trusted(model, weight) | {"thresholds": model.thresholds}
+        if options.get("costs") is not None:  # nothing is guessed then
+            del known["guessed_costs"], known["cost_weight"]
         make: Any = cls
         agent: Self = make(model.n_states, model.n_actions, **(known | options))
         return agent
@@ -119,6 +128,7 @@ def trusted(model: CMDP, weight: ArrayLike | None = None) -> dict[str, Any]:
     """The options of an agent that begins with a model, worth so many observations; see ``Sampler.trusting``."""
     if not isinstance(model, CMDP):
         raise AgentError(f"trusting needs a model, a CMDP; got {type(model).__name__}")
+    need_all_actions(model.available)
     P = model.transition.csr()
     if weight is None:
         return {"belief": LearnedMass(WORTHS, support=P), "guessed_costs": model.costs, "cost_weight": 1.0}

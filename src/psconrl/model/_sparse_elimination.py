@@ -101,7 +101,7 @@ def unichain(
                 total += U[t] * h[c, after[t]]
             h[c, k] = total / outs[k]
     if cycle[q] > _LONG:
-        _refine(indptr, indices, data, rows, costs, chance, order, last, F, U, outs, C, w, cycle[q], gains, h)
+        _refine(indptr, indices, data, rows, costs, chance, order, last, F, U, outs, C, w, cycle, gains, h)
     w[last], mass = 1.0, 0.0
     for i in range(S - 1, -1, -1):
         if i != last:
@@ -119,7 +119,7 @@ def unichain(
 @njit(cache=True)
 def _refine(
     indptr: Ints, indices: Ints, data: Floats, rows: Ints, costs: Floats, chance: float, order: Order, last: int,
-    F: Floats, U: Floats, outs: Floats, C: Floats, visits: Floats, cycle: float, gains: Floats, h: Floats,
+    F: Floats, U: Floats, outs: Floats, C: Floats, visits: Floats, cycle: Floats, gains: Floats, h: Floats,
 ) -> None:  # fmt: skip
     """Once more for what is left of the equation, in place, by position.
 
@@ -141,7 +141,7 @@ def _refine(
                 for e in range(lower[i], lower[i + 1]):
                     left[i] += F[e] * left[before[e]]
                 gain += visits[i] * left[i]
-        gain /= cycle
+        gain /= cycle[q]
         gains[c] += gain
         more[last] = 0.0
         for k in range(S - 1, -1, -1):

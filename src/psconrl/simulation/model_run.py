@@ -10,7 +10,7 @@ from psconrl.arrays import Floats, Ints
 from psconrl.errors import AgentError, ConfigError
 from psconrl.learning.adapter import adapt
 from psconrl.learning.agent import Agent
-from psconrl.learning.checks import is_index, saved_floats
+from psconrl.learning.checks import is_index, need_all_actions, saved_floats
 from psconrl.learning.contract import NO_CAP, Episode, Learner
 from psconrl.learning.persistence import DAMAGE
 from psconrl.learning.player import Player
@@ -50,8 +50,7 @@ class Simulation(Run):
         got = (player.n_states, player.n_actions, player.n_costs - 1)
         if expected != got:
             raise AgentError(f"the model has (S, A, m) = {expected}, the agent was made for {got}")
-        if not cmdp.available.all():
-            raise AgentError("agents need models in which every action is available in every state")
+        need_all_actions(cmdp.available)
         super().__init__(
             player,
             cmdp.thresholds,

@@ -125,8 +125,8 @@ class _Guesses:
 
     def __init__(self, near: Floats | None) -> None:
         self._prices: Floats | None = None
-        if near is not None and near.min() >= 0.0 and near[0] > LEAST_GUESS * near.sum() and near[1:].any():
-            self._prices = near[1:] / near[0]
+        if near is not None and near.size > 1 and near.min() >= 0.0 and near[0] > LEAST_GUESS * near.sum():
+            self._prices = near[1:] / near[0] if near[1:].any() else None
         self._left = self.MOST
 
     def weights(self, point: MasterPoint) -> Floats | None:
