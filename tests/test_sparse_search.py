@@ -147,7 +147,7 @@ def test_a_guess_changes_the_work_but_no_verdict_and_no_value(guess):
         general = mix(Howard(dense), problem.thresholds, near=near) if near.size == 3 else None
         for found in (
             solve_compiled(problem, near=near, order=order),
-            solve_compiled(problem, near=near),
+            solve_compiled(problem, near=near, order=NO_ORDER),
             solve_compiled(dense, near=near),
         ):
             if found is None:
@@ -216,15 +216,16 @@ def test_a_search_that_gives_up_tries_the_order_and_then_the_general_loop(monkey
     assert asked == [0, problem.available.shape[0]]
     assert found.settled
     assert found.value == pytest.approx(value, abs=SAME)
-    monkeypatch.setattr(solving, "QUICK", np.inf)  # the order first, and once more: it is all that there is
+    monkeypatch.setattr(solving, "QUICK", np.inf)  # the order first
     asked.clear()
     assert solve(problem, order=order).settled
-    assert set(asked) == {problem.available.shape[0]}
+    assert asked == [problem.available.shape[0]]
+    asked.clear()
+    assert solve(problem, order=NO_ORDER).settled
+    assert asked == [0, 0]  # with more patience
     asked.clear()
     assert solve(problem).settled
-    assert asked == []  # without an order, or word that there is none, sparse models are left to the general loop
-    assert solve(problem, order=NO_ORDER).settled
-    assert asked == [0, 0]  # the second time with more patience
+    assert asked == []
 
 
 def test_a_plan_that_is_not_settled_is_searched_for_in_general(monkeypatch):
@@ -237,11 +238,59 @@ def test_a_plan_that_is_not_settled_is_searched_for_in_general(monkeypatch):
     assert found.value == pytest.approx(value, abs=SAME)
 
 
-def test_only_what_begins_anew_is_searched_by_products():
-    base = SparseTransition(laws("line", 30, 2, np.random.default_rng(0)))
-    problem = Problem.scaled(base, np.random.default_rng(1).random((1, 30, 2)), np.empty(0), np.ones((30, 2), bool))
-    assert solve_compiled(problem) is None  # the chain of a policy may fall apart
-    assert solve(problem).settled
+def test_so_many_products_are_tried_as_are_allowed():
+    rng, S, A = np.random.default_rng(0), 80, 2
+    P = SparseTransition(laws("line", S, A, rng)).restarting(0, 0.01)
+    problem = Problem.scaled(P, rng.random((2, S, A)), np.array([0.45]), np.ones((S, A), dtype=bool))
+    assert solve_compiled(problem, order=NO_ORDER, products=20) is None
+    found = solve_compiled(problem, order=NO_ORDER, products=solving.PATIENT * solving.PRODUCTS)
+    order = order_for(P.base.matrix.indptr, P.base.matrix.indices, S, np.inf)
+    assert found.value == pytest.approx(solve_compiled(problem, order=order).value, abs=SAME)
+
+
+def test_what_never_begins_anew_is_searched_as_long_as_no_policy_falls_apart():
+    """With an order, from a reference that some policy may never meet; else by products. Against the linear program."""
+    rng, given_up = np.random.default_rng(6), 0
+    for trial in range(40):
+        S, A, m = int(rng.integers(2, 30)), 3, trial % 3
+        base = SparseTransition(laws("line" if trial % 2 else "random", S, A, rng))
+        if not base.communicates:
+            continue
+        costs, limits = rng.random((m + 1, S, A)), rng.uniform(0.35, 0.7, m)
+        problem = Problem.scaled(base, costs, limits, np.ones((S, A), dtype=bool))
+        referee = plan(CMDP(base.toarray(), costs, limits), method="lp")
+        order = order_for(base.matrix.indptr, base.matrix.indices, S, np.inf)
+        assert solve_compiled(problem) is None  # not asked for
+        found = [solve_compiled(problem, order=order), solve_compiled(problem, order=NO_ORDER)]
+        given_up += found.count(None)
+        found += [solve(problem, order=order), solve(problem, order=NO_ORDER), solve(problem)]
+        for each in found:
+            if each is not None:
+                assert each.settled
+                assert each.feasible == (referee.status is not Status.INFEASIBLE)
+                if each.feasible:
+                    value = problem.scaling.invert(averages(each))[0]
+                    assert value == pytest.approx(referee.costs[0], abs=AGREE)
+    assert given_up < 20
+
+
+def test_a_policy_that_falls_apart_is_left_to_others():
+    """Two states, each of which may be kept for ever: the cheapest for one step stays where it is, in either."""
+    P = SparseTransition(csr_array(np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0], [0.5, 0.5]])))
+    costs = np.array([[[0.0, 1.0], [0.5, 1.0]]])
+    problem = Problem.scaled(P, costs, np.empty(0), np.ones((2, 2), dtype=bool))
+    order = order_for(P.matrix.indptr, P.matrix.indices, 2, np.inf)
+    assert solve_compiled(problem, order=order) is None
+    assert solve_compiled(problem, order=NO_ORDER) is None
+    for chosen in (order, NO_ORDER, None):
+        found = solve(problem, order=chosen)
+        assert found.settled
+        assert found.value == pytest.approx(0.0, abs=1e-12)
+    # A first state that is left for good is no reason to give up: elimination is tried anew from where it got stuck.
+    dearer = problem._replace(costs=np.array([[0.5, 1.0, 0.0, 1.0]]))
+    found = solve_compiled(dearer, [np.array([1, 0])], order=order)
+    assert found.settled
+    assert found.value == 0.0
 
 
 @pytest.mark.parametrize("chance", [1e-8, 1e-10, 1e-12])
