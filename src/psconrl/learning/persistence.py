@@ -145,7 +145,9 @@ def _flatten(value: Any, arrays: dict[str, Any]) -> Any:
     """JSON in which every array is replaced by a reference to its entry in the file."""
     if isinstance(value, dict):
         if not all(isinstance(key, str) for key in value) or {ARRAY, SPARSE} & value.keys():
-            raise TypeError(f"the keys of a table must be text, other than {ARRAY!r}; got {list(value)[:8]}")
+            raise TypeError(
+                f"the keys of a table must be text, other than {ARRAY!r} and {SPARSE!r}; got {list(value)[:8]}"
+            )
         return {key: _flatten(part, arrays) for key, part in value.items()}
     if isinstance(value, list | tuple):
         return [_flatten(part, arrays) for part in value]

@@ -82,13 +82,13 @@ def _core(indptr: Ints, indices: Ints, data: Floats) -> tuple[Ints, Ints, Floats
 @njit(cache=True)
 def solve(
     indptr: Ints, indices: Ints, data: Floats, transposed: bool, right: Floats, x: Floats, tolerance: float,
-    products: int,
+    most: float, products: int,
 ) -> float:  # fmt: skip
     """Solve A x = right for every row of ``right`` (q, n), or with the transpose of A, from a guess and in its place.
 
-    Until no entry of a residual exceeds the tolerance times the largest of right side and solution, or the products are
-    used up. Returns the largest entry of a residual. Rows drawn from a posterior have many tiny entries: corrections
-    are found without them, and what they change is corrected in turn.
+    Until no entry of a residual exceeds ``most``, nor the tolerance times the largest of right side and solution, or
+    the products are used up. Returns the largest entry of a residual. Rows drawn from a posterior have many tiny
+    entries: corrections are found without them, and what they change is corrected in turn.
     """
     q, n = x.shape
     core_indptr, core_indices, core_data = _core(indptr, indices, data)
@@ -107,7 +107,7 @@ def solve(
                 residual[s] = right[i, s] - residual[s]
                 worst = max(worst, abs(residual[s])) if abs(residual[s]) < np.inf else np.inf  # also if it is no number
                 size = max(size, abs(x[i, s]), abs(right[i, s]))
-            goal = tolerance * size
+            goal = min(tolerance * size, most)
             if worst <= goal < np.inf or left < 2:
                 break
             if worst == before == np.inf:  # a guess that is none

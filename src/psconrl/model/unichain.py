@@ -118,7 +118,7 @@ class SparseSolver:
         guess, biases = self._guess, np.zeros_like(costs)
         if guess is not None:
             biases = guess.biases - guess.biases.mean(axis=1, keepdims=True) + guess.gains[:, None]
-        off = _krylov.solve(P.indptr, P.indices, P.data, False, costs, biases, KRYLOV_TOL, self.PRODUCTS)
+        off = _krylov.solve(P.indptr, P.indices, P.data, False, costs, biases, KRYLOV_TOL, np.inf, self.PRODUCTS)
         if not off <= GAIN_TOL * np.abs(costs).max():  # by which the gains may be wrong
             return None
         gains = biases.mean(axis=1)
@@ -161,7 +161,7 @@ def _law(P: csr_array, costs: Floats, gains: Floats) -> Floats:
     n = P.shape[0]
     uniform = np.full((1, n), 1.0 / n)
     law = uniform.copy()
-    off = _krylov.solve(P.indptr, P.indices, P.data, True, uniform, law, KRYLOV_TOL, 2 * SparseSolver.PRODUCTS)
+    off = _krylov.solve(P.indptr, P.indices, P.data, True, uniform, law, KRYLOV_TOL, np.inf, 2 * SparseSolver.PRODUCTS)
     law = np.maximum(law[0], 0.0)
     law /= law.sum()
     if off <= 1e-3 / n and _agree(costs, gains, law):

@@ -88,7 +88,7 @@ def _evaluate_sparse(P, costs, weights, available, policy, reference, guess, nea
         for s in range(S):
             right[i, s] = costs[i, rows[s]]
         x[i] = guess[i] - guess[i].mean() + right[i].mean()
-    off = _krylov.solve(indptr, indices, data, False, right, x, _TOL, P.products)
+    off = _krylov.solve(indptr, indices, data, False, right, x, _TOL, 0.5 * _OFF, P.products)
     gains = np.empty(q)
     for i in range(q):
         gains[i] = x[i].mean()
@@ -207,7 +207,7 @@ def _law_sparse(P, policy, gains, costs, known):  # type: ignore[no-untyped-def]
     rows = _rows_of(policy, (P.indptr.size - 1) // S)
     indptr, indices, data = gathered(P.indptr, P.indices, P.data, rows, P.state, P.chance)
     right, mu = np.full((1, S), 1.0 / S), np.full((1, S), 1.0 / S)
-    _krylov.solve(indptr, indices, data, True, right, mu, _TOL, 2 * P.products)
+    _krylov.solve(indptr, indices, data, True, right, mu, _TOL, np.inf, 2 * P.products)
     found = np.maximum(mu[0], 0.0)
     found /= found.sum()
     for i in range(gains.size):  # the law and the biases are two ways to one number

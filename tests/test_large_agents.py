@@ -1,0 +1,308 @@
+"""Agents of hundreds and thousands of states: plans of sparse samples, saving and resuming, crashes, damaged files."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array, issparse
+
+import psconrl
+from psconrl import CMDP, PSConRL, Status, evaluate, load_agent, plan
+from psconrl.agents import Dirichlet, LagrangianPSRL, LearnedMass, make
+from psconrl.envs.network import network
+from psconrl.errors import AgentError
+from psconrl.learning import episode_planner
+from psconrl.learning.counts import Counts, Record
+from psconrl.learning.episode_planner import EpisodePlanner
+from psconrl.learning.persistence import Saved, read, write
+from psconrl.model.ordering import NO_ORDER
+from psconrl.model.transition import DenseTransition
+from psconrl.simulation.model_run import Simulation
+
+WORLD = network(side=13, waiting=6.0)  # 169 states, more than are planned in dense form
+S, A = WORLD.n_states, WORLD.n_actions
+SUPPORT = csr_array(WORLD.transition.csr() > 0, dtype=float)
+TOL = 1e-6  # how far a plan for one episode may be from the optimum of its sample, in costs of at most some units
+
+
+def experienced(steps=4000, seed=0):
+    """Counts of a random walk in the world."""
+    rng, state = np.random.default_rng(seed), 0
+    counts = Counts(S, A, 2)
+    record = Record.empty(counts)
+    P = WORLD.transition.csr()
+    for _ in range(steps):
+        action = int(rng.integers(A))
+        low, high = P.indptr[state * A + action], P.indptr[state * A + action + 1]
+        to = int(rng.choice(P.indices[low:high], p=P.data[low:high] / P.data[low:high].sum()))
+        record.step(state, action, to, WORLD.costs[:, state, action])
+        state = to
+    counts.add(record)
+    return counts
+
+
+BELIEFS = {
+    "nothing known": lambda: LearnedMass(),
+    "a prior": lambda: Dirichlet(),
+    "a support": lambda: LearnedMass(support=SUPPORT),
+    "a support and surprise": lambda: LearnedMass(support=SUPPORT, surprise=0.01),
+    "a rough model": lambda: Dirichlet(20.0 * WORLD.transition.csr()),
+}
+
+
+@pytest.mark.parametrize("known", BELIEFS)
+def test_a_sparse_sample_has_the_plan_of_the_same_sample_in_dense_form(known):
+    """Looking ahead some rounds or many, also with limits that cannot be met; the referee is the general planner."""
+    counts, rng = experienced(), np.random.default_rng(1)
+    belief = BELIEFS[known]().made_for(S, A, 1)
+    sparse, dense = EpisodePlanner(S, A), EpisodePlanner(S, A)
+    verdicts = set()
+    for limit, chance in ((6.0, 0.01), (3.0, 1e-4), (0.05, 0.01), (12.0, 1e-9)):
+        drawn = belief.sample(counts, rng)
+        assert drawn.is_sparse
+        P = drawn.restarting(5, chance)
+        limits = np.array([limit])
+        found = sparse.optimal(P, WORLD.costs, limits, 5)
+        wanted = dense.optimal(DenseTransition(P.toarray()), WORLD.costs, limits, 5)
+        referee = plan(CMDP(P.toarray(), WORLD.costs, limits, initial=5))
+        verdicts.add(found is None)
+        assert (found is None) == (wanted is None) == (referee.status is Status.INFEASIBLE)
+        if found is not None:
+            assert found.value == pytest.approx(wanted.value, abs=TOL)
+            assert found.value == pytest.approx(referee.costs[0], abs=TOL)
+            played = evaluate(CMDP(P.toarray(), WORLD.costs, limits, initial=5), found.policy).costs
+            assert played[0] == pytest.approx(found.value, abs=TOL)
+            assert played[1] <= limit + 1e-7
+    assert verdicts == {True, False}
+
+
+def test_an_order_is_found_once_for_a_support_and_again_if_that_grows(monkeypatch):
+    asked, find = [], episode_planner.order_for
+
+    def noticed(*arguments):
+        asked.append(find(*arguments))
+        return asked[-1]
+
+    monkeypatch.setattr(episode_planner, "order_for", noticed)
+    belief, counts, rng = LearnedMass(support=SUPPORT).made_for(S, A, 1), experienced(), np.random.default_rng(0)
+    planner = EpisodePlanner(S, A)
+    for chance in (0.1, 0.01):
+        assert planner.optimal(belief.sample(counts, rng).restarting(0, chance), WORLD.costs, WORLD.thresholds, 0)
+    assert len(asked) == 1
+    assert asked[0].position.size == S
+    record = Record.empty(counts)
+    record.step(0, 0, S - 1, np.zeros(2))  # what was held for impossible
+    counts.add(record)
+    assert planner.optimal(belief.sample(counts, rng).restarting(0, 0.1), WORLD.costs, WORLD.thresholds, 0)
+    assert len(asked) == 2
+    monkeypatch.setattr(episode_planner, "MOST_WORK", asked[0].work / 2)
+    other = EpisodePlanner(S, A)
+    assert other.optimal(belief.sample(counts, rng).restarting(0, 0.1), WORLD.costs, WORLD.thresholds, 0)
+    assert asked[-1] is NO_ORDER  # it is planned all the same
+    anything = LearnedMass().made_for(S, A, 1).sample(counts, rng).restarting(0, 0.1)
+    assert planner.optimal(anything, WORLD.costs, WORLD.thresholds, 0)
+    assert len(asked) == 3  # patterns that do not repeat have no order
+
+
+AGENTS = {
+    "psconrl": lambda **o: make("psconrl", S, A, WORLD.thresholds, WORLD.costs, **o),
+    "psconrl, learning costs": lambda **o: make("psconrl", S, A, WORLD.thresholds, **o),
+    "psconrl-plain": lambda **o: make("psconrl-plain", S, A, WORLD.thresholds, WORLD.costs, **o),
+    "cmdp-psrl": lambda **o: make("cmdp-psrl", S, A, WORLD.thresholds, WORLD.costs, **o),
+    "lagrangian": lambda **o: make("lagrangian", S, A, WORLD.thresholds, WORLD.costs, **o),
+    "psconrl, support": lambda **o: PSConRL(
+        S, A, WORLD.thresholds, WORLD.costs, belief=LearnedMass(support=SUPPORT), **o
+    ),
+    "psconrl, support, turns": lambda **o: PSConRL(
+        S, A, WORLD.thresholds, WORLD.costs, belief=LearnedMass(support=SUPPORT, exact=False, surprise=0.1), **o
+    ),
+    "psconrl, trusting": lambda **o: PSConRL.trusting(WORLD, 20, **o),
+    "psconrl, trusting as learned": lambda **o: PSConRL.trusting(WORLD, **o),
+    "lagrangian, trusting": lambda **o: LagrangianPSRL.trusting(WORLD, np.full((S, A), 3.0), **o),
+}
+
+
+def in_an_episode(run):
+    """Play on until an episode is under way."""
+    while run.agent.between_episodes:
+        run.run(run.round + 1)
+    return run
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_a_run_saved_in_the_middle_of_an_episode_goes_on_with_the_same_bits(name, tmp_path):
+    first = Simulation(WORLD, AGENTS[name](seed=3), seed=4)
+    first.run(40)
+    path = tmp_path / "run.npz"
+    in_an_episode(first).save(path)
+    assert first.agent.sampled.is_sparse
+    end = first.round + 30
+    second, whole = Simulation.resume(WORLD, path), Simulation(WORLD, AGENTS[name](seed=3), seed=4)
+    for run in (second, whole):
+        run.run(end)
+    assert second.cumulative.tolist() == whole.cumulative.tolist()
+    assert second.log.kind == whole.log.kind
+    assert second.agent.rng.bit_generator.state == whole.agent.rng.bit_generator.state
+    for part in ("numbers", "times"):
+        np.testing.assert_array_equal(*(getattr(run.agent.counts.tally, part) for run in (second, whole)))
+    assert path.stat().st_size < 50_000  # it grows with what was seen, not with all that there could be
+
+
+def test_a_support_stays_sparse_in_the_file(tmp_path):
+    agent = AGENTS["psconrl, support"](seed=0)
+    agent.save(tmp_path / "agent.npz")
+    again = load_agent(tmp_path / "agent.npz")
+    assert issparse(again.belief.support)
+    np.testing.assert_array_equal(again.belief.support.toarray(), SUPPORT.toarray())
+    assert again.config()["belief"].keys() == agent.config()["belief"].keys()
+
+
+def kept(value, tmp_path):
+    """What becomes of something that is saved with an agent."""
+    write(Saved("uniform", "uniform", {}, {}, {"thing": value}), tmp_path / "file.npz")
+    return read(tmp_path / "file.npz").extra["thing"]
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo"])
+def test_sparse_matrices_are_saved_whatever_their_form(form, tmp_path):
+    """In lists and tables, too; those without entries, and those whose entries are out of order."""
+    matrix = csr_array(([0.5, -1.0, 2.0], [2, 0, 1], [0, 2, 2, 3]), shape=(3, 4))
+    found = kept({"a": [matrix.asformat(form), 1], "b": csr_array((2, 5))}, tmp_path)
+    np.testing.assert_array_equal(found["a"][0].toarray(), matrix.toarray())
+    assert (found["b"].shape, found["b"].nnz) == ((2, 5), 0)
+
+
+def test_a_table_that_looks_like_a_matrix_is_refused(tmp_path):
+    for key in ("@array", "@sparse"):
+        with pytest.raises(AgentError, match=f"other than '@array' and '@sparse'; got .'{key}'"):
+            kept({key: 1}, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"indices": [9, 0, 1]},
+        {"indices": [-1, 0, 1]},
+        {"indptr": [0, 3, 2, 3]},
+        {"indptr": [0, 2, 2, 900]},
+        {"indptr": [1, 2, 2, 3]},
+        {"data": [1.0]},
+        {"shape": [3, -4]},
+        {"shape": [3]},
+        {"shape": [10**12, 4]},
+        {"shape": "wide"},
+    ],
+)
+def test_a_matrix_that_cannot_be_is_refused_in_one_line(damage, tmp_path):
+    path = tmp_path / "file.npz"
+    matrix = csr_array(([0.5, 1.0, 2.0], [2, 0, 1], [0, 2, 2, 3]), shape=(3, 4))
+    write(Saved("uniform", "uniform", {}, {}, {"thing": matrix}), path)
+    with np.load(path) as members:
+        arrays = dict(members)
+    header = json.loads(str(arrays["header"]))
+    parts = header["extra"]["thing"]["@sparse"]
+    for key, value in damage.items():
+        if key == "shape":
+            parts["shape"] = value
+        else:
+            arrays[parts[key]["@array"]] = np.array(value, dtype=arrays[parts[key]["@array"]].dtype)
+    np.savez(path, **(arrays | {"header": np.array(json.dumps(header))}))
+    with pytest.raises(AgentError) as error:
+        read(path)
+    assert "\n" not in str(error.value)
+
+
+def test_the_tables_of_an_old_file_are_read_as_what_was_seen(tmp_path):
+    """Format 3 had one of all transitions, for the counts and for the episode that is being played."""
+    agent = AGENTS["psconrl, support"](seed=1)
+    in_an_episode(Simulation(WORLD, agent, seed=2))
+    path = tmp_path / "old.npz"
+    agent.save(path)
+    with np.load(path) as members:
+        arrays = dict(members)
+    header = json.loads(str(arrays["header"]))
+    header["version"] = 3
+    for where, seen in ((header["state"]["counts"], agent.counts), (header["state"]["play"]["record"], None)):
+        table = (agent.play(0).record if seen is None else seen).transitions
+        name = f"table{len(arrays)}"
+        arrays[name], where["transitions"] = np.array(table), {"@array": name}
+    np.savez(path, **(arrays | {"header": np.array(json.dumps(header))}))
+    again = load_agent(path)
+    np.testing.assert_array_equal(again.counts.transitions, agent.counts.transitions)
+    one, two = (psconrl.simulate(WORLD, each, 300, seed=3) for each in (agent, again))
+    assert one.cumulative.tolist() == two.cumulative.tolist()
+    arrays[name] = arrays[name] - 1
+    np.savez(path, **(arrays | {"header": np.array(json.dumps(header))}))
+    with pytest.raises(AgentError, match="damaged"):
+        load_agent(path)
+
+
+@pytest.mark.parametrize("weights", [[-1.0, 2.0], [np.nan, 1.0], [np.inf, 1.0], [[0.5, 0.5]]])
+def test_weights_of_a_last_plan_that_cannot_be_are_refused(weights, tmp_path):
+    agent = AGENTS["psconrl"](seed=1)
+    agent.begin(0)
+    state = agent.state()
+    with pytest.raises(AgentError, match="last_weights must"):
+        AGENTS["psconrl"](seed=1).restore(state | {"last_weights": np.array(weights)})
+    agent.restore(state | {"last_weights": np.array([5e-324, 1.0])})  # possible, and no help
+    assert agent.begin(0).policy.shape == (S, A)
+    agent.restore(state | {"last_weights": np.array([0.2, 0.3, 0.5])})  # of another number of costs
+    assert agent.begin(0).policy.shape == (S, A)
+
+
+def test_a_table_that_is_too_large_is_refused_and_nobody_else_needs_it():
+    n = 30_000
+    support = csr_array((np.ones(2 * n), (np.arange(2 * n), np.arange(2 * n) // 2)))
+    agent = PSConRL(n, 2, [0.5], belief=LearnedMass(support=support))
+    with pytest.raises(AgentError, match=r"counts takes 14.4 GB"):
+        _ = agent.counts.transitions
+    assert agent.counts.moves.shape == (2 * n, n)
+
+
+# Crashes
+
+
+@pytest.mark.parametrize("side", [13, pytest.param(50, marks=pytest.mark.slow)])
+def test_kill_9_loses_nothing_that_was_saved(side, tmp_path):
+    """A real process, killed while it learns with a known support; the run goes on from its file to the same end."""
+    script = (
+        "import sys\n"
+        "from scipy.sparse import csr_array\n"
+        "from psconrl import PSConRL\n"
+        "from psconrl.agents import LearnedMass\n"
+        "from psconrl.envs.network import network\n"
+        "from psconrl.simulation.model_run import Simulation\n"
+        f"m = network(side={side}, waiting=6.0)\n"
+        "support = csr_array(m.transition.csr() > 0, dtype=float)\n"
+        "a = PSConRL(m.n_states, 4, m.thresholds, m.costs, belief=LearnedMass(support=support), seed=3)\n"
+        "def keep(run):\n"
+        "    run.save(sys.argv[1])\n"
+        "    print(run.round, flush=True)\n"
+        "Simulation(m, a, seed=4).run(10**9, checkpoints=[60], progress=keep)\n"
+    )
+    path, world = tmp_path / "run.npz", network(side=side, waiting=6.0)
+    child = subprocess.Popen([sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE, text=True)
+    saved = 0
+    for line in child.stdout:
+        saved = int(line)
+        if saved > 100:
+            break
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    child.stdout.close()
+    assert [p.name for p in tmp_path.iterdir() if not p.name.startswith(".")] == ["run.npz"]
+    resumed = Simulation.resume(world, path)
+    end = resumed.round + 50
+    assert resumed.round >= saved > 100
+    resumed.run(end, checkpoints=[60])
+    support = csr_array(world.transition.csr() > 0, dtype=float)
+    agent = PSConRL(side**2, 4, world.thresholds, world.costs, belief=LearnedMass(support=support), seed=3)
+    whole = Simulation(world, agent, seed=4)
+    whole.run(end, checkpoints=[60])
+    assert resumed.cumulative.tolist() == whole.cumulative.tolist()
+    assert resumed.agent.episodes == whole.agent.episodes
+    assert resumed.agent.rng.bit_generator.state == whole.agent.rng.bit_generator.state
