@@ -8,7 +8,7 @@ from numba import njit
 from psconrl.arrays import Floats, Ints
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def posterior_parameters(prior: Floats, transitions: Ints) -> Floats:
     """Prior plus counts, (S*A, S)."""
     return prior + transitions
@@ -24,7 +24,7 @@ def tally(shape: Floats) -> tuple[int, int]:
     return positive, large
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def log_gamma(shape: Floats, first: int, e: Floats, u: Floats, z: Floats, logs: Floats) -> int:
     r"""Logarithms of gamma variates by rejection, from entry ``first`` on; -inf where the shape is 0.
 
@@ -72,7 +72,7 @@ def log_gamma(shape: Floats, first: int, e: Floats, u: Floats, z: Floats, logs: 
     return int(shape.size)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def lower_by_row_maximum(logs: Floats, floor: float) -> None:
     """Subtract the largest entry of every row from it, down to a floor; -inf stays."""
     for row in logs:
@@ -84,7 +84,7 @@ def lower_by_row_maximum(logs: Floats, floor: float) -> None:
                 row[j] = max(row[j] - top, floor)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def normalise_rows(rows: Floats) -> None:
     """Divide every row by its sum."""
     for row in rows:
@@ -171,7 +171,7 @@ def add_rows(groups: Ints, rows: Floats, n_groups: int) -> Floats:
     return total
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def spread_mass(unit: Floats, weights: Floats, transitions: Ints) -> Floats:
     """Parameters of a posterior: the counts, and in every row its unit times the weights."""
     alpha = transitions.astype(np.float64)

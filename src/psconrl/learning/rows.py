@@ -124,7 +124,7 @@ def log_gamma_variates(shape: Floats, rng: np.random.Generator) -> Floats:
     return logs
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _posterior(
     prior: Ints, values: Floats, scale: Floats, numbers: Ints, times: Ints, n_states: int
 ) -> tuple[Ints, Ints, Floats]:
@@ -154,7 +154,7 @@ def _posterior(
     return indptr, indices[:k].copy(), alpha[:k].copy()
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _with_rest(indptr: Ints, alpha: Floats, rest: Floats) -> Floats:
     """The shapes of the gamma variates: the parameters of every row, and after them its rest."""
     shapes = np.empty(alpha.size + rest.size)
@@ -165,7 +165,7 @@ def _with_rest(indptr: Ints, alpha: Floats, rest: Floats) -> Floats:
     return shapes
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _split(indptr: Ints, logs: Floats, rest: Floats) -> tuple[Floats, Floats]:
     """Probabilities of what is stored, and of the rest; those below ``NEGLECTED`` are 0."""
     p, p_rest = np.empty(indptr[-1]), np.empty(rest.size)
@@ -187,7 +187,7 @@ def _split(indptr: Ints, logs: Floats, rest: Floats) -> tuple[Floats, Floats]:
     return p, p_rest
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _assemble(
     indptr: Ints, indices: Ints, p: Floats, p_rest: Floats, reach: Floats, cuts: Ints, uniforms: Floats, places: Floats,
     n_states: int,

@@ -48,7 +48,7 @@ def _add_move(total: float, rest: float, p: float, high: Floats, low: Floats, j:
     return total, rest + (error + (more + p * lost))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def drift_dense(P: Floats, high: Floats, low: Floats) -> Floats:
     """The expected change of h in every pair, (S, A), for dense P (S*A, S)."""
     S = high.size
@@ -65,7 +65,7 @@ def drift_dense(P: Floats, high: Floats, low: Floats) -> Floats:
     return result
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def drift_sparse(indptr: Ints, indices: Ints, data: Floats, high: Floats, low: Floats) -> Floats:
     """The same for a CSR matrix."""
     S = high.size
@@ -92,7 +92,7 @@ class RefinedChain(NamedTuple):
     slowest: float
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def refined_unichain(P: Floats, rows: Ints, costs: Floats, reference: int, rounds: int) -> RefinedChain:
     r"""``unichain`` with biases in two parts.
 

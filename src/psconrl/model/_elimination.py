@@ -102,7 +102,7 @@ def _stationary_law(W: Floats, stationary: Floats) -> int:
     return busiest
 
 
-@njit(cache=True, fastmath=_FAST)
+@njit(cache=True, nogil=True, fastmath=_FAST)
 def unichain(P: Floats, rows: Ints, costs: Floats, reference: int) -> tuple[int, Floats, Floats, Floats, float]:
     r"""Gains, biases and stationary law of the chain made of the given rows of P.
 
@@ -172,7 +172,7 @@ def unichain(P: Floats, rows: Ints, costs: Floats, reference: int) -> tuple[int,
     return reference, gains, biases, stationary, slowest
 
 
-@njit(cache=True, fastmath=_FAST)
+@njit(cache=True, nogil=True, fastmath=_FAST)
 def transient(W: Floats, C: Floats, exits: Floats) -> Floats:
     r"""Solve :math:`x = C + W x` for states that surely leave, given for each the total probability of leaving.
 

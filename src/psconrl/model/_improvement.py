@@ -18,7 +18,7 @@ def weighted_bias(weights: Floats, biases: Floats) -> Floats:
     return h
 
 
-@njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 def improve(
     P: Floats, costs: Floats, weights: Floats, available: Bools, policy: Ints, biases: Floats, tol: float
 ) -> tuple[float, int, Ints]:
@@ -102,7 +102,7 @@ def cheapest_for_one_step(costs: Floats, available: Bools) -> Ints:
     return policy
 
 
-@njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 def look_ahead(
     indptr: Ints, indices: Ints, data: Floats, state: int, chance: float, cost: Floats, available: Bools, policy: Ints,
     h: Floats, gain: float, sweeps: int, tol: float,

@@ -79,7 +79,7 @@ def _core(indptr: Ints, indices: Ints, data: Floats) -> tuple[Ints, Ints, Floats
     return new_indptr, new_indices[:k].copy(), new_data[:k].copy()
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def solve(
     indptr: Ints, indices: Ints, data: Floats, transposed: bool, right: Floats, x: Floats, tolerance: float,
     most: float, products: int,

@@ -20,7 +20,7 @@ def restarting(matrix: csr_array, state: int, chance: float) -> csr_array:
     return csr_array((data, indices, indptr), shape=matrix.shape)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def gathered(
     indptr: Ints, indices: Ints, data: Floats, rows: Ints, state: int, chance: float
 ) -> tuple[Ints, Ints, Floats]:

@@ -49,7 +49,7 @@ def order_for(indptr: Ints, indices: Ints, n_states: int, most: float) -> Order:
     return Order(position, state, lower, before.astype(np.uint32), upper, after.astype(np.uint32), float(work))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _neighbours(indptr: Ints, indices: Ints, n_states: int) -> tuple[Ints, Ints]:
     """The states that each one leads to or comes from, itself aside: a symmetric graph without repetitions."""
     A = (indptr.size - 1) // n_states
@@ -85,7 +85,7 @@ def _neighbours(indptr: Ints, indices: Ints, n_states: int) -> tuple[Ints, Ints]
     return new, kept[:k].copy()
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _levels(first: Ints, neighbours: Ints, inside: Ints, part: int, root: int, level: Ints, queue: Ints) -> int:
     """A breadth-first search in one part; how many states it meets. The last one in the queue is farthest away."""
     level[root], queue[0] = 0, root
@@ -102,7 +102,7 @@ def _levels(first: Ints, neighbours: Ints, inside: Ints, part: int, root: int, l
     return n
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _dissected(first: Ints, neighbours: Ints) -> Ints:
     """All states, those that separate others after them."""
     S = first.size - 1
@@ -163,7 +163,7 @@ def _dissected(first: Ints, neighbours: Ints) -> Ints:
     return nodes
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _tree(first: Ints, neighbours: Ints, state: Ints, position: Ints) -> tuple[Ints, Ints, float]:
     """The elimination tree by positions, how many positions each row has before it, and the work."""
     S = state.size
@@ -197,7 +197,7 @@ def _tree(first: Ints, neighbours: Ints, state: Ints, position: Ints) -> tuple[I
     return parent, counts, work
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _filled(
     first: Ints, neighbours: Ints, state: Ints, position: Ints, parent: Ints, counts: Ints
 ) -> tuple[Ints, Ints, Ints, Ints]:

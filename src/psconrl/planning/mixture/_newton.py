@@ -110,7 +110,7 @@ def _gathered(kept: Ints, policies: Ints, gains: Floats, biases: Floats, laws: F
     return chosen, averages, chains
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def newton(
     P: Floats | Rows,
     costs: Floats,

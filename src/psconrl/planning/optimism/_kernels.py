@@ -30,7 +30,7 @@ def pour(low: Floats, high: Floats, order: Ints, out: Floats) -> None:
             left -= step
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def improve_optimistic(
     low: Floats,
     high: Floats,
@@ -117,7 +117,7 @@ def lead_into(low: Floats, high: Floats, inside: Bools, policy: Ints, kernel: Fl
         reached = grown
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def optimistic_horizon(
     low: Floats, high: Floats, costs: Floats, weights: Floats, horizon: int, start: int
 ) -> tuple[float, Floats, Ints, Floats]:
