@@ -86,14 +86,16 @@ def sparse_rows(parameters: Parameters, n_states: int, rng: np.random.Generator)
     """Transitions, a row from the law of every pair."""
     indptr, indices, alpha, rest = parameters
     p, p_rest = _split(indptr, log_gamma_variates(_with_rest(indptr, alpha, rest), rng), rest)
-    with np.errstate(divide="ignore"):
-        reach = np.where(p_rest >= NEGLECTED, np.log(p_rest / NEGLECTED), -1.0)
-    cuts = rng.poisson(rest * np.maximum(reach, 0.0))
-    cuts[reach < 0.0] = -1  # not even one atom
-    uniforms = rng.random(int(np.maximum(cuts, 0).sum()))
-    places = rng.random(int((cuts + 1).sum()))
-    indptr, indices, p = _assemble(indptr, indices, p, p_rest, reach, cuts, uniforms, places, n_states)
-    drawn = SparseTransition(csr_array((p, indices, indptr), shape=(len(rest), n_states)))
+    some = p_rest >= NEGLECTED
+    ends = np.full(rest.size, -1.0)  # where each process is cut off
+    ends[some] = rest[some] * np.log(p_rest[some] / NEGLECTED)
+    expected = float((ends[some] + 1.0).sum())
+    more = int(expected + 4.0 * np.sqrt(expected)) + 8
+    gaps, rows = np.empty(0), None
+    while rows is None:
+        gaps = np.append(gaps, rng.standard_exponential(more))
+        rows = _assemble(indptr, indices, p, p_rest, rest, ends, gaps, rng.random(gaps.size), n_states)
+    drawn = SparseTransition(csr_array(rows, shape=(len(rest), n_states)))
     drawn.repeats = not rest.any()
     return drawn
 
@@ -172,10 +174,12 @@ def _split(indptr: Ints, logs: Floats, rest: Floats) -> tuple[Floats, Floats]:
     for pair in range(rest.size):
         low, high = indptr[pair], indptr[pair + 1]
         row = logs[low + pair : high + pair + 1]
-        top = row.max()
+        top = -np.inf
+        for j in range(row.size):
+            top = max(top, row[j])
         total = 0.0
         for j in range(row.size):
-            row[j] = np.exp(row[j] - top)
+            row[j] = np.exp(row[j] - top) if row[j] - top > LOG_FLOOR else 0.0
             total += row[j]
         kept = 0.0
         for j in range(row.size):
@@ -189,39 +193,30 @@ def _split(indptr: Ints, logs: Floats, rest: Floats) -> tuple[Floats, Floats]:
 
 @njit(cache=True, nogil=True)
 def _assemble(
-    indptr: Ints, indices: Ints, p: Floats, p_rest: Floats, reach: Floats, cuts: Ints, uniforms: Floats, places: Floats,
+    indptr: Ints, indices: Ints, p: Floats, p_rest: Floats, rest: Floats, ends: Floats, gaps: Floats, places: Floats,
     n_states: int,
-) -> tuple[Any, Any, Floats]:  # fmt: skip
+) -> tuple[Floats, Any, Any] | None:  # fmt: skip
     """Rows in CSR form: what is stored, and the atoms of the rest, in no order. Two of them may lie at the same state:
-    then their probabilities add up.
+    then their probabilities add up. None if there are not enough gaps from one arrival to the next.
     """
-    pairs = cuts.size
-    most = indices.size + places.size
+    pairs = rest.size
     new_indptr = np.zeros(pairs + 1, np.int32)  # as SciPy has them
-    new_indices = np.empty(most, np.int32)
-    data = np.empty(most)
-    k = used = placed = 0
+    new_indices = np.empty(indices.size + gaps.size, np.int32)
+    data = np.empty(indices.size + gaps.size)
+    k = used = 0
     for pair in range(pairs):
         for e in range(indptr[pair], indptr[pair + 1]):
             new_indices[k], data[k] = indices[e], p[e]
             k += 1
-        if cuts[pair] >= 0:
-            n = cuts[pair]
-            points = uniforms[used : used + n]
-            used += n
-            for c in range(1, n):  # sorted by insertion: there are a few dozen at most, mostly
-                point, i = points[c], c
-                while i > 0 and points[i - 1] > point:
-                    points[i] = points[i - 1]
-                    i -= 1
-                points[i] = point
-            left = p_rest[pair]
-            for c in range(n + 1):
-                remains = p_rest[pair] * np.exp(-reach[pair] * points[c]) if c < n else 0.0
-                at = min(int(places[placed] * n_states), n_states - 1)
-                placed += 1
-                new_indices[k], data[k] = at, left - remains
-                k += 1
-                left = remains
+        arrival, left = 0.0, p_rest[pair]
+        while ends[pair] >= arrival:
+            if used == gaps.size:
+                return None
+            arrival += gaps[used]
+            remains = p_rest[pair] * np.exp(-arrival / rest[pair]) if arrival <= ends[pair] else 0.0
+            new_indices[k], data[k] = min(int(places[used] * n_states), n_states - 1), left - remains
+            left = remains
+            used += 1
+            k += 1
         new_indptr[pair + 1] = k
-    return new_indptr, new_indices[:k].copy(), data[:k].copy()
+    return data[:k].copy(), new_indices[:k].copy(), new_indptr

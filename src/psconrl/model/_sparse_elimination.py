@@ -25,6 +25,7 @@ def unichain(
     """
     S, q = rows.size, costs.shape[0]
     lower, before, upper, after = order.lower, order.before, order.upper, order.after
+    runs, first, begins = order.runs, order.first, order.begins
     F, U = np.empty(before.size), np.empty(after.size)
     C = np.zeros((S, q + 1))
     exits, outs = np.empty(S), np.ones(S)
@@ -54,8 +55,10 @@ def unichain(
             w[k] = 0.0
             if f > 0.0:
                 f /= outs[k]
-                for t in range(upper[k], upper[k + 1]):
-                    w[after[t]] += f * U[t]
+                for r in range(runs[k], runs[k + 1]):  # subsequent entries are added several at a time
+                    to, begin = np.uint64(first[r]), np.uint64(begins[r])
+                    for x in range(np.uint64(begins[r + 1]) - begin):
+                        w[to + x] += f * U[begin + x]
                 leave += f * exits[k]
                 for c in range(q + 1):
                     C[i, c] += f * C[k, c]

@@ -51,4 +51,4 @@ TIED_SHARES = (0.5, 0.1, 0.01, 1e-3)  # the same where nothing is lost: as large
 
 
 # What the compiled search is told, as the last of its arguments.
-SEARCH = (SWITCH_TOL, SEARCH_GAP, FEASIBLE, SAME_AVERAGE, NEARLY_CLOSED)
+SEARCH = (SWITCH_TOL, FEASIBLE, SAME_AVERAGE, NEARLY_CLOSED)

@@ -21,7 +21,7 @@ from psconrl.planning.mixture._leading import led_into_best
 
 _TOL = 1e-11  # of a residual, relative to the largest bias
 _OFF = 1e-10  # by how much a gain may be wrong
-_SWEEPS = 12  # of value iteration after each improvement
+_SWEEPS = 4  # of value iteration after each improvement
 
 
 class Rows(NamedTuple):

@@ -27,7 +27,7 @@ _CAPACITY_A_LIMIT = 32
 # How many improvements in a row may not show in the costs.
 _PATIENCE = 16
 # Guesses that are asked for before the master's own weights, and the factor between their prices.
-_GUESSES, _FACTOR = 4, 1.5
+_GUESSES, _FACTOR = 4, 1.2
 
 
 class Found(NamedTuple):
@@ -119,13 +119,15 @@ def newton(
     start: Ints,
     near: Floats,
     least_excess: bool,
-    switch: float,
     closed: float,
+    switch: float,
     feasible_within: float,
     same: float,
     nearly_closed: float,
 ) -> Found:
-    """Plan from the deterministic policies ``start`` (k, S), k >= 1. The last five are ``tolerances.SEARCH``.
+    """Plan from the deterministic policies ``start`` (k, S), k >= 1, until a gap is ``closed`` so far.
+
+    The last four arguments are ``tolerances.SEARCH``.
 
     ``near``: weights (q,) close to which those of the optimum are thought to lie, or none. Then the first questions are
     asked there, on either side: a master that has seen one side only asks extreme ones.

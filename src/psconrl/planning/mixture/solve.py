@@ -16,15 +16,17 @@ from psconrl.planning.mixture.column_generation import Mixture, is_settled, mix
 from psconrl.planning.mixture.howard import Column, Howard, greedy_policy
 from psconrl.planning.policy_from_occupancy import mixed_occupancy, one_hot, policy_from_occupancy
 from psconrl.planning.problem import Problem
-from psconrl.planning.tolerances import PLAYABLE_GAP, SEARCH
+from psconrl.planning.tolerances import PLAYABLE_GAP, SEARCH, SEARCH_GAP
 
 _NO_WEIGHTS = np.empty(0)
 # Up to this size what rounding left open is tried in twice the precision: dense, O(S^3) three times over per policy.
 CAREFUL_STATES = 1000
 # Multiplications of an elimination for every entry of a chain and every cost that are worth trying at once.
-QUICK = 250.0
+QUICK = 1000.0
 # Products that are tried for a chain: at first, and how many times that before a factorisation that would fill in.
 PRODUCTS, PATIENT = 400, 10
+# The search goes on until its gap is so much smaller than what is allowed: rounding needs some of that.
+CLOSER = SEARCH_GAP / PLAYABLE_GAP
 
 
 class Solution:
@@ -94,7 +96,7 @@ def solve(
     many states. Whoever uses the solution asks if it is ``settled``.
     """
     best, trouble = None, SolverError("the search did not end")
-    for attempt in _attempts(problem, start, least_excess, near, order, careful_states):
+    for attempt in _attempts(problem, start, least_excess, near, order, careful_states, within):
         try:
             found = attempt()
         except SolverError as error:
@@ -115,9 +117,10 @@ def _attempts(
     near: Floats | None,
     order: Order | None,
     careful_states: int,
+    within: float,
 ) -> Iterator[Callable[[], Solution | None]]:
     """The ways to solve a problem, the quickest first."""
-    compiled = partial(solve_compiled, problem, start, least_excess=least_excess, near=near)
+    compiled = partial(solve_compiled, problem, start, least_excess=least_excess, near=near, closed=CLOSER * within)
     if not problem.transition.is_sparse:
         yield compiled
     else:
@@ -152,8 +155,11 @@ def solve_compiled(
     near: Floats | None = None,
     order: Order | None = None,
     products: int = PRODUCTS,
+    closed: float = SEARCH_GAP,
 ) -> Solution | None:
-    """The search in one compiled call; None where that cannot do. Sparse transitions need an ``order``."""
+    """The search in one compiled call, which ends when a gap is closed so far; None where that cannot do. Sparse
+    transitions need an ``order``.
+    """
     laws = _laws(problem.transition, order, products)
     if laws is None:
         return None
@@ -165,6 +171,7 @@ def solve_compiled(
         np.array(start or [greedy_policy(problem)], dtype=np.int64),
         _NO_WEIGHTS if near is None else near,
         least_excess,
+        closed,
         *SEARCH,
     )
     if found.outcome == GIVE_UP:
