@@ -52,3 +52,9 @@ TIED_SHARES = (0.5, 0.1, 0.01, 1e-3)  # the same where nothing is lost: as large
 
 # What the compiled search is told, as the last of its arguments.
 SEARCH = (SWITCH_TOL, FEASIBLE, SAME_AVERAGE, NEARLY_CLOSED)
+PRODUCT_OFF = 1e-10  # by how much gains may be wrong at least, where chains are solved by products
+
+
+def search_with(off: float) -> tuple[float, float, float, float]:
+    """The same where gains may be wrong by so much: policies that are no further apart are the same."""
+    return max(SWITCH_TOL, 0.01 * off), FEASIBLE, max(SAME_AVERAGE, off), NEARLY_CLOSED

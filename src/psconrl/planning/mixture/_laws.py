@@ -19,8 +19,7 @@ from psconrl.model.chosen_rows import gathered
 from psconrl.model.ordering import Order
 from psconrl.planning.mixture._leading import led_into_best
 
-_TOL = 1e-11  # of a residual, relative to the largest bias
-_OFF = 1e-10  # by how much a gain may be wrong
+_TOL = 0.1  # of a residual, relative to the largest bias, times what gains may be wrong by
 _SWEEPS = 4  # of value iteration after each improvement
 
 
@@ -33,7 +32,8 @@ class Rows(NamedTuple):
     state: int
     chance: float
     order: Order  # in which to eliminate; ``NO_ORDER`` for products,
-    products: int  # of which so many may be tried for a chain
+    products: int  # of which so many may be tried for a chain...
+    off: float  # ... until its gains are wrong by no more than this
 
 
 class Evaluated(NamedTuple):
@@ -88,12 +88,12 @@ def _evaluate_sparse(P, costs, weights, available, policy, reference, guess, nea
         for s in range(S):
             right[i, s] = costs[i, rows[s]]
         x[i] = guess[i] - guess[i].mean() + right[i].mean()
-    off = _krylov.solve(indptr, indices, data, False, right, x, _TOL, 0.5 * _OFF, P.products)
+    off = _krylov.solve(indptr, indices, data, False, right, x, _TOL * P.off, 0.5 * P.off, P.products)
     gains = np.empty(q)
     for i in range(q):
         gains[i] = x[i].mean()
         x[i] -= x[i, reference]
-    return Evaluated(policy, reference if off <= _OFF else -1, gains, x, np.empty(0), off)
+    return Evaluated(policy, reference if off <= P.off else -1, gains, x, np.empty(0), off)
 
 
 def improved(
@@ -207,14 +207,14 @@ def _law_sparse(P, policy, gains, costs, known):  # type: ignore[no-untyped-def]
     rows = _rows_of(policy, (P.indptr.size - 1) // S)
     indptr, indices, data = gathered(P.indptr, P.indices, P.data, rows, P.state, P.chance)
     right, mu = np.full((1, S), 1.0 / S), np.full((1, S), 1.0 / S)
-    _krylov.solve(indptr, indices, data, True, right, mu, _TOL, np.inf, 2 * P.products)
+    _krylov.solve(indptr, indices, data, True, right, mu, _TOL * P.off, np.inf, 2 * P.products)
     found = np.maximum(mu[0], 0.0)
     found /= found.sum()
     for i in range(gains.size):  # the law and the biases are two ways to one number
         total = 0.0
         for s in range(S):
             total += found[s] * costs[i, rows[s]]
-        if not abs(total - gains[i]) <= 1e-9:
+        if not abs(total - gains[i]) <= 10.0 * P.off:
             return np.zeros(S)
     return found
 

@@ -16,7 +16,7 @@ from psconrl.planning.mixture.column_generation import Mixture, is_settled, mix
 from psconrl.planning.mixture.howard import Column, Howard, greedy_policy
 from psconrl.planning.policy_from_occupancy import mixed_occupancy, one_hot, policy_from_occupancy
 from psconrl.planning.problem import Problem
-from psconrl.planning.tolerances import PLAYABLE_GAP, SEARCH, SEARCH_GAP
+from psconrl.planning.tolerances import PLAYABLE_GAP, PRODUCT_OFF, SEARCH, SEARCH_GAP, search_with
 
 _NO_WEIGHTS = np.empty(0)
 # Up to this size what rounding left open is tried in twice the precision: dense, O(S^3) three times over per policy.
@@ -91,9 +91,9 @@ def solve(
 
     ``least_excess``: if infeasible, go on until the largest excess over the thresholds is as small as it can be.
     ``near``: weights close to which those of the optimum are thought to lie. ``order``: in which the states of sparse
-    transitions may be eliminated, or ``NO_ORDER``; if None, they are not searched by the compiled loop, which evaluates
-    to within 1e-10 only. What ordinary precision cannot settle ``within`` a gap is tried in twice that, for up to so
-    many states. Whoever uses the solution asks if it is ``settled``.
+    transitions may be eliminated, or ``NO_ORDER``, for products; if None, they are not searched by the compiled loop.
+    What ordinary precision cannot settle ``within`` a gap is tried in twice that, for up to so many states. Whoever
+    uses the solution asks if it is ``settled``.
     """
     best, trouble = None, SolverError("the search did not end")
     for attempt in _attempts(problem, start, least_excess, near, order, careful_states, within):
@@ -160,7 +160,7 @@ def solve_compiled(
     """The search in one compiled call, which ends when a gap is closed so far; None where that cannot do. Sparse
     transitions need an ``order``.
     """
-    laws = _laws(problem.transition, order, products)
+    laws = _laws(problem.transition, order, products, max(closed, PRODUCT_OFF))
     if laws is None:
         return None
     found = newton(
@@ -172,7 +172,7 @@ def solve_compiled(
         _NO_WEIGHTS if near is None else near,
         least_excess,
         closed,
-        *SEARCH,
+        *(search_with(laws.off) if isinstance(laws, Rows) and not laws.order.position.size else SEARCH),
     )
     if found.outcome == GIVE_UP:
         return None
@@ -181,7 +181,7 @@ def solve_compiled(
     return Solution(feasible, found.gap, found.value, policies, found.policy, found.weights, mixture)
 
 
-def _laws(P: Transition, order: Order | None, products: int) -> Floats | Rows | None:
+def _laws(P: Transition, order: Order | None, products: int, off: float) -> Floats | Rows | None:
     """Transitions as the compiled search takes them."""
     if P.array is not None or order is None:
         return P.array
@@ -189,7 +189,7 @@ def _laws(P: Transition, order: Order | None, products: int) -> Floats | Rows | 
     if isinstance(P, RestartingTransition):
         state, chance, matrix = P.state, P.chance, P.base.matrix
     matrix = P.matrix if matrix is None else matrix
-    return Rows(matrix.indptr, matrix.indices, matrix.data, state, chance, order, products)
+    return Rows(matrix.indptr, matrix.indices, matrix.data, state, chance, order, products, off)
 
 
 def _mixture_of(found: Found) -> Mixture[Column]:
