@@ -14,6 +14,7 @@ from typing import NamedTuple
 import pytest
 from click.testing import CliRunner
 
+import psconrl
 from psconrl.cli import app, main
 
 
@@ -211,3 +212,46 @@ def test_bad_input_is_one_line_and_exit_2(args, message):
     assert result.returncode == 2
     assert message in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1
+
+
+# What is known beforehand
+
+
+def test_learn_with_the_support_or_with_a_rough_model(tmp_path):
+    rough = str(tmp_path / "rough.npz")
+    psconrl.save(psconrl.load("network", side=4, arrival=1.3), rough)
+    base = ["learn", "network", "--set", "side=4", "--horizon", "200"]
+    nothing, support, trusted, learned = (
+        shell(*base, *more).stdout
+        for more in ([], ["--support"], ["--trust", rough, "--worth", "20"], ["--trust", rough])
+    )
+    assert len({text.split("│ waiting")[1] for text in (nothing, support, trusted, learned)}) == 4  # all play otherwise
+    beside = shell(*base, "--support", "--background").stdout
+    assert "200 rounds" in beside
+    assert "beside the run" in beside
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--worth", "20"], "--worth says how much the model of --trust is worth"),
+        (["--support", "--trust", "queue"], "not both"),
+        (["--trust", "queue"], r"(S, A, m) = (10, 6, 2), what is to be learned (16, 4, 1)"),
+        (["--support", "--agent", "c-ucrl"], "agent 'c-ucrl' has no belief that could be told"),
+        (["--support", "--option", "belief=dirichlet"], "--option belief and --support contradict each other"),
+        (["--trust", "network", "--option", "cost_weight=3"], "--option cost_weight and --trust contradict each other"),
+        (["--trust", "network", "--option", "prior=3"], "--option prior and --trust contradict each other"),
+    ],
+)
+def test_knowledge_that_contradicts_itself_ends_in_one_line(arguments, complaint):
+    ended = shell("learn", "network", "--set", "side=4", "--horizon", "20", *arguments)
+    assert ended.returncode == 2
+    assert complaint in " ".join(ended.stderr.split())
+
+
+def test_a_model_with_missing_actions_has_no_support_to_tell(tmp_path):
+    path = str(tmp_path / "some.npz")
+    model = psconrl.CMDP([[[1.0], [0.0]]], [[[1.0, 2.0]], [[0.0, 0.0]]], [1.0], available=[[True, False]])
+    psconrl.save(model, path)
+    ended = shell("learn", path, "--support", "--horizon", "20")
+    assert "every action is available" in " ".join(ended.stderr.split())

@@ -306,3 +306,115 @@ def test_kill_9_loses_nothing_that_was_saved(side, tmp_path):
     assert resumed.cumulative.tolist() == whole.cumulative.tolist()
     assert resumed.agent.episodes == whole.agent.episodes
     assert resumed.agent.rng.bit_generator.state == whole.agent.rng.bit_generator.state
+
+
+# What a reader with fresh eyes found
+
+
+@pytest.mark.parametrize("name", ["lagrangian", "cmdp-psrl", "psconrl-plain"])
+def test_plans_for_ever_are_settled_too_when_samples_fall_apart(name):
+    """With masses down to 1e-6 most transitions of a sample are too rare to be kept: chains have several classes."""
+    agent = make(name, S, A, WORLD.thresholds, WORLD.costs, belief=LearnedMass(support=SUPPORT), seed=1)
+    trace = psconrl.simulate(WORLD, agent, 60, seed=2)
+    assert "unsettled" not in trace.episodes.kind
+    assert "uniform" not in trace.episodes.kind
+
+
+def test_a_plan_for_ever_has_the_value_of_the_general_planner():
+    """From the present state, up to the chance of a new beginning times the span of a bias."""
+    counts, rng = experienced(), np.random.default_rng(5)
+    belief = LearnedMass(support=SUPPORT).made_for(S, A, 1)
+    for state in (0, 5, 100):
+        P, limits = belief.sample(counts, rng), np.array([6.0])
+        found = EpisodePlanner(S, A).optimal(P, WORLD.costs, limits, state)
+        model = CMDP(P.restarting(state, episode_planner.ENDLESS).toarray(), WORLD.costs, limits, initial=state)
+        wanted = plan(model, method="lp")
+        assert (found is None) == (wanted.status is Status.INFEASIBLE)
+        if found is not None:
+            assert found.value == pytest.approx(wanted.costs[0], abs=1e-5)
+
+
+@pytest.mark.parametrize("belief", [Dirichlet, lambda matrix: LearnedMass(support=matrix)], ids=["prior", "support"])
+@pytest.mark.parametrize("index", [S, -5, 10**6])
+def test_a_sparse_matrix_with_indices_out_of_place_is_refused(belief, index):
+    matrix = SUPPORT.copy()
+    matrix.indices[7] = index
+    with pytest.raises(AgentError, match="no valid sparse matrix"):
+        PSConRL(S, A, WORLD.thresholds, belief=belief(matrix))
+
+
+def test_a_support_may_be_a_transition_and_must_be_real():
+    agent = PSConRL(S, A, WORLD.thresholds, belief=LearnedMass(support=WORLD.transition))
+    np.testing.assert_array_equal(agent.belief.support.toarray() > 0, SUPPORT.toarray() > 0)
+    with pytest.raises(AgentError, match="support must be real"):
+        LearnedMass(support=SUPPORT.astype(complex))
+
+
+@pytest.mark.parametrize(
+    ("make_agent", "what"),
+    [
+        (lambda: PSConRL(S, A, WORLD.thresholds, WORLD.costs), "costs"),
+        (lambda: PSConRL(S, A, WORLD.thresholds, guessed_costs=WORLD.costs), "guessed_costs"),
+        (lambda: PSConRL.trusting(WORLD, 5, costs=None), "guessed_costs"),
+        (lambda: PSConRL(S, A, WORLD.thresholds, belief=LearnedMass(support=SUPPORT)), "support"),
+        (lambda: PSConRL(S, A, WORLD.thresholds, belief=Dirichlet(SUPPORT)), "prior"),
+    ],
+)
+def test_who_knows_states_by_number_is_not_shown_them_as_they_are_met(make_agent, what):
+    with pytest.raises(AgentError, match=f"the agent has {what} by the numbers of the states"):
+        psconrl.LabelledAgent(make_agent(), states=None, actions=["a", "b", "c", "d"])
+    names = list(WORLD.state_names)
+    assert psconrl.LabelledAgent(make_agent(), states=names, actions=["a", "b", "c", "d"]).act(names[3])
+
+
+def test_labels_with_something_that_is_no_number_are_refused():
+    nan = float("nan")
+    for labels in (["a", ("b", nan)], [nan], [(1, (2, nan))]):
+        with pytest.raises(psconrl.ConfigError, match="equal to itself"):
+            psconrl.Labels(labels)
+    agent = psconrl.LabelledAgent(PSConRL(6, 2, [0.5], seed=0), states=None, actions=["a", "b"])
+    with pytest.raises(psconrl.ConfigError, match="equal to itself"):
+        agent.act((1, nan))
+    assert len(agent.states) == 0
+
+
+def test_what_helps_against_slowness_is_not_what_was_done_already():
+    many = network(side=320)
+    support = csr_array(many.transition.csr() > 0, dtype=float)
+    sizes = (many.n_states, 4, many.thresholds)
+    told = PSConRL(*sizes, belief=LearnedMass(support=support)).why_slow()
+    assert "think_in_background" in told
+    assert "support" not in told
+    assert "learn --support" in PSConRL(30_000, 4, many.thresholds).why_slow()
+    assert PSConRL(S, A, WORLD.thresholds).why_slow() == ""
+    assert "'ucrl-cmdp' keeps tables" in make("ucrl-cmdp", 2000, 4, [0.5], horizon=1000).why_slow()
+    assert make("ucrl-cmdp", 100, 4, [0.5], horizon=1000).why_slow() == ""
+
+
+@pytest.mark.parametrize("weight", [1e-150, 1e150])
+def test_a_weight_beyond_reason_is_called_a_weight(weight):
+    with pytest.raises(AgentError, match=r"^weight must lie between"):
+        PSConRL.trusting(WORLD, weight)
+
+
+def test_a_second_question_leaves_the_agent_as_it_was():
+    agent = AGENTS["psconrl"](seed=1)
+    agent.think_in_background(executor=Never())
+    agent.act(0)
+    agent.set_thresholds([5.0])
+    with pytest.raises(AgentError, match="act was called twice"):
+        agent.act(3)
+    assert agent._background.asked_in != 3
+
+
+class Never:
+    """An executor that never gets there."""
+
+    def submit(self, task):
+        return self
+
+    def done(self):
+        return False
+
+    def result(self):
+        raise RuntimeError("shut down")

@@ -289,3 +289,18 @@ def test_bad_options_get_one_clear_line(build, message):
     with pytest.raises(ModelError, match=message) as refusal:
         build()
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "option"), [("ward", "beds"), ("network", "side"), ("stock", "room"), ("stock", "items")]
+)
+def test_sizes_beyond_all_numbers_end_in_one_line(name, option):
+    for size in (10**400, 2**63 - 1):
+        with pytest.raises(psconrl.ModelError) as error:
+            psconrl.load(name, **{option: size})
+        assert "\n" not in str(error.value)
+
+
+def test_a_truck_that_brings_more_than_fits_fills_the_shelf():
+    huge, full = (psconrl.load("stock", items=1, room=3, load=load) for load in (2**63 - 1, 3))
+    np.testing.assert_array_equal(huge.transition.toarray(), full.transition.toarray())

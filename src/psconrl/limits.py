@@ -39,13 +39,25 @@ def need(size: float, what: str, error: type[PsconrlError]) -> None:
 
 def need_dense(n_states: int, n_actions: int) -> None:
     """Refuse a dense model that would take more memory than is allowed."""
-    need(8.0 * n_states**2 * n_actions, f"a model of {n_states:,} states and {n_actions:,} actions", ModelError)
+    need(
+        _product(8, n_states, n_states, n_actions),
+        f"a model of {n_states:,} states and {n_actions:,} actions",
+        ModelError,
+    )
 
 
 def need_sparse(n_states: int, n_actions: int, n_successors: int) -> None:
     """Refuse a sparse model that would take more memory than is allowed."""
-    size = 20.0 * n_states * n_actions * n_successors  # an entry with its place, and its part of what belongs to a row
+    size = _product(20, n_states, n_actions, n_successors)  # entries with their places, and what belongs to their rows
     need(size, f"a model of {n_states:,} states and {n_actions:,} actions", ModelError)
+
+
+def _product(*factors: int) -> float:
+    """What may be beyond all doubles."""
+    try:
+        return float(math.prod(int(factor) for factor in factors))
+    except OverflowError:
+        return math.inf
 
 
 def memory_gb() -> float:
@@ -61,5 +73,7 @@ def memory_gb() -> float:
 
 
 def _shown(size: float) -> str:
+    if math.isinf(size):
+        return "more than can be counted"
     power = min(int(math.log10(max(size, 1.0)) // 3), len(_UNITS) - 1)
     return f"{size / 1000**power:.3g} {_UNITS[power]}"

@@ -1,5 +1,6 @@
 """The commands ``learn``, ``envs`` and ``agents``."""
 
+import copy
 import sys
 import time
 from pathlib import Path
@@ -18,6 +19,7 @@ from psconrl.envs.gym_env import CMDPEnv
 from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError
 from psconrl.learning.agent import Agent
+from psconrl.learning.checks import need_all_actions
 from psconrl.learning.parts.learned_mass import LearnedMass
 from psconrl.learning.recipe import RESERVED
 from psconrl.learning.registry import RECIPES, make_agent, with_reward_hint
@@ -107,7 +109,7 @@ def learn(
         chosen = agent_options(options)
         if unknown_costs and cmdp.maximise and agent_name in RECIPES:
             chosen = with_reward_hint(agent_name, -float(cmdp.costs[0].min()), chosen)
-        chosen = _knowledge(cmdp, agent_name, support, trust, worth) | chosen
+        chosen |= _knowledge(cmdp, agent_name, support, trust, worth, chosen)
         agent = make_agent(
             agent_name,
             cmdp.n_states,
@@ -145,7 +147,9 @@ def learn(
         sys.exit(INTERRUPTED)
 
 
-def _knowledge(cmdp: CMDP, agent: str, support: bool, trust: str | None, worth: float | None) -> dict[str, Any]:
+def _knowledge(
+    cmdp: CMDP, agent: str, support: bool, trust: str | None, worth: float | None, chosen: dict[str, Any]
+) -> dict[str, Any]:
     """What the agent is told of the transitions beforehand, as options."""
     if not support and trust is None:
         if worth is not None:
@@ -155,12 +159,16 @@ def _knowledge(cmdp: CMDP, agent: str, support: bool, trust: str | None, worth: 
         raise ConfigError("give --support or --trust, not both: a model that is trusted says what is possible")
     if agent not in RECIPES or "belief" not in RECIPES[agent].cls.parts:
         raise ConfigError(f"{'--support' if support else '--trust'}: agent {agent!r} has no belief that could be told")
+    taken = {"belief", "prior", "support", "guessed_costs", "cost_weight"} & chosen.keys()
+    if taken:
+        raise ConfigError(f"--option {min(taken)} and {'--support' if support else '--trust'} contradict each other")
     if trust is not None:
         model = read_model(trust, (), ())
         sizes, theirs = ((m.n_states, m.n_actions, m.n_constraints) for m in (cmdp, model))
         if sizes != theirs:
             raise ConfigError(f"--trust: {trust} has (S, A, m) = {theirs}, what is to be learned {sizes}")
         return trusted(model, worth)
+    need_all_actions(cmdp.available)
     possible = cmdp.transition.csr().copy()
     possible.data[:] = 1.0
     return {"belief": LearnedMass(support=possible)}
@@ -168,6 +176,7 @@ def _knowledge(cmdp: CMDP, agent: str, support: bool, trust: str | None, worth: 
 
 def _in_steps(cmdp: CMDP, agent: Agent, seed: int, emission: str) -> Run:
     """A run on the model as an environment that goes on while the agent thinks."""
+    copy.deepcopy(agent).begin(0)  # what is compiled or read in at first takes longer than many runs
     agent.think_in_background()
     run = GymSimulation(CMDPEnv(cmdp, emission=emission), agent, seed)
     run.cost_names = cmdp.cost_names

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import resources
-from numbers import Real
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +69,10 @@ ENVIRONMENTS: dict[str, Environment] = {
 }
 
 
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) or float(value).is_integer()
+
+
 def load(name_or_path: str | os.PathLike[str], **options: Any) -> CMDP:
     """A built-in environment by name, or a model from a ``.npz`` or ``.json`` file.
 
@@ -87,7 +91,7 @@ def load(name_or_path: str | os.PathLike[str], **options: Any) -> CMDP:
             default = known[option].default
             if isinstance(default, Real) and not isinstance(value, Real):
                 raise ConfigError(f"{name}: option {option!r} must be a number; got {value!r}")
-            if isinstance(default, int) and not (value >= 0 and float(value).is_integer()):
+            if isinstance(default, int) and not (_is_whole(value) and value >= 0):
                 raise ConfigError(f"{name}: option {option!r} must be a whole number from 0 on; got {value!r}")
         with np.errstate(all="ignore"):  # what overflows is not finite, and refused by the model
             return build(**options)

@@ -42,7 +42,8 @@ def stock(
     for name, chance in (("demand", demand), ("delivery", delivery)):
         if not 0 < chance < 1:
             raise ModelError(f"{name} must lie strictly between 0 and 1; got {chance}")
-    n, room, load = int(items), int(room), int(load)
+    n, room = int(items), int(room)
+    load = min(int(load), room)  # what does not fit stays on the truck
     S, A = (room + 1) ** n, n + 1
     need_sparse(S, A, 2 * n + 2)
     levels = np.indices((room + 1,) * n).reshape(n, S).T

@@ -14,7 +14,7 @@ def posterior_parameters(prior: Floats, transitions: Ints) -> Floats:
     return prior + transitions
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def tally(shape: Floats) -> tuple[int, int]:
     """How many shapes are positive, and how many are 1 or more."""
     positive = large = 0
@@ -95,7 +95,7 @@ def normalise_rows(rows: Floats) -> None:
             row[j] /= total
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def add_pairs(visits: Ints, cost_sums: Floats, new_visits: Ints, new_sums: Floats) -> None:
     """Add new statistics to old ones. A short episode visits few pairs: only theirs are touched."""
     for pair in range(visits.size):
@@ -105,7 +105,7 @@ def add_pairs(visits: Ints, cost_sums: Floats, new_visits: Ints, new_sums: Float
                 cost_sums[i, pair] += new_sums[i, pair]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def update_likelihood(
     likelihood: Floats, seen: Ints, visits: Ints, numbers: Ints, times: Ints, stored: Ints, weights: Floats,
     rest: Floats, total: Floats, grid: Floats, n_states: int,
@@ -144,7 +144,7 @@ def update_likelihood(
                     likelihood[row, k] += math.lgamma(alpha + times[e]) - base
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def draw_indices(logs: Floats, uniforms: Floats) -> Ints:
     """An index for every row, with probability proportional to the exponentials of its entries."""
     drawn = np.empty(logs.shape[0], np.int64)
@@ -161,7 +161,7 @@ def draw_indices(logs: Floats, uniforms: Floats) -> Ints:
     return drawn
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def add_rows(groups: Ints, rows: Floats, n_groups: int) -> Floats:
     """The sums (n_groups, K) of the rows of every group."""
     total = np.zeros((n_groups, rows.shape[1]))
@@ -181,7 +181,7 @@ def spread_mass(unit: Floats, weights: Floats, transitions: Ints) -> Floats:
     return alpha
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def widen(extremes: Floats, visits: Ints, cost_sums: Floats, thresholds: Floats) -> None:
     """Take note of the least and the largest average cost of a pair, less the limits (2, m)."""
     for i in range(thresholds.size):

@@ -16,6 +16,8 @@ from psconrl.learning.player import Player
 from psconrl.learning.random_numbers import restored_generator, seed_sequences
 from psconrl.limits import memory_gb
 
+PER_TABLE_ENTRY = 1e-7  # seconds of a plan for every (s, a, s') of one that keeps them all, roughly
+
 
 class Agent(Player):
     """Base of this library's agents. A subclass implements ``begin``.
@@ -55,6 +57,16 @@ class Agent(Player):
         if costs is not None:
             self.costs = self._as_costs(costs, "costs")
         self.rng = np.random.Generator(np.random.PCG64(seed_sequences(seed)[0]))
+
+    def why_slow(self) -> str:
+        """From the size of its tables, if it keeps any."""
+        seconds = PER_TABLE_ENTRY * self.n_states**2 * self.n_actions if self.table_bytes else 0.0
+        if seconds < 1.0:
+            return ""
+        return (
+            f"a plan may take {seconds:.0f} s: {self.name!r} keeps tables of all (s, a, s'). 'psconrl' and the other "
+            "posterior samplers are made for so many states"
+        )
 
     def _as_costs(self, given: ArrayLike, what: str) -> Floats:
         """Costs (m+1, S, A) that somebody hands in, copied."""

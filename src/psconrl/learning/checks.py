@@ -100,7 +100,8 @@ def as_weight(values: Any, what: str, n_states: int, n_actions: int) -> float | 
         or weight.shape not in ((), (n_states, n_actions))
         or not (np.isfinite(weight) & (weight >= 0)).all()
     ):
-        raise AgentError(f"{what} must be a number from 0 on, or one for every pair, (S, A) = {(n_states, n_actions)}")
+        shape = (n_states, n_actions)
+        raise AgentError(f"{what} must be a finite number, not negative, or one for every pair, (S, A) = {shape}")
     return weight.copy() if weight.ndim else float(weight)
 
 

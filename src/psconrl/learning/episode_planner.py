@@ -30,6 +30,9 @@ class Choice(NamedTuple):
 # What happens less often than this does not happen in an episode: a sample that cannot be settled as it is, is planned
 # without such transitions.
 UNLIKELY = 1e-12
+# In a large model a plan for ever is one that begins anew, in the present state, once in so many rounds: whatever falls
+# apart in the sample, there is one chain then. It moves no average by more than this times the span of its bias.
+ENDLESS = 1e-9
 # Up to this size a sparse sample is planned as a dense one: elimination takes less time than products.
 ELIMINATED = 128
 # Multiplications of one elimination, about a second.
@@ -61,6 +64,8 @@ class EpisodePlanner:
 
         Raises ``SolverError`` if neither could be settled in floating point.
         """
+        if P.restarts_in is None and len(self._all_actions) > DENSE_STATES:
+            P = P.restarting(state, ENDLESS)
         if P.restarts_in is None and not P.communicates:
             return self._on_reachable_part(P, costs, thresholds, state)
         problem = self._scaled(P.dense_up_to(ELIMINATED), costs, thresholds)

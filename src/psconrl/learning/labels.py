@@ -101,8 +101,6 @@ class _Growing(Labels):
 
     def __getitem__(self, label: Hashable) -> int:
         if _checked(label) not in self._numbers:
-            if label != label:  # each one would be a label of its own
-                raise ConfigError(f"a label must be equal to itself; got {label!r}")
             if len(self) >= self.room:
                 raise AgentError(f"there is room for {self.room} labels, and none is left for {label!r}")
             self._add(label)
@@ -133,6 +131,12 @@ class LabelledAgent:
             raise AgentError(f"LabelledAgent needs an agent, such as PSConRL; got {type(agent).__name__}{hint}")
         self.agent = agent
         if states is None:
+            known = agent.knows_states()
+            if known:
+                raise AgentError(
+                    f"states=None numbers states as they are met, but the agent has {known} by the numbers of the "
+                    "states; give their labels, in that order"
+                )
             states = Labels.growing(agent.n_states)
         self.states = states if isinstance(states, Labels) else Labels(states)
         self.actions = actions if isinstance(actions, Labels) else Labels(actions)
@@ -210,7 +214,13 @@ def _checked(label: Hashable) -> Hashable:
         hash(label)
     except TypeError:
         raise ConfigError(f"labels must be hashable, such as text, numbers and tuples; got {label!r}") from None
+    if _has_nan(label):  # each one would be a label of its own
+        raise ConfigError(f"a label must be equal to itself; got {label!r}")
     return label
+
+
+def _has_nan(label: Any) -> bool:
+    return any(map(_has_nan, label)) if isinstance(label, tuple) else bool(label != label)
 
 
 def _as_json(labels: Iterable[Any]) -> list[Any]:

@@ -60,6 +60,10 @@ class Player(ABC):
         """A line on what would help, of an agent whose episodes are expected to take seconds of thinking; or none."""
         return ""
 
+    def knows_states(self) -> str:
+        """What it was told of single states beforehand, in words; or nothing."""
+        return ""
+
     @abstractmethod
     def begin(self, state: int) -> Episode:
         """Plan the next episode, to be played from a state."""
@@ -243,12 +247,12 @@ class Player(ABC):
         >>> agent.observe(action, next_state=1, costs=[1.0, 0.0])
         """
         self._check_state(state)
-        current = self.present(state)
-        if current.action is not None:
+        if self._play is not None and self._play.action is not None:
             raise AgentError(
                 "act was called twice; call observe(action, next_state, costs) in between, or finish() if the outcome "
                 "is lost"
             )
+        current = self.present(state)
         cdf = np.cumsum(current.law(state))
         u = self.action_uniforms.next() * cdf[-1]
         current.asked_in = int(state)

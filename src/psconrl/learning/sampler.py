@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array, diags_array
+from scipy.sparse import csr_array, diags_array, issparse
 
 from psconrl.errors import AgentError
 from psconrl.learning.agent import Agent
@@ -31,8 +31,10 @@ ENTRY_BYTES = 40
 # how many of them are worth a warning.
 PER_STATE_CUBED, PER_ENTRY = 1e-9, 1e-6
 SLOW = 1.0
+MOST_ENTRIES = 2**31 - 1
 # How many observations a model may be worth, if that is to be learned.
 WORTHS = (0.1, 1.0, 10.0, 100.0, 1000.0)
+LEAST_WORTH = 1e-50
 
 
 class Sampler(Agent):
@@ -57,7 +59,12 @@ class Sampler(Agent):
         super().__init__(n_states, n_actions, thresholds, costs, seed)
         self.belief = self._part("belief", belief)
         self.schedule = self._part("schedule", schedule)
-        self._need(ENTRY_BYTES * self.belief.entries(self.n_states, self.n_actions))
+        entries = self.belief.entries(self.n_states, self.n_actions)
+        self._need(ENTRY_BYTES * entries)
+        if entries >= MOST_ENTRIES:
+            raise AgentError(
+                f"a sample of {entries:,.0f} transitions is more than can be numbered; say which are possible"
+            )
         self.optimistic_cost = as_optimistic_cost(optimistic_cost)
         self.guessed_costs = None if guessed_costs is None else self._as_costs(guessed_costs, "guessed_costs")
         self.cost_weight = as_weight(cost_weight, "cost_weight", self.n_states, self.n_actions)
@@ -70,7 +77,8 @@ class Sampler(Agent):
 
         ``weight``: a number, or one for every pair, (S, A); None: how much the model is worth is learned, too. Where
         the model is wrong, experience outweighs it; what it holds for impossible is believed once it is seen. Its
-        costs, if none are given as known, are guesses of the same weight, and its limits hold unless others are given.
+        costs, if none are given as known, are guesses of the same weight (of one observation, if that is learned), and
+        its limits hold unless others are given.
 
         >>> import psconrl
         >>> from psconrl.agents import PSConRL
@@ -91,10 +99,15 @@ class Sampler(Agent):
         seconds = PER_STATE_CUBED * self.n_states**3 if dense else PER_ENTRY * entries
         if seconds < SLOW:
             return ""
-        return (
-            f"an episode may take {seconds:.0f} s of thinking: {entries:,.0f} transitions are thought possible. Say "
-            "which are, by belief=LearnedMass(support=...), or begin with a rough model, by PSConRL.trusting(model, 20)"
-        )
+        line = f"an episode may take {seconds:.0f} s of thinking: {entries:,.0f} transitions are thought possible"
+        if _of_states(vars(self.belief), "prior", "support"):  # has been said
+            return f"{line}. agent.think_in_background() lets it act meanwhile"
+        return f"{line}. Say which are (belief=LearnedMass(support=...), or learn --support)"
+
+    def knows_states(self) -> str:
+        """Costs, guesses of them, and a belief that is not the same for all states."""
+        own = _of_states(vars(self), "costs", "guessed_costs")
+        return own or _of_states(vars(self.belief), "prior", "support")
 
     def _draw(self) -> Transition:
         """A model from the belief; one of somebody else's is checked first."""
@@ -124,6 +137,11 @@ class Sampler(Agent):
             self.planner.weights = weights
 
 
+def _of_states(told: dict[str, Any], *names: str) -> str:
+    """The first of some names that stands for a table of states."""
+    return next((name for name in names if isinstance(told.get(name), np.ndarray) or issparse(told.get(name))), "")
+
+
 def trusted(model: CMDP, weight: ArrayLike | None = None) -> dict[str, Any]:
     """The options of an agent that begins with a model, worth so many observations; see ``Sampler.trusting``."""
     if not isinstance(model, CMDP):
@@ -136,4 +154,6 @@ def trusted(model: CMDP, weight: ArrayLike | None = None) -> dict[str, Any]:
     each = np.broadcast_to(worth, (model.n_states, model.n_actions)).ravel()
     if not (each > 0).all():
         raise AgentError("weight must be above 0 for every pair: of one that is worth nothing, give little")
+    if not ((each >= LEAST_WORTH) & (each <= 1.0 / LEAST_WORTH)).all():
+        raise AgentError(f"weight must lie between {LEAST_WORTH:g} and {1.0 / LEAST_WORTH:g}")
     return {"belief": Dirichlet(csr_array(diags_array(each) @ P)), "guessed_costs": model.costs, "cost_weight": worth}

@@ -10,6 +10,7 @@ from psconrl.errors import AgentError
 from psconrl.learning.checks import as_numbers
 from psconrl.learning.counts import need_table
 from psconrl.learning.rows import numbered
+from psconrl.model.transition import Transition
 from psconrl.model.validation import frozen
 
 # Of a parameter: its inverse, and the sum of all, stay within the range of doubles.
@@ -20,8 +21,16 @@ Weights: TypeAlias = Matrix  # a number, an array or a sparse matrix
 
 def as_weights(given: Any, what: str) -> Weights:
     """A number, an array (S, A, S) or a sparse matrix (S*A, S) of numbers that can be parameters."""
+    if isinstance(given, Transition):
+        given = given.csr()
     if issparse(given):
+        if np.iscomplexobj(given):
+            raise AgentError(f"{what} must be real")
         kept = csr_array(given, dtype=np.float64, copy=True)
+        try:
+            kept.check_format(full_check=True)
+        except ValueError as error:
+            raise AgentError(f"{what} is no valid sparse matrix: {error}") from None
         kept.sum_duplicates()
         kept.eliminate_zeros()
         _check_values(np.asarray(kept.data), what)
