@@ -418,3 +418,34 @@ class Never:
 
     def result(self):
         raise RuntimeError("shut down")
+
+
+def test_what_is_impossible_once_is_impossible_for_lower_limits_too(monkeypatch):
+    """The proof of one infeasibility is looked at before another search; it never refuses what can be met."""
+    counts, rng = experienced(), np.random.default_rng(7)
+    P = LearnedMass(support=SUPPORT).made_for(S, A, 1).sample(counts, rng).restarting(0, 0.01)
+    least = plan(CMDP(P.toarray(), WORLD.costs[::-1], [1e6], initial=0)).costs[0]
+    planner, searches, search = EpisodePlanner(S, A), [], episode_planner.solve
+
+    def noticed(*arguments, **options):
+        searches.append(1)
+        return search(*arguments, **options)
+
+    monkeypatch.setattr(episode_planner, "solve", noticed)
+    answers = [planner.optimal(P, WORLD.costs, np.array([least + more]), 0) for more in (-0.2, -0.3, -0.01, 1e-4, 0.5)]
+    assert [answer is None for answer in answers] == [True, True, True, False, False]
+    assert len(searches) <= 4  # not for the second, which follows from the first
+    other = P.base.restarting(1, 0.01)
+    planner.optimal(P, WORLD.costs, np.array([least - 0.2]), 0)
+    searches.clear()
+    planner.optimal(other, WORLD.costs, np.array([least - 0.3]), 1)
+    assert len(searches) == 1  # another model
+
+
+def test_a_refutation_is_a_weighted_average_above_the_weighted_limits():
+    costs = np.zeros((3, 2, 2))
+    proof = episode_planner.Refutation(None, costs, np.array([2.0, 0.5]), 3.0)
+    assert proof.holds_for(None, costs, np.array([1.0, 1.9]))  # 2.95
+    assert not proof.holds_for(None, costs, np.array([1.0, 2.0]))  # 3, which is not above
+    assert not proof.holds_for(None, costs, np.array([0.9, 2.5]))  # 3.05
+    assert not proof.holds_for(None, costs.copy(), np.array([0.0, 0.0]))

@@ -17,7 +17,7 @@ from psconrl.planning.mixture.solve import Solution, solve
 from psconrl.planning.plan import Status
 from psconrl.planning.planner import plan_unexplained
 from psconrl.planning.problem import Problem
-from psconrl.planning.tolerances import PLAYABLE_GAP
+from psconrl.planning.tolerances import FEASIBLE, PLAYABLE_GAP
 
 
 class Choice(NamedTuple):
@@ -43,6 +43,20 @@ EPISODE_TOL = 1e-6
 CAREFUL_STATES = 200
 
 
+class Refutation(NamedTuple):
+    """Why no policy of a model meets some limits: all have at least this weighted average of the limited costs."""
+
+    transition: Transition
+    costs: Floats
+    weights: Floats  # (m,)
+    bound: float
+
+    def holds_for(self, transition: Transition, costs: Floats, thresholds: Floats) -> bool:
+        """Does the same show that no policy meets other limits either?"""
+        same = self.transition is transition and self.costs is costs
+        return same and bool(self.bound - self.weights @ thresholds > 2.0 * FEASIBLE)
+
+
 class EpisodePlanner:
     """Keeps the scaled costs and the last policies, so that the next sample is solved in a few steps.
 
@@ -56,6 +70,7 @@ class EpisodePlanner:
         self._scaled_from: tuple[Floats, Floats] | None = None
         self.last: tuple[Ints, ...] = ()
         self.weights: Floats | None = None  # of the last optimum's costs
+        self._refuted: Refutation | None = None  # what was asked for last, if it was impossible
         self._pattern: tuple[Ints, Ints] | None = None
         self._order: Order = NO_ORDER
 
@@ -68,16 +83,28 @@ class EpisodePlanner:
             P = P.restarting(state, ENDLESS)
         if P.restarts_in is None and not P.communicates:
             return self._on_reachable_part(P, costs, thresholds, state)
+        if self._refuted is not None and self._refuted.holds_for(P, costs, thresholds):
+            return None
         problem = self._scaled(P.dense_up_to(ELIMINATED), costs, thresholds)
         found = self._solved(problem)
         if found is None:
             return self._from_general_planner(P, costs, thresholds, state)
         self.last = found.policies
         if not found.feasible:
+            self._refuted = self._refutation(P, costs, problem, found)
             return None
         self.weights = found.weights
         shift, scale = problem.scaling
         return Choice(found.policy, float(shift[0] + scale[0] * found.value))
+
+    def _refutation(self, P: Transition, costs: Floats, problem: Problem, found: Solution) -> Refutation | None:
+        """In the user's units. In small models every question is answered anew, as it always was."""
+        if len(self._all_actions) <= DENSE_STATES:
+            return None
+        shift, scale = (part[1:] for part in problem.scaling)
+        weights = found.weights[1:] / scale
+        bound = float(found.weights[1:] @ problem.thresholds - found.gap + weights @ shift)
+        return Refutation(P, costs, weights, bound)
 
     def _solved(self, problem: Problem) -> Solution | None:
         """What is proven, or None."""

@@ -70,7 +70,9 @@ class Tally:
         if self.logged:
             numbers, times = _sorted(self.log[: self.logged])
             self.logged = 0
-            self._numbers, self._times = _merged(self._numbers, self._times, numbers, times)
+            if self._numbers.size:
+                numbers, times = _merged(self._numbers, self._times, numbers, times)
+            self._numbers, self._times = numbers, times
 
     def csr(self) -> csr_array:
         """As a sparse matrix (S*A, S)."""

@@ -96,6 +96,10 @@ def solve(
     uses the solution asks if it is ``settled``.
     """
     best, trouble = None, SolverError("the search did not end")
+    if not problem.transition.is_sparse:  # what a learning loop does thousands of times
+        best = solve_compiled(problem, start, least_excess=least_excess, near=near, closed=CLOSER * within)
+        if best is not None and best.settled_within(within):
+            return best
     for attempt in _attempts(problem, start, least_excess, near, order, careful_states, within):
         try:
             found = attempt()
@@ -119,11 +123,9 @@ def _attempts(
     careful_states: int,
     within: float,
 ) -> Iterator[Callable[[], Solution | None]]:
-    """The ways to solve a problem, the quickest first."""
-    compiled = partial(solve_compiled, problem, start, least_excess=least_excess, near=near, closed=CLOSER * within)
-    if not problem.transition.is_sparse:
-        yield compiled
-    else:
+    """The ways to solve a problem, the quickest first; that of a dense one has been tried."""
+    if problem.transition.is_sparse:
+        compiled = partial(solve_compiled, problem, start, least_excess=least_excess, near=near, closed=CLOSER * within)
         if order is not None:
             quick = _is_quick(problem, order)
             yield partial(compiled, order=order if quick else NO_ORDER)
