@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array, diags_array, issparse
+from scipy.sparse import csr_array, diags_array
 
 from psconrl.errors import AgentError
 from psconrl.learning.agent import Agent
@@ -139,7 +139,7 @@ class Sampler(Agent):
 
 def _of_states(told: dict[str, Any], *names: str) -> str:
     """The first of some names that stands for a table of states."""
-    return next((name for name in names if isinstance(told.get(name), np.ndarray) or issparse(told.get(name))), "")
+    return next((name for name in names if getattr(told.get(name), "shape", ())), "")
 
 
 def trusted(model: CMDP, weight: ArrayLike | None = None) -> dict[str, Any]:
