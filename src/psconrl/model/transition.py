@@ -326,6 +326,12 @@ class RestartingTransition(SparseTransition):
         """All transitions."""
         return restarting(self.base.matrix, self.state, self.chance)
 
+    def toarray(self) -> Floats:
+        """As a plain array (S*A, S)."""
+        array = (1.0 - self.chance) * self.base.toarray()
+        array[:, self.state] += self.chance
+        return array
+
     @property
     def shape(self) -> tuple[int, int]:
         """(S*A, S)."""
