@@ -47,7 +47,7 @@ def test_a_spec_is_environments_times_agents_times_parameters_times_replicates()
 
 def test_limits_can_be_changed_by_name():
     text = '[experiments.queue]\nagents = ["psconrl"]\nthresholds = { delay = 3.5 }'
-    assert parse_spec(text).jobs()[0].model().thresholds.tolist() == [3.5, 0.3]
+    assert parse_spec(text).jobs()[0].world().thresholds.tolist() == [3.5, 0.3]
     with pytest.raises(psconrl.errors.PsconrlError, match="dela"):
         check(parse_spec(text.replace("delay", "dela")).jobs())
 
@@ -55,7 +55,7 @@ def test_limits_can_be_changed_by_name():
 def test_agents_that_learn_rewards_are_told_the_largest():
     text = '[agents.blind]\nagent = "psconrl"\nknown_costs = false\n[experiments.riverswim]\nagents = ["blind"]'
     job = parse_spec(text).jobs()[0]
-    assert job.make_agent(job.model()).optimistic_cost == -1.0
+    assert job.make_agent(job.world()).optimistic_cost == -1.0
 
 
 def test_quick_is_the_short_form():
@@ -204,7 +204,7 @@ def test_the_shipped_specs_have_the_papers_figures():
 
     def numbers(experiment, label):
         own = [job for job in jobs if (job.experiment, job.label) == (experiment, label)]
-        return own[0].horizon, len(own), float(own[0].model().thresholds[0])
+        return own[0].horizon, len(own), float(own[0].world().thresholds[0])
 
     assert numbers("marsrover-4x4", "psconrl-paper") == (11_000, 50, 0.2)
     assert numbers("marsrover-8x8", "psconrl-paper") == (20_000, 30, 0.1)
@@ -226,7 +226,7 @@ def test_parts_are_words_and_tables_in_a_spec():
     """)
     jobs = spec.jobs()
     check(jobs)
-    one, two = (jobs[k].make_agent(jobs[k].model()) for k in (0, -1))
+    one, two = (jobs[k].make_agent(jobs[k].world()) for k in (0, -1))
     assert (one.schedule.name, one.fallback.action, one.ledger.share) == ("doubling", "least_tried", 0.2)
     assert (one.belief.name, two.belief.name, two.belief.prior) == ("dirichlet", "floored", 0.5)
     with pytest.raises(ConfigError, match="unknown schedule 'doublin'; did you mean 'doubling'"):

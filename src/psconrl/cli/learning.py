@@ -13,20 +13,22 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from psconrl.cli import INTERRUPTED
-from psconrl.cli.options import end_politely, picture_path, read_model
+from psconrl.cli.options import end_politely, picture_path, read_model, read_world, words
 from psconrl.cli.render import console, number
+from psconrl.envs.continuing import ContinuingEnv
 from psconrl.envs.gym_env import CMDPEnv
 from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError
-from psconrl.learning.agent import Agent
 from psconrl.learning.checks import need_all_actions
 from psconrl.learning.parts.learned_mass import LearnedMass
+from psconrl.learning.player import Player
 from psconrl.learning.recipe import RESERVED
-from psconrl.learning.registry import RECIPES, make_agent, with_reward_hint
+from psconrl.learning.registry import RECIPES, make_agent, recipe_for, with_reward_hint
 from psconrl.learning.sampler import trusted
 from psconrl.limits import MOST_ROUNDS
 from psconrl.model.cmdp import CMDP
 from psconrl.model.tables import EMISSIONS
+from psconrl.named_code import AGENTS, installed
 from psconrl.planning.plan import Plan, Status
 from psconrl.planning.planner import plan
 from psconrl.simulation.gym_run import GymSimulation
@@ -38,13 +40,14 @@ from psconrl.simulation.trace import Trace
 
 AUTOSAVE_SECONDS = 10.0
 REFRESH_SECONDS = 0.1
-WORDS = {"none": None, "true": True, "false": False}
 WIDE_SCREEN = 110
 
 
 @click.command()
 @click.argument("env")
-@click.option("--agent", "agent_name", default="psconrl", show_default=True, help="A name from `psconrl agents`.")
+@click.option(
+    "--agent", "agent_name", default="psconrl", show_default=True, help="A name from `psconrl agents`, or module:Class."
+)
 @click.option(
     "--horizon",
     type=click.IntRange(1, MOST_ROUNDS),
@@ -91,40 +94,40 @@ def learn(
 ) -> None:
     """Let an agent learn ENV, an environment or a model file that only the simulation knows.
 
+    One of your own is module:function, which returns a model or a Gymnasium environment; gym:Id-v0 is Gymnasium's.
+
     Ctrl-C ends the run early and keeps what was done (exit code 130).
     """
     picture = picture_path(plot)
     if background and (save_to or resume_from):
         raise ConfigError("--background: such a run cannot be kept or resumed; leave out --save and --resume")
     target = save_path(save_to or resume_from, resume_from)
-    cmdp = read_model(env, settings, thresholds)
+    world = read_world(env, settings, thresholds)
     rounds = horizon or (ENVIRONMENTS[env].horizon if env in ENVIRONMENTS else 20_000)
     run: Run
     if resume_from is not None:
         _refuse_with_resume("agent_name", "seed", "options", "unknown_costs", "emission", "support", "trust", "worth")
-        run = Simulation.resume(cmdp, resume_from)
+        run = Simulation.resume(_model(world, env, "--resume"), resume_from)
         rounds = horizon or run.horizon
     else:
-        costs = None if unknown_costs else cmdp.costs
         chosen = agent_options(options)
-        if unknown_costs and cmdp.maximise and agent_name in RECIPES:
-            chosen = with_reward_hint(agent_name, -float(cmdp.costs[0].min()), chosen)
-        chosen |= _knowledge(cmdp, agent_name, support, trust, worth, chosen)
-        agent = make_agent(
-            agent_name,
-            cmdp.n_states,
-            cmdp.n_actions,
-            cmdp.thresholds,
-            costs,
-            seed,
-            rounds,
-            **chosen,
-        )
-        run = _in_steps(cmdp, agent, seed, emission) if background else Simulation(cmdp, agent, seed, emission=emission)
+        if isinstance(world, CMDP):
+            chosen |= _knowledge(world, agent_name, support, trust, worth, chosen)
+            agent = _agent_for(world, agent_name, seed, rounds, unknown_costs, chosen)
+            run = _in_steps(world, agent, seed, emission) if background else Simulation(
+                world, agent, seed, emission=emission
+            )  # fmt: skip
+        else:
+            _refuse_without_model(env, "save_to", "emission", "support", "trust", "worth")
+            sizes = (world.states.size, world.actions.size, world.thresholds)
+            agent = make_agent(agent_name, *sizes, None, seed, rounds, **chosen)
+            if background:
+                agent.think_in_background()
+            run = GymSimulation(world, agent, seed)
     out = console()
     if run.agent.why_slow():
         out.print(Text(run.agent.why_slow(), style="yellow"))
-    best = plan(cmdp)
+    best = plan(world) if isinstance(world, CMDP) else None
     who = run.agent.recipe
     if run.round >= rounds:
         trace = run.trace()
@@ -132,8 +135,8 @@ def learn(
         target = target if save_to else None  # what was read is there already
     else:
         end_politely()
-        trace = _run_with_progress(run, rounds, cmdp, best, target)
-        _print_result(out, f"{who} on {env}", cmdp, trace, best)
+        trace = _run_with_progress(run, rounds, best, target)
+        _print_result(out, f"{who} on {env}", trace, best)
     if target is not None and isinstance(run, Simulation):
         run.save(target)
     if picture is not None:
@@ -147,6 +150,25 @@ def learn(
         sys.exit(INTERRUPTED)
 
 
+def _agent_for(cmdp: CMDP, name: str, seed: int, rounds: int, unknown_costs: bool, options: dict[str, Any]) -> Player:
+    """The agent, with what it may know of a model."""
+    if unknown_costs and cmdp.maximise:
+        options = with_reward_hint(name, -float(cmdp.costs[0].min()), options)
+    costs = None if unknown_costs else cmdp.costs
+    return make_agent(name, cmdp.n_states, cmdp.n_actions, cmdp.thresholds, costs, seed, rounds, **options)
+
+
+def _model(world: CMDP | ContinuingEnv, env: str, what: str) -> CMDP:
+    if isinstance(world, CMDP):
+        return world
+    raise ConfigError(f"{what}: {env} can only be played, and such a run cannot be kept or resumed")
+
+
+def _refuse_without_model(env: str, *names: str) -> None:
+    for option in _given(*names):
+        raise ConfigError(f"{option} needs a model, and {env} has none: it can only be played")
+
+
 def _knowledge(
     cmdp: CMDP, agent: str, support: bool, trust: str | None, worth: float | None, chosen: dict[str, Any]
 ) -> dict[str, Any]:
@@ -157,7 +179,7 @@ def _knowledge(
         return {}
     if support and trust is not None:
         raise ConfigError("give --support or --trust, not both: a model that is trusted says what is possible")
-    if agent not in RECIPES or "belief" not in RECIPES[agent].cls.parts:
+    if "belief" not in recipe_for(agent).slots:
         raise ConfigError(f"{'--support' if support else '--trust'}: agent {agent!r} has no belief that could be told")
     taken = {"belief", "prior", "support", "guessed_costs", "cost_weight"} & chosen.keys()
     if taken:
@@ -174,7 +196,7 @@ def _knowledge(
     return {"belief": LearnedMass(support=possible)}
 
 
-def _in_steps(cmdp: CMDP, agent: Agent, seed: int, emission: str) -> Run:
+def _in_steps(cmdp: CMDP, agent: Player, seed: int, emission: str) -> Run:
     """A run on the model as an environment that goes on while the agent thinks."""
     copy.deepcopy(agent).begin(0)  # what is compiled or read in at first takes longer than many runs
     agent.think_in_background()
@@ -199,34 +221,30 @@ def save_path(path: str | None, resumed: str | None = None) -> Path | None:
 
 def _refuse_with_resume(*names: str) -> None:
     """A resumed run continues as it was begun; saying otherwise is a mistake, not to be passed over."""
+    for option in _given(*names):
+        raise ConfigError(f"--resume continues with the run's own settings; leave out {option}")
+
+
+def _given(*names: str) -> list[str]:
+    """Which of some options were given on the command line."""
     context = click.get_current_context()
-    for parameter in context.command.params:
-        if parameter.name in names and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE:
-            raise ConfigError(f"--resume continues with the run's own settings; leave out {parameter.opts[0]}")
+    return [
+        parameter.opts[0]
+        for parameter in context.command.params
+        if parameter.name in names and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
+    ]
 
 
 def agent_options(values: tuple[str, ...]) -> dict[str, Any]:
-    """Agent options given as KEY=VALUE: a number, none, true, false, another word, or several of these (0.1,1,10)."""
-    result: dict[str, Any] = {}
-    for item in values:
-        key, equals, text = item.partition("=")
-        if not equals or not key or not text:
-            raise ConfigError(f"--option: must be KEY=VALUE; got {item!r}")
+    """Agent options given as KEY=VALUE."""
+    result = words("--option", values)
+    for key in result:
         if key in RESERVED:
             raise ConfigError(f"--option: {key!r} follows from the environment and the other options")
-        result[key] = [_option(part) for part in text.split(",")] if "," in text else _option(text)
     return result
 
 
-def _option(text: str) -> Any:
-    try:
-        number_given = float(text)
-    except ValueError:
-        return WORDS.get(text.lower(), text)
-    return int(number_given) if number_given.is_integer() else number_given
-
-
-def _run_with_progress(run: Run, horizon: int, cmdp: CMDP, best: Plan, target: Path | None) -> Trace:
+def _run_with_progress(run: Run, horizon: int, best: Plan | None, target: Path | None) -> Trace:
     """Run under a live bar, saving now and then."""
     shown = saved = time.monotonic()
     screen = console(stderr=True)
@@ -245,7 +263,7 @@ def _run_with_progress(run: Run, horizon: int, cmdp: CMDP, best: Plan, target: P
         now = time.monotonic()
         if now - shown >= REFRESH_SECONDS:
             shown = now
-            bar.update(task, completed=run.round, status=_status(run, cmdp, best))
+            bar.update(task, completed=run.round, status=_status(run, best))
         if target is not None and isinstance(run, Simulation) and now - saved >= AUTOSAVE_SECONDS:
             run.save(target)
             saved = now
@@ -258,21 +276,20 @@ def _run_with_progress(run: Run, horizon: int, cmdp: CMDP, best: Plan, target: P
             return trace
 
 
-def _status(run: Run, cmdp: CMDP, best: Plan) -> str:
+def _status(run: Run, best: Plan | None) -> str:
     t = max(run.round, 1)
     averages = run.cumulative / t
     limits = ", ".join(
-        f"{name} {a:.3f}/{tau:g}"
-        for name, a, tau in zip(cmdp.cost_names[1:], averages[1:], cmdp.thresholds, strict=True)
+        f"{name} {a:.3f}/{tau:g}" for name, a, tau in zip(run.cost_names[1:], averages[1:], run.thresholds, strict=True)
     )
     lost = ""
-    if best.status is not Status.INFEASIBLE:
-        signed = signed_regret(run.cumulative[None], [t], targets(best.costs[0], cmdp.thresholds))
+    if best is not None and best.status is not Status.INFEASIBLE:
+        signed = signed_regret(run.cumulative[None], [t], targets(best.costs[0], run.thresholds))
         lost = f", regret {signed[0, 0]:.0f}"
     return f"episode {len(run.log)}, {limits}{lost}"
 
 
-def _print_result(out: Any, title: str, cmdp: CMDP, trace: Trace, best: Plan) -> None:
+def _print_result(out: Any, title: str, trace: Trace, best: Plan | None) -> None:
     kinds = ", ".join(f"{trace.count(kind)} {kind}" for kind in dict.fromkeys(trace.episodes.kind))
     ended = "interrupted after" if trace.interrupted else "played"
     seconds, planning = trace.provenance["seconds"], trace.provenance["planning_seconds"]
@@ -281,22 +298,21 @@ def _print_result(out: Any, title: str, cmdp: CMDP, trace: Trace, best: Plan) ->
     out.print(Text(f"{seconds:.2f} s, of which {planning:.2f} s sampling and planning{beside}"))
     if not trace.rounds.size:
         return
-    sign = -1.0 if cmdp.maximise else 1.0
-    averages = trace.averages[-1]
+    sign = -1.0 if trace.provenance["maximise"] else 1.0
+    averages, names, limits = trace.averages[-1], trace.cost_names, trace.thresholds
+    if best is not None and best.status is Status.INFEASIBLE:
+        out.print(Text(f"No policy can meet the limits: {best.infeasibility}"))
+        best = None
+    optimum, lost = "", ""
+    over = trace.cumulative[-1, 1:] - trace.rounds[-1] * limits
+    if best is not None:
+        optimum, lost = number(best.value), f"regret {regret(trace, best).final[0]:.1f}"
     table = Table("", "average", "optimum or limit", "over the run")
     for column in table.columns[1:]:
         column.justify = "right"
-    if best.status is Status.INFEASIBLE:
-        out.print(Text(f"No policy can meet the limits: {best.infeasibility}"))
-        table.add_row(Text(cmdp.cost_names[0]), number(sign * averages[0]), "", "")
-        for i, name in enumerate(cmdp.cost_names[1:]):
-            table.add_row(Text(name), number(averages[i + 1]), number(float(cmdp.thresholds[i])), "")
-    else:
-        lost, over = regret(trace, best).final
-        table.add_row(Text(cmdp.cost_names[0]), number(sign * averages[0]), number(best.value), f"regret {lost:.1f}")
-        for i, name in enumerate(cmdp.cost_names[1:]):
-            limit = number(float(cmdp.thresholds[i]))
-            table.add_row(Text(name), number(averages[i + 1]), limit, f"violation {over[i]:.1f}")
+    table.add_row(Text(names[0]), number(sign * averages[0]), optimum, lost)
+    for i, name in enumerate(names[1:]):
+        table.add_row(Text(name), number(averages[i + 1]), number(float(limits[i])), f"violation {over[i]:.1f}")
     out.print(table)
 
 
@@ -313,8 +329,8 @@ def envs() -> None:
 
 @click.command()
 def agents() -> None:
-    """List the agents."""
+    """List the agents, those of installed packages included."""
     table = Table("agent", "what it is")
-    for name, recipe in RECIPES.items():
-        table.add_row(name, Text(recipe.summary))
+    for name in [*RECIPES, *installed(AGENTS)]:
+        table.add_row(name, Text(recipe_for(name).summary))
     console().print(table)

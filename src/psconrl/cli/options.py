@@ -3,18 +3,31 @@
 import signal
 import threading
 from pathlib import Path
+from typing import Any
 
-from psconrl.envs.registry import load
+from psconrl.envs.continuing import ContinuingEnv
+from psconrl.envs.registry import load, open_environment
 from psconrl.errors import ConfigError, unknown_name
 from psconrl.model.cmdp import CMDP
 
 PICTURES = (".png", ".svg", ".pdf")
+WORDS = {"none": None, "true": True, "false": False}
 
 
 def read_model(name: str, settings: tuple[str, ...] = (), thresholds: tuple[str, ...] = ()) -> CMDP:
     """The model of a name or file, with environment options and thresholds given as NAME=VALUE."""
-    cmdp = load(name, **pairs("--set", settings))
-    limits = pairs("--threshold", thresholds)
+    return _limited(load(name, **words("--set", settings)), pairs("--threshold", thresholds))
+
+
+def read_world(name: str, settings: tuple[str, ...], thresholds: tuple[str, ...]) -> CMDP | ContinuingEnv:
+    """The same, or a task that can only be played."""
+    world, limits = open_environment(name, **words("--set", settings)), pairs("--threshold", thresholds)
+    if isinstance(world, CMDP):
+        return _limited(world, limits)
+    return world.with_thresholds(limits) if limits else world
+
+
+def _limited(cmdp: CMDP, limits: dict[str, float]) -> CMDP:
     for cost in limits:
         if cost not in cmdp.cost_names[1:]:
             raise ConfigError("--threshold: " + unknown_name("constrained cost", cost, cmdp.cost_names[1:]))
@@ -37,6 +50,25 @@ def end_politely() -> None:
     """Whoever ends the process by SIGTERM gets what Ctrl-C gets: everything is kept and put away."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+def words(option: str, values: tuple[str, ...]) -> dict[str, Any]:
+    """Options given as KEY=VALUE: a number, none, true, false, another word, or several of these (0.1,1,10)."""
+    result: dict[str, Any] = {}
+    for item in values:
+        key, equals, text = item.partition("=")
+        if not equals or not key or not text:
+            raise ConfigError(f"{option}: must be KEY=VALUE; got {item!r}")
+        result[key.strip()] = [_word(part) for part in text.split(",")] if "," in text else _word(text)
+    return result
+
+
+def _word(text: str) -> Any:
+    try:
+        number = float(text)
+    except ValueError:
+        return WORDS.get(text.lower(), text)
+    return int(number) if number.is_integer() else number
 
 
 def pairs(option: str, values: tuple[str, ...]) -> dict[str, float]:

@@ -11,53 +11,126 @@ termination does.
 """
 
 import copy
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import gymnasium
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
+from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats
-from psconrl.envs.spaces import Numbering
+from psconrl.envs.spaces import Numbering, numbered
+from psconrl.envs.vector_rewards import Component, Components
 from psconrl.errors import ModelError
+from psconrl.model.cmdp import CMDP
 
 Cost = Callable[[Any, Any, Any], Any]  # (state, action, next state) -> a number, or one for each constraint
 
 
-def continuing(env: "gymnasium.Env[Any, Any]", cost: Cost | None = None) -> "ContinuingEnv":
+def continuing(
+    env: "gymnasium.Env[Any, Any]",
+    cost: Cost | None = None,
+    *,
+    objective: Component = 0,
+    costs: Sequence[Component] | Mapping[Component, float] | None = None,
+    reward_names: Sequence[str] | None = None,
+    most_states: int | None = None,
+    limits: ArrayLike | Mapping[str, float] = (),
+) -> "ContinuingEnv":
     """A finite Gymnasium environment as a continuing task with constrained costs.
 
     ``cost(state, action, next_state)``: a number, or several, in the environment's own terms. Without it the costs are
     those that the environment reports: ``info["costs"]``, ``info["cost"]``, or the third of six returned values.
-    States and actions are numbered from 0 on (``task.states``, ``task.actions``), also those of Tuple spaces.
+    States and actions are numbered from 0 on (``task.states``, ``task.actions``), also those of Tuple spaces; states
+    that are too many, or not of a finite space, as they appear, at most ``most_states``.
+
+    If the reward is a vector: ``objective``, the component to maximise, and ``costs``, those to limit, with the
+    opposite sign, or with the sign that a mapping gives; by number, or by name if ``reward_names`` has them. All but
+    the objective are costs, unless told otherwise. What ``cost`` returns comes after these. ``limits``: of the costs,
+    in their order or by name, for whoever makes an agent or a model of the task (``task.thresholds``).
 
     >>> lake = gymnasium.make("FrozenLake-v1", is_slippery=False)
     >>> task = continuing(lake, cost=lambda state, action, next_state: float(next_state == 5))
     >>> task.reset(seed=0)[0], [task.step(a)[0] for a in (2, 1, 0, 2)]  # right, down into the hole, anew, right
     (0, [1, 5, 0, 1])
     """
-    return ContinuingEnv(env, cost)
+    return ContinuingEnv(
+        env, cost, objective=objective, costs=costs, reward_names=reward_names, most_states=most_states, limits=limits
+    )
 
 
 class ContinuingEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """What ``continuing`` returns. ``info["costs"]``: the constrained costs of a step; ``info["cost"]``: their sum."""
 
-    def __init__(self, env: "gymnasium.Env[Any, Any]", cost: Cost | None = None) -> None:
-        RecordConstructorArgs.__init__(self, cost=cost)
+    def __init__(
+        self,
+        env: "gymnasium.Env[Any, Any]",
+        cost: Cost | None = None,
+        *,
+        objective: Component = 0,
+        costs: Sequence[Component] | Mapping[Component, float] | None = None,
+        reward_names: Sequence[str] | None = None,
+        most_states: int | None = None,
+        limits: ArrayLike | Mapping[str, float] = (),
+    ) -> None:
+        RecordConstructorArgs.__init__(
+            self, cost=cost, objective=objective, costs=costs, reward_names=reward_names, most_states=most_states,
+            limits=limits,
+        )  # fmt: skip
         if not isinstance(env, gymnasium.Env):
             raise ModelError(f"env must be a Gymnasium environment; got {type(env).__name__}")
         if cost is not None and not callable(cost):
             raise ModelError(f"cost must be a function of (state, action, next_state); got {type(cost).__name__}")
         super().__init__(without_time_limit(env))
-        self.states = Numbering(env.observation_space, "observations")
+        self.states = numbered(env.observation_space, "observations", most_states)
         self.actions = Numbering(env.action_space, "actions")
         self.observation_space = gymnasium.spaces.Discrete(self.states.size)
         self.action_space = gymnasium.spaces.Discrete(self.actions.size)
         self._cost = cost
+        self._components = _components(env, objective, costs, reward_names)
         self._n_costs: int | None = None  # known from the first step on
+        self.cost_names, self.thresholds = self._named(limits)
         self._at: Any = None
         self._over = False
+
+    def _named(self, limits: ArrayLike | Mapping[str, float]) -> tuple[tuple[str, ...], Floats]:
+        """Names for the objective and the costs that are limited, and the limits."""
+        components = () if self._components is None else self._components.cost_names
+        if isinstance(limits, Mapping):
+            names, values = tuple(map(str, limits)), list(limits.values())
+            names = (*components, *(name for name in names if name not in components))
+            values = [limits[name] for name in names if name in limits]
+        else:
+            values = np.atleast_1d(np.asarray(limits, dtype=np.float64)).tolist()
+            more = len(values) - len(components)
+            names = (*components, *(("cost",) if more == 1 else (f"cost {k}" for k in range(1, more + 1))))
+        if len(names) != len(values) and values:
+            raise ModelError(f"limits must have one number for each of {', '.join(names)}; got {limits!r}")
+        tau = _as_vector(values, "limits")
+        if not np.isfinite(tau).all():
+            raise ModelError(f"limits must be finite; got {limits!r}")
+        return ("reward", *names), tau
+
+    def with_thresholds(self, thresholds: Mapping[str, float]) -> "ContinuingEnv":
+        """The same task under other limits, by the names of its costs; if it has none yet, they are named by these."""
+        own = dict(zip(self.cost_names[1:], self.thresholds.tolist(), strict=False))
+        task = copy.copy(self)
+        task.cost_names, task.thresholds = self._named(own | dict(thresholds))
+        return task
+
+    @property
+    def has_table(self) -> bool:
+        """Does the environment know its transitions, and can they be read off (rewards that are no vectors)?"""
+        return bool(getattr(self.unwrapped, "P", None)) and self._components is None
+
+    def model(self) -> CMDP:
+        """The model of the task, if the environment knows its transitions."""
+        names = dict(zip(self.cost_names[1:], self.thresholds.tolist(), strict=True))
+        if self._cost is None and names:
+            raise ModelError("limits need costs: give cost=, a function of state, action and next state")
+        return CMDP.from_gymnasium(self.env, self._cost, names)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
         """A new start, asked for from outside."""
@@ -74,9 +147,14 @@ class ContinuingEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         outcome: tuple[Any, ...] = self.env.step(taken)
         if len(outcome) not in (5, 6) or not isinstance(outcome[-1], dict):
             raise ModelError("step must return observation, reward, terminated, truncated, info, as Gymnasium has it")
-        shown, reward, info = outcome[0], float(outcome[1]), outcome[-1]
+        shown, info = outcome[0], outcome[-1]
         state = self.states.number(shown)
         costs = _reported(outcome) if self._cost is None else _as_vector(self._cost(self._at, taken, shown), "cost")
+        if self._components is None:
+            reward = _as_number(outcome[1])
+        else:
+            reward, first = self._components.split(outcome[1])
+            costs = np.append(first, costs)
         if self._n_costs not in (None, costs.size):
             raise ModelError(f"every step must report the same number of costs; got {costs.size} after {self._n_costs}")
         if not np.isfinite(costs).all() or not np.isfinite(reward):
@@ -97,6 +175,28 @@ def without_time_limit(env: "gymnasium.Env[Any, Any]") -> "gymnasium.Env[Any, An
             wrapper.env = inner
             return wrapper
     return env
+
+
+def _components(env: Any, objective: Component, costs: Any, names: Any) -> Components | None:
+    """The parts of a reward that is a vector, as mo-gymnasium declares it."""
+    space = getattr(env.unwrapped, "reward_space", None)
+    if space is None:
+        if objective != 0 or costs is not None or names is not None:
+            raise ModelError(
+                "objective, costs and reward_names are for rewards that are vectors, and this environment has no "
+                "reward_space; give cost=, a function of state, action and next state"
+            )
+        return None
+    return Components(math.prod(space.shape), objective, costs, names)
+
+
+def _as_number(reward: Any) -> float:
+    value = np.asarray(reward)
+    if value.size != 1:
+        raise ModelError(
+            f"the reward has {value.size} components, and the environment does not declare them (reward_space)"
+        )
+    return float(value.item())
 
 
 def _costs_info(costs: Floats) -> dict[str, Any]:

@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 
 from psconrl.envs.box import box
+from psconrl.envs.continuing import ContinuingEnv
 from psconrl.envs.counterexample import counterexample
 from psconrl.envs.gridworld import gridworld
 from psconrl.envs.inventory import inventory
 from psconrl.envs.network import network
+from psconrl.envs.outside import is_outside, open_outside
 from psconrl.envs.queue import queue
 from psconrl.envs.random import dirichlet_cmdp, garnet
 from psconrl.envs.riverswim import riverswim
@@ -25,6 +27,8 @@ from psconrl.errors import ConfigError, ModelError, unknown_name
 from psconrl.files import as_path
 from psconrl.model import io
 from psconrl.model.cmdp import CMDP
+from psconrl.named_code import ENVIRONMENTS as OWN
+from psconrl.named_code import installed
 
 
 @dataclass(frozen=True)
@@ -74,14 +78,27 @@ def _is_whole(value: Any) -> bool:
 
 
 def load(name_or_path: str | os.PathLike[str], **options: Any) -> CMDP:
-    """A built-in environment by name, or a model from a ``.npz`` or ``.json`` file.
+    """A built-in environment by name, a model from a ``.npz`` or ``.json`` file, or one of your own.
 
-    Options go to the environment: ``load("box", slip=0.1, threshold=0.5)``.
+    Options go to the environment: ``load("box", slip=0.1, threshold=0.5)``. Your own: ``"mine:my_model"``, a function
+    in a module that returns a CMDP or a Gymnasium environment; ``"gym:FrozenLake-v1"``, which has a table of its
+    transitions.
 
     >>> load("marsrover-8x8")
     CMDP(64 states, 4 actions, 1 constraint, dense)
     """
     name = str(as_path(name_or_path, ConfigError))
+    found = open_environment(name, **options)
+    if isinstance(found, CMDP):
+        return found
+    raise ModelError(
+        f"{name} has no table of its transitions: psconrl learn plays it as it is, and psconrl.CMDP.estimate(env) "
+        "makes a model of it by playing"
+    )
+
+
+def open_environment(name: str, **options: Any) -> CMDP | ContinuingEnv:
+    """What a name stands for: a model, or a task that can only be played."""
     if name in ENVIRONMENTS:
         build = ENVIRONMENTS[name].build
         known = inspect.signature(build).parameters
@@ -95,8 +112,12 @@ def load(name_or_path: str | os.PathLike[str], **options: Any) -> CMDP:
                 raise ConfigError(f"{name}: option {option!r} must be a whole number from 0 on; got {value!r}")
         with np.errstate(all="ignore"):  # what overflows is not finite, and refused by the model
             return build(**options)
-    if Path(name).suffix in (".npz", ".json") or os.sep in name:
+    if Path(name).suffix in (".npz", ".json") or (os.sep in name and not is_outside(name)):
         if options:
             raise ConfigError(f"{name}: a model file takes no options; got {', '.join(options)}")
         return io.read(name)
-    raise ModelError(unknown_name("environment", name, ENVIRONMENTS) + " (a model file ends in .npz or .json)")
+    if is_outside(name):
+        return open_outside(name, options)
+    names = [*ENVIRONMENTS, *installed(OWN)]
+    hint = " (a model file ends in .npz or .json; your own is module:function, Gymnasium's gym:Id-v0)"
+    raise ModelError(unknown_name("environment", name, names) + hint)

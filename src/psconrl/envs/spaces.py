@@ -1,7 +1,8 @@
-"""Finite Gymnasium spaces, their elements numbered from 0 on.
+"""Gymnasium spaces, their elements numbered from 0 on.
 
-A ``Discrete`` space is shifted to begin at 0; ``MultiDiscrete``, ``MultiBinary``, and ``Tuple`` or ``Dict`` of such,
-are numbered like the digits of a clock, the last one running fastest.
+A ``Discrete`` space is shifted to begin at 0; ``MultiDiscrete``, ``MultiBinary``, a ``Box`` of whole numbers, and
+``Tuple`` or ``Dict`` of such, are numbered like the digits of a clock, the last one running fastest. What is too large
+for that, or of another kind, is numbered as it appears.
 """
 
 import math
@@ -14,6 +15,7 @@ from gymnasium import spaces
 from psconrl.errors import ModelError
 
 MAX_SIZE = 10**6  # tables of more states do not fit into memory
+MOST_MET = 1_000  # observations that are numbered as they appear, unless more are asked for
 
 
 class Numbering:
@@ -29,8 +31,8 @@ class Numbering:
         self._sizes = _sizes(space)
         if self._sizes is None:
             raise ModelError(
-                f"{what} must be Discrete, MultiDiscrete, or a Tuple or Dict of such; got {space}. "
-                "Wrap the environment in one that turns them into a number (gymnasium.ObservationWrapper)"
+                f"{what} must be Discrete, MultiDiscrete, MultiBinary, a Box of whole numbers, or a Tuple or Dict of "
+                f"such; got {space}. Wrap the environment in one that turns them into a number"
             )
         self.size = math.prod(self._sizes)
         if self.size > MAX_SIZE:
@@ -61,6 +63,78 @@ class Numbering:
         return _element(self.space, iter(reversed(digits)))
 
 
+class Appearing:
+    """Observations numbered in the order in which they are met, at most so many.
+
+    >>> met = Appearing(2)
+    >>> met.number({"image": np.zeros((2, 2)), "mission": "go"}), met.number("home"), met.number("home")
+    (0, 1, 1)
+    >>> met.element(1)
+    'home'
+    """
+
+    def __init__(self, size: int = MOST_MET) -> None:
+        self.size = size
+        self._numbers: dict[Any, int] = {}
+        self._elements: list[Any] = []
+
+    def number(self, element: Any) -> int:
+        """The number of an observation, a new one if it has none."""
+        key = _key(element)
+        number = self._numbers.get(key)
+        if number is None:
+            number = len(self._elements)
+            if number == self.size:
+                raise ModelError(
+                    f"more than {self.size:,} different observations were met; say how many there may be "
+                    "(most_states), or wrap the environment in one that turns them into fewer"
+                )
+            self._numbers[key] = number
+            self._elements.append(element)
+        return number
+
+    def element(self, number: int) -> Any:
+        """The observation with a number."""
+        if not 0 <= number < len(self._elements):
+            raise ModelError(f"{len(self._elements)} observations were met, numbered from 0 on; got {number!r}")
+        return self._elements[number]
+
+
+def numbered(space: Any, what: str, most: int | None = None) -> Numbering | Appearing:
+    """The observations of a space, numbered beforehand if there are not too many, else as they appear.
+
+    ``most``: how many there may be; then they are numbered as they appear, whatever the space.
+    """
+    if most is not None and (isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= MAX_SIZE):
+        raise ModelError(f"most_states must be a whole number from 1 to {MAX_SIZE:,}; got {most!r}")
+    sizes = _sizes(space) if most is None else None
+    if sizes is not None and math.prod(sizes) <= MAX_SIZE:
+        return Numbering(space, what)
+    if isinstance(space, spaces.Box) and not np.issubdtype(space.dtype, np.integer) and most is None:
+        raise ModelError(
+            f"{what} must be finitely many, and {space} has infinitely many; wrap the environment in one that rounds "
+            "them, or say how many different ones there may be (most_states)"
+        )
+    return Appearing(MOST_MET if most is None else most)
+
+
+def _key(element: Any) -> Any:
+    """Something that can be looked up, the same for equal observations."""
+    if isinstance(element, np.ndarray):
+        return (element.shape, element.dtype.str, element.tobytes())
+    if isinstance(element, dict):
+        return tuple((key, _key(element[key])) for key in sorted(element, key=str))
+    if isinstance(element, list | tuple):
+        return tuple(_key(part) for part in element)
+    try:
+        hash(element)
+    except TypeError:
+        raise ModelError(
+            f"observations must be numbers, arrays, text, or tables and lists of such; got {type(element).__name__}"
+        ) from None
+    return element
+
+
 def _sizes(space: Any) -> list[int] | None:
     if isinstance(space, spaces.Discrete):
         return [int(space.n)]
@@ -68,6 +142,8 @@ def _sizes(space: Any) -> list[int] | None:
         return [int(n) for n in space.nvec.ravel()]
     if isinstance(space, spaces.MultiBinary):
         return [2] * math.prod(space.shape)
+    if isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.integer):
+        return [int(high) - int(low) + 1 for low, high in zip(space.low.ravel(), space.high.ravel(), strict=True)]
     if isinstance(space, spaces.Tuple | spaces.Dict):
         parts = [_sizes(part) for part in _parts(space)]
         return None if any(part is None for part in parts) else [n for part in parts for n in part or []]
@@ -89,8 +165,10 @@ def _digits(space: Any, element: Any) -> Iterator[int]:
         for part, value in zip(_parts(space), values, strict=True):
             yield from _digits(part, value)
     else:
-        start = getattr(space, "start", 0)
-        yield from (int(d) for d in (np.asarray(element) - start).ravel())
+        values = np.asarray(element)
+        if values.shape != space.shape or values.dtype.kind not in "iub":
+            raise TypeError
+        yield from (int(d) - int(first) for d, first in zip(values.ravel(), _first(space).ravel(), strict=True))
 
 
 def _element(space: Any, digits: Iterator[int]) -> Any:
@@ -100,6 +178,12 @@ def _element(space: Any, digits: Iterator[int]) -> Any:
         return tuple(_element(part, digits) for part in space.spaces)
     if isinstance(space, spaces.Dict):
         return {key: _element(part, digits) for key, part in space.spaces.items()}
-    count = math.prod(space.shape)
-    values = np.array([next(digits) for _ in range(count)], dtype=space.dtype).reshape(space.shape)
-    return values + getattr(space, "start", np.zeros((), space.dtype))
+    values = [next(digits) + int(first) for first in _first(space).ravel()]
+    return np.array(values, dtype=space.dtype).reshape(space.shape)
+
+
+def _first(space: Any) -> Any:
+    """The smallest value in every place."""
+    if isinstance(space, spaces.Box):
+        return space.low
+    return np.asarray(getattr(space, "start", np.zeros(space.shape, dtype=np.int64)))

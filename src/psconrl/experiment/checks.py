@@ -4,14 +4,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from psconrl.errors import ConfigError, PsconrlError
-from psconrl.experiment.job import Job
+from psconrl.experiment.job import Job, World
 from psconrl.model.cmdp import CMDP
+from psconrl.model.tables import EMISSIONS
 from psconrl.simulation.trace import checkpoint_rounds
 
 
 def check(jobs: Iterable[Job]) -> None:
     """Build every environment and agent once, so that a misspelt option is an error now, not in the 40th run."""
-    models: dict[tuple[str, str, str], CMDP] = {}
+    worlds: dict[tuple[str, str, str], World] = {}
     seen: dict[tuple[str, str], Any] = {}
     for job in jobs:
         name = (job.experiment, job.label)
@@ -21,9 +22,9 @@ def check(jobs: Iterable[Job]) -> None:
             continue
         seen[name] = _what(job)
         try:
-            if job.model_key not in models:
-                models[job.model_key] = job.model()
-            _check_one(job, models[job.model_key])
+            if job.model_key not in worlds:
+                worlds[job.model_key] = job.world()
+            _check_one(job, worlds[job.model_key])
         except PsconrlError as error:
             raise type(error)(f"experiment {job.experiment!r}, agent {job.label!r}: {error}") from None
 
@@ -33,10 +34,13 @@ def _what(job: Job) -> Any:
     return job.env, drawn, job.thresholds, job.agent, job.agent_options, job.known_costs, job.horizon
 
 
-def _check_one(job: Job, cmdp: CMDP) -> None:
-    job.make_agent(cmdp)
+def _check_one(job: Job, world: World) -> None:
+    job.make_agent(world)
     checkpoint_rounds(job.horizon, job.checkpoints)
-    if job.probe is not None:
-        sizes = (cmdp.n_states, cmdp.n_actions, cmdp.n_states)
+    if not isinstance(world, CMDP):
+        if job.emission != EMISSIONS[0] or job.evaluate or job.probe is not None:
+            raise ConfigError("emission, evaluate and probe need a model; this environment can only be played")
+    elif job.probe is not None:
+        sizes = (world.n_states, world.n_actions, world.n_states)
         if any(not 0 <= k < size for k, size in zip(job.probe, sizes, strict=True)):
             raise ConfigError(f"probe {job.probe} is not within [state, action, next state] = {list(sizes)}")

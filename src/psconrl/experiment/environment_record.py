@@ -6,6 +6,7 @@ In a results file these are the columns ``facts`` and ``model`` of an experiment
 import io
 from typing import Any
 
+from psconrl.envs.continuing import ContinuingEnv
 from psconrl.errors import PsconrlError
 from psconrl.model import io as model_io
 from psconrl.model.cmdp import CMDP
@@ -16,8 +17,21 @@ from psconrl.planning.planner import plan
 MODEL_BYTES = 2_000_000
 
 
-def environment_record(cmdp: CMDP, best: Plan) -> dict[str, Any]:
-    """The exact values that the runs are compared with, as plain data."""
+def environment_record(world: CMDP | ContinuingEnv) -> dict[str, Any]:
+    """The exact values that the runs are compared with, as plain data; what can only be played has none."""
+    if isinstance(world, CMDP):
+        return _record_of_model(world, plan(world))
+    return {
+        "states": world.states.size,
+        "actions": world.actions.size,
+        "cost_names": list(world.cost_names),
+        "thresholds": world.thresholds.tolist(),
+        "maximise": True,
+        "status": "unknown",
+    }
+
+
+def _record_of_model(cmdp: CMDP, best: Plan) -> dict[str, Any]:
     record: dict[str, Any] = {
         "states": cmdp.n_states,
         "actions": cmdp.n_actions,

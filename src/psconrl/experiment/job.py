@@ -19,20 +19,25 @@ from typing import Any
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
-from psconrl.envs.registry import load
+from psconrl.envs.continuing import ContinuingEnv
+from psconrl.envs.registry import open_environment
 from psconrl.errors import ConfigError
 from psconrl.experiment.versions import versions
-from psconrl.learning.agent import Agent
 from psconrl.learning.player import Player
 from psconrl.learning.registry import make_agent, with_reward_hint
 from psconrl.learning.sampler import Sampler
 from psconrl.model.cmdp import CMDP
 from psconrl.model.distance import diameter
+from psconrl.named_code import AGENTS, ENVIRONMENTS, digest
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
+from psconrl.simulation.gym_run import GymSimulation
 from psconrl.simulation.model_run import Simulation
 from psconrl.simulation.regret import strong_regret, targets
+from psconrl.simulation.run import Run
 from psconrl.simulation.trace import Trace
+
+World = CMDP | ContinuingEnv
 
 # Beyond, the diameter takes longer than the run.
 DIAMETER_STATES = 100
@@ -58,6 +63,7 @@ class Job:
     seed: int
     replicate: int
     file: str  # digest of the model file, if it is one, as it was when the job was made
+    code: str = ""  # digest of code of the user's own, that of the agent and that of the environment
 
     @property
     def hash(self) -> str:
@@ -67,22 +73,25 @@ class Job:
     @property
     def model_key(self) -> tuple[str, str, str]:
         """What tells the models of jobs apart."""
-        return Path(self.env).name, _canonical([self.env_options, self.thresholds]), self.file
+        return Path(self.env).name, _canonical([self.env_options, self.thresholds]), self.file + self.code
 
-    def model(self) -> CMDP:
-        """The environment."""
-        return _model(self.env, self.env_options, self.thresholds)
+    def world(self) -> World:
+        """The environment: a model, or a task that can only be played."""
+        return _world(self.env, self.env_options, self.thresholds)
 
-    def make_agent(self, cmdp: CMDP) -> Agent:
+    def make_agent(self, world: World) -> Player:
         """The agent, for its environment."""
-        costs = cmdp.costs if self.known_costs else None
         options = dict(self.agent_options)
-        if costs is None and cmdp.maximise:
-            options = with_reward_hint(self.agent, -float(cmdp.costs[0].min()), options)
+        costs = None
+        if isinstance(world, CMDP):
+            sizes = (world.n_states, world.n_actions, world.thresholds)
+            costs = world.costs if self.known_costs else None
+            if costs is None and world.maximise:
+                options = with_reward_hint(self.agent, -float(world.costs[0].min()), options)
+        else:
+            sizes = (world.states.size, world.actions.size, world.thresholds)
         seeds = self._entropy("agent", [self.agent, self.agent_options, self.known_costs])
-        return make_agent(
-            self.agent, cmdp.n_states, cmdp.n_actions, cmdp.thresholds, costs, seeds, self.horizon, **options
-        )
+        return make_agent(self.agent, *sizes, costs, seeds, self.horizon, **options)
 
     def world_seed(self) -> list[int]:
         """Of the environment's luck: the same for all agents, so that they can be compared run by run."""
@@ -116,19 +125,25 @@ def execute(job: Job) -> Result:
     try:
         if file_digest(job.env) != job.file:
             raise ConfigError(f"{job.env} has changed, or is missing, since the sweep began; start it again")
-        cmdp, best = _planned(job)
-        run = Simulation(cmdp, job.make_agent(cmdp), job.world_seed(), emission=job.emission,
-                         evaluate_policies=job.evaluate)  # fmt: skip
+        if code_digest(job.agent, job.env, job.env_options) != job.code:
+            raise ConfigError("the code of the agent or of the environment is another one here; start the sweep again")
+        world, best = _planned(job)
+        agent = job.make_agent(world)
+        run: Run
+        if isinstance(world, CMDP):
+            run = Simulation(world, agent, job.world_seed(), emission=job.emission, evaluate_policies=job.evaluate)
+        else:
+            run = GymSimulation(world, agent, _one_number(job.world_seed()))
         probe = _Probe(job.probe)
         trace = run.run(job.horizon, job.checkpoints, probe if job.probe else None)
-        optimum = [] if best.infeasibility else best.costs.tolist()
+        optimum = [] if best is None or best.infeasibility else best.costs.tolist()
         return Result(
             job,
             trace.rounds,
             trace.cumulative,
             probe.at(trace.rounds),
             _strong(trace, optimum[0]) if job.evaluate and optimum else np.empty(0),
-            cmdp.thresholds.tolist(),
+            world.thresholds.tolist(),
             optimum,
             _summary(trace) | _size(job) | _bounds(run.agent, job.horizon),
             _provenance(time.perf_counter() - began, trace),
@@ -169,35 +184,42 @@ class _Probe:
         return np.asarray(np.array(self._values)[last])
 
 
-def _planned(job: Job) -> tuple[CMDP, Plan]:
-    return _planned_model(*_model_id(job))
+def _one_number(seeds: list[int]) -> int:
+    """One seed of several, as Gymnasium wants it."""
+    return int(np.random.SeedSequence(seeds).generate_state(1)[0])
 
 
-def _model_id(job: Job) -> tuple[str, str, str]:
-    return job.env, _canonical([job.env_options, job.thresholds]), job.file
+def _planned(job: Job) -> tuple[World, Plan | None]:
+    return _planned_world(*_world_id(job))
+
+
+def _world_id(job: Job) -> tuple[str, str, str]:
+    return job.env, _canonical([job.env_options, job.thresholds]), job.file + job.code
 
 
 @lru_cache(maxsize=16)
-def _planned_model(env: str, options: str, digest: str) -> tuple[CMDP, Plan]:
-    cmdp = _model(env, *json.loads(options))
-    return cmdp, plan(cmdp)
+def _planned_world(env: str, options: str, digest: str) -> tuple[World, Plan | None]:
+    world = _world(env, *json.loads(options))
+    return world, plan(world) if isinstance(world, CMDP) else None
 
 
-def _model(env: str, options: Mapping[str, Any], thresholds: Mapping[str, float] | None) -> CMDP:
-    cmdp = load(env, **options)
-    return cmdp.with_thresholds(thresholds) if thresholds else cmdp
+def _world(env: str, options: Mapping[str, Any], thresholds: Mapping[str, float] | None) -> World:
+    world = open_environment(env, **options)
+    return world.with_thresholds(thresholds) if thresholds else world
 
 
 def _size(job: Job) -> dict[str, Any]:
     """What bounds are made of: S, A and, for models that are not too large, the diameter."""
-    return _size_of_model(*_model_id(job))
+    return _size_of_world(*_world_id(job))
 
 
 @lru_cache(maxsize=16)
-def _size_of_model(env: str, options: str, digest: str) -> dict[str, Any]:
-    cmdp, _ = _planned_model(env, options, digest)
-    size = {"states": cmdp.n_states, "actions": cmdp.n_actions}
-    return size | {"diameter": float(diameter(cmdp))} if cmdp.n_states <= DIAMETER_STATES else size
+def _size_of_world(env: str, options: str, digest: str) -> dict[str, Any]:
+    world, _ = _planned_world(env, options, digest)
+    if not isinstance(world, CMDP):
+        return {"states": world.states.size, "actions": world.actions.size}
+    size = {"states": world.n_states, "actions": world.n_actions}
+    return size | {"diameter": float(diameter(world))} if world.n_states <= DIAMETER_STATES else size
 
 
 def _summary(trace: Trace) -> dict[str, Any]:
@@ -236,6 +258,13 @@ def file_digest(env: str) -> str:
     """What tells the contents of a model file apart; empty for a built-in environment."""
     path = Path(env)
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.suffix and path.is_file() else ""
+
+
+def code_digest(agent: str, env: str, env_options: Mapping[str, Any]) -> str:
+    """What tells the code of an agent and an environment of the user's own apart; empty if there is none."""
+    named = [digest(agent, AGENTS), digest(env, ENVIRONMENTS)]
+    named += [digest(value) for value in env_options.values() if isinstance(value, str)]
+    return " ".join(part for part in named if part)
 
 
 def _canonical(value: Any) -> str:

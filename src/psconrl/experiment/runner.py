@@ -18,7 +18,7 @@ from psconrl.experiment.job import Job, Result, execute, failure
 from psconrl.experiment.spec import Jobs
 from psconrl.experiment.store import Store, Writer
 from psconrl.experiment.versions import git_commit, versions
-from psconrl.planning.planner import plan
+from psconrl.model.cmdp import CMDP
 from psconrl.simulation.interrupt import Interrupted, StopRequest, deferred_interrupts
 
 # How long a Ctrl-C may wait until it is seen.
@@ -128,8 +128,9 @@ def _note_experiments(store: Writer, jobs: Sequence[Job], names: list[str], stop
         if len(models) > 1:  # drawn anew for each run: each keeps its own optimum
             store.add_experiment(name, position, facts | {"drawn": True}, None)
         else:
-            cmdp = job.model()
-            store.add_experiment(name, position, facts | environment_record(cmdp, plan(cmdp)), model_bytes(cmdp))
+            world = job.world()
+            model = model_bytes(world) if isinstance(world, CMDP) else None
+            store.add_experiment(name, position, facts | environment_record(world), model)
 
 
 def _of_this_code(result: Result) -> Result:

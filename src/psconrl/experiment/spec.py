@@ -32,14 +32,17 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from psconrl.envs.outside import is_outside
 from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError, unknown_name
-from psconrl.experiment.job import Job, file_digest
+from psconrl.experiment.job import Job, code_digest, file_digest
 from psconrl.learning.checks import as_count, is_whole
 from psconrl.learning.recipe import RESERVED
-from psconrl.learning.registry import RECIPES
+from psconrl.learning.registry import RECIPES, recipe_for
 from psconrl.limits import MOST_NESTED, MOST_PARTS, MOST_TEXT, need
 from psconrl.model.tables import EMISSIONS
+from psconrl.named_code import AGENTS as OWN
+from psconrl.named_code import find, installed, is_code
 
 DEFAULT_HORIZON = 20_000
 RUN_BYTES = 5_000  # that a run waiting for its turn takes: its settings, its hash, its place in the queue
@@ -149,6 +152,7 @@ class Spec:
                             seed=self.seed,
                             replicate=replicate,
                             file=digest,
+                            code=code_digest(agent.agent, experiment.env, env_options),
                         )
 
     def _agents_of(self, experiment: ExperimentSpec, quick: bool) -> Iterator[_Member]:
@@ -202,7 +206,7 @@ def parse_spec(text: str, name: str = "experiment", folder: Path | None = None) 
     known = _checked(data, "", {"name": str, "seed": int, "replicates": int, "agents": dict, "experiments": dict})
     if not known.get("experiments"):
         raise ConfigError("at least one table [experiments.NAME] is needed")
-    agents = {label: _agent(label, table) for label, table in known.get("agents", {}).items()}
+    agents = {label: _agent(label, table, folder) for label, table in known.get("agents", {}).items()}
     experiments = {key: _experiment(key, table, agents, folder) for key, table in known["experiments"].items()}
     seed = known.get("seed", 0)
     if seed < 0:
@@ -238,14 +242,16 @@ def _parts(whole: Any) -> Iterable[Any]:
     return whole if isinstance(whole, list) else ()
 
 
-def _agent(label: str, table: Any) -> AgentSpec:
+def _agent(label: str, table: Any, folder: Path | None) -> AgentSpec:
     where = f"[agents.{label}]"
     types = {"agent": str, "options": dict, "grid": dict, "known_costs": bool, "replicates": int}
     data = _checked(table, where, types)
     _positive(data, "replicates", where)
     agent = data.pop("agent", label)
-    if agent not in RECIPES:
-        raise ConfigError(f"{where} {unknown_name('agent', agent, RECIPES)}")
+    try:
+        agent = recipe_for(agent, folder).name
+    except ConfigError as error:
+        raise ConfigError(f"{where} {error}") from None
     options, grid = _own_options(data.pop("options", {}), where), _grid(data.pop("grid", {}), where)
     return AgentSpec(agent, options, _own_options(grid, where), **data)
 
@@ -260,11 +266,12 @@ def _experiment(name: str, table: Any, agents: Mapping[str, AgentSpec], folder: 
     assert set(types) == {f.name for f in fields(ExperimentSpec)}
     data = _checked(table, where, types)
     env = data.pop("env", name)
-    if env not in ENVIRONMENTS:
+    if is_code(env):
+        find(env, folder)
+    elif env not in ENVIRONMENTS and not is_outside(env):
         if Path(env).suffix not in (".npz", ".json"):
-            raise ConfigError(
-                f"{where} {unknown_name('environment', env, ENVIRONMENTS)} (a file ends in .npz or .json)"
-            )
+            hint = "(a file ends in .npz or .json; your own is module:function, Gymnasium's gym:Id-v0)"
+            raise ConfigError(f"{where} {unknown_name('environment', env, ENVIRONMENTS)} {hint}")
         env = str(((folder or Path()) / env).resolve())
     for key in ("horizon", "replicates"):
         _positive(data, key, where)
@@ -280,8 +287,8 @@ def _experiment(name: str, table: Any, agents: Mapping[str, AgentSpec], folder: 
     if labels == [] or quick.get("agents") == []:
         raise ConfigError(f"{where} agents must name at least one agent")
     for label in [*(labels or ()), *quick.get("agents", ())]:
-        if not isinstance(label, str) or (label not in agents and label not in RECIPES):
-            raise ConfigError(f"{where} {unknown_name('agent', label, [*agents, *RECIPES])}")
+        if not isinstance(label, str) or (label not in agents and label not in RECIPES and label not in installed(OWN)):
+            raise ConfigError(f"{where} {unknown_name('agent', label, [*agents, *RECIPES, *installed(OWN)])}")
     if labels is None and not agents:
         raise ConfigError(f"{where} agents must name at least one agent")
     override = data.pop("override", {})

@@ -36,6 +36,11 @@ class Recipe:
     needs_horizon: bool = False  # must be told how many rounds there will be
     listed: bool = True  # can it be made from its name alone?
 
+    @property
+    def slots(self) -> Mapping[str, Part | None]:
+        """The parts of the class, by slot."""
+        return self.cls.parts
+
     def build(self, *sizes: Any, costs: Any = None, seed: Any = None, **options: Any) -> Agent:
         """An agent for (n_states, n_actions, thresholds), which remembers by which recipe it was made."""
         self._check_names(options)

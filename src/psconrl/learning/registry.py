@@ -4,7 +4,9 @@
 class can be imported from ``psconrl.agents`` is said there.)
 """
 
+import inspect
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,15 +19,17 @@ from psconrl.learning.adapter import Adapted, adapt, name_of
 from psconrl.learning.agent import Agent
 from psconrl.learning.agents import CUCRL, FHA, UCRLCMDP, FixedPolicy, LagrangianPSRL, PSConRL, SpanFHA, Uniform
 from psconrl.learning.contract import Learner
+from psconrl.learning.foreign import Foreign
 from psconrl.learning.parts.beliefs import Dirichlet, FlooredCounts
 from psconrl.learning.parts.fallbacks import Unconstrained, Uniformly
 from psconrl.learning.parts.ledger import Repay
 from psconrl.learning.parts.outlooks import Endless
-from psconrl.learning.parts.part import Part
+from psconrl.learning.parts.part import Part, argument_names
 from psconrl.learning.parts.schedules import Doubling, Ouyang, Published
 from psconrl.learning.persistence import DAMAGE, Saved, read, rebuilt, restored
 from psconrl.learning.player import Player
 from psconrl.learning.recipe import Recipe
+from psconrl.named_code import AGENTS, find, from_package, installed, is_code
 
 PLAIN: dict[str, Part | None] = {"schedule": Ouyang(), "ledger": None, "outlook": Endless()}  # as in the paper
 
@@ -73,6 +77,26 @@ RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in TABLE if recipe.
 CLASSES: dict[str, type[Agent]] = {recipe.cls.name: recipe.cls for recipe in TABLE}
 
 
+def recipe_for(name: str, folder: Path | None = None) -> Recipe | Foreign:
+    """How to make an agent: of the table, an entry point of a package, or code of yours, ``module:Class``."""
+    if isinstance(name, str) and name in RECIPES:
+        return RECIPES[name]
+    if isinstance(name, str) and name in installed(AGENTS):
+        return _own_recipe(name, from_package(AGENTS, name))
+    if is_code(name):
+        return _own_recipe(name, find(name, folder))
+    known = [*RECIPES, *installed(AGENTS)]
+    raise ConfigError(unknown_name("agent", name, known) + " (one of your own is module:Class)")
+
+
+def _own_recipe(name: str, made: Any) -> Recipe | Foreign:
+    if isinstance(made, type) and issubclass(made, Agent):
+        summary = (inspect.getdoc(made) or "").partition("\n")[0]
+        horizon = "horizon" in argument_names(made)
+        return Recipe(name, made, str(getattr(made, "title", made.__name__)), summary, needs_horizon=horizon)
+    return Foreign(name, made)
+
+
 def make_agent(
     name: str,
     n_states: int,
@@ -82,8 +106,10 @@ def make_agent(
     seed: int | Sequence[int] | None = None,
     horizon: int | None = None,
     **options: Any,
-) -> Agent:
-    """An agent by its name in the list of ``psconrl agents``. The horizon goes only to those that must know it.
+) -> Player:
+    """An agent by its name in the list of ``psconrl agents``, or one of your own, by where it is: ``"mine:MyAgent"``.
+
+    The horizon goes only to those that must know it.
 
     Options are plain data, as in a spec: a part by its name or as a table, and its options on their own.
 
@@ -91,9 +117,7 @@ def make_agent(
     >>> agent.recipe, agent.belief, agent.schedule
     ('psconrl-paper', Dirichlet(prior=0.1), Doubling())
     """
-    if not isinstance(name, str) or name not in RECIPES:
-        raise ConfigError(unknown_name("agent", name, RECIPES))
-    recipe = RECIPES[name]
+    recipe = recipe_for(name)
     known: dict[str, Any] = {} if costs is None or recipe.learns_costs else {"costs": costs}
     if recipe.needs_horizon and horizon is not None:
         known["horizon"] = horizon
@@ -105,7 +129,7 @@ def with_reward_hint(name: str, best_reward: float, options: dict[str, Any]) -> 
 
     Untried pairs count as free, which is no reason to try them where everything else pays.
     """
-    hint = {"optimistic_cost": -best_reward} if "optimistic_cost" in RECIPES[name].option_names() else {}
+    hint = {"optimistic_cost": -best_reward} if "optimistic_cost" in recipe_for(name).option_names() else {}
     return hint | options
 
 

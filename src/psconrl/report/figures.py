@@ -161,20 +161,26 @@ def pareto_figure(curve: Pareto, threshold: float | None = None, title: str = ""
     return figure
 
 
-def trace_figure(trace: Trace, best: Plan, title: str = "") -> Figure:
-    """A run: regret and violation as they add up, and each constrained cost against its limit."""
+def trace_figure(trace: Trace, best: Plan | None, title: str = "") -> Figure:
+    """A run: regret and violation as they add up, and each constrained cost against its limit.
+
+    Without a plan, what was collected takes the place of the regret.
+    """
     m = trace.thresholds.size
-    result = regret(trace, best)
-    t = result.rounds
+    t = trace.rounds
+    violation = trace.cumulative[:, 1:] - t[:, None] * trace.thresholds
     figure = Figure(figsize=(7.0, 2.8 + 2.0 * m))
     top, *limits = figure.subplots(1 + m, 1, sharex=True, squeeze=False, height_ratios=[1.4] + [1.0] * m)[:, 0]
-    top.plot(t, result.regret, color=BLUE, label=f"regret ({trace.cost_names[0]})")
+    if best is None:
+        top.plot(t, -trace.cumulative[:, 0], color=BLUE, label=f"{trace.cost_names[0]}, in all")
+    else:
+        top.plot(t, regret(trace, best).regret, color=BLUE, label=f"regret ({trace.cost_names[0]})")
     colours = [ORANGE, GREEN, PURPLE, GREY]
     window = trace.window_averages()
     for i, axes in enumerate(limits):  # a panel each: their units differ
         colour = colours[i % len(colours)]
         name = trace.cost_names[i + 1]
-        top.plot(t, result.violation[:, i], color=colour, label=f"violation ({name})")
+        top.plot(t, violation[:, i], color=colour, label=f"violation ({name})")
         axes.plot(t, window[:, i + 1], color=colour, lw=1, label="average between checkpoints")
         axes.axhline(trace.thresholds[i], color=GREY, ls="--", lw=1.2, label=f"limit {trace.thresholds[i]:g}")
         axes.set_ylabel(name)

@@ -32,7 +32,9 @@ class GymSimulation(Run):
                 f"{player.n_states} and {player.n_actions}"
             )
         m = player.n_costs - 1
-        names = ("reward", *(("cost",) if m == 1 else (f"cost {i}" for i in range(1, m + 1))))
+        names = task.cost_names
+        if len(names) != m + 1:
+            names = ("reward", *(("cost",) if m == 1 else (f"cost {i}" for i in range(1, m + 1))))
         super().__init__(player, player.thresholds, names, {"seed": seed, "env": str(env), "maximise": True})
         self.env = task
         self.state = task.reset(seed=seed)[0]

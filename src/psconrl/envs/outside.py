@@ -1,0 +1,73 @@
+"""Environments that this library did not bring: Gymnasium's by id, ``gym:FrozenLake-v1``, and code that a user names.
+
+A function, ``mine:my_model``, is called with the options, and returns a CMDP or a Gymnasium environment. With an id,
+the options of ``psconrl.continuing`` are for that (``cost`` is the name of a function, ``mine:my_cost``); all others
+are the environment's own.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+
+from psconrl.envs.continuing import ContinuingEnv, continuing
+from psconrl.errors import ConfigError, ModelError, unknown_name
+from psconrl.model.cmdp import CMDP
+from psconrl.named_code import ENVIRONMENTS, find, from_package, installed, is_code
+
+GYM = "gym:"
+OURS = tuple(inspect.signature(continuing).parameters)[1:]
+
+
+def is_outside(name: str) -> bool:
+    """Is it an id of Gymnasium, an entry point of a package, or code?"""
+    return name.startswith(GYM) or name in installed(ENVIRONMENTS) or is_code(name)
+
+
+def open_outside(name: str, options: dict[str, Any]) -> CMDP | ContinuingEnv:
+    """The environment: a model if it is known, else a task that can only be played."""
+    if name.startswith(GYM):
+        made: Any = _by_id(name, options)
+    else:
+        made = _built(name, options)
+    if isinstance(made, CMDP):
+        return made
+    if not isinstance(made, gymnasium.Env):
+        raise ModelError(f"{name}: must return a CMDP or a Gymnasium environment; got {type(made).__name__}")
+    task = made if isinstance(made, ContinuingEnv) else continuing(made)
+    return task.model() if task.has_table else task
+
+
+def _built(name: str, options: dict[str, Any]) -> Any:
+    build: Callable[..., Any] = from_package(ENVIRONMENTS, name) if name in installed(ENVIRONMENTS) else find(name)
+    known = inspect.signature(build).parameters
+    if not any(p.kind is p.VAR_KEYWORD for p in known.values()):
+        for option in options:
+            if option not in known:
+                raise ConfigError(f"{name}: {unknown_name('option', option, known)}")
+    try:
+        inspect.signature(build).bind(**options)
+    except TypeError as error:
+        raise ConfigError(f"{name}: {error}") from None
+    return build(**options)
+
+
+def _by_id(name: str, options: dict[str, Any]) -> ContinuingEnv:
+    """An environment of Gymnasium's registry; ``module:Id-v0`` imports the module first, which may register it."""
+    id = name.removeprefix(GYM)
+    ours = {key: value for key, value in options.items() if key in OURS}
+    if isinstance(ours.get("cost"), str):
+        ours["cost"] = find(ours["cost"])
+    try:
+        made = gymnasium.make(id, **{key: value for key, value in options.items() if key not in OURS})
+    except gymnasium.error.UnregisteredEnv as error:
+        hint = "an id of another package is gym:package:Id, which imports the package first"
+        raise ConfigError(f"{name}: {_one_line(error)}; {hint}") from None
+    except (gymnasium.error.Error, ImportError, TypeError) as error:
+        raise ConfigError(f"{name}: cannot be made: {_one_line(error)}") from None
+    return continuing(made, **ours)
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()).rstrip(".")

@@ -1,0 +1,70 @@
+"""A recipe for an agent of somebody else's: a class or a function that a user has named.
+
+It is called with those of ``n_states``, ``n_actions``, ``thresholds``, ``costs``, ``seed`` and ``horizon`` that it
+takes, by name, and with its options. What comes of it is an ``Agent``, or any object with ``begin`` and ``end``.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from psconrl.errors import ConfigError, unknown_name
+from psconrl.learning.adapter import adapt
+from psconrl.learning.contract import is_learner
+from psconrl.learning.parts.part import Part
+from psconrl.learning.player import Player
+from psconrl.learning.recipe import RESERVED
+
+GIVEN = ("n_states", "n_actions", "thresholds", "costs", "seed", "horizon")
+
+
+class Foreign:
+    """Makes an agent by calling what was named; otherwise as ``Recipe``."""
+
+    learns_costs = False
+    slots: Mapping[str, Part | None] = {}
+
+    def __init__(self, name: str, make: Callable[..., Any]) -> None:
+        self.name = name
+        self._make = make
+        self.title = str(getattr(make, "title", None) or name.rpartition(":")[2])
+        self.summary = (inspect.getdoc(make) or "").partition("\n")[0] or "of your own"
+        try:
+            self._takes = inspect.signature(make).parameters
+        except (TypeError, ValueError):
+            raise ConfigError(f"{name}: nobody can tell what it takes") from None
+        self._takes_all = any(p.kind is p.VAR_KEYWORD for p in self._takes.values())
+        self.needs_horizon = "horizon" in self._takes
+
+    def option_names(self) -> list[str]:
+        """The names of all options."""
+        named = (p for p in self._takes.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY))
+        return [p.name for p in named if p.name not in RESERVED]
+
+    def build(
+        self, n_states: int, n_actions: int, thresholds: Any, *, costs: Any = None, seed: Any = None,
+        horizon: int | None = None, **options: Any,
+    ) -> Player:  # fmt: skip
+        """An agent for (n_states, n_actions, thresholds)."""
+        if not self._takes_all:
+            for option in options:
+                if option not in self.option_names():
+                    raise ConfigError(f"{self.name}: {unknown_name('option', option, self.option_names())}")
+        told = dict(zip(GIVEN, (n_states, n_actions, thresholds, costs, seed, horizon), strict=True))
+        told = {key: value for key, value in told.items() if key in self._takes} | options
+        for parameter in self._takes.values():
+            if parameter.default is parameter.empty and parameter.kind in (
+                parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY,
+            ) and parameter.name not in told:  # fmt: skip
+                raise ConfigError(
+                    f"{self.name}: needs {parameter.name!r}, which is no option given and none of {', '.join(GIVEN)}"
+                )
+        made = self._make(**told)
+        if isinstance(made, Player):
+            made.recipe = self.name
+            return made
+        if not is_learner(made):
+            raise ConfigError(f"{self.name}: an agent has begin(state) and end(record); got {type(made).__name__}")
+        player = adapt(made, n_states, n_actions, thresholds, seed)
+        player.recipe = self.name
+        return player

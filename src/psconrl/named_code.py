@@ -1,0 +1,157 @@
+"""Code that a user names: ``module:attribute``, ``file.py:attribute``, or an entry point of an installed package.
+
+Nothing is imported that was not named, on a command line, in a spec or in a call. A file is looked for in the folder of
+the spec, or in the present one; so is a module, before everything that is installed.
+"""
+
+import ast
+import hashlib
+import importlib
+import importlib.util
+import sys
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any
+
+from psconrl.errors import ConfigError
+
+AGENTS, ENVIRONMENTS = "psconrl.agents", "psconrl.envs"  # the groups of entry points
+
+
+def is_code(name: object) -> bool:
+    """Does a name say where code is to be found?
+
+    >>> is_code("mymodule:MyAgent"), is_code("agents/mine.py:MyAgent"), is_code("psconrl"), is_code("C:\\\\model.npz")
+    (True, True, False, False)
+    """
+    if not isinstance(name, str):
+        return False
+    module, colon, attribute = name.rpartition(":")
+    path = module.removesuffix(".py") if module.endswith(".py") else module.replace(".", "_")
+    words = [path.replace("\\", "/").rpartition("/")[2] if module.endswith(".py") else path, *attribute.split(".")]
+    return bool(colon) and all(word.isidentifier() for word in words)
+
+
+def find(name: str, folder: Path | None = None) -> Any:
+    """What a name stands for. Modules and files are looked for in the folder first."""
+    module, _, attribute = name.rpartition(":")
+    found: Any = _imported(name, module, (folder or Path()).resolve())
+    for word in attribute.split("."):
+        if not hasattr(found, word):
+            own = (
+                ", ".join(key for key in vars(found) if not key.startswith("_"))[:200]
+                if hasattr(found, "__dict__")
+                else ""
+            )
+            raise ConfigError(f"{name}: {module} has no {attribute!r}" + (f"; it has {own}" if own else ""))
+        found = getattr(found, word)
+    if not callable(found):
+        raise ConfigError(f"{name}: must be a class or a function; got {type(found).__name__}")
+    return found
+
+
+def _imported(name: str, module: str, folder: Path) -> Any:
+    """The module, with its folder on the path, from which other processes inherit."""
+    wanted = None
+    if module.endswith(".py"):
+        wanted = (folder / module).resolve()
+        if not wanted.is_file():
+            raise ConfigError(f"{name}: no such file ({wanted})")
+        folder, module = wanted.parent, wanted.stem
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+        importlib.invalidate_caches()
+    try:
+        found = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (module + ".").startswith(error.name + "."):
+            raise ConfigError(
+                f"{name}: there is no module {error.name!r}, neither in {folder} nor among what is installed"
+            ) from None
+        raise ConfigError(f"{name}: its import failed: {error}") from error
+    except Exception as error:
+        raise ConfigError(f"{name}: its import failed: {type(error).__name__}: {error}") from error
+    origin = getattr(found, "__file__", None)
+    if wanted is not None and (origin is None or Path(origin).resolve() != wanted):
+        raise ConfigError(f"{name}: another module is called {module!r} ({origin or 'built in'}); rename the file")
+    return found
+
+
+@cache
+def installed(group: str) -> dict[str, EntryPoint]:
+    """The entry points of installed packages, by name."""
+    return {point.name: point for point in entry_points(group=group)}
+
+
+def from_package(group: str, name: str) -> Any:
+    """What an entry point stands for."""
+    point = installed(group)[name]
+    try:
+        found = point.load()
+    except Exception as error:
+        raise ConfigError(f"{name}: the package that has it, {_package(point)}, fails: {error}") from error
+    if not callable(found):
+        raise ConfigError(f"{name}: {point.value} must be a class or a function; got {type(found).__name__}")
+    return found
+
+
+def _package(point: EntryPoint) -> str:
+    return "unknown" if point.dist is None else str(point.dist.name)
+
+
+def digest(name: str, group: str = "") -> str:
+    """What tells the code behind a name apart: its source, and what that imports from the same folder or package."""
+    if group and name in installed(group):
+        point = installed(group)[name]
+        return f"{_package(point)} {point.dist.version if point.dist else ''}".strip()
+    if not is_code(name):
+        return ""
+    path = source_file(name)
+    if path is None:
+        return f"{name} without source"
+    total = hashlib.sha256()
+    for each in sorted(_own_sources(path)):
+        total.update(each.name.encode() + b"\0" + each.read_bytes() + b"\0")
+    return total.hexdigest()
+
+
+def source_file(name: str) -> Path | None:
+    """The file of the module that a name names, if it has one."""
+    module = name.rpartition(":")[0]
+    find(name)
+    origin = getattr(sys.modules.get(Path(module).stem if module.endswith(".py") else module), "__file__", None)
+    return Path(origin).resolve() if origin and origin.endswith(".py") else None
+
+
+def _own_sources(path: Path) -> set[Path]:
+    """A module's file, and the files that it imports, one by one, from its own folder or package."""
+    top = path.parent
+    while (top / "__init__.py").is_file():
+        top = top.parent
+    seen: set[Path] = set()
+    left = [path]
+    while left:
+        each = left.pop()
+        if each in seen:
+            continue
+        seen.add(each)
+        for words in _imports(each, top):
+            for parts in (words[:k] for k in range(1, len(words) + 1)):
+                base = top.joinpath(*parts)
+                left += [file for file in (base.with_suffix(".py"), base / "__init__.py") if file.is_file()]
+    return seen
+
+
+def _imports(path: Path, top: Path) -> list[list[str]]:
+    """The dotted names that a file imports, relative ones made absolute, as lists of words."""
+    names: list[list[str]] = []
+    package = list(path.parent.relative_to(top).parts)
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            names += [alias.name.split(".") for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            base = base + (node.module.split(".") if node.module else [])
+            names += [[*base, alias.name] for alias in node.names]
+    return names

@@ -1,0 +1,249 @@
+"""Agents and environments that a user names: in calls, in specs, on the command line."""
+
+import contextlib
+import sqlite3
+import sys
+import textwrap
+from importlib.metadata import EntryPoint
+
+import numpy as np
+import pytest
+
+import psconrl
+from psconrl import named_code
+from psconrl.errors import ConfigError, ModelError, PsconrlError
+from psconrl.experiment.runner import run_sweep
+from psconrl.experiment.spec import parse_spec
+from psconrl.learning.registry import make_agent, recipe_for
+from psconrl.named_code import digest, find, is_code
+
+CODE = '''
+    import gymnasium
+    import numpy as np
+    import psconrl
+    from {helper} import SHARE
+
+    class Coin:
+        """Tosses a coin."""
+        def __init__(self, n_states, n_actions, thresholds, seed=None, share=SHARE):
+            self.policy = np.full((n_states, n_actions), (1 - share) / (n_actions - 1))
+            self.policy[:, 0] = share
+        def begin(self, state):
+            return psconrl.Episode(self.policy, max_steps=50)
+        def end(self, record):
+            pass
+
+    class Mine(psconrl.agents.PSConRL):
+        """A default of its own."""
+        name = "mine"
+
+    class NoBegin:
+        def __init__(self, n_states):
+            pass
+
+    class Greedy:
+        def __init__(self, n_states, secret):
+            pass
+
+    def model(slip=0.1):
+        return psconrl.load("marsrover-4x4", slip=slip)
+
+    def cards():
+        hand = gymnasium.make("Blackjack-v1")
+        return psconrl.continuing(hand, cost=lambda s, a, t: float(a), limits={{"cards": 0.3}})
+
+    def hole(state, action, next_state):
+        return float(next_state in (5, 7, 11, 12))
+
+    def nothing():
+        return 3
+
+    NUMBER = 4
+'''
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with a module of a name that no other test has, and what it imports."""
+    name = f"own_{tmp_path.name}".replace("-", "_")
+    helper = f"help_{tmp_path.name}".replace("-", "_")
+    (tmp_path / f"{helper}.py").write_text("SHARE = 0.5\n")
+    (tmp_path / f"{name}.py").write_text(textwrap.dedent(CODE.format(helper=helper)))
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    for each in (name, helper):
+        sys.modules.pop(each, None)
+
+
+@pytest.fixture
+def own(folder):
+    """The name of the module."""
+    return next(path.stem for path in folder.glob("own_*.py"))
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("mine:Agent", True), ("a.b:C", True), ("a.b:C.made", True), ("folder/mine.py:Agent", True), ("psconrl", False),
+        ("gym:FrozenLake-v1", False), ("C:\\models\\one.npz", False), ("a:b:c", False), (":x", False), ("x:", False),
+        (3, False), ("1a:b", False),
+    ],
+)  # fmt: skip
+def test_what_names_code(name, answer):
+    assert is_code(name) is answer
+
+
+def test_agents_of_all_kinds_are_made_by_name(own):
+    coin = make_agent(f"{own}:Coin", 4, 2, [0.5], share=0.25)
+    assert coin.recipe == f"{own}:Coin"
+    assert coin.begin(0).policy[0].tolist() == [0.25, 0.75]
+    mine = make_agent(f"{own}:Mine", 4, 2, [0.5], np.zeros((2, 4, 2)), seed=1, prior=0.5)
+    assert type(mine).__name__ == "Mine"
+    assert mine.belief.prior == 0.5
+    assert mine.costs is not None
+    by_file = recipe_for(f"{own}.py:Coin")
+    assert (by_file.title, by_file.summary) == ("Coin", "Tosses a coin.")
+    assert by_file.option_names() == ["share"]
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        ("{}:Nobody", "has no 'Nobody'; it has"),
+        ("{}:NUMBER", "must be a class or a function; got int"),
+        ("nowhere_at_all:Agent", "there is no module 'nowhere_at_all', neither in"),
+        ("missing.py:Agent", "no such file"),
+        ("{}:NoBegin", "an agent has begin(state) and end(record); got NoBegin"),
+        ("{}:Greedy", "needs 'secret', which is no option given and none of n_states"),
+        ("psconl", "did you mean 'psconrl'?"),
+    ],
+)
+def test_an_agent_that_cannot_be_made_ends_in_one_line(own, name, complaint):
+    with pytest.raises(ConfigError) as error:
+        make_agent(name.format(own), 4, 2, [0.5])
+    assert complaint in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_an_option_that_nobody_knows(own):
+    with pytest.raises(ConfigError, match="unknown option 'shar'; did you mean 'share'"):
+        make_agent(f"{own}:Coin", 4, 2, [0.5], shar=0.2)
+
+
+def test_a_module_that_fails_says_why(folder):
+    (folder / "own_broken.py").write_text("import a_package_that_is_not_there\n")
+    with pytest.raises(ConfigError, match="its import failed: No module named 'a_package_that_is_not_there'"):
+        find("own_broken:Agent")
+    (folder / "own_wrong.py").write_text("1/0\n")
+    with pytest.raises(ConfigError, match="ZeroDivisionError: division by zero"):
+        find("own_wrong:Agent")
+    (folder / "json.py").write_text("Agent = dict\n")
+    with pytest.raises(ConfigError, match="another module is called 'json'"):
+        find("json.py:Agent")
+
+
+def test_environments_by_name(own):
+    assert psconrl.load(f"{own}:model", slip=0.2).n_states == 16
+    lake = psconrl.load("gym:FrozenLake-v1", cost=f"{own}:hole", limits={"holes": 0.05}, is_slippery=False)
+    assert lake.cost_names == ("reward", "holes")
+    assert lake.thresholds.tolist() == [0.05]
+    with pytest.raises(ModelError, match="has no table of its transitions"):
+        psconrl.load(f"{own}:cards")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "complaint"),
+    [
+        ("{}:nothing", {}, "must return a CMDP or a Gymnasium environment; got int"),
+        ("{}:model", {"slipp": 1}, "unknown option 'slipp'; did you mean 'slip'"),
+        ("{}:hole", {}, "missing a required argument: 'state'"),
+        ("gym:CartPole-v1", {}, "infinitely many"),
+        ("gym:NoSuchLake-v1", {}, "doesn't exist"),
+        ("gym:FrozenLake-v1", {"limits": [0.1]}, "limits need costs"),
+        ("gym:FrozenLake-v1", {"wind": 3}, "cannot be made"),
+        ("nobody", {}, "your own is module:function"),
+    ],
+)
+def test_an_environment_that_cannot_be_opened_ends_in_one_line(own, name, options, complaint):
+    with pytest.raises(PsconrlError) as error:
+        psconrl.load(name.format(own), **options)
+    assert complaint in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_the_digest_covers_the_source_and_what_it_imports_from_beside_it(folder, own):
+    before = digest(f"{own}:Coin")
+    helper = next(folder.glob("help_*.py"))
+    helper.write_text("SHARE = 0.6\n")
+    assert digest(f"{own}:Coin") != before
+    helper.write_text("SHARE = 0.5\n")
+    assert digest(f"{own}:Coin") == before
+    (folder / "unrelated.py").write_text("x = 1\n")
+    assert digest(f"{own}:Coin") == before
+    assert digest("psconrl") == ""
+
+
+SPEC = """
+replicates = 2
+[agents.coin]
+agent = "{own}:Coin"
+options = {{ share = 0.2 }}
+[experiments.a]
+env = "{own}:model"
+options = {{ slip = 0.05 }}
+agents = ["coin", "uniform"]
+horizon = 200
+[experiments.b]
+env = "{own}:cards"
+agents = ["coin"]
+horizon = 60
+"""
+
+
+def test_a_sweep_of_code_of_ones_own_on_processes(folder, own):
+    """The same bits as in this process; and a change of the source is another run."""
+    jobs = parse_spec(SPEC.format(own=own), folder=folder).jobs()
+    assert all(bool(job.code) for job in jobs if job.label == "coin" or job.experiment == "b")
+    outcome = run_sweep(jobs, folder / "r.db", workers=1)
+    assert (outcome.done, outcome.failed) == (6, 0)
+    with contextlib.closing(sqlite3.connect(folder / "r.db")) as results:
+        facts = dict(results.execute("SELECT name, facts FROM experiments"))
+    assert '"status": "unknown"' in facts["b"]
+    assert run_sweep(jobs, folder / "r.db", workers=1).known == 6
+    source = folder / f"{own}.py"
+    source.write_text(source.read_text() + "\n# another version\n")
+    again = parse_spec(SPEC.format(own=own), folder=folder).jobs()
+    assert {job.hash for job in again}.isdisjoint({job.hash for job in jobs if job.code})
+
+
+def test_a_sweep_says_what_is_wrong_before_it_begins(folder, own):
+    for change, complaint in (
+        (("Coin", "Nobody"), "has no 'Nobody'"),
+        (("share = 0.2", "shar = 0.2"), "unknown option 'shar'"),
+        (('"{own}:cards"', '"gym:CartPole-v1"'), "infinitely many"),
+        (("horizon = 60", "horizon = 60\nevaluate = true"), "need a model"),
+    ):
+        with pytest.raises(PsconrlError) as error:
+            _swept(SPEC.replace(*change).format(own=own), folder)
+        assert complaint in str(error.value)
+
+
+def _swept(spec, folder):
+    return run_sweep(parse_spec(spec, folder=folder).jobs(), folder / "never.db", workers=1)
+
+
+def test_entry_points_of_packages(own, monkeypatch):
+    points = {
+        named_code.AGENTS: {"coin": EntryPoint("coin", f"{own}:Coin", named_code.AGENTS)},
+        named_code.ENVIRONMENTS: {"small": EntryPoint("small", f"{own}:model", named_code.ENVIRONMENTS)},
+    }
+    find(f"{own}:Coin")
+    for module in ("psconrl.named_code", "psconrl.learning.registry", "psconrl.envs.outside", "psconrl.envs.registry"):
+        monkeypatch.setattr(sys.modules[module], "installed", lambda group: points.get(group, {}))
+    assert make_agent("coin", 3, 2, [0.1]).recipe == "coin"
+    assert psconrl.load("small").n_states == 16
+    broken = {"bad": EntryPoint("bad", "nowhere_at_all:x", named_code.AGENTS)}
+    points[named_code.AGENTS] = broken
+    with pytest.raises(ConfigError, match="bad: the package that has it, unknown, fails"):
+        make_agent("bad", 3, 2, [0.1])
