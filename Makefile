@@ -76,6 +76,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/planner.py
 	$(BIN)/python benchmarks/learning.py
 	$(BIN)/python benchmarks/rivals.py --plans
+	$(BIN)/python benchmarks/scale.py times
 
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -402,7 +402,7 @@ def test_what_does_not_fit_is_refused():
         simulate(Corridor("none"), PSConRL(3, 2, [0.5]), 10)
     with pytest.raises(AgentError, match="3 states and 2 actions"):
         simulate(Corridor("cost"), PSConRL(4, 2, [0.5]), 10)
-    with pytest.raises(ModelError, match="observations must be Discrete"):
+    with pytest.raises(ModelError, match="observations must be finitely many"):
         simulate(gymnasium.make("CartPole-v1"), PSConRL(4, 2, []), 10)
     with pytest.raises(ConfigError, match="the plan has 3 costs, the trace 2"):
         regret(simulate(cmdp, agent_for(cmdp), 10), plan(psconrl.load("queue")))
