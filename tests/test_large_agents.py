@@ -320,8 +320,10 @@ def test_plans_for_ever_are_settled_too_when_samples_fall_apart(name):
     assert "uniform" not in trace.episodes.kind
 
 
-def test_a_plan_for_ever_has_the_value_of_the_general_planner():
-    """From the present state, up to the chance of a new beginning times the span of a bias."""
+def test_a_plan_for_ever_has_the_value_of_the_general_planner(monkeypatch):
+    """From the present state, up to the chance of a new beginning times the span of a bias; found without detours."""
+    for detour in ("_on_reachable_part", "_from_general_planner"):
+        monkeypatch.delattr(EpisodePlanner, detour)
     counts, rng = experienced(), np.random.default_rng(5)
     belief = LearnedMass(support=SUPPORT).made_for(S, A, 1)
     for state in (0, 5, 100):
@@ -446,6 +448,7 @@ def test_a_refutation_is_a_weighted_average_above_the_weighted_limits():
     costs = np.zeros((3, 2, 2))
     proof = episode_planner.Refutation(None, costs, np.array([2.0, 0.5]), 3.0)
     assert proof.holds_for(None, costs, np.array([1.0, 1.9]))  # 2.95
+    assert proof.holds_for(None, costs, np.array([0.2, 5.0]))  # 2.9
     assert not proof.holds_for(None, costs, np.array([1.0, 2.0]))  # 3, which is not above
     assert not proof.holds_for(None, costs, np.array([0.9, 2.5]))  # 3.05
     assert not proof.holds_for(None, costs.copy(), np.array([0.0, 0.0]))
