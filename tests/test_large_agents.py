@@ -20,7 +20,7 @@ from psconrl.learning.counts import Counts, Record
 from psconrl.learning.episode_planner import EpisodePlanner
 from psconrl.learning.persistence import Saved, read, write
 from psconrl.model.ordering import NO_ORDER
-from psconrl.model.transition import DenseTransition
+from psconrl.model.transition import DenseTransition, SparseTransition
 from psconrl.simulation.model_run import Simulation
 
 WORLD = network(side=13, waiting=6.0)  # 169 states, more than are planned in dense form
@@ -452,3 +452,20 @@ def test_a_refutation_is_a_weighted_average_above_the_weighted_limits():
     assert not proof.holds_for(None, costs, np.array([1.0, 2.0]))  # 3, which is not above
     assert not proof.holds_for(None, costs, np.array([0.9, 2.5]))  # 3.05
     assert not proof.holds_for(None, costs.copy(), np.array([0.0, 0.0]))
+
+
+def test_a_model_in_two_parts_is_planned_from_where_one_stands(monkeypatch):
+    """A circle that may be left for another, whence nobody returns: the choice is made once, by what each costs."""
+    for detour in ("_on_reachable_part", "_from_general_planner"):
+        monkeypatch.delattr(EpisodePlanner, detour)
+    n = 80
+    to = np.array([[(s + 1) % n, (s + 1) % n] if s < n else [n + (s + 1 - n) % n] * 2 for s in range(2 * n)])
+    to[0, 1] = n  # the way out
+    P = SparseTransition(csr_array((np.ones(4 * n), to.ravel(), np.arange(4 * n + 1)), shape=(4 * n, 2 * n)))
+    costs = np.ones((1, 2 * n, 2))
+    for cost, value in ((0.25, 0.25), (4.0, 1.0)):
+        costs = costs.copy()
+        costs[0, n:] = cost
+        found = EpisodePlanner(2 * n, 2).optimal(P, costs, np.empty(0), 0)
+        assert found.value == pytest.approx(value, abs=1e-6)
+        assert found.policy[0].tolist() == ([0.0, 1.0] if cost < 1 else [1.0, 0.0])
