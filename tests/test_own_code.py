@@ -217,6 +217,28 @@ def test_a_sweep_of_code_of_ones_own_on_processes(folder, own):
     assert {job.hash for job in again}.isdisjoint({job.hash for job in jobs if job.code})
 
 
+def test_a_spec_elsewhere_finds_what_lies_beside_it(folder, own, tmp_path_factory, monkeypatch):
+    """Also as a file, also a cost, and where the present folder has a module of the same name; in workers, too."""
+    here = tmp_path_factory.mktemp("elsewhere")
+    (here / f"{own}.py").write_text("Coin = 3\n")
+    monkeypatch.chdir(here)
+    text = (
+        SPEC.replace("{own}:Coin", "{own}.py:Coin").format(own=own)
+        + f"""
+[experiments.c]
+env = "gym:FrozenLake-v1"
+options = {{ cost = "{own}.py:hole", limits = {{ holes = 0.1 }} }}
+agents = ["coin"]
+horizon = 50
+"""
+    )
+    jobs = parse_spec(text, folder=folder).jobs()
+    assert {job.agent for job in jobs} == {f"{own}:Coin", "uniform"}
+    assert all(job.code for job in jobs if job.experiment == "c")
+    outcome = run_sweep(jobs, here / "r.db", workers=1)
+    assert (outcome.done, outcome.errors) == (8, [])
+
+
 def test_a_sweep_says_what_is_wrong_before_it_begins(folder, own):
     for change, complaint in (
         (("Coin", "Nobody"), "has no 'Nobody'"),

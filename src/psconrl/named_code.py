@@ -1,13 +1,13 @@
 """Code that a user names: ``module:attribute``, ``file.py:attribute``, or an entry point of an installed package.
 
-Nothing is imported that was not named, on a command line, in a spec or in a call. A file is looked for in the folder of
-the spec, or in the present one; so is a module, before everything that is installed.
+Nothing is imported that was not named, on a command line, in a spec or in a call. A module is looked for in the folder
+of the spec, then among what is installed, then in the present folder; a file in the folder of the spec, or in the
+present one.
 """
 
 import ast
 import hashlib
 import importlib
-import importlib.util
 import sys
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -33,10 +33,17 @@ def is_code(name: object) -> bool:
     return bool(colon) and all(word.isidentifier() for word in words)
 
 
-def find(name: str, folder: Path | None = None) -> Any:
-    """What a name stands for. Modules and files are looked for in the folder first."""
+def as_module(name: str, folder: Path | None = None) -> str:
+    """The name of code in a folder as ``module:attribute``, for other processes too: they inherit where it is found."""
+    find(name, folder)
     module, _, attribute = name.rpartition(":")
-    found: Any = _imported(name, module, (folder or Path()).resolve())
+    return f"{Path(module).stem if module.endswith('.py') else module}:{attribute}"
+
+
+def find(name: str, folder: Path | None = None) -> Any:
+    """What a name stands for. Modules and files are looked for in the folder first, if one is given."""
+    module, _, attribute = name.rpartition(":")
+    found: Any = _imported(name, module, folder)
     for word in attribute.split("."):
         if not hasattr(found, word):
             own = (
@@ -51,16 +58,16 @@ def find(name: str, folder: Path | None = None) -> Any:
     return found
 
 
-def _imported(name: str, module: str, folder: Path) -> Any:
-    """The module, with its folder on the path, from which other processes inherit."""
-    wanted = None
+def _imported(name: str, module: str, given: Path | None) -> Any:
+    """The module, with its folder on the path, which other processes inherit."""
+    folder, wanted, first = (given or Path()).resolve(), None, given is not None
     if module.endswith(".py"):
         wanted = (folder / module).resolve()
         if not wanted.is_file():
             raise ConfigError(f"{name}: no such file ({wanted})")
-        folder, module = wanted.parent, wanted.stem
+        folder, module, first = wanted.parent, wanted.stem, True
     if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
+        sys.path.insert(0 if first else len(sys.path), str(folder))
         importlib.invalidate_caches()
     try:
         found = importlib.import_module(module)

@@ -20,6 +20,7 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.envs.continuing import ContinuingEnv
+from psconrl.envs.outside import GYM
 from psconrl.envs.registry import open_environment
 from psconrl.errors import ConfigError
 from psconrl.experiment.versions import versions
@@ -263,7 +264,8 @@ def file_digest(env: str) -> str:
 def code_digest(agent: str, env: str, env_options: Mapping[str, Any]) -> str:
     """What tells the code of an agent and an environment of the user's own apart; empty if there is none."""
     named = [digest(agent, AGENTS), digest(env, ENVIRONMENTS)]
-    named += [digest(value) for value in env_options.values() if isinstance(value, str)]
+    if env.startswith(GYM):
+        named.append(digest(env_options.get("cost", "")))
     return " ".join(part for part in named if part)
 
 

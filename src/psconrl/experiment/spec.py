@@ -32,7 +32,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from psconrl.envs.outside import is_outside
+from psconrl.envs.outside import GYM, is_outside
 from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError, unknown_name
 from psconrl.experiment.job import Job, code_digest, file_digest
@@ -42,7 +42,7 @@ from psconrl.learning.registry import RECIPES, recipe_for
 from psconrl.limits import MOST_NESTED, MOST_PARTS, MOST_TEXT, need
 from psconrl.model.tables import EMISSIONS
 from psconrl.named_code import AGENTS as OWN
-from psconrl.named_code import find, installed, is_code
+from psconrl.named_code import as_module, installed, is_code
 
 DEFAULT_HORIZON = 20_000
 RUN_BYTES = 5_000  # that a run waiting for its turn takes: its settings, its hash, its place in the queue
@@ -249,7 +249,7 @@ def _agent(label: str, table: Any, folder: Path | None) -> AgentSpec:
     _positive(data, "replicates", where)
     agent = data.pop("agent", label)
     try:
-        agent = recipe_for(agent, folder).name
+        agent = as_module(agent, folder) if is_code(agent) else recipe_for(agent).name
     except ConfigError as error:
         raise ConfigError(f"{where} {error}") from None
     options, grid = _own_options(data.pop("options", {}), where), _grid(data.pop("grid", {}), where)
@@ -267,7 +267,7 @@ def _experiment(name: str, table: Any, agents: Mapping[str, AgentSpec], folder: 
     data = _checked(table, where, types)
     env = data.pop("env", name)
     if is_code(env):
-        find(env, folder)
+        env = as_module(env, folder)
     elif env not in ENVIRONMENTS and not is_outside(env):
         if Path(env).suffix not in (".npz", ".json"):
             hint = "(a file ends in .npz or .json; your own is module:function, Gymnasium's gym:Id-v0)"
@@ -302,6 +302,8 @@ def _experiment(name: str, table: Any, agents: Mapping[str, AgentSpec], folder: 
         for key in ("horizon", "replicates"):
             _positive(changes, key, own)
     options, grid = data.pop("options", {}), _grid(data.pop("grid", {}), where)
+    if env.startswith(GYM) and is_code(options.get("cost")):
+        options = options | {"cost": as_module(options["cost"], folder)}
     if data.get("draw") and "seed" in {**options, **grid}:
         raise ConfigError(f"{where} draw chooses the model's seed itself; leave out the option 'seed'")
     return ExperimentSpec(env, options, grid, labels, override, quick, **data)

@@ -13,9 +13,9 @@ from psconrl.learning.adapter import adapt
 from psconrl.learning.contract import is_learner
 from psconrl.learning.parts.part import Part
 from psconrl.learning.player import Player
-from psconrl.learning.recipe import RESERVED
+from psconrl.learning.recipe import GIVEN, RESERVED
 
-GIVEN = ("n_states", "n_actions", "thresholds", "costs", "seed", "horizon")
+TOLD = (*GIVEN, "seed", "horizon")
 
 
 class Foreign:
@@ -50,14 +50,14 @@ class Foreign:
             for option in options:
                 if option not in self.option_names():
                     raise ConfigError(f"{self.name}: {unknown_name('option', option, self.option_names())}")
-        told = dict(zip(GIVEN, (n_states, n_actions, thresholds, costs, seed, horizon), strict=True))
+        told = dict(zip(TOLD, (n_states, n_actions, thresholds, costs, seed, horizon), strict=True))
         told = {key: value for key, value in told.items() if key in self._takes} | options
         for parameter in self._takes.values():
             if parameter.default is parameter.empty and parameter.kind in (
                 parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY,
             ) and parameter.name not in told:  # fmt: skip
                 raise ConfigError(
-                    f"{self.name}: needs {parameter.name!r}, which is no option given and none of {', '.join(GIVEN)}"
+                    f"{self.name}: needs {parameter.name!r}, which is no option given and none of {', '.join(TOLD)}"
                 )
         made = self._make(**told)
         if isinstance(made, Player):
