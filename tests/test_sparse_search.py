@@ -15,6 +15,7 @@ from psconrl.planning.mixture.howard import Howard
 from psconrl.planning.mixture.master import MasterPoint
 from psconrl.planning.mixture.solve import solve, solve_compiled
 from psconrl.planning.problem import Problem
+from psconrl.planning.tolerances import SEARCH
 
 SAME = 1e-9  # both search until the gap is below 1e-11, products until gains are right to 1e-10
 AGREE = 1e-7  # against HiGHS, whose own tolerances are 1e-9 at best
@@ -404,3 +405,23 @@ def test_without_what_is_less_likely(form):
     assert found.n_possible == 7
     assert found.is_sparse == transition.is_sparse
     np.testing.assert_array_equal(transition.toarray(), P)  # as it was
+
+
+@pytest.mark.parametrize(("within", "off"), [(1e-9, 1e-10), (1e-6, 1e-8)])
+def test_products_are_as_exact_as_the_plan_needs(monkeypatch, within, off):
+    """The gap is closed to a hundredth of what is allowed, and gains are as exact: closer policies are the same."""
+    told = []
+
+    def noticed(laws, *arguments):
+        told.append((getattr(laws, "off", None), arguments[6:]))
+        return newton(laws, *arguments)
+
+    monkeypatch.setattr(solving, "newton", noticed)
+    problem, order, _ = next(problems(1, 1))
+    assert solve(problem, order=NO_ORDER, within=within).settled_within(within)
+    assert told[0][0] == pytest.approx(off, rel=1e-12)
+    np.testing.assert_allclose(told[0][1], (0.01 * within, max(1e-13, 0.01 * off), 1e-9, off, 1e-10), rtol=1e-12)
+    monkeypatch.setattr(solving, "QUICK", np.inf)
+    told.clear()
+    assert solve(problem, order=order, within=within).settled_within(within)
+    np.testing.assert_allclose(told[0][1], (0.01 * within, *SEARCH), rtol=1e-12)  # elimination is exact
