@@ -39,10 +39,12 @@ if TYPE_CHECKING:
     from psconrl.model.distance import diameter
     from psconrl.model.evaluation import evaluate
     from psconrl.model.io import save
+    from psconrl.model.units import Units
     from psconrl.planning.certificate import certify
     from psconrl.planning.pareto import pareto
-    from psconrl.planning.plan import Plan, Status
+    from psconrl.planning.plan import Plan
     from psconrl.planning.planner import plan
+    from psconrl.planning.proof import Status
     from psconrl.simulation.model_run import Simulation
     from psconrl.simulation.regret import regret
     from psconrl.simulation.simulate import simulate
@@ -60,8 +62,9 @@ _HOME = {
     "PSConRL": "psconrl.learning.agents.psconrl",
     "Plan": "psconrl.planning.plan",
     "Simulation": "psconrl.simulation.model_run",
-    "Status": "psconrl.planning.plan",
+    "Status": "psconrl.planning.proof",
     "TensorBoardLog": "psconrl.learning.logs",
+    "Units": "psconrl.model.units",
     "certify": "psconrl.planning.certificate",
     "continuing": "psconrl.envs.continuing",
     "diameter": "psconrl.model.distance",
@@ -97,6 +100,7 @@ __all__ = [
     "Status",
     "StoreError",
     "TensorBoardLog",
+    "Units",
     "__version__",
     "certify",
     "continuing",

@@ -29,8 +29,9 @@ from psconrl.limits import MOST_ROUNDS
 from psconrl.model.cmdp import CMDP
 from psconrl.model.tables import EMISSIONS
 from psconrl.named_code import AGENTS, installed
-from psconrl.planning.plan import Plan, Status
+from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
+from psconrl.planning.proof import Status
 from psconrl.simulation.gym_run import GymSimulation
 from psconrl.simulation.interrupt import Interrupted
 from psconrl.simulation.model_run import Simulation

@@ -10,15 +10,15 @@ from rich.table import Table
 from rich.text import Text
 
 from psconrl.cli.options import picture_path, read_model
-from psconrl.cli.render import certificate_line, console, cost_table, number, plan_record, policy_view
+from psconrl.cli.render import certificate_line, console, cost_table, number, policy_view
 from psconrl.errors import ConfigError
 from psconrl.limits import LARGEST_COST
 from psconrl.planning.inspection import inspect as look_at
 from psconrl.planning.methods import METHODS
 from psconrl.planning.pareto import constraint_index
 from psconrl.planning.pareto import pareto as trace
-from psconrl.planning.plan import Status
 from psconrl.planning.planner import plan
+from psconrl.planning.proof import Status
 
 EXIT = {Status.OPTIMAL: 0, Status.NOT_ATTAINED: 0, Status.INFEASIBLE: 3, Status.UNCERTIFIED: 4}
 
@@ -54,7 +54,7 @@ def solve(
 
         write_figure(policy_figure(cmdp, result, title=model), picture)
     if as_json:
-        click.echo(json.dumps(plan_record(cmdp, result), allow_nan=False))
+        click.echo(json.dumps(result.record(), allow_nan=False))
         sys.exit(EXIT[result.status])
     out = console()
     out.print(Text(f"{model}: {cmdp!r}"))

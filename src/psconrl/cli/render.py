@@ -1,6 +1,5 @@
 """Plans and models as text: tables, maps with arrows, and JSON records."""
 
-import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,7 +11,8 @@ from rich.text import Text
 
 from psconrl.arrays import Floats
 from psconrl.model.cmdp import CMDP
-from psconrl.planning.plan import Plan, Status
+from psconrl.planning.plan import Plan
+from psconrl.planning.proof import Status
 from psconrl.text import printable
 
 ARROWS = {"up": "↑", "down": "↓", "left": "←", "right": "→"}
@@ -132,56 +132,3 @@ def certificate_line(plan: Plan) -> str:
         f"Certificate: gap {abs(proof.gap):.1e}, flow residual {proof.flow_residual:.1e}, "
         f"policy error {proof.policy_error:.1e}, {'holds' if proof.holds else 'DOES NOT HOLD'}"
     )
-
-
-def plan_record(cmdp: CMDP, plan: Plan) -> dict[str, Any]:
-    """A plan as plain data for JSON, in the user's names and units."""
-    names = cmdp.cost_names
-    proof = plan.certificate
-    record = {
-        "status": plan.status.value,
-        "value": plan.value,
-        "sense": "maximise" if cmdp.maximise else "minimise",
-        "objective": names[0],
-        "costs": {name: float(c) for name, c in zip(names[1:], plan.costs[1:], strict=True)},
-        "thresholds": {name: float(t) for name, t in zip(names[1:], cmdp.thresholds, strict=True)},
-        "multipliers": {name: float(x) for name, x in zip(names[1:], plan.multipliers, strict=True)},
-        "gap": plan.gap,
-        "method": plan.method,
-        "note": plan.note,
-        "actions": [cmdp.action_name(a) for a in range(cmdp.n_actions)],
-        "states": [cmdp.state_name(s) for s in range(cmdp.n_states)],
-        "policy": plan.policy.tolist(),
-        "occupancy": plan.occupancy.tolist(),
-        "certificate": {
-            "holds": proof.holds,
-            "lower": proof.lower,
-            "upper": proof.upper,
-            "excess": proof.excess.tolist(),
-            "flow_residual": proof.flow_residual,
-            "policy_error": proof.policy_error,
-            "dual_residual": proof.dual_residual,
-            "margin": proof.margin,
-            "potential": plan.potential.tolist(),
-            "low_potential": plan.low_potential.tolist(),
-            "gains": None if plan.gains is None else plan.gains.tolist(),
-        },
-    }
-    if plan.infeasibility is not None:
-        why = plan.infeasibility
-        record["infeasibility"] = {
-            "message": str(why),
-            "alone": dict(zip(why.names, why.alone.tolist(), strict=True)),
-            "with_others": dict(zip(why.names, why.with_others.tolist(), strict=True)),
-            "jointly": dict(zip(why.names, why.jointly.tolist(), strict=True)),
-        }
-    return {key: _finite(value) for key, value in record.items()}
-
-
-def _finite(x: Any) -> Any:
-    """JSON has neither nan nor inf: they become null."""
-    if isinstance(x, dict):
-        return {key: _finite(value) for key, value in x.items()}
-    if isinstance(x, list):
-        return [_finite(value) for value in x]
-    return None if isinstance(x, float) and not math.isfinite(x) else x

@@ -11,8 +11,9 @@ from psconrl.errors import PsconrlError
 from psconrl.model import io as model_io
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.pareto import cost_ranges
-from psconrl.planning.plan import Plan, Status
+from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
+from psconrl.planning.proof import Status
 
 MODEL_BYTES = 2_000_000
 

@@ -14,9 +14,9 @@ from psconrl.model.ordering import NO_ORDER, Order, order_for
 from psconrl.model.transition import RestartingTransition, SparseTransition, Transition
 from psconrl.planning.certificate import units
 from psconrl.planning.mixture.solve import Solution, solve
-from psconrl.planning.plan import Status
 from psconrl.planning.planner import plan_unexplained
 from psconrl.planning.problem import Problem
+from psconrl.planning.proof import Status
 from psconrl.planning.tolerances import FEASIBLE, PLAYABLE_GAP
 
 

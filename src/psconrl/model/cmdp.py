@@ -19,7 +19,9 @@ from psconrl.errors import ModelError
 from psconrl.model import validation
 from psconrl.model.gymnasium_table import cost_names, read_table
 from psconrl.model.layout import GridLayout
+from psconrl.model.names import Names
 from psconrl.model.transition import Transition
+from psconrl.model.units import Units, read_units
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -29,6 +31,7 @@ class CMDP:
     ``transition``: (S, A, S) array, or (S*A, S) dense or sparse. ``costs``: (m+1, S, A), or (m+1, S, A, S) if they
     depend on the next state; cost 0 is the objective (minimised), costs 1..m are kept at or below ``thresholds``.
     ``initial``: a state (index or name) or a distribution. ``available``: (S, A) mask of the actions that exist.
+    ``units``: what a round lasts and costs are counted in, see ``psconrl.Units``; they are shown wherever numbers are.
 
     >>> m = CMDP([[[1, 0], [0.1, 0.9]], [[1, 0], [1, 0]]], costs=[[[0, 0], [1, 1]], [[1, 1], [0, 0]]], thresholds=[0.6])
     >>> m
@@ -46,6 +49,7 @@ class CMDP:
     cost_names: tuple[str, ...]
     maximise: bool
     layout: GridLayout | None
+    units: Units
 
     def __init__(
         self,
@@ -60,6 +64,7 @@ class CMDP:
         cost_names: Sequence[str] | None = None,
         maximise: bool = False,
         layout: GridLayout | None = None,
+        units: Units | Mapping[str, Any] | None = None,
     ) -> None:
         P, n_actions = validation.read_transition(transition)
         S, A = P.shape[1], n_actions
@@ -83,6 +88,7 @@ class CMDP:
         put(self, "cost_names", names)
         put(self, "maximise", bool(maximise))
         put(self, "layout", layout)
+        put(self, "units", read_units(units, names))
         if layout is not None and len(layout.cells) != S:
             raise ModelError(f"layout must place all {S} states; got {len(layout.cells)} cells")
 
@@ -188,6 +194,11 @@ class CMDP:
         """Is the transition matrix stored as CSR?"""
         return self.transition.is_sparse
 
+    @property
+    def names(self) -> Names:
+        """What states, actions and costs are called, and what costs are counted in."""
+        return Names(self.state_names, self.action_names, self.cost_names, self.maximise, self.units)
+
     def state_name(self, state: int) -> str:
         """The user's name of a state, or its number."""
         return self.state_names[state] if self.state_names else str(state)
@@ -243,6 +254,7 @@ class CMDP:
             cost_names=self.cost_names,
             maximise=self.maximise,
             layout=self.layout.restricted(states) if self.layout else None,
+            units=self.units,
         )
 
     def _replaced(self, **changes: Any) -> "CMDP":

@@ -24,7 +24,7 @@ FORMAT = "psconrl-cmdp"
 VERSION = 1
 _FIELDS = (
     "transition", "costs", "thresholds", "initial", "available", "outcome_costs",
-    "state_names", "action_names", "cost_names", "maximise", "layout",
+    "state_names", "action_names", "cost_names", "maximise", "layout", "units",
 )  # fmt: skip
 _REQUIRED = ("transition", "costs")
 PARSED = 20  # bytes of memory that a byte of JSON may become: "[]," is a list
@@ -83,6 +83,8 @@ def _to_json(cmdp: CMDP) -> dict[str, Any]:
         record["action_names"] = list(cmdp.action_names)
     if cmdp.layout:
         record["layout"] = _layout_to_json(cmdp.layout)
+    if cmdp.units.record():
+        record["units"] = cmdp.units.record()
     return record
 
 
@@ -176,6 +178,7 @@ def _to_arrays(cmdp: CMDP) -> dict[str, Any]:
         "state_names": cmdp.state_names,
         "action_names": cmdp.action_names,
         "layout": _layout_to_json(cmdp.layout) if cmdp.layout else None,
+        "units": cmdp.units.record() or None,
         "outcome_costs": [i for i, outcome in enumerate(cmdp.outcome_costs) if outcome is not None],
     }
     arrays: dict[str, Any] = {

@@ -19,7 +19,8 @@ from psconrl.model.structure import end_components, reachable
 from psconrl.planning._cost_kernels import deviations, excess_units_of, reduced_costs, units_of
 from psconrl.planning.candidate import Dual
 from psconrl.planning.multichain import transit_loss
-from psconrl.planning.plan import Certificate, Plan, Status
+from psconrl.planning.plan import Plan
+from psconrl.planning.proof import Certificate, Status
 from psconrl.planning.scaling import LARGEST_SCALED
 from psconrl.planning.tolerances import (
     LARGEST_PRICES,

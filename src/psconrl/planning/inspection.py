@@ -12,8 +12,8 @@ from psconrl.model.distance import diameter
 from psconrl.model.evaluation import evaluate
 from psconrl.model.structure import end_components, is_communicating, is_unichain, reachable
 from psconrl.planning.pareto import cost_ranges
-from psconrl.planning.plan import Status
 from psconrl.planning.planner import plan
+from psconrl.planning.proof import Status
 
 # A diameter needs a shortest path for every target, and the unichain test a search for every state.
 SMALL_MODEL = 500

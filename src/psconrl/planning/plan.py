@@ -1,72 +1,34 @@
 """The one return type of every planner: what to do, what it costs, what the limits are worth, and the proof."""
 
-import enum
+import os
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import InfeasibleError
+from psconrl.model.names import Names
+from psconrl.planning import plan_files
+from psconrl.planning.deployable import Deployable
 from psconrl.planning.infeasibility import Infeasibility
-
-
-class Status(enum.Enum):
-    """How a plan ended; the text of each says what to do about it."""
-
-    OPTIMAL = "optimal"
-    INFEASIBLE = "infeasible"
-    NOT_ATTAINED = "not attained"
-    UNCERTIFIED = "uncertified"
-
-    @property
-    def advice(self) -> str:
-        """One sentence for the user."""
-        return _ADVICE[self]
-
-
-_ADVICE = {
-    Status.OPTIMAL: "The policy meets every threshold and no policy costs less.",
-    Status.INFEASIBLE: "No policy meets all thresholds.",
-    Status.NOT_ATTAINED: "The bound mixes classes of states that this policy cannot; the note says what it does.",
-    Status.UNCERTIFIED: "Rounding spoiled the proof: the averages are exact, but a better policy may exist.",
-}
+from psconrl.planning.proof import Certificate, Status
 
 
 @dataclass(frozen=True, eq=False)
-class Certificate:
-    """A proof that anybody can check with one product P h. All figures are in the user's units, as costs.
-
-    For any multipliers and potential h, ``lower`` bounds the objective of every policy within the thresholds; for an
-    infeasible model a positive ``margin`` shows that no policy keeps the weighted excess at or below zero (Farkas).
-    """
-
-    lower: float  # no policy within the thresholds has a smaller average objective
-    upper: float  # the exact average objective of the plan's policy
-    excess: Floats  # (m,) by how much the policy's averages exceed the thresholds; <= 0 is within
-    flow_residual: float  # L1 distance of the occupancy from a stationary law
-    policy_error: float  # largest difference, in the units of ``certificate.units``, between occupancy and policy
-    dual_residual: float  # what the gains of a multichain proof may lose on the way, not being quite subharmonic
-    margin: float  # of the infeasibility proof; 0 if none is claimed
-    holds: bool  # is the claim of the plan's status proven, within tolerance?
-
-    @property
-    def gap(self) -> float:
-        """Upper minus lower bound."""
-        return self.upper - self.lower
-
-
-@dataclass(frozen=True, eq=False)
-class Plan:
+class Plan(Deployable):
     """A policy with its exact averages, the price of every threshold, and a certificate.
 
     ``value`` is the average objective in the user's sense (a reward if the model was built from rewards);
     ``costs[i]`` the average of ``cmdp.costs[i]``. ``multipliers[i]`` is what one more unit of threshold i is worth, in
     units of the objective. If infeasible, the policy has the least possible excess and the multipliers are Farkas'.
+    ``act`` plays it; ``save`` and ``Plan.load`` keep it; ``to_csv`` and ``to_json`` write it for other programs.
     """
 
     status: Status
     value: float
     costs: Floats  # (m+1,)
+    thresholds: Floats  # (m,) the limits that were planned for
     policy: Floats  # (S, A)
     occupancy: Floats  # (S, A)
     multipliers: Floats  # (m,)
@@ -78,6 +40,7 @@ class Plan:
     note: str  # what was done beyond the ordinary; empty if nothing
     infeasibility: Infeasibility | None
     columns: tuple[Ints, ...]  # deterministic policies to start a later plan from
+    names: Names  # of states, actions and costs
 
     @property
     def gap(self) -> float:
@@ -95,6 +58,29 @@ class Plan:
         if self.infeasibility is not None:
             raise InfeasibleError(str(self.infeasibility))
         return self
+
+    def act(self, state: Any, rng: np.random.Generator | None = None) -> Any:
+        """The action in a state, given by name or number; a plan that breaks the limits has to be asked otherwise."""
+        if self.infeasibility is not None:
+            raise InfeasibleError(f"{self.infeasibility} The policy of least excess is in plan.policy")
+        return super().act(state, rng)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Keep the plan in an ``.npz`` file, written whole or not at all."""
+        plan_files.save(self, path)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> "Plan":
+        """A plan that was saved."""
+        return Plan(**plan_files.load(path))
+
+    def to_json(self, path: str | os.PathLike[str]) -> None:
+        """Write everything for other programs, in names and units: what ``psconrl solve --json`` prints."""
+        plan_files.write_json(self, path)
+
+    def record(self) -> dict[str, Any]:
+        """The same as plain data; what is not a number becomes None."""
+        return plan_files.record(self)
 
     def __repr__(self) -> str:
         costs = ", ".join(f"{c:.6g}" for c in self.costs[1:])

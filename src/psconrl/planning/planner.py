@@ -18,8 +18,9 @@ from psconrl.planning.candidate import Candidate
 from psconrl.planning.certificate import check, units
 from psconrl.planning.infeasibility import Infeasibility, explain
 from psconrl.planning.methods import LP, METHODS, MIXTURE, find_candidate, unproven
-from psconrl.planning.plan import Plan, Status
+from psconrl.planning.plan import Plan
 from psconrl.planning.problem import Problem
+from psconrl.planning.proof import Status
 from psconrl.planning.repair import between_classes, reaches, repairs
 from psconrl.planning.restriction import Restriction
 from psconrl.planning.scaling import Scaling
@@ -150,6 +151,6 @@ def _certified(part: CMDP, problem: Problem, candidate: Candidate) -> Plan:
             occupancy = exact.occupancy
             proof = check(part, status, occupancy, dual, exact)
     return Plan(
-        status, exact.value, exact.costs, policy, occupancy, *dual, proof, candidate.method, note, None,
-        candidate.columns,
+        status, exact.value, exact.costs, part.thresholds, policy, occupancy, *dual, proof, candidate.method, note,
+        None, candidate.columns, part.names,
     )  # fmt: skip

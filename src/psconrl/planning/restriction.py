@@ -48,6 +48,7 @@ class Restriction:
             low_potential=self._spread(part.low_potential, np.zeros(S)),
             gains=None if part.gains is None else self._spread(part.gains, np.zeros(S)),
             columns=tuple(self._spread(column, idle) for column in part.columns),
+            names=self.whole.names,
             note="; ".join(filter(None, (part.note, missing))),
         )
 

@@ -8,8 +8,8 @@ import numpy as np
 from psconrl.arrays import Floats
 from psconrl.errors import PsconrlError
 from psconrl.experiment.store import Store
-from psconrl.planning.plan import Status
 from psconrl.planning.planner import plan
+from psconrl.planning.proof import Status
 from psconrl.report.curves import Experiment, read_experiments
 from psconrl.report.figures import policy_figure
 from psconrl.report.statistics import FEW_RUNS, NOTHING, Estimate, compare, final_cost, mean_interval

@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import ConfigError
-from psconrl.planning.plan import Plan, Status
+from psconrl.planning.plan import Plan
+from psconrl.planning.proof import Status
 from psconrl.simulation.trace import Trace
 
 

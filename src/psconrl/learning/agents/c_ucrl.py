@@ -33,8 +33,8 @@ from psconrl.learning.parts.part import Part
 from psconrl.learning.parts.radii import Hoeffding, Radius, Scaled, empirical
 from psconrl.model.cmdp import CMDP
 from psconrl.model.structure import reachable
-from psconrl.planning.plan import Status
 from psconrl.planning.planner import plan_unexplained
+from psconrl.planning.proof import Status
 
 KINDS = {Status.OPTIMAL: "optimal", Status.NOT_ATTAINED: "connected"}
 

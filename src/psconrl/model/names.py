@@ -1,0 +1,50 @@
+"""What a user calls the states, actions and costs of a model: all that a plan needs of it to be read and deployed."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from psconrl.errors import PolicyError, unknown_name
+from psconrl.model.units import Units
+
+
+@dataclass(frozen=True)
+class Names:
+    """Names of states and actions, or None where they only have numbers; names and units of the costs."""
+
+    states: tuple[str, ...] | None
+    actions: tuple[str, ...] | None
+    costs: tuple[str, ...]
+    maximise: bool
+    units: Units
+
+    def state(self, number: int) -> str:
+        """The name of a state, or its number."""
+        return self.states[number] if self.states else str(number)
+
+    def action(self, number: int) -> str:
+        """The name of an action, or its number."""
+        return self.actions[number] if self.actions else str(number)
+
+    @property
+    def sense(self) -> str:
+        """What is done with the objective."""
+        return "maximise" if self.maximise else "minimise"
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {name: s for s, name in enumerate(self.states or ())}
+
+    def state_number(self, state: Any, n_states: int) -> int:
+        """The number of a state given by name or number."""
+        if isinstance(state, str) and state in self._numbers:
+            return self._numbers[state]
+        if isinstance(state, int | np.integer) and not isinstance(state, bool) and 0 <= state < n_states:
+            return int(state)
+        if isinstance(state, str) and self.states:
+            raise PolicyError(unknown_name("state", state, self.states))
+        raise PolicyError(
+            f"a state must be a number from 0 to {n_states - 1}, or a name if they have any; got {state!r}"
+        )

@@ -1,0 +1,63 @@
+"""A policy to take home: asked for an action by name or number, and written as a table."""
+
+import csv
+import io
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from psconrl.arrays import Floats
+from psconrl.errors import PolicyError
+from psconrl.files import as_path, write_atomically
+from psconrl.model.names import Names
+from psconrl.text import csv_cell
+
+COLUMNS = ("state", "action", "probability", "long_run_share")
+
+
+class Deployable:
+    """What every policy can do that knows its long-run frequencies and the names of its states and actions."""
+
+    policy: Floats  # (S, A)
+    occupancy: Floats  # (S, A)
+    names: Names
+
+    def act(self, state: Any, rng: np.random.Generator | None = None) -> Any:
+        """The action in a state. It answers as it is asked: a name with a name, a number with a number.
+
+        Where the policy tosses a coin, ``rng`` tosses it: the same generator, the same actions.
+
+        >>> import psconrl
+        >>> plan = psconrl.plan(psconrl.load("queue"))
+        >>> plan.act("0 waiting"), plan.act(0)
+        ('speed 0 open', 0)
+        """
+        if rng is not None and not isinstance(rng, np.random.Generator):
+            raise PolicyError(f"rng must be a NumPy generator, as numpy.random.default_rng(0); got {rng!r}")
+        row = self.policy[self.names.state_number(state, len(self.policy))]
+        action = int(row.argmax())
+        if row[action] < 1.0:
+            rng = np.random.default_rng() if rng is None else rng
+            reached = np.cumsum(row)
+            action = int(np.searchsorted(reached, rng.random() * reached[-1], side="right"))
+        return self.names.action(action) if isinstance(state, str) else action
+
+    def rows(self) -> Iterator[tuple[str, str, float, float]]:
+        """State, action, probability of that action there, long-run share of rounds with both; states in order."""
+        for s, a in np.argwhere(self.policy > 0):
+            yield self.names.state(s), self.names.action(a), float(self.policy[s, a]), float(self.occupancy[s, a])
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write the policy as a table: state, action, probability, long_run_share."""
+
+        def write(f: Any) -> None:
+            text = io.TextIOWrapper(f, "utf-8", newline="")
+            table = csv.writer(text, lineterminator="\n")
+            table.writerow(COLUMNS)
+            table.writerows(tuple(csv_cell(cell) for cell in row) for row in self.rows())
+            text.flush()
+            text.detach()
+
+        write_atomically(as_path(path, PolicyError), write, PolicyError)

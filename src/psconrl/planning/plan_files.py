@@ -1,0 +1,185 @@
+"""Plans in files: ``.npz`` to be loaded again, JSON for other programs. Never pickle.
+
+``Plan`` has these as methods, and so this file cannot import it: a plan is whatever has the fields of one.
+"""
+
+import json
+import math
+import os
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from psconrl.arrays import Floats
+from psconrl.errors import PolicyError, PsconrlError
+from psconrl.files import as_path, write_atomically
+from psconrl.model.archive import Archive
+from psconrl.model.names import Names
+from psconrl.model.units import read_units
+from psconrl.planning.infeasibility import Infeasibility
+from psconrl.planning.proof import Certificate, Status
+
+FORMAT = "psconrl-plan"
+VERSION = 1
+ROUNDING = 1e-9  # by which the probabilities of a state may miss one
+_ARRAYS = ("costs", "thresholds", "policy", "occupancy", "multipliers", "potential", "low_potential")
+_LIMITS = ("thresholds", "alone", "with_others", "jointly", "multipliers")  # of an infeasibility
+
+
+def record(plan: Any) -> dict[str, Any]:
+    """A plan as plain data for JSON, in the user's names and units; what is not a number becomes null."""
+    names, proof = plan.names, plan.certificate
+    S, A = plan.policy.shape
+    limited = names.costs[1:]
+    result: dict[str, Any] = {
+        "status": plan.status.value,
+        "value": plan.value,
+        "sense": names.sense,
+        "objective": names.costs[0],
+        "costs": dict(zip(limited, plan.costs[1:].tolist(), strict=True)),
+        "thresholds": dict(zip(limited, plan.thresholds.tolist(), strict=True)),
+        "multipliers": dict(zip(limited, plan.multipliers.tolist(), strict=True)),
+        "units": {name: names.units.average(name) for name in names.costs if names.units.average(name)},
+        "gap": plan.gap,
+        "method": plan.method,
+        "note": plan.note,
+        "actions": [names.action(a) for a in range(A)],
+        "states": [names.state(s) for s in range(S)],
+        "policy": plan.policy.tolist(),
+        "occupancy": plan.occupancy.tolist(),
+        "certificate": {
+            "holds": proof.holds,
+            "lower": proof.lower,
+            "upper": proof.upper,
+            "excess": proof.excess.tolist(),
+            "flow_residual": proof.flow_residual,
+            "policy_error": proof.policy_error,
+            "dual_residual": proof.dual_residual,
+            "margin": proof.margin,
+            "potential": plan.potential.tolist(),
+            "low_potential": plan.low_potential.tolist(),
+            "gains": None if plan.gains is None else plan.gains.tolist(),
+        },
+    }
+    if plan.infeasibility is not None:
+        why = plan.infeasibility
+        result["infeasibility"] = {"message": str(why)} | {
+            what: dict(zip(why.names, getattr(why, what).tolist(), strict=True))
+            for what in ("alone", "with_others", "jointly")
+        }
+    return {key: _finite(value) for key, value in result.items()}
+
+
+def write_json(plan: Any, path: str | os.PathLike[str]) -> None:
+    """Write the record of a plan."""
+    text = json.dumps(record(plan), indent=1, allow_nan=False)
+    write_atomically(as_path(path, PolicyError), lambda f: f.write(text.encode()), PolicyError)
+
+
+def save(plan: Any, path: str | os.PathLike[str]) -> None:
+    """Write a plan to an ``.npz`` file, whole or not at all."""
+    target = as_path(path, PolicyError)
+    if target.suffix != ".npz":
+        raise PolicyError(f"{target}: a plan file must end in .npz; to_json and to_csv write for other programs")
+    proof, why = plan.certificate, plan.infeasibility
+    header = {
+        "format": FORMAT,
+        "version": VERSION,
+        "status": plan.status.value,
+        "value": plan.value,
+        "method": plan.method,
+        "note": plan.note,
+        "states": plan.names.states,
+        "actions": plan.names.actions,
+        "cost_names": plan.names.costs,
+        "maximise": plan.names.maximise,
+        "units": plan.names.units.record(),
+        "certificate": {f.name: getattr(proof, f.name) for f in fields(proof) if f.name != "excess"},
+        "infeasible": why is not None,
+    }
+    arrays: dict[str, Any] = {"header": np.array(json.dumps(header)), "excess": proof.excess}
+    arrays |= {name: getattr(plan, name) for name in _ARRAYS}
+    arrays["columns"] = np.array(plan.columns, dtype=np.int64).reshape(len(plan.columns), len(plan.policy))
+    if plan.gains is not None:
+        arrays["gains"] = plan.gains
+    if why is not None:
+        arrays |= {f"infeasibility_{name}": getattr(why, name) for name in _LIMITS}
+    write_atomically(target, lambda f: np.savez_compressed(f, **arrays), PolicyError)
+
+
+def load(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The fields of a plan, from an ``.npz`` file."""
+    source = as_path(path, PolicyError)
+    if source.suffix != ".npz":
+        raise PolicyError(f"{source}: a plan file must end in .npz, as plan.save writes it")
+    try:
+        with source.open("rb") as f:
+            return _read(Archive(f, PolicyError))
+    except PsconrlError as error:
+        raise PolicyError(f"{source}: {error}") from None
+    except OSError as error:
+        raise PolicyError(f"{source}: cannot be read ({error.strerror or error})") from None
+    except Exception as error:  # zip, zlib, the header's tokenizer and JSON: each has errors of its own
+        raise PolicyError(f"{source}: truncated, or not a {FORMAT} file ({type(error).__name__})") from None
+
+
+def _read(arrays: Archive) -> dict[str, Any]:
+    header = json.loads(str(arrays["header"])) if "header" in arrays else {}
+    if header.get("format") != FORMAT:
+        raise PolicyError(f"not a {FORMAT} file" + (f" but a {header['format']} one" if "format" in header else ""))
+    if header["version"] != VERSION:
+        raise PolicyError(f"format version {header['version']!r} is not known here (newest: {VERSION}); update psconrl")
+    costs = tuple(str(name) for name in header["cost_names"])
+    m = len(costs) - 1
+    S, A = arrays.shape("policy")
+    shapes = {"costs": (m + 1,), "thresholds": (m,), "policy": (S, A), "occupancy": (S, A), "multipliers": (m,)}
+    given = {name: _floats(arrays, name, shapes.get(name, (S,))) for name in _ARRAYS}
+    policy = given["policy"]
+    if not (policy >= 0).all() or not (np.abs(policy.sum(axis=1) - 1.0) <= ROUNDING).all():
+        raise PolicyError("the policy must be a distribution over actions in every state")
+    columns = np.asarray(arrays["columns"])
+    if columns.dtype.kind != "i" or columns.shape[1:] != (S,) or not ((columns >= 0) & (columns < A)).all():
+        raise PolicyError(f"columns must be policies of {S} actions from 0 to {A - 1}")
+    infeasibility = None
+    if header["infeasible"]:
+        limits = {name: _floats(arrays, f"infeasibility_{name}", (m,)) for name in _LIMITS}
+        infeasibility = Infeasibility(costs[1:], **limits)
+    return given | {
+        "status": Status(header["status"]),
+        "value": float(header["value"]),
+        "gains": _floats(arrays, "gains", (S,)) if "gains" in arrays else None,
+        "certificate": Certificate(excess=_floats(arrays, "excess", (m,)), **header["certificate"]),
+        "method": str(header["method"]),
+        "note": str(header["note"]),
+        "infeasibility": infeasibility,
+        "columns": tuple(columns),
+        "names": Names(
+            _names(header["states"], S),
+            _names(header["actions"], A),
+            costs,
+            bool(header["maximise"]),
+            read_units(header["units"], costs),
+        ),
+    }
+
+
+def _floats(arrays: Archive, name: str, shape: tuple[int, ...]) -> Floats:
+    if arrays.shape(name) != shape:
+        raise PolicyError(f"{name!r} must have shape {shape}; got {arrays.shape(name)}")
+    return np.asarray(arrays[name], dtype=float)
+
+
+def _names(names: Any, n: int) -> tuple[str, ...] | None:
+    if names is not None and len(names) != n:
+        raise PolicyError(f"there must be {n} names; got {len(names)}")
+    return None if names is None else tuple(str(name) for name in names)
+
+
+def _finite(x: Any) -> Any:
+    """JSON has neither nan nor inf: they become null."""
+    if isinstance(x, dict):
+        return {key: _finite(value) for key, value in x.items()}
+    if isinstance(x, list):
+        return [_finite(value) for value in x]
+    return None if isinstance(x, float) and not math.isfinite(x) else x
