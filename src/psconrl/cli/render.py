@@ -96,16 +96,8 @@ def coin_tosses(cmdp: CMDP, plan: Plan) -> str:
     lines = []
     for s in plan.randomised_states[:MAX_ROWS]:
         if plan.occupancy[s].sum() > VISITED:
-            shares = ", ".join(_shares(cmdp, plan.policy[s]))
-            lines.append(f"  * in {cmdp.state_name(int(s))}: {shares}")
+            lines.append(f"  * in {cmdp.state_name(int(s))}: {plan.names.shares(plan.policy[s])}")
     return "\n".join(lines)
-
-
-def _shares(cmdp: CMDP, row: Floats) -> list[str]:
-    order = [int(a) for a in np.argsort(-row, kind="stable") if row[a] > VISITED]
-    if len(order) == 1:
-        return [cmdp.action_name(order[0])]
-    return [f"{cmdp.action_name(a)} {100 * row[a]:.4g}%" for a in order]
 
 
 def policy_table(cmdp: CMDP, plan: Plan) -> Table:
@@ -116,7 +108,7 @@ def policy_table(cmdp: CMDP, plan: Plan) -> Table:
     table = Table("state", "long-run share", "action")
     table.columns[1].justify = "right"
     for s in shown:
-        table.add_row(Text(cmdp.state_name(s)), f"{100 * mass[s]:.3g}%", Text(", ".join(_shares(cmdp, plan.policy[s]))))
+        table.add_row(Text(cmdp.state_name(s)), f"{100 * mass[s]:.3g}%", Text(plan.names.shares(plan.policy[s])))
     left = int((mass > VISITED).sum()) - len(shown)
     if left > 0:
         table.caption = f"and {left} less visited states (--json has all)"

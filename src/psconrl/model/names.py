@@ -6,8 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from psconrl.arrays import Floats
 from psconrl.errors import PolicyError, unknown_name
 from psconrl.model.units import Units
+
+LEAST_SHARE = 1e-9  # probability below which an action does not show
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,13 @@ class Names:
     def sense(self) -> str:
         """What is done with the objective."""
         return "maximise" if self.maximise else "minimise"
+
+    def shares(self, row: Floats) -> str:
+        """What is played in a state, the likeliest first, from the probabilities (A,) there."""
+        played = [int(a) for a in np.argsort(-row, kind="stable") if row[a] > LEAST_SHARE]
+        if len(played) == 1:
+            return self.action(played[0])
+        return ", ".join(f"{self.action(a)} {100 * row[a]:.4g}%" for a in played)
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
