@@ -11,7 +11,8 @@ import argparse
 import numpy as np
 
 import psconrl
-from psconrl.report.figures import pareto_figure, write_figure
+from psconrl.report.figures import write_figure
+from psconrl.report.trade_off_figures import pareto_figure
 
 ROOM, ARRIVAL = 10, 0.5
 SERVICE = {"slow": 0.4, "fast": 0.8}
@@ -51,7 +52,7 @@ def main() -> None:
     for n in best.randomised_states:
         print(f"toss a coin with {n} customers: fast with probability {best.policy[n, 1]:.3f}")
     if options.plot:
-        write_figure(pareto_figure(psconrl.pareto(queue, "delay"), threshold=2.0), options.plot)
+        write_figure(pareto_figure(psconrl.pareto(queue, "delay"), queue), options.plot)
 
     agent = psconrl.PSConRL(queue.n_states, queue.n_actions, queue.thresholds, queue.costs, seed=0)
     trace = psconrl.simulate(queue, agent, options.horizon, seed=0)

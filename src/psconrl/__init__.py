@@ -41,10 +41,13 @@ if TYPE_CHECKING:
     from psconrl.model.io import save
     from psconrl.model.units import Units
     from psconrl.planning.certificate import certify
-    from psconrl.planning.pareto import pareto
+    from psconrl.planning.deterministic import best_deterministic
+    from psconrl.planning.explanation import explain
+    from psconrl.planning.pareto import pareto, pareto_surface
     from psconrl.planning.plan import Plan
     from psconrl.planning.planner import plan
     from psconrl.planning.proof import Status
+    from psconrl.planning.threshold_rule import threshold_rule
     from psconrl.simulation.model_run import Simulation
     from psconrl.simulation.regret import regret
     from psconrl.simulation.simulate import simulate
@@ -65,18 +68,22 @@ _HOME = {
     "Status": "psconrl.planning.proof",
     "TensorBoardLog": "psconrl.learning.logs",
     "Units": "psconrl.model.units",
+    "best_deterministic": "psconrl.planning.deterministic",
     "certify": "psconrl.planning.certificate",
     "continuing": "psconrl.envs.continuing",
     "diameter": "psconrl.model.distance",
     "evaluate": "psconrl.model.evaluation",
+    "explain": "psconrl.planning.explanation",
     "gridworld": "psconrl.envs.gridworld",
     "load": "psconrl.envs.registry",
     "load_agent": "psconrl.learning.registry",
     "pareto": "psconrl.planning.pareto",
+    "pareto_surface": "psconrl.planning.pareto",
     "plan": "psconrl.planning.planner",
     "regret": "psconrl.simulation.regret",
     "save": "psconrl.model.io",
     "simulate": "psconrl.simulation.simulate",
+    "threshold_rule": "psconrl.planning.threshold_rule",
 }
 
 __all__ = [
@@ -102,18 +109,22 @@ __all__ = [
     "TensorBoardLog",
     "Units",
     "__version__",
+    "best_deterministic",
     "certify",
     "continuing",
     "diameter",
     "evaluate",
+    "explain",
     "gridworld",
     "load",
     "load_agent",
     "pareto",
+    "pareto_surface",
     "plan",
     "regret",
     "save",
     "simulate",
+    "threshold_rule",
 ]
 
 

@@ -18,9 +18,10 @@ INTERRUPTED = 130
 _COMMANDS = {
     "agents": ("psconrl.cli.learning", "List the agents."),
     "envs": ("psconrl.cli.learning", "List the built-in environments."),
+    "explain": ("psconrl.cli.planning", "Why this action: what each would change, in units and at its price."),
     "inspect": ("psconrl.cli.planning", "What kind of model is this: sizes, structure, feasible range of every cost."),
     "learn": ("psconrl.cli.learning", "Let an agent learn an environment; live progress, crash-safe, resumable."),
-    "pareto": ("psconrl.cli.planning", "What a threshold is worth: the optimal value as it varies."),
+    "pareto": ("psconrl.cli.trade_off", "What limits are worth: the optimal value as one varies, or two."),
     "export": ("psconrl.cli.experiments", "Write a sweep's results as CSV or Parquet."),
     "report": ("psconrl.cli.experiments", "One interactive page from a sweep's results."),
     "reproduce": ("psconrl.cli.reproduce", "Run the paper's experiments, draw its figures, write the page."),

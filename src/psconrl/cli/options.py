@@ -5,6 +5,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import click
+
 from psconrl.envs.continuing import ContinuingEnv
 from psconrl.envs.registry import load, open_environment
 from psconrl.errors import ConfigError, unknown_name
@@ -12,6 +14,15 @@ from psconrl.model.cmdp import CMDP
 
 PICTURES = (".png", ".svg", ".pdf")
 WORDS = {"none": None, "true": True, "false": False}
+
+model_argument = click.argument("model")
+set_option = click.option(
+    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Environment option, as slip=0.1."
+)
+threshold_option = click.option(
+    "--threshold", "thresholds", multiple=True, metavar="NAME=VALUE", help="Change a limit; may be repeated."
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 
 
 def read_model(name: str, settings: tuple[str, ...] = (), thresholds: tuple[str, ...] = ()) -> CMDP:
@@ -36,13 +47,18 @@ def _limited(cmdp: CMDP, limits: dict[str, float]) -> CMDP:
 
 def picture_path(path: str | None) -> Path | None:
     """Where to draw, checked before any work is done."""
+    return output_path("--plot", path, PICTURES)
+
+
+def output_path(option: str, path: str | None, endings: tuple[str, ...]) -> Path | None:
+    """Where to write, checked before any work is done."""
     if path is None:
         return None
     target = Path(path)
-    if target.suffix.lower() not in PICTURES:
-        raise ConfigError(f"--plot: {path!r} must end in {', '.join(PICTURES)}")
+    if target.suffix.lower() not in endings:
+        raise ConfigError(f"{option}: {path!r} must end in {', '.join(endings)}")
     if not target.parent.is_dir():
-        raise ConfigError(f"--plot: folder {str(target.parent)!r} does not exist")
+        raise ConfigError(f"{option}: folder {str(target.parent)!r} does not exist")
     return target
 
 

@@ -1,35 +1,49 @@
-"""The commands ``solve``, ``inspect`` and ``pareto``."""
+"""The commands ``solve``, ``explain`` and ``inspect``."""
 
 import json
-import math
 import sys
+from pathlib import Path
 
 import click
-from rich.markup import escape
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from psconrl.cli.options import picture_path, read_model
-from psconrl.cli.render import certificate_line, console, cost_table, number, policy_view
-from psconrl.errors import ConfigError
-from psconrl.limits import LARGEST_COST
+from psconrl.cli.options import (
+    json_option,
+    model_argument,
+    output_path,
+    picture_path,
+    read_model,
+    set_option,
+    threshold_option,
+)
+from psconrl.cli.render import (
+    certificate_line,
+    console,
+    cost_table,
+    explanation_table,
+    number,
+    numbers_table,
+    policy_table,
+    policy_view,
+)
+from psconrl.errors import ConfigError, InfeasibleError, SolverError
+from psconrl.model.cmdp import CMDP
+from psconrl.planning.deterministic import MOST_PLANS, best_deterministic
+from psconrl.planning.explanation import explain as explain_state
 from psconrl.planning.inspection import inspect as look_at
 from psconrl.planning.methods import METHODS
-from psconrl.planning.pareto import constraint_index
-from psconrl.planning.pareto import pareto as trace
+from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
 from psconrl.planning.proof import Status
+from psconrl.planning.threshold_rule import threshold_rule
 
 EXIT = {Status.OPTIMAL: 0, Status.NOT_ATTAINED: 0, Status.INFEASIBLE: 3, Status.UNCERTIFIED: 4}
 
-model_argument = click.argument("model")
-set_option = click.option(
-    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Environment option, as slip=0.1."
-)
-threshold_option = click.option(
-    "--threshold", "thresholds", multiple=True, metavar="NAME=VALUE", help="Change a limit; may be repeated."
-)
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
+KINDS = ("best", "deterministic", "threshold")
+SMALL_MODEL = 100  # states up to which simpler policies are looked for unasked
+FEW_PLANS = 30
 
 
 @click.command()
@@ -39,20 +53,44 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON i
 @click.option("--method", type=click.Choice(METHODS), default=METHODS[0], show_default=True, help="lp: HiGHS.")
 @json_option
 @click.option("--plot", metavar="FILE", help="Draw the policy to a .png, .svg or .pdf file.")
+@click.option("--policy", "policy_to", metavar="FILE", help="Write the policy as a table to a .csv file.")
+@click.option("--save", "save_to", metavar="FILE", help="Keep the plan in an .npz file, for psconrl.Plan.load.")
+@click.option(
+    "--kind",
+    type=click.Choice(KINDS),
+    default=KINDS[0],
+    show_default=True,
+    help="Which policy to show and write: the best, the best without coins, or the best threshold rule.",
+)
 def solve(
-    model: str, thresholds: tuple[str, ...], settings: tuple[str, ...], method: str, as_json: bool, plot: str | None
+    model: str,
+    thresholds: tuple[str, ...],
+    settings: tuple[str, ...],
+    method: str,
+    as_json: bool,
+    plot: str | None,
+    policy_to: str | None,
+    save_to: str | None,
+    kind: str,
 ) -> None:
     """Plan MODEL: value, costs against thresholds, shadow prices, policy, certificate.
 
     Exit code 0 if optimal, 3 if no policy meets the thresholds.
     """
     picture = picture_path(plot)
+    table, kept = output_path("--policy", policy_to, (".csv",)), output_path("--save", save_to, (".npz",))
+    if kind != KINDS[0] and (as_json or kept or picture):
+        raise click.UsageError(f"--kind {kind} goes with --policy; --json, --save and --plot show the best plan")
     cmdp = read_model(model, settings, thresholds)
     result = plan(cmdp, method)
     if picture is not None:
         from psconrl.report.figures import policy_figure, write_figure
 
         write_figure(policy_figure(cmdp, result, title=model), picture)
+    if kept is not None:
+        result.save(kept)
+    if table is not None and kind == KINDS[0]:
+        result.to_csv(table)
     if as_json:
         click.echo(json.dumps(result.record(), allow_nan=False))
         sys.exit(EXIT[result.status])
@@ -64,13 +102,74 @@ def solve(
         out.print(Text(f"{why[0].upper()}{why[1:]}\nThe policy of least excess:"))
     if result.note:
         out.print(Text(f"Note: {result.note}."))
-    out.print(cost_table(cmdp, result))
+    out.print(cost_table(result))
     for view in policy_view(cmdp, result):
         out.print(view)
     out.print(Text(certificate_line(result)))
-    if picture is not None:
-        out.print(Text(f"Picture: {picture}"))
+    if result.status is Status.OPTIMAL:
+        _print_simpler(out, cmdp, result, kind, table)
+    for what, path in (("Picture", picture), ("Policy", table), ("Plan", kept)):
+        if path is not None:
+            out.print(Text(f"{what}: {path}"))
     sys.exit(EXIT[result.status])
+
+
+def _print_simpler(out: Console, cmdp: CMDP, best: Plan, kind: str, table: Path | None) -> None:
+    """The best policy without coins and the best threshold rule: if asked for, or in small models by the way."""
+    objective, units = cmdp.cost_names[0], cmdp.units
+    small = cmdp.n_states <= SMALL_MODEL
+    if kind == "deterministic" or (small and best.randomised_states.size):
+        try:
+            simple = best_deterministic(cmdp, best, most_plans=MOST_PLANS if kind == "deterministic" else FEW_PLANS)
+        except (InfeasibleError, SolverError) as error:
+            if kind == "deterministic":
+                raise
+            out.print(Text(f"Without coins: {error}."))
+        else:
+            value = units.with_unit(number(simple.value), objective)
+            least = "" if simple.is_proven else f", at least {number(simple.least_price)}"
+            out.print(Text(f"Without coins: {objective} {value}; that costs {number(simple.price)}{least}."))
+            if kind == "deterministic":
+                out.print(policy_table(simple))
+                if table is not None:
+                    simple.to_csv(table)
+    if kind == "threshold" or (small and cmdp.state_names):
+        rule = threshold_rule(cmdp, best=best)
+        if rule is None and kind == "threshold":
+            raise ConfigError("--kind threshold: the states have no order, or no such rule keeps the limits")
+        if rule is not None:
+            costs = f"costs {number(rule.price)}" if abs(rule.price) > 1e-9 else "is optimal"
+            out.print(Text(f"A threshold rule {costs}: {rule}."))
+            if kind == "threshold" and table is not None:
+                rule.to_csv(table)
+
+
+@click.command()
+@model_argument
+@click.option("--state", required=True, help="Its name or its number.")
+@threshold_option
+@set_option
+@json_option
+def explain(model: str, state: str, thresholds: tuple[str, ...], settings: tuple[str, ...], as_json: bool) -> None:
+    """Why this action? What every action in a state of MODEL would change, at the plan's prices.
+
+    A change is that of the total over all rounds to come, if the action is played once and the plan followed then.
+    """
+    cmdp = read_model(model, settings, thresholds)
+    named = cmdp.state_names is not None and state in cmdp.state_names
+    why = explain_state(cmdp, state if named or not state.isdecimal() else int(state))
+    if as_json:
+        click.echo(json.dumps(why.record(), allow_nan=False))
+        return
+    out = console()
+    out.print(Text(f"{cmdp.state_name(why.state)}: {100 * why.share:.3g}% of the rounds are spent here"))
+    out.print(explanation_table(why))
+    prices = ", ".join(f"{name} {number(float(x))}" for name, x in zip(cmdp.cost_names[1:], why.prices, strict=True))
+    if prices:
+        out.print(Text(f"Prices, in {cmdp.cost_names[0]} for one unit: {prices}"))
+    for a, moved in zip(why.actions, why.average_changes, strict=True):
+        if moved.any():
+            out.print(Text(f"{cmdp.action_name(int(a))} leads to other states for good: the averages change."))
 
 
 @click.command()
@@ -91,67 +190,9 @@ def inspect(model: str, settings: tuple[str, ...], as_json: bool, force: bool) -
     for key, value in report.lines():
         table.add_row(key, Text(value))
     out.print(table)
-    ranges = Table("", "least average", "largest average", "threshold")
-    for column in ranges.columns[1:]:
-        column.justify = "right"
+    ranges = numbers_table("", "least average", "largest average", "threshold")
     for i, name in enumerate(cmdp.cost_names):
         low, high = report.ranges[i]
         limit = number(float(cmdp.thresholds[i - 1])) if i else ""
-        ranges.add_row(Text(name), number(low), number(high), limit)
+        ranges.add_row(Text(cmdp.units.named(name)), number(low), number(high), limit)
     out.print(ranges)
-
-
-@click.command()
-@model_argument
-@click.option("--constraint", metavar="NAME", help="The constrained cost whose threshold varies; needed if several.")
-@click.option("--from", "low", type=float, help="First threshold.")
-@click.option("--to", "high", type=float, help="Last threshold.")
-@click.option("--points", type=click.IntRange(2, 10_000), default=21, show_default=True)
-@threshold_option
-@set_option
-@json_option
-@click.option("--plot", metavar="FILE", help="Draw the curve to a .png, .svg or .pdf file.")
-def pareto(
-    model: str,
-    constraint: str | None,
-    low: float | None,
-    high: float | None,
-    points: int,
-    thresholds: tuple[str, ...],
-    settings: tuple[str, ...],
-    as_json: bool,
-    plot: str | None,
-) -> None:
-    """The optimal value of MODEL as one threshold varies, the other limits kept."""
-    picture = picture_path(plot)
-    for option, level in (("--from", low), ("--to", high)):
-        if level is not None and not abs(level) <= LARGEST_COST:
-            wanted = f"at most {LARGEST_COST:g} in size" if math.isfinite(level) else "a finite number"
-            raise ConfigError(f"{option}: must be {wanted}; got {level}")
-    cmdp = read_model(model, settings, thresholds)
-    if constraint is None and cmdp.n_constraints > 1:
-        raise click.UsageError(f"--constraint is needed; one of: {', '.join(cmdp.cost_names[1:])}")
-    index = constraint_index(cmdp, 1 if constraint is None else constraint)
-    curve = trace(cmdp, index, points=points, low=low, high=high)
-    if picture is not None:
-        from psconrl.report.figures import pareto_figure, write_figure
-
-        write_figure(pareto_figure(curve, threshold=float(cmdp.thresholds[index - 1]), title=model), picture)
-    if as_json:
-        record = [
-            {"threshold": float(t), "value": None if p.infeasibility else p.value, "status": p.status.value,
-             "shadow_price": None if p.infeasibility else float(p.multipliers[index - 1])}
-            for t, p in zip(curve.thresholds, curve.plans, strict=True)
-        ]  # fmt: skip
-        click.echo(json.dumps({"constraint": curve.constraint, "objective": curve.objective, "curve": record}))
-        return
-    out = console()
-    table = Table(escape(f"{curve.constraint} <="), escape(curve.objective), "shadow price", "status")
-    for column in table.columns[:3]:
-        column.justify = "right"
-    for t, p in zip(curve.thresholds, curve.plans, strict=True):
-        shown = ("", "") if p.infeasibility else (number(p.value), number(float(p.multipliers[index - 1])))
-        table.add_row(number(float(t)), *shown, p.status.value)
-    out.print(table)
-    if picture is not None:
-        out.print(Text(f"Picture: {picture}"))

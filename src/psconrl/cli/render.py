@@ -5,12 +5,15 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console, ConsoleOptions
+from rich.markup import escape
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from psconrl.arrays import Floats
 from psconrl.model.cmdp import CMDP
+from psconrl.planning.deployable import Deployable
+from psconrl.planning.explanation import Explanation
 from psconrl.planning.plan import Plan
 from psconrl.planning.proof import Status
 from psconrl.text import printable
@@ -43,23 +46,56 @@ def number(x: float) -> str:
     return "0" if abs(x) < 1e-12 else f"{x:.8g}"
 
 
-def cost_table(cmdp: CMDP, plan: Plan) -> Table:
-    """Every cost with its average, threshold, slack and price."""
+def cost_table(plan: Plan) -> Table:
+    """Every cost with its average, threshold, slack and price, and what they are counted in if the model says so."""
     infeasible = plan.status is Status.INFEASIBLE
-    table = Table("", "average", "threshold", "slack", "Farkas weight" if infeasible else "shadow price")
-    for column in table.columns[1:]:
-        column.justify = "right"
-    goal = "maximise" if cmdp.maximise else "minimise"
-    table.add_row(Text(f"{cmdp.cost_names[0]} ({goal})"), number(plan.value), "", "", "")
-    for i, name in enumerate(cmdp.cost_names[1:]):
-        tau, cost = float(cmdp.thresholds[i]), float(plan.costs[i + 1])
-        table.add_row(Text(name), number(cost), number(tau), number(tau - cost), number(float(plan.multipliers[i])))
+    table = numbers_table("", "average", "threshold", "slack", "Farkas weight" if infeasible else "shadow price")
+    names, units = plan.names, plan.names.units
+    rows = [[f"{names.costs[0]} ({names.sense})", number(plan.value), "", "", ""]]
+    for i, name in enumerate(names.costs[1:]):
+        tau, cost = float(plan.thresholds[i]), float(plan.costs[i + 1])
+        rows.append([name, number(cost), number(tau), number(tau - cost), number(float(plan.multipliers[i]))])
+    if any(units.average(name) for name in names.costs):
+        table.add_column("in")
+        for row, name in zip(rows, names.costs, strict=True):
+            row.append(units.average(name))
+    for row in rows:
+        table.add_row(*map(Text, row))
     return table
+
+
+def numbers_table(first: str, *columns: str) -> Table:
+    """A table of names and, at the right of their columns, numbers."""
+    table = Table(first, title_justify="left")
+    for column in columns:
+        table.add_column(escape(column), justify="right")
+    return table
+
+
+def explanation_table(why: Explanation) -> Table:
+    """What every action would change; a worth of zero is what the plan plays."""
+    names, units = why.names, why.names.units
+    sign = -1.0 if names.maximise else 1.0
+    heads = [f"{name} ({total})" if (total := units.total(name)) else name for name in names.costs]
+    table = numbers_table("action", "played", *heads, "all, at the prices")
+    for a, p, change, total in zip(why.actions, why.probabilities, why.changes, why.worth, strict=True):
+        shown = [signed(sign * change[0]), *(signed(x) for x in change[1:])]
+        table.add_row(Text(names.action(int(a))), f"{100 * p:.4g}%", *shown, signed(sign * total))
+    return table
+
+
+def signed(x: float) -> str:
+    """A change, with its sign.
+
+    >>> signed(0.25), signed(-3.0), signed(1e-17)
+    ('+0.25', '-3', '0')
+    """
+    return "0" if abs(x) < 1e-9 else f"{x:+.5g}"
 
 
 def policy_view(cmdp: CMDP, plan: Plan) -> list[Any]:
     """The policy as maps if the model lies on a grid, else as a table of its most visited states."""
-    return policy_maps(cmdp, plan) if cmdp.layout else [policy_table(cmdp, plan)]
+    return policy_maps(cmdp, plan) if cmdp.layout else [policy_table(plan)]
 
 
 def policy_maps(cmdp: CMDP, plan: Plan) -> list[Any]:
@@ -100,18 +136,18 @@ def coin_tosses(cmdp: CMDP, plan: Plan) -> str:
     return "\n".join(lines)
 
 
-def policy_table(cmdp: CMDP, plan: Plan) -> Table:
+def policy_table(played: Deployable) -> Table:
     """States by how often they are visited, with the actions taken there."""
-    mass = plan.occupancy.sum(axis=1)
+    mass = played.occupancy.sum(axis=1)
     order = [int(s) for s in np.argsort(-mass, kind="stable")]
     shown = [s for s in order if mass[s] > VISITED][:MAX_ROWS] or order[:1]
     table = Table("state", "long-run share", "action")
     table.columns[1].justify = "right"
     for s in shown:
-        table.add_row(Text(cmdp.state_name(s)), f"{100 * mass[s]:.3g}%", Text(plan.names.shares(plan.policy[s])))
+        table.add_row(Text(played.names.state(s)), f"{100 * mass[s]:.3g}%", Text(played.names.shares(played.policy[s])))
     left = int((mass > VISITED).sum()) - len(shown)
     if left > 0:
-        table.caption = f"and {left} less visited states (--json has all)"
+        table.caption = f"and {left} less visited states (--policy FILE.csv has all)"
     return table
 
 

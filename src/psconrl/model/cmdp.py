@@ -257,6 +257,10 @@ class CMDP:
             units=self.units,
         )
 
+    def stored(self, transition: Transition) -> "CMDP":
+        """The same model, its transitions stored in another way."""
+        return self if transition is self.transition else self._replaced(transition=transition)
+
     def _replaced(self, **changes: Any) -> "CMDP":
         other = object.__new__(CMDP)
         for name in self.__dataclass_fields__:

@@ -178,9 +178,10 @@ def _to_arrays(cmdp: CMDP) -> dict[str, Any]:
         "state_names": cmdp.state_names,
         "action_names": cmdp.action_names,
         "layout": _layout_to_json(cmdp.layout) if cmdp.layout else None,
-        "units": cmdp.units.record() or None,
         "outcome_costs": [i for i, outcome in enumerate(cmdp.outcome_costs) if outcome is not None],
     }
+    if cmdp.units.record():  # those who say nothing of units can be read by versions that know of none
+        header["units"] = cmdp.units.record()
     arrays: dict[str, Any] = {
         "header": np.array(json.dumps(header)),
         "costs": cmdp.costs,

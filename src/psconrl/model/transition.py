@@ -19,6 +19,9 @@ from psconrl.model.chain import Chain, DenseChain, SparseChain
 from psconrl.model.chosen_rows import chosen_rows, restarting
 from psconrl.model.policy_steps import DenseSteps, PolicySteps, RefinedSteps, SparseSteps
 
+# A dense matrix of more states with at most this share of positive entries is better planned as a sparse one.
+LARGE, MOSTLY_ZEROS = 200, 0.1
+
 
 class Transition(ABC):
     """The law of the next state for every state and action.
@@ -130,6 +133,10 @@ class Transition(ABC):
     def dense_up_to(self, n_states: int) -> "Transition":
         """The same, dense if there are at most this many states: there compiled loops win."""
 
+    def sparse_if_empty(self) -> "Transition":
+        """The same, sparse if it is large and mostly zeros: what is not there need not be computed with."""
+        return self
+
     @property
     @abstractmethod
     def array(self) -> Floats | None:
@@ -222,6 +229,12 @@ class DenseTransition(Transition):
     def dense_up_to(self, n_states: int) -> Transition:
         """The same."""
         return self
+
+    def sparse_if_empty(self) -> Transition:
+        """The same, sparse if it is large and mostly zeros."""
+        if self.n_states <= LARGE or np.count_nonzero(self.array) > MOSTLY_ZEROS * self.array.size:
+            return self
+        return SparseTransition(csr_array(self.array))
 
     def _drift(self, high: Floats, low: Floats) -> Floats:
         return _doubled.drift_dense(self.array, high, low)

@@ -1,17 +1,21 @@
-"""The price of a limit: the best value as a function of one threshold, and the range each cost can take."""
+"""The price of limits: the best value as a function of one threshold or of two, and the range each cost can take."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats
-from psconrl.errors import ConfigError, ModelError, unknown_name
+from psconrl.errors import ConfigError, InfeasibleError, ModelError, unknown_name
 from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.validation import as_floats
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
+
+Progress = Callable[[int, int], object]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +34,29 @@ class Pareto:
         return np.array([np.nan if p.infeasibility else p.value for p in self.plans])
 
 
+@dataclass(frozen=True, eq=False)
+class ParetoSurface:
+    """The trade-off of two constraints. Infeasible points have value and prices nan."""
+
+    constraints: tuple[str, str]
+    indices: tuple[int, int]  # of the constraints, from 1
+    objective: str
+    thresholds: tuple[Floats, Floats]  # (n,) and (k,)
+    plans: tuple[tuple[Plan, ...], ...]  # n rows of k
+
+    @property
+    def values(self) -> Floats:
+        """The optimal value (n, k), in the user's units; nan where infeasible."""
+        return np.array([[np.nan if p.infeasibility else p.value for p in row] for row in self.plans])
+
+    @property
+    def prices(self) -> Floats:
+        """The shadow prices (n, k, 2) of both limits; nan where infeasible."""
+        both = [i - 1 for i in self.indices]
+        nothing = np.full(2, np.nan)
+        return np.array([[nothing if p.infeasibility else p.multipliers[both] for p in row] for row in self.plans])
+
+
 def pareto(
     cmdp: CMDP,
     constraint: str | int = 1,
@@ -38,11 +65,13 @@ def pareto(
     points: int = 21,
     low: float | None = None,
     high: float | None = None,
+    progress: Progress | None = None,
 ) -> Pareto:
     """Optimal value and shadow price against the threshold of one cost, the other limits kept.
 
     ``constraint``: the name of a constrained cost or its index from 1. Without thresholds, ``points`` of them run from
-    ``low`` to ``high``, by default from the least feasible one to where the limit no longer binds.
+    ``low`` to ``high``, by default from the least feasible one to where the limit no longer binds. ``progress`` is
+    told after every plan how many of how many are done.
 
     >>> import psconrl
     >>> curve = psconrl.pareto(psconrl.load("box"), "corner", [0.0, 0.6, 1.0])
@@ -51,22 +80,90 @@ def pareto(
     """
     need_model(cmdp, "pareto")
     i = constraint_index(cmdp, constraint)
+    levels = _levels(cmdp, i, thresholds, points, low, high)
+    plans: list[Plan] = []
+    for level in levels:
+        plans.append(_plan_with(cmdp, {i: level}, plans[-1:]))
+        if progress is not None:
+            progress(len(plans), levels.size)
+    return Pareto(cmdp.cost_names[i], i, cmdp.cost_names[0], levels, tuple(plans))
+
+
+def pareto_surface(
+    cmdp: CMDP,
+    constraints: Sequence[str | int] = (1, 2),
+    thresholds: Sequence[ArrayLike] | None = None,
+    *,
+    points: int = 9,
+    progress: Progress | None = None,
+) -> ParetoSurface:
+    """Optimal value and shadow prices against the thresholds of two costs, the other limits kept.
+
+    ``constraints``: two constrained costs, each by name or by its index from 1. ``thresholds``: the levels of the one
+    and of the other; by default ``points`` of each, from the least feasible one to where it no longer binds, whatever
+    the other limit is. ``progress`` is told after every plan how many of how many are done.
+
+    >>> import psconrl
+    >>> surface = psconrl.pareto_surface(psconrl.load("queue"), ["delay", "power"], [[1, 2], [0.2, 0.3, 0.4]])
+    >>> surface.values.round(3).tolist()
+    [[0.253, 0.338, 0.39], [0.289, 0.378, 0.4]]
+    """
+    need_model(cmdp, "pareto_surface")
+    if isinstance(constraints, str) or len(constraints) != 2:
+        raise ConfigError(f"constraints must be two constrained costs; got {constraints!r}")
+    i, k = (constraint_index(cmdp, constraint) for constraint in constraints)
+    if i == k:
+        raise ConfigError(f"constraints must be two different costs; got {cmdp.cost_names[i]!r} twice")
+    if thresholds is not None and len(thresholds) != 2:
+        raise ConfigError(f"thresholds must be two lists, one a constraint; got {len(thresholds)}")
+    given = (None, None) if thresholds is None else thresholds
+    rows, columns = _levels(cmdp, i, given[0], points, beside=k), _levels(cmdp, k, given[1], points, beside=i)
+    plans: list[list[Plan]] = []
+    for x, row in enumerate(rows):
+        plans.append([])
+        for y, column in enumerate(columns):
+            neighbours = [*plans[x][y - 1 : y], *([plans[x - 1][y]] if x else [])]
+            plans[x].append(_plan_with(cmdp, {i: row, k: column}, neighbours))
+            if progress is not None:
+                progress(x * columns.size + y + 1, rows.size * columns.size)
+    names = cmdp.cost_names
+    return ParetoSurface((names[i], names[k]), (i, k), names[0], (rows, columns), tuple(map(tuple, plans)))
+
+
+def _levels(
+    cmdp: CMDP,
+    i: int,
+    thresholds: ArrayLike | None,
+    points: int,
+    low: float | None = None,
+    high: float | None = None,
+    beside: int | None = None,
+) -> Floats:
+    """The thresholds of a constraint that are planned for, perhaps beside another that varies too."""
     if thresholds is None:
         if not isinstance(points, Integral) or points < 1:
             raise ConfigError(f"points must be a whole number from 1; got {points!r}")
-        levels = np.linspace(*_span_of_interest(cmdp, i, low, high), int(points))
-    else:
-        levels = np.atleast_1d(as_floats(thresholds, "thresholds", ConfigError))
+        if beside is None:
+            low, high = _span_of_interest(cmdp, i, low, high)
+        else:
+            low, high = _span_beside(cmdp, i, beside)
+        return np.linspace(low, high, int(points))
+    levels = np.atleast_1d(as_floats(thresholds, "thresholds", ConfigError))
     if levels.ndim != 1 or not levels.size or not np.isfinite(levels).all():
         raise ConfigError("thresholds must be a non-empty list of finite numbers")
-    plans: list[Plan] = []
-    previous: Plan | None = None
-    for level in levels:
-        limits = cmdp.thresholds.copy()
+    return levels
+
+
+def _plan_with(cmdp: CMDP, levels: dict[int, float], neighbours: Sequence[Plan]) -> Plan:
+    """A plan under other limits, started from the policies of plans of nearby ones."""
+    limits = cmdp.thresholds.copy()
+    for i, level in levels.items():
         limits[i - 1] = level
-        previous = plan(cmdp.with_thresholds(limits), start=previous)
-        plans.append(previous)
-    return Pareto(cmdp.cost_names[i], i, cmdp.cost_names[0], levels, tuple(plans))
+    start = None
+    if neighbours:
+        known = {column.tobytes(): column for near in neighbours for column in near.columns}
+        start = replace(neighbours[0], columns=tuple(known.values()))
+    return plan(cmdp.with_thresholds(limits), start=start)
 
 
 def constraint_index(cmdp: CMDP, constraint: str | int) -> int:
@@ -122,3 +219,20 @@ def _span_of_interest(cmdp: CMDP, i: int, low: float | None, high: float | None)
     if high is None:
         high = max(low, float(np.einsum("sa,sa->", best(0).occupancy, cmdp.costs[i])))
     return low, high
+
+
+def _span_beside(cmdp: CMDP, i: int, k: int) -> tuple[float, float]:
+    """The span of interest of a limit beside another that varies: without that one, and with it as it is in force."""
+    kept = [j for j in range(1, cmdp.n_constraints + 1) if j != k]
+    free = CMDP(
+        cmdp.transition,
+        cmdp.costs[[0, *kept]],
+        cmdp.thresholds[[j - 1 for j in kept]],
+        initial=cmdp.initial,
+        available=cmdp.available,
+        cost_names=[cmdp.cost_names[j] for j in (0, *kept)],
+    )
+    low, high = _span_of_interest(free, kept.index(i) + 1, None, None)
+    with suppress(InfeasibleError):
+        high = max(high, _span_of_interest(cmdp, i, low, None)[1])
+    return low, max(high, float(cmdp.thresholds[i - 1]))

@@ -25,8 +25,9 @@ class Restriction:
         return self.whole.n_states - self.states.size
 
     def apply(self) -> CMDP:
-        """The model on these states."""
-        return self.whole.restricted(self.states) if self.leaves_out else self.whole
+        """The model on these states, stored as it is planned best."""
+        part = self.whole.restricted(self.states) if self.leaves_out else self.whole
+        return part.stored(part.transition.sparse_if_empty())
 
     def apply_to_policy(self, policy: Ints) -> Ints:
         """A deterministic policy on these states."""

@@ -1,4 +1,4 @@
-"""Pictures: a policy on its map or as a table of shares, and the trade-off curve of a threshold."""
+"""Pictures: a policy on its map or as a table of shares, and a run."""
 
 import os
 from pathlib import Path
@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 from psconrl.errors import ConfigError
 from psconrl.files import write_atomically
 from psconrl.model.cmdp import CMDP
-from psconrl.planning.pareto import Pareto
 from psconrl.planning.plan import Plan
 from psconrl.report.style import BLUE, GREEN, GREY, ORANGE, PURPLE
 from psconrl.simulation.regret import regret
@@ -130,33 +129,6 @@ def _table_figure(cmdp: CMDP, plan: Plan, title: str) -> Figure:
     right.barh(range(order.size), mass[order], color=BLUE)
     right.set_xlabel("long-run share")
     figure.suptitle(_caption(cmdp, plan, title), fontsize=10, y=1.02)
-    figure.tight_layout()
-    return figure
-
-
-@LITERAL
-def pareto_figure(curve: Pareto, threshold: float | None = None, title: str = "") -> Figure:
-    """Optimal value against the threshold, and below it what one more unit of threshold is worth."""
-    figure = Figure(figsize=(5.5, 4.6))
-    top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
-    i = curve.index - 1
-    prices = np.array([np.nan if p.infeasibility else p.multipliers[i] for p in curve.plans])
-    top.plot(curve.thresholds, curve.values, color=BLUE, marker="o", ms=3)
-    bottom.step(curve.thresholds, prices, where="mid", color=GREEN)
-    top.set_ylabel(f"optimal {curve.objective}")
-    bottom.set(xlabel=f"threshold on {curve.constraint}", ylabel="shadow price")
-    bottom.set_ylim(bottom=0)
-    lost = curve.thresholds[np.isnan(curve.values)]
-    for axes in (top, bottom):
-        if lost.size:
-            axes.axvspan(lost.min(), lost.max(), color=GREY, alpha=0.25, lw=0, label="infeasible")
-        if threshold is not None and curve.thresholds.min() <= threshold <= curve.thresholds.max():
-            axes.axvline(threshold, color=ORANGE, ls="--", lw=1, label="the model's threshold")
-        axes.grid(alpha=0.3)
-    if top.get_legend_handles_labels()[0]:
-        top.legend(fontsize=8)
-    if title:
-        figure.suptitle(title, fontsize=10)
     figure.tight_layout()
     return figure
 

@@ -1,0 +1,182 @@
+"""The command ``pareto``: what limits are worth, one of them or two at a time."""
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import click
+import numpy as np
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.text import Text
+
+from psconrl.cli.options import (
+    json_option,
+    model_argument,
+    picture_path,
+    read_model,
+    set_option,
+    threshold_option,
+)
+from psconrl.cli.render import console, number, numbers_table
+from psconrl.errors import ConfigError
+from psconrl.limits import LARGEST_COST
+from psconrl.model.cmdp import CMDP
+from psconrl.planning.pareto import Pareto, ParetoSurface, constraint_index, pareto_surface
+from psconrl.planning.pareto import pareto as trace
+from psconrl.planning.plan import Plan
+from psconrl.planning.planner import plan
+
+CURVE_POINTS, SURFACE_POINTS = 21, 9
+MOST_COLUMNS = 12  # of a surface shown as a table
+
+
+@click.command()
+@model_argument
+@click.option(
+    "--constraint",
+    "constraints",
+    multiple=True,
+    metavar="NAME",
+    help="The cost whose threshold varies; needed if there are several. Given twice: a surface over two.",
+)
+@click.option("--from", "low", type=float, help="First threshold.")
+@click.option("--to", "high", type=float, help="Last threshold.")
+@click.option(
+    "--points",
+    type=click.IntRange(2, 10_000),
+    help=f"Thresholds tried. [default: {CURVE_POINTS}, or {SURFACE_POINTS} a side of a surface]",
+)
+@threshold_option
+@set_option
+@json_option
+@click.option("--plot", metavar="FILE", help="Draw the curve or the surface to a .png, .svg or .pdf file.")
+def pareto(
+    model: str,
+    constraints: tuple[str, ...],
+    low: float | None,
+    high: float | None,
+    points: int | None,
+    thresholds: tuple[str, ...],
+    settings: tuple[str, ...],
+    as_json: bool,
+    plot: str | None,
+) -> None:
+    """The optimal value of MODEL as one threshold varies, or two, the other limits kept."""
+    picture = picture_path(plot)
+    for option, level in (("--from", low), ("--to", high)):
+        if level is not None and not abs(level) <= LARGEST_COST:
+            wanted = f"at most {LARGEST_COST:g} in size" if math.isfinite(level) else "a finite number"
+            raise ConfigError(f"{option}: must be {wanted}; got {level}")
+    cmdp = read_model(model, settings, thresholds)
+    if not constraints and cmdp.n_constraints > 1:
+        raise click.UsageError(f"--constraint is needed; one or two of: {', '.join(cmdp.cost_names[1:])}")
+    indices = [constraint_index(cmdp, name) for name in constraints or (1,)]
+    if len(indices) > 2:
+        raise click.UsageError("--constraint: at most two thresholds vary at a time")
+    out = console()
+    if len(indices) == 2:
+        if low is not None or high is not None:
+            raise click.UsageError("--from and --to go with one constraint")
+        surface = _with_bar(lambda bar: pareto_surface(cmdp, indices, points=points or SURFACE_POINTS, progress=bar))
+        if picture is not None:
+            from psconrl.report.figures import write_figure
+            from psconrl.report.trade_off_figures import surface_figure
+
+            write_figure(surface_figure(surface, cmdp, title=model), picture)
+        if as_json:
+            click.echo(json.dumps(_surface_record(surface)))
+            return
+        _print_surface(surface, cmdp)
+    else:
+        index = indices[0]
+        curve = _with_bar(
+            lambda bar: trace(cmdp, index, points=points or CURVE_POINTS, low=low, high=high, progress=bar)
+        )
+        if picture is not None:
+            from psconrl.report.figures import write_figure
+            from psconrl.report.trade_off_figures import pareto_figure
+
+            write_figure(pareto_figure(curve, cmdp, title=model), picture)
+        if as_json:
+            click.echo(json.dumps(_curve_record(curve)))
+            return
+        _print_curve(curve, cmdp)
+    if picture is not None:
+        out.print(Text(f"Picture: {picture}"))
+
+
+def _with_bar(work: Callable[[Callable[[int, int], object]], Any]) -> Any:
+    """Work that tells how far it is, shown on a terminal."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
+        task = bar.add_task("plans", total=None)
+        return work(lambda done, total: bar.update(task, completed=done, total=total))
+
+
+def _price(found: Plan, index: int) -> float | None:
+    return None if found.infeasibility else float(found.multipliers[index - 1])
+
+
+def _curve_record(curve: Pareto) -> dict[str, Any]:
+    points = [
+        {
+            "threshold": float(level),
+            "value": None if p.infeasibility else p.value,
+            "status": p.status.value,
+            "shadow_price": _price(p, curve.index),
+        }
+        for level, p in zip(curve.thresholds, curve.plans, strict=True)
+    ]
+    return {"constraint": curve.constraint, "objective": curve.objective, "curve": points}
+
+
+def _surface_record(surface: ParetoSurface) -> dict[str, Any]:
+    points = [
+        {
+            "thresholds": dict(zip(surface.constraints, (float(x), float(y)), strict=True)),
+            "value": None if p.infeasibility else p.value,
+            "status": p.status.value,
+            "shadow_prices": {n: _price(p, i) for n, i in zip(surface.constraints, surface.indices, strict=True)},
+        }
+        for x, row in zip(surface.thresholds[0], surface.plans, strict=True)
+        for y, p in zip(surface.thresholds[1], row, strict=True)
+    ]
+    return {"constraints": list(surface.constraints), "objective": surface.objective, "surface": points}
+
+
+def _print_curve(curve: Pareto, cmdp: CMDP) -> None:
+    named = cmdp.units.named
+    table = numbers_table(f"{named(curve.constraint)} <=", named(curve.objective), "shadow price", "status")
+    table.columns[0].justify, table.columns[3].justify = "right", "left"
+    for level, p in zip(curve.thresholds, curve.plans, strict=True):
+        price = _price(p, curve.index)
+        shown = ("", "") if price is None else (number(p.value), number(price))
+        table.add_row(number(float(level)), *shown, p.status.value)
+    console().print(table)
+    _print_in_force(cmdp, curve.plans[-1], [curve.index])
+
+
+def _print_surface(surface: ParetoSurface, cmdp: CMDP) -> None:
+    first, second = surface.constraints
+    chosen = np.unique(np.linspace(0, surface.thresholds[1].size - 1, MOST_COLUMNS).round().astype(int))
+    heads = [f"<= {number(float(surface.thresholds[1][k]))}" for k in chosen]
+    table = numbers_table(f"{cmdp.units.named(first)} <=", *heads)
+    table.columns[0].justify = "right"
+    table.title = f"{cmdp.units.named(surface.objective)}, a column for each limit on {cmdp.units.named(second)}"
+    for level, row in zip(surface.thresholds[0], surface.values, strict=True):
+        table.add_row(number(float(level)), *("" if np.isnan(row[k]) else number(float(row[k])) for k in chosen))
+    console().print(table)
+    _print_in_force(cmdp, surface.plans[-1][-1], surface.indices)
+
+
+def _print_in_force(cmdp: CMDP, near: Plan, indices: Any) -> None:
+    """What the limits that the model has are worth."""
+    here = plan(cmdp, start=near)
+    limits = ", ".join(f"{cmdp.cost_names[i]} <= {number(float(cmdp.thresholds[i - 1]))}" for i in indices)
+    if here.infeasibility:
+        found = "infeasible"
+    else:
+        prices = ", ".join(number(float(here.multipliers[i - 1])) for i in indices)
+        found = f"{cmdp.cost_names[0]} {number(here.value)}, shadow price{'s' if len(indices) > 1 else ''} {prices}"
+    console().print(Text(f"In force, {limits}: {found}"))

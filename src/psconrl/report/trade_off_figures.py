@@ -1,0 +1,73 @@
+"""Pictures of what limits are worth: a curve over one threshold, a surface over two."""
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from psconrl.model.cmdp import CMDP
+from psconrl.planning.pareto import Pareto, ParetoSurface
+from psconrl.report.figures import LITERAL
+from psconrl.report.style import BLUE, GREEN, GREY, ORANGE
+
+
+@LITERAL
+def pareto_figure(curve: Pareto, cmdp: CMDP, title: str = "") -> Figure:
+    """Optimal value against the threshold, and below it what one more unit of threshold is worth."""
+    figure = Figure(figsize=(5.5, 4.6))
+    top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
+    i = curve.index - 1
+    prices = np.array([np.nan if p.infeasibility else p.multipliers[i] for p in curve.plans])
+    top.plot(curve.thresholds, curve.values, color=BLUE, marker="o", ms=3)
+    bottom.step(curve.thresholds, prices, where="mid", color=GREEN)
+    top.set_ylabel(f"optimal {cmdp.units.named(curve.objective)}")
+    bottom.set(xlabel=f"threshold on {cmdp.units.named(curve.constraint)}", ylabel="shadow price")
+    bottom.set_ylim(bottom=0)
+    lost = curve.thresholds[np.isnan(curve.values)]
+    in_force = float(cmdp.thresholds[i])
+    for axes in (top, bottom):
+        if lost.size:
+            axes.axvspan(lost.min(), lost.max(), color=GREY, alpha=0.25, lw=0, label="infeasible")
+        if curve.thresholds.min() <= in_force <= curve.thresholds.max():
+            axes.axvline(in_force, color=ORANGE, ls="--", lw=1, label=f"in force: {in_force:g}")
+        axes.grid(alpha=0.3)
+    if top.get_legend_handles_labels()[0]:
+        top.legend(fontsize=8)
+    if title:
+        figure.suptitle(title, fontsize=10)
+    figure.tight_layout()
+    return figure
+
+
+@LITERAL
+def surface_figure(surface: ParetoSurface, cmdp: CMDP, title: str = "") -> Figure:
+    """The optimal value over two thresholds, and beside it the price of each limit; grey is infeasible."""
+    figure = Figure(figsize=(12.0, 3.9))
+    one, two = surface.constraints
+    panels = [
+        (surface.values, f"optimal {cmdp.units.named(surface.objective)}", "viridis"),
+        (surface.prices[:, :, 0], f"shadow price of {one}", "Greens"),
+        (surface.prices[:, :, 1], f"shadow price of {two}", "Greens"),
+    ]
+    for axes, (values, label, colours) in zip(figure.subplots(1, 3), panels, strict=True):
+        axes.set_facecolor("#D9D9D9")
+        mesh = axes.pcolormesh(*surface.thresholds, values.T, cmap=colours, shading="nearest")
+        figure.colorbar(mesh, ax=axes)
+        if np.isfinite(values).all() and min(values.shape) > 1 and np.ptp(values) > 0 and colours == "viridis":
+            lines = axes.contour(*surface.thresholds, values.T, colors="white", linewidths=0.8)
+            axes.clabel(lines, fontsize=7)
+        axes.set_title(label, fontsize=9)
+        axes.set(xlabel=f"threshold on {cmdp.units.named(one)}", ylabel=f"threshold on {cmdp.units.named(two)}")
+        _mark_limits(axes, surface, cmdp)
+    if title:
+        figure.suptitle(title, fontsize=10)
+    figure.tight_layout()
+    return figure
+
+
+def _mark_limits(axes: Axes, surface: ParetoSurface, cmdp: CMDP) -> None:
+    """The limits in force, if they are in the picture."""
+    x, y = (float(cmdp.thresholds[i - 1]) for i in surface.indices)
+    (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
+    if left <= x <= right and low <= y <= high:
+        axes.plot([x], [y], "o", color=ORANGE, mec="black", ms=7, label=f"in force: {x:g}, {y:g}")
+        axes.legend(fontsize=7, loc="lower right")
