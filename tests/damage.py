@@ -210,6 +210,7 @@ VALUES = {
     "old.npz": (members_changed,),
     "thinking.npz": (members_changed,),
     "foreign.npz": (members_changed,),
+    "plan.npz": (members_changed,),
     "model.json": (text_changed,),
     "sparse.json": (text_changed,),
     "spec.toml": (words_changed,),

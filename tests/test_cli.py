@@ -311,7 +311,7 @@ MISTAKES = {
     "pareto box --from 0 --to nan": "ConfigError: --to: must be a finite number; got nan",
     "pareto box --constraint cornr": "ConfigError: unknown constrained cost 'cornr'; did you mean 'corner'?",
     "pareto free.json": "ModelError: the model has no constrained cost",
-    "pareto two.json": "UsageError: --constraint is needed; one of: a, b",
+    "pareto two.json": "UsageError: --constraint is needed; one or two of: a, b",
     "reproduce box": "UsageError: Invalid value",
 }
 

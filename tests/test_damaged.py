@@ -159,6 +159,15 @@ def plan_model(path):
     psconrl.plan(load(path))
 
 
+def play_plan(path):
+    best = psconrl.Plan.load(path)
+    best.act(0, np.random.default_rng(0))
+    best.to_csv(path.with_suffix(".csv"))
+    best.to_json(path.with_suffix(".json"))
+    psconrl.plan(sparse(), start=best)
+    psconrl.certify(sparse(), best)
+
+
 KINDS = (
     Kind("results.db", make_results, {"report": report, "export": export_all, "sweep": resume_sweep}),
     Kind("model.npz", lambda path: save(load("marsrover-4x4"), path), {"plan": plan_model}),
@@ -169,6 +178,7 @@ KINDS = (
     Kind("old.npz", lambda path: path.write_bytes(OLD.read_bytes()), {"resume": resume_run, "load": go_on_by_steps}),
     Kind("thinking.npz", make_thinking, {"load": go_on_by_steps, "go on": go_on_thinking}),
     Kind("foreign.npz", make_foreign, {"resume": resume_foreign}),
+    Kind("plan.npz", lambda path: psconrl.plan(sparse()).save(path), {"play": play_plan}),
     Kind("spec.toml", lambda path: path.write_text(SPEC), {"jobs": lambda path: read_spec(path).jobs()}),
 )
 

@@ -203,7 +203,12 @@ def _in_steps(cmdp: CMDP, agent: Player, seed: int, emission: str) -> Run:
     agent.think_in_background()
     run = GymSimulation(CMDPEnv(cmdp, emission=emission), agent, seed)
     run.cost_names = cmdp.cost_names
-    run.provenance |= {"emission": emission, "maximise": cmdp.maximise, "background": True}
+    run.provenance |= {
+        "emission": emission,
+        "maximise": cmdp.maximise,
+        "units": cmdp.units.record(),
+        "background": True,
+    }
     return run
 
 
@@ -311,9 +316,10 @@ def _print_result(out: Any, title: str, trace: Trace, best: Plan | None) -> None
     table = Table("", "average", "optimum or limit", "over the run")
     for column in table.columns[1:]:
         column.justify = "right"
-    table.add_row(Text(names[0]), number(sign * averages[0]), optimum, lost)
+    named = trace.units.named
+    table.add_row(Text(named(names[0])), number(sign * averages[0]), optimum, lost)
     for i, name in enumerate(names[1:]):
-        table.add_row(Text(name), number(averages[i + 1]), number(float(limits[i])), f"violation {over[i]:.1f}")
+        table.add_row(Text(named(name)), number(averages[i + 1]), number(float(limits[i])), f"violation {over[i]:.1f}")
     out.print(table)
 
 

@@ -109,7 +109,8 @@ def pareto(
 def _with_bar(work: Callable[[Callable[[int, int], object]], Any]) -> Any:
     """Work that tells how far it is, shown on a terminal."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
+    out = console(stderr=True)
+    with Progress(*columns, console=out, transient=True, disable=not out.is_terminal) as bar:
         task = bar.add_task("plans", total=None)
         return work(lambda done, total: bar.update(task, completed=done, total=total))
 

@@ -15,6 +15,7 @@ import numpy as np
 from psconrl.errors import ModelError
 from psconrl.limits import need_dense
 from psconrl.model.cmdp import CMDP
+from psconrl.model.units import Units
 
 MOST_CUSTOMERS = 1000  # the binomial coefficients of more are beyond doubles
 
@@ -61,4 +62,5 @@ def inventory(
         state_names=[f"{n} in stock" for n in range(S)],
         action_names=[f"order {n}" for n in range(A)],
         cost_names=("holding", "lost", "orders"),
+        units=Units("day", counted={"holding": "euro", "lost": "sales", "orders": "orders"}),
     )

@@ -17,6 +17,7 @@ from psconrl.envs.events import transitions
 from psconrl.errors import ModelError
 from psconrl.limits import need_sparse
 from psconrl.model.cmdp import CMDP
+from psconrl.model.units import Units
 from psconrl.model.validation import as_floats
 
 ACTIONS = ("first", "second", "refuse", "fast")
@@ -72,4 +73,5 @@ def network(
         state_names=[f"{n} and {m} waiting" for n in range(side) for m in range(side)],
         action_names=ACTIONS,
         cost_names=("earned", "waiting"),
+        units=Units(levels={"waiting": "customers"}),
     )

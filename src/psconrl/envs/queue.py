@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from psconrl.errors import ModelError
 from psconrl.limits import need_dense
 from psconrl.model.cmdp import CMDP
+from psconrl.model.units import Units
 
 
 def queue(
@@ -65,4 +66,5 @@ def queue(
         state_names=[f"{n} waiting" for n in range(S)],
         action_names=[f"speed {k} {gate}" for k in range(K) for gate in ("open", "closed")],
         cost_names=("throughput", "delay", "power"),
+        units=Units("step", counted={"throughput": "customers"}, levels={"delay": "customers"}),
     )

@@ -21,6 +21,7 @@ from psconrl.envs.events import transitions
 from psconrl.errors import ModelError
 from psconrl.limits import need_sparse
 from psconrl.model.cmdp import CMDP
+from psconrl.model.units import Units
 from psconrl.model.validation import as_floats
 
 CLASSES = ("urgent", "elective", "transfer")
@@ -84,6 +85,7 @@ def ward(
         state_names=[_words(row) for row in patients.tolist()],
         action_names=[f"staff {s} admits {_open(row)}" for s in range(speed.size) for row in admits],
         cost_names=("value", "staff", "refused", "occupied"),
+        units=Units(levels={"staff": "nurses", "refused": "of urgent patients", "occupied": "beds"}),
     )
 
 

@@ -39,6 +39,7 @@ def _record_of_model(cmdp: CMDP, best: Plan) -> dict[str, Any]:
         "cost_names": list(cmdp.cost_names),
         "thresholds": cmdp.thresholds.tolist(),
         "maximise": cmdp.maximise,
+        "units": cmdp.units.record(),
         "status": best.status.value,
     }
     if best.status is Status.INFEASIBLE:

@@ -55,6 +55,5 @@ class Names:
             return int(state)
         if isinstance(state, str) and self.states:
             raise PolicyError(unknown_name("state", state, self.states))
-        raise PolicyError(
-            f"a state must be a number from 0 to {n_states - 1}, or a name if they have any; got {state!r}"
-        )
+        or_name = " or a name" if self.states else ""
+        raise PolicyError(f"a state must be a number from 0 to {n_states - 1}{or_name}; got {state!r}")

@@ -27,6 +27,7 @@ from psconrl.planning.tolerances import PROVEN_EXCESS, PROVEN_GAP
 
 MOST_PLANS = 200  # of the search
 MOST_ROUNDINGS = 64  # of one plan
+NEVER = 1e-12  # what a state that is never visited weighs, when one to branch in is chosen
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +79,9 @@ def best_deterministic(cmdp: CMDP, best: Plan | None = None, *, most_plans: int 
 
 def simple_policy(cmdp: CMDP, best: Plan, actions: Ints, exact: Evaluation, bound: float) -> SimplePolicy:
     """A deterministic policy with its price; ``bound``: what every policy of its kind costs at least."""
-    price = float(exact.costs[0] - best.certificate.upper)
-    least = min(max(float(bound - best.certificate.upper), 0.0), price)
+    optimum = best.certificate.lower  # which a plan that mixes classes of states does not reach
+    price = float(exact.costs[0] - optimum)
+    least = min(max(float(bound - optimum), 0.0), price)
     policy = one_hot(actions, cmdp.n_actions)
     return SimplePolicy(actions, exact.value, exact.costs, price, least, policy, exact.occupancy, cmdp.names)
 
@@ -103,7 +105,6 @@ class Search:
 
     def run(self, root: Plan, most_plans: int) -> float:
         """Search; returns what every deterministic policy within the limits costs at least, inf if there is none."""
-        unsettled = np.inf
         self._open(self.cmdp.available, root)
         plans = 1
         while self._heap and plans < most_plans and self._heap[0][0] < self._enough:
@@ -111,10 +112,9 @@ class Search:
             for part in self._branches(mask, found):
                 child = plan_unexplained(_with_actions(self.cmdp, part), start=found)
                 plans += 1
-                if child.status is not Status.INFEASIBLE and not self._open(part, child):
-                    unsettled = min(unsettled, child.certificate.lower)
-        waiting = self._heap[0][0] if self._heap else np.inf
-        least = min(waiting, unsettled)
+                if child.status is not Status.INFEASIBLE:
+                    self._open(part, child)
+        least = self._heap[0][0] if self._heap else np.inf
         return least if self.exact is None else min(least, float(self.exact.costs[0]))
 
     @property
@@ -125,14 +125,14 @@ class Search:
         best = float(self.exact.costs[0])
         return best - PROVEN_GAP * max(1.0, abs(best))
 
-    def _open(self, mask: Bools, found: Plan) -> bool:
-        """Round the coins of a plan, and remember it if it has some to branch on; False if nothing is known of it."""
+    def _open(self, mask: Bools, found: Plan) -> None:
+        """Round the coins of a plan, and remember it unless its policy has none and is the best of all."""
         for actions in self._roundings(found):
             self._consider(actions)
-        if not (found.policy > 0).sum(axis=1).max() > 1:
-            return found.status is Status.OPTIMAL
-        heapq.heappush(self._heap, (found.certificate.lower, next(self._number), mask, found))
-        return True
+        coins = (found.policy > 0).sum(axis=1).max() > 1
+        settled = found.status is Status.OPTIMAL and not coins
+        if not settled and mask.sum() > len(mask):
+            heapq.heappush(self._heap, (found.certificate.lower, next(self._number), mask, found))
 
     def _consider(self, actions: Ints) -> None:
         if actions.tobytes() in self._seen:
@@ -147,7 +147,7 @@ class Search:
     def _roundings(found: Plan) -> list[Ints]:
         """The policies that do always what the plan does sometimes; of many, the likeliest and the plan's columns."""
         likeliest = found.policy.argmax(axis=1)
-        coins = found.randomised_states
+        coins = np.flatnonzero((found.policy > 0).sum(axis=1) > 1)
         choices = [np.flatnonzero(found.policy[s]) for s in coins]
         if np.prod([float(c.size) for c in choices]) > MOST_ROUNDINGS:
             return [likeliest, *found.columns]
@@ -160,9 +160,13 @@ class Search:
 
     @staticmethod
     def _branches(mask: Bools, found: Plan) -> list[Bools]:
-        """The deterministic policies of a mask, divided by what they do where the plan tosses its fairest coin."""
-        share = np.sort(found.policy, axis=1)[:, -2] * (1e-12 + found.occupancy.sum(axis=1))
-        s = int(share.argmax())
+        """The deterministic policies of a mask, divided by what they do where the plan tosses its fairest coin.
+
+        A plan without coins may miss its bound, if that mixes classes of states: then where it is most often.
+        """
+        mass = NEVER + found.occupancy.sum(axis=1)
+        share = np.sort(found.policy, axis=1)[:, -2] * mass if mask.shape[1] > 1 else np.zeros(len(mask))
+        s = int(share.argmax()) if share.max() > 0 else int((mass * (mask.sum(axis=1) > 1)).argmax())
         tossed = found.policy[s] > 0
         rows = [np.eye(mask.shape[1], dtype=bool)[a] for a in np.flatnonzero(tossed)]
         rest = mask[s] & ~tossed

@@ -106,7 +106,7 @@ def is_threshold_rule(played: Deployable, order: Ints) -> bool:
 
 def _as_rule(cmdp: CMDP, best: Plan, order: Ints, policy: Floats) -> ThresholdRule:
     exact = evaluate_policy(cmdp, policy)
-    price = float(exact.costs[0] - best.certificate.upper)
+    price = float(exact.costs[0] - best.certificate.lower)
     return ThresholdRule(exact.value, exact.costs, price, order, policy, exact.occupancy, cmdp.names)
 
 
@@ -118,14 +118,13 @@ def _read_order(order: ArrayLike, n_states: int) -> Ints:
 
 
 def _sequences(best: Plan, order: Ints) -> list[tuple[int, ...]]:
-    """Actions in the order in which a rule may play them: each alone, every pair, and all by where they are played."""
+    """Actions in the order in which a rule may play them: every pair, and all by where they are played."""
     share = best.occupancy.sum(axis=0)
     played = [int(a) for a in np.argsort(-share, kind="stable") if share[a] > PLAYED][:MOST_ACTIONS]
     position = np.argsort(order)
     mean = {a: float(position @ best.occupancy[:, a] / share[a]) for a in played}
     everything = tuple(sorted(played, key=lambda a: mean[a]))
-    shorter = [(a,) for a in played] + list(itertools.permutations(played, 2))
-    return shorter + ([everything] if len(everything) > 2 else [])
+    return [*itertools.permutations(played, 2), *([everything] if len(everything) > 2 else [])]
 
 
 class _Search:
@@ -155,8 +154,6 @@ class _Search:
     def move_switches(self, actions: tuple[int, ...]) -> None:
         """Look for the best switches of these actions, for the limits and for the prices, and at rules beside them."""
         S, K = self.order.size, len(actions)
-        if K > S:
-            return
         scores: tuple[Callable[[Rule], Any], ...] = (self._within_limits, self._at_prices)
         for score in scores:
             rule = (actions, tuple(round(k * S / K) for k in range(K)))
@@ -169,7 +166,7 @@ class _Search:
                         rule, moved = best, True
             for k in range(1, K):
                 for beside in (rule[1][k] - 1, rule[1][k] + 1):
-                    if rule[1][k - 1] < beside < (*rule[1], S)[k + 1]:
+                    if rule[1][k - 1] <= beside <= (*rule[1], S)[k + 1]:
                         self.averages(self._with_start(rule, k, beside))
 
     def _within_limits(self, rule: Rule) -> tuple[float, float]:
@@ -188,7 +185,7 @@ class _Search:
     def _levels(self, rule: Rule, k: int) -> Iterator[int]:
         """Where switch k may be: evenly over the room that it has, and everywhere around where it stands."""
         starts = (*rule[1], self.order.size)
-        low, high = starts[k - 1] + 1, starts[k + 1] - 1
+        low, high = starts[k - 1], starts[k + 1]  # an interval may be empty
         yield from np.unique(np.linspace(low, high, MOST_LEVELS).round().astype(int)).tolist()
         step = max((high - low) // (MOST_LEVELS - 1), 1)
         yield from range(max(low, starts[k] - step), min(high, starts[k] + step) + 1)

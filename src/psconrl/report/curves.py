@@ -9,6 +9,7 @@ from psconrl.arrays import Floats, Ints
 from psconrl.experiment.environment_record import model_from
 from psconrl.experiment.store import Store
 from psconrl.model.cmdp import CMDP
+from psconrl.model.units import Units, read_units
 from psconrl.simulation.regret import moving_average, paper_curve, signed_regret, targets
 
 
@@ -77,6 +78,11 @@ class Experiment:
         any_curves = next(iter(self.curves.values()), None)
         q = any_curves.cumulative.shape[2] if any_curves is not None else 1
         return list(self.facts.get("cost_names") or ["objective", *(f"cost {i}" for i in range(1, q))])
+
+    @property
+    def units(self) -> Units:
+        """What the costs are counted in, if the model said so."""
+        return read_units(self.facts.get("units"), tuple(self.cost_names))
 
 
 def read_experiments(store: Store) -> list[Experiment]:

@@ -55,7 +55,7 @@ class Simulation(Run):
             player,
             cmdp.thresholds,
             cmdp.cost_names,
-            {"seed": seed, "emission": emission, "maximise": cmdp.maximise},
+            {"seed": seed, "emission": emission, "maximise": cmdp.maximise, "units": cmdp.units.record()},
             resumed,
         )
         self.cmdp, self.seed = cmdp, seed

@@ -10,6 +10,7 @@ from psconrl.arrays import Floats, Ints
 from psconrl.errors import ConfigError
 from psconrl.learning.checks import as_count, is_whole
 from psconrl.limits import need
+from psconrl.model.units import Units
 
 DEFAULT_CHECKPOINTS = 200
 POINT_BYTES = 500  # of a checkpoint with a few costs, as arrays, as lists and on its way to a results file
@@ -72,6 +73,11 @@ class Trace:
     def horizon(self) -> int:
         """Rounds played."""
         return int(self.rounds[-1]) if self.rounds.size else 0
+
+    @property
+    def units(self) -> Units:
+        """What the costs are counted in, if the model said so."""
+        return Units(**self.provenance.get("units", {}))
 
     @property
     def averages(self) -> Floats:

@@ -1,0 +1,79 @@
+"""Why an action is played: advantages against a long simulation of means, and against the proof of the plan."""
+
+import numpy as np
+import pytest
+
+from models import random_cmdp
+from psconrl import CMDP, InfeasibleError, PolicyError, explain, load, plan
+
+
+def total_change(cmdp, policy, s, a, i, rounds=4000):
+    """What cost i adds up to, starting with action a in s, less what it adds up to by the policy: by powers of P."""
+    P = cmdp.transition.toarray().reshape(cmdp.n_states, cmdp.n_actions, -1)
+    P_pi = np.einsum("sa,sat->st", policy, P)
+    c_pi = np.einsum("sa,sa->s", policy, cmdp.costs[i])
+    law, other = np.eye(cmdp.n_states)[s] @ P_pi, P[s, a]
+    change = cmdp.costs[i, s, a] - c_pi[s]
+    for _ in range(rounds):
+        change += float((other - law) @ c_pi)
+        law, other = law @ P_pi, other @ P_pi
+    return change
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "masked", "tied"])
+@pytest.mark.parametrize("m", [0, 1, 2])
+def test_changes_are_what_is_added_up(kind, m):
+    cmdp = random_cmdp(kind, 6, 3, m, seed=m)
+    best = plan(cmdp)
+    if best.infeasibility is not None:
+        return
+    for s in range(cmdp.n_states):
+        why = explain(cmdp, s, best)
+        assert sorted(why.actions) == np.flatnonzero(cmdp.available[s]).tolist()
+        assert np.array_equal(why.probabilities, best.policy[s, why.actions])
+        for a, change in zip(why.actions, why.changes, strict=True):
+            expected = [total_change(cmdp, best.policy, s, a, i) for i in range(m + 1)]
+            assert change == pytest.approx(expected, abs=1e-8)
+
+
+@pytest.mark.parametrize("name", ["queue", "inventory", "marsrover-4x4", "box"])
+def test_at_its_prices_nothing_is_worth_more_than_what_the_plan_plays(name):
+    cmdp = load(name)
+    best = plan(cmdp)
+    for s in range(cmdp.n_states):
+        why = explain(cmdp, s, best)
+        if why.share > 0:  # elsewhere the plan need not care
+            assert (why.worth >= -1e-8).all()
+            assert why.worth[why.probabilities > 0] == pytest.approx(0, abs=1e-8)
+        # The same from the potential of the proof, which knows nothing of the policy.
+        h = best.potential + best.low_potential
+        priced = cmdp.costs[0] + np.tensordot(best.multipliers, cmdp.costs[1:], 1)
+        reduced = priced + cmdp.transition.drift(h)
+        gain = best.costs[0] + best.multipliers @ best.costs[1:]
+        assert (reduced[s][cmdp.available[s]] >= gain - 1e-8).all()
+        if why.share > 0:
+            worth = dict(zip(why.actions.tolist(), why.worth, strict=True))
+            for a in np.flatnonzero(best.policy[s] > 0):
+                assert worth[a] == pytest.approx(reduced[s, a] - gain, abs=1e-8)
+
+
+def test_the_best_stands_first():
+    why = explain(load("queue"), "1 waiting")
+    assert (why.probabilities[:2] > 0).all()
+    assert (why.probabilities[2:] == 0).all()
+    assert (np.diff(why.worth[2:]) >= 0).all()
+
+
+def test_leaving_for_good_changes_the_averages():
+    """State 0 may stay at cost 1 or go to a trap of cost 3: the plan stays, going adds 2 a round."""
+    cmdp = CMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], [[[1, 1], [3, 3]]])
+    why = explain(cmdp, 0)
+    assert why.actions.tolist() == [0, 1]
+    assert why.average_changes.ravel().tolist() == [0, 2]
+
+
+def test_bad_questions():
+    with pytest.raises(PolicyError, match="unknown state '11 waiting'"):
+        explain(load("queue"), "11 waiting")
+    with pytest.raises(InfeasibleError, match="no policy keeps"):
+        explain(load("inventory").with_thresholds({"orders": 0.1}), 0)

@@ -1,0 +1,183 @@
+"""Policies without coins and threshold rules, against all that there are."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from models import random_cmdp
+from psconrl import (
+    CMDP,
+    ConfigError,
+    InfeasibleError,
+    SolverError,
+    best_deterministic,
+    evaluate,
+    load,
+    plan,
+    threshold_rule,
+)
+from psconrl.planning.deterministic import is_within
+from psconrl.planning.threshold_rule import best_share, is_threshold_rule, state_order
+
+
+def deterministic_policies(cmdp):
+    return itertools.product(*(np.flatnonzero(row) for row in cmdp.available))
+
+
+def by_brute_force(cmdp, fits=lambda policy: True):
+    """The least average objective of the deterministic policies within the limits, or inf."""
+    values = [np.inf]
+    for policy in deterministic_policies(cmdp):
+        exact = evaluate(cmdp, list(policy))
+        if fits(policy) and is_within(cmdp, exact):
+            values.append(float(exact.costs[0]))
+    return min(values)
+
+
+@pytest.mark.parametrize("kind", ["dense", "near_deterministic", "tied", "degenerate", "masked", "sparse", "periodic"])
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("m", [1, 2])
+def test_no_policy_without_coins_is_better(kind, seed, m):
+    cmdp = random_cmdp(kind, 5, 3, m, seed=100 * seed + m, slack=0.02)
+    best = plan(cmdp)
+    if best.infeasibility is not None:
+        return
+    least = by_brute_force(cmdp)
+    if not np.isfinite(least):
+        with pytest.raises(InfeasibleError, match="no policy without coins keeps the thresholds"):
+            best_deterministic(cmdp, best)
+        return
+    simple = best_deterministic(cmdp, best)
+    assert simple.costs[0] == pytest.approx(least, abs=1e-9)
+    assert simple.is_proven
+    assert simple.price == pytest.approx(least - best.certificate.lower, abs=1e-9)
+    assert simple.price >= -1e-9
+    assert np.array_equal(simple.policy.argmax(axis=1), simple.actions)
+    assert is_within(cmdp, evaluate(cmdp, simple.policy))
+
+
+def test_the_brute_force_is_not_trivial():
+    """Of the models above, some have an optimum that needs coins, and some none within the limits without."""
+    prices = []
+    for seed in range(4):
+        cmdp = random_cmdp("dense", 5, 3, 2, seed=100 * seed + 2, slack=0.02)
+        best = plan(cmdp)
+        if best.infeasibility is None:
+            prices.append(by_brute_force(cmdp) - best.costs[0])
+    assert max(prices) > 1e-3
+
+
+def test_the_price_of_a_rover_without_coins():
+    """Between 0.775 with coins and 0.875, the safe way (the only one without risk)."""
+    simple = best_deterministic(load("marsrover-4x4"))
+    assert simple.value == pytest.approx(0.875)
+    assert simple.price == pytest.approx(0.1)
+    assert repr(simple) == "SimplePolicy(value=0.875, price=0.1, the best)"
+
+
+def test_few_plans_bound_the_price_from_below():
+    cmdp = load("queue")
+    exact = best_deterministic(cmdp)
+    early = best_deterministic(cmdp, most_plans=5)
+    assert exact.is_proven
+    assert not early.is_proven
+    assert early.least_price <= exact.price + 1e-12 <= early.price + 2e-12
+    assert "least possible" in repr(early)
+    with pytest.raises(SolverError, match="no policy without coins was found in 1 plans; allow more with most_plans"):
+        best_deterministic(CMDP([[[1], [1], [1]]], [[[0, 1, 5]], [[2, 0, 1]], [[0, 2, 1]]], [1, 1]), most_plans=1)
+
+
+def test_bad_options():
+    with pytest.raises(ConfigError, match="most_plans must be a whole number from 1; got 0"):
+        best_deterministic(load("box"), most_plans=0)
+    with pytest.raises(ConfigError, match="order must hold every state from 0 to 5 once"):
+        threshold_rule(load("riverswim"), [0, 1, 2, 3, 4, 4])
+
+
+def chain_model(seed, m=1, S=5, A=2):
+    """A birth and death chain with random costs: its optimal policies are sometimes threshold rules."""
+    rng = np.random.default_rng(seed)
+    P = np.zeros((S, A, S))
+    for s in range(S):
+        for a in range(A):
+            up, down = 0.2 + 0.5 * a / (A - 1), 0.3
+            P[s, a, min(s + 1, S - 1)] += up
+            P[s, a, max(s - 1, 0)] += down
+            P[s, a, s] += 1 - up - down
+    costs = rng.random((m + 1, S, A))
+    model = CMDP(P, costs, np.full(m, 2.0))
+    uniform = evaluate(model, np.full((S, A), 1 / A)).costs[1:]
+    return model.with_thresholds(uniform)
+
+
+def is_rule(policy):
+    runs = [a for a, _ in itertools.groupby(policy)]
+    return len(runs) == len(set(runs))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_threshold_rule_of_two_actions_is_better(seed):
+    """All rules, and all mixtures of two that differ in one state, as the search may toss one coin."""
+    cmdp = chain_model(seed)
+    best = plan(cmdp)
+    rules = [p for p in deterministic_policies(cmdp) if is_rule(p)]
+    costs = {p: evaluate(cmdp, list(p)).costs for p in rules}
+    least = by_brute_force(cmdp, is_rule)
+    for p, q in itertools.permutations(rules, 2):
+        if sum(a != b for a, b in zip(p, q, strict=True)) == 1:
+            share = best_share(costs[p], costs[q], cmdp.thresholds)
+            if share is not None:
+                least = min(least, (1 - share) * costs[p][0] + share * costs[q][0])
+    rule = threshold_rule(cmdp, best=best)
+    if rule is None:
+        assert not np.isfinite(least)
+        return
+    assert rule.costs[0] <= least + 1e-9
+    assert rule.costs[0] >= best.costs[0] - 1e-9
+    assert is_within(cmdp, evaluate(cmdp, rule.policy))
+    assert is_threshold_rule(rule, rule.order)
+    assert rule.price == pytest.approx(rule.costs[0] - best.costs[0], abs=1e-9)
+
+
+def test_some_of_these_rules_are_found_by_the_search_and_some_are_the_plan():
+    prices = [rule.price for seed in range(12) if (rule := threshold_rule(chain_model(seed))) is not None]
+    assert min(prices) < 1e-9 < 1e-4 < max(prices)
+
+
+def test_what_is_a_threshold_rule():
+    class Played:
+        def __init__(self, rows):
+            self.occupancy = np.array(rows, float)
+
+    order = np.arange(4)
+    assert is_threshold_rule(Played([[1, 0], [1, 0], [1, 1], [0, 1]]), order)  # a coin at the switch
+    assert is_threshold_rule(Played([[1, 0], [0, 0], [1, 0], [0, 1]]), order)  # where it never is does not count
+    assert not is_threshold_rule(Played([[1, 0], [0, 1], [1, 0], [0, 1]]), order)
+    assert not is_threshold_rule(Played([[1, 0], [1, 1], [1, 0], [0, 1]]), order)  # a coin in the middle
+    assert is_threshold_rule(Played([[1, 0], [0, 1], [1, 0], [0, 1]]), np.array([0, 2, 1, 3]))
+
+
+@pytest.mark.parametrize(
+    ("names", "order"),
+    [
+        (["2 left", "0 left", "1 left"], [1, 2, 0]),
+        (["a", "b", "c"], None),
+        (None, [0, 1, 2]),
+        (["0 of 5", "1 of 5", "2 of 5"], [0, 1, 2]),  # of the numbers only one varies
+        (["0 and 1", "1 and 0", "1 and 1"], None),
+    ],
+)
+def test_the_order_of_states(names, order):
+    model = CMDP(np.full((3, 1, 3), 1 / 3), np.zeros((1, 3, 1)), state_names=names)
+    found = state_order(model)
+    assert found is None if order is None else found.tolist() == order
+
+
+def test_a_rule_in_words():
+    rule = threshold_rule(load("queue"))
+    assert rule.price == pytest.approx(0, abs=1e-9)
+    assert str(rule) == (
+        "0 waiting: speed 0 open; 1 waiting: speed 0 open 78.19%, speed 1 open 21.81%; 2 waiting to 3 waiting: speed 1 "
+        "open; 4 waiting: speed 1 open 80.57%, speed 1 closed 19.43%; 5 waiting: speed 1 closed"
+    )
