@@ -312,6 +312,12 @@ MISTAKES = {
     "pareto box --constraint cornr": "ConfigError: unknown constrained cost 'cornr'; did you mean 'corner'?",
     "pareto free.json": "ModelError: the model has no constrained cost",
     "pareto two.json": "UsageError: --constraint is needed; one or two of: a, b",
+    "pareto two.json --constraint a --constraint b --from 0": "UsageError: --from and --to go with one constraint",
+    "solve box --policy policy.txt": "ConfigError: --policy: 'policy.txt' must end in .csv",
+    "solve box --save none/plan.npz": "ConfigError: --save: folder 'none' does not exist",
+    "solve box --kind threshold --json": "UsageError: --kind threshold goes with --policy",
+    "explain box --state 99": "PolicyError: a state must be a number from 0 to 59 or a name; got 99",
+    "explain box": "UsageError: Missing option '--state'",
     "reproduce box": "UsageError: Invalid value",
 }
 
@@ -382,3 +388,75 @@ def test_the_package_shows_what_it_has():
         assert getattr(psconrl, name) is not None
     with pytest.raises(AttributeError, match="module 'psconrl' has no attribute 'slove'"):
         _ = psconrl.slove
+
+
+def test_solve_writes_the_policy_and_the_plan(cli, tmp_path):
+    code, out, _ = cli("solve", "queue", "--policy", tmp_path / "policy.csv", "--save", tmp_path / "plan.npz")
+    assert code == 0
+    assert f"Policy: {tmp_path / 'policy.csv'}" in out
+    best = psconrl.plan(load("queue"))
+    best.to_csv(tmp_path / "expected.csv")
+    assert (tmp_path / "policy.csv").read_bytes() == (tmp_path / "expected.csv").read_bytes()
+    assert psconrl.Plan.load(tmp_path / "plan.npz").value == best.value
+    assert "Without coins: throughput 0.36615995 customers a step; that costs 0.011346067" in out
+    assert "A threshold rule is optimal: 0 waiting: speed 0 open;" in " ".join(out.split())
+
+
+@pytest.mark.parametrize("kind", ["deterministic", "threshold"])
+def test_solve_writes_simpler_policies(cli, tmp_path, kind):
+    path, expected = tmp_path / "policy.csv", tmp_path / "expected.csv"
+    code, out, _ = cli("solve", "inventory", "--kind", kind, "--policy", path)
+    assert code == 0
+    find = {"deterministic": psconrl.best_deterministic, "threshold": psconrl.threshold_rule}[kind]
+    find(load("inventory")).to_csv(expected)
+    assert path.read_bytes() == expected.read_bytes()
+    if kind == "deterministic":
+        assert "order 6" in out
+
+
+def test_a_policy_of_least_excess_is_written_and_the_exit_code_says_so(cli, tmp_path):
+    code, _, _ = cli("solve", "inventory", "--threshold", "orders=0.1", "--policy", tmp_path / "policy.csv")
+    assert code == 3
+    assert (tmp_path / "policy.csv").exists()
+
+
+def test_explain_says_what_each_action_changes(cli):
+    code, out, err = cli("explain", "queue", "--state", "1 waiting")
+    assert (code, err) == (0, "")
+    for piece in (
+        "28.2% of the rounds",
+        "speed 2 open",
+        "power 0.54831596",
+        "throughput (customers)",
+        "all, at the prices",
+    ):
+        assert piece in out
+    code, out, _ = cli("explain", "queue", "--state", "1", "--json")
+    record = json.loads(out)
+    why = psconrl.explain(load("queue"), "1 waiting")
+    assert record["state"] == "1 waiting"
+    assert [action["worth"] for action in record["actions"]] == why.worth.tolist()
+    assert record["actions"][0]["changes"]["delay"] == why.changes[0, 1]
+
+
+def test_pareto_over_two_limits(cli, tmp_path):
+    two = ("pareto", "queue", "--constraint", "delay", "--constraint", "power", "--points", "3")
+    code, out, err = cli(*two, "--plot", tmp_path / "surface.png")
+    assert (code, err) == (0, "")
+    assert "In force, delay <= 2, power <= 0.3: throughput 0.37750601, shadow prices 0.027064956, 0.54831596" in out
+    assert imread(tmp_path / "surface.png").std() > 0.05
+    code, out, _ = cli(*two, "--json")
+    record = json.loads(out)
+    assert record["constraints"] == ["delay", "power"]
+    assert len(record["surface"]) == 9
+    for point in record["surface"]:
+        here = psconrl.plan(load("queue").with_thresholds(point["thresholds"]))
+        assert point["value"] == pytest.approx(here.value, abs=1e-9)
+        assert list(point["shadow_prices"]) == ["delay", "power"]
+    for limits, says in (
+        (("delay", "delay"), "constraints must be two different costs; got 'delay' twice"),
+        (("delay", "power", "delay"), "--constraint: at most two thresholds vary at a time"),
+    ):
+        code, _, err = cli("pareto", "queue", *(word for name in limits for word in ("--constraint", name)))
+        assert code == 2
+        assert says in err

@@ -322,3 +322,49 @@ def test_a_plan_of_other_sizes_is_not_read_beyond_its_end(name):
     rover = psconrl.load("marsrover-4x4")
     with pytest.raises(ModelError, match=f"{name} of the plan must have shape"):
         certify(rover, forged(psconrl.plan(rover), **{name: np.full(2, 5.0)}))
+
+
+def test_a_surface_over_two_limits_is_made_of_plans():
+    """Each point against a plan from scratch; values are concave in the limits, prices are their slopes."""
+    queue = psconrl.load("queue")
+    told = []
+    surface = psconrl.pareto_surface(queue, ["power", "delay"], points=4, progress=lambda *done: told.append(done))
+    assert told == [(k, 16) for k in range(1, 17)]
+    assert surface.constraints == ("power", "delay")
+    for x, power in enumerate(surface.thresholds[0]):
+        for y, delay in enumerate(surface.thresholds[1]):
+            alone = psconrl.plan(queue.with_thresholds({"power": power, "delay": delay}))
+            assert surface.values[x, y] == pytest.approx(alone.value, abs=1e-9)
+            assert surface.plans[x][y].certificate.holds
+            assert surface.prices[x, y].tolist() == surface.plans[x][y].multipliers[[1, 0]].tolist()
+    # The limits in force lie within; the least feasible one of each, the other left aside, is the first.
+    for levels, name in zip(surface.thresholds, surface.constraints, strict=True):
+        tau = queue.thresholds[queue.cost_names.index(name) - 1]
+        assert levels[0] <= tau <= levels[-1]
+    assert surface.thresholds[0][0] == pytest.approx(0.1)
+    assert surface.thresholds[1][0] == pytest.approx(0, abs=1e-9)
+
+
+def test_an_infeasible_part_of_a_surface():
+    both = CMDP([[[1], [1]]], [[[0, 1]], [[0, 1]], [[1, 0]]], [1.0, 1.0])
+    surface = psconrl.pareto_surface(both, thresholds=[[0, 0.5], [0.25, 0.5, 1]])
+    assert np.isnan(surface.values).tolist() == [[True, True, False], [True, False, False]]
+    assert np.isnan(surface.prices[0, 0]).all()
+    with pytest.raises(ConfigError, match="constraints must be two constrained costs"):
+        psconrl.pareto_surface(both, ["cost 1"])
+    with pytest.raises(ConfigError, match="thresholds must be two lists"):
+        psconrl.pareto_surface(both, thresholds=[[1]])
+
+
+def test_a_dense_model_of_zeros_is_planned_as_a_sparse_one():
+    sparse = psconrl.load("ward", beds=12, occupied=10, refused=0.1)
+    dense = CMDP(sparse.transition.toarray(), sparse.costs, sparse.thresholds)
+    assert dense.n_states > 200
+    assert not dense.is_sparse
+    assert dense.transition.sparse_if_empty().is_sparse
+    one, other = psconrl.plan(dense), psconrl.plan(sparse)
+    assert one.certificate.holds
+    assert one.costs == pytest.approx(other.costs, abs=1e-8)
+    full = psconrl.load("dirichlet", states=201, actions=1)
+    assert not full.transition.sparse_if_empty().is_sparse
+    assert not psconrl.load("queue").transition.sparse_if_empty().is_sparse

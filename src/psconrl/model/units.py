@@ -47,7 +47,7 @@ class Units:
         'cost (euro a round)'
         """
         unit = self.average(cost)
-        return f"{cost} ({unit})" if unit else cost
+        return f"{cost} ({unit})" if unit and unit != cost else cost
 
     def with_unit(self, value: str, cost: str) -> str:
         """A number with the unit of a cost's average, for a sentence."""
