@@ -9,6 +9,8 @@ from psconrl.planning.pareto import Pareto, ParetoSurface
 from psconrl.report.figures import LITERAL
 from psconrl.report.style import BLUE, GREEN, GREY, ORANGE
 
+USUAL = 0.9  # share of the prices that the colours of a surface tell apart
+
 
 @LITERAL
 def pareto_figure(curve: Pareto, cmdp: CMDP, title: str = "") -> Figure:
@@ -50,8 +52,10 @@ def surface_figure(surface: ParetoSurface, cmdp: CMDP, title: str = "") -> Figur
     ]
     for axes, (values, label, colours) in zip(figure.subplots(1, 3), panels, strict=True):
         axes.set_facecolor("#D9D9D9")
-        mesh = axes.pcolormesh(*surface.thresholds, values.T, cmap=colours, shading="nearest")
-        figure.colorbar(mesh, ax=axes)
+        # Next to what is infeasible a price may be a thousand times the others.
+        top = np.nanquantile(values, USUAL) if np.isfinite(values).any() and colours != "viridis" else None
+        mesh = axes.pcolormesh(*surface.thresholds, values.T, cmap=colours, shading="nearest", vmax=top)
+        figure.colorbar(mesh, ax=axes, extend="neither" if top is None else "max")
         if np.isfinite(values).all() and min(values.shape) > 1 and np.ptp(values) > 0 and colours == "viridis":
             lines = axes.contour(*surface.thresholds, values.T, colors="white", linewidths=0.8)
             axes.clabel(lines, fontsize=7)
@@ -69,5 +73,5 @@ def _mark_limits(axes: Axes, surface: ParetoSurface, cmdp: CMDP) -> None:
     x, y = (float(cmdp.thresholds[i - 1]) for i in surface.indices)
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     if left <= x <= right and low <= y <= high:
-        axes.plot([x], [y], "o", color=ORANGE, mec="black", ms=7, label=f"in force: {x:g}, {y:g}")
-        axes.legend(fontsize=7, loc="lower right")
+        axes.plot([x], [y], "o", color=ORANGE, mec="black", ms=7)
+        axes.annotate(f"in force: {x:g}, {y:g}", (x, y), (0, 8), textcoords="offset points", ha="center", fontsize=7)
