@@ -13,18 +13,16 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from psconrl.cli import INTERRUPTED
-from psconrl.cli.options import end_politely, picture_path, read_model, read_world, words
+from psconrl.cli.options import end_politely, picture_path, read_world, words
 from psconrl.cli.render import console, number
 from psconrl.envs.continuing import ContinuingEnv
 from psconrl.envs.gym_env import CMDPEnv
 from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError
-from psconrl.learning.checks import need_all_actions
-from psconrl.learning.parts.learned_mass import LearnedMass
+from psconrl.experiment.knowledge import Knowledge
 from psconrl.learning.player import Player
 from psconrl.learning.recipe import RESERVED
 from psconrl.learning.registry import RECIPES, make_agent, recipe_for, with_reward_hint
-from psconrl.learning.sampler import trusted
 from psconrl.limits import MOST_ROUNDS
 from psconrl.model.cmdp import CMDP
 from psconrl.model.tables import EMISSIONS
@@ -113,7 +111,9 @@ def learn(
     else:
         chosen = agent_options(options)
         if isinstance(world, CMDP):
-            chosen |= _knowledge(world, agent_name, support, trust, worth, chosen)
+            knowledge = Knowledge(support, trust or "", worth, dashes="--")
+            knowledge.need_believer(agent_name, chosen)
+            chosen |= knowledge.options(world)
             agent = _agent_for(world, agent_name, seed, rounds, unknown_costs, chosen)
             run = _in_steps(world, agent, seed, emission) if background else Simulation(
                 world, agent, seed, emission=emission
@@ -168,33 +168,6 @@ def _model(world: CMDP | ContinuingEnv, env: str, what: str) -> CMDP:
 def _refuse_without_model(env: str, *names: str) -> None:
     for option in _given(*names):
         raise ConfigError(f"{option} needs a model, and {env} has none: it can only be played")
-
-
-def _knowledge(
-    cmdp: CMDP, agent: str, support: bool, trust: str | None, worth: float | None, chosen: dict[str, Any]
-) -> dict[str, Any]:
-    """What the agent is told of the transitions beforehand, as options."""
-    if not support and trust is None:
-        if worth is not None:
-            raise ConfigError("--worth says how much the model of --trust is worth; give that too")
-        return {}
-    if support and trust is not None:
-        raise ConfigError("give --support or --trust, not both: a model that is trusted says what is possible")
-    if "belief" not in recipe_for(agent).slots:
-        raise ConfigError(f"{'--support' if support else '--trust'}: agent {agent!r} has no belief that could be told")
-    taken = {"belief", "prior", "support", "guessed_costs", "cost_weight"} & chosen.keys()
-    if taken:
-        raise ConfigError(f"--option {min(taken)} and {'--support' if support else '--trust'} contradict each other")
-    if trust is not None:
-        model = read_model(trust, (), ())
-        sizes, theirs = ((m.n_states, m.n_actions, m.n_constraints) for m in (cmdp, model))
-        if sizes != theirs:
-            raise ConfigError(f"--trust: {trust} has (S, A, m) = {theirs}, what is to be learned {sizes}")
-        return trusted(model, worth)
-    need_all_actions(cmdp.available)
-    possible = cmdp.transition.csr().copy()
-    possible.data[:] = 1.0
-    return {"belief": LearnedMass(support=possible)}
 
 
 def _in_steps(cmdp: CMDP, agent: Player, seed: int, emission: str) -> Run:

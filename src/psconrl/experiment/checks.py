@@ -31,7 +31,7 @@ def check(jobs: Iterable[Job]) -> None:
 
 def _what(job: Job) -> Any:
     drawn = {key: value for key, value in job.env_options.items() if key != "seed"}
-    return job.env, drawn, job.thresholds, job.agent, job.agent_options, job.known_costs, job.horizon
+    return job.env, drawn, job.thresholds, job.agent, job.agent_options, job.known_costs, job.knowledge, job.horizon
 
 
 def _check_one(job: Job, world: World) -> None:

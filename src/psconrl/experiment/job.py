@@ -23,6 +23,7 @@ from psconrl.envs.continuing import ContinuingEnv
 from psconrl.envs.outside import GYM
 from psconrl.envs.registry import open_environment
 from psconrl.errors import ConfigError
+from psconrl.experiment.knowledge import NOTHING, Knowledge
 from psconrl.experiment.versions import versions
 from psconrl.learning.player import Player
 from psconrl.learning.registry import make_agent, with_reward_hint
@@ -65,11 +66,13 @@ class Job:
     replicate: int
     file: str  # digest of the model file, if it is one, as it was when the job was made
     code: str = ""  # digest of code of the user's own, that of the agent and that of the environment
+    knowledge: Knowledge = NOTHING  # what the agent is told beforehand
 
     @property
     def hash(self) -> str:
         """Of everything that the outcome depends on: the job, the model file, and the versions of the code."""
-        return _digest(asdict(self) | {"env": Path(self.env).name, "versions": versions()})
+        told = asdict(self.knowledge) | {"trust": Path(self.knowledge.trust).name}
+        return _digest(asdict(self) | {"env": Path(self.env).name, "knowledge": told, "versions": versions()})
 
     @property
     def model_key(self) -> tuple[str, str, str]:
@@ -91,8 +94,16 @@ class Job:
                 options = with_reward_hint(self.agent, -float(world.costs[0].min()), options)
         else:
             sizes = (world.states.size, world.actions.size, world.thresholds)
+        if self.knowledge:
+            options |= self._told(world, options)
         seeds = self._entropy("agent", [self.agent, self.agent_options, self.known_costs])
         return make_agent(self.agent, *sizes, costs, seeds, self.horizon, **options)
+
+    def _told(self, world: World, options: Mapping[str, Any]) -> dict[str, Any]:
+        if not isinstance(world, CMDP):
+            raise ConfigError(f"{self.knowledge.word} needs a model, and {self.env} has none: it can only be played")
+        self.knowledge.need_believer(self.agent, self.agent_options)
+        return self.knowledge.options(world)
 
     def world_seed(self) -> list[int]:
         """Of the environment's luck: the same for all agents, so that they can be compared run by run."""
@@ -124,10 +135,7 @@ def execute(job: Job) -> Result:
     """Run a job, wherever this is called. A run that raises is a result too."""
     began = time.perf_counter()
     try:
-        if file_digest(job.env) != job.file:
-            raise ConfigError(f"{job.env} has changed, or is missing, since the sweep began; start it again")
-        if code_digest(job.agent, job.env, job.env_options) != job.code:
-            raise ConfigError("the code of the agent or of the environment is another one here; start the sweep again")
+        need_the_same(job)
         world, best = _planned(job)
         agent = job.make_agent(world)
         run: Run
@@ -151,6 +159,15 @@ def execute(job: Job) -> Result:
         )
     except Exception:
         return failure(job, traceback.format_exc(), time.perf_counter() - began)
+
+
+def need_the_same(job: Job) -> None:
+    """Refuse a job whose files or code are not here, or are others than where it was made."""
+    for path, was in ((job.env, job.file), (job.knowledge.trust, job.knowledge.file)):
+        if file_digest(path) != was:
+            raise ConfigError(f"{path} has changed, or is missing, since the sweep began; start it again")
+    if code_digest(job.agent, job.env, job.env_options, job.knowledge.trust) != job.code:
+        raise ConfigError("the code of the agent or of the environment is another one here; start the sweep again")
 
 
 def failure(job: Job, error: str, seconds: float = 0.0) -> Result:
@@ -255,15 +272,15 @@ def _provenance(seconds: float, trace: Trace | None = None) -> dict[str, Any]:
     }
 
 
-def file_digest(env: str) -> str:
+def file_digest(name: str) -> str:
     """What tells the contents of a model file apart; empty for a built-in environment."""
-    path = Path(env)
+    path = Path(name)
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.suffix and path.is_file() else ""
 
 
-def code_digest(agent: str, env: str, env_options: Mapping[str, Any]) -> str:
-    """What tells the code of an agent and an environment of the user's own apart; empty if there is none."""
-    named = [digest(agent, AGENTS), digest(env, ENVIRONMENTS)]
+def code_digest(agent: str, env: str, env_options: Mapping[str, Any], trust: str = "") -> str:
+    """What tells the code of agents, environments and models of the user's own apart; empty if there is none."""
+    named = [digest(agent, AGENTS), digest(env, ENVIRONMENTS), digest(trust, ENVIRONMENTS)]
     if env.startswith(GYM):
         named.append(digest(env_options.get("cost", "")))
     return " ".join(part for part in named if part)

@@ -36,6 +36,7 @@ from psconrl.envs.outside import GYM, is_outside
 from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError, unknown_name
 from psconrl.experiment.job import Job, code_digest, file_digest
+from psconrl.experiment.knowledge import NOTHING, Knowledge
 from psconrl.learning.checks import as_count, is_whole
 from psconrl.learning.recipe import RESERVED
 from psconrl.learning.registry import RECIPES, recipe_for
@@ -47,6 +48,9 @@ from psconrl.named_code import as_module, installed, is_code
 DEFAULT_HORIZON = 20_000
 RUN_BYTES = 5_000  # that a run waiting for its turn takes: its settings, its hash, its place in the queue
 QUICK_KEYS = ("horizon", "replicates", "agents")
+NAMES_OF_TYPES = {
+    str: "text", int: "a whole number", float: "a number", dict: "a table", list: "a list", bool: "true or false",
+}  # fmt: skip
 OVERRIDE_KEYS = ("options", "grid", "replicates", "horizon")
 # An unclosed string ends with its line, so that one pass is enough.
 _STRINGS_AND_COMMENTS = re.compile(r""""(?:\\.|[^"\\\n])*"?|'[^'\n]*'?|#[^\n]*""")
@@ -63,6 +67,7 @@ class AgentSpec:
     grid: Mapping[str, list[Any]]
     known_costs: bool = True
     replicates: int | None = None
+    knowledge: Knowledge = NOTHING  # what it is told beforehand: support, trust, worth
 
 
 @dataclass(frozen=True)
@@ -152,7 +157,8 @@ class Spec:
                             seed=self.seed,
                             replicate=replicate,
                             file=digest,
-                            code=code_digest(agent.agent, experiment.env, env_options),
+                            code=code_digest(agent.agent, experiment.env, env_options, agent.knowledge.trust),
+                            knowledge=agent.knowledge,
                         )
 
     def _agents_of(self, experiment: ExperimentSpec, quick: bool) -> Iterator[_Member]:
@@ -244,7 +250,10 @@ def _parts(whole: Any) -> Iterable[Any]:
 
 def _agent(label: str, table: Any, folder: Path | None) -> AgentSpec:
     where = f"[agents.{label}]"
-    types = {"agent": str, "options": dict, "grid": dict, "known_costs": bool, "replicates": int}
+    types = {
+        "agent": str, "options": dict, "grid": dict, "known_costs": bool, "replicates": int, "support": bool,
+        "trust": str, "worth": (int, float),
+    }  # fmt: skip
     data = _checked(table, where, types)
     _positive(data, "replicates", where)
     agent = data.pop("agent", label)
@@ -253,7 +262,30 @@ def _agent(label: str, table: Any, folder: Path | None) -> AgentSpec:
     except ConfigError as error:
         raise ConfigError(f"{where} {error}") from None
     options, grid = _own_options(data.pop("options", {}), where), _grid(data.pop("grid", {}), where)
-    return AgentSpec(agent, options, _own_options(grid, where), **data)
+    told: dict[str, Any] = {key: data.pop(key) for key in ("support", "trust", "worth") if key in data}
+    return AgentSpec(agent, options, _own_options(grid, where), **data, knowledge=_knowledge(told, where, folder))
+
+
+def _knowledge(told: dict[str, Any], where: str, folder: Path | None) -> Knowledge:
+    if "trust" in told:
+        told["trust"] = _place(told["trust"], f"{where} trust:", folder)
+        told["file"] = file_digest(told["trust"])
+    try:
+        return Knowledge(**told)
+    except ConfigError as error:
+        raise ConfigError(f"{where} {error}") from None
+
+
+def _place(env: str, where: str, folder: Path | None) -> str:
+    """The name of an environment, or the path of a model file, as other processes find it."""
+    if is_code(env):
+        return as_module(env, folder)
+    if env in ENVIRONMENTS or is_outside(env):
+        return env
+    if Path(env).suffix not in (".npz", ".json"):
+        hint = "(a file ends in .npz or .json; your own is module:function, Gymnasium's gym:Id-v0)"
+        raise ConfigError(f"{where} {unknown_name('environment', env, ENVIRONMENTS)} {hint}")
+    return str(((folder or Path()) / env).resolve())
 
 
 def _experiment(name: str, table: Any, agents: Mapping[str, AgentSpec], folder: Path | None) -> ExperimentSpec:
@@ -265,14 +297,7 @@ def _experiment(name: str, table: Any, agents: Mapping[str, AgentSpec], folder: 
     }  # fmt: skip
     assert set(types) == {f.name for f in fields(ExperimentSpec)}
     data = _checked(table, where, types)
-    env = data.pop("env", name)
-    if is_code(env):
-        env = as_module(env, folder)
-    elif env not in ENVIRONMENTS and not is_outside(env):
-        if Path(env).suffix not in (".npz", ".json"):
-            hint = "(a file ends in .npz or .json; your own is module:function, Gymnasium's gym:Id-v0)"
-            raise ConfigError(f"{where} {unknown_name('environment', env, ENVIRONMENTS)} {hint}")
-        env = str(((folder or Path()) / env).resolve())
+    env = _place(data.pop("env", name), where, folder)
     for key in ("horizon", "replicates"):
         _positive(data, key, where)
     if data.get("emission", EMISSIONS[0]) not in EMISSIONS:
@@ -320,8 +345,7 @@ def _checked(table: Any, where: str, types: Mapping[str, Any]) -> dict[str, Any]
         wanted = types[key]
         kinds = wanted if isinstance(wanted, tuple) else (wanted,)
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            names = {str: "text", int: "a whole number", dict: "a table", list: "a list", bool: "true or false"}
-            words = " or ".join(names[kind] for kind in kinds)
+            words = " or ".join(NAMES_OF_TYPES[kind] for kind in kinds if kind is not int or float not in kinds)
             raise ConfigError(f"{prefix}{key} must be {words}; got {value!r}")
     return dict(table)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from psconrl._version import __version__
 
 # What the outcome of a run depends on; how it is stored or drawn does not matter.
-PARTS = ("model", "planning", "envs", "learning", "simulation", "experiment/job.py")
+PARTS = ("model", "planning", "envs", "learning", "simulation", "experiment/job.py", "experiment/knowledge.py")
 
 
 @cache
