@@ -38,7 +38,7 @@ FENCE = re.compile(
 )
 FILE = re.compile(r"# file: (\S+)\n")
 NUMBER = re.compile(r"-?\d+\.?\d*")
-PROGRESS = re.compile(r"^\d+ of \d+ runs\n", re.MULTILINE)  # told every few seconds: a slow machine says more
+PROGRESS = re.compile(r"^\d+ of \d+ runs[^\n]*\n", re.MULTILINE)  # told every few seconds: a slow machine says more
 EXIT_CODE = re.compile(r"\s+# exit code (\d+)$")
 
 

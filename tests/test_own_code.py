@@ -1,16 +1,20 @@
 """Agents and environments that a user names: in calls, in specs, on the command line."""
 
 import contextlib
+import importlib
+import io
 import sqlite3
 import sys
 import textwrap
 from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import psconrl
 from psconrl import named_code
+from psconrl.cli import main
 from psconrl.errors import ConfigError, ModelError, PsconrlError
 from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.spec import parse_spec
@@ -46,6 +50,7 @@ CODE = '''
             pass
 
     def model(slip=0.1):
+        """A rover."""
         return psconrl.load("marsrover-4x4", slip=slip)
 
     def cards():
@@ -269,3 +274,86 @@ def test_entry_points_of_packages(own, monkeypatch):
     points[named_code.AGENTS] = broken
     with pytest.raises(ConfigError, match="bad: the package that has it, unknown, fails"):
         make_agent("bad", 3, 2, [0.1])
+
+
+# On the command line
+
+
+def said(*arguments):
+    """Exit code, standard output and standard error of a command."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.raises(SystemExit) as end:
+        main(list(arguments))
+    return int(end.value.code or 0), out.getvalue(), err.getvalue()
+
+
+def test_a_command_says_once_what_code_it_runs(folder, own):
+    (folder / "spec.toml").write_text(SPEC.format(own=own))
+    code, out, err = said("sweep", "spec.toml", "--out", "r.db", "--workers", "1")
+    assert (code, err) == (0, f"Running code from {own}.py\n")
+    assert "6 runs done" in out
+    code, out, err = said("learn", f"{own}:model", "--agent", f"{own}.py:Coin", "--horizon", "50")
+    assert (code, err) == (0, f"Running code from {own}.py\n")  # every command anew
+    code, _, err = said("solve", f"{own}:model")
+    assert (code, err) == (0, f"Running code from {own}.py\n")
+    assert said("solve", "marsrover-4x4")[2] == ""
+
+
+def test_code_that_fails_was_announced_before(folder):
+    (folder / "own_fails.py").write_text("raise RuntimeError('no')\n")
+    code, _, err = said("learn", "marsrover-4x4", "--agent", "own_fails:Agent")
+    assert code == 2
+    assert err.splitlines()[0] == "Running code from own_fails.py"
+    assert err.splitlines()[1].startswith("ConfigError: own_fails:Agent: its import failed: RuntimeError: no")
+
+
+def test_where_announced_code_is(folder, tmp_path_factory, monkeypatch, caplog):
+    caplog.set_level("INFO", logger=named_code.LOG.name)
+    (folder / "own_parcel").mkdir()
+    (folder / "own_parcel" / "__init__.py").write_text("")
+    (folder / "own_parcel" / "part.py").write_text("def make(): ...\n")
+    find("own_parcel.part:make")
+    find("fractions:Fraction")
+    with pytest.raises(ConfigError):
+        find("nowhere_at_all:x")
+    with pytest.raises(PsconrlError):
+        psconrl.load("gym:nowhere_at_all:Lake-v1")
+    where = importlib.import_module("fractions").__file__
+    assert caplog.messages == [
+        f"Running code from {text}"
+        for text in ("own_parcel", str(Path(where).resolve()), "nowhere_at_all", "the package nowhere_at_all")
+    ]
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    find("own_parcel.part:make", folder)
+    assert caplog.messages[-1] == f"Running code from {folder / 'own_parcel'}"
+
+
+def test_what_packages_offer_is_listed_and_a_broken_one_does_no_harm(own, monkeypatch):
+    points = {
+        named_code.AGENTS: {
+            "coin": EntryPoint("coin", f"{own}:Coin", named_code.AGENTS),
+            "broken": EntryPoint("broken", "nowhere_at_all:x", named_code.AGENTS),
+        },
+        named_code.ENVIRONMENTS: {
+            "small": EntryPoint("small", f"{own}:model", named_code.ENVIRONMENTS),
+            "hands": EntryPoint("hands", f"{own}:cards", named_code.ENVIRONMENTS),
+            "three": EntryPoint("three", f"{own}:nothing", named_code.ENVIRONMENTS),
+            "bad": EntryPoint("bad", f"{own}:hole", named_code.ENVIRONMENTS),
+        },
+    }
+    find(f"{own}:Coin")
+    for module in ("psconrl.named_code", "psconrl.learning.registry", "psconrl.envs.outside", "psconrl.envs.registry",
+                   "psconrl.cli.learning"):  # fmt: skip
+        monkeypatch.setattr(importlib.import_module(module), "installed", lambda group: points.get(group, {}))
+    code, out, _ = said("agents")
+    rows = [" ".join(line.split()) for line in out.splitlines()]
+    assert code == 0
+    assert "│ coin │ Tosses a coin. │" in rows
+    assert any(row.startswith("│ broken │ cannot be used: the package that has it, unknown, fails") for row in rows)
+    code, out, _ = said("envs")
+    rows = [" ".join(line.split()) for line in out.splitlines()]
+    assert code == 0
+    assert "│ small │ 16 │ 4 │ risk <= 0.2 │ A rover. │" in rows
+    assert any(row.startswith("│ hands │ 704 │ 2 │ cards <= 0.3 │") for row in rows)
+    assert any(row.startswith("│ three │ │ │ │ cannot be used: must return a CMDP") for row in rows)
+    assert any(row.startswith("│ bad │ │ │ │ cannot be used: missing a") for row in rows)

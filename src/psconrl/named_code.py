@@ -2,12 +2,14 @@
 
 Nothing is imported that was not named, on a command line, in a spec or in a call. A module is looked for in the folder
 of the spec, then among what is installed, then in the present folder; a file in the folder of the spec, or in the
-present one.
+present one. What is about to be imported is told to the logger of this module, which the command line shows.
 """
 
 import ast
 import hashlib
 import importlib
+import importlib.util
+import logging
 import sys
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -16,6 +18,7 @@ from typing import Any
 
 from psconrl.errors import ConfigError
 
+LOG = logging.getLogger(__name__)
 AGENTS, ENVIRONMENTS = "psconrl.agents", "psconrl.envs"  # the groups of entry points
 
 
@@ -69,6 +72,7 @@ def _imported(name: str, module: str, given: Path | None) -> Any:
     if str(folder) not in sys.path:
         sys.path.insert(0 if first else len(sys.path), str(folder))
         importlib.invalidate_caches()
+    announce(_shown_source(module))
     try:
         found = importlib.import_module(module)
     except ModuleNotFoundError as error:
@@ -85,6 +89,25 @@ def _imported(name: str, module: str, given: Path | None) -> Any:
     return found
 
 
+def announce(source: str) -> None:
+    """Say that code of somebody's own is about to be run."""
+    LOG.info("Running code from %s", source)
+
+
+def _shown_source(module: str) -> str:
+    """The file of a module, or the folder of its package, found without running it; else its name."""
+    top, dot, _ = module.partition(".")
+    try:
+        found = importlib.util.find_spec(top)
+    except (ImportError, ValueError):  # there is none, or it was made by hand
+        found = None
+    if found is None or not found.has_location or found.origin is None:
+        return module
+    path = Path(found.origin).resolve()
+    path = path.parent if dot or path.name == "__init__.py" else path
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+
+
 @cache
 def installed(group: str) -> dict[str, EntryPoint]:
     """The entry points of installed packages, by name."""
@@ -94,6 +117,7 @@ def installed(group: str) -> dict[str, EntryPoint]:
 def from_package(group: str, name: str) -> Any:
     """What an entry point stands for."""
     point = installed(group)[name]
+    announce(f"the package {_package(point)}")
     try:
         found = point.load()
     except Exception as error:

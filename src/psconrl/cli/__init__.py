@@ -2,14 +2,18 @@
 
 import importlib
 import io
+import logging
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import click
 
 from psconrl._version import __version__
 from psconrl.errors import InfeasibleError, PsconrlError, unknown_name
+from psconrl.named_code import LOG as CODE_THAT_RUNS
 from psconrl.text import printable
 
 INTERRUPTED = 130
@@ -17,7 +21,7 @@ INTERRUPTED = 130
 # Command -> the module that holds it. Imported when the command is called, so that --help is quick.
 _COMMANDS = {
     "agents": ("psconrl.cli.learning", "List the agents."),
-    "envs": ("psconrl.cli.learning", "List the built-in environments."),
+    "envs": ("psconrl.cli.learning", "List the environments."),
     "explain": ("psconrl.cli.planning", "Why this action: what each would change, in units and at its price."),
     "inspect": ("psconrl.cli.planning", "What kind of model is this: sizes, structure, feasible range of every cost."),
     "learn": ("psconrl.cli.learning", "Let an agent learn an environment; live progress, crash-safe, resumable."),
@@ -60,7 +64,8 @@ def main(args: list[str] | None = None) -> Any:
         sys.stdout.reconfigure(errors="replace")  # an arrow that the terminal cannot show is no reason to fail
     try:
         given = sys.argv[1:] if args is None else args
-        sys.exit(app.main(args=given or ["--help"], prog_name="psconrl", standalone_mode=False))
+        with _code_announced():
+            sys.exit(app.main(args=given or ["--help"], prog_name="psconrl", standalone_mode=False))
     except click.ClickException as error:
         _leave("UsageError", error.format_message(), error.exit_code)
     except (click.Abort, KeyboardInterrupt):
@@ -74,6 +79,33 @@ def main(args: list[str] | None = None) -> Any:
         _leave(type(error).__name__, str(error), 3 if isinstance(error, InfeasibleError) else 2)
     except MemoryError:
         _leave("MemoryError", "there is not enough memory for it on this machine", 2)
+
+
+class _Once(logging.Handler):
+    """Says on standard error what it is told, every line once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        line = record.getMessage()
+        if line not in self._said:
+            self._said.add(line)
+            click.echo(printable(line), err=True)
+
+
+@contextmanager
+def _code_announced() -> Iterator[None]:
+    """Whoever runs a spec of somebody else's is told what code it names, before that is run."""
+    handler, level = _Once(), CODE_THAT_RUNS.level
+    CODE_THAT_RUNS.addHandler(handler)
+    CODE_THAT_RUNS.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        CODE_THAT_RUNS.removeHandler(handler)
+        CODE_THAT_RUNS.setLevel(level)
 
 
 def _go_deaf() -> None:

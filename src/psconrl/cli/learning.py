@@ -1,6 +1,7 @@
 """The commands ``learn``, ``envs`` and ``agents``."""
 
 import copy
+import inspect
 import sys
 import time
 from pathlib import Path
@@ -17,8 +18,8 @@ from psconrl.cli.options import end_politely, picture_path, read_world, words
 from psconrl.cli.render import console, number
 from psconrl.envs.continuing import ContinuingEnv
 from psconrl.envs.gym_env import CMDPEnv
-from psconrl.envs.registry import ENVIRONMENTS
-from psconrl.errors import ConfigError
+from psconrl.envs.registry import ENVIRONMENTS, open_environment
+from psconrl.errors import ConfigError, PsconrlError
 from psconrl.experiment.knowledge import Knowledge
 from psconrl.learning.player import Player
 from psconrl.learning.recipe import RESERVED
@@ -26,7 +27,8 @@ from psconrl.learning.registry import RECIPES, make_agent, recipe_for, with_rewa
 from psconrl.limits import MOST_ROUNDS
 from psconrl.model.cmdp import CMDP
 from psconrl.model.tables import EMISSIONS
-from psconrl.named_code import AGENTS, installed
+from psconrl.named_code import AGENTS, from_package, installed
+from psconrl.named_code import ENVIRONMENTS as OWN_ENVIRONMENTS
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
 from psconrl.planning.proof import Status
@@ -298,13 +300,34 @@ def _print_result(out: Any, title: str, trace: Trace, best: Plan | None) -> None
 
 @click.command()
 def envs() -> None:
-    """List the built-in environments."""
+    """List the environments, those of installed packages included."""
     table = Table("environment", "S", "A", "limits", "what it is")
     for name, environment in ENVIRONMENTS.items():
-        cmdp = environment.build()
-        limits = ", ".join(f"{n} <= {t:.4g}" for n, t in zip(cmdp.cost_names[1:], cmdp.thresholds, strict=True))
-        table.add_row(name, str(cmdp.n_states), str(cmdp.n_actions), Text(limits), Text(environment.summary))
+        table.add_row(name, *_size_and_limits(environment.build()), Text(environment.summary))
+    for name in installed(OWN_ENVIRONMENTS):
+        try:
+            world = open_environment(name)
+            table.add_row(Text(name), *_size_and_limits(world), Text(_summary_of(name)))
+        except Exception as error:  # of somebody else's code; the others are listed all the same
+            table.add_row(Text(name), "", "", "", Text(_failure(name, error)))
     console().print(table)
+
+
+def _size_and_limits(world: CMDP | ContinuingEnv) -> tuple[str, str, Text]:
+    limits = ", ".join(f"{n} <= {t:.4g}" for n, t in zip(world.cost_names[1:], world.thresholds, strict=False))
+    if isinstance(world, CMDP):
+        return str(world.n_states), str(world.n_actions), Text(limits)
+    return str(world.states.size), str(world.actions.size), Text(limits)
+
+
+def _summary_of(name: str) -> str:
+    """The first line that the code of an environment says of itself."""
+    return (inspect.getdoc(from_package(OWN_ENVIRONMENTS, name)) or "").partition("\n")[0]
+
+
+def _failure(name: str, error: Exception) -> str:
+    line = " ".join(str(error).split()) if isinstance(error, PsconrlError) else f"{type(error).__name__}: {error}"
+    return "cannot be used: " + line.removeprefix(f"{name}: ")
 
 
 @click.command()
@@ -312,5 +335,9 @@ def agents() -> None:
     """List the agents, those of installed packages included."""
     table = Table("agent", "what it is")
     for name in [*RECIPES, *installed(AGENTS)]:
-        table.add_row(name, Text(recipe_for(name).summary))
+        try:
+            summary = recipe_for(name).summary
+        except PsconrlError as error:
+            summary = _failure(name, error)
+        table.add_row(Text(name), Text(summary))
     console().print(table)

@@ -14,7 +14,7 @@ import gymnasium
 from psconrl.envs.continuing import ContinuingEnv, continuing
 from psconrl.errors import ConfigError, ModelError, unknown_name
 from psconrl.model.cmdp import CMDP
-from psconrl.named_code import ENVIRONMENTS, find, from_package, installed, is_code
+from psconrl.named_code import ENVIRONMENTS, announce, find, from_package, installed, is_code
 
 GYM = "gym:"
 OURS = tuple(inspect.signature(continuing).parameters)[1:]
@@ -59,6 +59,9 @@ def _by_id(name: str, options: dict[str, Any]) -> ContinuingEnv:
     ours = {key: value for key, value in options.items() if key in OURS}
     if isinstance(ours.get("cost"), str):
         ours["cost"] = find(ours["cost"])
+    package, colon, _ = id.rpartition(":")
+    if colon:
+        announce(f"the package {package}")
     try:
         made = gymnasium.make(id, **{key: value for key, value in options.items() if key not in OURS})
     except gymnasium.error.UnregisteredEnv as error:
