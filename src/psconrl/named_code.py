@@ -11,6 +11,7 @@ import importlib
 import importlib.util
 import logging
 import sys
+import sysconfig
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -20,6 +21,8 @@ from psconrl.errors import ConfigError
 
 LOG = logging.getLogger(__name__)
 AGENTS, ENVIRONMENTS = "psconrl.agents", "psconrl.envs"  # the groups of entry points
+
+_loaded: dict[str, str] = {}  # modules, and what their source was when they were imported
 
 
 def is_code(name: object) -> bool:
@@ -73,6 +76,7 @@ def _imported(name: str, module: str, given: Path | None) -> Any:
         sys.path.insert(0 if first else len(sys.path), str(folder))
         importlib.invalidate_caches()
     announce(_shown_source(module))
+    _forget_if_changed(module)
     try:
         found = importlib.import_module(module)
     except ModuleNotFoundError as error:
@@ -86,7 +90,24 @@ def _imported(name: str, module: str, given: Path | None) -> Any:
     origin = getattr(found, "__file__", None)
     if wanted is not None and (origin is None or Path(origin).resolve() != wanted):
         raise ConfigError(f"{name}: another module is called {module!r} ({origin or 'built in'}); rename the file")
+    if module not in _loaded:
+        _loaded[module] = _digest_of_module(module)
     return found
+
+
+def _forget_if_changed(module: str) -> None:
+    """Of a module whose source is another one than was imported: a long-lived process must not run the old one."""
+    if module not in sys.modules:
+        _loaded.pop(module, None)
+    elif module in _loaded and _loaded[module] != _digest_of_module(module):
+        path = _file_of(module)
+        own = set() if path is None else _own_sources(path)
+        for name in [name for name in sys.modules if name == module or _file_of(name) in own]:
+            del sys.modules[name]
+        for each in own:  # compiled files are told apart by date and size alone
+            Path(importlib.util.cache_from_source(str(each))).unlink(missing_ok=True)
+        importlib.invalidate_caches()
+        del _loaded[module]
 
 
 def announce(source: str) -> None:
@@ -138,28 +159,57 @@ def digest(name: str, group: str = "") -> str:
         return f"{_package(point)} {point.dist.version if point.dist else ''}".strip()
     if not is_code(name):
         return ""
-    path = source_file(name)
+    find(name)
+    return _digest_of_module(_module_of(name)) or f"{name} without source"
+
+
+def sources(name: str) -> dict[str, bytes]:
+    """The files whose digest that is, by their paths below the folder they are in; none of what is installed."""
+    if not is_code(name):
+        return {}
+    find(name)
+    path = _file_of(_module_of(name))
+    places = (Path(sysconfig.get_path(key)).resolve() for key in ("purelib", "platlib", "stdlib", "platstdlib"))
+    if path is None or any(path.is_relative_to(place) for place in places):
+        return {}
+    top = _top_folder(path)
+    return {each.relative_to(top).as_posix(): each.read_bytes() for each in _own_sources(path)}
+
+
+def _module_of(name: str) -> str:
+    module = name.rpartition(":")[0]
+    return Path(module).stem if module.endswith(".py") else module
+
+
+def _file_of(module: str) -> Path | None:
+    """The source of a module that was imported, if it has one."""
+    origin = getattr(sys.modules.get(module), "__file__", None)
+    if not origin or not origin.endswith(".py") or not Path(origin).is_file():
+        return None
+    return Path(origin).resolve()
+
+
+def _digest_of_module(module: str) -> str:
+    path = _file_of(module)
     if path is None:
-        return f"{name} without source"
+        return ""
     total = hashlib.sha256()
     for each in sorted(_own_sources(path)):
         total.update(each.name.encode() + b"\0" + each.read_bytes() + b"\0")
     return total.hexdigest()
 
 
-def source_file(name: str) -> Path | None:
-    """The file of the module that a name names, if it has one."""
-    module = name.rpartition(":")[0]
-    find(name)
-    origin = getattr(sys.modules.get(Path(module).stem if module.endswith(".py") else module), "__file__", None)
-    return Path(origin).resolve() if origin and origin.endswith(".py") else None
+def _top_folder(path: Path) -> Path:
+    """The folder that a module, or the package that it is in, is found in."""
+    top = path.parent
+    while (top / "__init__.py").is_file():
+        top = top.parent
+    return top
 
 
 def _own_sources(path: Path) -> set[Path]:
     """A module's file, and the files that it imports, one by one, from its own folder or package."""
-    top = path.parent
-    while (top / "__init__.py").is_file():
-        top = top.parent
+    top = _top_folder(path)
     seen: set[Path] = set()
     left = [path]
     while left:
@@ -178,7 +228,11 @@ def _imports(path: Path, top: Path) -> list[list[str]]:
     """The dotted names that a file imports, relative ones made absolute, as lists of words."""
     names: list[list[str]] = []
     package = list(path.parent.relative_to(top).parts)
-    for node in ast.walk(ast.parse(path.read_bytes())):
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError):  # whoever imports it is told
+        return []
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names += [alias.name.split(".") for alias in node.names]
         elif isinstance(node, ast.ImportFrom):

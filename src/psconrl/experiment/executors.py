@@ -4,13 +4,15 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from typing import Any, TypeVar
 
 from psconrl.errors import ConfigError
+from psconrl.experiment.job import Job
+from psconrl.experiment.sent_code import Sending, need_workers, sources_of
 
 # One BLAS thread a process: small linear systems are many times slower with more.
 PINNED = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
@@ -24,8 +26,11 @@ ExecutorFactory = Callable[[], Executor]
 
 
 @contextmanager
-def executor_factory(where: Any, workers: int | None = None) -> Iterator[ExecutorFactory]:
-    """How to make the executor that ``where`` names: ``"processes"``, ``"dask://HOST:PORT"``, a Dask client, or one."""
+def executor_factory(where: Any, workers: int | None = None, jobs: Sequence[Job] = ()) -> Iterator[ExecutorFactory]:
+    """How to make the executor that ``where`` names: ``"processes"``, ``"dask://HOST:PORT"``, a Dask client, or one.
+
+    ``jobs``: that it is for; code of the user's own that they name is sent to the workers of a cluster.
+    """
     if workers is not None and not 1 <= workers <= MOST_WORKERS:
         raise ConfigError(f"workers must be a whole number from 1 to {MOST_WORKERS}; got {workers}")
     if where in (None, "processes"):
@@ -33,11 +38,11 @@ def executor_factory(where: Any, workers: int | None = None) -> Iterator[Executo
     elif isinstance(where, str) and where.startswith("dask://"):
         client = _connect(where.removeprefix("dask://"))
         try:
-            yield lambda: _dask(client)
+            yield _dask(client, jobs)
         finally:
             client.close()
     elif hasattr(where, "get_executor"):
-        yield lambda: _dask(where)
+        yield _dask(where, jobs)
     elif isinstance(where, Executor):
         yield lambda: _Borrowed(where)
     else:
@@ -108,9 +113,10 @@ def _leave_with_parent() -> None:
         threading.Thread(target=leave, daemon=True).start()
 
 
-def _dask(client: Any) -> Executor:
-    executor: Executor = client.get_executor(pure=False)  # each run its own task, not shared with another sweep's
-    return executor
+def _dask(client: Any, jobs: Sequence[Job]) -> ExecutorFactory:
+    files = sources_of(jobs)
+    need_workers(client, jobs, files)
+    return lambda: Sending(client.get_executor(pure=False), files)  # each run its own task, not shared with another's
 
 
 def _connect(address: str) -> Any:

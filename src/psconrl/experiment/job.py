@@ -10,7 +10,7 @@ import socket
 import time
 import traceback
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -166,7 +166,7 @@ def need_the_same(job: Job) -> None:
     for path, was in ((job.env, job.file), (job.knowledge.trust, job.knowledge.file)):
         if file_digest(path) != was:
             raise ConfigError(f"{path} has changed, or is missing, since the sweep began; start it again")
-    if code_digest(job.agent, job.env, job.env_options, job.knowledge.trust) != job.code:
+    if digest_of(code_names(job)) != job.code:
         raise ConfigError("the code of the agent or of the environment is another one here; start the sweep again")
 
 
@@ -278,12 +278,20 @@ def file_digest(name: str) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.suffix and path.is_file() else ""
 
 
-def code_digest(agent: str, env: str, env_options: Mapping[str, Any], trust: str = "") -> str:
-    """What tells the code of agents, environments and models of the user's own apart; empty if there is none."""
-    named = [digest(agent, AGENTS), digest(env, ENVIRONMENTS), digest(trust, ENVIRONMENTS)]
-    if env.startswith(GYM):
-        named.append(digest(env_options.get("cost", "")))
-    return " ".join(part for part in named if part)
+def code_names(job: Job) -> list[tuple[str, str]]:
+    """What a job names that may be code of the user's own, with the group of entry points that it may be of."""
+    return names_of_code(job.agent, job.env, job.env_options, job.knowledge.trust)
+
+
+def names_of_code(agent: str, env: str, env_options: Mapping[str, Any], trust: str) -> list[tuple[str, str]]:
+    """The same, of its parts."""
+    cost = [(env_options.get("cost", ""), "")] if env.startswith(GYM) else []
+    return [(agent, AGENTS), (env, ENVIRONMENTS), (trust, ENVIRONMENTS), *cost]
+
+
+def digest_of(names: Iterable[tuple[str, str]]) -> str:
+    """What tells code of the user's own apart; empty if there is none."""
+    return " ".join(part for part in (digest(name, group) for name, group in names) if part)
 
 
 def _canonical(value: Any) -> str:

@@ -98,7 +98,7 @@ def run_sweep(
         try:
             _note_experiments(store, jobs, names, stop)
             if missing:
-                with executor_factory(executor, workers) as factory:
+                with executor_factory(executor, workers, missing) as factory:
                     _run_all(missing, factory, keep, stop)
             stop.heed()  # whoever asked for the end in the last moment does not want what comes next either
         except KeyboardInterrupt:

@@ -35,7 +35,7 @@ import numpy as np
 from psconrl.envs.outside import GYM, is_outside
 from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError, unknown_name
-from psconrl.experiment.job import Job, code_digest, file_digest
+from psconrl.experiment.job import Job, digest_of, file_digest, names_of_code
 from psconrl.experiment.knowledge import NOTHING, Knowledge
 from psconrl.learning.checks import as_count, is_whole
 from psconrl.learning.recipe import RESERVED
@@ -137,6 +137,7 @@ class Spec:
         digest = file_digest(experiment.env)
         for title, env_options in _variants(name, experiment.options, experiment.grid):
             for label, agent, options, grid, runs, horizon in self._agents_of(experiment, quick):
+                code = digest_of(names_of_code(agent.agent, experiment.env, env_options, agent.knowledge.trust))
                 for variant, agent_options in _variants(label, options, grid):
                     for replicate in range(runs):
                         drawn = {"seed": _draw(self.seed, replicate)} if experiment.draw else {}
@@ -157,7 +158,7 @@ class Spec:
                             seed=self.seed,
                             replicate=replicate,
                             file=digest,
-                            code=code_digest(agent.agent, experiment.env, env_options, agent.knowledge.trust),
+                            code=code,
                             knowledge=agent.knowledge,
                         )
 

@@ -1,0 +1,195 @@
+"""Code of the user's own on a Dask cluster on this machine: it is sent, and no other version is ever run."""
+
+import sys
+import tempfile
+import textwrap
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from psconrl.errors import ConfigError
+from psconrl.experiment import sent_code
+from psconrl.experiment.job import execute, need_the_same
+from psconrl.experiment.runner import run_sweep
+from psconrl.experiment.sent_code import Sending, place, sources_of
+from psconrl.experiment.spec import parse_spec
+from psconrl.named_code import digest, find, sources
+from sweeps import content
+
+CODE = """
+import numpy as np
+import psconrl
+from {own}_help.share import SHARE
+
+class Coin:
+    def __init__(self, n_states, n_actions):
+        self.policy = np.full((n_states, n_actions), (1 - SHARE) / (n_actions - 1))
+        self.policy[:, 0] = SHARE
+    def begin(self, state):
+        return psconrl.Episode(self.policy, max_steps=50)
+    def end(self, record):
+        pass
+
+def rover(slip=0.1):
+    return psconrl.load("marsrover-4x4", slip=slip)
+
+def hole(state, action, next_state):
+    return float(next_state in (5, 7, 11, 12))
+"""
+
+SPEC = """
+replicates = 3
+[agents.coin]
+agent = "{own}.py:Coin"
+[experiments.a]
+env = "{own}:rover"
+horizon = 300
+[experiments.b]
+env = "gym:FrozenLake-v1"
+options = {{ cost = "{own}:hole", limits = {{ holes = 0.1 }} }}
+horizon = 100
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with code of a name that no other test has; what this process has of it is forgotten afterwards."""
+    own = f"sent_{tmp_path.name}".replace("-", "_")
+    (tmp_path / f"{own}_help").mkdir()
+    (tmp_path / f"{own}_help" / "__init__.py").write_text("")
+    (tmp_path / f"{own}_help" / "share.py").write_text("SHARE = 0.5\n")
+    (tmp_path / f"{own}_help" / "unused.py").write_text("")
+    (tmp_path / f"{own}.py").write_text(CODE.format(own=own))
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    yield tmp_path
+    for name in [name for name in sys.modules if name.startswith("sent_test_") or name.startswith(own)]:
+        del sys.modules[name]
+
+
+@pytest.fixture
+def own(folder):
+    return next(path.stem for path in folder.glob("sent_*.py"))
+
+
+def jobs_of(folder, own):
+    return parse_spec(SPEC.format(own=own), folder=folder).jobs()
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    distributed = pytest.importorskip("distributed", reason="needs the extra psconrl[distributed]")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None, silence_logs=50
+    ) as made:
+        yield made
+
+
+@pytest.mark.filterwarnings("ignore")  # of Dask's own code
+def test_a_cluster_runs_code_that_only_the_sender_has_and_then_its_next_version(folder, own, cluster):
+    jobs = jobs_of(folder, own)
+    run_sweep(jobs, folder / "here.db", workers=1)
+    with cluster.get_client() as client:
+        outcome = run_sweep(jobs, folder / "there.db", executor=client)
+        assert (outcome.done, outcome.errors) == (6, [])
+        assert content(folder / "there.db") == content(folder / "here.db")
+        where = client.run(lambda: [path for path in sys.path if "psconrl-code-" in path])
+        assert all(len(paths) == 1 for paths in where.values())  # it was sent indeed
+        (folder / f"{own}_help" / "share.py").write_text("SHARE = 0.9\n")
+        changed = jobs_of(folder, own)
+        assert {job.hash for job in changed}.isdisjoint({job.hash for job in jobs if job.label == "coin"})
+        assert run_sweep(changed, folder / "there.db", executor=client).done == 6
+        run_sweep(changed, folder / "here.db", workers=1)
+    assert content(folder / "there.db") == content(folder / "here.db")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_a_worker_lacks_is_one_line_before_anything_runs(folder, own, cluster, monkeypatch):
+    jobs = jobs_of(folder, own)
+    monkeypatch.setattr("psconrl.experiment.executors.sources_of", lambda jobs: {})  # as if it were installed here
+    with cluster.get_client() as client:
+        with pytest.raises(ConfigError) as error:
+            run_sweep(jobs, folder / "r.db", executor=client)
+        line = str(error.value)
+        assert line.startswith("worker tcp://127.0.0.1:")
+        assert f"{own}:Coin: there is no module '{own}'" in line
+        assert "\n" not in line
+        files = dict(sources_of(jobs)) | {f"{own}_help/share.py": b"SHARE = 0.8\n"}
+        monkeypatch.setattr("psconrl.experiment.executors.sources_of", lambda jobs: files)
+        with pytest.raises(ConfigError, match=r"worker tcp://\S+: the code of the agent or of the env"):
+            run_sweep(jobs, folder / "r.db", executor=client)
+        monkeypatch.undo()
+        monkeypatch.setattr("psconrl.experiment.sent_code.versions", lambda: {"numpy": "0.1"})
+        with pytest.raises(ConfigError, match=r"worker tcp://\S+: has other versions than this machine: .*numpy"):
+            run_sweep(jobs, folder / "r.db", executor=client)
+
+
+def test_what_is_sent_is_what_the_digest_covers(folder, own):
+    jobs = jobs_of(folder, own)
+    assert set(sources_of(jobs)) == {f"{own}.py", f"{own}_help/__init__.py", f"{own}_help/share.py"}
+    assert sources("psconrl") == sources("fractions:Fraction") == {}  # what is installed is there
+    assert sources_of(parse_spec('[experiments.box]\nagents = ["uniform"]').jobs()) == {}
+
+
+def test_what_is_too_much_or_ambiguous_is_not_sent(folder, own, monkeypatch):
+    jobs = jobs_of(folder, own)
+    monkeypatch.setattr(sent_code, "MOST_BYTES", 100)
+    with pytest.raises(ConfigError, match=r"is \d+ bytes, more than 100: make it a package"):
+        sources_of(jobs)
+    monkeypatch.setattr(sent_code, "sources", lambda name: {"one.py": name.encode()})
+    with pytest.raises(ConfigError, match=r"two files that would be sent to the workers are called one.py"):
+        sources_of(jobs)
+
+
+def test_a_worker_finds_what_was_placed_first_whatever_it_has(folder, own, monkeypatch):
+    jobs = jobs_of(folder, own)
+    files = sources_of(jobs)
+    before = find(f"{own}:Coin")
+    place(files)
+    try:
+        assert "psconrl-code-" in find(f"{own}:Coin").__init__.__code__.co_filename
+        assert find(f"{own}:Coin") is not before
+        need_the_same(jobs[0])
+        place(dict(files) | {f"{own}_help/share.py": b"SHARE = 0.7\n"})
+        assert find(f"{own}:Coin")(2, 2).policy[0, 0] == 0.7
+        with pytest.raises(ConfigError, match="is another one here"):
+            need_the_same(jobs[0])
+        assert "is another one here" in execute(jobs[0]).error
+        place(files)
+        assert find(f"{own}:Coin")(2, 2).policy[0, 0] == 0.5
+        need_the_same(jobs[0])
+        assert sum("psconrl-code-" in path for path in sys.path) == 1
+    finally:
+        for each in sent_code._folders.values():
+            assert Path(each.name).parent == Path(tempfile.gettempdir())
+            each.cleanup()
+        sent_code._folders.clear()
+
+
+def test_a_thread_of_the_sender_has_everything(folder, own):
+    jobs = jobs_of(folder, own)
+    with ThreadPoolExecutor(1) as threads:
+        sending = Sending(threads, sources_of(jobs))
+        assert sending.submit(execute, jobs[0]).result().error == ""
+        assert not any("psconrl-code-" in path for path in sys.path)
+        sending.shutdown(cancel_futures=True)
+        sending.shutdown()
+
+
+def test_a_process_that_lives_on_never_runs_old_code(folder, own):
+    """As in a notebook: the file is changed, to the same size within the same second, and named again."""
+    assert find(f"{own}:Coin", folder)(2, 2).policy[0, 0] == 0.5
+    first = digest(f"{own}:Coin")
+    for share in ("0.6", "0.7", "0.5"):
+        (folder / f"{own}_help" / "share.py").write_text(f"SHARE = {share}\n")
+        assert find(f"{own}:Coin")(2, 2).policy[0, 0] == float(share)
+    assert digest(f"{own}:Coin") == first
+    same = find(f"{own}:Coin")
+    assert find(f"{own}:Coin") is same  # it is not imported anew for nothing
+    source = folder / f"{own}.py"
+    source.write_text(textwrap.dedent(source.read_text()) + "(\n")
+    with pytest.raises(ConfigError, match="its import failed: SyntaxError"):
+        find(f"{own}:Coin")
+    source.unlink()
+    with pytest.raises(ConfigError, match="there is no module"):
+        find(f"{own}:Coin")
