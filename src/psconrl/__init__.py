@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from psconrl.planning.planner import plan
     from psconrl.planning.proof import Status
     from psconrl.planning.threshold_rule import threshold_rule
+    from psconrl.simulation.estimate import estimate
     from psconrl.simulation.model_run import Simulation
     from psconrl.simulation.regret import regret
     from psconrl.simulation.simulate import simulate
@@ -72,6 +73,7 @@ _HOME = {
     "certify": "psconrl.planning.certificate",
     "continuing": "psconrl.envs.continuing",
     "diameter": "psconrl.model.distance",
+    "estimate": "psconrl.simulation.estimate",
     "evaluate": "psconrl.model.evaluation",
     "explain": "psconrl.planning.explanation",
     "gridworld": "psconrl.envs.gridworld",
@@ -113,6 +115,7 @@ __all__ = [
     "certify",
     "continuing",
     "diameter",
+    "estimate",
     "evaluate",
     "explain",
     "gridworld",

@@ -113,11 +113,21 @@ class ContinuingEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
             raise ModelError(f"limits must be finite; got {limits!r}")
         return ("reward", *names), tau
 
-    def with_thresholds(self, thresholds: Mapping[str, float]) -> "ContinuingEnv":
-        """The same task under other limits, by the names of its costs; if it has none yet, they are named by these."""
-        own = dict(zip(self.cost_names[1:], self.thresholds.tolist(), strict=False))
+    def with_thresholds(self, thresholds: ArrayLike | Mapping[str, float]) -> "ContinuingEnv":
+        """The same task under other limits, all in order, or by the names of its costs; if it has none yet, they are
+        named by these.
+        """
+        names = self.cost_names[1:]
+        limits: Any = thresholds
+        if isinstance(thresholds, Mapping):
+            limits = dict(zip(names, self.thresholds.tolist(), strict=False)) | dict(thresholds)
+        elif names:
+            values = _as_vector(thresholds, "thresholds").tolist()
+            if len(values) != len(names):
+                raise ModelError(f"thresholds must have one number for each of {', '.join(names)}; got {thresholds!r}")
+            limits = dict(zip(names, values, strict=True))
         task = copy.copy(self)
-        task.cost_names, task.thresholds = self._named(own | dict(thresholds))
+        task.cost_names, task.thresholds = self._named(limits)
         return task
 
     @property

@@ -92,8 +92,8 @@ def load(name_or_path: str | os.PathLike[str], **options: Any) -> CMDP:
     if isinstance(found, CMDP):
         return found
     raise ModelError(
-        f"{name} has no table of its transitions: psconrl learn plays it as it is, and psconrl.CMDP.estimate(env) "
-        "makes a model of it by playing"
+        f"{name} has no table of its transitions: psconrl learn plays it as it is, and psconrl.estimate makes a model "
+        "of it by playing"
     )
 
 
