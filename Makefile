@@ -4,6 +4,7 @@
 PYTHON ?= python3
 VENV   := .venv
 LOWEST := .venv-lowest
+OTHERS := .venv-environments
 ifeq ($(OS),Windows_NT)
   SCRIPTS := Scripts
 else
@@ -20,7 +21,7 @@ export MKL_NUM_THREADS      := 1
 # What decides which numbers come out: worlds, samplers, compiled kernels, planners.
 PORTABLE := $(patsubst %,tests/test_%.py,digests worlds large_worlds envs learning chain structure cmdp randomisation multichain optimism planner)
 
-.PHONY: help reproduce test test-slow test-portable test-lowest mutants bench docs format constraints clean
+.PHONY: help reproduce test test-slow test-portable test-lowest test-environments mutants bench docs format constraints clean
 
 help:
 	@echo "make reproduce      the paper's figures and a page, short form (two minutes): results/quick/"
@@ -28,6 +29,7 @@ help:
 	@echo "make test-slow      the minutes-long checks"
 	@echo "make test-portable  worlds, samplers, kernels and planners as on a plainer processor"
 	@echo "make test-lowest    the tests with the oldest libraries that are promised to work"
+	@echo "make test-environments  environments of other packages: mo-gymnasium, MiniGrid"
 	@echo "make mutants        small faults put into the source: does a test notice each?"
 	@echo "make bench          benchmarks; tables go to benchmarks/RESULTS.md by hand"
 	@echo "make docs           the documentation site: site/index.html"
@@ -69,6 +71,15 @@ test-portable: $(READY)
 test-lowest: $(LOWEST)/.ready
 	$(LOWEST)/$(SCRIPTS)/pytest -n auto --dist worksteal -W ignore::DeprecationWarning
 
+$(OTHERS)/.ready: export PIP_CONSTRAINT := constraints.txt
+$(OTHERS)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv --clear $(OTHERS)
+	$(OTHERS)/$(SCRIPTS)/python -m pip install --quiet --editable '.[test-environments]' pytest
+	@touch $@
+
+test-environments: $(OTHERS)/.ready
+	$(OTHERS)/$(SCRIPTS)/pytest tests/test_real_environments.py
+
 mutants: $(READY)
 	$(BIN)/python tests/mutants.py --jobs 2
 
@@ -90,4 +101,4 @@ constraints: $(READY)
 	mv $(VENV)/constraints.txt constraints.txt
 
 clean:
-	rm -rf $(VENV) $(LOWEST) site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) $(OTHERS) site .pytest_cache .mypy_cache .ruff_cache .hypothesis

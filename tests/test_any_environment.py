@@ -34,9 +34,31 @@ def test_finite_spaces_are_numbered_and_numbers_are_elements(space, size):
 
 def test_what_lies_outside_of_its_space_is_refused():
     numbers = numbered(spaces.Box(-1, 2, (2,), np.int8), "observations")
-    for wrong in ([3, 0], [0, -2], [0], [0.5, 0.0], "ab", None):
+    for wrong in ([0], [0.5, 0.0], "ab", None):
         with pytest.raises(ModelError, match="does not lie in"):
             numbers.number(wrong)
+    for space, wrong in ((spaces.Discrete(3), 3), (spaces.Discrete(3, start=2), 1), (spaces.Box(0, 1, (1,), int), [2])):
+        with pytest.raises(ModelError, match="does not lie in"):
+            numbered(space, "observations").number(wrong)
+    with pytest.raises(ModelError, match=r"actions: .* does not lie in"):
+        Numbering(spaces.MultiBinary(2), "actions").number([0, 2])
+
+
+def test_an_observation_of_more_than_was_declared_takes_a_number_that_is_free():
+    """As in mo-gymnasium's breakable bottles, which counts bottles where it declares yes or no."""
+    numbers = numbered(spaces.MultiBinary(3), "observations")
+    met = [[1, 1, 1], [0, 0, 0], [0, 2, 0], [1, 1, 0], [0, 2, 0], [2, 0, 0], [1, 0, 1], [1, 1, 1]]
+    with pytest.warns(
+        UserWarning, match=r"\[0, 2, 0\] does not lie in .*; it takes the number of one that was not met"
+    ):
+        given = [numbers.number(each) for each in met]
+    assert given == [7, 0, 6, 5, 6, 4, 3, 7]  # 6 is that of [1, 1, 0], 5 of [1, 0, 1]
+    assert [list(numbers.element(k)) for k in given] == met
+    assert list(numbers.element(2)) == [0, 1, 0]  # not met
+    for rest in ([0, 0, 1], [0, 1, 0]):
+        numbers.number(rest)
+    with pytest.raises(ModelError, match=r"more than 8 different observations were met, more than MultiBinary\(3\)"):
+        numbers.number([3, 0, 0])
 
 
 @pytest.mark.parametrize(

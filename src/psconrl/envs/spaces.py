@@ -3,9 +3,13 @@
 A ``Discrete`` space is shifted to begin at 0; ``MultiDiscrete``, ``MultiBinary``, a ``Box`` of whole numbers, and
 ``Tuple`` or ``Dict`` of such, are numbered like the digits of a clock, the last one running fastest. What is too large
 for that, or of another kind, is numbered as it appears.
+
+Some environments show what does not lie in the space that they declare. Where the space has several parts, so that its
+numbers mean nothing to a user, such an observation takes the number of one that was not met, with a warning.
 """
 
 import math
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -40,17 +44,24 @@ class Numbering:
 
     def number(self, element: Any) -> int:
         """The number of an element."""
+        return self._number(self._digits_of(element), element)
+
+    def _digits_of(self, element: Any) -> list[int]:
         try:
-            digits = list(_digits(self.space, element))
+            return list(_digits(self.space, element))
         except (TypeError, ValueError, KeyError):
-            digits = []
-        sizes = self._sizes or []
-        if len(digits) != len(sizes) or not all(0 <= d < n for d, n in zip(digits, sizes, strict=True)):
-            raise ModelError(f"{self.what}: {element!r} does not lie in {self.space}")
+            raise self._outside(element) from None
+
+    def _number(self, digits: list[int], element: Any) -> int:
         number = 0
-        for digit, size in zip(digits, sizes, strict=True):
+        for digit, size in zip(digits, self._sizes or [], strict=True):
+            if not 0 <= digit < size:
+                raise self._outside(element)
             number = number * size + digit
         return number
+
+    def _outside(self, element: Any) -> ModelError:
+        return ModelError(f"{self.what}: {element!r} does not lie in {self.space}")
 
     def element(self, number: int) -> Any:
         """The element with a number."""
@@ -61,6 +72,53 @@ class Numbering:
             number, digit = divmod(int(number), size)
             digits.append(digit)
         return _element(self.space, iter(reversed(digits)))
+
+
+class Forgiving(Numbering):
+    """The same for a space of several parts, of which some may turn out to be larger than declared.
+
+    >>> flags = Forgiving(spaces.MultiBinary(2), "observations")
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     flags.number([0, 2]), flags.number([0, 1]), flags.number([1, 1]), flags.element(3)
+    (3, 1, 2, [0, 2])
+    """
+
+    def __init__(self, space: Any, what: str) -> None:
+        super().__init__(space, what)
+        self._met: set[int] = set()  # numbers that belong to what was met
+        self._moved: dict[tuple[int, ...], int] = {}  # what has another number than its own, and which
+        self._strangers: dict[int, Any] = {}  # by their numbers
+
+    def number(self, element: Any) -> int:
+        """The number of an observation; of one that is outside, or came too late for its own, another that is free."""
+        digits = self._digits_of(element)
+        try:
+            number = self._number(digits, element)
+        except ModelError as error:
+            if not self._moved:
+                warnings.warn(f"{error}; it takes the number of one that was not met", UserWarning, stacklevel=2)
+            number = -1
+        if number < 0 or number in self._strangers:
+            number = self._moved.setdefault(tuple(digits), -1)
+            if number < 0:
+                number = self._free()
+                self._moved[tuple(digits)] = number
+                self._strangers[number] = element
+        self._met.add(number)
+        return number
+
+    def _free(self) -> int:
+        for number in range(self.size - 1, -1, -1):
+            if number not in self._met:
+                return number
+        raise ModelError(
+            f"more than {self.size:,} different {self.what} were met, more than {self.space} has; say how many there "
+            "may be (most_states)"
+        )
+
+    def element(self, number: int) -> Any:
+        """The element with a number."""
+        return self._strangers[number] if number in self._strangers else super().element(number)
 
 
 class Appearing:
@@ -109,7 +167,7 @@ def numbered(space: Any, what: str, most: int | None = None) -> Numbering | Appe
         raise ModelError(f"most_states must be a whole number from 1 to {MAX_SIZE:,}; got {most!r}")
     sizes = _sizes(space) if most is None else None
     if sizes is not None and math.prod(sizes) <= MAX_SIZE:
-        return Numbering(space, what)
+        return Numbering(space, what) if len(sizes) == 1 else Forgiving(space, what)
     if isinstance(space, spaces.Box) and not np.issubdtype(space.dtype, np.integer) and most is None:
         raise ModelError(
             f"{what} must be finitely many, and {space} has infinitely many; wrap the environment in one that rounds "
