@@ -74,7 +74,7 @@ test-lowest: $(LOWEST)/.ready
 $(OTHERS)/.ready: export PIP_CONSTRAINT := constraints.txt
 $(OTHERS)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv --clear $(OTHERS)
-	$(OTHERS)/$(SCRIPTS)/python -m pip install --quiet --editable '.[test-environments]' pytest
+	$(OTHERS)/$(SCRIPTS)/python -m pip install --quiet --editable '.[test-environments]' hypothesis pytest
 	@touch $@
 
 test-environments: $(OTHERS)/.ready

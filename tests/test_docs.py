@@ -2,7 +2,8 @@
 
 The blocks of a page run in order, in one namespace and one empty folder. ``python``: executed; a ``text`` block
 directly below must equal what was printed, or, if its title is "one path", all but its numbers, which hang on the
-bits of a path that another processor may leave. ``toml`` that begins with ``# file: NAME``: written to that file.
+bits of a path that another processor may leave. ``toml`` or ``python`` that begins with ``# file: NAME``: written to
+that file, and not executed.
 ``console``: lines ``$ psconrl ...`` are run, and must end with exit code 0 or the one in a trailing ``# exit code N``;
 lines below a command must be what it printed, ``...`` standing for anything. Other commands (make, pip, kill) and
 other blocks are not run.
@@ -109,17 +110,18 @@ def run_command(command: Command) -> tuple[int, str]:
 def test_a_page_runs_and_prints_what_it_says(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(sys, "path", [*sys.path])  # code that a page names is found in its folder
     name = str(page.relative_to(ROOT))
     names = {"__name__": "__main__", **GIVEN.get(name, {})}
     for block in blocks_of(page.read_text(encoding="utf-8")):
-        if block.kind == "python":
+        if block.kind in ("toml", "python") and (file := FILE.match(block.body)):
+            Path(file[1]).write_text(block.body, encoding="utf-8")
+        elif block.kind == "python":
             printed = printed_by_python(block, name, names)
             if block.one_path:
                 assert words_of(printed) == words_of(block.output), f"{name}, line {block.line}"
             elif block.output is not None:
                 assert printed == block.output, f"{name}, line {block.line}"
-        elif block.kind == "toml" and (file := FILE.match(block.body)):
-            Path(file[1]).write_text(block.body, encoding="utf-8")
         elif block.kind == "console":
             for command in commands_of(block.body):
                 code, printed = run_command(command)
