@@ -215,6 +215,8 @@ def test_a_sweep_of_code_of_ones_own_on_processes(folder, own):
     with contextlib.closing(sqlite3.connect(folder / "r.db")) as results:
         facts = dict(results.execute("SELECT name, facts FROM experiments"))
     assert '"status": "unknown"' in facts["b"]
+    assert '"optimum"' in facts["a"]  # one model for all, though the agents' code differs
+    assert "drawn" not in facts["a"]
     assert run_sweep(jobs, folder / "r.db", workers=1).known == 6
     source = folder / f"{own}.py"
     source.write_text(source.read_text() + "\n# another version\n")

@@ -65,7 +65,8 @@ class Job:
     seed: int
     replicate: int
     file: str  # digest of the model file, if it is one, as it was when the job was made
-    code: str = ""  # digest of code of the user's own, that of the agent and that of the environment
+    code: str = ""  # digest of code of the user's own: of the agent, the environment and a model that is trusted
+    env_code: str = ""  # of the environment alone
     knowledge: Knowledge = NOTHING  # what the agent is told beforehand
 
     @property
@@ -77,7 +78,7 @@ class Job:
     @property
     def model_key(self) -> tuple[str, str, str]:
         """What tells the models of jobs apart."""
-        return Path(self.env).name, _canonical([self.env_options, self.thresholds]), self.file + self.code
+        return Path(self.env).name, _canonical([self.env_options, self.thresholds]), self.file + self.env_code
 
     def world(self) -> World:
         """The environment: a model, or a task that can only be played."""
@@ -212,7 +213,7 @@ def _planned(job: Job) -> tuple[World, Plan | None]:
 
 
 def _world_id(job: Job) -> tuple[str, str, str]:
-    return job.env, _canonical([job.env_options, job.thresholds]), job.file + job.code
+    return job.env, _canonical([job.env_options, job.thresholds]), job.file + job.env_code
 
 
 @lru_cache(maxsize=16)
@@ -280,13 +281,14 @@ def file_digest(name: str) -> str:
 
 def code_names(job: Job) -> list[tuple[str, str]]:
     """What a job names that may be code of the user's own, with the group of entry points that it may be of."""
-    return names_of_code(job.agent, job.env, job.env_options, job.knowledge.trust)
+    of_env = env_code_names(job.env, job.env_options)
+    return [(job.agent, AGENTS), (job.knowledge.trust, ENVIRONMENTS), *of_env]
 
 
-def names_of_code(agent: str, env: str, env_options: Mapping[str, Any], trust: str) -> list[tuple[str, str]]:
-    """The same, of its parts."""
+def env_code_names(env: str, env_options: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The same of its environment alone."""
     cost = [(env_options.get("cost", ""), "")] if env.startswith(GYM) else []
-    return [(agent, AGENTS), (env, ENVIRONMENTS), (trust, ENVIRONMENTS), *cost]
+    return [(env, ENVIRONMENTS), *cost]
 
 
 def digest_of(names: Iterable[tuple[str, str]]) -> str:

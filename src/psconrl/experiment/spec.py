@@ -35,7 +35,7 @@ import numpy as np
 from psconrl.envs.outside import GYM, is_outside
 from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError, unknown_name
-from psconrl.experiment.job import Job, digest_of, file_digest, names_of_code
+from psconrl.experiment.job import Job, digest_of, env_code_names, file_digest
 from psconrl.experiment.knowledge import NOTHING, Knowledge
 from psconrl.learning.checks import as_count, is_whole
 from psconrl.learning.recipe import RESERVED
@@ -43,6 +43,7 @@ from psconrl.learning.registry import RECIPES, recipe_for
 from psconrl.limits import MOST_NESTED, MOST_PARTS, MOST_TEXT, need
 from psconrl.model.tables import EMISSIONS
 from psconrl.named_code import AGENTS as OWN
+from psconrl.named_code import ENVIRONMENTS as OWN_ENVIRONMENTS
 from psconrl.named_code import as_module, installed, is_code
 
 DEFAULT_HORIZON = 20_000
@@ -136,8 +137,10 @@ class Spec:
     def _jobs_of(self, name: str, experiment: ExperimentSpec, quick: bool) -> Iterator[Job]:
         digest = file_digest(experiment.env)
         for title, env_options in _variants(name, experiment.options, experiment.grid):
+            of_env = env_code_names(experiment.env, env_options)
+            env_code = digest_of(of_env)
             for label, agent, options, grid, runs, horizon in self._agents_of(experiment, quick):
-                code = digest_of(names_of_code(agent.agent, experiment.env, env_options, agent.knowledge.trust))
+                code = digest_of([(agent.agent, OWN), (agent.knowledge.trust, OWN_ENVIRONMENTS), *of_env])
                 for variant, agent_options in _variants(label, options, grid):
                     for replicate in range(runs):
                         drawn = {"seed": _draw(self.seed, replicate)} if experiment.draw else {}
@@ -159,6 +162,7 @@ class Spec:
                             replicate=replicate,
                             file=digest,
                             code=code,
+                            env_code=env_code,
                             knowledge=agent.knowledge,
                         )
 
