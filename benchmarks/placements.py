@@ -17,7 +17,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import psconrl
-from psconrl.report.style import line_styles
+from psconrl.report.style import nth_look
 
 HORIZON = 500_000
 OUT = Path(__file__).parents[1] / "docs" / "results" / "box-placements.png"
@@ -47,7 +47,7 @@ def main() -> None:
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 4
     figure = Figure(figsize=(7.6, 4.4))
     axes = figure.subplots()
-    styles = line_styles(CASES)
+    styles = {case: nth_look(k).line for k, case in enumerate(CASES)}
     with ProcessPoolExecutor(2) as pool:
         for case in CASES:
             found = list(pool.map(one, [(case, seed) for seed in range(runs)]))

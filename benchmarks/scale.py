@@ -163,11 +163,11 @@ def picture(sides: tuple[int, ...] = (5, 10, 20, 32, 50, 71, 100)) -> None:
     """Milliseconds an episode against states."""
     from matplotlib.figure import Figure
 
-    from psconrl.report.style import line_styles
+    from psconrl.report.style import nth_look
 
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.subplots()
-    styles = line_styles(KNOWN)
+    styles = {known: nth_look(k).line for k, known in enumerate(KNOWN)}
     for known in KNOWN:
         states, found = [], []
         for side in sides:

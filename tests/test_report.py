@@ -180,7 +180,7 @@ def test_figures_are_drawn_in_the_papers_layout(experiments, tmp_path):
         figure2(grids, "nice")
     with pytest.raises(ConfigError, match="nothing to draw"):
         figure3([])
-    odd = dataclasses.replace(grids[0], curves={k: dataclasses.replace(c, label=k) for k, c in zip(
+    odd = dataclasses.replace(grids[0], curves={k: dataclasses.replace(c, title=k) for k, c in zip(
         ("_x", "$x^$"), grids[0].curves.values(), strict=False)})  # fmt: skip
     figure2([odd]).savefig(tmp_path / "odd.png")
     free = psconrl.CMDP([[[1.0]]], [[[1.0]]])

@@ -26,10 +26,12 @@ _COMMANDS = {
     "inspect": ("psconrl.cli.planning", "What kind of model is this: sizes, structure, feasible range of every cost."),
     "learn": ("psconrl.cli.learning", "Let an agent learn an environment; live progress, crash-safe, resumable."),
     "pareto": ("psconrl.cli.trade_off", "What limits are worth: the optimal value as one varies, or two."),
+    "figure": ("psconrl.cli.paper", "Curves of a sweep for a paper: agents, names, metric and width of your choice."),
     "export": ("psconrl.cli.experiments", "Write a sweep's results as CSV or Parquet."),
     "report": ("psconrl.cli.experiments", "One interactive page from a sweep's results."),
     "reproduce": ("psconrl.cli.reproduce", "Run the paper's experiments, draw its figures, write the page."),
     "solve": ("psconrl.cli.planning", "Plan a model: value, costs, shadow prices, policy, certificate."),
+    "table": ("psconrl.cli.paper", "Final values of a sweep for a paper: LaTeX, Markdown or CSV."),
     "sweep": ("psconrl.cli.experiments", "Run experiments from a .toml file; crash-safe, resumable, in parallel."),
 }
 

@@ -110,6 +110,8 @@ def policy_maps(cmdp: CMDP, plan: Plan) -> list[Any]:
         if not any(mass[s] > VISITED for s in here):
             continue
         grid = [[f" {symbol} " for symbol in row] for row in layout.rows]
+        if (moved := layout.moved(here[0])) is not None:
+            grid[moved[0]][moved[1]] = " B "
         for s in here:
             i, j = layout.cells[s]
             if mass[s] > VISITED and layout.rows[i][j] != "G":
@@ -117,7 +119,10 @@ def policy_maps(cmdp: CMDP, plan: Plan) -> list[Any]:
         title = f"{layer}\n" if layer else ""
         views.append(Text(title + "\n".join("  " + " ".join(cell) for cell in grid)))
     coins = coin_tosses(cmdp, plan)
-    legend = "  arrows: the way taken in the long run; S start, G goal, R risky, # wall"
+    symbols = {"S": "start", "G": "goal", "R": "risky", "#": "wall"}
+    known = [f"{symbol} {meaning}" for symbol, meaning in symbols.items() if symbol in "".join(layout.rows)]
+    known += ["B box"] if layout.layers and layout.moved(0) is not None else []
+    legend = f"  arrows: the way taken in the long run; {', '.join(known)}"
     return [*views, Text(legend), *([Text(coins)] if coins else [])]
 
 

@@ -1,6 +1,7 @@
 """Reading a results file: for every experiment and agent, the curves of all runs side by side."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from psconrl.experiment.environment_record import model_from
 from psconrl.experiment.store import Store
 from psconrl.model.cmdp import CMDP
 from psconrl.model.units import Units, read_units
+from psconrl.report.style import UNKNOWN, Look, looks_of, title_of
 from psconrl.simulation.regret import moving_average, paper_curve, signed_regret, targets
 
 
@@ -29,6 +31,8 @@ class Curves:
     probe: Floats  # (runs, n), or (runs, 0)
     strong: Floats  # (runs, n, q); nan where policies were not evaluated
     summaries: tuple[dict[str, Any], ...]
+    title: str = ""  # its name in pictures and in tables for print
+    look: Look = UNKNOWN
 
     @property
     def runs(self) -> int:
@@ -43,6 +47,10 @@ class Curves:
     def violation(self, i: int) -> Floats:
         """Signed cumulative violation of constraint i, from 1, (runs, n)."""
         return self._signed[:, :, i]
+
+    def at_prices(self, prices: Sequence[float]) -> Floats:
+        """Regret plus the violations at what they are worth, (runs, n)."""
+        return self.regret + sum((p * self.violation(i) for i, p in enumerate(prices, start=1)), start=0.0)
 
     @property
     def _signed(self) -> Floats:
@@ -71,6 +79,7 @@ class Experiment:
     model: CMDP | None
     curves: dict[str, Curves]
     failures: list[tuple[str, int, str]] = field(default_factory=list)  # label, replicate, traceback
+    title: str = ""  # its name in pictures and in tables for print
 
     @property
     def cost_names(self) -> list[str]:
@@ -102,8 +111,9 @@ def read_experiments(store: Store) -> list[Experiment]:
             known = store.columns.facts(facts, f"facts of {name!r}")
             _check_costs(store, name, known, curves)
             title = store.columns.text(name, "the name of an experiment")
-            found.append(Experiment(title, known, model_from(model, known.get("states")), curves, failures))
-    return found
+            found.append(Experiment(title, known, model_from(model, known.get("states")), curves, failures, title))
+    looks = looks_of(label for e in found for label in e.curves)
+    return [replace(e, curves={x: replace(c, look=looks[x]) for x, c in e.curves.items()}) for e in found]
 
 
 def _check_costs(store: Store, name: str, facts: dict[str, Any], curves: dict[str, Curves]) -> None:
@@ -200,4 +210,5 @@ def _curves(store: Store, label: str, runs: list[_Run]) -> Curves:
         probe=np.array([run.probe if probed else [] for run in runs], dtype=np.float64).reshape(len(runs), -1),
         strong=np.array([run.points[:, :, 3] for run in runs]),
         summaries=tuple(run.summary for run in runs),
+        title=title_of(label),
     )

@@ -13,35 +13,47 @@ from psconrl.errors import ConfigError
 from psconrl.files import write_atomically
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.plan import Plan
+from psconrl.report.coordinates import coordinates
+from psconrl.report.policy_rule import VISITED, rule_figure
 from psconrl.report.style import BLUE, GREEN, GREY, ORANGE, PURPLE
 from psconrl.simulation.regret import regret
 from psconrl.simulation.trace import Trace
 
 CELLS = {"#": "#4D4D4D", "R": "#E3C6DD", "S": "#CDEBDD", "G": "#5DBB93"}
+BOX = "#C08A4E"
 MOVES = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
-VISITED = 1e-9
 MOST_ROWS = 40  # rows of a policy that has no map
 MAX_LAYERS = 6
+PRINT_DPI = 300
 LITERAL = mpl.rc_context({"text.parse_math": False})  # a $ in a user's name is a $
 
 
-def write_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Save a picture; the format follows from the name. The file appears whole or not at all."""
+def write_figure(figure: Figure, path: str | os.PathLike[str], exact: bool = False) -> None:
+    """Save a picture; the format follows from the name. The file appears whole or not at all.
+
+    ``exact``: of the size the figure has, for print; else as large as what is drawn.
+    """
     target = Path(path)
     form = target.suffix.lower().removeprefix(".")
 
     def write(f: IO[bytes]) -> None:
         with mpl.rc_context({"svg.fonttype": "none", "pdf.fonttype": 42}):
-            figure.savefig(f, format=form, dpi=150, bbox_inches="tight")
+            figure.savefig(f, format=form, dpi=PRINT_DPI if exact else 150, bbox_inches=None if exact else "tight")
 
     write_atomically(target, write, ConfigError)
 
 
 @LITERAL
 def policy_figure(cmdp: CMDP, plan: Plan, title: str = "") -> Figure:
-    """The long-run policy: arrows on the map, as wide as they are often taken, or a table of shares."""
-    on_map = cmdp.layout is not None and all(cmdp.action_name(a) in MOVES for a in range(cmdp.n_actions))
-    return _map_figure(cmdp, plan, title) if on_map else _table_figure(cmdp, plan, title)
+    """The long-run policy: arrows on the map, as wide as they are often taken, or a table of shares.
+
+    Of more states than a table holds it shows the rule: the action over the numbers in the names of the states.
+    """
+    if cmdp.layout is not None and all(cmdp.action_name(a) in MOVES for a in range(cmdp.n_actions)):
+        return _map_figure(cmdp, plan, title)
+    if (plan.occupancy.sum(axis=1) > VISITED).sum() > MOST_ROWS and (places := coordinates(cmdp)) is not None:
+        return rule_figure(cmdp, plan, places, _caption(cmdp, plan, title))
+    return _table_figure(cmdp, plan, title)
 
 
 def _caption(cmdp: CMDP, plan: Plan, title: str) -> str:
@@ -68,7 +80,8 @@ def _map_figure(cmdp: CMDP, plan: Plan, title: str) -> Figure:
     figure = Figure(figsize=(size * columns_of_maps, size * rows / columns * rows_of_maps + 0.7))
     for k, label in enumerate(shown):
         axes = figure.add_subplot(rows_of_maps, columns_of_maps, k + 1)
-        _draw_map(axes, layout.rows)
+        here = [s for s in range(cmdp.n_states) if labels[s] == label]
+        _draw_map(axes, layout.rows, layout.moved(here[0]))
         for s, (i, j) in enumerate(layout.cells):
             if labels[s] == label and mass[s] > VISITED:
                 _draw_arrows(axes, cmdp, plan, s, i, j)
@@ -79,7 +92,7 @@ def _map_figure(cmdp: CMDP, plan: Plan, title: str) -> Figure:
     return figure
 
 
-def _draw_map(axes: Axes, rows: tuple[str, ...]) -> None:
+def _draw_map(axes: Axes, rows: tuple[str, ...], moved: tuple[int, int] | None) -> None:
     for i, row in enumerate(rows):
         for j, symbol in enumerate(row):
             axes.fill(
@@ -87,6 +100,14 @@ def _draw_map(axes: Axes, rows: tuple[str, ...]) -> None:
             )
             if symbol in "SGR":
                 axes.text(j + 0.08, i + 0.24, symbol, fontsize=8, color="#333333")
+    if moved is not None:
+        i, j = moved
+        axes.fill([j + 0.15, j + 0.85, j + 0.85, j + 0.15], [i + 0.15, i + 0.15, i + 0.85, i + 0.85], BOX,
+                  edgecolor="#5A3A1C", lw=1.5)  # fmt: skip
+        for one, other in ((0.15, 0.85), (0.85, 0.15)):  # a crate
+            axes.plot([j + 0.15, j + 0.85], [i + one, i + other], color="#5A3A1C", lw=1.0)
+        axes.text(j + 0.5, i + 0.5, "B", fontsize=8, color="#333333", ha="center", va="center",
+                  bbox={"facecolor": BOX, "lw": 0, "pad": 1})  # fmt: skip
     axes.set(xlim=(0, len(rows[0])), ylim=(len(rows), 0), aspect="equal", xticks=[], yticks=[])
 
 

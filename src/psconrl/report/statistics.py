@@ -12,7 +12,9 @@ import numpy as np
 from scipy.stats import t as student
 
 from psconrl.arrays import Floats, Ints
-from psconrl.report.curves import Curves
+from psconrl.report.curves import Curves, Experiment
+from psconrl.report.metrics import Measure
+from psconrl.report.numbers import written
 
 RESAMPLES = 2000
 FEW_RUNS = 10
@@ -35,12 +37,16 @@ class Estimate:
     def __str__(self) -> str:
         """As in a table.
 
-        >>> str(Estimate(np.float64(12.345), np.float64(10.0), np.float64(15.0)))
-        '12.3 [10, 15]'
+        >>> str(Estimate(np.float64(12.345), np.float64(10.0), np.float64(5380.2)))
+        '12.3 [10, 5,380]'
         """
-        if np.isnan(self.low) or np.isnan(self.high):
-            return f"{float(self.mean):.3g}"
-        return f"{float(self.mean):.3g} [{float(self.low):.3g}, {float(self.high):.3g}]"
+        mean, low, high = (written(float(x)) for x in (self.mean, self.low, self.high))
+        return f"{mean} [{low}, {high}]" if self.has_interval else mean
+
+    @property
+    def has_interval(self) -> bool:
+        """Is there one? Of a single run there is none."""
+        return not (np.isnan(self.low) or np.isnan(self.high))
 
 
 @dataclass(frozen=True)
@@ -109,12 +115,14 @@ def compare(first: Curves, second: Curves, prices: Sequence[float] = ()) -> Comp
     return Comparison(first.label, second.label, estimate, int(difference.size), p_value)
 
 
+def final(measure: Measure, experiment: Experiment, curves: Curves) -> Estimate:
+    """A measure after the last round."""
+    return mean_interval(measure.values(experiment, curves)[:, -1])
+
+
 def final_cost(curves: Curves, prices: Sequence[float] = ()) -> Floats:
     """Regret at the end, plus the violations at what they are worth, (runs,)."""
-    total = curves.regret[:, -1].copy()
-    for i, price in enumerate(prices, start=1):
-        total += price * curves.violation(i)[:, -1]
-    return total
+    return curves.at_prices(prices)[:, -1]
 
 
 def _numbers(mean: float, low: float, high: float) -> Estimate:

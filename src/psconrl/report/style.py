@@ -1,13 +1,60 @@
-"""Colours and dashes that everybody can tell apart, in print too: Okabe and Ito's, the yellow darkened; many dashes."""
+"""How agents look, in figures and on the page: the one place with their names, colours and dashes.
+
+Colours are Okabe and Ito's, which everybody can tell apart, the yellow darkened, and a brown; dashes tell them apart in
+print. An agent of the library looks the same wherever it is drawn and whoever is drawn beside it.
+"""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from psconrl.learning.registry import RECIPES
 
 BLUE, ORANGE, GREEN, GREY, PURPLE = "#0072B2", "#D55E00", "#009E73", "#7F7F7F", "#CC79A7"
-PALETTE = (BLUE, ORANGE, GREEN, PURPLE, "#E69F00", "#56B4E9", "#000000", GREY, "#B3A100", "#7B4B2A")
-DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (8, 2, 2, 2)), (0, (4, 1.5, 1, 1.5, 1, 1.5)))
+AMBER, SKY, BLACK, OLIVE, BROWN = "#E69F00", "#56B4E9", "#000000", "#B3A100", "#7B4B2A"
+PALETTE = (BLUE, ORANGE, GREEN, PURPLE, AMBER, SKY, BLACK, GREY, OLIVE, BROWN)
+# Of agents that the library does not know.
+OTHERS = ("#5B2A86", "#B0004E", "#00605A", "#8C6BB1", "#3F5300")
+# Lengths of lines and gaps, in widths of the line; none is a line without gaps.
+SOLID: tuple[float, ...] = ()
+LONG, SHORT, LONG_SHORT, LONG_DOTS = (6, 2), (2, 1.5), (8, 2, 2, 2), (4, 1.5, 1, 1.5, 1, 1.5)
+DASHES: tuple[tuple[float, ...], ...] = (SOLID, LONG, SHORT, LONG_SHORT, LONG_DOTS)
+
+
+@dataclass(frozen=True)
+class Look:
+    """A colour and a dash."""
+
+    colour: str
+    dash: tuple[float, ...]
+
+    @property
+    def line(self) -> dict[str, Any]:
+        """As Matplotlib takes them."""
+        return {"color": self.colour, "ls": (0, self.dash) if self.dash else "-"}
+
+
+UNKNOWN = Look(GREY, LONG)
+LOOKS = {
+    "psconrl": Look(BLUE, SOLID),
+    "psconrl-learning-costs": Look(ORANGE, LONG),
+    "psconrl-paper": Look(GREEN, SHORT),
+    "psconrl-plain": Look(PURPLE, LONG_SHORT),
+    "psconrl-repaying": Look(PURPLE, SOLID),
+    "psconrl-published": Look(AMBER, LONG_DOTS),
+    "psconrl-unbooked": Look(BLUE, SHORT),
+    "psconrl-same-prior": Look(BLUE, LONG_SHORT),
+    "cmdp-psrl": Look(SKY, SOLID),
+    "c-ucrl": Look(BLACK, LONG),
+    "ucrl-cmdp": Look(GREY, SHORT),
+    "fha": Look(OLIVE, LONG_SHORT),
+    "span-fha": Look(OLIVE, SOLID),
+    "lagrangian": Look(BROWN, LONG_DOTS),
+    "uniform": Look(GREY, SOLID),
+    "resampling-psconrl": Look(BLUE, LONG),
+    "resampling-cmdp-psrl": Look(ORANGE, SHORT),
+}
 
 # Names in pictures of labels that are no agents: those of the shipped specs. Agents have theirs in the registry.
 TITLES = {
@@ -20,19 +67,29 @@ TITLES = {
 
 
 def title_of(label: str) -> str:
-    """What to call an agent in a legend, where $ and a leading _ mean something."""
-    named = RECIPES[label].title if label in RECIPES else TITLES.get(label, label)
-    plain = named.replace("$", r"\$")
-    return f" {plain}" if plain.startswith("_") else plain
+    """What to call an agent.
 
-
-def line_styles(labels: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """A colour and a dash for every label, the same in all panels of a figure.
-
-    >>> line_styles(["a", "b"])["a"]["color"]
-    '#0072B2'
+    >>> title_of("c-ucrl"), title_of("mine")
+    ('C-UCRL', 'mine')
     """
+    return RECIPES[label].title if label in RECIPES else TITLES.get(label, label)
+
+
+def looks_of(labels: Iterable[str]) -> dict[str, Look]:
+    """How the agents of a results file look; those that the library does not know, in the order of the file.
+
+    Give all labels of the file, not only those to be drawn: then an agent looks the same in every picture of it.
+
+    >>> looks_of(["mine", "psconrl"])["psconrl"] == LOOKS["psconrl"]
+    True
+    """
+    others = count()
     return {
-        label: {"color": PALETTE[k % len(PALETTE)], "ls": DASHES[k % len(DASHES)]}
-        for k, label in enumerate(dict.fromkeys(labels))
+        label: LOOKS[label] if label in LOOKS else nth_look(next(others), OTHERS) for label in dict.fromkeys(labels)
     }
+
+
+def nth_look(k: int, colours: tuple[str, ...] = PALETTE) -> Look:
+    """A look for the k-th of several things that are no agents of the library; the pairs repeat late, if at all."""
+    turn = k // len(colours)
+    return Look(colours[k % len(colours)], DASHES[(k + turn) % len(DASHES)])

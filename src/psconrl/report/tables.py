@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from psconrl.report.curves import Experiment
-from psconrl.report.statistics import FEW_RUNS, Comparison, compare, growth_exponent, mean_interval
+from psconrl.report.metrics import available
+from psconrl.report.numbers import written
+from psconrl.report.statistics import FEW_RUNS, Comparison, compare, final, growth_exponent
 from psconrl.report.style import title_of
 from psconrl.report.theory import check_theory
 
@@ -17,24 +19,15 @@ TRACEBACK_LINES = 6
 
 def final_table(experiment: Experiment) -> dict[str, Any]:
     """Final regret and violations of every agent."""
-    names = experiment.cost_names[1:]
-    prices = experiment.facts.get("prices", [])
-    rows: list[list[Any]] = []
-    for label, curves in experiment.curves.items():
-        regret = curves.regret[:, -1]
-        violations = [curves.violation(i + 1)[:, -1] for i in range(len(names))]
-        priced = (
-            [str(mean_interval(regret + sum(p * v for p, v in zip(prices, violations, strict=True))))] if prices else []
-        )
-        rows.append(
-            [label, curves.runs, str(mean_interval(regret)), *(str(mean_interval(v)) for v in violations), *priced]
-        )
-    violation_titles = [f"violation ({name})" for name in names]
+    wanted = available(experiment, ("regret", "violation", "priced"))
     return {
         "title": "Final regret and violation",
         "note": "Mean and 95% interval over runs, after the last round.",
-        "header": ["agent", "runs", "regret", *violation_titles, *(["regret at shadow prices"] if prices else [])],
-        "rows": rows,
+        "header": ["agent", "runs", *(measure.title for measure in wanted)],
+        "rows": [
+            [label, curves.runs, *(str(final(measure, experiment, curves)) for measure in wanted)]
+            for label, curves in experiment.curves.items()
+        ],
     }
 
 
@@ -70,8 +63,8 @@ def bounds_table(experiments: Sequence[Experiment]) -> list[dict[str, Any]]:
     evaluated = [e for e in experiments if any(np.isfinite(c.strong).all() for c in e.curves.values())]
     rows = [
         [
-            c.experiment, title_of(c.agent), c.states, f"{c.diameter:.3g}", str(c.regret), str(c.slope), str(c.signed),
-            f"{c.episodes:,.0f}", f"{c.episodes_ratio:.2g}", f"{c.exploring:,.0f}", f"{c.exploring_ratio:.2g}",
+            c.experiment, title_of(c.agent), c.states, written(c.diameter), str(c.regret), str(c.slope), str(c.signed),
+            f"{c.episodes:,.0f}", written(c.episodes_ratio, 2), f"{c.exploring:,.0f}", written(c.exploring_ratio, 2),
         ]
         for c in check_theory(evaluated)
     ]  # fmt: skip
@@ -102,8 +95,8 @@ def growth_table(experiment: Experiment) -> dict[str, Any]:
                 "-" if np.isnan(slope.mean) else str(slope),
                 f"{episodes.mean():,.0f}",
                 f"{exploring.mean():,.0f}",
-                f"{np.nanmean(curves.seconds):.3g}",
-                f"{np.nanmean(curves.planning_seconds):.3g}",
+                written(float(np.nanmean(curves.seconds))),
+                written(float(np.nanmean(curves.planning_seconds))),
             ]
         )
     return {

@@ -10,9 +10,12 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter
 
 from psconrl.errors import ConfigError
+from psconrl.planning.pareto import cost_ranges
 from psconrl.report.curves import Experiment
+from psconrl.report.numbers import written
+from psconrl.report.panels import plain
 from psconrl.report.statistics import growth_exponent, mean_interval
-from psconrl.report.style import GREY, line_styles, title_of
+from psconrl.report.style import BLUE, DASHES, GREY, ORANGE, nth_look, title_of
 from psconrl.report.theory import Check, check_theory
 
 
@@ -21,26 +24,50 @@ def theory_figure(experiments: Sequence[Experiment]) -> Figure:
     if not experiments:
         raise ConfigError("there is nothing to draw: no finished runs of the theory bench")
     checks = check_theory(experiments)
-    figure = Figure(figsize=(12.4, 7.4))
-    grid = figure.subplots(2, 3)
+    figure = Figure(figsize=(12.4, 8.4), layout="constrained")
+    halves: Any = figure.subfigures(2, 1, height_ratios=[1, 1.1])  # each with columns of its own
+    above, below = halves
+    growth, (scaling, episodes, exploring) = above.subplots(1, 3), below.subplots(1, 3, width_ratios=[1.5, 1, 1])
     panels = {
         ("bayes", "hierarchy"): "Bayesian: models from the agent's own prior",
         ("theta",): "two states, diameter 1/theta",
         ("riverswim",): "RiverSwim",
     }
-    for axes, (families, title) in zip(grid[0], panels.items(), strict=True):
+    for axes, (families, title) in zip(growth, panels.items(), strict=True):
         _growth(axes, [e for e in experiments if e.name.startswith(families)], title)
-    _scaling(grid[1, 0], checks)
-    _ratios(grid[1, 1], checks, "episodes_ratio", "episodes / bound of the schedule, largest of the runs")
-    _ratios(grid[1, 2], checks, "exploring_ratio", r"rounds exploring / $(2DS\sqrt{AT}+1)$, largest of the runs")
-    figure.tight_layout()
+    _scaling(scaling, checks)
+    _ratios(episodes, checks, "episodes_ratio", "episodes / bound of the schedule\n(largest of the runs)", named=True)
+    _ratios(
+        exploring,
+        checks,
+        "exploring_ratio",
+        "rounds exploring / $(2DS\\sqrt{AT}+1)$\n(largest of the runs)",
+        named=False,
+    )
+    notes = [note for e in experiments if (note := _about(e))]
+    if notes:
+        below.supxlabel("\n".join(notes), fontsize=8, x=0.99, ha="right")
     return figure
+
+
+def _about(experiment: Experiment) -> str:
+    """What an experiment whose name does not say it is about."""
+    if experiment.name != "tight" or experiment.model is None:
+        return ""
+    slack = float(experiment.model.thresholds[0] - cost_ranges(experiment.model)[1, 0])
+    return (
+        f"tight: the paper's Example 1, whose limit, {experiment.model.thresholds[0]:g}, leaves a slack of "
+        f"{written(slack, 2)}. Most samples allow no such policy, so agents explore;\nthe bound is one for horizons at "
+        "which samples have become that exact."
+    )
 
 
 def _growth(axes: Axes, members: Sequence[Experiment], title: str) -> None:
     """A colour for each member of a family, a dash for each agent; the legend has the slopes of the last decade."""
-    colours = line_styles(_member(e.name) for e in members)
-    dashes = line_styles(label for e in members for label in e.curves)
+    names = list(dict.fromkeys(_member(e.name) for e in members))
+    labels = list(dict.fromkeys(label for e in members for label in e.curves))
+    colours = {name: nth_look(k).colour for k, name in enumerate(names)}
+    dashes = {label: (0, dash) if dash else "-" for label, dash in zip(labels, DASHES, strict=False)}
     slopes: dict[str, list[str]] = {}
     reference: tuple[Any, float] | None = None
     for experiment in members:
@@ -50,7 +77,7 @@ def _growth(axes: Axes, members: Sequence[Experiment], title: str) -> None:
             estimate = mean_interval(curves.strong[:, late, 0])
             slope = growth_exponent(curves.rounds, curves.strong[:, :, 0])
             name = _member(experiment.name)
-            colour, dash = colours[name]["color"], dashes[curves.label]["ls"]
+            colour, dash = colours[name], dashes[curves.label]
             slopes.setdefault(name, []).append("-" if np.isnan(slope.mean) else f"{slope.mean:.2f}")
             axes.plot(t, estimate.mean, lw=1.5, color=colour, ls=dash)
             axes.fill_between(t, estimate.low, estimate.high, color=colour, alpha=0.12, lw=0)
@@ -60,11 +87,12 @@ def _growth(axes: Axes, members: Sequence[Experiment], title: str) -> None:
         axes.plot(t, start * np.sqrt(t / t[0]), color="black", lw=0.8, ls=":")
         axes.set(xscale="log", yscale="log")
         handles = [
-            Line2D([], [], color=colours[name]["color"], label=f"{name}: {', '.join(slopes[name])}") for name in slopes
+            Line2D([], [], color=colours[name], label=plain(f"{name}: {', '.join(slopes[name])}")) for name in slopes
         ]
-        handles += [Line2D([], [], color=GREY, ls=dashes[label]["ls"], label=title_of(label)) for label in dashes]
+        handles += [Line2D([], [], color=GREY, ls=dashes[label], label=plain(title_of(label))) for label in dashes]
         handles.append(Line2D([], [], color="black", lw=0.8, ls=":", label=r"$\sqrt{T}$"))
-        axes.legend(handles=handles, fontsize=6, loc="upper left", handlelength=2.6, borderpad=0.3, labelspacing=0.25)
+        axes.legend(handles=handles, fontsize=6, loc="upper left", handlelength=2.6, borderpad=0.3, labelspacing=0.25,
+                    title="with exponents of T in the last decade", title_fontsize=6)  # fmt: skip
         low, high = axes.get_ylim()
         axes.set_ylim(low, high * (high / low) ** 0.35)  # room for the legend
     axes.set(title=title, xlabel="T", ylabel="strong regret")
@@ -73,50 +101,60 @@ def _growth(axes: Axes, members: Sequence[Experiment], title: str) -> None:
 
 
 def _scaling(axes: Axes, checks: Sequence[Check]) -> None:
-    families = dict.fromkeys((_family(check.experiment), check.agent) for check in checks)
-    styles = line_styles(f"{family}, {title_of(agent)}" for family, agent in families)
-    for family, agent in families:
+    families = list(dict.fromkeys((_family(check.experiment), check.agent) for check in checks))
+    sizes: set[int] = set()
+    for k, (family, agent) in enumerate(families):
         mine = [c for c in checks if (_family(c.experiment), c.agent) == (family, agent)]
         own = [c for c in mine if float(c.regret.mean) > 0]
         own.sort(key=lambda c: c.diameter)
         if len(own) < 2:
             continue
-        name = f"{family}, {title_of(agent)}"
+        look = nth_look(k)
         x, y = [c.diameter for c in own], np.array([float(c.regret.mean) for c in own])
         error = np.abs(np.array([[float(c.regret.low), float(c.regret.high)] for c in own]).T - y)
-        axes.errorbar(x, y, error, marker="o", ms=4, capsize=2, lw=1.2, label=name, **styles[name])
-        for c, height in zip(own, y, strict=True):
-            axes.annotate(f"{c.states}", (c.diameter, height), fontsize=6, xytext=(3, 3), textcoords="offset points")
+        axes.errorbar(x, y, error, capsize=2, lw=1.2, label=plain(f"{family}, {title_of(agent)}"), **look.line)
+        axes.scatter(x, y, [_area(c.states) for c in own], color=look.colour, zorder=3)
+        sizes |= {c.states for c in own}
     axes.set(
-        xscale="log",
-        yscale="log",
-        xlabel="diameter D",
-        ylabel="final strong regret",
-        title="scaling with D and S (the numbers)",
+        xscale="log", yscale="log", xlabel="diameter D", ylabel="final strong regret", title="scaling with D and S"
     )
     axes.set_xticks([2, 5, 10, 20, 50], ["2", "5", "10", "20", "50"])
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.margins(0.12)
     axes.title.set_fontsize(10)
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(fontsize=6, loc="upper left")
+    if sizes:
+        handles = axes.get_legend_handles_labels()[0]
+        for states in (min(sizes), max(sizes)):
+            dot = {"marker": "o", "color": GREY, "lw": 0, "ms": np.sqrt(_area(states))}
+            handles.append(Line2D([], [], label=f"dot: S = {states}", **dot))
+        axes.legend(handles=handles, fontsize=6, loc="upper left", ncols=2)
         low, high = axes.get_ylim()
         axes.set_ylim(low, high * (high / low) ** 0.35)
     axes.grid(alpha=0.3, which="both", lw=0.4)
 
 
-def _ratios(axes: Axes, checks: Sequence[Check], field: str, title: str) -> None:
-    values = [getattr(check, field) for check in checks]
-    axes.barh(range(len(checks)), values, color=GREY)
-    axes.set_yticks(
-        range(len(checks)), [f"{check.experiment}, {title_of(check.agent)}" for check in checks], fontsize=5
-    )
-    axes.axvline(1.0, color="black", lw=0.9, ls="--", label="the bound")
+def _area(states: int) -> float:
+    """Of a dot, in square points: so many times the states, so many times the area."""
+    return 4.0 + 2.5 * states
+
+
+def _ratios(axes: Axes, checks: Sequence[Check], field: str, title: str, named: bool) -> None:
+    """A bar for each, on a root scale, which has room for nothing and for many times the bound; numbers beside."""
+    values = [float(getattr(check, field)) for check in checks]
+    places = range(len(checks))
+    axes.barh(places, values, color=[ORANGE if value > 1 else BLUE for value in values])
+    axes.set_yticks(places, [f"{c.experiment}, {title_of(c.agent)}" if named else "" for c in checks], fontsize=6)
+    axes.axvline(1.0, color="black", lw=0.9, ls="--")
+    axes.set(xlim=(0, max(1.3, 1.05 * max(values))), title=title)
+    axes.set_xscale("function", functions=(lambda x: np.sqrt(np.maximum(x, 0)), np.square))
+    most = axes.get_xlim()[1]
+    ticks = [0.0, 0.25, 0.5, 1.0] if most < 2 else [0.0, 1.0, 4.0, 10.0, 20.0]
+    axes.set_xticks(ticks, ["the bound" if tick == 1 else written(tick) for tick in ticks], fontsize=7)
     for k, value in enumerate(values):
-        axes.text(value, k, f" {value:.3g}", va="center", fontsize=6)
-    axes.legend(fontsize=6, loc="upper right")
-    axes.set(xlim=(0, max(1.3, 1.15 * max(values))), title=title)
-    axes.title.set_fontsize(8)
+        axes.annotate("< 0.001" if 0 < value < 1e-3 else written(value, 2), (1.02, k), fontsize=6, va="center",
+                      xycoords=("axes fraction", "data"))  # fmt: skip
+    axes.title.set_fontsize(9)
+    axes.margins(y=0.01)
     axes.invert_yaxis()
 
 

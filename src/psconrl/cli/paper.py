@@ -1,0 +1,122 @@
+"""The commands ``figure`` and ``table``: what a paper shows of a sweep."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.text import Text
+
+from psconrl.cli.options import PICTURES, output_path
+from psconrl.cli.render import console
+from psconrl.errors import ConfigError
+from psconrl.experiment.store import Store
+from psconrl.files import write_atomically
+
+UNITS = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72.27}  # TeX's point, as in \columnwidth
+NARROWEST, WIDEST = 1.0, 40.0  # inches
+LENGTH = re.compile(r"(\d+\.?\d*|\.\d+) *([a-z]*)", re.ASCII)
+
+
+def inches(text: str) -> float:
+    """A length with its unit, in inches.
+
+    >>> inches("3.25in"), round(inches("8.5cm"), 3)
+    (3.25, 3.346)
+    """
+    found = LENGTH.fullmatch(text.strip().lower())
+    if not found or found[2] not in UNITS:
+        raise ConfigError(f"--width: must be a number with its unit ({', '.join(UNITS)}), as 3.25in; got {text!r}")
+    width = float(found[1]) * UNITS[found[2]]
+    if not NARROWEST <= width <= WIDEST:
+        raise ConfigError(f"--width: must be from {NARROWEST:g}in to {WIDEST:g}in; got {text!r}")
+    return width
+
+
+def chosen(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say what is shown, and under which name."""
+    for option in reversed((
+        click.option("--experiments", multiple=True, metavar="A,B", help="Which, in this order. [default: all]"),
+        click.option("--agents", multiple=True, metavar="A,B", help="Labels, in this order. [default: all]"),
+        click.option("--rename", multiple=True, metavar="LABEL=NAME", help="Of an agent or an experiment; repeatable."),
+        click.option("--metric", "metrics", multiple=True, metavar="A,B", default=("regret,violation",),
+                     show_default=True, help="Also priced, objective, cost, strong-regret, strong-violation, "
+                                             "paper-regret, paper-violation."),
+    )):  # fmt: skip
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.argument("results")
+@chosen
+@click.option("--width", metavar="LENGTH", help="Exactly, as 3.25in, 8.5cm, 85mm or 246pt. [default: as it fits]")
+@click.option("-o", "--out", required=True, metavar="FILE", help="A .pdf, .svg or .png file.")
+def figure(
+    results: str,
+    experiments: tuple[str, ...],
+    agents: tuple[str, ...],
+    rename: tuple[str, ...],
+    metrics: tuple[str, ...],
+    width: str | None,
+    out: str,
+) -> None:
+    """Draw curves of RESULTS for a paper: means over runs with 95% bands, as wide as its column.
+
+    Agents have the colours of the page. A curve that leaves the axes is cut off, and the panel says where it ends.
+    """
+    from psconrl.report.figures import write_figure
+    from psconrl.report.panels import panel_figure, rows_of
+
+    target = output_path("--out", out, PICTURES)
+    wide = None if width is None else inches(width)
+    shown, measured = _read(results, experiments, agents, rename, metrics)
+    assert target is not None
+    write_figure(panel_figure(shown, rows_of(measured), wide), target, exact=True)
+    console().print(Text(f"Picture: {target}"))
+
+
+@click.command()
+@click.argument("results")
+@chosen
+@click.option("--format", "form", default="markdown", show_default=True, metavar="FORMAT", help="latex, markdown, csv.")
+@click.option("-o", "--out", metavar="FILE", help="Write it there. [default: print it]")
+def table(
+    results: str,
+    experiments: tuple[str, ...],
+    agents: tuple[str, ...],
+    rename: tuple[str, ...],
+    metrics: tuple[str, ...],
+    form: str,
+    out: str | None,
+) -> None:
+    """Final values of RESULTS for a paper: mean and 95% interval over runs, and how many runs there were.
+
+    LaTeX needs the package booktabs; CSV has a line for each number, not rounded.
+    """
+    from psconrl.report.print_table import print_table
+
+    text = print_table(*_read(results, experiments, agents, rename, metrics), form)
+    if out is None:
+        console().print(Text(text.removesuffix("\n")), soft_wrap=True)
+        return
+    write_atomically(Path(out), lambda f: f.write(text.encode("utf-8", "replace")), ConfigError)
+    console().print(Text(f"Table: {out}"))
+
+
+def _read(
+    results: str,
+    experiments: tuple[str, ...],
+    agents: tuple[str, ...],
+    renames: tuple[str, ...],
+    metrics: tuple[str, ...],
+) -> tuple[list[Any], list[Any]]:
+    """The experiments that are shown, and what is shown of them."""
+    from psconrl.report.curves import read_experiments
+    from psconrl.report.metrics import measures
+    from psconrl.report.selection import select
+
+    with Store(results) as store:
+        shown = select(read_experiments(store), experiments, agents, renames)
+    return shown, measures(shown, [name.strip() for text in metrics for name in text.split(",") if name.strip()])

@@ -1,0 +1,53 @@
+"""States that are described by numbers: what their names count.
+
+``"4 urgent, 1 elective, 0 transfer"`` is the point (4, 1, 0) of a space whose axes are urgent, elective and transfer.
+"""
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+
+from psconrl.arrays import Floats
+from psconrl.model.cmdp import CMDP
+
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+
+
+class Coordinates(NamedTuple):
+    """The numbers in the names of all states, and what each counts."""
+
+    names: tuple[str, ...]
+    values: Floats  # (states, coordinates)
+
+
+def coordinates(cmdp: CMDP) -> Coordinates | None:
+    """The numbers that tell the states apart; None if the names are not all of one form, or alike but for words.
+
+    States without names have one coordinate, their number.
+    """
+    if cmdp.state_names is None:
+        return Coordinates(("state",), np.arange(cmdp.n_states, dtype=np.float64)[:, None])
+    form, *others = {NUMBER.sub("#", name) for name in cmdp.state_names}
+    if others:
+        return None
+    values = np.array([[float(x) for x in NUMBER.findall(name)] for name in cmdp.state_names])
+    varied = [k for k in range(values.shape[1]) if np.ptp(values[:, k]) > 0]
+    if len(np.unique(values, axis=0)) < cmdp.n_states:
+        return None
+    return Coordinates(tuple(axis_name(form, k) for k in varied), values[:, varied])
+
+
+def axis_name(form: str, k: int) -> str:
+    """What the k-th number of a name counts, from the words around it.
+
+    >>> [axis_name("# urgent, # elective", k) for k in (0, 1)], axis_name("# and # waiting", 1), axis_name("(#, #)", 0)
+    (['urgent', 'elective'], '· and n waiting', '(n, ·)')
+    """
+    parts = form.split("#")
+    before, after = "·".join(parts[: k + 1]), "·".join(parts[k + 1 :])
+    clause = f"{before.rpartition(',')[2]}n{after.partition(',')[0]}".strip()
+    words = clause.removeprefix("n").removesuffix("n").strip()
+    if "·" not in clause and any(letter.isalpha() for letter in words):
+        return words
+    return clause if any(letter.isalpha() for letter in clause.replace("n", "", 1)) else f"{before}n{after}".strip()

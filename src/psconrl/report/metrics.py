@@ -1,0 +1,136 @@
+"""What can be drawn and tabulated of an agent's runs, by name."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from psconrl.arrays import Floats
+from psconrl.errors import ConfigError, unknown_name
+from psconrl.report.curves import Curves, Experiment
+
+# Rounds of the paper's moving averages.
+WINDOWS = {"marsrover-4x4": 500, "marsrover-8x8": 1_000, "box": 10_000}
+
+Values = Callable[[Experiment, Curves, int], Floats]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A quantity that every run has at every checkpoint."""
+
+    title: str
+    meaning: str
+    values: Values  # (experiment, curves, i) -> (runs, n), i the number of the cost, 0 the objective
+    of_limits: bool = False  # one for every limit, or one in all
+    needs: str = ""  # a part of the results without which there is none: optimum, prices, strong
+    cumulative: bool = True  # zero is where nothing was lost
+
+
+def window_of(experiment: Experiment, curves: Curves) -> int:
+    """How many rounds the paper's moving average has in an experiment; elsewhere a twentieth of the run."""
+    last = int(curves.rounds[-1])
+    return min(WINDOWS.get(experiment.name, last // 20), last)
+
+
+def _objective(experiment: Experiment, curves: Curves, _: int) -> Floats:
+    return -curves.average(0) if experiment.facts.get("maximise") else curves.average(0)
+
+
+METRICS = {
+    "regret": Metric("regret", "cumulative, signed", lambda e, c, i: c.regret, needs="optimum"),
+    "violation": Metric(
+        "violation", "cumulative, signed, of every limit", lambda e, c, i: c.violation(i), of_limits=True
+    ),
+    "priced": Metric(
+        "regret at shadow prices", "regret plus violations at what they are worth",
+        lambda e, c, i: c.at_prices(e.facts["prices"]), needs="prices",
+    ),
+    "objective": Metric("objective", "average so far", _objective, cumulative=False),
+    "cost": Metric(
+        "cost", "average so far, of every limited cost", lambda e, c, i: c.average(i), of_limits=True, cumulative=False
+    ),
+    "strong-regret": Metric(
+        "strong regret", "by exact evaluation of every policy played, positive parts only",
+        lambda e, c, i: c.strong[:, :, 0], needs="strong",
+    ),
+    "strong-violation": Metric(
+        "strong violation", "the same, of every limit", lambda e, c, i: c.strong[:, :, i], of_limits=True,
+        needs="strong",
+    ),
+    "paper-regret": Metric(
+        "regret, paper's metric", "smoothed and one-sided, to compare with the paper's pictures and nothing else",
+        lambda e, c, i: c.paper_curve(0, window_of(e, c))[None], needs="optimum",
+    ),
+    "paper-violation": Metric(
+        "violation, paper's metric", "the same, of every limit",
+        lambda e, c, i: c.paper_curve(i, window_of(e, c))[None], of_limits=True,
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A metric of one cost: a row of panels, a column of a table."""
+
+    metric: Metric
+    cost: int
+    title: str
+
+    def applies_to(self, experiment: Experiment) -> bool:
+        """Has the experiment so many limits?"""
+        return self.cost < len(experiment.cost_names)
+
+    def values(self, experiment: Experiment, curves: Curves) -> Floats:
+        """Of every run, at every checkpoint, (runs, n)."""
+        return self.metric.values(experiment, curves, self.cost)
+
+
+def measures(experiments: Sequence[Experiment], names: Sequence[str]) -> list[Measure]:
+    """The metrics by name, those of limits once for each limit; all experiments must have them."""
+    found = []
+    for name in names:
+        if name not in METRICS:
+            raise ConfigError(unknown_name("metric", name, METRICS))
+        for experiment in experiments:
+            if missing := _missing(METRICS[name], experiment):
+                raise ConfigError(f"{name}: experiment {experiment.name!r} {missing}")
+        found += _for_each_limit(METRICS[name], experiments)
+    return found
+
+
+def available(experiment: Experiment, names: Sequence[str]) -> list[Measure]:
+    """Those of the metrics that an experiment has."""
+    return measures([experiment], [name for name in names if not _missing(METRICS[name], experiment)])
+
+
+def _for_each_limit(metric: Metric, experiments: Sequence[Experiment]) -> list[Measure]:
+    most = max((len(e.cost_names) for e in experiments), default=1)
+    costs = range(1, most) if metric.of_limits else [0]
+    return [Measure(metric, i, _title(metric, i, experiments)) for i in costs]
+
+
+def _title(metric: Metric, i: int, experiments: Sequence[Experiment]) -> str:
+    """With the name of the cost, if all experiments mean the same by it."""
+    called = {e.cost_names[i] for e in experiments if i < len(e.cost_names)}
+    name = called.pop() if len(called) == 1 else ""
+    if not metric.cumulative:
+        return f"average {name or metric.title}"
+    return f"{metric.title} ({name})" if metric.of_limits and name else metric.title
+
+
+def _missing(metric: Metric, experiment: Experiment) -> str:
+    """What an experiment lacks of that which a metric needs; nothing, if it has all."""
+    curves = experiment.curves.values()
+    if metric.of_limits and len(experiment.cost_names) < 2:
+        return "has no limits"
+    if metric.needs == "optimum" and not all(np.isfinite(c.optimum).all() for c in curves):
+        return (
+            "has no optimum to compare with (its limits cannot be met, or it can only be played); "
+            "take the metrics objective and cost"
+        )
+    if metric.needs == "prices" and not experiment.facts.get("prices"):
+        return "has no shadow prices that all its runs share"
+    if metric.needs == "strong" and not all(np.isfinite(c.strong).all() for c in curves):
+        return "has no exact evaluation of the policies played (evaluate = true)"
+    return ""

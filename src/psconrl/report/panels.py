@@ -1,0 +1,239 @@
+"""Figures for print: panels of curves, one for every experiment and measure, of an exact width.
+
+Means over runs with 95% bootstrap bands. A curve that leaves the axes is cut off, and the panel says where it ends.
+"""
+
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.textpath import TextPath
+from matplotlib.ticker import EngFormatter, FuncFormatter
+
+from psconrl.arrays import Floats
+from psconrl.errors import ConfigError
+from psconrl.report.curves import Curves, Experiment
+from psconrl.report.metrics import Measure
+from psconrl.report.numbers import written
+from psconrl.report.statistics import mean_interval
+from psconrl.report.style import GREY
+
+NARROWEST = 1.45  # inches, of a panel: with less room experiments go below one another
+WIDEST_PRINT = 7.5  # inches, of a page for print: up to here letters are small
+# An agent far off would flatten all the others: the axes reach this many times as far as the middle one gets.
+CLIP = 4.0
+HANDLE = 3.2  # of a legend, in letters: long enough to show a dash
+Line = tuple[str, float, str]  # name, level, dash
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a row of panels shows."""
+
+    title: str
+    values: Callable[[Experiment, Curves], Floats]
+    lines: Callable[[Experiment], list[Line]] = lambda e: []
+    clip: bool = False  # are curves that are far off cut off, and is zero drawn?
+    applies: Callable[[Experiment], bool] = lambda e: True
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Of letters, in points."""
+
+    label: float
+    tick: float
+    note: float
+
+
+def rows_of(measured: Sequence[Measure]) -> list[Row]:
+    """The rows of a figure of these measures."""
+    return [Row(m.title, m.values, _levels(m), m.metric.cumulative, m.applies_to) for m in measured]
+
+
+def _levels(measure: Measure) -> Callable[[Experiment], list[Line]]:
+    def lines(experiment: Experiment) -> list[Line]:
+        facts, i = experiment.facts, measure.cost
+        if measure.metric.cumulative:
+            return []
+        if i:
+            return [("limit", facts["thresholds"][i - 1], "--")] if "thresholds" in facts else []
+        sign = -1.0 if facts.get("maximise") else 1.0
+        return [("optimum", sign * facts["optimum"][0], "--")] if "optimum" in facts else []
+
+    return lines
+
+
+def panel_figure(experiments: Sequence[Experiment], rows: Sequence[Row], width: float | None = None) -> Figure:
+    """A row of panels for each measure, a column for each experiment; ``width`` in inches, exactly.
+
+    Experiments that do not fit beside one another go below; a single one has its measures side by side.
+    """
+    experiments = [e for e in experiments if e.curves]
+    if not experiments or not rows:
+        raise ConfigError("there is nothing to draw: no finished runs")
+    width = 3.6 * len(experiments) + 0.6 if width is None else width
+    sizes = Sizes(8, 7, 6) if width <= WIDEST_PRINT else Sizes(10, 9, 7)
+    grid = _arranged(experiments, rows, across=max(1, int(width / NARROWEST)))
+    wide = width / len(grid[0])
+    tall = float(np.clip(0.75 * wide, 1.5, 2.9))
+    legend = list(dict.fromkeys((c.title, c.look) for e in experiments for c in e.curves.values()))
+    columns = _legend_columns([title for title, _ in legend], width, sizes)
+    heading = max(_heading(e, wide, sizes).count("\n") for e in experiments)
+    lines = heading * -(-len(experiments) // len(grid[0])) + -(-len(legend) // columns)
+    figure = Figure(figsize=(width, tall * len(grid) + 1.5 * sizes.tick / 72 * lines), layout="constrained")
+    subplots = figure.subplots(len(grid), len(grid[0]), squeeze=False)
+    for axes, panel in zip(subplots.flat, (panel for line in grid for panel in line), strict=True):
+        if panel is None:
+            axes.set_axis_off()
+            continue
+        _draw(axes, panel.experiment, panel.row, sizes, wide)
+        if panel.first:
+            axes.set_title(_heading(panel.experiment, wide, sizes), fontsize=sizes.tick)
+        if panel.left:
+            axes.set_ylabel(_wrapped(panel.row.title, 0.6 * tall, sizes.label), fontsize=sizes.label)
+        axes.set_xlabel("round" if panel.last else "", fontsize=sizes.label)
+    if len(experiments) == 1:
+        figure.suptitle(_heading(experiments[0], width, sizes), fontsize=sizes.tick)
+    handles = [Line2D([], [], lw=1.5, label=plain(title), **look.line) for title, look in legend]
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns, fontsize=sizes.tick, frameon=False,
+                  handlelength=HANDLE, borderpad=0.1)  # fmt: skip
+    return figure
+
+
+class _Panel(NamedTuple):
+    experiment: Experiment
+    row: Row
+    first: bool  # of its experiment, which is named above it
+    left: bool  # the one that names the measure
+    last: bool  # of its column
+
+
+def _arranged(experiments: Sequence[Experiment], rows: Sequence[Row], across: int) -> list[list[_Panel | None]]:
+    """The panels of a figure, line by line; None where there is nothing to show."""
+    if len(experiments) == 1:
+        (one,) = experiments
+        panels = [_Panel(one, row, False, True, True) for row in rows if row.applies(one)]
+        lines: list[list[_Panel | None]] = [list(panels[k : k + across]) for k in range(0, len(panels), across)]
+    else:
+        lines = []
+        for k in range(0, len(experiments), across):
+            together = experiments[k : k + across]
+            for row in rows:
+                lines.append(
+                    [
+                        _Panel(e, row, row is rows[0], e is together[0], row is rows[-1]) if row.applies(e) else None
+                        for e in together
+                    ]
+                )
+    longest = max(map(len, lines))
+    return [line + [None] * (longest - len(line)) for line in lines]
+
+
+def _draw(axes: Axes, experiment: Experiment, row: Row, sizes: Sizes, wide: float) -> None:
+    means = [(c.title, band(axes, c, row.values(experiment, c))) for c in experiment.curves.values()]
+    if row.clip:
+        axes.axhline(0.0, color=GREY, lw=0.7)
+        _cut(axes, means, sizes, wide)
+    for name, level, dash in row.lines(experiment):
+        axes.axhline(level, color="black", lw=0.9, ls=dash)
+        axes.annotate(name, (1.0, level), xycoords=("axes fraction", "data"), fontsize=sizes.note, ha="right",
+                      va="bottom")  # fmt: skip
+    tidy(axes, sizes.tick, ticks=3 if wide < 2.2 else 5)
+
+
+def band(axes: Axes, curves: Curves, values: Floats) -> Floats:
+    """The mean over runs with its interval; returns the mean."""
+    estimate = mean_interval(values)
+    axes.plot(curves.rounds, estimate.mean, lw=1.5, label=plain(curves.title), **curves.look.line)
+    axes.fill_between(curves.rounds, estimate.low, estimate.high, color=curves.look.colour, alpha=0.18, lw=0)
+    return estimate.mean
+
+
+def reach_of(means: Iterable[Floats]) -> tuple[float, float]:
+    """How far an axis goes for these curves: at most CLIP times as far from zero as the middle one of them gets.
+
+    Of an even number the smaller of the two in the middle counts.
+
+    >>> reach_of([np.array([0.0, 10.0]), np.array([-5.0, 3.0]), np.array([0.0, 900.0])])
+    (-5.0, 40.0)
+    """
+    curves = list(means)
+    sizes = sorted(float(np.abs(curve).max()) for curve in curves)
+    most = CLIP * sizes[(len(sizes) - 1) // 2]
+    return (
+        max(min(0.0, *(float(curve.min()) for curve in curves)), -most),
+        min(max(0.0, *(float(curve.max()) for curve in curves)), most),
+    )
+
+
+def _cut(axes: Axes, means: list[tuple[str, Floats]], sizes: Sizes, wide: float) -> None:
+    """Cut off curves that are far away, and say in the panel where they end."""
+    low, high = reach_of([mean for _, mean in means])
+    if low == high:
+        return
+    margin = 0.05 * (high - low)
+    axes.set_ylim(low - margin, high + margin)
+    over, under = [], []
+    for title, mean in means:
+        end, most, least = float(mean[-1]), float(mean.max()), float(mean.min())
+        if end > high or (most > high and end >= low):
+            over.append(f"↑ {title} ends at {written(end)}" + ("" if end > high else f", from {written(most)}"))
+        elif end < low or least < low:
+            under.append(f"↓ {title} ends at {written(end)}" + ("" if end < low else f", from {written(least)}"))
+    for lines, y, side in ((over, 0.98, "top"), (under, 0.02, "bottom")):
+        axes.text(0.02, y, "\n".join(_wrapped(line, 0.6 * wide, sizes.note) for line in lines), fontsize=sizes.note,
+                  transform=axes.transAxes, va=side, color="#444444", parse_math=False, zorder=4,
+                  bbox={"facecolor": "white", "alpha": 0.75, "lw": 0, "pad": 1})  # fmt: skip
+
+
+def _heading(experiment: Experiment, wide: float, sizes: Sizes) -> str:
+    """The experiment, and how many runs of every agent were drawn."""
+    return "\n".join(_wrapped(plain(line), 0.75 * wide, sizes.tick) for line in (experiment.title, runs_of(experiment)))
+
+
+def runs_of(experiment: Experiment) -> str:
+    """How many runs the agents have: what most have, then the others by name, as "50 runs; 10 of A and of B"."""
+    counts = Counter(curves.runs for curves in experiment.curves.values())
+    ((usual, _),) = counts.most_common(1)
+    others = [
+        f"{runs} of {' and of '.join(c.title for c in experiment.curves.values() if c.runs == runs)}"
+        for runs in sorted(counts, reverse=True)
+        if runs != usual
+    ]
+    return "; ".join([f"{usual} run{'s' if usual > 1 else ''}", *others])
+
+
+def tidy(axes: Axes, letters: float | None = None, ticks: int = 5) -> None:
+    """Numbers as people write them, light lines, no frame."""
+    axes.grid(alpha=0.3)
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: written(y, 4).replace("-", "\N{MINUS SIGN}")))
+    axes.tick_params(labelsize=letters)
+    axes.locator_params(axis="x", nbins=ticks)
+    axes.margins(x=0)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+
+
+def plain(name: str) -> str:
+    """A name as Matplotlib shows it as it is: there $ means something, and so does a leading _ in a legend."""
+    escaped = name.replace("$", r"\$")
+    return f" {escaped}" if escaped.startswith("_") else escaped
+
+
+def _wrapped(text: str, wide: float, letters: float) -> str:
+    return textwrap.fill(text, max(8, int(wide * 72 / (0.52 * letters))))
+
+
+def _legend_columns(titles: Collection[str], width: float, sizes: Sizes) -> int:
+    """As many as fit beside one another."""
+    widest = max(TextPath((0, 0), plain(title), size=sizes.tick).get_extents().width for title in titles)
+    column = (widest + (HANDLE + 2.8) * sizes.tick) / 72  # a sample of the line, and the gaps
+    return max(1, min(len(titles), 5, int(width / column)))

@@ -1,0 +1,110 @@
+"""A table for print: agents by experiments, means with their intervals, as LaTeX, Markdown or CSV."""
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from psconrl.errors import ConfigError, unknown_name
+from psconrl.report.curves import Experiment
+from psconrl.report.metrics import Measure
+from psconrl.report.statistics import Estimate, final
+from psconrl.text import csv_cell
+
+FORMATS = ("latex", "markdown", "csv")
+NOTE = "Mean and 95% bootstrap interval over runs, after the last round."
+# What means something to LaTeX, and how it is written.
+SPECIAL = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
+    "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}", ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+}  # fmt: skip
+
+
+def print_table(experiments: Sequence[Experiment], measured: Sequence[Measure], form: str) -> str:
+    """The table as text."""
+    if form not in FORMATS:
+        raise ConfigError(unknown_name("format", form, FORMATS))
+    return {"latex": _latex, "markdown": _markdown, "csv": _csv}[form](experiments, measured)
+
+
+def _entries(experiment: Experiment, measured: Sequence[Measure]) -> list[tuple[str, int, list[Estimate | None]]]:
+    """Of every agent: its name, how many runs it has, and the measures, None where the experiment has none."""
+    return [
+        (c.title, c.runs, [final(m, experiment, c) if m.applies_to(experiment) else None for m in measured])
+        for c in experiment.curves.values()
+    ]
+
+
+def _latex(experiments: Sequence[Experiment], measured: Sequence[Measure]) -> str:
+    width = 2 + len(measured)
+    lines = [r"% \usepackage{booktabs}", rf"\begin{{tabular}}{{l{'r' * (width - 1)}}}", r"\toprule"]
+    lines += [" & ".join(["agent", "runs", *(_escaped(m.title) for m in measured)]) + r" \\", r"\midrule"]
+    for experiment in experiments:
+        if len(experiments) > 1:
+            lines += [r"\addlinespace"] if experiment is not experiments[0] else []
+            lines.append(rf"\multicolumn{{{width}}}{{l}}{{\emph{{{_escaped(experiment.title)}}}}} \\")
+        for title, runs, estimates in _entries(experiment, measured):
+            cells = [_escaped(title), f"{runs:,}", *("--" if e is None else _in_text(str(e)) for e in estimates)]
+            lines.append(" & ".join(cells) + r" \\")
+    note = rf"\multicolumn{{{width}}}{{l}}{{\footnotesize {_escaped(NOTE)}}} \\"
+    return "\n".join([*lines, r"\bottomrule", note, r"\end{tabular}", ""])
+
+
+def _escaped(name: str) -> str:
+    r"""A name as LaTeX shows it as it is.
+
+    >>> _escaped("R&D_2 [50%]")
+    'R\\&D\\_2 [50\\%]'
+    """
+    plain = " ".join(name.split())
+    text = "".join(SPECIAL.get(letter, letter) for letter in plain)
+    return f"{{}}{text}" if text.startswith(("[", "*")) else text  # which after \\ would be an argument of it
+
+
+def _in_text(numbers: str) -> str:
+    """With signs that are no hyphens."""
+    return re.sub(r"(?<!e)-", "$-$", numbers)
+
+
+def _markdown(experiments: Sequence[Experiment], measured: Sequence[Measure]) -> str:
+    several = len(experiments) > 1
+    header = [*(["experiment"] if several else []), "agent", "runs", *(m.title for m in measured)]
+    rows = [
+        [*([e.title] if several else []), title, f"{runs:,}", *("" if x is None else x for x in estimates)]
+        for e in experiments
+        for title, runs, estimates in _entries(e, measured)
+    ]
+    return f"{markdown_table(header, rows)}\n\n{NOTE}\n"
+
+
+def markdown_table(header: Sequence[Any], rows: Sequence[Sequence[Any]]) -> str:
+    """Rows between bars.
+
+    >>> print(markdown_table(["agent", "runs"], [["a|b", 5]]))
+    | agent | runs |
+    |---|---|
+    | a\\|b | 5 |
+    """
+    lines = [
+        "| " + " | ".join(" ".join(str(cell).split()).replace("|", r"\|") for cell in row) + " |"
+        for row in [header, *rows]
+    ]
+    lines.insert(1, "|" + "---|" * len(header))
+    return "\n".join(lines)
+
+
+def _csv(experiments: Sequence[Experiment], measured: Sequence[Measure]) -> str:
+    """A line for each number, not rounded; without an interval the ends are empty."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["experiment", "agent", "runs", "metric", "mean", "low", "high"])
+    for experiment in experiments:
+        for title, runs, estimates in _entries(experiment, measured):
+            for measure, found in zip(measured, estimates, strict=True):
+                if found is not None:
+                    ends = [float(found.low), float(found.high)] if found.has_interval else ["", ""]
+                    row = [experiment.title, title, runs, measure.title, float(found.mean), *ends]
+                    writer.writerow(map(csv_cell, row))
+    return text.getvalue()

@@ -1,0 +1,62 @@
+"""Which experiments and agents of a results file are shown, in which order, and under which names."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from psconrl.errors import ConfigError, unknown_name
+from psconrl.report.curves import Experiment
+
+
+def select(
+    experiments: Sequence[Experiment],
+    names: Sequence[str] = (),
+    agents: Sequence[str] = (),
+    renames: Sequence[str] = (),
+) -> list[Experiment]:
+    """Those that are named, in the order they are named; all of them if none is.
+
+    ``names`` and ``agents`` may hold several names in one text, with commas between them. ``renames`` are
+    ``LABEL=NAME``, of agents and of experiments.
+    """
+    experiments = [e for e in experiments if e.curves]
+    if not experiments:
+        raise ConfigError("there is nothing to show: no finished runs")
+    by_name = {e.name: e for e in experiments}
+    chosen = [by_name[name] for name in _listed("experiment", names, by_name)] if names else list(experiments)
+    labels = list(dict.fromkeys(label for e in chosen for label in e.curves))
+    wanted = _listed("agent", agents, labels) if agents else labels
+    titles = _titles(renames, [*labels, *by_name])
+    shown = []
+    for e in chosen:
+        kept = {x: replace(e.curves[x], title=titles.get(x, e.curves[x].title)) for x in wanted if x in e.curves}
+        if kept:
+            shown.append(replace(e, curves=kept, title=titles.get(e.name, e.title)))
+    return shown
+
+
+def _listed(kind: str, given: Sequence[str], known: Sequence[str] | dict[str, Experiment]) -> list[str]:
+    """The names in a list of lists. Names may have commas of their own: what is known as a whole is one."""
+    found = []
+    for text in given:
+        for name in [text] if text in known else [part.strip() for part in text.split(",") if part.strip()]:
+            if name not in known:
+                raise ConfigError(unknown_name(kind, name, known))
+            found.append(name)
+    if not found:
+        raise ConfigError(f"at least one {kind} must be named; known: {', '.join(known)}")
+    return list(dict.fromkeys(found))
+
+
+def _titles(renames: Sequence[str], known: Sequence[str]) -> dict[str, str]:
+    """New names by label. Labels may have equals signs of their own: the longest that is known counts."""
+    titles = {}
+    for text in renames:
+        label = max((x for x in known if text.startswith(f"{x}=")), key=len, default=None)
+        if label is None:
+            given, equals, _ = text.partition("=")
+            why = unknown_name("agent or experiment", given, known) if equals else f"must be LABEL=NAME; got {text!r}"
+            raise ConfigError(f"--rename: {why}")
+        titles[label] = text.removeprefix(f"{label}=").strip()
+        if not titles[label]:
+            raise ConfigError(f"--rename: {label} needs a name")
+    return titles

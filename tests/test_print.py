@@ -1,0 +1,343 @@
+"""Figures and tables for a paper: who is shown, under which name, how wide, and what is said of what leaves them."""
+
+import csv
+import io
+import re
+from dataclasses import replace
+
+import matplotlib.image
+import numpy as np
+import pytest
+
+from psconrl.cli import main
+from psconrl.cli.paper import inches
+from psconrl.errors import ConfigError
+from psconrl.experiment.runner import run_sweep
+from psconrl.experiment.spec import parse_spec
+from psconrl.experiment.store import Store
+from psconrl.report.curves import read_experiments
+from psconrl.report.metrics import METRICS, available, measures
+from psconrl.report.panels import CLIP, panel_figure, reach_of, rows_of, runs_of
+from psconrl.report.print_table import FORMATS, print_table
+from psconrl.report.selection import select
+from psconrl.report.statistics import mean_interval
+from psconrl.report.style import LOOKS
+
+SPEC = """
+seed = 1
+replicates = 3
+[agents."patient, r=2"]
+agent = "psconrl"
+options = { schedule = "doubling" }
+
+[experiments.marsrover-4x4]
+agents = ["psconrl", "c-ucrl", "uniform", "patient, r=2"]
+horizon = 1_000
+checkpoints = 20
+override.c-ucrl = { replicates = 2 }
+
+[experiments.box]
+agents = ["psconrl", "uniform"]
+horizon = 1_000
+checkpoints = 20
+
+[experiments.queue]
+agents = ["uniform"]
+horizon = 500
+evaluate = true
+"""
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    path = tmp_path_factory.mktemp("print") / "r.db"
+    assert run_sweep(parse_spec(SPEC).jobs(), path, workers=2).failed == 0
+    return path
+
+
+@pytest.fixture(scope="module")
+def experiments(results):
+    with Store(results) as store:
+        return read_experiments(store)
+
+
+def run(*arguments):
+    with pytest.raises(SystemExit) as stop:
+        main([str(a) for a in arguments])
+    return stop.value.code or 0
+
+
+def fails(capsys, *arguments):
+    assert run(*arguments) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    return line
+
+
+def test_experiments_and_agents_are_shown_in_the_order_they_are_named(experiments):
+    shown = select(experiments, ["box,marsrover-4x4"], ["uniform, psconrl"], ["psconrl=Ours = best", "box=The box"])
+    assert [e.title for e in shown] == ["The box", "marsrover-4x4"]
+    assert [[c.title for c in e.curves.values()] for e in shown] == [["uniform", "Ours = best"]] * 2
+    assert [c.label for c in shown[0].curves.values()] == ["uniform", "psconrl"]
+    assert shown[0].curves["psconrl"].look == LOOKS["psconrl"]
+    assert [e.name for e in select(experiments, [], ["psconrl"])] == ["marsrover-4x4", "box"]  # the queue has it not
+
+
+def test_names_with_commas_and_equals_signs_can_be_chosen(experiments):
+    shown = select(experiments, ["marsrover-4x4"], ["patient, r=2", "psconrl,uniform"], ["patient, r=2=Patient"])
+    assert [c.title for c in shown[0].curves.values()] == ["Patient", "PSConRL", "uniform"]
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        ((["queu"],), "unknown experiment 'queu'; did you mean 'queue'?"),
+        (([], ["psconl"]), "unknown agent 'psconl'; did you mean 'psconrl'?"),
+        ((["queue"], ["psconrl"]), "unknown agent 'psconrl'; known: uniform"),
+        (([], [","]), "at least one agent must be named"),
+        (([], [], ["Ours"]), "--rename: must be LABEL=NAME; got 'Ours'"),
+        (([], [], ["psconl=Ours"]), "--rename: unknown agent or experiment 'psconl'; did you mean 'psconrl'?"),
+        (([], [], ["psconrl= "]), "--rename: psconrl needs a name"),
+    ],
+)
+def test_who_is_not_there_is_named(experiments, choice, message):
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        select(experiments, *choice)
+    with pytest.raises(ConfigError, match="no finished runs"):
+        select([])
+
+
+def test_metrics_are_those_of_the_runs(experiments):
+    rover = experiments[0]
+    curves = rover.curves["psconrl"]
+    (price,) = rover.facts["prices"]
+    expected = {
+        "regret": curves.regret,
+        "violation": curves.violation(1),
+        "priced": curves.regret + price * curves.violation(1),
+        "objective": curves.average(0),
+        "cost": curves.average(1),
+        "paper-regret": curves.paper_curve(0, 500)[None],
+        "paper-violation": curves.paper_curve(1, 500)[None],
+    }
+    for name, values in expected.items():
+        (measure,) = measures([rover], [name])
+        np.testing.assert_allclose(measure.values(rover, curves), values, atol=1e-12)
+    queue = experiments[2]  # two limits, a reward, evaluated
+    uniform = queue.curves["uniform"]
+    for name, title, values in (
+        ("objective", "average throughput", [-uniform.average(0)]),
+        ("strong-regret", "strong regret", [uniform.strong[:, :, 0]]),
+        ("strong-violation", "strong violation (delay)", [uniform.strong[:, :, 1], uniform.strong[:, :, 2]]),
+    ):
+        found = measures([queue], [name])
+        assert found[0].title == title
+        for measure, value in zip(found, values, strict=True):
+            np.testing.assert_array_equal(measure.values(queue, uniform), value)
+    assert set(METRICS) == {*expected, "strong-regret", "strong-violation"}
+
+
+def test_a_metric_that_an_experiment_lacks_is_said(experiments):
+    with pytest.raises(ConfigError, match="unknown metric 'regrets'; did you mean 'regret'"):
+        measures(experiments, ["regrets"])
+    with pytest.raises(ConfigError, match="strong-regret: experiment 'marsrover-4x4' has no exact evaluation"):
+        measures(experiments, ["strong-regret"])
+    rover = experiments[0]
+    lost = replace(rover, curves={"a": replace(rover.curves["psconrl"], optimum=np.array([np.nan] * 3))}, facts={})
+    with pytest.raises(ConfigError, match="has no optimum to compare with"):
+        measures([lost], ["regret"])
+    with pytest.raises(ConfigError, match="has no shadow prices"):
+        measures([lost], ["priced"])
+    assert [m.title for m in available(lost, list(METRICS))] == [
+        "violation (cost 1)", "average objective", "average cost 1", "violation, paper's metric (cost 1)",
+    ]  # fmt: skip
+
+
+def test_axes_reach_four_times_as_far_as_the_middle_curve():
+    curves = [np.array([0.0, 1.0]), np.array([0.0, -2.0]), np.array([0.0, 3.0]), np.array([0.0, 100.0])]
+    assert reach_of(curves) == (-2.0, CLIP * 2.0)  # of four, the second
+    assert reach_of([*curves, np.array([-50.0, 2.5])]) == (-CLIP * 3.0, CLIP * 3.0)  # of five, the third
+    assert reach_of(curves[:1]) == (0.0, 1.0)
+
+
+def panels_of(figure):
+    return ["\n".join(text.get_text() for text in axes.texts if text.get_text()) for axes in figure.axes]
+
+
+def test_a_curve_that_leaves_the_axes_is_cut_off_and_its_end_is_named(experiments):
+    rover = select(experiments, ["marsrover-4x4"], ["psconrl,uniform"])[0]
+    near = rover.curves["psconrl"]
+    n = near.rounds.size
+    far = np.linspace(10.0, 1000.0, n)
+    returning = np.concatenate([np.linspace(0.0, 500.0, n - 1), [3.0]])
+    shapes = {f"near {k}": np.full(n, k) for k in (7.0, 8.0, 9.0, 10.0)}
+    shapes |= {"far": far, "low": -far, "back": returning}
+    optimum = near.optimum[0]
+    told = {
+        name: replace(
+            near, title=name, label=name,
+            cumulative=np.repeat(
+                np.stack([near.rounds * optimum + shape, near.cumulative[0, :, 1]], axis=1)[None], 3, axis=0
+            ),
+        )
+        for name, shape in shapes.items()
+    }  # fmt: skip
+    figure = panel_figure([replace(rover, curves=told)], rows_of(measures([rover], ["regret"])))
+    (text,) = panels_of(figure)
+    lines = " ".join(text.split())
+    assert "↑ far ends at 1,000" in lines
+    assert "↓ low ends at -1,000" in lines
+    assert "↑ back ends at 3, from 500" in lines
+    assert "near" not in lines
+    low, high = figure.axes[0].get_ylim()
+    assert (low, high) == (pytest.approx(-CLIP * 10 * 1.1), pytest.approx(CLIP * 10 * 1.1))  # 5% of both halves
+
+
+def test_the_runs_of_every_agent_are_stated(experiments):
+    rover, box, _ = experiments
+    assert runs_of(rover) == "3 runs; 2 of C-UCRL"
+    assert runs_of(box) == "3 runs"
+    figure = panel_figure([rover, box], rows_of(measures([rover, box], ["regret"])))
+    titles = [" ".join(axes.get_title().split()) for axes in figure.axes]
+    assert titles == ["marsrover-4x4 3 runs; 2 of C-UCRL", "box 3 runs"]
+
+
+@pytest.mark.parametrize(("width", "shape"), [(3.25, (4, 1)), (2.0, (4, 1)), (7.0, (2, 2)), (None, (2, 2))])
+def test_panels_fit_the_width(experiments, width, shape):
+    shown = select(experiments, ["marsrover-4x4,box"])
+    figure = panel_figure(shown, rows_of(measures(shown, ["regret", "violation"])), width)
+    if width == 3.25:
+        shape = (2, 2)  # two of 1.6 inches
+    assert figure.axes[0].get_gridspec().get_geometry() == shape
+    assert width is None or figure.get_size_inches()[0] == width
+    letters = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert letters == ["PSConRL", "C-UCRL", "uniform", "patient, r=2"]
+
+
+def test_one_experiment_has_its_measures_side_by_side(experiments):
+    shown = select(experiments, ["queue"])
+    figure = panel_figure(shown, rows_of(measures(shown, ["violation", "cost"])), 7.0)
+    assert [axes.get_ylabel() for axes in figure.axes] == [
+        "violation\n(delay)", "violation\n(power)", "average delay", "average power",
+    ]  # fmt: skip
+    assert figure.axes[0].get_gridspec().get_geometry() == (1, 4)
+    assert [len(axes.texts) for axes in figure.axes[2:]] == [1, 1]  # the limits
+
+
+@pytest.mark.parametrize(
+    ("text", "length"), [("3.25in", 3.25), (" 8.5 CM ", 8.5 / 2.54), ("85mm", 85 / 25.4), ("246pt", 246 / 72.27)]
+)
+def test_widths_have_units(text, length):
+    assert inches(text) == pytest.approx(length, rel=1e-12)
+
+
+@pytest.mark.parametrize("text", ["3.25", "wide", "3em", "-3in", "0in", "0.9in", "41in", "1e9in", "nanin", ""])
+def test_widths_that_make_no_sense_are_one_line(text):
+    with pytest.raises(ConfigError, match=r"^--width: must be (a number with its unit|from 1in to 40in)"):
+        inches(text)
+
+
+def test_the_command_draws_as_wide_as_was_asked(results, tmp_path, capsys):
+    picture = tmp_path / "f.png"
+    chosen = ["--experiments", "box", "--agents", "uniform,psconrl", "--rename", "psconrl=PSConRL ($ours_2$)"]
+    assert run("figure", results, *chosen, "--metric", "regret,cost", "--width", "3in", "--out", picture) == 0
+    assert "Picture:" in capsys.readouterr().out
+    pixels = matplotlib.image.imread(picture)
+    assert pixels.shape[1] == 3 * 300
+    blue = np.abs(pixels[..., :3] * 255 - (0x00, 0x72, 0xB2)).max(axis=2) < 3
+    assert blue.sum() > 500  # psconrl's, though it is drawn second
+    for suffix in ("pdf", "svg"):
+        assert run("figure", results, "--out", tmp_path / f"f.{suffix}") == 0
+    drawn = (tmp_path / "f.svg").read_text()
+    assert "marsrover-4x4" in drawn
+
+
+def test_bad_input_to_the_commands_is_one_line(results, tmp_path, capsys):
+    out = tmp_path / "f.png"
+    assert "--width" in fails(capsys, "figure", results, "--out", out, "--width", "3")
+    assert "--out: 'f.gif' must end in .png, .svg, .pdf" in fails(capsys, "figure", results, "--out", "f.gif")
+    assert "folder" in fails(capsys, "figure", results, "--out", tmp_path / "none" / "f.png")
+    assert "unknown metric" in fails(capsys, "figure", results, "--out", out, "--metric", "regrets")
+    assert "unknown format 'tex'; did you mean 'latex'?" in fails(capsys, "table", results, "--format", "tex")
+    assert "StoreError" in fails(capsys, "table", tmp_path / "none.db")
+    assert "cannot be written" in fails(capsys, "table", results, "--out", tmp_path / "none" / "t.tex")
+    assert not out.exists()
+
+
+def test_tables_have_the_numbers_of_the_runs(experiments, results, tmp_path, capsys):
+    shown = select(experiments, ["box", "marsrover-4x4"], ["psconrl", "c-ucrl"])
+    measured = measures(shown, ["regret", "violation"])
+    box = shown[0].curves["psconrl"]
+    regret = mean_interval(box.regret[:, -1])
+    rows = list(csv.DictReader(io.StringIO(print_table(shown, measured, "csv"))))
+    assert [(row["experiment"], row["agent"], row["runs"], row["metric"]) for row in rows] == [
+        ("box", "PSConRL", "3", "regret"), ("box", "PSConRL", "3", "violation"),
+        ("marsrover-4x4", "PSConRL", "3", "regret"), ("marsrover-4x4", "PSConRL", "3", "violation"),
+        ("marsrover-4x4", "C-UCRL", "2", "regret"), ("marsrover-4x4", "C-UCRL", "2", "violation"),
+    ]  # fmt: skip
+    assert [float(rows[0][key]) for key in ("mean", "low", "high")] == [regret.mean, regret.low, regret.high]
+    markdown = print_table(shown, measured, "markdown").splitlines()
+    assert markdown[0] == "| experiment | agent | runs | regret | violation |"
+    assert markdown[2].startswith(f"| box | PSConRL | 3 | {regret} |")
+    assert markdown[-1] == "Mean and 95% bootstrap interval over runs, after the last round."
+    alone = print_table(shown[:1], measures(shown[:1], ["violation"]), "markdown").splitlines()
+    assert alone[0] == "| agent | runs | violation (corner) |"
+    assert run("table", results, "--experiments", "box", "--format", "latex", "--out", tmp_path / "t.tex") == 0
+    capsys.readouterr()
+    assert run("table", results, "--experiments", "box", "--format", "latex") == 0
+    assert capsys.readouterr().out == (tmp_path / "t.tex").read_text()
+
+
+def compiles_in_principle(latex):
+    """Every row has as many cells as the table has columns; braces and environments close; nothing is left bare."""
+    begin = re.search(r"\\begin\{tabular\}\{(lr+)\}", latex)
+    columns = len(begin[1])
+    body = latex[begin.end() :].split("\n")[1:-2]
+    assert latex.rstrip().endswith(r"\end{tabular}")
+    for line in body:
+        plain = re.sub(r"\\[&%$#_{}]", "", line)
+        assert plain.count("{") == plain.count("}")
+        assert plain.count("$") % 2 == 0
+        assert "#" not in plain
+        assert "^" not in plain
+        assert "_" not in plain
+        if line.startswith((r"\toprule", r"\midrule", r"\bottomrule", r"\addlinespace")):
+            assert "&" not in plain
+        elif line.startswith(r"\multicolumn"):
+            assert line.startswith(rf"\multicolumn{{{columns}}}{{l}}")
+        else:
+            assert plain.count("&") == columns - 1
+            assert not line.startswith(("[", "*"))
+            assert line.endswith(r"\\")
+    return True
+
+
+def test_latex_escapes_names_and_is_balanced(experiments):
+    evil = r"[*] 50% of R&D_2 #1 {a} \input{x} $x^2$ ~ <b> |"
+    shown = select(experiments, [], [], [f"psconrl={evil}", f"box={evil}"])
+    latex = print_table(shown, measures(shown, ["regret", "violation", "cost"]), "latex")
+    assert compiles_in_principle(latex)
+    assert r"\input" not in latex
+    assert r"{}[*] 50\% of R\&D\_2 \#1 \{a\} \textbackslash{}input\{x\} \$x\textasciicircum{}2\$" in latex
+    assert r"\usepackage{booktabs}" in latex
+    for rule in (r"\toprule", r"\midrule", r"\bottomrule", r"95\% bootstrap interval over runs"):
+        assert latex.count(rule) == 1
+    assert re.search(r" & --", latex)  # a second limit only the queue has
+    assert not re.search(r"[ \[]-\d", latex)  # a hyphen is no minus sign
+    markdown = print_table(shown, measures(shown, ["regret"]), "markdown")
+    assert all(len(re.findall(r"(?<!\\)\|", line)) == 5 for line in markdown.splitlines()[:-2])
+    formula = select(experiments, ["box"], [], ["psconrl==1+1"])
+    assert "'=1+1" in print_table(formula, measures(formula, ["regret"]), "csv")
+    with pytest.raises(ConfigError, match="unknown format"):
+        print_table(shown, [], "html")
+    assert FORMATS == ("latex", "markdown", "csv")
+
+
+def test_a_single_run_has_no_interval(experiments):
+    rover = experiments[0]
+    c = rover.curves["psconrl"]
+    one = replace(c, cumulative=c.cumulative[:1], thresholds=c.thresholds[:1], optimum=c.optimum[:1],
+                  replicates=c.replicates[:1])  # fmt: skip
+    alone = [replace(rover, curves={"psconrl": one})]
+    text = print_table(alone, measures(alone, ["regret"]), "csv").splitlines()[1]
+    assert text.endswith(",,")
+    assert runs_of(alone[0]) == "1 run"

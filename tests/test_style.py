@@ -1,0 +1,62 @@
+"""How agents look: the same in figures and on the page, and whoever is shown beside them."""
+
+import json
+import re
+
+import pytest
+
+from psconrl.experiment.spec import shipped_spec
+from psconrl.learning.registry import RECIPES
+from psconrl.report import page
+from psconrl.report.numbers import written
+from psconrl.report.style import LOOKS, OTHERS, PALETTE, looks_of, nth_look, title_of
+from reports import curve, one_panel
+
+SHIPPED = {job.label for name in ("paper", "theory") for job in shipped_spec(name).jobs(quick=True)}
+
+
+def test_every_agent_of_the_library_has_a_look_of_its_own():
+    assert set(LOOKS) == set(RECIPES) | SHIPPED
+    assert len(set(LOOKS.values())) == len(LOOKS)
+    assert all(look.colour in PALETTE for look in LOOKS.values())
+
+
+def test_agents_look_the_same_whoever_is_beside_them():
+    alone, together = looks_of(["c-ucrl"]), looks_of(["mine", "psconrl", "c-ucrl", "yours"])
+    assert alone["c-ucrl"] == together["c-ucrl"] == LOOKS["c-ucrl"]
+    assert looks_of(["mine", "yours"]) == {label: together[label] for label in ("mine", "yours")}
+    assert together["mine"] == nth_look(0, OTHERS)
+
+
+def test_many_strangers_are_told_apart():
+    assert len(set(looks_of(f"agent {k}" for k in range(25)).values())) == 25
+    assert len({nth_look(k) for k in range(50)}) == 50
+    assert not set(OTHERS) & set(PALETTE)
+
+
+def test_the_page_has_the_looks_of_the_figures():
+    series = [curve(agent, [1, 2], [1.0, 2.0]) for agent in ("mine", "c-ucrl", "psconrl")]
+    text = page.render({"experiments": [one_panel(*series)]})
+    data = json.loads(re.search(r'id="report">(.*?)</script>', text, re.DOTALL)[1])
+    assert data["looks"] == [["mine", OTHERS[0], ""], ["c-ucrl", "#000000", "12 4"], ["psconrl", "#0072B2", ""]]
+
+
+def test_looks_are_lines_of_matplotlib():
+    assert LOOKS["psconrl"].line == {"color": "#0072B2", "ls": "-"}
+    assert LOOKS["c-ucrl"].line == {"color": "#000000", "ls": (0, (6, 2))}
+
+
+def test_names_in_pictures():
+    assert [title_of(x) for x in ("fha", "psconrl-unbooked", "mine")] == ["FHA", "PSConRL, no ledger", "mine"]
+
+
+@pytest.mark.parametrize(
+    ("number", "digits", "text"),
+    [
+        (0.0, 3, "0"), (-0.0, 1, "0"), (5380.0, 3, "5,380"), (-270733.8, 3, "-270,734"), (0.5275, 4, "0.5275"),
+        (14.93, 3, "14.9"), (99.96, 3, "100"), (999.6, 3, "1,000"), (0.00012, 2, "0.00012"), (2.2e-16, 1, "2e-16"),
+        (float("nan"), 3, "nan"), (-1.0, 3, "-1"), (1e6, 3, "1,000,000"),
+    ],
+)  # fmt: skip
+def test_numbers_are_written_as_people_write_them(number, digits, text):
+    assert written(number, digits) == text
