@@ -1,18 +1,22 @@
 """The report page in a real browser: it draws, answers to mouse, keyboard and links, and runs nothing it was given."""
 
+import csv
 import gc
 import io
 import itertools
 import shutil
+import time
 import warnings
 from urllib.parse import urlencode
+from xml.etree import ElementTree
 
 import matplotlib.image
 import numpy as np
 import pytest
 
 from psconrl.report import page
-from reports import EVIL, ODD, QUOTED, experiment, report
+from psconrl.report.style import OTHERS, looks_of, nth_look
+from reports import EVIL, ODD, QUOTED, curve, experiment, one_panel, report
 
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-component-update",
@@ -20,6 +24,7 @@ FLAGS = (
 )  # fmt: skip
 
 UNKNOWN = "\N{EN DASH}"
+MINUS = "\N{MINUS SIGN}"
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +129,7 @@ def test_log_axes_change_the_ticks_and_say_what_becomes_of_negative_values(shown
     shown.open(report())
     linear = shown.texts(".tick-x"), shown.texts(".tick-y")
     shown.click("#switch-logX")
-    assert shown.texts(".tick-x")[:6] == ["1", "10", "100", "1000", "10k", "100k"]
+    assert shown.texts(".tick-x")[:6] == ["1", "10", "100", "1,000", "10k", "100k"]
     assert shown.texts(".tick-y") == linear[1]
     shown.click("#switch-logY")
     assert shown.texts(".tick-y") != linear[1]
@@ -243,3 +248,148 @@ def test_the_picture_is_not_blank(shown):
     assert pixels.shape[:2] == (1600, 1200)
     colours = np.unique((pixels[..., :3] * 255).astype(np.uint8).reshape(-1, 3), axis=0)
     assert len(colours) > 100
+
+
+def clipped(points=40):
+    """A panel in which zero means nothing lost: two curves far beyond three others, and one that comes back."""
+    x = np.arange(1, points + 1)
+    ends = {"near": 10.0, "nearer": 8.0, "mild": 9.0, "nice": 7.0, "far": 900.0, "low": -5380.0}
+    series = [curve(agent, x, np.linspace(0, end, points), 0.1) for agent, end in ends.items()]
+    series.append(curve("back", x, np.concatenate([np.linspace(0, 300, points - 1), [5.0]]), 0.1))
+    found = experiment("walk", panels=1)
+    return found | {
+        "panels": [{"title": "Regret", "x": "round", "y": "y", "lines": [], "clip": True, "series": series}]
+    }
+
+
+def test_curves_far_beyond_the_others_are_cut_off_and_named(shown):
+    shown.open(report(experiments=[clipped()]))
+    assert shown.texts(".beyond") == ["↑ far ends at 900", "↑ back ends at 5, from 300", f"↓ low ends at {MINUS}5,380"]
+    heights = [float(t.replace(MINUS, "-")) for t in shown.texts(".tick-y")]
+    assert (min(heights), max(heights)) == (-40, 40)  # four times the middle one of seven
+    shown.click(".chip .name", 4)
+    assert shown.texts(".beyond") == []  # alone it has the axis for itself
+    shown.open(report(experiments=[clipped()]), "#logy=1")
+    assert shown.texts(".beyond") == []
+
+
+def test_the_page_opens_where_the_report_says(shown):
+    shown.open(report(opens=QUOTED))
+    assert shown.texts(".tab[aria-selected=true]") == [QUOTED]
+    assert shown.js("location.hash") == ""
+    shown.click(".tab", 0)
+    assert shown.js("location.hash") == "#show=walk"
+    shown.open(report(opens=QUOTED), "#show=walk")
+    assert shown.texts(".tab[aria-selected=true]") == ["walk"]
+    shown.open(report(opens="nowhere"))
+    assert shown.texts(".tab[aria-selected=true]") == ["walk"]
+
+
+@pytest.mark.parametrize("width", [1200, 390])
+def test_all_tabs_and_agents_are_in_sight(shown, width):
+    shown.resize(width, 1400)
+    names = [f"a long name of an experiment, number {k}" for k in range(20)]
+    agents = [f"agent number {k}" for k in range(12)]
+    shown.open(report(experiments=[experiment(name, agents) for name in names]))
+    hidden = shown.js(
+        "[...document.querySelectorAll('.tab, .tabs, .bar, .legend, .chip .name')]"
+        ".filter((e) => e.scrollWidth > e.clientWidth + 1 || e.scrollHeight > e.clientHeight + 1)"
+        ".map((e) => e.textContent)"
+    )
+    assert hidden == []
+    edges = shown.js("[...document.querySelectorAll('.tab, .chip')].map((e) => e.getBoundingClientRect().right)")
+    assert max(edges) <= width
+    assert len(shown.all(".tab")) == 21
+
+
+def test_the_legend_has_the_agents_of_the_experiment(shown):
+    shown.open(report(experiments=[experiment("walk", ["a", "b"]), experiment("run", ["b", "c"])]))
+    shown_names = "[...document.querySelectorAll('.chip:not([hidden]) .name')].map((e) => e.textContent)"
+    assert shown.js(shown_names) == ["a", "b"]
+    shown.click(".tab", 1)
+    assert shown.js(shown_names) == ["b", "c"]
+    shown.click(".tab", 2)
+    assert shown.js(shown_names) == ["a", "b", "c"]
+
+
+def test_agents_have_the_colours_of_the_figures(shown):
+    shown.open(report(experiments=[experiment("walk", ["mine", "c-ucrl", "psconrl"])]))
+    drawn = shown.js(
+        "[...document.querySelectorAll('.plot')[0].querySelectorAll('.line')].map((line) =>"
+        " [line.dataset.agent, getComputedStyle(line).stroke, line.getAttribute('stroke-dasharray')])"
+    )
+
+    def rgb(colour):
+        return "rgb({}, {}, {})".format(*(int(colour[k : k + 2], 16) for k in (1, 3, 5)))
+
+    looks = looks_of(["mine", "c-ucrl", "psconrl"])
+    assert drawn == [
+        [agent, rgb(look.colour), " ".join(f"{2 * x:g}" for x in look.dash) or None] for agent, look in looks.items()
+    ]
+
+
+def saved(shown, folder, kind, index=0):
+    """What a click on a button below a chart writes."""
+    shown.browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(folder)})
+    buttons = [b for b in shown.all(".experiment:not([hidden]) .save button") if b.text == kind]
+    shown.browser.execute_script("arguments[0].click()", buttons[index])
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        found = [path for path in folder.glob(f"*.{kind.lower()}") if path.stat().st_size]
+        if found and not list(folder.glob("*.crdownload")):
+            return found[0]
+        time.sleep(0.05)
+    raise AssertionError(f"no {kind} was written")
+
+
+def test_a_chart_is_saved_with_its_legend_and_without_a_request(shown, tmp_path):
+    shown.open(report())
+    shown.click(".chip input", 1)  # ucrl is hidden, and stays out
+    rows = list(csv.reader(saved(shown, tmp_path, "CSV").read_text().splitlines()))
+    assert rows[0] == ["agent", "runs", "round", "mean", "low", "high"]
+    series = report()["experiments"][0]["panels"][0]["series"]
+    assert {row[0] for row in rows[1:]} == {"ps", EVIL}
+    assert len(rows) == 1 + 2 * len(series[0]["x"])
+    first = [float(value) for value in rows[1][2:]]
+    wanted = [series[0][key][0] for key in ("x", "mean", "low", "high")]
+    assert first == pytest.approx(wanted, rel=2e-3)
+    picture = saved(shown, tmp_path, "SVG")
+    assert picture.name == "walk-Panel-0.svg"
+    tree = ElementTree.parse(picture)
+    words = [text.text for text in tree.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"walk: Panel 0", "regret", "ps (5 runs)", f"{EVIL} (5 runs)", "round"} <= set(words)
+    assert not any("ucrl" in (word or "") for word in words)
+    assert not list(tree.iter("{http://www.w3.org/2000/svg}script"))
+    pixels = matplotlib.image.imread(saved(shown, tmp_path, "PNG"))
+    assert pixels.shape[0] > 900
+    assert pixels.shape[1] > 900
+    blue = nth_look(0, OTHERS).colour
+    colour = [int(blue[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+    assert (np.abs(pixels[..., :3] - colour).max(axis=2) < 0.02).sum() > 500
+    assert np.all(pixels[0, 0, :3] == 1)  # white paper, whatever the screen
+    assert shown.errors() == []
+    fetched = shown.js("performance.getEntriesByType('resource').map((e) => e.name)")
+    assert [name for name in fetched if not name.startswith("data:")] == []
+
+
+def test_names_that_a_spreadsheet_would_run_are_saved_as_text(shown, tmp_path):
+    named = [curve("=1+1", [1, 2], [1.0, 2.0]), curve('a "b", c', [1, 2], [1.0, 2.0])]
+    shown.open(report(experiments=[one_panel(*named)]))
+    rows = list(csv.reader(saved(shown, tmp_path, "CSV").read_text().splitlines()))
+    assert [row[0] for row in rows[1:]] == ["'=1+1", "'=1+1", 'a "b", c', 'a "b", c']
+
+
+def test_a_chart_saved_on_a_dark_screen_is_on_white_paper(shown, tmp_path):
+    dark = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
+    shown.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", dark)
+    try:
+        shown.open(report(experiments=[experiment("walk", ["c-ucrl", "psconrl"])]))
+        lines = "[...document.querySelectorAll('.plot')[0].querySelectorAll('.line')]"
+        strokes = shown.js(f"{lines}.map((line) => getComputedStyle(line).stroke)")
+        assert strokes[0] == "rgb(231, 234, 238)"  # black would not be seen
+        text = saved(shown, tmp_path, "SVG").read_text()
+        assert 'stroke="rgb(0, 0, 0)"' in text
+        assert "rgb(231, 234, 238)" not in text
+        assert not shown.js("document.documentElement.classList.contains('light')")
+    finally:
+        shown.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})

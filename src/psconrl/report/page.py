@@ -19,11 +19,23 @@ from numpy.typing import NDArray
 
 from psconrl.errors import ConfigError
 from psconrl.files import write_atomically
+from psconrl.report.style import looks_of
 
 DIGITS = 6  # of a mean or a table's number: more than a curve or a reader can use
 DISTANCE_DIGITS = 3  # of the distance from a mean to an end of its interval
+LINE = 2  # pixels, the width of a curve: dashes are so many times as long
 EXACT = 2**53  # from here on JavaScript's numbers skip integers
-SCRIPTS = ("dom.js", "scales.js", "state.js", "cursor.js", "chart.js", "sections.js", "controls.js", "page.js")
+SCRIPTS = (
+    "dom.js",
+    "scales.js",
+    "state.js",
+    "cursor.js",
+    "download.js",
+    "chart.js",
+    "sections.js",
+    "controls.js",
+    "page.js",
+)
 _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&"}
 
 
@@ -62,8 +74,16 @@ def _data(report: dict[str, Any]) -> str:
     plain = _fields(report, but=("experiments",))
     plain["experiments"] = [_experiment(e, grids) for e in report.get("experiments") or ()]
     plain["grids"] = grids
+    plain["looks"] = _looks(report)
     # ASCII only: U+2028, U+2029 and the lone surrogates of odd file names are escaped with the rest.
     return json.dumps(plain, separators=(",", ":"), allow_nan=False, default=str).translate(_ESCAPES)
+
+
+def _looks(report: dict[str, Any]) -> list[list[str]]:
+    """The colour and the dash of every agent, as in the figures of the same results."""
+    panels = [panel for e in report.get("experiments") or () for panel in e.get("panels") or ()]
+    looks = looks_of(str(series["agent"]) for panel in panels for series in panel.get("series") or ())
+    return [[agent, look.colour, " ".join(f"{LINE * x:g}" for x in look.dash)] for agent, look in looks.items()]
 
 
 def _experiment(experiment: dict[str, Any], grids: list[Any]) -> dict[str, Any]:

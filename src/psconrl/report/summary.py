@@ -10,8 +10,9 @@ from psconrl.errors import PsconrlError
 from psconrl.experiment.store import Store
 from psconrl.planning.planner import plan
 from psconrl.planning.proof import Status
-from psconrl.report.curves import Experiment, read_experiments
+from psconrl.report.curves import Curves, Experiment, read_experiments
 from psconrl.report.figures import policy_figure
+from psconrl.report.numbers import written
 from psconrl.report.statistics import FEW_RUNS, NOTHING, Estimate, compare, final_cost, mean_interval
 from psconrl.report.tables import (
     bounds_table,
@@ -24,6 +25,7 @@ from psconrl.report.tables import (
 
 MAP_STATES = 150
 PANEL_POINTS = 150
+KEPT = 0.01  # by so much of itself a limit may be exceeded, on average over runs, and counts as kept
 
 CAVEATS = (
     "Regret and violation are signed and cumulative: an agent may be ahead of the optimum by breaking a limit, so that "
@@ -46,19 +48,26 @@ def _build(store: Store) -> dict[str, Any]:
     runs, failed = (store.query(f"SELECT count(*) FROM runs WHERE current AND status = '{status}'")[0][0]
                     for status in ("done", "failed"))  # fmt: skip
     hours = store.query("SELECT total(seconds) FROM runs WHERE current")[0][0] / 3600
-    summary = [f"{runs:,} runs in {len(experiments)} experiments, {60 * hours:.3g} minutes of computing."]
+    summary = [f"{runs:,} runs in {len(experiments)} experiments, {written(60 * hours)} minutes of computing."]
     if failed:
         summary.append(f"{failed} runs failed; see the table of failures.")
     return {
         "title": meta.get("title", "psconrl"),
         "subtitle": "psconrl: planning and learning in constrained Markov decision processes",
         "created": store.query("SELECT max(json_extract(provenance, '$.finished')) FROM runs")[0][0] or "",
-        "summary": summary + [line for e in experiments for line in _findings(e)],
+        "summary": summary,
         "caveats": list(CAVEATS),
+        "opens": _first_grid(experiments),
         "experiments": [_experiment(e) for e in experiments],
         "tables": [*bounds_table(experiments), *failures_table(experiments)],
         "provenance": _provenance(store),
     }
+
+
+def _first_grid(experiments: list[Experiment]) -> str:
+    """The experiment that the page opens on: the first that has a map, else the first."""
+    on_map = [e.name for e in experiments if e.model is not None and e.model.layout is not None]
+    return next(iter([*on_map, *(e.name for e in experiments)]), "")
 
 
 def _experiment(experiment: Experiment) -> dict[str, Any]:
@@ -66,6 +75,7 @@ def _experiment(experiment: Experiment) -> dict[str, Any]:
     return {
         "name": experiment.name,
         "description": _description(experiment.facts),
+        "finding": _finding(experiment),
         "facts": _facts(experiment),
         "panels": _panels(experiment) if experiment.curves else [],
         "tables": [table for table in tables if table["rows"]],
@@ -89,11 +99,12 @@ def _facts(experiment: Experiment) -> list[list[str]]:
     for key, title in (("optimum", "optimal"), ("fastest", "unlimited"), ("safest", "safest")):
         if key in facts:
             value = facts[key][0] if key == "optimum" else facts[key]
-            shown.append([f"{title} {names[0]}", f"{sign * value:.6g}"])
+            shown.append([f"{title} {names[0]}", written(sign * value, 6)])
     for name, threshold, price in zip(names[1:], facts.get("thresholds", []), facts.get("prices", []), strict=False):
-        shown += [[f"limit on {name}", f"{threshold:g}"], [f"shadow price of {name}", f"{price:.4g}"]]
+        shown += [[f"limit on {name}", written(threshold, 6)], [f"shadow price of {name}", written(price, 4)]]
     if "gap" in facts:
-        shown.append(["optimality gap", f"{abs(facts['gap']):.0e} ({'proven' if facts['certified'] else 'unproven'})"])
+        proof = "proven" if facts["certified"] else "unproven"
+        shown.append(["optimality gap", f"{written(abs(facts['gap']), 1)} ({proof})"])
     return shown
 
 
@@ -106,9 +117,11 @@ def _panels(experiment: Experiment) -> list[dict[str, Any]]:
     ]
     panels = []
     if all(np.isfinite(curves.optimum).all() for curves in experiment.curves.values()):
-        panels.append(_panel("Regret", "cumulative, signed", [], experiment, lambda c: c.regret))
+        panels.append(_panel("Regret", "cumulative, signed", None, experiment, lambda c: c.regret))
     for i, name in enumerate(names[1:], start=1):
-        panels.append(_panel(f"Violation: {name}", "cumulative, signed", [], experiment, lambda c, i=i: c.violation(i)))
+        panels.append(
+            _panel(f"Violation: {name}", "cumulative, signed", None, experiment, lambda c, i=i: c.violation(i))
+        )
     panels.append(_panel(f"Average {names[0]}", "average so far", lines, experiment, lambda c: sign * c.average(0)))
     for i, name in enumerate(names[1:], start=1):
         limit = [["limit", facts["thresholds"][i - 1]]] if "thresholds" in facts else []
@@ -118,7 +131,8 @@ def _panels(experiment: Experiment) -> list[dict[str, Any]]:
     return panels
 
 
-def _panel(title: str, y: str, lines: list[Any], experiment: Experiment, measure: Any) -> dict[str, Any]:
+def _panel(title: str, y: str, lines: list[Any] | None, experiment: Experiment, measure: Any) -> dict[str, Any]:
+    """A chart; without reference lines its zero is one, and agents far off may be cut off."""
     series = []
     for label, curves in experiment.curves.items():
         values: Floats = measure(curves)
@@ -134,7 +148,7 @@ def _panel(title: str, y: str, lines: list[Any], experiment: Experiment, measure
                 "high": estimate.high.tolist(),
             }
         )
-    return {"title": title, "x": "round", "y": y, "lines": lines, "series": series}
+    return {"title": title, "x": "round", "y": y, "lines": lines or [], "clip": lines is None, "series": series}
 
 
 def _maps(experiment: Experiment) -> list[dict[str, str]]:
@@ -153,30 +167,47 @@ def _maps(experiment: Experiment) -> list[dict[str, str]]:
     return [{"title": "The optimal policy", "svg": buffer.getvalue()}]
 
 
-def _findings(experiment: Experiment) -> list[str]:
-    """Who has the least regret at shadow prices, what it paid in violation, and from whom it is not told apart."""
+def _finding(experiment: Experiment) -> str:
+    """Who has the least regret at shadow prices, what it paid in violation, and from whom it is not told apart.
+
+    Where that is the same for all, by the model's nature, what matters is who keeps the limits.
+    """
     prices = experiment.facts.get("prices")
     curves = list(experiment.curves.values())
     if not prices or len(curves) < 2:
-        return []
+        return ""
     means = [float(final_cost(c, prices).mean()) for c in curves]
-    if max(means) - min(means) < NOTHING:
-        return [f"{experiment.name}: all agents tie at shadow prices; see regret and violation apart."]
+    if max(means) - min(means) < NOTHING:  # what is gained by breaking a limit is worth just that
+        return "; ".join(_keeping(c, experiment.cost_names) for c in curves) + "."
     best = min(curves, key=lambda c: float(final_cost(c, prices).mean()))
     others = [c for c in curves if c is not best]
     verdicts = {c.label: verdict(compare(best, c, prices), len(others)) for c in others}
     doubtful = [label for label, result in verdicts.items() if result != f"{best.label} has less"]
     paid = ", ".join(
-        f"violation of {name} {best.violation(i)[:, -1].mean():,.0f}"
+        f"violation of {name} {written(float(best.violation(i)[:, -1].mean()))}"
         for i, name in enumerate(experiment.cost_names[1:], start=1)
     )
     ahead = f", not told apart from {', '.join(doubtful)}" if doubtful else ""
     if best.runs < FEW_RUNS:
         ahead = ", too few runs for a verdict"
-    return [
-        f"{experiment.name}: {best.label} has the least mean regret at shadow prices over {best.runs} runs "
-        f"(regret {best.regret[:, -1].mean():,.0f}, {paid}){ahead}."
-    ]
+    return (
+        f"{best.label} has the least mean regret at shadow prices over {best.runs} runs "
+        f"(regret {written(float(best.regret[:, -1].mean()))}, {paid}){ahead}."
+    )
+
+
+def _keeping(curves: Curves, names: list[str]) -> str:
+    """Does an agent keep the limits, on average over runs?"""
+    parts = []
+    for i, name in enumerate(names[1:], start=1):
+        average, limit = float(curves.average(i)[:, -1].mean()), float(curves.thresholds[0, i - 1])
+        excess = (average - limit) / abs(limit) if limit else average - limit
+        if excess <= KEPT:
+            found = f"keeps the limit on {name}" + (f" to within {100 * KEPT:g}%" if excess > 0 else "")
+        else:
+            found = f"breaks the limit on {name}"
+        parts.append(f"{found} (average {written(average, 4)}, limit {written(limit, 4)})")
+    return f"{curves.label} {' and '.join(parts)}"
 
 
 def _provenance(store: Store) -> list[list[str]]:

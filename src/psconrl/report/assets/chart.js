@@ -3,6 +3,7 @@
 const NARROW = 400;
 const PAPER_WIDTH = 420; // two charts side by side on a page, with labels of a size to read
 const EARLY = 0.05; // the part of the x axis where intervals may be cut off
+const CLIP = 4; // where zero means nothing lost, an axis reaches this many times as far as the middle curve, as in figures
 const SQUEEZE = 6; // a reference line may stretch the axis to this many times the curves' own range
 
 function pointsOf(series) {
@@ -36,8 +37,9 @@ const spread = (numbers) =>
 const pair = ([x, y]) => `${x.toFixed(1)},${y.toFixed(1)}`;
 
 class Chart {
-  constructor(panel, looks) {
+  constructor(panel, looks, experiment) {
     this.panel = panel;
+    this.experiment = experiment;
     this.series = list(panel.series).map((series) => ({
       agent: text(series.agent), runs: series.runs, look: looks.get(text(series.agent)), points: pointsOf(series),
     }));
@@ -51,7 +53,7 @@ class Chart {
     this.note = el("p", { class: "note" });
     this.root = el("figure", { class: "panel" },
       el("figcaption", {}, el("h3", {}, text(panel.title)), el("p", { class: "unit" }, text(panel.y))),
-      this.stage, this.note);
+      this.stage, this.note, saveButtons(this));
     this.cursor = new Cursor(this);
     new ResizeObserver(() => {
       if (this.stage.clientWidth && this.stage.clientWidth !== this.width) this.draw(this.view);
@@ -66,6 +68,7 @@ class Chart {
     this.plot.replaceChildren();
     this.cursor.forget();
     this.remarks = [];
+    this.limits = [-Infinity, Infinity];
     const usable = (point) => point.mean !== null && (!view.logX || point.x > 0);
     this.shown = this.series.filter((series) => !view.hidden.has(series.agent))
       .map((series) => ({ ...series, parts: stretches(series.points, usable) }))
@@ -98,9 +101,15 @@ class Chart {
     this.x = makeScale(this.view.logX ? "log" : "linear", 1, xRange, [left, right]);
     this.area = { left, right, top, bottom };
     this.drawAxes(yTicks, this.x.ticks(Math.max(2, Math.floor((right - left) / 56))));
-    if (this.view.bands) this.drawBands(kind, unit, range);
+    this.limits = range.map(transform(kind, unit).from);
+    const inner = this.window();
+    if (this.view.bands) this.drawBands(inner, kind);
+    this.plot.append(inner);
     this.drawLines(room);
-    for (const series of this.shown) this.drawCurve(series);
+    const curves = this.window();
+    for (const series of this.shown) this.drawCurve(series, curves);
+    this.plot.append(curves);
+    this.nameBeyond();
     this.plot.append(svg("rect", { class: "sensor", x: left, y: 0, width: right - left, height: bottom + 12 }));
   }
 
@@ -128,21 +137,50 @@ class Chart {
       this.remarks.push("Log y: interval ends and reference lines ≤ 0 are off the axis.");
     }
     const { to } = transform(kind, unit);
-    const [a, b] = spread(values.map(to));
+    const most = kind === "linear" && this.panel.clip ? this.reach() : Infinity;
+    const [a, b] = spread(values.map((value) => to(Math.max(-most, Math.min(most, value)))));
     // Early, very wide intervals must not flatten the curves: they do not count, and bands at most triple the range.
     const early = xRange[0] + EARLY * (xRange[1] - xRange[0]);
     const xTo = transform(this.view.logX ? "log" : "linear", 1).to;
     const late = (point) => this.view.bands && xTo(point.x) >= early;
     const banded = this.shown.flatMap((series) => series.parts.flat()).filter(late);
     const room = b > a ? b - a : Infinity;
-    const ends = banded.flatMap((p) => [p.low, p.high]).filter(isNumber).map(to).filter(isNumber);
+    const ends = banded.flatMap((p) => [p.low, p.high]).filter((end) => isNumber(end) && Math.abs(end) <= most)
+      .map(to).filter(isNumber);
     let range = spread([a, b, ...ends.map((t) => Math.max(a - room, Math.min(b + room, t)))]);
-    const [every, most] = spread(this.series.flatMap((s) => s.points.filter(usable)).map((p) => to(p.mean)));
-    const reach = most > every ? SQUEEZE * (most - every) : Infinity;
+    const [every, last] = spread(this.series.flatMap((s) => s.points.filter(usable)).map((p) => to(p.mean)));
+    const reach = last > every ? SQUEEZE * (last - every) : Infinity;
     for (const t of this.lines.map((line) => to(line.value)).filter(isNumber)) {
       if (Math.max(b, t) - Math.min(a, t) <= reach) range = spread([...range, t]);
     }
     return { kind, unit, range: widen(range, kind, 0.05, 0.35) };
+  }
+
+  /* How far from zero the axis may go: several times as far as the curve in the middle, of an even number the nearer one. */
+  reach() {
+    const size = (series) => Math.max(...series.parts.flat().map((point) => Math.abs(point.mean)));
+    const sizes = this.shown.map(size).sort((p, q) => p - q);
+    return CLIP * sizes[Math.floor((sizes.length - 1) / 2)] || Infinity;
+  }
+
+  /* Where curves that are cut off end, and how far they go if that is further. */
+  nameBeyond() {
+    const { left, top, bottom } = this.area;
+    const [low, high] = this.limits;
+    const [over, under] = [[], []];
+    for (const { agent, parts } of this.shown) {
+      const means = parts.flat().map((point) => point.mean);
+      const end = means[means.length - 1];
+      const [least, most] = spread(means);
+      const back = end < low || end > high ? null : most > high ? most : least < low ? least : undefined;
+      if (back === undefined) continue;
+      const words = `${agent} ends at ${pretty(end, 3)}${back === null ? "" : `, from ${pretty(back, 3)}`}`;
+      ((back ?? end) > high ? over : under).push(words);
+    }
+    const room = this.area.right - left - 12;
+    const write = (words, y) => this.plot.append(svg("text", { class: "beyond", x: left + 6, y }, shorten(words, room)));
+    over.forEach((words, k) => write(`↑ ${words}`, top + 12 + 15 * k));
+    under.forEach((words, k) => write(`↓ ${words}`, bottom - 6 - 15 * (under.length - 1 - k)));
   }
 
   drawAxes(yTicks, xTicks) {
@@ -163,12 +201,15 @@ class Chart {
     this.plot.append(grid, labels, svg("line", { class: "base", x1: left, x2: right, y1: bottom, y2: bottom }));
   }
 
-  drawBands(kind, unit, range) {
+  /* A nested svg cuts off what runs off the axes, but for half a line's width. */
+  window() {
     const { left, right, top, bottom } = this.area;
-    const floor = transform(kind, unit).from(range[0]);
-    // A nested svg clips what runs off the axis.
-    const size = { width: right - left, height: bottom - top };
-    const clip = svg("svg", { x: left, y: top, ...size, viewBox: `${left} ${top} ${size.width} ${size.height}` });
+    const place = { x: left, y: top - 1, width: right - left + 1, height: bottom - top + 2 };
+    return svg("svg", { ...place, viewBox: `${place.x} ${place.y} ${place.width} ${place.height}` });
+  }
+
+  drawBands(clip, kind) {
+    const [floor] = this.limits;
     clip.style.setProperty("--fade", 1 / Math.sqrt(this.shown.length)); // many bands on top of each other stay light
     const height = (value) => this.y.place(kind === "log" ? Math.max(value, floor) : value);
     for (const series of this.shown) {
@@ -178,12 +219,11 @@ class Chart {
         const down = part.map((p) => pair([this.x.place(p.x), height(p.low)])).reverse();
         const lone = part.length === 1; // a bar, since a band of one point has no width
         clip.append(svg("path", {
-          class: `${lone ? "bar-of-one" : "band"} ${series.look.colour}`, "data-agent": series.agent,
+          class: `${lone ? "bar-of-one" : "band"} painted`, ...painted(series.look), "data-agent": series.agent,
           d: `M${[...up, ...down].join("L")}${lone ? "" : "Z"}`,
         }));
       }
     }
-    this.plot.append(clip);
   }
 
   drawLines(room) {
@@ -212,15 +252,16 @@ class Chart {
     return this.width < NARROW ? line.label : `${line.label} ${pretty(line.value, 4)}`;
   }
 
-  drawCurve(series) {
+  drawCurve(series, curves) {
     for (const points of series.parts) {
       const places = points.map((p) => [this.x.place(p.x), this.y.place(p.mean)]);
-      const { colour, dash } = series.look;
-      const path = { class: `line ${colour}`, "stroke-dasharray": dash || null, d: `M${places.map(pair).join("L")}` };
-      const dot = { class: `dot ${colour}`, cx: places[0][0], cy: places[0][1], r: 4 };
+      const look = painted(series.look);
+      const dash = series.look.dash || null;
+      const path = { class: "line painted", ...look, "stroke-dasharray": dash, d: `M${places.map(pair).join("L")}` };
+      const dot = { class: "dot painted", ...look, cx: places[0][0], cy: places[0][1], r: 4 };
       const mark = points.length > 1 ? svg("path", path) : svg("circle", dot);
       mark.setAttribute("data-agent", series.agent);
-      this.plot.append(mark);
+      curves.append(mark);
     }
   }
 }

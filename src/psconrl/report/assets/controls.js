@@ -1,4 +1,4 @@
-/* The bar that stays in sight: tabs for the experiments, one legend for all charts, and the switches. */
+/* Tabs for the experiments, all of them in sight; below, a bar that stays: one legend for all charts, and the switches. */
 
 const SWITCHES = { bands: "95% intervals", logX: "log x", logY: "log y" };
 
@@ -12,8 +12,9 @@ class Controls {
     this.chips = this.agents.map((agent) => this.chipOf(agent, looks.get(agent)));
     this.switches = Object.entries(SWITCHES).map(([key, label]) => this.switchOf(key, label));
     const tabs = { class: "tabs", role: "tablist", "aria-label": "Experiment", keydown: (event) => this.move(event) };
-    this.root = el("div", { class: "bar" }, el("div", tabs, ...this.tabs));
-    if (this.agents.length) this.root.append(this.tools(), this.legend());
+    this.row = el("div", tabs, ...this.tabs);
+    this.root = el("div", { class: "bar" });
+    if (this.agents.length) this.root.append(this.legend(), this.tools());
   }
 
   tabOf(choice, experiment) {
@@ -27,10 +28,7 @@ class Controls {
 
   choose(choice) {
     this.view.experiment = choice;
-    const stuck = this.root.getBoundingClientRect().top <= 0;
     this.changed();
-    // With the bar stuck to the top the reader would land in the middle of the new experiment.
-    if (stuck) window.scrollBy(0, this.root.nextElementSibling.getBoundingClientRect().top - this.root.offsetHeight);
   }
 
   move(event) {
@@ -96,26 +94,17 @@ class Controls {
       el("li", { class: "pick" }, all, none), ...this.chips.map((chip) => chip.root));
   }
 
-  /* Scroll the row of tabs, and only it, until the chosen one is in sight. */
-  reveal(tab) {
-    const row = tab.parentElement;
-    const [own, all] = [tab.getBoundingClientRect(), row.getBoundingClientRect()];
-    row.scrollLeft += Math.min(0, own.left - all.left) + Math.max(0, own.right - all.right);
-    row.scrollTop += Math.min(0, own.top - all.top) + Math.max(0, own.bottom - all.bottom);
-  }
-
-  /* Bring ticks and tabs in line with the view; agents that the experiment lacks are dimmed. */
+  /* Bring ticks and tabs in line with the view; agents that the experiment lacks are left out. */
   show(present) {
     this.tabs.forEach((tab, place) => {
       const chosen = this.choices[place] === this.view.experiment;
       tab.setAttribute("aria-selected", String(chosen));
       tab.tabIndex = chosen ? 0 : -1;
-      if (chosen) this.reveal(tab);
     });
     for (const { agent, box, root } of this.chips) {
       box.checked = !this.view.hidden.has(agent);
       root.classList.toggle("off", !box.checked);
-      root.classList.toggle("absent", !present.has(agent));
+      root.hidden = !present.has(agent);
     }
     for (const { key, box } of this.switches) box.checked = this.view[key];
   }

@@ -72,10 +72,11 @@ class Cursor {
       .map((series) => ({ ...series, point: series.parts.flat().find((point) => point.x === x) }))
       .filter((row) => row.point)
       .sort((p, q) => q.point.mean - p.point.mean);
+    const inside = ({ point }) => point.mean >= chart.limits[0] && point.mean <= chart.limits[1];
     const dot = ({ look, point }) =>
-      svg("circle", { class: `dot ${look.colour}`, cx: place, cy: chart.y.place(point.mean), r: 3.5 });
+      svg("circle", { class: "dot painted", ...painted(look), cx: place, cy: chart.y.place(point.mean), r: 3.5 });
     const { top, bottom } = chart.area;
-    this.mark.replaceChildren(svg("line", { x1: place, x2: place, y1: top, y2: bottom }), ...rows.map(dot));
+    this.mark.replaceChildren(svg("line", { x1: place, x2: place, y1: top, y2: bottom }), ...rows.filter(inside).map(dot));
     chart.plot.append(this.mark);
     this.tip.hidden = !withTip;
     if (withTip) this.write(x, rows, place);

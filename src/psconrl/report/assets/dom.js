@@ -21,16 +21,11 @@ function svg(tag, attributes = {}, ...children) {
 const list = (value) => (Array.isArray(value) ? value : []);
 const text = (value) => (value === null || value === undefined ? "" : String(value));
 
-/* Nine colours and eight dash patterns: 72 agents before a pair repeats. */
-const DASHES = ["", "9 4", "2 3", "9 3 2 3", "16 4", "5 3", "9 3 2 3 2 3", "16 3 5 3"];
-const COLOURS = 9;
-
-function lookOf(index) {
-  return { colour: `c${index % COLOURS}`, dash: DASHES[index % DASHES.length] };
-}
+/* What an element in an agent's colour needs: the style sheet makes of it what can be seen on the paper. */
+const painted = (look) => ({ style: `--own: ${look.colour}`, "data-black": look.colour === "#000000" });
 
 function swatch(look) {
-  return svg("svg", { class: `swatch ${look.colour}`, width: 36, height: 10, "aria-hidden": "true" },
+  return svg("svg", { class: "swatch painted", ...painted(look), width: 36, height: 10, "aria-hidden": "true" },
     svg("line", { x1: 0, x2: 36, y1: 5, y2: 5, class: "line", "stroke-dasharray": look.dash || null }));
 }
 

@@ -4,17 +4,19 @@ const report = JSON.parse(document.getElementById("report").textContent);
 const experiments = list(report.experiments);
 const seriesOf = (experiment) => list(experiment.panels).flatMap((panel) => list(panel.series));
 const agents = [...new Set(experiments.flatMap(seriesOf).map((series) => text(series.agent)))];
-const looks = new Map(agents.map((agent, index) => [agent, lookOf(index)]));
+const looks = new Map(list(report.looks).map(([agent, colour, dash]) => [text(agent), { colour, dash }]));
 for (const series of experiments.flatMap(seriesOf)) series.x = list(report.grids)[series.x]; // shared, so stored once
-const view = new View(agents, experiments.map((experiment) => text(experiment.name)));
+const names = experiments.map((experiment) => text(experiment.name));
+const view = new View(agents, names, Math.max(0, names.indexOf(text(report.opens))));
 
 function sectionOf(experiment, index) {
-  const charts = list(experiment.panels).map((panel) => new Chart(panel, looks));
+  const charts = list(experiment.panels).map((panel) => new Chart(panel, looks, text(experiment.name)));
   for (const { cursor } of charts) cursor.peers = charts.map((chart) => chart.cursor).filter((peer) => peer !== cursor);
-  const names = { id: `experiment-${index}`, role: "tabpanel", "aria-labelledby": `tab-${index}` };
-  const root = el("section", { class: "experiment", ...names },
+  const place = { id: `experiment-${index}`, role: "tabpanel", "aria-labelledby": `tab-${index}` };
+  const root = el("section", { class: "experiment", ...place },
     el("h2", {}, text(experiment.name)),
     experiment.description && el("p", { class: "description" }, text(experiment.description)),
+    experiment.finding && el("p", { class: "finding" }, text(experiment.finding)),
     factsOf(experiment.facts),
     charts.length > 0 && el("div", { class: "panels" }, ...charts.map((chart) => chart.root)),
     ...list(experiment.tables).map((table) => tableOf(table, looks)),
@@ -39,12 +41,14 @@ function update() {
 }
 
 const HELP = [
-  "Lines are means over runs, shaded bands their 95% intervals; a band that leaves the axis is cut off.",
+  "Lines are means over runs, shaded bands their 95% intervals.",
+  "A curve far beyond the others is cut off, and the chart says where it ends; a band that leaves the axis is cut off too.",
   "Dashed horizontal lines are references.",
   "Point at a chart, or focus it and press the arrow keys (with shift: ten at a time), to read a checkpoint's values.",
   "In the legend, a tick shows or hides an agent in every chart and a click on its name shows it alone.",
   "Tables always list every agent; a click on a heading sorts.",
   "Where a chart has values ≤ 0, its log y axis is symmetric and linear near zero, and the chart says so.",
+  "PNG, SVG and CSV below a chart save it, or its numbers, as it is shown.",
   "The address of this page keeps the view: a copied link shows the same.",
 ];
 const help = el("details", { class: "help" }, el("summary", {}, "How to read the charts"), el("p", {}, HELP.join(" ")));
@@ -53,7 +57,7 @@ document.title = text(report.title) || "Report";
 document.getElementById("head").append(...headerOf(report));
 document.getElementById("foot").append(...footerOf(report, looks));
 if (experiments.length) {
-  document.getElementById("main").append(controls.root, help, body);
+  document.getElementById("main").append(controls.row, controls.root, help, body);
   view.read(location.hash);
   update();
   window.addEventListener("hashchange", () => { view.read(location.hash); update(); });

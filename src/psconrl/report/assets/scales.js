@@ -12,7 +12,7 @@ function pretty(value, digits = 5) {
   return minus(value.toLocaleString("en-US", precision));
 }
 
-/* A tick's label: 20k, 1.5M, 0.25. `step` tells how many decimals matter, `most` picks one unit for the whole axis. */
+/* A tick's label: 2,000, 20k, 1.5M, 0.25. `step` tells how many decimals matter, `most` picks one unit for the whole axis. */
 function tickLabel(value, step, most) {
   if (value === 0) return "0";
   if (most >= 1e12 || most < 1e-4) return minus(Number(value.toPrecision(3)).toExponential());
@@ -20,7 +20,8 @@ function tickLabel(value, step, most) {
   const uneven = (number) => Math.abs(number - Math.round(number)) > 1e-6;
   let decimals = 0;
   while (decimals < 8 && uneven((step / unit) * 10 ** decimals)) decimals++;
-  return minus((value / unit).toFixed(decimals)) + letter;
+  const places = { minimumFractionDigits: decimals, maximumFractionDigits: decimals };
+  return minus((value / unit).toLocaleString("en-US", places)) + letter;
 }
 
 function linearTicks(low, high, count) {

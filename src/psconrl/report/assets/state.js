@@ -1,9 +1,10 @@
 /* What the reader has chosen, and its copy behind the # of the address, so that a link shows the same view. */
 
 class View {
-  constructor(agents, experiments) {
+  constructor(agents, experiments, start) {
     this.agents = agents;
     this.experiments = experiments;
+    this.start = start; // the experiment that the page opens on
     this.reset();
   }
 
@@ -12,7 +13,7 @@ class View {
     this.logX = false;
     this.logY = false;
     this.bands = true;
-    this.experiment = 0; // a position, or "all"
+    this.experiment = this.start; // a position, or "all"
   }
 
   read(hash) {
@@ -25,12 +26,12 @@ class View {
     const wanted = given.get("show");
     if (wanted === null) return;
     const place = this.experiments.indexOf(wanted);
-    this.experiment = place >= 0 ? place : wanted === "all" ? "all" : 0;
+    this.experiment = place >= 0 ? place : wanted === "all" ? "all" : this.start;
   }
 
   write() {
     const kept = new URLSearchParams();
-    if (this.experiment) kept.append("show", this.experiment === "all" ? "all" : this.experiments[this.experiment]);
+    if (this.experiment !== this.start) kept.append("show", this.experiment === "all" ? "all" : this.experiments[this.experiment]);
     for (const agent of this.agents) if (this.hidden.has(agent)) kept.append("hide", agent);
     if (this.logX) kept.append("logx", "1");
     if (this.logY) kept.append("logy", "1");
