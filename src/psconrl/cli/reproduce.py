@@ -1,5 +1,6 @@
 """The command ``reproduce``: the paper's experiments, pictures and page, from nothing."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -16,11 +17,12 @@ from psconrl.cli.experiments import (
 from psconrl.cli.render import console, number
 from psconrl.envs.registry import load
 from psconrl.errors import ConfigError
-from psconrl.experiment.spec import shipped_spec
+from psconrl.experiment.spec import Spec, shipped_spec
 from psconrl.experiment.store import Store
 from psconrl.model.distance import diameter
 from psconrl.planning.pareto import cost_ranges
 from psconrl.planning.planner import plan
+from psconrl.report.numbers import written
 
 TITLE = "Posterior sampling in average-reward constrained MDPs"
 GRIDS = ("marsrover-4x4", "marsrover-8x8", "box")
@@ -36,16 +38,22 @@ PARTS: dict[str, tuple[str, tuple[str, ...] | None]] = {
 @click.command()
 @click.argument("what", type=click.Choice([*PARTS, "all"]), default="all")
 @click.option("--quick", is_flag=True, help="Fewer runs, shorter horizons: two minutes, not twenty.")
+@click.option("--agents", metavar="A,B", help="Of figures 2 and 3: names, labels, or your own, module:Class or "
+              "file.py:Class; all: the usual ones. [default: all]")  # fmt: skip
 @click.option("--out", metavar="FOLDER", help="Results, pictures, page. [default: results/full or results/quick]")
 @click.option("--metric", type=click.Choice(["signed", "paper"]), default="signed", show_default=True,
               help="Of figure 2: honest, or the paper's own smoothed one.")  # fmt: skip
 @workers_option
 @executor_option
-def reproduce(what: str, quick: bool, out: str | None, metric: str, workers: int | None, executor: str) -> None:
+def reproduce(
+    what: str, quick: bool, agents: str | None, out: str | None, metric: str, workers: int | None, executor: str
+) -> None:
     """Run the paper's experiments with all agents, draw its figures, and write a page.
 
-    Stopped at any moment, the same command continues where it was.
+    Stopped at any moment, the same command continues where it was. figure2 --agents all,mine.py:MyAgent draws figure 2
+    with an agent of yours in it.
     """
+    paper = _with_agents(shipped_spec("paper"), what, agents)
     folder = Path(out or ("results/quick" if quick else "results/full"))
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -57,7 +65,7 @@ def reproduce(what: str, quick: bool, out: str | None, metric: str, workers: int
     results = folder / "results.db"
     outcomes = []
     for spec_name in dict.fromkeys(PARTS[part][0] for part in chosen):
-        spec = shipped_spec(spec_name)
+        spec = paper if spec_name == "paper" else shipped_spec(spec_name)
         needed = [PARTS[part][1] for part in chosen if PARTS[part][0] == spec_name]
         jobs = [job for job in spec.jobs(quick) if any(names is None or job.experiment in names for names in needed)]
         outcome = run_with_progress(jobs, results, TITLE, workers, executor)
@@ -72,6 +80,23 @@ def reproduce(what: str, quick: bool, out: str | None, metric: str, workers: int
     console().print(Text(f"Page: {_write_page(results, folder)}"))
     for outcome in outcomes:
         leave_unless_complete(outcome)
+
+
+def _with_agents(paper: Spec, what: str, agents: str | None) -> Spec:
+    """The paper's experiments, those on grids with the agents that were asked for."""
+    if agents is None:
+        return paper
+    if what not in ("figure2", "figure3", "all"):
+        raise ConfigError(f"--agents: {what} has agents of its own; they can be chosen for figure2 and figure3")
+    names = [name.strip() for name in agents.split(",") if name.strip()]
+    if not names:
+        raise ConfigError("--agents: at least one must be named")
+    try:
+        changed = paper.with_agents(names)
+    except ConfigError as error:
+        raise ConfigError(f"--agents: {error}") from None
+    experiments = {name: (changed if name in GRIDS else paper).experiments[name] for name in paper.experiments}
+    return replace(changed, experiments=experiments)
 
 
 def _draw(results: Path, folder: Path, chosen: list[str], metric: str) -> list[Path]:
@@ -145,7 +170,7 @@ def _print_exact_values() -> None:
             number(low[0]),
             number(safest.value),
             number(float(best.multipliers[0])),
-            f"{abs(best.gap):.0e}",
+            written(abs(best.gap), 1),
             "holds" if best.certificate.holds else "FAILS",
         )
     console().print(table)

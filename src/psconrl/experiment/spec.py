@@ -24,8 +24,8 @@ import math
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -47,6 +47,7 @@ from psconrl.named_code import ENVIRONMENTS as OWN_ENVIRONMENTS
 from psconrl.named_code import as_module, installed, is_code
 
 DEFAULT_HORIZON = 20_000
+ALL = "all"  # among the names of agents: those that an experiment has
 RUN_BYTES = 5_000  # that a run waiting for its turn takes: its settings, its hash, its place in the queue
 QUICK_KEYS = ("horizon", "replicates", "agents")
 NAMES_OF_TYPES = {
@@ -128,6 +129,33 @@ class Spec:
             self.name,
             [job for name, experiment in self.experiments.items() for job in self._jobs_of(name, experiment, quick)],
         )
+
+    def with_agents(self, names: Sequence[str]) -> "Spec":
+        """The same experiments with other agents: labels of the file, names of ``psconrl agents``, or code of yours.
+
+        ``"all"`` stands for those that an experiment has. Code, ``module:Class``, gets the title of its class as label.
+        """
+        agents = dict(self.agents)
+        labels = []
+        for name in names:
+            label = recipe_for(name).title if is_code(name) else name
+            if is_code(name):
+                label = name if label in (ALL, *self.agents, *RECIPES) else label
+                agents[label] = AgentSpec(as_module(name), {}, {})
+            elif name != ALL and name not in self.agents:
+                recipe_for(name)  # which knows what to say if there is none
+            labels.append(label)
+        if len(set(labels)) < len(labels):
+            raise ConfigError(f"agents must have names that differ; got {', '.join(labels)}")
+
+        def chosen(own: Iterable[str]) -> list[str]:
+            return list(dict.fromkeys(x for label in labels for x in (own if label == ALL else [label])))
+
+        experiments = {}
+        for key, e in self.experiments.items():
+            quick = {**e.quick, "agents": chosen(e.quick["agents"])} if "agents" in e.quick else e.quick
+            experiments[key] = replace(e, agents=chosen(e.agents or self.agents), quick=quick)
+        return replace(self, agents=agents, experiments=experiments)
 
     def _count(self, experiment: ExperimentSpec, quick: bool) -> int:
         """How many runs an experiment has, without making them."""
