@@ -12,7 +12,9 @@ from psconrl.experiment.store import Store
 from psconrl.planning.planner import plan
 from psconrl.report.curves import read_experiments
 from psconrl.report.figures import policy_figure
+from psconrl.report.numbers import written
 from psconrl.report.paper_figures import GRIDS, figure1, figure2, figure3
+from psconrl.report.print_table import markdown_table
 from psconrl.report.statistics import mean_interval
 from psconrl.report.tables import final_table, growth_table
 from psconrl.report.theory import check_theory
@@ -23,9 +25,7 @@ DPI = 100
 
 
 def markdown(table: dict[str, Any]) -> str:
-    lines = ["| " + " | ".join(map(str, row)) + " |" for row in [table["header"], *table["rows"]]]
-    lines.insert(1, "|" + "---|" * len(table["header"]))
-    return "\n".join(lines)
+    return markdown_table(table["header"], table["rows"])
 
 
 def main() -> None:
@@ -72,12 +72,12 @@ def main() -> None:
             c.experiment,
             c.agent,
             c.states,
-            f"{c.diameter:.3g}",
+            written(c.diameter),
             c.regret,
             c.slope,
             c.signed,
             f"{c.episodes_ratio:.2f}",
-            f"{c.exploring_ratio:.2g}",
+            written(c.exploring_ratio, 2),
         ]
         for c in check_theory(theory)
     ]

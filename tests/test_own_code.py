@@ -17,9 +17,11 @@ from psconrl import named_code
 from psconrl.cli import main
 from psconrl.errors import ConfigError, ModelError, PsconrlError
 from psconrl.experiment.runner import run_sweep
-from psconrl.experiment.spec import parse_spec
+from psconrl.experiment.spec import parse_spec, shipped_spec
+from psconrl.experiment.store import Store
 from psconrl.learning.registry import make_agent, recipe_for
 from psconrl.named_code import digest, find, is_code
+from psconrl.report.curves import read_experiments
 
 CODE = '''
     import gymnasium
@@ -359,3 +361,68 @@ def test_what_packages_offer_is_listed_and_a_broken_one_does_no_harm(own, monkey
     assert any(row.startswith("│ hands │ 704 │ 2 │ cards <= 0.3 │") for row in rows)
     assert any(row.startswith("│ three │ │ │ │ cannot be used: must return a CMDP") for row in rows)
     assert any(row.startswith("│ bad │ │ │ │ cannot be used: missing a") for row in rows)
+
+
+def test_an_agent_of_ones_own_meets_the_model_that_the_others_meet(folder, own):
+    """Its code is part of what a run depends on, but not of the environment, whose exact values serve all."""
+    spec = f'[agents.coin]\nagent = "{own}:Coin"\n[experiments.marsrover-4x4]\nagents = ["coin", "uniform"]\n'
+    jobs = parse_spec(spec + "horizon = 50\nreplicates = 1", folder=folder).jobs()
+    assert len({job.model_key for job in jobs}) == 1
+    assert len({job.code for job in jobs}) == 2
+    run_sweep(jobs, folder / "r.db", workers=1)
+    with Store(folder / "r.db") as store:
+        (experiment,) = read_experiments(store)
+    assert experiment.facts["prices"] == [0.5]
+    assert experiment.cost_names == ["steps", "risk"]
+    assert experiment.model is not None
+    own_world = parse_spec(
+        f'[experiments.mine]\nenv = "{own}:model"\nagents = ["uniform"]\nreplicates = 1', folder=folder
+    )
+    assert own_world.jobs()[0].model_key[2]  # which the code of an environment is part of
+
+
+def test_the_papers_experiments_with_other_agents(own):
+    paper = shipped_spec("paper")
+    chosen = paper.with_agents(["c-ucrl", "psconrl-learning-costs", f"{own}:Coin"])
+    for quick in (False, True):
+        jobs = [job for job in chosen.jobs(quick) if job.experiment == "box"]
+        assert list(dict.fromkeys(job.label for job in jobs)) == ["c-ucrl", "psconrl-learning-costs", "Coin"]
+    rival, learning, coin = (next(job for job in jobs if job.label == label) for label in
+                             ("c-ucrl", "psconrl-learning-costs", "Coin"))  # fmt: skip
+    assert rival.agent_options == {"h": 1000, "coef": 0.5}  # the settings of the file stay
+    assert (learning.agent, learning.known_costs) == ("psconrl", False)
+    assert coin.agent == f"{own}:Coin"
+    assert coin.horizon == rival.horizon == 50_000
+    more = paper.with_agents(["all", f"{own}.py:Coin"])
+    for quick in (False, True):
+        usual = {job.label for job in paper.jobs(quick) if job.experiment == "marsrover-8x8"}
+        assert {job.label for job in more.jobs(quick) if job.experiment == "marsrover-8x8"} == usual | {"Coin"}
+    assert ("fha" in usual, len(usual)) == (False, 9)  # as the short form says
+    with pytest.raises(ConfigError, match="unknown agent 'psconl'; did you mean 'psconrl'"):
+        paper.with_agents(["psconl"])
+    with pytest.raises(ConfigError, match="names that differ; got fha, fha"):
+        paper.with_agents(["fha", "fha"])
+
+
+def test_figure_2_with_an_agent_of_ones_own_is_one_command(folder, own, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["reproduce", "figure2", "--quick", "--agents", f"uniform,{own}.py:Coin", "--out", "r", "--workers", "2"])
+    assert stop.value.code in (0, None)
+    drawn = (folder / "r" / "figure2.svg").read_text()
+    assert "Coin" in drawn
+    assert "uniform" in drawn
+    assert "PSConRL" not in drawn
+    assert "violation" in drawn
+    for arguments, message in (
+        (["figure1", "--agents", "fha"], "--agents: figure1 has agents of its own"),
+        (["figure2", "--agents", ","], "--agents: at least one must be named"),
+        (["figure2", "--agents", "psconl"], "--agents: unknown agent 'psconl'; did you mean 'psconrl'?"),
+        (["figure3", "--agents", f"{own}:Nobody"], f"--agents: {own}:Nobody: {own} has no 'Nobody'"),
+    ):
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as stop:
+            main(["reproduce", *arguments, "--out", "never"])
+        assert stop.value.code == 2
+        *_, line = capsys.readouterr().err.splitlines()  # after what says that code of one's own is run
+        assert message in line
+    assert not (folder / "never").exists()

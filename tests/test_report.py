@@ -20,7 +20,7 @@ from psconrl.report import page
 from psconrl.report.curves import read_experiments
 from psconrl.report.paper_figures import figure1, figure2, figure3
 from psconrl.report.statistics import Comparison, compare, growth_exponent, mean_interval
-from psconrl.report.summary import build
+from psconrl.report.summary import _facts, _finding, _panels, build
 from psconrl.report.tables import verdict
 from psconrl.report.theory import check_theory
 from psconrl.report.theory_figure import theory_figure
@@ -207,6 +207,7 @@ def test_the_report_has_all_parts_and_failures_are_shown(results, tmp_path):
     with Store(copy) as store:
         report = build(store)
     assert report["title"] == "A <title> & more"
+    assert report["opens"] == "marsrover-4x4"  # the first on a map
     names = [e["name"] for e in report["experiments"]]
     assert names == ["counterexample", "marsrover-4x4", "bayes states=4", "bayes states=6", "queue"]
     grid = report["experiments"][1]
@@ -221,6 +222,52 @@ def test_the_report_has_all_parts_and_failures_are_shown(results, tmp_path):
     assert failed["rows"][0][3].endswith("<b>no</b>")
     assert "<b>no</b>" not in page.render(report)
     json.dumps(report)
+
+
+def test_where_all_tie_at_shadow_prices_the_page_says_who_keeps_the_limit(experiments):
+    """On the counterexample a unit of violation is worth a unit of reward, by its nature."""
+    example = experiments["counterexample"]
+    curves = example.curves["every"]
+    n, limit = curves.rounds, curves.thresholds[0, 0]
+    averages = {"careful": 0.5, "near": limit * 1.009, "bold": limit * 1.011}
+    told = {
+        name: dataclasses.replace(
+            curves, label=name, cumulative=np.repeat(np.stack([-x * n, x * n], axis=1)[None], 3, axis=0)
+        )
+        for name, x in averages.items()
+    }
+    assert _finding(dataclasses.replace(example, curves=told)) == (
+        "careful keeps the limit on cost (average 0.5, limit 0.5275); near keeps the limit on cost to within 1% "
+        "(average 0.5322, limit 0.5275); bold breaks the limit on cost (average 0.5333, limit 0.5275)."
+    )
+    assert _finding(example) == ""  # one agent alone
+    rover = experiments["marsrover-4x4"]
+    assert _finding(rover).startswith("psconrl has the least mean regret at shadow prices over 3 runs (regret ")
+    assert dict(_facts(rover))["optimality gap"] == "0 (proven)"
+
+
+def test_regret_and_violation_are_cut_off_on_the_page_and_averages_are_not(experiments):
+    panels = _panels(experiments["marsrover-4x4"])
+    assert {p["title"]: p["clip"] for p in panels} == {
+        "Regret": True, "Violation: risk": True, "Average steps": False, "Average risk": False,
+    }  # fmt: skip
+
+
+def test_the_picture_of_the_theory_explains_what_is_tight(experiments):
+    bayes = [experiments["bayes states=4"], experiments["bayes states=6"]]
+    tight = dataclasses.replace(
+        experiments["counterexample"], name="tight",
+        curves={"psconrl": dataclasses.replace(bayes[0].curves["psconrl"], label="psconrl-paper")},
+    )  # fmt: skip
+    figure = theory_figure([*bayes, tight])
+    notes = [f.get_supxlabel() for f in figure.subfigs]
+    assert "tight: the paper's Example 1, whose limit, 0.5275, leaves a slack of 0.0012." in notes[1]
+    scaling = figure.axes[3]
+    assert list(scaling.texts) == []  # nothing is written on lines
+    for axes in figure.axes[4:]:
+        assert all(text.xy[0] > 1 for text in axes.texts)  # numbers stand beside the axes
+        assert len(axes.texts) == 3
+    assert theory_figure(bayes).subfigs[1].get_supxlabel() == ""
 
 
 def test_commands(results, tmp_path, capsys):

@@ -46,8 +46,8 @@ def axis_name(form: str, k: int) -> str:
     """
     parts = form.split("#")
     before, after = "·".join(parts[: k + 1]), "·".join(parts[k + 1 :])
-    clause = f"{before.rpartition(',')[2]}n{after.partition(',')[0]}".strip()
-    words = clause.removeprefix("n").removesuffix("n").strip()
-    if "·" not in clause and any(letter.isalpha() for letter in words):
-        return words
-    return clause if any(letter.isalpha() for letter in clause.replace("n", "", 1)) else f"{before}n{after}".strip()
+    head, tail = before.rpartition(",")[2].strip(), after.partition(",")[0].strip()
+    words = f"{head} {tail}".strip()
+    if not any(letter.isalpha() for letter in words) or words.count("(") != words.count(")"):
+        return f"{before}n{after}".strip()  # the comma is within brackets
+    return f"{before.rpartition(',')[2]}n{after.partition(',')[0]}".strip() if "·" in words else words

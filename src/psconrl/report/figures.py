@@ -149,7 +149,11 @@ def _table_figure(cmdp: CMDP, plan: Plan, title: str) -> Figure:
     left.set(xlabel="action", ylabel="state")
     right.barh(range(order.size), mass[order], color=BLUE)
     right.set_xlabel("long-run share")
-    figure.suptitle(_caption(cmdp, plan, title), fontsize=10, y=1.02)
+    caption = _caption(cmdp, plan, title)
+    if (mass > VISITED).sum() > order.size:
+        share = f"{100 * mass[order].sum():.3g}% of the time"
+        caption += f"\nthe {order.size} most visited of {cmdp.n_states:,} states, {share}"
+    figure.suptitle(caption, fontsize=10, y=1.02)
     figure.tight_layout()
     return figure
 
