@@ -8,7 +8,7 @@ from matplotlib.colors import to_rgb
 import psconrl
 from psconrl.cli import main
 from psconrl.model.cmdp import CMDP
-from psconrl.report.coordinates import axis_name, coordinates
+from psconrl.report.coordinates import Coordinates, axis_name, coordinates, with_total
 from psconrl.report.figures import BOX, MOST_ROWS, policy_figure
 from psconrl.report.policy_rule import deciding_pair
 from psconrl.report.style import PALETTE
@@ -127,11 +127,28 @@ def test_shares_along_a_number_are_those_of_the_plan(network):
     figure = policy_figure(cmdp, best)
     first = np.array([int(cmdp.state_name(s).split()[0]) for s in range(cmdp.n_states)])
     top = int(best.occupancy.sum(axis=0).argmax())
-    bars = [p for p in figure.axes[1].patches if p.get_facecolor()[:3] == pytest.approx(to_rgb(PALETTE[0]))]
-    for bar in bars:
-        here = first == round(bar.get_x() + bar.get_width() / 2)
-        assert bar.get_height() == pytest.approx(best.occupancy[here, top].sum() / best.occupancy[here].sum())
-    assert len(bars) == len({int(x) for x in first[best.occupancy.sum(axis=1) > 1e-9]})
+    (steps,) = [p for p in figure.axes[1].patches if p.get_facecolor()[:3] == pytest.approx(to_rgb(PALETTE[0]))]
+    tops, edges, base = steps.get_data()
+    assert edges.tolist() == (np.arange(13) - 0.5).tolist()
+    for n in range(12):
+        here = best.occupancy[first == n]
+        share = here[:, top].sum() / here.sum() if here.sum() > 1e-9 else 0.0
+        assert tops[n] - base[n] == pytest.approx(share)
+
+
+def test_where_numbers_count_the_action_is_looked_for_along_their_sum():
+    """Admit while fewer than four of nine beds are taken, whoever lies in them."""
+    space = np.array([(a, b, c) for a in range(4) for b in range(4) for c in range(4)], dtype=float)
+    places = with_total(Coordinates(("a", "b", "c"), space))
+    assert places.names == ("a", "b", "c", "in all")
+    flow = np.eye(2)[(space.sum(axis=1) < 4).astype(int)] / len(space)
+    pair, decided = deciding_pair(flow, [np.unique(column, return_inverse=True) for column in places.values.T])
+    assert 3 in pair
+    assert decided == pytest.approx(1.0)
+    assert with_total(Coordinates(("a", "b"), space[:, :2])).names == ("a", "b")
+    assert with_total(Coordinates(("a", "b", "c"), space - 0.5)).names == ("a", "b", "c")
+    huge = [(np.arange(2000.0), np.zeros(2, dtype=int))] * 2
+    assert deciding_pair(np.ones((2, 1)), huge) == ((), 0.0)  # no map of four million cells
 
 
 def test_one_number_has_one_panel_and_words_a_table():

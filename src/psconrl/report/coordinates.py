@@ -38,6 +38,14 @@ def coordinates(cmdp: CMDP) -> Coordinates | None:
     return Coordinates(tuple(axis_name(form, k) for k in varied), values[:, varied])
 
 
+def with_total(places: Coordinates) -> Coordinates:
+    """Of three and more numbers that count something also their sum, on which rules often hang."""
+    counts = (places.values >= 0).all() and (places.values == places.values.round()).all()
+    if len(places.names) < 3 or not counts:
+        return places
+    return Coordinates((*places.names, "in all"), np.column_stack([places.values, places.values.sum(axis=1)]))
+
+
 def axis_name(form: str, k: int) -> str:
     """What the k-th number of a name counts, from the words around it.
 

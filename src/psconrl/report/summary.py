@@ -23,7 +23,7 @@ from psconrl.report.tables import (
     verdict,
 )  # fmt: skip
 
-MAP_STATES = 150
+MAP_STATES = 2_000
 PANEL_POINTS = 150
 KEPT = 0.01  # by so much of itself a limit may be exceeded, on average over runs, and counts as kept
 
