@@ -2,6 +2,7 @@
 
 import csv
 import importlib.util
+import itertools
 import os
 import signal
 import struct
@@ -17,6 +18,8 @@ import psconrl
 from psconrl import CMDPEnv, CSVLog, LabelledAgent, Labels, PSConRL, TensorBoardLog, load_agent
 from psconrl.agents import Dirichlet, Doubling, Endless, Ouyang, Uniform
 from psconrl.errors import AgentError, ConfigError, ModelError
+from psconrl.learning.events import share_changed
+from psconrl.learning.policy_cell import policy_cell, read_policy_cell
 from psconrl.learning.registry import RECIPES, make_agent
 from psconrl.simulation.gym_run import GymSimulation
 from psconrl.simulation.model_run import Simulation
@@ -381,6 +384,14 @@ def untimed(path):
     return [{key: value for key, value in row.items() if key != "thinking"} for row in rows_of(path)]
 
 
+def same_rows(resumed, whole, starts):
+    """The rows of a run that was resumed are those of one that was not; only the policy before a start is unknown."""
+    unknown = [k for k, row in enumerate(resumed) if row["changed"] == "nan" and whole[k]["changed"] != "nan"]
+    assert len(unknown) == starts
+    expected = [row | {"changed": "nan"} if k in unknown else row for k, row in enumerate(whole)]
+    return resumed == expected
+
+
 def test_a_csv_log_has_one_line_an_episode_at_once(tmp_path):
     path, agent = tmp_path / "run.csv", agent_for()
     agent.watch(CSVLog(path, cost_names=["steps", "risk"]))
@@ -390,8 +401,8 @@ def test_a_csv_log_has_one_line_an_episode_at_once(tmp_path):
     assert lengths == list(range(1, len(lengths) + 1))
     last = rows_of(path)[-1]
     assert list(last) == [
-        "round", "episode", "kind", "length", "explored", "value", "thinking",
-        "steps", "risk", "steps so far", "risk so far", "risk limit",
+        "round", "episode", "kind", "length", "explored", "value", "thinking", "changed",
+        "steps", "risk", "steps so far", "risk so far", "risk limit", "policy",
     ]  # fmt: skip
     assert int(last["round"]) == agent.rounds
     total = agent.counts.cost_sums.sum(axis=1) / agent.rounds
@@ -418,7 +429,7 @@ def test_a_csv_log_has_every_episode_once_after_a_crash(tmp_path, rest):
     run.agent.watch(CSVLog(whole))
     for rounds in (150, 400):
         run.run(rounds)
-    assert untimed(path) == untimed(whole)
+    assert same_rows(untimed(path), untimed(whole), starts=1)
     assert len({row["episode"] for row in rows_of(path)}) == len(rows_of(path)) > lost
     assert not list(tmp_path.glob("*.old"))
 
@@ -433,15 +444,18 @@ def test_a_csv_log_of_a_run_that_begins_anew_keeps_the_old_file_beside(tmp_path)
     assert all(float(row["thinking"]) > 0 for row in rows_of(path))
 
 
-def test_a_csv_log_without_the_seconds_of_thinking_is_continued_without_them(tmp_path):
-    """As earlier versions wrote it; one that a run from the beginning replaces has them."""
+@pytest.mark.parametrize("missing", [["thinking", "changed", "policy"], ["changed", "policy"]])
+def test_a_csv_log_of_an_earlier_version_is_continued_as_it_is(tmp_path, missing):
+    """One that a run from the beginning replaces has the new columns."""
     path, whole, found, agent = tmp_path / "run.csv", tmp_path / "whole.csv", [], agent_for()
     agent.watch(found.append)
     psconrl.simulate(ROVER, agent, 200, seed=0)
     for each in found:
         CSVLog(whole)(each)
-    old = [line.split(b",") for line in whole.read_bytes().splitlines()]
-    old = [b",".join([*cells[:6], *cells[7:]]) + b"\n" for cells in old]
+    with whole.open(newline="") as f:
+        header, *rows = csv.reader(f)
+    kept = [k for k, column in enumerate(header) if column not in missing]
+    old = [",".join(cells[k] for k in kept).encode() + b"\n" for cells in (header, *rows)]
     path.write_bytes(b"".join(old[:8]))
     log = CSVLog(path)
     for each in found[5:]:
@@ -453,6 +467,76 @@ def test_a_csv_log_without_the_seconds_of_thinking_is_continued_without_them(tmp
     path.write_bytes(old[0])  # nothing but a header
     CSVLog(path)(found[3])
     assert list(rows_of(path)[0]) == list(rows_of(whole)[0])
+
+
+def test_the_policy_in_a_log_is_that_of_the_states_visited_most(tmp_path):
+    path, found, agent = tmp_path / "run.csv", [], agent_for()
+    agent.watch(found.append)
+    agent.watch(CSVLog(path, states=ROVER.state_names, actions=ROVER.action_names, most_states=3))
+    psconrl.simulate(ROVER, agent, 600, seed=0)
+    last, cells = found[-1], [read_policy_cell(row["policy"]) for row in rows_of(path)]
+    assert max(map(len, cells)) == 3
+    assert last.visits.tolist() == agent.counts.pairs.sum(axis=1).tolist()
+    for rank, conduct in enumerate(cells[-1]):
+        s = ROVER.state_names.index(conduct.state)
+        assert last.visits[s] == sorted(last.visits)[-1 - rank]
+        assert conduct.share == round(last.visits[s] / last.round, 4)
+        law = {ROVER.action_names[a]: round(p, 3) for a, p in enumerate(last.policy[s]) if p >= 0.0005}
+        assert conduct.actions == law
+    with pytest.raises(ValueError, match="read-only"):
+        last.policy[0, 0] = 1.0
+    silent = tmp_path / "silent.csv"
+    CSVLog(silent, most_states=0)(last)
+    assert rows_of(silent)[0]["policy"] == ""
+    with pytest.raises(ConfigError, match=r"states must be 16 names, as a list or psconrl\.Labels; got \['a'\]"):
+        CSVLog(silent, states=["a"])(last)
+
+
+def test_a_policy_of_many_states_and_long_names_stays_short():
+    """A hundred thousand states are a line of a few kilobytes at most; names that are cut stay apart."""
+    S, A = 100_000, 12
+    policy, visits = np.full((S, A), 1 / A), np.arange(S)
+    cell = policy_cell(policy, visits, [f"{'a bed' * 40} {s}" for s in range(S)], ["b" * 500] * A, most=10)
+    assert len(cell) < 4000
+    conducts = read_policy_cell(cell)
+    assert len({c.state for c in conducts}) == 10
+    assert conducts[0].state.endswith(f"… #{S - 1}")
+    assert [len(c.actions) for c in conducts] == [4] * 10
+    changing = np.array([[[1.0, 0.0]], [[0.0, 1.0]], [[0.0, 1.0]]])  # (H, S, A)
+    assert read_policy_cell(policy_cell(changing, np.array([4]), None, None, 10))[0].actions == {"1": 0.667, "0": 0.333}
+    for nonsense in ("", "{}x", "[1]", '[["a",1]]', '[["a","b",{"c":1}]]', '{"a":1}', "[" * 5000, "null"):
+        assert read_policy_cell(nonsense) == []
+
+
+def test_labels_name_the_states_and_actions_of_a_log(tmp_path):
+    agent = LabelledAgent(PSConRL(3, 2, [0.5], seed=0), states=None, actions=["on", "off"])
+    agent.watch(CSVLog(tmp_path / "run.csv", states=agent.states, actions=agent.actions))
+    for k in range(40):
+        agent.observe(agent.act(("hall", k % 2)), ("hall", (k + 1) % 2), [1.0, 0.2])
+    conducts = read_policy_cell(rows_of(tmp_path / "run.csv")[-1]["policy"])
+    assert sorted(c.state for c in conducts) == ["('hall', 0)", "('hall', 1)"]
+    assert {a for c in conducts for a in c.actions} <= {"on", "off"}
+
+
+def test_how_much_a_policy_changed_counts_the_rounds_that_were_played():
+    old, new = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]]), np.array([[0.0, 1.0], [0.6, 0.4], [1.0, 0.0]])
+    assert share_changed(old, new, np.array([2, 5, 3])) == pytest.approx((2 * 1.0 + 5 * 0.4) / 10)
+    assert share_changed(old, new, np.array([0, 0, 7])) == 0.0
+    stepwise = np.stack([old, new])  # half the steps as before, half as now
+    assert share_changed(old, stepwise, np.array([1, 0, 0])) == 0.5
+
+
+def test_an_event_compares_with_the_policy_that_was_played_before():
+    agent, found = agent_for(), []
+    agent.watch(found.append)
+    psconrl.simulate(ROVER, agent, 300, seed=0)
+    assert np.isnan(found[0].changed)
+    for before, now in itertools.pairwise(found):
+        visits = now.visits - before.visits
+        assert visits.sum() == now.length
+        assert now.changed == pytest.approx(
+            sum(n * abs(now.policy[s] - before.policy[s]).sum() / 2 for s, n in enumerate(visits)) / now.length
+        )
 
 
 def test_a_csv_log_mends_a_line_that_a_full_disk_cut(tmp_path, monkeypatch):
@@ -551,9 +635,7 @@ def test_the_example_killed_and_started_again_ends_with_the_same_bits(tmp_path):
     ended = LabelledAgent.load(path)
     assert same(ended.agent, whole.agent)
     assert ended.extra == LabelledAgent.load(tmp_path / "whole.npz").extra
-    # In the log the last line of an episode counts.
-    counted = {row["episode"]: row for row in untimed(path.with_suffix(".csv"))}
-    assert counted == {row["episode"]: row for row in untimed(tmp_path / "whole.csv")}
+    assert same_rows(untimed(path.with_suffix(".csv")), untimed(tmp_path / "whole.csv"), starts=2)
 
 
 # Limits that change

@@ -21,6 +21,7 @@ from psconrl.envs.gym_env import CMDPEnv
 from psconrl.envs.registry import ENVIRONMENTS, open_environment
 from psconrl.errors import ConfigError, PsconrlError
 from psconrl.experiment.knowledge import Knowledge
+from psconrl.learning.logs import CSVLog
 from psconrl.learning.player import Player
 from psconrl.learning.recipe import RESERVED
 from psconrl.learning.registry import RECIPES, make_agent, recipe_for, with_reward_hint
@@ -71,6 +72,9 @@ WIDE_SCREEN = 110
 )
 @click.option("--save", "save_to", metavar="FILE", help="Keep the run in a file, written every 10 s and at the end.")
 @click.option("--resume", "resume_from", metavar="FILE", help="Continue a saved run, bit for bit, and keep it there.")
+@click.option(
+    "--log", "log_to", metavar="FILE", help="Write a line an episode to a .csv file, for `psconrl monitor FILE`."
+)
 @click.option("--support", is_flag=True, help="Tell the agent which transitions are possible.")
 @click.option("--trust", metavar="MODEL", help="Let the agent begin with another model, such as a rough simulator's.")
 @click.option("--worth", type=float, metavar="N", help="Visits of every pair that it is worth. [learned by default]")
@@ -88,6 +92,7 @@ def learn(
     background: bool,
     save_to: str | None,
     resume_from: str | None,
+    log_to: str | None,
     support: bool,
     trust: str | None,
     worth: float | None,
@@ -103,6 +108,7 @@ def learn(
     if background and (save_to or resume_from):
         raise ConfigError("--background: such a run cannot be kept or resumed; leave out --save and --resume")
     target = save_path(save_to or resume_from, resume_from)
+    log = log_path(log_to, target)
     world = read_world(env, settings, thresholds)
     rounds = horizon or (ENVIRONMENTS[env].horizon if env in ENVIRONMENTS else 20_000)
     run: Run
@@ -127,6 +133,9 @@ def learn(
             if background:
                 agent.think_in_background()
             run = GymSimulation(world, agent, seed)
+    if log is not None:
+        labels = (world.state_names, world.action_names) if isinstance(world, CMDP) else (None, None)
+        run.agent.watch(CSVLog(log, run.cost_names, states=labels[0], actions=labels[1]))
     out = console()
     if run.agent.why_slow():
         out.print(Text(run.agent.why_slow(), style="yellow"))
@@ -147,6 +156,8 @@ def learn(
 
         write_figure(trace_figure(trace, best, title=f"{who} on {env}"), picture)
         out.print(Text(f"Picture: {picture}"))
+    if log is not None:
+        out.print(Text(f"Log: {log} (psconrl monitor {log} shows it)"))
     if target is not None:
         out.print(Text(f"Saved: {target} (continue with --resume {target} --horizon N)"))
     if trace.interrupted:
@@ -197,6 +208,21 @@ def save_path(path: str | None, resumed: str | None = None) -> Path | None:
         raise ConfigError(f"--save: {path!r} is a folder")
     if Path(path).exists() and path != resumed:
         raise ConfigError(f"--save: {path!r} exists; --resume {path} continues it; or choose another name")
+    return Path(path)
+
+
+def log_path(path: str | None, saved: Path | None) -> Path | None:
+    """Where to write a line an episode, checked before the run begins. A log that exists is continued."""
+    if path is None:
+        return None
+    if Path(path).suffix.lower() != ".csv":
+        raise ConfigError(f"--log: {path!r} must end in .csv")
+    if not Path(path).parent.is_dir():
+        raise ConfigError(f"--log: folder {str(Path(path).parent)!r} does not exist")
+    if Path(path).is_dir():
+        raise ConfigError(f"--log: {path!r} is a folder")
+    if saved is not None and Path(path).absolute() == saved.absolute():
+        raise ConfigError(f"--log: {path!r} is where the run is kept; give it another name")
     return Path(path)
 
 

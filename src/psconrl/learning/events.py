@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.arrays import Floats, Ints
 from psconrl.learning.contract import Episode
 from psconrl.learning.counts import Counts, Record
 
@@ -35,6 +35,9 @@ class EpisodeEvent:
     value: float  # the average objective that the agent expected of this policy, as a cost; nan if none
     explored: int  # rounds so far in episodes that explored
     thinking: float = math.nan  # seconds that it took to plan this episode; nan if unknown
+    changed: float = math.nan  # share of its rounds in which the policy before would have acted otherwise; nan if none
+    policy: Floats | None = None  # what was played, (S, A) or (H, S, A), to read only
+    visits: Ints | None = None  # (S,) rounds so far in every state
 
 
 Watcher = Callable[[EpisodeEvent], object]
@@ -42,9 +45,11 @@ Watcher = Callable[[EpisodeEvent], object]
 
 def event_of(
     episode: Episode, record: Record, counts: Counts, rounds: int, number: int, thresholds: Floats, explored: int,
-    thinking: float = math.nan,
+    thinking: float = math.nan, before: Episode | None = None,
 ) -> EpisodeEvent:  # fmt: skip
-    """The event of an episode that has been learned from."""
+    """The event of an episode that has been learned from; ``before``: the episode that was played before it."""
+    policy = episode.policy.view()
+    policy.flags.writeable = False
     return EpisodeEvent(
         rounds,
         number,
@@ -56,7 +61,25 @@ def event_of(
         episode.value,
         explored,
         thinking,
+        math.nan if before is None else share_changed(before.policy, episode.policy, record.pairs.sum(axis=1)),
+        policy,
+        counts.pairs.sum(axis=1),
     )
+
+
+def share_changed(before: Floats, now: Floats, visits: Ints) -> float:
+    r"""In which share of some rounds one policy would have acted otherwise than another.
+
+    .. math:: \sum_s \frac{n(s)}{n} \frac12 \sum_a |\pi(a|s) - \pi'(a|s)|
+
+    with n(s) = ``visits``. Of a policy that changes from step to step the mean over the steps counts.
+
+    >>> share_changed(np.array([[1.0, 0.0], [0.5, 0.5]]), np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([1, 3]))
+    0.625
+    """
+    seen = np.flatnonzero(visits)
+    old, new = (policy[..., seen, :].reshape(-1, seen.size, policy.shape[-1]).mean(axis=0) for policy in (before, now))
+    return float(visits[seen] @ np.abs(new - old).sum(axis=1) / (2.0 * visits.sum()))
 
 
 def tell(watchers: Sequence[Watcher], event: EpisodeEvent) -> None:

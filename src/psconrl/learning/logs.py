@@ -7,14 +7,35 @@ import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from psconrl.errors import ConfigError
 from psconrl.files import write_atomically
 from psconrl.learning.events import EpisodeEvent
+from psconrl.learning.policy_cell import Names, policy_cell
 from psconrl.text import csv_cell
 
-COLUMNS = ("round", "episode", "kind", "length", "explored", "value", "thinking")
+COLUMNS = ("round", "episode", "kind", "length", "explored", "value", "thinking", "changed")  # then come the costs
+
+
+class Layout(NamedTuple):
+    """Which columns a log has: the newest versions have all."""
+
+    facts: int  # so many of COLUMNS come before the costs
+    policy: bool  # which comes after the costs, since it is long
+
+    def line(self, facts: Sequence[Any], costs: Sequence[Any], policy: str) -> list[Any]:
+        """The cells of a line."""
+        return [*facts[: self.facts], *costs, *([policy] if self.policy else [])]
+
+    def header(self, names: Sequence[str]) -> list[str]:
+        """The first line, for costs of these names."""
+        costs = [*names, *(f"{n} so far" for n in names), *(f"{n} limit" for n in names[1:])]
+        return self.line(COLUMNS, costs, "policy")
+
+
+LAYOUTS = (Layout(8, True), Layout(7, False), Layout(6, False))  # the newest first
+MOST_STATES = 10  # of a policy in a log
 
 
 class CSVLog:
@@ -22,43 +43,59 @@ class CSVLog:
 
     A file that exists is continued, and holds every episode once: a run that resumes from an agent saved earlier
     repeats the episodes since, and their lines are dropped when the first of them has ended again. If all would be
-    dropped, since the run begins anew, the old file is kept as ``NAME.old``. A file without the column ``thinking``,
-    as earlier versions wrote them, is continued without it. For every cost there are the average of the episode, the
-    average so far and the limit.
+    dropped, since the run begins anew, the old file is kept as ``NAME.old``. A file of an earlier version, without
+    the columns ``thinking``, ``changed`` or ``policy``, is continued without them. For every cost there are the average
+    of the episode, the average so far and the limit. ``policy`` is what is done in the ``most_states`` states that were
+    visited most, as JSON; ``states`` and ``actions`` are their names, lists or ``psconrl.Labels``, else they are
+    numbers. ``psconrl monitor`` shows the file as it grows.
 
     >>> agent.watch(CSVLog("run.csv", cost_names=["steps", "risk"]))  # doctest: +SKIP
     """
 
-    def __init__(self, path: str | os.PathLike[str], cost_names: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        cost_names: Sequence[str] | None = None,
+        *,
+        states: Names = None,
+        actions: Names = None,
+        most_states: int = MOST_STATES,
+    ) -> None:
         self.path = Path(path)
         self._names = cost_names
+        self._states, self._actions, self._most_states = states, actions, most_states
         self._begun = False
-        self._facts = len(COLUMNS)  # how many of them the file has
+        self._layout = LAYOUTS[0]
 
     def __call__(self, event: EpisodeEvent) -> None:
         """Write the line of an episode."""
         names = _names(self._names, event)
-        costs = [*names, *(f"{n} so far" for n in names), *(f"{n} limit" for n in names[1:])]
         facts = [getattr(event, column) for column in COLUMNS]
         numbers = [*event.costs.tolist(), *event.averages.tolist(), *event.thresholds.tolist()]
+        policy = self._policy(event)
         try:
             if not self._begun:
-                self._facts = self._begin(costs, event.episode)
+                self._layout = self._begin(names, event.episode)
                 self._begun = True
             with self.path.open("ab") as f:
-                f.write(_line([*facts[: self._facts], *numbers]))
+                f.write(_line(self._layout.line(facts, numbers, policy)))
         except OSError as error:
             self._begun = False  # half a line may have been written: look again before the next
             raise ConfigError(f"{self.path}: cannot be written ({error.strerror or error})") from None
 
-    def _begin(self, costs: Sequence[str], episode: int) -> int:
+    def _policy(self, event: EpisodeEvent) -> str:
+        if event.policy is None or event.visits is None:
+            return ""
+        return policy_cell(event.policy, event.visits, self._states, self._actions, self._most_states)
+
+    def _begin(self, names: Sequence[str], episode: int) -> Layout:
         """Keep of an old file the whole lines of episodes before this one, if its columns are ours.
 
-        Says how many columns come before the costs.
+        Says which columns it has.
         """
         old = self.path.read_bytes() if self.path.exists() else b""
         lines = [line for line in old.splitlines(keepends=True) if line.endswith(b"\n")]
-        headers = {_line([*COLUMNS[:facts], *costs]): facts for facts in (len(COLUMNS), len(COLUMNS) - 1)}
+        headers = {_line(layout.header(names)): layout for layout in LAYOUTS}
         if lines and lines[0] not in headers:
             raise ConfigError(f"{self.path}: holds other columns; delete it or give another name")
         kept = [line for line in lines[1:] if _episode(line) < episode]
@@ -92,6 +129,7 @@ class TensorBoardLog:
             "episode/length": event.length,
             "episode/explored so far": event.explored,
             "episode/seconds thinking": event.thinking,
+            "episode/policy changed": event.changed,
             f"expected/{names[0]}": event.value,
         }
         for group, values in (("in the episode", event.costs), ("so far", event.averages)):

@@ -220,14 +220,14 @@ class Player(ABC):
             return
         self._play, record, event = None, current.record, None
         if record.steps:
-            self._background.last = current.episode
+            before, self._background.last = self._background.last, current.episode
             self.end(record)
             if current.episode.kind in EXPLORING:
                 self.explored += record.steps
             if self._watchers:
                 event = event_of(
                     current.episode, record, self.counts, self.rounds, self.episodes, self.thresholds, self.explored,
-                    current.thinking,
+                    current.thinking, before,
                 )  # fmt: skip
         record.clear()
         self._spare = record
