@@ -25,6 +25,7 @@ _COMMANDS = {
     "explain": ("psconrl.cli.planning", "Why this action: what each would change, in units and at its price."),
     "inspect": ("psconrl.cli.planning", "What kind of model is this: sizes, structure, feasible range of every cost."),
     "learn": ("psconrl.cli.learning", "Let an agent learn an environment; live progress, crash-safe, resumable."),
+    "monitor": ("psconrl.cli.monitor", "Watch a run or a sweep on a local page that refreshes by itself."),
     "pareto": ("psconrl.cli.trade_off", "What limits are worth: the optimal value as one varies, or two."),
     "figure": ("psconrl.cli.paper", "Curves of a sweep for a paper: agents, names, metric and width of your choice."),
     "export": ("psconrl.cli.experiments", "Write a sweep's results as CSV or Parquet."),

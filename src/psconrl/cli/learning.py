@@ -72,9 +72,7 @@ WIDE_SCREEN = 110
 )
 @click.option("--save", "save_to", metavar="FILE", help="Keep the run in a file, written every 10 s and at the end.")
 @click.option("--resume", "resume_from", metavar="FILE", help="Continue a saved run, bit for bit, and keep it there.")
-@click.option(
-    "--log", "log_to", metavar="FILE", help="Write a line an episode to a .csv file, for `psconrl monitor FILE`."
-)
+@click.option("--log", "log_to", metavar="FILE", help="A .csv file with a line an episode, for `psconrl monitor FILE`.")
 @click.option("--support", is_flag=True, help="Tell the agent which transitions are possible.")
 @click.option("--trust", metavar="MODEL", help="Let the agent begin with another model, such as a rough simulator's.")
 @click.option("--worth", type=float, metavar="N", help="Visits of every pair that it is worth. [learned by default]")

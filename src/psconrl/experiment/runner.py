@@ -3,6 +3,7 @@
 import itertools
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -73,9 +74,12 @@ def run_sweep(
         outcome = Outcome(len(hashes), known=len(hashes) - len(missing))
         names = list(dict.fromkeys(job.experiment for job in jobs))
         orders = {f"order {name}": list(dict.fromkeys(j.label for j in jobs if j.experiment == name)) for name in names}
+        planned = {
+            f"planned {name}": Counter(j.label for j in hashes.values() if j.experiment == name) for name in names
+        }
         known_title = dict(store.query("SELECT key, value FROM meta")).get("title")
         named = title or (jobs.title if isinstance(jobs, Jobs) else known_title) or "psconrl"
-        store.note({"title": named} | {key: json.dumps(labels) for key, labels in orders.items()})
+        store.note({"title": named} | {key: json.dumps(value) for key, value in (orders | planned).items()})
         outcome.hidden = store.select(names, set(hashes))
         if progress is not None:
             progress(outcome)

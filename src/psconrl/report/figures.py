@@ -8,15 +8,18 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from psconrl.errors import ConfigError
 from psconrl.files import write_atomically
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.plan import Plan
+from psconrl.planning.proof import Status
 from psconrl.report.coordinates import coordinates
 from psconrl.report.policy_rule import VISITED, rule_figure
-from psconrl.report.style import BLUE, GREEN, GREY, ORANGE, PURPLE
-from psconrl.simulation.regret import regret
+from psconrl.report.style import BLUE, GREY, ORANGE, PALETTE
+from psconrl.report.windows import window_for
+from psconrl.simulation.regret import moving_average, signed_regret, targets
 from psconrl.simulation.trace import Trace
 
 CELLS = {"#": "#4D4D4D", "R": "#E3C6DD", "S": "#CDEBDD", "G": "#5DBB93"}
@@ -158,35 +161,42 @@ def _table_figure(cmdp: CMDP, plan: Plan, title: str) -> Figure:
     return figure
 
 
+@LITERAL
 def trace_figure(trace: Trace, best: Plan | None, title: str = "") -> Figure:
-    """A run: regret and violation as they add up, and each constrained cost against its limit.
+    """A run, a row a cost: its running average against the optimum or its limit, and what has added up.
 
-    Without a plan, what was collected takes the place of the regret.
+    Every axis has one unit. What adds up is the regret or the violation; without an optimum, the objective itself.
     """
+    optimum = None if best is None or best.status is Status.INFEASIBLE else float(best.costs[0])
+    t, window = trace.rounds, window_for(trace.horizon)
+    aims = targets(0.0 if optimum is None else optimum, trace.thresholds)
+    added = signed_regret(trace.cumulative, t, aims)
+    sign = -1.0 if trace.provenance.get("maximise") else 1.0
     m = trace.thresholds.size
-    t = trace.rounds
-    violation = trace.cumulative[:, 1:] - t[:, None] * trace.thresholds
-    figure = Figure(figsize=(7.0, 2.8 + 2.0 * m))
-    top, *limits = figure.subplots(1 + m, 1, sharex=True, squeeze=False, height_ratios=[1.4] + [1.0] * m)[:, 0]
-    if best is None:
-        top.plot(t, -trace.cumulative[:, 0], color=BLUE, label=f"{trace.cost_names[0]}, in all")
-    else:
-        top.plot(t, regret(trace, best).regret, color=BLUE, label=f"regret ({trace.cost_names[0]})")
-    colours = [ORANGE, GREEN, PURPLE, GREY]
-    window = trace.window_averages()
-    for i, axes in enumerate(limits):  # a panel each: their units differ
-        colour = colours[i % len(colours)]
-        name = trace.cost_names[i + 1]
-        top.plot(t, violation[:, i], color=colour, label=f"violation ({name})")
-        axes.plot(t, window[:, i + 1], color=colour, lw=1, label="average between checkpoints")
-        axes.axhline(trace.thresholds[i], color=GREY, ls="--", lw=1.2, label=f"limit {trace.thresholds[i]:g}")
-        axes.set_ylabel(name)
-    top.axhline(0, color=GREY, lw=0.8)
-    top.set_ylabel("cumulative, signed")
-    (top, *limits)[-1].set_xlabel("round")
-    for axes in (top, *limits):
+    figure = Figure(figsize=(10.0, 1.0 + 2.1 * (m + 1)))
+    rows = figure.subplots(1 + m, 2, sharex=True, squeeze=False)
+    for i, (left, right) in enumerate(rows):
+        name, colour = trace.cost_names[i], PALETTE[i % len(PALETTE)]
+        of_name = sign if i == 0 else 1.0
+        average = of_name * moving_average(trace.cumulative[:, i], t, window) if t.size else t
+        left.plot(t, average, color=colour, label=f"last {window:,} rounds")
+        if i > 0 or optimum is not None:
+            aim, what = of_name * float(aims[i]), "limit" if i else "optimum"
+            left.axhline(aim, color=GREY, ls="--", lw=1.2, label=f"{what} {aim:.4g}")
+        left.set_ylabel(f"{name}, a round")
+        lost = i > 0 or optimum is not None
+        right.plot(t, added[:, i] if lost else of_name * added[:, i], color=colour)
+        right.axhline(0, color=GREY, lw=0.8)
+        right.set_ylabel((f"violation of {name}" if i else f"regret in {name}") if lost else f"{name}, in all")
+        left.legend(fontsize=8)
+    for axes in rows.flat:
         axes.grid(alpha=0.3)
-        axes.legend(fontsize=8)
+    rows[0, 0].set_title("running average", fontsize=9)
+    rows[0, 1].set_title("added up over the run", fontsize=9)
+    for axes in rows[-1]:
+        axes.set_xlabel("round")
+        axes.xaxis.set_major_locator(MaxNLocator(5))
+        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     if title:
         figure.suptitle(title, fontsize=10)
     figure.tight_layout()

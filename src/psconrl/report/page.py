@@ -75,6 +75,19 @@ def _data(report: dict[str, Any]) -> str:
     plain["experiments"] = [_experiment(e, grids) for e in report.get("experiments") or ()]
     plain["grids"] = grids
     plain["looks"] = _looks(report)
+    return _json(plain)
+
+
+def as_json(value: Any) -> str:
+    """A value as JSON that may stand in a page: no name in it can become markup, and what is not finite is null.
+
+    >>> as_json({"name": "</script>", "mean": [1.0, float("nan")]})
+    '{"name":"\\\\u003c/script\\\\u003e","mean":[1,null]}'
+    """
+    return _json(_plain(value, _rounded))
+
+
+def _json(plain: Any) -> str:
     # ASCII only: U+2028, U+2029 and the lone surrogates of odd file names are escaped with the rest.
     return json.dumps(plain, separators=(",", ":"), allow_nan=False, default=str).translate(_ESCAPES)
 

@@ -38,13 +38,8 @@ const pair = ([x, y]) => `${x.toFixed(1)},${y.toFixed(1)}`;
 
 class Chart {
   constructor(panel, looks, experiment) {
-    this.panel = panel;
     this.experiment = experiment;
-    this.series = list(panel.series).map((series) => ({
-      agent: text(series.agent), runs: series.runs, look: looks.get(text(series.agent)), points: pointsOf(series),
-    }));
-    this.lines = list(panel.lines).map(([label, value]) => ({ label: text(label), value }))
-      .filter((line) => isNumber(line.value));
+    this.take(panel, looks);
     this.plot = svg("svg", {
       class: "plot", tabindex: 0, role: "group", "aria-roledescription": "chart",
       "aria-label": `${text(panel.title)}: ${text(panel.y)} against ${text(panel.x)}. Arrow keys read the values.`,
@@ -58,6 +53,16 @@ class Chart {
     new ResizeObserver(() => {
       if (this.stage.clientWidth && this.stage.clientWidth !== this.width) this.draw(this.view);
     }).observe(this.stage);
+  }
+
+  /* The contents: at first, and again where they grow. */
+  take(panel, looks) {
+    this.panel = panel;
+    this.series = list(panel.series).map((series) => ({
+      agent: text(series.agent), runs: series.runs, look: looks.get(text(series.agent)), points: pointsOf(series),
+    }));
+    this.lines = list(panel.lines).map(([label, value]) => ({ label: text(label), value }))
+      .filter((line) => isNumber(line.value));
   }
 
   draw(view, width = this.stage.clientWidth || PAPER_WIDTH) {

@@ -1,0 +1,55 @@
+"""The command ``monitor``."""
+
+import os
+import sys
+import webbrowser
+from pathlib import Path
+
+import click
+
+from psconrl.cli.options import end_politely
+from psconrl.errors import ConfigError
+from psconrl.report.monitor.page import write
+from psconrl.report.monitor.server import Server
+from psconrl.report.monitor.source import Source
+from psconrl.text import printable
+
+
+@click.command()
+@click.argument("file")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Of the page. [default: one that is free]")
+@click.option("--no-browser", is_flag=True, help="Only print the address.")
+@click.option("--once", "snapshot", metavar="PAGE", help="Write what there is now to an .html file, and end.")
+def monitor(file: str, port: int, no_browser: bool, snapshot: str | None) -> None:
+    """Watch FILE, the log of a run or the results of a sweep, on a page that refreshes by itself.
+
+    The log is what `psconrl learn --log FILE` or psconrl.CSVLog writes, the results what `psconrl sweep --out FILE`
+    does. It works while they are written and afterwards, and waits for a file that is not there yet. The page is served
+    to this machine only. Ctrl-C ends it.
+    """
+    source = Source(Path(file))
+    source.contents()  # what is no such file ends here, in one line
+    if snapshot is not None:
+        if Path(snapshot).suffix.lower() not in (".html", ".htm"):
+            raise ConfigError(f"--once: {snapshot!r} must end in .html")
+        if not Path(file).exists():
+            raise ConfigError(f"{file}: no such file")
+        write(source.report(), Path(snapshot))
+        click.echo(printable(f"Page: {snapshot}"))
+        return
+    with Server(source, port) as server:
+        waits = ", which is not there yet" if not Path(file).exists() else ""
+        click.echo(printable(f"Watching {file}{waits}: {server.url} (Ctrl-C ends)"))
+        sys.stdout.flush()
+        if not no_browser and _has_screen():
+            webbrowser.open(server.url)
+        end_politely()
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            click.echo("Ended.")
+
+
+def _has_screen() -> bool:
+    """Without one, Python would open a browser inside the terminal."""
+    return sys.platform in ("win32", "darwin") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

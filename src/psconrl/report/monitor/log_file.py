@@ -1,0 +1,170 @@
+"""Reading a log of episodes, as ``psconrl.CSVLog`` writes it, while it grows: each episode once.
+
+A run that resumes after a crash repeats the episodes since its last save, and the newer line counts. A line that is
+still being written is left for the next time.
+"""
+
+import csv
+import math
+import os
+from array import array
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from psconrl.arrays import Floats, Ints
+from psconrl.errors import ConfigError
+from psconrl.learning.events import EXPLORING
+from psconrl.learning.logs import COLUMNS, LAYOUTS, Layout
+
+BLOCK = 1 << 22  # bytes read at once
+MOST_POLICIES = 512  # kept of a long log, evenly spread, and up to twice as many
+BEGINNING = ",".join(COLUMNS[: min(layout.facts for layout in LAYOUTS)]).encode()  # of the first line
+FACTS = tuple(column for column in COLUMNS if column != "kind")
+
+
+class LogFile:
+    """The episodes of a log so far. ``refresh`` reads what has been added since, or anew if the file is another one."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._forget()
+
+    def _forget(self) -> None:
+        self.cost_names: list[str] = []
+        self.kinds: list[str] = []
+        self.unread = 0  # lines that are no episodes
+        self._layout: Layout | None = None
+        self._numbers = array("d")  # a row an episode
+        self._policies: list[tuple[float, str]] = []  # (last round, cell)
+        self._last_policy = ""
+        self._every = 1
+        self._identity: tuple[int, int] | None = None
+        self._offset = 0
+        self._tail = b""  # the end of what was read: if it is another one now, so is the file
+
+    def refresh(self) -> None:
+        """Read on."""
+        with self.path.open("rb") as f:
+            status = os.fstat(f.fileno())
+            if (status.st_dev, status.st_ino) != self._identity or not self._continues(f):
+                self._forget()
+                self._identity = (status.st_dev, status.st_ino)
+            f.seek(self._offset)
+            rest = b""
+            while block := f.read(BLOCK):
+                whole, newline, rest = (rest + block).rpartition(b"\n")
+                if newline:
+                    self._take(whole + newline)
+                elif self._layout is None and rest[: len(BEGINNING)] != BEGINNING[: len(rest)]:
+                    raise self._foreign()
+
+    def _continues(self, f: IO[bytes]) -> bool:
+        f.seek(self._offset - len(self._tail))
+        return f.read(len(self._tail)) == self._tail
+
+    def _take(self, lines: bytes) -> None:
+        """Take in whole lines."""
+        self._offset += len(lines)
+        self._tail = lines[-200:]
+        cells = csv.reader(lines.decode("utf-8", "replace").split("\n"))
+        if self._layout is None:
+            self._layout = self._read_header(next(cells, []))
+        try:
+            for row in cells:
+                if row:
+                    self._add(row, self._layout)
+        except csv.Error:
+            self.unread += 1
+
+    def _read_header(self, header: list[str]) -> Layout:
+        for layout in LAYOUTS:
+            costs = header[layout.facts : len(header) - layout.policy]
+            names = costs[: (len(costs) + 1) // 3]
+            if names and layout.header(names) == header:
+                self.cost_names = names
+                return layout
+        raise self._foreign()
+
+    def _foreign(self) -> ConfigError:
+        return ConfigError(
+            f"{self.path}: neither a log of episodes (learn --log, psconrl.CSVLog) nor a results file (sweep --out)"
+        )
+
+    def _add(self, row: list[str], layout: Layout) -> None:
+        q = len(self.cost_names)
+        if len(row) != layout.facts + 3 * q - 1 + layout.policy:
+            self.unread += 1
+            return
+        facts = dict(zip(COLUMNS, row[: layout.facts], strict=False))
+        kind = facts.pop("kind")
+        try:
+            numbers = [float(facts.get(column, "nan")) for column in FACTS]
+            numbers += map(float, row[layout.facts : layout.facts + 3 * q - 1])
+        except ValueError:
+            self.unread += 1
+            return
+        end, episode, length = numbers[:3]
+        if not all(map(math.isfinite, numbers[:4])) or not 1 <= length <= end:
+            self.unread += 1
+            return
+        self._drop_from(episode, end)
+        self._numbers.extend(numbers)
+        self.kinds.append(kind)
+        if layout.policy:
+            self._last_policy = row[-1]
+            if len(self.kinds) % self._every == 0:
+                self._policies.append((end, row[-1]))
+                if len(self._policies) > 2 * MOST_POLICIES:
+                    self._policies, self._every = self._policies[1::2], 2 * self._every
+
+    def _drop_from(self, episode: float, end: float) -> None:
+        """Drop the lines that a repeated episode replaces."""
+        width = len(FACTS) + 3 * len(self.cost_names) - 1
+        while self.kinds and (self._numbers[1 - width] >= episode or self._numbers[-width] >= end):
+            del self._numbers[-width:]
+            self.kinds.pop()
+        while self._policies and self._policies[-1][0] >= end:
+            self._policies.pop()
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+    def episodes(self) -> "Episodes":
+        """All there is so far."""
+        table = np.array(self._numbers, dtype=np.float64).reshape(len(self), -1)
+        facts = dict(zip(FACTS, table.T, strict=False))
+        q, first = len(self.cost_names), len(FACTS)
+        return Episodes(
+            facts,
+            np.isin(np.array(self.kinds), EXPLORING),
+            table[:, first : first + q],
+            table[:, first + q : first + 2 * q],
+            table[:, first + 2 * q :],
+            [*self._policies, (facts["round"][-1], self._last_policy)] if len(self) and self._last_policy else [],
+        )
+
+
+class Episodes:
+    """A log as arrays: K episodes, q = m+1 costs."""
+
+    def __init__(
+        self,
+        facts: dict[str, Floats],
+        exploring: np.ndarray[tuple[int], np.dtype[np.bool_]],
+        costs: Floats,
+        averages: Floats,
+        limits: Floats,
+        policies: list[tuple[float, str]],
+    ) -> None:
+        self.ends: Ints = facts["round"].astype(np.int64)
+        self.length: Ints = facts["length"].astype(np.int64)
+        self.explored, self.value, self.thinking, self.changed = (
+            facts[column] for column in ("explored", "value", "thinking", "changed")
+        )
+        self.number: Ints = facts["episode"].astype(np.int64)
+        self.exploring = exploring  # (K,)
+        self.costs, self.averages = costs, averages  # (K, q) of the episode, and of all rounds so far
+        self.limits = limits  # (K, m)
+        self.policies = policies  # (last round, cell), of some episodes and of the last

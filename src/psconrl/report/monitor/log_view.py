@@ -1,0 +1,149 @@
+"""From a log of episodes to what the page shows: averages against limits, exploring, thinking, the policy."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from psconrl.arrays import Floats, Ints
+from psconrl.learning.policy_cell import Conduct, read_policy_cell
+from psconrl.report.monitor.log_file import Episodes, LogFile
+from psconrl.report.windows import recent_mean, window_for
+
+MOST_POINTS = 240  # of a curve
+MOMENTS = 120  # at which the policy is shown
+RECENT, SINCE_START, EXPECTED, LIMIT, LONGEST = (
+    "running average", "since the start", "expected by the agent", "limit", "longest",
+)  # fmt: skip
+SERIES = (RECENT, SINCE_START, EXPECTED, LIMIT, LONGEST)
+
+
+def log_contents(log: LogFile) -> dict[str, Any]:
+    """Everything that the page shows of a log; sizes have a bound, however long the run."""
+    if not len(log):
+        return {"state": "waiting", "message": "The file is there, and no episode has ended yet."}
+    episodes = log.episodes()
+    window = window_for(int(episodes.ends[-1]))
+    at = _shown(episodes.ends)
+    notes = [f"Running averages are over the last {window:,} rounds, in whole episodes."]
+    if log.unread:
+        notes.append(f"{log.unread:,} lines could not be read and are left out.")
+    return {
+        "state": "log",
+        "names": SERIES,
+        "facts": _facts(log, episodes),
+        "notes": notes,
+        "sections": [{"name": "", "panels": _panels(log.cost_names, episodes, at, window), "tables": []}],
+        "policy": _policy(episodes),
+    }
+
+
+def _shown(ends: Ints) -> Ints:
+    """The episodes at which curves have points: all, or some that are spread evenly over the rounds."""
+    if ends.size <= MOST_POINTS:
+        return np.arange(ends.size)
+    wanted = np.linspace(ends[0], ends[-1], MOST_POINTS)
+    return np.unique(np.searchsorted(ends, wanted))
+
+
+def _facts(log: LogFile, episodes: Episodes) -> list[list[str]]:
+    rounds = int(episodes.ends[-1])
+    facts = [
+        ["rounds", f"{rounds:,}"],
+        ["episodes", f"{int(episodes.number[-1]):,}"],
+        ["last episode", f"{log.kinds[-1]}, {int(episodes.length[-1]):,} rounds"],
+        ["explored", f"{100 * episodes.explored[-1] / rounds:.3g}% of the rounds"],
+    ]
+    thought = episodes.thinking[np.isfinite(episodes.thinking)]
+    if thought.size:
+        facts.append(["thinking", f"{thought.sum():.3g} s in all, {thought.max():.2g} s at most"])
+    for name, average, limit in zip(log.cost_names[1:], episodes.averages[-1, 1:], episodes.limits[-1], strict=True):
+        facts.append([name, f"{average:.4g} (limit {limit:.4g}{', exceeded' if average > limit else ''})"])
+    return facts
+
+
+def _panels(names: Sequence[str], episodes: Episodes, at: Ints, window: int) -> list[dict[str, Any]]:
+    """One panel a unit."""
+    length = episodes.length.astype(np.float64)
+
+    def recent(values: Floats, weights: Floats = length) -> Floats:
+        return recent_mean(values, weights, episodes.ends, at, window)
+
+    panels = []
+    for i, name in enumerate(names):
+        series = {RECENT: recent(episodes.costs[:, i]), SINCE_START: episodes.averages[at, i]}
+        lines: list[Any] = []
+        if i == 0:
+            series[EXPECTED] = recent(episodes.value)
+        elif (episodes.limits[:, i - 1] == episodes.limits[-1, i - 1]).all():
+            lines = [[LIMIT, episodes.limits[-1, i - 1]]]
+        else:
+            series[LIMIT] = episodes.limits[at, i - 1]
+        unit = "a round, as a cost: the less the better" if i == 0 else "a round"
+        panels.append(_panel(name, unit, lines, episodes.ends[at], series))
+    shares = {
+        RECENT: recent(episodes.exploring.astype(np.float64)),
+        SINCE_START: (episodes.explored / episodes.ends)[at],
+    }
+    panels.append(_panel("Exploring", "share of the rounds", [], episodes.ends[at], shares))
+    once = np.ones(length.size)
+    longest = [_max(part) for part in np.split(episodes.thinking, at[:-1] + 1)]
+    times = {RECENT: recent(episodes.thinking, once)} | ({LONGEST: longest} if at.size < length.size else {})
+    panels.append(_panel("Thinking time", "seconds an episode", [], episodes.ends[at], times) | {"log": True})
+    changes = {RECENT: recent(episodes.changed)}
+    unit = "share of the rounds in which the policy before would have acted otherwise"
+    panels.append(_panel("Change of policy", unit, [], episodes.ends[at], changes))
+    return [panel for panel in panels if panel["series"]]
+
+
+def _max(values: Floats) -> float:
+    known = values[np.isfinite(values)]
+    return float(known.max()) if known.size else np.nan
+
+
+def _panel(title: str, unit: str, lines: list[Any], rounds: Ints, series: dict[str, Any]) -> dict[str, Any]:
+    """What is not known at all, as in a log of an earlier version, is left out."""
+    return {
+        "title": title,
+        "x": "round",
+        "y": unit,
+        "lines": lines,
+        "series": [
+            {"agent": name, "x": rounds.tolist(), "mean": np.asarray(values, dtype=np.float64).tolist()}
+            for name, values in series.items()
+            if np.isfinite(values).any()
+        ],
+    }
+
+
+def _policy(episodes: Episodes) -> dict[str, Any] | None:
+    """What is done in the states that are visited most now, and what was done there at some moments of the run."""
+    if not episodes.policies:
+        return None
+    ends = np.array([end for end, _ in episodes.policies])
+    start, last = float(episodes.ends[0] - episodes.length[0]), float(ends[-1])
+    edges = np.linspace(start, last, MOMENTS + 1)
+    found = np.searchsorted(ends, (edges[:-1] + edges[1:]) / 2)
+    cells = {int(k): {c.state: c for c in read_policy_cell(episodes.policies[k][1])} for k in np.unique(found)}
+    now = read_policy_cell(episodes.policies[-1][1])
+    if not now:
+        return None
+    rows = [_conduct(conduct, [cells[int(k)].get(conduct.state) for k in found]) for conduct in now]
+    actions = dict.fromkeys(action for row in rows for action, *_ in [[row["now"]], *filter(None, row["moments"])])
+    return {"start": start, "last": last, "actions": list(actions), "rows": rows}
+
+
+def _conduct(now: Conduct, moments: list[Conduct | None]) -> dict[str, Any]:
+    words = ", ".join(f"{action} {100 * p:.3g}%" if p < 0.9995 else action for action, p in now.actions.items())
+    return {
+        "state": now.state,
+        "share": now.share,
+        "now": _likeliest(now)[0],
+        "words": words,
+        "moments": [None if then is None else list(_likeliest(then)) for then in moments],
+    }
+
+
+def _likeliest(conduct: Conduct) -> tuple[str, float]:
+    """The action that is taken most often, and how often."""
+    return max(conduct.actions.items(), key=lambda item: item[1], default=("", 0.0))

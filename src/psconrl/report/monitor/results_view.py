@@ -1,0 +1,122 @@
+"""From a results file to what the page shows while a sweep writes it: how far it is, and means over the runs so far."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from psconrl.arrays import Floats
+from psconrl.experiment.store import Store
+
+MOST_POINTS = 150  # of a curve
+# Over the finished runs of an experiment: how many there are, and the means of the total and of the regret.
+MEANS = """
+SELECT r.label, c.cost, c.round, count(*), avg(c.total), avg(c.total - c.round * json_extract(r.optimum, '$[0]'))
+FROM runs r JOIN checkpoints c ON c.run = r.id
+WHERE r.experiment = ? AND r.status = 'done' AND r.current
+GROUP BY r.label, c.cost, c.round ORDER BY r.label, c.cost, c.round
+"""
+COUNTS = """
+SELECT experiment, label, sum(status = 'done'), sum(status = 'failed'), avg(CASE WHEN status = 'done' THEN seconds END)
+FROM runs WHERE current GROUP BY experiment, label
+"""
+
+
+def results_contents(store: Store) -> dict[str, Any]:
+    """Everything that the page shows of a results file."""
+    with store.snapshot(), np.errstate(all="ignore"):
+        return _contents(store)
+
+
+def results_version(store: Store) -> object:
+    """Something that is another one when there is something new to show."""
+    return store.query("SELECT count(*), max(id), sum(current) FROM runs") + sorted(store.query("SELECT * FROM meta"))
+
+
+def _contents(store: Store) -> dict[str, Any]:
+    columns = store.columns
+    meta = dict(store.query("SELECT key, value FROM meta"))
+    counted: dict[str, dict[str, list[Any]]] = {}
+    for name, label, *numbers in store.query(COUNTS):
+        counted.setdefault(name, {})[label] = numbers
+    facts = {
+        name: columns.facts(text, f"facts of {name!r}")
+        for name, text in store.query("SELECT name, facts FROM experiments ORDER BY position")
+    }
+    names = dict.fromkeys([*facts, *(key.removeprefix("planned ") for key in meta if key.startswith("planned "))])
+    names |= dict.fromkeys(counted)
+    planned = {name: columns.table(meta.get(f"planned {name}", "{}"), f"what is planned of {name!r}") for name in names}
+    done, failed, wanted = 0, 0, 0
+    sections = []
+    for name in names:
+        own, plan = counted.get(name, {}), planned[name]
+        done += sum(numbers[0] for numbers in own.values())
+        failed += sum(numbers[1] for numbers in own.values())
+        wanted += sum(columns.whole(n, f"what is planned of {name!r}") for n in plan.values())
+        panels = _panels(store, name, facts.get(name, {})) if own else []
+        sections.append({"name": name, "panels": panels, "tables": [_progress(own, plan)]})
+    shown = [["runs", f"{done:,} of {wanted:,}" if wanted else f"{done:,}"]] + (
+        [["failed", f"{failed:,}"]] if failed else []
+    )
+    if wanted:
+        shown.append(["state", "complete" if done >= wanted else f"{wanted - done - failed:,} to go"])
+    labels = dict.fromkeys(label for name in names for label in [*planned[name], *counted.get(name, {})])
+    return {
+        "state": "results",
+        "title": meta.get("title", ""),
+        "names": list(labels),
+        "facts": shown,
+        "notes": ["Curves are means over the runs that are done; psconrl report has intervals and tests."],
+        "sections": sections,
+        "policy": None,
+    }
+
+
+def _progress(counted: dict[str, list[Any]], planned: dict[str, int]) -> dict[str, Any]:
+    rows = []
+    for label in dict.fromkeys([*planned, *counted]):
+        done, failed, seconds = counted.get(label, [0, 0, None])
+        rows.append([label, done, planned.get(label), failed, seconds])
+    return {"title": "Progress", "header": ["agent", "done", "planned", "failed", "seconds a run"], "rows": rows}
+
+
+def _panels(store: Store, name: str, facts: dict[str, Any]) -> list[dict[str, Any]]:
+    """One panel a unit: the regret, then the average of every cost."""
+    table: dict[int, dict[str, Floats]] = {}  # of every cost and agent: (n, 4) round, runs, total, regret
+    rows: dict[tuple[int, str], list[Any]] = {}
+    for label, cost, *numbers in store.query(MEANS, (name,)):
+        rows.setdefault((store.columns.whole(cost, "a cost"), label), []).append(numbers)
+    for (cost, label), points in rows.items():
+        chosen = np.unique(np.linspace(0, len(points) - 1, MOST_POINTS).round().astype(np.int64))
+        table.setdefault(cost, {})[label] = np.array(points, dtype=np.float64)[chosen]
+    names = facts.get("cost_names") or ["objective", *(f"cost {i}" for i in range(1, len(table)))]
+    sign = -1.0 if facts.get("maximise") else 1.0
+    panels = []
+    if 0 in table and all(np.isfinite(points[:, 3]).all() for points in table[0].values()):
+        panels.append(_panel("Regret", "cumulative, signed, mean over runs", [], table[0], lambda p: p[:, 3]))
+    for i, cost_name in enumerate(names):
+        lines = [["optimum", sign * facts["optimum"][0]]] if i == 0 and "optimum" in facts else []
+        lines += [["limit", facts["thresholds"][i - 1]]] if i > 0 and "thresholds" in facts else []
+        of_name = sign if i == 0 else 1.0
+        average = _average(of_name)
+        panels.append(_panel(f"Average {cost_name}", "so far, mean over runs", lines, table.get(i, {}), average))
+    return panels
+
+
+def _average(sign: float) -> Callable[[Floats], Floats]:
+    return lambda points: sign * points[:, 2] / points[:, 0]
+
+
+def _panel(
+    title: str, unit: str, lines: list[Any], table: dict[str, Floats], measure: Callable[[Floats], Floats]
+) -> dict[str, Any]:
+    series = [
+        {
+            "agent": label,
+            "runs": int(points[-1, 1]),
+            "x": points[:, 0].astype(np.int64).tolist(),
+            "mean": measure(points).tolist(),
+        }
+        for label, points in table.items()
+    ]
+    return {"title": title, "x": "round", "y": unit, "lines": lines, "series": series}

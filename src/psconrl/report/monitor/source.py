@@ -1,0 +1,77 @@
+"""The file that is watched: a log of episodes, a results file, or nothing yet."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+from psconrl.errors import ConfigError, PsconrlError
+from psconrl.experiment.store import Store
+from psconrl.report.monitor.log_file import LogFile
+from psconrl.report.monitor.log_view import log_contents
+from psconrl.report.monitor.results_view import results_contents, results_version
+
+SQLITE = b"SQLite format 3\0"
+REST = 4.0  # how many times as long as reading took to leave the file alone: the run needs the processor more
+
+
+class Source:
+    """What is in a file now, as the page shows it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._log = LogFile(path)
+        self._shown: dict[str, Any] | None = None
+        self._version: object = None
+        self._not_before = 0.0
+
+    def contents(self) -> dict[str, Any]:
+        """What to show. A file that is not there yet is waited for; one of another kind is an error."""
+        now = time.monotonic()
+        if self._shown is None or now >= self._not_before:
+            self._shown = {"title": "", "file": self.path.name} | self._read()
+            self._not_before = time.monotonic() + REST * (time.monotonic() - now)
+        return self._shown
+
+    def report(self) -> dict[str, Any]:
+        """What the page asks for: the contents, or what is wrong, and how old the file is."""
+        try:
+            shown = self.contents()
+        except PsconrlError as error:
+            shown = {"title": "", "file": self.path.name, "state": "problem", "message": " ".join(str(error).split())}
+        return {"age": self._age(), "contents": shown}
+
+    def _age(self) -> float | None:
+        """Seconds since the file was written; SQLite writes to another one first."""
+        times = []
+        for path in (self.path, self.path.with_name(f"{self.path.name}-wal")):
+            try:
+                times.append(path.stat().st_mtime)
+            except OSError:
+                continue
+        return max(0.0, time.time() - max(times)) if times else None
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            if self.path.is_dir():
+                raise ConfigError(f"{self.path}: is a folder; give a log of episodes or a results file")
+            with self.path.open("rb") as f:
+                beginning = f.read(len(SQLITE))
+            if beginning == SQLITE:
+                return self._read_results()
+            self._log.refresh()
+            return log_contents(self._log)
+        except FileNotFoundError:
+            return {"state": "waiting", "message": "There is no such file yet. It is shown as soon as it appears."}
+        except OSError as error:
+            if isinstance(error, PsconrlError):
+                raise
+            raise ConfigError(f"{self.path}: cannot be read ({error.strerror or error})") from None
+
+    def _read_results(self) -> dict[str, Any]:
+        with Store(self.path) as store:
+            version = results_version(store)
+            if self._shown is not None and version == self._version:
+                return self._shown
+            shown = results_contents(store)
+            self._version = version
+            return shown

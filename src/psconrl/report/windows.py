@@ -1,0 +1,40 @@
+"""Running averages of a run: over how many rounds, so that one sees more than noise."""
+
+import math
+
+import numpy as np
+
+from psconrl.arrays import Floats, Ints
+
+PARTS = 10  # a window is about this part of the run
+FEWEST = 100  # rounds in a window, if the run has as many
+
+
+def window_for(rounds: int) -> int:
+    """Over how many rounds to average in a run of so many: about a tenth, at least a hundred, a round number.
+
+    >>> [window_for(n) for n in (0, 30, 1000, 19_961, 40_000, 500_000)]
+    [1, 20, 100, 2000, 5000, 50000]
+    """
+    wanted = max(rounds / PARTS, min(rounds, FEWEST), 1)
+    power = 10 ** math.floor(math.log10(wanted))
+    nearest = min((1, 2, 5, 10), key=lambda m: abs(math.log(m * power / wanted)))
+    return int(nearest * power)
+
+
+def recent_mean(values: Floats, weights: Floats, ends: Ints, at: Ints, window: int) -> Floats:
+    """Means over the episodes that ended within the last ``window`` rounds, (n,), for the episodes ``at`` (n,).
+
+    ``values`` and ``weights`` (K,) are those of episodes that ended in the rounds ``ends`` (K,), rising. What is
+    unknown does not count; nan where all is.
+
+    >>> recent_mean(np.array([1.0, 4.0, np.nan]), np.array([1.0, 2.0, 9.0]), np.array([5, 10, 15]), np.arange(3), 10)
+    array([1., 3., 4.])
+    """
+    known = np.isfinite(values)
+    weight = np.append(0.0, np.cumsum(np.where(known, weights, 0.0)))
+    total = np.append(0.0, np.cumsum(np.where(known, values * weights, 0.0)))
+    gone = np.searchsorted(ends, ends[at] - window, side="right")  # episodes that ended before the window began
+    counted = weight[at + 1] - weight[gone]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(counted > 0.0, (total[at + 1] - total[gone]) / counted, np.nan)
