@@ -202,7 +202,21 @@ def words_changed(path, rng):
     path.write_text("\n".join(lines))
 
 
+def csv_changed(path, rng):
+    """A table with other values in some cells, or without some, or with lines twice."""
+    lines = path.read_text().split("\n")
+    for _ in range(int(rng.integers(1, 6))):
+        k = int(rng.integers(len(lines)))
+        cells = lines[k].split(",")
+        wrong = ("", "x", "-1", "0", "nan", "inf", "1e308", "-1e308", '"', "1" + "0" * 40, "[]", "optimal", "\0")
+        cells[int(rng.integers(len(cells)))] = wrong[int(rng.integers(len(wrong)))]
+        lines[k : k + 1] = [[",".join(cells)], [], [lines[k]] * 2, [",".join(cells)]][int(rng.integers(4))]
+        lines = lines or [""]
+    path.write_text("\n".join(lines))
+
+
 VALUES = {
+    "log.csv": (csv_changed,),
     "results.db": (cell_changed, json_changed, rows_deleted),
     "model.npz": (members_changed,),
     "sparse.npz": (members_changed,),

@@ -15,12 +15,14 @@ from scipy.sparse import csr_array
 
 import psconrl
 from damage import BYTES, VALUES
-from psconrl import CMDP, PSConRL, load, load_agent, save
+from psconrl import CMDP, CSVLog, PSConRL, load, load_agent, save
 from psconrl.errors import PsconrlError
 from psconrl.experiment.export import export
 from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.spec import parse_spec, read_spec
 from psconrl.experiment.store import Store
+from psconrl.report.monitor.page import render as render_monitor
+from psconrl.report.monitor.source import Source
 from psconrl.report.page import render
 from psconrl.report.summary import build
 from psconrl.simulation.model_run import Simulation
@@ -74,6 +76,18 @@ def make_results(path):
 def report(path):
     with Store(path) as store:
         render(build(store))
+
+
+def make_log(path):
+    agent = PSConRL(2, 2, WORLD.thresholds, seed=0)
+    agent.watch(CSVLog(path, states=WORLD.state_names))
+    psconrl.simulate(WORLD, agent, 400, seed=0)
+
+
+def monitor(path):
+    source = Source(path)
+    source.contents()
+    render_monitor(source.report(), live=True)
 
 
 def export_all(path):
@@ -169,7 +183,10 @@ def play_plan(path):
 
 
 KINDS = (
-    Kind("results.db", make_results, {"report": report, "export": export_all, "sweep": resume_sweep}),
+    Kind(
+        "results.db", make_results, {"report": report, "export": export_all, "monitor": monitor, "sweep": resume_sweep}
+    ),
+    Kind("log.csv", make_log, {"monitor": monitor}),
     Kind("model.npz", lambda path: save(load("marsrover-4x4"), path), {"plan": plan_model}),
     Kind("model.json", lambda path: save(load("counterexample"), path), {"plan": plan_model}),
     Kind("sparse.npz", lambda path: save(sparse(), path), {"plan": plan_model}),

@@ -68,15 +68,11 @@ class LogFile:
         """Take in whole lines."""
         self._offset += len(lines)
         self._tail = lines[-200:]
-        cells = csv.reader(lines.decode("utf-8", "replace").split("\n"))
+        rows = map(_cells, filter(None, lines.decode("utf-8", "replace").split("\n")))
         if self._layout is None:
-            self._layout = self._read_header(next(cells, []))
-        try:
-            for row in cells:
-                if row:
-                    self._add(row, self._layout)
-        except csv.Error:
-            self.unread += 1
+            self._layout = self._read_header(next(rows, []))
+        for row in rows:
+            self._add(row, self._layout)
 
     def _read_header(self, header: list[str]) -> Layout:
         for layout in LAYOUTS:
@@ -144,6 +140,14 @@ class LogFile:
             table[:, first + 2 * q :],
             [*self._policies, (facts["round"][-1], self._last_policy)] if len(self) and self._last_policy else [],
         )
+
+
+def _cells(line: str) -> list[str]:
+    """Line by line, so that a damaged one does not spoil the next."""
+    try:
+        return next(csv.reader([line]), [])
+    except csv.Error:
+        return []
 
 
 class Episodes:

@@ -53,11 +53,11 @@ def _contents(store: Store) -> dict[str, Any]:
         done += sum(numbers[0] for numbers in own.values())
         failed += sum(numbers[1] for numbers in own.values())
         wanted += sum(columns.whole(n, f"what is planned of {name!r}") for n in plan.values())
-        panels = _panels(store, name, facts.get(name, {})) if own else []
+        panels = _panels(store, name, facts.get(name, {}), [*plan, *own]) if own else []
         sections.append({"name": name, "panels": panels, "tables": [_progress(own, plan)]})
-    shown = [["runs", f"{done:,} of {wanted:,}" if wanted else f"{done:,}"]] + (
-        [["failed", f"{failed:,}"]] if failed else []
-    )
+    shown = [["runs", f"{done:,} of {wanted:,}" if wanted else f"{done:,}"]]
+    if failed:
+        shown.append(["failed", f"{failed:,}"])
     if wanted:
         shown.append(["state", "complete" if done >= wanted else f"{wanted - done - failed:,} to go"])
     labels = dict.fromkeys(label for name in names for label in [*planned[name], *counted.get(name, {})])
@@ -80,15 +80,18 @@ def _progress(counted: dict[str, list[Any]], planned: dict[str, int]) -> dict[st
     return {"title": "Progress", "header": ["agent", "done", "planned", "failed", "seconds a run"], "rows": rows}
 
 
-def _panels(store: Store, name: str, facts: dict[str, Any]) -> list[dict[str, Any]]:
+def _panels(store: Store, name: str, facts: dict[str, Any], order: list[str]) -> list[dict[str, Any]]:
     """One panel a unit: the regret, then the average of every cost."""
     table: dict[int, dict[str, Floats]] = {}  # of every cost and agent: (n, 4) round, runs, total, regret
     rows: dict[tuple[int, str], list[Any]] = {}
     for label, cost, *numbers in store.query(MEANS, (name,)):
         rows.setdefault((store.columns.whole(cost, "a cost"), label), []).append(numbers)
-    for (cost, label), points in rows.items():
+    for (cost, label), points in sorted(rows.items(), key=lambda item: order.index(item[0][1])):
         chosen = np.unique(np.linspace(0, len(points) - 1, MOST_POINTS).round().astype(np.int64))
-        table.setdefault(cost, {})[label] = np.array(points, dtype=np.float64)[chosen]
+        try:
+            table.setdefault(cost, {})[label] = np.array(points, dtype=np.float64)[chosen]
+        except (TypeError, ValueError):
+            store.columns.wrong(f"checkpoints of {name!r}", "numbers")
     names = facts.get("cost_names") or ["objective", *(f"cost {i}" for i in range(1, len(table)))]
     sign = -1.0 if facts.get("maximise") else 1.0
     panels = []
