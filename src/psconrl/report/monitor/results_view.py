@@ -30,12 +30,13 @@ def results_contents(store: Store) -> dict[str, Any]:
 
 def results_version(store: Store) -> object:
     """Something that is another one when there is something new to show."""
-    return store.query("SELECT count(*), max(id), sum(current) FROM runs") + sorted(store.query("SELECT * FROM meta"))
+    runs = store.query("SELECT count(*), max(id), sum(current) FROM runs")
+    return runs, store.query("SELECT key, value FROM meta ORDER BY key")
 
 
 def _contents(store: Store) -> dict[str, Any]:
     columns = store.columns
-    meta = dict(store.query("SELECT key, value FROM meta"))
+    meta = {columns.text(key, "a key"): value for key, value in store.query("SELECT key, value FROM meta")}
     counted: dict[str, dict[str, list[Any]]] = {}
     for name, label, *numbers in store.query(COUNTS):
         counted.setdefault(name, {})[label] = numbers
