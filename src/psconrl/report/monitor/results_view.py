@@ -86,7 +86,8 @@ def _panels(store: Store, name: str, facts: dict[str, Any], order: list[str]) ->
     table: dict[int, dict[str, Floats]] = {}  # of every cost and agent: (n, 4) round, runs, total, regret
     rows: dict[tuple[int, str], list[Any]] = {}
     for label, cost, *numbers in store.query(MEANS, (name,)):
-        rows.setdefault((store.columns.whole(cost, "a cost"), label), []).append(numbers)
+        if label in order:
+            rows.setdefault((store.columns.whole(cost, "a cost"), label), []).append(numbers)
     for (cost, label), points in sorted(rows.items(), key=lambda item: order.index(item[0][1])):
         chosen = np.unique(np.linspace(0, len(points) - 1, MOST_POINTS).round().astype(np.int64))
         try:

@@ -1,0 +1,170 @@
+"""The page of the monitor in a real browser: it draws, refreshes by itself, keeps the reader's place, runs no name."""
+
+import time
+
+import pytest
+
+from psconrl import CSVLog
+from psconrl.experiment.runner import run_sweep
+from psconrl.experiment.spec import parse_spec
+from psconrl.report.monitor import page
+from psconrl.report.monitor.source import Source
+from reports import EVIL
+from test_damaged import Here
+from test_monitor import EVENTS, QUEUE, SPEC, serving, write_log
+from test_page_browser import Page, browser  # noqa: F401
+
+SOON = 20.0  # seconds; the page asks every two
+
+
+class LivePage(Page):
+    """Asked in one go: between two questions elements may have been replaced."""
+
+    def texts(self, selector):
+        script = "return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)"
+        return self.browser.execute_script(script, selector)
+
+
+@pytest.fixture
+def shown(browser, tmp_path):  # noqa: F811
+    shown = LivePage(browser, tmp_path)
+    shown.resize(1200, 1600)
+    browser.get("about:blank")
+    browser.get_log("browser")
+    return shown
+
+
+def becomes(what, wanted):
+    """Wait until it is so."""
+    until = time.monotonic() + SOON
+    while (found := what()) != wanted and time.monotonic() < until:
+        time.sleep(0.1)
+    assert found == wanted
+
+
+def fact(shown, name):
+    both = shown.texts(".facts dt, .facts dd")
+    return dict(zip(both[::2], both[1::2], strict=True)).get(name)
+
+
+def test_it_waits_and_draws_and_follows_the_file_by_itself(shown, tmp_path):
+    path = tmp_path / "learning.csv"
+    with serving(path) as server:
+        shown.browser.get(server.url)
+        assert shown.texts("#message") == ["There is no such file yet. It is shown as soon as it appears."]
+        assert shown.texts("h1") == ["learning.csv"]
+        write_log(path, EVENTS[:60])
+        becomes(lambda: fact(shown, "rounds"), f"{EVENTS[59].round:,}")
+        assert shown.texts(".panel h3") == [
+            "throughput", "delay", "power", "Exploring", "Thinking time", "Change of policy",
+        ]  # fmt: skip
+        assert len(shown.all(".panel .line[data-agent]")) == 11  # two each of four, what is expected, thinking, change
+        assert "limit 2" in "".join(shown.texts(".reference-label"))
+        assert len(shown.all(".policy tbody tr")) == 10
+        assert len(shown.all(".policy .strip rect")) > 10
+        before = shown.js("document.querySelector('.panel .line').getAttribute('d')")
+        shown.js("window.scrollTo(0, 300)")
+        shown.js("document.body.dataset.same = 'yes'")
+        write_log(path, EVENTS[60:])
+        becomes(lambda: fact(shown, "rounds"), f"{EVENTS[-1].round:,}")
+        assert shown.js("document.querySelector('.panel .line').getAttribute('d')") != before
+        assert shown.js("document.body.dataset.same") == "yes"  # nothing was loaded anew
+        assert shown.js("window.scrollY") == 300
+        assert "fresh" in shown.all(".status")[0].get_attribute("class")
+        fetched = shown.js("performance.getEntriesByType('resource').map((e) => e.name)")
+        assert {name for name in fetched if not name.startswith("data:")} == {f"{server.url}data.json"}
+        assert shown.errors() == []
+    becomes(lambda: shown.texts(".status"), ["The monitor does not answer; this is what it showed last"])
+    assert fact(shown, "rounds") == f"{EVENTS[-1].round:,}"
+
+
+def test_whoever_reads_a_chart_keeps_the_place_while_it_grows(shown, tmp_path):
+    from selenium.webdriver.common.keys import Keys
+
+    path = write_log(tmp_path / "learning.csv", EVENTS[:60])
+    with serving(path) as server:
+        shown.browser.get(server.url)
+        shown.all(".plot")[1].send_keys(Keys.HOME)
+        shown.all(".plot")[1].send_keys(Keys.ARROW_RIGHT)
+        place = shown.texts(".tip:not([hidden]) .where")
+        assert place == [f"round {EVENTS[1].round}"]
+        write_log(path, EVENTS[60:])
+        becomes(lambda: fact(shown, "rounds"), f"{EVENTS[-1].round:,}")
+        assert shown.texts(".tip:not([hidden]) .where") == place
+        assert shown.js("document.activeElement === document.querySelectorAll('.plot')[1]")
+        assert shown.errors() == []
+
+
+def test_after_a_crash_the_page_goes_back_and_has_no_round_twice(shown, tmp_path):
+    path = write_log(tmp_path / "learning.csv", EVENTS[:60])
+    with serving(path) as server:
+        shown.browser.get(server.url)
+        assert fact(shown, "episodes") == "60"
+        write_log(path, EVENTS[40:50])  # a new process that resumes from a file saved after 40 episodes
+        becomes(lambda: fact(shown, "episodes"), "50")
+        lines = shown.js(
+            "[...document.querySelectorAll(\".plot .line[data-agent='since the start']\")].map((l) => l.getAttribute('d'))"
+        )
+        assert len(lines) == 4
+        for line in lines:
+            places = [float(point.split(",")[0]) for point in line[1:].split("L")]
+            assert len(set(places)) == len(places) == 50
+        assert shown.errors() == []
+
+
+def test_a_file_of_another_kind_is_said_on_the_page(shown, tmp_path):
+    path = tmp_path / "learning.csv"
+    with serving(path) as server:
+        shown.browser.get(server.url)
+        path.write_text("a,b\n1,2\n")
+        becomes(
+            lambda: shown.texts("#message"),
+            [f"{path}: neither a log of episodes (learn --log, psconrl.CSVLog) nor a results file (sweep --out)"],
+        )
+        path.unlink()
+        write_log(path)
+        becomes(lambda: fact(shown, "episodes"), str(len(EVENTS)))
+
+
+def test_a_sweep_is_followed_too(shown, tmp_path):
+    path = tmp_path / "results.db"
+    jobs = parse_spec(SPEC).jobs()
+    with serving(path) as server:
+        shown.browser.get(server.url)
+        run_sweep(jobs[:3], path, executor=Here(), title="Half of it")
+        becomes(lambda: fact(shown, "runs"), "3 of 3")
+        run_sweep(jobs, path, executor=Here(), title="All of it")
+        becomes(lambda: fact(shown, "runs"), "5 of 5")
+        assert shown.texts("h1") == ["All of it"]
+        assert shown.texts("h2") == ["rover", "none"]
+        cells = shown.texts(".experiment:first-child tbody td")
+        assert [cells[:4], cells[5:9]] == [["uniform", "2", "2", "0"], ["psconrl", "2", "2", "0"]]
+        assert len(shown.all(".experiment:first-child .panel .line[data-agent]")) == 6
+        assert shown.errors() == []
+
+
+def test_names_are_shown_as_text_and_nothing_runs(shown, tmp_path):
+    log = CSVLog(
+        tmp_path / f"{EVIL[:8].replace('/', '')}.csv", [EVIL, "b", "c"],
+        states=[f"{EVIL}{s}" for s in range(QUEUE.n_states)], actions=[f"{EVIL}{a}" for a in range(QUEUE.n_actions)],
+    )  # fmt: skip
+    for event in EVENTS[:30]:
+        log(event)
+    with serving(log.path) as server:
+        shown.browser.get(server.url)  # an alert would make every call below fail
+        assert shown.texts(".panel h3")[0] == EVIL
+        assert shown.texts(".policy tbody td")[0].startswith(EVIL)
+        assert shown.all("img") == []
+        assert shown.errors() == []
+
+
+@pytest.mark.parametrize("width", [1200, 390])
+def test_the_page_fits_its_window(shown, tmp_path, width):
+    shown.resize(width, 900)
+    page.write(Source(write_log(tmp_path / "run.csv")).report(), tmp_path / "page.html")
+    shown.browser.get((tmp_path / "page.html").as_uri())
+    assert shown.js("document.documentElement.scrollWidth <= window.innerWidth")
+    assert shown.texts(".status") == ["A snapshot"]
+    assert len(shown.all(".panel .line")) > 5
+    time.sleep(2.5)
+    assert shown.errors() == []  # a snapshot asks nobody
