@@ -59,7 +59,8 @@ def learn(path: Path, rounds: int, save_every: int = 100) -> psconrl.LabelledAge
         agent = psconrl.LabelledAgent.load(path)
         machine.restore(agent.extra["machine"])
         done = agent.extra["rounds"]
-    agent.agent.watch(psconrl.CSVLog(path.with_suffix(".csv"), cost_names=["loss", "noise"]))
+    log = psconrl.CSVLog(path.with_suffix(".csv"), ["loss", "noise"], states=agent.states, actions=agent.actions)
+    agent.watch(log)  # `psconrl monitor learned.csv` shows it as it grows
     for t in range(done + 1, rounds + 1):
         action = agent.act(machine.state)
         costs = machine.take(action)

@@ -62,12 +62,12 @@ def test_it_waits_and_draws_and_follows_the_file_by_itself(shown, tmp_path):
         assert "limit 2" in "".join(shown.texts(".reference-label"))
         assert len(shown.all(".policy tbody tr")) == 10
         assert len(shown.all(".policy .strip rect")) > 10
-        before = shown.js("document.querySelector('.panel .line').getAttribute('d')")
+        before = shown.js("document.querySelector('.plot .line').getAttribute('d')")
         shown.js("window.scrollTo(0, 300)")
         shown.js("document.body.dataset.same = 'yes'")
         write_log(path, EVENTS[60:])
         becomes(lambda: fact(shown, "rounds"), f"{EVENTS[-1].round:,}")
-        assert shown.js("document.querySelector('.panel .line').getAttribute('d')") != before
+        assert shown.js("document.querySelector('.plot .line').getAttribute('d')") != before
         assert shown.js("document.body.dataset.same") == "yes"  # nothing was loaded anew
         assert shown.js("window.scrollY") == 300
         assert "fresh" in shown.all(".status")[0].get_attribute("class")
@@ -102,9 +102,8 @@ def test_after_a_crash_the_page_goes_back_and_has_no_round_twice(shown, tmp_path
         assert fact(shown, "episodes") == "60"
         write_log(path, EVENTS[40:50])  # a new process that resumes from a file saved after 40 episodes
         becomes(lambda: fact(shown, "episodes"), "50")
-        lines = shown.js(
-            "[...document.querySelectorAll(\".plot .line[data-agent='since the start']\")].map((l) => l.getAttribute('d'))"
-        )
+        curves = "document.querySelectorAll(\".plot .line[data-agent='since the start']\")"
+        lines = shown.js(f"[...{curves}].map((line) => line.getAttribute('d'))")
         assert len(lines) == 4
         for line in lines:
             places = [float(point.split(",")[0]) for point in line[1:].split("L")]

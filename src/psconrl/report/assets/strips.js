@@ -1,5 +1,7 @@
 /* The policy: what is done in the states visited most, and a strip of what was done there before. */
 
+const COLOURED = 7; // the actions taken most; the others are grey, and named where one points
+
 /* Stretches of moments with the same likeliest action. */
 function runsOf(moments) {
   const runs = [];
@@ -26,7 +28,9 @@ function stripOf(row, policy, colours) {
 
 function policyOf(policy) {
   if (!policy) return null;
-  const colours = new Map(policy.actions.map((action, k) => [action, `c${k % COLOURS}`]));
+  const colours = new Map(policy.actions.map((action, k) => [action, k < COLOURED ? `c${k}` : "others"]));
+  const key = (colour, words) => el("li", {}, el("i", { class: colour }), words);
+  const others = policy.actions.length - COLOURED;
   const head = (...words) => el("th", { scope: "col" }, ...words);
   const rows = policy.rows.map((row) => el("tr", {},
     el("td", {}, row.state), el("td", { class: "number" }, `${pretty(100 * row.share, 3)}%`), el("td", {}, row.words),
@@ -38,7 +42,8 @@ function policyOf(policy) {
     el("p", { class: "note" }, "The states that were visited most, what is done there now, and the likeliest action at " +
       `${policy.rows[0].moments.length} moments of the run: paler where it is drawn, empty where the state was not among them.`),
     el("ul", { class: "keys", "aria-label": "Actions" },
-      ...policy.actions.map((action) => el("li", {}, el("i", { class: colours.get(action) }), action))),
+      ...policy.actions.slice(0, COLOURED).map((action) => key(colours.get(action), action)),
+      others > 0 && key("others", `${others} more`)),
     el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Policy" }, el("table", {},
       el("thead", {}, el("tr", {}, head("state"), el("th", { scope: "col", class: "number" }, "of the rounds"),
         head("action now"), head(ends))),

@@ -1,5 +1,6 @@
 """From a log of episodes to what the page shows: averages against limits, exploring, thinking, the policy."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -47,11 +48,11 @@ def _shown(ends: Ints) -> Ints:
 
 
 def _facts(log: LogFile, episodes: Episodes) -> list[list[str]]:
-    rounds = int(episodes.ends[-1])
+    rounds, length = int(episodes.ends[-1]), int(episodes.length[-1])
     facts = [
         ["rounds", f"{rounds:,}"],
         ["episodes", f"{int(episodes.number[-1]):,}"],
-        ["last episode", f"{log.kinds[-1]}, {int(episodes.length[-1]):,} rounds"],
+        ["last episode", f"{log.kinds[-1]}, {length:,} {'round' if length == 1 else 'rounds'}"],
         ["explored", f"{100 * episodes.explored[-1] / rounds:.3g}% of the rounds"],
     ]
     thought = episodes.thinking[np.isfinite(episodes.thinking)]
@@ -129,8 +130,8 @@ def _policy(episodes: Episodes) -> dict[str, Any] | None:
     if not now:
         return None
     rows = [_conduct(conduct, [cells[int(k)].get(conduct.state) for k in found]) for conduct in now]
-    actions = dict.fromkeys(action for row in rows for action, *_ in [[row["now"]], *filter(None, row["moments"])])
-    return {"start": start, "last": last, "actions": list(actions), "rows": rows}
+    taken = Counter(moment[0] for row in rows for moment in [[row["now"]], *filter(None, row["moments"])])
+    return {"start": start, "last": last, "actions": [action for action, _ in taken.most_common()], "rows": rows}
 
 
 def _conduct(now: Conduct, moments: list[Conduct | None]) -> dict[str, Any]:
