@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 import psconrl
-from psconrl.planning.plan import Status
+from psconrl import PSConRL, Status
 from psconrl.report.figures import trace_figure, write_figure
+from psconrl.report.monitor.log_file import LogFile
 from psconrl.report.windows import recent_mean, window_for
 from psconrl.simulation.trace import EpisodeLog, Trace
+from test_cli_learn import shell
 
 
 def run_on(name, horizon=2000, **options):
@@ -45,6 +47,22 @@ def test_every_axis_has_one_unit_and_the_average_is_that_of_the_last_rounds():
         due = best.costs[0] if i == 0 else trace.thresholds[i - 1]
         np.testing.assert_allclose(added, trace.cumulative[:, i] - trace.rounds * due)
     assert "last 500 rounds" in shown["delay, a round"].get_legend().get_texts()[0].get_text()
+
+
+def test_units_are_on_the_axes_and_in_the_log(tmp_path):
+    model = psconrl.CMDP(
+        [[[1.0], [1.0]]], [[[1.0, 3.0]], [[2.0, 1.0]]], [1.5], cost_names=("cost", "delay"),
+        units={"round": "hour", "counted": {"cost": "euro"}, "levels": {"delay": "patients"}},
+    )  # fmt: skip
+    trace = psconrl.simulate(model, PSConRL(1, 2, model.thresholds, model.costs, seed=0), 200, seed=0)
+    assert list(axes_of(trace_figure(trace, psconrl.plan(model)))) == [
+        "cost (euro an hour)", "regret in cost (euro)", "delay (patients)", "violation of delay (patients x hour)",
+    ]  # fmt: skip
+    psconrl.save(model, tmp_path / "model.npz")
+    shell("learn", str(tmp_path / "model.npz"), "--horizon", "200", "--log", str(tmp_path / "run.csv"))
+    log = LogFile(tmp_path / "run.csv")
+    log.refresh()
+    assert log.cost_names == ["cost (euro an hour)", "delay (patients)"]
 
 
 def test_without_an_optimum_the_objective_adds_up_with_its_own_sign(tmp_path):

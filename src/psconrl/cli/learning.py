@@ -132,8 +132,7 @@ def learn(
                 agent.think_in_background()
             run = GymSimulation(world, agent, seed)
     if log is not None:
-        labels = (world.state_names, world.action_names) if isinstance(world, CMDP) else (None, None)
-        run.agent.watch(CSVLog(log, run.cost_names, states=labels[0], actions=labels[1]))
+        run.agent.watch(_log_of(world, run, log))
     out = console()
     if run.agent.why_slow():
         out.print(Text(run.agent.why_slow(), style="yellow"))
@@ -222,6 +221,14 @@ def log_path(path: str | None, saved: Path | None) -> Path | None:
     if saved is not None and Path(path).absolute() == saved.absolute():
         raise ConfigError(f"--log: {path!r} is where the run is kept; give it another name")
     return Path(path)
+
+
+def _log_of(world: CMDP | ContinuingEnv, run: Run, path: Path) -> CSVLog:
+    """A log in the words and units of the model, if it has any."""
+    if not isinstance(world, CMDP):
+        return CSVLog(path, run.cost_names)
+    costs = [world.units.named(name) for name in run.cost_names]
+    return CSVLog(path, costs, states=world.state_names, actions=world.action_names)
 
 
 def _refuse_with_resume(*names: str) -> None:

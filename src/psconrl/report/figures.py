@@ -13,6 +13,7 @@ from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 from psconrl.errors import ConfigError
 from psconrl.files import write_atomically
 from psconrl.model.cmdp import CMDP
+from psconrl.model.units import Units
 from psconrl.planning.plan import Plan
 from psconrl.planning.proof import Status
 from psconrl.report.coordinates import coordinates
@@ -172,6 +173,7 @@ def trace_figure(trace: Trace, best: Plan | None, title: str = "") -> Figure:
     aims = targets(0.0 if optimum is None else optimum, trace.thresholds)
     added = signed_regret(trace.cumulative, t, aims)
     sign = -1.0 if trace.provenance.get("maximise") else 1.0
+    units = Units() if best is None else best.names.units
     m = trace.thresholds.size
     figure = Figure(figsize=(10.0, 1.0 + 2.1 * (m + 1)))
     rows = figure.subplots(1 + m, 2, sharex=True, squeeze=False)
@@ -181,13 +183,14 @@ def trace_figure(trace: Trace, best: Plan | None, title: str = "") -> Figure:
         average = of_name * moving_average(trace.cumulative[:, i], t, window) if t.size else t
         left.plot(t, average, color=colour, label=f"last {window:,} rounds")
         if i > 0 or optimum is not None:
-            aim, what = of_name * float(aims[i]), "limit" if i else "optimum"
-            left.axhline(aim, color=GREY, ls="--", lw=1.2, label=f"{what} {aim:.4g}")
-        left.set_ylabel(f"{name}, a round")
+            aim = of_name * float(aims[i])
+            left.axhline(aim, color=GREY, ls="--", lw=1.2, label=f"{'limit' if i else 'optimum'} {aim:.4g}")
+        left.set_ylabel(units.named(name) if units.average(name) else f"{name}, a round")
         lost = i > 0 or optimum is not None
         right.plot(t, added[:, i] if lost else of_name * added[:, i], color=colour)
         right.axhline(0, color=GREY, lw=0.8)
-        right.set_ylabel((f"violation of {name}" if i else f"regret in {name}") if lost else f"{name}, in all")
+        what = (f"violation of {name}" if i else f"regret in {name}") if lost else f"{name}, in all"
+        right.set_ylabel(f"{what} ({total})" if (total := units.total(name)) else what)
         left.legend(fontsize=8)
     for axes in rows.flat:
         axes.grid(alpha=0.3)

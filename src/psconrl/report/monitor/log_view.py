@@ -80,7 +80,7 @@ def _panels(names: Sequence[str], episodes: Episodes, at: Ints, window: int) -> 
             lines = [[LIMIT, episodes.limits[-1, i - 1]]]
         else:
             series[LIMIT] = episodes.limits[at, i - 1]
-        unit = "a round, as a cost: the less the better" if i == 0 else "a round"
+        unit = "average, as a cost: the less the better" if i == 0 else "average"
         panels.append(_panel(name, unit, lines, episodes.ends[at], series))
     shares = {
         RECENT: recent(episodes.exploring.astype(np.float64)),

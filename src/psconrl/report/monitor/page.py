@@ -12,8 +12,13 @@ from psconrl.errors import ConfigError
 from psconrl.files import write_atomically
 from psconrl.report.page import as_json
 
-STYLES = ("page.css", "monitor.css")
-SCRIPTS = ("dom.js", "scales.js", "state.js", "cursor.js", "chart.js", "sections.js", "strips.js", "monitor.js")
+# The report's own, and the monitor's.
+STYLES = ("report:page.css", "monitor:monitor.css")
+SCRIPTS = (
+    "report:dom.js", "report:scales.js", "report:state.js", "report:cursor.js", "report:chart.js", "report:sections.js",
+    "monitor:strips.js", "monitor:monitor.js",
+)  # fmt: skip
+HOMES = {"report": "psconrl.report", "monitor": "psconrl.report.monitor"}
 
 
 def render(report: dict[str, Any], live: bool) -> str:
@@ -24,7 +29,7 @@ def render(report: dict[str, Any], live: bool) -> str:
         "data": as_json(report | {"live": live}),
     }
     # One pass, so that a name like {{css}} inside the data stays a name.
-    return re.sub(r"\{\{(css|script|data)\}\}", lambda found: parts[found[1]], _asset("monitor.html"))
+    return re.sub(r"\{\{(css|script|data)\}\}", lambda found: parts[found[1]], _asset("monitor:monitor.html"))
 
 
 def write(report: dict[str, Any], path: Path) -> None:
@@ -34,4 +39,5 @@ def write(report: dict[str, Any], path: Path) -> None:
 
 
 def _asset(name: str) -> str:
-    return resources.files("psconrl.report").joinpath("assets", name).read_text(encoding="utf-8")
+    home, _, file = name.partition(":")
+    return resources.files(HOMES[home]).joinpath("assets", file).read_text(encoding="utf-8")
