@@ -124,6 +124,24 @@ def test_after_a_crash_no_round_appears_twice(tmp_path):
     np.testing.assert_array_equal(log.episodes().ends, whole.episodes().ends)
 
 
+def test_a_system_that_goes_another_way_after_a_crash_has_every_episode_once(tmp_path):
+    """Episodes that are played again need not end where they did."""
+    path = tmp_path / "run.csv"
+    lines = write_log(path, EVENTS[:3]).read_bytes().splitlines(keepends=True)
+    cells = [line.split(b",", 4) for line in lines[1:]]
+
+    def line(end, episode, length):
+        return b",".join([b"%d" % end, b"%d" % episode, cells[0][2], b"%d" % length, cells[0][4]])
+
+    path.write_bytes(
+        b"".join([lines[0], line(5, 1, 5), line(9, 2, 4), line(12, 3, 3), line(15, 2, 10), line(16, 3, 1)])
+    )
+    log = read(path)
+    assert log.episodes().ends.tolist() == [5, 15, 16]
+    assert log.episodes().number.tolist() == [1, 2, 3]
+    assert [end for end, _ in log.episodes().policies] == [5, 15, 16, 16]  # the last is there in any case
+
+
 def test_another_file_of_the_same_name_is_read_from_its_beginning(tmp_path):
     path = write_log(tmp_path / "run.csv", EVENTS[:40])
     log = read(path)
@@ -321,6 +339,30 @@ def test_means_of_a_sweep_are_those_over_its_runs(tmp_path):
     assert curve(panels["Average risk"], "psconrl")[1][-1] == pytest.approx(ends[1] / 300)
     assert panels["Average steps"]["lines"] == [["optimum", pytest.approx(optimum)]]
     assert panels["Average risk"]["lines"] == [["limit", pytest.approx(0.2)]]
+
+
+def test_failed_runs_and_those_of_older_code_do_not_count(tmp_path):
+    path = tmp_path / "results.db"
+    run_sweep(parse_spec(SPEC).jobs(), path, executor=Here())
+    with Store.writer(path) as store:
+        store.connection.execute(
+            "UPDATE runs SET current = 0 WHERE experiment = 'rover' AND label = 'uniform' AND replicate = 0"
+        )
+        store.connection.execute("UPDATE runs SET status = 'failed' WHERE label = 'psconrl' AND replicate = 0")
+        store.connection.commit()
+        wanted = store.query(
+            "SELECT label, total FROM checkpoints JOIN runs ON runs.id = run WHERE experiment = 'rover'"
+            " AND replicate = 1 AND round = 300 AND cost = 1"
+        )
+    contents = Source(path).contents()
+    assert dict(contents["facts"]) == {"runs": "3 of 5", "failed": "1", "state": "1 to go"}
+    assert [row[:4] for row in contents["sections"][0]["tables"][0]["rows"]] == [
+        ["uniform", 1, 2, 0],
+        ["psconrl", 1, 2, 1],
+    ]
+    panels = panels_of({"sections": contents["sections"][:1]})
+    for label, total in wanted:
+        assert curve(panels["Average risk"], label)[1][-1] == pytest.approx(total / 300)
 
 
 def test_a_results_file_of_an_earlier_version_has_no_plan_to_show(tmp_path):

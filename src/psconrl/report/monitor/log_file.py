@@ -37,7 +37,7 @@ class LogFile:
         self.unread = 0  # lines that are no episodes
         self._layout: Layout | None = None
         self._numbers = array("d")  # a row an episode
-        self._policies: list[tuple[float, str]] = []  # (last round, cell)
+        self._policies: list[tuple[float, float, str]] = []  # (episode, its last round, cell)
         self._last_policy = ""
         self._every = 1
         self._identity: tuple[int, int] | None = None
@@ -111,7 +111,7 @@ class LogFile:
         if layout.policy:
             self._last_policy = row[-1]
             if len(self.kinds) % self._every == 0:
-                self._policies.append((end, row[-1]))
+                self._policies.append((episode, end, row[-1]))
                 if len(self._policies) > 2 * MOST_POLICIES:
                     self._policies, self._every = self._policies[1::2], 2 * self._every
 
@@ -121,7 +121,7 @@ class LogFile:
         while self.kinds and (self._numbers[1 - width] >= episode or self._numbers[-width] >= end):
             del self._numbers[-width:]
             self.kinds.pop()
-        while self._policies and self._policies[-1][0] >= end:
+        while self._policies and (self._policies[-1][0] >= episode or self._policies[-1][1] >= end):
             self._policies.pop()
 
     def __len__(self) -> int:
@@ -138,8 +138,15 @@ class LogFile:
             table[:, first : first + q],
             table[:, first + q : first + 2 * q],
             table[:, first + 2 * q :],
-            [*self._policies, (facts["round"][-1], self._last_policy)] if len(self) and self._last_policy else [],
+            self._shown_policies(),
         )
+
+    def _shown_policies(self) -> list[tuple[float, str]]:
+        """(last round, cell) of some episodes, and of the last."""
+        if not self._last_policy:
+            return []
+        width = len(FACTS) + 3 * len(self.cost_names) - 1
+        return [*((end, cell) for _, end, cell in self._policies), (self._numbers[-width], self._last_policy)]
 
 
 def _cells(line: str) -> list[str]:
