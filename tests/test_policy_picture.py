@@ -8,7 +8,7 @@ from matplotlib.colors import to_rgb
 import psconrl
 from psconrl.cli import main
 from psconrl.model.cmdp import CMDP
-from psconrl.report.coordinates import Coordinates, axis_name, coordinates, with_total
+from psconrl.model.coordinates import Coordinates, axis_name, coordinates, with_total
 from psconrl.report.figures import BOX, MOST_ROWS, policy_figure
 from psconrl.report.policy_rule import deciding_pair
 from psconrl.report.style import PALETTE

@@ -1,26 +1,61 @@
-"""Numbers in the names of states: "3 waiting" is at 3, "2 and 5 waiting" at (2, 5)."""
+"""States that are described by numbers: what their names count.
+
+``"4 urgent, 1 elective, 0 transfer"`` is the point (4, 1, 0) of a space whose axes are urgent, elective and transfer.
+"""
 
 import re
-from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from psconrl.arrays import Floats
+from psconrl.model.cmdp import CMDP
 
-NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.])")
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 
-def coordinates(names: Sequence[str] | None) -> Floats | None:
-    """Where each state is, (S, k), if the names are alike but for their k numbers; otherwise None.
+class Coordinates(NamedTuple):
+    """The numbers in the names of all states, and what each counts."""
 
-    >>> coordinates(["0 waiting", "1 waiting"]).tolist()
-    [[0.0], [1.0]]
-    >>> coordinates(["idle", "busy"]) is None
-    True
+    names: tuple[str, ...]
+    values: Floats  # (states, coordinates)
+
+
+def coordinates(cmdp: CMDP) -> Coordinates | None:
+    """The numbers that tell the states apart; None if the names are not all of one form, or alike but for words.
+
+    States without names have one coordinate, their number.
     """
-    if not names:
+    if cmdp.state_names is None:
+        return Coordinates(("state",), np.arange(cmdp.n_states, dtype=np.float64)[:, None])
+    form, *others = {NUMBER.sub("#", name) for name in cmdp.state_names}
+    if others:
         return None
-    alike = NUMBER.sub("#", names[0])
-    if "#" not in alike or any(NUMBER.sub("#", name) != alike for name in names):
+    values = np.array([[float(x) for x in NUMBER.findall(name)] for name in cmdp.state_names])
+    varied = [k for k in range(values.shape[1]) if np.ptp(values[:, k]) > 0]
+    if len(np.unique(values, axis=0)) < cmdp.n_states:
         return None
-    return np.array([[float(x) for x in NUMBER.findall(name)] for name in names])
+    return Coordinates(tuple(axis_name(form, k) for k in varied), values[:, varied])
+
+
+def with_total(places: Coordinates) -> Coordinates:
+    """Of three and more numbers that count something also their sum, on which rules often hang."""
+    counts = (places.values >= 0).all() and (places.values == places.values.round()).all()
+    if len(places.names) < 3 or not counts:
+        return places
+    return Coordinates((*places.names, "in all"), np.column_stack([places.values, places.values.sum(axis=1)]))
+
+
+def axis_name(form: str, k: int) -> str:
+    """What the k-th number of a name counts, from the words around it.
+
+    >>> [axis_name("# urgent, # elective", k) for k in (0, 1)], axis_name("# and # waiting", 1), axis_name("(#, #)", 0)
+    (['urgent', 'elective'], '· and n waiting', '(n, ·)')
+    """
+    parts = form.split("#")
+    before, after = "·".join(parts[: k + 1]), "·".join(parts[k + 1 :])
+    head, tail = before.rpartition(",")[2].strip(), after.partition(",")[0].strip()
+    words = f"{head} {tail}".strip()
+    if not any(letter.isalpha() for letter in words) or words.count("(") != words.count(")"):
+        return f"{before}n{after}".strip()  # the comma is within brackets
+    return f"{before.rpartition(',')[2]}n{after.partition(',')[0]}".strip() if "·" in words else words

@@ -83,13 +83,10 @@ def threshold_rule(cmdp: CMDP, order: ArrayLike | None = None, best: Plan | None
 
 def state_order(cmdp: CMDP) -> Ints | None:
     """The states by the one number in their names, or by their own if they have no names; None if there is no order."""
-    if not cmdp.state_names:
-        return np.arange(cmdp.n_states)
-    where = coordinates(cmdp.state_names)
-    if where is None:
+    places = coordinates(cmdp)
+    if places is None or len(places.names) != 1:
         return None
-    varying = np.flatnonzero(np.ptp(where, axis=0) > 0)
-    return np.argsort(where[:, varying[0]], kind="stable") if varying.size == 1 else None
+    return np.argsort(places.values[:, 0], kind="stable")
 
 
 def is_threshold_rule(played: Deployable, order: Ints) -> bool:

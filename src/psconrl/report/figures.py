@@ -13,10 +13,10 @@ from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 from psconrl.errors import ConfigError
 from psconrl.files import write_atomically
 from psconrl.model.cmdp import CMDP
+from psconrl.model.coordinates import coordinates
 from psconrl.model.units import Units
 from psconrl.planning.plan import Plan
 from psconrl.planning.proof import Status
-from psconrl.report.coordinates import coordinates
 from psconrl.report.policy_rule import VISITED, rule_figure
 from psconrl.report.style import BLUE, GREY, ORANGE, PALETTE
 from psconrl.report.windows import window_for

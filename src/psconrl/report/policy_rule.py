@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from psconrl.arrays import Floats, Ints
 from psconrl.model.cmdp import CMDP
+from psconrl.model.coordinates import Coordinates, with_total
 from psconrl.planning.plan import Plan
-from psconrl.report.coordinates import Coordinates, with_total
 from psconrl.report.numbers import written
 from psconrl.report.style import PALETTE
 
