@@ -8,6 +8,12 @@ import pytest
 import psconrl
 from psconrl import CMDP, ModelError, Units, load, plan, save
 from psconrl.cli import main
+from psconrl.experiment.runner import run_sweep
+from psconrl.experiment.spec import parse_spec
+from psconrl.experiment.store import Store
+from psconrl.report.curves import read_experiments
+from psconrl.report.metrics import measures
+from psconrl.report.summary import build
 
 ONE = {"transition": [[[1.0]]], "costs": [[[2.0]], [[3.0]]], "thresholds": [5.0]}
 
@@ -115,3 +121,21 @@ def test_a_trace_knows_them():
     inventory = load("inventory")
     agent = psconrl.PSConRL(inventory.n_states, inventory.n_actions, inventory.thresholds, inventory.costs, seed=0)
     assert psconrl.simulate(inventory, agent, horizon=20, seed=0).units == inventory.units
+
+
+def test_pages_and_tables_of_a_sweep_say_them(tmp_path):
+    spec = '[experiments.shop]\nenv = "inventory"\nagents = ["uniform"]\nhorizon = 60\nreplicates = 2'
+    run_sweep(parse_spec(spec).jobs(), tmp_path / "r.db", workers=1)
+    with Store(tmp_path / "r.db") as store:
+        (experiment,) = build(store)["experiments"]
+        (read,) = read_experiments(store)
+    assert [panel["y"] for panel in experiment["panels"]] == [
+        "cumulative, signed, euro", "cumulative, signed, sales", "cumulative, signed, orders",
+        "average so far, euro a day", "average so far, sales a day", "average so far, orders a day",
+    ]  # fmt: skip
+    assert ["limit on lost", "0.3 sales a day"] in experiment["facts"]
+    titles = [measure.title for measure in measures([read], ["regret", "violation", "objective", "cost"])]
+    assert titles == [
+        "regret, euro", "violation (lost), sales", "violation (orders), orders", "average holding, euro a day",
+        "average lost, sales a day", "average orders, orders a day",
+    ]  # fmt: skip

@@ -62,10 +62,12 @@ def policy_figure(cmdp: CMDP, plan: Plan, title: str = "") -> Figure:
 
 def _caption(cmdp: CMDP, plan: Plan, title: str) -> str:
     costs = ", ".join(
-        f"{name} {c:.4g} (limit {t:g})"
+        f"{name} {cmdp.units.with_unit(f'{c:.4g}', name)} (limit {t:g})"
         for name, c, t in zip(cmdp.cost_names[1:], plan.costs[1:], cmdp.thresholds, strict=True)
     )
-    parts = (title, f"{plan.status.value}: {cmdp.cost_names[0]} {plan.value:.6g}", costs)
+    objective = cmdp.cost_names[0]
+    value = cmdp.units.with_unit(f"{plan.value:.6g}", objective)
+    parts = (title, f"{plan.status.value}: {objective} {value}", costs)
     return "\n".join(part for part in parts if part)
 
 

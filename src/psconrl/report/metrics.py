@@ -111,12 +111,20 @@ def _for_each_limit(metric: Metric, experiments: Sequence[Experiment]) -> list[M
 
 
 def _title(metric: Metric, i: int, experiments: Sequence[Experiment]) -> str:
-    """With the name of the cost, if all experiments mean the same by it."""
+    """With the name of the cost and what it is counted in, if all experiments mean the same by it."""
     called = {e.cost_names[i] for e in experiments if i < len(e.cost_names)}
     name = called.pop() if len(called) == 1 else ""
+    counted = {unit_of(e, i, metric.cumulative) for e in experiments if i < len(e.cost_names)}
+    unit = f", {counted.pop()}" if counted != {""} and len(counted) == 1 else ""
     if not metric.cumulative:
-        return f"average {name or metric.title}"
-    return f"{metric.title} ({name})" if metric.of_limits and name else metric.title
+        return f"average {name or metric.title}{unit}"
+    return f"{metric.title} ({name}){unit}" if metric.of_limits and name else f"{metric.title}{unit}"
+
+
+def unit_of(experiment: Experiment, i: int, cumulative: bool) -> str:
+    """What a cost is counted in, added up or on average; empty if its model does not say."""
+    units, name = experiment.units, experiment.cost_names[i]
+    return units.total(name) if cumulative else units.average(name)
 
 
 def _missing(metric: Metric, experiment: Experiment) -> str:

@@ -12,6 +12,7 @@ from psconrl.planning.planner import plan
 from psconrl.planning.proof import Status
 from psconrl.report.curves import Curves, Experiment, read_experiments
 from psconrl.report.figures import policy_figure
+from psconrl.report.metrics import unit_of
 from psconrl.report.numbers import written
 from psconrl.report.statistics import FEW_RUNS, NOTHING, Estimate, compare, final_cost, mean_interval
 from psconrl.report.tables import (
@@ -96,12 +97,16 @@ def _facts(experiment: Experiment) -> list[list[str]]:
     shown = []
     names = experiment.cost_names
     sign = -1.0 if facts.get("maximise") else 1.0
+    with_unit = experiment.units.with_unit
     for key, title in (("optimum", "optimal"), ("fastest", "unlimited"), ("safest", "safest")):
         if key in facts:
             value = facts[key][0] if key == "optimum" else facts[key]
-            shown.append([f"{title} {names[0]}", written(sign * value, 6)])
+            shown.append([f"{title} {names[0]}", with_unit(written(sign * value, 6), names[0])])
     for name, threshold, price in zip(names[1:], facts.get("thresholds", []), facts.get("prices", []), strict=False):
-        shown += [[f"limit on {name}", written(threshold, 6)], [f"shadow price of {name}", written(price, 4)]]
+        shown += [
+            [f"limit on {name}", with_unit(written(threshold, 6), name)],
+            [f"shadow price of {name}", written(price, 4)],
+        ]
     if "gap" in facts:
         proof = "proven" if facts["certified"] else "unproven"
         shown.append(["optimality gap", f"{written(abs(facts['gap']), 1)} ({proof})"])
@@ -115,17 +120,22 @@ def _panels(experiment: Experiment) -> list[dict[str, Any]]:
     lines = optimum + [
         [name, sign * facts[key]] for name, key in (("safe", "safest"), ("fast", "fastest")) if key in facts
     ]
+
+    def added_up(i: int) -> str:
+        return ", ".join(filter(None, ("cumulative, signed", unit_of(experiment, i, cumulative=True))))
+
+    def so_far(i: int) -> str:
+        return ", ".join(filter(None, ("average so far", unit_of(experiment, i, cumulative=False))))
+
     panels = []
     if all(np.isfinite(curves.optimum).all() for curves in experiment.curves.values()):
-        panels.append(_panel("Regret", "cumulative, signed", None, experiment, lambda c: c.regret))
+        panels.append(_panel("Regret", added_up(0), None, experiment, lambda c: c.regret))
     for i, name in enumerate(names[1:], start=1):
-        panels.append(
-            _panel(f"Violation: {name}", "cumulative, signed", None, experiment, lambda c, i=i: c.violation(i))
-        )
-    panels.append(_panel(f"Average {names[0]}", "average so far", lines, experiment, lambda c: sign * c.average(0)))
+        panels.append(_panel(f"Violation: {name}", added_up(i), None, experiment, lambda c, i=i: c.violation(i)))
+    panels.append(_panel(f"Average {names[0]}", so_far(0), lines, experiment, lambda c: sign * c.average(0)))
     for i, name in enumerate(names[1:], start=1):
         limit = [["limit", facts["thresholds"][i - 1]]] if "thresholds" in facts else []
-        panels.append(_panel(f"Average {name}", "average so far", limit, experiment, lambda c, i=i: c.average(i)))
+        panels.append(_panel(f"Average {name}", so_far(i), limit, experiment, lambda c, i=i: c.average(i)))
     if all(curves.probe.size for curves in experiment.curves.values()):
         panels.append(_panel("Sampled probability", "value in the present sample", [], experiment, lambda c: c.probe))
     return panels
