@@ -125,9 +125,13 @@ def test_metrics_are_those_of_the_runs(experiments):
     queue = experiments[2]  # two limits, a reward, evaluated
     uniform = queue.curves["uniform"]
     for name, title, values in (
-        ("objective", "average throughput", [-uniform.average(0)]),
-        ("strong-regret", "strong regret", [uniform.strong[:, :, 0]]),
-        ("strong-violation", "strong violation (delay)", [uniform.strong[:, :, 1], uniform.strong[:, :, 2]]),
+        ("objective", "average throughput, customers a step", [-uniform.average(0)]),
+        ("strong-regret", "strong regret, customers", [uniform.strong[:, :, 0]]),
+        (
+            "strong-violation",
+            "strong violation (delay), customers x step",
+            [uniform.strong[:, :, 1], uniform.strong[:, :, 2]],
+        ),
     ):
         found = measures([queue], [name])
         assert found[0].title == title
@@ -216,8 +220,8 @@ def test_panels_fit_the_width(experiments, width, shape):
 def test_one_experiment_has_its_measures_side_by_side(experiments):
     shown = select(experiments, ["queue"])
     figure = panel_figure(shown, rows_of(measures(shown, ["violation", "cost"])), 7.0)
-    assert [axes.get_ylabel() for axes in figure.axes] == [
-        "violation\n(delay)", "violation\n(power)", "average delay", "average power",
+    assert [" ".join(axes.get_ylabel().split()) for axes in figure.axes] == [
+        "violation (delay), customers x step", "violation (power)", "average delay, customers", "average power",
     ]  # fmt: skip
     assert figure.axes[0].get_gridspec().get_geometry() == (1, 4)
     assert [len(axes.texts) for axes in figure.axes[2:]] == [1, 1]  # the limits
