@@ -225,6 +225,8 @@ def test_averages_are_recent_ones_and_those_since_the_start_against_the_limits(t
     assert explored[-1] == EVENTS[-1].explored / EVENTS[-1].round > 0
     _, thinking = curve(panels["Thinking time"], "running average")
     assert thinking[-1] == pytest.approx(np.mean([e.thinking for e in recent]))
+    _, longest = curve(panels["Thinking time"], "longest of them")
+    assert longest[-1] == max(e.thinking for e in recent)
     _, changed = curve(panels["Change of policy"], "running average")
     assert changed[-1] == pytest.approx(sum(e.changed * e.length for e in recent) / rounds)
     facts = dict(contents["facts"])

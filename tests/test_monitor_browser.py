@@ -58,7 +58,7 @@ def test_it_waits_and_draws_and_follows_the_file_by_itself(shown, tmp_path):
         assert shown.texts(".panel h3") == [
             "throughput", "delay", "power", "Exploring", "Thinking time", "Change of policy",
         ]  # fmt: skip
-        assert len(shown.all(".panel .line[data-agent]")) == 11  # two each of four, what is expected, thinking, change
+        assert len(shown.all(".panel .line[data-agent]")) == 12  # two each of five, what is expected, change
         assert "limit 2" in "".join(shown.texts(".reference-label"))
         assert len(shown.all(".policy tbody tr")) == 10
         assert len(shown.all(".policy .strip rect")) > 10

@@ -21,15 +21,17 @@ def run_on(name, horizon=2000, **options):
 
 
 def axes_of(figure):
-    """By their labels."""
-    return {axes.get_ylabel(): axes for axes in figure.axes}
+    """By their titles, which say the unit."""
+    return {axes.get_title(loc="left"): axes for axes in figure.axes}
 
 
 def test_every_axis_has_one_unit_and_the_average_is_that_of_the_last_rounds():
     trace, best = run_on("queue", 4000)
     shown = list(axes_of(trace_figure(trace, best, "a title with $ in it")).items())
-    assert [label.split(" (")[0] for label, _ in shown] == [
-        "throughput", "regret in throughput", "delay", "violation of delay", "power, a round", "violation of power",
+    assert [title for title, _ in shown] == [
+        "throughput (customers a step)", "regret in throughput so far (customers)",
+        "delay (customers)", "violation of delay so far (customers x step)",
+        "power, a round", "violation of power so far",
     ]  # fmt: skip
     assert window_for(4000) == 500
     steps = 500 // 20  # checkpoints are 20 rounds apart
@@ -54,7 +56,8 @@ def test_units_are_on_the_axes_and_in_the_log(tmp_path):
     )  # fmt: skip
     trace = psconrl.simulate(model, PSConRL(1, 2, model.thresholds, model.costs, seed=0), 200, seed=0)
     assert list(axes_of(trace_figure(trace, psconrl.plan(model)))) == [
-        "cost (euro an hour)", "regret in cost (euro)", "delay (patients)", "violation of delay (patients x hour)",
+        "cost (euro an hour)", "regret in cost so far (euro)",
+        "delay (patients)", "violation of delay so far (patients x hour)",
     ]  # fmt: skip
     psconrl.save(model, tmp_path / "model.npz")
     shell("learn", str(tmp_path / "model.npz"), "--horizon", "200", "--log", str(tmp_path / "run.csv"))

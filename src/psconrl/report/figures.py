@@ -183,21 +183,19 @@ def trace_figure(trace: Trace, best: Plan | None, title: str = "") -> Figure:
         name, colour = trace.cost_names[i], PALETTE[i % len(PALETTE)]
         of_name = sign if i == 0 else 1.0
         average = of_name * moving_average(trace.cumulative[:, i], t, window) if t.size else t
-        left.plot(t, average, color=colour, label=f"last {window:,} rounds")
+        left.plot(t, average, color=colour, label=f"average of the last {window:,} rounds")
         if i > 0 or optimum is not None:
             aim = of_name * float(aims[i])
             left.axhline(aim, color=GREY, ls="--", lw=1.2, label=f"{'limit' if i else 'optimum'} {aim:.4g}")
-        left.set_ylabel(units.named(name) if units.average(name) else f"{name}, a round")
+        left.set_title(units.named(name) if units.average(name) else f"{name}, a round", loc="left", fontsize=9)
         lost = i > 0 or optimum is not None
         right.plot(t, added[:, i] if lost else of_name * added[:, i], color=colour)
         right.axhline(0, color=GREY, lw=0.8)
-        what = (f"violation of {name}" if i else f"regret in {name}") if lost else f"{name}, in all"
-        right.set_ylabel(f"{what} ({total})" if (total := units.total(name)) else what)
+        what = (f"violation of {name} so far" if i else f"regret in {name} so far") if lost else f"{name}, in all"
+        right.set_title(f"{what} ({total})" if (total := units.total(name)) else what, loc="left", fontsize=9)
         left.legend(fontsize=8)
     for axes in rows.flat:
         axes.grid(alpha=0.3)
-    rows[0, 0].set_title("running average", fontsize=9)
-    rows[0, 1].set_title("added up over the run", fontsize=9)
     for axes in rows[-1]:
         axes.set_xlabel("round")
         axes.xaxis.set_major_locator(MaxNLocator(5))

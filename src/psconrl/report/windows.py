@@ -34,7 +34,23 @@ def recent_mean(values: Floats, weights: Floats, ends: Ints, at: Ints, window: i
     known = np.isfinite(values)
     weight = np.append(0.0, np.cumsum(np.where(known, weights, 0.0)))
     total = np.append(0.0, np.cumsum(np.where(known, values * weights, 0.0)))
-    gone = np.searchsorted(ends, ends[at] - window, side="right")  # episodes that ended before the window began
+    gone = _gone(ends, at, window)
     counted = weight[at + 1] - weight[gone]
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(counted > 0.0, (total[at + 1] - total[gone]) / counted, np.nan)
+
+
+def recent_maximum(values: Floats, ends: Ints, at: Ints, window: int) -> Floats:
+    """The largest of the same episodes, (n,); nan where none is known.
+
+    >>> recent_maximum(np.array([4.0, 1.0, np.nan]), np.array([5, 10, 15]), np.arange(3), 10)
+    array([4., 4., 1.])
+    """
+    known = np.where(np.isfinite(values), values, -np.inf)
+    largest = np.array([known[first : k + 1].max() for first, k in zip(_gone(ends, at, window), at, strict=True)])
+    return np.where(np.isfinite(largest), largest, np.nan)
+
+
+def _gone(ends: Ints, at: Ints, window: int) -> Ints:
+    """How many episodes had ended before the window of each began."""
+    return np.asarray(np.searchsorted(ends, ends[at] - window, side="right"))

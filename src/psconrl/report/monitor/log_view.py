@@ -9,12 +9,12 @@ import numpy as np
 from psconrl.arrays import Floats, Ints
 from psconrl.learning.policy_cell import Conduct, read_policy_cell
 from psconrl.report.monitor.log_file import Episodes, LogFile
-from psconrl.report.windows import recent_mean, window_for
+from psconrl.report.windows import recent_maximum, recent_mean, window_for
 
 MOST_POINTS = 240  # of a curve
 MOMENTS = 120  # at which the policy is shown
 RECENT, SINCE_START, EXPECTED, LIMIT, LONGEST = (
-    "running average", "since the start", "expected by the agent", "limit", "longest",
+    "running average", "since the start", "expected by the agent", "limit", "longest of them",
 )  # fmt: skip
 SERIES = (RECENT, SINCE_START, EXPECTED, LIMIT, LONGEST)
 
@@ -88,18 +88,15 @@ def _panels(names: Sequence[str], episodes: Episodes, at: Ints, window: int) -> 
     }
     panels.append(_panel("Exploring", "share of the rounds", [], episodes.ends[at], shares))
     once = np.ones(length.size)
-    longest = [_max(part) for part in np.split(episodes.thinking, at[:-1] + 1)]
-    times = {RECENT: recent(episodes.thinking, once)} | ({LONGEST: longest} if at.size < length.size else {})
+    times = {
+        RECENT: recent(episodes.thinking, once),
+        LONGEST: recent_maximum(episodes.thinking, episodes.ends, at, window),
+    }
     panels.append(_panel("Thinking time", "seconds an episode", [], episodes.ends[at], times) | {"log": True})
     changes = {RECENT: recent(episodes.changed)}
     unit = "share of the rounds in which the policy before would have acted otherwise"
     panels.append(_panel("Change of policy", unit, [], episodes.ends[at], changes))
     return [panel for panel in panels if panel["series"]]
-
-
-def _max(values: Floats) -> float:
-    known = values[np.isfinite(values)]
-    return float(known.max()) if known.size else np.nan
 
 
 def _panel(title: str, unit: str, lines: list[Any], rounds: Ints, series: dict[str, Any]) -> dict[str, Any]:
