@@ -1,5 +1,7 @@
 """The examples run as they stand, at a short horizon."""
 
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -48,3 +50,36 @@ def test_the_notebook_runs(tmp_path):
     NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": tmp_path}}).execute()
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     assert sum("image/png" in output.get("data", {}) for output in outputs) == 3
+
+
+JOURNEYS = {
+    "operations.sh": ["ward.npz", "wall.csv", "plan.npz", "policy.png", "price.png", "learning.csv", "watched.html"],
+    "researcher.sh": ["study.db", "figure.pdf", "table.tex", "study.html"],
+    "student.sh": ["optimum.png", "learned.png", "figures/figure1.png"],
+}
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="scripts for bash")
+@pytest.mark.parametrize("script", JOURNEYS)
+def test_journeys_arrive(script, tmp_path):
+    """From an empty folder to what a user came for, by commands alone."""
+    journey = EXAMPLES / "journeys" / script
+    programs = str(Path(sys.executable).parent)
+    done = subprocess.run(
+        ["bash", journey], cwd=tmp_path, capture_output=True, text=True, timeout=900, check=False,
+        env=os.environ | {"PATH": programs + os.pathsep + os.environ["PATH"]},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    for name in JOURNEYS[script]:
+        assert (tmp_path / name).stat().st_size > 0
+    if script == "operations.sh":
+        said = " ".join(done.stdout.split())
+        assert "no policy keeps 'refused' <= 0.0002; the least reachable average is" in said.lower()
+        assert "3 nurses, open" in done.stdout
+        assert "of urgent patients" in (tmp_path / "watched.html").read_text()
+    if script == "researcher.sh":
+        assert "Margin (ours) & 5 &" in (tmp_path / "table.tex").read_text()
+
+
+def test_every_journey_is_tested():
+    assert {path.name for path in (EXAMPLES / "journeys").iterdir()} == set(JOURNEYS)

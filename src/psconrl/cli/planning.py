@@ -127,7 +127,7 @@ def _print_simpler(out: Console, cmdp: CMDP, best: Plan, kind: str, table: Path 
             out.print(Text(f"Without coins: {error}."))
         else:
             value = units.with_unit(number(simple.value), objective)
-            least = "" if simple.is_proven else f", at least {number(simple.least_price)}"
+            least = "" if simple.is_proven else f", and {number(simple.least_price)} at least is proven"
             out.print(Text(f"Without coins: {objective} {value}; that costs {number(simple.price)}{least}."))
             if kind == "deterministic":
                 out.print(policy_table(simple))

@@ -9,7 +9,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from psconrl.errors import ConfigError
 from psconrl.files import write_atomically
-from psconrl.report.style import looks_of
+from psconrl.report.style import Look, looks_of
 
 DIGITS = 6  # of a mean or a table's number: more than a curve or a reader can use
 DISTANCE_DIGITS = 3  # of the distance from a mean to an end of its interval
@@ -95,8 +95,12 @@ def _json(plain: Any) -> str:
 def _looks(report: dict[str, Any]) -> list[list[str]]:
     """The colour and the dash of every agent, as in the figures of the same results."""
     panels = [panel for e in report.get("experiments") or () for panel in e.get("panels") or ()]
-    looks = looks_of(str(series["agent"]) for panel in panels for series in panel.get("series") or ())
-    return [[agent, look.colour, " ".join(f"{LINE * x:g}" for x in look.dash)] for agent, look in looks.items()]
+    return drawn(looks_of(str(series["agent"]) for panel in panels for series in panel.get("series") or ()))
+
+
+def drawn(looks: Mapping[str, Look]) -> list[list[str]]:
+    """Names, colours and dashes as the script takes them."""
+    return [[name, look.colour, " ".join(f"{LINE * x:g}" for x in look.dash)] for name, look in looks.items()]
 
 
 def _experiment(experiment: dict[str, Any], grids: list[Any]) -> dict[str, Any]:

@@ -126,14 +126,20 @@ def _arranged(experiments: Sequence[Experiment], rows: Sequence[Row], across: in
         for k in range(0, len(experiments), across):
             together = experiments[k : k + across]
             for row in rows:
+                left = next((e for e in together if row.applies(e)), None)
                 lines.append(
                     [
-                        _Panel(e, row, row is rows[0], e is together[0], row is rows[-1]) if row.applies(e) else None
+                        _Panel(e, row, row is rows[0], e is left, row is _last_of(e, rows)) if row.applies(e) else None
                         for e in together
                     ]
                 )
     longest = max(map(len, lines))
     return [line + [None] * (longest - len(line)) for line in lines]
+
+
+def _last_of(experiment: Experiment, rows: Sequence[Row]) -> Row | None:
+    """The last measure that an experiment has."""
+    return next((row for row in reversed(rows) if row.applies(experiment)), None)
 
 
 def _draw(axes: Axes, experiment: Experiment, row: Row, sizes: Sizes, wide: float) -> None:

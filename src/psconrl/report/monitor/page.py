@@ -15,8 +15,8 @@ from psconrl.report.page import as_json
 # The report's own, and the monitor's.
 STYLES = ("report:page.css", "monitor:monitor.css")
 SCRIPTS = (
-    "report:dom.js", "report:scales.js", "report:state.js", "report:cursor.js", "report:chart.js", "report:sections.js",
-    "monitor:strips.js", "monitor:monitor.js",
+    "report:dom.js", "report:scales.js", "report:state.js", "report:cursor.js", "report:download.js",
+    "report:chart.js", "report:sections.js", "monitor:strips.js", "monitor:monitor.js",
 )  # fmt: skip
 HOMES = {"report": "psconrl.report", "monitor": "psconrl.report.monitor"}
 

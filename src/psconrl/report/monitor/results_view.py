@@ -7,6 +7,8 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.experiment.store import Store
+from psconrl.report.page import drawn
+from psconrl.report.style import looks_of
 
 MOST_POINTS = 150  # of a curve
 # Over the finished runs of an experiment: how many there are, and the means of the total and of the regret.
@@ -65,7 +67,7 @@ def _contents(store: Store) -> dict[str, Any]:
     return {
         "state": "results",
         "title": meta.get("title", ""),
-        "names": list(labels),
+        "looks": drawn(looks_of(labels)),
         "facts": shown,
         "notes": ["Curves are means over the runs that are done; psconrl report has intervals and tests."],
         "sections": sections,

@@ -44,7 +44,7 @@ function redraw(chart) {
 }
 
 function sectionOf(section) {
-  const charts = list(section.panels).map((panel) => new Chart(panel, looks));
+  const charts = list(section.panels).map((panel) => new Chart(panel, looks, text(section.name)));
   for (const { cursor } of charts) cursor.peers = charts.map((chart) => chart.cursor).filter((peer) => peer !== cursor);
   const tables = el("div");
   const root = el("section", { class: "experiment" },
@@ -71,7 +71,7 @@ let outline = "";
 function show(contents) {
   const title = text(contents.title) || text(contents.file);
   document.title = `${title} - psconrl monitor`;
-  looks = new Map(list(contents.names).map((name, k) => [text(name), lookOf(k)]));
+  looks = new Map(list(contents.looks).map(([name, colour, dash]) => [text(name), { colour, dash }]));
   head.replaceChildren(...[
     el("h1", {}, title), contents.title && el("p", { class: "meta" }, text(contents.file)), status,
     factsOf(contents.facts),

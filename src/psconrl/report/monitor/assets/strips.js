@@ -1,7 +1,5 @@
 /* The policy: what is done in the states visited most, and a strip of what was done there before. */
 
-const COLOURED = 7; // the actions taken most; the others are grey, and named where one points
-
 /* Stretches of moments with the same likeliest action. */
 function runsOf(moments) {
   const runs = [];
@@ -14,6 +12,9 @@ function runsOf(moments) {
   return runs.filter((run) => run.action !== undefined);
 }
 
+/* The actions taken most have a colour; the others are grey, and named where one points. */
+const paint = (colour) => (colour ? { class: "painted", ...painted({ colour }) } : { class: "others" });
+
 function stripOf(row, policy, colours) {
   const n = row.moments.length;
   const round = (k) => pretty(Math.round(policy.start + ((policy.last - policy.start) * k) / n), 9);
@@ -21,16 +22,16 @@ function stripOf(row, policy, colours) {
   return svg("svg", { class: "strip", viewBox: `0 0 ${n} 1`, preserveAspectRatio: "none", role: "img",
     "aria-label": `What was done in state ${row.state}` },
     ...runsOf(row.moments).map((run) => svg("rect", {
-      class: colours.get(run.action), x: run.from, y: 0, width: run.to - run.from, height: 1,
+      ...paint(colours.get(run.action)), x: run.from, y: 0, width: run.to - run.from, height: 1,
       "fill-opacity": (0.3 + 0.7 * run.share).toFixed(2),
     }, svg("title", {}, `rounds ${round(run.from)} to ${round(run.to)}: ${run.action}${percent(run.share)}`))));
 }
 
 function policyOf(policy) {
   if (!policy) return null;
-  const colours = new Map(policy.actions.map((action, k) => [action, k < COLOURED ? `c${k}` : "others"]));
-  const key = (colour, words) => el("li", {}, el("i", { class: colour }), words);
-  const others = policy.actions.length - COLOURED;
+  const colours = new Map(list(policy.colours).map((colour, k) => [policy.actions[k], colour]));
+  const key = (colour, words) => el("li", {}, el("i", paint(colour)), words);
+  const others = policy.actions.length - colours.size;
   const head = (...words) => el("th", { scope: "col" }, ...words);
   const rows = policy.rows.map((row) => el("tr", {},
     el("td", {}, row.state), el("td", { class: "number" }, `${pretty(100 * row.share, 3)}%`), el("td", {}, row.words),
@@ -42,8 +43,8 @@ function policyOf(policy) {
     el("p", { class: "note" }, "The states that were visited most, what is done there now, and the likeliest action at " +
       `${policy.rows[0].moments.length} moments of the run: paler where it is drawn, empty where the state was not among them.`),
     el("ul", { class: "keys", "aria-label": "Actions" },
-      ...policy.actions.slice(0, COLOURED).map((action) => key(colours.get(action), action)),
-      others > 0 && key("others", `${others} more`)),
+      ...[...colours].map(([action, colour]) => key(colour, action)),
+      others > 0 && key(undefined, `${others} more`)),
     el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Policy" }, el("table", {},
       el("thead", {}, el("tr", {}, head("state"), el("th", { scope: "col", class: "number" }, "of the rounds"),
         head("action now"), head(ends))),
