@@ -241,7 +241,7 @@ def test_sparse_elimination_finds_what_dense_elimination_finds(kind):
             continue
         whole = (1.0 - chance) * P
         whole[:, reference] += chance
-        anchor, wanted, h, mu, _ = _elimination.unichain(whole, np.arange(n), costs, reference)
+        anchor, wanted, h, mu, _ = _elimination.unichain(whole, costs, reference)
         assert anchor >= 0
         np.testing.assert_allclose(law, mu, rtol=1e-11)
         np.testing.assert_allclose(gains, wanted, rtol=1e-11)
@@ -292,7 +292,7 @@ def test_the_rows_of_a_policy_are_eliminated_in_the_order_of_the_model():
         )
         ahead = 0.99 * P
         ahead[:, 9] += 0.01
-        _, wanted, _, mu, _ = _elimination.unichain(ahead, rows, costs, 9)
+        _, wanted, _, mu, _ = _elimination.unichain(*_elimination.gathered(ahead, rows, costs), 9)
         assert stuck < 0
         np.testing.assert_allclose(law, mu, rtol=1e-12)
         np.testing.assert_allclose(gains, wanted, rtol=1e-12)

@@ -1,6 +1,6 @@
 """The kinds of arrays that travel between modules."""
 
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,5 +9,20 @@ Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
 
+AnyArray = TypeVar("AnyArray", bound=NDArray[Any])
+
 Matrix: TypeAlias = Any
 """A dense array or a ``scipy.sparse.csr_array``: both know ``@``, ``shape`` and rows by index. SciPy has no types."""
+
+
+def read_only(array: AnyArray) -> AnyArray:
+    """A view that cannot be written to.
+
+    Numba compiles a kernel once for arrays that can be written to and once for others: what kernels only read is handed
+    to them in this form, whoever made it.
+    """
+    if not array.flags.writeable:
+        return array
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from psconrl.arrays import Floats, Ints
-from psconrl.model._elimination import unichain
+from psconrl.model._elimination import gathered, unichain
 
 _SPLITTER = 134217729.0  # 2^27 + 1: cuts a double into two halves of 26 bits
 
@@ -100,14 +100,8 @@ def refined_unichain(P: Floats, rows: Ints, costs: Floats, reference: int, round
     taken as the cost of the same chain, whose gain and bias correct g and h.
     """
     S, q = rows.size, costs.shape[0]
-    chain = np.empty((S, S))
-    cost = np.empty((q, S))
-    for s in range(S):
-        chain[s] = P[rows[s]]
-        for i in range(q):
-            cost[i, s] = costs[i, rows[s]]
-    states = np.arange(S)
-    reference, gains, high, stationary, slowest = unichain(chain, states, cost, reference)
+    chain, cost = gathered(P, rows, costs)
+    reference, gains, high, stationary, slowest = unichain(chain, cost, reference)
     low = np.zeros((q, S))
     if reference < 0:
         return RefinedChain(reference, gains, high, low, stationary, slowest)
@@ -122,7 +116,7 @@ def refined_unichain(P: Floats, rows: Ints, costs: Floats, reference: int, round
                     if chain[s, j] != 0.0 and j != s:
                         total, rest = _add_move(total, rest, chain[s, j], high[i], low[i], j, s)
                 left[i, s] = total + rest
-        other, more, correction, _, _ = unichain(chain, states, left, reference)
+        other, more, correction, _, _ = unichain(chain, left, reference)
         if other < 0:
             break
         for i in range(q):

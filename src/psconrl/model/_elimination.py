@@ -37,7 +37,10 @@ def _eliminate(W: Floats, C: Floats) -> tuple[int, float]:
             return stuck, 0.0
         slowest = min(slowest, out)
         if begin > 0:
-            W[:begin, :begin] += np.dot(W[:begin, begin:end].copy(), W[begin:end, :begin].copy())
+            gained = np.dot(W[:begin, begin:end].copy(), W[begin:end, :begin].copy())
+            for i in range(begin):
+                for j in range(begin):
+                    W[i, j] += gained[i, j]
         end = begin
     return 0, slowest
 
@@ -84,7 +87,8 @@ def _eliminate_block(W: Floats, C: Floats, begin: int, end: int) -> tuple[int, f
 def _stationary_law(W: Floats, stationary: Floats) -> int:
     """The stationary law of an eliminated chain; returns the state of largest mass."""
     n = stationary.size
-    stationary[:] = 0.0
+    for i in range(n):
+        stationary[i] = 0.0
     stationary[0] = 1.0
     mass = 0.0
     busiest = 0
@@ -102,9 +106,23 @@ def _stationary_law(W: Floats, stationary: Floats) -> int:
     return busiest
 
 
+@njit(cache=True)
+def gathered(P: Floats, rows: Ints, costs: Floats) -> tuple[Floats, Floats]:
+    """The chain (S, S) made of the given rows of P, and its costs (q, S) out of those of all rows."""
+    S, q = rows.size, costs.shape[0]
+    chain, cost = np.empty((S, S)), np.empty((q, S))
+    for s in range(S):
+        source, target = P[rows[s]], chain[s]
+        for j in range(S):
+            target[j] = source[j]
+        for i in range(q):
+            cost[i, s] = costs[i, rows[s]]
+    return chain, cost
+
+
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def unichain(P: Floats, rows: Ints, costs: Floats, reference: int) -> tuple[int, Floats, Floats, Floats, float]:
-    r"""Gains, biases and stationary law of the chain made of the given rows of P.
+def unichain(chain: Floats, costs: Floats, reference: int) -> tuple[int, Floats, Floats, Floats, float]:
+    r"""Gains, biases and stationary law of a chain (S, S) with costs (q, S).
 
     Solves :math:`g_i + h_i(s) = c_i(s) + \sum_{s'} P(s'|s) h_i(s')` with :math:`h_i(r) = 0` for every cost i, O(S^3).
 
@@ -112,8 +130,7 @@ def unichain(P: Floats, rows: Ints, costs: Floats, reference: int) -> tuple[int,
     ``gains (q,)``, ``biases (q, S)``, ``stationary (S,)``; the reference is -1 if there are two closed classes. Last
     comes the slowest exit: if it is tiny, a set of states without the reference is nearly closed, and biases are huge.
     """
-    n = rows.size
-    q = costs.shape[0]
+    q, n = costs.shape
     W = np.empty((n, n))
     C = np.empty((n, q + 1))
     gains = np.zeros(q)
@@ -129,14 +146,14 @@ def unichain(P: Floats, rows: Ints, costs: Floats, reference: int) -> tuple[int,
                 s = reference
             elif i == reference:
                 s = 0
-            source = P[rows[s]]
+            source = chain[s]
             target = W[i]
             for j in range(n):
                 target[j] = source[j]
             target[0] = source[reference]
             target[reference] = source[0]
             for j in range(q):
-                C[i, j] = costs[j, rows[s]]
+                C[i, j] = costs[j, s]
             C[i, q] = 1.0
         k, slowest = _eliminate(W, C)
         if k > 0:

@@ -114,11 +114,13 @@ def solve(
                 if cleared:
                     break
                 cleared = True
-                x[i] = 0.0
+                for s in range(n):
+                    x[i, s] = 0.0
                 continue
             if not worst <= _SLOW * before:
                 if not worst < before:  # it was no correction: take it back
-                    x[i] = kept
+                    for s in range(n):
+                        x[i, s] = kept[s]
                     if not sweeping and not without:
                         worst = before
                         break
@@ -133,8 +135,8 @@ def solve(
                 if before == np.inf:
                     continue
             before = worst
-            correction[:] = 0.0
-            kept[:] = x[i]
+            for s in range(n):
+                correction[s], kept[s] = 0.0, x[i, s]
             if sweeping:
                 _relax(core_indptr, core_indices, core_data, scale, residual, correction, _SWEEPS)
                 left -= _SWEEPS

@@ -238,7 +238,9 @@ def _filled(
                 at += 1
                 columns[k + 1] += 1
                 k = parent[k]
-        before[lower[i] : at] = np.sort(before[lower[i] : at])
+        ordered = np.sort(before[lower[i] : at])
+        for e in range(ordered.size):
+            before[lower[i] + e] = ordered[e]
     upper = np.cumsum(columns)
     after = np.empty(upper[S], np.int64)
     at_row = upper[:-1].copy()

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from psconrl.arrays import Bools, Floats, Ints, Matrix
+from psconrl.arrays import Bools, Floats, Ints, Matrix, read_only
 from psconrl.errors import ModelError
 from psconrl.model import _doubled, _elimination, _graph
 from psconrl.model.chain import Chain, DenseChain, SparseChain
@@ -174,6 +174,9 @@ class DenseTransition(Transition):
 
     is_sparse = False
     mass_error = 0.0  # elimination without subtractions: a mass is exact to its last digits, or zero
+
+    def __init__(self, matrix: Floats) -> None:
+        super().__init__(read_only(matrix))
 
     @property
     def array(self) -> Floats:

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.sparse import csc_array, csr_array, eye_array
 from scipy.sparse.linalg import splu
 
-from psconrl.arrays import Floats, Ints
+from psconrl.arrays import Floats, Ints, read_only
 from psconrl.errors import SolverError
 from psconrl.model import _elimination, _graph, _krylov
 
@@ -66,7 +66,9 @@ class Unichain:
 
 def solve_dense(P: Floats, rows: Ints, costs: Floats, reference: int = 0) -> Unichain | None:
     """The chain that takes ``rows[s]`` of P in state s, with costs ``(q, number of rows)``; None if not unichain."""
-    reference, gains, biases, stationary, slowest = _elimination.unichain(P, rows, costs, reference)
+    reference, gains, biases, stationary, slowest = _elimination.unichain(
+        *_elimination.gathered(read_only(P), rows, costs), reference
+    )
     return None if reference < 0 else Unichain(gains, biases, stationary, reference, slowest)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse
 
-from psconrl.arrays import Bools, Floats, Matrix
+from psconrl.arrays import Bools, Floats, Matrix, read_only
 from psconrl.errors import ModelError, PsconrlError, unknown_name
 from psconrl.limits import LARGEST_COST
 from psconrl.model.transition import Transition
@@ -20,11 +20,9 @@ NOT_REAL = "cSUmM"  # NumPy's kinds that would turn into floats in silence: comp
 def frozen(x: Any) -> Any:
     """The same arrays, read-only."""
     if isinstance(x, np.ndarray):
-        x = x.view()
-        x.flags.writeable = False
-    else:
-        for part in (x.data, x.indices, x.indptr):
-            part.flags.writeable = False
+        return read_only(x)
+    for part in (x.data, x.indices, x.indptr):
+        part.flags.writeable = False
     return x
 
 

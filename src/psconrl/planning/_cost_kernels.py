@@ -75,15 +75,28 @@ def units_of(
     """What a deviation of every cost is measured by, (q,); see ``certificate.units``."""
     q = costs.shape[0]
     unit = np.empty(q)
-    total = occupancy.sum()
-    share = occupancy / (total if total > 0.0 else 1.0)
+    S, A = occupancy.shape
+    total = 0.0
+    for s in range(S):
+        for a in range(A):
+            total += occupancy[s, a]
+    share = np.empty((S, A))
+    for s in range(S):
+        for a in range(A):
+            share[s, a] = occupancy[s, a] / total if total > 0.0 else occupancy[s, a]
     for i in range(q):
         low, high, _ = extent_of(costs[i], available)
         extent = high - low
         if extent <= 0.0:
             unit[i] = max(abs(low), 1.0)
             continue
-        middle = (costs[0] * share).sum() if i == 0 else thresholds[i - 1]
+        middle = 0.0
+        if i == 0:
+            for s in range(S):
+                for a in range(A):
+                    middle += costs[0, s, a] * share[s, a]
+        else:
+            middle = thresholds[i - 1]
         met = met_costs * mean_distance(costs[i], share, middle)
         unit[i] = extent
         if extent > met:
@@ -98,11 +111,11 @@ def excess_units_of(
     one_double: float,
 ) -> Floats:  # fmt: skip
     """What an excess over every limit is measured by, (m,); see ``certificate.excess_units``."""
-    allowed = unit[1:].copy()
+    allowed = np.empty(thresholds.size)
     for i in range(thresholds.size):
         met = met_costs * mean_distance(costs[i + 1], occupancy, thresholds[i])
         double = one_double * nearest(costs[i + 1], available, thresholds[i])
-        allowed[i] = min(allowed[i], max(met, abs(thresholds[i]), double))
+        allowed[i] = min(unit[i + 1], max(met, abs(thresholds[i]), double))
     return allowed
 
 

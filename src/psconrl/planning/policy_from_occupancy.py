@@ -17,10 +17,14 @@ def policy_from_occupancy(occupancy: Floats, otherwise: Floats, least: float) ->
     >>> policy_from_occupancy(np.array([[0.25, 0.75], [0.0, 0.0]]), np.eye(2), 0.0).tolist()
     [[0.25, 0.75], [0.0, 1.0]]
     """
-    policy = np.empty(occupancy.shape)
-    for s in range(len(occupancy)):
-        mass = occupancy[s].sum()
-        policy[s] = occupancy[s] / mass if mass > least else otherwise[s]
+    S, A = occupancy.shape
+    policy = np.empty((S, A))
+    for s in range(S):
+        mass = 0.0
+        for a in range(A):
+            mass += occupancy[s, a]
+        for a in range(A):
+            policy[s, a] = occupancy[s, a] / mass if mass > least else otherwise[s, a]
     return policy
 
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Bools, Floats
+from psconrl.arrays import Bools, Floats, read_only
 from psconrl.model.cmdp import CMDP
 from psconrl.model.transition import Transition
 from psconrl.planning.scaling import Scaling
@@ -33,6 +33,7 @@ class Problem(NamedTuple):
         cls, transition: Transition, costs: Floats, thresholds: Floats, available: Bools, scaling: Scaling | None = None
     ) -> "Problem":
         """From costs (m+1, S, A) and thresholds (m,) in the user's units, by default on their own scale."""
+        costs, thresholds, available = read_only(costs), read_only(thresholds), read_only(available)
         scaling = scaling or Scaling.of(costs, thresholds, available)
         return cls(transition, *scaling.apply(costs, thresholds, available), available, scaling)
 

@@ -12,6 +12,7 @@ from numba.extending import overload
 
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.model import _krylov
+from psconrl.model._elimination import gathered as gathered_dense
 from psconrl.model._elimination import unichain
 from psconrl.model._improvement import improve, look_ahead, rounding_of_bound, weighted_bias
 from psconrl.model._sparse_elimination import unichain as eliminated
@@ -62,13 +63,15 @@ def _choose_evaluate(P, costs, weights, available, policy, reference, guess, nea
 
 def _evaluate_dense(P, costs, weights, available, policy, reference, guess, nearly_closed):  # type: ignore[no-untyped-def]
     rows = _rows_of(policy, available.shape[1])
-    found, g, h, mu, slowest = unichain(P, rows, costs, reference)
+    chain, cost = gathered_dense(P, rows, costs)
+    found, g, h, mu, slowest = unichain(chain, cost, reference)
     if slowest < nearly_closed:
         led = led_into_best(P, costs, weights, available, policy, reference, nearly_closed)
-        if (led != policy).any():
+        if not is_same(led, policy):
             policy = led
             rows = _rows_of(policy, available.shape[1])
-            found, g, h, mu, slowest = unichain(P, rows, costs, max(found, 0))
+            chain, cost = gathered_dense(P, rows, costs)
+            found, g, h, mu, slowest = unichain(chain, cost, max(found, 0))
     return Evaluated(policy, found, g, h, mu, 0.0)
 
 
@@ -85,14 +88,21 @@ def _evaluate_sparse(P, costs, weights, available, policy, reference, guess, nea
     indptr, indices, data = gathered(P.indptr, P.indices, P.data, rows, P.state, P.chance)
     right, x = np.empty((q, S)), np.empty((q, S))
     for i in range(q):
+        guessed, cost = 0.0, 0.0
         for s in range(S):
             right[i, s] = costs[i, rows[s]]
-        x[i] = guess[i] - guess[i].mean() + right[i].mean()
+            guessed += guess[i, s]
+            cost += right[i, s]
+        for s in range(S):
+            x[i, s] = guess[i, s] - guessed / S + cost / S
     off = _krylov.solve(indptr, indices, data, False, right, x, _TOL * P.off, 0.5 * P.off, P.products)
     gains = np.empty(q)
     for i in range(q):
-        gains[i] = x[i].mean()
-        x[i] -= x[i, reference]
+        total, base = 0.0, x[i, reference]
+        for s in range(S):
+            total += x[i, s]
+            x[i, s] -= base
+        gains[i] = total / S
     return Evaluated(policy, reference if off <= P.off else -1, gains, x, np.empty(0), off)
 
 
@@ -217,6 +227,15 @@ def _law_sparse(P, policy, gains, costs, known):  # type: ignore[no-untyped-def]
         if not abs(total - gains[i]) <= 10.0 * P.off:
             return np.zeros(S)
     return found
+
+
+@njit(cache=True)
+def is_same(one: Ints, other: Ints) -> bool:
+    """Are two policies (S,) one?"""
+    apart = 0
+    for s in range(one.size):
+        apart += one[s] != other[s]
+    return apart == 0
 
 
 @njit(cache=True)

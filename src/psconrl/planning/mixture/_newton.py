@@ -3,7 +3,8 @@ r"""Column generation compiled as a whole, for dense transitions and for sparse 
 The loop of ``column_generation`` with the oracle ``Howard``, for what a learning loop does thousands of times. With one
 limit it is Newton's method on the concave, piecewise linear dual. The tests hold it to the general one.
 
-Numba caches this file by its own date: after a change to the kernels it calls, touch it.
+Numba caches this file by its own date: after a change to the kernels it calls, touch it. Arrays are copied entry by
+entry: an assignment of slices compiles a message about their shapes, for seconds.
 """
 
 from typing import NamedTuple
@@ -12,7 +13,7 @@ import numpy as np
 from numba import njit
 
 from psconrl.arrays import Bools, Floats, Ints
-from psconrl.planning.mixture._laws import Rows, evaluate, improved, law, rounding
+from psconrl.planning.mixture._laws import Rows, evaluate, improved, is_same, law, rounding
 from psconrl.planning.mixture._line import mix_on_line
 from psconrl.planning.mixture._tableau import add_column, mix_in_tableau, new_tableau, relax
 from psconrl.planning.policy_from_occupancy import one_hot, policy_from_occupancy
@@ -46,6 +47,31 @@ class Found(NamedTuple):
     weights: Floats  # (q,) dual weights of the best bound
     gap: float  # what rounding may hide included
     evaluated: int  # policies
+
+
+@njit(cache=True)
+def _is_usable(near: Floats) -> bool:
+    """Are these weights ones from which prices can be guessed?"""
+    total = 0.0
+    for weight in near:
+        if not weight >= 0.0:
+            return False
+        total += weight
+    return bool(near[0] > LEAST_GUESS * total)
+
+
+@njit(cache=True)
+def _some_positive(values: Floats) -> bool:
+    largest = 0.0
+    for value in values:
+        largest = max(largest, value)
+    return largest > 0.0
+
+
+@njit(cache=True)
+def _copy(source: Floats, target: Floats) -> None:
+    for i in range(source.size):
+        target[i] = source[i]
 
 
 @njit(cache=True)
@@ -147,11 +173,12 @@ def newton(
     tau = thresholds[0] if q > 1 else np.inf  # for the master of one limit
     limit = tau
     table = new_tableau(thresholds, capacity if q > 2 else 0)  # the master of several
-    feasible = False
+    feasible = capacity < 0  # no; but for a constant Numba would compile the master once more
     prices, guesses = np.zeros(q), 0  # of the limits, in the guess
-    if near.size > 1 and near.min() >= 0.0 and near[0] > LEAST_GUESS * near.sum():  # or not usable
-        prices[:] = near / near[0]
-        guesses = _GUESSES if prices[1:].max() > 0.0 else 0
+    if near.size > 1 and _is_usable(near):
+        for i in range(q):
+            prices[i] = near[i] / near[0]
+        guesses = _GUESSES if _some_positive(prices[1:]) else 0
     pending = start.shape[0]
     n = 0
     reference = 0
@@ -188,7 +215,7 @@ def newton(
         idle = idle + 1 if n >= start.shape[0] and apart <= same else 0
         if idle:
             at = base  # the better policy takes its place
-            if idle > _PATIENCE or (new == policies[base]).all():
+            if idle > _PATIENCE or is_same(new, policies[base]):
                 caution *= 100.0
             if proof == base:
                 best_bound = -np.inf
@@ -197,9 +224,12 @@ def newton(
         gains[at, 1] = -np.inf  # if there is no limit
         for i in range(q):
             gains[at, i] = g[i]
-        biases[at], policies[at] = h, new
-        if chain.law.size:
-            laws[at] = chain.law
+        for s in range(S):
+            policies[at, s] = new[s]
+            for i in range(q):
+                biases[at, i, s] = h[i, s]
+        for s in range(chain.law.size):
+            laws[at, s] = chain.law[s]
         n = max(n, at + 1)
         if pending:
             continue
@@ -214,9 +244,13 @@ def newton(
                     break
             else:
                 feasible, value = mix_on_line(gains, n, tau, limit, weights, mixed, shares)
-            guessing = guesses > 0 and not (feasible and weights[1:].max() > 0.0)
+            guessing = guesses > 0 and not (feasible and _some_positive(weights[1:]))
             if guessing:
-                weights[:] = prices / prices.sum()
+                total = 0.0
+                for i in range(q):
+                    total += prices[i]
+                for i in range(q):
+                    weights[i] = prices[i] / total
             else:
                 guesses = 0
             base, lowest = 0, np.inf
@@ -235,19 +269,19 @@ def newton(
                 guesses = guesses - 1 if switched else 0
                 if lower / weights[0] > best_bound:
                     best_bound, proof = lower / weights[0], base
-                    best_weights[:] = weights
+                    _copy(weights, best_weights)
                 if not switched:
                     continue
             elif feasible:
                 if lower / weights[0] > best_bound:
                     best_bound, proof = lower / weights[0], base
-                    best_weights[:] = weights
+                    _copy(weights, best_weights)
                 if done:
                     outcome, gap, finished = OPTIMAL, value / weights[0] - best_bound, True
             elif lower > feasible_within:
                 if done or not least_excess:
                     outcome, gap, proof, finished = INFEASIBLE, -lower, base, True
-                    best_weights[:] = weights
+                    _copy(weights, best_weights)
             elif done:
                 if value > 2.0 * feasible_within:
                     finished = True  # and nothing found
@@ -265,8 +299,10 @@ def newton(
         gap += (rounding(P, best_weights, biases[proof]) + off) / (best_weights[0] if outcome == OPTIMAL else 1.0)
         k = _without_zeros(mixed, shares)
         for j in mixed[:k]:
-            laws[j] = law(P, policies[j], gains[j, :q], costs, laws[j])
-            if not laws[j].any():
+            found = law(P, policies[j], gains[j, :q], costs, laws[j])
+            for s in range(S):
+                laws[j, s] = found[s]
+            if not _some_positive(found):
                 outcome, k = GIVE_UP, 0
                 break
     mixed[k] = proof

@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
+from psconrl.arrays import Floats, Ints, read_only
 from psconrl.errors import SolverError
 from psconrl.model.ordering import NO_ORDER, Order
 from psconrl.model.transition import RestartingTransition, Transition
@@ -191,7 +191,9 @@ def _laws(P: Transition, order: Order | None, products: int, off: float) -> Floa
     if isinstance(P, RestartingTransition):
         state, chance, matrix = P.state, P.chance, P.base.matrix
     matrix = P.matrix if matrix is None else matrix
-    return Rows(matrix.indptr, matrix.indices, matrix.data, state, chance, order, products, off)
+    return Rows(
+        read_only(matrix.indptr), read_only(matrix.indices), read_only(matrix.data), state, chance, order, products, off
+    )
 
 
 def _mixture_of(found: Found) -> Mixture[Column]:
