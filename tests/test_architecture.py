@@ -10,7 +10,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "psconrl"
 
 # From the ground up. A floor may import those to its left, and itself; envs and learning do not know each other.
 FLOORS = (
-    ("arrays", "errors", "limits", "files", "named_code", "text", "_version"),
+    ("arrays", "compiling", "errors", "extras", "limits", "files", "named_code", "text", "_version"),
     ("model",),
     ("planning",),
     ("envs", "learning"),

@@ -10,6 +10,7 @@ import click
 from psconrl.envs.continuing import ContinuingEnv
 from psconrl.envs.registry import load, open_environment
 from psconrl.errors import ConfigError, unknown_name
+from psconrl.extras import need_matplotlib
 from psconrl.model.cmdp import CMDP
 
 PICTURES = (".png", ".svg", ".pdf")
@@ -47,7 +48,10 @@ def _limited(cmdp: CMDP, limits: dict[str, float]) -> CMDP:
 
 def picture_path(path: str | None) -> Path | None:
     """Where to draw, checked before any work is done."""
-    return output_path("--plot", path, PICTURES)
+    target = output_path("--plot", path, PICTURES)
+    if target is not None:
+        need_matplotlib("--plot")
+    return target
 
 
 def output_path(option: str, path: str | None, endings: tuple[str, ...]) -> Path | None:

@@ -19,6 +19,7 @@ from psconrl.envs.registry import load
 from psconrl.errors import ConfigError
 from psconrl.experiment.spec import Spec, shipped_spec
 from psconrl.experiment.store import Store
+from psconrl.extras import need_matplotlib
 from psconrl.model.distance import diameter
 from psconrl.planning.pareto import cost_ranges
 from psconrl.planning.planner import plan
@@ -53,6 +54,7 @@ def reproduce(
     Stopped at any moment, the same command continues where it was. figure2 --agents all,mine.py:MyAgent draws figure 2
     with an agent of yours in it.
     """
+    need_matplotlib("reproduce")
     paper = _with_agents(shipped_spec("paper"), what, agents)
     folder = Path(out or ("results/quick" if quick else "results/full"))
     try:

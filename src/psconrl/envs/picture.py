@@ -9,6 +9,7 @@ from io import BytesIO
 import numpy as np
 from numpy.typing import NDArray
 
+from psconrl.extras import need_matplotlib
 from psconrl.model.cmdp import CMDP
 
 Image = NDArray[np.uint8]
@@ -87,6 +88,7 @@ def _draw_agent(image: Image, cell: tuple[int, int]) -> None:
 
 @lru_cache(maxsize=4096)
 def _caption(text: str, width: int) -> Image:
+    need_matplotlib("the picture of an environment")
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width / 100, CAPTION / 100), dpi=100, facecolor="white")

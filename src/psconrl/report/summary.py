@@ -8,10 +8,10 @@ import numpy as np
 from psconrl.arrays import Floats
 from psconrl.errors import PsconrlError
 from psconrl.experiment.store import Store
+from psconrl.extras import has_matplotlib
 from psconrl.planning.planner import plan
 from psconrl.planning.proof import Status
 from psconrl.report.curves import Curves, Experiment, read_experiments
-from psconrl.report.figures import policy_figure
 from psconrl.report.metrics import unit_of
 from psconrl.report.numbers import written
 from psconrl.report.statistics import FEW_RUNS, NOTHING, Estimate, compare, final_cost, mean_interval
@@ -162,10 +162,12 @@ def _panel(title: str, y: str, lines: list[Any] | None, experiment: Experiment, 
 
 
 def _maps(experiment: Experiment) -> list[dict[str, str]]:
-    """The optimal policy: arrows on a map, or a table of shares."""
+    """The optimal policy: arrows on a map, or a table of shares; a page that cannot draw it does without."""
     cmdp = experiment.model
-    if cmdp is None or cmdp.n_states > MAP_STATES:
+    if cmdp is None or cmdp.n_states > MAP_STATES or not has_matplotlib():
         return []
+    from psconrl.report.figures import policy_figure
+
     try:
         best = plan(cmdp)
     except PsconrlError:  # the model may have been damaged

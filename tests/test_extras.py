@@ -1,0 +1,76 @@
+"""Without matplotlib everything works but pictures, and those say what to install."""
+
+import subprocess
+import sys
+
+import pytest
+
+from psconrl.errors import ConfigError
+from psconrl.extras import has_matplotlib, need_matplotlib
+
+HIDDEN = "import sys; sys.modules['matplotlib'] = None; "  # as if it were not installed
+
+
+def psconrl_without_matplotlib(*arguments, cwd):
+    code = f"{HIDDEN}from psconrl.cli import main; main({list(arguments)!r})"
+    return subprocess.run([sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True, timeout=600)
+
+
+def test_the_sentence(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert not has_matplotlib()
+    with pytest.raises(ConfigError, match=r"^--plot needs matplotlib: pip install 'psconrl\[plots\]'$"):
+        need_matplotlib("--plot")
+
+
+def test_with_it_nobody_hears_of_it():
+    assert has_matplotlib()
+    need_matplotlib("--plot")
+
+
+@pytest.mark.parametrize(
+    ("command", "what"),
+    [
+        (["solve", "box", "--plot", "box.png"], "--plot"),
+        (["pareto", "inventory", "--constraint", "lost", "--plot", "curve.png"], "--plot"),
+        (["learn", "box", "--horizon", "10", "--plot", "run.png"], "--plot"),
+        (["reproduce", "figure1", "--quick"], "reproduce"),
+    ],
+)
+def test_pictures_say_what_to_install_before_any_work(command, what, tmp_path):
+    result = psconrl_without_matplotlib(*command, cwd=tmp_path)
+    assert result.returncode == 2
+    assert result.stderr == f"ConfigError: {what} needs matplotlib: pip install 'psconrl[plots]'\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_planning_and_learning_need_no_pictures(tmp_path):
+    code = f"""{HIDDEN}
+import psconrl
+model = psconrl.load("marsrover-4x4")
+psconrl.plan(model)
+psconrl.simulate(model, psconrl.PSConRL(16, 4, model.thresholds, model.costs, seed=0), 100, seed=0)
+env = psconrl.CMDPEnv(psconrl.load("queue"), render_mode="rgb_array")
+env.reset(seed=0)
+try:
+    env.render()
+except psconrl.ConfigError as error:
+    print(error)
+"""
+    result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=600)
+    assert result.stderr == ""
+    assert result.stdout == "the picture of an environment needs matplotlib: pip install 'psconrl[plots]'\n"
+
+
+def test_the_page_of_a_sweep_does_without_maps(tmp_path):
+    spec = tmp_path / "small.toml"
+    spec.write_text(
+        'replicates = 2\n[experiments.small]\nenv = "marsrover-4x4"\nagents = ["psconrl"]\nhorizon = 60\n',
+        encoding="utf-8",
+    )
+    swept = psconrl_without_matplotlib("sweep", "small.toml", "--out", "r.db", "--workers", "1", cwd=tmp_path)
+    assert swept.returncode == 0, swept.stderr
+    reported = psconrl_without_matplotlib("report", "r.db", cwd=tmp_path)
+    assert reported.returncode == 0, reported.stderr
+    (page,) = tmp_path.glob("*.html")
+    assert "image/svg+xml" not in page.read_text(encoding="utf-8")
