@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV   := .venv
 LOWEST := .venv-lowest
 OTHERS := .venv-environments
+DIST   := .venv-dist
 ifeq ($(OS),Windows_NT)
   SCRIPTS := Scripts
 else
@@ -21,7 +22,7 @@ export MKL_NUM_THREADS      := 1
 # What decides which numbers come out: worlds, samplers, compiled kernels, planners.
 PORTABLE := $(patsubst %,tests/test_%.py,digests worlds large_worlds envs learning chain structure cmdp randomisation multichain optimism planner)
 
-.PHONY: help reproduce test test-slow test-portable test-lowest test-environments mutants bench docs format constraints clean
+.PHONY: help reproduce test test-slow test-portable test-lowest test-environments mutants bench docs dist format constraints clean
 
 help:
 	@echo "make reproduce      the paper's figures and a page, short form (two minutes): results/quick/"
@@ -33,6 +34,7 @@ help:
 	@echo "make mutants        small faults put into the source: does a test notice each?"
 	@echo "make bench          benchmarks; tables go to benchmarks/RESULTS.md by hand"
 	@echo "make docs           the documentation site: site/index.html"
+	@echo "make dist           wheel and sdist in dist/, checked, and tried in a bare environment"
 	@echo "make format         let ruff tidy the code"
 	@echo "make constraints    write the versions in use to constraints.txt"
 
@@ -44,6 +46,12 @@ $(READY): pyproject.toml constraints.txt
 	  || { echo "psconrl needs Python >= 3.11; $(PYTHON) is older. Try: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(BIN)/psconrl warm
+	@touch $@
+
+$(DIST)/.ready: pyproject.toml
+	$(PYTHON) -m venv --clear $(DIST)
+	$(DIST)/$(SCRIPTS)/python -m pip install --quiet 'build>=1.2' 'twine>=6.1'
 	@touch $@
 
 $(LOWEST)/.ready: pyproject.toml .ci/lowest.py
@@ -92,6 +100,13 @@ bench: $(READY)
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
+# To publish, for whoever owns the name: $(DIST)/$(SCRIPTS)/twine upload dist/*
+dist: $(DIST)/.ready
+	rm -rf dist
+	PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $(DIST)/$(SCRIPTS)/python -m build
+	$(DIST)/$(SCRIPTS)/twine check --strict dist/*
+	$(PYTHON) .ci/try_dist.py dist/*.whl
+
 format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -101,4 +116,4 @@ constraints: $(READY)
 	mv $(VENV)/constraints.txt constraints.txt
 
 clean:
-	rm -rf $(VENV) $(LOWEST) $(OTHERS) site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) $(OTHERS) $(DIST) dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
