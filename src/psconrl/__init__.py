@@ -15,6 +15,7 @@ from psconrl.envs.registration import register as _register
 from psconrl.errors import (
     AgentError,
     ConfigError,
+    CostsWarning,
     InfeasibleError,
     ModelError,
     PolicyError,
@@ -94,6 +95,7 @@ __all__ = [
     "CMDPEnv",
     "CSVLog",
     "ConfigError",
+    "CostsWarning",
     "Episode",
     "InfeasibleError",
     "LabelledAgent",

@@ -36,6 +36,10 @@ class InfeasibleError(PsconrlError):
     """No policy meets the thresholds."""
 
 
+class CostsWarning(UserWarning):
+    """Much is told of the transitions and nothing of the costs, so that all that is untried looks free."""
+
+
 class SlowWarning(UserWarning):
     """What was asked for works, but takes long; the message says what would help."""
 

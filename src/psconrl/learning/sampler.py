@@ -1,5 +1,6 @@
 """What posterior samplers have in common: a belief to draw from, a schedule, and a planner that remembers."""
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -7,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, diags_array
 
-from psconrl.errors import AgentError
+from psconrl.errors import AgentError, CostsWarning
 from psconrl.learning.agent import Agent
 from psconrl.learning.checks import (
     as_optimistic_cost,
@@ -32,6 +33,8 @@ ENTRY_BYTES = 40
 PER_STATE_CUBED, PER_ENTRY = 1e-9, 1e-6
 SLOW = 1.0
 MOST_ENTRIES = 2**31 - 1
+# Observations of a pair from which on its transitions are told rather than learned.
+MUCH = 10.0
 # How many observations a model may be worth, if that is to be learned.
 WORTHS = (0.1, 1.0, 10.0, 100.0, 1000.0)
 LEAST_WORTH = 1e-50
@@ -68,8 +71,22 @@ class Sampler(Agent):
         self.optimistic_cost = as_optimistic_cost(optimistic_cost)
         self.guessed_costs = None if guessed_costs is None else self._as_costs(guessed_costs, "guessed_costs")
         self.cost_weight = as_weight(cost_weight, "cost_weight", self.n_states, self.n_actions)
+        self._warn_if_only_costs_are_unknown()
         self.planner = EpisodePlanner(self.n_states, self.n_actions)
         self.sampled: Transition | None = None  # the model behind the present episode, to look at
+
+    def _warn_if_only_costs_are_unknown(self) -> None:
+        """With transitions as good as known, all that is left to find out is what every pair costs, one by one."""
+        told = self.belief.told()
+        nothing = self.costs is None and self.guessed_costs is None and self.optimistic_cost is None
+        if nothing and told >= MUCH:
+            warnings.warn(
+                f"the belief is worth {told:g} observations of a pair, but nothing is said of the costs: what is "
+                "untried counts as free until it is tried. Give costs or guessed_costs, which may be rough; "
+                "trusting(model, weight) takes both from a model",
+                CostsWarning,
+                stacklevel=4,
+            )
 
     @classmethod
     def trusting(cls, model: CMDP, weight: ArrayLike | None = None, **options: Any) -> Self:

@@ -42,6 +42,10 @@ class Belief(Part):
         """About how many transitions a sample has, for the memory and the time that it takes."""
         return float(n_states**2 * n_actions)
 
+    def told(self) -> float:
+        """How many observations of a pair, of the median one, it was told in advance; 0 if nothing."""
+        return 0.0
+
 
 class Dirichlet(Belief):
     """The posterior under a Dirichlet prior.
@@ -78,6 +82,12 @@ class Dirichlet(Belief):
     def entries(self, n_states: int, n_actions: int) -> float:
         """About how many transitions a sample has."""
         return super().entries(n_states, n_actions) if self._prior is None else self._prior.entries()
+
+    def told(self) -> float:
+        """The mass of a prior that is a table: a number for all transitions tells nothing of any."""
+        if self.prior is None or isinstance(self.prior, float):
+            return 0.0
+        return float(np.median(np.asarray(self.prior.sum(axis=-1))))
 
     def __deepcopy__(self, memo: object) -> Self:
         kept = {id(array): array for array in (self.prior, self._alpha)}  # never changed, and they may be large

@@ -101,6 +101,10 @@ class LearnedMass(Belief):
         self._likelihood = np.zeros((pairs.size, K))
         self._seen = np.zeros(pairs.size, dtype=np.int64)
 
+    def told(self) -> float:
+        """The largest mass that is thought possible, if it is said where it leads."""
+        return 0.0 if self.support is None else float(self._masses[-1])
+
     def _base(self, n_states: int, n_actions: int) -> tuple[Prior, Floats]:
         """The weights by which a mass is shared out, and their sums: 1 for every state if nothing is known."""
         pairs = n_states * n_actions
