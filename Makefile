@@ -98,7 +98,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/scale.py times
 
 docs: $(READY)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	$(BIN)/zensical build --strict --clean
 
 # To publish, for whoever owns the name: $(DIST)/$(SCRIPTS)/twine upload dist/*
 dist: $(DIST)/.ready
@@ -116,4 +116,4 @@ constraints: $(READY)
 	mv $(VENV)/constraints.txt constraints.txt
 
 clean:
-	rm -rf $(VENV) $(LOWEST) $(OTHERS) $(DIST) dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) $(OTHERS) $(DIST) dist site .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
