@@ -12,6 +12,7 @@ from psconrl.cli.options import PICTURES, output_path
 from psconrl.cli.render import console
 from psconrl.errors import ConfigError
 from psconrl.experiment.store import Store
+from psconrl.extras import need_matplotlib
 from psconrl.files import write_atomically
 
 UNITS = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72.27}  # TeX's point, as in \columnwidth
@@ -66,10 +67,11 @@ def figure(
 
     Agents have the colours of the page. A curve that leaves the axes is cut off, and the panel says where it ends.
     """
+    target = output_path("--out", out, PICTURES)
+    need_matplotlib("figure")
     from psconrl.report.figures import write_figure
     from psconrl.report.panels import panel_figure, rows_of
 
-    target = output_path("--out", out, PICTURES)
     wide = None if width is None else inches(width)
     shown, measured = _read(results, experiments, agents, rename, metrics)
     assert target is not None
