@@ -276,7 +276,9 @@ def test_the_policy_is_that_of_now_and_of_moments_before(tmp_path):
             assert first["moments"][k] is None
     now = EVENTS[-1].policy[busiest]
     assert first["now"] == QUEUE.action_names[int(np.argmax(now))]
-    assert set(policy["actions"]) <= set(QUEUE.action_names)
+    colours = dict(policy["actions"])
+    assert set(colours) <= set(QUEUE.action_names)
+    assert len(set(colours.values())) == len(colours)
     assert log_contents(read(write_log(tmp_path / "none.csv", most_states=0)))["policy"] is None
 
 
@@ -316,6 +318,7 @@ def test_progress_of_a_sweep_while_it_runs_and_after(tmp_path):
     last = Source(path).contents()
     assert dict(last["facts"]) == {"runs": "5 of 5", "state": "complete"}
     assert last["title"] == "Two agents"
+    assert [name for name, *_ in last["looks"]] == ["uniform", "psconrl"]
     rover, none = last["sections"]
     assert (rover["name"], none["name"]) == ("rover", "none")
     assert [row[:4] for row in rover["tables"][0]["rows"]] == [["uniform", 2, 2, 0], ["psconrl", 2, 2, 0]]
@@ -341,6 +344,20 @@ def test_means_of_a_sweep_are_those_over_its_runs(tmp_path):
     assert curve(panels["Average risk"], "psconrl")[1][-1] == pytest.approx(ends[1] / 300)
     assert panels["Average steps"]["lines"] == [["optimum", pytest.approx(optimum)]]
     assert panels["Average risk"]["lines"] == [["limit", pytest.approx(0.2)]]
+
+
+def test_the_panels_of_a_sweep_say_the_units(tmp_path):
+    path = tmp_path / "results.db"
+    spec = 'replicates = 1\n[experiments.queue]\nagents = ["uniform"]\nhorizon = 50\n'
+    run_sweep(parse_spec(spec).jobs(), path, executor=Here())
+    panels = panels_of(Source(path).contents())
+    assert [panel["y"] for panel in panels.values()] == [
+        "cumulative, signed, mean over runs, customers",
+        "so far, mean over runs, customers a step",
+        "so far, mean over runs, customers",
+        "so far, mean over runs",
+    ]
+    assert [bool(panel.get("clip")) for panel in panels.values()] == [True, False, False, False]
 
 
 def test_failed_runs_and_those_of_older_code_do_not_count(tmp_path):
@@ -654,4 +671,4 @@ def test_an_agent_with_labels_is_shown_in_its_words(tmp_path):
         agent.observe(agent.act(["idle", "busy"][k % 2]), ["busy", "idle"][k % 2], [1.0, 0.1])
     policy = Source(tmp_path / "run.csv").contents()["policy"]
     assert {row["state"] for row in policy["rows"]} == {"idle", "busy"}
-    assert set(policy["actions"]) <= {"wait", "work"}
+    assert {action for action, _ in policy["actions"]} <= {"wait", "work"}

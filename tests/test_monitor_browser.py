@@ -1,7 +1,10 @@
 """The page of the monitor in a real browser: it draws, refreshes by itself, keeps the reader's place, runs no name."""
 
+import csv
 import time
 
+import matplotlib.image
+import numpy as np
 import pytest
 
 from psconrl import CSVLog
@@ -12,7 +15,7 @@ from psconrl.report.monitor.source import Source
 from reports import EVIL
 from test_damaged import Here
 from test_monitor import EVENTS, QUEUE, SPEC, serving, write_log
-from test_page_browser import Page, browser  # noqa: F401
+from test_page_browser import Page, browser, saved  # noqa: F401
 
 SOON = 20.0  # seconds; the page asks every two
 
@@ -62,6 +65,8 @@ def test_it_waits_and_draws_and_follows_the_file_by_itself(shown, tmp_path):
         assert "limit 2" in "".join(shown.texts(".reference-label"))
         assert len(shown.all(".policy tbody tr")) == 10
         assert len(shown.all(".policy .strip rect")) > 10
+        colours = "new Set([...document.querySelectorAll('.strip rect')].map((r) => getComputedStyle(r).fill)).size"
+        assert shown.js(colours) > 2
         before = shown.js("document.querySelector('.plot .line').getAttribute('d')")
         shown.js("window.scrollTo(0, 300)")
         shown.js("document.body.dataset.same = 'yes'")
@@ -108,6 +113,17 @@ def test_after_a_crash_the_page_goes_back_and_has_no_round_twice(shown, tmp_path
         for line in lines:
             places = [float(point.split(",")[0]) for point in line[1:].split("L")]
             assert len(set(places)) == len(places) == 50
+        assert shown.errors() == []
+
+
+def test_a_chart_is_saved_from_the_page(shown, tmp_path):
+    with serving(write_log(tmp_path / "learning.csv")) as server:
+        shown.browser.get(server.url)
+        (tmp_path / "saved").mkdir()
+        rows = list(csv.reader(saved(shown, tmp_path / "saved", "CSV").read_text().splitlines()))
+        assert len(rows) == 1 + 3 * len(EVENTS)  # the first chart: two averages, and what is expected
+        picture = matplotlib.image.imread(saved(shown, tmp_path / "saved", "PNG"))
+        assert len(np.unique(picture.reshape(-1, picture.shape[2]), axis=0)) > 10
         assert shown.errors() == []
 
 

@@ -95,11 +95,12 @@ def _json(plain: Any) -> str:
 def _looks(report: dict[str, Any]) -> list[list[str]]:
     """The colour and the dash of every agent, as in the figures of the same results."""
     panels = [panel for e in report.get("experiments") or () for panel in e.get("panels") or ()]
-    return drawn(looks_of(str(series["agent"]) for panel in panels for series in panel.get("series") or ()))
+    looks = looks_of(str(series["agent"]) for panel in panels for series in panel.get("series") or ())
+    return packed_looks(looks)
 
 
-def drawn(looks: Mapping[str, Look]) -> list[list[str]]:
-    """Names, colours and dashes as the script takes them."""
+def packed_looks(looks: Mapping[str, Look]) -> list[list[str]]:
+    """Names, colours and dashes, as the scripts of a page take them."""
     return [[name, look.colour, " ".join(f"{LINE * x:g}" for x in look.dash)] for name, look in looks.items()]
 
 

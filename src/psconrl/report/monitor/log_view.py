@@ -9,13 +9,13 @@ import numpy as np
 from psconrl.arrays import Floats, Ints
 from psconrl.learning.policy_cell import Conduct, read_policy_cell
 from psconrl.report.monitor.log_file import Episodes, LogFile
-from psconrl.report.page import drawn
-from psconrl.report.style import AMBER, BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, nth_look
+from psconrl.report.page import packed_looks
+from psconrl.report.style import PALETTE, nth_look
 from psconrl.report.windows import recent_maximum, recent_mean, window_for
 
 MOST_POINTS = 240  # of a curve
-COLOURS = (BLUE, ORANGE, GREEN, PURPLE, AMBER, SKY, BLACK)  # of the actions taken most
 MOMENTS = 120  # at which the policy is shown
+COLOURED = 7  # the actions taken most; the others are grey, and named where one points
 RECENT, SINCE_START, EXPECTED, LIMIT, LONGEST = (
     "running average", "since the start", "expected by the agent", "limit", "longest of them",
 )  # fmt: skip
@@ -34,7 +34,7 @@ def log_contents(log: LogFile) -> dict[str, Any]:
         notes.append(f"{log.unread:,} lines could not be read and are left out.")
     return {
         "state": "log",
-        "looks": drawn({name: nth_look(k) for k, name in enumerate(SERIES)}),
+        "looks": packed_looks({name: nth_look(k) for k, name in enumerate(SERIES)}),
         "facts": _facts(log, episodes),
         "notes": notes,
         "sections": [{"name": "", "panels": _panels(log.cost_names, episodes, at, window), "tables": []}],
@@ -131,8 +131,8 @@ def _policy(episodes: Episodes) -> dict[str, Any] | None:
         return None
     rows = [_conduct(conduct, [cells[int(k)].get(conduct.state) for k in found]) for conduct in now]
     taken = Counter(moment[0] for row in rows for moment in [[row["now"]], *filter(None, row["moments"])])
-    actions = [action for action, _ in taken.most_common()]
-    return {"start": start, "last": last, "actions": actions, "colours": COLOURS[: len(actions)], "rows": rows}
+    actions = [[action, PALETTE[k] if k < COLOURED else ""] for k, (action, _) in enumerate(taken.most_common())]
+    return {"start": start, "last": last, "actions": actions, "rows": rows}
 
 
 def _conduct(now: Conduct, moments: list[Conduct | None]) -> dict[str, Any]:

@@ -7,7 +7,8 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.experiment.store import Store
-from psconrl.report.page import drawn
+from psconrl.model.units import read_units
+from psconrl.report.page import packed_looks
 from psconrl.report.style import looks_of
 
 MOST_POINTS = 150  # of a curve
@@ -63,11 +64,11 @@ def _contents(store: Store) -> dict[str, Any]:
         shown.append(["failed", f"{failed:,}"])
     if wanted:
         shown.append(["state", "complete" if done >= wanted else f"{wanted - done - failed:,} to go"])
-    labels = dict.fromkeys(label for name in names for label in [*planned[name], *counted.get(name, {})])
+    labels = [str(label) for name in names for label in [*planned[name], *counted.get(name, {})]]
     return {
         "state": "results",
         "title": meta.get("title", ""),
-        "looks": drawn(looks_of(labels)),
+        "looks": packed_looks(looks_of(labels)),
         "facts": shown,
         "notes": ["Curves are means over the runs that are done; psconrl report has intervals and tests."],
         "sections": sections,
@@ -97,17 +98,21 @@ def _panels(store: Store, name: str, facts: dict[str, Any], order: list[str]) ->
         except (TypeError, ValueError):
             store.columns.wrong(f"checkpoints of {name!r}", "numbers")
     names = facts.get("cost_names") or ["objective", *(f"cost {i}" for i in range(1, len(table)))]
-    sign = -1.0 if facts.get("maximise") else 1.0
+    sign, units = -1.0 if facts.get("maximise") else 1.0, read_units(facts.get("units"), tuple(names))
     panels = []
     if 0 in table and all(np.isfinite(points[:, 3]).all() for points in table[0].values()):
-        panels.append(_panel("Regret", "cumulative, signed, mean over runs", [], table[0], lambda p: p[:, 3]))
+        unit = _words("cumulative, signed, mean over runs", units.total(names[0]))
+        panels.append(_panel("Regret", unit, [], table[0], lambda p: p[:, 3]) | {"clip": True})
     for i, cost_name in enumerate(names):
         lines = [["optimum", sign * facts["optimum"][0]]] if i == 0 and "optimum" in facts else []
         lines += [["limit", facts["thresholds"][i - 1]]] if i > 0 and "thresholds" in facts else []
-        of_name = sign if i == 0 else 1.0
-        average = _average(of_name)
-        panels.append(_panel(f"Average {cost_name}", "so far, mean over runs", lines, table.get(i, {}), average))
+        unit, average = _words("so far, mean over runs", units.average(cost_name)), _average(sign if i == 0 else 1.0)
+        panels.append(_panel(f"Average {cost_name}", unit, lines, table.get(i, {}), average))
     return panels
+
+
+def _words(*parts: str) -> str:
+    return ", ".join(filter(None, parts))
 
 
 def _average(sign: float) -> Callable[[Floats], Floats]:

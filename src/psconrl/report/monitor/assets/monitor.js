@@ -27,7 +27,7 @@ function say(age) {
   status.textContent = !given.live ? "A snapshot" : known ? `The file was written ${ago(age)}` : "Waiting for the file";
 }
 
-function legendOf(panel) {
+function keysOf(panel) {
   const names = list(panel.series).map((series) => text(series.agent));
   return el("ul", { class: "keys" }, ...names.map((name) => el("li", {}, swatch(looks.get(name)), name)));
 }
@@ -58,7 +58,7 @@ function fillSection({ charts, tables }, section) {
   charts.forEach((chart, k) => {
     chart.take(section.panels[k], looks);
     chart.root.querySelector(".keys")?.remove();
-    chart.root.insertBefore(legendOf(section.panels[k]), chart.stage);
+    chart.root.insertBefore(keysOf(section.panels[k]), chart.stage);
     redraw(chart);
   });
 }

@@ -1,5 +1,8 @@
 /* The policy: what is done in the states visited most, and a strip of what was done there before. */
 
+/* What an element in the colour of an action needs; those taken rarely are grey. */
+const paint = (colour) => (colour ? { class: "painted", ...painted({ colour }) } : { class: "others" });
+
 /* Stretches of moments with the same likeliest action. */
 function runsOf(moments) {
   const runs = [];
@@ -11,9 +14,6 @@ function runsOf(moments) {
   });
   return runs.filter((run) => run.action !== undefined);
 }
-
-/* The actions taken most have a colour; the others are grey, and named where one points. */
-const paint = (colour) => (colour ? { class: "painted", ...painted({ colour }) } : { class: "others" });
 
 function stripOf(row, policy, colours) {
   const n = row.moments.length;
@@ -29,9 +29,10 @@ function stripOf(row, policy, colours) {
 
 function policyOf(policy) {
   if (!policy) return null;
-  const colours = new Map(list(policy.colours).map((colour, k) => [policy.actions[k], colour]));
+  const colours = new Map(policy.actions);
   const key = (colour, words) => el("li", {}, el("i", paint(colour)), words);
-  const others = policy.actions.length - colours.size;
+  const coloured = policy.actions.filter(([, colour]) => colour);
+  const others = policy.actions.length - coloured.length;
   const head = (...words) => el("th", { scope: "col" }, ...words);
   const rows = policy.rows.map((row) => el("tr", {},
     el("td", {}, row.state), el("td", { class: "number" }, `${pretty(100 * row.share, 3)}%`), el("td", {}, row.words),
@@ -43,8 +44,7 @@ function policyOf(policy) {
     el("p", { class: "note" }, "The states that were visited most, what is done there now, and the likeliest action at " +
       `${policy.rows[0].moments.length} moments of the run: paler where it is drawn, empty where the state was not among them.`),
     el("ul", { class: "keys", "aria-label": "Actions" },
-      ...[...colours].map(([action, colour]) => key(colour, action)),
-      others > 0 && key(undefined, `${others} more`)),
+      ...coloured.map(([action, colour]) => key(colour, action)), others > 0 && key("", `${others} more`)),
     el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Policy" }, el("table", {},
       el("thead", {}, el("tr", {}, head("state"), el("th", { scope: "col", class: "number" }, "of the rounds"),
         head("action now"), head(ends))),
