@@ -116,14 +116,14 @@ def _with_bar(work: Callable[[Callable[[int, int], object]], Any]) -> Any:
 
 
 def _price(found: Plan, index: int) -> float | None:
-    return None if found.infeasibility else float(found.multipliers[index - 1])
+    return float(found.multipliers[index - 1]) if found.feasible else None
 
 
 def _curve_record(curve: Pareto) -> dict[str, Any]:
     points = [
         {
             "threshold": float(level),
-            "value": None if p.infeasibility else p.value,
+            "value": p.value if p.feasible else None,
             "status": p.status.value,
             "shadow_price": _price(p, curve.index),
         }
@@ -136,7 +136,7 @@ def _surface_record(surface: ParetoSurface) -> dict[str, Any]:
     points = [
         {
             "thresholds": dict(zip(surface.constraints, (float(x), float(y)), strict=True)),
-            "value": None if p.infeasibility else p.value,
+            "value": p.value if p.feasible else None,
             "status": p.status.value,
             "shadow_prices": {n: _price(p, i) for n, i in zip(surface.constraints, surface.indices, strict=True)},
         }

@@ -13,7 +13,7 @@ from psconrl.errors import ConfigError, InfeasibleError, ModelError, unknown_nam
 from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.validation import as_floats
 from psconrl.planning.plan import Plan
-from psconrl.planning.planner import plan
+from psconrl.planning.planner import plan, plan_unexplained
 
 Progress = Callable[[int, int], object]
 
@@ -31,7 +31,7 @@ class Pareto:
     @property
     def values(self) -> Floats:
         """The optimal value at every threshold, in the user's units; nan where infeasible."""
-        return np.array([np.nan if p.infeasibility else p.value for p in self.plans])
+        return np.array([p.value if p.feasible else np.nan for p in self.plans])
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,14 +47,14 @@ class ParetoSurface:
     @property
     def values(self) -> Floats:
         """The optimal value (n, k), in the user's units; nan where infeasible."""
-        return np.array([[np.nan if p.infeasibility else p.value for p in row] for row in self.plans])
+        return np.array([[p.value if p.feasible else np.nan for p in row] for row in self.plans])
 
     @property
     def prices(self) -> Floats:
         """The shadow prices (n, k, 2) of both limits; nan where infeasible."""
         both = [i - 1 for i in self.indices]
         nothing = np.full(2, np.nan)
-        return np.array([[nothing if p.infeasibility else p.multipliers[both] for p in row] for row in self.plans])
+        return np.array([[p.multipliers[both] if p.feasible else nothing for p in row] for row in self.plans])
 
 
 def pareto(
@@ -155,7 +155,7 @@ def _levels(
 
 
 def _plan_with(cmdp: CMDP, levels: dict[int, float], neighbours: Sequence[Plan]) -> Plan:
-    """A plan under other limits, started from the policies of plans of nearby ones."""
+    """A plan under other limits, started from the policies of plans of nearby ones; infeasible ones unexplained."""
     limits = cmdp.thresholds.copy()
     for i, level in levels.items():
         limits[i - 1] = level
@@ -163,7 +163,7 @@ def _plan_with(cmdp: CMDP, levels: dict[int, float], neighbours: Sequence[Plan])
     if neighbours:
         known = {column.tobytes(): column for near in neighbours for column in near.columns}
         start = replace(neighbours[0], columns=tuple(known.values()))
-    return plan(cmdp.with_thresholds(limits), start=start)
+    return plan_unexplained(cmdp.with_thresholds(limits), start=start)
 
 
 def constraint_index(cmdp: CMDP, constraint: str | int) -> int:

@@ -43,9 +43,14 @@ class Plan(Deployable):
     names: Names  # of states, actions and costs
 
     @property
+    def feasible(self) -> bool:
+        """Are there policies within the thresholds?"""
+        return self.status is not Status.INFEASIBLE
+
+    @property
     def gap(self) -> float:
         """Proven distance from the optimum, in units of the objective; nan if infeasible."""
-        return float("nan") if self.status is Status.INFEASIBLE else self.certificate.gap
+        return self.certificate.gap if self.feasible else float("nan")
 
     @property
     def randomised_states(self) -> Ints:
@@ -55,14 +60,15 @@ class Plan(Deployable):
 
     def required(self) -> "Plan":
         """This plan, or an error if it is infeasible: for code that cannot do without one."""
-        if self.infeasibility is not None:
-            raise InfeasibleError(str(self.infeasibility))
+        if not self.feasible:
+            raise InfeasibleError(str(self.infeasibility or "no policy meets the thresholds"))
         return self
 
     def act(self, state: Any, rng: np.random.Generator | None = None) -> Any:
         """The action in a state, given by name or number; a plan that breaks the limits has to be asked otherwise."""
-        if self.infeasibility is not None:
-            raise InfeasibleError(f"{self.infeasibility} The policy of least excess is in plan.policy")
+        if not self.feasible:
+            why = self.infeasibility or "no policy meets the thresholds."
+            raise InfeasibleError(f"{why} The policy of least excess is in plan.policy")
         return super().act(state, rng)
 
     def save(self, path: str | os.PathLike[str]) -> None:

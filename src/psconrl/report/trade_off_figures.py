@@ -18,7 +18,7 @@ def pareto_figure(curve: Pareto, cmdp: CMDP, title: str = "") -> Figure:
     figure = Figure(figsize=(5.5, 4.6))
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
     i = curve.index - 1
-    prices = np.array([np.nan if p.infeasibility else p.multipliers[i] for p in curve.plans])
+    prices = np.array([p.multipliers[i] if p.feasible else np.nan for p in curve.plans])
     top.plot(curve.thresholds, curve.values, color=BLUE, marker="o", ms=3)
     bottom.step(curve.thresholds, prices, where="mid", color=GREEN)
     top.set_ylabel(f"optimal {cmdp.units.named(curve.objective)}")
