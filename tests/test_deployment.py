@@ -48,6 +48,8 @@ def test_a_coin_takes_the_action_whose_share_is_reached():
             return self.value
 
     assert [best.act(0, Fixed(x)) for x in (0.0, 0.7499, 0.7501, 0.9999)] == [0, 0, 1, 1]
+    never_first = Plan(**{**vars(best), "policy": np.array([[0.0, 0.5, 0.5]])})
+    assert [never_first.act(0, Fixed(x)) for x in (0.0, 0.5)] == [1, 2]
 
 
 def test_unlikely_rounding_of_a_row_never_leaves_the_actions():

@@ -345,6 +345,12 @@ def test_a_surface_over_two_limits_is_made_of_plans():
     assert surface.thresholds[1][0] == pytest.approx(0, abs=1e-9)
 
 
+def test_the_limits_in_force_lie_on_the_surface_however_loose_they_are():
+    loose = psconrl.load("queue").with_thresholds({"delay": 9.0})
+    surface = psconrl.pareto_surface(loose, ["power", "delay"], points=2)
+    assert surface.thresholds[1][-1] == 9.0
+
+
 def test_an_infeasible_part_of_a_surface():
     both = CMDP([[[1], [1]]], [[[0, 1]], [[0, 1]], [[1, 0]]], [1.0, 1.0])
     surface = psconrl.pareto_surface(both, thresholds=[[0, 0.5], [0.25, 0.5, 1]])

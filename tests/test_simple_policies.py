@@ -155,6 +155,7 @@ def test_what_is_a_threshold_rule():
     assert is_threshold_rule(Played([[1, 0], [0, 0], [1, 0], [0, 1]]), order)  # where it never is does not count
     assert not is_threshold_rule(Played([[1, 0], [0, 1], [1, 0], [0, 1]]), order)
     assert not is_threshold_rule(Played([[1, 0], [1, 1], [1, 0], [0, 1]]), order)  # a coin in the middle
+    assert not is_threshold_rule(Played([[1, 0], [1, 1], [1, 0], [1, 0]]), order)  # of an action played nowhere else
     assert is_threshold_rule(Played([[1, 0], [0, 1], [1, 0], [0, 1]]), np.array([0, 2, 1, 3]))
 
 
