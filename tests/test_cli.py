@@ -420,6 +420,18 @@ def test_a_policy_of_least_excess_is_written_and_the_exit_code_says_so(cli, tmp_
     assert (tmp_path / "policy.csv").exists()
 
 
+@pytest.mark.parametrize("kind", ["deterministic", "threshold"])
+def test_a_simpler_policy_is_written_or_there_is_an_error(cli, tmp_path, kind):
+    """Where the plan is not attained, too; nothing is said to be written that is not."""
+    apart, path = tmp_path / "apart.npz", tmp_path / "policy.csv"
+    save(CMDP([[[1, 0], [0, 1]], [[0, 1], [1, 0]]], [[[0, 5], [1, 5]], [[1, 5], [0, 5]]], [0.5]), apart)
+    code, out, _ = cli("solve", apart, "--kind", kind, "--policy", path)
+    assert path.exists() == ("Policy:" in out) == (code == 0)
+    code, out, err = cli("solve", "inventory", "--threshold", "orders=0.1", "--kind", kind, "--policy", path)
+    assert (code, out) == (3, "")
+    assert err.startswith("InfeasibleError: no policy keeps")
+
+
 def test_explain_says_what_each_action_changes(cli):
     code, out, err = cli("explain", "queue", "--state", "1 waiting")
     assert (code, err) == (0, "")
@@ -435,7 +447,7 @@ def test_explain_says_what_each_action_changes(cli):
     record = json.loads(out)
     why = psconrl.explain(load("queue"), "1 waiting")
     assert record["state"] == "1 waiting"
-    assert [action["worth"] for action in record["actions"]] == why.worth.tolist()
+    assert [action["worth"] for action in record["actions"]] == (-why.worth).tolist()
     assert record["actions"][0]["changes"]["delay"] == why.changes[0, 1]
 
 

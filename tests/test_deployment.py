@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -177,7 +178,8 @@ def test_files_that_hold_no_plan(tmp_path):
         ("policy", [[1.5, -0.5]], "distribution over actions in every state"),
         ("columns", [[2]], "columns must be policies of 1 actions from 0 to 1"),
         ("columns", [[0.0]], "columns must be policies of 1 actions from 0 to 1"),
-        ("potential", [0.0, 1.0], r"'potential' must have shape \(1,\); got \(2,\)"),
+        ("potential", [0.0, 1.0], r"'potential' must be numbers of shape \(1,\); got float64 \(2,\)"),
+        ("policy", [[0.75 + 0j, 0.25]], "'policy' must be numbers of shape"),
     ],
 )
 def test_a_file_that_was_tampered_with(field, value, says, tmp_path):
@@ -187,3 +189,15 @@ def test_a_file_that_was_tampered_with(field, value, says, tmp_path):
     np.savez(tmp_path / "plan.npz", **arrays)
     with pytest.raises(PolicyError, match=says):
         Plan.load(tmp_path / "plan.npz")
+
+
+def test_a_plan_that_is_not_attained_acts_only_within_its_limits():
+    apart = CMDP([[[1, 0], [0, 1]], [[0, 1], [1, 0]]], [[[0, 5], [1, 5]], [[1, 5], [0, 5]]], [0.5])
+    best = plan(apart)
+    assert best.status.value == "not attained"
+    if best.keeps_limits:
+        assert best.act(0, np.random.default_rng(0)) in (0, 1)
+    over = Plan(**{**vars(best), "certificate": replace(best.certificate, excess=np.array([0.2]))})
+    assert not over.keeps_limits
+    with pytest.raises(PolicyError, match=r"which is not attained, exceeds its limits by 0\.2"):
+        over.act(0)

@@ -77,3 +77,14 @@ def test_bad_questions():
         explain(load("queue"), "11 waiting")
     with pytest.raises(InfeasibleError, match="no policy keeps"):
         explain(load("inventory").with_thresholds({"orders": 0.1}), 0)
+
+
+def test_records_speak_of_rewards_as_tables_do():
+    queue = load("queue")
+    why = explain(queue, "1 waiting")
+    record = why.record()
+    assert (record["sense"], record["units"]["throughput"]) == ("maximise", "customers")
+    for action, change, worth in zip(record["actions"], why.changes, why.worth, strict=True):
+        assert action["changes"]["throughput"] == -change[0]
+        assert action["changes"]["delay"] == change[1]
+        assert action["worth"] == -worth

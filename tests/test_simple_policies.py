@@ -182,3 +182,22 @@ def test_a_rule_in_words():
         "0 waiting: speed 0 open; 1 waiting: speed 0 open 78.19%, speed 1 open 21.81%; 2 waiting to 3 waiting: speed 1 "
         "open; 4 waiting: speed 1 open 80.57%, speed 1 closed 19.43%; 5 waiting: speed 1 closed"
     )
+
+
+def test_a_plan_that_breaks_its_limits_is_no_rule():
+    """The bound mixes two classes for ever; the plan's policy, one action a state, is within no limit."""
+    cmdp = CMDP([[[1, 0], [0, 1]], [[0, 1], [1, 0]]], [[[0, 5], [1, 5]], [[1, 5], [0, 5]]], [0.5])
+    best = plan(cmdp)
+    assert best.status.value == "not attained"
+    rule = threshold_rule(cmdp, best=best)
+    assert rule is None or is_within(cmdp, evaluate(cmdp, rule.policy))
+    simple = best_deterministic(cmdp, best)
+    assert is_within(cmdp, evaluate(cmdp, simple.policy))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_of_three_actions_all_rules_are_tried(seed):
+    cmdp = chain_model(seed, S=4, A=3)
+    least = by_brute_force(cmdp, is_rule)
+    rule = threshold_rule(cmdp)
+    assert (rule is None and not np.isfinite(least)) or rule.costs[0] <= least + 1e-9

@@ -226,9 +226,9 @@ def log_path(path: str | None, saved: Path | None) -> Path | None:
 def _log_of(world: CMDP | ContinuingEnv, run: Run, path: Path) -> CSVLog:
     """A log in the words and units of the model, if it has any."""
     if not isinstance(world, CMDP):
-        return CSVLog(path, run.cost_names)
+        return CSVLog(path, run.cost_names, maximise=True)
     costs = [world.units.named(name) for name in run.cost_names]
-    return CSVLog(path, costs, states=world.state_names, actions=world.action_names)
+    return CSVLog(path, costs, states=world.state_names, actions=world.action_names, maximise=world.maximise)
 
 
 def _refuse_with_resume(*names: str) -> None:

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import click
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -27,6 +28,7 @@ from psconrl.cli.render import (
     numbers_table,
     policy_table,
     policy_view,
+    signed,
 )
 from psconrl.errors import ConfigError, InfeasibleError, SolverError
 from psconrl.model.cmdp import CMDP
@@ -60,7 +62,7 @@ FEW_PLANS = 30
     type=click.Choice(KINDS),
     default=KINDS[0],
     show_default=True,
-    help="Which policy to show and write: the best, the best without coins, or the best threshold rule.",
+    help="Which policy to show and write: the best, the best without coins, or a threshold rule.",
 )
 def solve(
     model: str,
@@ -83,6 +85,8 @@ def solve(
         raise click.UsageError(f"--kind {kind} goes with --policy; --json, --save and --plot show the best plan")
     cmdp = read_model(model, settings, thresholds)
     result = plan(cmdp, method)
+    if kind != KINDS[0]:
+        result.required()
     if picture is not None:
         from psconrl.report.figures import policy_figure, write_figure
 
@@ -106,7 +110,7 @@ def solve(
     for view in policy_view(cmdp, result):
         out.print(view)
     out.print(Text(certificate_line(result)))
-    if result.status is Status.OPTIMAL:
+    if result.feasible:
         _print_simpler(out, cmdp, result, kind, table)
     for what, path in (("Picture", picture), ("Policy", table), ("Plan", kept)):
         if path is not None:
@@ -136,7 +140,7 @@ def _print_simpler(out: Console, cmdp: CMDP, best: Plan, kind: str, table: Path 
     if kind == "threshold" or (small and cmdp.state_names):
         rule = threshold_rule(cmdp, best=best)
         if rule is None and kind == "threshold":
-            raise ConfigError("--kind threshold: the states have no order, or no such rule keeps the limits")
+            raise ConfigError("--kind threshold: the states have no order, or no rule was found that keeps the limits")
         if rule is not None:
             costs = f"costs {number(rule.price)}" if abs(rule.price) > 1e-9 else "is optimal"
             out.print(Text(f"A threshold rule {costs}: {rule}."))
@@ -166,10 +170,15 @@ def explain(model: str, state: str, thresholds: tuple[str, ...], settings: tuple
     out.print(explanation_table(why))
     prices = ", ".join(f"{name} {number(float(x))}" for name, x in zip(cmdp.cost_names[1:], why.prices, strict=True))
     if prices:
-        out.print(Text(f"Prices, in {cmdp.cost_names[0]} for one unit: {prices}"))
+        unit = cmdp.units.average(cmdp.cost_names[0])
+        counted = f" ({unit})" if unit else ""
+        out.print(Text(f"Prices, in {cmdp.cost_names[0]}{counted} for one unit: {prices}"))
+    sign = np.where(np.arange(len(cmdp.costs)) == 0, -1.0 if cmdp.maximise else 1.0, 1.0)
     for a, moved in zip(why.actions, why.average_changes, strict=True):
         if moved.any():
-            out.print(Text(f"{cmdp.action_name(int(a))} leads to other states for good: the averages change."))
+            pairs = zip(cmdp.cost_names, sign * moved, strict=True)
+            changes = ", ".join(f"{name} {cmdp.units.with_unit(signed(x), name)}" for name, x in pairs)
+            out.print(Text(f"{cmdp.action_name(int(a))} leads elsewhere for good: the averages change by {changes}."))
 
 
 @click.command()

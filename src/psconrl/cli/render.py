@@ -56,11 +56,13 @@ def cost_table(plan: Plan) -> Table:
         tau, cost = float(plan.thresholds[i]), float(plan.costs[i + 1])
         rows.append([name, number(cost), number(tau), number(tau - cost), number(float(plan.multipliers[i]))])
     if any(units.average(name) for name in names.costs):
-        table.add_column("in")
+        table.add_column("averages in")
         for row, name in zip(rows, names.costs, strict=True):
             row.append(units.average(name))
     for row in rows:
         table.add_row(*map(Text, row))
+    if units.average(names.costs[0]) and len(rows) > 1 and not infeasible:
+        table.caption = Text(f"shadow prices: {units.average(names.costs[0])} for one unit more of a limit")
     return table
 
 

@@ -28,6 +28,7 @@ from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
 
 CURVE_POINTS, SURFACE_POINTS = 21, 9
+MOST_SIDE = 100  # of a surface
 MOST_COLUMNS = 12  # of a surface shown as a table
 
 
@@ -78,6 +79,8 @@ def pareto(
     if len(indices) == 2:
         if low is not None or high is not None:
             raise click.UsageError("--from and --to go with one constraint")
+        if points is not None and points > MOST_SIDE:
+            raise click.UsageError(f"--points: a surface has at most {MOST_SIDE} a side; got {points}")
         surface = _with_bar(lambda bar: pareto_surface(cmdp, indices, points=points or SURFACE_POINTS, progress=bar))
         if picture is not None:
             from psconrl.report.figures import write_figure
@@ -166,7 +169,9 @@ def _print_surface(surface: ParetoSurface, cmdp: CMDP) -> None:
     table.columns[0].justify = "right"
     table.title = f"{cmdp.units.named(surface.objective)}, a column for each limit on {cmdp.units.named(second)}"
     for level, row in zip(surface.thresholds[0], surface.values, strict=True):
-        table.add_row(number(float(level)), *("" if np.isnan(row[k]) else number(float(row[k])) for k in chosen))
+        table.add_row(number(float(level)), *("-" if np.isnan(row[k]) else number(float(row[k])) for k in chosen))
+    if np.isnan(surface.values).any():
+        table.caption = "-: no policy keeps both limits"
     console().print(table)
     _print_in_force(cmdp, surface.plans[-1][-1], surface.indices)
 

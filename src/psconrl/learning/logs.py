@@ -36,6 +36,8 @@ class Layout(NamedTuple):
 
 LAYOUTS = (Layout(8, True), Layout(7, False), Layout(6, False))  # the newest first
 MOST_STATES = 10  # of a policy in a log
+KIND, VALUE = COLUMNS.index("kind"), COLUMNS.index("value")
+REWARD = " [reward]"  # behind the name of an objective that is maximised: the more the better
 
 
 class CSVLog:
@@ -47,7 +49,7 @@ class CSVLog:
     the columns ``thinking``, ``changed`` or ``policy``, is continued without them. For every cost there are the average
     of the episode, the average so far and the limit. ``policy`` is what is done in the ``most_states`` states that were
     visited most, as JSON; ``states`` and ``actions`` are their names, lists or ``psconrl.Labels``, else they are
-    numbers. ``psconrl monitor`` shows the file as it grows.
+    numbers. With ``maximise`` the objective is written as a reward. ``psconrl monitor`` shows the file as it grows.
 
     >>> agent.watch(CSVLog("run.csv", cost_names=["steps", "risk"]))  # doctest: +SKIP
     """
@@ -60,9 +62,11 @@ class CSVLog:
         states: Names = None,
         actions: Names = None,
         most_states: int = MOST_STATES,
+        maximise: bool = False,
     ) -> None:
         self.path = Path(path)
         self._names = cost_names
+        self._maximise = maximise
         self._states, self._actions, self._most_states = states, actions, most_states
         self._begun = False
         self._layout = LAYOUTS[0]
@@ -71,7 +75,12 @@ class CSVLog:
         """Write the line of an episode."""
         names = _names(self._names, event)
         facts = [getattr(event, column) for column in COLUMNS]
-        numbers = [*event.costs.tolist(), *event.averages.tolist(), *event.thresholds.tolist()]
+        facts[KIND] = " ".join(str(facts[KIND]).split())
+        costs, averages = event.costs.tolist(), event.averages.tolist()
+        if self._maximise:
+            names[0] += REWARD
+            facts[VALUE], costs[0], averages[0] = -facts[VALUE], -costs[0], -averages[0]
+        numbers = [*costs, *averages, *event.thresholds.tolist()]
         policy = self._policy(event)
         try:
             if not self._begun:
@@ -150,6 +159,9 @@ def _names(given: Sequence[str] | None, event: EpisodeEvent) -> list[str]:
         return ["objective", *(f"cost {i}" for i in range(1, event.costs.size))]
     if isinstance(given, str) or len(given) != event.costs.size:
         raise ConfigError(f"cost_names must be {event.costs.size} names, the objective first; got {given!r}")
+    broken = [name for name in given if len(str(name).splitlines()) > 1]
+    if broken:
+        raise ConfigError(f"cost_names must be single lines; got {broken[0]!r}")
     return list(given)
 
 

@@ -83,7 +83,7 @@ def read_units(units: Any, cost_names: tuple[str, ...]) -> Units:
         units = Units(**units)
     if not isinstance(units, Units):
         raise ModelError(f"units must be psconrl.Units or a mapping with {', '.join(FIELDS)}; got {units!r}")
-    if not _is_line(units.round):
+    if not _is_line(units.round) or units.round != units.round.strip():
         raise ModelError(f"units: round must be text such as 'hour'; got {units.round!r}")
     for kind in ("counted", "levels"):
         said = getattr(units, kind)
@@ -92,7 +92,7 @@ def read_units(units: Any, cost_names: tuple[str, ...]) -> Units:
         for cost, unit in said.items():
             if cost not in cost_names:
                 raise ModelError("units: " + unknown_name("cost", cost, cost_names))
-            if not _is_line(unit) or not unit:
+            if not _is_line(unit) or not unit.strip():
                 raise ModelError(f"units: that of {cost!r} must be text such as 'euro'; got {unit!r}")
     for cost in units.counted:
         if cost in units.levels:

@@ -38,19 +38,22 @@ class Explanation:
     names: Names
 
     def record(self) -> dict[str, Any]:
-        """Plain data for JSON, in the user's names."""
+        """Plain data for JSON, in the user's names and sense: of a reward, a gain is positive, as in tables."""
         costs = self.names.costs
+        sign = np.where(np.arange(len(costs)) == 0, -1.0 if self.names.maximise else 1.0, 1.0)
         return {
             "state": self.names.state(self.state),
+            "sense": self.names.sense,
+            "units": {name: self.names.units.total(name) for name in costs if self.names.units.total(name)},
             "share": self.share,
             "prices": dict(zip(costs[1:], self.prices.tolist(), strict=True)),
             "actions": [
                 {
                     "action": self.names.action(int(a)),
                     "probability": float(p),
-                    "changes": dict(zip(costs, change.tolist(), strict=True)),
-                    "average_changes": dict(zip(costs, average.tolist(), strict=True)),
-                    "worth": float(total),
+                    "changes": dict(zip(costs, (sign * change).tolist(), strict=True)),
+                    "average_changes": dict(zip(costs, (sign * average).tolist(), strict=True)),
+                    "worth": float(sign[0] * total),
                 }
                 for a, p, change, average, total in zip(
                     self.actions, self.probabilities, self.changes, self.average_changes, self.worth, strict=True

@@ -235,4 +235,5 @@ def _span_beside(cmdp: CMDP, i: int, k: int) -> tuple[float, float]:
     low, high = _span_of_interest(free, kept.index(i) + 1, None, None)
     with suppress(InfeasibleError):
         high = max(high, _span_of_interest(cmdp, i, low, None)[1])
-    return low, max(high, float(cmdp.thresholds[i - 1]))
+    in_force = float(cmdp.thresholds[i - 1])
+    return low, in_force if in_force > high else high

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
-from psconrl.errors import InfeasibleError
+from psconrl.errors import InfeasibleError, PolicyError
 from psconrl.model.names import Names
 from psconrl.planning import plan_files
 from psconrl.planning.deployable import Deployable
 from psconrl.planning.infeasibility import Infeasibility
 from psconrl.planning.proof import Certificate, Status
+from psconrl.planning.tolerances import PROVEN_EXCESS
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +49,12 @@ class Plan(Deployable):
         return self.status is not Status.INFEASIBLE
 
     @property
+    def keeps_limits(self) -> bool:
+        """Is the policy within the thresholds? An optimal one is; one that is not attained may not be."""
+        allowed = PROVEN_EXCESS * np.maximum(1.0, np.abs(self.thresholds))
+        return self.status is Status.OPTIMAL or bool((self.certificate.excess <= allowed).all())
+
+    @property
     def gap(self) -> float:
         """Proven distance from the optimum, in units of the objective; nan if infeasible."""
         return self.certificate.gap if self.feasible else float("nan")
@@ -69,6 +76,11 @@ class Plan(Deployable):
         if not self.feasible:
             why = self.infeasibility or "no policy meets the thresholds."
             raise InfeasibleError(f"{why} The policy of least excess is in plan.policy")
+        if not self.keeps_limits:
+            raise PolicyError(
+                f"the policy of this plan, which is {self.status.value}, exceeds its limits by "
+                f"{self.certificate.excess.max():.3g}; see plan.note. It is in plan.policy"
+            )
         return super().act(state, rng)
 
     def save(self, path: str | os.PathLike[str]) -> None:

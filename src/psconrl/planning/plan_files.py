@@ -149,7 +149,7 @@ def _read(arrays: Archive) -> dict[str, Any]:
         "status": Status(header["status"]),
         "value": float(header["value"]),
         "gains": _floats(arrays, "gains", (S,)) if "gains" in arrays else None,
-        "certificate": Certificate(excess=_floats(arrays, "excess", (m,)), **header["certificate"]),
+        "certificate": _certificate(header["certificate"], _floats(arrays, "excess", (m,))),
         "method": str(header["method"]),
         "note": str(header["note"]),
         "infeasibility": infeasibility,
@@ -165,14 +165,19 @@ def _read(arrays: Archive) -> dict[str, Any]:
 
 
 def _floats(arrays: Archive, name: str, shape: tuple[int, ...]) -> Floats:
-    if arrays.shape(name) != shape:
-        raise PolicyError(f"{name!r} must have shape {shape}; got {arrays.shape(name)}")
+    if arrays.shape(name) != shape or arrays[name].dtype.kind not in "fiu":
+        raise PolicyError(f"{name!r} must be numbers of shape {shape}; got {arrays[name].dtype} {arrays.shape(name)}")
     return np.asarray(arrays[name], dtype=float)
 
 
+def _certificate(record: dict[str, Any], excess: Floats) -> Certificate:
+    numbers = {key: float(value) for key, value in record.items() if key != "holds"}
+    return Certificate(excess=excess, holds=record["holds"] is True, **numbers)
+
+
 def _names(names: Any, n: int) -> tuple[str, ...] | None:
-    if names is not None and len(names) != n:
-        raise PolicyError(f"there must be {n} names; got {len(names)}")
+    if names is not None and (len(names) != n or len(set(map(str, names))) != n):
+        raise PolicyError(f"there must be {n} distinct names; got {len(names)}")
     return None if names is None else tuple(str(name) for name in names)
 
 

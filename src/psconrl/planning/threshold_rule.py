@@ -1,15 +1,17 @@
 """Rules that a person can remember: one action up to some level, another beyond it.
 
 Where the states have an order, a policy that plays every action in one interval is a threshold rule; at a switch it may
-toss a coin. For some queues one is optimal; elsewhere it may cost little. If the plan is no such rule, one is searched
-for: from every pair of the actions that it plays, and from all of them, one switch at a time moves to where it serves
-best, once for the limits and once for the prices of the plan. Of two rules that differ in one state, the best mixture
-is known in closed form: averages are linear in it (Beutler and Ross 1985).
+toss a coin. For some queues one is optimal; elsewhere it may cost little. If the plan is no such rule, all rules are
+tried; if there are too many of them, one is searched for: from every pair of the actions that the plan plays, and from
+all of them, one switch at a time moves to where it serves best, once for the limits and once for the plan's prices. Of
+two rules that differ in one state, the best mixture is known in closed form: averages are linear in it (Beutler and
+Ross 1985).
 """
 
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import comb, perm
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,7 @@ from psconrl.planning.policy_from_occupancy import one_hot, policy_from_occupanc
 
 MOST_ACTIONS = 6  # of a plan whose pairs are tried
 MOST_LEVELS = 48  # tried for one switch at a time; then finer around the best
+MOST_RULES = 2000  # that are all tried, where there are no more
 PLAYED = 1e-9  # long-run share from which on a state or an action counts
 
 Rule = tuple[tuple[int, ...], tuple[int, ...]]  # actions, and the positions in the order where each begins
@@ -58,7 +61,7 @@ class ThresholdRule(Deployable):
 
 
 def threshold_rule(cmdp: CMDP, order: ArrayLike | None = None, best: Plan | None = None) -> ThresholdRule | None:
-    """The best threshold rule found within the limits, with its price; None if there is none, or no order.
+    """The best threshold rule found within the limits, with its price; None if none is found, or there is no order.
 
     ``order``: the states from first to last. By default that of the numbers in their names ("3 waiting"), or, if they
     have no names, of their own numbers. ``best``: the plan of the model, if it is known.
@@ -72,9 +75,10 @@ def threshold_rule(cmdp: CMDP, order: ArrayLike | None = None, best: Plan | None
     if states is None:
         return None
     root = (plan(cmdp) if best is None else best).required()
-    if is_threshold_rule(root, states):
+    if is_threshold_rule(root, states) and is_within(cmdp, evaluate_policy(cmdp, root.policy)):
         return _as_rule(cmdp, root, states, root.policy)
     search = _Search(cmdp, states, root)
+    search.try_all()
     for actions in _sequences(root, states):
         search.move_switches(actions)
     policy = search.best_mixture()
@@ -147,6 +151,16 @@ class _Search:
         if rule not in self.costs:
             self.costs[rule] = evaluate_policy(self.cmdp, one_hot(self.policy(rule), self.cmdp.n_actions)).costs
         return self.costs[rule]
+
+    def try_all(self) -> None:
+        """All rules of as many actions as there are not too many rules of."""
+        S, A = self.cmdp.n_states, self.cmdp.n_actions
+        for K in range(A, 1, -1):
+            if perm(A, K) * comb(S + K - 1, K - 1) <= MOST_RULES:
+                for actions in itertools.permutations(range(A), K):
+                    for starts in itertools.combinations_with_replacement(range(S + 1), K - 1):
+                        self.averages((actions, (0, *starts)))
+                return
 
     def move_switches(self, actions: tuple[int, ...]) -> None:
         """Look for the best switches of these actions, for the limits and for the prices, and at rules beside them."""

@@ -62,8 +62,8 @@ def surface_figure(surface: ParetoSurface, cmdp: CMDP, title: str = "") -> Figur
         axes.set_title(label, fontsize=9)
         axes.set(xlabel=f"threshold on {cmdp.units.named(one)}", ylabel=f"threshold on {cmdp.units.named(two)}")
         _mark_limits(axes, surface, cmdp)
-    if title:
-        figure.suptitle(title, fontsize=10)
+    grey = "grey: no policy keeps both limits" if np.isnan(surface.values).any() else ""
+    figure.suptitle("; ".join(filter(None, (title, grey))), fontsize=10)
     figure.tight_layout()
     return figure
 
@@ -74,4 +74,7 @@ def _mark_limits(axes: Axes, surface: ParetoSurface, cmdp: CMDP) -> None:
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     if left <= x <= right and low <= y <= high:
         axes.plot([x], [y], "o", color=ORANGE, mec="black", ms=7)
-        axes.annotate(f"in force: {x:g}, {y:g}", (x, y), (0, 8), textcoords="offset points", ha="center", fontsize=7)
+        box = {"boxstyle": "round,pad=0.15", "fc": "white", "ec": "none", "alpha": 0.8}
+        axes.annotate(
+            f"in force: {x:g}, {y:g}", (x, y), (0, 9), textcoords="offset points", ha="center", fontsize=7, bbox=box
+        )

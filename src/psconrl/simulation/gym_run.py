@@ -66,8 +66,9 @@ class GymSimulation(Run):
         m = self.agent.n_costs - 1
         if info["costs"].size != m:
             raise AgentError(
-                f"the environment reports {info['costs'].size} constrained costs, the agent has {m} thresholds; "
-                "put them into info['costs'] (or info['cost']), or give psconrl.continuing a cost"
+                f"the environment reports {info['costs'].size} constrained costs, the agent has {m} limits; give a "
+                "limit for each (limits= of psconrl.continuing, or --threshold NAME=VALUE), or report as many in "
+                "info['costs']"
             )
         return next_state, np.append(-reward, info["costs"])
 

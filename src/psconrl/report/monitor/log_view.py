@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
+from psconrl.learning.logs import REWARD
 from psconrl.learning.policy_cell import Conduct, read_policy_cell
 from psconrl.report.monitor.log_file import Episodes, LogFile
 from psconrl.report.page import packed_looks
@@ -83,8 +84,9 @@ def _panels(names: Sequence[str], episodes: Episodes, at: Ints, window: int) -> 
             lines = [[LIMIT, episodes.limits[-1, i - 1]]]
         else:
             series[LIMIT] = episodes.limits[at, i - 1]
-        unit = "average, as a cost: the less the better" if i == 0 else "average"
-        panels.append(_panel(name, unit, lines, episodes.ends[at], series))
+        better = "more" if name.endswith(REWARD) else "less"
+        unit = f"average: the {better} the better" if i == 0 else "average"
+        panels.append(_panel(name.removesuffix(REWARD), unit, lines, episodes.ends[at], series))
     shares = {
         RECENT: recent(episodes.exploring.astype(np.float64)),
         SINCE_START: (episodes.explored / episodes.ends)[at],
