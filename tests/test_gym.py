@@ -327,7 +327,7 @@ def test_what_cannot_be_a_continuing_task_is_refused():
     with pytest.raises(ModelError, match=r"observations: 16 does not lie in Discrete\(16\)"):
         simulate(Astray(), agent, 10)
     simulate(lake(), agent, 10)  # the agent has not suffered
-    with pytest.raises(AgentError, match="2 constrained costs, the agent has 1 thresholds"):
+    with pytest.raises(AgentError, match="2 constrained costs, the agent has 1 limits; give a limit for each"):
         simulate(continuing(lake(), lambda s, a, t: [0, 0]), Uniform(16, 4, [1.0]), 10)
     with pytest.raises(ConfigError, match="env must be a CMDP or a Gymnasium environment; got SyncVectorEnv"):
         simulate(SyncVectorEnv([lake]), agent, 10)
