@@ -40,7 +40,7 @@ def shell(*args):
 
 def test_lists():
     envs = run("envs").output
-    for name in ("marsrover-4x4", "box", "queue", "inventory", "riverswim", "ward", "network", "stock", "garnet"):
+    for name in ("marsrover-4x4", "box", "queue", "inventory", "riverswim", "chain", "ward", "stock", "garnet"):
         assert name in envs
     agents = run("agents").output
     for name in ("psconrl", "psconrl-paper", "psconrl-published"):

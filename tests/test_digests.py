@@ -34,6 +34,8 @@ DIGESTS: list[tuple[str, dict[str, object], str]] = [
     ("inventory", {"capacity": 5, "customers": 3, "buying": 0.4, "holding": 2.0}, "03f9bba4210c6c26"),
     ("riverswim", {}, "c10a82d18e636548"),
     ("riverswim", {"length": 12, "effort": 0.3}, "d576f92e9c41c143"),
+    ("chain", {}, "2433ac2c86a4a2e2"),
+    ("chain", {"length": 4, "missed": 0.4}, "e4b7bbe5ad1826d0"),
     ("ward", {}, "fb5683bbd5d8b5e2"),
     (
         "ward",

@@ -1,6 +1,8 @@
 """The environments beyond the paper: communicating, documented, with a known optimum found in two ways."""
 
+import itertools
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +10,7 @@ import pytest
 
 import psconrl
 from psconrl import Status, evaluate, plan
+from psconrl.envs.chain import chain
 from psconrl.envs.inventory import inventory
 from psconrl.envs.queue import queue
 from psconrl.envs.random import dirichlet_cmdp, garnet
@@ -23,6 +26,7 @@ OPTIMA = {
     "queue": 0.3775060130,
     "inventory": 1.7546602607,
     "riverswim": 0.2168112245,
+    "chain": 0.2572527932,
     "garnet": 0.2274338594,
     "dirichlet": 0.1450546571,
 }
@@ -89,6 +93,66 @@ def test_riverswim_without_limit_swims_to_the_far_end():
     assert (free.policy[:, 1] > 0.999).all()
 
 
+ONWARD = {0: Fraction(96, 100), 1: Fraction(94, 100)}  # what the paper says, and no double is
+
+
+def averages_on_the_chain(scores):
+    """Reward and score a round of a deterministic policy, from one visit of position 0 to the next: exact."""
+    here, reward, score, rounds = Fraction(1), Fraction(0), 0, Fraction(0)
+    for s, a in enumerate(scores):
+        rounds, score = rounds + here, score + here * a
+        reward += here * (Fraction(2, 5) * ((1 - a) if s < 3 else a) + (1 - ONWARD[a]))  # and the prize, one round on
+        here *= ONWARD[a]
+    rounds += 1  # the end or the prize
+    return reward / rounds, score / rounds
+
+
+def test_the_optimum_of_the_chain_in_rational_arithmetic():
+    """The averages that can be reached are the convex hull of those of the 64 policies: the best on a line of two."""
+    limit = Fraction(7, 10)
+    found = [averages_on_the_chain(scores) for scores in itertools.product((0, 1), repeat=6)]
+    above = [point for point in found if point[1] >= limit]
+    below = [point for point in found if point[1] < limit]
+    best = max(
+        r + (limit - g) / (g_up - g) * (r_up - r) for r_up, g_up in above for r, g in below
+    )  # all policies with slack earn less than the best that has none: the limit binds
+    assert best > max(r for r, _ in above)
+    exact = plan(chain())
+    assert exact.certificate.holds
+    assert exact.value == pytest.approx(float(best), abs=1e-12)
+    assert exact.costs[1] == pytest.approx(0.3, abs=1e-12)
+    score = exact.policy[:6, 1]
+    np.testing.assert_allclose(score[[0, 1, 3, 4, 5]], 1.0, atol=1e-12)  # it gives up scores where that pays: at 2
+    assert 0.02 < score[2] < 0.021
+
+
+def test_the_gap_of_the_chain_is_that_of_scoring_always():
+    """(1 - q^6) / (1 - q) positions of a round in each, then the end or the prize."""
+    most = max(averages_on_the_chain(scores)[1] for scores in itertools.product((0, 1), repeat=6))
+    positions = (1 - ONWARD[1] ** 6) / (1 - ONWARD[1])
+    assert most == positions / (positions + 1)
+    gap = float(most - Fraction(7, 10))
+    assert gap == pytest.approx(0.1378948896)
+    least = plan(chain(missed=0.3 - gap + 1e-9))
+    assert least.status is Status.OPTIMAL
+    assert plan(chain(missed=0.3 - gap - 1e-6)).status is Status.INFEASIBLE
+
+
+def test_the_spans_of_the_chain():
+    """Backward from position 0 with h = 0 there: h(end) = h(prize) - reward difference, and so on down the chain."""
+    cmdp = chain()
+    policy = plan(cmdp).policy
+    for table, span in zip(cmdp.costs, (1.0, 0.84708), strict=True):
+        gain = evaluate(cmdp, policy).occupancy.ravel() @ table.ravel()
+        h = np.zeros(9)  # positions 0 to 5, end, prize; last of all position 0 again
+        h[6], h[7] = table[6, 0] - gain, table[7, 0] - gain
+        for s in range(5, -1, -1):
+            onward = policy[s] @ [0.96, 0.94]
+            h[s] = policy[s] @ table[s] - gain + onward * h[s + 1] + (1 - onward) * h[7]
+        assert h[0] == pytest.approx(0.0, abs=1e-12)
+        assert np.ptp(h[:8]) == pytest.approx(span, abs=1e-9)
+
+
 def test_random_models_depend_on_their_seed_only():
     for build in (garnet, dirichlet_cmdp):
         np.testing.assert_array_equal(build(seed=3).transition.toarray(), build(seed=3).transition.toarray())
@@ -106,6 +170,8 @@ def test_random_models_depend_on_their_seed_only():
         (lambda: inventory(capacity=-1), "whole numbers"),
         (lambda: inventory(buying=0), "buying must lie"),
         (lambda: riverswim(1), "length must be a whole number from 2 on"),
+        (lambda: chain(5), "length must be an even number from 2 on; got 5"),
+        (lambda: chain(0), "length must be an even number from 2 on; got 0"),
         (lambda: garnet(states=3, branching=5), "branching must lie between 1 and states = 3"),
         (lambda: dirichlet_cmdp(prior=0), "must be positive"),
         (lambda: dirichlet_cmdp(masses=[]), "masses must be a list of positive numbers"),

@@ -13,6 +13,7 @@ IDS = {
     "psconrl/Queue-v0": "queue",
     "psconrl/Inventory-v0": "inventory",
     "psconrl/RiverSwim-v0": "riverswim",
+    "psconrl/Chain-v0": "chain",
     "psconrl/Ward-v0": "ward",
     "psconrl/Network-v0": "network",
     "psconrl/Stock-v0": "stock",

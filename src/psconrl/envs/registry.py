@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from psconrl.envs.box import box
+from psconrl.envs.chain import chain
 from psconrl.envs.continuing import ContinuingEnv
 from psconrl.envs.counterexample import counterexample
 from psconrl.envs.gridworld import gridworld
@@ -65,6 +66,7 @@ ENVIRONMENTS: dict[str, Environment] = {
     "queue": Environment(queue, "serve and admit customers within limits on delay and power (Altman)"),
     "inventory": Environment(inventory, "restock within limits on lost sales and on orders"),
     "riverswim": Environment(riverswim, "swim up a river with limited effort: hard to explore"),
+    "chain": Environment(chain, "go along a chain and score in most rounds (Yu, Bae and Lee)", 32_000),
     "ward": Environment(ward, "admit patients and call staff within limits on staff, refusals and beds", 200_000),
     "network": Environment(network, "route customers through two stations within a limit on those waiting", 200_000),
     "stock": Environment(stock, "share a truck between items within limits on the lost sales of each", 200_000),
