@@ -8,7 +8,17 @@ Unconstrained()
 
 from psconrl.learning.adapter import adapt
 from psconrl.learning.agent import Agent
-from psconrl.learning.agents import CUCRL, FHA, UCRLCMDP, FixedPolicy, LagrangianPSRL, PSConRL, SpanFHA, Uniform
+from psconrl.learning.agents import (
+    CUCRL,
+    FHA,
+    SACVIUCB,
+    UCRLCMDP,
+    FixedPolicy,
+    LagrangianPSRL,
+    PSConRL,
+    SpanFHA,
+    Uniform,
+)
 from psconrl.learning.parts.beliefs import Belief, Dirichlet, FlooredCounts
 from psconrl.learning.parts.fallbacks import Explore, Fallback, Unconstrained, Uniformly
 from psconrl.learning.parts.learned_mass import LearnedMass
@@ -21,6 +31,7 @@ from psconrl.learning.registry import make_agent as make
 __all__ = [
     "CUCRL",
     "FHA",
+    "SACVIUCB",
     "UCRLCMDP",
     "Agent",
     "Balance",

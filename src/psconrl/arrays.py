@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
+Small: TypeAlias = NDArray[np.uint16]
 
 AnyArray = TypeVar("AnyArray", bound=NDArray[Any])
 

@@ -17,7 +17,17 @@ from psconrl.arrays import Floats
 from psconrl.errors import AgentError, ConfigError, unknown_name
 from psconrl.learning.adapter import Adapted, adapt, name_of
 from psconrl.learning.agent import Agent
-from psconrl.learning.agents import CUCRL, FHA, UCRLCMDP, FixedPolicy, LagrangianPSRL, PSConRL, SpanFHA, Uniform
+from psconrl.learning.agents import (
+    CUCRL,
+    FHA,
+    SACVIUCB,
+    UCRLCMDP,
+    FixedPolicy,
+    LagrangianPSRL,
+    PSConRL,
+    SpanFHA,
+    Uniform,
+)
 from psconrl.learning.contract import Learner
 from psconrl.learning.foreign import Foreign
 from psconrl.learning.parts.beliefs import Dirichlet, FlooredCounts
@@ -67,6 +77,10 @@ TABLE = (
     Recipe(
         "span-fha", SpanFHA, "SpanFHA", "the same with span constraints: at most 4 states, approximate",
         needs_horizon=True,
+    ),
+    Recipe(
+        "sa-cvi-ucb", SACVIUCB, "SA-CVI-UCB",
+        "optimistic value iteration over state and running violation; one limit", needs_horizon=True,
     ),
     Recipe("lagrangian", LagrangianPSRL, "Lagrangian PSRL", "posterior sampling, multipliers by online gradient"),
     Recipe("uniform", Uniform, "uniform", "every action with equal probability, for comparison"),

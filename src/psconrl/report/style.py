@@ -50,6 +50,7 @@ LOOKS = {
     "ucrl-cmdp": Look(GREY, SHORT),
     "fha": Look(OLIVE, LONG_SHORT),
     "span-fha": Look(OLIVE, SOLID),
+    "sa-cvi-ucb": Look(GREEN, LONG),
     "lagrangian": Look(BROWN, LONG_DOTS),
     "uniform": Look(GREY, SOLID),
     "resampling-psconrl": Look(BLUE, LONG),

@@ -1,0 +1,313 @@
+r"""SA-CVI-UCB (Yu, Bae and Lee 2026, arXiv 2609.39093): the state is augmented by what was overspent so far.
+
+The account z adds up the excess of the limited cost, on a grid of width :math:`\Delta`: z' is the nearest multiple of
+:math:`\Delta` to z - g(s,a), with g in [-1,1] what is left below the limit. A potential :math:`\Phi(z)`, a parabola up
+to W and a line from there on, prices it: the reward is :math:`r + \Phi(z) - \Phi(z')`. The T rounds are cut into blocks
+of :math:`H = W = \lfloor\sqrt T\rfloor`; each is planned by optimistic value iteration in the empirical model,
+
+.. math:: Q_h(s,a,z) = r + \Phi(z) - \Phi(z') + \hat p \cdot V_{h+1}(\cdot, z') + \beta / \sqrt{N^+},\qquad
+          V_h(s,z) = \min\{\max_a Q_h(s,a,z),\ \min_{s'} \max_a Q_h(s',a,z) + 2C\}
+
+and played greedily in (s, z). Regret and violation :math:`\tilde O(\sqrt T)` in weakly communicating models with one
+limit and known costs, if spans and the Slater gap are known.
+
+The rewards telescope: :math:`U_h = V_h - \Phi(z)` is the same iteration without potential that ends in
+:math:`U_{H+1} = -\Phi(z)`, and the clip is the same. And z moves by one of few amounts a round: only the positions that
+can be reached within the block are computed (``_sa_cvi_kernels``), H^2/2 of them where a cost is 0 or 1.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from psconrl.arrays import Floats, Ints, Small, read_only
+from psconrl.errors import AgentError, unknown_name
+from psconrl.learning.agent import Agent
+from psconrl.learning.agents._sa_cvi_kernels import first_entry, plan_block, shared_steps
+from psconrl.learning.checks import as_count, as_number, as_optimistic_cost, as_positive, is_whole, saved_floats
+from psconrl.learning.contract import Episode
+from psconrl.learning.counts import Record
+from psconrl.limits import need
+
+CONSTANTS = ("practical", "theory")
+MOST_STEPS = 64  # of an episode; it is shorter where the action depends on the account
+
+
+@dataclass(frozen=True)
+class Potential:
+    r"""The price of an account: 0 up to 0, :math:`\Lambda x^2 / 2W` up to W, :math:`\Lambda (x - W/2)` from there on.
+
+    >>> price = Potential(slope=4.0, width=10)
+    >>> price(np.array([-1.0, 5.0, 20.0])).tolist(), price.derivative(5.0)
+    ([0.0, 5.0, 60.0], 2.0)
+    """
+
+    slope: float
+    width: float
+
+    def __call__(self, x: Floats) -> Floats:
+        """The price of every account."""
+        inside = np.clip(x, 0.0, self.width)
+        return np.asarray(self.slope * (inside**2 / (2.0 * self.width) + np.maximum(x - self.width, 0.0)))
+
+    def derivative(self, x: float) -> float:
+        """The price of a little more."""
+        return self.slope * min(max(x, 0.0), self.width) / self.width
+
+
+class Moves(NamedTuple):
+    """How pairs move the account, in widths of the grid: ``lowest + stride * increments``."""
+
+    lowest: int
+    stride: int
+    increments: Ints  # (S, A), from 0 to reach
+
+    @classmethod
+    def of(cls, excess: Floats, grid: float) -> "Moves":
+        """From the excess (S, A) of the pairs, each rounded to the grid.
+
+        >>> Moves.of(np.array([[-0.3, 0.7]]), 0.1)
+        Moves(lowest=-3, stride=10, increments=array([[0, 1]]))
+        """
+        cells = np.rint(excess / grid).astype(np.int64)
+        lowest = int(cells.min())
+        stride = max(1, int(np.gcd.reduce(cells - lowest, axis=None)))
+        return cls(lowest, stride, (cells - lowest) // stride)
+
+    @property
+    def reach(self) -> int:
+        """The largest increment."""
+        return int(self.increments.max())
+
+    def positions(self, rounds: int) -> Ints:
+        """Where the account may be after so many rounds, in widths of the grid, from where it began."""
+        return rounds * self.lowest + self.stride * np.arange(rounds * self.reach + 1)
+
+
+@dataclass(eq=False)
+class Block:
+    """A plan for H rounds, and how far it has been played."""
+
+    moves: Moves
+    cell: float  # the width of the grid, in units of the limited cost
+    limit: float
+    actions: Small
+    step: int = 0
+    position: int = 0  # strides of the account
+
+    def excess(self, record: Record) -> float:
+        """By how much an episode moves the account, in units of the limited cost."""
+        return self.cell * (record.steps * self.moves.lowest + self.moves.stride * self._strides(record))
+
+    def advance(self, record: Record) -> None:
+        """Take in an episode."""
+        self.step += record.steps
+        self.position += self._strides(record)
+
+    def _strides(self, record: Record) -> int:
+        return int((self.moves.increments * record.pairs).sum())
+
+
+class SACVIUCB(Agent):
+    """Value iteration over state and account, optimistic and clipped. One limit. Must know the horizon.
+
+    ``H``: length of a block and width of the potential, by default the root of the horizon. ``gap``: the Slater gap,
+    by how much a policy can stay below the limit, in units of the limited cost. ``span_objective``, ``span_limited``:
+    the spans of the biases of the optimal policy, in units of the costs. ``constants``: "practical", those of the
+    authors' runs, or "theory", with failure probability ``delta``. ``grid``: the width of the account's grid in ranges
+    of the limited cost, by default 0.1 / ceil(0.1 sqrt(T)), for the theory 1 / sqrt(T). ``optimistic_cost``: as in
+    PSConRL. If costs are learned, means take their place and the account adds up what was observed.
+    """
+
+    name: ClassVar[str] = "sa-cvi-ucb"
+
+    def __init__(
+        self,
+        n_states: int,
+        n_actions: int,
+        thresholds: ArrayLike,
+        costs: ArrayLike | None = None,
+        *,
+        horizon: int,
+        H: int | None = None,
+        gap: float = 0.1,
+        span_objective: float = 1.0,
+        span_limited: float = 1.0,
+        constants: str = "practical",
+        delta: float = 0.05,
+        grid: float | None = None,
+        optimistic_cost: float | None = None,
+        seed: int | Sequence[int] | None = None,
+    ) -> None:
+        super().__init__(n_states, n_actions, thresholds, costs, seed)
+        if self.thresholds.size != 1:
+            raise AgentError(
+                f"SA-CVI-UCB serves models with one limit; got {self.thresholds.size}. Use 'psconrl' or 'fha'."
+            )
+        self.horizon = as_count(horizon, "horizon")
+        self.H = math.isqrt(self.horizon) if H is None else as_count(H, "H")
+        self.gap = as_positive(gap, "gap")
+        self.span_objective = as_number(span_objective, "span_objective", "a number from 0 on", lambda x: x >= 0)
+        self.span_limited = as_number(span_limited, "span_limited", "a number from 0 on", lambda x: x >= 0)
+        if constants not in CONSTANTS:
+            raise AgentError(unknown_name("constants", constants, CONSTANTS))
+        self.constants = constants
+        self.delta = as_number(delta, "delta", "a number strictly between 0 and 1", lambda x: 0 < x < 1)
+        self.grid = None if grid is None else as_number(grid, "grid", "above 0 and at most 1", lambda x: 0 < x <= 1)
+        self.optimistic_cost = as_optimistic_cost(optimistic_cost)
+        self.account = 0.0  # the sum of what was spent beyond the limit, in units of its cost
+        self._block: Block | None = None
+        self._need_memory(self._moves()[0].reach if self.costs is not None else math.ceil(1.0 / self.cell) + 1)
+
+    @property
+    def cell(self) -> float:
+        r"""The width :math:`\Delta` of the grid, in ranges of the limited cost."""
+        root = math.sqrt(self.horizon)
+        usual = 0.1 / math.ceil(0.1 * root) if self.constants == "practical" else 1.0 / root
+        return usual if self.grid is None else self.grid
+
+    def begin(self, state: int) -> Episode:
+        """Go on in the block, or plan a new one: the steps in which the action does not depend on the account."""
+        block = self._block
+        if block is None or block.step >= self.H:
+            block = self._block = self._planned_block()
+        chosen = np.empty((MOST_STEPS, self.n_states), dtype=np.int64)
+        steps = shared_steps(
+            block.actions, self.H, block.moves.reach, block.step, block.position, MOST_STEPS, chosen
+        )  # fmt: skip
+        return Episode(np.eye(self.n_actions)[chosen[:steps]], max_steps=steps)
+
+    def end(self, record: Record) -> None:
+        """Learn from an episode, and keep the account: by the known costs, rounded, or else by those observed."""
+        super().end(record)
+        block = self._block
+        if block is None or self.costs is None:
+            limit = self.thresholds[0] if block is None else block.limit
+            self.account += float(record.cost_sums[1].sum() - record.steps * limit)
+        else:
+            self.account += block.excess(record)
+        if block is not None:
+            block.advance(record)
+
+    def _limits_changed(self, playing: Record | None) -> None:
+        if self._block is not None:
+            self._block.step = self.H  # what is being played is the last of it
+
+    def _planned_block(self) -> Block:
+        """Value iteration in the empirical model, from the present account."""
+        costs = self._known_or_mean_costs()
+        moves, unit = self._moves()
+        self._need_memory(moves.reach)
+        at = round(self.account / (unit * self.cell))
+        potential = self._potential(unit)
+        C = self._range_of_values(potential, at * self.cell, unit)
+        visits = self.counts.visits
+        rewards = (costs[0].max() - costs[0]).ravel() / self._objective_unit()
+        gains = rewards + self._bonus(C) / np.sqrt(np.maximum(visits, 1))
+        seen = self.counts.moves
+        block = Block(
+            moves,
+            unit * self.cell,
+            float(self.thresholds[0]),
+            np.empty(first_entry(self.H, moves.reach, self.n_states), dtype=np.uint16),
+        )
+        plan_block(
+            self.H,
+            moves.reach,
+            read_only(gains),
+            read_only(seen.indptr.astype(np.int64)),
+            read_only(seen.indices.astype(np.int64)),
+            read_only(seen.data / np.repeat(visits, np.diff(seen.indptr))),
+            read_only(moves.increments.ravel()),
+            read_only(-potential(self.cell * (at + moves.positions(self.H).astype(np.float64)))),
+            2.0 * C,
+            block.actions,
+        )
+        return block
+
+    def _moves(self) -> tuple[Moves, float]:
+        """How pairs move the account, and the unit of the limited cost, in which its excess lies in [-1,1]."""
+        cost = self._known_or_mean_costs()[1]
+        excess = cost - self.thresholds[0]
+        unit = float(max(np.ptp(cost), np.abs(excess).max())) or 1.0
+        return Moves.of(excess / unit, self.cell), unit
+
+    def _objective_unit(self) -> float:
+        return float(np.ptp(self._known_or_mean_costs()[0])) or 1.0
+
+    def _potential(self, unit: float) -> Potential:
+        r"""With slope :math:`\Lambda = 2 / \gamma` and width W = H."""
+        return Potential(2.0 * unit / self.gap, self.H)
+
+    def _range_of_values(self, potential: Potential, z: float, unit: float) -> float:
+        r"""The constant C of the clip and of the bonus.
+
+        Practical: :math:`sp_r + \Phi'(z)\, sp_g`. Theory: :math:`sp_r + \Lambda\, sp_g + (\Lambda/W)(sp_g^2 +
+        2H (sp_g + 2)^2) + H \Lambda \Delta / 2`.
+        """
+        sp_r, sp_g = self.span_objective / self._objective_unit(), self.span_limited / unit
+        if self.constants == "practical":
+            return sp_r + potential.derivative(z) * sp_g
+        slope, H = potential.slope, self.H
+        curved = slope / potential.width * (sp_g**2 + 2.0 * H * (sp_g + 2.0) ** 2)
+        return sp_r + slope * sp_g + curved + H * slope * self.cell / 2.0
+
+    def _bonus(self, C: float) -> float:
+        r""":math:`\beta = C S`, or by the theory :math:`2 C S \sqrt{\log(2 T S^2 A / \delta) / 2}`."""
+        S, A = self.n_states, self.n_actions
+        if self.constants == "practical":
+            return C * S
+        return 2.0 * C * S * math.sqrt(math.log(2.0 * self.horizon * S**2 * A / self.delta) / 2.0)
+
+    def _need_memory(self, reach: int) -> None:
+        """Refuse a plan that is too large, before a day has been played."""
+        size = 2.0 * first_entry.py_func(self.H, reach, self.n_states) + 16.0 * self.n_states * self.H * reach
+        need(size, f"a plan for blocks of {self.H:,} rounds with a grid of {self.cell:.2g}", AgentError)
+
+    def state(self) -> dict[str, Any]:
+        """All that has changed since it was made."""
+        block, saved = self._block, None
+        if block is not None:
+            saved = {
+                "lowest": block.moves.lowest,
+                "stride": block.moves.stride,
+                "increments": block.moves.increments,
+                "cell": block.cell,
+                "limit": block.limit,
+                "actions": block.actions,
+                "step": block.step,
+                "position": block.position,
+            }
+        return super().state() | {"account": self.account, "block": saved}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Put back what ``state`` returned."""
+        super().restore(state)
+        self.account = as_number(state["account"], "account")
+        self._block = None if state["block"] is None else self._saved_block(state["block"])
+
+    def _saved_block(self, saved: dict[str, Any]) -> Block:
+        """A block from a file, if kernels can be trusted with it."""
+        shape = (self.n_states, self.n_actions)
+        increments = saved_floats(saved["increments"], shape, "increments").astype(np.int64)
+        actions, reach = np.asarray(saved["actions"]), int(increments.max())
+        whole = all(is_whole(saved[key]) for key in ("lowest", "stride", "step", "position"))
+        if not whole or increments.min() < 0 or not 0 <= saved["position"] <= saved["step"] * reach:
+            raise AgentError("an account that cannot be")
+        self._need_memory(reach)
+        if actions.shape != (first_entry(self.H, reach, self.n_states),) or actions.dtype != np.uint16:
+            raise AgentError("actions of a block must be those of its steps")
+        if (actions >= self.n_actions).any():
+            raise AgentError(f"actions of a block must lie in 0..{self.n_actions - 1}")
+        return Block(
+            Moves(int(saved["lowest"]), int(saved["stride"]), increments),
+            as_number(saved["cell"], "cell"),
+            as_number(saved["limit"], "limit"),
+            actions.copy(),
+            int(saved["step"]),
+            int(saved["position"]),
+        )
