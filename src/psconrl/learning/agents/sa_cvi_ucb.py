@@ -28,7 +28,15 @@ from psconrl.arrays import Floats, Ints, Small, read_only
 from psconrl.errors import AgentError, unknown_name
 from psconrl.learning.agent import Agent
 from psconrl.learning.agents._sa_cvi_kernels import first_entry, plan_block, shared_steps
-from psconrl.learning.checks import as_count, as_number, as_optimistic_cost, as_positive, is_whole, saved_floats
+from psconrl.learning.checks import (
+    as_count,
+    as_fraction,
+    as_number,
+    as_optimistic_cost,
+    as_positive,
+    is_whole,
+    saved_floats,
+)
 from psconrl.learning.contract import Episode
 from psconrl.learning.counts import Record
 from psconrl.limits import need
@@ -157,7 +165,7 @@ class SACVIUCB(Agent):
             raise AgentError(unknown_name("constants", constants, CONSTANTS))
         self.constants = constants
         self.delta = as_number(delta, "delta", "a number strictly between 0 and 1", lambda x: 0 < x < 1)
-        self.grid = None if grid is None else as_number(grid, "grid", "above 0 and at most 1", lambda x: 0 < x <= 1)
+        self.grid = None if grid is None else as_fraction(grid, "grid")
         self.optimistic_cost = as_optimistic_cost(optimistic_cost)
         self.account = 0.0  # the sum of what was spent beyond the limit, in units of its cost
         self._block: Block | None = None
