@@ -51,19 +51,25 @@ def plan_block(
             for a in range(A):
                 pair = s * A + a
                 k = increments[pair]
+                gain, low, high = gains[pair], indptr[pair], indptr[pair + 1]
+                tried = low < high
+                row, p = (ahead[successors[low]], laws[low]) if tried else (anywhere, 1.0)
                 for j in range(n):
-                    q[j] = gains[pair]
-                if indptr[pair] == indptr[pair + 1]:
-                    for j in range(n):
-                        q[j] += anywhere[j + k]
-                for e in range(indptr[pair], indptr[pair + 1]):
+                    q[j] = gain + p * row[j + k]
+                for e in range(low + 1, high):
                     row, p = ahead[successors[e]], laws[e]
                     for j in range(n):
                         q[j] += p * row[j + k]
-                for j in range(n):
-                    if a == 0 or q[j] > best[j]:
+                if a == 0:
+                    for j in range(n):
                         best[j] = q[j]
-                        chosen[j] = a
+                        chosen[j] = 0
+                else:
+                    action = actions.dtype.type(a)
+                    for j in range(n):  # always stored, so that it is done for several j at once
+                        better = q[j] > best[j]
+                        best[j] = q[j] if better else best[j]
+                        chosen[j] = action if better else chosen[j]
         for j in range(n):
             q[j] = now[0, j]
         for s in range(1, S):
