@@ -9,7 +9,7 @@ import psconrl
 from psconrl import CMDP, simulate
 from psconrl.agents import SACVIUCB
 from psconrl.errors import AgentError
-from psconrl.learning.agents._sa_cvi_kernels import first_entry, plan_block
+from psconrl.learning.agents._sa_cvi_kernels import first_entry, plan_block, shared_steps
 from psconrl.learning.agents.sa_cvi_ucb import MOST_STEPS, Moves, Potential
 from psconrl.simulation.gym_run import GymSimulation
 from psconrl.simulation.model_run import Simulation
@@ -218,6 +218,17 @@ def test_the_three_ways_of_playing_meet_the_same_luck():
     np.testing.assert_array_equal(runs[0][0].cumulative, runs[1][0].cumulative)
     assert runs[0][0].episodes.length == runs[1][0].episodes.length
     assert runs[0][1].account == runs[1][1].account
+
+
+@pytest.mark.parametrize(
+    ("step", "position", "most", "expected"),
+    [(0, 0, 9, [0, 1]), (1, 0, 9, [1, 2]), (1, 1, 9, [1]), (2, 2, 9, [0]), (1, 0, 1, [1])],
+)
+def test_steps_are_shared_while_all_accounts_within_reach_agree(step, position, most, expected):
+    """One state, three steps with 1, 2 and 3 positions: only the last position of the last step differs."""
+    actions, chosen = np.array([0, 1, 1, 2, 2, 0], dtype=np.uint16), np.empty((most, 1), dtype=np.int64)
+    steps = shared_steps(actions, 3, 1, step, position, most, chosen)
+    assert chosen[:steps, 0].tolist() == expected
 
 
 def test_episodes_are_as_long_as_the_action_does_not_depend_on_the_account():
