@@ -57,9 +57,9 @@ def test_the_kinds_and_names_are_those_of_the_documentation():
     assert {kind: list(part.known) for kind, part in Part.kinds.items()} == {
         "belief": ["dirichlet", "floored", "learned-mass"],
         "schedule": ["ouyang", "doubling", "steady", "square-root", "every-round", "published"],
-        "fallback": ["explore", "uniform", "unconstrained"],
+        "fallback": ["explore", "uniform", "unconstrained", "least-excess"],
         "radius": ["scaled", "hoeffding", "bernstein"],
-        "ledger": ["repay", "balance"],
+        "ledger": ["repay", "balance", "tightened"],
         "outlook": ["endless", "proportional"],
     }
 

@@ -12,6 +12,7 @@ from psconrl.learning.agents import (
     CUCRL,
     FHA,
     SACVIUCB,
+    UCCURL,
     UCRLCMDP,
     FixedPolicy,
     LagrangianPSRL,
@@ -20,18 +21,20 @@ from psconrl.learning.agents import (
     Uniform,
 )
 from psconrl.learning.parts.beliefs import Belief, Dirichlet, FlooredCounts
-from psconrl.learning.parts.fallbacks import Explore, Fallback, Unconstrained, Uniformly
+from psconrl.learning.parts.fallbacks import Explore, Fallback, LeastExcess, Unconstrained, Uniformly
 from psconrl.learning.parts.learned_mass import LearnedMass
 from psconrl.learning.parts.ledger import Balance, Ledger, Repay
 from psconrl.learning.parts.outlooks import Endless, Outlook, Proportional
 from psconrl.learning.parts.radii import Bernstein, Hoeffding, Radius, Scaled
 from psconrl.learning.parts.schedules import Doubling, EveryRound, Ouyang, Published, Schedule, SquareRoot, Steady
+from psconrl.learning.parts.tightened import Tightened
 from psconrl.learning.registry import make_agent as make
 
 __all__ = [
     "CUCRL",
     "FHA",
     "SACVIUCB",
+    "UCCURL",
     "UCRLCMDP",
     "Agent",
     "Balance",
@@ -48,6 +51,7 @@ __all__ = [
     "Hoeffding",
     "LagrangianPSRL",
     "LearnedMass",
+    "LeastExcess",
     "Ledger",
     "Outlook",
     "Ouyang",
@@ -61,6 +65,7 @@ __all__ = [
     "SpanFHA",
     "SquareRoot",
     "Steady",
+    "Tightened",
     "Unconstrained",
     "Uniform",
     "Uniformly",

@@ -97,6 +97,20 @@ class EpisodePlanner:
         shift, scale = problem.scaling
         return Choice(found.policy, float(shift[0] + scale[0] * found.value))
 
+    def least_excess(self, P: Transition, costs: Floats, thresholds: Floats, state: int) -> Choice:
+        """The policy whose largest excess over the thresholds is least, where none keeps them.
+
+        From scratch each time: it is asked for seldom, and what is remembered is for plans that keep them.
+        """
+        if P.restarts_in is None and not P.communicates:
+            P = P.restarting(state, ENDLESS)
+        problem = Problem.scaled(P.dense_up_to(ELIMINATED), costs, thresholds, self._all_actions)
+        found = solve(problem, least_excess=True, order=self._order_for(problem.transition))
+        if not found.settled_within(EPISODE_TOL):
+            raise SolverError(f"the least excess of a sampled model could not be settled (gap {found.gap:.1e})")
+        shift, scale = problem.scaling
+        return Choice(found.policy, float(shift[0] + scale[0] * found.value))
+
     def _refutation(self, P: Transition, costs: Floats, problem: Problem, found: Solution) -> Refutation | None:
         """In the user's units. In small models every question is answered anew, as it always was."""
         if len(self._all_actions) <= DENSE_STATES:

@@ -21,6 +21,7 @@ from psconrl.learning.agents import (
     CUCRL,
     FHA,
     SACVIUCB,
+    UCCURL,
     UCRLCMDP,
     FixedPolicy,
     LagrangianPSRL,
@@ -31,11 +32,12 @@ from psconrl.learning.agents import (
 from psconrl.learning.contract import Learner
 from psconrl.learning.foreign import Foreign
 from psconrl.learning.parts.beliefs import Dirichlet, FlooredCounts
-from psconrl.learning.parts.fallbacks import Unconstrained, Uniformly
+from psconrl.learning.parts.fallbacks import LeastExcess, Unconstrained, Uniformly
 from psconrl.learning.parts.ledger import Repay
 from psconrl.learning.parts.outlooks import Endless
 from psconrl.learning.parts.part import Part, argument_names
 from psconrl.learning.parts.schedules import Doubling, Ouyang, Published
+from psconrl.learning.parts.tightened import Tightened
 from psconrl.learning.persistence import DAMAGE, Saved, read, rebuilt, restored
 from psconrl.learning.player import Player
 from psconrl.learning.recipe import Recipe
@@ -71,6 +73,13 @@ TABLE = (
         "posterior sampling that ignores the limits while a sample is infeasible (ergodic)",
         parts={"belief": Dirichlet(), **PLAIN, "schedule": Doubling(), "fallback": Unconstrained()},
     ),
+    Recipe(
+        "ps-curl", PSConRL, "PS-CURL", "posterior sampling for limits tightened by a margin that vanishes (ergodic)",
+        parts={
+            "belief": Dirichlet(), **PLAIN, "schedule": Doubling(), "fallback": LeastExcess(), "ledger": Tightened(),
+        },
+    ),
+    Recipe("uc-curl", UCCURL, "UC-CURL", "optimism over a confidence box for limits tightened by the same margin"),
     Recipe("c-ucrl", CUCRL, "C-UCRL", "optimistic objective, pessimistic limits, blocks of a baseline policy"),
     Recipe("ucrl-cmdp", UCRLCMDP, "UCRL-CMDP", "best policy in the best model of a confidence box", needs_horizon=True),
     Recipe("fha", FHA, "FHA", "finite-horizon approximation with optimism", needs_horizon=True),

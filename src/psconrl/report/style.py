@@ -46,6 +46,8 @@ LOOKS = {
     "psconrl-unbooked": Look(BLUE, SHORT),
     "psconrl-same-prior": Look(BLUE, LONG_SHORT),
     "cmdp-psrl": Look(SKY, SOLID),
+    "ps-curl": Look(GREEN, LONG),
+    "uc-curl": Look(ORANGE, LONG_DOTS),
     "c-ucrl": Look(BLACK, LONG),
     "ucrl-cmdp": Look(GREY, SHORT),
     "fha": Look(OLIVE, LONG_SHORT),

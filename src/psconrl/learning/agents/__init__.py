@@ -7,7 +7,19 @@ from psconrl.learning.agents.lagrangian import LagrangianPSRL
 from psconrl.learning.agents.psconrl import PSConRL
 from psconrl.learning.agents.sa_cvi_ucb import SACVIUCB
 from psconrl.learning.agents.span_fha import SpanFHA
+from psconrl.learning.agents.uc_curl import UCCURL
 from psconrl.learning.agents.ucrl_cmdp import UCRLCMDP
 from psconrl.learning.agents.uniform import Uniform
 
-__all__ = ["CUCRL", "FHA", "SACVIUCB", "UCRLCMDP", "FixedPolicy", "LagrangianPSRL", "PSConRL", "SpanFHA", "Uniform"]
+__all__ = [
+    "CUCRL",
+    "FHA",
+    "SACVIUCB",
+    "UCCURL",
+    "UCRLCMDP",
+    "FixedPolicy",
+    "LagrangianPSRL",
+    "PSConRL",
+    "SpanFHA",
+    "Uniform",
+]

@@ -147,7 +147,7 @@ class PSConRL(Sampler):
     def _sample(self, P: Transition, costs: Floats, state: int) -> Sample:
         if P.is_sparse:  # whoever explores a large model looks as far ahead as plans do
             P = self._ahead(P, state, self._chances()[0])
-        return Sample(P, costs, state, self.counts, self.planner, self.rng)
+        return Sample(P, costs, state, self.counts, self.planner, self.rng, self.thresholds)
 
     def end(self, record: Record) -> None:
         """Learn from an episode, and book it."""

@@ -12,17 +12,15 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.errors import SolverError
 from psconrl.learning.agent import Agent
+from psconrl.learning.box_plan import plan_in_box
 from psconrl.learning.checks import as_count, as_fraction, as_optimistic_cost
 from psconrl.learning.contract import Episode
 from psconrl.learning.parts.part import Part
 from psconrl.learning.parts.radii import Box, Hoeffding, Radius, Scaled
-from psconrl.planning.optimism.average import optimistic_policy, solve_optimistic
-from psconrl.planning.scaling import Scaling
 
 
 class UCRLCMDP(Agent):
@@ -57,19 +55,14 @@ class UCRLCMDP(Agent):
 
     def begin(self, state: int) -> Episode:
         """The best policy in the best model of the box."""
-        S, A = self.n_states, self.n_actions
         box = Box.of(self.counts, self.radius, self._log_term)
-        costs = self._known_or_mean_costs()
-        everything = np.ones((S, A), dtype=bool)
-        scaling = Scaling.of(costs, self.thresholds, everything)
         length = math.ceil(self.horizon**self.exponent)
         try:
-            mixture = solve_optimistic(box.low, box.high, *scaling.apply(costs, self.thresholds, everything))
+            plan = plan_in_box(box, self._known_or_mean_costs(), self.thresholds)
         except SolverError:
-            return Episode.uniform(S, A, length, kind="unsettled")
-        value = scaling.invert(mixture.shares @ np.array([column.costs for column in mixture.answers]))[0]
-        kind = "optimal" if mixture.feasible else "least excess"
-        return Episode(optimistic_policy(mixture, A, self.rng), max_steps=length, kind=kind, value=float(value))
+            return Episode.uniform(self.n_states, self.n_actions, length, kind="unsettled")
+        kind = "optimal" if plan.feasible else "least excess"
+        return Episode(plan.policy(self.n_actions, self.rng), max_steps=length, kind=kind, value=plan.value)
 
     def _log_term(self, delta: float) -> float:
         r""":math:`\log(2 S^2 A T / \delta)`."""

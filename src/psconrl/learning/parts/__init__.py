@@ -3,6 +3,6 @@
 All are imported here, since a part is known by its name once its module is.
 """
 
-from psconrl.learning.parts import beliefs, fallbacks, learned_mass, ledger, outlooks, radii, schedules
+from psconrl.learning.parts import beliefs, fallbacks, learned_mass, ledger, outlooks, radii, schedules, tightened
 
-__all__ = ["beliefs", "fallbacks", "learned_mass", "ledger", "outlooks", "radii", "schedules"]
+__all__ = ["beliefs", "fallbacks", "learned_mass", "ledger", "outlooks", "radii", "schedules", "tightened"]

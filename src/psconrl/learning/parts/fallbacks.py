@@ -27,6 +27,7 @@ class Sample(NamedTuple):
     counts: Counts
     planner: EpisodePlanner
     rng: np.random.Generator
+    thresholds: Floats = NO_LIMITS  # (m,) that no policy keeps
 
 
 class Decision(NamedTuple):
@@ -111,3 +112,14 @@ class Unconstrained(Fallback):
         if free is None:
             return Decision(uniform_policy(*sample.counts.pairs.shape), "uniform")
         return Decision(free.policy, "unconstrained", free.value)
+
+
+class LeastExcess(Fallback):
+    """The policy whose largest excess over a limit, in ranges of the cost, is least."""
+
+    name: ClassVar[str] = "least-excess"
+
+    def infeasible(self, sample: Sample) -> Decision:
+        """What is nearest to the limits in the sample."""
+        nearest = sample.planner.least_excess(sample.P, sample.costs, sample.thresholds, sample.state)
+        return Decision(nearest.policy, "least excess", nearest.value)

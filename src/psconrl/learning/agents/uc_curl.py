@@ -1,0 +1,102 @@
+r"""UC-CURL (Agarwal, Bai and Aggarwal 2022, arXiv 2109.05439): optimism with limits that are tightened.
+
+Each epoch plays the best policy in the best model of a confidence set, for limits below the true ones by a margin
+:math:`K \sqrt{\ln t / t}`, and ends when a pair has been visited as often as in all epochs before. Regret
+:math:`\tilde O(\sqrt T)` and no violation in the long run, in ergodic models. PS-CURL, which draws its model from a
+posterior, is PSConRL with other parts, as the registry has it.
+
+The confidence set is UCRL-CMDP's box. If no policy keeps the margin even in the best model, smaller ones are tried
+(``parts.tightened``), then the limits themselves, and if not even these can be kept, the least excess is played.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from numpy.typing import ArrayLike
+
+from psconrl.errors import SolverError
+from psconrl.learning.agent import Agent
+from psconrl.learning.box_plan import BoxPlan, plan_in_box
+from psconrl.learning.checks import as_optimistic_cost
+from psconrl.learning.contract import Episode
+from psconrl.learning.counts import Record
+from psconrl.learning.parts.ledger import Ledger
+from psconrl.learning.parts.part import Part
+from psconrl.learning.parts.radii import Box, Hoeffding, Radius, Scaled
+from psconrl.learning.parts.schedules import Doubling, Schedule
+from psconrl.learning.parts.tightened import Tightened
+
+USUAL_LEDGER = Tightened()  # with a name, since None is no ledger at all
+
+
+class UCCURL(Agent):
+    """Optimism over a box of models, for limits that are tightened. Needs no horizon.
+
+    ``schedule``: when an epoch ends. ``radius``: as in UCRL-CMDP. ``ledger``: the limits to plan for, None for the true
+    ones. ``optimistic_cost``: as in PSConRL.
+    """
+
+    name: ClassVar[str] = "uc-curl"
+    table_bytes: ClassVar[float] = 40.0  # counts, frequencies, radii, and the model that is planned
+    parts: ClassVar[Mapping[str, Part | None]] = {
+        "schedule": Doubling(),
+        "radius": Scaled(0.1),
+        "ledger": USUAL_LEDGER,
+    }
+    theory: ClassVar[type[Part] | None] = Hoeffding
+
+    def __init__(
+        self,
+        n_states: int,
+        n_actions: int,
+        thresholds: ArrayLike,
+        costs: ArrayLike | None = None,
+        *,
+        schedule: Schedule | None = None,
+        radius: Radius | None = None,
+        ledger: Ledger | None = USUAL_LEDGER,
+        optimistic_cost: float | None = None,
+        seed: int | Sequence[int] | None = None,
+    ) -> None:
+        super().__init__(n_states, n_actions, thresholds, costs, seed)
+        self.schedule: Schedule = self._part("schedule", schedule)
+        self.radius: Radius = self._part("radius", radius)
+        self.ledger: Ledger | None = None if ledger is None else self._part("ledger", ledger)
+        self.optimistic_cost = as_optimistic_cost(optimistic_cost)
+
+    def begin(self, state: int) -> Episode:
+        """The best policy in the best model of the box, for the tightest limits that one keeps."""
+        max_steps, caps = self.schedule.limits(self.counts)
+        try:
+            kind, plan = self._best(Box.of(self.counts, self.radius, self._log_term))
+        except SolverError:
+            return Episode.uniform(self.n_states, self.n_actions, max_steps, caps, "unsettled")
+        return Episode(plan.policy(self.n_actions, self.rng), max_steps, caps, kind, plan.value)
+
+    def _best(self, box: Box) -> tuple[str, BoxPlan]:
+        costs = self._known_or_mean_costs()
+        if self.ledger is not None:
+            for targets in self.ledger.targets(self.thresholds, self.rounds):
+                plan = plan_in_box(box, costs, self._checked_limits(targets))
+                if plan.feasible:
+                    return self.ledger.name, plan
+        plan = plan_in_box(box, costs, self.thresholds)
+        return "optimal" if plan.feasible else "least excess", plan
+
+    def _log_term(self, delta: float) -> float:
+        r""":math:`\log(2 S^2 A t / \delta)`: UCRL-CMDP's, with the rounds so far in place of the horizon."""
+        S, A = self.n_states, self.n_actions
+        return math.log(2 * S * S * A * max(self.rounds, 1) / delta)
+
+    def end(self, record: Record) -> None:
+        """Learn from an epoch, and book it."""
+        super().end(record)
+        self.schedule.ended(record.steps)
+        if self.ledger is not None:
+            self.ledger.enter(record, self.thresholds)
+
+    def _limits_changed(self, playing: Record | None) -> None:
+        """Debts under the old limits are forgotten."""
+        if self.ledger is not None:
+            self.ledger.begin_anew(playing, self.thresholds)
