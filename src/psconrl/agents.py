@@ -18,6 +18,7 @@ from psconrl.learning.agents import (
     LagrangianPSRL,
     PSConRL,
     SpanFHA,
+    TripleQA,
     Uniform,
 )
 from psconrl.learning.parts.beliefs import Belief, Dirichlet, FlooredCounts
@@ -66,6 +67,7 @@ __all__ = [
     "SquareRoot",
     "Steady",
     "Tightened",
+    "TripleQA",
     "Unconstrained",
     "Uniform",
     "Uniformly",

@@ -27,6 +27,7 @@ from psconrl.learning.agents import (
     LagrangianPSRL,
     PSConRL,
     SpanFHA,
+    TripleQA,
     Uniform,
 )
 from psconrl.learning.contract import Learner
@@ -92,6 +93,10 @@ TABLE = (
         "optimistic value iteration over state and running violation; one limit", needs_horizon=True,
     ),
     Recipe("lagrangian", LagrangianPSRL, "Lagrangian PSRL", "posterior sampling, multipliers by online gradient"),
+    Recipe(
+        "triple-qa", TripleQA, "Triple-QA", "model-free: optimistic Q-learning with virtual queues",
+        needs_horizon=True,
+    ),
     Recipe("uniform", Uniform, "uniform", "every action with equal probability, for comparison"),
     Recipe("fixed", FixedPolicy, "fixed policy", "one policy for ever, for comparison", listed=False),
 )  # fmt: skip

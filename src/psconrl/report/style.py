@@ -54,6 +54,7 @@ LOOKS = {
     "span-fha": Look(OLIVE, SOLID),
     "sa-cvi-ucb": Look(GREEN, LONG),
     "lagrangian": Look(BROWN, LONG_DOTS),
+    "triple-qa": Look(BLACK, LONG_DOTS),
     "uniform": Look(GREY, SOLID),
     "resampling-psconrl": Look(BLUE, LONG),
     "resampling-cmdp-psrl": Look(ORANGE, SHORT),

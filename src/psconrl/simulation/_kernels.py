@@ -1,8 +1,12 @@
 """The compiled inner loop of a simulation: arrays in, arrays out, randomness handed in."""
 
+from typing import Any
+
+import numpy as np
 from numba import njit
 
 from psconrl.arrays import Floats, Ints
+from psconrl.learning.stepping import learn_round
 
 
 @njit(cache=True)
@@ -28,19 +32,22 @@ def play(
     checkpoints: Ints,
     next_checkpoint: int,
     at_checkpoints: Floats,
+    memory: Any,
 ) -> tuple[int, int, int, bool]:
     """Play up to ``steps`` rounds of an episode, ``step`` rounds into it, or until one of its limits is reached.
 
     ``policy`` is (H, S, A), H = 1 if it is stationary; ``caps`` (S*A,) or empty. The rows of the model are given by
     ``indptr`` into successors, their cumulative probabilities and their costs (m+1, entries). Each round uses one row
     of either kind of uniforms: the action; the next state and, if costs are Bernoulli, each cost. The transitions met
-    are written to the ``log``, as a ``Tally`` numbers them.
+    are written to the ``log``, as a ``Tally`` numbers them. ``memory`` is that of an agent that learns at every
+    round and changes the policy as it goes, or an empty tuple.
 
     Returns the state reached, the rounds played, the next checkpoint, and whether the episode has ended.
     """
     H, n_states, A = policy.shape
     n_costs = outcomes.shape[0]
     capped = caps.size > 0
+    costs = np.empty(n_costs)
     for k in range(steps):
         row = policy[min(step, H - 1), state]
         total = 0.0
@@ -70,10 +77,12 @@ def play(
             cost = outcomes[i, low]
             if bernoulli:
                 cost = 1.0 if model_uniforms[k, 1 + i] < cost else 0.0
+            costs[i] = cost
             cost_sums[i, pair] += cost
             cumulative[i] += cost
         visits[pair] += 1
         log[k] = pair * n_states + successor
+        learn_round(memory, state, action, successor, costs)
         state = successor
         step += 1
         round_ += 1

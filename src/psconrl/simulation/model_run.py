@@ -16,6 +16,7 @@ from psconrl.learning.persistence import DAMAGE
 from psconrl.learning.player import Player
 from psconrl.learning.random_numbers import UniformStream
 from psconrl.learning.registry import load_agent
+from psconrl.learning.stepping import NOTHING, Stepping
 from psconrl.limits import MOST_ROUNDS
 from psconrl.model.cmdp import CMDP
 from psconrl.model.evaluation import evaluate
@@ -105,7 +106,10 @@ class Simulation(Run):
             grid,
             reached,
             at_checkpoints,
+            agent.memory if isinstance(agent, Stepping) else NOTHING,
         )
+        if isinstance(agent, Stepping):
+            agent.learned(played)
         actions.position += played
         model.position += played
         record.steps += played

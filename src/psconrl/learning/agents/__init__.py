@@ -7,6 +7,7 @@ from psconrl.learning.agents.lagrangian import LagrangianPSRL
 from psconrl.learning.agents.psconrl import PSConRL
 from psconrl.learning.agents.sa_cvi_ucb import SACVIUCB
 from psconrl.learning.agents.span_fha import SpanFHA
+from psconrl.learning.agents.triple_qa import TripleQA
 from psconrl.learning.agents.uc_curl import UCCURL
 from psconrl.learning.agents.ucrl_cmdp import UCRLCMDP
 from psconrl.learning.agents.uniform import Uniform
@@ -21,5 +22,6 @@ __all__ = [
     "LagrangianPSRL",
     "PSConRL",
     "SpanFHA",
+    "TripleQA",
     "Uniform",
 ]

@@ -1,0 +1,183 @@
+r"""Triple-QA (Wei, Liu and Ying 2022): model-free, optimistic Q-learning with virtual queues, on two time scales.
+
+The average criterion is approached by a discounted one, :math:`\gamma = 1 - 1/H`. With costs scaled to gains in [0, 1],
+Q for the objective and C for the limited cost are learned from every round, at the :math:`\tau`-th visit of a pair
+with
+
+.. math:: Q \leftarrow (1-\alpha) Q + \alpha\,(r + \gamma \hat V(s') + b), \qquad
+          \alpha = \frac{\chi+1}{\chi+\tau}, \quad b = \kappa \sqrt{\frac{(\chi+1)\,\iota}{\chi+\tau}},
+
+and C alike; :math:`\hat Q, \hat C` follow where both fall. The action is greedy for
+:math:`\hat Q + (Z/\eta)\, \hat C`. At the end of a frame, :math:`K^{2/3}` rounds of a horizon K, the queue takes in
+what is missing, :math:`Z \leftarrow (Z + \rho + \epsilon - \bar C)_+` with :math:`\bar C` the average of
+:math:`(1-\gamma)\,\hat C`, and all tables begin anew.
+
+It keeps no model: O(S A) memory, O(A) a round. By the paper's constants :math:`\epsilon > 1`, and bonuses exceed H, until
+K is astronomical, so that it learns nothing; all of them are options. Nor do the hats of a pair ever fall from which
+only gains of 1 are expected, of the limited cost or of the objective: hence ``together``. The paper has one limit; here
+every limit has a queue and a table of its own, which is the same for one.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from psconrl.arrays import Floats, Ints
+from psconrl.errors import AgentError
+from psconrl.learning._triple_qa import Constants, Memory, learn
+from psconrl.learning.checks import as_costs, as_count, as_number, as_positive, saved_floats
+from psconrl.learning.cost_units import cost_units
+from psconrl.learning.stepping import Stepping
+
+ROUNDING = 1e-9  # a power that is whole but for rounding is not rounded up
+
+
+class TripleQA(Stepping):
+    """Optimistic Q-learning with virtual queues. Must know the horizon.
+
+    By the horizon K, unless given: ``gamma`` = 1 - K^(-1/6), ``eta`` = K^(1/6), ``chi`` = K^(1/3), ``iota`` =
+    8 log(sqrt(2) K), ``frame`` = K^(2/3) rounds, ``eps`` = 9 kappa sqrt(S A iota) / K^(1/6). ``kappa``: a bound on the
+    spans of the optimal policy, at least 1 in the paper; it scales the bonus. ``together``: do the hats of a pair
+    follow only where those of all gains can, as in the paper, or each for itself? ``ranges`` (m+1, 2): the lowest and the
+    highest of every cost; by default those of the known costs, or 0 and 1.
+    """
+
+    name: ClassVar[str] = "triple-qa"
+
+    def __init__(
+        self,
+        n_states: int,
+        n_actions: int,
+        thresholds: ArrayLike,
+        costs: ArrayLike | None = None,
+        *,
+        horizon: int,
+        kappa: float = 1.0,
+        gamma: float | None = None,
+        eta: float | None = None,
+        chi: float | None = None,
+        iota: float | None = None,
+        eps: float | None = None,
+        frame: int | None = None,
+        together: bool = True,
+        ranges: ArrayLike | None = None,
+        seed: int | Sequence[int] | None = None,
+    ) -> None:
+        super().__init__(n_states, n_actions, thresholds, costs, seed)
+        self.horizon = as_count(horizon, "horizon")
+        self.kappa = _at_least_0(kappa, "kappa")
+        self.gamma = None if gamma is None else as_number(gamma, "gamma", "from 0 to below 1", lambda x: 0 <= x < 1)
+        self.eta = None if eta is None else as_positive(eta, "eta")
+        self.chi = None if chi is None else _at_least_0(chi, "chi")
+        self.iota = None if iota is None else _at_least_0(iota, "iota")
+        self.eps = None if eps is None else _at_least_0(eps, "eps")
+        self.frame = None if frame is None else as_count(frame, "frame")
+        if not isinstance(together, bool | np.bool_):
+            raise AgentError(f"together must be True or False; got {together!r}")
+        self.together = bool(together)
+        self.ranges = None if ranges is None else _as_ranges(ranges, self.n_costs)
+        K = float(self.horizon)
+        self.constants = Constants(
+            gamma=1.0 - K ** (-1 / 6) if self.gamma is None else self.gamma,
+            chi=K ** (1 / 3) if self.chi is None else self.chi,
+            iota=8.0 * math.log(math.sqrt(2.0) * K) if self.iota is None else self.iota,
+            kappa=self.kappa,
+            eta=K ** (1 / 6) if self.eta is None else self.eta,
+            together=self.together,
+        )
+        self.frame_length = math.ceil(K ** (2 / 3) - ROUNDING) if self.frame is None else self.frame
+        pairs = self.n_states * self.n_actions
+        usual = 9.0 * self.kappa * math.sqrt(pairs * self.constants.iota) / K ** (1 / 6)
+        self.tightening = usual if self.eps is None else self.eps
+        self._highest, self._units = self._scale()
+        self.queues: Floats = np.zeros(self.n_costs - 1)
+        self._played = 0  # rounds of this frame
+        self._begin_frame()
+
+    def _scale(self) -> tuple[Floats, Floats]:
+        """The highest cost, a gain of 0, and the range; (m+1,) each."""
+        if self.ranges is not None:
+            return self.ranges[:, 1].copy(), self.ranges[:, 1] - self.ranges[:, 0]
+        if self.costs is not None:
+            return self.costs.max(axis=(1, 2)), cost_units(self.costs)
+        return np.ones(self.n_costs), np.ones(self.n_costs)
+
+    @property
+    def wanted(self) -> Floats:
+        r"""The average gains :math:`\rho` that the limits ask for, (m,)."""
+        return (self._highest[1:] - self.thresholds) / self._units[1:]
+
+    @property
+    def memory(self) -> Memory:
+        """The arrays that a round changes."""
+        return Memory(
+            self.estimates, self.hats, self.values, self.frame_visits, self.totals, self.queues, self.policy,
+            self._highest, self._units, self.constants,
+        )  # fmt: skip
+
+    def _begin_frame(self) -> None:
+        """All tables at H, the largest value there can be: no action is better than the first one."""
+        S, A, q = self.n_states, self.n_actions, self.n_costs
+        H = 1.0 / (1.0 - self.constants.gamma)
+        self.estimates: Floats = np.full((q, S, A), H)
+        self.hats: Floats = np.full((q, S, A), H)
+        self.values: Floats = np.full((q, S), H)
+        self.frame_visits: Ints = np.zeros((S, A), dtype=np.int64)
+        self.totals: Floats = np.zeros(q - 1)
+        self.policy = np.zeros((S, A))
+        self.policy[:, 0] = 1.0
+        self._played = 0
+
+    def _open_block(self) -> int:
+        """What is left of the frame; of one that is over, the queues take in what is missing."""
+        if self._played >= self.frame_length:
+            missing = self.wanted + self.tightening - self.totals / self.frame_length
+            self.queues = np.maximum(self.queues + missing, 0.0)
+            self._begin_frame()
+        return self.frame_length - self._played
+
+    def _learn(self, state: int, action: int, next_state: int, costs: Floats) -> None:
+        """One round, compiled."""
+        learn(self.memory, state, action, next_state, costs)
+
+    def learned(self, rounds: int) -> None:
+        """So many rounds of the frame are over."""
+        super().learned(rounds)
+        self._played += rounds
+
+    def state(self) -> dict[str, Any]:
+        """All that has changed since it was made."""
+        return super().state() | {
+            "estimates": self.estimates,
+            "hats": self.hats,
+            "values": self.values,
+            "frame_visits": self.frame_visits,
+            "totals": self.totals,
+            "queues": self.queues,
+            "played": self._played,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Put back what ``state`` returned."""
+        super().restore(state)
+        for name in ("estimates", "hats", "values", "totals", "queues"):
+            setattr(self, name, saved_floats(state[name], getattr(self, name).shape, name))
+        shape = self.frame_visits.shape
+        self.frame_visits = saved_floats(state["frame_visits"], shape, "frame_visits").astype(np.int64)
+        self._played = int(state["played"])
+        if (self.frame_visits < 0).any() or (self.queues < 0).any() or self._played != self.frame_visits.sum():
+            raise AgentError("a frame that cannot be")
+
+
+def _at_least_0(value: Any, what: str) -> float:
+    return as_number(value, what, "a number from 0 on", lambda x: x >= 0)
+
+
+def _as_ranges(values: ArrayLike, n_costs: int) -> Floats:
+    ranges = as_costs(values, "ranges").copy()
+    if ranges.shape != (n_costs, 2) or not (ranges[:, 0] < ranges[:, 1]).all():
+        raise AgentError(f"ranges must hold the lowest and the highest of each of {n_costs} costs; got {values!r}")
+    return ranges
