@@ -282,15 +282,11 @@ class Player(ABC):
                 f"got {vector.size}"
             )
         current.record.step(current.asked_in, int(action), int(next_state), vector)
-        self.learn(current.asked_in, int(action), int(next_state), vector)
         current.asked_in = current.action = None
         if current.bridge and not current.is_full():
             self._go_on_thinking()
             return self._background.look()
         return current.is_full()
-
-    def learn(self, state: int, action: int, next_state: int, costs: Floats) -> None:  # noqa: B027
-        """For one that learns at every round; see ``psconrl.learning.stepping``."""
 
     def _check_state(self, state: int, what: str = "state") -> None:
         if not is_index(state, self.n_states):

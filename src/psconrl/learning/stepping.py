@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 from numba import types
 from numba.extending import overload
+from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats
 from psconrl.learning.agent import Agent
 from psconrl.learning.background import Executor
+from psconrl.learning.checks import as_costs
 from psconrl.learning.contract import Episode
 from psconrl.learning.counts import Record
 from psconrl.learning.play import checked_policy
@@ -84,6 +86,14 @@ class Stepping(Agent):
         rounds = self._open_block()
         self.policy = self.policy.copy()
         return Episode(self.policy, max_steps=rounds, kind="learning")
+
+    def note(self, action: int, next_state: int, costs: ArrayLike) -> bool:
+        """Note the outcome of the last action, and learn from it."""
+        state = None if self._play is None else self._play.asked_in
+        over = super().note(action, next_state, costs)
+        assert state is not None  # else there was an error
+        self.learn(state, int(action), int(next_state), np.atleast_1d(as_costs(costs, "costs")))
+        return over
 
     def learn(self, state: int, action: int, next_state: int, costs: Floats) -> None:
         """Learn from one round."""

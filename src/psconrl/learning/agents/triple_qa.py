@@ -12,8 +12,8 @@ and C alike; :math:`\hat Q, \hat C` follow where both fall. The action is greedy
 what is missing, :math:`Z \leftarrow (Z + \rho + \epsilon - \bar C)_+` with :math:`\bar C` the average of
 :math:`(1-\gamma)\,\hat C`, and all tables begin anew.
 
-It keeps no model: O(S A) memory, O(A) a round. By the paper's constants :math:`\epsilon > 1`, and bonuses exceed H, until
-K is astronomical, so that it learns nothing; all of them are options. Nor do the hats of a pair ever fall from which
+It keeps no model: O(S A) memory, O(A) a round. By the paper's constants :math:`\epsilon > 1`, and bonuses exceed 1,
+until K is astronomical, so that it learns nothing; all of them are options. Nor do the hats of a pair ever fall from which
 only gains of 1 are expected, of the limited cost or of the objective: hence ``together``. The paper has one limit; here
 every limit has a queue and a table of its own, which is the same for one.
 """
@@ -41,8 +41,8 @@ class TripleQA(Stepping):
     By the horizon K, unless given: ``gamma`` = 1 - K^(-1/6), ``eta`` = K^(1/6), ``chi`` = K^(1/3), ``iota`` =
     8 log(sqrt(2) K), ``frame`` = K^(2/3) rounds, ``eps`` = 9 kappa sqrt(S A iota) / K^(1/6). ``kappa``: a bound on the
     spans of the optimal policy, at least 1 in the paper; it scales the bonus. ``together``: do the hats of a pair
-    follow only where those of all gains can, as in the paper, or each for itself? ``ranges`` (m+1, 2): the lowest and the
-    highest of every cost; by default those of the known costs, or 0 and 1.
+    follow only where those of all gains can, as in the paper, or each for itself? ``ranges`` (m+1, 2): the lowest and
+    the highest of every cost; by default those of the known costs, or 0 and 1.
     """
 
     name: ClassVar[str] = "triple-qa"
