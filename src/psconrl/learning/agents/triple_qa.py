@@ -13,9 +13,9 @@ what is missing, :math:`Z \leftarrow (Z + \rho + \epsilon - \bar C)_+` with :mat
 :math:`(1-\gamma)\,\hat C`, and all tables begin anew.
 
 It keeps no model: O(S A) memory, O(A) a round. By the paper's constants :math:`\epsilon > 1`, and bonuses exceed 1,
-until K is astronomical, so that it learns nothing; all of them are options. Nor do the hats of a pair ever fall from which
-only gains of 1 are expected, of the limited cost or of the objective: hence ``together``. The paper has one limit; here
-every limit has a queue and a table of its own, which is the same for one.
+until K is astronomical, so that it learns nothing; all of them are options. Nor do the hats of a pair ever fall from
+which only gains of 1 are expected, of the limited cost or of the objective: hence ``together``. The paper has one
+limit; here every limit has a queue and a table of its own, which is the same for one.
 """
 
 import math
