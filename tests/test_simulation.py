@@ -18,6 +18,7 @@ from psconrl.agents import FixedPolicy
 from psconrl.errors import AgentError, ConfigError, ModelError
 from psconrl.learning.random_numbers import BLOCK, UniformStream
 from psconrl.learning.registry import load_agent
+from psconrl.learning.stepping import NOTHING
 from psconrl.model.tables import Tables
 from psconrl.simulation._kernels import play
 from psconrl.simulation.interrupt import Interrupted
@@ -75,7 +76,7 @@ def test_a_compiled_run_equals_the_plain_loop_on_the_same_uniforms(name, H, bern
     at = np.zeros((5, m1))
     state, played, reached, ended = play(
         0, 0, n, 400, policy, caps.ravel(), tables.indptr, tables.successors, tables.cdf, tables.outcomes,
-        tables.bernoulli, actions_u, model_u, visits, log, sums, total, 0, checkpoints, 0, at,
+        tables.bernoulli, actions_u, model_u, visits, log, sums, total, 0, checkpoints, 0, at, NOTHING,
     )  # fmt: skip
     assert played == len(path)
     assert ended == (len(path) < n)
