@@ -176,8 +176,6 @@ MAY_BE_NONE = (
     "support",
     "guessed_costs",
     "grid",
-
-
     "gamma",
     "eta",
     "chi",

@@ -170,9 +170,7 @@ def explain(model: str, state: str, thresholds: tuple[str, ...], settings: tuple
     out.print(explanation_table(why))
     prices = ", ".join(f"{name} {number(float(x))}" for name, x in zip(cmdp.cost_names[1:], why.prices, strict=True))
     if prices:
-        unit = cmdp.units.average(cmdp.cost_names[0])
-        counted = f" ({unit})" if unit else ""
-        out.print(Text(f"Prices, in {cmdp.cost_names[0]}{counted} for one unit: {prices}"))
+        out.print(Text(f"Prices, in {cmdp.units.named(cmdp.cost_names[0])} for one unit: {prices}"))
     sign = np.where(np.arange(len(cmdp.costs)) == 0, -1.0 if cmdp.maximise else 1.0, 1.0)
     for a, moved in zip(why.actions, why.average_changes, strict=True):
         if moved.any():
