@@ -399,7 +399,7 @@ def test_what_does_not_fit_is_refused():
         simulate(cmdp, agent_for(cmdp), 10, emission="poisson")
     with pytest.raises(ConfigError, match="CMDP or a Gymnasium environment"):
         simulate("box", agent_for(cmdp), 10)
-    with pytest.raises(AgentError, match="0 constrained costs, the agent has 1 thresholds"):
+    with pytest.raises(AgentError, match="0 constrained costs, the agent has 1 limits"):
         simulate(Corridor("none"), PSConRL(3, 2, [0.5]), 10)
     with pytest.raises(AgentError, match="3 states and 2 actions"):
         simulate(Corridor("cost"), PSConRL(4, 2, [0.5]), 10)
