@@ -52,7 +52,7 @@ LOOKS = {
     "ucrl-cmdp": Look(GREY, SHORT),
     "fha": Look(OLIVE, LONG_SHORT),
     "span-fha": Look(OLIVE, SOLID),
-    "sa-cvi-ucb": Look(GREEN, LONG),
+    "sa-cvi-ucb": Look(GREEN, SOLID),
     "lagrangian": Look(BROWN, LONG_DOTS),
     "triple-qa": Look(BLACK, LONG_DOTS),
     "uniform": Look(GREY, SOLID),
