@@ -80,7 +80,10 @@ def test_without_an_optimum_the_objective_adds_up_with_its_own_sign(tmp_path):
 
 def test_a_run_without_a_round_is_an_empty_picture(tmp_path):
     nothing = Trace(np.empty(0, np.int64), np.empty((0, 2)), EpisodeLog(), np.array([0.5]), ("steps", "risk"), {}, True)
-    write_figure(trace_figure(nothing, None), tmp_path / "run.png")
+    figure = trace_figure(nothing, None)
+    write_figure(figure, tmp_path / "run.png")
+    assert len(figure.axes) == 4
+    assert all(len(axes.lines[0].get_xdata()) == 0 for axes in figure.axes)
 
 
 def test_windows_are_round_numbers_of_about_a_tenth():

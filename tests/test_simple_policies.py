@@ -201,3 +201,13 @@ def test_of_three_actions_all_rules_are_tried(seed):
     least = by_brute_force(cmdp, is_rule)
     rule = threshold_rule(cmdp)
     assert (rule is None and not np.isfinite(least)) or rule.costs[0] <= least + 1e-9
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e6])
+def test_what_is_proven_does_not_depend_on_the_unit_of_the_objective(scale):
+    queue = load("queue")
+    scaled = CMDP(queue.transition, queue.costs * np.array([scale, 1, 1])[:, None, None], queue.thresholds)
+    for plans in (5, 200):
+        simple, other = best_deterministic(queue, most_plans=plans), best_deterministic(scaled, most_plans=plans)
+        assert simple.is_proven == other.is_proven == (plans == 200)
+        assert other.price == pytest.approx(scale * simple.price, rel=1e-6)

@@ -40,6 +40,7 @@ from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
 from psconrl.planning.proof import Status
 from psconrl.planning.threshold_rule import threshold_rule
+from psconrl.planning.tolerances import PROVEN_GAP
 
 EXIT = {Status.OPTIMAL: 0, Status.NOT_ATTAINED: 0, Status.INFEASIBLE: 3, Status.UNCERTIFIED: 4}
 
@@ -142,7 +143,7 @@ def _print_simpler(out: Console, cmdp: CMDP, best: Plan, kind: str, table: Path 
         if rule is None and kind == "threshold":
             raise ConfigError("--kind threshold: the states have no order, or no rule was found that keeps the limits")
         if rule is not None:
-            costs = f"costs {number(rule.price)}" if abs(rule.price) > 1e-9 else "is optimal"
+            costs = f"costs {number(rule.price)}" if rule.price > PROVEN_GAP * abs(rule.value) else "is optimal"
             out.print(Text(f"A threshold rule {costs}: {rule}."))
             if kind == "threshold" and table is not None:
                 rule.to_csv(table)

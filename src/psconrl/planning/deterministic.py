@@ -39,6 +39,7 @@ class SimplePolicy(Deployable):
     costs: Floats  # (m+1,)
     price: float  # by how much the objective is worse than with coins; never negative but for rounding
     least_price: float  # proven: no policy of this kind has a smaller one
+    unit: float  # what differences of the objective are measured by, as in certificates
     policy: Floats  # (S, A)
     occupancy: Floats  # (S, A)
     names: Names
@@ -46,7 +47,7 @@ class SimplePolicy(Deployable):
     @property
     def is_proven(self) -> bool:
         """Is it proven that no policy of this kind is better?"""
-        return self.price - self.least_price <= PROVEN_GAP * max(1.0, abs(self.value))
+        return self.price - self.least_price <= PROVEN_GAP * self.unit
 
     def __repr__(self) -> str:
         proven = "the best" if self.is_proven else f"least possible {self.least_price:.3g}"
@@ -83,7 +84,8 @@ def simple_policy(cmdp: CMDP, best: Plan, actions: Ints, exact: Evaluation, boun
     price = float(exact.costs[0] - optimum)
     least = min(max(float(bound - optimum), 0.0), price)
     policy = one_hot(actions, cmdp.n_actions)
-    return SimplePolicy(actions, exact.value, exact.costs, price, least, policy, exact.occupancy, cmdp.names)
+    unit = float(units(cmdp, exact.occupancy)[0])
+    return SimplePolicy(actions, exact.value, exact.costs, price, least, unit, policy, exact.occupancy, cmdp.names)
 
 
 def is_within(cmdp: CMDP, exact: Evaluation) -> bool:
@@ -122,8 +124,7 @@ class Search:
         """What a bound must reach for its branch to be of no interest."""
         if self.exact is None:
             return np.inf
-        best = float(self.exact.costs[0])
-        return best - PROVEN_GAP * max(1.0, abs(best))
+        return float(self.exact.costs[0] - PROVEN_GAP * units(self.cmdp, self.exact.occupancy)[0])
 
     def _open(self, mask: Bools, found: Plan) -> None:
         """Round the coins of a plan, and remember it unless its policy has none and is the best of all."""

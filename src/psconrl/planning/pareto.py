@@ -111,6 +111,8 @@ def pareto_surface(
     need_model(cmdp, "pareto_surface")
     if isinstance(constraints, str) or len(constraints) != 2:
         raise ConfigError(f"constraints must be two constrained costs; got {constraints!r}")
+    if cmdp.n_constraints < 2:
+        raise ModelError(f"a surface needs two limits; the model has {cmdp.n_constraints}")
     i, k = (constraint_index(cmdp, constraint) for constraint in constraints)
     if i == k:
         raise ConfigError(f"constraints must be two different costs; got {cmdp.cost_names[i]!r} twice")

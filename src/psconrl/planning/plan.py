@@ -51,7 +51,7 @@ class Plan(Deployable):
     @property
     def keeps_limits(self) -> bool:
         """Is the policy within the thresholds? An optimal one is; one that is not attained may not be."""
-        allowed = PROVEN_EXCESS * np.maximum(1.0, np.abs(self.thresholds))
+        allowed = PROVEN_EXCESS * np.abs(self.thresholds)
         return self.status is Status.OPTIMAL or bool((self.certificate.excess <= allowed).all())
 
     @property
