@@ -17,7 +17,7 @@ def content(path):
         return [
             (
                 run[1:],
-                store.query("SELECT round, cost, total, strong FROM checkpoints WHERE run = ? ORDER BY 1, 2", run[:1]),
+                store.points(run[0]),
                 store.query("SELECT round, value FROM probes WHERE run = ? ORDER BY 1", run[:1]),
             )
             for run in runs

@@ -204,7 +204,7 @@ def test_it_learns(name, known):
         cmdp.n_states, cmdp.n_actions, cmdp.thresholds, cmdp.costs if known else None, belief=Dirichlet(0.05), seed=1
     )
     trace = simulate(cmdp, agent, 60_000, seed=1, evaluate_policies=True)
-    late = np.mean(trace.episodes.costs[-50:], axis=0)
+    late = np.mean(trace.policies.costs[-50:], axis=0)
     # The delay of the queue is the slowest: over 32 seeds its error was 0.08 +- 0.06, so 0.42 is five deviations away.
     np.testing.assert_allclose(late, best.costs, rtol=0.2, atol=0.02)
 

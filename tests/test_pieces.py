@@ -16,8 +16,8 @@ from psconrl.planning.mixture.master import LineMaster, SimplexMaster
 from psconrl.planning.optimism.horizon import solve_horizon
 from psconrl.planning.problem import Problem
 from psconrl.planning.scaling import Scaling
-from psconrl.simulation.regret import paper_regret
-from psconrl.simulation.trace import EpisodeLog, Trace
+from psconrl.simulation.regret import largest_excess, paper_regret
+from psconrl.simulation.trace import EpisodeLog, PolicyLog, Trace
 
 # Spend 2 and pay nothing, or spend nothing and pay 10: each unit of spending saves 5.
 CHOICE = CMDP(np.ones((2, 1)), [[[0.0, 10.0]], [[2.0, 0.0]]], [0.5])
@@ -195,10 +195,11 @@ def test_counts_add_up_episode_by_episode():
 
 
 def trace_of(rounds, cumulative, lengths=(), costs=()):
-    log = EpisodeLog(
-        start=[0] * len(lengths), length=list(lengths), kind=["optimal"] * len(lengths), costs=[*map(np.array, costs)]
-    )
-    return Trace(np.array(rounds), np.array(cumulative, float), log, np.array([0.5]), ("objective", "cost"), {})
+    limits, totals = np.array([0.5]), np.array(cumulative, float)
+    return Trace(
+        np.array(rounds), totals, largest_excess(totals, rounds, limits), EpisodeLog(), limits, ("objective", "cost"),
+        {}, policies=PolicyLog(list(lengths), [*map(np.array, costs)]),
+    )  # fmt: skip
 
 
 def test_regret_and_violation_by_hand():

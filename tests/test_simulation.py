@@ -73,10 +73,11 @@ def test_a_compiled_run_equals_the_plain_loop_on_the_same_uniforms(name, H, bern
     visits, log = np.zeros(S * A, dtype=np.int64), np.zeros(n, dtype=np.int64)
     sums, total = np.zeros((m1, S * A)), np.zeros(m1)
     checkpoints = np.array([1, 2, 10, 399, 10_000])
-    at = np.zeros((5, m1))
+    at, largest, largest_at = np.zeros((5, m1)), np.zeros(m1 - 1), np.zeros((5, m1 - 1))
     state, played, reached, ended = play(
         0, 0, n, 400, policy, caps.ravel(), tables.indptr, tables.successors, tables.cdf, tables.outcomes,
-        tables.bernoulli, actions_u, model_u, visits, log, sums, total, 0, checkpoints, 0, at, NOTHING,
+        tables.bernoulli, actions_u, model_u, visits, log, sums, total, cmdp.thresholds, largest,
+        0, checkpoints, 0, at, largest_at, NOTHING,
     )  # fmt: skip
     assert played == len(path)
     assert ended == (len(path) < n)
@@ -87,6 +88,11 @@ def test_a_compiled_run_equals_the_plain_loop_on_the_same_uniforms(name, H, bern
     np.testing.assert_array_equal(visits, np.bincount(pairs, minlength=S * A))
     for k in range(reached):
         np.testing.assert_allclose(at[k], costs[: checkpoints[k]].sum(axis=0), atol=1e-12)
+    excess = costs[:, 1:].cumsum(axis=0) - np.arange(1, played + 1)[:, None] * cmdp.thresholds
+    worst = np.maximum.accumulate(np.maximum(excess, 0.0), axis=0)
+    np.testing.assert_array_equal(largest, worst[-1])
+    for k in range(reached):
+        np.testing.assert_array_equal(largest_at[k], worst[checkpoints[k] - 1])
 
 
 def test_sparse_models_play_like_dense_ones():
@@ -149,7 +155,9 @@ def test_a_run_in_two_parts_saved_between_equals_one(tmp_path):
     np.testing.assert_array_equal(rest.cumulative, full.cumulative)
     assert rest.episodes.start == full.episodes.start
     assert rest.episodes.kind == full.episodes.kind
-    np.testing.assert_array_equal(rest.episodes.costs, full.episodes.costs)
+    np.testing.assert_array_equal(rest.policies.costs, full.policies.costs)
+    assert rest.policies.length == full.policies.length == full.episodes.length
+    np.testing.assert_array_equal(rest.largest_excess, full.largest_excess)
     assert second.agent.rng.bit_generator.state == whole.agent.rng.bit_generator.state
 
 

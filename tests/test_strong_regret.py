@@ -44,7 +44,7 @@ def test_also_if_it_was_saved_in_between(tmp_path):
     first.save(tmp_path / "run.npz")
     rest = Simulation.resume(cmdp, tmp_path / "run.npz").run(20)
     assert rest.episodes.length == whole.episodes.length == [7, 7, 6]
-    np.testing.assert_array_equal(rest.episodes.costs, whole.episodes.costs)
+    np.testing.assert_array_equal(rest.policies.costs, whole.policies.costs)
 
 
 def test_the_arithmetic_of_one_run_is_that_of_many():

@@ -43,7 +43,7 @@ def chosen(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--rename", multiple=True, metavar="LABEL=NAME", help="Of an agent or an experiment; repeatable."),
         click.option("--metric", "metrics", multiple=True, metavar="A,B", default=("regret,violation",),
                      show_default=True, help="Also priced, objective, cost, strong-regret, strong-violation, "
-                                             "paper-regret, paper-violation."),
+                                             "largest-excess, paper-regret, paper-violation."),
     )):  # fmt: skip
         command = option(command)
     return command

@@ -67,9 +67,9 @@ class Columns:
         return found if isinstance(found, dict) else self.wrong(where, "a JSON object")
 
     def points(self, rows: list[tuple[Any, ...]], where: str, n_costs: int) -> Floats:
-        """Checkpoints (n, q, 4) of round, cost, total, strong: every cost in every round, rounds rising."""
+        """Checkpoints (n, q, 5) of round, cost, total, strong, largest: every cost in every round, rounds rising."""
         try:
-            points = np.array(rows, dtype=np.float64).reshape(-1, n_costs, 4)
+            points = np.array(rows, dtype=np.float64).reshape(-1, n_costs, 5)
         except (TypeError, ValueError, OverflowError):
             self.wrong(where, f"numbers for each of {n_costs} costs")
         rounds = points[:, :, 0]

@@ -16,7 +16,9 @@ RUNS = (
     "run", "experiment", "label", "agent", "replicate", "status", "horizon", "episodes", "seconds", "optimum",
     "hash", "current", "error",
 )  # fmt: skip
-CHECKPOINTS = ("run", "experiment", "label", "replicate", "round", "cost", "total", "target", "strong", "current")
+CHECKPOINTS = (
+    "run", "experiment", "label", "replicate", "round", "cost", "total", "target", "strong", "largest", "current",
+)  # fmt: skip
 
 
 def export(store: Store, folder: Path, form: str) -> list[Path]:
@@ -55,12 +57,11 @@ def _checkpoints(store: Store) -> Iterator[tuple[Any, ...]]:
         limits = columns.numbers(columns.json(thresholds, f"thresholds {where}"), f"thresholds {where}")
         best = columns.numbers(columns.json(optimum, f"optimum {where}"), f"optimum {where}")
         targets = [best[0] if best else None, *limits]
-        points = "SELECT round, cost, total, strong FROM checkpoints WHERE run = ? ORDER BY round, cost"
-        rows = store.query(points, (run,))
+        rows = store.points(run)
         columns.points(rows, f"checkpoints {where}", len(targets))
-        for t, i, total, strong in rows:
+        for t, i, total, strong, largest in rows:
             target = None if targets[i] is None else t * targets[i]
-            yield run, experiment, label, replicate, t, i, total, target, strong, current
+            yield run, experiment, label, replicate, t, i, total, target, strong, largest, current
 
 
 def _write_csv(f: IO[bytes], header: Sequence[str], rows: Iterator[tuple[Any, ...]]) -> None:

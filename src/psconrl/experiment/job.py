@@ -124,6 +124,7 @@ class Result:
     rounds: Ints
     cumulative: Floats  # (n, m+1)
     probe: Floats  # (n,) or empty
+    largest_excess: Floats  # (n, m) of all rounds so far
     strong: Floats  # (n, m+1) strong regret and violations if the policies were evaluated, or empty
     thresholds: list[float]
     optimum: list[float]  # the optimal averages (m+1,) of its model; empty if the limits cannot be met
@@ -152,7 +153,8 @@ def execute(job: Job) -> Result:
             trace.rounds,
             trace.cumulative,
             probe.at(trace.rounds),
-            _strong(trace, optimum[0]) if job.evaluate and optimum else np.empty(0),
+            trace.largest_excess,
+            _strong(trace, optimum[0] if optimum else np.nan),
             world.thresholds.tolist(),
             optimum,
             _summary(trace) | _size(job) | _bounds(run.agent, job.horizon),
@@ -175,8 +177,9 @@ def failure(job: Job, error: str, seconds: float = 0.0) -> Result:
     """The result of a run that came to nothing."""
     nothing = np.empty(0)
     return Result(
-        job, nothing.astype(np.int64), nothing.reshape(0, 0), nothing, nothing, [], [], {}, _provenance(seconds), error
-    )
+        job, nothing.astype(np.int64), nothing.reshape(0, 0), nothing, nothing.reshape(0, 0), nothing, [], [], {},
+        _provenance(seconds), error,
+    )  # fmt: skip
 
 
 class _Probe:
@@ -257,7 +260,9 @@ def _bounds(agent: Player, horizon: int) -> dict[str, float]:
 
 
 def _strong(trace: Trace, optimum: float) -> Floats:
-    log = trace.episodes
+    log = trace.policies
+    if not len(log):
+        return np.empty(0)
     return strong_regret(log.costs, log.length, targets(optimum, trace.thresholds), trace.rounds)
 
 

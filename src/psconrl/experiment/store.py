@@ -6,8 +6,9 @@ read while a sweep writes. Tables:
     experiments(name, position, facts, model)           what was run on: optimum, limits, and the model itself
     runs(hash, experiment, label, replicate, ...)       status 'done' or 'failed', with the traceback; current = 0
                                                         if newer code or settings have taken its place
-    checkpoints(run, round, cost, total, strong)        cumulative costs; cost 0 is the objective; strong regret and
-                                                        violations where policies were evaluated
+    checkpoints(run, round, cost, total, strong,        cumulative costs; cost 0 is the objective; strong regret and
+                largest)                                violations where policies were evaluated; of a limit, the
+                                                        largest excess of all rounds so far (not in the first files)
     probes(run, round, value)                           a sampled probability, where one was followed
     meta(key, value)
 """
@@ -45,7 +46,7 @@ CREATE TABLE runs (
 CREATE INDEX runs_by_experiment ON runs (experiment, label, replicate);
 CREATE TABLE checkpoints (
     run INTEGER NOT NULL REFERENCES runs (id), round INTEGER NOT NULL, cost INTEGER NOT NULL, total REAL NOT NULL,
-    strong REAL, PRIMARY KEY (run, round, cost)
+    strong REAL, largest REAL, PRIMARY KEY (run, round, cost)
 ) WITHOUT ROWID;
 CREATE TABLE probes (
     run INTEGER NOT NULL REFERENCES runs (id), round INTEGER NOT NULL, value REAL, PRIMARY KEY (run, round)
@@ -92,6 +93,16 @@ class Store:
         finally:
             self.connection.rollback()
 
+    def points(self, run: int) -> list[tuple[Any, ...]]:
+        """The checkpoints of a run: round, cost, total, strong, largest; None where there is no number."""
+        largest = "largest" if self._has_largest() else "NULL"
+        sql = f"SELECT round, cost, total, strong, {largest} FROM checkpoints WHERE run = ? ORDER BY round, cost"
+        return self.query(sql, (run,))
+
+    def _has_largest(self) -> bool:
+        """Files that were made before largest excesses were kept have no column for them, until a sweep writes."""
+        return bool(self.query("SELECT 1 FROM pragma_table_info('checkpoints') WHERE name = 'largest'"))
+
     def finished(self) -> set[str]:
         """The hashes of the runs that need not be run again. Failed ones are tried again."""
         return {row[0] for row in self.query("SELECT hash FROM runs WHERE status = 'done'")}
@@ -109,6 +120,7 @@ class Store:
             _create_if_empty(target)
             store = Writer(target)
             try:
+                store.make_room()
                 yield store
             finally:
                 store.close()
@@ -116,6 +128,12 @@ class Store:
 
 class Writer(Store):
     """A results file, open for one sweep."""
+
+    def make_room(self) -> None:
+        """Give a file from before largest excesses were kept a column for them."""
+        if not self._has_largest():
+            with _clear_errors(self.path), self.connection:
+                self.connection.execute("ALTER TABLE checkpoints ADD COLUMN largest REAL")
 
     def add_experiment(self, name: str, position: int, facts: dict[str, Any], model: bytes | None) -> None:
         """Note what an experiment runs on."""
@@ -143,11 +161,9 @@ class Writer(Store):
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 _run_row(job, result, provenance or {}),
             ).lastrowid
-            strong = result.strong if result.strong.size else np.full(result.cumulative.shape, np.nan)
-            rows = zip(result.rounds.tolist(), result.cumulative.tolist(), strong.tolist(), strict=True)
             db.executemany(
-                "INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?)",
-                ((run, t, i, *pair) for t, *both in rows for i, pair in enumerate(zip(*both, strict=True))),
+                "INSERT INTO checkpoints (run, round, cost, total, strong, largest) VALUES (?, ?, ?, ?, ?, ?)",
+                ((run, *point) for point in _points(result)),
             )
             if result.probe.size:
                 probes = zip(result.rounds.tolist(), result.probe.tolist(), strict=True)
@@ -165,6 +181,17 @@ class Writer(Store):
                 db.executemany("UPDATE runs SET current = ? WHERE hash = ?", [(h in hashes, h) for (h,) in own])
                 hidden += sum(h not in hashes for (h,) in own)
         return hidden
+
+
+def _points(result: Result) -> Iterator[tuple[Any, ...]]:
+    """Round, cost, total, strong and largest of every checkpoint; nan, which SQLite keeps as NULL, for no number."""
+    shape = result.cumulative.shape
+    strong = result.strong if result.strong.size else np.full(shape, np.nan)
+    largest = np.column_stack([np.full(shape[0], np.nan), result.largest_excess])
+    tables = (result.rounds, result.cumulative, strong, largest)
+    for t, *rows in zip(*(table.tolist() for table in tables), strict=True):
+        for i, numbers in enumerate(zip(*rows, strict=True)):
+            yield t, i, *numbers
 
 
 def _run_row(job: Job, result: Result, provenance: dict[str, Any]) -> tuple[Any, ...]:

@@ -64,6 +64,16 @@ class Learner(Protocol):
         """Learn from an episode that was played, wholly or in part."""
 
 
+class LongerPlan(Protocol):
+    """What several episodes are pieces of, such as a policy that remembers more than the state: one object a plan."""
+
+    def averages(self, indptr: Ints, successors: Ints, probabilities: Floats, costs: Floats, state: int) -> Floats:
+        """What the rest of it is expected to cost from a state on average, after 1, 2, ... rounds: (n, m+1).
+
+        The model is given by its rows ``s * A + a`` in CSR form and its costs (m+1, S, A).
+        """
+
+
 def is_learner(thing: object) -> bool:
     """Does this object seem to keep the contract?"""
     methods = (getattr(thing, name, None) for name in ("begin", "end"))

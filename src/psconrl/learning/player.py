@@ -14,7 +14,7 @@ from psconrl.arrays import Floats
 from psconrl.errors import AgentError
 from psconrl.learning.background import Background, Executor, Memory
 from psconrl.learning.checks import as_costs, as_count, is_index, saved_floats
-from psconrl.learning.contract import Episode, checked_episode
+from psconrl.learning.contract import Episode, LongerPlan, checked_episode
 from psconrl.learning.counts import Counts, Record
 from psconrl.learning.events import EXPLORING, Watcher, event_of, tell
 from psconrl.learning.persistence import Saved, write
@@ -55,6 +55,11 @@ class Player(ABC):
     def _need(self, size: float, why: str = "") -> None:
         """Refuse to be an agent that takes more memory than is allowed."""
         need(size, f"an agent of {self.n_states:,} states and {self.n_actions:,} actions{why}", AgentError)
+
+    @property
+    def longer_plan(self) -> LongerPlan | None:
+        """What the present episode is a piece of, if what is planned is not one episode; see ``contract``."""
+        return None
 
     def why_slow(self) -> str:
         """A line on what would help, of an agent whose episodes are expected to take seconds of thinking; or none."""

@@ -30,6 +30,7 @@ class Curves:
     planning_seconds: Floats  # (runs,)
     probe: Floats  # (runs, n), or (runs, 0)
     strong: Floats  # (runs, n, q); nan where policies were not evaluated
+    largest_excess: Floats  # (runs, n, q); nan for the objective, and where it was not kept
     summaries: tuple[dict[str, Any], ...]
     title: str = ""  # its name in pictures and in tables for print
     look: Look = UNKNOWN
@@ -152,7 +153,7 @@ class _Run(NamedTuple):
     label: str
     agent: str
     replicate: int
-    points: Floats  # (n, q, 4): round, cost, total, strong
+    points: Floats  # (n, q, 5): round, cost, total, strong, largest
     thresholds: list[float]
     optimum: list[float]
     summary: dict[str, Any]
@@ -173,7 +174,6 @@ def _run(store: Store, row: tuple[Any, ...]) -> _Run:
     thresholds = columns.numbers(columns.json(row[4], f"thresholds {where}"), f"thresholds {where}")
     optimum = columns.json(row[5], f"optimum {where}")
     q = len(thresholds) + 1
-    points = "SELECT round, cost, total, strong FROM checkpoints WHERE run = ? ORDER BY round, cost"
     record = columns.table(row[7], f"provenance {where}")
     probe = store.query("SELECT value FROM probes WHERE run = ? ORDER BY round", (run,))
     return _Run(
@@ -181,7 +181,7 @@ def _run(store: Store, row: tuple[Any, ...]) -> _Run:
         columns.text(row[1], f"label {where}"),
         columns.text(row[2], f"agent {where}"),
         columns.whole(row[3], f"replicate {where}"),
-        columns.points(store.query(points, (run,)), f"checkpoints {where}", q),
+        columns.points(store.points(run), f"checkpoints {where}", q),
         thresholds,
         columns.numbers(optimum, f"optimum {where}", q if optimum else 0),
         columns.summary(row[6], f"summary {where}"),
@@ -209,6 +209,7 @@ def _curves(store: Store, label: str, runs: list[_Run]) -> Curves:
         planning_seconds=np.array([run.planning_seconds for run in runs]),
         probe=np.array([run.probe if probed else [] for run in runs], dtype=np.float64).reshape(len(runs), -1),
         strong=np.array([run.points[:, :, 3] for run in runs]),
+        largest_excess=np.array([run.points[:, :, 4] for run in runs]),
         summaries=tuple(run.summary for run in runs),
         title=title_of(label),
     )

@@ -12,6 +12,13 @@ from psconrl.report.curves import Curves, Experiment
 # Rounds of the paper's moving averages.
 WINDOWS = {"marsrover-4x4": 500, "marsrover-8x8": 1_000, "box": 10_000}
 
+# Parts of the results that some agents of an experiment may have and others not, and why one may lack them.
+KEPT_BY_AGENT = {
+    "strong": "has no exact evaluation of the policies played (evaluate = true, and an environment with a model)",
+    "largest": "has no largest excess (its results are from before it was kept; run the sweep again)",
+}
+UNKNOWN = "A dash: not evaluated, or not kept, for this agent."
+
 Values = Callable[[Experiment, Curves, int], Floats]
 
 
@@ -23,7 +30,7 @@ class Metric:
     meaning: str
     values: Values  # (experiment, curves, i) -> (runs, n), i the number of the cost, 0 the objective
     of_limits: bool = False  # one for every limit, or one in all
-    needs: str = ""  # a part of the results without which there is none: optimum, prices, strong
+    needs: str = ""  # a part of the results without which there is none: optimum, prices, or one of KEPT_BY_AGENT
     cumulative: bool = True  # zero is where nothing was lost
 
 
@@ -58,6 +65,10 @@ METRICS = {
         "strong violation", "the same, of every limit", lambda e, c, i: c.strong[:, :, i], of_limits=True,
         needs="strong",
     ),
+    "largest-excess": Metric(
+        "largest running excess", "the largest violation in total of all rounds so far, of every limit",
+        lambda e, c, i: c.largest_excess[:, :, i], of_limits=True, needs="largest",
+    ),
     "paper-regret": Metric(
         "regret, paper's metric", "smoothed and one-sided, to compare with the paper's pictures and nothing else",
         lambda e, c, i: c.paper_curve(0, window_of(e, c))[None], needs="optimum",
@@ -81,13 +92,19 @@ class Measure:
         """Has the experiment so many limits?"""
         return self.cost < len(experiment.cost_names)
 
+    def known_of(self, experiment: Experiment, curves: Curves) -> bool:
+        """Has the experiment so many limits, and have these runs what the metric needs?"""
+        if not self.applies_to(experiment):
+            return False
+        return self.metric.needs not in KEPT_BY_AGENT or bool(np.isfinite(self.values(experiment, curves)).all())
+
     def values(self, experiment: Experiment, curves: Curves) -> Floats:
         """Of every run, at every checkpoint, (runs, n)."""
         return self.metric.values(experiment, curves, self.cost)
 
 
 def measures(experiments: Sequence[Experiment], names: Sequence[str]) -> list[Measure]:
-    """The metrics by name, those of limits once for each limit; all experiments must have them."""
+    """The metrics by name, those of limits once for each limit; of all experiments some agent must have them."""
     found = []
     for name in names:
         if name not in METRICS:
@@ -139,6 +156,8 @@ def _missing(metric: Metric, experiment: Experiment) -> str:
         )
     if metric.needs == "prices" and not experiment.facts.get("prices"):
         return "has no shadow prices that all its runs share"
-    if metric.needs == "strong" and not all(np.isfinite(c.strong).all() for c in curves):
-        return "has no exact evaluation of the policies played (evaluate = true)"
+    if metric.needs in KEPT_BY_AGENT:
+        measured = Measure(metric, 1 if metric.of_limits else 0, metric.title)
+        if not any(measured.known_of(experiment, c) for c in curves):
+            return KEPT_BY_AGENT[metric.needs]
     return ""

@@ -41,6 +41,7 @@ class Row:
     lines: Callable[[Experiment], list[Line]] = lambda e: []
     clip: bool = False  # are curves that are far off cut off, and is zero drawn?
     applies: Callable[[Experiment], bool] = lambda e: True
+    known: Callable[[Experiment, Curves], bool] = lambda e, c: True  # has an agent what is to be shown?
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Sizes:
 
 def rows_of(measured: Sequence[Measure]) -> list[Row]:
     """The rows of a figure of these measures."""
-    return [Row(m.title, m.values, _levels(m), m.metric.cumulative, m.applies_to) for m in measured]
+    return [Row(m.title, m.values, _levels(m), m.metric.cumulative, m.applies_to, m.known_of) for m in measured]
 
 
 def _levels(measure: Measure) -> Callable[[Experiment], list[Line]]:
@@ -143,7 +144,12 @@ def _last_of(experiment: Experiment, rows: Sequence[Row]) -> Row | None:
 
 
 def _draw(axes: Axes, experiment: Experiment, row: Row, sizes: Sizes, wide: float) -> None:
-    means = [(c.title, band(axes, c, row.values(experiment, c))) for c in experiment.curves.values()]
+    shown = [c for c in experiment.curves.values() if row.known(experiment, c)]
+    means = [(c.title, band(axes, c, row.values(experiment, c))) for c in shown]
+    if missing := [c.title for c in experiment.curves.values() if c not in shown]:
+        note = _wrapped(f"not known: {', '.join(missing)}", 0.6 * wide, sizes.note)
+        axes.text(0.98, 0.02, note, fontsize=sizes.note, transform=axes.transAxes, ha="right", va="bottom",
+                  color="#444444", parse_math=False)  # fmt: skip
     if row.clip:
         axes.axhline(0.0, color=GREY, lw=0.7)
         _cut(axes, means, sizes, wide)

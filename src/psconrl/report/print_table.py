@@ -8,7 +8,7 @@ from typing import Any
 
 from psconrl.errors import ConfigError, unknown_name
 from psconrl.report.curves import Experiment
-from psconrl.report.metrics import Measure
+from psconrl.report.metrics import UNKNOWN, Measure
 from psconrl.report.statistics import Estimate, final
 from psconrl.text import csv_cell
 
@@ -30,11 +30,17 @@ def print_table(experiments: Sequence[Experiment], measured: Sequence[Measure], 
 
 
 def _entries(experiment: Experiment, measured: Sequence[Measure]) -> list[tuple[str, int, list[Estimate | None]]]:
-    """Of every agent: its name, how many runs it has, and the measures, None where the experiment has none."""
+    """Of every agent: its name, how many runs it has, and the measures, None where there are none."""
     return [
-        (c.title, c.runs, [final(m, experiment, c) if m.applies_to(experiment) else None for m in measured])
+        (c.title, c.runs, [final(m, experiment, c) if m.known_of(experiment, c) else None for m in measured])
         for c in experiment.curves.values()
     ]
+
+
+def _note(experiments: Sequence[Experiment], measured: Sequence[Measure]) -> str:
+    """What the numbers are, and what a dash is if an agent has one that others have not."""
+    pairs = [(m, e, c) for m in measured for e in experiments if m.applies_to(e) for c in e.curves.values()]
+    return NOTE if all(m.known_of(e, c) for m, e, c in pairs) else f"{NOTE} {UNKNOWN}"
 
 
 def _latex(experiments: Sequence[Experiment], measured: Sequence[Measure]) -> str:
@@ -48,7 +54,7 @@ def _latex(experiments: Sequence[Experiment], measured: Sequence[Measure]) -> st
         for title, runs, estimates in _entries(experiment, measured):
             cells = [_escaped(title), f"{runs:,}", *("--" if e is None else _in_text(str(e)) for e in estimates)]
             lines.append(" & ".join(cells) + r" \\")
-    note = rf"\multicolumn{{{width}}}{{l}}{{\footnotesize {_escaped(NOTE)}}} \\"
+    note = rf"\multicolumn{{{width}}}{{l}}{{\footnotesize {_escaped(_note(experiments, measured))}}} \\"
     return "\n".join([*lines, r"\bottomrule", note, r"\end{tabular}", ""])
 
 
@@ -72,11 +78,11 @@ def _markdown(experiments: Sequence[Experiment], measured: Sequence[Measure]) ->
     several = len(experiments) > 1
     header = [*(["experiment"] if several else []), "agent", "runs", *(m.title for m in measured)]
     rows = [
-        [*([e.title] if several else []), title, f"{runs:,}", *("" if x is None else x for x in estimates)]
+        [*([e.title] if several else []), title, f"{runs:,}", *("-" if x is None else x for x in estimates)]
         for e in experiments
         for title, runs, estimates in _entries(e, measured)
     ]
-    return f"{markdown_table(header, rows)}\n\n{NOTE}\n"
+    return f"{markdown_table(header, rows)}\n\n{_note(experiments, measured)}\n"
 
 
 def markdown_table(header: Sequence[Any], rows: Sequence[Sequence[Any]]) -> str:

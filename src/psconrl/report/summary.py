@@ -1,6 +1,8 @@
 """From a results file to the contents of the page: panels, tables, maps, provenance, caveats."""
 
 import io
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from psconrl.extras import has_matplotlib
 from psconrl.planning.planner import plan
 from psconrl.planning.proof import Status
 from psconrl.report.curves import Curves, Experiment, read_experiments
-from psconrl.report.metrics import unit_of
+from psconrl.report.metrics import available, unit_of
 from psconrl.report.numbers import written
 from psconrl.report.statistics import FEW_RUNS, NOTHING, Estimate, compare, final_cost, mean_interval
 from psconrl.report.tables import (
@@ -28,9 +30,14 @@ MAP_STATES = 2_000
 PANEL_POINTS = 150
 KEPT = 0.01  # by so much of itself a limit may be exceeded, on average over runs, and counts as kept
 
+# What the charts of two metrics say of them, by their titles.
+MEANING = {"strong violation": "of the policies played, exact", "largest running excess": "of all rounds so far"}
 CAVEATS = (
     "Regret and violation are signed and cumulative: an agent may be ahead of the optimum by breaking a limit, so that "
     "the two must be read together. 'Regret at shadow prices' adds the violation at what it is worth.",
+    "In a signed violation what was saved earlier pays for what is overspent later. Strong violation adds up, round by "
+    "round, how far the policy being played exceeds the limit in the long run, exactly, and nothing is ever paid back. "
+    "The largest running excess is how far beyond its budget the run was at its worst moment.",
     "Bands are 95% bootstrap intervals of the mean over runs; with fewer than ten runs they are too narrow.",
     "Agents meet the same luck of the environment in runs of the same number: comparisons are paired.",
     "Growth exponents are fitted to the last decade of a run; finite horizons prove nothing about rates.",
@@ -132,6 +139,14 @@ def _panels(experiment: Experiment) -> list[dict[str, Any]]:
         panels.append(_panel("Regret", added_up(0), None, experiment, lambda c: c.regret))
     for i, name in enumerate(names[1:], start=1):
         panels.append(_panel(f"Violation: {name}", added_up(i), None, experiment, lambda c, i=i: c.violation(i)))
+    for measure in available(experiment, ("strong-violation", "largest-excess")):
+        unit = unit_of(experiment, measure.cost, cumulative=True)
+        title = f"{measure.metric.title.capitalize()}: {names[measure.cost]}"
+        said = ", ".join(filter(None, (MEANING[measure.metric.title], unit)))
+        known = replace(
+            experiment, curves={x: c for x, c in experiment.curves.items() if measure.known_of(experiment, c)}
+        )
+        panels.append(_panel(title, said, None, known, partial(measure.values, experiment)))
     panels.append(_panel(f"Average {names[0]}", so_far(0), lines, experiment, lambda c: sign * c.average(0)))
     for i, name in enumerate(names[1:], start=1):
         limit = [["limit", facts["thresholds"][i - 1]]] if "thresholds" in facts else []

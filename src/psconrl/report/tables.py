@@ -1,13 +1,14 @@
 """The tables of a report as plain data: title, note, header, rows."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from psconrl.report.curves import Experiment
-from psconrl.report.metrics import available
+from psconrl.report.curves import Curves, Experiment
+from psconrl.report.metrics import UNKNOWN, Measure, available
 from psconrl.report.numbers import written
 from psconrl.report.statistics import FEW_RUNS, Comparison, compare, final, growth_exponent
 from psconrl.report.style import title_of
@@ -15,20 +16,29 @@ from psconrl.report.theory import check_theory
 
 # Lines of a traceback that are shown.
 TRACEBACK_LINES = 6
+NO_NUMBER = "-"
 
 
 def final_table(experiment: Experiment) -> dict[str, Any]:
     """Final regret and violations of every agent."""
-    wanted = available(experiment, ("regret", "violation", "priced"))
+    wanted = available(experiment, ("regret", "violation", "priced", "strong-violation", "largest-excess"))
+    rows = [
+        [label, curves.runs, *(_cell(measure, experiment, curves) for measure in wanted)]
+        for label, curves in experiment.curves.items()
+    ]
+    note = "Mean and 95% interval over runs, after the last round."
+    if any(NO_NUMBER in row for row in rows):
+        note = f"{note} {UNKNOWN}"
     return {
         "title": "Final regret and violation",
-        "note": "Mean and 95% interval over runs, after the last round.",
+        "note": note,
         "header": ["agent", "runs", *(measure.title for measure in wanted)],
-        "rows": [
-            [label, curves.runs, *(str(final(measure, experiment, curves)) for measure in wanted)]
-            for label, curves in experiment.curves.items()
-        ],
+        "rows": rows,
     }
+
+
+def _cell(measure: Measure, experiment: Experiment, curves: Curves) -> str:
+    return str(final(measure, experiment, curves)) if measure.known_of(experiment, curves) else NO_NUMBER
 
 
 def comparison_table(experiment: Experiment) -> dict[str, Any]:
@@ -59,8 +69,8 @@ def verdict(result: Comparison, pairs: int) -> str:
 
 
 def bounds_table(experiments: Sequence[Experiment]) -> list[dict[str, Any]]:
-    """What theory bounds, where the policies were evaluated."""
-    evaluated = [e for e in experiments if any(np.isfinite(c.strong).all() for c in e.curves.values())]
+    """What theory bounds: the agents of which it does, where their policies were evaluated."""
+    evaluated = [replace(e, curves={x: c for x, c in e.curves.items() if _is_bounded(c)}) for e in experiments]
     rows = [
         [
             c.experiment, title_of(c.agent), c.states, written(c.diameter), str(c.regret), str(c.slope), str(c.signed),
@@ -80,6 +90,12 @@ def bounds_table(experiments: Sequence[Experiment]) -> list[dict[str, Any]]:
         "rows": rows,
     }  # fmt: skip
     return [table] if rows else []
+
+
+def _is_bounded(curves: Curves) -> bool:
+    """Does theory bound its episodes, is the diameter known, and the strong regret?"""
+    has_bounds = all("most_episodes" in s and "diameter" in s for s in curves.summaries)
+    return has_bounds and bool(np.isfinite(curves.strong[:, :, 0]).all())
 
 
 def growth_table(experiment: Experiment) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from psconrl.errors import AgentError
 from psconrl.learning.adapter import adapt
 from psconrl.learning.contract import Learner
 from psconrl.learning.player import Player
-from psconrl.simulation.run import Run
+from psconrl.simulation.run import Run, Snapshots
 
 
 class GymSimulation(Run):
@@ -39,7 +39,7 @@ class GymSimulation(Run):
         self.env = task
         self.state = task.reset(seed=seed)[0]
 
-    def _advance(self, horizon: int, grid: Ints, reached: int, at_checkpoints: Floats) -> tuple[int, bool]:
+    def _advance(self, horizon: int, grid: Ints, reached: int, at: Snapshots) -> tuple[int, bool]:
         current = self.agent.present(self.state)
         if current.record.steps == 0:
             self._note_beginning(current.episode, current.thinking)
@@ -55,9 +55,12 @@ class GymSimulation(Run):
             self.state = next_state
             self.cumulative += costs
             self.round += 1
+            excess = self.cumulative[1:] - self.round * self.thresholds
+            np.maximum(self.largest_excess, excess, out=self.largest_excess)
             self.log.length[-1] += 1
             if reached < grid.size and grid[reached] == self.round:
-                at_checkpoints[reached] = self.cumulative
+                at.cumulative[reached] = self.cumulative
+                at.largest_excess[reached] = self.largest_excess
                 reached += 1
         return reached, over
 

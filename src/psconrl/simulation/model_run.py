@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
+from psconrl.arrays import Ints
 from psconrl.errors import AgentError, ConfigError
 from psconrl.learning.adapter import adapt
 from psconrl.learning.agent import Agent
 from psconrl.learning.checks import is_index, need_all_actions, saved_floats
-from psconrl.learning.contract import NO_CAP, Episode, Learner
+from psconrl.learning.contract import NO_CAP, Learner
 from psconrl.learning.persistence import DAMAGE
 from psconrl.learning.player import Player
 from psconrl.learning.random_numbers import UniformStream
@@ -19,11 +19,12 @@ from psconrl.learning.registry import load_agent
 from psconrl.learning.stepping import NOTHING, Stepping
 from psconrl.limits import MOST_ROUNDS
 from psconrl.model.cmdp import CMDP
-from psconrl.model.evaluation import evaluate
 from psconrl.model.tables import Tables
 from psconrl.simulation._kernels import play
-from psconrl.simulation.run import Run
-from psconrl.simulation.trace import EpisodeLog
+from psconrl.simulation.policy_values import PolicyValues
+from psconrl.simulation.regret import largest_excess
+from psconrl.simulation.run import Run, Snapshots
+from psconrl.simulation.trace import EpisodeLog, PolicyLog
 
 _NO_CAPS = np.empty(0, dtype=np.int64)
 
@@ -68,21 +69,25 @@ class Simulation(Run):
             raise ConfigError(f"seed must be a whole number from 0 on, or several; got {seed!r}") from None
         self.state = int(rng.choice(cmdp.n_states, p=cmdp.initial))
         self._uniforms = UniformStream(rng, width=1 + (len(cmdp.costs) if emission == "bernoulli" else 0))
-        self._averages: Floats | None = None  # (H, m+1) of the present policy after each step, if they are asked for
+        self._values = PolicyValues(cmdp) if evaluate_policies else None
 
-    def _advance(self, horizon: int, grid: Ints, reached: int, at_checkpoints: Floats) -> tuple[int, bool]:
+    def _advance(self, horizon: int, grid: Ints, reached: int, at: Snapshots) -> tuple[int, bool]:
         """Play the episode in progress, or a new one, as far as one block of random numbers carries."""
         agent = self.agent
         current = agent.play(self.state)
         episode, record = current.episode, current.record
         if record.steps == 0:
             self._note_beginning(episode, current.thinking)
+        room = horizon - self.round
+        if self._values is not None:
+            self._values.begin(agent, episode, record.steps == 0, self.state, self.round, horizon)
+            room = min(room, self._values.room(self.round) or room)
         actions, model = agent.action_uniforms, self._uniforms
         actions.refill()
         model.refill()
         tally = record.tally
         drawn = min(len(actions.block) - actions.position, len(model.block) - model.position)
-        steps = min(drawn, tally.room(), horizon - self.round)
+        steps = min(drawn, tally.room(), room)
         tables = self._tables
         self.state, played, reached, ended = play(
             self.state,
@@ -102,10 +107,13 @@ class Simulation(Run):
             tally.log[tally.logged :],
             record.cost_sums,
             self.cumulative,
+            self.thresholds,
+            self.largest_excess,
             self.round,
             grid,
             reached,
-            at_checkpoints,
+            at.cumulative,
+            at.largest_excess,
             agent.memory if isinstance(agent, Stepping) else NOTHING,
         )
         if isinstance(agent, Stepping):
@@ -116,38 +124,12 @@ class Simulation(Run):
         tally.logged += played
         self.round += played
         self.log.length[-1] = record.steps
-        if self._averages is not None:  # of what was played: the last block may be cut short
-            self.log.costs[-1] = self._averages[min(record.steps, len(self._averages)) - 1]
+        if self._values is not None:
+            self._values.played(played)
         return reached, ended
 
-    def _note_beginning(self, episode: Episode, seconds: float) -> None:
-        super()._note_beginning(episode, seconds)
-        if self.evaluate_policies:
-            self._averages = self._true_costs(episode)
-            self.log.costs.append(self._averages[-1])
-
-    def _true_costs(self, episode: Episode) -> Floats:
-        """The exact averages of an episode's policy in the true model, from the present state.
-
-        One row (m+1) in the long run, or, if the policy changes with the step, one for each number of steps.
-        """
-        cmdp, policy = self.cmdp, episode.policy
-        if policy.ndim == 3:
-            return self._true_costs_of_horizon(policy)
-        chain = cmdp.transition.chain(policy).solve(np.einsum("isa,sa->is", cmdp.costs, policy))
-        if chain is not None:
-            return chain.gains[None]
-        return evaluate(cmdp.with_initial(self.state), policy).costs[None]
-
-    def _true_costs_of_horizon(self, policy: Floats) -> Floats:
-        law = np.zeros(self.cmdp.n_states)
-        law[self.state] = 1.0
-        expected = np.empty((len(policy), len(self.cmdp.costs)))
-        for h, step in enumerate(policy):
-            occupancy = law[:, None] * step
-            expected[h] = np.einsum("isa,sa->i", self.cmdp.costs, occupancy)
-            law = occupancy.ravel() @ self.cmdp.transition
-        return np.asarray(expected.cumsum(axis=0) / np.arange(1, len(policy) + 1)[:, None])
+    def _policies(self) -> PolicyLog:
+        return PolicyLog() if self._values is None else self._values.log.copy()
 
     def save(self, path: Any) -> None:
         """Write agent and run to one file, from which ``resume`` continues bit for bit."""
@@ -161,11 +143,13 @@ class Simulation(Run):
             "round": self.round,
             "cumulative": self.cumulative,
             "log": self.log.state(),
-            "averages": self._averages,
+            "policies": None if self._values is None else self._values.state(),
             "seconds": self.seconds,
             "horizon": self.horizon,
             "rounds": np.array(self._rounds, dtype=np.int64),
             "costs": np.array(self._costs).reshape(-1, self.cumulative.size),
+            "largest_excess": self.largest_excess,
+            "excesses": np.array(self._excesses).reshape(len(self._rounds), self.largest_excess.size),
         }
         self.agent.save(path, {"simulation": extra})
 
@@ -199,15 +183,39 @@ class Simulation(Run):
         self.cumulative = saved_floats(extra["cumulative"], (q,), "cumulative")
         self.log = EpisodeLog()
         self.log.restore(extra["log"])
-        averages = extra.get("averages")  # not in the first files
-        self._averages = None if averages is None else saved_floats(averages, (max(1, len(averages)), q), "averages")
         self.seconds = float(extra["seconds"])
         self.horizon = int(extra["horizon"])
         self._rounds = saved_floats(extra["rounds"], (reached,), "rounds").astype(np.int64).tolist()
         self._costs = list(saved_floats(extra["costs"], (reached, q), "costs"))
+        self._restore_excesses(extra, reached)
+        if self._values is not None:
+            self._values.restore(extra.get("policies") or _policies_of_old_file(extra), self.agent)
         in_place = is_index(self.state, self.cmdp.n_states) and 0 <= self.round <= self.horizon <= MOST_ROUNDS
         if not in_place or sum(self.log.length) != self.round:
             raise ValueError("a run that cannot be")
+
+    def _restore_excesses(self, extra: dict[str, Any], reached: int) -> None:
+        """The largest excesses; of a file from before they were kept, those at its checkpoints and where it ends."""
+        m = self.largest_excess.size
+        if "largest_excess" in extra:
+            self.largest_excess = saved_floats(extra["largest_excess"], (m,), "largest_excess").copy()
+            self._excesses = list(saved_floats(extra["excesses"], (reached, m), "excesses"))
+            return
+        self._excesses = list(largest_excess(np.array(self._costs), self._rounds, self.thresholds))
+        ends = [*self._costs, self.cumulative], [*self._rounds, self.round]
+        self.largest_excess = largest_excess(np.array(ends[0]), ends[1], self.thresholds)[-1].copy()
+
+
+def _policies_of_old_file(extra: dict[str, Any]) -> dict[str, Any]:
+    """Files had the averages of policies in the log of episodes, one for each."""
+    log = extra["log"]
+    return {"log": {"length": log["length"], "costs": log["costs"]}, "averages": _last_averages(extra), "every": 0}
+
+
+def _last_averages(extra: dict[str, Any]) -> Any:
+    """Of the policy that was being played, after each step; the first files had but the last of them."""
+    averages = extra.get("averages")
+    return extra["log"]["costs"][-1:] if averages is None else averages
 
 
 def _fingerprint(cmdp: CMDP) -> str:

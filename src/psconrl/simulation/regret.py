@@ -26,7 +26,8 @@ class Regret:
     rounds: Ints  # (n,)
     regret: Floats  # (n,) signed, of the objective as a cost
     violation: Floats  # (n, m) signed
-    strong: Floats | None  # (m+1,) sum over episodes of T_k [J(pi_k) - target]+, if the policies were evaluated
+    worst_violation: Floats  # (n, m) the largest of all rounds so far, not of checkpoints alone; at least 0
+    strong: Floats | None  # (m+1,) sum over policies of T_k [J(pi_k) - target]+, if they were evaluated
 
     @property
     def positive_regret(self) -> Floats:
@@ -37,11 +38,6 @@ class Regret:
     def positive_violation(self) -> Floats:
         """The positive part of the cumulative violation."""
         return np.maximum(self.violation, 0.0)
-
-    @property
-    def worst_violation(self) -> Floats:
-        """The largest violation up to each checkpoint."""
-        return np.asarray(np.maximum.accumulate(self.violation, axis=0))
 
     @property
     def final(self) -> tuple[float, Floats]:
@@ -71,10 +67,10 @@ def regret(trace: Trace, plan: Plan) -> Regret:
         raise ConfigError(f"the plan has {plan.costs.size} costs, the trace {trace.cumulative.shape[1]}")
     aims = targets(plan.costs[0], trace.thresholds)
     signed = signed_regret(trace.cumulative, trace.rounds, aims)
-    log, strong = trace.episodes, None
-    if len(log.costs) == len(log) > 0:
+    log, strong = trace.policies, None
+    if len(log):
         strong = strong_regret(log.costs, log.length, aims, np.array([sum(log.length)]))[-1]
-    return Regret(trace.rounds, signed[:, 0], signed[:, 1:], strong)
+    return Regret(trace.rounds, signed[:, 0], signed[:, 1:], trace.largest_excess, strong)
 
 
 def paper_regret(traces: Sequence[Trace], plan: Plan, window: int) -> tuple[Ints, Floats]:
@@ -105,10 +101,17 @@ def signed_regret(cumulative: Floats, rounds: ArrayLike, aims: Floats) -> Floats
     return cumulative - np.asarray(rounds)[..., None] * aims[..., None, :]
 
 
+def largest_excess(cumulative: Floats, rounds: ArrayLike, thresholds: Floats) -> Floats:
+    """The largest violation up to each checkpoint, as far as checkpoints tell, and at least 0: (n, m)."""
+    excess = np.asarray(cumulative).reshape(-1, thresholds.size + 1)[:, 1:] - np.asarray(rounds)[:, None] * thresholds
+    return np.asarray(np.maximum.accumulate(np.maximum(excess, 0.0), axis=0))
+
+
 def strong_regret(costs: ArrayLike, lengths: ArrayLike, aims: Floats, rounds: Ints) -> Floats:
     r"""By exact evaluation, at ``rounds``: :math:`\sum_k T_k [J_i(\pi_k) - \text{aim}_i]_+`, (n, m+1).
 
-    ``costs``: (K, m+1), the averages of the policies of all episodes. Within an episode it grows evenly.
+    ``costs``: (K, m+1), the averages of all policies played, each for ``lengths`` rounds; while one is played it
+    grows evenly.
     """
     excess, length = np.maximum(np.asarray(costs) - aims, 0.0), np.asarray(lengths)
     ends = np.append(0, np.cumsum(length))

@@ -3,7 +3,7 @@
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,9 +14,16 @@ from psconrl.errors import ConfigError
 from psconrl.learning.contract import Episode
 from psconrl.learning.player import Player
 from psconrl.simulation.interrupt import Interrupted, deferred_interrupts
-from psconrl.simulation.trace import EpisodeLog, Trace, checkpoint_rounds
+from psconrl.simulation.trace import EpisodeLog, PolicyLog, Trace, checkpoint_rounds
 
 Progress = Callable[[Any], None]
+
+
+class Snapshots(NamedTuple):
+    """What is kept at each of n checkpoints."""
+
+    cumulative: Floats  # (n, m+1)
+    largest_excess: Floats  # (n, m)
 
 
 class Run(ABC):
@@ -38,14 +45,16 @@ class Run(ABC):
         self.provenance = {"psconrl": __version__, "agent": agent.recipe} | provenance
         self.round = 0
         self.cumulative = np.zeros(agent.n_costs)
+        self.largest_excess = np.zeros(agent.n_costs - 1)  # of all rounds so far, not of checkpoints alone
         self.log = EpisodeLog()
         self.seconds = 0.0
         self.horizon = 0  # of the last call, so that a run that was cut can be finished
         self._rounds: list[int] = []
         self._costs: list[Floats] = []
+        self._excesses: list[Floats] = []
 
     @abstractmethod
-    def _advance(self, horizon: int, grid: Ints, reached: int, at_checkpoints: Floats) -> tuple[int, bool]:
+    def _advance(self, horizon: int, grid: Ints, reached: int, at: Snapshots) -> tuple[int, bool]:
         """Play on, at most to the horizon and to the end of the episode; says which checkpoint comes next, and whether
         the episode is over.
         """
@@ -65,7 +74,7 @@ class Run(ABC):
             raise ConfigError(f"the run has already played {self.round} rounds; horizon must be at least that")
         self.horizon = int(horizon)
         grid = grid[grid > self.round]
-        at_checkpoints = np.zeros((grid.size, self.cumulative.size))
+        at = Snapshots(np.zeros((grid.size, self.cumulative.size)), np.zeros((grid.size, self.largest_excess.size)))
         reached = 0
         began = time.perf_counter() - self.seconds
         asked = False
@@ -73,9 +82,10 @@ class Run(ABC):
             with deferred_interrupts() as stop:
                 while self.round < horizon and not stop.asked:
                     before = reached
-                    reached, over = self._advance(horizon, grid, reached, at_checkpoints)
+                    reached, over = self._advance(horizon, grid, reached, at)
                     self._rounds += grid[before:reached].tolist()
-                    self._costs += list(at_checkpoints[before:reached])
+                    self._costs += list(at.cumulative[before:reached])
+                    self._excesses += list(at.largest_excess[before:reached])
                     if over:  # with the run's own books in order, since the agent's watchers may raise
                         self.agent.finish()
                     self.seconds = time.perf_counter() - began
@@ -100,12 +110,23 @@ class Run(ABC):
     def trace(self, interrupted: bool = False) -> Trace:
         """The run so far."""
         seconds = {"seconds": self.seconds, "planning_seconds": float(sum(self.log.seconds))}
-        reached, gathered = list(self._rounds), list(self._costs)
+        reached, gathered, excesses = list(self._rounds), list(self._costs), list(self._excesses)
         if interrupted and self.round > (reached[-1] if reached else 0):  # where it stopped counts as a checkpoint
             reached.append(self.round)
             gathered.append(self.cumulative)
-        costs = np.array(gathered).reshape(-1, self.cumulative.size)
-        rounds = np.array(reached, dtype=np.int64)
+            excesses.append(self.largest_excess)
         return Trace(
-            rounds, costs, self.log.copy(), self.thresholds, self.cost_names, self.provenance | seconds, interrupted
+            np.array(reached, dtype=np.int64),
+            np.array(gathered).reshape(len(reached), self.cumulative.size),
+            np.array(excesses).reshape(len(reached), self.largest_excess.size),
+            self.log.copy(),
+            self.thresholds,
+            self.cost_names,
+            self.provenance | seconds,
+            interrupted,
+            self._policies(),
         )
+
+    def _policies(self) -> PolicyLog:
+        """What was played, evaluated; nothing, unless a subclass can."""
+        return PolicyLog()

@@ -25,7 +25,6 @@ class EpisodeLog:
     kind: list[str] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)  # spent planning
     value: list[float] = field(default_factory=list)  # of the objective in the agent's model, as a cost; nan if none
-    costs: list[Floats] = field(default_factory=list)  # (m+1,) exact averages of its policy, if they were asked for
 
     def __len__(self) -> int:
         return len(self.start)
@@ -42,7 +41,6 @@ class EpisodeLog:
             "kind": self.kind,
             "seconds": np.array(self.seconds, dtype=np.float64),
             "value": np.array(self.value, dtype=np.float64),
-            "costs": np.array(self.costs, dtype=np.float64),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -52,22 +50,47 @@ class EpisodeLog:
         self.kind = [str(kind) for kind in state["kind"]]
         self.seconds = [float(s) for s in state["seconds"]]
         self.value = [float(v) for v in state["value"]]
-        self.costs = list(np.asarray(state["costs"], dtype=np.float64))
         if len({len(self.start), len(self.length), len(self.kind), len(self.seconds), len(self.value)}) > 1:
             raise ValueError("an episode that cannot be")
 
 
+@dataclass
+class PolicyLog:
+    """What was played, and what that costs exactly: one entry a policy, empty if nothing was to be evaluated."""
+
+    length: list[int] = field(default_factory=list)  # rounds in which it was played
+    costs: list[Floats] = field(default_factory=list)  # (m+1,) averages in the true model
+
+    def __len__(self) -> int:
+        return len(self.length)
+
+    def copy(self) -> "PolicyLog":
+        """As it is now."""
+        return PolicyLog(list(self.length), list(self.costs))
+
+    def state(self) -> dict[str, Any]:
+        """For saving."""
+        return {"length": np.array(self.length, dtype=np.int64), "costs": np.array(self.costs, dtype=np.float64)}
+
+    def restore(self, state: dict[str, Any], n_costs: int) -> None:
+        """Put back what ``state`` returned."""
+        self.length = [int(t) for t in state["length"]]
+        self.costs = list(np.asarray(state["costs"], dtype=np.float64).reshape(len(self.length), n_costs))
+
+
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """A run: cumulative realised costs (n, m+1) after ``rounds`` (n,), episodes, and where it all came from."""
+    """A run: what it cost up to some rounds, its episodes, what was played, and where it all came from."""
 
-    rounds: Ints
-    cumulative: Floats
+    rounds: Ints  # (n,)
+    cumulative: Floats  # (n, m+1) realised costs
+    largest_excess: Floats  # (n, m) of all rounds so far, by which each limit was exceeded in total; at least 0
     episodes: EpisodeLog
     thresholds: Floats
     cost_names: tuple[str, ...]
     provenance: dict[str, Any]
     interrupted: bool = False
+    policies: PolicyLog = field(default_factory=PolicyLog)
 
     @property
     def horizon(self) -> int:

@@ -99,3 +99,39 @@ def shared_steps(actions: Small, H: int, reach: int, step: int, position: int, m
                     return k
             chosen[k, s] = action
     return min(most, H - step)
+
+
+@njit(cache=True, nogil=True)
+def block_averages(
+    actions: Small, H: int, reach: int, step: int, position: int, increments: Ints, indptr: Ints, successors: Ints,
+    probabilities: Floats, costs: Floats, state: int,
+) -> Floats:  # fmt: skip
+    """What the rest of a block is expected to cost on average in a model, after 1, 2, ... rounds: (H - step, q).
+
+    Forward over the block, by the law of state and position. ``increments`` (S*A,) as in ``plan_block``; the rows of
+    the model are given by ``indptr`` into successors and their probabilities; ``costs`` (q, S, A).
+    """
+    q, S, A = costs.shape
+    rounds = H - step
+    averages, totals = np.empty((rounds, q)), np.zeros(q)
+    law, after = np.zeros((S, rounds * reach + 1)), np.zeros((S, rounds * reach + 1))
+    law[state, 0] = 1.0
+    for k in range(rounds):
+        n = (step + k) * reach + 1
+        begin = first_entry(step + k, reach, S) + position
+        for s in range(S):
+            for j in range(k * reach + 1):
+                mass = law[s, j]
+                if mass > 0.0:
+                    law[s, j] = 0.0
+                    action = actions[begin + s * n + j]
+                    for i in range(q):
+                        totals[i] += mass * costs[i, s, action]
+                    pair = s * A + action
+                    onward = j + increments[pair]
+                    for e in range(indptr[pair], indptr[pair + 1]):
+                        after[successors[e], onward] += mass * probabilities[e]
+        law, after = after, law
+        for i in range(q):
+            averages[k, i] = totals[i] / (k + 1)
+    return averages

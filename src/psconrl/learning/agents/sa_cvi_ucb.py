@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike
 from psconrl.arrays import Floats, Ints, Small, read_only
 from psconrl.errors import AgentError, unknown_name
 from psconrl.learning.agent import Agent
-from psconrl.learning.agents._sa_cvi_kernels import first_entry, plan_block, shared_steps
+from psconrl.learning.agents._sa_cvi_kernels import block_averages, first_entry, plan_block, shared_steps
 from psconrl.learning.checks import (
     as_count,
     as_fraction,
@@ -100,6 +100,7 @@ class Moves(NamedTuple):
 class Block:
     """A plan for H rounds, and how far it has been played."""
 
+    length: int  # H
     moves: Moves
     cell: float  # the width of the grid, in units of the limited cost
     limit: float
@@ -115,6 +116,15 @@ class Block:
         """Take in an episode."""
         self.step += record.steps
         self.position += self._strides(record)
+
+    def averages(self, indptr: Ints, successors: Ints, probabilities: Floats, costs: Floats, state: int) -> Floats:
+        """What the rest of it is expected to cost from a state on average, after 1, 2, ... rounds: (n, m+1)."""
+        moves = self.moves
+        expected: Floats = block_averages(
+            self.actions, self.length, moves.reach, self.step, self.position, moves.increments.ravel(), indptr,
+            successors, probabilities, costs, state,
+        )  # fmt: skip
+        return expected
 
     def _strides(self, record: Record) -> int:
         return int((self.moves.increments * record.pairs).sum())
@@ -178,6 +188,11 @@ class SACVIUCB(Agent):
         usual = 0.1 / math.ceil(0.1 * root) if self.constants == "practical" else 1.0 / root
         return usual if self.grid is None else self.grid
 
+    @property
+    def longer_plan(self) -> Block | None:
+        """The block, of which an episode is a few steps."""
+        return self._block
+
     def begin(self, state: int) -> Episode:
         """Go on in the block, or plan a new one: the steps in which the action does not depend on the account."""
         block = self._block
@@ -218,6 +233,7 @@ class SACVIUCB(Agent):
         gains = rewards + self._bonus(C) / np.sqrt(np.maximum(visits, 1))
         seen = self.counts.moves
         block = Block(
+            self.H,
             moves,
             unit * self.cell,
             float(self.thresholds[0]),
@@ -312,6 +328,7 @@ class SACVIUCB(Agent):
         if (actions >= self.n_actions).any():
             raise AgentError(f"actions of a block must lie in 0..{self.n_actions - 1}")
         return Block(
+            self.H,
             Moves(int(saved["lowest"]), int(saved["stride"]), increments),
             as_number(saved["cell"], "cell"),
             as_number(saved["limit"], "limit"),
