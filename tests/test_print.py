@@ -132,28 +132,68 @@ def test_metrics_are_those_of_the_runs(experiments):
             "strong violation (delay), customers x step",
             [uniform.strong[:, :, 1], uniform.strong[:, :, 2]],
         ),
+        (
+            "largest-excess",
+            "largest running excess (delay), customers x step",
+            [uniform.largest_excess[:, :, 1], uniform.largest_excess[:, :, 2]],
+        ),
     ):
         found = measures([queue], [name])
         assert found[0].title == title
         for measure, value in zip(found, values, strict=True):
             np.testing.assert_array_equal(measure.values(queue, uniform), value)
-    assert set(METRICS) == {*expected, "strong-regret", "strong-violation"}
+    assert set(METRICS) == {*expected, "strong-regret", "strong-violation", "largest-excess"}
 
 
 def test_a_metric_that_an_experiment_lacks_is_said(experiments):
     with pytest.raises(ConfigError, match="unknown metric 'regrets'; did you mean 'regret'"):
         measures(experiments, ["regrets"])
-    with pytest.raises(ConfigError, match="strong-regret: experiment 'marsrover-4x4' has no exact evaluation"):
-        measures(experiments, ["strong-regret"])
     rover = experiments[0]
+    before = {label: replace(c, strong=c.strong * np.nan, largest_excess=c.strong * np.nan)
+              for label, c in rover.curves.items()}  # fmt: skip
+    old = [replace(rover, curves=before), *experiments[1:]]
+    with pytest.raises(ConfigError, match="strong-regret: experiment 'marsrover-4x4' has no exact evaluation"):
+        measures(old, ["strong-regret"])
+    with pytest.raises(ConfigError, match="largest-excess: experiment 'marsrover-4x4' has no largest excess"):
+        measures(old, ["largest-excess"])
     lost = replace(rover, curves={"a": replace(rover.curves["psconrl"], optimum=np.array([np.nan] * 3))}, facts={})
     with pytest.raises(ConfigError, match="has no optimum to compare with"):
         measures([lost], ["regret"])
     with pytest.raises(ConfigError, match="has no shadow prices"):
         measures([lost], ["priced"])
-    assert [m.title for m in available(lost, list(METRICS))] == [
-        "violation (cost 1)", "average objective", "average cost 1", "violation, paper's metric (cost 1)",
+    assert [m.title for m in available(replace(lost, curves=before), list(METRICS))] == [
+        "regret", "violation (cost 1)", "average objective", "average cost 1", "regret, paper's metric",
+        "violation, paper's metric (cost 1)",
     ]  # fmt: skip
+
+
+def one_without(experiment):
+    """The experiment with a second agent that was not evaluated."""
+    (label, curves), *_ = experiment.curves.items()
+    nothing = np.full_like(curves.strong, np.nan)
+    other = replace(curves, label="other", title="Other", strong=nothing, largest_excess=nothing)
+    return replace(experiment, curves={label: curves, "other": other})
+
+
+def test_an_agent_that_lacks_a_metric_has_a_dash_with_a_note(experiments):
+    both = [one_without(experiments[0])]
+    measured = measures(both, ["violation", "strong-violation", "largest-excess"])
+    markdown = print_table(both, measured, "markdown").splitlines()
+    assert markdown[3].endswith(" | - | - |")
+    assert "| - |" not in markdown[2]
+    assert markdown[-1].endswith("A dash: not evaluated, or not kept, for this agent.")
+    assert "A dash" not in print_table(both, measured[:1], "markdown")
+    latex = print_table(both, measured, "latex").splitlines()
+    assert latex[6].endswith(r"& -- & -- \\")
+    assert len(print_table(both, measured, "csv").splitlines()) == 1 + 3 + 1
+
+
+def test_a_figure_names_the_agents_of_which_a_metric_is_not_known(experiments):
+    both = [one_without(experiments[0])]
+    signed, strong = panel_figure(both, rows_of(measures(both, ["violation", "strong-violation"]))).axes
+    assert "not known: Other" in panels_of(strong.figure)[1]
+    assert "not known" not in panels_of(strong.figure)[0]
+    assert (len(signed.collections), len(strong.collections)) == (2, 1)
 
 
 def test_axes_reach_four_times_as_far_as_the_middle_curve():

@@ -211,14 +211,19 @@ def test_the_report_has_all_parts_and_failures_are_shown(results, tmp_path):
     names = [e["name"] for e in report["experiments"]]
     assert names == ["counterexample", "marsrover-4x4", "bayes states=4", "bayes states=6", "queue"]
     grid = report["experiments"][1]
-    assert [p["title"] for p in grid["panels"]] == ["Regret", "Violation: risk", "Average steps", "Average risk"]
+    assert [p["title"] for p in grid["panels"]] == [
+        "Regret", "Violation: risk", "Strong violation: risk", "Largest running excess: risk", "Average steps",
+        "Average risk",
+    ]  # fmt: skip
     assert [t["title"] for t in grid["tables"]] == [
-        "Final regret and violation", "Pairwise comparison of final regret at shadow prices", "Growth and timing",
+        "Final regret and violation", "Strong regret and violation",
+        "Pairwise comparison of final regret at shadow prices", "Growth and timing",
     ]  # fmt: skip
     assert grid["maps"][0]["svg"].startswith("<?xml")
-    assert len(report["experiments"][4]["panels"]) == 6  # the queue has two limits
+    assert len(report["experiments"][4]["panels"]) == 10  # the queue has two limits
     theory, failed = report["tables"]
-    assert [row[0] for row in theory["rows"]] == ["bayes states=4", "bayes states=6"]
+    bounded = ["counterexample", "marsrover-4x4", "bayes states=4", "bayes states=6"]  # samplers, not C-UCRL
+    assert [row[0] for row in theory["rows"]] == bounded
     assert failed["rows"][0][3].endswith("<b>no</b>")
     assert "<b>no</b>" not in page.render(report)
     json.dumps(report)
@@ -249,7 +254,8 @@ def test_where_all_tie_at_shadow_prices_the_page_says_who_keeps_the_limit(experi
 def test_regret_and_violation_are_cut_off_on_the_page_and_averages_are_not(experiments):
     panels = _panels(experiments["marsrover-4x4"])
     assert {p["title"]: p["clip"] for p in panels} == {
-        "Regret": True, "Violation: risk": True, "Average steps": False, "Average risk": False,
+        "Regret": True, "Violation: risk": True, "Strong violation: risk": True, "Largest running excess: risk": True,
+        "Average steps": False, "Average risk": False,
     }  # fmt: skip
 
 

@@ -79,7 +79,16 @@ def test_without_an_optimum_the_objective_adds_up_with_its_own_sign(tmp_path):
 
 
 def test_a_run_without_a_round_is_an_empty_picture(tmp_path):
-    nothing = Trace(np.empty(0, np.int64), np.empty((0, 2)), np.empty((0, 1)), EpisodeLog(), np.array([0.5]), ("steps", "risk"), {}, True)
+    nothing = Trace(
+        np.empty(0, np.int64),
+        np.empty((0, 2)),
+        np.empty((0, 1)),
+        EpisodeLog(),
+        np.array([0.5]),
+        ("steps", "risk"),
+        {},
+        True,
+    )
     figure = trace_figure(nothing, None)
     write_figure(figure, tmp_path / "run.png")
     assert len(figure.axes) == 4

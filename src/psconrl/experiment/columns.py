@@ -95,8 +95,9 @@ class Columns:
                 self.whole(facts.get(key), f"{key} in {where}")
             names = self.texts(facts.get("cost_names"), f"cost_names in {where}")
             lengths = {"optimum": len(names), "prices": len(names) - 1, "thresholds": len(names) - 1}
+            has_optimum = "infeasibility" not in facts and facts.get("status") != "unknown"  # of what is only played
             for key, length in lengths.items():
-                if key in facts or "infeasibility" not in facts:
+                if key in facts or has_optimum:
                     self.numbers(facts.get(key), f"{key} in {where}", length)
         for key in ("fastest", "safest"):
             if key in facts:

@@ -23,6 +23,7 @@ from psconrl.report.tables import (
     failures_table,
     final_table,
     growth_table,
+    strong_table,
     verdict,
 )  # fmt: skip
 
@@ -79,7 +80,7 @@ def _first_grid(experiments: list[Experiment]) -> str:
 
 
 def _experiment(experiment: Experiment) -> dict[str, Any]:
-    tables = [final_table(experiment), comparison_table(experiment), growth_table(experiment)]
+    tables = [f(experiment) for f in (final_table, strong_table, comparison_table, growth_table)]
     return {
         "name": experiment.name,
         "description": _description(experiment.facts),

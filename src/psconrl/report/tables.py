@@ -21,7 +21,17 @@ NO_NUMBER = "-"
 
 def final_table(experiment: Experiment) -> dict[str, Any]:
     """Final regret and violations of every agent."""
-    wanted = available(experiment, ("regret", "violation", "priced", "strong-violation", "largest-excess"))
+    return _finals(experiment, "Final regret and violation", ("regret", "violation", "priced"))
+
+
+def strong_table(experiment: Experiment) -> dict[str, Any]:
+    """What signed sums hide: strong regret and violations, largest running excesses. No rows if none is known."""
+    return _finals(experiment, "Strong regret and violation", ("strong-regret", "strong-violation", "largest-excess"))
+
+
+def _finals(experiment: Experiment, title: str, names: Sequence[str]) -> dict[str, Any]:
+    """Metrics after the last round, those that some agent has."""
+    wanted = available(experiment, names)
     rows = [
         [label, curves.runs, *(_cell(measure, experiment, curves) for measure in wanted)]
         for label, curves in experiment.curves.items()
@@ -30,10 +40,10 @@ def final_table(experiment: Experiment) -> dict[str, Any]:
     if any(NO_NUMBER in row for row in rows):
         note = f"{note} {UNKNOWN}"
     return {
-        "title": "Final regret and violation",
+        "title": title,
         "note": note,
         "header": ["agent", "runs", *(measure.title for measure in wanted)],
-        "rows": rows,
+        "rows": rows if wanted else [],
     }
 
 
