@@ -240,6 +240,12 @@ def test_a_live_policy_is_evaluated_at_fixed_rounds(horizon, every):
     assert strong.min() > 1.0
 
 
+def test_on_larger_models_a_live_policy_is_evaluated_less_often():
+    cmdp = psconrl.load("garnet", states=101)
+    trace = Simulation(cmdp, agent_for(cmdp, "triple-qa", 1000), 5, evaluate_policies=True).run(1000)
+    assert trace.policies.length == [10] * 100
+
+
 # Plans for several episodes
 
 

@@ -42,6 +42,7 @@ from psconrl.simulation.trace import Trace
 
 AUTOSAVE_SECONDS = 10.0
 REFRESH_SECONDS = 0.1
+EVALUATED_STATES = 2_000  # of models on which the policies played are evaluated
 WIDE_SCREEN = 110
 
 
@@ -122,7 +123,7 @@ def learn(
             chosen |= knowledge.options(world)
             agent = _agent_for(world, agent_name, seed, rounds, unknown_costs, chosen)
             run = _in_steps(world, agent, seed, emission) if background else Simulation(
-                world, agent, seed, emission=emission
+                world, agent, seed, emission=emission, evaluate_policies=world.n_states <= EVALUATED_STATES
             )  # fmt: skip
         else:
             _refuse_without_model(env, "save_to", "emission", "support", "trust", "worth")
@@ -315,17 +316,22 @@ def _print_result(out: Any, title: str, trace: Trace, best: Plan | None) -> None
     if best is not None and best.status is Status.INFEASIBLE:
         out.print(Text(f"No policy can meet the limits: {best.infeasibility}"))
         best = None
-    optimum, lost = "", ""
-    over = trace.cumulative[-1, 1:] - trace.rounds[-1] * limits
+    optimum, lost, strong = "", "", None
+    over, worst = trace.cumulative[-1, 1:] - trace.rounds[-1] * limits, trace.largest_excess[-1]
     if best is not None:
-        optimum, lost = number(best.value), f"regret {regret(trace, best).final[0]:.1f}"
-    table = Table("", "average", "optimum or limit", "over the run")
+        measured = regret(trace, best)
+        optimum, lost, strong = number(best.value), f"regret {measured.final[0]:.1f}", measured.strong
+    table = Table(
+        "", "average", "optimum or limit", "over the run", "at worst", *([] if strong is None else ["strong"])
+    )
     for column in table.columns[1:]:
         column.justify = "right"
     named = trace.units.named
-    table.add_row(Text(named(names[0])), number(sign * averages[0]), optimum, lost)
+    exact = [()] * len(names) if strong is None else [(f"{x:.1f}",) for x in strong]
+    table.add_row(Text(named(names[0])), number(sign * averages[0]), optimum, lost, "", *exact[0])
     for i, name in enumerate(names[1:]):
-        table.add_row(Text(named(name)), number(averages[i + 1]), number(float(limits[i])), f"violation {over[i]:.1f}")
+        found = number(averages[i + 1]), number(float(limits[i])), f"violation {over[i]:.1f}", f"{worst[i]:.1f}"
+        table.add_row(Text(named(name)), *found, *exact[i + 1])
     out.print(table)
 
 

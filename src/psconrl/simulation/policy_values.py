@@ -2,8 +2,8 @@ r"""What is played on a known model, evaluated exactly: the averages :math:`J_i(
 
 Every policy is evaluated once, in the long run; a policy that changes with the step, and a plan that several episodes
 are pieces of, by what it is expected to cost in the rounds that it was played, from the state where it began. Of an
-agent that learns at every round the live policy is evaluated at rounds 0, n, 2n, ..., n a thousandth of the horizon,
-and counts until the next of them: a Riemann sum.
+agent that learns at every round the live policy is evaluated at rounds 0, n, 2n, ..., n a thousandth of the horizon (of
+models with more than a hundred states a hundredth), and counts until the next of them: a Riemann sum.
 """
 
 import hashlib
@@ -24,7 +24,8 @@ from psconrl.model.evaluation import evaluate_policy
 from psconrl.simulation._kernels import expected_averages
 from psconrl.simulation.trace import PolicyLog
 
-EVALUATIONS = 1_000  # of a policy that is alive, in a run
+EVALUATIONS, FEWER = 1_000, 100  # of a policy that is alive, in a run: on small models, and on others
+SMALL = 100  # states
 MOST_KNOWN = 2_000_000  # numbers: averages of policies that are remembered
 LONG_KEY = 4096  # bytes of a policy: longer ones are remembered by a digest
 MOST_DENSE = 100  # states of a closed class of a sparse model that is solved as a dense one
@@ -51,7 +52,7 @@ class PolicyValues:
     def begin(self, agent: Player, episode: Episode, is_new: bool, state: int, round_: int, horizon: int) -> None:
         """Open an entry, where something else is going to be played than before."""
         if isinstance(agent, Stepping):
-            self._every = self._every or max(1, horizon // EVALUATIONS)
+            self._every = self._every or max(1, horizon // (EVALUATIONS if self.cmdp.n_states <= SMALL else FEWER))
             if round_ % self._every == 0:
                 self._open(self._in_the_long_run(agent.policy, state))
         elif is_new:
