@@ -253,7 +253,7 @@ def test_a_sweep_says_what_is_wrong_before_it_begins(folder, own):
         (("Coin", "Nobody"), "has no 'Nobody'"),
         (("share = 0.2", "shar = 0.2"), "unknown option 'shar'"),
         (('"{own}:cards"', '"gym:CartPole-v1"'), "infinitely many"),
-        (("horizon = 60", 'horizon = 60\nemission = "bernoulli"'), "need a model"),
+        (("horizon = 60", "horizon = 60\nevaluate = true"), "need a model"),
     ):
         with pytest.raises(PsconrlError) as error:
             _swept(SPEC.replace(*change).format(own=own), folder)

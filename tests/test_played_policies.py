@@ -9,6 +9,7 @@ import pytest
 import psconrl
 from psconrl import CMDP, Episode, evaluate, plan, regret
 from psconrl.envs.gym_env import CMDPEnv
+from psconrl.experiment import job as job_module
 from psconrl.experiment.job import execute
 from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.spec import parse_spec
@@ -397,6 +398,17 @@ def test_a_results_file_from_before_is_read_shown_and_continued(swept, tmp_path)
     assert np.isnan(curves["psconrl"].largest_excess).all()
     assert [row[2:] == ["-"] * 3 for row in table["rows"]] == [True, True, False]
     assert table["note"].endswith("A dash: not evaluated, or not kept, for this agent.")
+
+
+def test_large_models_are_evaluated_where_that_is_asked_for(monkeypatch):
+    monkeypatch.setattr(job_module, "EVALUATED_STATES", 15)
+    for said, found in (("", 0), ("evaluate = true", 10), ("evaluate = false", 0)):
+        spec = parse_spec(f'[experiments.marsrover-4x4]\nagents=["uniform"]\nhorizon=5\n{said}\n')
+        assert execute(spec.jobs()[0]).strong.size == found
+    monkeypatch.setattr(job_module, "EVALUATED_STATES", 16)
+    assert (
+        execute(parse_spec('[experiments.marsrover-4x4]\nagents=["uniform"]\nhorizon=5\n').jobs()[0]).strong.size == 10
+    )
 
 
 def test_where_no_policy_meets_the_limits_violations_are_known_all_the_same():

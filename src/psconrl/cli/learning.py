@@ -36,13 +36,13 @@ from psconrl.planning.proof import Status
 from psconrl.simulation.gym_run import GymSimulation
 from psconrl.simulation.interrupt import Interrupted
 from psconrl.simulation.model_run import Simulation
+from psconrl.simulation.policy_values import EVALUATED_STATES
 from psconrl.simulation.regret import regret, signed_regret, targets
 from psconrl.simulation.run import Run
 from psconrl.simulation.trace import Trace
 
 AUTOSAVE_SECONDS = 10.0
 REFRESH_SECONDS = 0.1
-EVALUATED_STATES = 2_000  # of models on which the policies played are evaluated
 WIDE_SCREEN = 110
 
 

@@ -38,8 +38,8 @@ def _check_one(job: Job, world: World) -> None:
     job.make_agent(world)
     checkpoint_rounds(job.horizon, job.checkpoints)
     if not isinstance(world, CMDP):
-        if job.emission != EMISSIONS[0] or job.probe is not None:
-            raise ConfigError("emission and probe need a model; this environment can only be played")
+        if job.emission != EMISSIONS[0] or job.evaluate or job.probe is not None:
+            raise ConfigError("emission, evaluate and probe need a model; this environment can only be played")
     elif job.probe is not None:
         sizes = (world.n_states, world.n_actions, world.n_states)
         if any(not 0 <= k < size for k, size in zip(job.probe, sizes, strict=True)):

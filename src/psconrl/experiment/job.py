@@ -35,6 +35,7 @@ from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
 from psconrl.simulation.gym_run import GymSimulation
 from psconrl.simulation.model_run import Simulation
+from psconrl.simulation.policy_values import EVALUATED_STATES
 from psconrl.simulation.regret import strong_regret, targets
 from psconrl.simulation.run import Run
 from psconrl.simulation.trace import Trace
@@ -60,7 +61,7 @@ class Job:
     horizon: int
     checkpoints: int | str | list[int]
     emission: str
-    evaluate: bool
+    evaluate: bool | None  # None: on models of up to EVALUATED_STATES
     probe: list[int] | None
     seed: int
     replicate: int
@@ -142,7 +143,8 @@ def execute(job: Job) -> Result:
         agent = job.make_agent(world)
         run: Run
         if isinstance(world, CMDP):
-            run = Simulation(world, agent, job.world_seed(), emission=job.emission, evaluate_policies=job.evaluate)
+            evaluate = world.n_states <= EVALUATED_STATES if job.evaluate is None else job.evaluate
+            run = Simulation(world, agent, job.world_seed(), emission=job.emission, evaluate_policies=evaluate)
         else:
             run = GymSimulation(world, agent, _one_number(job.world_seed()))
         probe = _Probe(job.probe)

@@ -86,7 +86,7 @@ class ExperimentSpec:
     replicates: int | None = None
     checkpoints: int | str | list[int] = 200
     emission: str = EMISSIONS[0]
-    evaluate: bool = True  # also the exact averages of every policy played, where there is a model
+    evaluate: bool | None = None  # also the exact averages of every policy played? if not said, where that is cheap
     draw: bool = False  # every replicate is played on a model of its own (option seed), drawn from the seed
     probe: list[int] | None = None  # state, action, next state of a sampled probability to record
     thresholds: Mapping[str, float] | None = None  # other limits than the environment's, by name

@@ -24,6 +24,7 @@ from psconrl.model.evaluation import evaluate_policy
 from psconrl.simulation._kernels import expected_averages
 from psconrl.simulation.trace import PolicyLog
 
+EVALUATED_STATES = 2_000  # of models on which sweeps do this unasked: beyond, it may take half as long as planning
 EVALUATIONS, FEWER = 1_000, 100  # of a policy that is alive, in a run: on small models, and on others
 SMALL = 100  # states
 MOST_KNOWN = 2_000_000  # numbers: averages of policies that are remembered
