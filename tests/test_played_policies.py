@@ -74,7 +74,7 @@ def test_the_largest_excess_in_an_environment():
 @pytest.mark.parametrize(("name", "options"), [("psconrl", {}), ("triple-qa", LIVELY), ("sa-cvi-ucb", {}), ("fha", {})])
 def test_a_run_that_was_saved_goes_on_with_the_same_numbers(name, options, tmp_path):
     """Stopped where nothing ends: in an episode, in a block, between two evaluations of a live policy."""
-    whole = Simulation(ROVER, agent_for(ROVER, name, **options), 5, evaluate_policies=True).run(1000)
+    whole = Simulation(ROVER, agent_for(ROVER, name, **options), 5, evaluate_policies=True).run(1000, checkpoints=1)
     run = Simulation(ROVER, agent_for(ROVER, name, **options), 5, evaluate_policies=True)
 
     def stop(run):
@@ -82,9 +82,11 @@ def test_a_run_that_was_saved_goes_on_with_the_same_numbers(name, options, tmp_p
             raise TimeoutError
 
     with pytest.raises(TimeoutError):
-        run.run(1000, progress=stop)
+        run.run(1000, checkpoints=1, progress=stop)
     run.save(tmp_path / "run.npz")
-    rest = Simulation.resume(ROVER, tmp_path / "run.npz").run(1000)
+    resumed = Simulation.resume(ROVER, tmp_path / "run.npz")
+    assert resumed.largest_excess.tolist() == run.largest_excess.tolist()
+    rest = resumed.run(1000, checkpoints=1)
     np.testing.assert_array_equal(rest.largest_excess, whole.largest_excess)
     np.testing.assert_array_equal(rest.policies.costs, whole.policies.costs)
     assert rest.policies.length == whole.policies.length
