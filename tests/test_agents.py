@@ -9,7 +9,7 @@ from psconrl.agents import CUCRL, FixedPolicy
 from psconrl.errors import AgentError, ConfigError
 from psconrl.learning.counts import Record
 from psconrl.learning.old_files import brought_up_to_date
-from psconrl.learning.registry import CLASSES, RECIPES, load_agent, make_agent, with_reward_hint
+from psconrl.learning.registry import CLASSES, RECIPES, load_agent, make_agent, with_hints
 from psconrl.simulation.model_run import Simulation
 
 T = 600
@@ -236,11 +236,21 @@ def test_all_that_learn_can_be_told_the_best_reward():
     assert set(RECIPES) - set(LEARN_COSTS) == {"uniform", "triple-qa"}  # which is told the ranges of all costs
 
 
+def test_an_agent_that_rescales_costs_is_told_their_ranges():
+    costs = np.array([[[-3.0, 0.0]], [[2.0, 2.0]], [[0.5, 4.0]]])
+    told = with_hints("triple-qa", costs, True, {})
+    assert told == {"ranges": [[-3.0, 0.0], [2.0, 3.0], [0.5, 4.0]]}
+    assert make_agent("triple-qa", 1, 2, [2.0, 1.0], None, 0, 100, **told).ranges.tolist() == told["ranges"]
+    assert with_hints("triple-qa", costs, True, {"ranges": None}) == {"ranges": None}
+
+
 @pytest.mark.parametrize("learner", LEARN_COSTS)
 def test_the_best_reward_counts_as_one_observation_of_every_pair(learner, tmp_path):
-    options = with_reward_hint(learner, 3.0, {})
+    costs = np.array([[[-3.0, 0.0], [-1.0, -2.0]], [[0.0, 1.0], [0.5, 0.5]]])
+    options = with_hints(learner, costs, True, {})
     assert options == {"optimistic_cost": -3.0}
-    assert with_reward_hint(learner, 3.0, {"optimistic_cost": -8.0}) == {"optimistic_cost": -8.0}
+    assert with_hints(learner, costs, False, {}) == {}
+    assert with_hints(learner, costs, True, {"optimistic_cost": -8.0}) == {"optimistic_cost": -8.0}
     agent = make_agent(learner, 2, 2, [0.5], None, 0, 100, **options)
     record = Record.empty(agent.counts)
     for _ in range(4):

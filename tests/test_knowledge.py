@@ -134,3 +134,51 @@ def test_words_on_the_command_line_have_dashes():
     assert Knowledge(support=True, dashes="--").word == "--support"
     assert Knowledge(trust="queue").word == "trust"
     assert not Knowledge()
+
+
+SPANS = """
+replicates = 1
+
+[agents.horizon]
+agent = "fha"
+spans = true
+
+[agents.account]
+agent = "sa-cvi-ucb"
+spans = true
+
+[experiments.chain]
+horizon = 200
+"""
+
+
+def test_theory_that_needs_constants_gets_those_of_the_true_model():
+    """The chain's are proven in test_worlds.py by other ways."""
+    horizon, account = (job.make_agent(job.world()) for job in parse_spec(SPANS).jobs())
+    assert horizon.span == pytest.approx([0.84708], abs=1e-5)
+    assert (account.span_objective, account.span_limited) == pytest.approx((1.0, 0.84708), abs=1e-5)
+    assert account.gap == pytest.approx(0.1378948896, abs=1e-9)
+
+
+def test_with_several_limits_there_is_a_span_for_each():
+    spec = SPANS.replace("[experiments.chain]", "[experiments.queue]").replace("sa-cvi-ucb", "fha")
+    job = parse_spec(spec).jobs()[0]
+    model = job.world()
+    spans = np.ptp(psconrl.evaluate(model, psconrl.plan(model).policy).biases, axis=1)
+    assert job.make_agent(model).span == pytest.approx(spans[1:])
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (('"fha"', '"psconrl"'), "spans: agent 'psconrl' asks for none of span, span_objective, span_limited, gap"),
+        (('"fha"\nspans = true', '"fha"\nspans = true\noptions = { span = 1 }'), "option span and spans contradict"),
+        (("spans = true", "spans = 1"), "spans must be true or false; got 1"),
+        (("horizon = 200", "horizon = 200\nthresholds = { missed = 0.001 }"), "spans: the limits of the model"),
+    ],
+)  # fmt: skip
+def test_constants_that_nobody_asks_for_end_in_one_line(tmp_path, change, complaint):
+    with pytest.raises(PsconrlError) as error:
+        run_sweep(parse_spec(SPANS.replace(*change)).jobs(), tmp_path / "never.db", workers=1)
+    assert complaint in str(error.value)
+    assert "\n" not in str(error.value)

@@ -661,6 +661,9 @@ def test_a_task_that_can_only_be_played_and_one_that_thinks_beside_have_a_log_to
         path = tmp_path / f"{name[:3]}.csv"
         ended = shell("learn", name, "--horizon", "400", "--log", str(path), *more)
         assert ended.returncode == 0, ended.stderr
+        if more and not path.exists():  # the rounds were over before the first plan was ready
+            assert "Log: none; no episode has ended yet" in " ".join(ended.stdout.split())
+            continue
         assert log_contents(read(path))["policy"]["rows"]
 
 

@@ -19,7 +19,7 @@ from psconrl.experiment.store import Store
 from psconrl.report import page
 from psconrl.report.curves import read_experiments
 from psconrl.report.paper_figures import figure1, figure2, figure3
-from psconrl.report.statistics import Comparison, compare, growth_exponent, mean_interval
+from psconrl.report.statistics import Comparison, compare, final_cost, growth_exponent, mean_interval
 from psconrl.report.summary import _facts, _finding, _panels, build
 from psconrl.report.tables import verdict
 from psconrl.report.theory import check_theory
@@ -142,11 +142,11 @@ def test_growth_exponents_are_found(exponent):
 
 def test_comparisons_are_paired_and_few_runs_give_no_verdict(experiments):
     curves = experiments["marsrover-4x4"].curves
-    result = compare(curves["psconrl"], curves["uniform"])
+    result = compare(curves["psconrl"], curves["uniform"], final_cost)
     assert result.runs == 3
     assert result.difference.high < 0
     assert verdict(result, 3) == "too few runs"
-    priced = compare(curves["psconrl"], curves["uniform"], [0.5])
+    priced = compare(curves["psconrl"], curves["uniform"], lambda c: final_cost(c, [0.5]))
     expected = [c.regret[:, -1] + 0.5 * c.violation(1)[:, -1] for c in (curves["psconrl"], curves["uniform"])]
     assert priced.difference.mean == pytest.approx((expected[0] - expected[1]).mean())
 

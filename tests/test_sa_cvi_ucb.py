@@ -99,9 +99,12 @@ def test_the_constants_by_hand():
     assert practical._range_of_values(potential, -3.0, unit) == 1.5
     assert practical._range_of_values(potential, 20.0, unit) == pytest.approx(1.5 + 8 * 20 / 50 * 2)
     assert practical._bonus(7.0) == 14.0
+    assert SACVIUCB(2, 2, [2.0], costs, **given, bonus=0.25)._bonus(7.0) == 3.5
     theory = SACVIUCB(2, 2, [2.0], costs, **given, constants="theory", delta=0.1)
     C = 1.5 + 8 * 2 + 8 / 50 * (2**2 + 2 * 50 * (2 + 2) ** 2) + 50 * 8 * 0.01 / 2
     assert theory._range_of_values(potential, -3.0, unit) == pytest.approx(C, rel=1e-14)
+    thrice = SACVIUCB(2, 2, [2.0], costs, **given, constants="theory", delta=0.1, bonus=3.0)
+    assert thrice._bonus(C) == 3 * theory._bonus(C)
     assert theory._bonus(C) == pytest.approx(2 * C * 2 * math.sqrt(math.log(2 * 10_000 * 4 * 2 / 0.1) / 2), rel=1e-14)
 
 
@@ -295,6 +298,7 @@ def test_one_limit_as_published(limits):
         ({"gap": 0.0}, "gap must be a positive number; got 0.0"),
         ({"span_objective": -1.0}, "span_objective must be a number from 0 on"),
         ({"constants": "practicl"}, "unknown constants 'practicl'; did you mean 'practical'"),
+        ({"bonus": -0.5}, "bonus must be a number from 0 on; got -0.5"),
         ({"grid": 0.0}, "grid must be a number above 0 and at most 1; got 0.0"),
         ({"grid": 1e-9}, r"a plan for blocks of 10 rounds with a grid of 1e-09 takes .* GB"),
     ],

@@ -239,3 +239,47 @@ def test_the_seeds_of_the_shipped_experiments_are_those_of_their_flat_options():
     words = {job.label: job._entropy("agent", [job.agent, job.agent_options, job.known_costs])[2:] for job in jobs}
     assert words["resampling-psconrl"] == [346428041, 3850778562, 3025789623, 1397374572]
     assert words["c-ucrl"] == [2221870306, 1628205230, 1499950405, 1032624990]
+
+
+COSTS = """
+replicates = 2
+[agents.psconrl]
+[agents.psconrl-published]
+[agents.own]
+agent = "c-ucrl"
+known_costs = false
+[experiments.queue]
+costs = ["known", "learned"]
+"""
+
+
+def test_costs_known_and_learned_are_two_experiments_with_the_same_luck():
+    jobs = parse_spec(COSTS).jobs()
+    known = [job for job in jobs if job.experiment == "queue"]
+    learned = [job for job in jobs if job.experiment == "queue (costs learned)"]
+    assert [(job.label, job.known_costs) for job in known] == [("psconrl", True)] * 2
+    assert [job.label for job in learned] == ["psconrl"] * 2 + ["psconrl-published"] * 2 + ["own"] * 2
+    assert not any(job.known_costs for job in learned)
+    assert [job.world_seed() for job in known] == [job.world_seed() for job in learned[:2]]
+    assert len(jobs) == 8
+    assert learned[0].make_agent(learned[0].world()).costs is None
+
+
+def test_costs_learned_alone_keep_the_name_of_the_experiment():
+    jobs = parse_spec(COSTS.replace('["known", "learned"]', '["learned"]')).jobs()
+    assert {job.experiment for job in jobs} == {"queue"}
+    assert not any(job.known_costs for job in jobs)
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ("[]", r"costs must be \['known'\], \['learned'\] or both; got \[\]"),
+        ('["known", "known"]', "or both; got"),
+        ('["lerned"]', "unknown costs 'lerned'; did you mean 'learned'"),
+        ('"known"', "costs must be a list; got 'known'"),
+    ],
+)
+def test_bad_costs_are_refused(given, complaint):
+    with pytest.raises(ConfigError, match=complaint):
+        parse_spec(COSTS.replace('["known", "learned"]', given))

@@ -18,11 +18,11 @@ from psconrl.experiment.export import FORMATS
 from psconrl.experiment.export import export as export_tables
 from psconrl.experiment.job import Job
 from psconrl.experiment.runner import Outcome, run_sweep
-from psconrl.experiment.spec import read_spec, shipped_spec
+from psconrl.experiment.spec import Spec, read_spec, shipped_spec
 from psconrl.experiment.store import Store
 from psconrl.simulation.interrupt import Interrupted
 
-SHIPPED = ("paper", "theory")
+SHIPPED = ("paper", "theory", "leaderboard", "sensitivity")
 SOME_FAILED = 1
 # How often a sweep without a terminal says how far it is.
 REPORT_SECONDS = 30.0
@@ -44,7 +44,8 @@ executor_option = click.option(
 @workers_option
 @executor_option
 def sweep(spec: str, out: str, quick: bool, workers: int | None, executor: str) -> None:
-    """Run all experiments of SPEC, a .toml file, or one that is shipped: paper, theory.
+    """Run all experiments of SPEC, a .toml file, or one that is shipped: paper, theory, leaderboard,
+    sensitivity.
 
     Ctrl-C, a crash or a power cut loses at most the runs in flight: the same command continues.
     """
@@ -79,6 +80,17 @@ def export(results: str, form: str, out: str | None) -> None:
         files = export_tables(store, Path(out or f"{results}-tables"), form)
     for path in files:
         console().print(Text(f"Table: {path}"))
+
+
+def with_agents(spec: Spec, agents: str) -> Spec:
+    """The same experiments with the agents of an option ``--agents A,B``."""
+    names = [name.strip() for name in agents.split(",") if name.strip()]
+    if not names:
+        raise ConfigError("--agents: at least one must be named")
+    try:
+        return spec.with_agents(names)
+    except ConfigError as error:
+        raise ConfigError(f"--agents: {error}") from None
 
 
 def run_with_progress(jobs: list[Job], out: str | Path, title: str, workers: int | None, executor: str) -> Outcome:

@@ -24,7 +24,7 @@ from psconrl.experiment.knowledge import Knowledge
 from psconrl.learning.logs import CSVLog
 from psconrl.learning.player import Player
 from psconrl.learning.recipe import RESERVED
-from psconrl.learning.registry import RECIPES, make_agent, recipe_for, with_reward_hint
+from psconrl.learning.registry import RECIPES, make_agent, recipe_for, with_hints
 from psconrl.limits import MOST_ROUNDS
 from psconrl.model.cmdp import CMDP
 from psconrl.model.tables import EMISSIONS
@@ -120,7 +120,7 @@ def learn(
         if isinstance(world, CMDP):
             knowledge = Knowledge(support, trust or "", worth, dashes="--")
             knowledge.need_believer(agent_name, chosen)
-            chosen |= knowledge.options(world)
+            chosen |= knowledge.options(world, agent_name)
             agent = _agent_for(world, agent_name, seed, rounds, unknown_costs, chosen)
             run = _in_steps(world, agent, seed, emission) if background else Simulation(
                 world, agent, seed, emission=emission, evaluate_policies=world.n_states <= EVALUATED_STATES
@@ -155,7 +155,8 @@ def learn(
         write_figure(trace_figure(trace, best, title=f"{who} on {env}"), picture)
         out.print(Text(f"Picture: {picture}"))
     if log is not None:
-        out.print(Text(f"Log: {log} (psconrl monitor {log} shows it)"))
+        shown = f"{log} (psconrl monitor {log} shows it)" if log.exists() else "none; no episode has ended yet"
+        out.print(Text(f"Log: {shown}"))
     if target is not None:
         out.print(Text(f"Saved: {target} (continue with --resume {target} --horizon N)"))
     if trace.interrupted:
@@ -164,8 +165,8 @@ def learn(
 
 def _agent_for(cmdp: CMDP, name: str, seed: int, rounds: int, unknown_costs: bool, options: dict[str, Any]) -> Player:
     """The agent, with what it may know of a model."""
-    if unknown_costs and cmdp.maximise:
-        options = with_reward_hint(name, -float(cmdp.costs[0].min()), options)
+    if unknown_costs:
+        options = with_hints(name, cmdp.costs, cmdp.maximise, options)
     costs = None if unknown_costs else cmdp.costs
     return make_agent(name, cmdp.n_states, cmdp.n_actions, cmdp.thresholds, costs, seed, rounds, **options)
 

@@ -1,6 +1,6 @@
 """Plans and models as text: tables, maps with arrows, and JSON records."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -64,6 +64,14 @@ def cost_table(plan: Plan) -> Table:
     if units.average(names.costs[0]) and len(rows) > 1 and not infeasible:
         table.caption = Text(f"shadow prices: {units.average(names.costs[0])} for one unit more of a limit")
     return table
+
+
+def print_table(found: Mapping[str, Any]) -> None:
+    """A table of a report: title, note, header, rows."""
+    table = Table(*found["header"], title=found["title"], caption=found["note"])
+    for row in found["rows"]:
+        table.add_row(*map(str, row))
+    console().print(table)
 
 
 def numbers_table(first: str, *columns: str) -> Table:

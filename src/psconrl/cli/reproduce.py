@@ -1,4 +1,4 @@
-"""The command ``reproduce``: the paper's experiments, pictures and page, from nothing."""
+"""The command ``reproduce``: the paper's experiments, pictures and page, from nothing; and the leaderboard."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +12,11 @@ from psconrl.cli.experiments import (
     leave_unless_complete,
     print_outcome,
     run_with_progress,
+    with_agents,
     workers_option,
 )  # fmt: skip
-from psconrl.cli.render import console, number
+from psconrl.cli.leaderboard import BOARDS, reproduce_board
+from psconrl.cli.render import console, number, print_table
 from psconrl.envs.registry import load
 from psconrl.errors import ConfigError
 from psconrl.experiment.spec import Spec, shipped_spec
@@ -37,8 +39,8 @@ PARTS: dict[str, tuple[str, tuple[str, ...] | None]] = {
 
 
 @click.command()
-@click.argument("what", type=click.Choice([*PARTS, "all"]), default="all")
-@click.option("--quick", is_flag=True, help="Fewer runs, shorter horizons: two minutes, not twenty.")
+@click.argument("what", type=click.Choice([*PARTS, *BOARDS, "all"]), default="all")
+@click.option("--quick", is_flag=True, help="Fewer runs, shorter horizons: a tenth of the time.")
 @click.option("--agents", metavar="A,B", help="Of figures 2 and 3: names, labels, or your own, module:Class or "
               "file.py:Class; all: the usual ones. [default: all]")  # fmt: skip
 @click.option("--out", metavar="FOLDER", help="Results, pictures, page. [default: results/full or results/quick]")
@@ -52,15 +54,17 @@ def reproduce(
     """Run the paper's experiments with all agents, draw its figures, and write a page.
 
     Stopped at any moment, the same command continues where it was. figure2 --agents all,mine.py:MyAgent draws figure 2
-    with an agent of yours in it.
+    with an agent of yours in it, leaderboard --agents all,mine.py:MyAgent ranks it.
+
+    all: the figures and the theory bench. leaderboard: every agent on every world, ranked (an hour; five minutes with
+    --quick). sensitivity: what the one knob of every agent does, by which the leaderboard's settings were chosen.
     """
     need_matplotlib("reproduce")
+    if what in BOARDS:
+        reproduce_board(what, quick, agents, _folder(out, quick), workers, executor)
+        return
     paper = _with_agents(shipped_spec("paper"), what, agents)
-    folder = Path(out or ("results/quick" if quick else "results/full"))
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"--out: {str(folder)!r} cannot be made ({error.strerror})") from None
+    folder = _folder(out, quick)
     chosen = list(PARTS) if what == "all" else [what]
     if what != "theory":
         _print_exact_values()
@@ -84,19 +88,24 @@ def reproduce(
         leave_unless_complete(outcome)
 
 
+def _folder(out: str | None, quick: bool) -> Path:
+    folder = Path(out or ("results/quick" if quick else "results/full"))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"--out: {str(folder)!r} cannot be made ({error.strerror})") from None
+    return folder
+
+
 def _with_agents(paper: Spec, what: str, agents: str | None) -> Spec:
     """The paper's experiments, those on grids with the agents that were asked for."""
     if agents is None:
         return paper
     if what not in ("figure2", "figure3", "all"):
-        raise ConfigError(f"--agents: {what} has agents of its own; they can be chosen for figure2 and figure3")
-    names = [name.strip() for name in agents.split(",") if name.strip()]
-    if not names:
-        raise ConfigError("--agents: at least one must be named")
-    try:
-        changed = paper.with_agents(names)
-    except ConfigError as error:
-        raise ConfigError(f"--agents: {error}") from None
+        raise ConfigError(
+            f"--agents: {what} has agents of its own; they can be chosen for figure2, figure3 and leaderboard"
+        )
+    changed = with_agents(paper, agents)
     experiments = {name: (changed if name in GRIDS else paper).experiments[name] for name in paper.experiments}
     return replace(changed, experiments=experiments)
 
@@ -147,10 +156,7 @@ def _print_bounds(results: Path) -> None:
     with Store(results) as store:
         tables = bounds_table(read_experiments(store))
     for found in tables:
-        table = Table(*found["header"], caption=found["note"])
-        for row in found["rows"]:
-            table.add_row(*map(str, row))
-        console().print(table)
+        print_table(found)
 
 
 def _print_exact_values() -> None:

@@ -26,7 +26,7 @@ from psconrl.errors import ConfigError
 from psconrl.experiment.knowledge import NOTHING, Knowledge
 from psconrl.experiment.versions import versions
 from psconrl.learning.player import Player
-from psconrl.learning.registry import make_agent, with_reward_hint
+from psconrl.learning.registry import make_agent, with_hints
 from psconrl.learning.sampler import Sampler
 from psconrl.model.cmdp import CMDP
 from psconrl.model.distance import diameter
@@ -92,8 +92,8 @@ class Job:
         if isinstance(world, CMDP):
             sizes = (world.n_states, world.n_actions, world.thresholds)
             costs = world.costs if self.known_costs else None
-            if costs is None and world.maximise:
-                options = with_reward_hint(self.agent, -float(world.costs[0].min()), options)
+            if costs is None:
+                options = with_hints(self.agent, world.costs, world.maximise, options)
         else:
             sizes = (world.states.size, world.actions.size, world.thresholds)
         if self.knowledge:
@@ -105,7 +105,7 @@ class Job:
         if not isinstance(world, CMDP):
             raise ConfigError(f"{self.knowledge.word} needs a model, and {self.env} has none: it can only be played")
         self.knowledge.need_believer(self.agent, self.agent_options)
-        return self.knowledge.options(world)
+        return self.knowledge.options(world, self.agent)
 
     def world_seed(self) -> list[int]:
         """Of the environment's luck: the same for all agents, so that they can be compared run by run."""

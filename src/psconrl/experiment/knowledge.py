@@ -1,12 +1,15 @@
-"""What an agent is told of the transitions beforehand: which are possible, or a model and what that is worth.
+"""What an agent is told beforehand: which transitions are possible, a model and what that is worth, or
+the constants of its theory.
 
-The same three words on the command line, ``--support``, ``--trust`` and ``--worth``, and in a spec, ``support``,
-``trust`` and ``worth``.
+The same words on the command line, ``--support``, ``--trust`` and ``--worth``, and in a spec, ``support``, ``trust``
+and ``worth``; ``spans`` in a spec alone: theory that needs spans and a Slater gap gets those of the true model.
 """
 
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from psconrl.envs.registry import load
 from psconrl.errors import ConfigError
@@ -15,9 +18,14 @@ from psconrl.learning.parts.learned_mass import LearnedMass
 from psconrl.learning.registry import recipe_for
 from psconrl.learning.sampler import trusted
 from psconrl.model.cmdp import CMDP
+from psconrl.model.evaluation import evaluate
+from psconrl.planning.pareto import cost_ranges
+from psconrl.planning.planner import plan
+from psconrl.planning.proof import Status
 
 # The options that say the same, and would contradict it.
 SAID_BY = ("belief", "cost_weight", "guessed_costs", "prior", "support")
+CONSTANTS = ("span", "span_objective", "span_limited", "gap")  # options with what the theory of an agent must know
 
 
 @dataclass(frozen=True)
@@ -27,6 +35,7 @@ class Knowledge:
     support: bool = False
     trust: str = ""  # the name or the file of a model
     worth: float | None = None  # visits of every pair that the model is worth; None: learned
+    spans: bool = False  # the spans of the optimal policy's biases and the Slater gap, as far as it asks for them
     file: str = ""  # digest of the model's file, if it is one, as it was when this was made
     dashes: str = ""
 
@@ -40,22 +49,31 @@ class Knowledge:
             )
 
     def __bool__(self) -> bool:
-        return self.support or bool(self.trust)
+        return self.support or bool(self.trust) or self.spans
 
     @property
     def word(self) -> str:
         """By which it is told."""
-        return self.dashes + ("support" if self.support else "trust")
+        return self.dashes + ("support" if self.support else "trust" if self.trust else "spans")
 
     def need_believer(self, agent: str, chosen: Collection[str]) -> None:
         """Refuse an agent that cannot be told, or was told otherwise by its options."""
-        if self and "belief" not in recipe_for(agent).slots:
+        if not self:
+            return
+        recipe = recipe_for(agent)
+        if self.spans and not set(CONSTANTS) & set(recipe.option_names()):
+            raise ConfigError(f"spans: agent {agent!r} asks for none of {', '.join(CONSTANTS)}")
+        believes = self.support or self.trust
+        if believes and "belief" not in recipe.slots:
             raise ConfigError(f"{self.word}: agent {agent!r} has no belief that could be told")
-        for option in sorted(set(SAID_BY) & set(chosen)) if self else ():
+        said = (*(SAID_BY if believes else ()), *(CONSTANTS if self.spans else ()))
+        for option in sorted(set(said) & set(chosen)):
             raise ConfigError(f"{self.dashes}option {option} and {self.word} contradict each other")
 
-    def options(self, cmdp: CMDP) -> dict[str, Any]:
+    def options(self, cmdp: CMDP, agent: str) -> dict[str, Any]:
         """The same as options of an agent that is to learn a model."""
+        if self.spans:
+            return _true_constants(cmdp, agent)
         if self.trust:
             model = load(self.trust)
             sizes, theirs = ((m.n_states, m.n_actions, m.n_constraints) for m in (cmdp, model))
@@ -68,6 +86,19 @@ class Knowledge:
             possible.data[:] = 1.0
             return {"belief": LearnedMass(support=possible)}
         return {}
+
+
+def _true_constants(cmdp: CMDP, agent: str) -> dict[str, Any]:
+    """Of those that an agent asks for, the true ones."""
+    best = plan(cmdp)
+    if best.status is Status.INFEASIBLE:
+        raise ConfigError("spans: the limits of the model cannot be met, so there is no optimal policy to speak of")
+    spans = np.ptp(evaluate(cmdp, best.policy).biases, axis=1)
+    known: dict[str, Any] = {"span": spans[1:].tolist(), "span_objective": float(spans[0])}
+    if cmdp.n_constraints == 1:
+        least = float(cost_ranges(cmdp)[1, 0])
+        known |= {"span_limited": float(spans[1]), "gap": float(cmdp.thresholds[0]) - least}
+    return {name: known[name] for name in recipe_for(agent).option_names() if name in known}
 
 
 NOTHING = Knowledge()

@@ -25,7 +25,7 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -47,6 +47,8 @@ from psconrl.named_code import ENVIRONMENTS as OWN_ENVIRONMENTS
 from psconrl.named_code import as_module, installed, is_code
 
 DEFAULT_HORIZON = 20_000
+KNOWN, LEARNED = "known", "learned"  # what costs are to agents
+LEARNED_SUFFIX = " (costs learned)"  # of an experiment that there is both with known and with learned costs
 ALL = "all"  # among the names of agents: those that an experiment has
 RUN_BYTES = 5_000  # that a run waiting for its turn takes: its settings, its hash, its place in the queue
 QUICK_KEYS = ("horizon", "replicates", "agents")
@@ -69,7 +71,8 @@ class AgentSpec:
     grid: Mapping[str, list[Any]]
     known_costs: bool = True
     replicates: int | None = None
-    knowledge: Knowledge = NOTHING  # what it is told beforehand: support, trust, worth
+    knowledge: Knowledge = NOTHING  # what it is told beforehand: support, trust, worth, spans
+    setting: str = ""  # how its options were chosen, in a few words for tables
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,7 @@ class ExperimentSpec:
     draw: bool = False  # every replicate is played on a model of its own (option seed), drawn from the seed
     probe: list[int] | None = None  # state, action, next state of a sampled probability to record
     thresholds: Mapping[str, float] | None = None  # other limits than the environment's, by name
+    costs: list[str] = field(default_factory=lambda: [KNOWN])  # known, learned or one experiment for each of the two
 
 
 class Jobs(list[Job]):
@@ -159,15 +163,22 @@ class Spec:
 
     def _count(self, experiment: ExperimentSpec, quick: bool) -> int:
         """How many runs an experiment has, without making them."""
-        points = sum(runs * _points(grid) for _, _, _, grid, runs, _ in self._agents_of(experiment, quick))
+        points = sum(
+            member.runs * _points(member.grid) * len(_columns(experiment, member.agent))
+            for member in self._agents_of(experiment, quick)
+        )
         return _points(experiment.grid) * points
 
     def _jobs_of(self, name: str, experiment: ExperimentSpec, quick: bool) -> Iterator[Job]:
         digest = file_digest(experiment.env)
-        for title, env_options in _variants(name, experiment.options, experiment.grid):
+        worlds = _variants(name, experiment.options, experiment.grid)
+        for (world, env_options), costs in itertools.product(worlds, experiment.costs):
+            title = world + LEARNED_SUFFIX if costs == LEARNED and len(experiment.costs) > 1 else world
             of_env = env_code_names(experiment.env, env_options)
             env_code = digest_of(of_env)
             for label, agent, options, grid, runs, horizon in self._agents_of(experiment, quick):
+                if costs not in _columns(experiment, agent):
+                    continue
                 code = digest_of([(agent.agent, OWN), (agent.knowledge.trust, OWN_ENVIRONMENTS), *of_env])
                 for variant, agent_options in _variants(label, options, grid):
                     for replicate in range(runs):
@@ -180,7 +191,7 @@ class Spec:
                             label=variant,
                             agent=agent.agent,
                             agent_options=agent_options,
-                            known_costs=agent.known_costs,
+                            known_costs=agent.known_costs and costs == KNOWN,
                             horizon=horizon,
                             checkpoints=experiment.checkpoints,
                             emission=experiment.emission,
@@ -229,7 +240,7 @@ def read_spec(path: str | os.PathLike[str]) -> Spec:
 
 
 def shipped_spec(name: str) -> Spec:
-    """One of the files that come with the library, ``"paper"`` or ``"theory"``."""
+    """One of the files that come with the library: ``"paper"``, ``"theory"``, ``"leaderboard"``, ``"sensitivity"``."""
     text = resources.files("psconrl.experiment").joinpath("specs", f"{name}.toml").read_text(encoding="utf-8")
     return parse_spec(text, name)
 
@@ -285,7 +296,7 @@ def _agent(label: str, table: Any, folder: Path | None) -> AgentSpec:
     where = f"[agents.{label}]"
     types = {
         "agent": str, "options": dict, "grid": dict, "known_costs": bool, "replicates": int, "support": bool,
-        "trust": str, "worth": (int, float),
+        "trust": str, "worth": (int, float), "spans": bool, "setting": str,
     }  # fmt: skip
     data = _checked(table, where, types)
     _positive(data, "replicates", where)
@@ -295,7 +306,7 @@ def _agent(label: str, table: Any, folder: Path | None) -> AgentSpec:
     except ConfigError as error:
         raise ConfigError(f"{where} {error}") from None
     options, grid = _own_options(data.pop("options", {}), where), _grid(data.pop("grid", {}), where)
-    told: dict[str, Any] = {key: data.pop(key) for key in ("support", "trust", "worth") if key in data}
+    told: dict[str, Any] = {key: data.pop(key) for key in ("support", "trust", "worth", "spans") if key in data}
     return AgentSpec(agent, options, _own_options(grid, where), **data, knowledge=_knowledge(told, where, folder))
 
 
@@ -326,7 +337,7 @@ def _experiment(name: str, table: Any, agents: Mapping[str, AgentSpec], folder: 
     types = {
         "env": str, "options": dict, "grid": dict, "agents": list, "override": dict, "quick": dict, "horizon": int,
         "replicates": int, "checkpoints": (int, str, list), "emission": str, "evaluate": bool, "draw": bool,
-        "probe": list, "thresholds": dict,
+        "probe": list, "thresholds": dict, "costs": list,
     }  # fmt: skip
     assert set(types) == {f.name for f in fields(ExperimentSpec)}
     data = _checked(table, where, types)
@@ -338,6 +349,11 @@ def _experiment(name: str, table: Any, agents: Mapping[str, AgentSpec], folder: 
     probe = data.get("probe")
     if probe is not None and (len(probe) != 3 or not all(is_whole(k) and k >= 0 for k in probe)):
         raise ConfigError(f"{where} probe must be [state, action, next state]; got {probe}")
+    for costs in data.get("costs", ()):
+        if costs not in (KNOWN, LEARNED):
+            raise ConfigError(f"{where} {unknown_name('costs', costs, (KNOWN, LEARNED))}")
+    if not data.get("costs", [KNOWN]) or len(set(data.get("costs", ()))) < len(data.get("costs", ())):
+        raise ConfigError(f"{where} costs must be ['known'], ['learned'] or both; got {data['costs']}")
     quick = _checked(data.pop("quick", {}), f"{where} quick", {key: types[key] for key in QUICK_KEYS})
     for key in ("horizon", "replicates"):
         _positive(quick, key, f"{where} quick")
@@ -399,6 +415,12 @@ def _grid(grid: Mapping[str, Any], where: str) -> Mapping[str, list[Any]]:
         if not isinstance(values, list) or not values:
             raise ConfigError(f"{where} grid.{key} must be a list of values; got {values!r}")
     return grid
+
+
+def _columns(experiment: ExperimentSpec, agent: AgentSpec) -> list[str]:
+    """Does an agent of an experiment know the costs, learn them, or both? One that always learns them does it once."""
+    learns = not agent.known_costs or (not is_code(agent.agent) and recipe_for(agent.agent).learns_costs)
+    return [LEARNED] if learns and LEARNED in experiment.costs else experiment.costs
 
 
 def _points(grid: Mapping[str, list[Any]]) -> int:

@@ -152,13 +152,20 @@ def make_agent(
     return recipe.build(n_states, n_actions, thresholds, **known, seed=seed, **options)
 
 
-def with_reward_hint(name: str, best_reward: float, options: dict[str, Any]) -> dict[str, Any]:
-    """The options of an agent that has to learn rewards, with the largest one there can be, if it can be told.
+def with_hints(name: str, costs: Floats, maximise: bool, options: dict[str, Any]) -> dict[str, Any]:
+    """The options of an agent that has to learn the costs (m+1, S, A), with what it may know of them beforehand.
 
-    Untried pairs count as free, which is no reason to try them where everything else pays.
+    ``optimistic_cost``, the largest reward there can be: untried pairs count as free, which is no reason to try them
+    where everything else pays. ``ranges``, the lowest and the highest of every cost, for agents that rescale them.
     """
-    hint = {"optimistic_cost": -best_reward} if "optimistic_cost" in recipe_for(name).option_names() else {}
-    return hint | options
+    known = recipe_for(name).option_names()
+    hints: dict[str, Any] = {}
+    if maximise and "optimistic_cost" in known:
+        hints["optimistic_cost"] = float(costs[0].min())
+    if "ranges" in known:
+        low, high = costs.min(axis=(1, 2)), costs.max(axis=(1, 2))
+        hints["ranges"] = np.column_stack([low, np.where(high > low, high, low + 1.0)]).tolist()
+    return hints | options
 
 
 def load_agent(path: Any, agent: type[Agent] | Learner | None = None) -> Any:

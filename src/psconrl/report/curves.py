@@ -53,6 +53,15 @@ class Curves:
         """Regret plus the violations at what they are worth, (runs, n)."""
         return self.regret + sum((p * self.violation(i) for i, p in enumerate(prices, start=1)), start=0.0)
 
+    def penalised(self, prices: Sequence[float]) -> Floats:
+        """Regret plus what is overspent at twice its price, (runs, n).
+
+        No policy gets below 0 in the long run, and only an optimal one gets there. Regret at shadow prices is 0 for
+        every policy that the optimum mixes, also for one that breaks a limit for ever, or never uses what it may spend.
+        """
+        overspent = (2.0 * p * np.maximum(self.violation(i), 0.0) for i, p in enumerate(prices, start=1))
+        return self.regret + sum(overspent, start=0.0)
+
     @property
     def _signed(self) -> Floats:
         return signed_regret(self.cumulative, self.rounds, targets(self.optimum, self.thresholds))

@@ -53,6 +53,10 @@ METRICS = {
         "regret at shadow prices", "regret plus violations at what they are worth",
         lambda e, c, i: c.at_prices(e.facts["prices"]), needs="prices",
     ),
+    "penalised": Metric(
+        "regret, overspending at twice its price", "regret plus violations above 0 at twice what they are worth",
+        lambda e, c, i: c.penalised(e.facts["prices"]), needs="prices",
+    ),
     "objective": Metric("objective", "average so far", _objective, cumulative=False),
     "cost": Metric(
         "cost", "average so far, of every limited cost", lambda e, c, i: c.average(i), of_limits=True, cumulative=False

@@ -5,7 +5,7 @@ are too narrow. The resampling is seeded: the same results give the same report.
 paired t-tests, corrected for the number of pairs (Bonferroni), and are not given for fewer than ten runs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,9 +71,13 @@ def mean_interval(values: Floats) -> Estimate:
     mean = values.mean(axis=0)
     if runs < 2:
         return Estimate(mean, np.full_like(mean, np.nan), np.full_like(mean, np.nan))
-    means = np.tensordot(_weights(runs), values, axes=1)
-    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
-    return Estimate(mean, low, high)
+    return Estimate(mean, *interval(np.tensordot(resample_weights(runs), values, axes=1)))
+
+
+def interval(resampled: Floats) -> tuple[Floats, Floats]:
+    """The middle 95% of resamples (the first axis)."""
+    low, high = np.quantile(resampled, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    return low, high
 
 
 def growth_exponent(rounds: Ints, regret: Floats) -> Estimate:
@@ -90,7 +94,7 @@ def growth_exponent(rounds: Ints, regret: Floats) -> Estimate:
     if at.size < 3:
         return unknown
     x = np.log(rounds[at]) - np.log(rounds[at]).mean()
-    means = np.tensordot(_weights(len(regret)), regret[:, at], axes=1)
+    means = np.tensordot(resample_weights(len(regret)), regret[:, at], axes=1)
     every = np.vstack([regret[:, at].mean(axis=0), means])
     usable = np.asarray((every > NOTHING).all(axis=1))
     if not usable[0]:
@@ -98,14 +102,13 @@ def growth_exponent(rounds: Ints, regret: Floats) -> Estimate:
     slopes = np.log(every[usable]) @ x / (x @ x)
     if len(regret) < 2 or usable.mean() < LEVEL:
         return _numbers(slopes[0], np.nan, np.nan)
-    low, high = np.quantile(slopes[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return _numbers(slopes[0], low, high)
+    return Estimate(np.asarray(slopes[0]), *interval(slopes[1:]))
 
 
-def compare(first: Curves, second: Curves, prices: Sequence[float] = ()) -> Comparison:
-    """Final regrets, plus violations at their prices, over the runs that both have."""
+def compare(first: Curves, second: Curves, score: Callable[[Curves], Floats]) -> Comparison:
+    """The scores (runs,) of two agents, over the runs that both have."""
     _, one, two = np.intersect1d(first.replicates, second.replicates, return_indices=True)
-    difference = final_cost(first, prices)[one] - final_cost(second, prices)[two]
+    difference = score(first)[one] - score(second)[two]
     estimate = mean_interval(difference) if difference.size else _numbers(np.nan, np.nan, np.nan)
     p_value = np.nan
     if difference.size >= FEW_RUNS:
@@ -129,7 +132,7 @@ def _numbers(mean: float, low: float, high: float) -> Estimate:
     return Estimate(np.asarray(mean), np.asarray(low), np.asarray(high))
 
 
-def _weights(runs: int) -> Floats:
-    """Shares of every run in each resample, (resamples, runs)."""
+def resample_weights(runs: int) -> Floats:
+    """Shares of every run in each resample, (resamples, runs): the same whenever there are so many runs."""
     rng = np.random.default_rng(0)
     return np.asarray(rng.multinomial(runs, np.full(runs, 1.0 / runs), size=RESAMPLES) / runs)

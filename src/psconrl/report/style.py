@@ -67,6 +67,7 @@ TITLES = {
     "psconrl-learning-costs": "PSConRL, learning costs",
     "psconrl-unbooked": "PSConRL, no ledger",
     "psconrl-same-prior": "PSConRL, no ledger",
+    "triple-qa-each": "Triple-QA, hats each",
 }
 
 

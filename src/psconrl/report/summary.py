@@ -209,7 +209,7 @@ def _finding(experiment: Experiment) -> str:
         return "; ".join(_keeping(c, experiment.cost_names) for c in curves) + "."
     best = min(curves, key=lambda c: float(final_cost(c, prices).mean()))
     others = [c for c in curves if c is not best]
-    verdicts = {c.label: verdict(compare(best, c, prices), len(others)) for c in others}
+    verdicts = {c.label: verdict(compare(best, c, lambda c: final_cost(c, prices)), len(others)) for c in others}
     doubtful = [label for label, result in verdicts.items() if result != f"{best.label} has less"]
     paid = ", ".join(
         f"violation of {name} {written(float(best.violation(i)[:, -1].mean()))}"

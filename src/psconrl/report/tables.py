@@ -10,7 +10,7 @@ import numpy as np
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.metrics import UNKNOWN, Measure, available
 from psconrl.report.numbers import written
-from psconrl.report.statistics import FEW_RUNS, Comparison, compare, final, growth_exponent
+from psconrl.report.statistics import FEW_RUNS, Comparison, compare, final, final_cost, growth_exponent
 from psconrl.report.style import title_of
 from psconrl.report.theory import check_theory
 
@@ -54,7 +54,7 @@ def _cell(measure: Measure, experiment: Experiment, curves: Curves) -> str:
 def comparison_table(experiment: Experiment) -> dict[str, Any]:
     """Every agent against every other, at shadow prices if they are known."""
     prices = experiment.facts.get("prices", [])
-    results = [compare(a, b, prices) for a, b in combinations(experiment.curves.values(), 2)]
+    results = [compare(a, b, lambda c: final_cost(c, prices)) for a, b in combinations(experiment.curves.values(), 2)]
     what = "regret at shadow prices" if prices else "regret"
     return {
         "title": f"Pairwise comparison of final {what}",

@@ -136,7 +136,8 @@ class SACVIUCB(Agent):
     ``H``: length of a block and width of the potential, by default the root of the horizon. ``gap``: the Slater gap,
     by how much a policy can stay below the limit, in units of the limited cost. ``span_objective``, ``span_limited``:
     the spans of the biases of the optimal policy, in units of the costs. ``constants``: "practical", those of the
-    authors' runs, or "theory", with failure probability ``delta``. ``grid``: the width of the account's grid in ranges
+    authors' runs, or "theory", with failure probability ``delta``. ``bonus``: a factor of the bonus, 1 as published.
+    ``grid``: the width of the account's grid in ranges
     of the limited cost, by default 0.1 / ceil(0.1 sqrt(T)), for the theory 1 / sqrt(T). ``optimistic_cost``: as in
     PSConRL. If costs are learned, means take their place and the account adds up what was observed.
     """
@@ -157,6 +158,7 @@ class SACVIUCB(Agent):
         span_limited: float = 1.0,
         constants: str = "practical",
         delta: float = 0.05,
+        bonus: float = 1.0,
         grid: float | None = None,
         optimistic_cost: float | None = None,
         seed: int | Sequence[int] | None = None,
@@ -175,6 +177,7 @@ class SACVIUCB(Agent):
             raise AgentError(unknown_name("constants", constants, CONSTANTS))
         self.constants = constants
         self.delta = as_number(delta, "delta", "a number strictly between 0 and 1", lambda x: 0 < x < 1)
+        self.bonus = as_number(bonus, "bonus", "a number from 0 on", lambda x: x >= 0)
         self.grid = None if grid is None else as_fraction(grid, "grid")
         self.optimistic_cost = as_optimistic_cost(optimistic_cost)
         self.account = 0.0  # the sum of what was spent beyond the limit, in units of its cost
@@ -281,11 +284,11 @@ class SACVIUCB(Agent):
         return sp_r + slope * sp_g + curved + H * slope * self.cell / 2.0
 
     def _bonus(self, C: float) -> float:
-        r""":math:`\beta = C S`, or by the theory :math:`2 C S \sqrt{\log(2 T S^2 A / \delta) / 2}`."""
+        r""":math:`\beta = C S`, or by the theory :math:`2 C S \sqrt{\log(2 T S^2 A / \delta) / 2}`; times ``bonus``."""
         S, A = self.n_states, self.n_actions
         if self.constants == "practical":
-            return C * S
-        return 2.0 * C * S * math.sqrt(math.log(2.0 * self.horizon * S**2 * A / self.delta) / 2.0)
+            return self.bonus * C * S
+        return self.bonus * 2.0 * C * S * math.sqrt(math.log(2.0 * self.horizon * S**2 * A / self.delta) / 2.0)
 
     def _need_memory(self, reach: int) -> None:
         """Refuse a plan that is too large, before a day has been played."""

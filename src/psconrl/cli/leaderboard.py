@@ -1,0 +1,88 @@
+"""``psconrl reproduce leaderboard`` and ``sensitivity``: all agents on all worlds, and what their one knob does."""
+
+from pathlib import Path
+from typing import Any
+
+from rich.text import Text
+
+from psconrl.cli.experiments import leave_unless_complete, print_outcome, run_with_progress, with_agents
+from psconrl.cli.render import console, print_table
+from psconrl.errors import ConfigError
+from psconrl.experiment.spec import LEARNED_SUFFIX, Spec, shipped_spec
+from psconrl.experiment.store import Store
+from psconrl.files import write_atomically
+
+BOARDS = ("leaderboard", "sensitivity")
+REFERENCE = "uniform"
+
+
+def reproduce_board(
+    what: str, quick: bool, agents: str | None, folder: Path, workers: int | None, executor: str
+) -> None:
+    """Run what is missing of a board's spec; print its tables; write them, the pictures and the page to the folder."""
+    spec = shipped_spec(what)
+    if agents is not None:
+        if what != "leaderboard":
+            raise ConfigError(f"--agents: {what} has agents of its own; they can be chosen for leaderboard")
+        spec = with_agents(spec, f"{agents},{REFERENCE}" if REFERENCE not in agents.split(",") else agents)
+    results = folder / f"{what}.db"
+    outcome = run_with_progress(spec.jobs(quick), results, spec.name, workers, executor)
+    print_outcome(outcome, results)
+    if outcome.interrupted:
+        leave_unless_complete(outcome)
+    written = _leaderboard(results, folder, spec) if what == "leaderboard" else _sensitivity(results, folder)
+    for path in (*written, _page(results, folder / f"{what}.html")):
+        console().print(Text(f"{'Picture' if path.suffix == '.png' else 'Page'}: {path}"))
+    leave_unless_complete(outcome)
+
+
+def _leaderboard(results: Path, folder: Path, spec: Spec) -> list[Path]:
+    from psconrl.report.leaderboard import leaderboard
+    from psconrl.report.leaderboard_figure import leaderboard_figure
+    from psconrl.report.leaderboard_tables import markdown_page, standings_table
+
+    experiments = _experiments(results)
+    chapters = {"Costs known": False, "Costs learned": True}
+    boards = {
+        name: leaderboard([e for e in experiments if e.name.endswith(LEARNED_SUFFIX) == learned])
+        for name, learned in chapters.items()
+    }
+    settings = {label: agent.setting for label, agent in spec.agents.items()}
+    for name, board in boards.items():
+        print_table(standings_table(board, settings) | {"title": name})
+    text = markdown_page(boards, settings)
+    write_atomically(folder / "leaderboard.md", lambda f: f.write(text.encode()), ConfigError)
+    return [*_pictures(leaderboard_figure(boards), folder / "leaderboard"), folder / "leaderboard.md"]
+
+
+def _sensitivity(results: Path, folder: Path) -> list[Path]:
+    from psconrl.report.sensitivity import knob_table, knobs
+    from psconrl.report.sensitivity_figure import sensitivity_figure
+
+    found = knobs(_experiments(results))
+    print_table(knob_table(found))
+    return _pictures(sensitivity_figure(found), folder / "sensitivity")
+
+
+def _experiments(results: Path) -> list[Any]:
+    from psconrl.report.curves import read_experiments
+
+    with Store(results) as store:
+        return [e for e in read_experiments(store) if e.curves]
+
+
+def _pictures(figure: Any, path: Path) -> list[Path]:
+    from psconrl.report.figures import write_figure
+
+    for suffix in (".pdf", ".svg", ".png"):
+        write_figure(figure, path.with_suffix(suffix))
+    return [path.with_suffix(".png")]
+
+
+def _page(results: Path, page: Path) -> Path:
+    from psconrl.report.page import write
+    from psconrl.report.summary import build
+
+    with Store(results) as store:
+        write(build(store), page)
+    return page

@@ -1,0 +1,134 @@
+"""All agents on all worlds: who is ahead where, and on the whole, and how sure that is.
+
+The score of a run is its regret plus what it overspends, at twice the shadow prices: at the prices alone, breaking a
+limit for ever is worth what it earns (``Curves.penalised``). What worlds have in common is uniform play: a
+loss is a score in hundredths of that agent's.
+
+Ranks are averages over worlds. Their intervals are from resampling the runs: they hold for these worlds. An agent is
+among the best of a world if a paired t-test cannot tell it from the one with the least mean score, at 5%, corrected for
+all tests of the board (Bonferroni). Where there are fewer than ten runs, nobody is told apart.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import rankdata
+
+from psconrl.arrays import Floats
+from psconrl.errors import ConfigError
+from psconrl.report.curves import Curves, Experiment
+from psconrl.report.statistics import Estimate, compare, interval, mean_interval, resample_weights
+from psconrl.report.tables import verdict
+
+REFERENCE = "uniform"  # whose score makes those of different worlds comparable
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """An agent in a world. Losses in hundredths of the score of uniform play."""
+
+    score: Estimate  # regret plus overspending at twice its price
+    loss: float
+    overspent: float  # the violations above 0 at their prices, in hundredths
+    worst: float  # the same of the largest running excess
+    strong: float  # the same of strong violations; nan if policies were not evaluated
+    best: bool  # or not told apart from it
+    seconds: float  # a run, in the middle
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """An agent on the whole: averages over the worlds that it plays."""
+
+    label: str
+    title: str
+    worlds: int
+    rank: Estimate  # among those who play a world, 1 the best
+    among_best: int
+    loss: float
+    overspent: float
+    worst: float
+    strong: float
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Board:
+    """Standings, the best first, and the places by world and label."""
+
+    worlds: tuple[str, ...]
+    standings: tuple[Standing, ...]
+    places: Mapping[str, Mapping[str, Place]]
+
+
+def leaderboard(experiments: Sequence[Experiment]) -> Board:
+    """The board of some worlds."""
+    worlds = [e for e in experiments if e.curves]
+    for experiment in worlds:
+        if REFERENCE not in experiment.curves or not experiment.facts.get("prices"):
+            raise ConfigError(
+                f"experiment {experiment.name!r} has no place on a leaderboard: it needs shadow prices, "
+                f"and runs of {REFERENCE!r}"
+            )
+    if not worlds:
+        raise ConfigError("a leaderboard needs finished runs; there are none")
+    tests = sum(len(e.curves) - 1 for e in worlds)
+    places = {e.name: _places(e, tests) for e in worlds}
+    titles = {label: c.title for e in worlds for label, c in e.curves.items()}
+    ranks = [_ranks(e) for e in worlds]
+    standings = [_standing(label, title, places, ranks) for label, title in titles.items()]
+    ordered = sorted(standings, key=lambda s: (float(s.rank.mean), s.label))
+    return Board(tuple(e.name for e in worlds), tuple(ordered), places)
+
+
+def _places(experiment: Experiment, tests: int) -> dict[str, Place]:
+    prices = experiment.facts["prices"]
+
+    def score(curves: Curves) -> Floats:
+        return curves.penalised(prices)[:, -1]
+
+    agents = experiment.curves
+    best = min(agents.values(), key=lambda c: float(score(c).mean()))
+    unit = float(score(agents[REFERENCE]).mean()) / 100
+    found = {}
+    for label, curves in agents.items():
+        worse = verdict(compare(best, curves, score), tests) == f"{best.label} has less"
+        violations = np.column_stack([curves.violation(i)[:, -1] for i in range(1, len(prices) + 1)])
+        found[label] = Place(
+            score=mean_interval(score(curves)),
+            loss=float(score(curves).mean()) / unit,
+            overspent=float((np.maximum(violations, 0.0) @ prices).mean()) / unit,
+            worst=float((curves.largest_excess[:, -1, 1:] @ prices).mean()) / unit,
+            strong=float((curves.strong[:, -1, 1:] @ prices).mean()) / unit,
+            best=not worse,
+            seconds=float(np.nanmedian(curves.seconds)),
+        )
+    return found
+
+
+def _ranks(experiment: Experiment) -> dict[str, Floats]:
+    """The rank of every agent by its mean score, then in every resample of the runs, (1 + resamples,)."""
+    prices = experiment.facts["prices"]
+    scores = [c.penalised(prices)[:, -1] for c in experiment.curves.values()]
+    means = np.array([np.append(x.mean(), resample_weights(len(x)) @ x) for x in scores])
+    return dict(zip(experiment.curves, rankdata(means, axis=0), strict=True))
+
+
+def _standing(
+    label: str, title: str, places: Mapping[str, Mapping[str, Place]], ranks: Sequence[Mapping[str, Floats]]
+) -> Standing:
+    own = [of_world[label] for of_world in places.values() if label in of_world]
+    averages = np.mean([of_world[label] for of_world in ranks if label in of_world], axis=0)
+    return Standing(
+        label=label,
+        title=title,
+        worlds=len(own),
+        rank=Estimate(averages[0], *interval(averages[1:])),
+        among_best=sum(place.best for place in own),
+        loss=float(np.mean([place.loss for place in own])),
+        overspent=float(np.mean([place.overspent for place in own])),
+        worst=float(np.mean([place.worst for place in own])),
+        strong=float(np.mean([place.strong for place in own])),
+        seconds=float(np.mean([place.seconds for place in own])),
+    )

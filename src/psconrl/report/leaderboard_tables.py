@@ -1,0 +1,64 @@
+"""The leaderboard as tables: plain data for a terminal, and a page of Markdown."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from psconrl.report.leaderboard import Board
+from psconrl.report.numbers import written
+from psconrl.report.print_table import markdown_table
+from psconrl.report.statistics import FEW_RUNS
+
+NOTE = (
+    "Score of a run: regret plus what is overspent, at twice the shadow prices. Loss: the score in % of that of "
+    "uniform play. Overspent: violations above 0 at their prices; at worst: the largest running excess; strong: strong "
+    "violations; all in % of the same. Rank: by mean score among those who play a world, averaged over worlds, with a "
+    "95% interval over runs. Best in: worlds where nobody is better by a paired t-test at 5%, corrected for all tests "
+    f"of the table (none below {FEW_RUNS} runs). s: seconds a run, mean over worlds."
+)
+
+
+def standings_table(board: Board, settings: Mapping[str, str]) -> dict[str, Any]:
+    """Every agent on the whole."""
+    return {
+        "title": "Standings",
+        "note": NOTE,
+        "header": ["agent", "setting", "rank", "best in", "worlds", "loss", "overspent", "at worst", "strong", "s"],
+        "rows": [
+            [
+                s.title, settings.get(s.label, ""), str(s.rank), s.among_best, s.worlds, _percent(s.loss),
+                _percent(s.overspent), _percent(s.worst), _percent(s.strong), written(s.seconds, 2),
+            ]
+            for s in board.standings
+        ],
+    }  # fmt: skip
+
+
+def worlds_table(board: Board) -> dict[str, Any]:
+    """The score of every agent in every world; bold where nobody is better for certain."""
+    rows = []
+    for standing in board.standings:
+        places = [board.places[world].get(standing.label) for world in board.worlds]
+        cells = ["" if p is None else f"**{p.score}**" if p.best else str(p.score) for p in places]
+        rows.append([standing.title, *cells])
+    return {
+        "title": "World by world",
+        "note": "Mean score and its 95% interval over runs; bold: nobody is better for certain; empty: cannot play it.",
+        "header": ["agent", *board.worlds],
+        "rows": rows,
+    }
+
+
+def markdown_page(boards: Mapping[str, Board], settings: Mapping[str, str]) -> str:
+    """All tables, a chapter for each board."""
+    parts: list[str] = []
+    for name, board in boards.items():
+        parts.append(f"## {name}\n")
+        for table in (standings_table(board, settings), worlds_table(board)):
+            parts += [f"### {table['title']}\n", markdown_table(table["header"], table["rows"]), "", table["note"], ""]
+    return "\n".join(parts)
+
+
+def _percent(share: float) -> str:
+    return "-" if np.isnan(share) else written(share, 2)

@@ -1,0 +1,87 @@
+"""What the one knob of an agent does: its loss over all worlds at each value, in hundredths of uniform play."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from psconrl.arrays import Floats
+from psconrl.report.curves import Curves, Experiment
+from psconrl.report.leaderboard import REFERENCE
+from psconrl.report.numbers import written
+from psconrl.report.statistics import Estimate, interval, resample_weights
+from psconrl.report.style import title_of
+
+
+@dataclass(frozen=True, eq=False)
+class Knob:
+    """An option of an agent, its values, and the mean loss over worlds at each."""
+
+    label: str
+    option: str
+    values: tuple[float, ...]
+    losses: tuple[Estimate, ...]
+
+    @property
+    def best(self) -> int:
+        """Which of the values has the least mean loss."""
+        return int(np.argmin([loss.mean for loss in self.losses]))
+
+
+def knobs(experiments: Sequence[Experiment]) -> list[Knob]:
+    """Of all agents whose labels say ``option=value``, in the order of the file."""
+    found: dict[tuple[str, str], dict[float, list[Floats]]] = {}
+    for experiment in experiments:
+        prices = experiment.facts["prices"]
+        unit = float(experiment.curves[REFERENCE].penalised(prices)[:, -1].mean()) / 100
+        for label, curves in experiment.curves.items():
+            if (setting := _setting(label)) is not None:
+                values = found.setdefault(setting[:2], {})
+                values.setdefault(setting[2], []).append(_resampled(curves, prices) / unit)
+    return [
+        Knob(label, option, tuple(sorted(values)), tuple(_estimate(values[x]) for x in sorted(values)))
+        for (label, option), values in found.items()
+    ]
+
+
+def knob_table(found: Sequence[Knob]) -> dict[str, Any]:
+    """A row for every agent: the loss at each value, the best one marked."""
+    return {
+        "title": "One knob each",
+        "note": "Mean loss over the development worlds, in % of uniform play, at values of the knob; * the least.",
+        "header": ["agent", "knob", *(["value: loss"] * max((len(knob.values) for knob in found), default=0))],
+        "rows": [
+            [
+                title_of(knob.label), knob.option,
+                *(f"{x:g}: {written(float(loss.mean), 2)}{'*' * (k == knob.best)}"
+                  for k, (x, loss) in enumerate(zip(knob.values, knob.losses, strict=True))),
+            ]
+            for knob in found
+        ],
+    }  # fmt: skip
+
+
+def _setting(label: str) -> tuple[str, str, float] | None:
+    """The agent, the option and its value in a label.
+
+    >>> _setting("c-ucrl coef=0.1"), _setting("uniform")
+    (('c-ucrl', 'coef', 0.1), None)
+    """
+    agent, _, setting = label.rpartition(" ")
+    option, equals, value = setting.partition("=")
+    try:
+        return (agent, option, float(value)) if equals else None
+    except ValueError:
+        return None
+
+
+def _resampled(curves: Curves, prices: Sequence[float]) -> Floats:
+    """The mean score, then that of every resample of the runs."""
+    scores = curves.penalised(prices)[:, -1]
+    return np.append(scores.mean(), resample_weights(len(scores)) @ scores)
+
+
+def _estimate(of_worlds: list[Floats]) -> Estimate:
+    means = np.mean(of_worlds, axis=0)
+    return Estimate(means[0], *interval(means[1:]))

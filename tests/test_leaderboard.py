@@ -1,0 +1,194 @@
+"""The leaderboard: scores, ranks and verdicts by hand; the commands as a user runs them."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import psconrl
+from psconrl.cli import main
+from psconrl.errors import ConfigError
+from psconrl.experiment.spec import LEARNED_SUFFIX, shipped_spec
+from psconrl.planning.pareto import cost_ranges
+from psconrl.report.curves import Curves, Experiment
+from psconrl.report.leaderboard import leaderboard
+from psconrl.report.leaderboard_figure import leaderboard_figure
+from psconrl.report.leaderboard_tables import markdown_page, standings_table, worlds_table
+from psconrl.report.sensitivity import knob_table, knobs
+from psconrl.report.sensitivity_figure import sensitivity_figure
+
+RUNS = 12
+NOISE = np.linspace(-1.0, 1.0, RUNS)
+
+
+def curves(label, regret, violation, strong=0.0, worst=0.0, seconds=1.0):
+    """Runs of 100 rounds whose optimum is .5 and whose limit is .2, ending with this regret and violation."""
+    totals = np.zeros((RUNS, 1, 2))
+    totals[:, 0, 0] = 50.0 + regret + np.zeros(RUNS)
+    totals[:, 0, 1] = 20.0 + violation + np.zeros(RUNS)
+    return Curves(
+        label=label, agent=label, rounds=np.array([100]), cumulative=totals, thresholds=np.full((RUNS, 1), 0.2),
+        optimum=np.full(RUNS, 0.5), replicates=np.arange(RUNS), seconds=np.full(RUNS, seconds),
+        planning_seconds=np.zeros(RUNS), probe=np.empty((RUNS, 0)), strong=np.full((RUNS, 1, 2), strong),
+        largest_excess=np.full((RUNS, 1, 2), worst),
+        summaries=({},) * RUNS, title=label,
+    )  # fmt: skip
+
+
+def world(name, *agents, price=2.0):
+    return Experiment(name, {"prices": [price]}, None, {c.label: c for c in agents})
+
+
+def test_overspending_counts_at_twice_its_price_and_what_is_saved_not_at_all():
+    over, under = curves("a", 10.0, 3.0), curves("b", 10.0, -3.0)
+    assert over.penalised([2.0])[:, -1] == pytest.approx(10 + 2 * 2 * 3)
+    assert under.penalised([2.0])[:, -1] == pytest.approx(10)
+    assert over.at_prices([2.0])[:, -1] == pytest.approx(16)
+
+
+@pytest.mark.parametrize("name", ["riverswim", "marsrover-4x4", "chain", "garnet"])
+def test_only_optimal_policies_have_no_score(name):
+    """Of policies that the optimum mixes all have no regret at shadow prices; the score tells them from it."""
+    model = psconrl.load(name)
+    best = psconrl.plan(model)
+    price, limit = float(best.multipliers[0]), float(model.thresholds[0])
+    low = float(cost_ranges(model)[1, 0])
+    scores = []
+    for other in (1e3, low + 0.01 * (limit - low)):
+        policy = psconrl.plan(model.with_thresholds([other])).policy
+        costs = psconrl.evaluate(model, policy).costs
+        scores.append(costs[0] - best.costs[0] + 2 * price * max(costs[1] - limit, 0.0))
+    assert min(scores) > 1e-4
+
+
+def test_losses_are_in_hundredths_of_uniform_play_and_places_by_hand():
+    a = curves("a", 8.0, 1.0, strong=1.5, worst=2.5, seconds=3.0)
+    board = leaderboard([world("w", a, curves("b", 30.0, -5.0), curves("uniform", 80, 30))])
+    place = board.places["w"]["a"]
+    assert float(place.score.mean) == pytest.approx(12.0)
+    assert place.loss == pytest.approx(12.0 / 200 * 100)
+    assert place.overspent == pytest.approx(2.0 / 200 * 100)
+    assert place.worst == pytest.approx(5.0 / 200 * 100)
+    assert place.strong == pytest.approx(3.0 / 200 * 100)
+    assert (place.best, place.seconds) == (True, 3.0)
+    assert board.places["w"]["b"].overspent == 0.0
+    assert [s.label for s in board.standings] == ["a", "b", "uniform"]
+    assert [float(s.rank.mean) for s in board.standings] == [1.0, 2.0, 3.0]
+
+
+def test_ranks_are_averaged_over_the_worlds_that_an_agent_plays():
+    worlds = [
+        world("one", curves("a", 1.0, 0.0), curves("b", 2.0, 0.0), curves("uniform", 9.0, 0.0)),
+        world("two", curves("a", 5.0, 0.0), curves("b", 2.0, 0.0), curves("c", 3.0, 0.0), curves("uniform", 9.0, 0.0)),
+    ]
+    standings = {s.label: s for s in leaderboard(worlds).standings}
+    ranks = {label: float(standing.rank.mean) for label, standing in standings.items()}
+    assert ranks == {"a": 2.0, "b": 1.5, "c": 2.0, "uniform": 3.5}
+    assert standings["c"].worlds == 1
+    assert standings["a"].worlds == 2
+    assert (standings["b"].rank.low, standings["b"].rank.high) == (1.5, 1.5)  # there is no luck in these runs
+
+
+def test_equal_scores_share_their_rank():
+    board = leaderboard([world("w", curves("a", 1.0, 0.0), curves("b", 1.0, 0.0), curves("uniform", 9.0, 0.0))])
+    assert [float(s.rank.mean) for s in board.standings] == [1.5, 1.5, 3.0]
+
+
+def test_an_agent_that_cannot_be_told_from_the_best_is_among_the_best():
+    luck = 5.0 * np.cos(7.0 * np.arange(RUNS))
+    board = leaderboard([
+        world("w", curves("a", 10.0, 0.0), curves("b", 10.5 + luck - luck.mean(), 0.0), curves("c", 14 + NOISE, 0.0),
+              curves("uniform", 90.0, 0.0)),
+    ])  # fmt: skip
+    assert {label: place.best for label, place in board.places["w"].items()} == {
+        "a": True, "b": True, "c": False, "uniform": False,
+    }  # fmt: skip
+    low, high = board.standings[1].rank.low, board.standings[1].rank.high
+    assert low < 2.0 < high or (low, high) == (1.0, 2.0)
+
+
+def test_the_verdict_is_corrected_for_all_tests_of_the_board():
+    """A p-value between .05/150 and .05/3: told apart in one world of its own, not on a board of fifty."""
+    close = curves("b", 10.0 + 1.45 * (0.75 + NOISE * 0.9), 0.0)
+    one = world("w", curves("a", 10.0, 0.0), close, curves("uniform", 90.0, 0.0))
+    assert not leaderboard([one]).places["w"]["b"].best
+    many = [one, *(dataclasses.replace(one, name=f"w{k}") for k in range(49))]
+    assert leaderboard(many).places["w"]["b"].best
+
+
+def test_few_runs_tell_nobody_apart():
+    agents = [curves("a", 1.0 + NOISE, 0.0), curves("b", 50.0, 0.0), curves("uniform", 90.0, 0.0)]
+    parts = ("cumulative", "thresholds", "optimum", "replicates", "seconds", "strong", "largest_excess")
+    few = [dataclasses.replace(c, **{name: getattr(c, name)[:3] for name in parts}) for c in agents]
+    assert all(place.best for place in leaderboard([world("w", *few)]).places["w"].values())
+
+
+def test_worlds_without_prices_or_uniform_play_and_boards_without_runs_get_one_line():
+    with pytest.raises(ConfigError, match=r"'w' has no place on a leaderboard: it needs .* runs of 'uniform'"):
+        leaderboard([world("w", curves("a", 1.0, 0.0))])
+    with pytest.raises(ConfigError, match="needs finished runs"):
+        leaderboard([])
+
+
+def test_tables_and_pictures():
+    strong = [curves("a", 1.0, 0.0), curves("uniform", 9.0, 1.0, strong=np.nan)]
+    board = leaderboard([world("w", *strong), world("v", curves("uniform", 4.0, 0.0), curves("b", 1.0, 0.0))])
+    table = standings_table(board, {"a": "authors'"})
+    assert table["rows"][0] == ["a", "authors'", "1 [1, 1]", 1, 1, "7.7", "0", "0", "0", "1"]
+    assert table["rows"][-1][8] == "-"
+    assert worlds_table(board)["rows"][0] == ["a", "**1 [1, 1]**", ""]
+    text = markdown_page({"Costs known": board}, {})
+    assert "## Costs known" in text
+    assert "| b | " in text
+    figure = leaderboard_figure({"Costs known": board, "Costs learned": board})
+    shown = [t.get_text() for t in figure.axes[0].texts]
+    assert shown == ["7.7•", "25•", "100", "100"]
+
+
+def test_the_knob_of_an_agent_has_its_mean_loss_over_worlds():
+    one = world(
+        "one", curves("c-ucrl K=1.0", 10.0, 0.0), curves("c-ucrl K=0.5", 30.0, 0.0), curves("uniform", 100.0, 0.0)
+    )
+    two = world(
+        "two", curves("c-ucrl K=1.0", 40.0, 0.0), curves("c-ucrl K=0.5", 10.0, 0.0), curves("uniform", 200.0, 0.0)
+    )
+    (knob,) = knobs([one, two])
+    assert (knob.label, knob.option, knob.values) == ("c-ucrl", "K", (0.5, 1.0))
+    assert [float(loss.mean) for loss in knob.losses] == pytest.approx([(30 + 5) / 2, (10 + 20) / 2])
+    assert knob.best == 1
+    assert knob_table([knob])["rows"] == [["C-UCRL", "K", "0.5: 18", "1: 15*"]]
+    assert sensitivity_figure([knob]).axes[0].get_title() == "C-UCRL"
+
+
+def test_the_shipped_board_has_every_world_twice_and_every_agent():
+    spec = shipped_spec("leaderboard")
+    jobs = spec.jobs()
+    known = {job.experiment for job in jobs if not job.experiment.endswith(LEARNED_SUFFIX)}
+    assert {name + LEARNED_SUFFIX for name in known} == {job.experiment for job in jobs} - known
+    assert all(job.known_costs != job.experiment.endswith(LEARNED_SUFFIX) for job in jobs)
+    assert all(agent.setting for agent in spec.agents.values())
+    worlds = {(job.env, str(job.env_options)) for job in jobs}
+    tuned_on = {(job.env, str(job.env_options)) for job in shipped_spec("sensitivity").jobs()}
+    assert not worlds & tuned_on
+    assert shipped_spec("sensitivity").seed != spec.seed
+
+
+def test_both_kinds_of_costs_meet_the_same_luck():
+    jobs = [job for job in shipped_spec("leaderboard").jobs() if job.agent == "psconrl" and job.env == "queue"]
+    seeds = {job.experiment: job.world_seed() for job in jobs if job.replicate == 0}
+    assert len(seeds) == 2
+    assert len({str(seed) for seed in seeds.values()}) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["sensitivity", "--agents", "psconrl"], "--agents: sensitivity has agents of its own; they can be"),
+        (["leaderboard", "--agents", "psconlr"], "--agents: unknown agent 'psconlr'; did you mean 'psconrl'"),
+    ],
+)  # fmt: skip
+def test_bad_arguments_get_one_line(tmp_path, capsys, arguments, message):
+    with pytest.raises(SystemExit) as ended:
+        main(["reproduce", *arguments, "--out", str(tmp_path)])
+    assert ended.value.code == 2
+    assert message in " ".join(capsys.readouterr().err.split())
