@@ -36,7 +36,7 @@ from psconrl.envs.outside import GYM, is_outside
 from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError, unknown_name
 from psconrl.experiment.job import Job, digest_of, env_code_names, file_digest
-from psconrl.experiment.knowledge import NOTHING, Knowledge
+from psconrl.experiment.knowledge import NOTHING, SAFEST, Knowledge
 from psconrl.learning.checks import as_count, is_whole
 from psconrl.learning.recipe import RESERVED
 from psconrl.learning.registry import RECIPES, recipe_for
@@ -69,7 +69,7 @@ class AgentSpec:
     grid: Mapping[str, list[Any]]
     known_costs: bool = True
     replicates: int | None = None
-    knowledge: Knowledge = NOTHING  # what it is told beforehand: support, trust, worth
+    knowledge: Knowledge = NOTHING  # what it is told beforehand: support, trust, worth, baseline
 
 
 @dataclass(frozen=True)
@@ -285,7 +285,7 @@ def _agent(label: str, table: Any, folder: Path | None) -> AgentSpec:
     where = f"[agents.{label}]"
     types = {
         "agent": str, "options": dict, "grid": dict, "known_costs": bool, "replicates": int, "support": bool,
-        "trust": str, "worth": (int, float),
+        "trust": str, "worth": (int, float), "baseline": str,
     }  # fmt: skip
     data = _checked(table, where, types)
     _positive(data, "replicates", where)
@@ -295,7 +295,7 @@ def _agent(label: str, table: Any, folder: Path | None) -> AgentSpec:
     except ConfigError as error:
         raise ConfigError(f"{where} {error}") from None
     options, grid = _own_options(data.pop("options", {}), where), _grid(data.pop("grid", {}), where)
-    told: dict[str, Any] = {key: data.pop(key) for key in ("support", "trust", "worth") if key in data}
+    told: dict[str, Any] = {key: data.pop(key) for key in ("support", "trust", "worth", "baseline") if key in data}
     return AgentSpec(agent, options, _own_options(grid, where), **data, knowledge=_knowledge(told, where, folder))
 
 
@@ -303,6 +303,9 @@ def _knowledge(told: dict[str, Any], where: str, folder: Path | None) -> Knowled
     if "trust" in told:
         told["trust"] = _place(told["trust"], f"{where} trust:", folder)
         told["file"] = file_digest(told["trust"])
+    if told.get("baseline", SAFEST) != SAFEST:
+        told["baseline"] = str(((folder or Path()) / told["baseline"]).resolve())
+        told["file"] = file_digest(told["baseline"])
     try:
         return Knowledge(**told)
     except ConfigError as error:
