@@ -243,7 +243,8 @@ LEARN_COSTS = [name for name, recipe in RECIPES.items() if "optimistic_cost" in 
 
 
 def test_all_that_learn_can_be_told_the_best_reward():
-    assert set(RECIPES) - set(LEARN_COSTS) == {"uniform", "triple-qa", "safe"}  # the last two are told the ranges of all costs
+    # The last two are told the ranges of all costs.
+    assert set(RECIPES) - set(LEARN_COSTS) == {"uniform", "triple-qa", "safe"}
 
 
 @pytest.mark.parametrize("learner", LEARN_COSTS)

@@ -207,7 +207,7 @@ def test_the_safest_policy_is_the_cheapest_for_one_limit():
 
 def test_a_baseline_that_breaks_a_limit_is_refused():
     cmdp = psconrl.load("marsrover-4x4")
-    with pytest.raises(AgentError, match="the baseline must keep 'risk' below 0.2; its average is"):
+    with pytest.raises(AgentError, match=r"the baseline must keep 'risk' below 0\.2; its average is"):
         known_baseline(cmdp, np.full((16, 4), 0.25))
     with pytest.raises(AgentError, match="needs a model"):
         known_baseline("marsrover-4x4")

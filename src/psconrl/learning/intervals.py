@@ -104,7 +104,9 @@ class Intervals(NamedTuple):
 def highest_means(counts: Counts, ranges: Floats, log_inverse: float) -> Floats:
     """The highest that mean costs may be, (k, S*A), of the last k costs, whose ranges (k, 2) are known."""
     result = np.empty((len(ranges), counts.visits.size))
-    for out, sums, (lowest, highest) in zip(result, counts.cost_sums[-len(ranges) :], ranges, strict=True):
+    for out, sums, (lowest, highest) in zip(
+        result, counts.cost_sums[len(counts.cost_sums) - len(ranges) :], ranges, strict=True
+    ):
         width = highest - lowest
         fill_ends(read_only((sums - lowest * counts.visits) / width), read_only(counts.visits), log_inverse, out)
         out *= width

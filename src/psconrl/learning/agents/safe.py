@@ -90,8 +90,8 @@ class SafeStart(Agent):
 
     ``baseline``: a policy (S, A), or a plan, that keeps every limit. ``slack``: by how much, a number above 0 or one
     for every limit. ``span``: what it may cost beyond that until it has recovered, from the worst state; None if that
-    is not known, and then little can be tried. ``psconrl.agents.known_baseline`` computes both in a model. ``delta``: the
-    probability that the proofs are wrong. ``ranges`` (m+1, 2): the lowest and the highest that every cost can be,
+    is not known, and then little can be tried. ``psconrl.agents.known_baseline`` computes both in a model. ``delta``:
+    the probability that the proofs are wrong. ``ranges`` (m+1, 2): the lowest and the highest that every cost can be,
     needed if costs are learned. ``schedule``: when to plan again.
     """
 
@@ -184,7 +184,7 @@ class SafeStart(Agent):
         """What a record has beyond the limits; of known costs the means, whatever luck they came with."""
         if self.costs is None:
             return np.asarray(record.cost_sums[1:].sum(axis=1) - record.steps * self.thresholds)
-        spent = self.costs[1:].reshape(self.thresholds.size, -1) @ record.visits
+        spent = self.costs[1:].reshape(self.thresholds.size, self.counts.visits.size) @ record.visits
         return np.asarray(spent - record.steps * self.thresholds)
 
     def _checked_limits(self, thresholds: ArrayLike) -> Floats:
@@ -225,8 +225,8 @@ class SafeStart(Agent):
         if self.costs is None:
             assert self.ranges is not None
             return self.ranges[1:, 1] - self.ranges[1:, 0]
-        flat = self.costs[1:].reshape(self.thresholds.size, -1)
-        return np.asarray(flat.max(axis=1) - flat.min(axis=1))
+        limited = self.costs[1:]
+        return np.asarray(limited.max(axis=(1, 2)) - limited.min(axis=(1, 2)))
 
     @property
     def _told_spans(self) -> Floats:
