@@ -40,7 +40,7 @@ def known_baseline(model: CMDP, policy: Any = None) -> dict[str, Any]:
     >>> import psconrl
     >>> told = known_baseline(psconrl.load("marsrover-4x4"))
     >>> told["baseline"].shape, told["slack"].round(3).tolist(), told["span"].round(3).tolist()
-    ((16, 4), [0.18], [0.9])
+    ((16, 4), [0.2], [0.0])
     """
     if not isinstance(model, CMDP):
         raise AgentError(f"known_baseline needs a model, a CMDP; got {type(model).__name__}")
