@@ -42,9 +42,17 @@ def world_for(name, kind):
     return CMDP(cmdp.transition, np.concatenate([cmdp.costs, np.zeros_like(cmdp.costs)]), [1.0])
 
 
+def needed(name, S, A, m):
+    """What an agent cannot do without. The span is such that no world contradicts it."""
+    if name != "safe":
+        return {}
+    return {"baseline": np.full((S, A), 1 / A), "slack": 0.1, "span": 1e4, "ranges": [[-1e3, 1e3]] * (m + 1)}
+
+
 def make(name, cmdp, seed=0, known=True):
-    costs = cmdp.costs if known else None
-    return make_agent(name, cmdp.n_states, cmdp.n_actions, cmdp.thresholds, costs, seed, horizon=T)
+    costs, sizes = cmdp.costs if known else None, (cmdp.n_states, cmdp.n_actions)
+    options = needed(name, *sizes, cmdp.n_constraints)
+    return make_agent(name, *sizes, cmdp.thresholds, costs, seed, horizon=T, **options)
 
 
 @pytest.fixture(params=[name for name in RECIPES if name != "span-fha"])
@@ -174,6 +182,7 @@ MAY_BE_NONE = (
     "radius",
     "ledger",
     "support",
+    "span",
     "guessed_costs",
     "grid",
     "gamma",
@@ -192,7 +201,8 @@ OPTIONS = [(learner, option) for learner, recipe in RECIPES.items() for option i
 def test_every_bad_option_gets_one_line_that_names_it(learner, option, bad):
     if (option, bad) in ALLOWED or (bad == "none" and option in MAY_BE_NONE):
         return
-    given = ({"horizon": 100} if RECIPES[learner].needs_horizon else {}) | {option: BAD[bad]}
+    given = {"horizon": 100} if RECIPES[learner].needs_horizon else {}
+    given |= needed(learner, 3, 2, 1) | {option: BAD[bad]}
     with pytest.raises((AgentError, ConfigError)) as caught:
         RECIPES[learner].build(3, 2, [0.2], **given)
     assert option in str(caught.value)
@@ -233,7 +243,8 @@ LEARN_COSTS = [name for name, recipe in RECIPES.items() if "optimistic_cost" in 
 
 
 def test_all_that_learn_can_be_told_the_best_reward():
-    assert set(RECIPES) - set(LEARN_COSTS) == {"uniform", "triple-qa"}  # which is told the ranges of all costs
+    # The last two are told the ranges of all costs.
+    assert set(RECIPES) - set(LEARN_COSTS) == {"uniform", "triple-qa", "safe"}
 
 
 def test_an_agent_that_rescales_costs_is_told_their_ranges():

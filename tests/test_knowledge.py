@@ -171,7 +171,7 @@ def test_with_several_limits_there_is_a_span_for_each():
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (('"fha"', '"psconrl"'), "spans: agent 'psconrl' asks for none of span, span_objective, span_limited, gap"),
+        (('"fha"', '"psconrl"'), "spans: agent 'psconrl' asks for none of the optimal policy's span, span_obj"),
         (('"fha"\nspans = true', '"fha"\nspans = true\noptions = { span = 1 }'), "option span and spans contradict"),
         (("spans = true", "spans = 1"), "spans must be true or false; got 1"),
         (("horizon = 200", "horizon = 200\nthresholds = { missed = 0.001 }"), "spans: the limits of the model"),

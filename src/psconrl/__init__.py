@@ -14,6 +14,7 @@ from psconrl._version import __version__
 from psconrl.envs.registration import register as _register
 from psconrl.errors import (
     AgentError,
+    BaselineWarning,
     ConfigError,
     CostsWarning,
     InfeasibleError,
@@ -92,6 +93,7 @@ _HOME = {
 __all__ = [
     "CMDP",
     "AgentError",
+    "BaselineWarning",
     "CMDPEnv",
     "CSVLog",
     "ConfigError",

@@ -17,10 +17,12 @@ from psconrl.learning.agents import (
     FixedPolicy,
     LagrangianPSRL,
     PSConRL,
+    SafeStart,
     SpanFHA,
     TripleQA,
     Uniform,
 )
+from psconrl.learning.baseline import known_baseline
 from psconrl.learning.parts.beliefs import Belief, Dirichlet, FlooredCounts
 from psconrl.learning.parts.fallbacks import Explore, Fallback, LeastExcess, Unconstrained, Uniformly
 from psconrl.learning.parts.learned_mass import LearnedMass
@@ -61,6 +63,7 @@ __all__ = [
     "Published",
     "Radius",
     "Repay",
+    "SafeStart",
     "Scaled",
     "Schedule",
     "SpanFHA",
@@ -72,5 +75,6 @@ __all__ = [
     "Uniform",
     "Uniformly",
     "adapt",
+    "known_baseline",
     "make",
 ]

@@ -40,6 +40,10 @@ class CostsWarning(UserWarning):
     """Much is told of the transitions and nothing of the costs, so that all that is untried looks free."""
 
 
+class BaselineWarning(UserWarning):
+    """A baseline that is said to keep the limits seems not to."""
+
+
 class SlowWarning(UserWarning):
     """What was asked for works, but takes long; the message says what would help."""
 

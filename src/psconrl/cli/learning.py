@@ -77,6 +77,7 @@ WIDE_SCREEN = 110
 @click.option("--support", is_flag=True, help="Tell the agent which transitions are possible.")
 @click.option("--trust", metavar="MODEL", help="Let the agent begin with another model, such as a rough simulator's.")
 @click.option("--worth", type=float, metavar="N", help="Visits of every pair that it is worth. [learned by default]")
+@click.option("--baseline", metavar="PLAN", help="A safe policy to begin with: a plan's .npz file, or safest.")
 @click.option("--plot", metavar="FILE", help="Draw the run to a .png, .svg or .pdf file.")
 def learn(
     env: str,
@@ -95,6 +96,7 @@ def learn(
     support: bool,
     trust: str | None,
     worth: float | None,
+    baseline: str | None,
     plot: str | None,
 ) -> None:
     """Let an agent learn ENV, an environment or a model file that only the simulation knows.
@@ -112,21 +114,22 @@ def learn(
     rounds = horizon or (ENVIRONMENTS[env].horizon if env in ENVIRONMENTS else 20_000)
     run: Run
     if resume_from is not None:
-        _refuse_with_resume("agent_name", "seed", "options", "unknown_costs", "emission", "support", "trust", "worth")
+        told = ("support", "trust", "worth", "baseline")
+        _refuse_with_resume("agent_name", "seed", "options", "unknown_costs", "emission", *told)
         run = Simulation.resume(_model(world, env, "--resume"), resume_from)
         rounds = horizon or run.horizon
     else:
         chosen = agent_options(options)
         if isinstance(world, CMDP):
-            knowledge = Knowledge(support, trust or "", worth, dashes="--")
+            knowledge = Knowledge(support, trust or "", worth, baseline or "", dashes="--")
             knowledge.need_believer(agent_name, chosen)
-            chosen |= knowledge.options(world, agent_name)
+            chosen = knowledge.options(world, agent_name) | chosen
             agent = _agent_for(world, agent_name, seed, rounds, unknown_costs, chosen)
             run = _in_steps(world, agent, seed, emission) if background else Simulation(
                 world, agent, seed, emission=emission, evaluate_policies=world.n_states <= EVALUATED_STATES
             )  # fmt: skip
         else:
-            _refuse_without_model(env, "save_to", "emission", "support", "trust", "worth")
+            _refuse_without_model(env, "save_to", "emission", "support", "trust", "worth", "baseline")
             sizes = (world.states.size, world.actions.size, world.thresholds)
             agent = make_agent(agent_name, *sizes, None, seed, rounds, **chosen)
             if background:

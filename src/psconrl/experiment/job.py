@@ -73,7 +73,8 @@ class Job:
     @property
     def hash(self) -> str:
         """Of everything that the outcome depends on: the job, the model file, and the versions of the code."""
-        told = asdict(self.knowledge) | {"trust": Path(self.knowledge.trust).name}
+        told = asdict(self.knowledge)
+        told |= {key: Path(told[key]).name for key in ("trust", "baseline")}
         return _digest(asdict(self) | {"env": Path(self.env).name, "knowledge": told, "versions": versions()})
 
     @property
@@ -97,7 +98,7 @@ class Job:
         else:
             sizes = (world.states.size, world.actions.size, world.thresholds)
         if self.knowledge:
-            options |= self._told(world, options)
+            options = self._told(world, options) | options
         seeds = self._entropy("agent", [self.agent, self.agent_options, self.known_costs])
         return make_agent(self.agent, *sizes, costs, seeds, self.horizon, **options)
 

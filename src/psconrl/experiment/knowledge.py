@@ -1,8 +1,8 @@
-"""What an agent is told beforehand: which transitions are possible, a model and what that is worth, or
-the constants of its theory.
+"""What an agent is told beforehand: possible transitions, a model and its worth, a safe policy, constants of theory.
 
-The same words on the command line, ``--support``, ``--trust`` and ``--worth``, and in a spec, ``support``, ``trust``
-and ``worth``; ``spans`` in a spec alone: theory that needs spans and a Slater gap gets those of the true model.
+The same words on the command line, ``--support``, ``--trust``, ``--worth`` and ``--baseline``, and in a spec,
+``support``, ``trust``, ``worth`` and ``baseline``; ``spans`` in a spec alone: theory that needs spans and a Slater gap
+gets those of the true model.
 """
 
 from collections.abc import Collection
@@ -13,6 +13,7 @@ import numpy as np
 
 from psconrl.envs.registry import load
 from psconrl.errors import ConfigError
+from psconrl.learning.baseline import known_baseline
 from psconrl.learning.checks import need_all_actions
 from psconrl.learning.parts.learned_mass import LearnedMass
 from psconrl.learning.registry import recipe_for
@@ -20,9 +21,11 @@ from psconrl.learning.sampler import trusted
 from psconrl.model.cmdp import CMDP
 from psconrl.model.evaluation import evaluate
 from psconrl.planning.pareto import cost_ranges
+from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
 from psconrl.planning.proof import Status
 
+SAFEST = "safest"  # of the policies of a model: the one farthest below its limits
 # The options that say the same, and would contradict it.
 SAID_BY = ("belief", "cost_weight", "guessed_costs", "prior", "support")
 CONSTANTS = ("span", "span_objective", "span_limited", "gap")  # options with what the theory of an agent must know
@@ -35,8 +38,9 @@ class Knowledge:
     support: bool = False
     trust: str = ""  # the name or the file of a model
     worth: float | None = None  # visits of every pair that the model is worth; None: learned
+    baseline: str = ""  # "safest", or the file of a plan
     spans: bool = False  # the spans of the optimal policy's biases and the Slater gap, as far as it asks for them
-    file: str = ""  # digest of the model's file, if it is one, as it was when this was made
+    file: str = ""  # digest of the file of the model or the plan, if it is one, as it was when this was made
     dashes: str = ""
 
     def __post_init__(self) -> None:
@@ -47,33 +51,39 @@ class Knowledge:
             raise ConfigError(
                 f"give {mark}support or {mark}trust, not both: a model that is trusted says what is possible"
             )
+        if self.baseline and (self.support or self.trust):
+            raise ConfigError(f"give {mark}baseline or {mark}{'support' if self.support else 'trust'}, not both")
 
     def __bool__(self) -> bool:
-        return self.support or bool(self.trust) or self.spans
+        return self.support or bool(self.trust or self.baseline) or self.spans
 
     @property
     def word(self) -> str:
         """By which it is told."""
-        return self.dashes + ("support" if self.support else "trust" if self.trust else "spans")
+        told = {"support": self.support, "trust": self.trust, "baseline": self.baseline, "spans": self.spans}
+        return self.dashes + next(word for word, given in told.items() if given)
 
     def need_believer(self, agent: str, chosen: Collection[str]) -> None:
         """Refuse an agent that cannot be told, or was told otherwise by its options."""
         if not self:
             return
-        recipe = recipe_for(agent)
-        if self.spans and not set(CONSTANTS) & set(recipe.option_names()):
-            raise ConfigError(f"spans: agent {agent!r} asks for none of {', '.join(CONSTANTS)}")
-        believes = self.support or self.trust
-        if believes and "belief" not in recipe.slots:
+        names, believes = recipe_for(agent).option_names(), self.support or self.trust
+        if self.baseline and "slack" not in names:
+            raise ConfigError(f"{self.word}: agent {agent!r} has no baseline with a slack; 'safe' has")
+        if self.spans and ("slack" in names or not set(CONSTANTS) & set(names)):
+            raise ConfigError(f"spans: agent {agent!r} asks for none of the optimal policy's {', '.join(CONSTANTS)}")
+        if believes and "belief" not in recipe_for(agent).slots:
             raise ConfigError(f"{self.word}: agent {agent!r} has no belief that could be told")
-        said = (*(SAID_BY if believes else ()), *(CONSTANTS if self.spans else ()))
+        said = SAID_BY if believes else CONSTANTS if self.spans else ("baseline",)
         for option in sorted(set(said) & set(chosen)):
             raise ConfigError(f"{self.dashes}option {option} and {self.word} contradict each other")
 
     def options(self, cmdp: CMDP, agent: str) -> dict[str, Any]:
-        """The same as options of an agent that is to learn a model."""
+        """The same as options of an agent that is to learn a model; of a baseline what is true of it there."""
         if self.spans:
             return _true_constants(cmdp, agent)
+        if self.baseline:
+            return known_baseline(cmdp, None if self.baseline == SAFEST else Plan.load(self.baseline))
         if self.trust:
             model = load(self.trust)
             sizes, theirs = ((m.n_states, m.n_actions, m.n_constraints) for m in (cmdp, model))

@@ -36,7 +36,7 @@ from psconrl.envs.outside import GYM, is_outside
 from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError, unknown_name
 from psconrl.experiment.job import Job, digest_of, env_code_names, file_digest
-from psconrl.experiment.knowledge import NOTHING, Knowledge
+from psconrl.experiment.knowledge import NOTHING, SAFEST, Knowledge
 from psconrl.learning.checks import as_count, is_whole
 from psconrl.learning.recipe import RESERVED
 from psconrl.learning.registry import RECIPES, recipe_for
@@ -71,7 +71,7 @@ class AgentSpec:
     grid: Mapping[str, list[Any]]
     known_costs: bool = True
     replicates: int | None = None
-    knowledge: Knowledge = NOTHING  # what it is told beforehand: support, trust, worth, spans
+    knowledge: Knowledge = NOTHING  # what it is told beforehand: support, trust, worth, baseline, spans
     setting: str = ""  # how its options were chosen, in a few words for tables
 
 
@@ -296,7 +296,7 @@ def _agent(label: str, table: Any, folder: Path | None) -> AgentSpec:
     where = f"[agents.{label}]"
     types = {
         "agent": str, "options": dict, "grid": dict, "known_costs": bool, "replicates": int, "support": bool,
-        "trust": str, "worth": (int, float), "spans": bool, "setting": str,
+        "trust": str, "worth": (int, float), "baseline": str, "spans": bool, "setting": str,
     }  # fmt: skip
     data = _checked(table, where, types)
     _positive(data, "replicates", where)
@@ -306,7 +306,8 @@ def _agent(label: str, table: Any, folder: Path | None) -> AgentSpec:
     except ConfigError as error:
         raise ConfigError(f"{where} {error}") from None
     options, grid = _own_options(data.pop("options", {}), where), _grid(data.pop("grid", {}), where)
-    told: dict[str, Any] = {key: data.pop(key) for key in ("support", "trust", "worth", "spans") if key in data}
+    words = ("support", "trust", "worth", "baseline", "spans")
+    told: dict[str, Any] = {key: data.pop(key) for key in words if key in data}
     return AgentSpec(agent, options, _own_options(grid, where), **data, knowledge=_knowledge(told, where, folder))
 
 
@@ -314,6 +315,9 @@ def _knowledge(told: dict[str, Any], where: str, folder: Path | None) -> Knowled
     if "trust" in told:
         told["trust"] = _place(told["trust"], f"{where} trust:", folder)
         told["file"] = file_digest(told["trust"])
+    if told.get("baseline", SAFEST) != SAFEST:
+        told["baseline"] = str(((folder or Path()) / told["baseline"]).resolve())
+        told["file"] = file_digest(told["baseline"])
     try:
         return Knowledge(**told)
     except ConfigError as error:

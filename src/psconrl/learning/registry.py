@@ -26,6 +26,7 @@ from psconrl.learning.agents import (
     FixedPolicy,
     LagrangianPSRL,
     PSConRL,
+    SafeStart,
     SpanFHA,
     TripleQA,
     Uniform,
@@ -82,6 +83,7 @@ TABLE = (
     ),
     Recipe("uc-curl", UCCURL, "UC-CURL", "optimism over a confidence box for limits tightened by the same margin"),
     Recipe("c-ucrl", CUCRL, "C-UCRL", "optimistic objective, pessimistic limits, blocks of a baseline policy"),
+    Recipe("safe", SafeStart, "safe start", "plays only what is certified to keep the limits, from a known policy on"),
     Recipe("ucrl-cmdp", UCRLCMDP, "UCRL-CMDP", "best policy in the best model of a confidence box", needs_horizon=True),
     Recipe("fha", FHA, "FHA", "finite-horizon approximation with optimism", needs_horizon=True),
     Recipe(

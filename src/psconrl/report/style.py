@@ -49,6 +49,7 @@ LOOKS = {
     "ps-curl": Look(GREEN, LONG),
     "uc-curl": Look(ORANGE, LONG_DOTS),
     "c-ucrl": Look(BLACK, LONG),
+    "safe": Look(SKY, LONG),
     "ucrl-cmdp": Look(GREY, SHORT),
     "fha": Look(OLIVE, LONG_SHORT),
     "span-fha": Look(OLIVE, SOLID),

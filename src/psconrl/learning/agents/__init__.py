@@ -6,6 +6,7 @@ from psconrl.learning.agents.fixed import FixedPolicy
 from psconrl.learning.agents.lagrangian import LagrangianPSRL
 from psconrl.learning.agents.psconrl import PSConRL
 from psconrl.learning.agents.sa_cvi_ucb import SACVIUCB
+from psconrl.learning.agents.safe import SafeStart
 from psconrl.learning.agents.span_fha import SpanFHA
 from psconrl.learning.agents.triple_qa import TripleQA
 from psconrl.learning.agents.uc_curl import UCCURL
@@ -21,6 +22,7 @@ __all__ = [
     "FixedPolicy",
     "LagrangianPSRL",
     "PSConRL",
+    "SafeStart",
     "SpanFHA",
     "TripleQA",
     "Uniform",

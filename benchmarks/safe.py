@@ -1,0 +1,95 @@
+"""Will it break my limit while it learns? ``python benchmarks/safe.py [RUNS] [WORLD ...]``.
+
+The agent ``safe`` from two baselines, the safest policy and the optimal one for limits halfway to what that has, with
+PSConRL with its ledger, with the other one, and with none, and with the baselines alone. Paired seeds, known costs.
+Violations in ranges of the cost, of the limit that is worst.
+"""
+
+import os
+
+os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", MKL_NUM_THREADS="1")
+
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+
+import numpy as np
+
+import psconrl
+from psconrl.learning.baseline import safest_policy
+
+WORLDS = {
+    "marsrover-4x4": ("marsrover-4x4", {}, 11_000),
+    "marsrover-8x8": ("marsrover-8x8", {}, 20_000),
+    "box": ("box", {}, 500_000),
+    "chain": ("chain", {}, 20_000),
+    "riverswim": ("riverswim", {}, 20_000),
+    "queue": ("queue", {}, 100_000),
+    "inventory": ("inventory", {}, 100_000),
+    "garnet": ("garnet", {"states": 10, "actions": 3, "branching": 4, "slack": 0.1}, 50_000),
+    "ward": ("ward", {}, 20_000),
+}
+AGENTS = (
+    "safe, from the safest", "safe, from halfway", "psconrl", "psconrl, repaying", "psconrl, no ledger",
+    "the safest alone", "halfway alone",
+)  # fmt: skip
+
+
+def told(cmdp: psconrl.CMDP, which: str) -> dict:
+    """What is said of a baseline."""
+    safest = safest_policy(cmdp)
+    if "halfway" not in which:
+        return psconrl.agents.known_baseline(cmdp, safest)
+    least = psconrl.evaluate(cmdp, safest).costs[1:]
+    return psconrl.agents.known_baseline(cmdp, psconrl.plan(cmdp.with_thresholds((least + cmdp.thresholds) / 2)))
+
+
+def agent_for(cmdp: psconrl.CMDP, which: str, seed: int) -> psconrl.agents.Agent:
+    """One of the agents."""
+    sizes = (cmdp.n_states, cmdp.n_actions, cmdp.thresholds, cmdp.costs)
+    if which.startswith("safe,"):
+        return psconrl.agents.make("safe", *sizes, seed, **told(cmdp, which))
+    if which.endswith("alone"):
+        return psconrl.agents.FixedPolicy(*sizes, policy=told(cmdp, which)["baseline"], seed=seed)
+    ledger = {"psconrl": {}, "psconrl, repaying": {"ledger": "repay"}, "psconrl, no ledger": {"ledger": "none"}}[which]
+    return psconrl.agents.make("psconrl", *sizes, seed, **ledger)
+
+
+def one(job: tuple[str, str, int]) -> list[float]:
+    """Regret; violation at the end, largest on the way, and of the policies; rounds until first certified; seconds."""
+    world, which, seed = job
+    name, options, horizon = WORLDS[world]
+    cmdp = psconrl.load(name, **options, **({"seed": seed} if name == "garnet" else {}))
+    best, agent = psconrl.plan(cmdp), agent_for(cmdp, which, seed)
+    exact = cmdp.n_states <= 20  # of larger ones it takes longer than the run
+    begun = time.perf_counter()
+    trace = psconrl.simulate(cmdp, agent, horizon, seed=seed, checkpoints=2_000, evaluate_policies=exact)
+    seconds = time.perf_counter() - begun
+    unit = np.ptp(cmdp.costs[1:].reshape(cmdp.n_constraints, -1), axis=1)
+    excess = (trace.cumulative[:, 1:] - trace.rounds[:, None] * cmdp.thresholds) / unit
+    found = psconrl.regret(trace, best)
+    strong = np.nan if found.strong is None else float((found.strong[1:] / unit).max())
+    log = trace.episodes
+    first = next((start for start, kind in zip(log.start, log.kind, strict=True) if kind == "certified"), horizon)
+    return [found.final[0], excess[-1].max(), max(excess.max(), 0.0), strong, first, seconds]
+
+
+def main() -> None:
+    """A table for every world."""
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 10
+    for world in sys.argv[2:] or WORLDS:
+        print(f"\n{world}, {WORLDS[world][2]:,} rounds, {runs} runs: mean ± standard deviation\n")
+        print("| | regret | violation at the end | largest on the way | of the policies | leaves the baseline | s |")
+        print("|---|---|---|---|---|---|---|")
+        with ProcessPoolExecutor(2) as pool:
+            for which in AGENTS:
+                rows = np.array(list(pool.map(one, [(world, which, seed) for seed in range(runs)])))
+                mean, spread = rows.mean(axis=0), rows.std(axis=0, ddof=1) if runs > 1 else 0 * rows[0]
+                cells = [f"{m:,.0f} ± {s:,.0f}" for m, s in zip(mean[:4], spread[:4], strict=True)]
+                first, horizon = np.median(rows[:, 4]), WORLDS[world][2]
+                left = "" if not which.startswith("safe") else "never" if first >= horizon else f"{first:,.0f}"
+                print(f"| {which} | " + " | ".join([*cells, left, f"{mean[5]:.1f}"]) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

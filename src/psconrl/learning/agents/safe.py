@@ -1,0 +1,430 @@
+r"""Safe exploration from a known policy: no limit is broken while it learns, in the long run of what it plays.
+
+DOPE (Bura et al. 2022) and OptPess-LP (Liu et al. 2021) do so in episodes of fixed length; no version for the average
+criterion is published. This one is this library's own.
+
+It is told a baseline policy and, for every limit, its slack and its span (``learning.baseline``). Every episode plays
+a policy :math:`\pi` with a certificate: a function :math:`h_i` of the states for every limit, with
+
+.. math:: \sum_a \pi(a|s)\, q_i(s,a) - h_i(s) \le \tau_i \quad\text{for all } s, \qquad
+          q_i(s,a) = c_i(s,a) + \max_{p \in \mathcal C(s,a)} p \cdot h_i
+
+(``planning.pessimism``). In states of which too little is known it plays the baseline, and relies on what it was told.
+
+1. *Widen.* Plan in the empirical model for costs :math:`\tilde c_i = q_i - \hat p \cdot h_i`, which are what
+   uncertainty adds to them, and certify; if the bound exceeds a limit, plan again for as much less; in the end mix
+   with what is safe. What is not certified is not played.
+2. *Keep exploring.* The objective is lowered by :math:`\lambda_i (\tilde c_i - c_i)`, with shadow prices
+   :math:`\lambda`: so uncertainty is not avoided for its own sake. And the inequality is linear in what is played in
+   a state: what it leaves there is spent on the action tried least.
+3. *If nothing is certified*, the baseline is played, with that action in a share
+
+   .. math:: \alpha(s) = \min_i \frac{slack_i}{c_i(s,a) + span_i - \tau_i + slack_i}
+
+   of the rounds, which needs no knowledge of the transitions at all.
+
+**Proven**: if what was told is true, then with probability :math:`1 - \delta` the long-run averages of every policy
+that is played are within the limits, from every state and in every model; and with :math:`1 - 2 \delta` what is spent
+beyond them is never more than ``allowance``, of the order of :math:`\sqrt t` and of a span an episode. **Not proven**:
+any rate of regret, nor that the baseline is ever left.
+"""
+
+import math
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
+
+from psconrl.arrays import Bools, Floats
+from psconrl.errors import AgentError, BaselineWarning, SolverError
+from psconrl.learning.agent import Agent
+from psconrl.learning.checks import as_amounts, as_costs, as_laws, as_number, as_numbers
+from psconrl.learning.contract import Episode
+from psconrl.learning.counts import Record
+from psconrl.learning.intervals import Intervals, highest_means
+from psconrl.learning.parts.part import Part
+from psconrl.learning.parts.schedules import Schedule, SquareRoot
+from psconrl.model.cmdp import CMDP
+from psconrl.model.evaluation import evaluate_policy
+from psconrl.planning.pessimism import WorstCase, largest_means, worst_average
+from psconrl.planning.planner import plan_unexplained
+
+KNOWN = 0.5  # of the mass of a pair's law may be anywhere, if its state is to do without the baseline
+PLANS = 4  # in one episode, each for the uncertainty of the last
+OPTIMISM = 0.1  # of what the confidence set lets one hope of the objective
+SELDOM = 1 / 3  # power of the visits of a state that exploring it is rarer than, once it is known
+HALVINGS = 6  # of the share of a plan that is mixed with what is safe
+DENSE = 300_000  # entries (s, a, s') up to which dense plans are quicker
+KEPT = ("biases", "prices", "potential", "spans", "beginnings", "variance")  # in files
+WITHIN = 1.0 - 1e-9  # of what exploration may spend, so that rounding does not spend more
+
+
+@dataclass(frozen=True, eq=False)
+class Certified:
+    """A policy with the proof that it keeps every limit."""
+
+    policy: Floats  # (S, A)
+    relying: Bools  # (S,) where it plays the baseline, and relies on what was told of it
+    cases: tuple[WorstCase, ...]  # one for every limit
+    hope: float = math.inf  # the average objective that it is chosen by
+    value: float = math.nan  # and what is expected of it
+    kind: str = "certified"
+
+
+class View(NamedTuple):
+    """What is known when an episode is planned."""
+
+    laws: Intervals
+    costs: Floats  # (m, S, A) the highest that the limited ones may be
+    known: Bools  # (S,) where plans do without the baseline
+    own: Bools  # (S,) where what the baseline plays is known, too
+    model: CMDP  # the empirical one
+
+
+class SafeStart(Agent):
+    """Plays only what is certified to keep the limits, beginning with a policy that is known to.
+
+    ``baseline``: a policy (S, A), or a plan, that keeps every limit. ``slack``: by how much, a number above 0 or one
+    for every limit. ``span``: what it may cost beyond that until it has recovered, from the worst state; None if that
+    is not known, and then little can be tried. ``psconrl.agents.known_baseline`` computes both in a model. ``delta``:
+    the probability that the proofs are wrong. ``ranges`` (m+1, 2): the lowest and the highest that every cost can be,
+    needed if costs are learned. ``schedule``: when to plan again.
+    """
+
+    name: ClassVar[str] = "safe"
+    parts: ClassVar[Mapping[str, Part | None]] = {"schedule": SquareRoot()}
+
+    def __init__(
+        self,
+        n_states: int,
+        n_actions: int,
+        thresholds: ArrayLike,
+        costs: ArrayLike | None = None,
+        *,
+        baseline: Any = None,
+        slack: ArrayLike | None = None,
+        span: ArrayLike | None = None,
+        delta: float = 0.05,
+        ranges: ArrayLike | None = None,
+        schedule: Schedule | None = None,
+        seed: int | Sequence[int] | None = None,
+    ) -> None:
+        super().__init__(n_states, n_actions, thresholds, costs, seed)
+        self.baseline = self._as_baseline(baseline)
+        self.slack = self._as_slack(slack)
+        m = self.thresholds.size
+        self.span = None if span is None else np.broadcast_to(as_amounts(span, "span", m), (m,)).copy()
+        self.delta = as_number(delta, "delta", "a number strictly between 0 and 1", lambda x: 0 < x < 1)
+        self.ranges = None if ranges is None else self._as_ranges(ranges)
+        if self.costs is None and self.ranges is None:
+            raise AgentError(
+                f"ranges must be given if costs are learned: the lowest and the highest of each of {self.n_costs}"
+            )
+        self.schedule: Schedule = self._part("schedule", schedule)
+        self._promised: Floats = self.thresholds - self.slack  # the averages that the baseline is known to keep
+        self._biases: Floats = np.zeros((m, self.n_states))  # of the last proof, to begin the next one with
+        self._prices: Floats = np.zeros(m)  # of the limits in the last plan
+        self._potential: Floats = np.zeros(self.n_states)  # of the last plan
+        self._spans: Floats = np.zeros(m)  # of the proof that is being played
+        self.excess: Floats = np.zeros(m)  # what was spent beyond the limits
+        self._beginnings: Floats = np.zeros(m)  # the sum of the spans of all episodes
+        self._variance: Floats = np.zeros(m)  # the most that the sum of all costs can have
+        self._warned = False
+
+    def begin(self, state: int) -> Episode:
+        """Of all policies that are certified the one of which most is hoped, exploring with what it leaves."""
+        max_steps, caps = self.schedule.limits(self.counts)
+        view = self._view(state)
+        chosen = self._exploring(self._alone(), view)
+        for found in self._widened(view):
+            chosen = min(chosen, self._exploring(found, view), key=lambda one: one.hope)
+        self._spans = self._spans_of(chosen)
+        return Episode(chosen.policy, max_steps, caps, chosen.kind, chosen.value)
+
+    def end(self, record: Record) -> None:
+        """Learn from an episode, and compare what it cost with what the proofs allow."""
+        super().end(record)
+        self.schedule.ended(record.steps)
+        self.excess += self._overspent(record)
+        self._beginnings += self._spans
+        self._variance += record.steps * (self._widths + self._spans) ** 2 / 4.0
+        over = self.excess > self.allowance
+        if over.any() and not self._warned:
+            self._warned = True
+            i = int(over.argmax())
+            warnings.warn(
+                f"{self.excess[i]:.4g} was spent beyond limit {i + 1} in {self.rounds:,} rounds, where a baseline with "
+                f"slack {self.slack[i]:.4g} and span {self._told_spans[i]:.4g} allows {self.allowance[i]:.4g} with "
+                f"probability {1 - self.delta:g}; is what was said of it true?",
+                BaselineWarning,
+                stacklevel=2,
+            )
+
+    @property
+    def allowance(self) -> Floats:
+        r"""What may have been spent beyond each limit so far, with probability 1 - delta if the proofs are right.
+
+        .. math:: \sum_k w_k + \sqrt{2 (v + \rho) \log\big(m \sqrt{(v + \rho) / \rho}\, / \delta\big)}, \qquad
+                  v = \sum_k L_k (r + w_k)^2 / 4, \quad \rho = r^2
+
+        with :math:`L_k` rounds and a proof of span :math:`w_k` in episode k, and r the range of the cost: Robbins'
+        mixture of Hoeffding's inequality, which holds at all times at once. Infinite if no span was told and the
+        baseline was played.
+        """
+        unit = np.where(self._widths > 0.0, self._widths, 1.0) ** 2
+        growth = (self._variance + unit) / unit
+        log = 0.5 * np.log(growth) + math.log(max(self.thresholds.size, 1) / self.delta)
+        return np.asarray(self._beginnings + np.sqrt(2.0 * unit * growth * log))
+
+    def _overspent(self, record: Record) -> Floats:
+        """What a record has beyond the limits; of known costs the means, whatever luck they came with."""
+        if self.costs is None:
+            return np.asarray(record.cost_sums[1:].sum(axis=1) - record.steps * self.thresholds)
+        spent = self.costs[1:].reshape(self.thresholds.size, self.counts.visits.size) @ record.visits
+        return np.asarray(spent - record.steps * self.thresholds)
+
+    def _checked_limits(self, thresholds: ArrayLike) -> Floats:
+        limits = super()._checked_limits(thresholds)
+        if (limits <= self._promised).any():
+            raise AgentError(
+                f"thresholds must stay above what the baseline is known to keep, {self._promised.tolist()}; "
+                f"got {limits.tolist()}. A safe agent for these needs another baseline"
+            )
+        return limits
+
+    def _limits_changed(self, playing: Record | None) -> None:
+        """The slack is another one, and the account begins anew."""
+        self.slack = self.thresholds - self._promised
+        for account in (self.excess, self._beginnings, self._variance):
+            account.fill(0.0)
+        if playing is not None:
+            self.excess -= self._overspent(playing)
+
+    # The sets that the truth is in.
+
+    @property
+    def _log_inverse(self) -> float:
+        """Of the probability that one interval fails: one for every transition, and for every mean cost if learned."""
+        S, A, m = self.n_states, self.n_actions, self.thresholds.size
+        return math.log((S * S * A + (m * S * A if self.costs is None else 0)) / self.delta)
+
+    def _highest_costs(self) -> Floats:
+        """The highest that the limited costs may be, (m, S, A)."""
+        if self.costs is not None:
+            return self.costs[1:]
+        assert self.ranges is not None
+        return highest_means(self.counts, self.ranges[1:], self._log_inverse).reshape(-1, self.n_states, self.n_actions)
+
+    @property
+    def _widths(self) -> Floats:
+        """The ranges of the limited costs, (m,)."""
+        if self.costs is None:
+            assert self.ranges is not None
+            return self.ranges[1:, 1] - self.ranges[1:, 0]
+        limited = self.costs[1:]
+        return np.asarray(limited.max(axis=(1, 2)) - limited.min(axis=(1, 2)))
+
+    @property
+    def _told_spans(self) -> Floats:
+        return np.full(self.thresholds.size, np.inf) if self.span is None else self.span
+
+    # What is played.
+
+    def _view(self, state: int) -> View:
+        """What is known in the state in which an episode begins."""
+        S, A = self.n_states, self.n_actions
+        laws, costs = Intervals.of(self.counts, self._log_inverse), self._highest_costs()
+        pairs = (laws.doubtful <= KNOWN).reshape(S, A)
+        known: Bools = np.asarray(pairs.any(axis=1))
+        if self.span is None and not known.all():
+            known = np.zeros(S, dtype=np.bool_)
+        seen, visits = self.counts.moves, self.counts.visits
+        times = np.diff(seen.indptr)
+        untried = np.flatnonzero(visits == 0)
+        # A pair never tried stays where it is; where the baseline is relied on, it leads to where most is known.
+        home = np.where(known[untried // A], untried // A, self.counts.pairs.sum(axis=1).argmax())
+        rows = np.concatenate([np.repeat(np.arange(S * A), times), untried])
+        columns = np.concatenate([seen.indices, home])
+        data = np.concatenate([seen.data / np.repeat(visits, times), np.ones(untried.size)])
+        matrix = csr_array((data, (rows, columns)), shape=(S * A, S))
+        model = CMDP(
+            matrix.toarray() if S * S * A <= DENSE else matrix,
+            self._known_or_mean_costs(),
+            self.thresholds,
+            initial=state,
+            available=known[:, None] | (self.baseline > 0),
+        )
+        own: Bools = np.asarray((pairs | (self.baseline == 0)).all(axis=1) & known)
+        return View(laws, costs, known, own, model)
+
+    def _alone(self) -> Certified:
+        """The baseline in all states."""
+        S, A = self.n_states, self.n_actions
+        nothing = WorstCase(-np.inf, np.zeros(S), np.zeros((S, A)))
+        return Certified(self.baseline, np.ones(S, dtype=np.bool_), (nothing,) * self.thresholds.size)
+
+    def _spans_of(self, chosen: Certified) -> Floats:
+        """What a beginning can cost, for every limit."""
+        if not chosen.relying.all():
+            return np.array([case.span for case in chosen.cases])
+        return self._told_spans.copy()
+
+    def _exploring(self, found: Certified, view: View) -> Certified:
+        """The same policy, trying now and then the action tried least, and what is hoped of it."""
+        share, tried = self._exploring_share(found, view), self.counts.pairs.argmin(axis=1)
+        policy = found.policy * (1.0 - share[:, None])
+        policy[np.arange(self.n_states), tried] += share
+        hoped = self._hopes(view)
+        kind = "certified" if not found.relying.all() else "mixed" if share.max() > 0.0 else "baseline"
+        hope, value = math.inf, math.nan
+        try:
+            law = evaluate_policy(view.model, policy).occupancy
+            hope, value = float((law * hoped).sum()), float((law * view.model.costs[0]).sum())
+        except SolverError:  # states that are hardly ever left: of such a policy nothing is hoped
+            pass
+        return replace(found, policy=policy, hope=hope, value=value, kind=kind)
+
+    def _exploring_share(self, found: Certified, view: View) -> Floats:
+        """In which share of the rounds the action tried least may be tried, in every state, (S,)."""
+        everywhere, tried = np.arange(self.n_states), self.counts.pairs.argmin(axis=1)
+        share = np.ones(self.n_states)
+        for i, case in enumerate(found.cases):
+            tau, span = self.thresholds[i], self._told_spans[i]
+            if found.relying.all():
+                played = np.full(self.n_states, self._promised[i])
+                trying = view.costs[i][everywhere, tried] + span
+            else:
+                # Where the baseline is relied on, h is at least that of any other state.
+                level = np.where(found.relying, case.bias[~found.relying].max(), case.bias)
+                trying = case.values[everywhere, tried] - level
+                played = np.where(found.relying, self._promised[i], (found.policy * case.values).sum(axis=1) - level)
+            left, more = np.maximum(tau - played, 0.0), trying - played
+            share = np.minimum(share, np.where(trying <= tau, 1.0, WITHIN * left / np.where(more > 0, more, 1.0)))
+        seldom = (1.0 + self.counts.pairs.sum(axis=1)) ** (-SELDOM)
+        return np.where(found.relying, share, np.minimum(share, seldom))
+
+    def _hopes(self, view: View) -> Floats:
+        """The objective (S, A) as low as uncertainty lets one hope, and what it makes the limits cost given back."""
+        S, A = self.n_states, self.n_actions
+        means = view.model.costs[0]
+        if self._potential.any():
+            least = -largest_means(view.laws, -self._potential)
+            means = means - OPTIMISM * np.maximum(view.model.transition @ self._potential - least, 0.0).reshape(S, A)
+        return np.asarray(means - np.tensordot(self._prices, self._fears(view) - view.costs, axes=1))
+
+    def _fears(self, view: View) -> Floats:
+        """The limited costs (m, S, A) with what uncertainty adds to them."""
+        S, A = self.n_states, self.n_actions
+        result = np.empty((self.thresholds.size, S, A))
+        for i, h in enumerate(self._biases):
+            result[i] = view.costs[i] + np.maximum(
+                largest_means(view.laws, h) - view.model.transition @ h, 0.0
+            ).reshape(S, A)
+        return result
+
+    def _widened(self, view: View) -> Iterator[Certified]:
+        """Policies that are certified, each planned for the uncertainty of the last."""
+        if view.own.any():
+            steady = self._certify(self.baseline, ~view.own, view)
+            if self._holds(steady):
+                yield steady
+        targets = self.thresholds.copy()
+        for _ in range(PLANS if view.known.any() else 0):
+            hopes, fears = self._hopes(view), self._fears(view)
+            problem = CMDP(
+                view.model.transition, np.concatenate([hopes[None], fears]), targets, initial=view.model.initial,
+                available=view.model.available,
+            )  # fmt: skip
+            try:
+                found = plan_unexplained(problem)
+            except SolverError:
+                return
+            if found.feasible:
+                self._prices, self._potential = np.maximum(found.multipliers, 0.0), found.potential.copy()
+            policy = np.where(view.known[:, None], found.policy, self.baseline)
+            tried = self._certify(policy / policy.sum(axis=1, keepdims=True), ~view.known, view)
+            self._biases = np.array([case.bias for case in tried.cases]).reshape(-1, self.n_states)
+            over = np.array([case.bound for case in tried.cases]) - self.thresholds
+            if self._holds(tried):
+                yield tried
+            else:
+                mixed = self._mixed(tried.policy, view)
+                if mixed is not None:
+                    yield mixed
+            targets = np.minimum(self.thresholds, targets - over)
+
+    def _mixed(self, policy: Floats, view: View) -> Certified | None:
+        """The policy, mixed with as much of the baseline as it takes, where that is known."""
+        safe = np.where(view.own[:, None], self.baseline, policy)
+        least, most, found = 0.0, 1.0, None
+        for _ in range(HALVINGS):
+            share = 0.5 * (least + most)
+            tried = self._certify((1.0 - share) * policy + share * safe, ~view.known, view)
+            if self._holds(tried):
+                most, found = share, tried
+            else:
+                least = share
+        return found
+
+    def _holds(self, tried: Certified) -> bool:
+        """Is every limit proven to be kept?"""
+        return all(case.bound <= tau for case, tau in zip(tried.cases, self.thresholds, strict=True))
+
+    def _certify(self, policy: Floats, relying: Bools, view: View) -> Certified:
+        cases = [
+            worst_average(policy, view.costs[i], view.laws, tau, relying, self._told_spans[i], self._biases[i])
+            for i, tau in enumerate(self.thresholds)
+        ]
+        return Certified(policy, relying, tuple(cases))
+
+    # Bad input.
+
+    def _as_baseline(self, given: Any) -> Floats:
+        if given is None:
+            raise AgentError(
+                "a baseline must be given: a policy (S, A), or a plan, that is known to keep the limits, and its slack"
+            )
+        laws = as_laws(getattr(given, "policy", given), "baseline", self.n_states, self.n_actions)
+        return np.asarray(laws / laws.sum(axis=1, keepdims=True))
+
+    def _as_slack(self, given: Any) -> Floats:
+        m = self.thresholds.size
+        if given is None and m:
+            raise AgentError("slack must be given: by how much the baseline stays below each limit")
+        slack = np.broadcast_to(as_amounts(0.0 if given is None else given, "slack", m), (m,)).copy()
+        if not (slack > 0).all():
+            raise AgentError(f"slack must be above 0: by how much the baseline stays below each limit; got {given!r}")
+        return slack
+
+    def _as_ranges(self, given: ArrayLike) -> Floats:
+        ranges = as_costs(given, "ranges").copy()
+        if ranges.shape != (self.n_costs, 2) or not (ranges[:, 0] < ranges[:, 1]).all():
+            raise AgentError(
+                f"ranges must hold the lowest and the highest of each of {self.n_costs} costs; got {given!r}"
+            )
+        return ranges
+
+    def state(self) -> dict[str, Any]:
+        """All that has changed since it was made."""
+        kept = {name: getattr(self, f"_{name}") for name in KEPT}
+        return super().state() | kept | {"excess": self.excess, "warned": self._warned}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Put back what ``state`` returned."""
+        super().restore(state)
+        for name in KEPT:
+            setattr(self, f"_{name}", self._saved(state[name], getattr(self, f"_{name}").shape, name))
+        self.excess = self._saved(state["excess"], self.excess.shape, "excess")
+        self._warned = bool(state["warned"])
+
+    @staticmethod
+    def _saved(value: Any, shape: tuple[int, ...], what: str) -> Floats:
+        """An array from a file; what may have been spent is infinite if no span was told."""
+        array = np.array(as_numbers(value, what), order="C")
+        if array.shape != shape or np.isnan(array).any():
+            raise AgentError(f"{what} must be numbers of shape {shape}")
+        return array

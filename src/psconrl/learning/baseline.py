@@ -1,0 +1,113 @@
+r"""A baseline for the agent ``safe``: a policy, and what a model says of it.
+
+What such an agent must be told of its baseline :math:`\pi_b` is, for every limit, a ``slack`` and a ``span``: that some
+function :math:`0 \le h \le span` of the states has
+
+.. math:: c_b + P_b h - h \le \tau - slack
+
+in every state. Then n rounds from any state cost at most :math:`n (\tau - slack) + span` in expectation: the slack is
+how far below the limit it stays in the long run, the span what it may take to recover. The least such function is
+
+.. math:: h = \max(0,\ c_b - (\tau - slack) + P_b h),
+
+what it can overspend until the worst moment to stop; the smaller the slack, the smaller is the span.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from psconrl.arrays import Floats
+from psconrl.errors import AgentError
+from psconrl.learning.checks import need_all_actions
+from psconrl.model.cmdp import CMDP
+from psconrl.model.evaluation import as_policy, evaluate_policy
+from psconrl.planning.plan import Plan
+from psconrl.planning.planner import plan_unexplained
+
+SHARES = (0.25, 0.5, 0.75, 0.9)  # of all its slack, that are told
+SWEEPS = 20_000
+STILL = 1e-9  # in ranges of the cost: what the last sweep may change
+HALVINGS = 12  # when the largest slack that all limits can have is looked for
+
+
+def known_baseline(model: CMDP, policy: Any = None) -> dict[str, Any]:
+    """The options ``baseline``, ``slack``, ``span`` and ``ranges`` of an agent ``safe``, as they are true in a model.
+
+    ``policy``: (S, A), an action for every state, or a plan; by default the safest one. Of all pairs (slack, span) the
+    one is told with which most can be tried at once. ``ranges`` matter if costs are learned.
+
+    >>> import psconrl
+    >>> told = known_baseline(psconrl.load("marsrover-4x4"))
+    >>> told["baseline"].shape, told["slack"].round(3).tolist(), told["span"].round(3).tolist()
+    ((16, 4), [0.2], [0.0])
+    """
+    if not isinstance(model, CMDP):
+        raise AgentError(f"known_baseline needs a model, a CMDP; got {type(model).__name__}")
+    need_all_actions(model.available)
+    laws = safest_policy(model) if policy is None else as_policy(model, getattr(policy, "policy", policy))
+    found = evaluate_policy(model, laws)
+    slack, span = np.empty(model.n_constraints), np.empty(model.n_constraints)
+    for i in range(model.n_constraints):
+        tau, cost = float(model.thresholds[i]), model.costs[i + 1]
+        whole = tau - float(found.gains[i + 1].max())
+        if whole <= 0:
+            raise AgentError(
+                f"the baseline must keep {model.cost_names[i + 1]!r} below {tau:g}; its average is {tau - whole:.6g}"
+            )
+        pairs = [_recovery(model, laws, i + 1, tau - share * whole) for share in SHARES]
+        pairs.append((tau - whole, float(np.ptp(found.biases[i + 1]))))
+        safe = [(tau - average, H) for average, H in pairs if average < tau]
+        slack[i], span[i] = max(safe, key=lambda pair: pair[0] / (float(cost.max()) + pair[1] - tau + pair[0]))
+    return {"baseline": laws, "slack": slack, "span": span, "ranges": _ranges(model)}
+
+
+def _ranges(model: CMDP) -> Floats:
+    """What every cost can be, (m+1, 2); of those in [0, 1] all of it, since they may be chances (Bernoulli)."""
+    ranges = np.empty((model.n_constraints + 1, 2))
+    for i, outcomes in enumerate(model.outcome_costs):
+        values = model.costs[i] if outcomes is None else np.asarray(outcomes.data)
+        lowest, highest = min(float(values.min()), float(model.costs[i].min())), float(values.max())
+        ranges[i] = (0.0, 1.0) if lowest >= 0.0 and highest <= 1.0 else (lowest, max(highest, lowest + 1.0))
+    return ranges
+
+
+def _recovery(model: CMDP, laws: Floats, i: int, average: float) -> tuple[float, float]:
+    """An average and the span that prove each other: about the one that is wanted, and the least span."""
+    chain = model.transition.chain(laws)
+    cost = (laws * model.costs[i]).sum(axis=1) - average
+    unit = float(np.ptp(model.costs[i])) or 1.0
+    h = np.zeros(model.n_states)
+    for _ in range(SWEEPS):
+        new = np.maximum(0.0, cost + chain @ h)
+        still = float(np.abs(new - h).max()) <= STILL * unit
+        h = new
+        if still:
+            break
+    missed = float((cost + chain @ h - h).max())  # iterated from below, h is a little too small
+    return average + max(missed, 0.0), float(np.ptp(h))
+
+
+def safest_policy(model: CMDP) -> Floats:
+    """The policy (S, A) that stays farthest below its limits, in ranges of the costs, the nearest one counting."""
+    if model.n_constraints == 0:
+        return plan_unexplained(model).policy
+    if model.n_constraints == 1:
+        return plan_unexplained(CMDP(model.transition, model.costs[1:], initial=model.initial)).policy
+    ranges = np.ptp(model.costs[1:].reshape(model.n_constraints, -1), axis=1)
+    low, high, best = 0.0, 1.0, _within(model, model.thresholds)
+    for _ in range(HALVINGS):
+        share = 0.5 * (low + high)
+        found = _within(model, model.thresholds - share * ranges)
+        if found is None:
+            high = share
+        else:
+            low, best = share, found
+    if best is None:
+        raise AgentError("no policy keeps the limits of this model, so none can be a baseline")
+    return best
+
+
+def _within(model: CMDP, limits: Floats) -> Floats | None:
+    found: Plan = plan_unexplained(model.with_thresholds(limits))
+    return found.policy if found.keeps_limits else None

@@ -1,0 +1,87 @@
+r"""The most that a policy can cost in any model of a confidence set: a proof, however early the iteration is stopped.
+
+For **any** function h of the states let
+
+.. math:: q(s,a) = c(s,a) + \max_{p \in \mathcal C(s,a)} p \cdot h, \qquad
+          G = \max_s \Big\{ \sum_a \pi(a|s)\, q(s,a) - h(s) \Big\}.
+
+In every model of the set :math:`c_\pi + P_\pi h - h \le G`; summed along a path, n rounds from any state cost at most
+:math:`nG + \max h - \min h` in expectation. So G bounds the long-run average from every state, whatever the classes of
+the chain, and the span of h what a beginning can cost besides. Value iteration finds an h with a small G; it needs no
+proof of its own, and what it has found is the certificate.
+
+**States that rely on a baseline.** Where too little is known, no data certify anything. But if of some policy
+:math:`\pi_b` it is known that a function :math:`0 \le h_b \le H` has :math:`c_b + P_b h_b - h_b \le g_b` everywhere
+(n rounds of it cost at most :math:`n g_b + H`), let the policy be :math:`\pi_b` in a set U of states, and there
+:math:`h = M + h_b` with M the largest h elsewhere. Then :math:`h \le M + h_b` everywhere, so that in U
+:math:`c_b + P_b h - h \le c_b + P_b h_b - h_b \le g_b`, although nothing is known of the transitions; outside of U it
+suffices to count every state of U as M + H.
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from psconrl.arrays import Bools, Floats, Ints, read_only
+from psconrl.planning._pessimism_kernels import worst_case, worst_means
+
+SWEEPS = 3000  # of value iteration; the bound holds after any number
+SETTLED = 1e-3  # of the range of a cost: as near as bound and lower bound need to come
+Laws: TypeAlias = tuple[Ints, Ints, Floats, Floats, Floats]
+# What sums of doubles may miss, in units of what is added up.
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class WorstCase:
+    """A bound on the average of one cost in all models of a set, from every state, and the function that proves it."""
+
+    bound: float
+    bias: Floats  # (S,) of U: the highest that it may be
+    values: Floats  # (S, A) the q of every pair
+
+    @property
+    def span(self) -> float:
+        """What a beginning can cost beyond the bound, in expectation and all told."""
+        return float(np.ptp(self.bias))
+
+
+def largest_means(laws: Laws, h: Floats) -> Floats:
+    """The largest p.h of every pair over all laws p in a set, (S*A,)."""
+    out = np.empty(laws[4].size)
+    worst_means(*laws, read_only(h), out)
+    return out
+
+
+def worst_average(
+    policy: Floats,
+    costs: Floats,
+    laws: Laws,
+    limit: float = -np.inf,
+    relying: Bools | None = None,
+    recovery: float = np.inf,
+    start: Floats | None = None,
+    sweeps: int = SWEEPS,
+) -> WorstCase:
+    """A bound on the average of costs (S, A) under a policy (S, A), over all laws in a set.
+
+    ``laws``: row pointers, successors, their lowest and highest probabilities, and the highest of all others, as in
+    ``learning.intervals``. ``limit``: the iteration stops once it is known on which side of it the bound is.
+    ``relying``: the states of U, which count ``recovery``, the H above, more than all others. ``start``: a function to
+    begin with.
+    """
+    S, A = policy.shape
+    states = np.zeros(S, dtype=np.bool_) if relying is None else relying
+    bias = np.zeros(S) if start is None else start.copy()
+    if states.any() and not np.isfinite(recovery):
+        return WorstCase(np.inf, bias, np.full((S, A), np.inf))
+    flat = read_only(np.ascontiguousarray(costs).ravel())
+    unit = float(np.ptp(flat)) or 1.0
+    bound = worst_case(
+        read_only(np.ascontiguousarray(policy)), flat, *laws, read_only(states), recovery, limit, sweeps,
+        SETTLED * unit, bias,
+    )  # fmt: skip
+    values = largest_means(laws, bias)
+    scale = float(np.abs(bias).max() + np.abs(flat).max())
+    return WorstCase(bound + ROUNDING * scale, bias, (values + flat).reshape(S, A))

@@ -1,0 +1,404 @@
+"""The agent ``safe``: its intervals, its certificates, what it is told, and that it plays nothing uncertified.
+
+Two independent ways: closed forms and brute force over models of the set against the certificate; exact evaluation in
+the true model against every policy that is played.
+"""
+
+import itertools
+import math
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import beta
+
+import psconrl
+from psconrl import CMDP, evaluate, plan, simulate
+from psconrl.agents import SafeStart, known_baseline, make
+from psconrl.errors import AgentError, BaselineWarning, ConfigError
+from psconrl.experiment.knowledge import Knowledge
+from psconrl.experiment.spec import parse_spec
+from psconrl.learning.baseline import safest_policy
+from psconrl.learning.counts import Counts, Record
+from psconrl.learning.intervals import Intervals, end_of_interval, highest_means
+from psconrl.planning.pessimism import largest_means, worst_average
+from psconrl.simulation.model_run import Simulation
+
+
+def garnet(seed, S=6, m=1, slack=0.1):
+    return psconrl.load("garnet", states=S, actions=3, branching=3, constraints=m, slack=slack, seed=seed)
+
+
+def exactly(transition):
+    """A confidence set of one model."""
+    P = transition.csr()
+    probability = P.data.copy()
+    return P.indptr.astype(np.int64), P.indices.astype(np.int64), probability, probability, np.zeros(P.shape[0])
+
+
+def seen(cmdp, rounds, seed=0):
+    """Counts of uniform play."""
+    counts = Counts(cmdp.n_states, cmdp.n_actions, cmdp.n_constraints + 1)
+    record, rng = Record.empty(counts), np.random.default_rng(seed)
+    P = cmdp.transition.toarray()
+    s = 0
+    for _ in range(rounds):
+        a = int(rng.integers(cmdp.n_actions))
+        t = int(rng.choice(cmdp.n_states, p=P[s * cmdp.n_actions + a]))
+        record.step(s, a, t, cmdp.costs[:, s, a])
+        s = t
+    counts.add(record)
+    return counts
+
+
+# Intervals.
+
+
+@pytest.mark.parametrize(("k", "n"), [(0, 1), (0, 50), (3, 10), (10, 10), (40, 1000)])
+def test_an_interval_ends_where_the_mixture_of_all_laws_is_likelier_by_the_factor(k, n):
+    """By the density of Beta(k+1, n-k+1), which is the inverse of the ratio."""
+    log_inverse = math.log(20.0)
+    low, high = (end_of_interval(k, n, log_inverse, outer) for outer in (0.0, 1.0))
+    assert low <= k / n <= high
+    for end in {low, high} - {0.0, 1.0}:
+        assert beta(k + 1, n - k + 1).pdf(end) == pytest.approx(1 / 20.0, rel=1e-6)
+    assert (low == 0.0) == (k == 0)
+    assert (high == 1.0) == (k == n)
+    if k == 0:
+        assert high == pytest.approx(1 - (0.05 / (n + 1)) ** (1 / n), rel=1e-9)
+
+
+def test_nothing_is_known_before_the_first_visit():
+    assert end_of_interval(0.0, 0.0, math.log(20.0), 1.0) == 1.0
+    assert end_of_interval(0.0, 0.0, math.log(20.0), 0.0) == 0.0
+
+
+def test_intervals_fail_no_more_often_than_they_say_however_long_one_looks():
+    """300 coins of 200 tosses, looked at after each, delta .2: 60 failures are expected at most; 88 or more have
+    probability 1e-4 if they were that many."""
+    rng, failed = np.random.default_rng(0), 0
+    for _ in range(300):
+        p = rng.random()
+        heads = np.cumsum(rng.random(200) < p)
+        failed += any(
+            not end_of_interval(k, n, math.log(5.0), 0.0) <= p <= end_of_interval(k, n, math.log(5.0), 1.0)
+            for n, k in enumerate(heads.tolist(), start=1)
+        )
+    assert failed < 88
+
+
+def test_mean_costs_are_bounded_in_their_own_units():
+    cmdp = garnet(0)
+    counts = seen(cmdp, 200)
+    top = highest_means(counts, np.array([[-2.0, 6.0]]), math.log(20.0))[0]
+    pair = int(counts.visits.argmax())
+    n, total = int(counts.visits[pair]), float(counts.cost_sums[1, pair])
+    assert top[pair] == pytest.approx(-2 + 8 * end_of_interval((total + 2 * n) / 8, n, math.log(20.0), 1.0))
+    assert (top[counts.visits == 0] == 6.0).all()
+
+
+# The certificate.
+
+
+def laws_within(laws, pair, S, rng, n):
+    """Laws of one pair inside its bounds, by rejection towards the middle, and the vertices for small S."""
+    low, high = np.zeros(S), np.full(S, laws[4][pair])
+    entries = slice(laws[0][pair], laws[0][pair + 1])
+    low[laws[1][entries]], high[laws[1][entries]] = laws[2][entries], laws[3][entries]
+    for order in itertools.islice(itertools.permutations(range(S)), n):
+        p = low.copy()
+        for j in order:
+            p[j] += min(high[j] - low[j], 1 - p.sum())
+        yield p
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_worst_law_is_the_worst_of_all_vertices(seed):
+    cmdp = garnet(seed, S=4)
+    laws = Intervals.of(seen(cmdp, 60, seed), math.log(100.0))
+    rng = np.random.default_rng(seed)
+    h = rng.normal(size=4)
+    found = largest_means(laws, h)
+    for pair in range(12):
+        assert found[pair] == pytest.approx(max(p @ h for p in laws_within(laws, pair, 4, rng, 24)), abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_model_of_the_set_costs_more_than_the_bound_and_one_costs_as_much(seed):
+    cmdp = garnet(seed, S=4)
+    laws = Intervals.of(seen(cmdp, 400, seed), math.log(100.0))
+    rng = np.random.default_rng(seed)
+    policy = rng.dirichlet(np.ones(3), size=4)
+    case = worst_average(policy, cmdp.costs[1], laws)
+    vertices = [list(laws_within(laws, pair, 4, rng, 24)) for pair in range(12)]
+    top = 0.0
+    for trial in range(300):
+        P = np.array([v[int(rng.integers(len(v)))] for v in vertices])
+        if trial == 0:  # the one that the certificate points to
+            P = np.array([max(v, key=lambda p: float(p @ case.bias)) for v in vertices])
+        model = CMDP(P / P.sum(axis=1, keepdims=True), cmdp.costs, cmdp.thresholds)
+        top = max(top, float(evaluate(model, policy).gains[1].max()))
+    unit = float(np.ptp(cmdp.costs[1]))
+    assert case.bound - 2e-3 * unit <= top <= case.bound + 1e-9
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=25, deadline=None)
+def test_without_doubt_the_bound_is_the_average(seed):
+    cmdp = garnet(seed % 50)
+    policy = np.random.default_rng(seed).dirichlet(np.ones(3), size=6)
+    case = worst_average(policy, cmdp.costs[1], exactly(cmdp.transition))
+    exact, unit = float(evaluate(cmdp, policy).gains[1].max()), float(np.ptp(cmdp.costs[1]))
+    assert exact - 1e-9 <= case.bound <= exact + 2e-3 * unit
+
+
+@pytest.mark.parametrize("sweeps", [1, 2, 7])
+def test_the_bound_holds_however_early_the_iteration_stops(sweeps):
+    cmdp = garnet(3)
+    policy = np.full((6, 3), 1 / 3)
+    case = worst_average(policy, cmdp.costs[1], exactly(cmdp.transition), sweeps=sweeps)
+    assert case.bound >= float(evaluate(cmdp, policy).gains[1].max())
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_states_that_rely_on_the_baseline_cost_what_was_told(seed):
+    """Nothing is known of the transitions of two states; the bound of the true model holds for all of them."""
+    cmdp = garnet(seed)
+    told = known_baseline(cmdp)
+    policy = np.random.default_rng(seed).dirichlet(np.ones(3), size=6)
+    relying = np.arange(6) < 2
+    policy[relying] = told["baseline"][relying]
+    case = worst_average(
+        policy, cmdp.costs[1], exactly(cmdp.transition), relying=relying, recovery=float(told["span"][0])
+    )
+    exact = float(evaluate(cmdp, policy).gains[1].max())
+    assert exact <= max(case.bound, float(cmdp.thresholds[0] - told["slack"][0])) + 1e-9
+    assert case.bias[relying] == pytest.approx(case.bias[~relying].max() + told["span"][0])
+    unknown = worst_average(policy, cmdp.costs[1], exactly(cmdp.transition), relying=relying)
+    assert unknown.bound == math.inf
+
+
+# What is told of a baseline.
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_baseline_costs_no_more_than_is_told_over_any_number_of_rounds(seed):
+    """n rounds from any state: n (tau - slack) + span, by products."""
+    cmdp = garnet(seed, m=2)
+    told = known_baseline(cmdp)
+    P = cmdp.transition.chain(told["baseline"]).toarray()
+    for i in range(2):
+        cost = (told["baseline"] * cmdp.costs[i + 1]).sum(axis=1)
+        total = np.zeros(6)
+        for n in range(1, 200):
+            total = cost + P @ total
+            allowed = n * (cmdp.thresholds[i] - told["slack"][i]) + told["span"][i]
+            assert total.max() <= allowed + 1e-6
+    assert (told["slack"] > 0).all()
+
+
+def test_the_safest_policy_is_the_cheapest_for_one_limit():
+    cmdp = garnet(1)
+    least = plan(CMDP(cmdp.transition, cmdp.costs[1:])).value
+    assert evaluate(cmdp, safest_policy(cmdp)).costs[1] == pytest.approx(least)
+
+
+def test_a_baseline_that_breaks_a_limit_is_refused():
+    cmdp = psconrl.load("marsrover-4x4")
+    with pytest.raises(AgentError, match=r"the baseline must keep 'risk' below 0\.2; its average is"):
+        known_baseline(cmdp, np.full((16, 4), 0.25))
+    with pytest.raises(AgentError, match="needs a model"):
+        known_baseline("marsrover-4x4")
+    with pytest.raises(AgentError, match="no policy keeps the limits"):
+        safest_policy(garnet(0, m=2).with_thresholds([-1.0, -1.0]))
+
+
+# What is played.
+
+
+def test_the_share_that_is_tried_first_has_its_closed_form():
+    costs = np.zeros((2, 3, 2))
+    costs[1, :, 1] = 1.0
+    agent = SafeStart(3, 2, [0.5], costs, baseline=[[0.0, 1.0]] * 3, slack=0.2, span=2.0, seed=0)
+    first = agent.begin(0)
+    assert first.kind == "mixed"
+    assert first.policy[:, 0] == pytest.approx(0.2 / (0.0 + 2.0 - 0.5 + 0.2))
+    agent = SafeStart(3, 2, [0.5], costs[:, :, ::-1], baseline=[[0.0, 1.0]] * 3, slack=0.2, span=2.0, seed=0)
+    assert agent.begin(0).policy[:, 0] == pytest.approx(0.2 / (1.0 + 2.0 - 0.5 + 0.2))
+    agent = SafeStart(3, 2, [0.5], costs, baseline=[[0.0, 1.0]] * 3, slack=0.2, seed=0)
+    assert agent.begin(0).kind == "baseline"
+    assert (agent.begin(0).policy == agent.baseline).all()
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=40, deadline=None)
+def test_any_policy_mixed_into_the_baseline_by_that_share_keeps_the_limit(seed):
+    """The inequality of performance differences, against exact evaluation."""
+    cmdp = garnet(seed % 60)
+    told = known_baseline(cmdp)
+    slack, span, tau = float(told["slack"][0]), float(told["span"][0]), float(cmdp.thresholds[0])
+    other = np.random.default_rng(seed).dirichlet(0.3 * np.ones(3), size=6)
+    alpha = min(1.0, slack / max(float(cmdp.costs[1].max()) + span - tau + slack, slack))
+    mixed = (1 - alpha) * told["baseline"] + alpha * other
+    assert evaluate(cmdp, mixed).gains[1].max() <= tau + 1e-9
+
+
+WORLDS = {
+    "chain": (psconrl.load("chain"), 3_000),
+    "4x4": (psconrl.load("marsrover-4x4"), 3_000),
+    "garnet": (garnet(2, S=5), 6_000),
+    "two limits": (garnet(4, S=4, m=2), 4_000),
+}
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("world", WORLDS)
+def test_every_policy_that_is_played_keeps_every_limit_from_every_state(world, known):
+    """Four seeds each, delta .01: the proofs are wrong in one of 25 such tests at most."""
+    cmdp, horizon = WORLDS[world]
+    told = known_baseline(cmdp)
+    kinds = set()
+    for seed in range(4):
+        costs = cmdp.costs if known else None
+        agent = SafeStart(
+            cmdp.n_states, cmdp.n_actions, cmdp.thresholds, costs, **told, delta=0.01, schedule=None, seed=seed
+        )
+        trace = Simulation(cmdp, agent, seed, evaluate_policies=True).run(horizon)
+        over = np.array(trace.episodes.costs)[:, 1:] - cmdp.thresholds
+        assert over.max() <= 1e-9
+        kinds |= set(trace.episodes.kind)
+        assert (agent.excess <= agent.allowance).all()
+    assert kinds <= {"baseline", "mixed", "certified"}
+    assert known is False or world == "two limits" or "certified" in kinds
+
+
+def test_it_leaves_the_baseline_and_gains_by_it():
+    """One seed; how far the bounds are from the mean over others has not been measured."""
+    cmdp = psconrl.load("chain")
+    agent = make("safe", 8, 2, cmdp.thresholds, cmdp.costs, 0, **known_baseline(cmdp))
+    trace = simulate(cmdp, agent, 10_000, seed=0)
+    late = trace.window_averages()[-20:].mean(axis=0)
+    assert late[0] < evaluate(cmdp, agent.baseline).costs[0] - 0.01
+    assert late[1] < 0.35
+
+
+def test_a_baseline_that_lied_is_found_out():
+    cmdp = psconrl.load("marsrover-4x4")
+    risky = plan(CMDP(cmdp.transition, -cmdp.costs[1:]))
+    agent = SafeStart(16, 4, cmdp.thresholds, cmdp.costs, baseline=risky, slack=0.1, span=0.0, seed=0)
+    with pytest.warns(BaselineWarning, match=r"was spent beyond limit 1 in .* is what was said of it true\?"):
+        simulate(cmdp, agent, 2_000, seed=0)
+    with warnings.catch_warnings():  # it says so once
+        warnings.simplefilter("error")
+        simulate(cmdp, agent, 2_500, seed=1)
+
+
+def test_what_may_have_been_spent_has_its_closed_form():
+    cmdp = psconrl.load("marsrover-4x4")
+    agent = SafeStart(16, 4, cmdp.thresholds, cmdp.costs, baseline=safest_policy(cmdp), slack=0.1, span=3.0, seed=0)
+    agent.begin(0)
+    record = Record.empty(agent.counts)
+    for _ in range(10):
+        record.step(0, 0, 0, cmdp.costs[:, 0, 0])
+    agent.end(record)
+    v = 10 * (1.0 + 3.0) ** 2 / 4 + 1.0
+    assert agent.allowance == pytest.approx([3.0 + math.sqrt(2 * v * math.log(math.sqrt(v) / 0.05))])
+    assert agent.excess == pytest.approx([10 * (cmdp.costs[1, 0, 0] - 0.2)])
+
+
+def test_other_limits_change_the_slack_and_none_below_the_baseline_is_taken():
+    cmdp = psconrl.load("chain")
+    agent = make("safe", 8, 2, [0.3], cmdp.costs, 0, baseline=safest_policy(cmdp), slack=0.1, span=1.0)
+    agent.set_thresholds([0.35])
+    assert agent.slack == pytest.approx([0.15])
+    with pytest.raises(AgentError, match=r"thresholds must stay above what the baseline is known to keep, \[0.19"):
+        agent.set_thresholds([0.19])
+    assert agent.thresholds == pytest.approx([0.35])
+
+
+def test_a_run_resumes_bit_for_bit_while_certified(tmp_path):
+    cmdp = psconrl.load("chain")
+    told = known_baseline(cmdp)
+
+    def begun():
+        return Simulation(cmdp, make("safe", 8, 2, cmdp.thresholds, cmdp.costs, 5, **told), seed=6)
+
+    whole = begun().run(4_000, checkpoints=20)
+    first = begun()
+    first.run(2_500)
+    assert "certified" in first.log.kind
+    first.save(tmp_path / "run.npz")
+    rest = Simulation.resume(cmdp, tmp_path / "run.npz")
+    assert rest.run(4_000, checkpoints=[4_000]).cumulative[-1].tolist() == whole.cumulative[-1].tolist()
+
+
+# Bad input.
+
+GIVEN = {"baseline": [[0.5, 0.5]] * 3, "slack": 0.1, "ranges": [[0, 1]] * 2}
+BAD = [
+    ({"baseline": None}, "a baseline must be given: a policy"),
+    ({"baseline": [[0.5, 0.5]] * 2}, r"baseline must have shape \(S, A\) = \(3, 2\); got \(2, 2\)"),
+    ({"baseline": [[0.5, 0.6]] * 3}, "baseline must hold a distribution over 2 actions"),
+    ({"slack": None}, "slack must be given"),
+    ({"slack": 0.0}, "slack must be above 0"),
+    ({"slack": -0.1}, "slack must be a number from 0 on"),
+    ({"slack": [0.1, 0.1]}, r"one per threshold \(1\)"),
+    ({"span": -1.0}, "span must be a number from 0 on"),
+    ({"delta": 1.0}, "delta must be a number strictly between 0 and 1"),
+    ({"ranges": None}, "ranges must be given if costs are learned"),
+    ({"ranges": [[1, 0]] * 2}, "ranges must hold the lowest and the highest of each of 2 costs"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), BAD)
+def test_bad_input_gets_one_line(change, message):
+    with pytest.raises(AgentError, match=message) as caught:
+        SafeStart(3, 2, [0.2], **(GIVEN | change))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_plan_is_a_baseline_too():
+    cmdp = psconrl.load("chain")
+    cautious = plan(cmdp.with_thresholds([0.2]))
+    agent = SafeStart(8, 2, cmdp.thresholds, cmdp.costs, baseline=cautious, slack=0.1)
+    np.testing.assert_allclose(agent.baseline, cautious.policy)
+    assert known_baseline(cmdp, cautious)["slack"][0] <= 0.1 + 1e-9
+
+
+# Told in sweeps and on the command line.
+
+
+def test_a_spec_tells_the_baseline(tmp_path):
+    cautious = plan(psconrl.load("chain").with_thresholds([0.2]))
+    cautious.save(tmp_path / "cautious.npz")
+    text = """
+        [agents.safest]
+        agent = "safe"
+        baseline = "safest"
+        [agents.cautious]
+        agent = "safe"
+        baseline = "cautious.npz"
+        options = { slack = 0.05 }
+        [experiments.chain]
+        horizon = 100
+        replicates = 1
+    """
+    safest, own = parse_spec(text, folder=tmp_path).jobs()
+    cmdp = psconrl.load("chain")
+    np.testing.assert_allclose(safest.make_agent(cmdp).baseline, safest_policy(cmdp))
+    agent = own.make_agent(cmdp)
+    np.testing.assert_allclose(agent.baseline, cautious.policy)
+    assert agent.slack == [0.05]
+    assert own.knowledge.file
+    assert safest.hash != own.hash
+
+
+def test_words_that_contradict_a_baseline_are_refused():
+    with pytest.raises(ConfigError, match="give --baseline or --support, not both"):
+        Knowledge(support=True, baseline="safest", dashes="--")
+    with pytest.raises(ConfigError, match="--baseline: agent 'psconrl' has no baseline with a slack; 'safe' has"):
+        Knowledge(baseline="safest", dashes="--").need_believer("psconrl", [])
+    with pytest.raises(ConfigError, match="--option baseline and --baseline contradict each other"):
+        Knowledge(baseline="safest", dashes="--").need_believer("safe", ["baseline"])
