@@ -234,7 +234,9 @@ def test_a_part_needs_a_name_that_is_not_taken():
 def test_config_is_what_the_constructor_takes():
     for recipe in TABLE:
         if recipe.listed:
-            agent = make(recipe.name, 2, 2, [0.5], seed=0, horizon=50)
+            baseline = {"baseline": np.full((2, 2), 0.5), "slack": 0.1, "ranges": [[0, 1]] * 2}
+            told = baseline if recipe.name == "safe" else {}
+            agent = make(recipe.name, 2, 2, [0.5], seed=0, horizon=50, **told)
             assert set(agent.config()) == set(argument_names(recipe.cls))
 
     class Forgetful(CUCRL):

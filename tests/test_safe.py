@@ -266,7 +266,7 @@ def test_every_policy_that_is_played_keeps_every_limit_from_every_state(world, k
             cmdp.n_states, cmdp.n_actions, cmdp.thresholds, costs, **told, delta=0.01, schedule=None, seed=seed
         )
         trace = Simulation(cmdp, agent, seed, evaluate_policies=True).run(horizon)
-        over = np.array(trace.episodes.costs)[:, 1:] - cmdp.thresholds
+        over = np.array(trace.policies.costs)[:, 1:] - cmdp.thresholds
         assert over.max() <= 1e-9
         kinds |= set(trace.episodes.kind)
         assert (agent.excess <= agent.allowance).all()
