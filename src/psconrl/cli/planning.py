@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 import click
-import numpy as np
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -24,6 +23,7 @@ from psconrl.cli.render import (
     console,
     cost_table,
     explanation_table,
+    limit_text,
     number,
     numbers_table,
     policy_table,
@@ -172,7 +172,7 @@ def explain(model: str, state: str, thresholds: tuple[str, ...], settings: tuple
     prices = ", ".join(f"{name} {number(float(x))}" for name, x in zip(cmdp.cost_names[1:], why.prices, strict=True))
     if prices:
         out.print(Text(f"Prices, in {cmdp.units.named(cmdp.cost_names[0])} for one unit: {prices}"))
-    sign = np.where(np.arange(len(cmdp.costs)) == 0, -1.0 if cmdp.maximise else 1.0, 1.0)
+    sign = cmdp.names.signs
     for a, moved in zip(why.actions, why.average_changes, strict=True):
         if moved.any():
             pairs = zip(cmdp.cost_names, sign * moved, strict=True)
@@ -201,6 +201,6 @@ def inspect(model: str, settings: tuple[str, ...], as_json: bool, force: bool) -
     ranges = numbers_table("", "least average", "largest average", "threshold")
     for i, name in enumerate(cmdp.cost_names):
         low, high = report.ranges[i]
-        limit = number(float(cmdp.thresholds[i - 1])) if i else ""
+        limit = limit_text(cmdp.names, i, float(cmdp.thresholds[i - 1])) if i else ""
         ranges.add_row(Text(cmdp.units.named(name)), number(low), number(high), limit)
     out.print(ranges)

@@ -24,7 +24,7 @@ FORMAT = "psconrl-cmdp"
 VERSION = 1
 _FIELDS = (
     "transition", "costs", "thresholds", "initial", "available", "outcome_costs",
-    "state_names", "action_names", "cost_names", "maximise", "layout", "units",
+    "state_names", "action_names", "cost_names", "maximise", "layout", "units", "at_least",
 )  # fmt: skip
 _REQUIRED = ("transition", "costs")
 PARSED = 20  # bytes of memory that a byte of JSON may become: "[]," is a list
@@ -85,6 +85,8 @@ def _to_json(cmdp: CMDP) -> dict[str, Any]:
         record["layout"] = _layout_to_json(cmdp.layout)
     if cmdp.units.record():
         record["units"] = cmdp.units.record()
+    if cmdp.at_least:
+        record["at_least"] = sorted(cmdp.at_least)
     return record
 
 
@@ -182,6 +184,8 @@ def _to_arrays(cmdp: CMDP) -> dict[str, Any]:
     }
     if cmdp.units.record():  # those who say nothing of units can be read by versions that know of none
         header["units"] = cmdp.units.record()
+    if cmdp.at_least:
+        header["at_least"] = sorted(cmdp.at_least)
     arrays: dict[str, Any] = {
         "header": np.array(json.dumps(header)),
         "costs": cmdp.costs,

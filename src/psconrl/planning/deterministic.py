@@ -191,4 +191,5 @@ def _with_actions(cmdp: CMDP, available: Bools) -> CMDP:
         available=available,
         cost_names=cmdp.cost_names,
         maximise=cmdp.maximise,
+        at_least=cmdp.at_least,
     )
