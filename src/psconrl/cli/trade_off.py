@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
 from psconrl.cli.options import (
+    goal_options,
     json_option,
     model_argument,
     picture_path,
@@ -49,6 +50,7 @@ MOST_COLUMNS = 12  # of a surface shown as a table
     type=click.IntRange(2, 10_000),
     help=f"Thresholds tried. [default: {CURVE_POINTS}, or {SURFACE_POINTS} a side of a surface]",
 )
+@goal_options
 @threshold_option
 @set_option
 @json_option
@@ -63,6 +65,7 @@ def pareto(
     settings: tuple[str, ...],
     as_json: bool,
     plot: str | None,
+    goal: dict[str, Any],
 ) -> None:
     """The optimal value of MODEL as one threshold varies, or two, the other limits kept."""
     picture = picture_path(plot)
@@ -70,7 +73,7 @@ def pareto(
         if level is not None and not abs(level) <= LARGEST_COST:
             wanted = f"at most {LARGEST_COST:g} in size" if math.isfinite(level) else "a finite number"
             raise ConfigError(f"{option}: must be {wanted}; got {level}")
-    cmdp = read_model(model, settings, thresholds)
+    cmdp = read_model(model, settings, thresholds, goal)
     if not constraints and cmdp.n_constraints > 1:
         raise click.UsageError(f"--constraint is needed; one or two of: {', '.join(cmdp.cost_names[1:])}")
     indices = [constraint_index(cmdp, name) for name in constraints or (1,)]
@@ -176,7 +179,9 @@ def _print_surface(surface: ParetoSurface, cmdp: CMDP) -> None:
     table.columns[0].justify = "right"
     table.title = f"{cmdp.units.named(surface.objective)}, a column for each limit on {cmdp.units.named(second)}"
     for level, row in zip(surface.thresholds[0], surface.values, strict=True):
-        table.add_row(number(float(signs[i] * level)), *("-" if np.isnan(row[k]) else number(float(row[k])) for k in chosen))
+        table.add_row(
+            number(float(signs[i] * level)), *("-" if np.isnan(row[k]) else number(float(row[k])) for k in chosen)
+        )
     if np.isnan(surface.values).any():
         table.caption = "-: no policy keeps both limits"
     console().print(table)

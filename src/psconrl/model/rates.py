@@ -1,4 +1,4 @@
-r"""Continuous time: a decision process that is given by rates, as a chain whose rounds all last equally long on average.
+r"""Continuous time: a process that is given by rates, as a chain whose rounds all last equally long on average.
 
 From state s, action a leads to s' at the rate :math:`q(s'|s,a)`, and :math:`q(s,a) = \sum_{s'} q(s'|s,a)` is the rate
 of all its jumps. With a rate :math:`\Lambda > \max q(s,a)` of a common clock,
@@ -52,9 +52,8 @@ def uniformised(rates: Any, sojourn: Any, available: Any, uniform_rate: float | 
         first = validation.first_entry(q, lambda x: ~np.isfinite(x) | (x < 0))
         if first is not None:
             row, column = first
-            raise ModelError(
-                f"rates[{row // A}, {row % A}, {column}] must be a rate, finite and not negative; got {q[row, column]:g}"
-            )
+            where = f"rates[{row // A}, {row % A}, {column}]"
+            raise ModelError(f"{where} must be a rate, finite and not negative; got {q[row, column]:g}")
     leaving = np.asarray(q.sum(axis=1)).ravel()
     clock = _read_clock(uniform_rate, float(leaving.max()))
     return Uniformised(_rounds(q, leaving, clock, mask), q, mask)
@@ -148,4 +147,6 @@ def _scaled(matrix: Matrix, factor: Floats) -> Matrix:
     """The rows of a matrix, each times its factor."""
     if isinstance(matrix, np.ndarray):
         return matrix * factor[:, None]
-    return csr_array((matrix.data * np.repeat(factor, np.diff(matrix.indptr)), matrix.indices, matrix.indptr), matrix.shape)
+    return csr_array(
+        (matrix.data * np.repeat(factor, np.diff(matrix.indptr)), matrix.indices, matrix.indptr), matrix.shape
+    )

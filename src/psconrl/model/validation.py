@@ -240,7 +240,7 @@ def read_at_least(at_least: Any, cost_names: tuple[str, ...]) -> frozenset[str]:
 
 
 def read_thresholds(thresholds: Any, cost_names: tuple[str, ...], at_least: frozenset[str]) -> Floats:
-    """Thresholds (m,), from an array, or from a mapping by name, where "at least" is meant for costs that are kept so."""
+    """Thresholds (m,), from an array, or from a mapping by name, in which a cost kept from below has its own sign."""
     m = len(cost_names) - 1
     if isinstance(thresholds, Mapping):
         for name in thresholds:
