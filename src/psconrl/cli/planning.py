@@ -238,7 +238,7 @@ def _model_to_look_at(model: str, settings: tuple[str, ...], goal: dict[str, Any
     """A model; one from elsewhere of which nothing is wanted yet comes with all it has, and the kind of each."""
     options = words("--set", settings)
     if is_exchange_file(model) and not goal and not set(options) - {"constants"}:
-        return read_everything(model, str(options.get("constants", "")))
+        return read_everything(model, options.get("constants", ""))
     return read_model(model, settings, goal=goal), {}
 
 

@@ -26,7 +26,7 @@ def is_exchange_file(name: str) -> bool:
     return _ending(Path(name)) in (*ENDINGS, *symbolic.ENDINGS)
 
 
-def read_explicit(path: str | os.PathLike[str], constants: str = "") -> ExplicitModel:
+def read_explicit(path: str | os.PathLike[str], constants: Any = "") -> ExplicitModel:
     """What a file says. ``constants``: values for those that a source leaves open."""
     source = Path(path)
     ending = _ending(source)
@@ -59,7 +59,7 @@ def read_cmdp(path: str | os.PathLike[str], **options: Any) -> CMDP:
         return to_cmdp(model, goal)
 
 
-def read_everything(path: str | os.PathLike[str], constants: str = "") -> tuple[CMDP, dict[str, str]]:
+def read_everything(path: str | os.PathLike[str], constants: Any = "") -> tuple[CMDP, dict[str, str]]:
     """The model of a file with all its rewards and labels as costs and no limits, and the kind of each."""
     model = read_explicit(path, constants)
     with errors_of(Path(path)):

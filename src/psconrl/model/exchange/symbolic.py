@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from psconrl.errors import ConfigError, ModelError, PsconrlError
+from psconrl.errors import ModelError, PsconrlError
 from psconrl.extras import need_stormpy
 from psconrl.model.exchange.drn import read_drn
 from psconrl.model.exchange.explicit_model import ExplicitModel
@@ -17,19 +17,19 @@ from psconrl.model.exchange.umb import read_umb
 ENDINGS = (".prism", ".nm", ".pm", ".sm", ".jani")
 
 
-def read_symbolic(path: Path, constants: str = "") -> ExplicitModel:
+def read_symbolic(path: Path, constants: Any = "") -> ExplicitModel:
     """A model from its source. ``constants``: values for those that have none, as ``"N=3,p=0.5"``."""
-    need_stormpy(f"{path}: a {path.suffix} file")
-    if not isinstance(constants, str):
-        raise ConfigError(f"constants must be text such as 'N=3,p=0.5'; got {constants!r}")
+    need_stormpy(f"a {path.suffix} file")
+    given = constants if isinstance(constants, str) else ",".join(map(str, constants))  # --set splits at commas
     stormpy = importlib.import_module("stormpy")
     try:
         with tempfile.TemporaryDirectory() as folder:
-            return _through_a_file(stormpy, _built(stormpy, path, constants), Path(folder))
+            return _through_a_file(stormpy, _built(stormpy, path, given), Path(folder))
     except PsconrlError:
         raise
     except Exception as error:  # Storm's errors are those of C++, of several types
-        raise ModelError(f"Storm cannot build it: {' '.join(str(error).split())[:300]}") from None
+        hint = "; give values to open constants, as constants='N=3'" if "undefined constants" in str(error) else ""
+        raise ModelError(f"Storm cannot build it: {' '.join(str(error).split())[:300]}{hint}") from None
 
 
 def _built(stormpy: Any, path: Path, constants: str) -> Any:
@@ -49,6 +49,7 @@ def _built(stormpy: Any, path: Path, constants: str) -> Any:
         source = instantiated.as_jani_model() if path.suffix == ".jani" else instantiated.as_prism_program()
     options = stormpy.BuilderOptions(True, True)  # all rewards and labels
     options.set_build_choice_labels()
+    options.set_build_state_valuations()
     return stormpy.build_sparse_model_with_options(source, options)
 
 

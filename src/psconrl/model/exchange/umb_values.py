@@ -130,7 +130,9 @@ def variables(data: memoryview, classes: Any, texts: list[str], n: int) -> list[
         begin += size
     if len(names) == 1 and parts[0].get("type", {}).get("type") == "string":
         return shown[0]
-    return [", ".join(f"{name}={x}" for name, x in zip(names, row, strict=True)) for row in zip(*shown, strict=True)]
+    varied = [k for k, column in enumerate(shown) if len(set(column)) > 1]  # what is the same everywhere tells nothing
+    chosen, columns = [names[k] for k in varied], [shown[k] for k in varied]
+    return [", ".join(f"{name}={x}" for name, x in zip(chosen, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def _word(table: Any, begin: int, size: int) -> Any:
