@@ -1,4 +1,4 @@
-"""A model from elsewhere: written for Storm and PRISM, read again with a goal, and its plan written to be checked there.
+"""A model from elsewhere: written for Storm and PRISM, read with a goal, and its plan written to be checked there.
 
     python examples/philosophers.py --at-the-table 3
 

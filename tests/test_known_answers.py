@@ -1,6 +1,6 @@
 """Answers that nobody here worked out: those of Storm's own tests, on models that go through files."""
 
-from fractions import Fraction as F
+from fractions import Fraction
 
 import pytest
 
@@ -39,8 +39,18 @@ def test_the_corners_of_simple_lra(path):
 
 
 CORNERS = [
-    ("gold", "gem", ">=", [(F(27, 241), F(0)), (F(27, 349), F(27, 349)), (F(0), F(1, 10))]),
-    ("gold", "attacks", "<=", [(F(27, 241), F(19, 723)), (F(3, 31), F(1, 93)), (F(1, 12), F(0))]),
+    (
+        "gold",
+        "gem",
+        ">=",
+        [(Fraction(27, 241), Fraction(0)), (Fraction(27, 349), Fraction(27, 349)), (Fraction(0), Fraction(1, 10))],
+    ),
+    (
+        "gold",
+        "attacks",
+        "<=",
+        [(Fraction(27, 241), Fraction(19, 723)), (Fraction(3, 31), Fraction(1, 93)), (Fraction(1, 12), Fraction(0))],
+    ),
 ]
 
 

@@ -184,8 +184,8 @@ def from_cmdp(cmdp: CMDP) -> ExplicitModel:
 def from_policy(cmdp: CMDP, policy: Floats) -> ExplicitModel:
     """The chain of a policy (S, A) for a file, with the costs it meets: another program can check its averages."""
     S, A = cmdp.n_states, cmdp.n_actions
-    weights = csr_array((policy.ravel(), np.arange(S * A), np.arange(0, S * A + 1, A)), shape=(S, S * A))
-    weights.eliminate_zeros()
+    state, action = np.nonzero(policy)
+    weights = csr_array((policy[state, action], (state, state * A + action)), shape=(S, S * A))
     matrix = csr_array(weights @ csr_array(cmdp.transition.matrix))
     matrix.sort_indices()
     return ExplicitModel(

@@ -39,7 +39,7 @@ from psconrl.model.exchange.packed import is_tar, read_tar, unpacked
 PRINTED = 1e-5  # by which the probabilities of a choice may miss one: they are printed with few digits
 KINDS = ("DTMC", "MDP", "CTMC")
 UNNAMED = "reward"  # what a reward model without a name is called
-NO_LABEL = "__NOLABEL__"
+NO_LABEL, DEADLOCK = "__NOLABEL__", "deadlock"
 PARSED = 20  # bytes of memory that a byte of text may become
 STATE = re.compile(
     r"state (?P<id>\d+)(?: !(?P<rate>\S+))?(?: \{(?P<seen>[^}]*)\})?(?: \[(?P<rewards>[^\]]*)\])?(?P<labels>.*)"
@@ -216,15 +216,12 @@ def _build(head: _Head, found: _Lines) -> ExplicitModel:
     S, C = len(found.first_choice), len(found.first_branch)
     if head.n_states != S:
         raise ModelError(f"truncated: @nr_states says {head.n_states}, and there are {S}")
-    if head.n_choices not in (None, C):
-        raise ModelError(f"truncated: @nr_choices says {head.n_choices}, and there are {C}")
     first_choice = np.array([*found.first_choice, C], dtype=np.int64)
     first_branch = np.array([*found.first_branch, len(found.targets)], dtype=np.int64)
     lengths, counts = np.diff(first_branch), np.diff(first_choice)
     if head.kind != "MDP" and counts.max() > 1:
         raise ModelError(f"state {counts.argmax()} of a {head.kind} has {counts.max()} actions; it can have one")
-    if head.n_choices is None and not counts.all():
-        raise ModelError(f"truncated: state {counts.argmin()} has no action, and there is no @nr_choices")
+    _check_choices(head, found, counts)
     number = _reader(head.placeholders)
     targets = _whole(found.targets)
     if targets.size and targets.max() >= S:
@@ -258,6 +255,16 @@ def _build(head: _Head, found: _Lines) -> ExplicitModel:
         choice_names=_choice_names(found, first_choice),
         state_names=_state_names(found.comments, S),
     )
+
+
+def _check_choices(head: _Head, found: _Lines, counts: Ints) -> None:
+    """A state without a choice may be meant so, or be where the file was cut off. Storm counts a choice for it."""
+    C, stuck = int(counts.sum()), np.flatnonzero(counts == 0)
+    if stuck.size and head.n_choices is None:
+        raise ModelError(f"truncated: state {stuck[0]} has no action, and there is no @nr_choices")
+    meant = not stuck.size or stuck[-1] < counts.size - 1 or stuck[-1] in found.labels.get(DEADLOCK, ())
+    if head.n_choices not in (None, C) and not (meant and head.n_choices == C + stuck.size):
+        raise ModelError(f"truncated: @nr_choices says {head.n_choices}, and there are {C}")
 
 
 def _check_sums(total: Floats, wanted: Floats, state: Ints, what: str) -> None:
@@ -359,10 +366,12 @@ def _written(model: ExplicitModel) -> Iterator[str]:
     names = [_word(name) for name in model.rewards]
     yield f"@type: {kind}\n@value_type: double\n@parameters\n\n"
     yield f"@reward_models\n{''.join(f'{name} ' for name in names)}\n"
-    yield f"@nr_states\n{model.n_states}\n@nr_choices\n{model.n_choices}\n@model\n"
+    stuck = np.diff(model.first_choice) == 0
+    yield f"@nr_states\n{model.n_states}\n@nr_choices\n{model.n_choices + stuck.sum()}\n@model\n"
     states = _brackets([reward.states for reward in model.rewards.values()], model.n_states)
     choices = _brackets([reward.choices for reward in model.rewards.values()], model.n_choices)
-    labels = [(_label(name), mask) for name, mask in {"init": model.initial, **model.labels}.items()]
+    marks = {"init": model.initial, **({DEADLOCK: stuck} if stuck.any() else {}), **model.labels}
+    labels = [(_label(name), mask) for name, mask in marks.items()]
     called = model.choice_names
     of_choice = [_word(name) or NO_LABEL for name in called.names] if called is not None else []
     values = model.probabilities

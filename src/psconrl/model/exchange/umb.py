@@ -21,6 +21,7 @@ from psconrl.model.exchange.umb_values import bits, numbers, packed_bits, packed
 VERSION = 1
 LARGEST = 2**48  # of any count: what comes near it fits no memory, and products of such still fit 128 bits
 PARTS = ("states", "choices", "branches")
+NAMES = "state-names"  # among the parameters of the file
 DOUBLE, BOOL = {"type": "double", "size": 64}, {"type": "bool", "size": 1}
 
 
@@ -173,7 +174,10 @@ class _Reader:
         return ChoiceNames(tuple(names), codes)
 
     def _state_names(self) -> tuple[str, ...] | None:
-        """What the variables of the states are, where that tells them apart."""
+        """The names that we wrote, or what the variables of the states are, where that tells them apart."""
+        written = self.index.get("file-data", {}).get("parameters", {})
+        if isinstance(written, dict) and NAMES in written:
+            return self._distinct([str(name) for name in written[NAMES]])
         folder, said = "valuations/states", self._mapping(self.index.get("valuations", {}), "states", {})
         if self.n_states > MOST_NAMED or f"{folder}/valuations.bin" not in self.files:
             return None
@@ -183,10 +187,14 @@ class _Reader:
         if f"{folder}/string-mapping.bin" in self.files:
             mapping = self.files[f"{folder}/string-mapping.bin"]
             texts = strings(mapping, self._file(f"{folder}/strings.bin"), len(mapping) // 8 - 1, folder)
-        names = variables(self.files[f"{folder}/valuations.bin"], said.get("classes"), texts, self.n_states)
-        if names is None or len(set(names)) < self.n_states or any(len(name.splitlines()) > 1 for name in names):
+        return self._distinct(
+            variables(self.files[f"{folder}/valuations.bin"], said.get("classes"), texts, self.n_states)
+        )
+
+    def _distinct(self, names: list[str] | None) -> tuple[str, ...] | None:
+        if names is None or not len(names) == len(set(names)) == self.n_states:
             return None
-        return tuple(names)
+        return None if any(len(name.splitlines()) > 1 for name in names) else tuple(names)
 
     def _file(self, name: str) -> memoryview:
         if name not in self.files:
@@ -246,7 +254,8 @@ def write_umb(model: ExplicitModel) -> bytes:
         "annotations": {"rewards": _written_rewards(model, files), "aps": _written_labels(model, files)},
     }
     if model.state_names is not None:
-        index["valuations"] = {"states": _written_names(list(model.state_names), files)}
+        # The place of names would be a valuation of type "string", which Storm 2.0 takes for an error.
+        index["file-data"]["parameters"] = {NAMES: list(model.state_names)}
     return write_tar({"index.json": json.dumps(index, indent=1).encode(), **files})
 
 
@@ -266,15 +275,6 @@ def _written_labels(model: ExplicitModel, files: dict[str, bytes]) -> dict[str, 
         index[key] = {"alias": name, "applies-to": ["states"], "type": BOOL}
         files[f"annotations/aps/{key}/states/values.bin"] = packed_bits(mask)
     return index
-
-
-def _written_names(names: list[str], files: dict[str, bytes]) -> dict[str, Any]:
-    """Names of states, as the only variable they have."""
-    folder = "valuations/states"
-    files[f"{folder}/valuations.bin"] = np.arange(len(names), dtype="<u8").tobytes()
-    files[f"{folder}/string-mapping.bin"], files[f"{folder}/strings.bin"] = packed_strings(names)
-    variable = {"name": "name", "type": {"type": "string", "size": 64}}
-    return {"unique": True, "#strings": len(names), "classes": [{"variables": [variable]}]}
 
 
 def _identifiers(names: list[str]) -> list[str]:

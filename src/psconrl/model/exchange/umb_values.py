@@ -20,6 +20,7 @@ WORD = 64  # bits that a list of bits is filled up to
 def type_of(record: Any, what: str) -> tuple[str, int]:
     """A type of the index, and its size in bits."""
     kind = record.get("type") if isinstance(record, Mapping) else None
+    kind = "string" if kind == "String" else kind  # as Storm 2.0 spells it
     if kind not in DEFAULT_SIZE:
         raise ModelError(f"index.json: the type of {what} is not known: {record!r}")
     size = record.get("size", DEFAULT_SIZE[kind])
