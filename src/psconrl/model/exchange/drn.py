@@ -35,6 +35,7 @@ from psconrl.errors import ModelError
 from psconrl.limits import need
 from psconrl.model.exchange.explicit_model import MOST_NAMED, ChoiceNames, ExplicitModel, Reward
 from psconrl.model.exchange.packed import is_tar, read_tar, unpacked
+from psconrl.model.validation import EXACT_SUM
 
 PRINTED = 1e-5  # by which the probabilities of a choice may miss one: they are printed with few digits
 KINDS = ("DTMC", "MDP", "CTMC")
@@ -234,14 +235,12 @@ def _build(head: _Head, found: _Lines) -> ExplicitModel:
     if head.kind == "CTMC":
         rates = _numbers(found.rates, number)
         _check_sums(total, rates[state], state, "rates")
-        still = total <= 0
+        as_given = total <= 0
         rates[state] = total
     else:
         _check_sums(total, np.ones(C), state, "probabilities")
-        still = np.zeros(C, dtype=bool)
-    if (empty := np.flatnonzero((lengths == 0) & ~still)).size:
-        raise ModelError(f"an action of state {state[empty[0]]} leads nowhere")
-    values = values / np.where(still, 1.0, total)[choice]
+        as_given = np.abs(total - 1.0) <= EXACT_SUM  # so that what was written is read, bit for bit
+    values = values / np.where(as_given, 1.0, total)[choice]
     labels = {name: _marked(states, S) for name, states in found.labels.items()}
     return ExplicitModel(
         first_choice,

@@ -11,6 +11,7 @@ from psconrl.limits import memory_gb, need
 GZIP, XZ, TAR = b"\x1f\x8b\x08", b"\xfd7zXZ\x00", b"ustar"
 TAR_MARK = 257  # where a tar says what it is
 BLOCK = 512
+XZ_WORKS_IN = 2**27  # bytes; its strongest setting takes 65 MB
 
 
 def unpacked(data: bytes) -> bytes:
@@ -33,7 +34,7 @@ def _from_xz(data: bytes, allowed: int) -> bytes:
     import lzma  # not every Python was built with it
 
     try:
-        stream = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=allowed)
+        stream = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=max(allowed, XZ_WORKS_IN))
         result = stream.decompress(data, max_length=allowed + 1)
     except lzma.LZMAError:
         raise EOFError from None
