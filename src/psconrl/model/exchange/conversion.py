@@ -9,7 +9,7 @@ from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import ModelError
 from psconrl.limits import LARGEST_COST, need
 from psconrl.model.cmdp import CMDP
-from psconrl.model.exchange.explicit_model import ChoiceNames, ExplicitModel, Reward
+from psconrl.model.exchange.explicit_model import ChoiceNames, ExplicitModel, Reward, distinct
 from psconrl.model.exchange.goal import Goal, Limit
 
 LONGEST_NAME = 40  # of a column of actions that are called differently in different states
@@ -96,7 +96,7 @@ def _columns(model: ExplicitModel, state: Ints) -> tuple[Ints, list[str] | None]
     used, code = np.unique(called.of_choice, return_inverse=True)
     names = [called.names[k] for k in used]
     if used.size <= A and all(names) and np.unique(state * used.size + code).size == state.size:
-        return code, _distinct(names)
+        return code, distinct(_lines(names), "{} ({})")
     pairs = np.unique(order * used.size + code)
     joined: list[list[str]] = [[] for _ in range(A)]
     for pair in pairs[: A * (MOST_JOINED + 2)]:
@@ -106,16 +106,11 @@ def _columns(model: ExplicitModel, state: Ints) -> tuple[Ints, list[str] | None]
     shown = ["/".join(parts) or str(column) for column, parts in enumerate(joined)]
     if any(len(parts) > MOST_JOINED for parts in joined) or max(map(len, shown)) > LONGEST_NAME:
         return order, None
-    return order, _distinct(shown)
+    return order, distinct(_lines(shown), "{} ({})")
 
 
-def _distinct(names: list[str]) -> list[str]:
-    """Single lines, none of which is there twice."""
-    result: list[str] = []
-    for name in (" ".join(name.split()) for name in names):
-        copies = (f"{name} ({k})" for k in range(2, len(names) + 2))
-        result.append(name if name not in result else next(copy for copy in copies if copy not in result))
-    return result
+def _lines(names: list[str]) -> list[str]:
+    return [" ".join(name.split()) for name in names]
 
 
 def _tables(model: ExplicitModel, rows: _Rows, name: str, sign: float) -> tuple[Floats, Floats]:

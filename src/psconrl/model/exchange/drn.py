@@ -33,7 +33,7 @@ import numpy as np
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import ModelError
 from psconrl.limits import need
-from psconrl.model.exchange.explicit_model import MOST_NAMED, ChoiceNames, ExplicitModel, Reward
+from psconrl.model.exchange.explicit_model import MOST_NAMED, ChoiceNames, ExplicitModel, Reward, distinct
 from psconrl.model.exchange.packed import is_tar, read_tar, unpacked
 from psconrl.model.validation import EXACT_SUM
 
@@ -78,8 +78,8 @@ class _Lines(NamedTuple):
     targets: list[str]
     values: list[str]
     rates: list[str]
-    state_rewards: list[tuple[int, str]]
-    choice_rewards: list[tuple[int, str]]
+    state_rewards: dict[int, str]
+    choice_rewards: dict[int, str]
     labels: dict[str, list[int]]
     actions: list[str]
     comments: list[str]  # the one below each state, if there is exactly one below every state
@@ -162,7 +162,7 @@ def _checked(head: _Head) -> _Head:
 
 def _take_apart(lines: Sequence[str], begin: int, head: _Head) -> _Lines:
     """Which line says what. The inner loop is that of all transitions, and so does little."""
-    out = _Lines([], [], [], [], [], [], [], {}, [], [])
+    out = _Lines([], [], [], [], [], {}, {}, {}, [], [])
     targets, values, first_branch = out.targets, out.values, out.first_branch
     timed, below_state = head.kind == "CTMC", False
     for number in range(begin, len(lines)):
@@ -180,7 +180,7 @@ def _take_apart(lines: Sequence[str], begin: int, head: _Head) -> _Lines:
             if match is None or not out.first_choice:
                 raise ModelError(f"line {number + 1}: an action cannot be read: {line[:60]!r}")
             if match["rewards"] is not None:
-                out.choice_rewards.append((len(first_branch), match["rewards"]))
+                out.choice_rewards[len(first_branch)] = match["rewards"]
             first_branch.append(len(targets))
             out.actions.append(match["name"])
             below_state = False
@@ -200,7 +200,7 @@ def _take_apart(lines: Sequence[str], begin: int, head: _Head) -> _Lines:
             out.first_choice.append(len(first_branch))
             out.rates.append(match["rate"] or "")
             if match["rewards"] is not None:
-                out.state_rewards.append((state, match["rewards"]))
+                out.state_rewards[state] = match["rewards"]
             if match["labels"]:
                 for quoted, plain in LABEL.findall(match["labels"]):
                     out.labels.setdefault(quoted or plain, []).append(state)
@@ -280,11 +280,11 @@ def _rewards(head: _Head, found: _Lines, number: Callable[[str], float], S: int,
     for n, given in ((S, found.state_rewards), (C, found.choice_rewards)):
         table = np.zeros((len(names), n))
         if given:
-            rows, texts = zip(*((row, text.split(",")) for row, text in given), strict=True)
-            off = next((len(text) for text in texts if len(text) != len(names)), None)
+            off = next((n for n in (text.count(",") + 1 for text in given.values()) if n != len(names)), None)
             if off is not None:
                 raise ModelError(f"there are {len(names)} reward models, and a line has {off} rewards")
-            table[:, list(rows)] = _numbers([x for text in texts for x in text], number).reshape(-1, len(names)).T
+            values = _numbers(",".join(given.values()).split(","), number)
+            table[:, list(given)] = values.reshape(-1, len(names)).T
         tables.append(table)
     states, choices = tables
     return {name: Reward(states[i], choices[i]) for i, name in enumerate(names)}
@@ -362,7 +362,7 @@ def write_drn(model: ExplicitModel) -> bytes:
 
 def _written(model: ExplicitModel) -> Iterator[str]:
     kind = "CTMC" if model.exit_rates is not None else "MDP" if (np.diff(model.first_choice) != 1).any() else "DTMC"
-    names = [_word(name) for name in model.rewards]
+    names = distinct([_word(name) for name in model.rewards], "{}_{}")
     yield f"@type: {kind}\n@value_type: double\n@parameters\n\n"
     yield f"@reward_models\n{''.join(f'{name} ' for name in names)}\n"
     stuck = np.diff(model.first_choice) == 0

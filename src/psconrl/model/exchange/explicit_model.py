@@ -66,6 +66,19 @@ class ExplicitModel:
         return f"{label} (label)" if label in self.rewards else label
 
 
+def distinct(names: list[str], copy: str) -> list[str]:
+    """Names of which none is there twice; a second one is called as ``copy`` says.
+
+    >>> distinct(["a", "b", "a"], "{} ({})")
+    ['a', 'b', 'a (2)']
+    """
+    result: list[str] = []
+    for name in names:
+        others = (copy.format(name, k) for k in range(2, len(names) + 2))
+        result.append(name if name not in result else next(other for other in others if other not in result))
+    return result
+
+
 def check_offsets(offsets: Ints, n: int, total: int, what: str) -> None:
     """The n + 1 places where the lists of n things begin must rise from 0 to the number of all entries."""
     if offsets.size != n + 1 or offsets[0] != 0 or offsets[-1] != total or (np.diff(offsets) < 0).any():

@@ -14,7 +14,14 @@ from psconrl._version import __version__
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import ModelError
 from psconrl.limits import need
-from psconrl.model.exchange.explicit_model import MOST_NAMED, ChoiceNames, ExplicitModel, Reward, check_offsets
+from psconrl.model.exchange.explicit_model import (
+    MOST_NAMED,
+    ChoiceNames,
+    ExplicitModel,
+    Reward,
+    check_offsets,
+    distinct,
+)
 from psconrl.model.exchange.packed import is_tar, read_tar, unpacked, write_tar
 from psconrl.model.exchange.umb_values import bits, numbers, packed_bits, packed_strings, strings, variables, whole
 
@@ -279,9 +286,4 @@ def _written_labels(model: ExplicitModel, files: dict[str, bytes]) -> dict[str, 
 
 def _identifiers(names: list[str]) -> list[str]:
     """Names in the letters that a folder may have, none of them twice."""
-    result: list[str] = []
-    for name in names:
-        key = re.sub(r"[^0-9a-z_-]+", "_", name.lower()) or "_"
-        copies = (f"{key}_{k}" for k in range(2, len(names) + 2))
-        result.append(key if key not in result else next(copy for copy in copies if copy not in result))
-    return result
+    return distinct([re.sub(r"[^0-9a-z_-]+", "_", name.lower()) or "_" for name in names], "{}_{}")
