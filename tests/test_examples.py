@@ -15,6 +15,7 @@ SCRIPTS = {
     "sweep.py": (["mine.db", "--horizon", "500", "--replicates", "2"], ["8 runs done", "sampling prior=0.01: regret"]),
     "own_system.py": (["learned.npz", "300"], ["average profit"]),
     "blackjack.py": (["--rounds", "2000"], ["best per hand: wins -0.046556", "certificate holds: True", "± "]),
+    "philosophers.py": ([], ["for at most 0.909091 of the time", "hungry for 0.457143 of the time (optimal)"]),
     "taxi.py": ([], ["dry, no limit: earns 0.5636", "certificate holds: True", "toss a coin: taxi at"]),
 }
 

@@ -220,7 +220,8 @@ def inspect(model: str, settings: tuple[str, ...], as_json: bool, force: bool, g
         click.echo(json.dumps(report.record() | ({"kinds": kinds} if kinds else {}), allow_nan=False))
         return
     out = console()
-    out.print(Text(f"{model}: {cmdp!r}"))
+    nothing_wanted = f"{cmdp.n_states} states, {cmdp.n_actions} actions; no goal yet (--minimise, --maximise, --limit)"
+    out.print(Text(f"{model}: {nothing_wanted if kinds else repr(cmdp)}"))
     table = Table(show_header=False)
     for key, value in report.lines():
         if not kinds or key not in OF_A_GOAL:

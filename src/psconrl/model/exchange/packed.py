@@ -54,7 +54,7 @@ def read_tar(data: bytes) -> dict[str, memoryview]:
     end = 0
     with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
         for member in archive:
-            if member.issparse():
+            if member.sparse is not None:
                 raise ModelError(f"{member.name!r} is stored with holes, which is not supported")
             start, stop = member.offset_data, member.offset_data + member.size
             end = stop + -stop % BLOCK
