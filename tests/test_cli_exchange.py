@@ -66,6 +66,13 @@ def test_what_a_file_has_is_listed(capsys):
     assert row_of(told.out, "broken") == ["broken", "0", "1", ">= 0.5"]
 
 
+def test_a_large_file_is_only_listed(capsys, monkeypatch):
+    monkeypatch.setattr("psconrl.cli.planning.SMALL_ENOUGH", 2)
+    code, told = run(capsys, "inspect", "machine.drn")
+    assert (code, row_of(told.out, "broken")) == (0, ["broken", "label"])
+    assert "average" not in told.out
+
+
 def test_a_curve_over_a_limit_from_below(capsys):
     goal = ["--minimise", "energy", "--limit", "profit>=1"]
     code, told = run(capsys, "pareto", "machine.drn", *goal, "--from", "1", "--to", "3", "--points", "3")

@@ -90,13 +90,13 @@ def _remove_if_abandoned(part: Path) -> None:
 
 
 @contextmanager
-def errors_of(path: Path) -> Iterator[None]:
+def reading(path: Path) -> Iterator[None]:
     """What is wrong with a file that is read, said with its name."""
+    if not path.is_file():
+        raise ModelError(f"{path}: no such file")
     try:
         yield
     except PsconrlError as error:
         raise type(error)(f"{path}: {error}") from None
-    except FileNotFoundError:
-        raise ModelError(f"{path}: no such file") from None
     except OSError as error:
         raise ModelError(f"{path}: cannot be read ({error.strerror or error})") from None

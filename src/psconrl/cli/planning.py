@@ -52,6 +52,7 @@ EXIT = {Status.OPTIMAL: 0, Status.NOT_ATTAINED: 0, Status.INFEASIBLE: 3, Status.
 KINDS = ("best", "deterministic", "threshold")
 SMALL_MODEL = 100  # states up to which simpler policies are looked for unasked
 FEW_PLANS = 30
+SMALL_ENOUGH = 20_000  # states up to which all rewards and labels of a model without a goal are planned for
 OF_A_GOAL = ("constraints", "plan", "span of the bias")  # what is not known of a model before something is wanted of it
 
 
@@ -215,13 +216,15 @@ def inspect(model: str, settings: tuple[str, ...], as_json: bool, force: bool, g
     Of a .umb or .drn file, unless a goal is given, every reward and label.
     """
     cmdp, kinds = _model_to_look_at(model, settings, goal)
+    if kinds and cmdp.n_states > SMALL_ENOUGH and not as_json:
+        _print_names(model, cmdp, kinds)
+        return
     report = look_at(cmdp, always_diameter=force)
     if as_json:
         click.echo(json.dumps(report.record() | ({"kinds": kinds} if kinds else {}), allow_nan=False))
         return
     out = console()
-    nothing_wanted = f"{cmdp.n_states} states, {cmdp.n_actions} actions; no goal yet (--minimise, --maximise, --limit)"
-    out.print(Text(f"{model}: {nothing_wanted if kinds else repr(cmdp)}"))
+    out.print(Text(f"{model}: {_without_goal(cmdp) if kinds else repr(cmdp)}"))
     table = Table(show_header=False)
     for key, value in report.lines():
         if not kinds or key not in OF_A_GOAL:
@@ -233,6 +236,19 @@ def inspect(model: str, settings: tuple[str, ...], as_json: bool, force: bool, g
         limit = kinds.get(name) or (limit_text(cmdp.names, i, float(cmdp.thresholds[i - 1])) if i else "")
         ranges.add_row(Text(cmdp.units.named(name)), number(low), number(high), limit)
     out.print(ranges)
+
+
+def _without_goal(cmdp: CMDP) -> str:
+    return f"{cmdp.n_states} states, {cmdp.n_actions} actions; no goal yet (--minimise, --maximise, --limit)"
+
+
+def _print_names(model: str, cmdp: CMDP, kinds: dict[str, str]) -> None:
+    """What a large model has; what each can be takes two plans, and is told with a goal."""
+    out, table = console(), Table("", "kind")
+    out.print(Text(f"{model}: {_without_goal(cmdp)}"))
+    for name, kind in kinds.items():
+        table.add_row(Text(name), kind)
+    out.print(table)
 
 
 def _model_to_look_at(model: str, settings: tuple[str, ...], goal: dict[str, Any]) -> tuple[CMDP, dict[str, str]]:

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from psconrl.errors import ModelError, PsconrlError, unknown_name
-from psconrl.files import as_path, errors_of, write_atomically
+from psconrl.files import as_path, reading, write_atomically
 from psconrl.limits import need
 from psconrl.model.archive import Archive
 from psconrl.model.cmdp import CMDP
@@ -59,7 +59,7 @@ def read(path: str | os.PathLike[str]) -> CMDP:
     source = Path(path)
     if source.suffix not in OWN:
         raise ModelError(f"{source}: a model file must end in {', '.join(WRITTEN)}")
-    with errors_of(source):
+    with reading(source):
         if source.suffix == ".json":
             return _read_json(source)
         with source.open("rb") as f:

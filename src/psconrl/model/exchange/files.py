@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from psconrl.errors import ConfigError, ModelError, PsconrlError, unknown_name
-from psconrl.files import errors_of
+from psconrl.files import reading
 from psconrl.model.cmdp import CMDP
 from psconrl.model.evaluation import as_policy
 from psconrl.model.exchange import symbolic
@@ -30,7 +30,7 @@ def read_explicit(path: str | os.PathLike[str], constants: Any = "") -> Explicit
     """What a file says. ``constants``: values for those that a source leaves open."""
     source = Path(path)
     ending = _ending(source)
-    with errors_of(source):
+    with reading(source):
         if ending in symbolic.ENDINGS:
             return symbolic.read_symbolic(source, constants)
         if constants:
@@ -53,7 +53,7 @@ def read_cmdp(path: str | os.PathLike[str], **options: Any) -> CMDP:
     constants = options.pop("constants", "")
     goal = read_goal(**options)
     model = read_explicit(path, constants)
-    with errors_of(Path(path)):
+    with reading(Path(path)):
         if goal is None:
             raise ConfigError(f"say what to minimise or maximise; {_offer(model)}")
         return to_cmdp(model, goal)
@@ -62,7 +62,7 @@ def read_cmdp(path: str | os.PathLike[str], **options: Any) -> CMDP:
 def read_everything(path: str | os.PathLike[str], constants: Any = "") -> tuple[CMDP, dict[str, str]]:
     """The model of a file with all its rewards and labels as costs and no limits, and the kind of each."""
     model = read_explicit(path, constants)
-    with errors_of(Path(path)):
+    with reading(Path(path)):
         return to_cmdp(model, everything(model)), model.quantities
 
 
