@@ -6,6 +6,7 @@ from typing import Any
 
 from psconrl.errors import ConfigError, ModelError, PsconrlError, unknown_name
 from psconrl.files import reading
+from psconrl.limits import need
 from psconrl.model.cmdp import CMDP
 from psconrl.model.evaluation import as_policy
 from psconrl.model.exchange import symbolic
@@ -35,6 +36,7 @@ def read_explicit(path: str | os.PathLike[str], constants: Any = "") -> Explicit
             return symbolic.read_symbolic(source, constants)
         if constants:
             raise ConfigError(f"constants go with {', '.join(symbolic.ENDINGS)}; those of a {ending} file have values")
+        need(source.stat().st_size, "the file", ModelError)
         data = source.read_bytes()
         try:
             return read_umb(data) if ending == ".umb" else read_drn(data)
