@@ -85,6 +85,24 @@ def test_a_curve_over_a_limit_from_below(capsys):
     assert [point["threshold"] for point in json.loads(told.out)["curve"]] == [3, 2, 1]
 
 
+def test_pictures_show_limits_as_they_are_meant():
+    pytest.importorskip("matplotlib")
+    from psconrl.report.figures import policy_figure
+    from psconrl.report.trade_off_figures import pareto_figure, surface_figure
+
+    model = psconrl.load("machine.drn", minimise="energy", limits=["profit>=2", "broken<=0.4"])
+    top = pareto_figure(psconrl.pareto(model, "profit", points=3), model).axes[0]
+    assert max(top.lines[0].get_xdata()) > 3
+    assert min(top.lines[0].get_xdata()) >= 0
+    assert "in force: 2" in [text.get_text() for text in top.get_legend().get_texts()]
+    surface = surface_figure(psconrl.pareto_surface(model, points=3), model).axes[0]
+    assert "in force: 2, 0.4" in [text.get_text() for text in surface.texts]
+    words = " ".join(
+        t.get_text() for t in policy_figure(model, psconrl.plan(model)).findobj(match=lambda x: hasattr(x, "get_text"))
+    )
+    assert "profit 2 (limit 2)" in words
+
+
 def test_explanations_have_the_signs_of_what_they_name(capsys):
     goal = ["--maximise", "profit", "--limit", "broken>=0.3"]
     _, told = run(capsys, "explain", "machine.drn", "--state", "0", *goal, "--json")

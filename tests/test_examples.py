@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import psconrl
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SCRIPTS = {
     "service_desk.py": (["--horizon", "2000", "--plot", "tradeoff.png"], ["no policy keeps 'delay'", "toss a coin"]),
@@ -84,3 +86,8 @@ def test_journeys_arrive(script, tmp_path):
 
 def test_every_journey_is_tested():
     assert {path.name for path in (EXAMPLES / "journeys").iterdir()} == set(JOURNEYS)
+
+
+def test_the_small_model_file_can_be_planned():
+    model = psconrl.load(EXAMPLES / "machine.drn", minimise="energy", limits=["profit >= 2", "broken <= 0.1"])
+    assert psconrl.plan(model).value == pytest.approx(1.8307692, abs=1e-6)
