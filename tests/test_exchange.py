@@ -210,6 +210,12 @@ def test_rates_that_are_wrong_are_said(old, new, words):
         read_drn(QUEUE.replace(old, new, 1).encode())
 
 
+def test_numbers_with_few_digits_are_made_whole():
+    text = MACHINE.replace("\t\t0 : $often\n\t\t1 : 1/4", "\t\t0 : 0.333333\n\t\t1 : 0.333333\n\t\t2 : 0.333333")
+    assert read_drn(text.encode()).probabilities[:3].tolist() == pytest.approx([1 / 3] * 3, abs=1e-15)
+    assert read_drn(QUEUE.replace("!5", "!5.00004").encode()).exit_rates.tolist() == [2, 5, 3]
+
+
 def test_states_without_a_choice_stay():
     text = MACHINE.replace("\taction rest [2, 0]\n\t\t0 : 1\n", "")
     with pytest.raises(ModelError, match="truncated: @nr_choices says 5, and there are 4"):
@@ -550,6 +556,17 @@ def test_an_archive_that_was_cut_off_is_refused_or_whole(pack, tmp_path):
     assert bool(read) == (pack is plain)
 
 
+def test_an_archive_without_its_end_is_refused_though_nothing_seems_to_be_missing():
+    """What was cut off may be a file that can be left out."""
+    files = files_of(**{"valuations/states/valuations.bin": b"\0\1\2"})
+    data = tar_of(files)
+    whole = sum(512 + (len(content) + 511) // 512 * 512 for content in files.values())
+    assert read_umb(data[: whole + 512]).n_states == 3
+    for cut in (whole, whole - 1024, whole + 511):
+        with pytest.raises(ModelError, match="truncated: the archive has no end"):
+            read_umb(data[:cut])
+
+
 @pytest.mark.parametrize("name", ["m.umb", "m.drn"])
 def test_bytes_that_were_changed_never_end_in_a_traceback(name, tmp_path):
     data = tar_of(files_of()) if name == "m.umb" else MACHINE.encode()
@@ -691,6 +708,17 @@ def test_the_chain_of_a_plan_has_its_averages(ending, seed, tmp_path):
         assert chain.n_actions == 1
         average = psconrl.evaluate(chain, np.zeros(chain.n_states, dtype=int)).costs[0]
         assert average == pytest.approx(plan.costs[i], rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("ending", [".umb", ".drn"])
+def test_a_chain_has_the_signs_of_what_it_names(ending, tmp_path):
+    model = psconrl.load(
+        written(tmp_path, MACHINE, "m.drn"), maximise="profit", limits=["broken >= 0.5", "energy <= 9"]
+    )
+    plan = psconrl.plan(model)
+    psconrl.save(model, tmp_path / f"chain{ending}", plan.policy)
+    for name, average in (("profit", plan.value), ("broken", 0.5), ("energy", plan.costs[2])):
+        assert psconrl.plan(psconrl.load(tmp_path / f"chain{ending}", minimise=name)).value == pytest.approx(average)
 
 
 def test_a_chain_goes_where_it_can_be_read(tmp_path):

@@ -57,6 +57,8 @@ def test_the_clock_is_a_little_faster_than_the_fastest_state():
     assert P[0, 1].tolist() == pytest.approx([1 - 5 / clock, 5 / clock])
     assert P[1, 0].tolist() == pytest.approx([1 / clock, 1 - 1 / clock])
     assert (np.einsum("sas->sa", P) > 0).all()
+    P = CMDP.from_rates(q, [np.zeros((2, 2))], uniform_rate=5).transition.toarray().reshape(2, 2, 2)
+    assert P[0, 1].tolist() == [0, 1]  # as fast as the fastest will do, if one wants it
     P = CMDP.from_rates(q, [np.zeros((2, 2))], uniform_rate=10).transition.toarray().reshape(2, 2, 2)
     assert P[0, 1].tolist() == pytest.approx([0.5, 0.5])
 
