@@ -98,7 +98,7 @@ def test_solvers_do_not_ask_whether_transitions_are_dense():
     """Which form a matrix has is the business of whoever reads, writes or shows it, and of the two implementations."""
     at_home = {
         "psconrl.model.transition", "psconrl.model.chain", "psconrl.model.validation", "psconrl.model.io",
-        "psconrl.model.unichain", "psconrl.learning.checks", "psconrl.learning.persistence",
+        "psconrl.model.rates", "psconrl.model.unichain", "psconrl.learning.checks", "psconrl.learning.persistence",
         "psconrl.learning.registry", "psconrl.learning.parts.part", "psconrl.learning.parts.weights",
     }  # fmt: skip
     for module, path in MODULES.items():

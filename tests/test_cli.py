@@ -286,7 +286,7 @@ MISTAKES = {
     "solve bx": "ModelError: unknown environment 'bx'; did you mean 'box'?",
     "solve none.json": "ModelError: none.json: no such file",
     "solve none.npz": "ModelError: none.npz: no such file",
-    "solve some/where": "ModelError: some/where: a model file must end in .npz or .json",
+    "solve some/where": "ModelError: some/where: a model file must end in .npz, .json, .umb, .drn",
     "solve broken.json": "ModelError: broken.json: not valid JSON",
     "solve broken.npz": "ModelError: broken.npz: truncated, or not a psconrl-cmdp file",
     "solve rows.json": "ModelError: rows.json: transition[0, 0] must sum to 1 (±1e-09); got 0.5",

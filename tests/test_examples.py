@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import psconrl
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SCRIPTS = {
     "service_desk.py": (["--horizon", "2000", "--plot", "tradeoff.png"], ["no policy keeps 'delay'", "toss a coin"]),
@@ -15,6 +17,7 @@ SCRIPTS = {
     "sweep.py": (["mine.db", "--horizon", "500", "--replicates", "2"], ["8 runs done", "sampling prior=0.01: regret"]),
     "own_system.py": (["learned.npz", "300"], ["average profit"]),
     "blackjack.py": (["--rounds", "2000"], ["best per hand: wins -0.046556", "certificate holds: True", "± "]),
+    "philosophers.py": ([], ["for at most 0.909091 of the time", "hungry for 0.457143 of the time (optimal)"]),
     "taxi.py": ([], ["dry, no limit: earns 0.5636", "certificate holds: True", "toss a coin: taxi at"]),
 }
 
@@ -83,3 +86,8 @@ def test_journeys_arrive(script, tmp_path):
 
 def test_every_journey_is_tested():
     assert {path.name for path in (EXAMPLES / "journeys").iterdir()} == set(JOURNEYS)
+
+
+def test_the_small_model_file_can_be_planned():
+    model = psconrl.load(EXAMPLES / "machine.drn", minimise="energy", limits=["profit >= 2", "broken <= 0.1"])
+    assert psconrl.plan(model).value == pytest.approx(1.8307692, abs=1e-6)

@@ -287,7 +287,7 @@ def test_an_npz_with_one_wrong_byte_is_refused_or_still_the_same_model(tmp_path)
 def test_missing_files_and_unknown_names(tmp_path):
     assert refused(tmp_path / "none.npz") == "no such file"
     assert refused(tmp_path / "none.json") == "no such file"
-    assert refused(tmp_path / "model.txt") == "a model file must end in .npz or .json"
+    assert refused(tmp_path / "model.txt") == "a model file must end in .npz, .json, .umb, .drn"
     (tmp_path / "folder.json").mkdir()
     assert refused(tmp_path / "folder.json") == "no such file"
     assert refused(tmp_path / "file.json" / "none.json") == "no such file"
@@ -308,7 +308,7 @@ def test_where_nothing_can_be_written(tmp_path, suffix):
     assert unwritable(tmp_path / "file" / f"model{suffix}") == "cannot be written (Not a directory)"
     assert unwritable(tmp_path / f"folder{suffix}") == "cannot be written (Is a directory)"
     assert unwritable(tmp_path / ("x" * 300 + suffix)) == "cannot be written (File name too long)"
-    assert unwritable(tmp_path / "model.txt") == "a model file must end in .npz or .json"
+    assert unwritable(tmp_path / "model.txt") == "a model file must end in .npz, .json, .umb, .drn"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["file", f"folder{suffix}"]
 
 

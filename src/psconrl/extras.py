@@ -14,3 +14,9 @@ def need_matplotlib(what: str) -> None:
     """An error that says how to get it, if pictures cannot be drawn."""
     if not has_matplotlib():
         raise ConfigError(f"{what} needs matplotlib: pip install 'psconrl[plots]'")
+
+
+def need_stormpy(what: str) -> None:
+    """An error that says how to get it, if sources of PRISM and JANI cannot be built."""
+    if find_spec("stormpy") is None:
+        raise ConfigError(f"{what} needs Storm: pip install 'psconrl[storm]', or export it as .umb or .drn")

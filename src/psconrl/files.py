@@ -3,12 +3,12 @@
 import os
 import re
 import secrets
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from psconrl.errors import PsconrlError
+from psconrl.errors import ModelError, PsconrlError
 
 try:
     import fcntl
@@ -87,3 +87,16 @@ def _remove_if_abandoned(part: Path) -> None:
                 part.unlink()
         else:
             part.unlink()
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """What is wrong with a file that is read, said with its name."""
+    if not path.is_file():
+        raise ModelError(f"{path}: no such file")
+    try:
+        yield
+    except PsconrlError as error:
+        raise type(error)(f"{path}: {error}") from None
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read ({error.strerror or error})") from None

@@ -21,6 +21,7 @@ INTERRUPTED = 130
 # Command -> the module that holds it. Imported when the command is called, so that --help is quick.
 _COMMANDS = {
     "agents": ("psconrl.cli.learning", "List the agents."),
+    "convert": ("psconrl.cli.planning", "Write a model to another format: .npz, .json, .umb or .drn."),
     "envs": ("psconrl.cli.learning", "List the environments."),
     "explain": ("psconrl.cli.planning", "Why this action: what each would change, in units and at its price."),
     "inspect": ("psconrl.cli.planning", "What kind of model is this: sizes, structure, feasible range of every cost."),
@@ -58,7 +59,8 @@ class _LazyGroup(click.Group):
 def app() -> None:
     """Planning and learning in constrained Markov decision processes under the long-run average criterion.
 
-    MODEL is the name of a built-in environment (see psconrl envs) or a .npz or .json file.
+    MODEL is the name of a built-in environment (see psconrl envs) or a file: .npz, .json,
+    or Storm's and PRISM's .umb and .drn.
     """
 
 

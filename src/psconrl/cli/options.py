@@ -2,7 +2,10 @@
 
 import signal
 import threading
+from collections.abc import Callable, Mapping
+from functools import wraps
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import click
@@ -12,6 +15,7 @@ from psconrl.envs.registry import load, open_environment
 from psconrl.errors import ConfigError, unknown_name
 from psconrl.extras import need_matplotlib
 from psconrl.model.cmdp import CMDP
+from psconrl.model.exchange.files import is_exchange_file
 
 PICTURES = (".png", ".svg", ".pdf")
 WORDS = {"none": None, "true": True, "false": False}
@@ -23,12 +27,46 @@ set_option = click.option(
 threshold_option = click.option(
     "--threshold", "thresholds", multiple=True, metavar="NAME=VALUE", help="Change a limit; may be repeated."
 )
+_minimise = click.option("--minimise", metavar="NAME", help="Of a .umb or .drn file: the reward or label to minimise.")
+_maximise = click.option("--maximise", metavar="NAME", help="The same, to maximise.")
+_limit = click.option(
+    "--limit",
+    "limits",
+    multiple=True,
+    metavar="'NAME>=VALUE'",
+    help="Keep another within a limit, <= or >=; may be repeated.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 
 
-def read_model(name: str, settings: tuple[str, ...] = (), thresholds: tuple[str, ...] = ()) -> CMDP:
-    """The model of a name or file, with environment options and thresholds given as NAME=VALUE."""
-    return _limited(load(name, **words("--set", settings)), pairs("--threshold", thresholds))
+def goal_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """What is wanted of a model from elsewhere, which says nothing of it: handed on as one argument, ``goal``."""
+
+    @wraps(command)
+    def with_goal(minimise: str | None, maximise: str | None, limits: tuple[str, ...], **options: Any) -> Any:
+        given = {"minimise": minimise, "maximise": maximise, "limits": limits}
+        return command(goal={name: value for name, value in given.items() if value}, **options)
+
+    return _minimise(_maximise(_limit(with_goal)))
+
+
+def read_model(
+    name: str,
+    settings: tuple[str, ...] = (),
+    thresholds: tuple[str, ...] = (),
+    goal: Mapping[str, Any] = MappingProxyType({}),
+) -> CMDP:
+    """The model of a name or file, with environment options, a goal, and thresholds given as NAME=VALUE."""
+    if goal and not is_exchange_file(name):
+        raise ConfigError(
+            "--minimise, --maximise and --limit go with .umb and .drn files; this model has an objective, and "
+            "--threshold NAME=VALUE changes its limits"
+        )
+    options = words("--set", settings)
+    for option in goal:
+        if option in options:
+            raise ConfigError(f"--set {option}: it is said by --{option.removesuffix('s')} already")
+    return _limited(load(name, **options, **goal), pairs("--threshold", thresholds))
 
 
 def read_world(name: str, settings: tuple[str, ...], thresholds: tuple[str, ...]) -> CMDP | ContinuingEnv:

@@ -1,16 +1,17 @@
-"""The commands ``solve``, ``explain`` and ``inspect``."""
+"""The commands ``solve``, ``explain``, ``inspect`` and ``convert``."""
 
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
-import numpy as np
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from psconrl.cli.options import (
+    goal_options,
     json_option,
     model_argument,
     output_path,
@@ -18,12 +19,14 @@ from psconrl.cli.options import (
     read_model,
     set_option,
     threshold_option,
+    words,
 )
 from psconrl.cli.render import (
     certificate_line,
     console,
     cost_table,
     explanation_table,
+    limit_text,
     number,
     numbers_table,
     policy_table,
@@ -32,6 +35,8 @@ from psconrl.cli.render import (
 )
 from psconrl.errors import ConfigError, InfeasibleError, SolverError
 from psconrl.model.cmdp import CMDP
+from psconrl.model.exchange.files import ENDINGS, is_exchange_file, read_everything
+from psconrl.model.io import WRITTEN, save
 from psconrl.planning.deterministic import MOST_PLANS, best_deterministic
 from psconrl.planning.explanation import explain as explain_state
 from psconrl.planning.inspection import inspect as look_at
@@ -47,16 +52,20 @@ EXIT = {Status.OPTIMAL: 0, Status.NOT_ATTAINED: 0, Status.INFEASIBLE: 3, Status.
 KINDS = ("best", "deterministic", "threshold")
 SMALL_MODEL = 100  # states up to which simpler policies are looked for unasked
 FEW_PLANS = 30
+SMALL_ENOUGH = 20_000  # states up to which all rewards and labels of a model without a goal are planned for
+OF_A_GOAL = ("constraints", "plan", "span of the bias")  # what is not known of a model before something is wanted of it
 
 
 @click.command()
 @model_argument
+@goal_options
 @threshold_option
 @set_option
 @click.option("--method", type=click.Choice(METHODS), default=METHODS[0], show_default=True, help="lp: HiGHS.")
 @json_option
 @click.option("--plot", metavar="FILE", help="Draw the policy to a .png, .svg or .pdf file.")
 @click.option("--policy", "policy_to", metavar="FILE", help="Write the policy as a table to a .csv file.")
+@click.option("--chain", "chain_to", metavar="FILE", help="Write the chain of the policy to a .umb or .drn file.")
 @click.option("--save", "save_to", metavar="FILE", help="Keep the plan in an .npz file, for psconrl.Plan.load.")
 @click.option(
     "--kind",
@@ -73,8 +82,10 @@ def solve(
     as_json: bool,
     plot: str | None,
     policy_to: str | None,
+    chain_to: str | None,
     save_to: str | None,
     kind: str,
+    goal: dict[str, Any],
 ) -> None:
     """Plan MODEL: value, costs against thresholds, shadow prices, policy, certificate.
 
@@ -82,9 +93,12 @@ def solve(
     """
     picture = picture_path(plot)
     table, kept = output_path("--policy", policy_to, (".csv",)), output_path("--save", save_to, (".npz",))
-    if kind != KINDS[0] and (as_json or kept or picture):
-        raise click.UsageError(f"--kind {kind} goes with --policy; --json, --save and --plot show the best plan")
-    cmdp = read_model(model, settings, thresholds)
+    chain = output_path("--chain", chain_to, ENDINGS)
+    if kind != KINDS[0] and (as_json or kept or picture or chain):
+        raise click.UsageError(
+            f"--kind {kind} goes with --policy; --json, --save, --chain and --plot show the best plan"
+        )
+    cmdp = read_model(model, settings, thresholds, goal)
     result = plan(cmdp, method)
     if kind != KINDS[0]:
         result.required()
@@ -94,6 +108,8 @@ def solve(
         write_figure(policy_figure(cmdp, result, title=model), picture)
     if kept is not None:
         result.save(kept)
+    if chain is not None:
+        save(cmdp, chain, result.policy)
     if table is not None and kind == KINDS[0]:
         result.to_csv(table)
     if as_json:
@@ -113,7 +129,7 @@ def solve(
     out.print(Text(certificate_line(result)))
     if result.feasible:
         _print_simpler(out, cmdp, result, kind, table)
-    for what, path in (("Picture", picture), ("Policy", table), ("Plan", kept)):
+    for what, path in (("Picture", picture), ("Policy", table), ("Chain", chain), ("Plan", kept)):
         if path is not None:
             out.print(Text(f"{what}: {path}"))
     sys.exit(EXIT[result.status])
@@ -152,15 +168,23 @@ def _print_simpler(out: Console, cmdp: CMDP, best: Plan, kind: str, table: Path 
 @click.command()
 @model_argument
 @click.option("--state", required=True, help="Its name or its number.")
+@goal_options
 @threshold_option
 @set_option
 @json_option
-def explain(model: str, state: str, thresholds: tuple[str, ...], settings: tuple[str, ...], as_json: bool) -> None:
+def explain(
+    model: str,
+    state: str,
+    thresholds: tuple[str, ...],
+    settings: tuple[str, ...],
+    as_json: bool,
+    goal: dict[str, Any],
+) -> None:
     """Why this action? What every action in a state of MODEL would change, at the plan's prices.
 
     A change is that of the total over all rounds to come, if the action is played once and the plan followed then.
     """
-    cmdp = read_model(model, settings, thresholds)
+    cmdp = read_model(model, settings, thresholds, goal)
     named = cmdp.state_names is not None and state in cmdp.state_names
     why = explain_state(cmdp, state if named or not state.isdecimal() else int(state))
     if as_json:
@@ -172,7 +196,7 @@ def explain(model: str, state: str, thresholds: tuple[str, ...], settings: tuple
     prices = ", ".join(f"{name} {number(float(x))}" for name, x in zip(cmdp.cost_names[1:], why.prices, strict=True))
     if prices:
         out.print(Text(f"Prices, in {cmdp.units.named(cmdp.cost_names[0])} for one unit: {prices}"))
-    sign = np.where(np.arange(len(cmdp.costs)) == 0, -1.0 if cmdp.maximise else 1.0, 1.0)
+    sign = cmdp.names.signs
     for a, moved in zip(why.actions, why.average_changes, strict=True):
         if moved.any():
             pairs = zip(cmdp.cost_names, sign * moved, strict=True)
@@ -182,25 +206,71 @@ def explain(model: str, state: str, thresholds: tuple[str, ...], settings: tuple
 
 @click.command()
 @model_argument
+@goal_options
 @set_option
 @json_option
 @click.option("--diameter", "force", is_flag=True, help="Compute the diameter however large the model is.")
-def inspect(model: str, settings: tuple[str, ...], as_json: bool, force: bool) -> None:
-    """What kind of model MODEL is: sizes, structure, diameter, span, feasible range of every cost."""
-    cmdp = read_model(model, settings)
+def inspect(model: str, settings: tuple[str, ...], as_json: bool, force: bool, goal: dict[str, Any]) -> None:
+    """What kind of model MODEL is: sizes, structure, diameter, span, feasible range of every cost.
+
+    Of a .umb or .drn file, unless a goal is given, every reward and label.
+    """
+    cmdp, kinds = _model_to_look_at(model, settings, goal)
+    if kinds and cmdp.n_states > SMALL_ENOUGH and not as_json:
+        _print_names(model, cmdp, kinds)
+        return
     report = look_at(cmdp, always_diameter=force)
     if as_json:
-        click.echo(json.dumps(report.record(), allow_nan=False))
+        click.echo(json.dumps(report.record() | ({"kinds": kinds} if kinds else {}), allow_nan=False))
         return
     out = console()
-    out.print(Text(f"{model}: {cmdp!r}"))
+    out.print(Text(f"{model}: {_without_goal(cmdp) if kinds else repr(cmdp)}"))
     table = Table(show_header=False)
     for key, value in report.lines():
-        table.add_row(key, Text(value))
+        if not kinds or key not in OF_A_GOAL:
+            table.add_row(key, Text(value))
     out.print(table)
-    ranges = numbers_table("", "least average", "largest average", "threshold")
+    ranges = numbers_table("", "least average", "largest average", "kind" if kinds else "threshold")
     for i, name in enumerate(cmdp.cost_names):
         low, high = report.ranges[i]
-        limit = number(float(cmdp.thresholds[i - 1])) if i else ""
+        limit = kinds.get(name) or (limit_text(cmdp.names, i, float(cmdp.thresholds[i - 1])) if i else "")
         ranges.add_row(Text(cmdp.units.named(name)), number(low), number(high), limit)
     out.print(ranges)
+
+
+def _without_goal(cmdp: CMDP) -> str:
+    return f"{cmdp.n_states} states, {cmdp.n_actions} actions; no goal yet (--minimise, --maximise, --limit)"
+
+
+def _print_names(model: str, cmdp: CMDP, kinds: dict[str, str]) -> None:
+    """What a large model has; what each can be takes two plans, and is told with a goal."""
+    out, table = console(), Table("", "kind")
+    out.print(Text(f"{model}: {_without_goal(cmdp)}"))
+    for name, kind in kinds.items():
+        table.add_row(Text(name), kind)
+    out.print(table)
+
+
+def _model_to_look_at(model: str, settings: tuple[str, ...], goal: dict[str, Any]) -> tuple[CMDP, dict[str, str]]:
+    """A model; one from elsewhere of which nothing is wanted yet comes with all it has, and the kind of each."""
+    options = words("--set", settings)
+    if is_exchange_file(model) and not goal and not set(options) - {"constants"}:
+        return read_everything(model, options.get("constants", ""))
+    return read_model(model, settings, goal=goal), {}
+
+
+@click.command()
+@model_argument
+@click.argument("file")
+@goal_options
+@set_option
+def convert(model: str, file: str, settings: tuple[str, ...], goal: dict[str, Any]) -> None:
+    """Write MODEL to FILE, which ends in .npz or .json, or in .umb or .drn for Storm and PRISM.
+
+    What Storm and PRISM read has no limits, and the objective is a reward among others.
+    """
+    target = output_path("FILE", file, WRITTEN)
+    assert target is not None
+    cmdp = read_model(model, settings, goal=goal)
+    save(cmdp, target)
+    console().print(Text(f"{target}: {cmdp!r}"))

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from psconrl.arrays import Floats
 from psconrl.model.cmdp import CMDP
+from psconrl.model.names import Names
 from psconrl.planning.deployable import Deployable
 from psconrl.planning.explanation import Explanation
 from psconrl.planning.plan import Plan
@@ -54,7 +55,8 @@ def cost_table(plan: Plan) -> Table:
     rows = [[f"{names.costs[0]} ({names.sense})", number(plan.value), "", "", ""]]
     for i, name in enumerate(names.costs[1:]):
         tau, cost = float(plan.thresholds[i]), float(plan.costs[i + 1])
-        rows.append([name, number(cost), number(tau), number(tau - cost), number(float(plan.multipliers[i]))])
+        shown, limit = number(float(names.signs[i + 1]) * cost), limit_text(names, i + 1, tau)
+        rows.append([name, shown, limit, number(tau - cost), number(float(plan.multipliers[i]))])
     if any(units.average(name) for name in names.costs):
         table.add_column("averages in")
         for row, name in zip(rows, names.costs, strict=True):
@@ -74,6 +76,11 @@ def print_table(found: Mapping[str, Any]) -> None:
     console().print(table)
 
 
+def limit_text(names: Names, i: int, threshold: float) -> str:
+    """A threshold as it is shown; what is to be kept from below says so."""
+    return f">= {number(-threshold)}" if names.is_negated(i) else number(threshold)
+
+
 def numbers_table(first: str, *columns: str) -> Table:
     """A table of names and, at the right of their columns, numbers."""
     table = Table(first, title_justify="left")
@@ -85,12 +92,11 @@ def numbers_table(first: str, *columns: str) -> Table:
 def explanation_table(why: Explanation) -> Table:
     """What every action would change; a worth of zero is what the plan plays."""
     names, units = why.names, why.names.units
-    sign = -1.0 if names.maximise else 1.0
     heads = [f"{name} ({total})" if (total := units.total(name)) else name for name in names.costs]
     table = numbers_table("action", "played", *heads, "all, at the prices")
     for a, p, change, total in zip(why.actions, why.probabilities, why.changes, why.worth, strict=True):
-        shown = [signed(sign * change[0]), *(signed(x) for x in change[1:])]
-        table.add_row(Text(names.action(int(a))), f"{100 * p:.4g}%", *shown, signed(sign * total))
+        shown = map(signed, names.signs * change)
+        table.add_row(Text(names.action(int(a))), f"{100 * p:.4g}%", *shown, signed(names.signs[0] * total))
     return table
 
 

@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
 from psconrl.cli.options import (
+    goal_options,
     json_option,
     model_argument,
     picture_path,
@@ -22,6 +23,7 @@ from psconrl.cli.render import console, number, numbers_table
 from psconrl.errors import ConfigError
 from psconrl.limits import LARGEST_COST
 from psconrl.model.cmdp import CMDP
+from psconrl.model.names import Names
 from psconrl.planning.pareto import Pareto, ParetoSurface, constraint_index, pareto_surface
 from psconrl.planning.pareto import pareto as trace
 from psconrl.planning.plan import Plan
@@ -48,6 +50,7 @@ MOST_COLUMNS = 12  # of a surface shown as a table
     type=click.IntRange(2, 10_000),
     help=f"Thresholds tried. [default: {CURVE_POINTS}, or {SURFACE_POINTS} a side of a surface]",
 )
+@goal_options
 @threshold_option
 @set_option
 @json_option
@@ -62,6 +65,7 @@ def pareto(
     settings: tuple[str, ...],
     as_json: bool,
     plot: str | None,
+    goal: dict[str, Any],
 ) -> None:
     """The optimal value of MODEL as one threshold varies, or two, the other limits kept."""
     picture = picture_path(plot)
@@ -69,7 +73,7 @@ def pareto(
         if level is not None and not abs(level) <= LARGEST_COST:
             wanted = f"at most {LARGEST_COST:g} in size" if math.isfinite(level) else "a finite number"
             raise ConfigError(f"{option}: must be {wanted}; got {level}")
-    cmdp = read_model(model, settings, thresholds)
+    cmdp = read_model(model, settings, thresholds, goal)
     if not constraints and cmdp.n_constraints > 1:
         raise click.UsageError(f"--constraint is needed; one or two of: {', '.join(cmdp.cost_names[1:])}")
     indices = [constraint_index(cmdp, name) for name in constraints or (1,)]
@@ -88,11 +92,13 @@ def pareto(
 
             write_figure(surface_figure(surface, cmdp, title=model), picture)
         if as_json:
-            click.echo(json.dumps(_surface_record(surface)))
+            click.echo(json.dumps(_surface_record(surface, cmdp.names)))
             return
         _print_surface(surface, cmdp)
     else:
         index = indices[0]
+        if cmdp.names.is_negated(index):
+            low, high = (None if end is None else -end for end in (high, low))
         curve = _with_bar(
             lambda bar: trace(cmdp, index, points=points or CURVE_POINTS, low=low, high=high, progress=bar)
         )
@@ -102,7 +108,7 @@ def pareto(
 
             write_figure(pareto_figure(curve, cmdp, title=model), picture)
         if as_json:
-            click.echo(json.dumps(_curve_record(curve)))
+            click.echo(json.dumps(_curve_record(curve, cmdp.names)))
             return
         _print_curve(curve, cmdp)
     if picture is not None:
@@ -122,10 +128,11 @@ def _price(found: Plan, index: int) -> float | None:
     return float(found.multipliers[index - 1]) if found.feasible else None
 
 
-def _curve_record(curve: Pareto) -> dict[str, Any]:
+def _curve_record(curve: Pareto, names: Names) -> dict[str, Any]:
+    sign = float(names.signs[curve.index])
     points = [
         {
-            "threshold": float(level),
+            "threshold": sign * float(level),
             "value": p.value if p.feasible else None,
             "status": p.status.value,
             "shadow_price": _price(p, curve.index),
@@ -135,10 +142,11 @@ def _curve_record(curve: Pareto) -> dict[str, Any]:
     return {"constraint": curve.constraint, "objective": curve.objective, "curve": points}
 
 
-def _surface_record(surface: ParetoSurface) -> dict[str, Any]:
+def _surface_record(surface: ParetoSurface, names: Names) -> dict[str, Any]:
+    first, second = (float(names.signs[i]) for i in surface.indices)
     points = [
         {
-            "thresholds": dict(zip(surface.constraints, (float(x), float(y)), strict=True)),
+            "thresholds": dict(zip(surface.constraints, (first * float(x), second * float(y)), strict=True)),
             "value": p.value if p.feasible else None,
             "status": p.status.value,
             "shadow_prices": {n: _price(p, i) for n, i in zip(surface.constraints, surface.indices, strict=True)},
@@ -151,12 +159,13 @@ def _surface_record(surface: ParetoSurface) -> dict[str, Any]:
 
 def _print_curve(curve: Pareto, cmdp: CMDP) -> None:
     named = cmdp.units.named
-    table = numbers_table(f"{named(curve.constraint)} <=", named(curve.objective), "shadow price", "status")
+    sign, relation = float(cmdp.names.signs[curve.index]), cmdp.names.relation(curve.index)
+    table = numbers_table(f"{named(curve.constraint)} {relation}", named(curve.objective), "shadow price", "status")
     table.columns[0].justify, table.columns[3].justify = "right", "left"
     for level, p in zip(curve.thresholds, curve.plans, strict=True):
         price = _price(p, curve.index)
         shown = ("", "") if price is None else (number(p.value), number(price))
-        table.add_row(number(float(level)), *shown, p.status.value)
+        table.add_row(number(sign * float(level)), *shown, p.status.value)
     console().print(table)
     _print_in_force(cmdp, curve.plans[-1], [curve.index])
 
@@ -164,12 +173,15 @@ def _print_curve(curve: Pareto, cmdp: CMDP) -> None:
 def _print_surface(surface: ParetoSurface, cmdp: CMDP) -> None:
     first, second = surface.constraints
     chosen = np.unique(np.linspace(0, surface.thresholds[1].size - 1, MOST_COLUMNS).round().astype(int))
-    heads = [f"<= {number(float(surface.thresholds[1][k]))}" for k in chosen]
-    table = numbers_table(f"{cmdp.units.named(first)} <=", *heads)
+    (i, j), signs = surface.indices, cmdp.names.signs
+    heads = [f"{cmdp.names.relation(j)} {number(float(signs[j] * surface.thresholds[1][k]))}" for k in chosen]
+    table = numbers_table(f"{cmdp.units.named(first)} {cmdp.names.relation(i)}", *heads)
     table.columns[0].justify = "right"
     table.title = f"{cmdp.units.named(surface.objective)}, a column for each limit on {cmdp.units.named(second)}"
     for level, row in zip(surface.thresholds[0], surface.values, strict=True):
-        table.add_row(number(float(level)), *("-" if np.isnan(row[k]) else number(float(row[k])) for k in chosen))
+        table.add_row(
+            number(float(signs[i] * level)), *("-" if np.isnan(row[k]) else number(float(row[k])) for k in chosen)
+        )
     if np.isnan(surface.values).any():
         table.caption = "-: no policy keeps both limits"
     console().print(table)
@@ -179,7 +191,9 @@ def _print_surface(surface: ParetoSurface, cmdp: CMDP) -> None:
 def _print_in_force(cmdp: CMDP, near: Plan, indices: Any) -> None:
     """What the limits that the model has are worth."""
     here = plan(cmdp, start=near)
-    limits = ", ".join(f"{cmdp.cost_names[i]} <= {number(float(cmdp.thresholds[i - 1]))}" for i in indices)
+    names = cmdp.names
+    shown = ((i, float(names.signs[i] * cmdp.thresholds[i - 1])) for i in indices)
+    limits = ", ".join(f"{names.costs[i]} {names.relation(i)} {number(tau)}" for i, tau in shown)
     if here.infeasibility:
         found = "infeasible"
     else:

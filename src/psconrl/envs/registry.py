@@ -28,6 +28,7 @@ from psconrl.errors import ConfigError, ModelError, unknown_name
 from psconrl.files import as_path
 from psconrl.model import io
 from psconrl.model.cmdp import CMDP
+from psconrl.model.exchange.files import is_exchange_file, read_cmdp
 from psconrl.named_code import ENVIRONMENTS as OWN
 from psconrl.named_code import installed
 
@@ -80,11 +81,13 @@ def _is_whole(value: Any) -> bool:
 
 
 def load(name_or_path: str | os.PathLike[str], **options: Any) -> CMDP:
-    """A built-in environment by name, a model from a ``.npz`` or ``.json`` file, or one of your own.
+    """A built-in environment by name, a model from a file, or one of your own.
 
-    Options go to the environment: ``load("box", slip=0.1, threshold=0.5)``. Your own: ``"mine:my_model"``, a function
-    in a module that returns a CMDP or a Gymnasium environment; ``"gym:FrozenLake-v1"``, which has a table of its
-    transitions.
+    Options go to the environment: ``load("box", slip=0.1, threshold=0.5)``. Files: ours, ``.npz`` and ``.json``; those
+    of Storm and PRISM, ``.umb`` and ``.drn``, which have no objective: ``load("model.umb", minimise="hungry",
+    limits="eat >= 0.5")``; and their sources where stormpy is installed, with ``constants="N=3"``. Your own:
+    ``"mine:my_model"``, a function in a module that returns a CMDP or a Gymnasium environment;
+    ``"gym:FrozenLake-v1"``, which has a table of its transitions.
 
     >>> load("marsrover-8x8")
     CMDP(64 states, 4 actions, 1 constraint, dense)
@@ -114,12 +117,14 @@ def open_environment(name: str, **options: Any) -> CMDP | ContinuingEnv:
                 raise ConfigError(f"{name}: option {option!r} must be a whole number from 0 on; got {value!r}")
         with np.errstate(all="ignore"):  # what overflows is not finite, and refused by the model
             return build(**options)
-    if Path(name).suffix in (".npz", ".json") or (os.sep in name and not is_outside(name)):
+    if is_exchange_file(name):
+        return read_cmdp(name, **options)
+    if Path(name).suffix in io.OWN or (os.sep in name and not is_outside(name)):
         if options:
             raise ConfigError(f"{name}: a model file takes no options; got {', '.join(options)}")
         return io.read(name)
     if is_outside(name):
         return open_outside(name, options)
     names = [*ENVIRONMENTS, *installed(OWN)]
-    hint = " (a model file ends in .npz or .json; your own is module:function, Gymnasium's gym:Id-v0)"
+    hint = f" (a model file ends in {', '.join(io.WRITTEN)}; your own is module:function, Gymnasium's gym:Id-v0)"
     raise ModelError(unknown_name("environment", name, names) + hint)

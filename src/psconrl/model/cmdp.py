@@ -20,6 +20,7 @@ from psconrl.model import validation
 from psconrl.model.gymnasium_table import cost_names, read_table
 from psconrl.model.layout import GridLayout
 from psconrl.model.names import Names
+from psconrl.model.rates import costs_of_time, uniformised
 from psconrl.model.transition import Transition
 from psconrl.model.units import Units, read_units
 
@@ -32,6 +33,7 @@ class CMDP:
     depend on the next state; cost 0 is the objective (minimised), costs 1..m are kept at or below ``thresholds``.
     ``initial``: a state (index or name) or a distribution. ``available``: (S, A) mask of the actions that exist.
     ``units``: what a round lasts and costs are counted in, see ``psconrl.Units``; they are shown wherever numbers are.
+    ``at_least``: names of costs that are the negative of what is kept at or above a limit; plans show them as that.
 
     >>> m = CMDP([[[1, 0], [0.1, 0.9]], [[1, 0], [1, 0]]], costs=[[[0, 0], [1, 1]], [[1, 1], [0, 0]]], thresholds=[0.6])
     >>> m
@@ -50,6 +52,7 @@ class CMDP:
     maximise: bool
     layout: GridLayout | None
     units: Units
+    at_least: frozenset[str]
 
     def __init__(
         self,
@@ -65,6 +68,7 @@ class CMDP:
         maximise: bool = False,
         layout: GridLayout | None = None,
         units: Units | Mapping[str, Any] | None = None,
+        at_least: Iterable[str] = (),
     ) -> None:
         P, n_actions = validation.read_transition(transition)
         S, A = P.shape[1], n_actions
@@ -76,10 +80,11 @@ class CMDP:
         states = validation.read_names(state_names, S, "state_names")
         if not isinstance(maximise, bool | np.bool_):
             raise ModelError(f"maximise must be True or False; got {maximise!r}")
+        floors = validation.read_at_least(at_least, names)
         put = object.__setattr__
         put(self, "transition", Transition.of(validation.frozen(P)))
         put(self, "costs", validation.frozen(expected))
-        put(self, "thresholds", validation.frozen(validation.read_thresholds(thresholds, names)))
+        put(self, "thresholds", validation.frozen(validation.read_thresholds(thresholds, names, floors)))
         put(self, "initial", validation.frozen(validation.read_initial(initial, S, states)))
         put(self, "available", validation.frozen(mask))
         put(self, "outcome_costs", tuple(None if c is None else validation.frozen(c) for c in outcomes))
@@ -89,6 +94,7 @@ class CMDP:
         put(self, "maximise", bool(maximise))
         put(self, "layout", layout)
         put(self, "units", read_units(units, names))
+        put(self, "at_least", floors)
         if layout is not None and len(layout.cells) != S:
             raise ModelError(f"layout must place all {S} states; got {len(layout.cells)} cells")
 
@@ -149,6 +155,39 @@ class CMDP:
         return cls(N / np.maximum(total, 1e-300), costs, thresholds, **options)
 
     @classmethod
+    def from_rates(
+        cls,
+        rates: Any,
+        costs: Any,
+        thresholds: ArrayLike | Mapping[str, float] = (),
+        *,
+        impulses: Any = None,
+        sojourn: ArrayLike | None = None,
+        uniform_rate: float | None = None,
+        available: ArrayLike | None = None,
+        **options: Any,
+    ) -> Self:
+        """A process in continuous time: queues, machines, any CTMDP; all averages are per unit of time.
+
+        ``rates``: (S, A, S), or (S*A, S) dense or sparse, at which an action leads from a state to another; the
+        diagonal may be that of a generator. ``costs``: (m+1, S, A), per unit of time. ``impulses``: what a jump costs,
+        for every cost (S, A), (S, A, S) or None. With ``sojourn``, mean times (S, A) of any law, the process is
+        semi-Markov, and ``rates`` are the probabilities of the next state instead. ``uniform_rate``: of the clock
+        whose ticks are the rounds; by default a little above the fastest. See ``psconrl.model.rates``.
+
+        A queue for one, arrivals at rate 2, service at rate 3 that is open or closed, and the share of time it is full:
+
+        >>> q = [[[0, 2], [0, 0]], [[3, 0], [3, 0]]]
+        >>> m = CMDP.from_rates(q, costs=[[[0, 0], [1, 1]]], impulses=[None], available=[[1, 0], [1, 0]])
+        >>> import psconrl
+        >>> round(psconrl.plan(m).value, 12)
+        0.4
+        """
+        jumps = uniformised(rates, sojourn, available, uniform_rate)
+        tables = costs_of_time(costs, impulses, jumps)
+        return cls(jumps.transition, tables, thresholds, available=jumps.mask, **options)
+
+    @classmethod
     def from_gymnasium(
         cls,
         env: Any,
@@ -197,7 +236,7 @@ class CMDP:
     @property
     def names(self) -> Names:
         """What states, actions and costs are called, and what costs are counted in."""
-        return Names(self.state_names, self.action_names, self.cost_names, self.maximise, self.units)
+        return Names(self.state_names, self.action_names, self.cost_names, self.maximise, self.units, self.at_least)
 
     def state_name(self, state: int) -> str:
         """The user's name of a state, or its number."""
@@ -208,16 +247,17 @@ class CMDP:
         return self.action_names[action] if self.action_names else str(action)
 
     def with_thresholds(self, thresholds: ArrayLike | Mapping[str, float]) -> "CMDP":
-        """The same model under other limits; a mapping changes only the costs it names.
+        """The same model under other limits; a mapping changes only the costs it names, in the sense they are shown in.
 
         >>> import psconrl
         >>> psconrl.load("box").with_thresholds({"corner": 0.5}).thresholds.tolist()
         [0.5]
         """
         if isinstance(thresholds, Mapping):
-            merged = dict(zip(self.cost_names[1:], self.thresholds.tolist(), strict=True))
-            thresholds = merged | dict(thresholds)
-        return self._replaced(thresholds=validation.frozen(validation.read_thresholds(thresholds, self.cost_names)))
+            in_force = self.names.signs[1:] * self.thresholds
+            thresholds = dict(zip(self.cost_names[1:], in_force.tolist(), strict=True)) | dict(thresholds)
+        limits = validation.read_thresholds(thresholds, self.cost_names, self.at_least)
+        return self._replaced(thresholds=validation.frozen(limits))
 
     def with_initial(self, initial: int | str | ArrayLike) -> "CMDP":
         """The same model started elsewhere."""
@@ -255,6 +295,7 @@ class CMDP:
             maximise=self.maximise,
             layout=self.layout.restricted(states) if self.layout else None,
             units=self.units,
+            at_least=self.at_least,
         )
 
     def stored(self, transition: Transition) -> "CMDP":

@@ -1,7 +1,8 @@
 """Models in files: ``.npz`` (compact, exact) and ``.json`` (readable, writable by hand). Never pickle.
 
 Both hold the same fields under the same names. In JSON the transitions are either nested lists of shape (S, A, S)
-or, for sparse models, ``{"shape": [S*A, S], "entries": [[row, column, probability], ...]}``.
+or, for sparse models, ``{"shape": [S*A, S], "entries": [[row, column, probability], ...]}``. The formats of other
+programs, ``.umb`` and ``.drn``, are in ``model.exchange``.
 """
 
 import json
@@ -13,10 +14,11 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from psconrl.errors import ModelError, PsconrlError, unknown_name
-from psconrl.files import as_path, write_atomically
+from psconrl.files import as_path, reading, write_atomically
 from psconrl.limits import need
 from psconrl.model.archive import Archive
 from psconrl.model.cmdp import CMDP
+from psconrl.model.exchange import files as exchange_files
 from psconrl.model.layout import GridLayout
 from psconrl.model.validation import as_floats
 
@@ -24,41 +26,44 @@ FORMAT = "psconrl-cmdp"
 VERSION = 1
 _FIELDS = (
     "transition", "costs", "thresholds", "initial", "available", "outcome_costs",
-    "state_names", "action_names", "cost_names", "maximise", "layout", "units",
+    "state_names", "action_names", "cost_names", "maximise", "layout", "units", "at_least",
 )  # fmt: skip
 _REQUIRED = ("transition", "costs")
+OWN = (".npz", ".json")
+WRITTEN = (*OWN, *exchange_files.ENDINGS)
 PARSED = 20  # bytes of memory that a byte of JSON may become: "[]," is a list
 
 
-def save(cmdp: CMDP, path: str | os.PathLike[str]) -> None:
-    """Write a model to ``.npz`` or ``.json``. The file appears whole or not at all."""
+def save(cmdp: CMDP, path: str | os.PathLike[str], policy: Any = None) -> None:
+    """Write a model to ``.npz`` or ``.json``, or for Storm and PRISM to ``.umb`` or ``.drn``. Whole or not at all.
+
+    With a ``policy``, such as ``plan.policy``, the chain that it makes of the model is written instead, to
+    ``.umb`` or ``.drn``, so that another program can check its averages.
+    """
     if not isinstance(cmdp, CMDP):
         raise ModelError(f"save needs a CMDP and then a path; got {type(cmdp).__name__} first")
     target = as_path(path, ModelError)
-    if target.suffix == ".json":
+    if policy is not None or target.suffix in exchange_files.ENDINGS:
+        text = exchange_files.written(cmdp, target, policy)
+        write_atomically(target, lambda f: f.write(text), ModelError)
+    elif target.suffix == ".json":
         write_atomically(target, lambda f: f.write(json.dumps(_to_json(cmdp), indent=1).encode()), ModelError)
     elif target.suffix == ".npz":
         write_atomically(target, lambda f: write_npz(cmdp, f), ModelError)
     else:
-        raise ModelError(f"{target}: a model file must end in .npz or .json")
+        raise ModelError(f"{target}: a model file must end in {', '.join(WRITTEN)}")
 
 
 def read(path: str | os.PathLike[str]) -> CMDP:
     """Read a model from ``.npz`` or ``.json``."""
     source = Path(path)
-    if source.suffix not in (".npz", ".json"):
-        raise ModelError(f"{source}: a model file must end in .npz or .json")
-    if not source.is_file():
-        raise ModelError(f"{source}: no such file")
-    try:
+    if source.suffix not in OWN:
+        raise ModelError(f"{source}: a model file must end in {', '.join(WRITTEN)}")
+    with reading(source):
         if source.suffix == ".json":
             return _read_json(source)
         with source.open("rb") as f:
             return read_npz(f)
-    except ModelError as error:
-        raise ModelError(f"{source}: {error}") from None
-    except OSError as error:
-        raise ModelError(f"{source}: cannot be read ({error.strerror or error})") from None
 
 
 def _to_json(cmdp: CMDP) -> dict[str, Any]:
@@ -85,6 +90,8 @@ def _to_json(cmdp: CMDP) -> dict[str, Any]:
         record["layout"] = _layout_to_json(cmdp.layout)
     if cmdp.units.record():
         record["units"] = cmdp.units.record()
+    if cmdp.at_least:
+        record["at_least"] = sorted(cmdp.at_least)
     return record
 
 
@@ -182,6 +189,8 @@ def _to_arrays(cmdp: CMDP) -> dict[str, Any]:
     }
     if cmdp.units.record():  # those who say nothing of units can be read by versions that know of none
         header["units"] = cmdp.units.record()
+    if cmdp.at_least:
+        header["at_least"] = sorted(cmdp.at_least)
     arrays: dict[str, Any] = {
         "header": np.array(json.dumps(header)),
         "costs": cmdp.costs,

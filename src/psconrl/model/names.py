@@ -22,6 +22,7 @@ class Names:
     costs: tuple[str, ...]
     maximise: bool
     units: Units
+    at_least: frozenset[str] = frozenset()  # costs that are the negative of what is kept at or above a limit
 
     def state(self, number: int) -> str:
         """The name of a state, or its number."""
@@ -35,6 +36,19 @@ class Names:
     def sense(self) -> str:
         """What is done with the objective."""
         return "maximise" if self.maximise else "minimise"
+
+    @cached_property
+    def signs(self) -> Floats:
+        """(m+1,) of what every cost is shown as: -1 for a reward, and for what is kept at or above a limit."""
+        return np.array([-1.0 if self.is_negated(i) else 1.0 for i in range(len(self.costs))])
+
+    def is_negated(self, i: int) -> bool:
+        """Is a cost the negative of what it is called?"""
+        return self.maximise if i == 0 else self.costs[i] in self.at_least
+
+    def relation(self, i: int) -> str:
+        """How a limited cost is kept: "<=", or ">=" as it is shown."""
+        return ">=" if self.is_negated(i) else "<="
 
     def shares(self, row: Floats) -> str:
         """What is played in a state, the likeliest first, from the probabilities (A,) there."""

@@ -26,26 +26,26 @@ def frozen(x: Any) -> Any:
     return x
 
 
-def read_transition(transition: Any) -> tuple[Matrix, int]:
+def read_transition(transition: Any, what: str = "transition") -> tuple[Matrix, int]:
     """Transitions as one matrix (S*A, S), and the number of actions."""
     if isinstance(transition, Transition):
         transition = transition.matrix
     if issparse(transition):
         if transition.ndim != 2:
-            raise ModelError(f"transition must have shape (S, A, S) or (S*A, S); got {transition.shape}")
-        P: Matrix = as_csr(transition, "transition")
+            raise ModelError(f"{what} must have shape (S, A, S) or (S*A, S); got {transition.shape}")
+        P: Matrix = as_csr(transition, what)
         P.eliminate_zeros()
     else:
-        P = as_floats(transition, "transition").copy()
+        P = as_floats(transition, what).copy()
         if P.ndim == 3:
             if P.shape[0] != P.shape[2] or not P.size:
                 first = (
                     "; if actions come first, give transition.transpose(1, 0, 2)" if P.shape[1] == P.shape[2] else ""
                 )
-                raise ModelError(f"transition must have shape (S, A, S) or (S*A, S); got {P.shape}{first}")
+                raise ModelError(f"{what} must have shape (S, A, S) or (S*A, S); got {P.shape}{first}")
             P = P.reshape(-1, P.shape[2])
     if P.ndim != 2 or P.shape[1] == 0 or P.shape[0] == 0 or P.shape[0] % P.shape[1]:
-        raise ModelError(f"transition must have shape (S, A, S) or (S*A, S); got {P.shape}")
+        raise ModelError(f"{what} must have shape (S, A, S) or (S*A, S); got {P.shape}")
     return P, P.shape[0] // P.shape[1]
 
 
@@ -139,12 +139,7 @@ def first_entry(matrix: Matrix, wrong: Callable[[Floats], Bools]) -> tuple[int, 
 def read_costs(costs: Any, P: Matrix, mask: Bools) -> tuple[Floats, list[Matrix | None]]:
     """Expected costs (m+1, S, A), and the costs by next state where such were given."""
     S, A = mask.shape
-    try:
-        parts = list(costs)
-    except TypeError:
-        parts = []
-    if not parts:
-        raise ModelError("costs must have shape (m+1, S, A) or (m+1, S, A, S), the objective first; got none")
+    parts = as_parts(costs)
     expected = np.empty((len(parts), S, A))
     outcomes: list[Matrix | None] = []
     for i, part in enumerate(parts):
@@ -177,6 +172,17 @@ def read_costs(costs: Any, P: Matrix, mask: Bools) -> tuple[Floats, list[Matrix 
         i, s, a = (int(k) for k in np.argwhere(wrong)[0])
         raise ModelError(f"costs[{i}, {s}, {a}] must be {wanted(expected[i, s, a])}; got {expected[i, s, a]}")
     return expected, outcomes
+
+
+def as_parts(costs: Any) -> list[Any]:
+    """The costs one by one, the objective first."""
+    try:
+        parts = list(costs)
+    except TypeError:
+        parts = []
+    if not parts:
+        raise ModelError("costs must have shape (m+1, S, A) or (m+1, S, A, S), the objective first; got none")
+    return parts
 
 
 def in_range(x: Floats) -> Bools:
@@ -222,8 +228,19 @@ def read_names(names: Sequence[str] | None, n: int, what: str) -> tuple[str, ...
     return result
 
 
-def read_thresholds(thresholds: Any, cost_names: tuple[str, ...]) -> Floats:
-    """Thresholds (m,), from an array or from a mapping by name."""
+def read_at_least(at_least: Any, cost_names: tuple[str, ...]) -> frozenset[str]:
+    """The names of those costs that are the negative of what is kept at or above a limit."""
+    if isinstance(at_least, str) or not isinstance(at_least, Iterable):
+        raise ModelError(f"at_least must be a list of names of costs; got {at_least!r}")
+    given = [str(name) for name in at_least]
+    for name in given:
+        if name not in cost_names[1:]:
+            raise ModelError("at_least: " + unknown_name("constrained cost", name, cost_names[1:]))
+    return frozenset(given)
+
+
+def read_thresholds(thresholds: Any, cost_names: tuple[str, ...], at_least: frozenset[str]) -> Floats:
+    """Thresholds (m,), from an array, or from a mapping by name, in which a cost kept from below has its own sign."""
     m = len(cost_names) - 1
     if isinstance(thresholds, Mapping):
         for name in thresholds:
@@ -232,7 +249,8 @@ def read_thresholds(thresholds: Any, cost_names: tuple[str, ...]) -> Floats:
         missing = [name for name in cost_names[1:] if name not in thresholds]
         if missing:
             raise ModelError(f"thresholds must cover every constrained cost; {missing[0]!r} is missing")
-        thresholds = [thresholds[name] for name in cost_names[1:]]
+        given = as_floats([thresholds[name] for name in cost_names[1:]], "thresholds")
+        thresholds = given * np.array([-1.0 if name in at_least else 1.0 for name in cost_names[1:]])
     tau = np.atleast_1d(as_floats(thresholds, "thresholds")).copy()
     if tau.shape != (m,):
         raise ModelError(

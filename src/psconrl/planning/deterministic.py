@@ -73,7 +73,7 @@ def best_deterministic(cmdp: CMDP, best: Plan | None = None, *, most_plans: int 
     if search.actions is None:
         if np.isfinite(bound):
             raise SolverError(f"no policy without coins was found in {most_plans} plans; allow more with most_plans")
-        raise InfeasibleError("no policy without coins keeps the thresholds; play the plan, or raise them")
+        raise InfeasibleError("no policy without coins keeps the thresholds; play the plan, or relax them")
     assert search.exact is not None
     return simple_policy(cmdp, root, search.actions, search.exact, bound)
 
@@ -191,4 +191,5 @@ def _with_actions(cmdp: CMDP, available: Bools) -> CMDP:
         available=available,
         cost_names=cmdp.cost_names,
         maximise=cmdp.maximise,
+        at_least=cmdp.at_least,
     )

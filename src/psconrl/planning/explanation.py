@@ -40,7 +40,7 @@ class Explanation:
     def record(self) -> dict[str, Any]:
         """Plain data for JSON, in the user's names and sense: of a reward, a gain is positive, as in tables."""
         costs = self.names.costs
-        sign = np.where(np.arange(len(costs)) == 0, -1.0 if self.names.maximise else 1.0, 1.0)
+        sign = self.names.signs
         return {
             "state": self.names.state(self.state),
             "sense": self.names.sense,

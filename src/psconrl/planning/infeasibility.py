@@ -20,6 +20,7 @@ class Infeasibility:
     with_others: Floats  # (m,) the least with all other limits kept; nan if those alone are infeasible
     jointly: Floats  # (m,) averages of a policy whose largest excess, relative to the cost's range, is least
     multipliers: Floats  # (m,) the Farkas weights; the largest is 1
+    at_least: frozenset[str] = frozenset()  # costs that are the negative of what is kept at or above a limit
 
     def __str__(self) -> str:
         tau = self.thresholds
@@ -27,19 +28,38 @@ class Infeasibility:
         if hopeless:
             i = hopeless[0]
             others = [j for j in hopeless if j != i]
-            more = "".join(f" Nor '{self.names[j]}' <= {tau[j]:g} (least {self.alone[j]:.6g})." for j in others)
+            more = "".join(f" Nor {self._limit(j)} ({self._end(j)} {self._shown(j, self.alone[j])})." for j in others)
             return (
-                f"no policy keeps '{self.names[i]}' <= {tau[i]:g}; the least reachable average is "
-                f"{self.alone[i]:.6g}. Raise the threshold.{more}"
+                f"no policy keeps {self._limit(i)}; the {self._end(i)} reachable average is "
+                f"{self._shown(i, self.alone[i])}. {self._relax(i)} the threshold.{more}"
             )
         involved = [i for i in range(len(tau)) if self.multipliers[i] > INVOLVED]
-        limits = " and ".join(f"'{self.names[i]}' <= {tau[i]:g}" for i in involved)
-        raises = " or ".join(
-            f"'{self.names[i]}' to {self.with_others[i]:.6g}" for i in involved if np.isfinite(self.with_others[i])
+        limits = " and ".join(self._limit(i) for i in involved)
+        possible = [i for i in involved if np.isfinite(self.with_others[i])]
+        ways = [f"'{self.names[i]}' to {self._shown(i, self.with_others[i])}" for i in possible]
+        verbs = [self._relax(i) for i in possible]
+        remedy = " or ".join(
+            way if k and verbs[k] == verbs[k - 1] else f"{verbs[k] if not k else verbs[k].lower()} {way}"
+            for k, way in enumerate(ways)
         )
-        remedy = f"Raise {raises}" if raises else "Raise several of them"
         prices = ", ".join(f"'{self.names[i]}' {self.multipliers[i]:.3g}" for i in involved)
-        return f"no policy keeps {limits} together. {remedy} (multipliers: {prices})."
+        return f"no policy keeps {limits} together. {remedy or 'Relax several of them'} (multipliers: {prices})."
+
+    def _floor(self, i: int) -> bool:
+        return self.names[i] in self.at_least
+
+    def _shown(self, i: int, x: float) -> str:
+        return f"{-x if self._floor(i) else x:.6g}"
+
+    def _limit(self, i: int) -> str:
+        tau = float(self.thresholds[i])
+        return f"'{self.names[i]}' " + (f">= {-tau:g}" if self._floor(i) else f"<= {tau:g}")
+
+    def _end(self, i: int) -> str:
+        return "largest" if self._floor(i) else "least"
+
+    def _relax(self, i: int) -> str:
+        return "Lower" if self._floor(i) else "Raise"
 
 
 def explain(cmdp: CMDP, jointly: Floats, multipliers: Floats, least: Callable[[CMDP], float | None]) -> Infeasibility:
@@ -58,7 +78,7 @@ def explain(cmdp: CMDP, jointly: Floats, multipliers: Floats, least: Callable[[C
         kept = least(_only(cmdp, i, others)) if others else free
         if kept is not None:
             with_others[i] = kept
-    return Infeasibility(cmdp.cost_names[1:], cmdp.thresholds, alone, with_others, jointly, multipliers)
+    return Infeasibility(cmdp.cost_names[1:], cmdp.thresholds, alone, with_others, jointly, multipliers, cmdp.at_least)
 
 
 def _only(cmdp: CMDP, objective: int, limits: list[int]) -> CMDP:

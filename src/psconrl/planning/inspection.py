@@ -90,8 +90,7 @@ def inspect(cmdp: CMDP, always_diameter: bool = False) -> Inspection:
     small = cmdp.n_states <= SMALL_MODEL
     result = plan(cmdp)
     ranges = [(float(low), float(high)) for low, high in cost_ranges(cmdp)]
-    if cmdp.maximise:
-        ranges[0] = (-ranges[0][1], -ranges[0][0])
+    ranges = [(-high, -low) if cmdp.names.is_negated(i) else (low, high) for i, (low, high) in enumerate(ranges)]
     components = len(end_components(cmdp))
     return Inspection(
         n_states=cmdp.n_states,

@@ -101,5 +101,5 @@ class Plan(Deployable):
         return plan_files.record(self)
 
     def __repr__(self) -> str:
-        costs = ", ".join(f"{c:.6g}" for c in self.costs[1:])
+        costs = ", ".join(f"{c + 0.0:.6g}" for c in (self.names.signs * self.costs)[1:])
         return f"Plan({self.status.value}, value={self.value:.8g}, costs=[{costs}], gap={abs(self.gap):.1e})"

@@ -17,6 +17,7 @@ from psconrl.files import as_path, write_atomically
 from psconrl.model.archive import Archive
 from psconrl.model.names import Names
 from psconrl.model.units import read_units
+from psconrl.model.validation import read_at_least
 from psconrl.planning.infeasibility import Infeasibility
 from psconrl.planning.proof import Certificate, Status
 
@@ -31,14 +32,14 @@ def record(plan: Any) -> dict[str, Any]:
     """A plan as plain data for JSON, in the user's names and units; what is not a number becomes null."""
     names, proof = plan.names, plan.certificate
     S, A = plan.policy.shape
-    limited = names.costs[1:]
+    limited, sign = names.costs[1:], names.signs[1:]
     result: dict[str, Any] = {
         "status": plan.status.value,
         "value": plan.value,
         "sense": names.sense,
         "objective": names.costs[0],
-        "costs": dict(zip(limited, plan.costs[1:].tolist(), strict=True)),
-        "thresholds": dict(zip(limited, plan.thresholds.tolist(), strict=True)),
+        "costs": dict(zip(limited, (sign * plan.costs[1:]).tolist(), strict=True)),
+        "thresholds": dict(zip(limited, (sign * plan.thresholds).tolist(), strict=True)),
         "multipliers": dict(zip(limited, plan.multipliers.tolist(), strict=True)),
         "units": {name: names.units.average(name) for name in names.costs if names.units.average(name)},
         "gap": plan.gap,
@@ -62,10 +63,12 @@ def record(plan: Any) -> dict[str, Any]:
             "gains": None if plan.gains is None else plan.gains.tolist(),
         },
     }
+    if names.at_least:
+        result["at_least"] = sorted(names.at_least)
     if plan.infeasibility is not None:
         why = plan.infeasibility
         result["infeasibility"] = {"message": str(why)} | {
-            what: dict(zip(why.names, getattr(why, what).tolist(), strict=True))
+            what: dict(zip(why.names, (sign * getattr(why, what)).tolist(), strict=True))
             for what in ("alone", "with_others", "jointly")
         }
     return {key: _finite(value) for key, value in result.items()}
@@ -95,6 +98,7 @@ def save(plan: Any, path: str | os.PathLike[str]) -> None:
         "cost_names": plan.names.costs,
         "maximise": plan.names.maximise,
         "units": plan.names.units.record(),
+        "at_least": sorted(plan.names.at_least),
         "certificate": {f.name: getattr(proof, f.name) for f in fields(proof) if f.name != "excess"},
         "infeasible": why is not None,
     }
@@ -144,7 +148,7 @@ def _read(arrays: Archive) -> dict[str, Any]:
     infeasibility = None
     if header["infeasible"]:
         limits = {name: _floats(arrays, f"infeasibility_{name}", (m,)) for name in _LIMITS}
-        infeasibility = Infeasibility(costs[1:], **limits)
+        infeasibility = Infeasibility(costs[1:], **limits, at_least=read_at_least(header.get("at_least", ()), costs))
     return given | {
         "status": Status(header["status"]),
         "value": float(header["value"]),
@@ -160,6 +164,7 @@ def _read(arrays: Archive) -> dict[str, Any]:
             costs,
             bool(header["maximise"]),
             read_units(header["units"], costs),
+            read_at_least(header.get("at_least", ()), costs),
         ),
     }
 

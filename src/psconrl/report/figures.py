@@ -61,9 +61,10 @@ def policy_figure(cmdp: CMDP, plan: Plan, title: str = "") -> Figure:
 
 
 def _caption(cmdp: CMDP, plan: Plan, title: str) -> str:
+    signs = cmdp.names.signs
     costs = ", ".join(
         f"{name} {cmdp.units.with_unit(f'{c:.4g}', name)} (limit {t:g})"
-        for name, c, t in zip(cmdp.cost_names[1:], plan.costs[1:], cmdp.thresholds, strict=True)
+        for name, c, t in zip(cmdp.cost_names[1:], (signs * plan.costs)[1:], signs[1:] * cmdp.thresholds, strict=True)
     )
     objective = cmdp.cost_names[0]
     value = cmdp.units.with_unit(f"{plan.value:.6g}", objective)

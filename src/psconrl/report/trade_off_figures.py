@@ -17,19 +17,20 @@ def pareto_figure(curve: Pareto, cmdp: CMDP, title: str = "") -> Figure:
     """Optimal value against the threshold, and below it what one more unit of threshold is worth."""
     figure = Figure(figsize=(5.5, 4.6))
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
-    i = curve.index - 1
+    i, sign = curve.index - 1, float(cmdp.names.signs[curve.index])
+    levels = sign * curve.thresholds
     prices = np.array([p.multipliers[i] if p.feasible else np.nan for p in curve.plans])
-    top.plot(curve.thresholds, curve.values, color=BLUE, marker="o", ms=3)
-    bottom.step(curve.thresholds, prices, where="mid", color=GREEN)
+    top.plot(levels, curve.values, color=BLUE, marker="o", ms=3)
+    bottom.step(levels, prices, where="mid", color=GREEN)
     top.set_ylabel(f"optimal {cmdp.units.named(curve.objective)}")
     bottom.set(xlabel=f"threshold on {cmdp.units.named(curve.constraint)}", ylabel="shadow price")
     bottom.set_ylim(bottom=0)
-    lost = curve.thresholds[np.isnan(curve.values)]
-    in_force = float(cmdp.thresholds[i])
+    lost = levels[np.isnan(curve.values)]
+    in_force = sign * float(cmdp.thresholds[i])
     for axes in (top, bottom):
         if lost.size:
             axes.axvspan(lost.min(), lost.max(), color=GREY, alpha=0.25, lw=0, label="infeasible")
-        if curve.thresholds.min() <= in_force <= curve.thresholds.max():
+        if levels.min() <= in_force <= levels.max():
             axes.axvline(in_force, color=ORANGE, ls="--", lw=1, label=f"in force: {in_force:g}")
         axes.grid(alpha=0.3)
     if top.get_legend_handles_labels()[0]:
@@ -45,6 +46,8 @@ def surface_figure(surface: ParetoSurface, cmdp: CMDP, title: str = "") -> Figur
     """The optimal value over two thresholds, and beside it the price of each limit; grey is infeasible."""
     figure = Figure(figsize=(12.0, 3.9))
     one, two = surface.constraints
+    signs = cmdp.names.signs[list(surface.indices)]
+    levels = [sign * given for sign, given in zip(signs, surface.thresholds, strict=True)]
     panels = [
         (surface.values, f"optimal {cmdp.units.named(surface.objective)}", "viridis"),
         (surface.prices[:, :, 0], f"shadow price of {one}", "Greens"),
@@ -54,10 +57,10 @@ def surface_figure(surface: ParetoSurface, cmdp: CMDP, title: str = "") -> Figur
         axes.set_facecolor("#D9D9D9")
         # Next to what is infeasible a price may be a thousand times the others.
         top = np.nanquantile(values, USUAL) if np.isfinite(values).any() and colours != "viridis" else None
-        mesh = axes.pcolormesh(*surface.thresholds, values.T, cmap=colours, shading="nearest", vmax=top)
+        mesh = axes.pcolormesh(*levels, values.T, cmap=colours, shading="nearest", vmax=top)
         figure.colorbar(mesh, ax=axes, extend="neither" if top is None else "max")
         if np.isfinite(values).all() and min(values.shape) > 1 and np.ptp(values) > 0 and colours == "viridis":
-            lines = axes.contour(*surface.thresholds, values.T, colors="white", linewidths=0.8)
+            lines = axes.contour(*levels, values.T, colors="white", linewidths=0.8)
             axes.clabel(lines, fontsize=7)
         axes.set_title(label, fontsize=9)
         axes.set(xlabel=f"threshold on {cmdp.units.named(one)}", ylabel=f"threshold on {cmdp.units.named(two)}")
@@ -70,7 +73,7 @@ def surface_figure(surface: ParetoSurface, cmdp: CMDP, title: str = "") -> Figur
 
 def _mark_limits(axes: Axes, surface: ParetoSurface, cmdp: CMDP) -> None:
     """The limits in force, if they are in the picture."""
-    x, y = (float(cmdp.thresholds[i - 1]) for i in surface.indices)
+    x, y = (float(cmdp.names.signs[i] * cmdp.thresholds[i - 1]) for i in surface.indices)
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     if left <= x <= right and low <= y <= high:
         axes.plot([x], [y], "o", color=ORANGE, mec="black", ms=7)

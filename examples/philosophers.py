@@ -1,0 +1,89 @@
+"""A model from elsewhere: written for Storm and PRISM, read with a goal, and its plan written to be checked there.
+
+    python examples/philosophers.py --at-the-table 3
+
+The dining philosophers of Lehmann and Rabin (1981), in the form that needs no fairness: whoever is hungry draws lots
+which fork to take first, and puts it down again if the other is taken. A scheduler decides who moves. How little can
+anybody go hungry, if somebody is to eat half of the time?
+"""
+
+import argparse
+
+import numpy as np
+from scipy.sparse import csr_array
+
+import psconrl
+
+THINKS, DRAWS, WANTS_LEFT, WANTS_RIGHT, HAS_LEFT, HAS_RIGHT, DROPS_LEFT, DROPS_RIGHT = range(8)
+SITS, EATS, LEFT_DOWN, RIGHT_DOWN = range(8, 12)
+HUNGRY, EATING = range(DRAWS, DROPS_RIGHT + 1), (SITS, EATS)
+# What the neighbour on either side does while the fork between the two is free.
+LEFT_FREE = {THINKS, DRAWS, WANTS_LEFT, WANTS_RIGHT, HAS_LEFT, DROPS_LEFT, LEFT_DOWN}
+RIGHT_FREE = {THINKS, DRAWS, WANTS_LEFT, WANTS_RIGHT, HAS_RIGHT, DROPS_RIGHT, RIGHT_DOWN}
+
+
+def moves(me, left_free, right_free):
+    """What a philosopher can do: each move is a list of equally likely outcomes."""
+    return {
+        THINKS: [[DRAWS]],
+        DRAWS: [[WANTS_LEFT, WANTS_RIGHT]],
+        WANTS_LEFT: [[HAS_LEFT]] if left_free else [],
+        WANTS_RIGHT: [[HAS_RIGHT]] if right_free else [],
+        HAS_LEFT: [[SITS if right_free else DROPS_LEFT]],
+        HAS_RIGHT: [[SITS if left_free else DROPS_RIGHT]],
+        DROPS_LEFT: [[DRAWS]],
+        DROPS_RIGHT: [[DRAWS]],
+        SITS: [[EATS]],
+        EATS: [[LEFT_DOWN], [RIGHT_DOWN]],
+        LEFT_DOWN: [[THINKS]],
+        RIGHT_DOWN: [[THINKS]],
+    }[me]
+
+
+def philosophers(n: int) -> psconrl.CMDP:
+    """All states that n philosophers can get into; a choice is who moves, and how."""
+    states, numbers, choices = [(THINKS,) * n], {(THINKS,) * n: 0}, []
+    for table in states:  # which grows as it is gone through
+        found = []
+        for i, me in enumerate(table):
+            left, right = table[(i + 1) % n] in LEFT_FREE, table[(i - 1) % n] in RIGHT_FREE
+            for outcomes in moves(me, left, right):
+                targets = [(*table[:i], new, *table[i + 1 :]) for new in outcomes]
+                for target in targets:
+                    if target not in numbers:
+                        numbers[target] = len(states)
+                        states.append(target)
+                found.append([numbers[target] for target in targets])
+        choices.append(found or [[numbers[table]]])
+    most = max(map(len, choices))
+    rows, columns, chances = [], [], []
+    for s, found in enumerate(choices):
+        for a, targets in enumerate(found):
+            rows += [s * most + a] * len(targets)
+            columns += targets
+            chances += [1 / len(targets)] * len(targets)
+    costs = [[[float(any(x in what for x in table))] * most for table in states] for what in (HUNGRY, EATING)]
+    return psconrl.CMDP(
+        csr_array((chances, (rows, columns)), shape=(len(states) * most, len(states))),
+        costs,
+        thresholds=[1.0],
+        available=np.arange(most) < np.array([[len(found)] for found in choices]),
+        cost_names=["hungry", "eat"],
+    )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--at-the-table", type=int, default=3)
+    n = parser.parse_args().at_the_table
+    psconrl.save(philosophers(n), "philosophers.umb")
+
+    most = psconrl.plan(psconrl.load("philosophers.umb", maximise="eat"))
+    print(f"{n} philosophers: somebody eats for at most {most.value:.6f} of the time")
+
+    model = psconrl.load("philosophers.umb", minimise="hungry", limits="eat >= 0.5")
+    plan = psconrl.plan(model).required()
+    print(f"with at least half of it, somebody is hungry for {plan.value:.6f} of the time ({plan.status.value})")
+
+    psconrl.save(model, "scheduler.drn", plan.policy)
+    print("scheduler.drn: the chain of this plan, for Storm to check")

@@ -1,0 +1,81 @@
+"""What is wanted of a model that comes without an objective: one quantity optimised, others kept within limits."""
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from psconrl.errors import ConfigError, unknown_name
+
+LIMIT = re.compile(r"(?P<name>.+?)\s*(?P<relation><=|>=)\s*(?P<value>\S+)")
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A quantity whose average is kept at or below a value, or at or above it."""
+
+    name: str
+    at_least: bool
+    value: float
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What to minimise or maximise, and within which limits."""
+
+    objective: str
+    maximise: bool
+    limits: tuple[Limit, ...] = ()
+
+    def check(self, known: Iterable[str]) -> None:
+        """All names must be quantities of the model."""
+        names = list(known)
+        for name in (self.objective, *(limit.name for limit in self.limits)):
+            if name not in names:
+                raise ConfigError(unknown_name("reward or label", name, names))
+
+    def cost_names(self) -> list[str]:
+        """A name for every cost; what is named twice says the second time which side is meant."""
+        names = [self.objective]
+        for limit in self.limits:
+            name = limit.name
+            if name in names:
+                name = f"{name} (at {'least' if limit.at_least else 'most'})"
+            if name in names:
+                raise ConfigError(f"limits: {limit.name!r} is limited twice on the same side")
+            names.append(name)
+        return names
+
+
+def read_goal(minimise: Any = None, maximise: Any = None, limits: Any = ()) -> Goal | None:
+    """A goal from options; None if nothing is said.
+
+    >>> read_goal(minimise="hungry", limits="eat >= 0.5")
+    Goal(objective='hungry', maximise=False, limits=(Limit(name='eat', at_least=True, value=0.5),))
+    """
+    wanted = [limits] if isinstance(limits, str) else limits
+    if not isinstance(wanted, Iterable):
+        raise ConfigError(f"limits must be text such as 'eat >= 0.5', or a list of such; got {limits!r}")
+    found = tuple(read_limit(limit) for limit in wanted)
+    if minimise is None and maximise is None:
+        if found:
+            raise ConfigError("limits go with an objective; say what to minimise or to maximise")
+        return None
+    if minimise is not None and maximise is not None:
+        raise ConfigError("there is one objective: minimise or maximise, not both")
+    objective = maximise if minimise is None else minimise
+    if not isinstance(objective, str):
+        raise ConfigError(f"the objective must be the name of a reward or label; got {objective!r}")
+    return Goal(objective, minimise is None, found)
+
+
+def read_limit(text: Any) -> Limit:
+    """A limit as it is written: ``"eat >= 0.5"``, ``"attacks<=0.01"``."""
+    match = LIMIT.fullmatch(text.strip()) if isinstance(text, str) else None
+    try:
+        if match is None or not math.isfinite(value := float(match["value"])):
+            raise ValueError
+    except ValueError:
+        raise ConfigError(f"a limit must be 'NAME <= NUMBER' or 'NAME >= NUMBER'; got {text!r}") from None
+    return Limit(match["name"], match["relation"] == ">=", value)

@@ -1,0 +1,152 @@
+r"""Continuous time: a process that is given by rates, as a chain whose rounds all last equally long on average.
+
+From state s, action a leads to s' at the rate :math:`q(s'|s,a)`, and :math:`q(s,a) = \sum_{s'} q(s'|s,a)` is the rate
+of all its jumps. With a rate :math:`\Lambda > \max q(s,a)` of a common clock,
+
+.. math:: P(s'|s,a) = \frac{q(s'|s,a)}{\Lambda} \quad (s' \ne s), \qquad
+          P(s|s,a) = 1 - \sum_{s' \ne s} P(s'|s,a)
+
+is the same process, seen whenever the clock ticks (uniformisation; Puterman 1994, section 11.5). A chain that stays
+for :math:`\tau(s,a)` on average, whatever the law of the stay, and then moves by :math:`p(s'|s,a)`, has the averages
+of one with the rates :math:`p / \tau` (Schweitzer 1971). Since all rounds last :math:`1 / \Lambda` on average, the
+average over rounds of a cost per unit of time is its average over time: costs need no change, and neither do limits.
+
+What stays equal: the averages per unit of time of every stationary policy, the optimal policies, the prices of limits.
+What does not: relative values are those of rounds, :math:`\Lambda` times as large as those of time.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from psconrl.arrays import Bools, Floats, Matrix
+from psconrl.errors import ModelError
+from psconrl.model import validation
+
+# How much faster than the fastest state the clock ticks. More than once, so that every state may keep still and no
+# chain has a period, which some methods (successive approximation) need; hardly more, as idle rounds only cost time.
+FASTER = 17 / 16
+GENERATOR_TOL = 1e-9  # by which the diagonal of a generator may miss minus the sum of its row, relative to that
+
+
+class Uniformised(NamedTuple):
+    """A process in rounds of equal mean length."""
+
+    transition: Matrix  # (S*A, S)
+    rates: Matrix  # (S*A, S) of all jumps, those that lead back among them
+    mask: Bools  # (S, A)
+
+
+def uniformised(rates: Any, sojourn: Any, available: Any, uniform_rate: float | None) -> Uniformised:
+    """The rounds of a process that is given by rates, or by a law of the next state and the mean times of staying."""
+    what = "rates" if sojourn is None else "the law of the next state"
+    q, A = validation.read_transition(rates, what)
+    S = q.shape[1]
+    mask = validation.read_mask(available, S, A)
+    validation.clear(q, ~mask.ravel())
+    if sojourn is not None:
+        q = _scaled(validation.check_rows(q, mask), 1.0 / _read_sojourn(sojourn, mask).ravel())
+    else:
+        q = _without_diagonal_of_generator(q, A)
+        first = validation.first_entry(q, lambda x: ~np.isfinite(x) | (x < 0))
+        if first is not None:
+            row, column = first
+            where = f"rates[{row // A}, {row % A}, {column}]"
+            raise ModelError(f"{where} must be a rate, finite and not negative; got {q[row, column]:g}")
+    leaving = np.asarray(q.sum(axis=1)).ravel()
+    clock = _read_clock(uniform_rate, float(leaving.max()))
+    return Uniformised(_rounds(q, leaving, clock, mask), q, mask)
+
+
+def costs_of_time(costs: Any, impulses: Any, jumps: Uniformised) -> list[Floats]:
+    """Costs per unit of time (S, A), from such costs and from what every jump costs."""
+    S, A = jumps.mask.shape
+    parts = validation.as_parts(costs)
+    lumps: list[Any] = [None] * len(parts) if impulses is None else list(impulses)
+    if len(lumps) != len(parts):
+        raise ModelError(f"impulses must have an entry, or None, for each of the {len(parts)} costs; got {len(lumps)}")
+    result = []
+    for i, (part, lump) in enumerate(zip(parts, lumps, strict=True)):
+        table = np.zeros((S, A)) if part is None else validation.as_floats(part, f"costs[{i}]")
+        if table.shape != (S, A):
+            hint = "; what depends on the next state is an impulse" if table.shape in ((S, A, S), (S * A, S)) else ""
+            raise ModelError(f"costs[{i}] must have shape {(S, A)}, per unit of time; got {table.shape}{hint}")
+        result.append(table if lump is None else table + _per_time(lump, i, jumps))
+    return result
+
+
+def _per_time(lump: Any, i: int, jumps: Uniformised) -> Floats:
+    """What jumps cost per unit of time: the sum of rate times impulse."""
+    S, A = jumps.mask.shape
+    if issparse(lump):
+        by_next: Matrix = validation.as_csr(lump, f"impulses[{i}]")
+    else:
+        by_next = validation.as_floats(lump, f"impulses[{i}]")
+        if by_next.shape == (S, A):
+            return np.asarray(jumps.rates.sum(axis=1)).reshape(S, A) * np.where(jumps.mask, by_next, 0.0)
+        by_next = by_next.reshape(S * A, S) if by_next.shape == (S, A, S) else by_next
+    if by_next.shape != (S * A, S):
+        raise ModelError(f"impulses[{i}] must have shape {(S, A)} or {(S, A, S)}; got {np.shape(lump)}")
+    return validation.expectation(jumps.rates, by_next).reshape(S, A)
+
+
+def _read_sojourn(sojourn: Any, mask: Bools) -> Floats:
+    stay = validation.as_floats(sojourn, "sojourn")
+    if stay.shape != mask.shape:
+        raise ModelError(f"sojourn must have shape (S, A) = {mask.shape}, a mean time for each pair; got {stay.shape}")
+    wrong = np.argwhere(mask & ~(np.isfinite(stay) & (stay > 0)))
+    if len(wrong):
+        s, a = (int(k) for k in wrong[0])
+        raise ModelError(f"sojourn[{s}, {a}] must be a time above 0; got {stay[s, a]:g}")
+    return np.where(mask, stay, 1.0)
+
+
+def _read_clock(uniform_rate: float | None, fastest: float) -> float:
+    if uniform_rate is None:
+        return fastest * FASTER or 1.0  # where nothing ever moves, any clock will do
+    if not isinstance(uniform_rate, int | float | np.number) or not fastest <= uniform_rate < np.inf:
+        raise ModelError(f"uniform_rate must be at least the largest rate of leaving, {fastest:g}; got {uniform_rate}")
+    return float(uniform_rate) or 1.0
+
+
+def _without_diagonal_of_generator(q: Matrix, A: int) -> Matrix:
+    """Rates whose diagonal, if it is that of a generator, is left out."""
+    rows = np.arange(q.shape[0])
+    diagonal = np.asarray(q[rows, rows // A]).ravel()
+    negative = np.flatnonzero(diagonal < 0)
+    if not negative.size:
+        return q
+    others = np.asarray(q.sum(axis=1)).ravel() - diagonal
+    off = negative[~(np.abs(others + diagonal)[negative] <= GENERATOR_TOL * -diagonal[negative])]
+    if off.size:
+        s, a = divmod(int(off[0]), A)
+        raise ModelError(
+            f"rates[{s}, {a}, {s}] must be 0, or minus the sum of the other rates, {others[off[0]]:g}; "
+            f"got {diagonal[off[0]]:g}"
+        )
+    if isinstance(q, np.ndarray):
+        q[negative, negative // A] = 0.0
+        return q
+    return csr_array(q - csr_array((diagonal[negative], (negative, negative // A)), shape=q.shape))
+
+
+def _rounds(q: Matrix, leaving: Floats, clock: float, mask: Bools) -> Matrix:
+    """The law of the state at the next tick."""
+    A = mask.shape[1]
+    rows = np.flatnonzero(mask)
+    still = 1.0 - leaving[rows] / clock
+    if isinstance(q, np.ndarray):
+        P = q / clock
+        P[rows, rows // A] += still
+        return P
+    return csr_array(q / clock) + csr_array((still, (rows, rows // A)), shape=q.shape)
+
+
+def _scaled(matrix: Matrix, factor: Floats) -> Matrix:
+    """The rows of a matrix, each times its factor."""
+    if isinstance(matrix, np.ndarray):
+        return matrix * factor[:, None]
+    return csr_array(
+        (matrix.data * np.repeat(factor, np.diff(matrix.indptr)), matrix.indices, matrix.indptr), matrix.shape
+    )
