@@ -47,6 +47,11 @@ ROWS: dict[str, tuple[str, dict[str, Any]]] = {
     "c-ucrl": ("c-ucrl", {}),
     "ucrl-cmdp": ("ucrl-cmdp", {}),
     "lagrangian": ("lagrangian", {}),
+    "ps-curl": ("ps-curl", {}),
+    "uc-curl": ("uc-curl", {}),
+    "triple-qa": ("triple-qa", {}),
+    "triple-qa, kappa 0.1, hats each": ("triple-qa", {"kappa": 0.1, "together": False}),
+    "safe, from the safest policy": ("safe", {}),
     "uniform": ("uniform", {}),
 }
 
@@ -55,7 +60,8 @@ def run(row: str, seed: int) -> tuple[float, float, float, float]:
     """Regret, violation, the largest violation so far at 400 checkpoints, seconds."""
     cmdp = psconrl.load("chain")
     name, options = ROWS[row]
-    agent = psconrl.agents.make(name, 8, 2, cmdp.thresholds, cmdp.costs, seed, T, **options)
+    told = psconrl.agents.known_baseline(cmdp) if name == "safe" else {}
+    agent = psconrl.agents.make(name, 8, 2, cmdp.thresholds, cmdp.costs, seed, T, **told, **options)
     begin = time.perf_counter()
     trace = psconrl.simulate(cmdp, agent, T, seed=seed, checkpoints=400)
     seconds = time.perf_counter() - begin
