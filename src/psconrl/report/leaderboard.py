@@ -62,6 +62,15 @@ class Board:
     places: Mapping[str, Mapping[str, Place]]
 
 
+def short(world: str) -> str:
+    """The name of a world without what its whole board has in common.
+
+    >>> short("queue (costs learned)")
+    'queue'
+    """
+    return world.partition(" (")[0]
+
+
 def leaderboard(experiments: Sequence[Experiment]) -> Board:
     """The board of some worlds."""
     worlds = [e for e in experiments if e.curves]

@@ -7,7 +7,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 from psconrl.report.figures import LITERAL
-from psconrl.report.leaderboard import Board
+from psconrl.report.leaderboard import Board, short
 from psconrl.report.numbers import written
 
 LEAST, MOST = 0.5, 200.0  # hundredths of uniform play that colours tell apart
@@ -32,7 +32,7 @@ def leaderboard_figure(boards: Mapping[str, Board]) -> Figure:
             if place is not None:
                 text = written(float(loss), 2) + ("•" if place.best else "")
                 axes.text(j, i, text, ha="center", va="center", fontsize=6, color="white" if loss < DARK else "black")
-        axes.set_xticks(range(len(board.worlds)), [_short(world) for world in board.worlds], rotation=60, ha="right",
+        axes.set_xticks(range(len(board.worlds)), [short(world) for world in board.worlds], rotation=60, ha="right",
                         rotation_mode="anchor", fontsize=7)  # fmt: skip
         ranked = [f"{s.title}  {float(s.rank.mean):.1f}" for s in board.standings]
         axes.set_yticks(range(len(ranked)), ranked, fontsize=7)
@@ -41,7 +41,3 @@ def leaderboard_figure(boards: Mapping[str, Board]) -> Figure:
     bar.set_ticks([0.5, 1, 10, 100], labels=["0.5", "1", "10", "100"], fontsize=7)
     figure.supxlabel("behind the names: mean rank; • nobody is better for certain", fontsize=7)
     return figure
-
-
-def _short(world: str) -> str:
-    return world.partition(" (")[0]

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from psconrl.report.leaderboard import Board
+from psconrl.report.leaderboard import Board, short
 from psconrl.report.numbers import written
 from psconrl.report.print_table import markdown_table
 from psconrl.report.statistics import FEW_RUNS
@@ -45,7 +45,7 @@ def worlds_table(board: Board) -> dict[str, Any]:
     return {
         "title": "World by world",
         "note": "Mean score and its 95% interval over runs; bold: nobody is better for certain; empty: cannot play it.",
-        "header": ["agent", *board.worlds],
+        "header": ["agent", *map(short, board.worlds)],
         "rows": rows,
     }
 
