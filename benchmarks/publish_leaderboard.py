@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from psconrl.experiment.spec import LEARNED_SUFFIX, shipped_spec
+from psconrl.experiment.runs import LEARNED_SUFFIX
+from psconrl.experiment.spec import shipped_spec
 from psconrl.experiment.store import Store
 from psconrl.report.curves import read_experiments
 from psconrl.report.leaderboard import leaderboard

@@ -8,7 +8,8 @@ import pytest
 import psconrl
 from psconrl.cli import main
 from psconrl.errors import ConfigError
-from psconrl.experiment.spec import LEARNED_SUFFIX, shipped_spec
+from psconrl.experiment.runs import LEARNED_SUFFIX
+from psconrl.experiment.spec import shipped_spec
 from psconrl.planning.pareto import cost_ranges
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.leaderboard import leaderboard

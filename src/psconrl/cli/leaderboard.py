@@ -8,7 +8,8 @@ from rich.text import Text
 from psconrl.cli.experiments import leave_unless_complete, print_outcome, run_with_progress, with_agents
 from psconrl.cli.render import console, print_table
 from psconrl.errors import ConfigError
-from psconrl.experiment.spec import LEARNED_SUFFIX, Spec, shipped_spec
+from psconrl.experiment.runs import LEARNED_SUFFIX, Spec
+from psconrl.experiment.spec import shipped_spec
 from psconrl.experiment.store import Store
 from psconrl.files import write_atomically
 

@@ -19,7 +19,8 @@ from psconrl.cli.leaderboard import BOARDS, reproduce_board
 from psconrl.cli.render import console, number, print_table
 from psconrl.envs.registry import load
 from psconrl.errors import ConfigError
-from psconrl.experiment.spec import Spec, shipped_spec
+from psconrl.experiment.runs import Spec
+from psconrl.experiment.spec import shipped_spec
 from psconrl.experiment.store import Store
 from psconrl.extras import need_matplotlib
 from psconrl.model.distance import diameter

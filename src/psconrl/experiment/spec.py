@@ -19,38 +19,29 @@
 Strict: a key that nobody knows is an error, with the nearest one that exists.
 """
 
-import itertools
-import math
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from importlib import resources
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
-
-import numpy as np
+from typing import Any
 
 from psconrl.envs.outside import GYM, is_outside
 from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError, unknown_name
-from psconrl.experiment.job import Job, digest_of, env_code_names, file_digest
-from psconrl.experiment.knowledge import NOTHING, SAFEST, Knowledge
+from psconrl.experiment.job import file_digest
+from psconrl.experiment.knowledge import SAFEST, Knowledge
+from psconrl.experiment.runs import KNOWN, LEARNED, AgentSpec, ExperimentSpec, Spec
 from psconrl.learning.checks import as_count, is_whole
 from psconrl.learning.recipe import RESERVED
 from psconrl.learning.registry import RECIPES, recipe_for
-from psconrl.limits import MOST_NESTED, MOST_PARTS, MOST_TEXT, need
+from psconrl.limits import MOST_NESTED, MOST_PARTS, MOST_TEXT
 from psconrl.model.tables import EMISSIONS
 from psconrl.named_code import AGENTS as OWN
-from psconrl.named_code import ENVIRONMENTS as OWN_ENVIRONMENTS
 from psconrl.named_code import as_module, installed, is_code
 
-DEFAULT_HORIZON = 20_000
-KNOWN, LEARNED = "known", "learned"  # what costs are to agents
-LEARNED_SUFFIX = " (costs learned)"  # of an experiment that there is both with known and with learned costs
-ALL = "all"  # among the names of agents: those that an experiment has
-RUN_BYTES = 5_000  # that a run waiting for its turn takes: its settings, its hash, its place in the queue
 QUICK_KEYS = ("horizon", "replicates", "agents")
 NAMES_OF_TYPES = {
     str: "text", int: "a whole number", float: "a number", dict: "a table", list: "a list", bool: "true or false",
@@ -58,170 +49,6 @@ NAMES_OF_TYPES = {
 OVERRIDE_KEYS = ("options", "grid", "replicates", "horizon")
 # An unclosed string ends with its line, so that one pass is enough.
 _STRINGS_AND_COMMENTS = re.compile(r""""(?:\\.|[^"\\\n])*"?|'[^'\n]*'?|#[^\n]*""")
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class AgentSpec:
-    """One table ``[agents.LABEL]``."""
-
-    agent: str
-    options: Mapping[str, Any]
-    grid: Mapping[str, list[Any]]
-    known_costs: bool = True
-    replicates: int | None = None
-    knowledge: Knowledge = NOTHING  # what it is told beforehand: support, trust, worth, baseline, spans
-    setting: str = ""  # how its options were chosen, in a few words for tables
-
-
-@dataclass(frozen=True)
-class ExperimentSpec:
-    """One table ``[experiments.NAME]``."""
-
-    env: str
-    options: Mapping[str, Any]
-    grid: Mapping[str, list[Any]]
-    agents: list[str] | None
-    override: Mapping[str, Mapping[str, Any]]
-    quick: Mapping[str, Any]
-    horizon: int | None = None
-    replicates: int | None = None
-    checkpoints: int | str | list[int] = 200
-    emission: str = EMISSIONS[0]
-    evaluate: bool | None = None  # also the exact averages of every policy played? if not said, where that is cheap
-    draw: bool = False  # every replicate is played on a model of its own (option seed), drawn from the seed
-    probe: list[int] | None = None  # state, action, next state of a sampled probability to record
-    thresholds: Mapping[str, float] | None = None  # other limits than the environment's, by name
-    costs: list[str] = field(default_factory=lambda: [KNOWN])  # known, learned or one experiment for each of the two
-
-
-class Jobs(list[Job]):
-    """The runs of a spec, under its name."""
-
-    def __init__(self, title: str, jobs: Iterable[Job]) -> None:
-        super().__init__(jobs)
-        self.title = title
-
-
-class _Member(NamedTuple):
-    """An agent as it takes part in an experiment."""
-
-    label: str
-    agent: AgentSpec
-    options: Mapping[str, Any]
-    grid: Mapping[str, list[Any]]
-    runs: int
-    horizon: int
-
-
-@dataclass(frozen=True)
-class Spec:
-    """A whole file."""
-
-    name: str
-    seed: int
-    replicates: int
-    agents: Mapping[str, AgentSpec]
-    experiments: Mapping[str, ExperimentSpec]
-
-    def jobs(self, quick: bool = False) -> Jobs:
-        """All runs of the file, those of one experiment after those of another."""
-        count = sum(self._count(experiment, quick) for experiment in self.experiments.values())
-        need(count * RUN_BYTES, f"a sweep of {count:,} runs", ConfigError)
-        return Jobs(
-            self.name,
-            [job for name, experiment in self.experiments.items() for job in self._jobs_of(name, experiment, quick)],
-        )
-
-    def with_agents(self, names: Sequence[str]) -> "Spec":
-        """The same experiments with other agents: labels of the file, names of ``psconrl agents``, or code of yours.
-
-        ``"all"`` stands for those that an experiment has. Code, ``module:Class``, gets the title of its class as label.
-        """
-        agents = dict(self.agents)
-        labels = []
-        for name in names:
-            label = recipe_for(name).title if is_code(name) else name
-            if is_code(name):
-                label = name if label in (ALL, *self.agents, *RECIPES) else label
-                agents[label] = AgentSpec(as_module(name), {}, {})
-            elif name != ALL and name not in self.agents:
-                recipe_for(name)  # which knows what to say if there is none
-            labels.append(label)
-        if len(set(labels)) < len(labels):
-            raise ConfigError(f"agents must have names that differ; got {', '.join(labels)}")
-
-        def chosen(own: Iterable[str]) -> list[str]:
-            return list(dict.fromkeys(x for label in labels for x in (own if label == ALL else [label])))
-
-        experiments = {}
-        for key, e in self.experiments.items():
-            quick = {**e.quick, "agents": chosen(e.quick["agents"])} if "agents" in e.quick else e.quick
-            experiments[key] = replace(e, agents=chosen(e.agents or self.agents), quick=quick)
-        return replace(self, agents=agents, experiments=experiments)
-
-    def _count(self, experiment: ExperimentSpec, quick: bool) -> int:
-        """How many runs an experiment has, without making them."""
-        points = sum(
-            member.runs * _points(member.grid) * len(_columns(experiment, member.agent))
-            for member in self._agents_of(experiment, quick)
-        )
-        return _points(experiment.grid) * points
-
-    def _jobs_of(self, name: str, experiment: ExperimentSpec, quick: bool) -> Iterator[Job]:
-        digest = file_digest(experiment.env)
-        worlds = _variants(name, experiment.options, experiment.grid)
-        for (world, env_options), costs in itertools.product(worlds, experiment.costs):
-            title = world + LEARNED_SUFFIX if costs == LEARNED and len(experiment.costs) > 1 else world
-            of_env = env_code_names(experiment.env, env_options)
-            env_code = digest_of(of_env)
-            for label, agent, options, grid, runs, horizon in self._agents_of(experiment, quick):
-                if costs not in _columns(experiment, agent):
-                    continue
-                code = digest_of([(agent.agent, OWN), (agent.knowledge.trust, OWN_ENVIRONMENTS), *of_env])
-                for variant, agent_options in _variants(label, options, grid):
-                    for replicate in range(runs):
-                        drawn = {"seed": _draw(self.seed, replicate)} if experiment.draw else {}
-                        yield Job(
-                            experiment=title,
-                            env=experiment.env,
-                            env_options={**env_options, **drawn},
-                            thresholds=experiment.thresholds,
-                            label=variant,
-                            agent=agent.agent,
-                            agent_options=agent_options,
-                            known_costs=agent.known_costs and costs == KNOWN,
-                            horizon=horizon,
-                            checkpoints=experiment.checkpoints,
-                            emission=experiment.emission,
-                            evaluate=experiment.evaluate,
-                            probe=experiment.probe,
-                            seed=self.seed,
-                            replicate=replicate,
-                            file=digest,
-                            code=code,
-                            env_code=env_code,
-                            knowledge=agent.knowledge,
-                        )
-
-    def _agents_of(self, experiment: ExperimentSpec, quick: bool) -> Iterator[_Member]:
-        """The agents of an experiment, all overrides applied."""
-        changes = experiment.quick if quick else {}
-        labels = changes.get("agents", experiment.agents)
-        for label in self.agents if labels is None else labels:
-            agent = self.agents.get(label) or AgentSpec(label, {}, {})
-            own = experiment.override.get(label, {})
-            runs = _first(own.get("replicates"), agent.replicates, experiment.replicates, self.replicates)
-            horizon = _first(own.get("horizon"), experiment.horizon, _usual(experiment.env))
-            yield _Member(
-                label,
-                agent,
-                {**agent.options, **own.get("options", {})},
-                {**agent.grid, **own.get("grid", {})},
-                min(runs, _first(changes.get("replicates"), runs)),
-                min(horizon, _first(changes.get("horizon"), horizon)),
-            )
 
 
 def read_spec(path: str | os.PathLike[str]) -> Spec:
@@ -419,35 +246,3 @@ def _grid(grid: Mapping[str, Any], where: str) -> Mapping[str, list[Any]]:
         if not isinstance(values, list) or not values:
             raise ConfigError(f"{where} grid.{key} must be a list of values; got {values!r}")
     return grid
-
-
-def _columns(experiment: ExperimentSpec, agent: AgentSpec) -> list[str]:
-    """Does an agent of an experiment know the costs, learn them, or both? One that always learns them does it once."""
-    learns = not agent.known_costs or (not is_code(agent.agent) and recipe_for(agent.agent).learns_costs)
-    return [LEARNED] if learns and LEARNED in experiment.costs else experiment.costs
-
-
-def _points(grid: Mapping[str, list[Any]]) -> int:
-    return math.prod(len(values) for values in grid.values())
-
-
-def _variants(
-    name: str, options: Mapping[str, Any], grid: Mapping[str, list[Any]]
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The options for each point of a grid, with a name that says which."""
-    for point in itertools.product(*grid.values()):
-        chosen = dict(zip(grid, point, strict=True))
-        yield " ".join([name, *(f"{key}={value}" for key, value in chosen.items())]), {**options, **chosen}
-
-
-def _first(*values: T | None) -> T:
-    return next(value for value in values if value is not None)
-
-
-def _draw(seed: int, replicate: int) -> int:
-    """The seed of the model of a replicate, if each has its own."""
-    return int(np.random.SeedSequence([seed, replicate]).generate_state(1)[0])
-
-
-def _usual(env: str) -> int:
-    return ENVIRONMENTS[env].horizon if env in ENVIRONMENTS else DEFAULT_HORIZON
