@@ -131,6 +131,8 @@ def test_pages_and_tables_of_a_sweep_say_them(tmp_path):
         (read,) = read_experiments(store)
     assert [panel["y"] for panel in experiment["panels"]] == [
         "cumulative, signed, euro", "cumulative, signed, sales", "cumulative, signed, orders",
+        "of the policies played, exact, sales", "of the policies played, exact, orders",
+        "of all rounds so far, sales", "of all rounds so far, orders",
         "average so far, euro a day", "average so far, sales a day", "average so far, orders a day",
     ]  # fmt: skip
     assert ["limit on lost", "0.3 sales a day"] in experiment["facts"]

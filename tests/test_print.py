@@ -114,6 +114,7 @@ def test_metrics_are_those_of_the_runs(experiments):
         "regret": curves.regret,
         "violation": curves.violation(1),
         "priced": curves.regret + price * curves.violation(1),
+        "penalised": curves.regret + 2 * price * np.maximum(curves.violation(1), 0.0),
         "objective": curves.average(0),
         "cost": curves.average(1),
         "paper-regret": curves.paper_curve(0, 500)[None],
