@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 from scipy.stats import beta
 
 import psconrl
@@ -205,6 +206,38 @@ def test_the_safest_policy_is_the_cheapest_for_one_limit():
     assert evaluate(cmdp, safest_policy(cmdp)).costs[1] == pytest.approx(least)
 
 
+@pytest.mark.parametrize("kind", [np.asarray, csr_array])
+@pytest.mark.parametrize(
+    ("outcomes", "told"),
+    [
+        ([[-5.0, 0.0], [-5.0, 0.0]], [-5.0, 0.0]),  # in sparse costs the 0 is not stored
+        ([[5.0, 0.0], [2.0, 7.0]], [0.0, 7.0]),
+        ([[0.2, 0.0], [0.0, 0.7]], [0.0, 1.0]),
+        ([[3.0, 3.0], [3.0, 3.0]], [3.0, 4.0]),
+        ([[0.0, 0.0], [0.0, 0.0]], [0.0, 1.0]),
+    ],
+)  # fmt: skip
+def test_ranges_are_of_all_that_can_come_out(kind, outcomes, told):
+    P = np.full((2, 2), 0.5)
+    free = np.zeros((2, 2))
+    costs = [free, outcomes] if kind is np.asarray else [csr_array(free), csr_array(np.array(outcomes))]
+    shaped = [np.reshape(c, (2, 1, 2)) for c in costs] if kind is np.asarray else costs
+    cmdp = CMDP(P.reshape(2, 1, 2) if kind is np.asarray else csr_array(P), shaped, [8.0])
+    assert known_baseline(cmdp)["ranges"].tolist() == [[0.0, 1.0], told]
+
+
+def test_limits_that_nothing_can_break_have_a_slack_too():
+    """A cost that is the same everywhere, and one whose limit is above all that it can be."""
+    costs = np.zeros((3, 2, 2))
+    costs[1], costs[2, 0, 1] = 0.3, 1.0
+    cmdp = CMDP([[[0, 1], [1, 0]], [[1, 0], [0, 1]]], costs, [0.5, 4.0])
+    told = known_baseline(cmdp, [1, 1])
+    assert told["slack"] == pytest.approx([0.2, 3.0])
+    assert told["span"] == pytest.approx([0.0, 0.0])
+    agent = SafeStart(2, 2, cmdp.thresholds, costs, **told, seed=0)
+    assert (agent.begin(0).policy[:, 0] == 1.0).all()  # whatever is tried cannot break them
+
+
 def test_a_baseline_that_breaks_a_limit_is_refused():
     cmdp = psconrl.load("marsrover-4x4")
     with pytest.raises(AgentError, match=r"the baseline must keep 'risk' below 0\.2; its average is"):
@@ -332,6 +365,63 @@ def test_a_run_resumes_bit_for_bit_while_certified(tmp_path):
     first.save(tmp_path / "run.npz")
     rest = Simulation.resume(cmdp, tmp_path / "run.npz")
     assert rest.run(4_000, checkpoints=[4_000]).cumulative[-1].tolist() == whole.cumulative[-1].tolist()
+
+
+class Later:
+    """An executor that has made the plan, and does not say so before it is told to."""
+
+    ready = False
+
+    def submit(self, task):
+        self.thought = task()
+        return self
+
+    def done(self):
+        return self.ready
+
+    def result(self):
+        return self.thought
+
+
+def test_while_it_thinks_in_the_background_it_plays_the_baseline():
+    """Not every action alike at first, and not what was certified for other limits."""
+    cmdp = psconrl.load("chain")
+    told = known_baseline(cmdp)
+    agent, later = make("safe", 8, 2, cmdp.thresholds, cmdp.costs, 5, **told), Later()
+    simulate(cmdp, agent, 2_500, seed=6)
+    agent.finish()
+    assert (agent.begin(0).policy != agent.baseline).any()
+    fresh = make("safe", 8, 2, cmdp.thresholds, cmdp.costs, 5, **told)
+    for one in (fresh, agent):
+        one.think_in_background(executor=later)
+        one.set_thresholds([0.25])
+        current = one.present(0)
+        assert current.bridge
+        assert current.episode.kind == "bridge"
+        assert (current.episode.policy == one.baseline).all()
+
+
+def test_a_bridge_is_accounted_with_the_span_of_the_baseline():
+    cmdp = psconrl.load("chain")
+    told = known_baseline(cmdp)
+    agent, later = make("safe", 8, 2, cmdp.thresholds, cmdp.costs, 5, **told | {"span": 3.0}), Later()
+    simulate(cmdp, agent, 4_000, seed=6)
+    agent.finish()
+    agent.think_in_background(executor=later)
+    spent, begun, kinds = agent._variance.copy(), agent._beginnings.copy(), []
+    agent.watch(lambda event: kinds.append(event.kind))
+    later.ready = True
+    agent.act(0)
+    proof = agent._spans.copy()  # of the plan that is ready
+    assert proof != pytest.approx([3.0])
+    agent.observe(0, 0, cmdp.costs[:, 0, 0])
+    assert kinds == ["bridge"]
+    assert agent._beginnings - begun == pytest.approx([3.0])
+    assert agent._variance - spent == pytest.approx([(1.0 + 3.0) ** 2 / 4])
+    agent.act(0)
+    agent.observe(0, 0, cmdp.costs[:, 0, 0])
+    agent.finish()
+    assert agent._beginnings - begun == pytest.approx(3.0 + proof)
 
 
 # Bad input.
