@@ -485,6 +485,29 @@ def test_a_spec_tells_the_baseline(tmp_path):
     assert safest.hash != own.hash
 
 
+def test_a_spec_tells_the_ranges_of_what_can_come_out_not_of_means():
+    """With a slip of a tenth no pair has a mean risk of 1, but a fall costs 1."""
+    text = """
+        [agents.safe]
+        baseline = "safest"
+        [agents.own]
+        agent = "safe"
+        baseline = "safest"
+        options = { ranges = [[0, 3], [0, 2]] }
+        [experiments.slip]
+        env = "marsrover-4x4"
+        options = { slip = 0.1 }
+        costs = ["learned"]
+        horizon = 100
+        replicates = 1
+    """
+    told, own = parse_spec(text).jobs()
+    cmdp = told.world()
+    assert cmdp.costs[1].max() < 1.0
+    assert told.make_agent(cmdp).ranges.tolist() == [[0.0, 1.0], [0.0, 1.0]]
+    assert own.make_agent(cmdp).ranges.tolist() == [[0.0, 3.0], [0.0, 2.0]]
+
+
 def test_words_that_contradict_a_baseline_are_refused():
     with pytest.raises(ConfigError, match="give --baseline or --support, not both"):
         Knowledge(support=True, baseline="safest", dashes="--")

@@ -60,7 +60,7 @@ def known_baseline(model: CMDP, policy: Any = None) -> dict[str, Any]:
         pairs.append((tau - whole, float(np.ptp(found.biases[i + 1]))))
         safe = [(tau - average, H) for average, H in pairs if average < tau]
         highest = float(cost.max())
-        slack[i], span[i] = max(safe, key=lambda pair: (_share(*pair, highest - tau), -pair[1], pair[0]))
+        slack[i], span[i] = max(safe, key=lambda pair: (_share(pair[0], pair[1], highest - tau), -pair[1], pair[0]))
     return {"baseline": laws, "slack": slack, "span": span, "ranges": _ranges(model)}
 
 
