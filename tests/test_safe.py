@@ -341,6 +341,46 @@ def test_what_may_have_been_spent_has_its_closed_form():
     assert agent.excess == pytest.approx([10 * (cmdp.costs[1, 0, 0] - 0.2)])
 
 
+def test_every_interval_has_its_share_of_delta():
+    """One for every transition; of learned costs one for every mean that is limited."""
+    costs, told = np.zeros((3, 4, 2)), {"baseline": [[0.5, 0.5]] * 4, "slack": 0.1, "delta": 0.2}
+    known = SafeStart(4, 2, [0.5, 0.5], costs, **told)
+    learned = SafeStart(4, 2, [0.5, 0.5], **told, ranges=[[0, 1]] * 3)
+    assert known._log_inverse == pytest.approx(math.log(4 * 4 * 2 / 0.2))
+    assert learned._log_inverse == pytest.approx(math.log((4 * 4 * 2 + 2 * 4 * 2) / 0.2))
+
+
+def test_what_may_have_been_spent_holds_for_all_limits_at_once_and_in_their_own_units():
+    costs = np.zeros((3, 2, 2))
+    costs[1, 0], costs[2, 0] = 1.0, 10.0
+    agent = SafeStart(
+        2, 2, [0.6, 6.0], costs, baseline=[[0.5, 0.5]] * 2, slack=0.1, span=[1.0, 20.0], delta=0.1, seed=0
+    )
+    agent.begin(0)
+    record = Record.empty(agent.counts)
+    record.step(0, 0, 1, costs[:, 0, 0])
+    agent.end(record)
+    v = np.array([(1.0 + 1.0) ** 2 / 4 + 1.0, (10.0 + 20.0) ** 2 / 4 + 100.0])
+    growth = v / np.array([1.0, 100.0])
+    expected = np.array([1.0, 20.0]) + np.sqrt(2 * v * np.log(2 * np.sqrt(growth) / 0.1))
+    assert agent.allowance == pytest.approx(expected)
+
+
+def test_a_certified_episode_is_accounted_with_the_span_of_its_proof():
+    cmdp = psconrl.load("chain")
+    agent = make("safe", 8, 2, cmdp.thresholds, cmdp.costs, 5, **known_baseline(cmdp))
+    simulate(cmdp, agent, 4_000, seed=6)
+    agent.finish()
+    episode = agent.begin(0)
+    assert episode.kind == "certified"
+    P, cost = cmdp.transition.chain(episode.policy).toarray(), (episode.policy * cmdp.costs[1]).sum(axis=1)
+    total, over = np.zeros(8), []
+    for n in range(1, 101):  # from the worst state, beyond the limit
+        total = cost + P @ total
+        over.append(float(total.max()) - n * 0.3)
+    assert 0.0 < max(over) <= agent._spans[0]
+
+
 def test_other_limits_change_the_slack_and_none_below_the_baseline_is_taken():
     cmdp = psconrl.load("chain")
     agent = make("safe", 8, 2, [0.3], cmdp.costs, 0, baseline=safest_policy(cmdp), slack=0.1, span=1.0)
