@@ -278,6 +278,102 @@ def test_any_policy_mixed_into_the_baseline_by_that_share_keeps_the_limit(seed):
     assert evaluate(cmdp, mixed).gains[1].max() <= tau + 1e-9
 
 
+def anything(rng):
+    """A model of one class or many, periodic or not, in any unit, with several limits, and a policy that keeps them."""
+    S, A, m = (int(rng.integers(low, high)) for low, high in ((1, 6), (1, 4), (1, 4)))
+    P, kind = np.zeros((S * A, S)), rng.integers(3)
+    for pair in range(S * A):
+        if kind == 0:
+            P[pair, rng.integers(S)] = 1.0
+        elif kind == 1:
+            P[pair] = rng.dirichlet(np.full(S, 0.3))
+        else:
+            P[pair, (pair // A + (rng.random() < 0.7)) % S] = 1.0
+    unit = 10.0 ** rng.integers(-3, 4)
+    costs = unit * (rng.random((m + 1, S, A)) + rng.choice([-5, -1, 0, 3]))
+    baseline = rng.dirichlet(np.full(A, rng.choice([0.1, 1.0])), size=S)
+    averages = evaluate(CMDP(P, costs, np.zeros(m)), baseline).gains[1:].max(axis=1)
+    limits = averages + unit * rng.choice([1e-9, 1e-3, 0.05, 0.3], size=m)
+    return CMDP(P, costs, limits), baseline, unit
+
+
+def look_around(agent, cmdp, rng):
+    """Every pair some number of times, or never."""
+    record, P, most = Record.empty(agent.counts), cmdp.transition.toarray(), 10 ** rng.uniform(0, 3)
+    for pair in range(len(P)):
+        state, action = divmod(pair, cmdp.n_actions)
+        n = int(most * rng.random() ** 3) if rng.random() < 0.8 else 0
+        for successor in rng.choice(cmdp.n_states, size=n, p=P[pair]).tolist():
+            record.step(state, action, successor, cmdp.costs[:, state, action])
+    agent.counts.add(record)
+
+
+def is_in(agent, cmdp):
+    """Is the true model among those that the agent thinks possible?"""
+    laws, P = Intervals.of(agent.counts, agent._log_inverse), cmdp.transition.toarray()
+    for pair, truth in enumerate(P):
+        low, high = np.zeros(truth.size), np.full(truth.size, laws.unseen[pair])
+        entries = slice(laws.indptr[pair], laws.indptr[pair + 1])
+        low[laws.successors[entries]], high[laws.successors[entries]] = laws.low[entries], laws.high[entries]
+        if (truth < low - 1e-15).any() or (truth > high + 1e-15).any():
+            return False
+    return bool((agent._highest_costs() >= cmdp.costs[1:] - 1e-12 * np.abs(cmdp.costs).max()).all())
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_whatever_was_seen_what_is_played_keeps_every_limit_from_every_state(part):
+    """No luck is left in this: while the true model is in the set, the proof must hold."""
+    certified = 0
+    for seed in range(60 * part, 60 * part + 60):
+        rng = np.random.default_rng(seed)
+        cmdp, baseline, unit = anything(rng)
+        told = known_baseline(cmdp, baseline)
+        spread = np.array([[c.min() - 0.1 * unit, c.max() + 0.1 * unit] for c in cmdp.costs])
+        costs, told["ranges"] = cmdp.costs if rng.random() < 0.6 else None, spread
+        if rng.random() < 0.15:
+            told["span"] = None
+        agent = SafeStart(cmdp.n_states, cmdp.n_actions, cmdp.thresholds, costs, **told, seed=seed)
+        for _ in range(3):
+            look_around(agent, cmdp, rng)
+            episode = agent.begin(int(rng.integers(cmdp.n_states)))
+            if is_in(agent, cmdp):
+                over = evaluate(cmdp, episode.policy).gains[1:].max(axis=1) - cmdp.thresholds
+                assert (over <= 1e-12 * unit).all()
+                certified += episode.kind == "certified"
+    assert certified > 10
+
+
+def test_where_little_is_known_the_baseline_is_played_as_it_is():
+    """Two states are well known, a third was never seen: there it plays the baseline, but for what it tries."""
+    P = np.zeros((3, 3, 3))
+    P[:2, :, :2], P[2, :, 0] = 0.5, 1.0
+    costs = np.zeros((2, 3, 3))
+    costs[0], costs[1, :, 0] = [0.0, 0.5, 1.0], 1.0
+    cmdp, baseline = CMDP(P, costs, [0.6]), np.array([[0.2, 0.5, 0.3]] * 3)
+    agent = SafeStart(3, 3, cmdp.thresholds, costs, baseline=baseline, slack=0.4, span=0.1, seed=0)
+    record = Record.empty(agent.counts)
+    for turn in range(18_000):
+        pair, successor = turn % 6, turn // 6 % 2
+        record.step(*divmod(pair, 3), successor, costs[:, pair // 3, pair % 3])
+    agent.counts.add(record)
+    episode = agent.begin(0)
+    assert episode.kind == "certified"
+    assert episode.policy[0, 0] > 0.3  # which is better, and not tried for its own sake
+    assert episode.policy[2, 1] / episode.policy[2, 2] == pytest.approx(5 / 3)
+    assert 0.0 < episode.policy[2, 2] < 0.3
+
+
+@pytest.mark.parametrize("order", [[1, 2], [2, 1]])
+def test_what_is_tried_keeps_the_limit_that_leaves_least(order):
+    costs = np.zeros((3, 3, 2))
+    costs[1], costs[2, :, 1] = 0.3, 1.0
+    span = np.array([2.0, 5.0])[np.array(order) - 1]
+    agent = SafeStart(
+        3, 2, [0.5, 0.5], costs[[0, *order]], baseline=[[0.0, 1.0]] * 3, slack=0.2, span=span, seed=0
+    )  # fmt: skip
+    assert agent.begin(0).policy[:, 0] == pytest.approx(0.2 / (0.0 + 5.0 - 0.5 + 0.2))
+
+
 WORLDS = {
     "chain": (psconrl.load("chain"), 3_000),
     "4x4": (psconrl.load("marsrover-4x4"), 3_000),
