@@ -9,7 +9,7 @@ import psconrl
 from psconrl.cli import main
 from psconrl.errors import ConfigError
 from psconrl.experiment.runs import LEARNED_SUFFIX
-from psconrl.experiment.spec import shipped_spec
+from psconrl.experiment.spec import parse_spec, shipped_spec
 from psconrl.planning.pareto import cost_ranges
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.leaderboard import leaderboard
@@ -71,7 +71,7 @@ def test_losses_are_in_hundredths_of_uniform_play_and_places_by_hand():
     assert place.overspent == pytest.approx(2.0 / 200 * 100)
     assert place.worst == pytest.approx(5.0 / 200 * 100)
     assert place.strong == pytest.approx(3.0 / 200 * 100)
-    assert (place.best, place.seconds) == (True, 3.0)
+    assert (place.unbeaten, place.seconds) == (True, 3.0)
     assert board.places["w"]["b"].overspent == 0.0
     assert [s.label for s in board.standings] == ["a", "b", "uniform"]
     assert [float(s.rank.mean) for s in board.standings] == [1.0, 2.0, 3.0]
@@ -95,13 +95,13 @@ def test_equal_scores_share_their_rank():
     assert [float(s.rank.mean) for s in board.standings] == [1.5, 1.5, 3.0]
 
 
-def test_an_agent_that_cannot_be_told_from_the_best_is_among_the_best():
+def test_an_agent_that_cannot_be_told_from_the_best_is_unbeaten():
     luck = 5.0 * np.cos(7.0 * np.arange(RUNS))
     board = leaderboard([
         world("w", curves("a", 10.0, 0.0), curves("b", 10.5 + luck - luck.mean(), 0.0), curves("c", 14 + NOISE, 0.0),
               curves("uniform", 90.0, 0.0)),
     ])  # fmt: skip
-    assert {label: place.best for label, place in board.places["w"].items()} == {
+    assert {label: place.unbeaten for label, place in board.places["w"].items()} == {
         "a": True, "b": True, "c": False, "uniform": False,
     }  # fmt: skip
     low, high = board.standings[1].rank.low, board.standings[1].rank.high
@@ -112,16 +112,28 @@ def test_the_verdict_is_corrected_for_all_tests_of_the_board():
     """A p-value between .05/150 and .05/3: told apart in one world of its own, not on a board of fifty."""
     close = curves("b", 10.0 + 1.45 * (0.75 + NOISE * 0.9), 0.0)
     one = world("w", curves("a", 10.0, 0.0), close, curves("uniform", 90.0, 0.0))
-    assert not leaderboard([one]).places["w"]["b"].best
+    assert not leaderboard([one]).places["w"]["b"].unbeaten
     many = [one, *(dataclasses.replace(one, name=f"w{k}") for k in range(49))]
-    assert leaderboard(many).places["w"]["b"].best
+    assert leaderboard(many).places["w"]["b"].unbeaten
 
 
-def test_few_runs_tell_nobody_apart():
+def test_of_few_runs_nothing_is_said():
     agents = [curves("a", 1.0 + NOISE, 0.0), curves("b", 50.0, 0.0), curves("uniform", 90.0, 0.0)]
     parts = ("cumulative", "thresholds", "optimum", "replicates", "seconds", "strong", "largest_excess")
     few = [dataclasses.replace(c, **{name: getattr(c, name)[:3] for name in parts}) for c in agents]
-    assert all(place.best for place in leaderboard([world("w", *few)]).places["w"].values())
+    board = leaderboard([world("w", *few)])
+    assert all(place.unbeaten is None for place in board.places["w"].values())
+    assert [row[3] for row in standings_table(board, {})["rows"]] == ["-"] * 3
+    assert "**" not in str(worlds_table(board)["rows"])
+    assert "•" not in str([t.get_text() for t in leaderboard_figure({"w": board}).axes[0].texts])
+
+
+def test_a_world_with_enough_runs_counts_though_others_have_few():
+    agents = [curves("a", 1.0 + NOISE, 0.0), curves("b", 50.0, 0.0), curves("uniform", 90.0, 0.0)]
+    parts = ("cumulative", "thresholds", "optimum", "replicates", "seconds", "strong", "largest_excess")
+    few = [dataclasses.replace(c, **{name: getattr(c, name)[:9] for name in parts}) for c in agents]
+    standings = leaderboard([world("few", *few), world("enough", *agents)]).standings
+    assert [s.unbeaten for s in standings] == [1, 0, 0]
 
 
 def test_worlds_without_prices_or_uniform_play_and_boards_without_runs_get_one_line():
@@ -193,3 +205,80 @@ def test_bad_arguments_get_one_line(tmp_path, capsys, arguments, message):
         main(["reproduce", *arguments, "--out", str(tmp_path)])
     assert ended.value.code == 2
     assert message in " ".join(capsys.readouterr().err.split())
+
+
+TINY = """
+name = "Leaderboard"
+replicates = 2
+[agents.psconrl]
+setting = "ours"
+[agents.uniform]
+[experiments.chain]
+costs = ["known", "learned"]
+horizon = 200
+[experiments.queue]
+costs = ["known", "learned"]
+horizon = 200
+"""
+MINE = """
+from psconrl import Episode
+
+class Mine:
+    def __init__(self, n_states, n_actions, thresholds, seed=None):
+        self.shape = n_states, n_actions
+    def begin(self, state):
+        if self.shape[0] == 8:
+            raise RuntimeError("eight states are too many")
+        return Episode.uniform(*self.shape, max_steps=50)
+    def end(self, record):
+        pass
+"""
+
+
+def reproduced(capsys, *arguments):
+    """The exit code of a command and what it printed."""
+    try:
+        main(["reproduce", *arguments, "--workers", "1"])
+        code = 0
+    except SystemExit as ended:
+        code = ended.code or 0
+    printed = capsys.readouterr()
+    return code, " ".join((printed.out + printed.err).split())
+
+
+def test_the_command_ranks_agents_continues_and_takes_one_of_your_own(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("psconrl.cli.leaderboard.shipped_spec", lambda name: parse_spec(TINY))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(MINE)
+    code, printed = reproduced(capsys, "leaderboard", "--out", "board")
+    assert code == 0
+    assert "16 runs done" in printed
+    assert "Costs known" in printed
+    assert "Costs learned" in printed
+    text = (tmp_path / "board" / "leaderboard.md").read_text()
+    assert text.count("| PSConRL | ours | 1 [1, 1] | - | 2 |") == 2  # costs known and learned; too few runs to tell
+    assert {p.name for p in (tmp_path / "board").iterdir()} == {
+        "leaderboard.db", "leaderboard.md", "leaderboard.html", "leaderboard.pdf", "leaderboard.png", "leaderboard.svg",
+    }  # fmt: skip
+    code, printed = reproduced(capsys, "leaderboard", "--out", "board", "--agents", "all, mine.py:Mine, uniform")
+    assert code == 1  # some runs failed, and the board says so by the number of worlds
+    assert "16 were there" in printed
+    assert "failed: chain, Mine, run 0: RuntimeError: eight states are too many" in printed
+    rows = [line.split(" | ") for line in (tmp_path / "board" / "leaderboard.md").read_text().splitlines()]
+    assert [row[4] for row in rows if row[0] == "| Mine" and len(row) > 5] == ["1", "1"]
+
+
+def test_the_command_shows_what_a_knob_does(tmp_path, capsys, monkeypatch):
+    text = TINY.replace('setting = "ours"', "grid = { share = [0.1, 1.0] }").replace("Leaderboard", "Sensitivity")
+    monkeypatch.setattr("psconrl.cli.leaderboard.shipped_spec", lambda name: parse_spec(text))
+    code, printed = reproduced(capsys, "sensitivity", "--out", str(tmp_path))
+    assert code == 0
+    assert "One knob each" in printed
+    assert (tmp_path / "sensitivity.png").exists()
+    assert (tmp_path / "sensitivity.html").exists()
+
+
+def test_a_folder_that_cannot_be_gets_one_line(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    code, printed = reproduced(capsys, "leaderboard", "--out", str(tmp_path / "file"))
+    assert (code, "cannot be made (File exists)" in printed) == (2, True)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 from scipy.stats import beta
 
 import psconrl
@@ -205,6 +206,38 @@ def test_the_safest_policy_is_the_cheapest_for_one_limit():
     assert evaluate(cmdp, safest_policy(cmdp)).costs[1] == pytest.approx(least)
 
 
+@pytest.mark.parametrize("kind", [np.asarray, csr_array])
+@pytest.mark.parametrize(
+    ("outcomes", "told"),
+    [
+        ([[-5.0, 0.0], [-5.0, 0.0]], [-5.0, 0.0]),  # in sparse costs the 0 is not stored
+        ([[5.0, 0.0], [2.0, 7.0]], [0.0, 7.0]),
+        ([[0.2, 0.0], [0.0, 0.7]], [0.0, 1.0]),
+        ([[3.0, 3.0], [3.0, 3.0]], [3.0, 4.0]),
+        ([[0.0, 0.0], [0.0, 0.0]], [0.0, 1.0]),
+    ],
+)  # fmt: skip
+def test_ranges_are_of_all_that_can_come_out(kind, outcomes, told):
+    P = np.full((2, 2), 0.5)
+    free = np.zeros((2, 2))
+    costs = [free, outcomes] if kind is np.asarray else [csr_array(free), csr_array(np.array(outcomes))]
+    shaped = [np.reshape(c, (2, 1, 2)) for c in costs] if kind is np.asarray else costs
+    cmdp = CMDP(P.reshape(2, 1, 2) if kind is np.asarray else csr_array(P), shaped, [8.0])
+    assert known_baseline(cmdp)["ranges"].tolist() == [[0.0, 1.0], told]
+
+
+def test_limits_that_nothing_can_break_have_a_slack_too():
+    """A cost that is the same everywhere, and one whose limit is above all that it can be."""
+    costs = np.zeros((3, 2, 2))
+    costs[1], costs[2, 0, 1] = 0.3, 1.0
+    cmdp = CMDP([[[0, 1], [1, 0]], [[1, 0], [0, 1]]], costs, [0.5, 4.0])
+    told = known_baseline(cmdp, [1, 1])
+    assert told["slack"] == pytest.approx([0.2, 3.0])
+    assert told["span"] == pytest.approx([0.0, 0.0])
+    agent = SafeStart(2, 2, cmdp.thresholds, costs, **told, seed=0)
+    assert (agent.begin(0).policy[:, 0] == 1.0).all()  # whatever is tried cannot break them
+
+
 def test_a_baseline_that_breaks_a_limit_is_refused():
     cmdp = psconrl.load("marsrover-4x4")
     with pytest.raises(AgentError, match=r"the baseline must keep 'risk' below 0\.2; its average is"):
@@ -243,6 +276,102 @@ def test_any_policy_mixed_into_the_baseline_by_that_share_keeps_the_limit(seed):
     alpha = min(1.0, slack / max(float(cmdp.costs[1].max()) + span - tau + slack, slack))
     mixed = (1 - alpha) * told["baseline"] + alpha * other
     assert evaluate(cmdp, mixed).gains[1].max() <= tau + 1e-9
+
+
+def anything(rng):
+    """A model of one class or many, periodic or not, in any unit, with several limits, and a policy that keeps them."""
+    S, A, m = (int(rng.integers(low, high)) for low, high in ((1, 6), (1, 4), (1, 4)))
+    P, kind = np.zeros((S * A, S)), rng.integers(3)
+    for pair in range(S * A):
+        if kind == 0:
+            P[pair, rng.integers(S)] = 1.0
+        elif kind == 1:
+            P[pair] = rng.dirichlet(np.full(S, 0.3))
+        else:
+            P[pair, (pair // A + (rng.random() < 0.7)) % S] = 1.0
+    unit = 10.0 ** rng.integers(-3, 4)
+    costs = unit * (rng.random((m + 1, S, A)) + rng.choice([-5, -1, 0, 3]))
+    baseline = rng.dirichlet(np.full(A, rng.choice([0.1, 1.0])), size=S)
+    averages = evaluate(CMDP(P, costs, np.zeros(m)), baseline).gains[1:].max(axis=1)
+    limits = averages + unit * rng.choice([1e-9, 1e-3, 0.05, 0.3], size=m)
+    return CMDP(P, costs, limits), baseline, unit
+
+
+def look_around(agent, cmdp, rng):
+    """Every pair some number of times, or never."""
+    record, P, most = Record.empty(agent.counts), cmdp.transition.toarray(), 10 ** rng.uniform(0, 3)
+    for pair in range(len(P)):
+        state, action = divmod(pair, cmdp.n_actions)
+        n = int(most * rng.random() ** 3) if rng.random() < 0.8 else 0
+        for successor in rng.choice(cmdp.n_states, size=n, p=P[pair]).tolist():
+            record.step(state, action, successor, cmdp.costs[:, state, action])
+    agent.counts.add(record)
+
+
+def is_in(agent, cmdp):
+    """Is the true model among those that the agent thinks possible?"""
+    laws, P = Intervals.of(agent.counts, agent._log_inverse), cmdp.transition.toarray()
+    for pair, truth in enumerate(P):
+        low, high = np.zeros(truth.size), np.full(truth.size, laws.unseen[pair])
+        entries = slice(laws.indptr[pair], laws.indptr[pair + 1])
+        low[laws.successors[entries]], high[laws.successors[entries]] = laws.low[entries], laws.high[entries]
+        if (truth < low - 1e-15).any() or (truth > high + 1e-15).any():
+            return False
+    return bool((agent._highest_costs() >= cmdp.costs[1:] - 1e-12 * np.abs(cmdp.costs).max()).all())
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_whatever_was_seen_what_is_played_keeps_every_limit_from_every_state(part):
+    """No luck is left in this: while the true model is in the set, the proof must hold."""
+    certified = 0
+    for seed in range(60 * part, 60 * part + 60):
+        rng = np.random.default_rng(seed)
+        cmdp, baseline, unit = anything(rng)
+        told = known_baseline(cmdp, baseline)
+        spread = np.array([[c.min() - 0.1 * unit, c.max() + 0.1 * unit] for c in cmdp.costs])
+        costs, told["ranges"] = cmdp.costs if rng.random() < 0.6 else None, spread
+        if rng.random() < 0.15:
+            told["span"] = None
+        agent = SafeStart(cmdp.n_states, cmdp.n_actions, cmdp.thresholds, costs, **told, seed=seed)
+        for _ in range(3):
+            look_around(agent, cmdp, rng)
+            episode = agent.begin(int(rng.integers(cmdp.n_states)))
+            if is_in(agent, cmdp):
+                over = evaluate(cmdp, episode.policy).gains[1:].max(axis=1) - cmdp.thresholds
+                assert (over <= 1e-12 * unit).all()
+                certified += episode.kind == "certified"
+    assert certified > 10
+
+
+def test_where_little_is_known_the_baseline_is_played_as_it_is():
+    """Two states are well known, a third was never seen: there it plays the baseline, but for what it tries."""
+    P = np.zeros((3, 3, 3))
+    P[:2, :, :2], P[2, :, 0] = 0.5, 1.0
+    costs = np.zeros((2, 3, 3))
+    costs[0], costs[1, :, 0] = [0.0, 0.5, 1.0], 1.0
+    cmdp, baseline = CMDP(P, costs, [0.6]), np.array([[0.2, 0.5, 0.3]] * 3)
+    agent = SafeStart(3, 3, cmdp.thresholds, costs, baseline=baseline, slack=0.4, span=0.1, seed=0)
+    record = Record.empty(agent.counts)
+    for turn in range(18_000):
+        pair, successor = turn % 6, turn // 6 % 2
+        record.step(*divmod(pair, 3), successor, costs[:, pair // 3, pair % 3])
+    agent.counts.add(record)
+    episode = agent.begin(0)
+    assert episode.kind == "certified"
+    assert episode.policy[0, 0] > 0.3  # which is better, and not tried for its own sake
+    assert episode.policy[2, 1] / episode.policy[2, 2] == pytest.approx(5 / 3)
+    assert 0.0 < episode.policy[2, 2] < 0.3
+
+
+@pytest.mark.parametrize("order", [[1, 2], [2, 1]])
+def test_what_is_tried_keeps_the_limit_that_leaves_least(order):
+    costs = np.zeros((3, 3, 2))
+    costs[1], costs[2, :, 1] = 0.3, 1.0
+    span = np.array([2.0, 5.0])[np.array(order) - 1]
+    agent = SafeStart(
+        3, 2, [0.5, 0.5], costs[[0, *order]], baseline=[[0.0, 1.0]] * 3, slack=0.2, span=span, seed=0
+    )  # fmt: skip
+    assert agent.begin(0).policy[:, 0] == pytest.approx(0.2 / (0.0 + 5.0 - 0.5 + 0.2))
 
 
 WORLDS = {
@@ -308,6 +437,46 @@ def test_what_may_have_been_spent_has_its_closed_form():
     assert agent.excess == pytest.approx([10 * (cmdp.costs[1, 0, 0] - 0.2)])
 
 
+def test_every_interval_has_its_share_of_delta():
+    """One for every transition; of learned costs one for every mean that is limited."""
+    costs, told = np.zeros((3, 4, 2)), {"baseline": [[0.5, 0.5]] * 4, "slack": 0.1, "delta": 0.2}
+    known = SafeStart(4, 2, [0.5, 0.5], costs, **told)
+    learned = SafeStart(4, 2, [0.5, 0.5], **told, ranges=[[0, 1]] * 3)
+    assert known._log_inverse == pytest.approx(math.log(4 * 4 * 2 / 0.2))
+    assert learned._log_inverse == pytest.approx(math.log((4 * 4 * 2 + 2 * 4 * 2) / 0.2))
+
+
+def test_what_may_have_been_spent_holds_for_all_limits_at_once_and_in_their_own_units():
+    costs = np.zeros((3, 2, 2))
+    costs[1, 0], costs[2, 0] = 1.0, 10.0
+    agent = SafeStart(
+        2, 2, [0.6, 6.0], costs, baseline=[[0.5, 0.5]] * 2, slack=0.1, span=[1.0, 20.0], delta=0.1, seed=0
+    )
+    agent.begin(0)
+    record = Record.empty(agent.counts)
+    record.step(0, 0, 1, costs[:, 0, 0])
+    agent.end(record)
+    v = np.array([(1.0 + 1.0) ** 2 / 4 + 1.0, (10.0 + 20.0) ** 2 / 4 + 100.0])
+    growth = v / np.array([1.0, 100.0])
+    expected = np.array([1.0, 20.0]) + np.sqrt(2 * v * np.log(2 * np.sqrt(growth) / 0.1))
+    assert agent.allowance == pytest.approx(expected)
+
+
+def test_a_certified_episode_is_accounted_with_the_span_of_its_proof():
+    cmdp = psconrl.load("chain")
+    agent = make("safe", 8, 2, cmdp.thresholds, cmdp.costs, 5, **known_baseline(cmdp))
+    simulate(cmdp, agent, 4_000, seed=6)
+    agent.finish()
+    episode = agent.begin(0)
+    assert episode.kind == "certified"
+    P, cost = cmdp.transition.chain(episode.policy).toarray(), (episode.policy * cmdp.costs[1]).sum(axis=1)
+    total, over = np.zeros(8), []
+    for n in range(1, 101):  # from the worst state, beyond the limit
+        total = cost + P @ total
+        over.append(float(total.max()) - n * 0.3)
+    assert 0.0 < max(over) <= agent._spans[0]
+
+
 def test_other_limits_change_the_slack_and_none_below_the_baseline_is_taken():
     cmdp = psconrl.load("chain")
     agent = make("safe", 8, 2, [0.3], cmdp.costs, 0, baseline=safest_policy(cmdp), slack=0.1, span=1.0)
@@ -332,6 +501,63 @@ def test_a_run_resumes_bit_for_bit_while_certified(tmp_path):
     first.save(tmp_path / "run.npz")
     rest = Simulation.resume(cmdp, tmp_path / "run.npz")
     assert rest.run(4_000, checkpoints=[4_000]).cumulative[-1].tolist() == whole.cumulative[-1].tolist()
+
+
+class Later:
+    """An executor that has made the plan, and does not say so before it is told to."""
+
+    ready = False
+
+    def submit(self, task):
+        self.thought = task()
+        return self
+
+    def done(self):
+        return self.ready
+
+    def result(self):
+        return self.thought
+
+
+def test_while_it_thinks_in_the_background_it_plays_the_baseline():
+    """Not every action alike at first, and not what was certified for other limits."""
+    cmdp = psconrl.load("chain")
+    told = known_baseline(cmdp)
+    agent, later = make("safe", 8, 2, cmdp.thresholds, cmdp.costs, 5, **told), Later()
+    simulate(cmdp, agent, 2_500, seed=6)
+    agent.finish()
+    assert (agent.begin(0).policy != agent.baseline).any()
+    fresh = make("safe", 8, 2, cmdp.thresholds, cmdp.costs, 5, **told)
+    for one in (fresh, agent):
+        one.think_in_background(executor=later)
+        one.set_thresholds([0.25])
+        current = one.present(0)
+        assert current.bridge
+        assert current.episode.kind == "bridge"
+        assert (current.episode.policy == one.baseline).all()
+
+
+def test_a_bridge_is_accounted_with_the_span_of_the_baseline():
+    cmdp = psconrl.load("chain")
+    told = known_baseline(cmdp)
+    agent, later = make("safe", 8, 2, cmdp.thresholds, cmdp.costs, 5, **told | {"span": 3.0}), Later()
+    simulate(cmdp, agent, 4_000, seed=6)
+    agent.finish()
+    agent.think_in_background(executor=later)
+    spent, begun, kinds = agent._variance.copy(), agent._beginnings.copy(), []
+    agent.watch(lambda event: kinds.append(event.kind))
+    later.ready = True
+    agent.act(0)
+    proof = agent._spans.copy()  # of the plan that is ready
+    assert proof != pytest.approx([3.0])
+    agent.observe(0, 0, cmdp.costs[:, 0, 0])
+    assert kinds == ["bridge"]
+    assert agent._beginnings - begun == pytest.approx([3.0])
+    assert agent._variance - spent == pytest.approx([(1.0 + 3.0) ** 2 / 4])
+    agent.act(0)
+    agent.observe(0, 0, cmdp.costs[:, 0, 0])
+    agent.finish()
+    assert agent._beginnings - begun == pytest.approx(3.0 + proof)
 
 
 # Bad input.
@@ -393,6 +619,29 @@ def test_a_spec_tells_the_baseline(tmp_path):
     assert agent.slack == [0.05]
     assert own.knowledge.file
     assert safest.hash != own.hash
+
+
+def test_a_spec_tells_the_ranges_of_what_can_come_out_not_of_means():
+    """With a slip of a tenth no pair has a mean risk of 1, but a fall costs 1."""
+    text = """
+        [agents.safe]
+        baseline = "safest"
+        [agents.own]
+        agent = "safe"
+        baseline = "safest"
+        options = { ranges = [[0, 3], [0, 2]] }
+        [experiments.slip]
+        env = "marsrover-4x4"
+        options = { slip = 0.1 }
+        costs = ["learned"]
+        horizon = 100
+        replicates = 1
+    """
+    told, own = parse_spec(text).jobs()
+    cmdp = told.world()
+    assert cmdp.costs[1].max() < 1.0
+    assert told.make_agent(cmdp).ranges.tolist() == [[0.0, 1.0], [0.0, 1.0]]
+    assert own.make_agent(cmdp).ranges.tolist() == [[0.0, 3.0], [0.0, 2.0]]
 
 
 def test_words_that_contradict_a_baseline_are_refused():

@@ -25,7 +25,8 @@ def reproduce_board(
     if agents is not None:
         if what != "leaderboard":
             raise ConfigError(f"--agents: {what} has agents of its own; they can be chosen for leaderboard")
-        spec = with_agents(spec, f"{agents},{REFERENCE}" if REFERENCE not in agents.split(",") else agents)
+        named = [name.strip() for name in agents.split(",")]
+        spec = with_agents(spec, agents if REFERENCE in named else f"{agents},{REFERENCE}")
     results = folder / f"{what}.db"
     outcome = run_with_progress(spec.jobs(quick), results, spec.name, workers, executor)
     print_outcome(outcome, results)

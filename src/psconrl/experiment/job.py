@@ -89,6 +89,8 @@ class Job:
     def make_agent(self, world: World) -> Player:
         """The agent, for its environment."""
         options = dict(self.agent_options)
+        if self.knowledge:
+            options = self._told(world, options) | options
         costs = None
         if isinstance(world, CMDP):
             sizes = (world.n_states, world.n_actions, world.thresholds)
@@ -97,8 +99,6 @@ class Job:
                 options = with_hints(self.agent, world.costs, world.maximise, options)
         else:
             sizes = (world.states.size, world.actions.size, world.thresholds)
-        if self.knowledge:
-            options = self._told(world, options) | options
         seeds = self._entropy("agent", [self.agent, self.agent_options, self.known_costs])
         return make_agent(self.agent, *sizes, costs, seeds, self.horizon, **options)
 

@@ -22,6 +22,7 @@ from psconrl.errors import AgentError
 from psconrl.learning.checks import need_all_actions
 from psconrl.model.cmdp import CMDP
 from psconrl.model.evaluation import as_policy, evaluate_policy
+from psconrl.model.tables import Tables
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan_unexplained
 
@@ -58,18 +59,23 @@ def known_baseline(model: CMDP, policy: Any = None) -> dict[str, Any]:
         pairs = [_recovery(model, laws, i + 1, tau - share * whole) for share in SHARES]
         pairs.append((tau - whole, float(np.ptp(found.biases[i + 1]))))
         safe = [(tau - average, H) for average, H in pairs if average < tau]
-        slack[i], span[i] = max(safe, key=lambda pair: pair[0] / (float(cost.max()) + pair[1] - tau + pair[0]))
+        highest = float(cost.max())
+        slack[i], span[i] = max(safe, key=lambda pair: (_share(pair[0], pair[1], highest - tau), -pair[1], pair[0]))
     return {"baseline": laws, "slack": slack, "span": span, "ranges": _ranges(model)}
+
+
+def _share(slack: float, span: float, over: float) -> float:
+    """Of the rounds, in which a cost that is so much over the limit may be tried; see ``agents.safe``."""
+    return 1.0 if over + span <= 0.0 else slack / (over + span + slack)
 
 
 def _ranges(model: CMDP) -> Floats:
     """What every cost can be, (m+1, 2); of those in [0, 1] all of it, since they may be chances (Bernoulli)."""
-    ranges = np.empty((model.n_constraints + 1, 2))
-    for i, outcomes in enumerate(model.outcome_costs):
-        values = model.costs[i] if outcomes is None else np.asarray(outcomes.data)
-        lowest, highest = min(float(values.min()), float(model.costs[i].min())), float(values.max())
-        ranges[i] = (0.0, 1.0) if lowest >= 0.0 and highest <= 1.0 else (lowest, max(highest, lowest + 1.0))
-    return ranges
+    outcomes = Tables.of(model, "deterministic").outcomes
+    lowest, highest = outcomes.min(axis=1), outcomes.max(axis=1)
+    chances = (lowest >= 0.0) & (highest <= 1.0)
+    lowest, highest = np.where(chances, 0.0, lowest), np.where(chances, 1.0, np.maximum(highest, lowest + 1.0))
+    return np.column_stack([lowest, highest])
 
 
 def _recovery(model: CMDP, laws: Floats, i: int, average: float) -> tuple[float, float]:

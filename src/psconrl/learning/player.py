@@ -152,7 +152,7 @@ class Player(ABC):
             raise error
         if current is None and thoughts.on and (thoughts.last is not None or self.rounds == 0):
             self._check_state(state)
-            current = self._set_out(thoughts.bridge(self.n_states, self.n_actions), bridge=True)
+            current = self._set_out(self._bridge(), bridge=True)
         if current is None or not current.bridge:
             return self.play(state)
         if thoughts.asked_in is None:
@@ -183,6 +183,10 @@ class Player(ABC):
         self._spare = None
         self._play = Play(episode, record, thinking=thinking, bridge=bridge)
         return self._play
+
+    def _bridge(self) -> Episode:
+        """What to play while it thinks in the background."""
+        return self._background.bridge(self.n_states, self.n_actions)
 
     def _go_on_thinking(self) -> None:
         """Begin the thinking that a bridge is there for, unless it has begun."""

@@ -5,8 +5,9 @@ limit for ever is worth what it earns (``Curves.penalised``). What worlds have i
 loss is a score in hundredths of that agent's.
 
 Ranks are averages over worlds. Their intervals are from resampling the runs: they hold for these worlds. An agent is
-among the best of a world if a paired t-test cannot tell it from the one with the least mean score, at 5%, corrected for
-all tests of the board (Bonferroni). Where there are fewer than ten runs, nobody is told apart.
+unbeaten in a world if a paired t-test cannot tell it from the one with the least mean score, at 5%, corrected for all
+tests of the board (Bonferroni). That is no praise: one that fails in some runs differs so much from run to run that ten
+of them tell little. Of fewer than ten nothing is said.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +34,7 @@ class Place:
     overspent: float  # the violations above 0 at their prices, in hundredths
     worst: float  # the same of the largest running excess
     strong: float  # the same of strong violations; nan if policies were not evaluated
-    best: bool  # or not told apart from it
+    unbeaten: bool | None  # not told from the one with the least mean score; None: too few runs to tell
     seconds: float  # a run, in the middle
 
 
@@ -45,7 +46,7 @@ class Standing:
     title: str
     worlds: int
     rank: Estimate  # among those who play a world, 1 the best
-    among_best: int
+    unbeaten: int | None  # in how many worlds
     loss: float
     overspent: float
     worst: float
@@ -102,7 +103,7 @@ def _places(experiment: Experiment, tests: int) -> dict[str, Place]:
     unit = float(score(agents[REFERENCE]).mean()) / 100
     found = {}
     for label, curves in agents.items():
-        worse = verdict(compare(best, curves, score), tests) == f"{best.label} has less"
+        against = compare(best, curves, score)
         violations = np.column_stack([curves.violation(i)[:, -1] for i in range(1, len(prices) + 1)])
         found[label] = Place(
             score=mean_interval(score(curves)),
@@ -110,7 +111,7 @@ def _places(experiment: Experiment, tests: int) -> dict[str, Place]:
             overspent=float((np.maximum(violations, 0.0) @ prices).mean()) / unit,
             worst=float((curves.largest_excess[:, -1, 1:] @ prices).mean()) / unit,
             strong=float((curves.strong[:, -1, 1:] @ prices).mean()) / unit,
-            best=not worse,
+            unbeaten=None if np.isnan(against.p_value) else verdict(against, tests) != f"{best.label} has less",
             seconds=float(np.nanmedian(curves.seconds)),
         )
     return found
@@ -128,13 +129,14 @@ def _standing(
     label: str, title: str, places: Mapping[str, Mapping[str, Place]], ranks: Sequence[Mapping[str, Floats]]
 ) -> Standing:
     own = [of_world[label] for of_world in places.values() if label in of_world]
+    told = [place.unbeaten for place in own if place.unbeaten is not None]
     averages = np.mean([of_world[label] for of_world in ranks if label in of_world], axis=0)
     return Standing(
         label=label,
         title=title,
         worlds=len(own),
         rank=Estimate(averages[0], *interval(averages[1:])),
-        among_best=sum(place.best for place in own),
+        unbeaten=sum(told) if told else None,
         loss=float(np.mean([place.loss for place in own])),
         overspent=float(np.mean([place.overspent for place in own])),
         worst=float(np.mean([place.worst for place in own])),

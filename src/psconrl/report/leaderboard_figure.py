@@ -16,7 +16,7 @@ DARK = 8.0  # up to here letters are white
 
 @LITERAL
 def leaderboard_figure(boards: Mapping[str, Board]) -> Figure:
-    """One panel for each board: rows are agents, the best first, columns worlds, a dot where nobody is better."""
+    """One panel for each board: rows are agents, the best first, columns worlds, a dot where it is unbeaten."""
     wide = max(len(board.worlds) for board in boards.values())
     tall = sum(len(board.standings) for board in boards.values())
     size = (3.0 + 0.55 * wide, 0.6 + 1.3 * len(boards) + 0.28 * tall)
@@ -30,7 +30,7 @@ def leaderboard_figure(boards: Mapping[str, Board]) -> Figure:
         for (i, j), loss in np.ndenumerate(losses):
             place = places[i][j]
             if place is not None:
-                text = written(float(loss), 2) + ("•" if place.best else "")
+                text = written(float(loss), 2) + ("•" if place.unbeaten else "")
                 axes.text(j, i, text, ha="center", va="center", fontsize=6, color="white" if loss < DARK else "black")
         axes.set_xticks(range(len(board.worlds)), [short(world) for world in board.worlds], rotation=60, ha="right",
                         rotation_mode="anchor", fontsize=7)  # fmt: skip
@@ -39,5 +39,5 @@ def leaderboard_figure(boards: Mapping[str, Board]) -> Figure:
         axes.set_title(f"{name}: loss in % of uniform play", fontsize=9)
     bar = figure.colorbar(shown, ax=panels, shrink=0.4, pad=0.01)
     bar.set_ticks([0.5, 1, 10, 100], labels=["0.5", "1", "10", "100"], fontsize=7)
-    figure.supxlabel("behind the names: mean rank; • nobody is better for certain", fontsize=7)
+    figure.supxlabel("behind the names: mean rank; • unbeaten", fontsize=7)
     return figure

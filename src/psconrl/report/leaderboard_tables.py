@@ -14,8 +14,9 @@ NOTE = (
     "Score of a run: regret plus what is overspent, at twice the shadow prices. Loss: the score in % of that of "
     "uniform play. Overspent: violations above 0 at their prices; at worst: the largest running excess; strong: strong "
     "violations; all in % of the same. Rank: by mean score among those who play a world, averaged over worlds, with a "
-    "95% interval over runs. Best in: worlds where nobody is better by a paired t-test at 5%, corrected for all tests "
-    f"of the table (none below {FEW_RUNS} runs). s: seconds a run, mean over worlds."
+    "95% interval over runs. Unbeaten: worlds where a paired t-test at 5%, corrected for all tests of the table, does "
+    "not tell it from the one with the least mean score, be it because it is as good or because its runs differ widely "
+    f"(-: fewer than {FEW_RUNS} runs). s: seconds a run, mean over worlds."
 )
 
 
@@ -24,11 +25,11 @@ def standings_table(board: Board, settings: Mapping[str, str]) -> dict[str, Any]
     return {
         "title": "Standings",
         "note": NOTE,
-        "header": ["agent", "setting", "rank", "best in", "worlds", "loss", "overspent", "at worst", "strong", "s"],
+        "header": ["agent", "setting", "rank", "unbeaten", "worlds", "loss", "overspent", "at worst", "strong", "s"],
         "rows": [
             [
-                s.title, settings.get(s.label, ""), str(s.rank), s.among_best, s.worlds, _percent(s.loss),
-                _percent(s.overspent), _percent(s.worst), _percent(s.strong), written(s.seconds, 2),
+                s.title, settings.get(s.label, ""), str(s.rank), "-" if s.unbeaten is None else s.unbeaten, s.worlds,
+                _percent(s.loss), _percent(s.overspent), _percent(s.worst), _percent(s.strong), written(s.seconds, 2),
             ]
             for s in board.standings
         ],
@@ -36,15 +37,15 @@ def standings_table(board: Board, settings: Mapping[str, str]) -> dict[str, Any]
 
 
 def worlds_table(board: Board) -> dict[str, Any]:
-    """The score of every agent in every world; bold where nobody is better for certain."""
+    """The score of every agent in every world; bold where it is unbeaten."""
     rows = []
     for standing in board.standings:
         places = [board.places[world].get(standing.label) for world in board.worlds]
-        cells = ["" if p is None else f"**{p.score}**" if p.best else str(p.score) for p in places]
+        cells = ["" if p is None else f"**{p.score}**" if p.unbeaten else str(p.score) for p in places]
         rows.append([standing.title, *cells])
     return {
         "title": "World by world",
-        "note": "Mean score and its 95% interval over runs; bold: nobody is better for certain; empty: cannot play it.",
+        "note": "Mean score and its 95% interval over runs; bold: unbeaten; empty: no runs.",
         "header": ["agent", *map(short, board.worlds)],
         "rows": rows,
     }

@@ -45,9 +45,11 @@ from psconrl.learning.agent import Agent
 from psconrl.learning.checks import as_amounts, as_costs, as_laws, as_number, as_numbers
 from psconrl.learning.contract import Episode
 from psconrl.learning.counts import Record
+from psconrl.learning.events import BRIDGE
 from psconrl.learning.intervals import Intervals, highest_means
 from psconrl.learning.parts.part import Part
 from psconrl.learning.parts.schedules import Schedule, SquareRoot
+from psconrl.learning.play import Play
 from psconrl.model.cmdp import CMDP
 from psconrl.model.evaluation import evaluate_policy
 from psconrl.planning.pessimism import WorstCase, largest_means, worst_average
@@ -134,6 +136,7 @@ class SafeStart(Agent):
         self._beginnings: Floats = np.zeros(m)  # the sum of the spans of all episodes
         self._variance: Floats = np.zeros(m)  # the most that the sum of all costs can have
         self._warned = False
+        self._bridging = False  # is the baseline being played while a plan is made?
 
     def begin(self, state: int) -> Episode:
         """Of all policies that are certified the one of which most is hoped, exploring with what it leaves."""
@@ -150,8 +153,9 @@ class SafeStart(Agent):
         super().end(record)
         self.schedule.ended(record.steps)
         self.excess += self._overspent(record)
-        self._beginnings += self._spans
-        self._variance += record.steps * (self._widths + self._spans) ** 2 / 4.0
+        spans = self._told_spans if self._bridging else self._spans  # begin may have set those of the next episode
+        self._beginnings += spans
+        self._variance += record.steps * (self._widths + spans) ** 2 / 4.0
         over = self.excess > self.allowance
         if over.any() and not self._warned:
             self._warned = True
@@ -260,6 +264,14 @@ class SafeStart(Agent):
         )
         own: Bools = np.asarray((pairs | (self.baseline == 0)).all(axis=1) & known)
         return View(laws, costs, known, own, model)
+
+    def _bridge(self) -> Episode:
+        """The baseline: at first nothing else is safe, and what was played last may break limits that are new."""
+        return Episode(self.baseline, kind=BRIDGE)
+
+    def _set_out(self, episode: Episode, thinking: float = 0.0, bridge: bool = False) -> Play:
+        self._bridging = bridge
+        return super()._set_out(episode, thinking, bridge)
 
     def _alone(self) -> Certified:
         """The baseline in all states."""
@@ -420,6 +432,7 @@ class SafeStart(Agent):
             setattr(self, f"_{name}", self._saved(state[name], getattr(self, f"_{name}").shape, name))
         self.excess = self._saved(state["excess"], self.excess.shape, "excess")
         self._warned = bool(state["warned"])
+        self._bridging = self._play is not None and self._play.bridge
 
     @staticmethod
     def _saved(value: Any, shape: tuple[int, ...], what: str) -> Floats:
