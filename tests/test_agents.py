@@ -247,21 +247,28 @@ def test_all_that_learn_can_be_told_the_best_reward():
     assert set(RECIPES) - set(LEARN_COSTS) == {"uniform", "triple-qa", "safe"}
 
 
-def test_an_agent_that_rescales_costs_is_told_their_ranges():
-    costs = np.array([[[-3.0, 0.0]], [[2.0, 2.0]], [[0.5, 4.0]]])
-    told = with_hints("triple-qa", costs, True, {})
-    assert told == {"ranges": [[-3.0, 0.0], [2.0, 3.0], [0.5, 4.0]]}
+def test_an_agent_that_rescales_costs_is_told_what_each_can_be():
+    """Where costs depend on the outcome, their means are not all; and a chance may turn out 0 or 1."""
+    outcome = np.zeros((3, 1, 2, 1))
+    outcome[:, 0, :, 0] = [[-3.0, 0.0], [0.2, 0.9], [0.5, 4.0]]
+    model = CMDP(np.ones((1, 2, 1)), outcome, [2.0, 1.0])
+    told = with_hints("triple-qa", model, {})
+    assert told == {"ranges": [[-3.0, 0.0], [0.0, 1.0], [0.5, 4.0]]}
     assert make_agent("triple-qa", 1, 2, [2.0, 1.0], None, 0, 100, **told).ranges.tolist() == told["ranges"]
-    assert with_hints("triple-qa", costs, True, {"ranges": None}) == {"ranges": None}
+    assert with_hints("triple-qa", model, {"ranges": None}) == {"ranges": None}
+    slippery = psconrl.load("marsrover-4x4", slip=0.1)
+    assert slippery.costs[1].max() < 1.0
+    assert with_hints("safe", slippery, {})["ranges"][1] == [0.0, 1.0]
 
 
 @pytest.mark.parametrize("learner", LEARN_COSTS)
 def test_the_best_reward_counts_as_one_observation_of_every_pair(learner, tmp_path):
     costs = np.array([[[-3.0, 0.0], [-1.0, -2.0]], [[0.0, 1.0], [0.5, 0.5]]])
-    options = with_hints(learner, costs, True, {})
+    model = CMDP(np.full((2, 2, 2), 0.5), costs, [0.5], maximise=True)
+    options = with_hints(learner, model, {})
     assert options == {"optimistic_cost": -3.0}
-    assert with_hints(learner, costs, False, {}) == {}
-    assert with_hints(learner, costs, True, {"optimistic_cost": -8.0}) == {"optimistic_cost": -8.0}
+    assert with_hints(learner, CMDP(np.full((2, 2, 2), 0.5), costs, [0.5]), {}) == {}
+    assert with_hints(learner, model, {"optimistic_cost": -8.0}) == {"optimistic_cost": -8.0}
     agent = make_agent(learner, 2, 2, [0.5], None, 0, 100, **options)
     record = Record.empty(agent.counts)
     for _ in range(4):

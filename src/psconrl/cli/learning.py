@@ -169,7 +169,7 @@ def learn(
 def _agent_for(cmdp: CMDP, name: str, seed: int, rounds: int, unknown_costs: bool, options: dict[str, Any]) -> Player:
     """The agent, with what it may know of a model."""
     if unknown_costs:
-        options = with_hints(name, cmdp.costs, cmdp.maximise, options)
+        options = with_hints(name, cmdp, options)
     costs = None if unknown_costs else cmdp.costs
     return make_agent(name, cmdp.n_states, cmdp.n_actions, cmdp.thresholds, costs, seed, rounds, **options)
 

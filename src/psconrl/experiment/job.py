@@ -96,7 +96,7 @@ class Job:
             sizes = (world.n_states, world.n_actions, world.thresholds)
             costs = world.costs if self.known_costs else None
             if costs is None:
-                options = with_hints(self.agent, world.costs, world.maximise, options)
+                options = with_hints(self.agent, world, options)
         else:
             sizes = (world.states.size, world.actions.size, world.thresholds)
         seeds = self._entropy("agent", [self.agent, self.agent_options, self.known_costs])

@@ -61,7 +61,7 @@ def known_baseline(model: CMDP, policy: Any = None) -> dict[str, Any]:
         safe = [(tau - average, H) for average, H in pairs if average < tau]
         highest = float(cost.max())
         slack[i], span[i] = max(safe, key=lambda pair: (_share(pair[0], pair[1], highest - tau), -pair[1], pair[0]))
-    return {"baseline": laws, "slack": slack, "span": span, "ranges": _ranges(model)}
+    return {"baseline": laws, "slack": slack, "span": span, "ranges": outcome_ranges(model)}
 
 
 def _share(slack: float, span: float, over: float) -> float:
@@ -69,7 +69,7 @@ def _share(slack: float, span: float, over: float) -> float:
     return 1.0 if over + span <= 0.0 else slack / (over + span + slack)
 
 
-def _ranges(model: CMDP) -> Floats:
+def outcome_ranges(model: CMDP) -> Floats:
     """What every cost can be, (m+1, 2); of those in [0, 1] all of it, since they may be chances (Bernoulli)."""
     outcomes = Tables.of(model, "deterministic").outcomes
     lowest, highest = outcomes.min(axis=1), outcomes.max(axis=1)

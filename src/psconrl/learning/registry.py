@@ -31,6 +31,7 @@ from psconrl.learning.agents import (
     TripleQA,
     Uniform,
 )
+from psconrl.learning.baseline import outcome_ranges
 from psconrl.learning.contract import Learner
 from psconrl.learning.foreign import Foreign
 from psconrl.learning.parts.beliefs import Dirichlet, FlooredCounts
@@ -43,6 +44,7 @@ from psconrl.learning.parts.tightened import Tightened
 from psconrl.learning.persistence import DAMAGE, Saved, read, rebuilt, restored
 from psconrl.learning.player import Player
 from psconrl.learning.recipe import Recipe
+from psconrl.model.cmdp import CMDP
 from psconrl.named_code import AGENTS, find, from_package, installed, is_code
 
 PLAIN: dict[str, Part | None] = {"schedule": Ouyang(), "ledger": None, "outlook": Endless()}  # as in the paper
@@ -154,19 +156,18 @@ def make_agent(
     return recipe.build(n_states, n_actions, thresholds, **known, seed=seed, **options)
 
 
-def with_hints(name: str, costs: Floats, maximise: bool, options: dict[str, Any]) -> dict[str, Any]:
-    """The options of an agent that has to learn the costs (m+1, S, A), with what it may know of them beforehand.
+def with_hints(name: str, model: CMDP, options: dict[str, Any]) -> dict[str, Any]:
+    """The options of an agent that has to learn the costs of a model, with what it may know of them beforehand.
 
     ``optimistic_cost``, the largest reward there can be: untried pairs count as free, which is no reason to try them
-    where everything else pays. ``ranges``, the lowest and the highest of every cost, for agents that rescale them.
+    where everything else pays. ``ranges``, the lowest and the highest that a cost can be, for those who need them.
     """
     known = recipe_for(name).option_names()
     hints: dict[str, Any] = {}
-    if maximise and "optimistic_cost" in known:
-        hints["optimistic_cost"] = float(costs[0].min())
+    if model.maximise and "optimistic_cost" in known:
+        hints["optimistic_cost"] = float(model.costs[0].min())
     if "ranges" in known:
-        low, high = costs.min(axis=(1, 2)), costs.max(axis=(1, 2))
-        hints["ranges"] = np.column_stack([low, np.where(high > low, high, low + 1.0)]).tolist()
+        hints["ranges"] = outcome_ranges(model).tolist()
     return hints | options
 
 
