@@ -57,8 +57,8 @@ def reproduce(
     Stopped at any moment, the same command continues where it was. figure2 --agents all,mine.py:MyAgent draws figure 2
     with an agent of yours in it, leaderboard --agents all,mine.py:MyAgent ranks it.
 
-    all: the figures and the theory bench. leaderboard: every agent on every world, ranked (three quarters of an hour; three minutes with
-    --quick). sensitivity: what the one knob of every agent does, by which the leaderboard's settings were chosen.
+    all: the figures and the theory bench. leaderboard: every agent on every world, ranked (three quarters of an
+    hour; three minutes with --quick). sensitivity: what the one knob of every agent does, by which the leaderboard's settings were chosen.
     """
     need_matplotlib("reproduce")
     if what in BOARDS:
