@@ -58,7 +58,8 @@ def reproduce(
     with an agent of yours in it, leaderboard --agents all,mine.py:MyAgent ranks it.
 
     all: the figures and the theory bench. leaderboard: every agent on every world, ranked (three quarters of an
-    hour; three minutes with --quick). sensitivity: what the one knob of every agent does, by which the leaderboard's settings were chosen.
+    hour; three minutes with --quick). sensitivity: what the one knob of every agent does, by which the leaderboard's
+    settings were chosen.
     """
     need_matplotlib("reproduce")
     if what in BOARDS:
