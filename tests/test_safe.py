@@ -7,6 +7,7 @@ the true model against every policy that is played.
 import itertools
 import math
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -401,6 +402,19 @@ def test_every_policy_that_is_played_keeps_every_limit_from_every_state(world, k
         assert (agent.excess <= agent.allowance).all()
     assert kinds <= {"baseline", "mixed", "certified"}
     assert known is False or world == "two limits" or "certified" in kinds
+
+
+def test_nothing_holds_whose_bound_is_above_a_limit():
+    agent = psconrl.agents.make(
+        "safe", 2, 2, [0.3, 2.0], np.zeros((3, 2, 2)), 0, baseline=np.full((2, 2), 0.5), slack=0.1, span=1.0
+    )
+
+    def holds(*bounds):
+        return agent._holds(SimpleNamespace(cases=[SimpleNamespace(bound=bound) for bound in bounds]))
+
+    assert holds(0.3, 2.0)
+    assert not holds(np.nextafter(0.3, 1), 2.0)
+    assert not holds(0.3, np.nextafter(2.0, 3))
 
 
 def test_it_leaves_the_baseline_and_gains_by_it():
