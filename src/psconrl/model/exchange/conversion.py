@@ -138,7 +138,7 @@ def _matrix(model: ExplicitModel, rows: _Rows, values: Floats) -> csr_array:
     S, lengths = model.n_states, np.diff(model.first_branch)
     targets = model.targets
     if (np.diff(rows.row) < 0).any():  # actions in the order of their names, not of the file
-        order = np.argsort(rows.row)
+        order = np.argsort(rows.row, kind="stable")
         moved = np.repeat(model.first_branch[:-1][order], lengths[order]) + _counted(lengths[order])
         values, targets = values[moved], targets[moved]
     indptr = np.zeros(S * rows.n_actions + 1, dtype=np.int64)
