@@ -53,16 +53,26 @@ def strong_components(indptr: Ints, indices: Ints, n_states: int, keep: Bools) -
 
     A component is numbered after all those that it leads to. O(pairs + edges), without recursion.
     """
-    A = (indptr.size - 1) // n_states
-    label = np.full(n_states, -1)
-    found = np.full(n_states, -1)  # when a state was first met
-    low = np.empty(n_states, np.int64)  # the earliest state on the stack that it leads back to
-    stack = np.empty(n_states, np.int64)  # states whose component is open
-    path = np.empty(n_states, np.int64)
-    pair = np.empty(n_states, np.int64)  # where the search of a state stands
-    edge = np.empty(n_states, np.int64)
-    size = depth = clock = count = 0
-    for root in range(n_states):
+    label, found = np.full(n_states, -1), np.full(n_states, -1)
+    count = _label_components(indptr, indices, keep, np.arange(n_states), label, found, np.empty((5, n_states), np.int64), 0)
+    return count, label
+
+
+@njit(cache=True)
+def _label_components(
+    indptr: Ints, indices: Ints, keep: Bools, roots: Ints, label: Ints, found: Ints, room: Ints, count: int
+) -> int:
+    """Number, from ``count`` on, the components of the states that the roots lead to; returns the next number.
+
+    ``label`` is -1 for them, and so is ``found``: when a state was first met. ``room`` (5, S) is overwritten.
+    """
+    A = (indptr.size - 1) // label.size
+    low = room[0]  # the earliest state on the stack that it leads back to
+    stack = room[1]  # states whose component is open
+    path = room[2]
+    pair, edge = room[3], room[4]  # where the search of a state stands
+    size = depth = clock = 0
+    for root in roots:
         if found[root] >= 0:
             continue
         path[0], depth = root, 1
@@ -109,7 +119,7 @@ def strong_components(indptr: Ints, indices: Ints, n_states: int, keep: Bools) -
                     if stack[size] == s:
                         break
                 count += 1
-    return count, label
+    return count
 
 
 @njit(cache=True)
@@ -153,25 +163,123 @@ def closed_classes_of_sparse(indptr: Ints, indices: Ints, data: Floats, least: f
 
 
 @njit(cache=True)
-def end_component_pairs(indptr: Ints, indices: Ints, n_states: int, keep: Bools) -> tuple[Bools, Ints]:
-    """The pairs of the maximal end components among those to keep, and a label of every state's component.
+def end_component_pairs(indptr: Ints, indices: Ints, n_states: int, keep: Bools) -> tuple[int, Ints, Bools]:
+    """The maximal end components among the pairs to keep: how many, the number of every state's or -1, their pairs.
 
-    What leaves its component is dropped until nothing does (de Alfaro 1997).
+    What leaves its component is dropped, and with it what leads to a state that has nothing left, until nothing leaves
+    (de Alfaro 1997). Only components that lost a pair are looked at again. They are numbered by their first states.
     """
     A = (indptr.size - 1) // n_states
     keep = keep.copy()
-    while True:
-        _, label = strong_components(indptr, indices, n_states, keep)
-        dropped = False
-        for p in range(keep.size):
-            if keep[p]:
-                for e in range(indptr[p], indptr[p + 1]):
-                    if label[indices[e]] != label[p // A]:
-                        keep[p] = False
-                        dropped = True
-                        break
-        if not dropped:
-            return keep, label
+    before, sources = _pairs_into(indptr, indices, n_states, keep)
+    live = np.zeros(n_states, np.int64)  # how many pairs a state has left
+    for p in range(keep.size):
+        live[p // A] += keep[p]
+    label, found = np.full(n_states, -1), np.full(n_states, -1)
+    room = np.empty((5, n_states), np.int64)
+    order = np.arange(n_states)  # every component to look at is a section of it
+    sections = np.empty((n_states + 1, 2), np.int64)
+    sections[0, 0], sections[0, 1], waiting = 0, n_states, 1
+    dead = np.empty(n_states, np.int64)
+    lost = np.zeros(n_states, np.bool_)
+    number = 0
+    while waiting > 0:
+        waiting -= 1
+        begin, end = sections[waiting, 0], sections[waiting, 1]
+        members = order[begin:end]
+        base = number
+        number = _label_components(indptr, indices, keep, members, label, found, room, base)
+        for k in range(number - base):
+            lost[k] = False
+        n_dead = 0
+        for s in members:
+            for p in range(s * A, (s + 1) * A):
+                if keep[p]:
+                    for e in range(indptr[p], indptr[p + 1]):
+                        if label[indices[e]] != label[s]:
+                            keep[p] = False
+                            lost[label[s] - base] = True
+                            live[s] -= 1
+                            break
+            if live[s] == 0:
+                dead[n_dead] = s
+                n_dead += 1
+        while n_dead > 0:
+            n_dead -= 1
+            t = dead[n_dead]
+            for e in range(before[t], before[t + 1]):
+                p = sources[e]
+                if keep[p]:
+                    s = p // A
+                    keep[p] = False
+                    lost[label[s] - base] = True
+                    live[s] -= 1
+                    if live[s] == 0:
+                        dead[n_dead] = s
+                        n_dead += 1
+        # What is left of the components that lost something, each as a section of its own.
+        sizes = np.zeros(number - base + 1, np.int64)
+        for s in members:
+            if live[s] > 0 and lost[label[s] - base]:
+                sizes[label[s] - base + 1] += 1
+        for k in range(number - base):
+            if sizes[k + 1] > 0:
+                sections[waiting, 0], sections[waiting, 1] = begin + sizes[k], begin + sizes[k] + sizes[k + 1]
+                waiting += 1
+            sizes[k + 1] += sizes[k]
+        copied = members.copy()
+        for s in copied:
+            if live[s] > 0 and lost[label[s] - base]:
+                k = label[s] - base
+                order[begin + sizes[k]] = s
+                sizes[k] += 1
+                label[s] = found[s] = -1
+    component = np.full(n_states, -1)
+    names = np.full(number, -1)
+    count = 0
+    for s in range(n_states):
+        if live[s] > 0:
+            if names[label[s]] < 0:
+                names[label[s]] = count
+                count += 1
+            component[s] = names[label[s]]
+    return count, component, keep
+
+
+@njit(cache=True)
+def _pairs_into(indptr: Ints, indices: Ints, n_states: int, keep: Bools) -> tuple[Ints, Ints]:
+    """The kept pairs that may lead to each state, as a list for every state."""
+    start = np.zeros(n_states + 1, np.int64)
+    for p in range(keep.size):
+        if keep[p]:
+            for e in range(indptr[p], indptr[p + 1]):
+                start[indices[e] + 1] += 1
+    for s in range(n_states):
+        start[s + 1] += start[s]
+    pairs, at = np.empty(start[n_states], np.int64), start[:-1].copy()
+    for p in range(keep.size):
+        if keep[p]:
+            for e in range(indptr[p], indptr[p + 1]):
+                pairs[at[indices[e]]] = p
+                at[indices[e]] += 1
+    return start, pairs
+
+
+@njit(cache=True)
+def grouped(label: Ints, count: int) -> tuple[Ints, Ints]:
+    """Where the members of each group begin, (count + 1,), and the members, in order; a label of -1 is no group."""
+    start = np.zeros(count + 1, np.int64)
+    for s in range(label.size):
+        if label[s] >= 0:
+            start[label[s] + 1] += 1
+    for k in range(count):
+        start[k + 1] += start[k]
+    members, at = np.empty(start[count], np.int64), start[:-1].copy()
+    for s in range(label.size):
+        if label[s] >= 0:
+            members[at[label[s]]] = s
+            at[label[s]] += 1
+    return start, members
 
 
 @njit(cache=True)

@@ -5,21 +5,32 @@ out of a set of states.
 """
 
 from abc import ABC, abstractmethod
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from psconrl.arrays import Floats, Ints, Matrix
+from psconrl.arrays import Bools, Floats, Ints, Matrix
 from psconrl.errors import SolverError
-from psconrl.model import _graph
+from psconrl.model import _classes, _graph
+from psconrl.model.passage import collect_onward, visit_onward
 from psconrl.model.unichain import (
     FALLS_APART,
     Unichain,
     collect_dense,
-    collect_sparse,
     solve_dense,
     solve_sparse,
 )
+
+
+class SolvedClasses(NamedTuple):
+    """All closed classes of a chain, for q costs."""
+
+    count: int
+    of_state: Ints  # (S,) the number of the class, or -1
+    gains: Floats  # (q, K)
+    biases: Floats  # (q, S) of stationary mean zero in every class; zero outside of them
+    law: Floats  # (S,) the stationary law of the class of the state
 
 
 class Chain(ABC):
@@ -46,8 +57,25 @@ class Chain(ABC):
         >>> [states.tolist() for states in chain.closed_classes()]
         [[1], [2]]
         """
-        count, label = self._closed_components(least)
-        return [np.flatnonzero(label == k) for k in range(count)]
+        start, members = _graph.grouped(*self.labelled_classes(least)[::-1])
+        return [members[start[k] : start[k + 1]] for k in range(start.size - 1)]
+
+    def labelled_classes(self, least: float = 0.0) -> tuple[int, Ints]:
+        """How many closed classes there are, and the number of every state's, or -1."""
+        return self._closed_components(least)
+
+    def solve_classes(self, costs: Floats) -> "SolvedClasses":
+        """Gains, biases and stationary laws of all closed classes, from costs (q, S)."""
+        count, label = self.labelled_classes()
+        start, members = _graph.grouped(label, count)
+        q, S = costs.shape
+        gains, biases, law = np.zeros((q, count)), np.zeros((q, S)), np.zeros(S)
+        done = self._solve_small_classes(costs, start, members, gains, biases, law)
+        for k in np.flatnonzero(~done):
+            states = members[start[k] : start[k + 1]]
+            part = self.solve_class(costs, states)
+            gains[:, k], biases[:, states], law[states] = part.gains, part.centred_biases(), part.stationary
+        return SolvedClasses(count, label, gains, biases, law)
 
     def solve_class(self, costs: Floats, states: Ints) -> Unichain:
         """Gains, biases and stationary law on one of the closed classes, from costs (q, S)."""
@@ -64,6 +92,12 @@ class Chain(ABC):
         outside = np.ones(self.n_states)
         outside[states] = 0.0
         return self.restrict(states)._collect(per_step, (self @ outside)[states])
+
+    def visits(self, states: Ints, initial: Floats) -> Floats:
+        """How often each of n states that are surely left is visited, (n,), from an initial law (S,) on all states."""
+        outside = np.ones(self.n_states)
+        outside[states] = 0.0
+        return visit_onward(csr_array(self.restrict(states).matrix), initial[states], (self @ outside)[states])
 
     @abstractmethod
     def solve(self, costs: Floats, reference: int = 0) -> Unichain | None:
@@ -82,6 +116,12 @@ class Chain(ABC):
 
     @abstractmethod
     def _collect(self, per_step: Floats, exits: Floats) -> Floats: ...
+
+    def _solve_small_classes(
+        self, costs: Floats, start: Ints, members: Ints, gains: Floats, biases: Floats, law: Floats
+    ) -> Bools:
+        """Which classes are solved at once, (K,)."""
+        return np.zeros(start.size - 1, dtype=bool)
 
 
 class DenseChain(Chain):
@@ -131,4 +171,13 @@ class SparseChain(Chain):
         return _graph.closed_classes_of_sparse(P.indptr, P.indices, P.data, least)
 
     def _collect(self, per_step: Floats, exits: Floats) -> Floats:
-        return collect_sparse(self.matrix, per_step, exits)
+        return collect_onward(self.matrix, per_step, exits)
+
+    def _solve_small_classes(
+        self, costs: Floats, start: Ints, members: Ints, gains: Floats, biases: Floats, law: Floats
+    ) -> Bools:
+        P = self.matrix
+        done: Bools = _classes.solve_small_classes(
+            P.indptr, P.indices, P.data, np.ascontiguousarray(costs), start, members, gains, biases, law
+        )
+        return done

@@ -18,6 +18,7 @@ from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.unichain import Unichain
 from psconrl.model.validation import as_floats
 
+FEW_CLASSES = 16  # up to this many the chance to end in each is found for every state
 POLICY_TOL = 1e-9  # how far a policy's row may be from a distribution
 
 
@@ -89,12 +90,15 @@ def evaluate_policy(cmdp: CMDP, pi: Floats) -> Evaluation:
     # An offset of the costs must not drown their differences, nor a huge entry all the others.
     C, base = _elimination.mixed_costs(cmdp.costs, pi)
     classes = chain.closed_classes()
-    parts = [chain.solve_class(C, states) for states in classes]
-    if classes[0].size == cmdp.n_states:
-        law, averages, biases = parts[0].stationary, parts[0].gains, parts[0].centred_biases()
-        gains = averages[:, None].repeat(cmdp.n_states, axis=1)
+    if len(classes) > FEW_CLASSES:
+        law, averages, gains, biases = _absorbed_in_many(chain, C, cmdp.initial)
     else:
-        law, averages, gains, biases = _absorbed(chain, C, cmdp.initial, classes, parts)
+        parts = [chain.solve_class(C, states) for states in classes]
+        if classes[0].size == cmdp.n_states:
+            law, averages, biases = parts[0].stationary, parts[0].gains, parts[0].centred_biases()
+            gains = averages[:, None].repeat(cmdp.n_states, axis=1)
+        else:
+            law, averages, gains, biases = _absorbed(chain, C, cmdp.initial, classes, parts)
     sign = -1.0 if cmdp.maximise else 1.0
     return Evaluation(base + averages, law[:, None] * pi, base[:, None] + gains, biases, tuple(classes), sign)
 
@@ -123,3 +127,26 @@ def _absorbed(
     for k, (states, part) in enumerate(zip(classes, parts, strict=True)):
         law[states] = share[k] * part.stationary
     return law, initial @ gains, gains.T, biases.T
+
+
+def _absorbed_in_many(chain: Chain, C: Floats, initial: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """The same by the visits of the transient states, of which there is one number a state and none a class."""
+    solved = chain.solve_classes(C)
+    ended = solved.of_state >= 0
+    passing = np.flatnonzero(~ended)
+    gains, biases = np.zeros(C.shape), solved.biases
+    gains[:, ended] = solved.gains[:, solved.of_state[ended]]
+    arrivals = np.where(ended, initial, 0.0)
+    if passing.size:
+        into = np.vstack([gains, ended.astype(float)])
+        found = chain.collect(passing, (chain @ into.T)[passing])
+        gains[:, passing] = (found[:, :-1] / found[:, -1:]).T
+        onward = C[:, passing].T - gains[:, passing].T + (chain @ biases.T)[passing]
+        biases[:, passing] = chain.collect(passing, onward).T
+        visits = np.zeros(initial.size)
+        visits[passing] = chain.visits(passing, initial)
+        arrivals += np.where(ended, visits @ chain.matrix, 0.0)
+    share = np.bincount(solved.of_state[ended], arrivals[ended], minlength=solved.count)
+    law = np.zeros(initial.size)
+    law[ended] = (share / share.sum())[solved.of_state[ended]] * solved.law[ended]
+    return law, gains @ initial, gains, biases

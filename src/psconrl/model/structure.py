@@ -8,6 +8,7 @@ there is a single maximal one, and communicating when that one holds every state
 import itertools
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,6 +29,23 @@ class EndComponent:
     pairs: Ints
 
 
+class EndComponents(NamedTuple):
+    """All maximal end components at once, numbered by their first states: there may be as many as states."""
+
+    count: int
+    of_state: Ints  # (S,) the number of the component, or -1
+    inside: Bools  # (S, A) pairs that keep the path in the component of their state
+
+    def listed(self) -> list[EndComponent]:
+        """One by one."""
+        start, states = _graph.grouped(self.of_state, self.count)
+        pairs = np.where(self.inside, self.of_state[:, None], -1).ravel()
+        first, inside = _graph.grouped(pairs, self.count)
+        return [
+            EndComponent(states[start[k] : start[k + 1]], inside[first[k] : first[k + 1]]) for k in range(self.count)
+        ]
+
+
 def reachable(cmdp: CMDP) -> Ints:
     """The states that some policy visits from the initial law, sorted."""
     if cmdp.transition.communicates:
@@ -37,22 +55,21 @@ def reachable(cmdp: CMDP) -> Ints:
 
 def end_components(cmdp: CMDP, without: Ints | None = None) -> list[EndComponent]:
     """The maximal end components by their first states, optionally of the model without some states."""
-    S, A = cmdp.n_states, cmdp.n_actions
-    indptr, indices = cmdp.transition.support
-    keep = cmdp.available.ravel().copy()
+    return find_end_components(cmdp.transition, cmdp.available, without).listed()
+
+
+def find_end_components(P: Transition, available: Bools, without: Ints | None = None) -> EndComponents:
+    """The same, in arrays."""
+    S, A = available.shape
+    indptr, indices = P.support
+    keep = available.ravel().copy()
     if without is not None:
         banned = np.zeros(S, dtype=bool)
         banned[without] = True
         keep &= ~np.repeat(banned, A)
         keep[np.repeat(np.arange(S * A), np.diff(indptr))[banned[indices]]] = False
-    keep, labels = _graph.end_component_pairs(indptr, indices, S, keep)
-    alive = np.flatnonzero(keep.reshape(S, A).any(axis=1))
-    pairs = np.flatnonzero(keep)
-    _, first = np.unique(labels[alive], return_index=True)
-    return [
-        EndComponent(alive[labels[alive] == label], pairs[labels[pairs // A] == label])
-        for label in labels[alive[np.sort(first)]]
-    ]
+    count, component, inside = _graph.end_component_pairs(indptr, indices, S, keep)
+    return EndComponents(count, component, inside.reshape(S, A))
 
 
 def approach(P: Transition, available: Bools, reached: Bools, policy: Ints, least: float = 0.0) -> Ints:

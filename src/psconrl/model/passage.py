@@ -1,0 +1,177 @@
+r"""What is collected, and how often each state is visited, on the way through states that are surely left.
+
+.. math:: x = C + W x, \qquad y = b + y W
+
+for moves W among n such states, in CSR form. States that lead back to each other are solved together, and such groups
+one after the other, each after all that it leads to (for visits: that lead to it). Where nothing leads back, that is
+one pass. A small group is eliminated without subtractions (``_elimination``), a large one factorised.
+"""
+
+import numpy as np
+from numba import njit
+from scipy.sparse import csr_array, hstack, vstack
+
+from psconrl.arrays import Floats, Ints
+from psconrl.errors import SolverError
+from psconrl.model import _graph
+from psconrl.model._elimination import transient
+from psconrl.model.unichain import FALLS_APART, collect_sparse, solve_sparse
+
+TOGETHER = 100  # states that lead back to each other and are solved as a dense system; a larger one is factorised
+
+
+def collect_onward(W: csr_array, C: Floats, exits: Floats) -> Floats:
+    """The solution (n, q) of x = C + W x; ``exits`` (n,) is the chance that each state leads out of all of them."""
+    count, label = _graph.strong_components(W.indptr, W.indices, W.shape[0], np.ones(W.shape[0], dtype=bool))
+    start, members = _graph.grouped(label, count)
+    x = np.zeros(C.shape)
+    done = 0
+    while True:
+        try:
+            done = _collect(W.indptr, W.indices, W.data, np.ascontiguousarray(C), exits, start, members, done, x)
+        except ZeroDivisionError:
+            raise SolverError(FALLS_APART) from None
+        if done == count:
+            return x
+        group = members[start[done] : start[done + 1]]
+        rows = csr_array(W[group])
+        inside = csr_array(rows[:, group])
+        away = rows @ (label != done).astype(float)
+        # x is still zero in the group: the product sees what is outside of it.
+        x[group] = collect_sparse(inside, C[group] + rows @ x, exits[group] + away)
+        done += 1
+
+
+def visit_onward(W: csr_array, begin: Floats, exits: Floats) -> Floats:
+    """The expected visits (n,) of each state, from an expected number of beginnings (n,) in each."""
+    n = W.shape[0]
+    count, label = _graph.strong_components(W.indptr, W.indices, n, np.ones(n, dtype=bool))
+    start, members = _graph.grouped(label, count)
+    y = np.array(begin, dtype=float)
+    done = count
+    while True:
+        try:
+            done = _visit(W.indptr, W.indices, W.data, exits, start, members, done, y)
+        except ZeroDivisionError:
+            raise SolverError(FALLS_APART) from None
+        if done == 0:
+            return y
+        group = members[start[done - 1] : start[done]]
+        rows = csr_array(W[group])
+        inside = csr_array(rows[:, group])
+        away = rows @ (label != done - 1).astype(float)
+        y[group] = _visits_by_law(inside, y[group], exits[group] + away)
+        gained = y[group] @ rows
+        gained[group] = 0.0
+        y += gained
+        done -= 1
+
+
+def _visits_by_law(W: csr_array, begin: Floats, exits: Floats) -> Floats:
+    """The visits of a large group: in proportion to the law of the chain that begins anew whenever it is left."""
+    n, total = W.shape[0], float(begin.sum())
+    if total <= 0.0:
+        return np.zeros(n)
+    # One more state: where every path begins, and where it goes when it leaves.
+    top = csr_array(np.append(begin / total, 0.0)[None, :])
+    chain = csr_array(vstack([hstack([W, csr_array(exits[:, None])]), top]))
+    solved = solve_sparse(chain, np.zeros((1, n + 1)))
+    if solved is None:
+        raise SolverError(FALLS_APART)
+    law = solved.stationary
+    return np.asarray(total * law[:n] / law[n])
+
+
+@njit(cache=True)
+def _collect(
+    indptr: Ints, indices: Ints, data: Floats, C: Floats, exits: Floats, start: Ints, members: Ints, done: int, x: Floats
+) -> int:  # fmt: skip
+    """Solve one group after the other, from number ``done`` on; returns the first that is too large, or their number."""
+    n, q = C.shape
+    place = np.full(n, -1)
+    for k in range(done, start.size - 1):
+        size = start[k + 1] - start[k]
+        if size > TOGETHER:
+            return k
+        if size == 1:
+            s = members[start[k]]
+            out = exits[s]
+            for c in range(q):
+                x[s, c] = C[s, c]
+            for e in range(indptr[s], indptr[s + 1]):
+                t = indices[e]
+                if t != s:
+                    out += data[e]
+                    for c in range(q):
+                        x[s, c] += data[e] * x[t, c]
+            if not out > 0.0:
+                raise ZeroDivisionError
+            for c in range(q):
+                x[s, c] /= out
+            continue
+        for i in range(size):
+            place[members[start[k] + i]] = i
+        W, right, leave = np.zeros((size, size)), np.empty((size, q)), np.empty(size)
+        for i in range(size):
+            s = members[start[k] + i]
+            leave[i] = exits[s]
+            for c in range(q):
+                right[i, c] = C[s, c]
+            for e in range(indptr[s], indptr[s + 1]):
+                t = indices[e]
+                if place[t] >= 0:
+                    W[i, place[t]] += data[e]
+                else:
+                    leave[i] += data[e]
+                    for c in range(q):
+                        right[i, c] += data[e] * x[t, c]
+        solved = transient(W, right, leave)
+        for i in range(size):
+            s = members[start[k] + i]
+            place[s] = -1
+            for c in range(q):
+                x[s, c] = solved[i, c]
+    return start.size - 1
+
+
+@njit(cache=True)
+def _visit(
+    indptr: Ints, indices: Ints, data: Floats, exits: Floats, start: Ints, members: Ints, done: int, y: Floats
+) -> int:  # fmt: skip
+    """The same for visits, from the last group down: in y are the arrivals from outside, which become visits."""
+    place = np.full(y.size, -1)
+    for k in range(done - 1, -1, -1):
+        size = start[k + 1] - start[k]
+        if size > TOGETHER:
+            return k + 1
+        for i in range(size):
+            place[members[start[k] + i]] = i
+        W, leave, arrivals = np.zeros((size, size)), np.empty(size), np.empty(size)
+        some = 0.0
+        for i in range(size):
+            s = members[start[k] + i]
+            leave[i], arrivals[i] = exits[s], y[s]
+            some += y[s]
+            for e in range(indptr[s], indptr[s + 1]):
+                if place[indices[e]] >= 0:
+                    W[i, place[indices[e]]] += data[e]
+                else:
+                    leave[i] += data[e]
+        if some > 0.0:
+            ones = np.zeros((size, size))
+            for i in range(size):
+                ones[i, i] = 1.0
+            N = transient(W, ones, leave)
+            for i in range(size):
+                y[members[start[k] + i]] = 0.0
+            for j in range(size):
+                for i in range(size):
+                    y[members[start[k] + i]] += arrivals[j] * N[j, i]
+            for i in range(size):
+                s = members[start[k] + i]
+                for e in range(indptr[s], indptr[s + 1]):
+                    if place[indices[e]] < 0:
+                        y[indices[e]] += y[s] * data[e]
+        for i in range(size):
+            place[members[start[k] + i]] = -1
+    return 0
