@@ -13,9 +13,10 @@ from psconrl import CMDP, Status, certify, evaluate, plan
 from psconrl.errors import SolverError
 from psconrl.planning import planner, repair
 from psconrl.planning.candidate import Candidate, Dual
+from psconrl.planning.components.moves import Moves
+from psconrl.planning.components.quotient import most_moves
 from psconrl.planning.methods import find_candidate
 from psconrl.planning.mixture.howard import Howard
-from psconrl.planning.multichain import most_moves
 from psconrl.planning.problem import Problem
 
 LEAKS = (0.5, 1e-6, 1e-9, 1e-10, 1e-13, 1e-30, 1e-200)
@@ -95,10 +96,10 @@ def test_no_certificate_holds_for_a_bound_that_some_policy_beats(S, A, m, seed):
 
 
 def test_most_moves_is_twice_the_longest_mean_path():
-    """From 0 to 1, from there back or to the end, evenly: 4 moves from 0; another pair of 0 ends at once."""
-    law = csr_array(np.array([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [0.5, 0.0, 0.5]]))
-    assert most_moves(law, source=np.array([0, 0, 1]), settled=np.array([2])) == pytest.approx(8.0)
-    assert most_moves(csr_array(np.array([[0.0, 1.0], [1.0, 0.0]])), np.array([0, 1]), np.array([], int)) == np.inf
+    """From 1 to 2, from there back or to the end, evenly: 4 moves from 1; another pair of 1 ends at once."""
+    law = csr_array(np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.5, 0.5, 0.0]]))
+    assert most_moves(Moves(law, source=np.array([1, 1, 2])), n_settled=1) == pytest.approx(8.0)
+    assert most_moves(Moves(csr_array(np.array([[0.0, 1.0], [1.0, 0.0]])), np.array([0, 1])), 0) == np.inf
 
 
 two_homes = CMDP([[[1, 0], [0, 1]], [[0, 1], [1, 0]]], [[[0, 1], [0, 1]], [[0, 1], [1, 1]]], [0.5])

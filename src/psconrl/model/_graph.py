@@ -171,7 +171,7 @@ def end_component_pairs(indptr: Ints, indices: Ints, n_states: int, keep: Bools)
     """
     A = (indptr.size - 1) // n_states
     keep = keep.copy()
-    before, sources = _pairs_into(indptr, indices, n_states, keep)
+    before, sources = pairs_into(indptr, indices, n_states, keep)
     live = np.zeros(n_states, np.int64)  # how many pairs a state has left
     for p in range(keep.size):
         live[p // A] += keep[p]
@@ -247,7 +247,7 @@ def end_component_pairs(indptr: Ints, indices: Ints, n_states: int, keep: Bools)
 
 
 @njit(cache=True)
-def _pairs_into(indptr: Ints, indices: Ints, n_states: int, keep: Bools) -> tuple[Ints, Ints]:
+def pairs_into(indptr: Ints, indices: Ints, n_states: int, keep: Bools) -> tuple[Ints, Ints]:
     """The kept pairs that may lead to each state, as a list for every state."""
     start = np.zeros(n_states + 1, np.int64)
     for p in range(keep.size):

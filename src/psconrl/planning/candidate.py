@@ -31,3 +31,4 @@ class Candidate(NamedTuple):
     columns: tuple[Ints, ...]  # deterministic policies to start a later plan from
     method: str
     note: str = ""
+    shares: Floats | None = None  # of the columns, if a lot at the start may choose among them

@@ -15,7 +15,7 @@ from psconrl.arrays import Floats
 from psconrl.errors import ModelError
 from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.evaluation import Evaluation, evaluate
-from psconrl.model.structure import end_components, reachable
+from psconrl.model.structure import find_end_components
 from psconrl.planning._cost_kernels import deviations, excess_units_of, reduced_costs, units_of
 from psconrl.planning.candidate import Dual
 from psconrl.planning.multichain import transit_loss
@@ -117,20 +117,22 @@ def excess_units(cmdp: CMDP, occupancy: Floats, unit: Floats) -> Floats:
 
 def lower_bound(cmdp: CMDP, weights: Floats, dual: Dual, start: float) -> tuple[float, float]:
     """Bound on ``w0 (J(c0) - start) + sum_i wi (J(ci) - tau_i)`` of all policies, and what a multichain proof lost."""
-    S, A = cmdp.n_states, cmdp.n_actions
+    S = cmdp.n_states
     moved = cmdp.transition.drift(dual.potential, dual.low_potential)
     reduced = reduced_costs(cmdp.costs, weights, start, cmdp.thresholds, moved, cmdp.available)
+    met = np.ones(S, dtype=bool)
     if not cmdp.transition.communicates:
-        reduced[~cmdp.transition.reachable_from(cmdp.initial > 0)] = np.inf
+        met = cmdp.transition.reachable_from(cmdp.initial > 0)
+        reduced[~met] = np.inf
     if dual.gains is None:
         return float(reduced.min()), 0.0
     # Inside an end component gains must be equal, or the bound would drift away with time.
     g = dual.gains - weights[0] * start - weights[1:] @ cmdp.thresholds
-    components = end_components(cmdp)
-    inside = np.zeros(S * A, dtype=bool)
-    for component in components:
-        g[component.states] = g[component.states].min()
-        inside[component.pairs] = True
-    lost = transit_loss(cmdp, reachable(cmdp), components, g)
-    margin = np.where(inside.reshape(S, A), reduced - g[:, None], np.inf)
+    components = find_end_components(cmdp.transition, cmdp.available)
+    inside = components.of_state >= 0
+    least = np.full(components.count, np.inf)
+    np.minimum.at(least, components.of_state[inside], g[inside])
+    g[inside] = least[components.of_state[inside]]
+    lost = transit_loss(cmdp, met, components, g)
+    margin = np.where(components.inside, reduced - g[:, None], np.inf)
     return float(cmdp.initial @ g) + min(0.0, float(margin.min())) - lost, lost

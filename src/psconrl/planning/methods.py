@@ -1,13 +1,15 @@
-"""Which method plans which model: the mixture, the linear program, or the multichain program."""
+"""Which method plans which model: the mixture, the mixture by components, or a linear program."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
 from psconrl.arrays import Ints
+from psconrl.errors import SolverError
 from psconrl.model.cmdp import CMDP
-from psconrl.model.structure import end_components
+from psconrl.model.structure import EndComponents, find_end_components
 from psconrl.planning.candidate import Candidate, Dual
+from psconrl.planning.components.solve import solve_components
 from psconrl.planning.lp import solve_lp
 from psconrl.planning.mixture.howard import greedy_policy
 from psconrl.planning.mixture.solve import Solution, solve
@@ -16,18 +18,32 @@ from psconrl.planning.policy_from_occupancy import one_hot
 from psconrl.planning.problem import Problem
 from psconrl.planning.randomisation import fewest_randomised
 
+# The program of a multichain model takes minutes for more states than this.
+MULTICHAIN_LP_STATES = 5000
+
 METHODS = MIXTURE, LP = ("mixture", "lp")
 
 
 def find_candidate(part: CMDP, problem: Problem, method: str, start: Sequence[Ints]) -> Candidate:
     """Plan by the method asked for, or by the one that the model needs."""
     if not part.transition.communicates:
-        components = end_components(part)
-        if len(components) > 1:
-            return solve_multichain(problem, part.initial, np.concatenate([c.pairs for c in components]))
+        parts = find_end_components(part.transition, part.available)
+        if parts.count > 1:
+            return _multichain(part, problem, method, parts)
     if method == LP:
         return solve_lp(problem)
     return from_mixture(problem, solve(problem, start, least_excess=True))
+
+
+def _multichain(part: CMDP, problem: Problem, method: str, parts: EndComponents) -> Candidate:
+    """Component by component; by one linear program if that is asked for, or if rounding spoils the rest."""
+    if method != LP:
+        try:
+            return solve_components(part, problem, parts)
+        except SolverError:
+            if part.n_states > MULTICHAIN_LP_STATES:
+                raise
+    return solve_multichain(problem, part.initial, np.flatnonzero(parts.inside.ravel()))
 
 
 def from_mixture(problem: Problem, solution: Solution) -> Candidate:
@@ -39,7 +55,7 @@ def from_mixture(problem: Problem, solution: Solution) -> Candidate:
     if mixture.feasible and len(mixture.answers) > 1:
         occupancy, policy = fewest_randomised(problem, solution)
     dual = Dual(w[1:] / unit, *mixture.proof.potential(w / unit), None)
-    return Candidate(mixture.feasible, occupancy, policy, dual, solution.policies, "mixture")
+    return Candidate(mixture.feasible, occupancy, policy, dual, solution.policies, "mixture", "", mixture.shares)
 
 
 def unproven(problem: Problem, method: str, trouble: str) -> Candidate:

@@ -21,20 +21,17 @@ If no such pair lowers the gains by more than r a move, the initial law does not
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import block_array, csr_array, diags_array
+from scipy.sparse import block_array, csr_array
 
-from psconrl.arrays import Floats, Ints
-from psconrl.errors import SolverError
+from psconrl.arrays import Bools, Floats, Ints
 from psconrl.model.cmdp import CMDP
-from psconrl.model.structure import EndComponent
-from psconrl.model.unichain import collect_sparse
+from psconrl.model.structure import EndComponents
 from psconrl.planning.candidate import Candidate, Dual
+from psconrl.planning.components.quotient import Quotient
 from psconrl.planning.lp import Program, balance, optimum, spread, states_of, towards
 from psconrl.planning.policy_from_occupancy import policy_from_occupancy
 from psconrl.planning.problem import Problem
-from psconrl.planning.tolerances import LP_MASS, MORE_MOVES
-
-MAX_ROUNDS = 100
+from psconrl.planning.tolerances import LP_MASS
 
 
 class Departures(NamedTuple):
@@ -87,52 +84,11 @@ def departures(problem: Problem, pairs: Ints) -> Departures:
     return Departures(csr_array(leaves - arrive), chance)
 
 
-def transit_loss(cmdp: CMDP, states: Ints, components: list[EndComponent], gains: Floats) -> float:
-    """An upper bound on what gains, constant on each component, lose in mean from the given states."""
-    node = np.arange(cmdp.n_states)
-    for component in components:
-        node[component.states] = component.states[0]
-    leaving = cmdp.available.copy()
-    for component in components:
-        leaving.ravel()[component.pairs] = False
-    pairs = np.flatnonzero(leaving.ravel() & np.repeat(np.isin(np.arange(cmdp.n_states), states), cmdp.n_actions))
-    if not pairs.size or np.ptp(gains) == 0.0:
+def transit_loss(cmdp: CMDP, states: Bools, components: EndComponents, gains: Floats) -> float:
+    """An upper bound on what gains, constant on each component, lose in mean from the given states (S,)."""
+    if np.ptp(gains) == 0.0:
         return 0.0
-    source = node[pairs // cmdp.n_actions]
-    moves = cmdp.transition.csr()[pairs].tocoo()
-    row, target = moves.coords[0], node[moves.coords[1]]
-    away = target != source[row]
-    law = csr_array((moves.data[away], (row[away], target[away])), shape=(pairs.size, cmdp.n_states))
-    law = csr_array(diags_array(1.0 / law.sum(axis=1)) @ law)
-    drop = float((gains[source] - law @ gains).max())
-    rounding = cmdp.n_states * float(np.finfo(float).eps * np.ptp(gains))
-    settled = np.array([component.states[0] for component in components])
-    return (max(0.0, drop) + rounding) * most_moves(law, source, settled)
-
-
-def most_moves(law: csr_array, source: Ints, settled: Ints) -> float:
-    """The largest expected number of moves, over all policies that may stay in settled nodes; inf if not proven.
-
-    ``law`` (pairs, nodes) is where each pair moves to, ``source`` the node that it leaves.
-    """
-    U = np.zeros(law.shape[1])
-    choice = np.full(U.size, -1)  # the pair by which each node moves on; -1 stays
-    choice[source[::-1]] = np.arange(source.size)[::-1]
-    choice[settled] = -1
-    for _ in range(MAX_ROUNDS):
-        moving = np.flatnonzero(choice >= 0)
-        rows = law[choice[moving]]
-        U[:] = 0.0
-        if moving.size:
-            try:
-                U[moving] = collect_sparse(rows[:, moving], np.ones((moving.size, 1)), rows @ (choice < 0))[:, 0]
-            except SolverError:
-                break
-        longer = 1.0 + law @ U
-        switch = longer > U[source] * (1.0 + MORE_MOVES) + MORE_MOVES
-        if not switch.any():
-            # Half a move is left for rounding: the bound then still holds with twice as many.
-            return 2.0 * float(U.max())
-        order = np.flatnonzero(switch)[np.argsort(longer[switch], kind="stable")]
-        choice[source[order]] = order
-    return float("inf")
+    quotient = Quotient(cmdp.transition, cmdp.available, components, states)
+    of_nodes = np.empty(quotient.moves.n_nodes)
+    of_nodes[quotient.node] = gains
+    return quotient.loss(of_nodes)

@@ -1,0 +1,100 @@
+"""The best policy inside every end component for a weighted cost, kept to begin with the next time."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from scipy.sparse import csr_array
+
+from psconrl.arrays import Bools, Floats, Ints
+from psconrl.errors import SolverError
+from psconrl.model import _graph
+from psconrl.model.structure import EndComponents
+from psconrl.model.transition import Transition
+from psconrl.planning.components._small import plan_small
+from psconrl.planning.mixture.solve import solve
+from psconrl.planning.problem import DENSE_STATES, Problem
+
+
+class Planned(NamedTuple):
+    """What the components come to, for one weighted cost."""
+
+    policy: Ints  # (S,) stays in the components; anything elsewhere
+    bounds: Floats  # (K,) no policy that stays costs less
+    potential: Floats  # (S,) the bias that shows it
+    low_potential: Floats  # (S,) added to it
+    law: Floats  # (S,) the stationary law within each component; zero elsewhere
+
+
+class Inside:
+    """Plans the components of a problem: small ones in one compiled call, each large one as a model of its own."""
+
+    def __init__(self, problem: Problem, parts: EndComponents) -> None:
+        self.problem, self.parts = problem, parts
+        self._rows = problem.transition.csr()
+        self._inside = np.ascontiguousarray(parts.inside.ravel())
+        self._start, self._members = _graph.grouped(parts.of_state, parts.count)
+        # Where a state is not in a component, any action that it has.
+        self._policy: Ints = np.where(parts.of_state >= 0, parts.inside.argmax(axis=1), problem.available.argmax(axis=1))
+        self._models: dict[int, Problem] = {}
+
+    def plan(self, cost: Floats) -> Planned:
+        """The cheapest policy in every component for a cost (S*A,)."""
+        S, K = self._policy.size, self.parts.count
+        rows, policy = self._rows, self._policy.copy()
+        bounds, law = np.zeros(K), np.zeros(S)
+        potential, low = np.zeros(S), np.zeros(S)
+        done = plan_small(
+            rows.indptr, rows.indices, rows.data, cost, self._inside, self._start, self._members, policy, bounds,
+            potential, law,
+        )  # fmt: skip
+        for k in np.flatnonzero(~done):
+            states = self._members[self._start[k] : self._start[k + 1]]
+            pairs = self.problem.transition.pairs_of(states)
+            model = self._model(int(k), states)._replace(costs=np.where(self._inside[pairs], cost[pairs], 0.0)[None, :])
+            found = solve(model, [np.ascontiguousarray(policy[states])])
+            if not found.settled:
+                raise SolverError(f"rounding left a gap of {found.gap:.1e} in an end component")
+            best = found.mixture
+            policy[states], law[states] = best.answers[0].policy, best.answers[0].stationary
+            bounds[k] = found.value - best.gap
+            potential[states], low[states] = best.proof.potential(np.ones(1))
+        self._policy = policy
+        return Planned(policy, bounds, potential, low, law)
+
+    def _model(self, k: int, states: Ints) -> Problem:
+        """One component without costs and limits; the pairs that leave it are not available."""
+        if k not in self._models:
+            available = self.parts.inside[states]
+            rows, A = self._rows, available.shape[1]
+            law = _inside_rows(rows.indptr, rows.indices, rows.data, states, available, self._policy.size)
+            P = Transition.of(csr_array((law[2], law[1], law[0]), shape=(states.size * A, states.size)))
+            nothing, none = np.zeros((1, states.size * A)), np.empty(0)
+            self._models[k] = Problem(P.dense_up_to(DENSE_STATES), nothing, none, available, self.problem.scaling)
+        return self._models[k]
+
+
+@njit(cache=True)
+def _inside_rows(
+    indptr: Ints, indices: Ints, data: Floats, states: Ints, available: Bools, n_states: int
+) -> tuple[Ints, Ints, Floats]:
+    """The rows of a component in CSR form; those of pairs that leave it are empty."""
+    n, A = available.shape
+    place = np.empty(n_states, np.int64)
+    most = 0
+    for i in range(n):
+        place[states[i]] = i
+        most += indptr[(states[i] + 1) * A] - indptr[states[i] * A]
+    start = np.zeros(n * A + 1, np.int64)
+    columns, values = np.empty(most, np.int64), np.empty(most)
+    k = 0
+    for i in range(n):
+        for a in range(A):
+            if available[i, a]:
+                p = states[i] * A + a
+                for e in range(indptr[p], indptr[p + 1]):
+                    if data[e] > 0.0:
+                        columns[k], values[k] = place[indices[e]], data[e]
+                        k += 1
+            start[i * A + a + 1] = k
+    return start, columns[:k].copy(), values[:k].copy()

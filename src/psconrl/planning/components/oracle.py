@@ -1,0 +1,84 @@
+r"""The cheapest policy of a model with several end components, for given weights.
+
+Each component is planned on its own, which gives its least cost :math:`b_k` and a bias. The values V of the problem of
+moves in which every component may be stayed in for :math:`b_k` are gains that no move lowers, with
+:math:`V \le b_k` in each: together with the biases, a multichain proof that no policy costs less than :math:`\beta V`
+(Hordijk and Kallenberg 1979; decomposed as by Ashok et al. 2017, and with several costs by Quatmann and Katoen 2021).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from psconrl.arrays import Floats, Ints
+from psconrl.model.structure import EndComponents
+from psconrl.planning.candidate import Dual
+from psconrl.planning.components.inside import Inside, Planned
+from psconrl.planning.components.moves import Ending
+from psconrl.planning.components.quotient import Quotient
+from psconrl.planning.problem import Problem
+from psconrl.planning.tolerances import SEARCH_GAP, SWITCH_TOL, WORSE_TOL
+
+
+class WholePolicy(NamedTuple):
+    """A deterministic policy of the whole model and its averages from the initial law, in scaled costs."""
+
+    policy: Ints  # (S,)
+    costs: Floats  # (m+1,)
+
+
+class Components:
+    """The oracle. Every answer is the best one for its weights."""
+
+    def __init__(self, problem: Problem, initial: Floats, parts: EndComponents) -> None:
+        self.problem, self.parts = problem, parts
+        self._inside = Inside(problem, parts)
+        self._quotient = Quotient(problem.transition, problem.available, parts)
+        self._initial = self._quotient.of_nodes(initial)
+        self._most_moves: float | None = None
+
+    def first(self, weights: Floats) -> WholePolicy:
+        """The best policy for these weights."""
+        return self._answer(*self._best(weights))
+
+    def improve(self, answer: WholePolicy, weights: Floats) -> tuple[float, WholePolicy | None]:
+        """A lower bound on the weighted cost of every policy, and the best one unless that is the answer given."""
+        planned, ending = self._best(weights)
+        bound = float(self._initial @ ending.values) - self._lost(ending.values)
+        price = float(weights @ answer.costs)
+        if price - bound <= SEARCH_GAP:
+            return bound, None
+        better = self._answer(planned, ending)
+        return bound, better if float(weights @ better.costs) < price - WORSE_TOL else None
+
+    def proof(self, weights: Floats, multipliers: Floats) -> Dual:
+        """What proves the bound for these weights, which need not add up to one."""
+        planned, ending = self._best(weights)
+        gains = ending.values[self._quotient.node]
+        return Dual(multipliers, planned.potential, planned.low_potential, gains)
+
+    def _best(self, weights: Floats) -> tuple[Planned, Ending]:
+        planned = self._inside.plan(weights @ self.problem.costs)
+        stay = np.full(self._quotient.moves.n_nodes, np.inf)
+        stay[: self.parts.count] = planned.bounds
+        return planned, self._quotient.moves.cheapest(stay, 0.0, SWITCH_TOL)
+
+    def _answer(self, planned: Planned, ending: Ending) -> WholePolicy:
+        policy = self._quotient.policy(ending.choice, planned.policy, self.problem.transition)
+        S, A = self.problem.available.shape
+        q = len(self.problem.costs)
+        inside = np.flatnonzero(self.parts.of_state >= 0)
+        met = self.problem.costs[:, inside * A + planned.policy[inside]] * planned.law[inside]
+        averages = np.zeros((self._quotient.moves.n_nodes, q))
+        for i in range(q):
+            averages[: self.parts.count, i] = np.bincount(
+                self.parts.of_state[inside], met[i], minlength=self.parts.count
+            )
+        return WholePolicy(policy, self._initial @ self._quotient.moves.collected(ending.choice, averages))
+
+    def _lost(self, gains: Floats) -> float:
+        """What gains that fall a little in some moves may lose until the end; the number of moves is found once."""
+        fall = self._quotient.moves.largest_fall(gains)
+        if fall > 0.0 and self._most_moves is None:
+            self._most_moves = self._quotient.most_moves()
+        return fall * self._most_moves if fall > 0.0 and self._most_moves is not None else 0.0

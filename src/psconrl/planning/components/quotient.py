@@ -1,0 +1,152 @@
+"""A model with every end component as one node: the moves between them, and back from nodes to states."""
+
+import numpy as np
+from numba import njit
+from scipy.sparse import csr_array
+
+from psconrl.arrays import Bools, Floats, Ints
+from psconrl.errors import SolverError
+from psconrl.model import _graph
+from psconrl.model.structure import EndComponents
+from psconrl.model.transition import Transition
+from psconrl.planning.components.moves import STAY, Moves
+from psconrl.planning.tolerances import MORE_MOVES
+
+
+class Quotient:
+    """Nodes are the end components, by number, and then the transient states.
+
+    Built from moves of the ``states`` (S,) only, if there are others.
+    """
+
+    def __init__(self, P: Transition, available: Bools, parts: EndComponents, states: Bools | None = None) -> None:
+        S, A = available.shape
+        self.parts, self.n_actions = parts, A
+        passing = parts.of_state < 0
+        self.node = np.where(passing, parts.count + np.cumsum(passing) - 1, parts.of_state)
+        leaving = available & ~parts.inside
+        if states is not None:
+            leaving &= states[:, None]
+        pairs = np.flatnonzero(leaving.ravel())
+        matrix = P.csr()
+        law = _moves_away(matrix.indptr, matrix.indices, matrix.data, pairs, self.node, A)
+        n_nodes = parts.count + int(passing.sum())
+        self.moves = Moves(csr_array((law[2], law[1], law[0]), shape=(pairs.size, n_nodes)), self.node[pairs // A])
+        self.pairs = pairs[self.moves.order]  # of every move
+
+    def of_nodes(self, values: Floats) -> Floats:
+        """Masses of states (S,) as those of nodes (N,)."""
+        return np.bincount(self.node, values, minlength=self.moves.n_nodes)
+
+    def most_moves(self) -> float:
+        """The largest expected number of moves, over all policies; inf if not proven."""
+        return most_moves(self.moves, self.parts.count)
+
+    def loss(self, gains: Floats) -> float:
+        """By how much values of the nodes (N,) that may fall in some move can fall in mean until the end."""
+        fall = self.moves.largest_fall(gains)
+        return 0.0 if fall == 0.0 else fall * self.most_moves()
+
+    def policy(self, choice: Ints, inside: Ints, P: Transition) -> Ints:
+        """The actions (S,): ``inside`` in the components where a choice stays; else to the state it leaves from."""
+        policy = inside.copy()
+        moving = np.flatnonzero(choice != STAY)
+        pairs = self.pairs[choice[moving]]
+        policy[pairs // self.n_actions] = pairs % self.n_actions
+        goal = np.full(self.parts.count, -1)
+        left = moving < self.parts.count
+        goal[moving[left]] = pairs[left] // self.n_actions
+        if left.any():
+            matrix = P.csr()
+            going = self.parts.inside & (np.append(goal, -1)[self.parts.of_state] >= 0)[:, None]
+            keep = going.ravel()
+            before, sources = _graph.pairs_into(matrix.indptr, matrix.indices, policy.size, keep)
+            _lead(matrix.indptr, matrix.indices, matrix.data, before, sources, goal[goal >= 0], keep, policy)
+        return policy
+
+
+def most_moves(moves: Moves, n_settled: int) -> float:
+    """The largest expected number of moves, over all policies that may stay in the first nodes; inf if not proven."""
+    stay = np.full(moves.n_nodes, np.inf)
+    stay[:n_settled] = 0.0
+    try:
+        found = moves.cheapest(stay, -1.0, MORE_MOVES)
+    except SolverError:
+        return float("inf")
+    # Half a move is left for rounding: the bound then still holds with twice as many.
+    return -2.0 * float(found.values.min(initial=0.0))
+
+
+@njit(cache=True)
+def _moves_away(
+    indptr: Ints, indices: Ints, data: Floats, pairs: Ints, node: Ints, n_actions: int
+) -> tuple[Ints, Ints, Floats]:
+    """Where pairs lead, node by node, without the node that they leave; every row adds up to one."""
+    start = np.zeros(pairs.size + 1, np.int64)
+    most = 0
+    for p in pairs:
+        most += indptr[p + 1] - indptr[p]
+    columns, values = np.empty(most, np.int64), np.empty(most)
+    at = np.full(node.size, -1)  # where a node is in the present row
+    k = 0
+    for i in range(pairs.size):
+        p = pairs[i]
+        own, total = node[p // n_actions], 0.0
+        for e in range(indptr[p], indptr[p + 1]):
+            to = node[indices[e]]
+            if to == own or not data[e] > 0.0:
+                continue
+            total += data[e]
+            if at[to] < start[i]:
+                at[to] = k
+                columns[k], values[k] = to, 0.0
+                k += 1
+            values[at[to]] += data[e]
+        for e in range(start[i], k):
+            values[e] /= total
+        start[i + 1] = k
+    return start, columns[:k].copy(), values[:k].copy()
+
+
+@njit(cache=True)
+def _lead(
+    indptr: Ints, indices: Ints, data: Floats, before: Ints, sources: Ints, goals: Ints, keep: Bools, policy: Ints
+) -> None:
+    """Change the policy so that kept pairs surely lead to the goals, which keep their actions.
+
+    A state comes closer by the pair that is likeliest to do so.
+    """
+    S = policy.size
+    A = (indptr.size - 1) // S
+    depth = np.full(S, -1)
+    queue = np.empty(S, np.int64)
+    tail = 0
+    for g in goals:
+        depth[g] = 0
+        queue[tail] = g
+        tail += 1
+    head = 0
+    while head < tail:
+        t = queue[head]
+        head += 1
+        for e in range(before[t], before[t + 1]):
+            s = sources[e] // A
+            if depth[s] < 0:
+                depth[s] = depth[t] + 1
+                queue[tail] = s
+                tail += 1
+    for i in range(tail):
+        s = queue[i]
+        if depth[s] == 0:
+            continue
+        likeliest = 0.0
+        for a in range(A):
+            p = s * A + a
+            if keep[p]:
+                chance = 0.0
+                for e in range(indptr[p], indptr[p + 1]):
+                    if 0 <= depth[indices[e]] < depth[s]:
+                        chance += data[e]
+                if chance > likeliest:
+                    likeliest = chance
+                    policy[s] = a
