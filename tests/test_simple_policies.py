@@ -185,10 +185,10 @@ def test_a_rule_in_words():
 
 
 def test_a_plan_that_breaks_its_limits_is_no_rule():
-    """The bound mixes two classes for ever; the plan's policy, one action a state, is within no limit."""
+    """The bound mixes two classes for ever, by lot; the plan's policy, one action a state, is within no limit."""
     cmdp = CMDP([[[1, 0], [0, 1]], [[0, 1], [1, 0]]], [[[0, 5], [1, 5]], [[1, 5], [0, 5]]], [0.5])
     best = plan(cmdp)
-    assert best.status.value == "not attained"
+    assert best.mixture is not None
     rule = threshold_rule(cmdp, best=best)
     assert rule is None or is_within(cmdp, evaluate(cmdp, rule.policy))
     simple = best_deterministic(cmdp, best)

@@ -49,6 +49,8 @@ from psconrl.planning.tolerances import PROVEN_GAP
 
 EXIT = {Status.OPTIMAL: 0, Status.NOT_ATTAINED: 0, Status.INFEASIBLE: 3, Status.UNCERTIFIED: 4}
 
+BY_LOT = "A run draws one of several policies: on average over runs they meet every threshold, and nothing costs less."
+
 KINDS = ("best", "deterministic", "threshold")
 SMALL_MODEL = 100  # states up to which simpler policies are looked for unasked
 FEW_PLANS = 30
@@ -102,6 +104,11 @@ def solve(
     result = plan(cmdp, method)
     if kind != KINDS[0]:
         result.required()
+    if chain is not None and result.mixture is not None:
+        raise ConfigError(
+            f"--chain: the plan draws one of {len(result.mixture)} policies by lot, which no single chain does; "
+            "--policy writes each of them"
+        )
     if picture is not None:
         from psconrl.report.figures import policy_figure, write_figure
 
@@ -117,7 +124,8 @@ def solve(
         sys.exit(EXIT[result.status])
     out = console()
     out.print(Text(f"{model}: {cmdp!r}"))
-    out.print(Text(f"{result.status.value.upper()}. {result.status.advice}", style="bold"))
+    advice = result.status.advice if result.mixture is None or not result.feasible else BY_LOT
+    out.print(Text(f"{result.status.value.upper()}. {advice}", style="bold"))
     if result.infeasibility is not None:
         why = str(result.infeasibility)
         out.print(Text(f"{why[0].upper()}{why[1:]}\nThe policy of least excess:"))
@@ -139,7 +147,7 @@ def _print_simpler(out: Console, cmdp: CMDP, best: Plan, kind: str, table: Path 
     """The best policy without coins and the best threshold rule: if asked for, or in small models by the way."""
     objective, units = cmdp.cost_names[0], cmdp.units
     small = cmdp.n_states <= SMALL_MODEL
-    if kind == "deterministic" or (small and best.randomised_states.size):
+    if kind == "deterministic" or (small and (best.randomised_states.size or best.mixture)):
         try:
             simple = best_deterministic(cmdp, best, most_plans=MOST_PLANS if kind == "deterministic" else FEW_PLANS)
         except (InfeasibleError, SolverError) as error:
@@ -191,6 +199,8 @@ def explain(
         click.echo(json.dumps(why.record(), allow_nan=False))
         return
     out = console()
+    if why.by_lot:
+        out.print(Text("The plan draws a lot; this is about its stationary policy, which comes closest to it."))
     out.print(Text(f"{cmdp.state_name(why.state)}: {100 * why.share:.3g}% of the rounds are spent here"))
     out.print(explanation_table(why))
     prices = ", ".join(f"{name} {number(float(x))}" for name, x in zip(cmdp.cost_names[1:], why.prices, strict=True))

@@ -111,7 +111,29 @@ def signed(x: float) -> str:
 
 def policy_view(cmdp: CMDP, plan: Plan) -> list[Any]:
     """The policy as maps if the model lies on a grid, else as a table of its most visited states."""
-    return policy_maps(cmdp, plan) if cmdp.layout else [policy_table(plan)]
+    if cmdp.layout:
+        return [*policy_maps(cmdp, plan), *([lot_table(plan)] if plan.mixture else [])]
+    return [lot_table(plan) if plan.mixture else policy_table(plan)]
+
+
+def lot_table(plan: Plan) -> Table:
+    """States by how often they are visited, with the action of every policy that may be drawn."""
+    lot = plan.mixture
+    assert lot is not None
+    mass = plan.occupancy.sum(axis=1)
+    passed = (lot.policies != lot.policies[0]).any(axis=0)  # the lot may decide where nothing remains
+    order = [int(s) for s in np.argsort(-(mass + 2.0 * passed), kind="stable")]
+    shown = [s for s in order if mass[s] > VISITED or passed[s]][:MAX_ROWS]
+    headers = [f"policy {j + 1} ({100 * share:.4g}% of runs)" for j, share in enumerate(lot.shares)]
+    table = Table("state", "long-run share", *headers)
+    table.columns[1].justify = "right"
+    for s in shown:
+        actions = (Text(plan.names.action(int(actions[s]))) for actions in lot.policies)
+        table.add_row(Text(plan.names.state(s)), f"{100 * mass[s]:.3g}%", *actions)
+    left = int(((mass > VISITED) | passed).sum()) - len(shown)
+    if left > 0:
+        table.caption = f"and {left} more states (--policy FILE.csv has all)"
+    return table
 
 
 def policy_maps(cmdp: CMDP, plan: Plan) -> list[Any]:
@@ -131,7 +153,7 @@ def policy_maps(cmdp: CMDP, plan: Plan) -> list[Any]:
         for s in here:
             i, j = layout.cells[s]
             if mass[s] > VISITED and layout.rows[i][j] != "G":
-                grid[i][j] = _arrows(cmdp, plan.policy[s]) + grid[i][j][1] + " "
+                grid[i][j] = _arrows(cmdp, plan.shown_policy[s]) + grid[i][j][1] + " "
         title = f"{layer}\n" if layer else ""
         views.append(Text(title + "\n".join("  " + " ".join(cell) for cell in grid)))
     coins = coin_tosses(cmdp, plan)

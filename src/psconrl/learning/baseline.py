@@ -116,4 +116,4 @@ def safest_policy(model: CMDP) -> Floats:
 
 def _within(model: CMDP, limits: Floats) -> Floats | None:
     found: Plan = plan_unexplained(model.with_thresholds(limits))
-    return found.policy if found.keeps_limits else None
+    return found.policy if found.policy_keeps_limits else None

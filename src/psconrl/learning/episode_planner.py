@@ -214,6 +214,6 @@ class EpisodePlanner:
             return None
         allowed = EPISODE_TOL * units(sample, result.occupancy)
         near = result.status is not Status.UNCERTIFIED or abs(result.gap) <= allowed[0]
-        if not near or (result.certificate.excess > allowed[1:]).any():
+        if not near or (result.policy_certificate.excess > allowed[1:]).any():
             raise SolverError(f"a sampled model could not be settled (gap {result.gap:.1e})")
-        return Choice(result.policy, float(result.costs[0]))
+        return Choice(result.policy, float(result.policy_certificate.upper))

@@ -20,6 +20,7 @@ from psconrl.planning._cost_kernels import deviations, excess_units_of, reduced_
 from psconrl.planning.candidate import Dual
 from psconrl.planning.multichain import transit_loss
 from psconrl.planning.plan import Plan
+from psconrl.planning.policy_mixture import PolicyMixture, evaluate_mixture
 from psconrl.planning.proof import Certificate, Status
 from psconrl.planning.scaling import LARGEST_SCALED
 from psconrl.planning.tolerances import (
@@ -34,6 +35,7 @@ from psconrl.planning.tolerances import (
     ROUNDED,
 )
 
+ROUNDED_SHARES = 1e-9  # by which the shares of a mixture may miss one
 ONE, NOTHING = np.ones(1), np.zeros(1)  # the weight of the objective in a proof of optimality, and of infeasibility
 
 
@@ -47,7 +49,10 @@ def certify(cmdp: CMDP, plan: Plan) -> Certificate:
     """
     need_model(cmdp, "certify")
     _need_plan_of(cmdp, plan)
-    exact = evaluate(cmdp, plan.policy)
+    if plan.mixture is None:
+        exact = evaluate(cmdp, plan.policy)
+    else:
+        exact, _ = evaluate_mixture(cmdp, plan.mixture.policies, plan.mixture.shares)
     dual = Dual(plan.multipliers, plan.potential, plan.low_potential, plan.gains)
     return check(cmdp, plan.status, plan.occupancy, dual, exact)
 
@@ -64,6 +69,21 @@ def _need_plan_of(cmdp: CMDP, plan: Plan) -> None:
         got = np.shape(getattr(plan, name))
         if got != shape:
             raise ModelError(f"{name} of the plan must have shape {shape} for this model; got {got}")
+    if plan.mixture is not None:
+        _need_mixture_of(cmdp, plan.mixture)
+
+
+def _need_mixture_of(cmdp: CMDP, mixture: PolicyMixture) -> None:
+    """An error unless a mixture is one of policies of the model, with shares that add up to one."""
+    policies, shares = np.asarray(mixture.policies), np.asarray(mixture.shares)
+    if policies.ndim != 2 or policies.shape != (shares.size, cmdp.n_states) or policies.dtype.kind != "i":
+        raise ModelError(f"policies of the mixture must have shape {(shares.size, cmdp.n_states)}; got {policies.shape}")
+    if ((policies < 0) | (policies >= cmdp.n_actions)).any():
+        raise ModelError(f"policies of the mixture must hold actions from 0 to {cmdp.n_actions - 1}")
+    if not cmdp.available[np.arange(cmdp.n_states), policies].all():
+        raise ModelError("policies of the mixture play actions that are not available")
+    if not (shares >= 0).all() or not abs(shares.sum() - 1.0) <= ROUNDED_SHARES:
+        raise ModelError(f"shares of the mixture must add up to 1; got {shares.tolist()}")
 
 
 def check(cmdp: CMDP, status: Status, occupancy: Floats, dual: Dual, exact: Evaluation) -> Certificate:

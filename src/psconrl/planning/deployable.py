@@ -44,10 +44,20 @@ class Deployable:
             action = int(np.searchsorted(reached, rng.random() * reached[-1], side="right"))
         return self.names.action(action) if isinstance(state, str) else action
 
-    def rows(self) -> Iterator[tuple[str, str, float, float]]:
+    def rows(self) -> Iterator[tuple[str | float, ...]]:
         """State, action, probability of that action there, long-run share of rounds with both; states in order."""
         for s, a in np.argwhere(self.policy > 0):
             yield self.names.state(s), self.names.action(a), float(self.policy[s, a]), float(self.occupancy[s, a])
+
+    @property
+    def columns_of_table(self) -> tuple[str, ...]:
+        """The header of the table."""
+        return COLUMNS
+
+    @property
+    def shown_policy(self) -> Floats:
+        """What is played in every state, (S, A)."""
+        return self.policy
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write the policy as a table: state, action, probability, long_run_share."""
@@ -55,7 +65,7 @@ class Deployable:
         def write(f: Any) -> None:
             text = io.TextIOWrapper(f, "utf-8", newline="")
             table = csv.writer(text, lineterminator="\n")
-            table.writerow(COLUMNS)
+            table.writerow(self.columns_of_table)
             table.writerows(tuple(csv_cell(cell) for cell in row) for row in self.rows())
             text.flush()
             text.detach()

@@ -131,7 +131,7 @@ class Search:
         for actions in self._roundings(found):
             self._consider(actions)
         coins = (found.policy > 0).sum(axis=1).max() > 1
-        settled = found.status is Status.OPTIMAL and not coins
+        settled = found.status is Status.OPTIMAL and not coins and found.mixture is None
         if not settled and mask.sum() > len(mask):
             heapq.heappush(self._heap, (found.certificate.lower, next(self._number), mask, found))
 
@@ -152,7 +152,7 @@ class Search:
         choices = [np.flatnonzero(found.policy[s]) for s in coins]
         if np.prod([float(c.size) for c in choices]) > MOST_ROUNDINGS:
             return [likeliest, *found.columns]
-        rounded = []
+        rounded = [] if found.mixture is None else list(found.mixture.policies)
         for chosen in itertools.product(*choices):
             actions = likeliest.copy()
             actions[coins] = chosen

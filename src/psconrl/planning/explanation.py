@@ -36,6 +36,7 @@ class Explanation:
     worth: Floats  # (K,) all changes together at these prices, in units of the objective
     average_changes: Floats  # (K, m+1) of the long-run averages; zero unless the action leads to another class
     names: Names
+    by_lot: bool = False  # does the plan draw a lot? Then this is about its stationary policy, which comes closest
 
     def record(self) -> dict[str, Any]:
         """Plain data for JSON, in the user's names and sense: of a reward, a gain is positive, as in tables."""
@@ -44,6 +45,7 @@ class Explanation:
         return {
             "state": self.names.state(self.state),
             "sense": self.names.sense,
+            "by_lot": self.by_lot,
             "units": {name: self.names.units.total(name) for name in costs if self.names.units.total(name)},
             "share": self.share,
             "prices": dict(zip(costs[1:], self.prices.tolist(), strict=True)),
@@ -86,7 +88,7 @@ def explain(cmdp: CMDP, state: int | str, best: Plan | None = None) -> Explanati
     order = np.argsort(np.where(followed.policy[s, actions] > 0, -np.inf, worth), kind="stable")
     return Explanation(
         s,
-        float(followed.occupancy[s].sum()),
+        float(exact.occupancy[s].sum()),
         actions[order],
         followed.policy[s, actions][order],
         changes[order],
@@ -94,4 +96,5 @@ def explain(cmdp: CMDP, state: int | str, best: Plan | None = None) -> Explanati
         worth[order],
         averages[order],
         cmdp.names,
+        followed.mixture is not None,
     )

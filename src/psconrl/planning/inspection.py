@@ -10,7 +10,7 @@ from psconrl.arrays import Floats
 from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.distance import diameter
 from psconrl.model.evaluation import evaluate
-from psconrl.model.structure import end_components, is_communicating, is_unichain, reachable
+from psconrl.model.structure import find_end_components, is_communicating, is_unichain, reachable
 from psconrl.planning.pareto import cost_ranges
 from psconrl.planning.planner import plan
 from psconrl.planning.proof import Status
@@ -35,6 +35,7 @@ class Inspection:
     end_components: int
     diameter: float | None
     status: Status
+    policies: int  # among which a run draws by lot; 1 if there is none to draw
     spans: Floats  # (m+1,) span of every cost's bias under the plan
     cost_names: tuple[str, ...]
     ranges: list[tuple[float, float]]  # least and largest average of every cost, in the user's sense
@@ -54,7 +55,7 @@ class Inspection:
             ("structure", structure),
             ("unichain", unichain),
             ("diameter", distance),
-            ("plan", self.status.value),
+            ("plan", self.status.value + (f", by lot among {self.policies} policies" if self.policies > 1 else "")),
             ("span of the bias", spans),
         ]
 
@@ -74,6 +75,7 @@ class Inspection:
             "end_components": self.end_components,
             "diameter": "inf" if infinite else self.diameter,
             "status": self.status.value,
+            "policies": self.policies,
             "spans": dict(zip(self.cost_names, self.spans.tolist(), strict=True)),
             "ranges": dict(zip(self.cost_names, self.ranges, strict=True)),
         }
@@ -91,7 +93,7 @@ def inspect(cmdp: CMDP, always_diameter: bool = False) -> Inspection:
     result = plan(cmdp)
     ranges = [(float(low), float(high)) for low, high in cost_ranges(cmdp)]
     ranges = [(-high, -low) if cmdp.names.is_negated(i) else (low, high) for i, (low, high) in enumerate(ranges)]
-    components = len(end_components(cmdp))
+    components = find_end_components(cmdp.transition, cmdp.available).count
     return Inspection(
         n_states=cmdp.n_states,
         n_actions=cmdp.n_actions,
@@ -105,6 +107,7 @@ def inspect(cmdp: CMDP, always_diameter: bool = False) -> Inspection:
         end_components=components,
         diameter=diameter(cmdp) if small or always_diameter else None,
         status=result.status,
+        policies=1 if result.mixture is None else len(result.mixture),
         spans=np.ptp(evaluate(cmdp, result.policy).biases, axis=1),
         cost_names=cmdp.cost_names,
         ranges=ranges,

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.arrays import Floats, Ints
 from psconrl.errors import PolicyError, PsconrlError
 from psconrl.files import as_path, write_atomically
 from psconrl.model.archive import Archive
@@ -19,10 +19,12 @@ from psconrl.model.names import Names
 from psconrl.model.units import read_units
 from psconrl.model.validation import read_at_least
 from psconrl.planning.infeasibility import Infeasibility
+from psconrl.planning.policy_mixture import PolicyMixture
 from psconrl.planning.proof import Certificate, Status
 
 FORMAT = "psconrl-plan"
 VERSION = 1
+WITH_MIXTURE = 2  # the version of a plan that draws a lot: what knows no lots must not play its policy
 ROUNDING = 1e-9  # by which the probabilities of a state may miss one
 _ARRAYS = ("costs", "thresholds", "policy", "occupancy", "multipliers", "potential", "low_potential")
 _LIMITS = ("thresholds", "alone", "with_others", "jointly", "multipliers")  # of an infeasibility
@@ -63,6 +65,8 @@ def record(plan: Any) -> dict[str, Any]:
             "gains": None if plan.gains is None else plan.gains.tolist(),
         },
     }
+    if plan.mixture is not None:
+        result["mixture"] = {"shares": plan.mixture.shares.tolist(), "policies": plan.mixture.policies.tolist()}
     if names.at_least:
         result["at_least"] = sorted(names.at_least)
     if plan.infeasibility is not None:
@@ -88,7 +92,7 @@ def save(plan: Any, path: str | os.PathLike[str]) -> None:
     proof, why = plan.certificate, plan.infeasibility
     header = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": VERSION if plan.mixture is None else WITH_MIXTURE,
         "status": plan.status.value,
         "value": plan.value,
         "method": plan.method,
@@ -102,13 +106,19 @@ def save(plan: Any, path: str | os.PathLike[str]) -> None:
         "certificate": {f.name: getattr(proof, f.name) for f in fields(proof) if f.name != "excess"},
         "infeasible": why is not None,
     }
-    arrays: dict[str, Any] = {"header": np.array(json.dumps(header)), "excess": proof.excess}
+    arrays: dict[str, Any] = {"excess": proof.excess}
     arrays |= {name: getattr(plan, name) for name in _ARRAYS}
     arrays["columns"] = np.array(plan.columns, dtype=np.int64).reshape(len(plan.columns), len(plan.policy))
     if plan.gains is not None:
         arrays["gains"] = plan.gains
+    if plan.mixture is not None:
+        arrays |= {f"mixture_{name}": getattr(plan.mixture, name) for name in ("policies", "shares", "laws")}
+        arrays["mixture_excess"] = plan.mixture.policy_certificate.excess
+        record = plan.mixture.policy_certificate
+        header["policy_certificate"] = {f.name: getattr(record, f.name) for f in fields(record) if f.name != "excess"}
     if why is not None:
         arrays |= {f"infeasibility_{name}": getattr(why, name) for name in _LIMITS}
+    arrays["header"] = np.array(json.dumps(header))
     write_atomically(target, lambda f: np.savez_compressed(f, **arrays), PolicyError)
 
 
@@ -132,8 +142,9 @@ def _read(arrays: Archive) -> dict[str, Any]:
     header = json.loads(str(arrays["header"])) if "header" in arrays else {}
     if header.get("format") != FORMAT:
         raise PolicyError(f"not a {FORMAT} file" + (f" but a {header['format']} one" if "format" in header else ""))
-    if header["version"] != VERSION:
-        raise PolicyError(f"format version {header['version']!r} is not known here (newest: {VERSION}); update psconrl")
+    if header["version"] not in (VERSION, WITH_MIXTURE):
+        newest = f"(newest: {WITH_MIXTURE})"
+        raise PolicyError(f"format version {header['version']!r} is not known here {newest}; update psconrl")
     costs = tuple(str(name) for name in header["cost_names"])
     m = len(costs) - 1
     S, A = arrays.shape("policy")
@@ -142,9 +153,7 @@ def _read(arrays: Archive) -> dict[str, Any]:
     policy = given["policy"]
     if not (policy >= 0).all() or not (np.abs(policy.sum(axis=1) - 1.0) <= ROUNDING).all():
         raise PolicyError("the policy must be a distribution over actions in every state")
-    columns = np.asarray(arrays["columns"])
-    if columns.dtype.kind != "i" or columns.shape[1:] != (S,) or not ((columns >= 0) & (columns < A)).all():
-        raise PolicyError(f"columns must be policies of {S} actions from 0 to {A - 1}")
+    columns = _policies(arrays, "columns", S, A)
     infeasibility = None
     if header["infeasible"]:
         limits = {name: _floats(arrays, f"infeasibility_{name}", (m,)) for name in _LIMITS}
@@ -158,6 +167,7 @@ def _read(arrays: Archive) -> dict[str, Any]:
         "note": str(header["note"]),
         "infeasibility": infeasibility,
         "columns": tuple(columns),
+        "mixture": _mixture(header, arrays, (S, A, m)) if header["version"] == WITH_MIXTURE else None,
         "names": Names(
             _names(header["states"], S),
             _names(header["actions"], A),
@@ -167,6 +177,23 @@ def _read(arrays: Archive) -> dict[str, Any]:
             read_at_least(header.get("at_least", ()), costs),
         ),
     }
+
+
+def _policies(arrays: Archive, name: str, S: int, A: int) -> Ints:
+    policies = np.asarray(arrays[name])
+    if policies.dtype.kind != "i" or policies.shape[1:] != (S,) or not ((policies >= 0) & (policies < A)).all():
+        raise PolicyError(f"{name} must be policies of {S} actions from 0 to {A - 1}")
+    return policies
+
+
+def _mixture(header: dict[str, Any], arrays: Archive, sizes: tuple[int, int, int]) -> PolicyMixture:
+    S, A, m = sizes
+    policies = _policies(arrays, "mixture_policies", S, A)
+    shares, laws = _floats(arrays, "mixture_shares", (len(policies),)), _floats(arrays, "mixture_laws", policies.shape)
+    if not (shares >= 0).all() or not abs(shares.sum() - 1.0) <= ROUNDING:
+        raise PolicyError("the shares of a mixture must add up to 1")
+    proof = _certificate(header["policy_certificate"], _floats(arrays, "mixture_excess", (m,)))
+    return PolicyMixture(policies, shares, laws, proof)
 
 
 def _floats(arrays: Archive, name: str, shape: tuple[int, ...]) -> Floats:

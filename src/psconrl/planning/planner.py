@@ -1,8 +1,9 @@
 """``plan``: from a model to a certified plan, whatever the structure of the model.
 
 The part reachable from the initial law is planned. If it has one end component, oracle and master find the optimum;
-otherwise the multichain program does. The policy is then evaluated exactly, and the candidate certified. If the proof
-fails, the model is planned again on the scale of the costs that the policy meets, and then HiGHS is asked.
+otherwise they do so with an oracle that plans each component on its own. The policy is then evaluated exactly, and the
+candidate certified. If no stationary policy attains the bound, a lot among several does. If the proof fails, the model
+is planned again on the scale of the costs that the policy meets, and then HiGHS is asked.
 """
 
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from psconrl.arrays import Ints
 from psconrl.errors import ConfigError, ModelError, SolverError, unknown_name
 from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.evaluation import evaluate_policy
+from psconrl.planning.by_lot import by_lot
 from psconrl.planning.candidate import Candidate
 from psconrl.planning.certificate import check, units
 from psconrl.planning.infeasibility import Infeasibility, explain
@@ -67,7 +69,8 @@ def plan_unexplained(cmdp: CMDP, method: str = MIXTURE, start: Plan | None = Non
         scaling = Scaling(middle, units(part, result.occupancy))
         problem = Problem.scaled(problem.transition, part.costs, part.thresholds, part.available, scaling)
         result = _better(result, _attempt(part, problem, method, result.columns))
-    doubtful = result.status in (Status.UNCERTIFIED, Status.NOT_ATTAINED) and result.method != LP
+    unsettled = result.status in (Status.UNCERTIFIED, Status.NOT_ATTAINED)
+    doubtful = (unsettled or (result.feasible and result.mixture is not None)) and result.method != LP
     if doubtful and part.n_states <= SECOND_OPINION_STATES:
         result = _second_opinion(part, problem, result)
     return reached.invert(result)
@@ -131,10 +134,12 @@ def _certified(part: CMDP, problem: Problem, candidate: Candidate) -> Plan:
     exact = evaluate_policy(part, policy)
     proof = check(part, status, occupancy, dual, exact)
     if not proof.holds:
-        several = candidate.feasible and len(exact.classes) > 1
+        # A policy of a multichain model may leave the classes that it should remain in.
+        several = candidate.feasible and (len(exact.classes) > 1 or candidate.dual.gains is not None)
         split = several and reaches(part, occupancy, dual.multipliers, proof.lower)
         status = Status.NOT_ATTAINED if split else Status.UNCERTIFIED
-    if status is Status.INFEASIBLE and len(exact.classes) > 1 and proof.policy_error > PROVEN_POLICY:
+    elsewhere = status is Status.INFEASIBLE and proof.policy_error > PROVEN_POLICY
+    if elsewhere and len(exact.classes) > 1 and (candidate.dual.gains is None or candidate.shares is None):
         policy, occupancy, note = between_classes(part, occupancy)
         exact = evaluate_policy(part, policy)
         proof = check(part, status, occupancy, dual, exact)
@@ -150,7 +155,8 @@ def _certified(part: CMDP, problem: Problem, candidate: Candidate) -> Plan:
         else:
             occupancy = exact.occupancy
             proof = check(part, status, occupancy, dual, exact)
-    return Plan(
+    result = Plan(
         status, exact.value, exact.costs, part.thresholds, policy, occupancy, *dual, proof, candidate.method, note,
         None, candidate.columns, part.names,
     )  # fmt: skip
+    return by_lot(part, candidate, result) if status is Status.NOT_ATTAINED or elsewhere else result

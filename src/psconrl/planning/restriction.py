@@ -10,6 +10,7 @@ from psconrl.model.cmdp import CMDP
 from psconrl.model.structure import reachable
 from psconrl.planning.plan import Plan
 from psconrl.planning.policy_from_occupancy import one_hot
+from psconrl.planning.policy_mixture import PolicyMixture
 
 
 class Restriction:
@@ -49,9 +50,15 @@ class Restriction:
             low_potential=self._spread(part.low_potential, np.zeros(S)),
             gains=None if part.gains is None else self._spread(part.gains, np.zeros(S)),
             columns=tuple(self._spread(column, idle) for column in part.columns),
+            mixture=None if part.mixture is None else self._spread_mixture(part.mixture, idle),
             names=self.whole.names,
             note="; ".join(filter(None, (part.note, missing))),
         )
+
+    def _spread_mixture(self, part: PolicyMixture, idle: Ints) -> PolicyMixture:
+        policies = np.array([self._spread(actions, idle) for actions in part.policies])
+        laws = np.array([self._spread(law, np.zeros(idle.size)) for law in part.laws])
+        return replace(part, policies=policies, laws=laws)
 
     def _spread(self, values: Floats | Ints, elsewhere: Floats | Ints) -> Any:
         full = elsewhere.copy()

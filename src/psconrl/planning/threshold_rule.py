@@ -75,7 +75,7 @@ def threshold_rule(cmdp: CMDP, order: ArrayLike | None = None, best: Plan | None
     if states is None:
         return None
     root = (plan(cmdp) if best is None else best).required()
-    if is_threshold_rule(root, states) and is_within(cmdp, evaluate_policy(cmdp, root.policy)):
+    if root.mixture is None and is_threshold_rule(root, states) and is_within(cmdp, evaluate_policy(cmdp, root.policy)):
         return _as_rule(cmdp, root, states, root.policy)
     search = _Search(cmdp, states, root)
     search.try_all()

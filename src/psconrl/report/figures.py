@@ -68,7 +68,11 @@ def _caption(cmdp: CMDP, plan: Plan, title: str) -> str:
     )
     objective = cmdp.cost_names[0]
     value = cmdp.units.with_unit(f"{plan.value:.6g}", objective)
-    parts = (title, f"{plan.status.value}: {objective} {value}", costs)
+    lot = ""
+    if plan.mixture is not None:
+        shares = ", ".join(f"{100 * share:.3g}%" for share in plan.mixture.shares)
+        lot = f"by lot among {len(plan.mixture)} policies ({shares}), shown together"
+    parts = (title, f"{plan.status.value}: {objective} {value}", costs, lot)
     return "\n".join(part for part in parts if part)
 
 
@@ -121,7 +125,7 @@ def _draw_map(axes: Axes, rows: tuple[str, ...], moved: tuple[int, int] | None) 
 def _draw_arrows(axes: Axes, cmdp: CMDP, plan: Plan, s: int, i: int, j: int) -> None:
     for a in np.flatnonzero(plan.occupancy[s] > VISITED):
         dx, dy = MOVES[cmdp.action_name(int(a))]
-        p = plan.policy[s, a]
+        p = plan.shown_policy[s, a]
         colour = BLUE if p > 1 - 1e-9 else ORANGE
         if cmdp.layout is not None and cmdp.layout.rows[i][j] == "G":
             continue  # every action leads back to the start
@@ -143,14 +147,15 @@ def _table_figure(cmdp: CMDP, plan: Plan, title: str) -> Figure:
     order = np.sort(order)
     figure = Figure(figsize=(max(4.0, 0.9 * cmdp.n_actions + 2.5), max(2.2, 0.28 * order.size + 1.2)))
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=[max(cmdp.n_actions, 2), 1.5])
-    left.imshow(plan.policy[order], cmap="Blues", vmin=0, vmax=1, aspect="auto")
+    played = plan.shown_policy
+    left.imshow(played[order], cmap="Blues", vmin=0, vmax=1, aspect="auto")
     left.set_xticks(
         range(cmdp.n_actions), [cmdp.action_name(a) for a in range(cmdp.n_actions)], rotation=30, ha="right"
     )
     left.set_yticks(range(order.size), [cmdp.state_name(int(s)) for s in order], fontsize=8)
     for row, s in enumerate(order):
-        for a in np.flatnonzero(plan.policy[s] > VISITED):
-            p = plan.policy[s, a]
+        for a in np.flatnonzero(played[s] > VISITED):
+            p = played[s, a]
             left.text(a, row, f"{100 * p:.3g}%", ha="center", va="center", fontsize=7,
                       color="white" if p > 0.6 else "black")  # fmt: skip
     left.set(xlabel="action", ylabel="state")

@@ -90,11 +90,13 @@ class CUCRL(Agent):
             found = plan_unexplained(model)
         except SolverError:
             return Episode(self.baseline, steps, kind="baseline")
-        if found.status not in KINDS or not found.certificate.holds:
+        # One policy is played for the whole block, where a plan that draws a lot would draw anew.
+        if found.status not in KINDS or not found.policy_certificate.holds:
             return Episode(self.baseline, steps, kind="baseline")
         known = np.isin(np.arange(self.n_states), reachable(model))
         policy = np.where(known[:, None], found.policy, self.baseline)
-        return Episode(policy, steps, kind=KINDS[found.status], value=float(found.costs[0]))
+        kind = KINDS[found.status if found.mixture is None else Status.NOT_ATTAINED]
+        return Episode(policy, steps, kind=kind, value=float(found.policy_certificate.upper))
 
     def _cautious_costs(self, p_bar: Floats) -> Floats:
         """The costs (m+1, S, A) to plan with: the objective as low, the others as high as they may be."""
