@@ -14,7 +14,7 @@ def solve_small_classes(
     indptr: Ints, indices: Ints, data: Floats, costs: Floats, start: Ints, members: Ints, gains: Floats,
     biases: Floats, law: Floats,
 ) -> Bools:  # fmt: skip
-    """Fill in gains (q, K), biases (q, S) of mean zero and the law (S,) within each class; returns which are done, (K,).
+    """Fill in gains (q, K), biases (q, S) of mean zero and the law (S,) within each class; returns which are done.
 
     ``members[start[k] : start[k + 1]]`` are the states of class k; costs are (q, S).
     """

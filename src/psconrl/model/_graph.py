@@ -54,7 +54,9 @@ def strong_components(indptr: Ints, indices: Ints, n_states: int, keep: Bools) -
     A component is numbered after all those that it leads to. O(pairs + edges), without recursion.
     """
     label, found = np.full(n_states, -1), np.full(n_states, -1)
-    count = _label_components(indptr, indices, keep, np.arange(n_states), label, found, np.empty((5, n_states), np.int64), 0)
+    count = _label_components(
+        indptr, indices, keep, np.arange(n_states), label, found, np.empty((5, n_states), np.int64), 0
+    )
     return count, label
 
 

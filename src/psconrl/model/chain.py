@@ -26,7 +26,7 @@ from psconrl.model.unichain import (
 class SolvedClasses(NamedTuple):
     """All closed classes of a chain, for q costs."""
 
-    count: int
+    number: int
     of_state: Ints  # (S,) the number of the class, or -1
     gains: Floats  # (q, K)
     biases: Floats  # (q, S) of stationary mean zero in every class; zero outside of them

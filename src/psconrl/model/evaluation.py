@@ -146,7 +146,7 @@ def _absorbed_in_many(chain: Chain, C: Floats, initial: Floats) -> tuple[Floats,
         visits = np.zeros(initial.size)
         visits[passing] = chain.visits(passing, initial)
         arrivals += np.where(ended, visits @ chain.matrix, 0.0)
-    share = np.bincount(solved.of_state[ended], arrivals[ended], minlength=solved.count)
+    share = np.bincount(solved.of_state[ended], arrivals[ended], minlength=solved.number)
     law = np.zeros(initial.size)
     law[ended] = (share / share.sum())[solved.of_state[ended]] * solved.law[ended]
     return law, gains @ initial, gains, biases

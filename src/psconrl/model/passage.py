@@ -4,7 +4,8 @@ r"""What is collected, and how often each state is visited, on the way through s
 
 for moves W among n such states, in CSR form. States that lead back to each other are solved together, and such groups
 one after the other, each after all that it leads to (for visits: that lead to it). Where nothing leads back, that is
-one pass. A small group is eliminated without subtractions (``_elimination``), a large one factorised.
+one pass. A small group is eliminated without subtractions (``_elimination``); a large one is swept until nothing
+changes if it is left quickly, and else factorised.
 """
 
 import numpy as np
@@ -17,7 +18,10 @@ from psconrl.model import _graph
 from psconrl.model._elimination import transient
 from psconrl.model.unichain import FALLS_APART, collect_sparse, solve_sparse
 
-TOGETHER = 100  # states that lead back to each other and are solved as a dense system; a larger one is factorised
+TOGETHER = 64  # states that lead back to each other and are solved as a dense system
+SWEEPS = 200  # of a larger group, before it is factorised
+QUICKLY = 100.0  # steps: sweeps then lose no more than two digits, and do not take longer than a factorisation
+ROUNDING = 4.5e-16  # of the largest value: what sweeps cannot get below
 
 
 def collect_onward(W: csr_array, C: Floats, exits: Floats) -> Floats:
@@ -84,15 +88,18 @@ def _visits_by_law(W: csr_array, begin: Floats, exits: Floats) -> Floats:
 
 @njit(cache=True)
 def _collect(
-    indptr: Ints, indices: Ints, data: Floats, C: Floats, exits: Floats, start: Ints, members: Ints, done: int, x: Floats
+    indptr: Ints, indices: Ints, data: Floats, C: Floats, exits: Floats, start: Ints, members: Ints, done: int,
+    x: Floats,
 ) -> int:  # fmt: skip
-    """Solve one group after the other, from number ``done`` on; returns the first that is too large, or their number."""
+    """Solve one group after the other, from number ``done`` on; returns the first that cannot be, or how many."""
     n, q = C.shape
     place = np.full(n, -1)
     for k in range(done, start.size - 1):
         size = start[k + 1] - start[k]
         if size > TOGETHER:
-            return k
+            if not _swept(indptr, indices, data, C, members[start[k] : start[k + 1]], place, x):
+                return k
+            continue
         if size == 1:
             s = members[start[k]]
             out = exits[s]
@@ -135,6 +142,109 @@ def _collect(
 
 
 @njit(cache=True)
+def _longest_time(indptr: Ints, indices: Ints, data: Floats, group: Ints, place: Ints) -> float:
+    r"""An upper bound on the expected time in a group, from each of its states; inf if some sweeps do not show one.
+
+    Where :math:`t - W t \ge 1/2`, the time is at most 2 t. ``place`` is the position of every state of the group, else
+    negative.
+    """
+    t = np.zeros(group.size)
+    longest = 0.0
+    for _ in range(SWEEPS):
+        least = np.inf
+        for i in range(group.size):
+            after = 1.0
+            for e in range(indptr[group[i]], indptr[group[i] + 1]):
+                j = place[indices[e]]
+                if j >= 0:
+                    after += data[e] * t[j]
+            least = min(least, 1.0 - (after - t[i]))
+            t[i] = after
+            longest = max(longest, after)
+        if least >= 0.75 or longest > QUICKLY:
+            break
+    for i in range(group.size):
+        after = 0.0
+        for e in range(indptr[group[i]], indptr[group[i] + 1]):
+            j = place[indices[e]]
+            if j >= 0:
+                after += data[e] * t[j]
+        if not t[i] - after >= 0.5:
+            return np.inf
+    return 2.0 * longest
+
+
+@njit(cache=True)
+def _swept(indptr: Ints, indices: Ints, data: Floats, C: Floats, group: Ints, place: Ints, x: Floats) -> bool:
+    """Solve for a large group by sweeps (Gauss and Seidel), if it is left quickly; was it?"""
+    q = C.shape[1]
+    for i in range(group.size):
+        place[group[i]] = i
+    longest = _longest_time(indptr, indices, data, group, place)
+    done = False
+    if longest <= QUICKLY:
+        for _ in range(SWEEPS):
+            change, size = 0.0, 0.0
+            for s in group:
+                for c in range(q):
+                    after = C[s, c]
+                    for e in range(indptr[s], indptr[s + 1]):
+                        after += data[e] * x[indices[e], c]
+                    change = max(change, abs(after - x[s, c]))
+                    size = max(size, abs(after))
+                    x[s, c] = after
+            # What is left of the equation is no more than the last change, and x is wrong by that times the time.
+            if change <= ROUNDING * size:
+                done = True
+                break
+    for s in group:
+        place[s] = -1
+        if not done:
+            for c in range(q):
+                x[s, c] = 0.0
+    return done
+
+
+@njit(cache=True)
+def _flown(indptr: Ints, indices: Ints, data: Floats, group: Ints, place: Ints, y: Floats) -> bool:
+    """Turn arrivals in a large group into visits, and pass on what leaves it, if it is left quickly; was it?"""
+    n = group.size
+    for i in range(n):
+        place[group[i]] = i
+    longest = _longest_time(indptr, indices, data, group, place)
+    done = False
+    flying, visits = np.empty(n), np.zeros(n)
+    for i in range(n):
+        flying[i] = y[group[i]]
+    if longest <= QUICKLY:
+        for _ in range(10 * SWEEPS):
+            arriving, left, total = np.zeros(n), 0.0, 0.0
+            for i in range(n):
+                visits[i] += flying[i]
+                total += visits[i]
+                if flying[i] > 0.0:
+                    for e in range(indptr[group[i]], indptr[group[i] + 1]):
+                        j = place[indices[e]]
+                        if j >= 0:
+                            arriving[j] += data[e] * flying[i]
+                            left += data[e] * flying[i]
+            for i in range(n):
+                flying[i] = arriving[i]
+            if left * longest <= ROUNDING * total:
+                done = True
+                break
+    for i in range(n):
+        if done:
+            y[group[i]] = visits[i]
+            for e in range(indptr[group[i]], indptr[group[i] + 1]):
+                if place[indices[e]] < 0:
+                    y[indices[e]] += data[e] * visits[i]
+    for s in group:
+        place[s] = -1
+    return done
+
+
+@njit(cache=True)
 def _visit(
     indptr: Ints, indices: Ints, data: Floats, exits: Floats, start: Ints, members: Ints, done: int, y: Floats
 ) -> int:  # fmt: skip
@@ -143,7 +253,23 @@ def _visit(
     for k in range(done - 1, -1, -1):
         size = start[k + 1] - start[k]
         if size > TOGETHER:
-            return k + 1
+            if not _flown(indptr, indices, data, members[start[k] : start[k + 1]], place, y):
+                return k + 1
+            continue
+        if size == 1:
+            s = members[start[k]]
+            if y[s] > 0.0:
+                out = exits[s]
+                for e in range(indptr[s], indptr[s + 1]):
+                    if indices[e] != s:
+                        out += data[e]
+                if not out > 0.0:
+                    raise ZeroDivisionError
+                y[s] /= out
+                for e in range(indptr[s], indptr[s + 1]):
+                    if indices[e] != s:
+                        y[indices[e]] += y[s] * data[e]
+            continue
         for i in range(size):
             place[members[start[k] + i]] = i
         W, leave, arrivals = np.zeros((size, size)), np.empty(size), np.empty(size)

@@ -32,17 +32,17 @@ class EndComponent:
 class EndComponents(NamedTuple):
     """All maximal end components at once, numbered by their first states: there may be as many as states."""
 
-    count: int
+    number: int
     of_state: Ints  # (S,) the number of the component, or -1
     inside: Bools  # (S, A) pairs that keep the path in the component of their state
 
     def listed(self) -> list[EndComponent]:
         """One by one."""
-        start, states = _graph.grouped(self.of_state, self.count)
+        start, states = _graph.grouped(self.of_state, self.number)
         pairs = np.where(self.inside, self.of_state[:, None], -1).ravel()
-        first, inside = _graph.grouped(pairs, self.count)
+        first, inside = _graph.grouped(pairs, self.number)
         return [
-            EndComponent(states[start[k] : start[k + 1]], inside[first[k] : first[k + 1]]) for k in range(self.count)
+            EndComponent(states[start[k] : start[k + 1]], inside[first[k] : first[k + 1]]) for k in range(self.number)
         ]
 
 

@@ -77,7 +77,9 @@ def _need_mixture_of(cmdp: CMDP, mixture: PolicyMixture) -> None:
     """An error unless a mixture is one of policies of the model, with shares that add up to one."""
     policies, shares = np.asarray(mixture.policies), np.asarray(mixture.shares)
     if policies.ndim != 2 or policies.shape != (shares.size, cmdp.n_states) or policies.dtype.kind != "i":
-        raise ModelError(f"policies of the mixture must have shape {(shares.size, cmdp.n_states)}; got {policies.shape}")
+        raise ModelError(
+            f"policies of the mixture must have shape {(shares.size, cmdp.n_states)}; got {policies.shape}"
+        )
     if ((policies < 0) | (policies >= cmdp.n_actions)).any():
         raise ModelError(f"policies of the mixture must hold actions from 0 to {cmdp.n_actions - 1}")
     if not cmdp.available[np.arange(cmdp.n_states), policies].all():
@@ -150,7 +152,7 @@ def lower_bound(cmdp: CMDP, weights: Floats, dual: Dual, start: float) -> tuple[
     g = dual.gains - weights[0] * start - weights[1:] @ cmdp.thresholds
     components = find_end_components(cmdp.transition, cmdp.available)
     inside = components.of_state >= 0
-    least = np.full(components.count, np.inf)
+    least = np.full(components.number, np.inf)
     np.minimum.at(least, components.of_state[inside], g[inside])
     g[inside] = least[components.of_state[inside]]
     lost = transit_loss(cmdp, met, components, g)

@@ -93,7 +93,7 @@ def inspect(cmdp: CMDP, always_diameter: bool = False) -> Inspection:
     result = plan(cmdp)
     ranges = [(float(low), float(high)) for low, high in cost_ranges(cmdp)]
     ranges = [(-high, -low) if cmdp.names.is_negated(i) else (low, high) for i, (low, high) in enumerate(ranges)]
-    components = find_end_components(cmdp.transition, cmdp.available).count
+    components = find_end_components(cmdp.transition, cmdp.available).number
     return Inspection(
         n_states=cmdp.n_states,
         n_actions=cmdp.n_actions,

@@ -28,7 +28,7 @@ def find_candidate(part: CMDP, problem: Problem, method: str, start: Sequence[In
     """Plan by the method asked for, or by the one that the model needs."""
     if not part.transition.communicates:
         parts = find_end_components(part.transition, part.available)
-        if parts.count > 1:
+        if parts.number > 1:
             return _multichain(part, problem, method, parts)
     if method == LP:
         return solve_lp(problem)

@@ -119,8 +119,10 @@ class Plan(Deployable):
         """A policy (S, A) to play for one run: by lot if the plan has a ``mixture``, else its policy.
 
         >>> import psconrl
-        >>> plan = psconrl.plan(psconrl.CMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], [[[0, 1], [1, 1]], [[1, 0], [0, 0]]], [0.75]))
-        >>> plan.mixture.shares.round(9).tolist(), plan.value.__round__(9)
+        >>> stay_or_go, end = [[1, 0], [0, 1]], [[0, 1], [0, 1]]
+        >>> model = psconrl.CMDP([stay_or_go, end], [[[0, 1], [1, 1]], [[1, 0], [0, 0]]], [0.75])
+        >>> plan = psconrl.plan(model)
+        >>> plan.mixture.shares.tolist(), plan.value
         ([0.25, 0.75], 0.25)
         >>> plan.draw(np.random.default_rng(0))[0].tolist()
         [1.0, 0.0]

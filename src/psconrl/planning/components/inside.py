@@ -33,14 +33,16 @@ class Inside:
         self.problem, self.parts = problem, parts
         self._rows = problem.transition.csr()
         self._inside = np.ascontiguousarray(parts.inside.ravel())
-        self._start, self._members = _graph.grouped(parts.of_state, parts.count)
+        self._start, self._members = _graph.grouped(parts.of_state, parts.number)
         # Where a state is not in a component, any action that it has.
-        self._policy: Ints = np.where(parts.of_state >= 0, parts.inside.argmax(axis=1), problem.available.argmax(axis=1))
+        self._policy: Ints = np.where(
+            parts.of_state >= 0, parts.inside.argmax(axis=1), problem.available.argmax(axis=1)
+        )
         self._models: dict[int, Problem] = {}
 
     def plan(self, cost: Floats) -> Planned:
         """The cheapest policy in every component for a cost (S*A,)."""
-        S, K = self._policy.size, self.parts.count
+        S, K = self._policy.size, self.parts.number
         rows, policy = self._rows, self._policy.copy()
         bounds, law = np.zeros(K), np.zeros(S)
         potential, low = np.zeros(S), np.zeros(S)

@@ -60,19 +60,19 @@ class Components:
     def _best(self, weights: Floats) -> tuple[Planned, Ending]:
         planned = self._inside.plan(weights @ self.problem.costs)
         stay = np.full(self._quotient.moves.n_nodes, np.inf)
-        stay[: self.parts.count] = planned.bounds
+        stay[: self.parts.number] = planned.bounds
         return planned, self._quotient.moves.cheapest(stay, 0.0, SWITCH_TOL)
 
     def _answer(self, planned: Planned, ending: Ending) -> WholePolicy:
         policy = self._quotient.policy(ending.choice, planned.policy, self.problem.transition)
-        S, A = self.problem.available.shape
+        A = self.problem.available.shape[1]
         q = len(self.problem.costs)
         inside = np.flatnonzero(self.parts.of_state >= 0)
         met = self.problem.costs[:, inside * A + planned.policy[inside]] * planned.law[inside]
         averages = np.zeros((self._quotient.moves.n_nodes, q))
         for i in range(q):
-            averages[: self.parts.count, i] = np.bincount(
-                self.parts.of_state[inside], met[i], minlength=self.parts.count
+            averages[: self.parts.number, i] = np.bincount(
+                self.parts.of_state[inside], met[i], minlength=self.parts.number
             )
         return WholePolicy(policy, self._initial @ self._quotient.moves.collected(ending.choice, averages))
 

@@ -16,31 +16,33 @@ from psconrl.planning.tolerances import MORE_MOVES
 class Quotient:
     """Nodes are the end components, by number, and then the transient states.
 
-    Built from moves of the ``states`` (S,) only, if there are others.
+    Of ``states`` (S,) that are not met nothing moves, if it is said which are.
     """
 
     def __init__(self, P: Transition, available: Bools, parts: EndComponents, states: Bools | None = None) -> None:
-        S, A = available.shape
+        A = available.shape[1]
         self.parts, self.n_actions = parts, A
         passing = parts.of_state < 0
-        self.node = np.where(passing, parts.count + np.cumsum(passing) - 1, parts.of_state)
+        self.node = np.where(passing, parts.number + np.cumsum(passing) - 1, parts.of_state)
         leaving = available & ~parts.inside
+        self._settled = np.arange(parts.number + int(passing.sum())) < parts.number  # nodes in which a path may stay
         if states is not None:
             leaving &= states[:, None]
+            self._settled[self.node[~states]] = True
         pairs = np.flatnonzero(leaving.ravel())
         matrix = P.csr()
         law = _moves_away(matrix.indptr, matrix.indices, matrix.data, pairs, self.node, A)
-        n_nodes = parts.count + int(passing.sum())
-        self.moves = Moves(csr_array((law[2], law[1], law[0]), shape=(pairs.size, n_nodes)), self.node[pairs // A])
+        shape = (pairs.size, self._settled.size)
+        self.moves = Moves(csr_array((law[2], law[1], law[0]), shape=shape), self.node[pairs // A])
         self.pairs = pairs[self.moves.order]  # of every move
 
     def of_nodes(self, values: Floats) -> Floats:
         """Masses of states (S,) as those of nodes (N,)."""
-        return np.bincount(self.node, values, minlength=self.moves.n_nodes)
+        return np.bincount(self.node, values, minlength=self.moves.n_nodes).astype(np.float64)
 
     def most_moves(self) -> float:
         """The largest expected number of moves, over all policies; inf if not proven."""
-        return most_moves(self.moves, self.parts.count)
+        return most_moves(self.moves, self._settled)
 
     def loss(self, gains: Floats) -> float:
         """By how much values of the nodes (N,) that may fall in some move can fall in mean until the end."""
@@ -53,8 +55,8 @@ class Quotient:
         moving = np.flatnonzero(choice != STAY)
         pairs = self.pairs[choice[moving]]
         policy[pairs // self.n_actions] = pairs % self.n_actions
-        goal = np.full(self.parts.count, -1)
-        left = moving < self.parts.count
+        goal = np.full(self.parts.number, -1)
+        left = moving < self.parts.number
         goal[moving[left]] = pairs[left] // self.n_actions
         if left.any():
             matrix = P.csr()
@@ -65,12 +67,10 @@ class Quotient:
         return policy
 
 
-def most_moves(moves: Moves, n_settled: int) -> float:
-    """The largest expected number of moves, over all policies that may stay in the first nodes; inf if not proven."""
-    stay = np.full(moves.n_nodes, np.inf)
-    stay[:n_settled] = 0.0
+def most_moves(moves: Moves, settled: Bools) -> float:
+    """The largest expected number of moves, over all policies that may stay in settled nodes; inf if not proven."""
     try:
-        found = moves.cheapest(stay, -1.0, MORE_MOVES)
+        found = moves.cheapest(np.where(settled, 0.0, np.inf), -1.0, MORE_MOVES)
     except SolverError:
         return float("inf")
     # Half a move is left for rounding: the bound then still holds with twice as many.
