@@ -102,7 +102,9 @@ def tower(n, p):
     return CMDP(csr_array(P.reshape(-1, S)), cost[None])
 
 
-@pytest.mark.parametrize(("n", "p"), [(2, Fraction(9, 10)), (5, Fraction(3, 4)), (6, Fraction(19, 20)), (4, Fraction(0))])
+@pytest.mark.parametrize(
+    ("n", "p"), [(2, Fraction(9, 10)), (5, Fraction(3, 4)), (6, Fraction(19, 20)), (4, Fraction(0))]
+)
 def test_a_tower_is_climbed_as_high_as_it_pays_in_exact_arithmetic(n, p):
     """Going up from floor k is worth p V(k+1) + (1-p)(n+1), staying n - k."""
     value = Fraction(1)  # of the top floor

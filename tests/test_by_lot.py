@@ -1,0 +1,287 @@
+"""Plans that draw one of several policies by lot: value, shares, play, files, and everybody who reads a plan."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from psconrl import CMDP, Plan, Status, certify, evaluate, plan, save
+from psconrl.cli import main
+from psconrl.errors import ModelError, PolicyError
+from psconrl.planning.deterministic import best_deterministic
+from psconrl.planning.explanation import explain
+from psconrl.planning.inspection import inspect
+from psconrl.planning.policy_mixture import MOST_RUNS, evaluate_mixture
+from psconrl.planning.threshold_rule import threshold_rule
+
+GO = [[1, 0], [0, 1]]  # stay, or go for good
+
+
+def door(limit=0.75, **names):
+    """Staying is free and counts against the limit, going is for ever and costs one: a share ``limit`` stays."""
+    return CMDP([GO, [[0, 1], [0, 1]]], [[[0, 1], [1, 1]], [[1, 0], [0, 0]]], [limit], **names)
+
+
+islands = CMDP([GO, [[0, 1], [1, 0]]], [[[0, 1], [1, 1]], [[1, 1], [0, 1]]], [0.5])
+
+
+@pytest.mark.parametrize("limit", [0.1, 0.5, 0.75, 0.99])
+def test_value_and_shares_of_a_lot_in_closed_form(limit):
+    """With chance x of staying the costs are 1 - x and x; a stationary policy stays for ever or not at all."""
+    found = plan(door(limit))
+    assert found.status is Status.OPTIMAL
+    assert found.value == pytest.approx(1 - limit, abs=1e-12)
+    assert found.costs == pytest.approx([1 - limit, limit], abs=1e-12)
+    lot = found.mixture
+    assert {int(p[0]): float(x) for p, x in zip(lot.policies, lot.shares, strict=True)} == pytest.approx(
+        {0: limit, 1: 1 - limit}
+    )
+    assert found.occupancy[0, 0] == pytest.approx(limit)
+    assert lot.laws @ np.arange(2) == pytest.approx([p[0] for p in lot.policies])
+    assert found.certificate.holds
+    assert found.certificate.lower == pytest.approx(1 - limit)
+    assert certify(door(limit), found).holds
+    assert found.multipliers == pytest.approx([1.0])
+
+
+def test_the_policy_that_draws_no_lot_says_what_it_costs():
+    found = plan(door())
+    exact = evaluate(door(), found.policy)
+    proof = found.policy_certificate
+    assert proof.upper == pytest.approx(exact.costs[0])
+    assert proof.excess == pytest.approx(exact.costs[1:] - 0.75)
+    assert proof.holds == found.policy_keeps_limits == bool((exact.costs[1:] <= 0.75).all())
+    assert "a run draws one of 2 policies by lot" in found.note
+    assert "needs memory or a choice by lot" in found.note
+    assert found.keeps_limits
+    assert "by lot among 2 policies" in repr(found)
+
+
+def test_ever_rarer_switches_are_replaced_by_a_lot():
+    found = plan(islands)
+    assert found.status is Status.OPTIMAL
+    assert found.value == pytest.approx(0.5, abs=1e-12)
+    assert found.mixture.shares == pytest.approx([0.5, 0.5])
+    assert found.policy_keeps_limits
+    assert found.policy_certificate.upper == pytest.approx(0.50005)
+    assert certify(islands, found).holds
+
+
+def test_a_stationary_policy_is_preferred_where_there_is_one():
+    """A coin at the start, in a state that is left at once, does what a lot would."""
+    P = np.zeros((3, 2, 3))
+    P[0, 0, 1] = P[0, 1, 2] = P[1, :, 1] = P[2, :, 2] = 1.0
+    found = plan(CMDP(P, [[[0, 0], [1, 1], [0, 0]], [[0, 0], [0, 0], [1, 1]]], [0.3]))
+    assert found.mixture is None
+    assert found.policy[0] == pytest.approx([0.7, 0.3])
+    assert found.value == pytest.approx(0.7)
+    assert found.policy_certificate is found.certificate
+    np.testing.assert_array_equal(found.shown_policy, found.policy)
+
+
+def test_an_initial_law_on_several_states_and_states_out_of_reach():
+    """Half of the runs begin behind the door, where nothing is left to choose; a third state is not met."""
+    P = [[[1, 0, 0], [0, 1, 0]], [[0, 1, 0]] * 2, [[1, 0, 0]] * 2]
+    costs = [[[0, 1], [1, 1], [5, 5]], [[1, 0], [0, 0], [5, 5]]]
+    model = CMDP(P, costs, [0.2], initial=[0.5, 0.5, 0])
+    found = plan(model)
+    assert found.value == pytest.approx(0.8)  # 0.2 of all runs stay
+    assert found.mixture.policies.shape == (2, 3)
+    assert dict(
+        zip(found.mixture.policies[:, 0].tolist(), found.mixture.shares.tolist(), strict=True)
+    ) == pytest.approx({0: 0.4, 1: 0.6})
+    assert certify(model, found).holds
+
+
+def test_act_draws_once_for_every_generator():
+    """Over 4000 generators the share that stays is 0.75 up to 4.5 standard errors: a false alarm in 150,000."""
+    found, n = plan(door()), 4000
+    stayed = 0
+    for seed in range(n):
+        rng = np.random.default_rng(seed)
+        actions = {found.act(0, rng) for _ in range(5)}
+        assert len(actions) == 1  # for the whole run
+        stayed += actions == {0}
+    assert abs(stayed / n - 0.75) <= 4.5 * np.sqrt(0.75 * 0.25 / n)
+
+
+def test_the_same_seed_draws_the_same_lot_and_other_calls_do_not_disturb_it():
+    found = plan(door(state_names=["here", "there"], action_names=["stay", "go"]))
+    one, two = np.random.default_rng(5), np.random.default_rng(5)
+    assert found.act("here", one) == found.act("here", two)
+    other = np.random.default_rng(6)
+    first = found.act(0, other)
+    for seed in range(50):
+        found.act(0, np.random.default_rng(seed))
+    assert found.act(0, other) == first
+    assert {found.act("here", np.random.default_rng(seed)) for seed in range(30)} == {"stay", "go"}
+
+
+def test_no_more_lots_are_remembered_than_memory_should_hold(monkeypatch):
+    monkeypatch.setattr("psconrl.planning.policy_mixture.MOST_RUNS", 10)
+    found = plan(door())
+    for seed in range(25):
+        found.act(0, np.random.default_rng(seed))
+    assert len(found.mixture._drawn) == 10 < MOST_RUNS
+
+
+def test_draw_returns_a_policy_for_a_run():
+    """Over 2000 draws, 4.5 standard errors: a false alarm in 150,000."""
+    found, n, rng = plan(door()), 2000, np.random.default_rng(0)
+    tables = [found.draw(rng) for _ in range(n)]
+    assert all(table.shape == (2, 2) and set(table.ravel()) == {0.0, 1.0} for table in tables)
+    assert abs(np.mean([table[0, 0] for table in tables]) - 0.75) <= 4.5 * np.sqrt(0.75 * 0.25 / n)
+    one = plan(door(1.0))
+    assert one.mixture is None
+    np.testing.assert_array_equal(one.draw(rng), one.policy)
+
+
+def test_what_is_missing_to_draw_a_lot_is_said():
+    found = plan(door())
+    with pytest.raises(PolicyError, match=r"draws one of 2 policies by lot .* give act the generator of the run"):
+        found.act(0)
+    with pytest.raises(PolicyError, match="rng must be a NumPy generator"):
+        found.draw(7)
+
+
+def test_files_carry_the_mixture(tmp_path):
+    found = plan(door(state_names=["here", "there"], action_names=["stay", "go"]))
+    found.save(tmp_path / "plan.npz")
+    again = Plan.load(tmp_path / "plan.npz")
+    for name in ("policies", "shares", "laws"):
+        np.testing.assert_array_equal(getattr(again.mixture, name), getattr(found.mixture, name))
+    assert again.policy_certificate.upper == found.policy_certificate.upper
+    assert again.policy_certificate.excess.tolist() == found.policy_certificate.excess.tolist()
+    assert certify(door(), again).holds
+    assert again.act(0, np.random.default_rng(3)) == found.act(0, np.random.default_rng(3))
+    found.to_json(tmp_path / "plan.json")
+    record = json.loads((tmp_path / "plan.json").read_text())
+    assert record["mixture"] == {"shares": found.mixture.shares.tolist(), "policies": found.mixture.policies.tolist()}
+    found.to_csv(tmp_path / "plan.csv")
+    lines = (tmp_path / "plan.csv").read_text().splitlines()
+    assert lines[0] == "state,action,probability,long_run_share,lot,lot_share"
+    assert sorted(lines[1:]) == sorted(
+        [
+            "here,go,1.0,0.0,1,0.25",
+            "there,stay,1.0,0.25,1,0.25",
+            "here,stay,1.0,0.75,2,0.75",
+            "there,stay,1.0,0.0,2,0.75",
+        ]
+    )
+
+
+def test_a_plan_without_a_lot_is_written_as_ever(tmp_path):
+    """So that versions which know no lots read it; one with a lot they must not play."""
+    for model, version in ((door(1.0), 1), (door(), 2)):
+        plan(model).save(tmp_path / "plan.npz")
+        with np.load(tmp_path / "plan.npz") as f:
+            assert json.loads(str(f["header"]))["version"] == version
+            assert ("mixture_shares" in f) == (version == 2)
+    assert "mixture" not in plan(door(1.0)).record()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("mixture_shares", [0.5, 0.6], "the shares of a mixture must add up to 1"),
+        ("mixture_shares", [1.5, -0.5], "the shares of a mixture must add up to 1"),
+        ("mixture_policies", [[0, 2], [0, 0]], "mixture_policies must be policies of 2 actions from 0 to 1"),
+        ("mixture_laws", [[0.0, 1.0]], "'mixture_laws' must be numbers of shape"),
+    ],
+)
+def test_a_mixture_that_was_tampered_with(name, value, says, tmp_path):
+    plan(door()).save(tmp_path / "plan.npz")
+    with np.load(tmp_path / "plan.npz") as f:
+        arrays = dict(f) | {name: np.array(value)}
+    np.savez(tmp_path / "plan.npz", **arrays)
+    with pytest.raises(PolicyError, match=says):
+        Plan.load(tmp_path / "plan.npz")
+
+
+def test_certify_judges_the_mixture_and_not_the_policy():
+    found, model = plan(door()), door()
+    forged = replace(found, mixture=replace(found.mixture, shares=np.array([0.2, 0.8])))
+    assert not certify(model, forged).holds
+    assert certify(model, forged).excess[0] == pytest.approx(0.05)
+    assert not certify(model, replace(found, mixture=None)).holds
+    with pytest.raises(ModelError, match="shares of the mixture must add up to 1"):
+        certify(model, replace(found, mixture=replace(found.mixture, shares=np.array([0.5, 0.6]))))
+    with pytest.raises(ModelError, match="actions from 0 to 1"):
+        certify(model, replace(found, mixture=replace(found.mixture, policies=np.array([[0, 2], [0, 0]]))))
+    with pytest.raises(ModelError, match=r"must have shape \(2, 2\)"):
+        certify(model, replace(found, mixture=replace(found.mixture, policies=np.array([[0, 1]]))))
+    shut = CMDP(model.transition, model.costs, model.thresholds, available=[[True, False], [True, True]])
+    with pytest.raises(ModelError, match="not available"):
+        certify(shut, found)
+
+
+def test_a_mixture_is_the_mean_of_its_policies():
+    model = door()
+    exact, laws = evaluate_mixture(model, np.array([[0, 0], [1, 0]]), np.array([0.25, 0.75]))
+    one, two = evaluate(model, [0, 0]), evaluate(model, [1, 0])
+    for name in ("costs", "occupancy", "gains", "biases"):
+        np.testing.assert_allclose(getattr(exact, name), 0.25 * getattr(one, name) + 0.75 * getattr(two, name))
+    assert laws.tolist() == [[1.0, 0.0], [0.0, 1.0]]
+
+
+def test_the_least_excess_may_need_a_lot_too():
+    """Both limits are broken by 0.3 if half of the runs stay; every stationary policy breaks one by 0.8."""
+    model = CMDP([GO, [[0, 1], [0, 1]]], [[[0, 1], [1, 1]], [[1, 1], [0, 0]], [[0, 0], [1, 1]]], [0.2, 0.2])
+    found = plan(model)
+    assert found.status is Status.INFEASIBLE
+    assert found.costs[1:] == pytest.approx([0.5, 0.5])
+    assert found.infeasibility.jointly == pytest.approx([0.5, 0.5])
+    assert certify(model, found).holds
+    assert not found.policy_keeps_limits
+
+
+def test_who_reads_a_plan_reads_its_lot():
+    model = door(state_names=["0 here", "1 there"])
+    found = plan(model)
+    assert found.randomised_states.size == 0
+    assert found.shown_policy[0] == pytest.approx([1.0, 0.0])  # of the time that is spent there
+    assert inspect(model).policies == 2
+    assert dict(inspect(model).lines())["plan"] == "optimal, by lot among 2 policies"
+    assert inspect(model).record()["policies"] == 2
+    assert explain(model, 0, found).by_lot
+    simple = best_deterministic(model, found)
+    assert (simple.value, simple.price) == pytest.approx((1.0, 0.75))
+    assert simple.is_proven
+    rule = threshold_rule(model, best=found)
+    assert rule is None or evaluate(model, rule.policy).costs[1] <= 0.75
+
+
+@pytest.fixture
+def door_file(tmp_path):
+    save(door(state_names=["here", "there"], action_names=["stay", "go"]), tmp_path / "door.npz")
+    return str(tmp_path / "door.npz")
+
+
+@pytest.fixture
+def cli(capsys):
+    def call(*args):
+        with pytest.raises(SystemExit) as end:
+            main(list(args))
+        out = capsys.readouterr()
+        return end.value.code or 0, " ".join((out.out + out.err).split())
+
+    return call
+
+
+def test_the_command_line_shows_the_lot(cli, door_file, tmp_path):
+    code, shown = cli("solve", door_file, "--policy", str(tmp_path / "p.csv"))
+    assert code == 0
+    assert "OPTIMAL. A run draws one of several policies" in shown
+    assert "policy 1 (25% of runs)" in shown
+    assert (tmp_path / "p.csv").read_text().startswith("state,action,probability,long_run_share,lot,lot_share")
+    assert json.loads(cli("solve", door_file, "--json")[1])["mixture"]["shares"] == [0.25, 0.75]
+    assert "draws a lot" in cli("explain", door_file, "--state", "here")[1]
+    assert "by lot among 2" in cli("inspect", door_file)[1]
+
+
+def test_a_chain_cannot_draw_a_lot(cli, door_file, tmp_path):
+    code, said = cli("solve", door_file, "--chain", str(tmp_path / "c.drn"))
+    assert code == 2
+    assert "--chain: the plan draws one of 2 policies by lot" in said
+    assert not (tmp_path / "c.drn").exists()
