@@ -86,7 +86,7 @@ def test_oracle_and_program_agree_for_weights(seed):
 
 
 def tower(n, p):
-    """Floors of two states: stay for n - k on floor k, or go up, which succeeds with chance p and else ends in a pit."""
+    """Floors of two states: stay for n - k on floor k, or go up, with chance p, else into a pit."""
     S = 2 * n + 1
     P, cost = np.zeros((S, 2, S)), np.zeros((S, 2))
     for k in range(n):

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 
 import click
+import numpy as np
 
 from psconrl import compiling
 from psconrl.envs.registry import load
@@ -20,9 +21,20 @@ def kernels() -> Iterator[tuple[str, Callable[[], object]]]:
     garnet = load("garnet", states=300, sparse=True)
     yield "plans", lambda: plan(rover)
     yield "plans of large models", lambda: plan(garnet)
+    yield "plans by components", lambda: plan(_two_rooms())
     yield "learning", lambda: _learn(PSConRL(16, 4, rover.thresholds, rover.costs, seed=0), rover)
     yield "learning with costs", lambda: _learn(PSConRL(10, 6, queue.thresholds, seed=0), queue)
     yield "learning in large models", lambda: _learn(PSConRL.trusting(network, 10, seed=0), network, 20)
+
+
+def _two_rooms() -> CMDP:
+    """A start from which a coin leads to one of two rooms, in which there is something to choose."""
+    room = [[0.5, 0.5], [0.9, 0.1]]
+    P = np.zeros((5, 2, 5))
+    P[0, :, 1:] = 0.25
+    P[1:3, :, 1:3] = P[3:5, :, 3:5] = room
+    costs = np.arange(20.0).reshape(2, 5, 2) % 7
+    return CMDP(P, costs, [10.0])
 
 
 def _learn(agent: PSConRL, cmdp: CMDP, rounds: int = 200) -> object:

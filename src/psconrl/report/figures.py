@@ -71,7 +71,7 @@ def _caption(cmdp: CMDP, plan: Plan, title: str) -> str:
     lot = ""
     if plan.mixture is not None:
         shares = ", ".join(f"{100 * share:.3g}%" for share in plan.mixture.shares)
-        lot = f"by lot among {len(plan.mixture)} policies ({shares}), shown together"
+        lot = f"by lot among {len(plan.mixture)} policies ({shares}); shown: the long run of all"
     parts = (title, f"{plan.status.value}: {objective} {value}", costs, lot)
     return "\n".join(part for part in parts if part)
 
