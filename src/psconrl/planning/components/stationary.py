@@ -18,7 +18,7 @@ from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import SAME_LINE
 
 # Up to this size policies between two optimal ones are evaluated: twice the logarithm of the number of states.
-HALVED_STATES = 5000
+HALVED_STATES = 1000
 
 
 class Point(NamedTuple):
