@@ -1,7 +1,7 @@
 """Models with many end components: structure first against one linear program on HiGHS, in one run.
 
-    python benchmarks/multichain.py             # 1,000 and 10,000 states, both ways
-    python benchmarks/multichain.py 100000 --no-lp
+    python benchmarks/multichain.py                      # 1,000 and 2,000 states, both ways
+    python benchmarks/multichain.py 10000 100000 --no-lp # HiGHS takes hours
 
 Clusters of 1 to 200 states lie in layers between transient states. Inside a cluster every state leads to some others of
 it; in every tenth an action leaves it for later layers. Transient states lead on, and a few of them back.
@@ -13,7 +13,7 @@ import time
 import numpy as np
 from scipy.sparse import csr_array
 
-from psconrl import CMDP, plan
+from psconrl import CMDP, evaluate, plan
 from psconrl.model.structure import end_components
 
 ACTIONS, SUCCESSORS = 3, 4
@@ -57,15 +57,13 @@ def clusters(n_states: int, m: int, seed: int = 0, largest: int = 200) -> CMDP:
         return model
     cheap = plan(CMDP(P, costs[:1])).policy  # what the cheapest policy spends, and what can be kept
     spent = np.array([plan(CMDP(P, costs[i : i + 1])).costs[0] for i in range(1, m + 1)])
-    from psconrl import evaluate
-
     return model.with_thresholds(0.5 * (evaluate(model, cheap).costs[1:] + spent) + 0.02 * (m > 1))
 
 
 def main() -> None:
     """Print one line a model."""
     read = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    read.add_argument("states", type=int, nargs="*", default=[1000, 10_000])
+    read.add_argument("states", type=int, nargs="*", default=[1000, 2000])
     read.add_argument("--limits", type=int, nargs="*", default=[0, 1])
     read.add_argument("--no-lp", action="store_true")
     asked = read.parse_args()
