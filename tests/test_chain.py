@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from models import random_cmdp
 from psconrl import CMDP, evaluate, load, plan
 from psconrl.errors import PolicyError, SolverError
-from psconrl.model import unichain
+from psconrl.model import direct
 from psconrl.model.chain import DenseChain, SparseChain
 from psconrl.model.evaluation import as_policy
 
@@ -250,7 +250,7 @@ def test_rare_exits_still_lead_to_the_right_class(form, rare):
 
 
 def test_a_sparse_chain_too_large_and_too_loose_is_refused_not_guessed(monkeypatch):
-    monkeypatch.setattr(unichain, "MAX_DENSE", 10)
+    monkeypatch.setattr(direct, "MAX_DENSE", 10)
     two_wells = birth_death(np.repeat([0.25, 0.75], 40), np.repeat([0.75, 0.25], 40))
     with pytest.raises(SolverError, match=r"some of 80 states are left too rarely.*give dense transitions"):
         run(two_wells, np.arange(80), form=csr_array)

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from psconrl import CMDP, Status, certify, evaluate, plan
 from psconrl.errors import SolverError
-from psconrl.model import evaluation, passage
+from psconrl.model import evaluation, passage, visits
 from psconrl.model.structure import end_components, find_end_components
 from psconrl.planning.components import stationary
 from psconrl.planning.components.inside import Inside
@@ -241,18 +241,19 @@ def test_passages_against_a_dense_inverse(together, n, density, exit, monkeypatc
     N = np.linalg.inv(np.eye(n) - W)
     C, begin = rng.normal(size=(n, 2)), rng.random(n)
     size = abs(N).sum(axis=1).max()
-    monkeypatch.setattr(passage, "TOGETHER", together)  # a constant of compiled code: run that as Python
-    for name in ("_collect", "_visit", "_swept", "_flown", "_longest_time"):
-        monkeypatch.setattr(passage, name, getattr(passage, name).py_func)
+    for module, names in ((passage, ("_collect", "_swept", "longest_time")), (visits, ("_visit", "_flown"))):
+        monkeypatch.setattr(module, "TOGETHER", together)  # a constant of compiled code: run that as Python
+        for name in names:
+            monkeypatch.setattr(module, name, getattr(module, name).py_func)
     np.testing.assert_allclose(passage.collect_onward(csr_array(W), C, out), N @ C, atol=1e-13 * size)
-    np.testing.assert_allclose(passage.visit_onward(csr_array(W), begin, out), begin @ N, rtol=1e-9)
+    np.testing.assert_allclose(visits.visit_onward(csr_array(W), begin, out), begin @ N, rtol=1e-9)
 
 
 def test_a_passage_without_a_way_out():
     with pytest.raises(SolverError):
         passage.collect_onward(csr_array(np.array([[1.0]])), np.ones((1, 1)), np.zeros(1))
     with pytest.raises(SolverError):
-        passage.visit_onward(csr_array(np.array([[1.0]])), np.ones(1), np.zeros(1))
+        visits.visit_onward(csr_array(np.array([[1.0]])), np.ones(1), np.zeros(1))
 
 
 @pytest.mark.parametrize("seed", range(12))

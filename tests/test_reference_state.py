@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from psconrl.model.unichain import MAX_DENSE, SparseSolver
+from psconrl.model.direct import MAX_DENSE
+from psconrl.model.sparse_solver import SparseSolver
 
 N = MAX_DENSE + 100  # beyond this a chain cannot be solved as a dense one
 

@@ -10,7 +10,7 @@ from exact import rationals, stationary
 from psconrl.model import _elimination, _krylov, _sparse_elimination
 from psconrl.model.chain import DenseChain, SparseChain
 from psconrl.model.ordering import NO_ORDER, order_for
-from psconrl.model.unichain import SparseSolver
+from psconrl.model.sparse_solver import SparseSolver
 
 TINY = (0, -3, -30, -100, -200)  # powers of ten of probabilities
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
+Places: TypeAlias = NDArray[np.signedinteger[Any]]  # of states, in 32 bits where that will do
 Small: TypeAlias = NDArray[np.uint16]
 
 AnyArray = TypeVar("AnyArray", bound=NDArray[Any])

@@ -15,6 +15,7 @@ _FAST = {"reassoc", "contract", "nsz"}
 _SMALL = 1e-3  # entries below this are left out of corrections,
 _INNER = 1e-3  # which are found to within this,
 _SWEEPS = 12  # or by so many sweeps,
+_FEW_SWEEPS, _FEW_LEAVE = 3, 0.3  # for rough solutions: so many between two looks, and what they must leave
 _SLOW = 0.1  # as long as each leaves no more than this of the residual
 
 
@@ -170,6 +171,29 @@ def _relax(
             change = (right[s] - x[s] + moved - total / n) * scale[s]
             x[s] += change
             total += change
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def sweep_until(
+    indptr: Ints, indices: Ints, data: Floats, right: Floats, x: Floats, most: float, products: int
+) -> float:  # fmt: skip
+    """Sweeps for A x = right (n,), in place, until no entry of the residual exceeds ``most`` or they help little.
+
+    Returns the largest entry. For rough solutions of chains that mix fast: a residual is looked at after few sweeps.
+    """
+    n = x.size
+    scale, residual = _diagonal(indptr, indices, data), np.empty(n)
+    before = np.inf
+    while True:
+        _product(indptr, indices, data, False, x, residual)
+        worst = 0.0
+        for s in range(n):
+            worst = max(worst, abs(right[s] - residual[s]))
+        products -= 1 + _FEW_SWEEPS
+        if worst <= most or products < 0 or not worst <= _FEW_LEAVE * before:
+            return worst
+        before = worst
+        _relax(indptr, indices, data, scale, right, x, _FEW_SWEEPS)
 
 
 @njit(cache=True, fastmath=_FAST)

@@ -13,14 +13,10 @@ from scipy.sparse import csr_array
 from psconrl.arrays import Bools, Floats, Ints, Matrix
 from psconrl.errors import SolverError
 from psconrl.model import _classes, _graph
-from psconrl.model.passage import collect_onward, visit_onward
-from psconrl.model.unichain import (
-    FALLS_APART,
-    Unichain,
-    collect_dense,
-    solve_dense,
-    solve_sparse,
-)
+from psconrl.model.passage import collect_onward
+from psconrl.model.sparse_solver import solve_sparse
+from psconrl.model.unichain import FALLS_APART, Unichain, collect_dense, solve_dense
+from psconrl.model.visits import visit_onward
 
 
 class SolvedClasses(NamedTuple):

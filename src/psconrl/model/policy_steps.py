@@ -15,7 +15,9 @@ from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.model import _doubled, _improvement
 from psconrl.model.chosen_rows import chosen_rows
-from psconrl.model.unichain import FALLS_APART, SparseSolver, Unichain, solve_dense
+from psconrl.model.sparse_solver import LEVELS_STATES as LARGE
+from psconrl.model.sparse_solver import SparseSolver
+from psconrl.model.unichain import FALLS_APART, Unichain, solve_dense
 
 
 class Improved(NamedTuple):
@@ -32,10 +34,13 @@ class PolicySteps(ABC):
         self._first_pair = np.arange(0, n_states * n_actions, n_actions)
 
     @abstractmethod
-    def evaluate(self, policy: Ints, costs: Floats, reference: int) -> Unichain | None:
+    def evaluate(
+        self, policy: Ints, costs: Floats, reference: int, within: float = 0.0, guess: Unichain | None = None
+    ) -> Unichain | None:
         """Of a deterministic policy (S,) with costs (q, S*A); None if its chain has two closed classes.
 
-        ``reference``: a state that is likely to be visited often.
+        ``reference``: a state that is likely to be visited often. ``within``: by how much gains may be off, where that
+        saves time. ``guess``: a solution nearby.
         """
 
     @abstractmethod
@@ -59,7 +64,9 @@ class DenseSteps(PolicySteps):
         super().__init__(P.shape[1], P.shape[0] // P.shape[1])
         self._P = P
 
-    def evaluate(self, policy: Ints, costs: Floats, reference: int) -> Unichain | None:
+    def evaluate(
+        self, policy: Ints, costs: Floats, reference: int, within: float = 0.0, guess: Unichain | None = None
+    ) -> Unichain | None:
         """By elimination without subtractions, O(S^3)."""
         return solve_dense(self._P, self._first_pair + policy, costs, reference)
 
@@ -75,17 +82,22 @@ class DenseSteps(PolicySteps):
 class SparseSteps(PolicySteps):
     """Transitions (S*A, S) in CSR form."""
 
-    SWEEPS = 20  # a sweep is one product, an evaluation some hundred: but too many lead away from the policy's own bias
+    # A sweep is one product over all actions, an evaluation some hundred over one: but too many lead away from the
+    # policy's own bias, and where a chain mixes fast an evaluation is a few products.
+    SWEEPS, SWEEPS_IF_MIXING = 20, 5
 
     def __init__(self, P: csr_array, restarts_in: int | None) -> None:
         super().__init__(P.shape[1], P.shape[0] // P.shape[1])
         self._P, self._restarts_in = P, restarts_in
         self._solver = SparseSolver()
 
-    def evaluate(self, policy: Ints, costs: Floats, reference: int) -> Unichain | None:
-        """By BiCGSTAB or a sparse LU, from the solution of the last policy."""
+    def evaluate(
+        self, policy: Ints, costs: Floats, reference: int, within: float = 0.0, guess: Unichain | None = None
+    ) -> Unichain | None:
+        """From the guess or the solution of the last policy."""
         rows = self._first_pair + policy
-        return self._solver.solve(chosen_rows(self._P, rows), costs[:, rows], self._restarts_in)
+        chain = chosen_rows(self._P, rows)
+        return self._solver.solve(chain, costs[:, rows], self._restarts_in, within=within, guess=guess)
 
     def improve(
         self, policy: Ints, biases: Floats, low: Floats | None, costs: Floats, weights: Floats, available: Bools,
@@ -98,8 +110,9 @@ class SparseSteps(PolicySteps):
         bound, new = _switched(values, policy, tolerance * np.maximum(1.0, np.abs(h)))
         if new is not None and ahead is not None:
             P = self._P
+            sweeps = self.SWEEPS if self._solver.slow or h.size < LARGE else self.SWEEPS_IF_MIXING
             new = _improvement.look_ahead(
-                P.indptr, P.indices, P.data, 0, 0.0, weights @ costs, available, new, h, ahead, self.SWEEPS, tolerance
+                P.indptr, P.indices, P.data, 0, 0.0, weights @ costs, available, new, h, ahead, sweeps, tolerance
             )
         return Improved(bound, new)
 
@@ -114,7 +127,9 @@ class RefinedSteps(PolicySteps):
         super().__init__(P.shape[1], P.shape[0] // P.shape[1])
         self._P = P
 
-    def evaluate(self, policy: Ints, costs: Floats, reference: int) -> Unichain | None:
+    def evaluate(
+        self, policy: Ints, costs: Floats, reference: int, within: float = 0.0, guess: Unichain | None = None
+    ) -> Unichain | None:
         """By elimination without subtractions and iterative refinement."""
         found = _doubled.refined_unichain(self._P, self._first_pair + policy, costs, reference, self.REFINEMENTS)
         if found.reference < 0:

@@ -14,6 +14,7 @@ import numpy as np
 
 from psconrl.arrays import Bools, Ints
 from psconrl.model import _graph
+from psconrl.model._approach import approach_by_layers
 from psconrl.model.cmdp import CMDP
 from psconrl.model.transition import Transition
 
@@ -79,6 +80,10 @@ def approach(P: Transition, available: Bools, reached: Bools, policy: Ints, leas
     chance of no more than ``least`` is none.
     """
     S, A = available.shape
+    if P.is_sparse:
+        matrix = P.matrix
+        led: Ints = approach_by_layers(matrix.indptr, matrix.indices, matrix.data, available, reached, policy, least)
+        return led
     reached, policy = reached.copy(), policy.copy()
     states = np.arange(S)
     while not reached.all():

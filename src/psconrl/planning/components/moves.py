@@ -19,7 +19,8 @@ from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.model import _graph
 from psconrl.model.chosen_rows import chosen_rows
-from psconrl.model.passage import collect_onward, visit_onward
+from psconrl.model.passage import collect_onward
+from psconrl.model.visits import visit_onward
 
 MAX_ROUNDS = 1000  # of policy iteration
 SWEEPS = 20

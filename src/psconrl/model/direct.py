@@ -1,0 +1,102 @@
+"""Sparse chains by a factorisation: the costs and the times until one busy state is hit again.
+
+Left out the reference state r, one LU yields the cost u and the time T until r is hit; then
+``g = (c(r) + P_r u) / (1 + P_r T)`` and ``h = u - g T``. The system is well conditioned only if r is visited often.
+"""
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csc_array, csr_array, eye_array
+from scipy.sparse.linalg import splu
+
+from psconrl.arrays import Floats, Ints
+from psconrl.errors import SolverError
+from psconrl.model.unichain import FALLS_APART, Unichain, collect_dense, solve_dense
+
+# The norm of (I - P)^-1 is the longest expected time to leave. Beyond this one an LU, which subtracts, loses more
+# than about seven digits; for chains of up to MAX_DENSE states elimination without subtractions is then used instead.
+LONGEST_TIME = 1e7
+MAX_DENSE = 2000
+REFERENCE_SHARE = 1e-2  # of the largest stationary mass that the reference must hold at least
+TOO_RARE = "some of {} states are left too rarely for sparse methods; give dense transitions"
+
+
+def solve_directly(P: csr_array, costs: Floats, recurrent: Ints, reference: int | None) -> Unichain:
+    """Chain P of shape (S, S) with costs ``(q, S)``, from a state that is likely to be visited often."""
+    if reference is None or not np.isin(reference, recurrent):
+        reference = _busy_state(P, recurrent)
+    with np.errstate(all="ignore"):  # what overflows here will not agree with the law
+        result = cycle_solve(P, costs, reference)
+        # Counted from a state that is hardly visited the figures are wrong, but the law still points to the busy ones.
+        for _ in range(2):
+            busiest = int(result.stationary.argmax())
+            if result.stationary[result.reference] >= REFERENCE_SHARE * result.stationary[busiest]:
+                break
+            result = cycle_solve(P, costs, busiest)
+    return result
+
+
+def _busy_state(P: csr_array, recurrent: Ints) -> int:
+    """A state of large stationary mass, from a few steps of the lazy chain on its closed class."""
+    chain = P[recurrent][:, recurrent].T.tocsr()
+    mu = np.full(recurrent.size, 1.0 / recurrent.size)
+    for _ in range(200):
+        mu = 0.5 * (mu + chain @ mu)
+    return int(recurrent[mu.argmax()])
+
+
+def collect_sparse(W: csr_array, C: Floats, exits: Floats) -> Floats:
+    """The same for sparse transitions."""
+    lu = _factorised(W)
+    return collect_dense(W.toarray(), C, exits) if lu is None else _refined(lu, W, C.T)
+
+
+def _factorised(P: csr_array) -> Any:
+    """The LU of I - P, or None if too many digits would be lost and the chain can be solved as a dense one."""
+    n = P.shape[0]
+    # I - P is diagonally dominant by rows: no pivoting is needed, and the symmetric ordering keeps it sparse.
+    options = {"permc_spec": "MMD_AT_PLUS_A", "diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
+    try:
+        lu = splu(csc_array(eye_array(n) - P), **options)
+    except RuntimeError:  # SuperLU: exactly singular
+        if n > MAX_DENSE:
+            raise SolverError(TOO_RARE.format(n)) from None
+        return None
+    times = lu.solve(np.ones(n))
+    return lu if n > MAX_DENSE or (times.min() > 0 and times.max() < LONGEST_TIME) else None
+
+
+def _refined(lu: Any, P: csr_array, costs: Floats) -> Floats:
+    B = csc_array(eye_array(P.shape[0]) - P)
+    u: Floats = lu.solve(costs.T)
+    u += lu.solve(costs.T - B @ u)
+    return u
+
+
+def cycle_solve(P: csr_array, costs: Floats, reference: int) -> Unichain:
+    """The same from a state that is visited often."""
+    n = P.shape[0]
+    if n == 1:
+        return Unichain(costs[:, 0].copy(), np.zeros_like(costs), np.ones(1), 0)
+    others = np.delete(np.arange(n), reference)
+    inside = P[others][:, others]
+    lu = _factorised(inside)
+    if lu is None:
+        chain = solve_dense(P.toarray(), np.arange(n), np.ascontiguousarray(costs), reference)
+        if chain is None:
+            raise SolverError(FALLS_APART)
+        return chain
+    u = _refined(lu, inside, np.vstack([costs[:, others], np.ones(n - 1)]))
+    leave = P[[reference]][:, others].toarray().ravel()
+    cycle = np.append(costs[:, reference], 1.0) + leave @ u
+    gains = cycle[:-1] / cycle[-1]
+    biases = np.zeros_like(costs)
+    biases[:, others] = (u[:, :-1] - np.outer(u[:, -1], gains)).T
+    mass = lu.solve(leave, trans="T")
+    mass += lu.solve(leave - mass + inside.T @ mass, trans="T")
+    stationary = np.empty(n)
+    # If r is hardly ever visited, rounding may even turn the sign round.
+    stationary[others] = np.maximum(np.copysign(1.0, mass.sum()) * mass, 0.0)
+    stationary[reference] = 1.0
+    return Unichain(gains, biases, stationary / stationary.sum(), reference)

@@ -1,0 +1,281 @@
+r"""Gains, biases and the stationary law of a large sparse chain by levels of aggregation.
+
+States that exchange much are put in groups of about four, groups in groups, down to some hundred. A group counts its
+members by their shares of a law x, so that its moves are those of the aggregated chain (Simon and Ando 1961). One cycle
+sweeps upwards and downwards, solves for what is left on the next level, and sweeps again.
+
+The law: what the next level finds rescales the groups, and x is aggregated anew (Horton and Leutenegger 1994), until it
+is close enough for what follows. Both equations, :math:`h + g = c + P h` and :math:`x = x P`, are solved by a Krylov
+method that minimises the residual (GCR), with a cycle as its preconditioner, and two steps of the same on every level
+but the last (the K-cycle of Notay and Vassilevski 2008). For the bias, members count by the roots of their shares in a
+rough law: by the law itself, states that are hardly visited would not count at all, and all alike, they would count too
+much. So would they in the length of a residual: what a correction spoils in a million states that are never visited
+would outweigh what it mends in the few that are, and GCR would take no step worth the name. There, too, states count
+by a power of their mass. The number of cycles hardly grows with the number of states, where products alone need as many
+as it takes to cross the chain.
+"""
+
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from psconrl.arrays import Floats, Ints, Places
+from psconrl.model import _multilevel_kernels as kernels
+
+COARSEST = 400  # states of the last level, which is solved as a dense one
+_STRONG = 0.25  # ties of less than this share of a state's strongest one make a pair only
+_PAIRED = 0.7  # if there would be more pairs and singles than this share of the states
+_STALLED = 0.8  # a next level with more than this share of the states, or of the moves, is none
+_INNER = 2  # steps on every level but the first and the last,
+_ENOUGH = 0.2  # or one, if it leaves no more than this of the residual
+_RESTART = 20  # directions that are kept
+_LEAST = 1e-290  # of a mass: groups need some
+_LAW_CYCLES = 4  # of aggregation, until a law is close enough for corrections; each time twice as many
+_LAW_GOAL = 1e-3  # of the tolerance, for a single state
+_ROUNDS = 4  # of both
+_WEIGHT, _LEAST_WEIGHT = 0.3, 1e-20  # the power of a mass by which a residual counts, and the least mass
+_PATIENCE = 20  # so many cycles must leave
+_SLOWER = 0.5  # less than this of a residual, or there is no point in more
+
+
+Moves: TypeAlias = tuple[Ints, Places, Floats]  # in CSR form
+
+
+class Level(NamedTuple):
+    """A chain: moves in CSR form, how likely each state is left, and its inverse; zero for one that never is."""
+
+    indptr: Ints
+    indices: Places
+    data: Floats
+    leaving: Floats
+    inverse: Floats
+
+    @classmethod
+    def of_chain(cls, indptr: Ints, indices: Places, data: Floats) -> "Level":
+        """The first level: a chain with its diagonal."""
+        return cls.of(*kernels.moves_of(indptr, indices, data))
+
+    @classmethod
+    def of(cls, indptr: Ints, indices: Places, data: Floats, leaving: Floats) -> "Level":
+        """With the inverse."""
+        inverse = np.divide(1.0, leaving, out=np.zeros_like(leaving), where=leaving > 0.0)
+        return cls(indptr, indices, data, leaving, inverse)
+
+    @property
+    def size(self) -> int:
+        """How many states it has."""
+        return int(self.leaving.size)
+
+    @property
+    def moves(self) -> Moves:
+        """From every state."""
+        return self.indptr, self.indices, self.data
+
+    def smaller_than(self, other: "Level") -> bool:
+        """Is the next level worth it? States that lead anywhere make groups that lead everywhere."""
+        return self.size <= _STALLED * other.size and self.data.size <= _STALLED * other.data.size
+
+    def columns(self) -> Moves:
+        """Its moves by where they lead."""
+        columns: Moves = kernels.transposed(*self.moves)
+        return columns
+
+    def grouped(self, mass: Floats) -> "tuple[Ints, Level, Floats]":
+        """The group of every state, the chain of groups, and their masses: pairs of pairs."""
+        flow = kernels.scaled(self.indptr, self.data, mass)
+        moves: Moves = (self.indptr, self.indices, flow)
+        group = np.arange(self.size)
+        for _ in range(2):
+            columns = kernels.transposed(*moves)
+            pair = kernels.pairs_of(*moves, *columns, _STRONG)
+            if pair.max() > _PAIRED * pair.size:  # where mass falls steeply, the strongest tie is to one that is taken
+                pair = kernels.pairs_of(*moves, *columns, 0.0)
+            moves = kernels.gathered(*moves, pair, int(pair.max()) + 1)
+            group = pair[group]
+        of_groups = kernels.sums_of(group, mass, moves[0].size - 1)
+        leaving = kernels.per_mass(moves[0], moves[2], of_groups)
+        return group, Level.of(*moves, leaving), of_groups
+
+    def dense(self) -> Floats:
+        """D - W."""
+        matrix = np.diag(self.leaving)
+        matrix[np.repeat(np.arange(self.size), np.diff(self.indptr)), self.indices] -= self.data
+        return matrix
+
+    def bordered_inverse(self) -> Floats | None:
+        """The inverse of D - W with a row and a column of ones, for the gain; None if it is large or has none."""
+        if self.size > COARSEST:
+            return None
+        bordered = np.ones((self.size + 1, self.size + 1))
+        bordered[:-1, :-1] = self.dense()
+        bordered[-1, -1] = 0.0
+        try:
+            return np.asarray(np.linalg.inv(bordered), dtype=np.float64)
+        except np.linalg.LinAlgError:
+            return None
+
+
+def first_law(level: Level) -> Floats:
+    """A law that shows where the mass is: one cycle from the uniform one."""
+    return _improved(level, np.full(level.size, 1.0 / level.size), 1)
+
+
+def stationary_law(level: Level, guess: Floats, tolerance: float, cycles: int) -> Floats:
+    """A law of which no more than the tolerance is out of balance in a step, if it is found."""
+    columns, x = level.columns(), guess
+    right = np.zeros(level.size)
+    for attempt in range(_ROUNDS):
+        x = _improved(level, x, _LAW_CYCLES * 2**attempt)
+        hierarchy = Hierarchy(level, x)
+        if hierarchy.usable:
+            better = x.copy()
+            hierarchy.for_laws().solve(right, better, _LAW_GOAL * tolerance, cycles)
+            better = np.maximum(better, 0.0)
+            better /= better.sum()
+            if _imbalance(level, columns, better) < _imbalance(level, columns, x):
+                x = better
+        if _imbalance(level, columns, x) <= tolerance:
+            break
+    return x
+
+
+def _imbalance(level: Level, columns: Moves, x: Floats) -> float:
+    return float(kernels.imbalance(*columns, level.leaving, x))
+
+
+def _improved(level: Level, x: Floats, cycles: int) -> Floats:
+    """A law nearer to the stationary one, by cycles of aggregation and disaggregation."""
+    if level.size <= COARSEST:
+        matrix = level.dense().T
+        matrix[-1] = 1.0
+        right = np.zeros(level.size)
+        right[-1] = 1.0
+        return np.asarray(np.maximum(np.linalg.solve(matrix, right), _LEAST))
+    columns = level.columns()
+    for _ in range(cycles):
+        x = _swept(columns, level.inverse, x)
+        group, coarse, mass = level.grouped(x)
+        if not coarse.smaller_than(level):
+            return x
+        better = _improved(coarse, mass.copy(), 2)
+        x = _swept(columns, level.inverse, x * (better / better.sum() / mass)[group])
+    return x
+
+
+def _swept(columns: Moves, inverse: Floats, x: Floats) -> Floats:
+    for down in (False, True):
+        kernels.law_sweep(*columns, inverse, x, down)
+    x = np.maximum(x, _LEAST)
+    return np.asarray(x / x.sum())
+
+
+class Hierarchy:
+    """All levels of a chain, for its law and for the biases of any number of costs."""
+
+    def __init__(self, level: Level, mass: Floats) -> None:
+        self.levels = [level]
+        self.groups: list[Ints] = []  # of every level but the last: the group of each state
+        self.shares: list[Floats] = []  # and its share in it
+        self.masses = [mass]  # of every level
+        while level.size > COARSEST:
+            group, level, of_groups = level.grouped(mass)
+            if not level.smaller_than(self.levels[-1]):
+                break
+            self.groups.append(group)
+            self.shares.append(mass / of_groups[group])
+            self.levels.append(level)
+            self.masses.append(of_groups)
+            mass = of_groups
+        self.inverse = self.levels[-1].bordered_inverse()
+
+    @property
+    def usable(self) -> bool:
+        """Do the levels end with one that is small and can be solved?"""
+        return self.inverse is not None
+
+    def for_biases(self) -> "Cycles":
+        """Solves D h - W h + gain = c."""
+        ones = [np.ones_like(share) for share in self.shares]
+        moves = [level.moves for level in self.levels]
+        weights = [np.maximum(mass / mass.max(), _LEAST_WEIGHT) ** _WEIGHT for mass in self.masses]
+        return Cycles(self, moves, self.shares, ones, weights, self.inverse, 1.0)
+
+    def for_laws(self) -> "Cycles":
+        """Solves x D - x W = r, of no sum."""
+        ones = [np.ones_like(share) for share in self.shares]
+        columns = [level.columns() for level in self.levels]
+        alike = [np.ones_like(mass) for mass in self.masses]
+        return Cycles(self, columns, ones, self.shares, alike, None if self.inverse is None else self.inverse.T, 0.0)
+
+
+class Cycles:
+    """GCR with cycles through all levels. Several threads may use it at a time."""
+
+    def __init__(
+        self, levels: Hierarchy, moves: list[Moves], lowering: list[Floats], raising: list[Floats],
+        weights: list[Floats], inverse: Floats | None, gain: float,
+    ) -> None:  # fmt: skip
+        self._levels, self._groups = levels.levels, levels.groups
+        self._moves, self._lowering, self._raising, self._weights = moves, lowering, raising, weights
+        self._inverse, self._gain = inverse, gain
+
+    def solve(self, right: Floats, x: Floats, goal: float, most: int) -> tuple[float, float]:
+        """Improve a guess x in place until no entry of the residual exceeds the goal; the gain, and what is left."""
+        r = np.empty_like(right)
+        kernels.drift(*self._moves[0], self._levels[0].leaving, x, 0.0, r)
+        np.subtract(right, r, out=r)
+        return self._minimise(0, r, x, most, goal)
+
+    def _minimise(self, depth: int, r: Floats, x: Floats, most: int, goal: float | None) -> tuple[float, float]:
+        """GCR on one level: add to x what solves for r, which becomes the residual; the gain, and how large that is."""
+        leaving, weights, n = self._levels[depth].leaving, self._weights[depth], r.size
+        kept = _RESTART if goal is not None else most
+        basis, found, gains = np.empty((kept + 1, n)), np.empty((kept + 1, n)), np.empty(kept + 1)
+        basis[0] = gains[0] = weights.sum() ** -0.5
+        found[0] = 0.0
+        along, length = kernels.step_along(weights, basis[0], found[0], r, x)
+        gain, k, begin, check = along * gains[0], 1, length, np.inf
+        for i in range(most):
+            if goal is not None:
+                worst = kernels.largest(r)
+                if worst <= goal or worst == np.inf:
+                    return gain, worst
+                if i % _PATIENCE == _PATIENCE - 1:
+                    if not length <= _SLOWER * check:
+                        return gain, worst
+                    check = length
+            elif length <= _ENOUGH * begin:
+                break
+            if k > kept:
+                k = 1
+            basis_k, found_k = basis[k], found[k]
+            of_cycle = self._cycle(depth, r, found_k)
+            kernels.drift(*self._moves[depth], leaving, found_k, of_cycle, basis_k)
+            gains[k] = kernels.against(weights, basis, found, gains, k, basis_k, found_k, of_cycle)
+            if not np.isfinite(gains[k]):
+                break
+            along, length = kernels.step_along(weights, basis_k, found_k, r, x)
+            gain += along * gains[k]
+            k += 1
+        return gain, kernels.largest(r) if goal is not None else length
+
+    def _cycle(self, depth: int, r: Floats, z: Floats) -> float:
+        """One cycle for the right side r, written to z; its gain."""
+        if depth == len(self._levels) - 1:
+            solution = self._inverse @ np.append(r, 0.0)
+            z[:] = solution[:-1]
+            return self._gain * float(solution[-1])
+        level, moves, group = self._levels[depth], self._moves[depth], self._groups[depth]
+        kernels.first_sweep(*moves, level.inverse, r, z)
+        kernels.sweep(*moves, level.inverse, r, 0.0, z, True)
+        below = self._levels[depth + 1].size
+        rest, correction = np.empty(below), np.zeros(below)
+        kernels.lowered(*moves, level.leaving, r, z, self._lowering[depth], group, rest)
+        if depth + 1 == len(self._levels) - 1:
+            gain = self._cycle(depth + 1, rest, correction)
+        else:
+            gain = self._gain * self._minimise(depth + 1, rest, correction, _INNER, None)[0]
+        kernels.raised(group, self._raising[depth], correction, z)
+        kernels.sweep(*moves, level.inverse, r, gain, z, False)
+        kernels.sweep(*moves, level.inverse, r, gain, z, True)
+        return gain
