@@ -66,3 +66,28 @@ def cmdps(draw: st.DrawFn, kinds: tuple[str, ...] = KINDS, max_constraints: int 
         seed=draw(st.integers(0, 2**32 - 1)),
         slack=draw(st.sampled_from((-0.5, -0.1, 0.0, 0.02, 0.3, 1.0))),
     )
+
+
+def tandem(side=9, limit=5.0):
+    """Two queues in a row, slow or fast each: some hundred states, sparse."""
+    S, A = side * side, 4
+    first, second = np.divmod(np.arange(S), side)
+    rows, columns, data = [], [], []
+    power = np.zeros((S, A))
+    for a in range(A):
+        rates = 0.25, 0.375 if a & 1 else 0.28, 0.375 if a & 2 else 0.28
+        power[:, a] = (a & 1) + (a >> 1)
+        stay = np.ones(S)
+        for to, possible, rate in (
+            (np.arange(S) + side, first < side - 1, rates[0]),
+            (np.arange(S) - side + 1, (first > 0) & (second < side - 1), rates[1]),
+            (np.arange(S) - 1, second > 0, rates[2]),
+        ):
+            p = np.where(possible, rate, 0.0)
+            rows.append(np.arange(S) * A + a), columns.append(np.where(possible, to, 0)), data.append(p)
+            stay -= p
+        rows.append(np.arange(S) * A + a), columns.append(np.arange(S)), data.append(stay)
+    P = csr_array((np.concatenate(data), (np.concatenate(rows), np.concatenate(columns))), shape=(S * A, S))
+    P.eliminate_zeros()
+    waiting = np.repeat((first + second)[:, None], A, axis=1).astype(float)
+    return CMDP(P, [power, waiting], [limit])

@@ -21,7 +21,7 @@ from psconrl.planning.mixture.howard import Column, Howard
 from psconrl.planning.mixture.solve import Solution, stationary_policy
 from psconrl.planning.policy_from_occupancy import mixed_occupancy, one_hot, policy_from_occupancy
 from psconrl.planning.problem import Problem
-from psconrl.planning.tolerances import DIRECTION_ROUNDING, LEAST_SHARE, SAME_LINE
+from psconrl.planning.tolerances import DIRECTION_ROUNDING, LEAST_SHARE, SAME_LINE, UNVISITED
 
 VERTEX_STATES = 1000  # of the dense system behind the directions
 
@@ -47,6 +47,7 @@ def nearest_pair(oracle: Howard, mixture: Mixture[Column]) -> tuple[tuple[Column
         return columns, shares
     level = float(shares @ [column.costs[1] for column in columns])
     low, high = sorted(columns, key=lambda column: float(column.costs[1]))
+    high = _alike_where_unvisited(oracle, high, low, w)
     while True:
         differing = np.flatnonzero(low.policy != high.policy)
         if differing.size <= 1:
@@ -54,7 +55,7 @@ def nearest_pair(oracle: Howard, mixture: Mixture[Column]) -> tuple[tuple[Column
         policy = low.policy.copy()
         half = differing[: differing.size // 2]
         policy[half] = high.policy[half]
-        between = oracle.evaluate(policy, w)
+        between = oracle.evaluate(policy, w, low)
         if not np.array_equal(between.policy, policy) or abs(w @ (between.costs - low.costs)) > SAME_LINE:
             break
         low, high = (between, high) if between.costs[1] <= level else (low, between)
@@ -65,6 +66,17 @@ def nearest_pair(oracle: Howard, mixture: Mixture[Column]) -> tuple[tuple[Column
     if share in (0.0, 1.0):
         return ((high,) if share else (low,)), np.ones(1)
     return (low, high), np.array([1.0 - share, share])
+
+
+def _alike_where_unvisited(oracle: Howard, column: Column, other: Column, w: Floats) -> Column:
+    """The column with the actions of another wherever both are hardly ever, if it is as good."""
+    unvisited = column.stationary + other.stationary <= UNVISITED
+    policy = np.where(unvisited, other.policy, column.policy)
+    if np.array_equal(policy, column.policy):
+        return column
+    alike = oracle.evaluate(policy, w, column)
+    same = np.array_equal(alike.policy, policy) and np.abs(alike.costs - column.costs).max() <= SAME_LINE
+    return alike if same else column
 
 
 def drop_coins(problem: Problem, occupancy: Floats, policy: Floats) -> tuple[Floats, Floats]:

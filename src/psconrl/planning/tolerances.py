@@ -7,8 +7,14 @@ compiled kernel (pivots of the simplex method) stands there.
 
 # Howard's policy iteration.
 SWITCH_TOL = 1e-13  # an action must gain more than this, times the bias of its state, else rounding makes Howard cycle
+SWITCH_TOL_OF_LARGE = 2e-14  # biases of large models are larger, and their sums keep what rounding leaves out
 CAUTION = (1.0, 1e2, 1e4, 1e6)  # times SWITCH_TOL: a switch that made things worse was rounding, so ask for more
 WORSE_TOL = 1e-12  # by how much an improved policy may seem worse
+STALLED, STALLED_SHARE = 0.9, 0.3  # of the last gap, and of one that may be played: then large models are done
+BEYOND_OFF = 10.0  # times what a gain may be off: a smaller gain is not sure to be one
+ROUGH = 1e-5  # gains may be off by so much at first where evaluations take long,
+ROUGH_SHARE = 0.01  # or by this share of what the last policy gained,
+LEAST_ROUGH = 1e-10  # unless that is so little that they may as well be exact
 NEARLY_CLOSED = 1e-10  # a set of states left less often counts as closed: a double keeps five decimals of its biases
 NEARLY_CLOSED_DOUBLED = 1e-18  # the same where biases have two doubles a state
 SAME_CLASS_COST = 1e-12  # classes whose costs differ by less are equally cheap
@@ -25,6 +31,7 @@ SAME_VALUE = 1e-13  # a backward recursion that gains no more than this has foun
 # Fewest randomised states.
 SAME_LINE = 1e-11  # how far from the optimal line a policy in between may lie
 DIRECTION_ROUNDING = 1e-13  # of a direction, whose largest entry is one, and of an occupancy
+UNVISITED = 1e-13  # of the mass of a state: what is done there changes no average by more than rounding
 LEAST_SHARE = 1e-9  # of an action in a state
 
 # Linear programs on HiGHS.

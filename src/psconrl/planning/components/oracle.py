@@ -16,6 +16,7 @@ from psconrl.planning.candidate import Dual
 from psconrl.planning.components.inside import Inside, Planned
 from psconrl.planning.components.moves import Ending
 from psconrl.planning.components.quotient import Quotient
+from psconrl.planning.mixture.oracle import Oracle
 from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import SEARCH_GAP, SWITCH_TOL, WORSE_TOL
 
@@ -27,7 +28,7 @@ class WholePolicy(NamedTuple):
     costs: Floats  # (m+1,)
 
 
-class Components:
+class Components(Oracle[WholePolicy]):
     """The oracle. Every answer is the best one for its weights."""
 
     def __init__(self, problem: Problem, initial: Floats, parts: EndComponents) -> None:

@@ -5,16 +5,16 @@ from psconrl.model.structure import EndComponents
 from psconrl.planning.candidate import Candidate
 from psconrl.planning.components.oracle import Components
 from psconrl.planning.components.stationary import stationary
-from psconrl.planning.mixture.column_generation import mix
+from psconrl.planning.mixture.column_generation import Follow, mix
 from psconrl.planning.problem import Problem
 
 NOTE = "several end components, each planned on its own"
 
 
-def solve_components(part: CMDP, problem: Problem, parts: EndComponents) -> Candidate:
+def solve_components(part: CMDP, problem: Problem, parts: EndComponents, follow: Follow | None = None) -> Candidate:
     """The cheapest mixture of policies of the whole model, and the stationary policy that may do the same."""
     oracle = Components(problem, part.initial, parts)
-    found = mix(oracle, problem.thresholds, least_excess=True)
+    found = mix(oracle, problem.thresholds, least_excess=True, follow=follow)
     w = found.weights
     unit = w[0] if found.feasible else 1.0
     policies = tuple(answer.policy for answer in found.answers)

@@ -11,14 +11,14 @@ improvement. If instead :math:`L > \sum_i w_i \tau_i` for some :math:`w = (0, y)
 """
 
 from collections.abc import Sequence
-from typing import Generic, NamedTuple
+from typing import Generic, NamedTuple, Protocol
 
 import numpy as np
 
-from psconrl.arrays import Bools, Floats
+from psconrl.arrays import Floats
 from psconrl.errors import SolverError
-from psconrl.planning.mixture.master import MasterPoint, master_for
-from psconrl.planning.mixture.oracle import Answer, Oracle
+from psconrl.planning.mixture.master import LineMaster, MasterPoint, SimplexMaster, master_for
+from psconrl.planning.mixture.oracle import Answer, HasCosts, Oracle
 from psconrl.planning.tolerances import FEASIBLE, LEAST_GUESS, PLAYABLE_GAP, SAME_AVERAGE, SEARCH_GAP
 
 MAX_COLUMNS = 2000
@@ -27,6 +27,18 @@ MAX_COLUMNS = 2000
 def is_settled(feasible: bool, gap: float, within: float = PLAYABLE_GAP) -> bool:
     """Does the gap of a mixture, or the margin of a proof of infeasibility, decide the matter?"""
     return bool(gap <= within if feasible else gap < -FEASIBLE)
+
+
+class Follow(Protocol):
+    """Follows a search."""
+
+    stopped: bool  # by the user
+
+    def found(self, evaluated: int, value: float, bound: float) -> None:
+        """After so many policies a mixture has this value, and nothing feasible costs less than the bound."""
+
+    def interrupted(self) -> None:
+        """The user has stopped it."""
 
 
 class Mixture(NamedTuple, Generic[Answer]):
@@ -59,37 +71,49 @@ def mix(
     *,
     least_excess: bool = False,
     near: Floats | None = None,
+    follow: Follow | None = None,
 ) -> Mixture[Answer]:
     """The cheapest mixture that meets the thresholds.
 
     ``start``: answers to begin with, such as the last plan's, evaluated under the present model. ``least_excess``:
     if infeasible, go on until the largest excess over the thresholds is as small as it can be. ``near``: weights close
-    to which those of the optimum are thought to lie: the first questions are asked there, on either side.
+    to which those of the optimum are thought to lie: the first questions are asked near them. ``follow``: told of every
+    feasible mixture; if the user interrupts the search, the best one so far is the outcome.
     """
     m = thresholds.size
-    master = master_for(thresholds)
     answers = list(start) or [oracle.first(np.full(m + 1, 1.0 / (m + 1)))]
-    for answer in answers:
-        master.add(answer.costs)
+    master = _master_of(thresholds, answers)
     best: tuple[float, Floats, Answer] | None = None  # the highest lower bound on the objective so far
-    guesses = _Guesses(near)
+    guided = _Guided(near)
     for evaluated in range(len(answers), MAX_COLUMNS):
         point = master.solve()
-        guess = guesses.weights(point)
+        guess = guided.weights(point)
         w = point.weights if guess is None else guess
         # The newest of the cheapest answers, up to rounding: Howard continues where it stopped.
         prices = [float(w @ answer.costs) for answer in answers]
         lowest = min(prices) + SAME_AVERAGE
         j = max(j for j, price in enumerate(prices) if price <= lowest)
         base = answers[j]
-        bound, better = oracle.improve(base, w)
+        try:
+            bound, better = oracle.improve(base, w)
+        except KeyboardInterrupt:
+            if follow is None or best is None or not point.feasible:
+                raise
+            follow.interrupted()
+            return _best_so_far(answers, point, best, evaluated)
         lower = bound - float(w[1:] @ thresholds)
         done = better is None or point.value - lower <= SEARCH_GAP
-        if guess is not None:
-            if lower / w[0] > (-np.inf if best is None else best[0]):
-                best = (lower / w[0], w, base)
-            guesses.move((base if better is None else better).costs[1:] > thresholds)
-        elif not point.feasible:
+        if done and guess is None:
+            finer = {k: oracle.refined(answers[k]) for k in {j, *point.mix}}
+            if any(answer is not None for answer in finer.values()):
+                answers = [finer.get(k) or answer for k, answer in enumerate(answers)]
+                master = _master_of(thresholds, answers)
+                continue
+        if (guess is not None or point.feasible) and (best is None or lower / w[0] > best[0]):
+            best = (lower / w[0], w, base)
+        if follow is not None and point.feasible and best is not None:
+            follow.found(evaluated, float(point.value / point.weights[0]), float(best[0]))
+        if guess is None and not point.feasible:
             proven = lower > FEASIBLE
             if proven and (done or not least_excess):
                 return _outcome(False, answers, point.mix, w, base, -lower, evaluated)
@@ -98,13 +122,9 @@ def mix(
                     raise SolverError("feasibility could not be settled")
                 master.relax()
                 continue
-        else:
-            if best is None or lower / w[0] > best[0]:
-                best = (lower / w[0], w, base)
-            if done:
-                floor, w_best, proof = best
-                gap = point.value / w[0] - floor
-                return _outcome(True, answers, point.mix, w_best, proof, gap, evaluated)
+        elif guess is None and done:
+            assert best is not None
+            return _best_so_far(answers, point, best, evaluated)
         if better is None:
             continue
         if np.abs(better.costs - base.costs).max() <= SAME_AVERAGE:
@@ -117,30 +137,50 @@ def mix(
     raise SolverError(f"no proof of optimality after {MAX_COLUMNS} policies")
 
 
-class _Guesses:
-    """Weights to ask for before the master's own: while it has seen one side of the optimum only, those are extreme."""
+def _master_of(thresholds: Floats, answers: Sequence[HasCosts]) -> LineMaster | SimplexMaster:
+    master = master_for(thresholds)
+    for answer in answers:
+        master.add(answer.costs)
+    return master
 
-    FACTOR = 1.5  # between the prices of one guess and the next
-    MOST = 4
+
+class _Guided:
+    """Weights near a guess while the master has seen little: its own are extreme until it knows both sides.
+
+    The first question is asked at the guess, the next ones go towards the master's weights, by a larger factor each.
+    """
+
+    FACTOR = 1.5  # by which prices may differ from the last ones, at first; the next time by its square
+    MOST = 5  # questions away from the master's weights
 
     def __init__(self, near: Floats | None) -> None:
         self._prices: Floats | None = None
         if near is not None and near.size > 1 and near.min() >= 0.0 and near[0] > LEAST_GUESS * near.sum():
             self._prices = near[1:] / near[0] if near[1:].any() else None
-        self._left = self.MOST
+        self._left, self._reach = self.MOST, 1.0
 
     def weights(self, point: MasterPoint) -> Floats | None:
-        """The next guess, or None once the master has its prices from both sides."""
-        if self._prices is None or not self._left or (point.feasible and (point.weights[1:] > 0.0).any()):
-            self._prices = None
+        """What to ask in place of the master's weights; None once those are as good."""
+        if self._prices is None:
             return None
-        return np.asarray(np.append(1.0, self._prices) / (1.0 + self._prices.sum()))
-
-    def move(self, exceeded: Bools) -> None:
-        """Raise the prices of what was exceeded, lower the others."""
-        assert self._prices is not None
-        self._prices = self._prices * np.where(exceeded, self.FACTOR, 1.0 / self.FACTOR)
+        with np.errstate(divide="ignore"):  # of a master that has found nothing feasible
+            wanted = np.divide(
+                point.weights[1:], point.weights[0], out=np.zeros_like(self._prices), where=point.weights[1:] > 0.0
+            )
+        prices = np.clip(wanted, self._prices / self._reach, self._prices * self._reach)
+        self._reach = max(self.FACTOR, self._reach**2)
         self._left -= 1
+        self._prices = prices if self._left >= 0 and not np.array_equal(prices, wanted) else None
+        return None if self._prices is None else np.append(1.0, prices) / (1.0 + prices.sum())
+
+
+def _best_so_far(
+    answers: list[Answer], point: MasterPoint, best: tuple[float, Floats, Answer], evaluated: int
+) -> Mixture[Answer]:
+    """The mixture of the master, with the highest bound that was found."""
+    floor, weights, proof = best
+    gap = point.value / point.weights[0] - floor
+    return _outcome(True, answers, point.mix, weights, proof, gap, evaluated)
 
 
 def _outcome(

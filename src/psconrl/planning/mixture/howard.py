@@ -14,14 +14,23 @@ from psconrl.model import _doubled
 from psconrl.model._improvement import cheapest_for_one_step
 from psconrl.model.structure import approach
 from psconrl.model.unichain import FALLS_APART, Unichain
+from psconrl.planning.mixture.oracle import Oracle
 from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import (
+    BEYOND_OFF,
     CAUTION,
+    LEAST_ROUGH,
     NEARLY_CLOSED,
     NEARLY_CLOSED_DOUBLED,
+    PLAYABLE_GAP,
+    ROUGH,
+    ROUGH_SHARE,
     SAME_CLASS_COST,
     SEARCH_GAP,
+    STALLED,
+    STALLED_SHARE,
     SWITCH_TOL,
+    SWITCH_TOL_OF_LARGE,
     WORSE_TOL,
 )
 
@@ -60,28 +69,35 @@ def greedy_policy(problem: Problem) -> Ints:
     return policy
 
 
-class Howard:
+class Howard(Oracle[Column]):
     """Policy iteration on a weakly communicating model.
 
     ``careful``: in twice the working precision, for the few models on which rounding would have the last word. Where
-    parts of a model are left once in 1e8 to 1e18 steps, one double a state cannot hold the bias.
+    parts of a model are left once in 1e8 to 1e18 steps, one double a state cannot hold the bias. ``hasty``: policies
+    are evaluated roughly while much is to gain; whoever mixes answers has them ``refined``.
     """
 
-    def __init__(self, problem: Problem, *, careful: bool = False) -> None:
+    def __init__(self, problem: Problem, *, careful: bool = False, hasty: bool = False) -> None:
         self.problem = problem
         P = problem.transition
         self._steps = P.refined_policy_steps() if careful else P.policy_steps()
         self._nearly_closed = NEARLY_CLOSED_DOUBLED if careful else NEARLY_CLOSED
         self._reference = 0
-        self._asked: set[bytes] = set()
+        self._within = ROUGH if hasty else 0.0  # by how much gains may be off
+        self._hasty, self._last_gap = hasty, np.inf
+        self._switch = SWITCH_TOL_OF_LARGE if hasty else SWITCH_TOL
+        self._asked: set[int] = set()
 
     def first(self, weights: Floats) -> Column:
         """The policy that is cheapest for one step."""
         return self.evaluate(greedy_policy(self.problem), weights)
 
-    def evaluate(self, policy: Ints, weights: Floats) -> Column:
-        """All gains and biases of a policy. One that falls apart, or nearly so, is first led into its best part."""
-        chain = self._solve(policy)
+    def evaluate(self, policy: Ints, weights: Floats, near: Column | None = None) -> Column:
+        """All gains and biases of a policy. One that falls apart, or nearly so, is first led into its best part.
+
+        ``near``: a policy that differs in few states.
+        """
+        chain = self._solve(policy, None if near is None else near.chain)
         if chain is None:
             policy = self._led_into_best(policy, weights, 0.0)
             chain = self._solve(policy)
@@ -99,27 +115,46 @@ class Howard:
 
         A switch that makes things worse was rounding: then only larger gains count.
         """
-        question = answer.policy.tobytes() + weights.tobytes()
-        if question in self._asked:
-            raise SolverError("rounding makes policy iteration go round in circles")
+        question = hash((answer.policy.tobytes(), weights.tobytes(), answer.chain.off))
+        going_round = question in self._asked  # in circles, by rounding: what is left to gain is less than that
         self._asked.add(question)
         costs, available = self.problem.costs, self.problem.available
         price = float(weights @ answer.costs)
+        least = max(SEARCH_GAP, BEYOND_OFF * answer.chain.off)  # that is worth an evaluation
+        before, self._last_gap = self._last_gap, np.inf
         for caution in CAUTION:
             bound, policy = self._steps.improve(
-                answer.policy, answer.biases, answer.chain.low_biases, costs, weights, available, caution * SWITCH_TOL,
-                price if caution == CAUTION[0] else None,
+                answer.policy, answer.biases, answer.chain.low_biases, costs, weights, available,
+                caution * self._switch, price if caution == CAUTION[0] else None,
             )  # fmt: skip
-            if policy is None or price - bound <= SEARCH_GAP:  # what is left to gain is not worth an evaluation
+            if policy is None or going_round or price - bound <= least or self._is_stalled(price - bound, before):
                 break
             better = self.evaluate(policy, weights)
-            if float(weights @ better.costs) <= price + WORSE_TOL:
+            if float(weights @ better.costs) <= price + WORSE_TOL + answer.chain.off + better.chain.off:
+                self._within = min(self._within, ROUGH_SHARE * abs(price - float(weights @ better.costs)))
+                if self._within < LEAST_ROUGH:
+                    self._within = 0.0
                 return bound, better
         return bound, None
 
-    def _solve(self, policy: Ints) -> Unichain | None:
+    def _is_stalled(self, gap: float, before: float) -> bool:
+        """Of a large model: is the gap closed, up to what many more evaluations would close of it?"""
+        if self._hasty and not self._within:
+            self._last_gap = gap
+        return self._last_gap <= PLAYABLE_GAP * STALLED_SHARE and gap > STALLED * before
+
+    def refined(self, answer: Column) -> Column | None:
+        """A rough answer evaluated exactly; None if it is exact."""
+        if not answer.chain.rough:
+            return None
+        self._within = 0.0  # what is left to gain is little: from now on nothing is rough
+        chain = self._steps.evaluate(answer.policy, self.problem.costs, answer.chain.reference, guess=answer.chain)
+        assert chain is not None
+        return Column(answer.policy, chain)
+
+    def _solve(self, policy: Ints, near: Unichain | None = None) -> Unichain | None:
         """The evaluated chain; None if it has two closed classes."""
-        chain = self._steps.evaluate(policy, self.problem.costs, self._reference)
+        chain = self._steps.evaluate(policy, self.problem.costs, self._reference, self._within, near)
         if chain is not None and not np.isfinite(chain.gains).all():
             raise SolverError(FALLS_APART)
         return chain
@@ -135,10 +170,16 @@ class Howard:
         classes = chain.closed_classes(least)
         if len(classes) < 2:
             return policy
-        prices = [float(weights @ chain.solve_class(costs, members).gains) for members in classes]
+        if least > 0.0:
+            gains = np.array([chain.solve_class(costs, members).gains for members in classes])
+        else:
+            gains = chain.solve_classes(costs).gains.T
+        prices = (gains @ weights).tolist()
         cheap = min(prices) + SAME_CLASS_COST
-        away = [not np.isin(self._reference, members) for members in classes]
-        order = sorted(range(len(classes)), key=lambda k: (prices[k] > cheap, away[k], prices[k]))
+        home = np.full(policy.size, -1)
+        for k, members in enumerate(classes):
+            home[members] = k
+        order = sorted(range(len(classes)), key=lambda k: (prices[k] > cheap, k != home[self._reference], prices[k]))
         for k in order:
             led = approach(P, self.problem.available, np.isin(states, classes[k]), policy, least)
             if len(P.chain(led).closed_classes(least)) == 1:

@@ -12,7 +12,7 @@ from psconrl.model.transition import RestartingTransition, Transition
 from psconrl.model.unichain import Unichain
 from psconrl.planning.mixture._laws import Rows
 from psconrl.planning.mixture._newton import GIVE_UP, OPTIMAL, Found, newton
-from psconrl.planning.mixture.column_generation import Mixture, is_settled, mix
+from psconrl.planning.mixture.column_generation import Follow, Mixture, is_settled, mix
 from psconrl.planning.mixture.howard import Column, Howard, greedy_policy
 from psconrl.planning.policy_from_occupancy import mixed_occupancy, one_hot, policy_from_occupancy
 from psconrl.planning.problem import Problem
@@ -21,6 +21,8 @@ from psconrl.planning.tolerances import PLAYABLE_GAP, PRODUCT_OFF, SEARCH, SEARC
 _NO_WEIGHTS = np.empty(0)
 # Up to this size what rounding left open is tried in twice the precision: dense, O(S^3) three times over per policy.
 CAREFUL_STATES = 1000
+# From this size on the search is content with rough evaluations while much is to gain.
+HASTY_STATES = 5000
 # Multiplications of an elimination for every entry of a chain and every cost that are worth trying at once.
 QUICK = 1000.0
 # Products that are tried for a chain: at first, and how many times that before a factorisation that would fill in.
@@ -86,6 +88,7 @@ def solve(
     order: Order | None = None,
     careful_states: int = CAREFUL_STATES,
     within: float = PLAYABLE_GAP,
+    follow: Follow | None = None,
 ) -> Solution:
     """Solve a weakly communicating problem, starting from deterministic policies such as those of the last solution.
 
@@ -93,20 +96,20 @@ def solve(
     ``near``: weights close to which those of the optimum are thought to lie. ``order``: in which the states of sparse
     transitions may be eliminated, or ``NO_ORDER``, for products; if None, they are not searched by the compiled loop.
     What ordinary precision cannot settle ``within`` a gap is tried in twice that, for up to so many states. Whoever
-    uses the solution asks if it is ``settled``.
+    uses the solution asks if it is ``settled``. ``follow``: is told of the progress of a search that takes long.
     """
     best, trouble = None, SolverError("the search did not end")
     if not problem.transition.is_sparse:  # what a learning loop does thousands of times
         best = solve_compiled(problem, start, least_excess=least_excess, near=near, closed=CLOSER * within)
         if best is not None and best.settled_within(within):
             return best
-    for attempt in _attempts(problem, start, least_excess, near, order, careful_states, within):
+    for attempt in _attempts(problem, start, least_excess, near, order, careful_states, within, follow):
         try:
             found = attempt()
         except SolverError as error:
             trouble = error
             continue
-        if found is not None and found.settled_within(within):
+        if found is not None and (found.settled_within(within) or (follow is not None and follow.stopped)):
             return found
         best = best or found
     if best is None:
@@ -122,6 +125,7 @@ def _attempts(
     order: Order | None,
     careful_states: int,
     within: float,
+    follow: Follow | None,
 ) -> Iterator[Callable[[], Solution | None]]:
     """The ways to solve a problem, the quickest first; that of a dense one has been tried."""
     if problem.transition.is_sparse:
@@ -133,7 +137,8 @@ def _attempts(
                 yield partial(compiled, order=order)
             elif not order.position.size:
                 yield partial(compiled, order=order, products=PATIENT * PRODUCTS)
-        yield lambda: _solve_with(Howard(problem), start, least_excess, near)
+        hasty = problem.available.shape[0] >= HASTY_STATES
+        yield lambda: _solve_with(Howard(problem, hasty=hasty), start, least_excess, near, follow)
     if problem.available.shape[0] <= careful_states:
         yield partial(solve_carefully, problem, start, least_excess=least_excess)
 
@@ -206,11 +211,17 @@ def _mixture_of(found: Found) -> Mixture[Column]:
     return Mixture(feasible, tuple(answers), found.shares, found.weights, proof, found.gap, found.evaluated)
 
 
-def _solve_with(oracle: Howard, start: Sequence[Ints], least_excess: bool, near: Floats | None = None) -> Solution:
+def _solve_with(
+    oracle: Howard,
+    start: Sequence[Ints],
+    least_excess: bool,
+    near: Floats | None = None,
+    follow: Follow | None = None,
+) -> Solution:
     problem = oracle.problem
     weights = np.full(problem.costs.shape[0], 1.0 / problem.costs.shape[0])
     columns = [oracle.evaluate(policy, weights) for policy in start]
-    mixture = mix(oracle, problem.thresholds, columns, least_excess=least_excess, near=near)
+    mixture = mix(oracle, problem.thresholds, columns, least_excess=least_excess, near=near, follow=follow)
     answers, shares = mixture.answers, mixture.shares
     occupancy = mixed_occupancy(answers, shares, problem.available.shape[1])
     policy = stationary_policy(problem, answers, shares, occupancy)

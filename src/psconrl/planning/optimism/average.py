@@ -16,6 +16,7 @@ from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.model.chain import DenseChain
 from psconrl.planning.mixture.column_generation import Mixture, mix
+from psconrl.planning.mixture.oracle import Oracle
 from psconrl.planning.optimism._kernels import improve_optimistic, lead_into, pour
 from psconrl.planning.policy_from_occupancy import mixed_occupancy, one_hot, policy_from_occupancy
 from psconrl.planning.tolerances import CAUTION, SWITCH_TOL, WORSE_TOL
@@ -32,7 +33,7 @@ class OptimisticColumn:
     stationary: Floats  # (S,)
 
 
-class OptimisticHoward:
+class OptimisticHoward(Oracle[OptimisticColumn]):
     """The oracle over a box of models; costs (m+1, S*A) may carry bonuses of their own."""
 
     def __init__(self, low: Floats, high: Floats, costs: Floats) -> None:

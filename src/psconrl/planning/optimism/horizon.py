@@ -13,6 +13,7 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.planning.mixture.column_generation import Mixture, mix
+from psconrl.planning.mixture.oracle import Oracle
 from psconrl.planning.optimism._kernels import optimistic_horizon
 from psconrl.planning.policy_from_occupancy import one_hot, policy_from_occupancy
 from psconrl.planning.tolerances import SAME_VALUE
@@ -27,7 +28,7 @@ class HorizonColumn:
     costs: Floats  # (m+1,) averages per step
 
 
-class HorizonOracle:
+class HorizonOracle(Oracle[HorizonColumn]):
     """Answers every question exactly by backward recursion; there is nothing to improve step by step."""
 
     def __init__(self, low: Floats, high: Floats, costs: Floats, horizon: int, start: int) -> None:

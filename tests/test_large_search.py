@@ -1,0 +1,155 @@
+"""What the search does differently on large models: where it begins, rough answers, few coins, the way into a set."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import psconrl
+from models import tandem
+from psconrl.model import _krylov
+from psconrl.model.structure import approach
+from psconrl.model.transition import Transition
+from psconrl.planning import methods, randomisation
+from psconrl.planning.methods import guessed_weights
+from psconrl.planning.mixture import solve as solving
+from psconrl.planning.mixture.column_generation import mix
+from psconrl.planning.mixture.howard import Howard
+from psconrl.planning.mixture.oracle import Oracle
+from psconrl.planning.mixture.solve import solve
+from psconrl.planning.problem import Problem
+from psconrl.planning.proof import Status
+
+
+def test_where_the_search_begins():
+    model = tandem(20)
+    problem = Problem.of(model)
+    room = model.thresholds[0] / 38.0  # of a cost from 0 to 38
+    assert guessed_weights(problem) == pytest.approx(np.array([1.0, 1.0 / room]) / (1.0 + 1.0 / room))
+    none_left = problem._replace(thresholds=np.zeros(1))
+    assert guessed_weights(none_left)[1] == pytest.approx(1e4 / (1e4 + 1))
+    assert guessed_weights(Problem.of(tandem(5))) is None  # planned as a dense one
+    unlimited = psconrl.CMDP(model.transition.matrix, [model.costs[0]], [])
+    assert guessed_weights(Problem.of(unlimited)) is None
+
+
+@pytest.mark.parametrize("limit", [3.0, 5.0, 8.0])
+def test_a_hasty_search_ends_where_an_exact_one_does(limit, monkeypatch):
+    problem = Problem.of(tandem(20, limit))
+    exact = solve(problem, least_excess=True)
+    monkeypatch.setattr(solving, "HASTY_STATES", 1)
+    hasty = solve(problem, least_excess=True, near=guessed_weights(problem))
+    assert exact.settled
+    assert hasty.settled
+    assert hasty.value == pytest.approx(exact.value, abs=1e-10)
+    assert hasty.weights == pytest.approx(exact.weights, abs=1e-7)
+    assert not any(column.chain.rough for column in hasty.mixture.answers)
+
+
+def test_large_and_small_models_have_the_same_plan(monkeypatch):
+    model = tandem(20)
+    plain = psconrl.plan(model)
+    monkeypatch.setattr(solving, "HASTY_STATES", 1)
+    hasty = psconrl.plan(model)
+    assert hasty.status is Status.OPTIMAL
+    assert hasty.value == pytest.approx(plain.value, abs=1e-9)
+    assert hasty.randomised_states.size <= 1
+    assert hasty.value == pytest.approx(psconrl.plan(model, method="lp").value, abs=1e-7)
+
+
+class Point(NamedTuple):
+    costs: np.ndarray
+    exact: np.ndarray
+
+
+class RoughCatalogue(Oracle):
+    """Looks answers up, each a little off until it is refined."""
+
+    def __init__(self, points, off):
+        rng = np.random.default_rng(0)
+        self.points = [Point(p + rng.uniform(-off, off, p.size), p) for p in map(np.array, points)]
+        self.refinements = 0
+
+    def first(self, weights):
+        return self.points[0]
+
+    def improve(self, answer, weights):
+        best = min(self.points, key=lambda point: weights @ point.exact)
+        bound = float(weights @ best.exact)
+        return bound, best if weights @ best.exact < weights @ answer.exact - 1e-12 else None
+
+    def refined(self, answer):
+        if answer.costs is answer.exact:
+            return None
+        self.refinements += 1
+        return Point(answer.exact, answer.exact)
+
+
+def test_what_is_mixed_is_refined_first():
+    oracle = RoughCatalogue([(0.0, 1.0), (1.0, 0.0), (0.4, 0.3), (0.9, 0.9)], off=1e-3)
+    found = mix(oracle, np.array([0.5]))
+    # Between (0, 1) and (0.4, 0.3) at 0.5: two sevenths of the first.
+    assert found.shares @ [p.costs[0] for p in found.answers] == pytest.approx(0.4 * 5 / 7, abs=1e-12)
+    assert found.gap == pytest.approx(0.0, abs=1e-11)
+    assert oracle.refinements == 2
+    assert all(p.costs is p.exact for p in found.answers)
+
+
+def test_two_policies_that_differ_where_nobody_goes_need_no_halving(monkeypatch):
+    """Of the states in which two columns differ, those without mass are made alike by one evaluation."""
+    problem = Problem.of(tandem(20))
+    solution = solve(problem, least_excess=True, near=guessed_weights(problem))
+    low, high = sorted(solution.mixture.answers, key=lambda column: float(column.costs[1]))
+    oracle = Howard(problem)
+    monkeypatch.setattr(randomisation, "UNVISITED", 1e-9)
+    mass = low.stationary + high.stationary
+    policy = high.policy.copy()
+    far = np.flatnonzero(mass <= 1e-12)
+    policy[far] = (policy[far] + 1) % 4
+    odd = oracle.evaluate(policy, solution.mixture.weights)
+    alike = randomisation._alike_where_unvisited(oracle, odd, low, solution.mixture.weights)
+    assert (alike.policy[mass <= 1e-12] == low.policy[mass <= 1e-12]).all()
+    assert (alike.policy[mass > 1e-6] == high.policy[mass > 1e-6]).all()
+    monkeypatch.setattr(randomisation, "SAME_LINE", -1.0)
+    assert randomisation._alike_where_unvisited(oracle, odd, low, solution.mixture.weights) is odd
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_way_into_a_set_is_the_same_dense_and_sparse(seed):
+    rng = np.random.default_rng(seed)
+    S, A = 40, 3
+    P = np.where(rng.random((S * A, S)) < 0.04, rng.random((S * A, S)), 0.0)
+    P[np.arange(S * A), rng.integers(0, S, S * A)] += 0.1
+    P /= P.sum(axis=1, keepdims=True)
+    available = rng.random((S, A)) < 0.8
+    available[:, 0] |= ~available.any(axis=1)
+    policy = available.argmax(axis=1)
+    inside = rng.random(S) < 0.1
+    for least in (0.0, 0.2):
+        dense = approach(Transition.of(P), available, inside, policy, least)
+        sparse = approach(Transition.of(csr_array(P)), available, inside, policy, least)
+        np.testing.assert_array_equal(dense, sparse)
+        assert available[np.arange(S), sparse].all()
+
+
+def test_sweeps_until_a_residual_is_small():
+    rng = np.random.default_rng(2)
+    n = 300
+    P = csr_array(rng.dirichlet(np.ones(n), size=n))
+    c = rng.random(n)
+    A = np.eye(n) - P.toarray() + 1.0 / n
+    for most in (1e-3, 1e-8):
+        x = np.zeros(n)
+        left = _krylov.sweep_until(P.indptr, P.indices, P.data, c, x, most, 400)
+        assert left <= most
+        assert np.abs(c - A @ x).max() == pytest.approx(left, rel=1e-6)
+        assert x.mean() == pytest.approx(np.linalg.solve(A, c).mean(), abs=2 * most)
+    x = np.zeros(n)
+    assert _krylov.sweep_until(P.indptr, P.indices, P.data, c, x, 1e-8, 2) > 1e-8  # not enough products
+    stuck = csr_array(np.roll(np.eye(n), 1, axis=1))
+    assert _krylov.sweep_until(stuck.indptr, stuck.indices, stuck.data, c, np.zeros(n), 1e-8, 10_000) > 1e-3
+
+
+def test_least_room():
+    assert methods.LEAST_ROOM == 1e-4
