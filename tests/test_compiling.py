@@ -94,6 +94,7 @@ def test_warm_says_what_it_compiles(monkeypatch):
     assert [line.split(" ... ")[0] for line in lines[:-1]] == [
         "plans",
         "plans of large models",
+        "plans of slow models with thousands of states",
         "plans by components",
         "learning",
         "learning with costs",

@@ -21,6 +21,7 @@ from psconrl.cli.options import (
     threshold_option,
     words,
 )
+from psconrl.cli.progress import plan_with_progress
 from psconrl.cli.render import (
     certificate_line,
     console,
@@ -42,12 +43,11 @@ from psconrl.planning.explanation import explain as explain_state
 from psconrl.planning.inspection import inspect as look_at
 from psconrl.planning.methods import METHODS
 from psconrl.planning.plan import Plan
-from psconrl.planning.planner import plan
 from psconrl.planning.proof import Status
 from psconrl.planning.threshold_rule import threshold_rule
 from psconrl.planning.tolerances import PROVEN_GAP
 
-EXIT = {Status.OPTIMAL: 0, Status.NOT_ATTAINED: 0, Status.INFEASIBLE: 3, Status.UNCERTIFIED: 4}
+EXIT = {Status.OPTIMAL: 0, Status.NOT_ATTAINED: 0, Status.STOPPED: 0, Status.INFEASIBLE: 3, Status.UNCERTIFIED: 4}
 
 BY_LOT = "A run draws one of several policies: on average over runs they meet every threshold, and nothing costs less."
 
@@ -101,7 +101,7 @@ def solve(
             f"--kind {kind} goes with --policy; --json, --save, --chain and --plot show the best plan"
         )
     cmdp = read_model(model, settings, thresholds, goal)
-    result = plan(cmdp, method)
+    result = plan_with_progress(cmdp, method)
     if kind != KINDS[0]:
         result.required()
     if chain is not None and result.mixture is not None:

@@ -21,6 +21,7 @@ def kernels() -> Iterator[tuple[str, Callable[[], object]]]:
     garnet = load("garnet", states=300, sparse=True)
     yield "plans", lambda: plan(rover)
     yield "plans of large models", lambda: plan(garnet)
+    yield "plans of slow models with thousands of states", lambda: plan(load("network", side=72))
     yield "plans by components", lambda: plan(_two_rooms())
     yield "learning", lambda: _learn(PSConRL(16, 4, rover.thresholds, rover.costs, seed=0), rover)
     yield "learning with costs", lambda: _learn(PSConRL(10, 6, queue.thresholds, seed=0), queue)

@@ -110,7 +110,7 @@ def check(cmdp: CMDP, status: Status, occupancy: Floats, dual: Dual, exact: Eval
     within = bool((excess <= PROVEN_EXCESS * excess_units(cmdp, occupancy, unit)).all())
     holds = sound and within and margin <= PROVEN_EXCESS * size
     if status is not Status.NOT_ATTAINED:
-        closed = -margin <= PROVEN_GAP * min(size, LARGEST_PRICES * float(unit[0]))
+        closed = status is Status.STOPPED or -margin <= PROVEN_GAP * min(size, LARGEST_PRICES * float(unit[0]))
         holds = holds and closed and flow_residual <= PROVEN_FLOW and policy_error <= PROVEN_POLICY
     return Certificate(lower, upper, excess, flow_residual, policy_error, dual_residual, 0.0, holds)
 

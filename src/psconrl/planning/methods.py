@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from psconrl.arrays import Ints
+from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.model.cmdp import CMDP
 from psconrl.model.structure import EndComponents, find_end_components
@@ -17,42 +17,60 @@ from psconrl.planning.multichain import solve_multichain
 from psconrl.planning.policy_from_occupancy import one_hot
 from psconrl.planning.problem import Problem
 from psconrl.planning.randomisation import fewest_randomised
+from psconrl.planning.watch import Watch
 
+LEAST_ROOM = 1e-4  # of the range of a cost: less would make the guess an extreme one
 # The program of a multichain model takes minutes for more states than this.
 MULTICHAIN_LP_STATES = 5000
 
 METHODS = MIXTURE, LP = ("mixture", "lp")
 
 
-def find_candidate(part: CMDP, problem: Problem, method: str, start: Sequence[Ints]) -> Candidate:
+def find_candidate(part: CMDP, problem: Problem, method: str, start: Sequence[Ints], watch: Watch) -> Candidate:
     """Plan by the method asked for, or by the one that the model needs."""
+    watch.scaling = problem.scaling
     if not part.transition.communicates:
         parts = find_end_components(part.transition, part.available)
         if parts.number > 1:
-            return _multichain(part, problem, method, parts)
+            return _multichain(part, problem, method, parts, watch)
     if method == LP:
         return solve_lp(problem)
-    return from_mixture(problem, solve(problem, start, least_excess=True))
+    near = None if start else guessed_weights(problem)
+    solution = solve(problem, start, least_excess=True, near=near, follow=watch.follow)
+    return from_mixture(problem, solution, in_haste=watch.stopped)
 
 
-def _multichain(part: CMDP, problem: Problem, method: str, parts: EndComponents) -> Candidate:
+def guessed_weights(problem: Problem) -> Floats | None:
+    """Weights at which the objective and every limit may matter alike: a limit the more, the less room it leaves.
+
+    At weights that are far off large models meet policies with corners that they leave once in 1e7 steps, whose
+    evaluation takes long.
+    """
+    if not problem.transition.is_sparse or not problem.thresholds.size:
+        return None
+    room = problem.thresholds - np.where(problem.available.ravel(), problem.costs[1:], np.inf).min(axis=1)
+    weights = np.append(1.0, 1.0 / np.maximum(room, LEAST_ROOM))
+    return np.asarray(weights / weights.sum())
+
+
+def _multichain(part: CMDP, problem: Problem, method: str, parts: EndComponents, watch: Watch) -> Candidate:
     """Component by component; by one linear program if that is asked for, or if rounding spoils the rest."""
     if method != LP:
         try:
-            return solve_components(part, problem, parts)
+            return solve_components(part, problem, parts, watch.follow)
         except SolverError:
             if part.n_states > MULTICHAIN_LP_STATES:
                 raise
     return solve_multichain(problem, part.initial, np.flatnonzero(parts.inside.ravel()))
 
 
-def from_mixture(problem: Problem, solution: Solution) -> Candidate:
-    """The policy of a mixture that randomises in as few states as possible."""
+def from_mixture(problem: Problem, solution: Solution, *, in_haste: bool = False) -> Candidate:
+    """The policy of a mixture that randomises in as few states as possible, unless there is no time for that."""
     mixture = solution.mixture
     w = mixture.weights
     unit = w[0] if mixture.feasible else 1.0
     occupancy, policy = solution.occupancy, solution.policy
-    if mixture.feasible and len(mixture.answers) > 1:
+    if mixture.feasible and len(mixture.answers) > 1 and not in_haste:
         occupancy, policy = fewest_randomised(problem, solution)
     dual = Dual(w[1:] / unit, *mixture.proof.potential(w / unit), None)
     return Candidate(mixture.feasible, occupancy, policy, dual, solution.policies, "mixture", "", mixture.shares)

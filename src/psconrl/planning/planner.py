@@ -6,27 +6,29 @@ candidate certified. If no stationary policy attains the bound, a lot among seve
 is planned again on the scale of the costs that the policy meets, and then HiGHS is asked.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from psconrl.arrays import Ints
+from psconrl.arrays import Floats, Ints
 from psconrl.errors import ConfigError, ModelError, SolverError, unknown_name
 from psconrl.model.cmdp import CMDP, need_model
-from psconrl.model.evaluation import evaluate_policy
+from psconrl.model.evaluation import Evaluation, evaluate_policy
 from psconrl.planning.by_lot import by_lot
-from psconrl.planning.candidate import Candidate
+from psconrl.planning.candidate import Candidate, Dual
 from psconrl.planning.certificate import check, units
 from psconrl.planning.infeasibility import Infeasibility, explain
 from psconrl.planning.methods import LP, METHODS, MIXTURE, find_candidate, unproven
 from psconrl.planning.plan import Plan
+from psconrl.planning.policy_from_occupancy import one_hot
 from psconrl.planning.problem import Problem
-from psconrl.planning.proof import Status
+from psconrl.planning.proof import Certificate, Status
 from psconrl.planning.repair import between_classes, reaches, repairs
 from psconrl.planning.restriction import Restriction
 from psconrl.planning.scaling import Scaling
 from psconrl.planning.tolerances import PROVEN_POLICY
+from psconrl.planning.watch import Progress, Watch
 
 # How often a model whose proof failed is planned again, on the scale of what its policy meets.
 RESCALINGS = 2
@@ -35,11 +37,18 @@ RESCALINGS = 2
 SECOND_OPINION_STATES = 2000
 
 
-def plan(cmdp: CMDP, method: str = "mixture", start: Plan | None = None) -> Plan:
+def plan(
+    cmdp: CMDP,
+    method: str = "mixture",
+    start: Plan | None = None,
+    progress: Callable[[Progress], object] | None = None,
+) -> Plan:
     """The cheapest policy within the thresholds, with its shadow prices and a certificate.
 
     ``method``: ``"mixture"`` (default; fast) or ``"lp"`` (the referee, on HiGHS). ``start``: an earlier plan of a model
-    with the same states and actions; its policies are tried first.
+    with the same states and actions; its policies are tried first. ``progress``: called with the value and the bound so
+    far, again and again, where a plan takes long; ``print`` will do. Ctrl-C then returns the best plan so far, with its
+    proven gap.
 
     >>> import psconrl
     >>> p = psconrl.plan(psconrl.load("marsrover-4x4"))
@@ -49,26 +58,27 @@ def plan(cmdp: CMDP, method: str = "mixture", start: Plan | None = None) -> Plan
     need_model(cmdp, "plan")
     if method not in METHODS:
         raise ConfigError(unknown_name("method", method, METHODS))
-    result = plan_unexplained(cmdp, method, start)
+    result = plan_unexplained(cmdp, method, start, Watch(progress, cmdp.maximise))
     if result.status is Status.INFEASIBLE:
         result = replace(result, infeasibility=_explained(cmdp, result, method))
     return result
 
 
-def plan_unexplained(cmdp: CMDP, method: str = MIXTURE, start: Plan | None = None) -> Plan:
+def plan_unexplained(cmdp: CMDP, method: str = MIXTURE, start: Plan | None = None, watch: Watch | None = None) -> Plan:
     """The plan without the explanation of an infeasible one, which takes further plans."""
+    watch = watch or Watch(None, cmdp.maximise)
     reached = Restriction(cmdp)
     part = reached.apply()
     problem = Problem.of(part)
-    result = _attempt(part, problem, method, _start_policies(reached, start))
+    result = _attempt(part, problem, method, _start_policies(reached, start), watch)
     for _ in range(RESCALINGS):
-        if result.status is not Status.UNCERTIFIED:
+        if result.status is not Status.UNCERTIFIED or watch.stopped:
             break
         # What the policy meets is the scale on which it is judged: plan once more on that scale.
         middle = np.append(result.costs[0], part.thresholds)
         scaling = Scaling(middle, units(part, result.occupancy))
         problem = Problem.scaled(problem.transition, part.costs, part.thresholds, part.available, scaling)
-        result = _better(result, _attempt(part, problem, method, result.columns))
+        result = _better(result, _attempt(part, problem, method, result.columns, watch))
     unsettled = result.status in (Status.UNCERTIFIED, Status.NOT_ATTAINED)
     doubtful = (unsettled or (result.feasible and result.mixture is not None)) and result.method != LP
     if doubtful and part.n_states <= SECOND_OPINION_STATES:
@@ -86,10 +96,11 @@ def _explained(cmdp: CMDP, infeasible: Plan, method: str) -> Infeasibility:
     return explain(cmdp, infeasible.costs[1:], infeasible.multipliers, least)
 
 
-def _attempt(part: CMDP, problem: Problem, method: str, start: Sequence[Ints]) -> Plan:
+def _attempt(part: CMDP, problem: Problem, method: str, start: Sequence[Ints], watch: Watch) -> Plan:
     """The certified plan of a method, or one that nothing is proven about if the method fails."""
     try:
-        return _certified(part, problem, find_candidate(part, problem, method, start))
+        candidate = find_candidate(part, problem, method, start, watch)
+        return _certified(part, problem, candidate, stopped=watch.stopped)
     except SolverError as error:
         return _certified(part, problem, unproven(problem, method, str(error)))
 
@@ -103,7 +114,7 @@ def _better(first: Plan, second: Plan) -> Plan:
 
 def _second_opinion(part: CMDP, problem: Problem, first: Plan) -> Plan:
     """What HiGHS makes of a model on which the mixture ended without an optimal plan, if it can prove more."""
-    second = _attempt(part, problem, LP, [])
+    second = _attempt(part, problem, LP, [], Watch(None, part.maximise))
     spoiled = first.status is Status.UNCERTIFIED
     if second.status is Status.OPTIMAL or (spoiled and second.status is not Status.UNCERTIFIED):
         why = "rounding spoiled the proof of the mixture" if spoiled else "the mixture fell into several classes"
@@ -126,8 +137,24 @@ def _start_policies(reached: Restriction, start: Plan | None) -> list[Ints]:
     return [reached.apply_to_policy(c) for c in start.columns if cmdp.available[everywhere, c].all()]
 
 
-def _certified(part: CMDP, problem: Problem, candidate: Candidate) -> Plan:
-    """Translate a candidate to the user's units, evaluate its policy, and say what is proven."""
+def _best_so_far(part: CMDP, dual: Dual, policies: list[Floats]) -> tuple[Floats, Evaluation, Certificate] | None:
+    """Of the policies of a search that was stopped, the first that is proven to keep the limits.
+
+    Early ones may not meet, and then a policy between them is not what the search thought: one alone may do.
+    """
+    for policy in policies:
+        exact = evaluate_policy(part, policy)
+        proof = check(part, Status.STOPPED, exact.occupancy, dual, exact)
+        if proof.holds:
+            return policy, exact, proof
+    return None
+
+
+def _certified(part: CMDP, problem: Problem, candidate: Candidate, *, stopped: bool = False) -> Plan:
+    """Translate a candidate to the user's units, evaluate its policy, and say what is proven.
+
+    ``stopped``: the search was stopped by hand, so that the gap may be open.
+    """
     occupancy, policy, note = candidate.occupancy, candidate.policy, candidate.note
     dual = problem.scaling.invert_dual(candidate.dual, candidate.feasible)
     status = Status.OPTIMAL if candidate.feasible else Status.INFEASIBLE
@@ -138,6 +165,11 @@ def _certified(part: CMDP, problem: Problem, candidate: Candidate) -> Plan:
         several = candidate.feasible and (len(exact.classes) > 1 or candidate.dual.gains is not None)
         split = several and reaches(part, occupancy, dual.multipliers, proof.lower)
         status = Status.NOT_ATTAINED if split else Status.UNCERTIFIED
+    if status is Status.UNCERTIFIED and stopped and candidate.feasible:
+        so_far = _best_so_far(part, dual, [policy, *(one_hot(column, part.n_actions) for column in candidate.columns)])
+        if so_far is not None:
+            status, (policy, exact, proof) = Status.STOPPED, so_far
+            occupancy, note = exact.occupancy, "; ".join(filter(None, (note, "stopped by hand")))
     elsewhere = status is Status.INFEASIBLE and proof.policy_error > PROVEN_POLICY
     if elsewhere and len(exact.classes) > 1 and (candidate.dual.gains is None or candidate.shares is None):
         policy, occupancy, note = between_classes(part, occupancy)

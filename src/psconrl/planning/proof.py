@@ -12,6 +12,7 @@ class Status(enum.Enum):
     OPTIMAL = "optimal"
     INFEASIBLE = "infeasible"
     NOT_ATTAINED = "not attained"
+    STOPPED = "stopped"
     UNCERTIFIED = "uncertified"
 
     @property
@@ -24,6 +25,7 @@ _ADVICE = {
     Status.OPTIMAL: "The policy meets every threshold and no policy costs less.",
     Status.INFEASIBLE: "No policy meets all thresholds.",
     Status.NOT_ATTAINED: "The bound mixes classes of states that this policy cannot; the note says what it does.",
+    Status.STOPPED: "The search was stopped: the policy meets every threshold, and the gap says what may be missing.",
     Status.UNCERTIFIED: "Rounding spoiled the proof: the averages are exact, but a better policy may exist.",
 }
 
