@@ -83,7 +83,11 @@ def two_queues(side: int) -> psconrl.CMDP:
 def _tightened(P: object, costs: np.ndarray) -> psconrl.CMDP:
     """Thresholds on every constrained cost a third of the way from a joint policy to the free optimum."""
     m = costs.shape[0] - 1
-    loose = psconrl.CMDP(P, costs, np.full(m, 10.0))
+    names = [
+        "objective",
+        *(f"cost_{i}" for i in range(1, m + 1)),
+    ]  # without blanks: Storm's formulas have none in names
+    loose = psconrl.CMDP(P, costs, np.full(m, 10.0), cost_names=names)
     free = psconrl.plan(loose).costs[1:]
     joint = psconrl.CMDP(P, [costs[1:].sum(axis=0), *costs[1:]], np.full(m, 10.0))
     best = psconrl.plan(joint).costs[1:]
