@@ -30,7 +30,7 @@ _INNER = 2  # steps on every level but the first and the last,
 _ENOUGH = 0.2  # or one, if it leaves no more than this of the residual
 _RESTART = 20  # directions that are kept
 _LEAST = 1e-290  # of a mass: groups need some
-_LAW_CYCLES = 4  # of aggregation, until a law is close enough for corrections; each time twice as many
+_LAW_CYCLES = 4  # of aggregation, until a law is close enough for corrections
 _LAW_GOAL = 1e-3  # of the tolerance, for a single state
 _ROUNDS = 4  # of both
 _WEIGHT, _LEAST_WEIGHT = 0.3, 1e-20  # the power of a mass by which a residual counts, and the least mass
@@ -124,8 +124,8 @@ def stationary_law(level: Level, guess: Floats, tolerance: float, cycles: int) -
     """A law of which no more than the tolerance is out of balance in a step, if it is found."""
     columns, x = level.columns(), guess
     right = np.zeros(level.size)
-    for attempt in range(_ROUNDS):
-        x = _improved(level, x, _LAW_CYCLES * 2**attempt)
+    for _ in range(_ROUNDS):
+        x = _improved(level, x, _LAW_CYCLES)
         hierarchy = Hierarchy(level, x)
         if hierarchy.usable:
             better = x.copy()

@@ -82,9 +82,7 @@ class DenseSteps(PolicySteps):
 class SparseSteps(PolicySteps):
     """Transitions (S*A, S) in CSR form."""
 
-    # A sweep is one product over all actions, an evaluation some hundred over one: but too many lead away from the
-    # policy's own bias, and where a chain mixes fast an evaluation is a few products.
-    SWEEPS, SWEEPS_IF_MIXING = 20, 5
+    SWEEPS = 20  # a sweep is one product, an evaluation some hundred: but too many lead away from the policy's own bias
 
     def __init__(self, P: csr_array, restarts_in: int | None) -> None:
         super().__init__(P.shape[1], P.shape[0] // P.shape[1])
@@ -108,11 +106,13 @@ class SparseSteps(PolicySteps):
         moved = _doubled.drift_sparse(self._P.indptr, self._P.indices, self._P.data, h, np.zeros(h.size))
         values = _values(moved, costs, weights, available)
         bound, new = _switched(values, policy, tolerance * np.maximum(1.0, np.abs(h)))
-        if new is not None and ahead is not None:
+        worth_it = (
+            self._solver.slow or h.size < LARGE
+        )  # in a large chain that mixes fast an evaluation is a few products
+        if new is not None and ahead is not None and worth_it:
             P = self._P
-            sweeps = self.SWEEPS if self._solver.slow or h.size < LARGE else self.SWEEPS_IF_MIXING
             new = _improvement.look_ahead(
-                P.indptr, P.indices, P.data, 0, 0.0, weights @ costs, available, new, h, ahead, sweeps, tolerance
+                P.indptr, P.indices, P.data, 0, 0.0, weights @ costs, available, new, h, ahead, self.SWEEPS, tolerance
             )
         return Improved(bound, new)
 
