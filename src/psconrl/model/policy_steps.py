@@ -106,9 +106,8 @@ class SparseSteps(PolicySteps):
         moved = _doubled.drift_sparse(self._P.indptr, self._P.indices, self._P.data, h, np.zeros(h.size))
         values = _values(moved, costs, weights, available)
         bound, new = _switched(values, policy, tolerance * np.maximum(1.0, np.abs(h)))
-        worth_it = (
-            self._solver.slow or h.size < LARGE
-        )  # in a large chain that mixes fast an evaluation is a few products
+        # In a large chain that mixes fast an evaluation is a few products, and looking ahead saves none.
+        worth_it = self._solver.slow or h.size < LARGE
         if new is not None and ahead is not None and worth_it:
             P = self._P
             new = _improvement.look_ahead(
