@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 
 import psconrl
 from models import tandem
-from psconrl.model import _krylov
+from psconrl.model import _krylov, policy_steps
 from psconrl.model.structure import approach
 from psconrl.model.transition import Transition
 from psconrl.planning import methods, randomisation
@@ -153,3 +153,15 @@ def test_sweeps_until_a_residual_is_small():
 
 def test_least_room():
     assert methods.LEAST_ROOM == 1e-4
+
+
+def test_the_drift_on_several_cores_is_that_on_one(monkeypatch):
+    problem = Problem.of(tandem(20))
+    steps = problem.transition.policy_steps()
+    h = np.random.default_rng(3).normal(size=400)
+    one = steps._drift(h)
+    monkeypatch.setattr(policy_steps, "LARGE", 1)
+    monkeypatch.setattr(policy_steps.os, "cpu_count", lambda: 3)
+    np.testing.assert_array_equal(steps._drift(h), one)
+    moved = (problem.transition.matrix @ h).reshape(400, 4) - h[:, None]
+    np.testing.assert_allclose(one, moved, atol=1e-14)

@@ -66,18 +66,26 @@ def drift_dense(P: Floats, high: Floats, low: Floats) -> Floats:
 
 
 @njit(cache=True, nogil=True)
-def drift_sparse(indptr: Ints, indices: Ints, data: Floats, high: Floats, low: Floats) -> Floats:
-    """The same for a CSR matrix."""
-    S = high.size
-    A = (indptr.size - 1) // S
-    result = np.empty((S, A))
-    for pair in range(S * A):
+def drift_of_states(
+    indptr: Ints, indices: Ints, data: Floats, high: Floats, low: Floats, begin: int, end: int, result: Floats
+) -> None:  # fmt: skip
+    """The same for a CSR matrix and some states, written to their rows of the result (S, A)."""
+    A = result.shape[1]
+    for pair in range(begin * A, end * A):
         s = pair // A
         total, rest = 0.0, 0.0
         for k in range(indptr[pair], indptr[pair + 1]):
             if indices[k] != s:
                 total, rest = _add_move(total, rest, data[k], high, low, indices[k], s)
         result[s, pair - s * A] = total + rest
+
+
+@njit(cache=True, nogil=True)
+def drift_sparse(indptr: Ints, indices: Ints, data: Floats, high: Floats, low: Floats) -> Floats:
+    """The same for all states."""
+    S = high.size
+    result = np.empty((S, (indptr.size - 1) // S))
+    drift_of_states(indptr, indices, data, high, low, 0, S, result)
     return result
 
 

@@ -5,7 +5,9 @@ that is best for the weighted cost and its bias h, by :math:`c_w(s,a) + \sum P(s
 differences, since h may be huge where it is hard to leave. The least of these values bounds the gain of every policy.
 """
 
+import os
 from abc import ABC, abstractmethod
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -103,7 +105,7 @@ class SparseSteps(PolicySteps):
     ) -> Improved:  # fmt: skip
         """With sums that keep their rounding errors: there is no second try in twice the precision."""
         h = _improvement.weighted_bias(weights, biases)
-        moved = _doubled.drift_sparse(self._P.indptr, self._P.indices, self._P.data, h, np.zeros(h.size))
+        moved = self._drift(h)
         values = _values(moved, costs, weights, available)
         bound, new = _switched(values, policy, tolerance * np.maximum(1.0, np.abs(h)))
         # In a large chain that mixes fast an evaluation is a few products, and looking ahead saves none.
@@ -114,6 +116,22 @@ class SparseSteps(PolicySteps):
                 P.indptr, P.indices, P.data, 0, 0.0, weights @ costs, available, new, h, ahead, self.SWEEPS, tolerance
             )
         return Improved(bound, new)
+
+    def _drift(self, h: Floats) -> Floats:
+        """P h - h for all pairs (S, A), on all cores if there are many."""
+        P, nothing, cores = self._P, np.zeros(h.size), os.cpu_count() or 1
+        if h.size < LARGE or cores == 1:
+            moved: Floats = _doubled.drift_sparse(P.indptr, P.indices, P.data, h, nothing)
+            return moved
+        result = np.empty((h.size, (P.indptr.size - 1) // h.size))
+        ends = np.linspace(0, h.size, cores + 1).astype(np.int64)
+
+        def part(k: int) -> None:
+            _doubled.drift_of_states(P.indptr, P.indices, P.data, h, nothing, ends[k], ends[k + 1], result)
+
+        with ThreadPoolExecutor(cores) as pool:
+            list(pool.map(part, range(cores)))
+        return result
 
 
 class RefinedSteps(PolicySteps):
