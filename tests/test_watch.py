@@ -111,6 +111,8 @@ def test_estimates_in_closed_form(monkeypatch):
     assert slow.gigabytes == pytest.approx(size / 1e9)
     monkeypatch.setattr(estimates, "_timed", lambda cmdp: (2e-3, True))
     assert estimate(model).seconds == pytest.approx(estimates.PASSES_IF_MIXING * 2e-3)
+    monkeypatch.setattr(estimates, "_timed", lambda cmdp: (1e-3, False))
+    assert estimate(queue(100_000)).seconds == pytest.approx(2 * estimates.PASSES * 1e-3)  # ten times 10,000
     assert str(Estimate(14.6, 0.64)) == "about 15 s, 0.6 GB"
     assert str(Estimate(250.0, 4.96)) == "about 4 minutes, 5.0 GB"
 

@@ -4,6 +4,7 @@ A plan of a large sparse model is some thousand passes over its transitions, few
 those of benchmarks/large.py. One pass is timed here.
 """
 
+import math
 import time
 from typing import NamedTuple
 
@@ -13,9 +14,12 @@ from psconrl.arrays import Floats
 from psconrl.model.cmdp import CMDP
 
 LARGE = 5000  # states: below, a plan takes a moment
-PASSES, PASSES_IF_MIXING = 5000, 700  # over all transitions, for a whole plan
+PASSES, PASSES_IF_MIXING = (
+    3500,
+    400,
+)  # over all transitions, for a plan of 10,000 states; as many again for each ten times more
 STEPS, MIXED = 40, 0.01  # after so many steps of the uniform policy costs differ by no more than this share
-BYTES_PER_ENTRY, BYTES_PER_COST, BYTES_PER_STATE = 40.0, 60.0, 800.0  # of transitions, of costs (a pair), and a cost
+BYTES_PER_ENTRY, BYTES_PER_COST, BYTES_PER_STATE = 40.0, 60.0, 1400.0  # of transitions, of costs (a pair), and a cost
 
 
 class Estimate(NamedTuple):
@@ -36,7 +40,7 @@ def estimate(cmdp: CMDP) -> Estimate | None:
         return None
     S, q = cmdp.n_states, cmdp.n_constraints + 1
     seconds, mixes = _timed(cmdp)
-    passes = PASSES_IF_MIXING if mixes else PASSES
+    passes = (PASSES_IF_MIXING if mixes else PASSES) * (1.0 + max(0.0, math.log10(S / 1e4)))
     size = (
         BYTES_PER_ENTRY * cmdp.transition.n_possible + BYTES_PER_COST * q * S * cmdp.n_actions + BYTES_PER_STATE * q * S
     )
