@@ -4,6 +4,7 @@ import numpy as np
 from numba import njit
 
 from psconrl.arrays import Bools, Floats, Ints
+from psconrl.model._columns import by_columns
 
 
 @njit(cache=True, nogil=True)
@@ -15,17 +16,7 @@ def approach_by_layers(
     A layer holds the states with a chance above ``least`` to step into the set and the layers before.
     """
     S, A = available.shape
-    count = np.zeros(S + 1, np.int64)
-    for e in range(indices.size):
-        count[indices[e] + 1] += 1
-    first = np.cumsum(count)
-    at = first[:-1].copy()
-    pairs, entries = np.empty(indices.size, np.int64), np.empty(indices.size)
-    for p in range(S * A):
-        for e in range(indptr[p], indptr[p + 1]):
-            t = indices[e]
-            pairs[at[t]], entries[at[t]] = p, data[e]
-            at[t] += 1
+    first, pairs, entries = by_columns(indptr, indices, data, S)
     policy, reached = policy.copy(), reached.copy()
     chance, waiting = np.zeros(S * A), np.zeros(S, np.bool_)
     layer, n = np.empty(S, np.int64), 0

@@ -31,24 +31,6 @@ def moves_of(indptr: Ints, indices: Places, data: Floats) -> tuple[Ints, Places,
 
 
 @njit(cache=True, nogil=True)
-def transposed(indptr: Ints, indices: Places, data: Floats) -> tuple[Ints, Places, Floats]:
-    """By columns in place of rows."""
-    n = indptr.size - 1
-    count = np.zeros(n + 1, np.int64)
-    for e in range(indices.size):
-        count[indices[e] + 1] += 1
-    first = np.cumsum(count)
-    at = first[:-1].copy()
-    rows, entries = np.empty(indices.size, np.int32), np.empty(indices.size)
-    for s in range(n):
-        for e in range(indptr[s], indptr[s + 1]):
-            t = indices[e]
-            rows[at[t]], entries[at[t]] = s, data[e]
-            at[t] += 1
-    return first, rows, entries
-
-
-@njit(cache=True, nogil=True)
 def scaled(indptr: Ints, data: Floats, mass: Floats) -> Floats:
     """Every row times the mass of its state."""
     out = np.empty_like(data)

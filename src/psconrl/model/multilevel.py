@@ -21,6 +21,7 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints, Places
 from psconrl.model import _multilevel_kernels as kernels
+from psconrl.model._columns import by_columns
 
 COARSEST = 400  # states of the last level, which is solved as a dense one
 _STRONG = 0.25  # ties of less than this share of a state's strongest one make a pair only
@@ -77,7 +78,7 @@ class Level(NamedTuple):
 
     def columns(self) -> Moves:
         """Its moves by where they lead."""
-        columns: Moves = kernels.transposed(*self.moves)
+        columns: Moves = by_columns(*self.moves, self.size)
         return columns
 
     def grouped(self, mass: Floats) -> "tuple[Ints, Level, Floats]":
@@ -86,7 +87,7 @@ class Level(NamedTuple):
         moves: Moves = (self.indptr, self.indices, flow)
         group = np.arange(self.size)
         for _ in range(2):
-            columns = kernels.transposed(*moves)
+            columns = by_columns(*moves, moves[0].size - 1)
             pair = kernels.pairs_of(*moves, *columns, _STRONG)
             if pair.max() > _PAIRED * pair.size:  # where mass falls steeply, the strongest tie is to one that is taken
                 pair = kernels.pairs_of(*moves, *columns, 0.0)
