@@ -8,7 +8,9 @@ import psconrl
 from models import tandem
 from psconrl.cli import progress as lines
 from psconrl.planning import estimate as estimates
+from psconrl.planning import methods
 from psconrl.planning.estimate import Estimate, estimate
+from psconrl.planning.mixture import solve as solving
 from psconrl.planning.mixture.howard import Howard
 from psconrl.planning.proof import Status
 from psconrl.planning.watch import Progress
@@ -138,3 +140,35 @@ def test_the_line_of_the_terminal(capsys):
     silent.show(Progress(2, 2.0, 1.0, 2.0))
     silent.end()
     assert capsys.readouterr().err == ""
+
+
+def test_ctrl_c_while_coins_are_saved_leaves_them(monkeypatch):
+    model = tandem(20)
+    best = psconrl.plan(model)
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(methods, "fewest_randomised", stop)
+    plan = psconrl.plan(model, progress=lambda _: None)
+    assert plan.status is Status.OPTIMAL
+    assert plan.value == pytest.approx(best.value, abs=1e-9)
+    with pytest.raises(KeyboardInterrupt):
+        psconrl.plan(model)
+
+
+def test_ctrl_c_while_answers_are_refined(monkeypatch):
+    monkeypatch.setattr(solving, "HASTY_STATES", 1)
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Howard, "refined", stop)
+    plan = psconrl.plan(tandem(20), progress=lambda _: None)
+    assert plan.status in (Status.STOPPED, Status.OPTIMAL)
+    assert plan.certificate.holds
+
+
+def test_progress_that_cannot_be_called():
+    with pytest.raises(psconrl.ConfigError, match=r"progress must be a function, such as print; got 3"):
+        psconrl.plan(queue(300), progress=3)

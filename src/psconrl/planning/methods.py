@@ -37,7 +37,7 @@ def find_candidate(part: CMDP, problem: Problem, method: str, start: Sequence[In
         return solve_lp(problem)
     near = None if start else guessed_weights(problem)
     solution = solve(problem, start, least_excess=True, near=near, follow=watch.follow)
-    return from_mixture(problem, solution, in_haste=watch.stopped)
+    return from_mixture(problem, solution, watch)
 
 
 def guessed_weights(problem: Problem) -> Floats | None:
@@ -64,14 +64,19 @@ def _multichain(part: CMDP, problem: Problem, method: str, parts: EndComponents,
     return solve_multichain(problem, part.initial, np.flatnonzero(parts.inside.ravel()))
 
 
-def from_mixture(problem: Problem, solution: Solution, *, in_haste: bool = False) -> Candidate:
-    """The policy of a mixture that randomises in as few states as possible, unless there is no time for that."""
+def from_mixture(problem: Problem, solution: Solution, watch: Watch) -> Candidate:
+    """The policy of a mixture that randomises in as few states as possible, unless the user wants no more of it."""
     mixture = solution.mixture
     w = mixture.weights
     unit = w[0] if mixture.feasible else 1.0
     occupancy, policy = solution.occupancy, solution.policy
-    if mixture.feasible and len(mixture.answers) > 1 and not in_haste:
-        occupancy, policy = fewest_randomised(problem, solution)
+    if mixture.feasible and len(mixture.answers) > 1 and not watch.stopped:
+        try:
+            occupancy, policy = fewest_randomised(problem, solution)
+        except KeyboardInterrupt:  # a few more coins do no harm
+            if watch.follow is None:
+                raise
+            watch.interrupted()
     dual = Dual(w[1:] / unit, *mixture.proof.potential(w / unit), None)
     return Candidate(mixture.feasible, occupancy, policy, dual, solution.policies, "mixture", "", mixture.shares)
 

@@ -58,6 +58,8 @@ def plan(
     need_model(cmdp, "plan")
     if method not in METHODS:
         raise ConfigError(unknown_name("method", method, METHODS))
+    if progress is not None and not callable(progress):
+        raise ConfigError(f"progress must be a function, such as print; got {progress!r}")
     result = plan_unexplained(cmdp, method, start, Watch(progress, cmdp.maximise))
     if result.status is Status.INFEASIBLE:
         result = replace(result, infeasibility=_explained(cmdp, result, method))

@@ -96,19 +96,18 @@ def mix(
         base = answers[j]
         try:
             bound, better = oracle.improve(base, w)
+            lower = bound - float(w[1:] @ thresholds)
+            done = better is None or point.value - lower <= SEARCH_GAP
+            finer = {k: oracle.refined(answers[k]) for k in {j, *point.mix}} if done and guess is None else {}
         except KeyboardInterrupt:
             if follow is None or best is None or not point.feasible:
                 raise
             follow.interrupted()
             return _best_so_far(answers, point, best, evaluated)
-        lower = bound - float(w[1:] @ thresholds)
-        done = better is None or point.value - lower <= SEARCH_GAP
-        if done and guess is None:
-            finer = {k: oracle.refined(answers[k]) for k in {j, *point.mix}}
-            if any(answer is not None for answer in finer.values()):
-                answers = [finer.get(k) or answer for k, answer in enumerate(answers)]
-                master = _master_of(thresholds, answers)
-                continue
+        if any(answer is not None for answer in finer.values()):
+            answers = [finer.get(k) or answer for k, answer in enumerate(answers)]
+            master = _master_of(thresholds, answers)
+            continue
         if (guess is not None or point.feasible) and (best is None or lower / w[0] > best[0]):
             best = (lower / w[0], w, base)
         if follow is not None and point.feasible and best is not None:
