@@ -10,7 +10,7 @@ from psconrl import CMDP, Status, certify, plan
 from psconrl.errors import SolverError
 from psconrl.learning.episode_planner import EpisodePlanner
 from psconrl.model._improvement import improve, rounding_of_bound
-from psconrl.planning._cost_kernels import nearest
+from psconrl.planning._cost_kernels import nearest, ordinary_distance
 from psconrl.planning.certificate import units
 from psconrl.planning.mixture import solve as solving
 from psconrl.planning.mixture._newton import newton
@@ -59,6 +59,20 @@ def test_entries_far_beyond_the_ordinary_do_not_set_the_scale():
     assert problem.scaling.shift[1] == 0.5
     np.testing.assert_allclose(problem.costs[1], np.array([0.5, -0.5, 1e11]) / 0.5e4)
     np.testing.assert_allclose(problem.scaling.invert(np.array([0.3, problem.thresholds[0]])), [0.3, 0.5])
+
+
+def test_one_entry_next_to_the_middle_does_not_set_the_scale_of_thousands():
+    everywhere = np.ones((2500, 1), bool)
+    costs = np.arange(2500.0)[:, None] + 1e-6
+    assert ordinary_distance(costs, everywhere, 0.0, 1e-3) == pytest.approx(2.0)  # two of 2,500 are nearer
+    assert ordinary_distance(costs, everywhere, 0.0, 0.0) == pytest.approx(1e-6)
+    assert ordinary_distance(costs, costs > 9.5, 0.0, 0.0) == pytest.approx(10.0)
+    assert ordinary_distance(np.zeros((1, 5)), np.ones((1, 5), bool), 0.0, 1e-3) == 1.0
+    P = np.full((2500, 1, 2500), 1 / 2500)
+    problem = Problem.of(CMDP(P, [costs, costs], [1e-6 + 2e-9]))
+    np.testing.assert_allclose(problem.scaling.scale, [2499.0, 2499.0])
+    penalty = np.where(np.arange(2500) < 2400, 1e9, np.arange(2500.0))[:, None]  # all but a hundred are to be avoided
+    np.testing.assert_allclose(Problem.of(CMDP(P, [penalty])).scaling.scale, [3e4])  # the third nearest, but one
 
 
 def test_an_excess_beyond_the_tolerance_is_not_optimal():

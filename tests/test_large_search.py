@@ -4,11 +4,12 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, diags_array
 
 import psconrl
 from models import tandem
 from psconrl.model import _krylov, policy_steps
+from psconrl.model.sparse_solver import SparseSolver
 from psconrl.model.structure import approach
 from psconrl.model.transition import Transition
 from psconrl.planning import methods, randomisation
@@ -149,6 +150,29 @@ def test_sweeps_until_a_residual_is_small():
     assert _krylov.sweep_until(P.indptr, P.indices, P.data, c, x, 1e-8, 2) > 1e-8  # not enough products
     stuck = csr_array(np.roll(np.eye(n), 1, axis=1))
     assert _krylov.sweep_until(stuck.indptr, stuck.indices, stuck.data, c, np.zeros(n), 1e-8, 10_000) > 1e-3
+
+
+def test_rough_gains_of_small_costs_need_no_other_way():
+    rng = np.random.default_rng(0)
+    P, costs = csr_array(rng.dirichlet(np.ones(60), size=60)), 0.5 * rng.random((2, 60))
+    solver = SparseSolver()
+    found = solver.solve(P, costs, within=1e-3)
+    assert found.rough
+    assert not solver.slow  # though nothing is as large as one
+    assert found.gains == pytest.approx(SparseSolver().solve(P, costs).gains, abs=1e-3)
+
+
+def test_rough_gains_are_off_by_no_more_than_that_however_large_biases_are():
+    n = 60
+    step = np.full(n - 1, 0.5)
+    P = csr_array(diags_array([step, np.r_[0.5, np.zeros(n - 2), 0.5], step], offsets=[-1, 0, 1]))
+    costs = np.arange(n)[None, :] / n
+    solver = SparseSolver()
+    found = solver.solve(P, costs, within=1e-6)
+    assert np.abs(found.biases).max() > 100.0
+    assert not solver.slow
+    assert found.off <= 1e-6
+    assert found.gains == pytest.approx([costs.mean()], abs=1e-6)
 
 
 def test_least_room():

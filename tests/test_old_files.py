@@ -21,6 +21,7 @@ EXPECTED = {
     for version in ("v1", "v2", "v3")
     for name, wanted in json.loads((DATA / f"{version}-expected.json").read_text()).items()
 }
+LOCAL = {"span-fha"}  # a local solver decides what it does, whose last bits differ from processor to processor
 RECIPES = {"psconrl-published": "psconrl", "psconrl-repaying": "psconrl"}  # presets were not written down
 
 
@@ -32,12 +33,16 @@ def test_an_old_file_is_continued_bit_for_bit(name, tmp_path):
     assert run.agent.recipe == recipes.get(wanted["agent"], wanted["agent"])
     assert 2 * run.round == wanted["horizon"]
     run.save(tmp_path / "new.npz")
-    for each in (run, Simulation.resume(cmdp, tmp_path / "new.npz")):
-        trace = each.run(wanted["horizon"], checkpoints=[wanted["horizon"]])
+    again = Simulation.resume(cmdp, tmp_path / "new.npz")
+    trace, same = (each.run(wanted["horizon"], checkpoints=[wanted["horizon"]]) for each in (run, again))
+    assert trace.episodes.length == same.episodes.length == wanted["lengths"]
+    assert trace.episodes.kind == same.episodes.kind
+    assert trace.cumulative[-1].tolist() == same.cumulative[-1].tolist()
+    assert run.agent.counts.visits.tolist() == again.agent.counts.visits.tolist()
+    if wanted["agent"] not in LOCAL:
         assert trace.cumulative[-1].tolist() == wanted["cumulative"]
-        assert trace.episodes.length == wanted["lengths"]
         assert sorted(set(trace.episodes.kind)) == wanted["kinds"]
-        assert each.agent.counts.visits.tolist() == wanted["visits"]
+        assert run.agent.counts.visits.tolist() == wanted["visits"]
 
 
 def test_the_parts_of_an_old_file_are_those_of_today():

@@ -10,9 +10,8 @@ from psconrl.model.ordering import NO_ORDER, order_for
 from psconrl.model.transition import DenseTransition, RestartingTransition, SparseTransition, Transition
 from psconrl.planning.mixture import solve as solving
 from psconrl.planning.mixture._newton import GIVE_UP, newton
-from psconrl.planning.mixture.column_generation import _Guided, mix
+from psconrl.planning.mixture.column_generation import mix
 from psconrl.planning.mixture.howard import Howard
-from psconrl.planning.mixture.master import MasterPoint
 from psconrl.planning.mixture.solve import solve, solve_compiled
 from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import SEARCH
@@ -178,32 +177,6 @@ def test_the_right_guess_is_the_shorter_way():
         plain += solve_compiled(problem, start, order=order).mixture.evaluated
         guessed += solve_compiled(problem, start, near=first.weights, order=order).mixture.evaluated
     assert guessed < plain
-
-
-def test_guesses_of_the_general_loop_by_hand():
-    """From prices of 2 and 1 for the limits towards the master's, by a factor of 1.5 and then by its squares."""
-
-    def point(feasible, weights):
-        return MasterPoint(feasible, np.array(weights), {}, 0.0)
-
-    def at(*prices):
-        return np.append(1.0, prices) / (1.0 + sum(prices))
-
-    guided = _Guided(np.array([0.25, 0.5, 0.25]))  # prices of 2 and 1
-    one_side, nothing_feasible = point(True, [1.0, 0.0, 0.0]), point(False, [0.0, 1.0, 0.0])
-    np.testing.assert_allclose(guided.weights(one_side), [0.25, 0.5, 0.25])
-    np.testing.assert_allclose(guided.weights(nothing_feasible), at(2 * 1.5, 1 / 1.5))
-    np.testing.assert_allclose(guided.weights(nothing_feasible), at(3 * 1.5**2, 1 / 1.5**3))
-    np.testing.assert_allclose(guided.weights(one_side), at(3 * 1.5**2 / 1.5**4, 1 / 1.5**7))
-    np.testing.assert_allclose(guided.weights(point(True, [1.0, 1e9, 1e9])), at(2 * 1.5**-1 * 1.5**8, 1.5))
-    assert guided.weights(one_side) is None  # five are enough
-    other = _Guided(np.array([0.25, 0.5, 0.25]))
-    other.weights(one_side)
-    np.testing.assert_allclose(other.weights(point(True, [0.5, 0.9, 0.0])), at(1.8, 1 / 1.5))  # 1.8 is within reach
-    assert other.weights(point(True, [0.5, 0.9, 0.25])) is None  # all are: from then on it is left to the master
-    assert other.weights(one_side) is None
-    for near in (None, [], [1.0], [1.0, 0.0], [0.0, 1.0], [1e-10, 1.0], [0.5, -0.5], [np.nan, 1.0], [1.0, np.inf]):
-        assert _Guided(None if near is None else np.array(near)).weights(one_side) is None
 
 
 def test_a_search_that_gives_up_tries_the_order_and_then_the_general_loop(monkeypatch):

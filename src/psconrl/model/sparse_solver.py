@@ -25,6 +25,7 @@ from psconrl.model.unichain import FALLS_APART, Unichain, solve_dense
 
 GAIN_TOL = 1e-9  # of the largest cost: two ways to compute a gain may differ by this
 RESIDUAL_TOL = 1e-14  # of a residual, relative to the largest bias
+ANY = 1e300  # a tolerance that does not count
 LEVELS_RESIDUAL = 2e-15  # the same by levels, which lose little to rounding,
 LEVELS_TOL = 1e-12  # relative to the largest cost, if that is more
 LAW_TOL = 1e-13  # of the mass of a stationary law that may be out of balance in a step
@@ -127,12 +128,11 @@ class SparseSolver:
             right, x = costs[i : i + 1], biases[i : i + 1]
             if within and _krylov.sweep_until(P.indptr, P.indices, P.data, right[0], x[0], within, most) <= within:
                 return within
-            tolerance = max(RESIDUAL_TOL, within)
-            return float(_krylov.solve(P.indptr, P.indices, P.data, False, right, x, tolerance, np.inf, most))
+            return float(_krylov.solve(P.indptr, P.indices, P.data, False, right, x, *goal, most))
 
-        off = max(_for_each(one, costs))
-        size = max(float(np.abs(costs).max()), float(np.abs(biases).max()) if within else 0.0)
-        if not off <= max(within, GAIN_TOL) * size:  # by which the gains may be wrong
+        goal = (ANY, within) if within else (RESIDUAL_TOL, np.inf)
+        off = max(_for_each(one, costs))  # by which the gains may be wrong
+        if not off <= max(within, GAIN_TOL * float(np.abs(costs).max())):
             return None
         gains = biases.mean(axis=1)
         reference = 0 if guess is None else guess.reference

@@ -36,6 +36,26 @@ def nearest(costs: Floats, available: Bools, middle: float) -> float:
 
 
 @njit(cache=True)
+def ordinary_distance(costs: Floats, available: Bools, middle: float, few: float) -> float:
+    """How far the nearest of the available entries that differ are from a value, a share of ``few`` left out.
+
+    1 if none differs.
+    """
+    away = np.empty(costs.size)
+    n = 0
+    for s in range(costs.shape[0]):
+        for a in range(costs.shape[1]):
+            distance = abs(costs[s, a] - middle)
+            if available[s, a] and distance > 0.0:
+                away[n] = distance
+                n += 1
+    if n == 0:
+        return 1.0
+    k = int(few * n)
+    return float(np.partition(away[:n], k)[k])
+
+
+@njit(cache=True)
 def mean_distance(costs: Floats, occupancy: Floats, middle: float) -> float:
     """The mean distance of costs (S, A) from a value under frequencies (S, A), of whatever sum."""
     total = 0.0
@@ -47,7 +67,7 @@ def mean_distance(costs: Floats, occupancy: Floats, middle: float) -> float:
 
 @njit(cache=True)
 def scale_of(
-    costs: Floats, thresholds: Floats, available: Bools, usual_costs: float, largest: float
+    costs: Floats, thresholds: Floats, available: Bools, usual_costs: float, few: float, largest: float
 ) -> tuple[Floats, Floats]:
     """Shift and scale (q,) of costs (q, S, A); see ``Scaling.of``."""
     q = costs.shape[0]
@@ -61,7 +81,7 @@ def scale_of(
             scale[i] = 1.0
         if extent > 0.0:
             middle = smallest if i == 0 else thresholds[i - 1]
-            usual = max(usual_costs * nearest(costs[i], available, middle), 1e-290, extent / largest)
+            usual = max(usual_costs * ordinary_distance(costs[i], available, middle, few), 1e-290, extent / largest)
             if scale[i] > usual:
                 shift[i], scale[i] = middle, usual
     return shift, scale

@@ -14,8 +14,9 @@ from psconrl.model import _doubled
 from psconrl.planning._cost_kernels import scale_of, scaled_costs
 from psconrl.planning.candidate import Dual
 
-# A cost whose range is more than this many times its smallest distance from the middle is scaled by that distance.
+# A cost whose range is more than this many times its smallest distance from the middle is scaled by that distance,
 USUAL_COSTS = 1e4
+FEW_PAIRS = 1e-3  # but for so many of the pairs: among a million costs of all sizes one is always next to the middle
 LARGEST_SCALED = 1e100  # of any scaled cost: its square is still a double
 
 
@@ -28,7 +29,7 @@ class Scaling(NamedTuple):
     @classmethod
     def of(cls, costs: Floats, thresholds: Floats, available: Bools) -> "Scaling":
         """The scale of costs (m+1, S, A) and thresholds (m,)."""
-        return cls(*scale_of(costs, thresholds, available, USUAL_COSTS, LARGEST_SCALED))
+        return cls(*scale_of(costs, thresholds, available, USUAL_COSTS, FEW_PAIRS, LARGEST_SCALED))
 
     def apply(self, costs: Floats, thresholds: Floats, available: Bools) -> tuple[Floats, Floats]:
         """Scaled costs (m+1, S*A) and thresholds (m,); pairs that are not available cost 0."""

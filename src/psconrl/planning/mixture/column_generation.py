@@ -17,9 +17,10 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.errors import SolverError
+from psconrl.planning.mixture.guidance import NearGuess, Secant
 from psconrl.planning.mixture.master import LineMaster, MasterPoint, SimplexMaster, master_for
 from psconrl.planning.mixture.oracle import Answer, HasCosts, Oracle
-from psconrl.planning.tolerances import FEASIBLE, LEAST_GUESS, PLAYABLE_GAP, SAME_AVERAGE, SEARCH_GAP
+from psconrl.planning.tolerances import FEASIBLE, PLAYABLE_GAP, SAME_AVERAGE, SEARCH_GAP
 
 MAX_COLUMNS = 2000
 
@@ -71,23 +72,29 @@ def mix(
     *,
     least_excess: bool = False,
     near: Floats | None = None,
+    smooth: bool = False,
     follow: Follow | None = None,
 ) -> Mixture[Answer]:
     """The cheapest mixture that meets the thresholds.
 
     ``start``: answers to begin with, such as the last plan's, evaluated under the present model. ``least_excess``:
     if infeasible, go on until the largest excess over the thresholds is as small as it can be. ``near``: weights close
-    to which those of the optimum are thought to lie: the first questions are asked near them. ``follow``: told of every
+    to which those of the optimum are thought to lie: the first questions are asked near them. ``smooth``: averages
+    change so little from policy to policy, as in large models, that secants find the weights. ``follow``: told of every
     feasible mixture; if the user interrupts the search, the best one so far is the outcome.
     """
     m = thresholds.size
     answers = list(start) or [oracle.first(np.full(m + 1, 1.0 / (m + 1)))]
     master = _master_of(thresholds, answers)
     best: tuple[float, Floats, Answer] | None = None  # the highest lower bound on the objective so far
-    guided = _Guided(near)
+    guess_first, secant = NearGuess(near), Secant(thresholds)
     for evaluated in range(len(answers), MAX_COLUMNS):
         point = master.solve()
-        guess = guided.weights(point)
+        gap = point.value / point.weights[0] - best[0] if smooth and point.feasible and best is not None else np.inf
+        closed = gap <= SEARCH_GAP  # by a bound from other weights than the master's
+        guess = secant.weights(point.weights, gap) if not closed and gap < np.inf else None
+        if guess is None and not closed:
+            guess = guess_first.weights(point.weights)
         w = point.weights if guess is None else guess
         # The newest of the cheapest answers, up to rounding: Howard continues where it stopped.
         prices = [float(w @ answer.costs) for answer in answers]
@@ -95,7 +102,7 @@ def mix(
         j = max(j for j, price in enumerate(prices) if price <= lowest)
         base = answers[j]
         try:
-            bound, better = oracle.improve(base, w)
+            bound, better = (-np.inf, None) if closed else oracle.improve(base, w)
             lower = bound - float(w[1:] @ thresholds)
             done = better is None or point.value - lower <= SEARCH_GAP
             finer = {k: oracle.refined(answers[k]) for k in {j, *point.mix}} if done and guess is None else {}
@@ -124,6 +131,7 @@ def mix(
         elif guess is None and done:
             assert best is not None
             return _best_so_far(answers, point, best, evaluated)
+        secant.saw(w, (better or base).costs)
         if better is None:
             continue
         if np.abs(better.costs - base.costs).max() <= SAME_AVERAGE:
@@ -141,36 +149,6 @@ def _master_of(thresholds: Floats, answers: Sequence[HasCosts]) -> LineMaster | 
     for answer in answers:
         master.add(answer.costs)
     return master
-
-
-class _Guided:
-    """Weights near a guess while the master has seen little: its own are extreme until it knows both sides.
-
-    The first question is asked at the guess, the next ones go towards the master's weights, by a larger factor each.
-    """
-
-    FACTOR = 1.5  # by which prices may differ from the last ones, at first; the next time by its square
-    MOST = 5  # questions away from the master's weights
-
-    def __init__(self, near: Floats | None) -> None:
-        self._prices: Floats | None = None
-        if near is not None and near.size > 1 and near.min() >= 0.0 and near[0] > LEAST_GUESS * near.sum():
-            self._prices = near[1:] / near[0] if near[1:].any() else None
-        self._left, self._reach = self.MOST, 1.0
-
-    def weights(self, point: MasterPoint) -> Floats | None:
-        """What to ask in place of the master's weights; None once those are as good."""
-        if self._prices is None:
-            return None
-        with np.errstate(divide="ignore"):  # of a master that has found nothing feasible
-            wanted = np.divide(
-                point.weights[1:], point.weights[0], out=np.zeros_like(self._prices), where=point.weights[1:] > 0.0
-            )
-        prices = np.clip(wanted, self._prices / self._reach, self._prices * self._reach)
-        self._reach = max(self.FACTOR, self._reach**2)
-        self._left -= 1
-        self._prices = prices if self._left >= 0 and not np.array_equal(prices, wanted) else None
-        return None if self._prices is None else np.append(1.0, prices) / (1.0 + prices.sum())
 
 
 def _best_so_far(

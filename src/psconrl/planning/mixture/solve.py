@@ -21,7 +21,8 @@ from psconrl.planning.tolerances import PLAYABLE_GAP, PRODUCT_OFF, SEARCH, SEARC
 _NO_WEIGHTS = np.empty(0)
 # Up to this size what rounding left open is tried in twice the precision: dense, O(S^3) three times over per policy.
 CAREFUL_STATES = 1000
-# From this size on the search is content with rough evaluations while much is to gain.
+# From this size on averages change so little from policy to policy that secants find the weights, and the search is
+# content with rough evaluations while much is to gain.
 HASTY_STATES = 5000
 # Multiplications of an elimination for every entry of a chain and every cost that are worth trying at once.
 QUICK = 1000.0
@@ -138,7 +139,7 @@ def _attempts(
             elif not order.position.size:
                 yield partial(compiled, order=order, products=PATIENT * PRODUCTS)
         hasty = problem.available.shape[0] >= HASTY_STATES
-        yield lambda: _solve_with(Howard(problem, hasty=hasty), start, least_excess, near, follow)
+        yield lambda: _solve_with(Howard(problem, hasty=hasty), start, least_excess, near, hasty, follow)
     if problem.available.shape[0] <= careful_states:
         yield partial(solve_carefully, problem, start, least_excess=least_excess)
 
@@ -216,12 +217,15 @@ def _solve_with(
     start: Sequence[Ints],
     least_excess: bool,
     near: Floats | None = None,
+    smooth: bool = False,
     follow: Follow | None = None,
 ) -> Solution:
     problem = oracle.problem
     weights = np.full(problem.costs.shape[0], 1.0 / problem.costs.shape[0])
     columns = [oracle.evaluate(policy, weights) for policy in start]
-    mixture = mix(oracle, problem.thresholds, columns, least_excess=least_excess, near=near, follow=follow)
+    mixture = mix(
+        oracle, problem.thresholds, columns, least_excess=least_excess, near=near, smooth=smooth, follow=follow
+    )
     answers, shares = mixture.answers, mixture.shares
     occupancy = mixed_occupancy(answers, shares, problem.available.shape[1])
     policy = stationary_policy(problem, answers, shares, occupancy)

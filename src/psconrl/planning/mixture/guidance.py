@@ -1,0 +1,115 @@
+"""Which weights to ask about, where the master's own would lead astray or close in slowly.
+
+Both guides say None where the master's weights are as good. Prices are weights of limits over that of the objective.
+"""
+
+from contextlib import suppress
+
+import numpy as np
+
+from psconrl.arrays import Floats
+from psconrl.planning.tolerances import LEAST_GUESS
+
+
+class NearGuess:
+    """Weights near a guess while the master has seen little: its own are extreme until it knows both sides.
+
+    The first question is asked at the guess, the next ones go towards the master's weights, by a larger factor each.
+    """
+
+    FACTOR = 1.5  # by which prices may differ from the last ones, at first; the next time by its square
+    MOST = 5  # questions away from the master's weights
+
+    def __init__(self, near: Floats | None) -> None:
+        self._prices: Floats | None = None
+        if near is not None and near.size > 1 and near.min() >= 0.0 and near[0] > LEAST_GUESS * near.sum():
+            self._prices = near[1:] / near[0] if near[1:].any() else None
+        self._left, self._reach = self.MOST, 1.0
+
+    def weights(self, master: Floats) -> Floats | None:
+        """What to ask in place of the master's weights (m+1,)."""
+        if self._prices is None:
+            return None
+        with np.errstate(divide="ignore"):  # of a master that has found nothing feasible
+            wanted = np.divide(master[1:], master[0], out=np.zeros_like(self._prices), where=master[1:] > 0.0)
+        prices = np.clip(wanted, self._prices / self._reach, self._prices * self._reach)
+        self._reach = max(self.FACTOR, self._reach**2)
+        self._left -= 1
+        self._prices = prices if self._left >= 0 and not np.array_equal(prices, wanted) else None
+        return None if self._prices is None else _weights_of(self._prices)
+
+
+class Secant:
+    """Weights at which limits should be just met, if averages change smoothly with prices, as in large models.
+
+    The master's weights lie where tangents of the dual meet. Of a smooth one that is half way between the points where
+    they touch, so that each question halves what is left. The averages seen so far, taken as linear in the prices, say
+    better where the middle is: m + 1 of them for m priced limits.
+    """
+
+    PAYS = 0.4  # of the gap a question leaves at most; else the master's weights are next
+    FAR = 2.0  # steps from the nearest average seen, in units of its distances from the others: beyond is noise
+    SAME = 1e-9  # averages that differ by less are no news; twice that, and it is a corner that has been found
+    REACH = 2.0  # a factor between its prices and those of the nearest average
+
+    def __init__(self, thresholds: Floats) -> None:
+        self._thresholds = thresholds
+        self._seen: list[tuple[Floats, Floats]] = []  # prices, and the excess of what was best for them, (m,) each
+        self._asked_at = np.inf  # the gap before the last question, if it came from here
+        self._stale = 0  # answers at the end that were nothing new
+        self._failed = 0  # of the last questions from here
+
+    def saw(self, weights: Floats, costs: Floats) -> None:
+        """Such averages (m+1,) are best for these weights, or nearly so."""
+        if weights[0] > 0.0:
+            excess = costs[1:] - self._thresholds
+            new = all(np.abs(excess - other).max(initial=0.0) > self.SAME for _, other in self._seen)
+            self._stale = 0 if new else self._stale + 1
+            self._seen.append((weights[1:] / weights[0], excess))
+
+    def weights(self, master: Floats, gap: float) -> Floats | None:
+        """What to ask in place of the master's weights (m+1,), of a feasible mixture, at this gap of the objective."""
+        self._failed = 0 if gap <= self.PAYS * self._asked_at else self._failed + 1
+        self._asked_at = np.inf
+        if self._stale > 1 or self._failed > 1 or not self._seen:
+            return None
+        prices = master[1:] / master[0]
+        if not prices.any():  # everything was feasible so far
+            prices = self._seen[-1][0].copy()
+        priced = prices > 0.0
+        if not priced.any():
+            return None
+        newest_first = self._seen[::-1]
+        seen = sorted(newest_first, key=lambda pair: float(np.abs(prices * pair[1]).max()))
+        # One limit that is nearly met from one side needs something close on the other: as far beyond as it was before.
+        met = self._met(
+            [(at[priced], excess[priced]) for at, excess in seen], beyond=self._failed if priced.sum() == 1 else 0
+        )
+        if met is None:
+            return None
+        self._asked_at = gap
+        prices[priced] = met
+        return _weights_of(prices)
+
+    def _met(self, seen: list[tuple[Floats, Floats]], beyond: int) -> Floats | None:
+        """Prices at which no excess is left, or as little on the other side, by those next to them."""
+        start, excess = seen[0]
+        for k in range(1, len(seen) - start.size + 1):
+            others = seen[k : k + start.size]
+            moved = np.array([at - start for at, _ in others])
+            turned = np.array([other - excess for _, other in others])
+            with suppress(np.linalg.LinAlgError):
+                steps = np.linalg.solve(turned.T, -excess)
+                met = start + (1 + beyond) * steps @ moved
+                if (
+                    np.abs(steps).max() <= self.FAR
+                    and (met < self.REACH * start).all()
+                    and (start < self.REACH * met).all()
+                ):
+                    return np.asarray(met)
+        return None
+
+
+def _weights_of(prices: Floats) -> Floats:
+    """Weights (m+1,) of sum one."""
+    return np.asarray(np.append(1.0, prices) / (1.0 + prices.sum()))
