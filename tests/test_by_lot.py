@@ -285,3 +285,33 @@ def test_a_chain_cannot_draw_a_lot(cli, door_file, tmp_path):
     assert code == 2
     assert "--chain: the plan draws one of 2 policies by lot" in said
     assert not (tmp_path / "c.drn").exists()
+
+
+def test_shares_that_are_rounding_do_not_join_two_places():
+    """0.9 of the time here and 0.1 there is all that keeps both limits; a coin of 1e-16 would never be played."""
+    stay_or_move = np.eye(2)[[[0, 1], [1, 0]]]
+    model = CMDP(stay_or_move, [[[2, 0], [2, 0]], [[2, 0], [0, 1]], [[0, 0], [1, 2]]], [1.8, 0.1])
+    found = plan(model)
+    assert found.status is Status.OPTIMAL
+    assert found.costs == pytest.approx([2.0, 1.8, 0.1])
+    assert sorted(found.mixture.shares) == pytest.approx([0.1, 0.9])
+    assert certify(model, found).holds
+
+
+@pytest.mark.parametrize("model", [islands, door()])
+def test_a_limit_one_rounding_below_what_a_policy_meets(model):
+    found = plan(model.with_thresholds([1 - 1e-15]))
+    assert found.status is Status.OPTIMAL
+    assert found.mixture is None
+    assert found.value == pytest.approx(0.0, abs=1e-12)
+    assert "needs memory" not in found.note
+
+
+def test_the_linear_program_knows_what_a_lot_could_do_where_nothing_is_feasible():
+    model = CMDP([GO, [[0, 1], [0, 1]]], [[[0, 1], [1, 1]], [[1, 1], [0, 0]], [[0, 0], [1, 1]]], [0.2, 0.2])
+    found = plan(model, method="lp")
+    assert found.status is Status.INFEASIBLE
+    assert found.infeasibility.with_others == pytest.approx([0.8, 0.8])
+    exact = evaluate(model, found.policy)
+    assert found.costs == pytest.approx(exact.costs)
+    np.testing.assert_allclose(found.occupancy, exact.occupancy, atol=1e-12)

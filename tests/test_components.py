@@ -308,3 +308,42 @@ def test_end_components_of_a_chain_that_unravels():
     assert found.number == 2
     assert found.of_state.tolist() == [0] * (n - 1) + [1]
     assert found.inside.sum() == 2 * (n - 1) - 2 + 2
+
+
+def test_frequencies_are_those_of_the_policy_where_averages_tie():
+    """Found by a fuzzer: a mixture and its policy had the same averages, and other frequencies."""
+    S, A = 7, 3
+    goes = {
+        (0, 0): {0: 1.0}, (0, 1): {3: 1.0}, (0, 2): {4: 0.5, 5: 0.5}, (1, 0): {5: 1.0}, (1, 2): {1: 0.5, 5: 0.5},
+        (2, 0): {2: 1.0}, (2, 2): {3: 1.0}, (3, 0): {3: 1.0}, (3, 2): {3: 1.0}, (4, 0): {4: 1.0}, (4, 1): {5: 1.0},
+        (5, 0): {5: 1.0}, (5, 1): {5: 1.0}, (5, 2): {5: 1.0}, (6, 0): {6: 1.0}, (6, 1): {1: 0.9, 6: 0.1},
+    }  # fmt: skip
+    P, available = np.zeros((S, A, S)), np.zeros((S, A), dtype=bool)
+    for (s, a), law in goes.items():
+        available[s, a] = True
+        for t, p in law.items():
+            P[s, a, t] = p
+    objective = [[0, 1, 0], [1, 1, 1], [2, 3, 1], [3, 1, 1], [2, 0, 0], [3, 0, 0], [1, 1, 3]]
+    limited = [[1, 3, 2], [2, 2, 3], [1, 2, 2], [0, 0, 2], [1, 0, 3], [3, 1, 1], [2, 1, 0]]
+    initial = [0.18, 0.13, 0.09, 0.02, 0.19, 0.03, 0.36]
+    model = CMDP(P, [objective, limited], [1.0], initial=initial, available=available)
+    found = plan(model)
+    assert found.status is Status.OPTIMAL
+    assert found.mixture is None
+    np.testing.assert_allclose(found.occupancy, evaluate(model, found.policy).occupancy, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1e-6, 1e-10, 1e-15])
+def test_a_tiny_constant_cost_above_its_limit_is_infeasible(size):
+    apart = np.array([[[1.0, 0.0]], [[0.0, 1.0]]])
+    model = CMDP(apart, [[[1], [1]], [[size], [size]]], [0.5 * size], initial=[0.5, 0.5])
+    assert plan(model).status is Status.INFEASIBLE
+    assert plan(model.with_thresholds([2 * size])).status is Status.OPTIMAL
+
+
+def test_certify_judges_what_can_be_reached_as_the_plan_did():
+    """The limit is exceeded by 5e-10, which is allowed; costs of a state that nothing leads to do not matter."""
+    apart = np.array([[[1.0, 0.0]], [[0.0, 1.0]]])
+    model = CMDP(apart, [[[1], [1]], [[0.5], [0]]], [0.5 - 5e-10])
+    found = plan(model)
+    assert found.certificate.holds == certify(model, found).holds

@@ -108,7 +108,7 @@ def units_of(
         low, high, _ = extent_of(costs[i], available)
         extent = high - low
         if extent <= 0.0:
-            unit[i] = max(abs(low), 1.0)
+            unit[i] = abs(low) if abs(low) > 1e-290 else 1.0
             continue
         middle = 0.0
         if i == 0:

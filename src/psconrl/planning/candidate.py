@@ -5,6 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
+from psconrl.planning.policy_from_occupancy import one_hot
+from psconrl.planning.tolerances import DUST
 
 
 class Dual(NamedTuple):
@@ -32,3 +34,27 @@ class Candidate(NamedTuple):
     method: str
     note: str = ""
     shares: Floats | None = None  # of the columns, if a lot at the start may choose among them
+
+
+def without_dust(candidate: Candidate) -> Candidate | None:
+    """The candidate without shares that are rounding: of actions in a state, and of policies in a lot. None if none."""
+    shares, columns = candidate.shares, candidate.columns
+    kept = candidate.policy > DUST
+    clean = np.array_equal(kept, candidate.policy > 0)
+    if clean and (shares is None or (shares > DUST).all()):
+        return None
+    if shares is not None:
+        columns = tuple(column for column, share in zip(columns, shares, strict=True) if share > DUST)
+        shares = shares[shares > DUST] / shares[shares > DUST].sum()
+    policy = np.where(kept, candidate.policy, 0.0)
+    occupancy = np.where(candidate.occupancy > DUST, candidate.occupancy, 0.0)
+    if shares is not None and candidate.dual.gains is None:
+        # States that only a policy of no share stayed in: the heaviest one leads on.
+        left = (occupancy.sum(axis=1) == 0) & (candidate.occupancy.sum(axis=1) > 0)
+        policy[left] = one_hot(columns[int(shares.argmax())], policy.shape[1])[left]
+    return candidate._replace(
+        occupancy=occupancy / occupancy.sum(),
+        policy=policy / policy.sum(axis=1, keepdims=True),
+        columns=columns,
+        shares=shares,
+    )

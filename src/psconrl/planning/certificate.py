@@ -22,6 +22,7 @@ from psconrl.planning.multichain import transit_loss
 from psconrl.planning.plan import Plan
 from psconrl.planning.policy_mixture import PolicyMixture, evaluate_mixture
 from psconrl.planning.proof import Certificate, Status
+from psconrl.planning.restriction import Restriction
 from psconrl.planning.scaling import LARGEST_SCALED
 from psconrl.planning.tolerances import (
     LARGEST_PRICES,
@@ -49,12 +50,16 @@ def certify(cmdp: CMDP, plan: Plan) -> Certificate:
     """
     need_model(cmdp, "certify")
     _need_plan_of(cmdp, plan)
+    # Judged on what can be reached, as the plan was: what costs elsewhere are is no scale for it.
+    reached = Restriction(cmdp)
+    part, states = reached.apply(), reached.states
     if plan.mixture is None:
-        exact = evaluate(cmdp, plan.policy)
+        exact = evaluate(part, plan.policy[states])
     else:
-        exact, _ = evaluate_mixture(cmdp, plan.mixture.policies, plan.mixture.shares)
-    dual = Dual(plan.multipliers, plan.potential, plan.low_potential, plan.gains)
-    return check(cmdp, plan.status, plan.occupancy, dual, exact)
+        exact, _ = evaluate_mixture(part, plan.mixture.policies[:, states], plan.mixture.shares)
+    gains = None if plan.gains is None else plan.gains[states]
+    dual = Dual(plan.multipliers, plan.potential[states], plan.low_potential[states], gains)
+    return check(part, plan.status, plan.occupancy[states], dual, exact)
 
 
 def _need_plan_of(cmdp: CMDP, plan: Plan) -> None:

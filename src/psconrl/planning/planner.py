@@ -16,7 +16,7 @@ from psconrl.errors import ConfigError, ModelError, SolverError, unknown_name
 from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.evaluation import Evaluation, evaluate_policy
 from psconrl.planning.by_lot import by_lot
-from psconrl.planning.candidate import Candidate, Dual
+from psconrl.planning.candidate import Candidate, Dual, without_dust
 from psconrl.planning.certificate import check, units
 from psconrl.planning.infeasibility import Infeasibility, explain
 from psconrl.planning.methods import LP, METHODS, MIXTURE, find_candidate, unproven
@@ -93,7 +93,10 @@ def _explained(cmdp: CMDP, infeasible: Plan, method: str) -> Infeasibility:
 
     def least(relaxed: CMDP) -> float | None:
         found = plan_unexplained(relaxed, method)
-        return None if found.status is Status.INFEASIBLE else float(found.costs[0])
+        if found.status is Status.INFEASIBLE:
+            return None
+        # Where no single policy does it, a lot or ever rarer switches do: the bound is what can be reached.
+        return float(found.certificate.lower if found.status is Status.NOT_ATTAINED else found.costs[0])
 
     return explain(cmdp, infeasible.costs[1:], infeasible.multipliers, least)
 
@@ -102,7 +105,14 @@ def _attempt(part: CMDP, problem: Problem, method: str, start: Sequence[Ints], w
     """The certified plan of a method, or one that nothing is proven about if the method fails."""
     try:
         candidate = find_candidate(part, problem, method, start, watch)
-        return _certified(part, problem, candidate, stopped=watch.stopped)
+        found = _certified(part, problem, candidate, stopped=watch.stopped)
+        clean = without_dust(candidate) if candidate.feasible and found.mixture is None else None
+        if clean is None:
+            return found
+        # Shares of 1e-16 are rounding: no run plays them, but they may join what the policy never moves between, and
+        # make units so small that no proof holds.
+        cleaned = _certified(part, problem, clean, stopped=watch.stopped)
+        return cleaned if cleaned.status is Status.OPTIMAL else found
     except SolverError as error:
         return _certified(part, problem, unproven(problem, method, str(error)))
 
@@ -173,7 +183,10 @@ def _certified(part: CMDP, problem: Problem, candidate: Candidate, *, stopped: b
             status, (policy, exact, proof) = Status.STOPPED, so_far
             occupancy, note = exact.occupancy, "; ".join(filter(None, (note, "stopped by hand")))
     elsewhere = status is Status.INFEASIBLE and proof.policy_error > PROVEN_POLICY
-    if elsewhere and len(exact.classes) > 1 and (candidate.dual.gains is None or candidate.shares is None):
+    if elsewhere and candidate.dual.gains is not None and candidate.shares is None:
+        occupancy = exact.occupancy  # of frequencies that a lot would have, its policy has others
+        proof = check(part, status, occupancy, dual, exact)
+    elif elsewhere and len(exact.classes) > 1 and candidate.dual.gains is None:
         policy, occupancy, note = between_classes(part, occupancy)
         exact = evaluate_policy(part, policy)
         proof = check(part, status, occupancy, dual, exact)
@@ -185,6 +198,7 @@ def _certified(part: CMDP, problem: Problem, candidate: Candidate, *, stopped: b
             proof = check(part, Status.OPTIMAL, occupancy, dual, exact)
             if proof.holds:
                 status = Status.OPTIMAL
+                note = candidate.note if candidate.dual.gains is not None else note  # it lacks nothing
                 break
         else:
             occupancy = exact.occupancy

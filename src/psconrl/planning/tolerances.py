@@ -33,6 +33,7 @@ SAME_LINE = 1e-11  # how far from the optimal line a policy in between may lie
 DIRECTION_ROUNDING = 1e-13  # of a direction, whose largest entry is one, and of an occupancy
 UNVISITED = 1e-13  # of the mass of a state: what is done there changes no average by more than rounding
 LEAST_SHARE = 1e-9  # of an action in a state
+DUST = 1e-12  # a share of an action in a state, or of a policy in a lot, that may be rounding of the master
 
 # Linear programs on HiGHS.
 LP_MASS = 1e-10  # HiGHS' primal tolerance: less is not mass

@@ -45,7 +45,8 @@ def stationary(
         attained = abs(problem.costs @ played.ravel() - averages).max() <= SAME_LINE
         coins = int(((policy > 0).sum(axis=1) > 1).sum()) if attained else np.inf
         if best is None or coins < fewest:
-            best, fewest = (occupancy, policy), coins
+            # Ties: averages may agree where frequencies do not. What is told is what is played.
+            best, fewest = (played if attained else occupancy, policy), coins
         if coins <= problem.thresholds.size:
             break
     assert best is not None
