@@ -8,7 +8,7 @@ import psconrl
 from models import tandem
 from psconrl.cli import progress as lines
 from psconrl.planning import estimate as estimates
-from psconrl.planning import methods
+from psconrl.planning import methods, planner
 from psconrl.planning.estimate import Estimate, estimate
 from psconrl.planning.mixture import solve as solving
 from psconrl.planning.mixture.howard import Howard
@@ -172,3 +172,25 @@ def test_ctrl_c_while_answers_are_refined(monkeypatch):
 def test_progress_that_cannot_be_called():
     with pytest.raises(psconrl.ConfigError, match=r"progress must be a function, such as print; got 3"):
         psconrl.plan(queue(300), progress=3)
+
+
+@pytest.mark.parametrize("where", ["laws", "certificate"])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_ctrl_c_while_a_plan_is_put_together(monkeypatch, where, compiled):
+    place, name = {"laws": (solving, "mixed_occupancy"), "certificate": (planner, "evaluate_policy")}[where]
+    work, asked = getattr(place, name), []
+
+    def stop(*given):
+        asked.append(1)
+        if len(asked) > 1:
+            return work(*given)
+        if compiled:  # as the middle of a compiled call shows it
+            raise SystemError from KeyboardInterrupt()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(place, name, stop)
+    plan = psconrl.plan(tandem(20), progress=lambda _: None)
+    assert plan.status is Status.OPTIMAL
+    asked.clear()
+    with pytest.raises(KeyboardInterrupt):
+        psconrl.plan(tandem(20))

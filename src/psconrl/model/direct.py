@@ -7,7 +7,7 @@ Left out the reference state r, one LU yields the cost u and the time T until r 
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csc_array, csr_array, eye_array
+from scipy.sparse import csc_array, csr_array, diags_array
 from scipy.sparse.linalg import splu
 
 from psconrl.arrays import Floats, Ints
@@ -18,6 +18,7 @@ from psconrl.model.unichain import FALLS_APART, Unichain, collect_dense, solve_d
 # than about seven digits; for chains of up to MAX_DENSE states elimination without subtractions is then used instead.
 LONGEST_TIME = 1e7
 MAX_DENSE = 2000
+SURE = 1e-8  # by which the chance to leave, which is one, may be wrong: then other figures are, too
 REFERENCE_SHARE = 1e-2  # of the largest stationary mass that the reference must hold at least
 TOO_RARE = "some of {} states are left too rarely for sparse methods; give dense transitions"
 
@@ -48,17 +49,35 @@ def _busy_state(P: csr_array, recurrent: Ints) -> int:
 
 def collect_sparse(W: csr_array, C: Floats, exits: Floats) -> Floats:
     """The same for sparse transitions."""
-    lu = _factorised(W)
-    return collect_dense(W.toarray(), C, exits) if lu is None else _refined(lu, W, C.T)
+    system = _system(W, exits)
+    lu = _factorised(system)
+    if lu is None:
+        return collect_dense(W.toarray(), C, exits)
+    if not _is_sure(lu, system, exits):
+        raise SolverError(TOO_RARE.format(W.shape[0]))
+    return _refined(lu, system, C.T)
 
 
-def _factorised(P: csr_array) -> Any:
-    """The LU of I - P, or None if too many digits would be lost and the chain can be solved as a dense one."""
-    n = P.shape[0]
-    # I - P is diagonally dominant by rows: no pivoting is needed, and the symmetric ordering keeps it sparse.
+def _system(W: csr_array, exits: Floats) -> csc_array:
+    """I - W for states that lead elsewhere with the chances ``exits``: one minus a chance to stay would lose digits."""
+    moves = csr_array(W - diags_array(W.diagonal()))
+    return csc_array(diags_array(exits + np.asarray(moves.sum(axis=1)).ravel()) - moves)
+
+
+def _is_sure(lu: Any, system: csc_array, exits: Floats) -> bool:
+    """Is every state left in the end, as it should be? Of small chains too much is lost only if that is known."""
+    if exits.size <= MAX_DENSE:
+        return True
+    return bool((np.abs(_refined(lu, system, exits[None, :]) - 1.0) <= SURE).all())
+
+
+def _factorised(system: csc_array) -> Any:
+    """The LU of I - W, or None if too many digits would be lost and the chain can be solved as a dense one."""
+    n = system.shape[0]
+    # It is diagonally dominant by rows: no pivoting is needed, and the symmetric ordering keeps it sparse.
     options = {"permc_spec": "MMD_AT_PLUS_A", "diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
     try:
-        lu = splu(csc_array(eye_array(n) - P), **options)
+        lu = splu(system, **options)
     except RuntimeError:  # SuperLU: exactly singular
         if n > MAX_DENSE:
             raise SolverError(TOO_RARE.format(n)) from None
@@ -67,34 +86,35 @@ def _factorised(P: csr_array) -> Any:
     return lu if n > MAX_DENSE or (times.min() > 0 and times.max() < LONGEST_TIME) else None
 
 
-def _refined(lu: Any, P: csr_array, costs: Floats) -> Floats:
-    B = csc_array(eye_array(P.shape[0]) - P)
+def _refined(lu: Any, system: csc_array, costs: Floats) -> Floats:
     u: Floats = lu.solve(costs.T)
-    u += lu.solve(costs.T - B @ u)
+    u += lu.solve(costs.T - system @ u)
     return u
 
 
 def cycle_solve(P: csr_array, costs: Floats, reference: int) -> Unichain:
-    """The same from a state that is visited often."""
+    """The same from a state that is visited often; no numbers for the gains if from somewhere it is hardly ever hit."""
     n = P.shape[0]
     if n == 1:
         return Unichain(costs[:, 0].copy(), np.zeros_like(costs), np.ones(1), 0)
     others = np.delete(np.arange(n), reference)
     inside = P[others][:, others]
-    lu = _factorised(inside)
+    back = P[others][:, [reference]].toarray().ravel()
+    system = _system(inside, back)
+    lu = _factorised(system)
     if lu is None:
         chain = solve_dense(P.toarray(), np.arange(n), np.ascontiguousarray(costs), reference)
         if chain is None:
             raise SolverError(FALLS_APART)
         return chain
-    u = _refined(lu, inside, np.vstack([costs[:, others], np.ones(n - 1)]))
+    u = _refined(lu, system, np.vstack([costs[:, others], np.ones(n - 1)]))
     leave = P[[reference]][:, others].toarray().ravel()
     cycle = np.append(costs[:, reference], 1.0) + leave @ u
-    gains = cycle[:-1] / cycle[-1]
+    gains = cycle[:-1] / cycle[-1] if _is_sure(lu, system, back) else np.full(len(costs), np.nan)
     biases = np.zeros_like(costs)
     biases[:, others] = (u[:, :-1] - np.outer(u[:, -1], gains)).T
     mass = lu.solve(leave, trans="T")
-    mass += lu.solve(leave - mass + inside.T @ mass, trans="T")
+    mass += lu.solve(leave - system.T @ mass, trans="T")
     stationary = np.empty(n)
     # If r is hardly ever visited, rounding may even turn the sign round.
     stationary[others] = np.maximum(np.copysign(1.0, mass.sum()) * mass, 0.0)

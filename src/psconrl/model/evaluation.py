@@ -19,6 +19,7 @@ from psconrl.model.unichain import Unichain
 from psconrl.model.validation import as_floats
 
 FEW_CLASSES = 16  # up to this many the chance to end in each is found for every state
+BY_LAW = 1e-10  # of the costs that are met: gains that may be off by more are taken from the law
 POLICY_TOL = 1e-9  # how far a policy's row may be from a distribution
 
 
@@ -94,6 +95,8 @@ def evaluate_policy(cmdp: CMDP, pi: Floats) -> Evaluation:
         law, averages, gains, biases = _absorbed_in_many(chain, C, cmdp.initial)
     else:
         parts = [chain.solve_class(C, states) for states in classes]
+        for states, part in zip(classes, parts, strict=True):
+            _use_law(part, C[:, states])
         if classes[0].size == cmdp.n_states:
             law, averages, biases = parts[0].stationary, parts[0].gains, parts[0].centred_biases()
             gains = averages[:, None].repeat(cmdp.n_states, axis=1)
@@ -101,6 +104,13 @@ def evaluate_policy(cmdp: CMDP, pi: Floats) -> Evaluation:
             law, averages, gains, biases = _absorbed(chain, C, cmdp.initial, classes, parts)
     sign = -1.0 if cmdp.maximise else 1.0
     return Evaluation(base + averages, law[:, None] * pi, base[:, None] + gains, biases, tuple(classes), sign)
+
+
+def _use_law(part: Unichain, costs: Floats) -> None:
+    """Take gains from the law where a huge cost of states that are hardly visited drowns all that is met."""
+    if part.off > 0.0:
+        drowned = part.off > BY_LAW * (np.abs(costs) @ part.stationary)
+        part.gains = np.where(drowned, costs @ part.stationary, part.gains)
 
 
 def _absorbed(

@@ -230,7 +230,7 @@ def _law_by_levels(level: Level, guess: Floats, P: csr_array, costs: Floats, gai
 
 def _law_directly(P: csr_array, costs: Floats, gains: Floats, guess: Floats, off: float) -> Floats:
     exact = cycle_solve(P, costs, int(guess.argmax()))
-    if not _agree(costs, gains, exact.stationary, off):
+    if not (np.isfinite(exact.gains).all() and _agree(costs, gains, exact.stationary, off)):
         raise SolverError(TOO_RARE.format(P.shape[0]))
     return exact.stationary
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
-from psconrl.errors import SolverError
+from psconrl.errors import SolverError, is_ctrl_c
 from psconrl.model.cmdp import CMDP
 from psconrl.model.structure import EndComponents, find_end_components
 from psconrl.planning.candidate import Candidate, Dual
@@ -69,12 +69,12 @@ def from_mixture(problem: Problem, solution: Solution, watch: Watch) -> Candidat
     mixture = solution.mixture
     w = mixture.weights
     unit = w[0] if mixture.feasible else 1.0
-    occupancy, policy = solution.occupancy, solution.policy
+    occupancy, policy = watch.finish(lambda: solution.occupancy), solution.policy
     if mixture.feasible and len(mixture.answers) > 1 and not watch.stopped:
         try:
             occupancy, policy = fewest_randomised(problem, solution)
-        except KeyboardInterrupt:  # a few more coins do no harm
-            if watch.follow is None:
+        except (KeyboardInterrupt, SystemError) as error:  # a few more coins do no harm
+            if watch.follow is None or not is_ctrl_c(error):
                 raise
             watch.interrupted()
     dual = Dual(w[1:] / unit, *mixture.proof.potential(w / unit), None)

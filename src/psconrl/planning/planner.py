@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
-from psconrl.errors import ConfigError, ModelError, SolverError, unknown_name
+from psconrl.errors import ConfigError, ModelError, SolverError, is_ctrl_c, unknown_name
 from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.evaluation import Evaluation, evaluate_policy
 from psconrl.planning.by_lot import by_lot
@@ -60,7 +60,12 @@ def plan(
         raise ConfigError(unknown_name("method", method, METHODS))
     if progress is not None and not callable(progress):
         raise ConfigError(f"progress must be a function, such as print; got {progress!r}")
-    result = plan_unexplained(cmdp, method, start, Watch(progress, cmdp.maximise))
+    try:
+        result = plan_unexplained(cmdp, method, start, Watch(progress, cmdp.maximise))
+    except SystemError as error:
+        if is_ctrl_c(error):
+            raise KeyboardInterrupt from None
+        raise
     if result.status is Status.INFEASIBLE:
         result = replace(result, infeasibility=_explained(cmdp, result, method))
     return result
@@ -105,14 +110,7 @@ def _attempt(part: CMDP, problem: Problem, method: str, start: Sequence[Ints], w
     """The certified plan of a method, or one that nothing is proven about if the method fails."""
     try:
         candidate = find_candidate(part, problem, method, start, watch)
-        found = _certified(part, problem, candidate, stopped=watch.stopped)
-        clean = without_dust(candidate) if candidate.feasible and found.mixture is None else None
-        if clean is None:
-            return found
-        # Shares of 1e-16 are rounding: no run plays them, but they may join what the policy never moves between, and
-        # make units so small that no proof holds.
-        cleaned = _certified(part, problem, clean, stopped=watch.stopped)
-        return cleaned if cleaned.status is Status.OPTIMAL else found
+        return watch.finish(lambda: _certified_as_played(part, problem, candidate, watch.stopped))
     except SolverError as error:
         return _certified(part, problem, unproven(problem, method, str(error)))
 
@@ -160,6 +158,20 @@ def _best_so_far(part: CMDP, dual: Dual, policies: list[Floats]) -> tuple[Floats
         if proof.holds:
             return policy, exact, proof
     return None
+
+
+def _certified_as_played(part: CMDP, problem: Problem, candidate: Candidate, stopped: bool) -> Plan:
+    """The certified plan, without shares that are rounding if it is proven so.
+
+    No run plays a share of 1e-16, but it may join what the policy never moves between, and make units so small that no
+    proof holds.
+    """
+    found = _certified(part, problem, candidate, stopped=stopped)
+    clean = without_dust(candidate) if candidate.feasible and found.mixture is None else None
+    if clean is None:
+        return found
+    cleaned = _certified(part, problem, clean, stopped=stopped)
+    return cleaned if cleaned.status is Status.OPTIMAL else found
 
 
 def _certified(part: CMDP, problem: Problem, candidate: Candidate, *, stopped: bool = False) -> Plan:

@@ -2,9 +2,12 @@
 
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+from psconrl.errors import is_ctrl_c
 from psconrl.planning.scaling import Scaling
+
+Made = TypeVar("Made")
 
 
 class Progress(NamedTuple):
@@ -44,6 +47,16 @@ class Watch:
             shift, scale = float(self.scaling.shift[0]), float(self.scaling.scale[0])
             value, bound = (self._sign * (shift + scale * x) for x in (value, bound))
             self._tell(Progress(evaluated, value, bound, time.monotonic() - self._began))
+
+    def finish(self, work: Callable[[], Made]) -> Made:
+        """Do what makes a plan of what was found, once more from its beginning if the user stops it meanwhile."""
+        try:
+            return work()
+        except (KeyboardInterrupt, SystemError) as error:
+            if self._tell is None or self.stopped or not is_ctrl_c(error):
+                raise
+        self.interrupted()
+        return work()
 
     def interrupted(self) -> None:
         """The user has stopped it."""

@@ -10,13 +10,13 @@ best policy of each weight: every evaluated policy is a column, so the master ma
 improvement. If instead :math:`L > \sum_i w_i \tau_i` for some :math:`w = (0, y)`, nothing is feasible (Farkas).
 """
 
-from collections.abc import Sequence
-from typing import Generic, NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from psconrl.arrays import Floats
-from psconrl.errors import SolverError
+from psconrl.errors import SolverError, is_ctrl_c
 from psconrl.planning.mixture.guidance import NearGuess, Secant
 from psconrl.planning.mixture.master import LineMaster, MasterPoint, SimplexMaster, master_for
 from psconrl.planning.mixture.oracle import Answer, HasCosts, Oracle
@@ -30,10 +30,16 @@ def is_settled(feasible: bool, gap: float, within: float = PLAYABLE_GAP) -> bool
     return bool(gap <= within if feasible else gap < -FEASIBLE)
 
 
+Made = TypeVar("Made")
+
+
 class Follow(Protocol):
     """Follows a search."""
 
     stopped: bool  # by the user
+
+    def finish(self, work: Callable[[], Made]) -> Made:
+        """Do what makes a plan of what was found, once more if the user stops it meanwhile."""
 
     def found(self, evaluated: int, value: float, bound: float) -> None:
         """After so many policies a mixture has this value, and nothing feasible costs less than the bound."""
@@ -106,8 +112,8 @@ def mix(
             lower = bound - float(w[1:] @ thresholds)
             done = better is None or point.value - lower <= SEARCH_GAP
             finer = {k: oracle.refined(answers[k]) for k in {j, *point.mix}} if done and guess is None else {}
-        except KeyboardInterrupt:
-            if follow is None or best is None or not point.feasible:
+        except (KeyboardInterrupt, SystemError) as error:
+            if follow is None or best is None or not point.feasible or not is_ctrl_c(error):
                 raise
             follow.interrupted()
             return _best_so_far(answers, point, best, evaluated)

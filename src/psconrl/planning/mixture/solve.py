@@ -227,7 +227,11 @@ def _solve_with(
         oracle, problem.thresholds, columns, least_excess=least_excess, near=near, smooth=smooth, follow=follow
     )
     answers, shares = mixture.answers, mixture.shares
-    occupancy = mixed_occupancy(answers, shares, problem.available.shape[1])
+
+    def with_laws() -> Floats:
+        return mixed_occupancy(answers, shares, problem.available.shape[1])
+
+    occupancy = with_laws() if follow is None else follow.finish(with_laws)
     policy = stationary_policy(problem, answers, shares, occupancy)
     value = float(shares @ [column.costs[0] for column in answers])
     policies = tuple(column.policy for column in answers)

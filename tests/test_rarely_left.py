@@ -1,0 +1,75 @@
+"""Sparse chains whose states are left rarely: right, or refused; against closed forms of birth and death."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array, diags_array
+
+import psconrl
+from psconrl.model.sparse_solver import solve_sparse
+
+
+def lazy_cycle(n, decades):
+    """Once around, staying in each state for a time of up to so many decades."""
+    leave = 10.0 ** -np.random.default_rng(0).uniform(0, decades, n)
+    s = np.arange(n)
+    rows, columns, data = np.append(s, s), np.append((s + 1) % n, s), np.append(leave, 1.0 - leave)
+    return csr_array((data, (rows, columns)), shape=(n, n)), (1.0 / leave) / (1.0 / leave).sum()
+
+
+@pytest.mark.parametrize("decades", [9, 12, 15])
+def test_a_long_stay_is_known_by_the_chance_to_leave(decades):
+    P, law = lazy_cycle(2500, decades)
+    costs = np.random.default_rng(1).random((2, 2500))
+    solved = solve_sparse(P, costs)
+    assert solved.gains == pytest.approx(costs @ law, abs=1e-11)
+    assert np.abs(solved.stationary - law).sum() <= 1e-11
+
+
+def trapped(n, wide):
+    """Absorbed at both ends, which are walled off by so many states that lead back; the chance of the right end."""
+    up, down = np.full(n, 0.25), np.full(n, 0.25)
+    up[1 : 1 + wide], down[1 : 1 + wide] = 0.3, 0.1
+    up[n - 1 - wide : n - 1], down[n - 1 - wide : n - 1] = 0.1, 0.3
+    up[1] = 0.6
+    up[[0, -1]] = down[[0, -1]] = 0.0
+    P = csr_array(diags_array([up[:-1], 1.0 - up - down, down[1:]], offsets=[1, 0, -1]))
+    steps = np.append(0.0, np.cumsum(np.log(down[1:-1]) - np.log(up[1:-1])))
+    steps = np.exp(steps - steps.max())
+    return P, np.append(0.0, np.cumsum(steps)) / steps.sum()
+
+
+@pytest.mark.parametrize(("wide", "known"), [(5, True), (10, True), (25, False), (36, False), (200, False)])
+def test_where_a_path_ends_is_right_or_refused(wide, known):
+    n = 2500
+    P, right = trapped(n, wide)
+    cost = np.zeros((1, n, 1))
+    cost[0, -1] = 1.0
+    model = psconrl.CMDP(P, cost, [], initial=np.eye(n)[n // 2])
+    if known:
+        assert np.abs(psconrl.evaluate(model, np.zeros(n, dtype=int)).gains[0] - right).max() <= 1e-9
+    else:
+        with pytest.raises(psconrl.SolverError, match="left too rarely"):
+            psconrl.evaluate(model, np.zeros(n, dtype=int))
+
+
+def test_two_ends_that_nothing_leaves_are_refused():
+    n = 6000
+    s = np.arange(n)
+    up, down = np.where(s < n // 2, 0.1, 0.4), np.where(s < n // 2, 0.4, 0.1)
+    up[-1] = down[0] = 0.0
+    P = csr_array(diags_array([up[:-1], 1.0 - up - down, down[1:]], offsets=[1, 0, -1]))
+    with pytest.raises(psconrl.SolverError, match="left too rarely"):  # half the time at each end, by symmetry
+        solve_sparse(P, np.where(s < n // 2, 1.0, 0.0)[None, :])
+
+
+@pytest.mark.parametrize("n", [3000, 6000])
+@pytest.mark.parametrize("huge", [1e9, 1e12])
+def test_a_huge_cost_where_nobody_comes_drowns_nothing(n, huge):
+    up, down = np.full(n, 0.1), np.full(n, 0.4)
+    up[-1] = down[0] = 0.0
+    P = csr_array(diags_array([up[:-1], 1.0 - up - down, down[1:]], offsets=[1, 0, -1]))
+    law = 0.25 ** np.arange(n)
+    cost = np.random.default_rng(0).random((1, n, 1))
+    cost[0, -1] = huge
+    found = psconrl.evaluate(psconrl.CMDP(P, cost, []), np.zeros(n, dtype=int))
+    assert found.costs[0] == pytest.approx(cost[0, :-1, 0] @ law[:-1] / law.sum(), abs=1e-11)
