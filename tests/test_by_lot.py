@@ -9,10 +9,11 @@ import pytest
 from psconrl import CMDP, Plan, Status, certify, evaluate, plan, save
 from psconrl.cli import main
 from psconrl.errors import ModelError, PolicyError
+from psconrl.planning import policy_mixture
 from psconrl.planning.deterministic import best_deterministic
 from psconrl.planning.explanation import explain
 from psconrl.planning.inspection import inspect
-from psconrl.planning.policy_mixture import MOST_RUNS, evaluate_mixture
+from psconrl.planning.policy_mixture import evaluate_mixture
 from psconrl.planning.threshold_rule import threshold_rule
 
 GO = [[1, 0], [0, 1]]  # stay, or go for good
@@ -118,12 +119,30 @@ def test_the_same_seed_draws_the_same_lot_and_other_calls_do_not_disturb_it():
     assert {found.act("here", np.random.default_rng(seed)) for seed in range(30)} == {"stay", "go"}
 
 
-def test_no_more_lots_are_remembered_than_memory_should_hold(monkeypatch):
-    monkeypatch.setattr("psconrl.planning.policy_mixture.MOST_RUNS", 10)
+def test_lots_of_runs_that_have_ended_are_forgotten_and_no_others(monkeypatch):
+    monkeypatch.setattr(policy_mixture, "MANY_RUNS", 10)
     found = plan(door())
     for seed in range(25):
         found.act(0, np.random.default_rng(seed))
-    assert len(found.mixture._drawn) == 10 < MOST_RUNS
+    assert len(found.mixture._runs.drawn) <= 10
+    side_by_side = [np.random.default_rng(seed) for seed in range(60)]
+    first = [found.act(0, rng) for rng in side_by_side]
+    assert set(first) == {0, 1}
+    for _ in range(5):
+        assert [found.act(0, rng) for rng in side_by_side] == first
+    del side_by_side
+    for seed in range(1000):
+        found.act(0, np.random.default_rng(seed))
+        assert len(found.mixture._runs.drawn) <= 130
+
+
+def test_spans_are_those_of_what_is_drawn():
+    """Who stays here has been there for one round at most, where that costs one more."""
+    found = inspect(islands)
+    assert found.policies == 2
+    assert found.spans.max() <= 1.0
+    with pytest.raises(PolicyError, match=r"give one of its \.mixture\.policies"):
+        evaluate(door(), plan(door()))
 
 
 def test_draw_returns_a_policy_for_a_run():

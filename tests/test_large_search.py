@@ -8,7 +8,7 @@ from scipy.sparse import csr_array, diags_array
 
 import psconrl
 from models import tandem
-from psconrl.model import _krylov, policy_steps
+from psconrl.model import _krylov, policy_steps, sparse_solver
 from psconrl.model.sparse_solver import SparseSolver
 from psconrl.model.structure import approach
 from psconrl.model.transition import Transition
@@ -150,6 +150,45 @@ def test_sweeps_until_a_residual_is_small():
     assert _krylov.sweep_until(P.indptr, P.indices, P.data, c, x, 1e-8, 2) > 1e-8  # not enough products
     stuck = csr_array(np.roll(np.eye(n), 1, axis=1))
     assert _krylov.sweep_until(stuck.indptr, stuck.indices, stuck.data, c, np.zeros(n), 1e-8, 10_000) > 1e-3
+
+
+def test_a_law_is_followed_until_it_rests():
+    rng = np.random.default_rng(3)
+    P = csr_array(rng.dirichlet(np.ones(40), size=40))
+    law = np.eye(1, 40)[0]
+    moved = _krylov.step_until(P.indptr, P.indices, P.data, law, 1e-12, 100)
+    assert moved <= 1e-12
+    assert law.sum() == pytest.approx(1.0, abs=1e-15)
+    assert np.abs(law @ P - law).sum() <= 1e-12
+    few = np.eye(1, 40)[0]
+    assert _krylov.step_until(P.indptr, P.indices, P.data, few, 1e-12, 2) > 1e-6  # no more steps than that
+    assert few == pytest.approx(np.eye(1, 40)[0] @ P.toarray() @ P.toarray())
+    circle = csr_array(np.roll(np.eye(40), 1, axis=1))  # never rests, and that is noticed
+    assert _krylov.step_until(circle.indptr, circle.indices, circle.data, np.eye(1, 40)[0], 1e-12, 10**9) == 2.0
+
+
+def test_large_chains_that_mix_fast_take_sweeps_and_steps_alone(monkeypatch):
+    rng = np.random.default_rng(4)
+    n = 6000
+    places = rng.integers(0, n, size=(n, 8))
+    P = csr_array(
+        (rng.dirichlet(np.ones(8), size=n).ravel(), (np.repeat(np.arange(n), 8), places.ravel())), shape=(n, n)
+    )
+    costs = rng.random((2, n))
+    wanted = SparseSolver()
+    monkeypatch.setattr(sparse_solver, "LEVELS_STATES", n + 1)  # as a small one
+    slow = wanted.solve(P, costs)
+    monkeypatch.undo()
+
+    def none_of_these(*_):
+        raise AssertionError
+
+    monkeypatch.setattr(_krylov, "solve", none_of_these)
+    fast = SparseSolver().solve(P, costs)
+    assert fast.off <= 1e-12
+    assert fast.gains == pytest.approx(slow.gains, abs=1e-12)
+    assert np.abs(fast.biases - fast.biases[:, :1] - slow.biases + slow.biases[:, :1]).max() < 1e-10
+    assert np.abs(fast.stationary @ P - fast.stationary).sum() < 2e-13
 
 
 def test_rough_gains_of_small_costs_need_no_other_way():

@@ -9,8 +9,6 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from psconrl.envs.registry import load
 from psconrl.errors import ConfigError
 from psconrl.learning.baseline import known_baseline
@@ -19,7 +17,7 @@ from psconrl.learning.parts.learned_mass import LearnedMass
 from psconrl.learning.registry import recipe_for
 from psconrl.learning.sampler import trusted
 from psconrl.model.cmdp import CMDP
-from psconrl.model.evaluation import evaluate
+from psconrl.planning.inspection import spans_of
 from psconrl.planning.pareto import cost_ranges
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
@@ -103,7 +101,7 @@ def _true_constants(cmdp: CMDP, agent: str) -> dict[str, Any]:
     best = plan(cmdp)
     if best.status is Status.INFEASIBLE:
         raise ConfigError("spans: the limits of the model cannot be met, so there is no optimal policy to speak of")
-    spans = np.ptp(evaluate(cmdp, best.policy).biases, axis=1)
+    spans = spans_of(cmdp, best)
     known: dict[str, Any] = {"span": spans[1:].tolist(), "span_objective": float(spans[0])}
     if cmdp.n_constraints == 1:
         least = float(cost_ranges(cmdp)[1, 0])

@@ -102,7 +102,7 @@ def cheapest_for_one_step(costs: Floats, available: Bools) -> Ints:
     return policy
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
 def look_ahead(
     indptr: Ints, indices: Ints, data: Floats, state: int, chance: float, cost: Floats, available: Bools, policy: Ints,
     h: Floats, gain: float, sweeps: int, tol: float,

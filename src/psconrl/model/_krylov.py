@@ -12,14 +12,16 @@ from numba import njit
 from psconrl.arrays import Floats, Ints
 
 _FAST = {"reassoc", "contract", "nsz"}
+_ROWS = {"contract", "nsz"}  # rows are short: several entries at a time, where that can be done, take twice as long
 _SMALL = 1e-3  # entries below this are left out of corrections,
 _INNER = 1e-3  # which are found to within this,
 _SWEEPS = 12  # or by so many sweeps,
-_FEW_SWEEPS, _FEW_LEAVE = 3, 0.3  # for rough solutions: so many between two looks, and what they must leave
+_FEW_SWEEPS, _FEW_LEAVE = 3, 0.3  # of large chains: so many between two looks, and what they must leave
+_FEW_STEPS = 6  # the same of a law that is followed
 _SLOW = 0.1  # as long as each leaves no more than this of the residual
 
 
-@njit(cache=True, fastmath=_FAST)
+@njit(cache=True, fastmath=_ROWS)
 def _product(indptr: Ints, indices: Ints, data: Floats, transposed: bool, x: Floats, out: Floats) -> None:
     """A x, or its transpose times x."""
     n = x.size
@@ -154,7 +156,7 @@ def solve(
     return largest
 
 
-@njit(cache=True, fastmath=_FAST)
+@njit(cache=True, fastmath=_ROWS)
 def _relax(
     indptr: Ints, indices: Ints, data: Floats, scale: Floats, right: Floats, x: Floats, sweeps: int
 ) -> None:  # fmt: skip
@@ -173,13 +175,13 @@ def _relax(
             total += change
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(cache=True, nogil=True, fastmath=_ROWS)
 def sweep_until(
     indptr: Ints, indices: Ints, data: Floats, right: Floats, x: Floats, most: float, products: int
 ) -> float:  # fmt: skip
     """Sweeps for A x = right (n,), in place, until no entry of the residual exceeds ``most`` or they help little.
 
-    Returns the largest entry. For rough solutions of chains that mix fast: a residual is looked at after few sweeps.
+    Returns the largest entry. For large chains that mix fast: a residual is looked at after few sweeps.
     """
     n = x.size
     scale, residual = _diagonal(indptr, indices, data), np.empty(n)
@@ -194,6 +196,33 @@ def sweep_until(
             return worst
         before = worst
         _relax(indptr, indices, data, scale, right, x, _FEW_SWEEPS)
+
+
+@njit(cache=True, nogil=True, fastmath=_ROWS)
+def step_until(indptr: Ints, indices: Ints, data: Floats, law: Floats, most: float, products: int) -> float:
+    """Follow a law (n,), in place, until a step moves no more than ``most`` of its mass, or steps help little.
+
+    Returns what the last step moved. For large chains that mix fast: a step takes less than a sweep.
+    """
+    onward, before, moved = np.empty(law.size), np.inf, np.inf
+    for k in range(products):
+        onward[:] = 0.0
+        for s in range(law.size):
+            for e in range(indptr[s], indptr[s + 1]):
+                onward[indices[e]] += data[e] * law[s]
+        moved, total = 0.0, 0.0
+        for s in range(law.size):
+            moved += abs(onward[s] - law[s])
+            total += onward[s]
+        for s in range(law.size):
+            law[s] = onward[s] / total
+        if moved <= most:
+            break
+        if k % _FEW_STEPS == _FEW_STEPS - 1:
+            if not moved <= _FEW_LEAVE * before:
+                break
+            before = moved
+    return moved
 
 
 @njit(cache=True, fastmath=_FAST)

@@ -10,6 +10,7 @@ from numba import njit
 from psconrl.arrays import Floats, Ints, Places
 
 _FAST = {"reassoc", "contract", "nsz"}
+_ROWS = {"contract", "nsz"}  # rows are short: several entries at a time, where that can be done, take twice as long
 
 
 @njit(cache=True, nogil=True)
@@ -135,7 +136,7 @@ def sums_of(group: Ints, values: Floats, k: int) -> Floats:
     return out
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(cache=True, nogil=True, fastmath=_ROWS)
 def first_sweep(indptr: Ints, indices: Places, data: Floats, inverse: Floats, r: Floats, z: Floats) -> None:
     """Gauss and Seidel's from z = 0, upwards."""
     for s in range(r.size):
@@ -147,7 +148,7 @@ def first_sweep(indptr: Ints, indices: Places, data: Floats, inverse: Floats, r:
         z[s] = v * inverse[s]
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(cache=True, nogil=True, fastmath=_ROWS)
 def sweep(
     indptr: Ints, indices: Places, data: Floats, inverse: Floats, r: Floats, gain: float, z: Floats, down: bool
 ) -> None:  # fmt: skip
@@ -161,7 +162,7 @@ def sweep(
         z[s] = v * inverse[s]
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(cache=True, nogil=True, fastmath=_ROWS)
 def law_sweep(t_indptr: Ints, t_indices: Places, t_data: Floats, inverse: Floats, x: Floats, down: bool) -> None:
     """Gauss and Seidel's for x D = x W, in place; a state that is never left keeps its mass."""
     n = x.size
@@ -174,7 +175,7 @@ def law_sweep(t_indptr: Ints, t_indices: Places, t_data: Floats, inverse: Floats
             x[s] = v * inverse[s]
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(cache=True, nogil=True, fastmath=_ROWS)
 def imbalance(t_indptr: Ints, t_indices: Places, t_data: Floats, leaving: Floats, x: Floats) -> float:
     """How much of the mass of a law moves more out than in, or in than out, in one step."""
     total = 0.0
@@ -186,7 +187,7 @@ def imbalance(t_indptr: Ints, t_indices: Places, t_data: Floats, leaving: Floats
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(cache=True, nogil=True, fastmath=_ROWS)
 def drift(
     indptr: Ints, indices: Places, data: Floats, leaving: Floats, z: Floats, gain: float, out: Floats
 ) -> None:  # fmt: skip
@@ -198,7 +199,7 @@ def drift(
         out[s] = v
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(cache=True, nogil=True, fastmath=_ROWS)
 def lowered(
     indptr: Ints, indices: Places, data: Floats, leaving: Floats, r: Floats, z: Floats, share: Floats, group: Ints,
     out: Floats,
@@ -212,7 +213,7 @@ def lowered(
         out[group[s]] += share[s] * v
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(cache=True, nogil=True, fastmath=_ROWS)
 def raised(group: Ints, share: Floats, e: Floats, z: Floats) -> None:
     """Add its share in the correction of its group to every state."""
     for s in range(z.size):

@@ -49,7 +49,9 @@ def as_policy(cmdp: CMDP, policy: ArrayLike) -> Floats:
     """
     S, A = cmdp.n_states, cmdp.n_actions
     if hasattr(policy, "policy"):
-        raise PolicyError(f"policy must be an array; got {type(policy).__name__}: give its .policy")
+        by_lot = getattr(policy, "mixture", None) is not None
+        wanted = "one of its .mixture.policies, among which it draws by lot" if by_lot else "its .policy"
+        raise PolicyError(f"policy must be an array; got {type(policy).__name__}: give {wanted}")
     array = as_floats(policy, "policy", PolicyError)
     if array.shape == (S,):
         unknown = ~np.isin(array, np.arange(A))

@@ -25,6 +25,7 @@ from psconrl.model.unichain import FALLS_APART, Unichain, solve_dense
 
 GAIN_TOL = 1e-9  # of the largest cost: two ways to compute a gain may differ by this
 RESIDUAL_TOL = 1e-14  # of a residual, relative to the largest bias
+SWEPT_TOL = 1e-13  # the same of large chains by sweeps, each of which takes long
 ANY = 1e300  # a tolerance that does not count
 LEVELS_RESIDUAL = 2e-15  # the same by levels, which lose little to rounding,
 LEVELS_TOL = 1e-12  # relative to the largest cost, if that is more
@@ -123,11 +124,15 @@ class SparseSolver:
         self, P: csr_array, costs: Floats, within: float, guess: Unichain | None, most: int
     ) -> Unichain | None:
         biases = _first_biases(costs, guess)
+        large = P.shape[0] >= LEVELS_STATES
 
         def one(i: int) -> float:
             right, x = costs[i : i + 1], biases[i : i + 1]
-            if within and _krylov.sweep_until(P.indptr, P.indices, P.data, right[0], x[0], within, most) <= within:
-                return within
+            enough = within or (SWEPT_TOL * max(np.abs(right).max(), np.abs(x).max()) if large else 0.0)
+            if enough:
+                left = float(_krylov.sweep_until(P.indptr, P.indices, P.data, right[0], x[0], enough, most))
+                if left <= enough:
+                    return left
             return float(_krylov.solve(P.indptr, P.indices, P.data, False, right, x, *goal, most))
 
         goal = (ANY, within) if within else (RESIDUAL_TOL, np.inf)
@@ -210,6 +215,10 @@ def _law_by_products(P: csr_array, costs: Floats, gains: Floats, off: float) -> 
     uniform = np.full((1, n), 1.0 / n)
     law = uniform.copy()
     large = n >= LEVELS_STATES
+    if large:
+        moved = _krylov.step_until(P.indptr, P.indices, P.data, law[0], LAW_TOL, SparseSolver.PRODUCTS_OF_LARGE)
+        if moved <= LAW_TOL and _agree(costs, gains, law[0], off):
+            return np.asarray(law[0])
     most = 2 * (SparseSolver.PRODUCTS_OF_LARGE if large else SparseSolver.PRODUCTS)
     left = _krylov.solve(P.indptr, P.indices, P.data, True, uniform, law, RESIDUAL_TOL, np.inf, most)
     law = np.maximum(law[0], 0.0)

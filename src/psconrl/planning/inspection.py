@@ -12,6 +12,7 @@ from psconrl.model.distance import diameter
 from psconrl.model.evaluation import evaluate
 from psconrl.model.structure import find_end_components, is_communicating, is_unichain, reachable
 from psconrl.planning.pareto import cost_ranges
+from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
 from psconrl.planning.proof import Status
 
@@ -36,7 +37,7 @@ class Inspection:
     diameter: float | None
     status: Status
     policies: int  # among which a run draws by lot; 1 if there is none to draw
-    spans: Floats  # (m+1,) span of every cost's bias under the plan
+    spans: Floats  # (m+1,) span of every cost's bias under the plan, of several policies the largest
     cost_names: tuple[str, ...]
     ranges: list[tuple[float, float]]  # least and largest average of every cost, in the user's sense
 
@@ -108,7 +109,13 @@ def inspect(cmdp: CMDP, always_diameter: bool = False) -> Inspection:
         diameter=diameter(cmdp) if small or always_diameter else None,
         status=result.status,
         policies=1 if result.mixture is None else len(result.mixture),
-        spans=np.ptp(evaluate(cmdp, result.policy).biases, axis=1),
+        spans=spans_of(cmdp, result),
         cost_names=cmdp.cost_names,
         ranges=ranges,
     )
+
+
+def spans_of(cmdp: CMDP, plan: Plan) -> Floats:
+    """The span (m+1,) of every cost's bias under what a plan plays: of policies that are drawn by lot, the largest."""
+    played = [plan.policy] if plan.mixture is None else list(plan.mixture.policies)
+    return np.asarray(np.max([np.ptp(evaluate(cmdp, policy).biases, axis=1) for policy in played], axis=0))

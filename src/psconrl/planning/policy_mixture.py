@@ -4,7 +4,7 @@ What no stationary policy does, a lot may: half of all runs end here and half th
 Averages of a mixture are expectations over the lot.
 """
 
-from collections import OrderedDict
+import sys
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,7 +15,7 @@ from psconrl.model.evaluation import Evaluation, evaluate_policy
 from psconrl.planning.policy_from_occupancy import one_hot
 from psconrl.planning.proof import Certificate
 
-MOST_RUNS = 10_000  # generators whose lots are remembered
+MANY_RUNS = 10_000  # generators whose lots are remembered before it is asked which of them are still in use
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +26,7 @@ class PolicyMixture:
     shares: Floats  # (k,) of sum one
     laws: Floats  # (k, S) the long-run frequencies of the states under each, from the initial law
     policy_certificate: Certificate  # of ``plan.policy``, which draws no lot: what it costs, by how much it exceeds
-    _drawn: "OrderedDict[np.random.Generator, int]" = field(default_factory=OrderedDict, init=False, repr=False)
+    _runs: "_Runs" = field(default_factory=lambda: _Runs(), init=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.shares)
@@ -37,17 +37,35 @@ class PolicyMixture:
 
     def drawn_for(self, rng: np.random.Generator) -> Ints:
         """The policy (S,) of the run that this generator belongs to: drawn when it is first seen, and kept."""
-        if rng not in self._drawn:
-            self._drawn[rng] = self._number(rng)
-            if len(self._drawn) > MOST_RUNS:
-                self._drawn.popitem(last=False)
-        else:
-            self._drawn.move_to_end(rng)
-        return np.asarray(self.policies[self._drawn[rng]])
+        if rng not in self._runs.drawn:
+            self._runs.add(rng, self._number(rng))
+        return np.asarray(self.policies[self._runs.drawn[rng]])
 
     def _number(self, rng: np.random.Generator) -> int:
         reached = np.cumsum(self.shares)
         return int(np.searchsorted(reached, rng.random() * reached[-1], side="right"))
+
+
+class _Runs:
+    """The number that each run has drawn, by its generator, for as long as anybody may ask with that again."""
+
+    def __init__(self) -> None:
+        self.drawn: dict[np.random.Generator, int] = {}
+        self._room = MANY_RUNS
+
+    def add(self, rng: np.random.Generator, number: int) -> None:
+        if len(self.drawn) >= self._room:
+            self._forget_finished()
+            self._room = max(MANY_RUNS, 2 * len(self.drawn))
+        self.drawn[rng] = number
+
+    def _forget_finished(self) -> None:
+        """Forget generators that nobody else holds; NumPy's cannot be referred to weakly, so references are counted."""
+        self.drawn[np.random.default_rng(0)] = -1  # which nobody holds
+        counts = [sys.getrefcount(rng) for rng in self.drawn]
+        of_nobody = counts[-1]
+        in_use = zip(self.drawn.items(), counts, strict=True)
+        self.drawn = {rng: number for (rng, number), count in in_use if count > of_nobody}
 
 
 def evaluate_mixture(cmdp: CMDP, policies: Ints, shares: Floats) -> tuple[Evaluation, Floats]:

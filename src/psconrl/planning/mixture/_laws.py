@@ -140,7 +140,7 @@ def _improved_sparse(P, costs, weights, available, policy, biases, tolerance, ga
     return bound, switched, new
 
 
-@njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
+@njit(cache=True, fastmath={"contract", "nsz"})
 def _improve_sparse(
     P: Rows, cost: Floats, available: Bools, policy: Ints, h: Floats, tolerance: float
 ) -> tuple[float, int, Ints]:
