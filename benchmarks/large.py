@@ -4,7 +4,7 @@
     python benchmarks/large.py philosophers --storm storm/bin/python
     python benchmarks/large.py queues --small --repeat 1  # seconds, to see that it runs
 
-Every run is a process of its own, on one core, which first plans a smaller model of the same kind, so that kernels are
+Every run is a process of its own, with BLAS on one core, which first plans a smaller model of the same kind, so that kernels are
 loaded. Models are built once, by another process, and read from a file. Ours and the peers' runs alternate; what is
 printed are medians, as rows for benchmarks/RESULTS.md. A run that fails or takes longer than ``--limit`` gets a row
 that says so, and is not repeated.
@@ -364,7 +364,7 @@ def picture(states: list[float], seconds: list[float], memory: list[float], powe
 def machine() -> str:
     """What the numbers were measured on."""
     return (
-        f"Machine: {os.cpu_count()} cores, {platform.machine()}, {platform.system()}, one core used; load before "
+        f"Machine: {os.cpu_count()} cores, {platform.machine()}, {platform.system()}, BLAS on one; load before "
         f"{os.getloadavg()[0]:.1f}; Python {platform.python_version()}, NumPy {np.__version__}"
     )
 

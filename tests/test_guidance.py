@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from psconrl.arrays import Floats
+from psconrl.errors import SolverError
 from psconrl.planning.mixture.column_generation import mix
 from psconrl.planning.mixture.guidance import NearGuess, Secant
 from psconrl.planning.mixture.oracle import Oracle
@@ -149,3 +150,24 @@ def test_a_smooth_dual_is_closed_in_on_by_leaps(m, most):
         questions[smooth] = len(oracle.asked)
     assert questions[True] <= most
     assert questions[True] < 0.6 * questions[False]
+
+
+@pytest.mark.parametrize("fails_at", [1, 6])
+def test_a_policy_that_rounding_spoils_ends_the_search_with_what_it_has(fails_at):
+    class Fails(Curve):
+        def improve(self, answer, weights):
+            if len(self.asked) == fails_at - 1:
+                raise SolverError
+            return super().improve(answer, weights)
+
+    oracle = Fails(1)
+    start = [oracle.first(None), Point(np.array([0.0, 20.0]))]
+    if fails_at == 1:  # nothing is proven yet
+        with pytest.raises(SolverError):
+            mix(oracle, np.array([0.7]), start)
+        return
+    found = mix(oracle, np.array([0.7]), start)
+    value = float(found.shares @ [answer.costs[0] for answer in found.answers])
+    assert 1e-6 < found.gap < 0.1
+    assert not found.settled
+    assert value - found.gap <= np.exp(-0.7) < value

@@ -15,7 +15,7 @@ from psconrl.model.cmdp import CMDP
 
 LARGE = 5000  # states: below, a plan takes a moment
 # Passes over all transitions for a plan of 10,000 states, and as many again for each ten times more.
-PASSES, PASSES_IF_MIXING = 3500, 400
+PASSES, PASSES_IF_MIXING = 3500, 250
 STEPS, MIXED = 40, 0.01  # after so many steps of the uniform policy costs differ by no more than this share
 BYTES_PER_ENTRY, BYTES_PER_COST, BYTES_PER_STATE = 40.0, 60.0, 1400.0  # of transitions, of costs (a pair), and a cost
 

@@ -117,6 +117,10 @@ def mix(
                 raise
             follow.interrupted()
             return _best_so_far(answers, point, best, evaluated)
+        except SolverError:  # of a policy that rounding spoils: what there is has a gap, which says what it is worth
+            if best is None or not point.feasible:
+                raise
+            return _best_so_far(answers, point, best, evaluated)
         if any(answer is not None for answer in finer.values()):
             answers = [finer.get(k) or answer for k, answer in enumerate(answers)]
             master = _master_of(thresholds, answers)
