@@ -4,10 +4,10 @@
     python benchmarks/large.py philosophers --storm storm/bin/python
     python benchmarks/large.py queues --small --repeat 1  # seconds, to see that it runs
 
-Every run is a process of its own, with BLAS on one core, which first plans a smaller model of the same kind, so that kernels are
-loaded. Models are built once, by another process, and read from a file. Ours and the peers' runs alternate; what is
-printed are medians, as rows for benchmarks/RESULTS.md. A run that fails or takes longer than ``--limit`` gets a row
-that says so, and is not repeated.
+Every run is a process of its own, with BLAS on one core, which first plans a smaller model of the same kind, so that
+kernels are loaded. Models are built once, by another process, and read from a file. Ours and the peers' runs alternate;
+what is printed are medians, as rows for benchmarks/RESULTS.md. A run that fails or takes longer than ``--limit`` gets a
+row that says so, and is not repeated.
 
 ``--storm PYTHON`` names the Python of an environment that has stormpy (``python -m venv storm && storm/bin/pip install
 -e '.[storm]'``); Storm then answers the same question from the same model, also for queues and random models. HiGHS
