@@ -344,6 +344,7 @@ def growth(found: list[dict[str, list[dict[str, Any]]]], draw: bool) -> None:
 def picture(states: list[float], seconds: list[float], memory: list[float], power: float, path: Path = PICTURE) -> None:
     """Seconds and memory against states."""
     from matplotlib.figure import Figure
+    from matplotlib.ticker import LogLocator
 
     from psconrl.report.style import nth_look
 
@@ -353,11 +354,14 @@ def picture(states: list[float], seconds: list[float], memory: list[float], powe
     line = np.exp(np.mean(np.log(seconds) - np.log(states))) * np.array(states)
     left.loglog(states, line, label="slope 1", **nth_look(1).line)
     left.set(xlabel="states", ylabel="seconds, median", title="Two queues, one limit")
-    left.legend(loc="lower right")
+    left.legend(loc="upper left")
     right.loglog(states, memory, marker="o", **nth_look(0).line)
     right.set(xlabel="states", ylabel="GB", title="Memory of the process, at most")
     for axes in (left, right):
         axes.grid(alpha=0.3)
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter("")
     figure.savefig(path, dpi=150)
 
 
