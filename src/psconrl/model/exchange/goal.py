@@ -37,13 +37,15 @@ class Goal:
 
     def cost_names(self) -> list[str]:
         """A name for every cost; what is named twice says the second time which side is meant."""
-        names = [self.objective]
+        names, sides = [self.objective], set()
         for limit in self.limits:
+            side = limit.name, limit.at_least
+            if side in sides:
+                raise ConfigError(f"limits: {limit.name!r} is limited twice on the same side")
+            sides.add(side)
             name = limit.name
             if name in names:
                 name = f"{name} (at {'least' if limit.at_least else 'most'})"
-            if name in names:
-                raise ConfigError(f"limits: {limit.name!r} is limited twice on the same side")
             names.append(name)
         return names
 
