@@ -214,6 +214,23 @@ def test_rough_gains_are_off_by_no_more_than_that_however_large_biases_are():
     assert found.gains == pytest.approx([costs.mean()], abs=1e-6)
 
 
+def test_what_is_only_passed_through_is_looked_ahead_in(monkeypatch):
+    """Home from anywhere costs 5, a step towards it .1: that pays for a state once it pays for the next one."""
+    monkeypatch.setattr(policy_steps, "LARGE", 10)
+    n = 40
+    pairs = np.arange(2 * n)
+    onward = np.where(pairs % 2, np.maximum(pairs // 2 - 1, 0), 0)
+    costs = np.where(pairs % 2, 0.1, 5.0)[None, :]
+    costs[0, :2] = 0.0  # at home
+    steps = policy_steps.SparseSteps(csr_array((np.ones(2 * n), (pairs, onward)), shape=(2 * n, n)), None)
+    policy, everywhere = np.zeros(n, dtype=np.int64), np.ones((n, 2), bool)
+    chain = steps.evaluate(policy, costs, 0)
+    assert steps._solver.passing
+    for ahead, walk in ((None, [1]), (0.0, list(range(1, n)))):
+        better = steps.improve(policy, chain.biases, None, costs, np.ones(1), everywhere, 1e-13, ahead).policy
+        assert np.flatnonzero(better).tolist() == walk
+
+
 def test_least_room():
     assert methods.LEAST_ROOM == 1e-4
 

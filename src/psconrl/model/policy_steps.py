@@ -108,8 +108,9 @@ class SparseSteps(PolicySteps):
         moved = self._drift(h)
         values = _values(moved, costs, weights, available)
         bound, new = _switched(values, policy, tolerance * np.maximum(1.0, np.abs(h)))
-        # In a large chain that mixes fast an evaluation is a few products, and looking ahead saves none.
-        worth_it = self._solver.slow or h.size < LARGE
+        # In a large chain that mixes fast an evaluation is a few products, and looking ahead saves none. Where most
+        # states are only passed through, better actions would else reach them from the closed class one at a time.
+        worth_it = self._solver.slow or self._solver.passing or h.size < LARGE
         if new is not None and ahead is not None and worth_it:
             P = self._P
             new = _improvement.look_ahead(

@@ -51,6 +51,7 @@ class SparseSolver:
 
     def __init__(self) -> None:
         self.slow = False  # do products alone not settle it?
+        self.passing = False  # are most states only passed through?
         self._guess: Unichain | None = None
 
     def solve(
@@ -75,6 +76,7 @@ class SparseSolver:
             if count > 1:
                 return None
             recurrent = np.flatnonzero(label == 0)
+            self.passing = 2 * recurrent.size < P.shape[0]
             if recurrent.size == P.shape[0]:
                 result = self._irreducible(P, costs, recurrent, within, self._guess)
             else:

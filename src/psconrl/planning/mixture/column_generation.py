@@ -146,8 +146,9 @@ def mix(
             continue
         if np.abs(better.costs - base.costs).max() <= SAME_AVERAGE:
             # Only states that are hardly visited have improved. It does not show in the costs, but it is the policy
-            # there that reality may need: the better answer takes the place of the other.
+            # there that reality may need: the better answer takes the place of the other. Prices do not matter much.
             answers[j] = better
+            guess_first = NearGuess(None)
         else:
             answers.append(better)
             master.add(better.costs)
