@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array, eye_array
 
 import psconrl
 from psconrl import CMDP, Status, certify, plan
@@ -63,16 +64,41 @@ def test_entries_far_beyond_the_ordinary_do_not_set_the_scale():
 
 def test_one_entry_next_to_the_middle_does_not_set_the_scale_of_thousands():
     everywhere = np.ones((2500, 1), bool)
-    costs = np.arange(2500.0)[:, None] + 1e-6
-    assert ordinary_distance(costs, everywhere, 0.0, 1e-3) == pytest.approx(2.0)  # two of 2,500 are nearer
-    assert ordinary_distance(costs, everywhere, 0.0, 0.0) == pytest.approx(1e-6)
-    assert ordinary_distance(costs, costs > 9.5, 0.0, 0.0) == pytest.approx(10.0)
-    assert ordinary_distance(np.zeros((1, 5)), np.ones((1, 5), bool), 0.0, 1e-3) == 1.0
+    costs = np.arange(2500.0)[:, None] + 1e-6  # the second is 1e6 times as far as the first
+    assert ordinary_distance(costs, everywhere, 0.0, 1e-3, 1e6) == pytest.approx(2.0)  # two of 2,500 are nearer
+    assert ordinary_distance(costs, everywhere, 0.0, 1e-3, 6e5) == pytest.approx(1e-6)  # they are of another size
+    assert ordinary_distance(costs, everywhere, 0.0, 0.0, 1e6) == pytest.approx(1e-6)
+    assert ordinary_distance(costs, costs > 9.5, 0.0, 0.0, 1e6) == pytest.approx(10.0)
+    assert ordinary_distance(np.zeros((1, 5)), np.ones((1, 5), bool), 0.0, 1e-3, 1e6) == 1.0
     P = np.full((2500, 1, 2500), 1 / 2500)
-    problem = Problem.of(CMDP(P, [costs, costs], [1e-6 + 2e-9]))
-    np.testing.assert_allclose(problem.scaling.scale, [2499.0, 2499.0])
+    smooth = np.arange(2500.0)[:, None] ** 2
+    np.testing.assert_allclose(Problem.of(CMDP(P, [smooth, smooth], [0.9])).scaling.scale, [9e4, 3.1e4])
+    rng = np.random.default_rng(0)
+    scales = Problem.of(CMDP(csr_array(eye_array(30_000)), rng.random((2, 30_000, 1)), [0.3])).scaling.scale
+    np.testing.assert_allclose(scales, 1.0, atol=1e-3)
     penalty = np.where(np.arange(2500) < 2400, 1e9, np.arange(2500.0))[:, None]  # all but a hundred are to be avoided
-    np.testing.assert_allclose(Problem.of(CMDP(P, [penalty])).scaling.scale, [3e4])  # the third nearest, but one
+    np.testing.assert_allclose(Problem.of(CMDP(P, [penalty])).scaling.scale, [3e4])  # the third nearest
+    one = np.where(np.arange(2500) > 0, 1e9, 0.3)[:, None]
+    one[7] = 0.0  # two that can be had: they set the scale
+    np.testing.assert_allclose(Problem.of(CMDP(P, [one])).scaling.scale, [0.3e4])
+
+
+def test_a_few_ordinary_costs_among_thousands_of_huge_ones_are_planned_exactly():
+    """Ten states in a ring can be kept to; leaving it, and all else, costs 1e9."""
+    n, ring = 2000, 10
+    pairs = np.arange(2 * n)
+    home = np.where(pairs < 2 * ring, (pairs // 2 + 1) % ring, pairs // 2 % ring)
+    onward = np.where(pairs % 2, pairs * 7919 % n, home)
+    P = csr_array((np.ones(2 * n), (pairs, onward)), shape=(2 * n, n))
+    costs = np.full((2, n, 2), 1e9)
+    costs[:, :ring, 0] = 0.0
+    costs[0, 0, 0] = costs[1, 3, 0] = 1.0
+    for limit in (0.5, 0.1):
+        found = plan(CMDP(P, costs, [limit]))
+        assert found.status is Status.OPTIMAL
+        assert found.value == pytest.approx(0.1, abs=1e-12)
+        assert found.gap <= 1e-12
+    assert plan(CMDP(P, costs, [0.0])).status is Status.INFEASIBLE
 
 
 def test_an_excess_beyond_the_tolerance_is_not_optimal():

@@ -36,10 +36,11 @@ def nearest(costs: Floats, available: Bools, middle: float) -> float:
 
 
 @njit(cache=True)
-def ordinary_distance(costs: Floats, available: Bools, middle: float, few: float) -> float:
-    """How far the nearest of the available entries that differ are from a value, a share of ``few`` left out.
+def ordinary_distance(costs: Floats, available: Bools, middle: float, few: float, apart: float) -> float:
+    """How far the nearest of the available entries that differ are from a value; 1 if none does.
 
-    1 if none differs.
+    A share of ``few`` is left out if entries of all sizes follow on it: then the next is farther by about their number.
+    If it is ``apart`` times farther than that, the nearest are few, but of another size.
     """
     away = np.empty(costs.size)
     n = 0
@@ -52,7 +53,8 @@ def ordinary_distance(costs: Floats, available: Bools, middle: float, few: float
     if n == 0:
         return 1.0
     k = int(few * n)
-    return float(np.partition(away[:n], k)[k])
+    least, next_one = away[:n].min(), np.partition(away[:n], k)[k]
+    return float(next_one if next_one <= apart * (k + 1) * least else least)
 
 
 @njit(cache=True)
@@ -81,7 +83,8 @@ def scale_of(
             scale[i] = 1.0
         if extent > 0.0:
             middle = smallest if i == 0 else thresholds[i - 1]
-            usual = max(usual_costs * ordinary_distance(costs[i], available, middle, few), 1e-290, extent / largest)
+            nearby = ordinary_distance(costs[i], available, middle, few, usual_costs)
+            usual = max(usual_costs * nearby, 1e-290, extent / largest)
             if scale[i] > usual:
                 shift[i], scale[i] = middle, usual
     return shift, scale
