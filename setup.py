@@ -1,0 +1,107 @@
+"""Builds the kernels: every module in ``src/psconrl/kernels`` becomes an extension module.
+
+The sources are Python, typed for Cython ("pure Python mode"). Those in ``WIDE`` are compiled once more for each wider
+instruction set that this kind of processor may have; ``psconrl.kernels`` chooses among them when it is imported. The
+flags keep every result the same to the last bit whichever is chosen: no contraction of a*b + c to one rounding, and no
+re-association of sums.
+
+Set ``PSCONRL_BUILD=debug`` for kernels that check every index, under the address and undefined-behaviour sanitizers.
+"""
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+sys.path.insert(0, "tools")
+import compiler
+
+if found := compiler.problem():
+    sys.exit(compiler.advice(found))
+
+SOURCES = Path("src/psconrl/kernels")
+GENERATED = Path("build/kernels")
+SHARED = "psconrl.kernels._shared"  # what all modules need to hand arrays to each other, compiled once
+WIDE = ("elimination", "improvement")
+
+DEBUG = os.environ.get("PSCONRL_BUILD") == "debug"
+MSVC = sys.platform == "win32"
+X86 = platform.machine().lower() in ("x86_64", "amd64")
+
+DIRECTIVES = {
+    "language_level": 3,
+    "boundscheck": DEBUG,
+    "initializedcheck": DEBUG,
+    "wraparound": False,
+    "cdivision": True,
+    "infer_types": True,
+    "binding": False,
+    "embedsignature": True,
+    "embedsignature.format": "python",
+}
+if MSVC:
+    FLAGS, DRAFT = ["/O2", "/fp:precise"], ["/O1"]
+    INSTRUCTION_SETS = {"avx2": ["/arch:AVX2"], "avx512": ["/arch:AVX512"]}
+elif DEBUG:
+    FLAGS = ["-O1", "-g", "-ffp-contract=off", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
+    DRAFT, INSTRUCTION_SETS = FLAGS, {}
+else:
+    FLAGS, DRAFT = ["-O3", "-g0", "-ffp-contract=off"], ["-O1", "-g0"]
+    INSTRUCTION_SETS = {
+        "avx2": ["-march=x86-64-v3"],
+        "avx512": ["-march=x86-64-v4", "-mprefer-vector-width=512"],
+    }
+if not X86:
+    INSTRUCTION_SETS = {}
+LINK = ["-fsanitize=address,undefined"] if DEBUG else ([] if MSVC else ["-Wl,-s"] if sys.platform == "linux" else [])
+
+
+def extensions() -> list[Extension]:
+    """All extension modules, their C files written to ``build/``."""
+    from Cython.Build import cythonize
+
+    GENERATED.mkdir(parents=True, exist_ok=True)
+    shared = GENERATED / "_shared.c"
+    subprocess.run([sys.executable, "-m", "cython", "--generate-shared", str(shared)], check=True)
+    made = [
+        Extension("psconrl.kernels._cpu", [str(SOURCES / "_cpu.c")], extra_compile_args=DRAFT, extra_link_args=LINK),
+        Extension(SHARED, [str(shared)], extra_compile_args=DRAFT, extra_link_args=LINK),
+    ]
+    kernels = cythonize(
+        [
+            Extension(f"psconrl.kernels.{path.stem}", [str(path)], extra_compile_args=FLAGS, extra_link_args=LINK)
+            for path in sorted(SOURCES.glob("[!_]*.py"))
+        ],
+        build_dir=str(GENERATED),
+        compiler_directives=DIRECTIVES,
+        shared_utility_qualified_name=SHARED,
+        nthreads=os.cpu_count() or 1,
+    )
+    made += kernels
+    for kernel in kernels:
+        name = kernel.name.rpartition(".")[2]
+        for instructions, flags in INSTRUCTION_SETS.items() if name in WIDE else ():
+            copy = GENERATED / f"{name}_{instructions}.c"  # a file of its own, since its object is named after it
+            shutil.copyfile(kernel.sources[0], copy)
+            (SOURCES / instructions).mkdir(exist_ok=True)  # where an editable install puts it
+            wide = f"psconrl.kernels.{instructions}.{name}"
+            made.append(Extension(wide, [str(copy)], extra_compile_args=FLAGS + flags, extra_link_args=LINK))
+    return made
+
+
+class BuildKernels(build_ext):
+    """Writes the C files when there is something to build, not each time that the version is asked for."""
+
+    def finalize_options(self) -> None:
+        self.distribution.ext_modules[:] = extensions()
+        self.parallel = os.cpu_count() or 1
+        super().finalize_options()
+
+
+# One extension says that there are some; the rest follow.
+setup(cmdclass={"build_ext": BuildKernels}, ext_modules=[Extension("psconrl.kernels._cpu", [])])

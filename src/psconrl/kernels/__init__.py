@@ -1,0 +1,42 @@
+"""The kernels: numerical loops, compiled when the package is built; arrays in, arrays out.
+
+The sources are Python in which arguments and attributes are typed for Cython. Importing this package chooses the widest
+instruction set that was built and that the processor has. Results are the same to the last bit for all of them.
+
+The environment variable ``PSCONRL_KERNELS`` overrides the choice: ``baseline``, ``avx2`` or ``avx512``; or ``python``,
+which runs the sources as they are, for debuggers and coverage (a hundred times slower; needs Cython installed).
+"""
+
+import os
+from pathlib import Path
+
+CHOICES = ("baseline", "avx2", "avx512", "python")
+
+
+def _choose(wanted: str | None) -> str:
+    """Let this package find its modules in the folder of an instruction set first; returns which."""
+    if wanted == "python":
+        from psconrl.kernels import _uncompiled
+
+        _uncompiled.use(__path__)
+        return wanted
+    if wanted and wanted not in CHOICES:
+        raise ImportError(f"PSCONRL_KERNELS must be one of {', '.join(CHOICES)}; got {wanted!r}")
+    try:
+        from psconrl.kernels import _cpu
+    except ImportError:
+        raise ImportError(
+            "the kernels of psconrl are not built for this Python: pip install psconrl, or pip install --editable . "
+            "in a clone"
+        ) from None
+    here = Path(__file__).parent
+    usable = [name for name in _cpu.instruction_sets() if (here / name).is_dir()]
+    if wanted and wanted != "baseline" and wanted not in usable:
+        raise ImportError(f"PSCONRL_KERNELS={wanted}: this processor or this build has only {['baseline', *usable]}")
+    chosen = wanted or (usable[0] if usable else "baseline")
+    if chosen != "baseline":
+        __path__.insert(0, str(here / chosen))
+    return chosen
+
+
+INSTRUCTIONS = _choose(os.environ.get("PSCONRL_KERNELS"))

@@ -1,0 +1,34 @@
+"""Runs the kernels as the Python that they are: for debuggers, coverage, and to compare with what was compiled."""
+
+import sys
+from collections.abc import MutableSequence, Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import SOURCE_SUFFIXES, FileFinder, ModuleSpec, SourceFileLoader
+from types import ModuleType
+
+PREFIX = "cython.cimports."
+
+
+class _CImports(MetaPathFinder, Loader):
+    """Answers ``from cython.cimports.psconrl.kernels.x import y`` with the module ``psconrl.kernels.x``."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """Only for the kernels."""
+        return ModuleSpec(name, self, is_package=True) if name.startswith(PREFIX + "psconrl") else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """The module itself."""
+        return import_module(spec.name.removeprefix(PREFIX))
+
+    def exec_module(self, module: ModuleType) -> None:
+        """It has been executed."""
+
+
+def use(path: MutableSequence[str]) -> None:
+    """Find only sources on the path of a package."""
+    import cython  # noqa: F401  its stand-ins for types and decorators
+
+    sys.meta_path.insert(0, _CImports())
+    for folder in path:
+        sys.path_importer_cache[folder] = FileFinder(folder, (SourceFileLoader, SOURCE_SUFFIXES))

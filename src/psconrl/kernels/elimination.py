@@ -1,0 +1,284 @@
+r"""GTH elimination of dense Markov chains: gains, biases, stationary distributions, absorption.
+
+Chains that come from posterior samples have transition probabilities down to 1e-300. In ``I - P`` they are lost
+against 1, and Gaussian elimination then reports a connected chain as disconnected. The elimination of Grassmann,
+Taksar and Heyman (1985) never subtracts: the pivot :math:`1 - P_{kk}` is taken as the sum of the other entries of
+the row. Every quantity below except the bias is therefore accurate in each component, however rarely visited.
+
+Sums of rows are taken in eight lanes that are added in a fixed order, so that vector instructions of any width give the
+same result.
+"""
+
+import cython
+import numpy as np
+
+# Chains of more states are censored in blocks of this many.
+_UNBLOCKED = cython.declare(cython.Py_ssize_t, 128)
+_BLOCK = cython.declare(cython.Py_ssize_t, 48)
+
+# The bias is counted from a state with at least this share of the largest stationary mass.
+_REFERENCE_SHARE = cython.declare(cython.double, 1e-2)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def row_sum(W: cython.const[cython.double][:, ::1], i: cython.Py_ssize_t, n: cython.Py_ssize_t) -> cython.double:
+    """The sum of the first n entries of row i, in eight lanes."""
+    a: cython.double = 0.0
+    b: cython.double = 0.0
+    c: cython.double = 0.0
+    d: cython.double = 0.0
+    e: cython.double = 0.0
+    f: cython.double = 0.0
+    g: cython.double = 0.0
+    h: cython.double = 0.0
+    whole = n - n % 8
+    for j in range(0, whole, 8):
+        a += W[i, j]
+        b += W[i, j + 1]
+        c += W[i, j + 2]
+        d += W[i, j + 3]
+        e += W[i, j + 4]
+        f += W[i, j + 5]
+        g += W[i, j + 6]
+        h += W[i, j + 7]
+    rest: cython.double = 0.0
+    for j in range(whole, n):
+        rest += W[i, j]
+    return (((a + b) + (c + d)) + ((e + f) + (g + h))) + rest
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def row_dot(
+    W: cython.const[cython.double][:, ::1],
+    i: cython.Py_ssize_t,
+    x: cython.const[cython.double][:, ::1],
+    k: cython.Py_ssize_t,
+    n: cython.Py_ssize_t,
+) -> cython.double:
+    """The product of the first n entries of row i of W and row k of x, in eight lanes."""
+    a: cython.double = 0.0
+    b: cython.double = 0.0
+    c: cython.double = 0.0
+    d: cython.double = 0.0
+    e: cython.double = 0.0
+    f: cython.double = 0.0
+    g: cython.double = 0.0
+    h: cython.double = 0.0
+    whole = n - n % 8
+    for j in range(0, whole, 8):
+        a += W[i, j] * x[k, j]
+        b += W[i, j + 1] * x[k, j + 1]
+        c += W[i, j + 2] * x[k, j + 2]
+        d += W[i, j + 3] * x[k, j + 3]
+        e += W[i, j + 4] * x[k, j + 4]
+        f += W[i, j + 5] * x[k, j + 5]
+        g += W[i, j + 6] * x[k, j + 6]
+        h += W[i, j + 7] * x[k, j + 7]
+    rest: cython.double = 0.0
+    for j in range(whole, n):
+        rest += W[i, j] * x[k, j]
+    return (((a + b) + (c + d)) + ((e + f) + (g + h))) + rest
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def eliminate(W: cython.double[:, ::1], C: cython.double[:, ::1]) -> tuple[cython.Py_ssize_t, cython.double]:
+    """Censor the states n-1, ..., 1 out of the chain W; returns 0, or the first state with no way down.
+
+    Also the smallest probability with which a censored state leaves for those that are left. Large chains are censored
+    in blocks, whose effect on all other rows is one product of matrices.
+    """
+    slowest = 1.0
+    end = W.shape[0]
+    while end > 0:
+        begin = end - _BLOCK if end > _UNBLOCKED else 0
+        stuck, out = _eliminate_block(W, C, begin, end)
+        if stuck > 0:
+            return stuck, 0.0
+        slowest = min(slowest, out)
+        _add_block(W, begin, end)
+        end = begin
+    return 0, slowest
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _eliminate_block(
+    W: cython.double[:, ::1], C: cython.double[:, ::1], begin: cython.Py_ssize_t, end: cython.Py_ssize_t
+) -> tuple[cython.Py_ssize_t, cython.double]:
+    """Censor the states end-1, ..., begin, but leave what rows above them gain left of the block for later."""
+    q = C.shape[1]
+    slowest = 1.0
+    for k in range(end - 1, max(begin, 1) - 1, -1):
+        out = row_sum(W, k, k)
+        if out <= 0.0:
+            return k, 0.0
+        slowest = min(slowest, out)
+        W[k, k] = out
+        for i in range(k):
+            f: cython.double = W[i, k]
+            if f > 0.0:
+                f /= out
+                W[i, k] = f
+                for j in range(begin if i < begin else 0, k):
+                    W[i, j] += f * W[k, j]
+                for j in range(q):
+                    C[i, j] += f * C[k, j]
+    return 0, slowest
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _add_block(W: cython.double[:, ::1], begin: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.void:
+    """Add what the rows above a block gain left of it: four rows at a time, of four censored states at a time.
+
+    A block has a multiple of four states; those that are left over above are gone through one by one.
+    """
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    for i in range(0, begin - begin % 2, 2):
+        for k in range(begin, end, 4):
+            a0, a1, a2, a3 = W[i, k], W[i, k + 1], W[i, k + 2], W[i, k + 3]
+            b0, b1, b2, b3 = W[i + 1, k], W[i + 1, k + 1], W[i + 1, k + 2], W[i + 1, k + 3]
+            for j in range(begin):
+                W[i, j] += (a0 * W[k, j] + a1 * W[k + 1, j]) + (a2 * W[k + 2, j] + a3 * W[k + 3, j])
+                W[i + 1, j] += (b0 * W[k, j] + b1 * W[k + 1, j]) + (b2 * W[k + 2, j] + b3 * W[k + 3, j])
+    for i in range(begin - begin % 2, begin):
+        for k in range(begin, end, 4):
+            a0, a1, a2, a3 = W[i, k], W[i, k + 1], W[i, k + 2], W[i, k + 3]
+            for j in range(begin):
+                W[i, j] += (a0 * W[k, j] + a1 * W[k + 1, j]) + (a2 * W[k + 2, j] + a3 * W[k + 3, j])
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def stationary_distribution(W: cython.const[cython.double][:, ::1], stationary: cython.double[::1]) -> cython.Py_ssize_t:
+    """The stationary distribution of an eliminated chain; returns the state of largest mass."""
+    n = stationary.shape[0]
+    for i in range(n):
+        stationary[i] = 0.0
+    stationary[0] = 1.0
+    mass = 0.0
+    busiest: cython.Py_ssize_t = 0
+    for i in range(n):
+        mu = stationary[i]
+        mass += mu
+        if mu > stationary[busiest]:
+            busiest = i
+        if mu > 0.0:
+            for k in range(i + 1, n):
+                stationary[k] += mu * W[i, k]
+    for i in range(n):
+        stationary[i] /= mass
+    return busiest
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _place(
+    chain: cython.const[cython.double][:, ::1],
+    costs: cython.const[cython.double][:, ::1],
+    reference: cython.Py_ssize_t,
+    W: cython.double[:, ::1],
+    C: cython.double[:, ::1],
+) -> cython.void:
+    """Copy chain and costs so that the reference trades places with state 0, the one that is never censored."""
+    n, q = chain.shape[0], costs.shape[0]
+    for i in range(n):
+        s = reference if i == 0 else 0 if i == reference else i
+        for j in range(n):
+            W[i, j] = chain[s, j]
+        W[i, 0] = chain[s, reference]
+        W[i, reference] = chain[s, 0]
+        for j in range(q):
+            C[i, j] = costs[j, s]
+        C[i, q] = 1.0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def solve_unichain(
+    chain: cython.const[cython.double][:, ::1],
+    costs: cython.const[cython.double][:, ::1],
+    reference: cython.Py_ssize_t,
+    W: cython.double[:, ::1],
+    C: cython.double[:, ::1],
+    gains: cython.double[::1],
+    biases: cython.double[:, ::1],
+    stationary: cython.double[::1],
+) -> tuple[cython.Py_ssize_t, cython.double]:
+    """``unichain`` in arrays that are handed in: W (S, S) and C (S, q + 1) are overwritten, the last three filled in.
+
+    Returns the reference and the slowest exit.
+    """
+    n, q = chain.shape[0], costs.shape[0]
+    tried, failed = False, False  # a reference that is visited too rarely; one that is not recurrent
+    slowest = 1.0
+    while True:
+        _place(chain, costs, reference, W, C)
+        k, slowest = eliminate(W, C)
+        if k > 0:
+            # State k lies in a closed class without the reference, so it is recurrent. A second failure
+            # then means a second closed class.
+            if failed:
+                return -1, 0.0
+            failed = True
+            reference = 0 if k == reference else k
+            continue
+        busiest = stationary_distribution(W, stationary)
+        # The bias is a small difference of large numbers if it is counted from a state that is hardly visited.
+        if tried or stationary[0] >= _REFERENCE_SHARE * stationary[busiest]:
+            break
+        tried = True
+        reference = 0 if busiest == reference else busiest
+
+    # What is left at state 0 is one cycle: its expected costs C[0, :q] and its expected length C[0, q].
+    for j in range(q):
+        gains[j] = C[0, j] / C[0, q]
+        biases[j, 0] = 0.0
+    for k in range(1, n):
+        for j in range(q):
+            biases[j, k] = (C[k, j] - gains[j] * C[k, q] + row_dot(W, k, biases, j, k)) / W[k, k]
+    stationary[0], stationary[reference] = stationary[reference], stationary[0]
+    for j in range(q):
+        biases[j, 0], biases[j, reference] = biases[j, reference], biases[j, 0]
+    return reference, slowest
+
+
+def unichain(
+    chain: cython.const[cython.double][:, ::1],
+    costs: cython.const[cython.double][:, ::1],
+    reference: cython.Py_ssize_t,
+):
+    r"""Gains, biases and stationary distribution of a chain (S, S) with costs (q, S).
+
+    Solves :math:`g_i + h_i(s) = c_i(s) + \sum_{s'} P(s'|s) h_i(s')` with :math:`h_i(r) = 0` for every cost i, O(S^3).
+
+    The state ``reference`` must be recurrent; if it is not, the kernel finds one that is. Returns the reference used,
+    ``gains (q,)``, ``biases (q, S)``, ``stationary (S,)``; the reference is -1 if there are two closed classes. Last
+    comes the slowest exit: if it is tiny, a set of states without the reference is nearly closed, and biases are huge.
+    """
+    n, q = chain.shape[0], costs.shape[0]
+    if chain.shape[1] != n or costs.shape[1] != n or not 0 <= reference < n:
+        raise ValueError("a chain (S, S), costs (q, S) and one of the states are needed")
+    gains, biases, stationary = np.zeros(q), np.zeros((q, n)), np.zeros(n)
+    work, collected = np.empty((n, n)), np.empty((n, q + 1))
+    W: cython.double[:, ::1] = work
+    C: cython.double[:, ::1] = collected
+    g: cython.double[::1] = gains
+    h: cython.double[:, ::1] = biases
+    mu: cython.double[::1] = stationary
+    with cython.nogil:
+        reference, slowest = solve_unichain(chain, costs, reference, W, C, g, h, mu)
+    return reference, gains, biases, stationary, slowest

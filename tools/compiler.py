@@ -1,0 +1,53 @@
+"""Is there a C compiler? ``python tools/compiler.py`` says so, or says in one line how to get one.
+
+Uses the standard library only, so that it can run before anything is installed.
+"""
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+
+HOW = {
+    "linux": "Debian, Ubuntu: apt install gcc libc6-dev python3-dev. Fedora: dnf install gcc python3-devel",
+    "darwin": "xcode-select --install",
+    "win32": "install the Build Tools for Visual Studio (https://visualstudio.microsoft.com/downloads/), C++ workload",
+}
+ANYWHERE = "Or, on any platform: pip install ziglang, and set CC='python -m ziglang cc'"
+
+PROGRAM = "#include <Python.h>\nint main(void) { return PY_MAJOR_VERSION == 3 ? 0 : 1; }\n"
+
+
+def advice(problem: str) -> str:
+    """One line: what is missing, and how to get it on this platform."""
+    how = HOW.get(sys.platform, "install gcc or clang, and the header files of Python")
+    return f"psconrl builds its kernels from source and needs a C compiler: {problem}. {how}. {ANYWHERE}."
+
+
+def problem() -> str:
+    """What keeps a C program that includes Python.h from being compiled; empty if nothing does."""
+    if sys.platform == "win32":  # setuptools finds Visual Studio by itself, and says so if there is none
+        return ""
+    command = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
+    if shutil.which(command[0]) is None:
+        return f"'{command[0]}' is not there"
+    include = sysconfig.get_path("include")
+    if not Path(include, "Python.h").exists():
+        return f"Python.h is not in {include}"
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "try.c")
+        source.write_text(PROGRAM, encoding="utf-8")
+        compile_it = [*command, f"-I{include}", "-c", str(source), "-o", str(Path(folder, "try.o"))]
+        tried = subprocess.run(compile_it, capture_output=True, text=True, check=False)
+    if tried.returncode == 0:
+        return ""
+    said = (tried.stderr.strip() or tried.stdout.strip() or f"exit code {tried.returncode}").splitlines()
+    return f"'{' '.join(command)}' cannot compile a program of one line ({said[0]})"
+
+
+if __name__ == "__main__":
+    sys.exit(advice(found) if (found := problem()) else 0)
