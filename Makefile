@@ -1,5 +1,5 @@
 # Two commands do everything: `make reproduce` runs the main job, `make test` the tests.
-# Both create .venv on first use and need nothing but Python >= 3.11 and make.
+# Both create .venv on first use and need nothing but Python >= 3.11, a C compiler and make.
 
 PYTHON ?= python3
 VENV   := .venv
@@ -12,7 +12,11 @@ else
   SCRIPTS := bin
 endif
 BIN    := $(VENV)/$(SCRIPTS)
-READY  := $(VENV)/.ready
+# What has been done: the library installed, its kernels built, the tools of developers installed.
+INSTALLED := $(VENV)/.installed
+BUILT     := $(VENV)/.built
+READY     := $(VENV)/.ready
+KERNELS   := $(wildcard src/psconrl/kernels/*.py src/psconrl/kernels/*.pxd src/psconrl/kernels/*.c)
 
 # One BLAS thread: small linear systems are many times slower with more.
 export OPENBLAS_NUM_THREADS := 1
@@ -39,14 +43,26 @@ help:
 	@echo "make constraints    write the versions in use to constraints.txt"
 
 # Constraints are exported, since only so do they also bind what builds the package.
-$(READY): export PIP_CONSTRAINT := constraints.txt
-$(READY): export PIP_BUILD_CONSTRAINT := constraints.txt
-$(READY): pyproject.toml constraints.txt
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+$(INSTALLED) $(READY): export PIP_CONSTRAINT := constraints.txt
+
+# First the library and what draws its figures; the tools of developers follow when a target needs them.
+$(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "psconrl needs Python >= 3.11; $(PYTHON) is older. Try: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) tools/compiler.py
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
-	$(BIN)/psconrl warm
+	$(BIN)/python -m pip install --quiet setuptools cython
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[plots]'
+	@touch $@
+
+$(BUILT): $(INSTALLED) setup.py $(KERNELS)
+	$(BIN)/python setup.py --quiet build_ext --inplace
+	@touch $@
+
+$(READY): $(BUILT)
+	$(BIN)/python tools/requirements.py dev > $(VENV)/dev.txt
+	$(BIN)/python -m pip install --quiet --requirement $(VENV)/dev.txt
 	@touch $@
 
 $(DIST)/.ready: pyproject.toml
@@ -54,19 +70,19 @@ $(DIST)/.ready: pyproject.toml
 	$(DIST)/$(SCRIPTS)/python -m pip install --quiet 'build>=1.2' 'twine>=6.1'
 	@touch $@
 
-$(LOWEST)/.ready: pyproject.toml .ci/lowest.py
+$(LOWEST)/.ready: pyproject.toml tools/requirements.py
 	$(PYTHON) -m venv --clear $(LOWEST)
-	$(PYTHON) .ci/lowest.py > $(LOWEST)/constraints.txt
+	$(PYTHON) tools/requirements.py dev --lowest > $(LOWEST)/constraints.txt
 	$(LOWEST)/$(SCRIPTS)/python -m pip install --quiet --constraint $(LOWEST)/constraints.txt --editable '.[dev]'
 	@touch $@
 
-reproduce: $(READY)
+reproduce: $(BUILT)
 	$(BIN)/psconrl reproduce --quick
 
 test: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/python .ci/warm.py & $(BIN)/mypy && wait
+	$(BIN)/mypy
 	$(BIN)/pytest -n auto --dist worksteal
 
 test-slow: $(READY)
@@ -74,6 +90,14 @@ test-slow: $(READY)
 
 test-portable: $(READY)
 	$(BIN)/python .ci/portable.py $(PORTABLE)
+
+# Kernels that check every index, under the address and undefined-behaviour sanitizers, in a copy of the package.
+SANITIZED := build/sanitized
+test-sanitized: $(READY)
+	PSCONRL_BUILD=debug $(BIN)/python setup.py --quiet build --build-base $(SANITIZED) --build-lib $(SANITIZED)/lib
+	PYTHONPATH=$(SANITIZED)/lib LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
+	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 PYTHONMALLOC=malloc \
+	  $(BIN)/pytest -p no:cacheprovider $(KERNEL_TESTS)
 
 # Old libraries warn of new ones beneath them: that is not for us to repair.
 test-lowest: $(LOWEST)/.ready
@@ -116,4 +140,4 @@ constraints: $(READY)
 	mv $(VENV)/constraints.txt constraints.txt
 
 clean:
-	rm -rf $(VENV) $(LOWEST) $(OTHERS) $(DIST) dist site .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) $(OTHERS) $(DIST) build dist site .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -25,11 +25,11 @@ if found := compiler.problem():
     sys.exit(compiler.advice(found))
 
 SOURCES = Path("src/psconrl/kernels")
-GENERATED = Path("build/kernels")
 SHARED = "psconrl.kernels._shared"  # what all modules need to hand arrays to each other, compiled once
-WIDE = ("elimination", "improvement")
+WIDE = ("elimination", "improvement", "special")
 
 DEBUG = os.environ.get("PSCONRL_BUILD") == "debug"
+GENERATED = Path("build/kernels-debug" if DEBUG else "build/kernels")
 MSVC = sys.platform == "win32"
 X86 = platform.machine().lower() in ("x86_64", "amd64")
 
@@ -67,7 +67,8 @@ def extensions() -> list[Extension]:
 
     GENERATED.mkdir(parents=True, exist_ok=True)
     shared = GENERATED / "_shared.c"
-    subprocess.run([sys.executable, "-m", "cython", "--generate-shared", str(shared)], check=True)
+    if not shared.exists():
+        subprocess.run([sys.executable, "-m", "cython", "--generate-shared", str(shared)], check=True)
     made = [
         Extension("psconrl.kernels._cpu", [str(SOURCES / "_cpu.c")], extra_compile_args=DRAFT, extra_link_args=LINK),
         Extension(SHARED, [str(shared)], extra_compile_args=DRAFT, extra_link_args=LINK),
@@ -87,7 +88,7 @@ def extensions() -> list[Extension]:
         name = kernel.name.rpartition(".")[2]
         for instructions, flags in INSTRUCTION_SETS.items() if name in WIDE else ():
             copy = GENERATED / f"{name}_{instructions}.c"  # a file of its own, since its object is named after it
-            shutil.copyfile(kernel.sources[0], copy)
+            shutil.copy2(kernel.sources[0], copy)  # with its date, so that it is compiled again only when it changes
             (SOURCES / instructions).mkdir(exist_ok=True)  # where an editable install puts it
             wide = f"psconrl.kernels.{instructions}.{name}"
             made.append(Extension(wide, [str(copy)], extra_compile_args=FLAGS + flags, extra_link_args=LINK))
@@ -95,12 +96,14 @@ def extensions() -> list[Extension]:
 
 
 class BuildKernels(build_ext):
-    """Writes the C files when there is something to build, not each time that the version is asked for."""
+    """Writes the C files when the kernels are built, not each time that setuptools asks about the project."""
 
-    def finalize_options(self) -> None:
+    def run(self) -> None:
         self.distribution.ext_modules[:] = extensions()
         self.parallel = os.cpu_count() or 1
-        super().finalize_options()
+        self.swig_opts = None  # which setuptools does not expect to find finalized
+        self.finalize_options()
+        super().run()
 
 
 # One extension says that there are some; the rest follow.

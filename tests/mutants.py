@@ -36,6 +36,11 @@ class Mutant:
     def __str__(self) -> str:
         return f"{self.file}: {self.old.strip()!r} -> {self.new.strip()!r}"
 
+    @property
+    def is_kernel(self) -> bool:
+        """Must something be compiled for it?"""
+        return self.file.startswith("kernels/")
+
     def applied(self, text: str) -> str:
         """The source with the fault in it."""
         if text.count(self.old) != 1:
@@ -55,27 +60,34 @@ class Bench:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.source = folder / "src"
-        shutil.copytree(ROOT / "src", self.source, ignore=shutil.ignore_patterns("__pycache__"))
+        for name in ("src", "tools", "build"):
+            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "lib*", "temp*"))
+        for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
+            shutil.copy2(ROOT / name, folder / name)
+
+    def build(self) -> None:
+        """Compile the kernels that have changed."""
+        command = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"]
+        subprocess.run(command, cwd=self.folder, check=True, capture_output=True, timeout=SECONDS)
 
     def try_out(self, mutant: Mutant) -> int:
         """Exit code of the tests with the fault in place."""
         path = self.source / PACKAGE / mutant.file
         original = path.read_text()
-        # What was compiled from other files may contain this one: a compiled file gets a cache of its own.
-        own = tempfile.mkdtemp(dir=self.folder) if "njit" in original else None
         try:
             path.write_text(mutant.applied(original))
-            return self.run(mutant.tests, own)
+            if mutant.is_kernel:
+                self.build()
+            return self.run(mutant.tests)
         finally:
             path.write_text(original)
-            if own is not None:
-                shutil.rmtree(own)
+            if mutant.is_kernel:
+                self.build()
 
-    def run(self, tests: Iterable[str], cache: str | None = None) -> int:
+    def run(self, tests: Iterable[str]) -> int:
         """Exit code of tests under this source."""
         environment = os.environ | {
             "PYTHONPATH": str(self.source),
-            "NUMBA_CACHE_DIR": cache or str(self.folder / "numba"),
             "PYTHONDONTWRITEBYTECODE": "1",
             "OPENBLAS_NUM_THREADS": "1",
         }

@@ -10,7 +10,8 @@ SOURCE = Path(__file__).parents[1] / "src" / "psconrl"
 
 # From the ground up. A floor may import those to its left, and itself; envs and learning do not know each other.
 FLOORS = (
-    ("arrays", "compiling", "errors", "extras", "limits", "files", "named_code", "text", "_version"),
+    ("arrays", "errors", "extras", "limits", "files", "named_code", "text", "_version"),
+    ("kernels",),
     ("model",),
     ("planning",),
     ("envs", "learning"),
@@ -43,6 +44,7 @@ def imports_of(path):
         else:
             continue
         for name in names:
+            name = name.removeprefix("cython.cimports.")
             while name and name not in MODULES:
                 name = name.rpartition(".")[0]
             if name:

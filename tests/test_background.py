@@ -768,16 +768,14 @@ def test_the_process_ends_while_a_thread_thinks(thinking):
     code = f"""
         import time
         import numpy as np
-        from numba import njit
         from psconrl import Episode
         from psconrl.agents import adapt
+        from psconrl.kernels.elimination import unichain
 
-        @njit(nogil=True)
         def compiled():
-            x = 1.0
-            while x > 0:
-                x = x * 0.5 + 1.0
-            return x
+            chain = np.full((2000, 2000), 1 / 2000)
+            while True:  # seconds in each call, without the interpreter's lock
+                unichain(chain, np.ones((1, 2000)), 0)
 
         class Slow:
             def begin(self, state):

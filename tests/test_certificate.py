@@ -9,12 +9,13 @@ from scipy.sparse import csr_array, eye_array
 import psconrl
 from psconrl import CMDP, Status, certify, plan
 from psconrl.errors import SolverError
+from psconrl.kernels.certificates import distances
+from psconrl.kernels.costs import ordinary_distance
 from psconrl.learning.episode_planner import EpisodePlanner
-from psconrl.model._improvement import improve, rounding_of_bound
-from psconrl.planning._cost_kernels import nearest, ordinary_distance
+from psconrl.kernels.improvement import improve, rounding_of_bound
+from psconrl.kernels.search import newton
 from psconrl.planning.certificate import units
 from psconrl.planning.mixture import solve as solving
-from psconrl.planning.mixture._newton import newton
 from psconrl.planning.mixture.column_generation import is_settled
 from psconrl.planning.mixture.howard import Howard
 from psconrl.planning.mixture.solve import solve, solve_compiled
@@ -49,8 +50,12 @@ def test_an_average_is_not_judged_finer_than_it_can_be_written():
 
 
 def test_the_ordinary_size_is_the_nearest_entry_that_differs():
-    assert nearest(np.array([[0.0, 1e9, 3.0], [1e9, 1e9, 5.0]]), np.ones((2, 3), bool), 0.0) == 3.0
-    assert nearest(np.zeros((1, 5)), np.ones((1, 5), bool), 0.0) == 1.0
+    costs, everywhere = np.array([[0.0, 1e9, 3.0], [1e9, -1.0, 5.0]]), np.ones((2, 3), bool)
+    met = np.array([[0.5, 0.0, 0.0], [0.0, 0.25, 0.25]])
+    assert distances(costs, everywhere, met, 0.0) == (1.5, 1.0)
+    assert distances(costs, costs >= 0.0, met, 0.0) == (1.5, 3.0)
+    assert distances(costs, everywhere, met, 3.0) == (3.0, 2.0)
+    assert distances(np.zeros((1, 5)), np.ones((1, 5), bool), np.ones((1, 5)), 0.0) == (0.0, 1.0)
 
 
 def test_entries_far_beyond_the_ordinary_do_not_set_the_scale():

@@ -377,7 +377,7 @@ def test_a_reader_that_leaves_early_is_no_reason_to_complain():
     "code", ["import psconrl", "import psconrl.cli; psconrl.cli.app(['--help'], standalone_mode=False)"]
 )
 def test_heavy_libraries_are_imported_on_first_use_only(code):
-    heavy = ("numba", "matplotlib", "highspy", "scipy")
+    heavy = ("gymnasium", "matplotlib", "highspy", "scipy")
     found = python(f"import sys; {code}; print(*({{m.split('.')[0] for m in sys.modules}} & {{*{heavy}}}))")
     assert found.splitlines()[-1] == ""
 

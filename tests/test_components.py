@@ -241,10 +241,8 @@ def test_passages_against_a_dense_inverse(together, n, density, exit, monkeypatc
     N = np.linalg.inv(np.eye(n) - W)
     C, begin = rng.normal(size=(n, 2)), rng.random(n)
     size = abs(N).sum(axis=1).max()
-    for module, names in ((passage, ("_collect", "_swept", "longest_time")), (visits, ("_visit", "_flown"))):
-        monkeypatch.setattr(module, "TOGETHER", together)  # a constant of compiled code: run that as Python
-        for name in names:
-            monkeypatch.setattr(module, name, getattr(module, name).py_func)
+    for module in (passage, visits):
+        monkeypatch.setattr(module, "TOGETHER", together)
     np.testing.assert_allclose(passage.collect_onward(csr_array(W), C, out), N @ C, atol=1e-13 * size)
     np.testing.assert_allclose(visits.visit_onward(csr_array(W), begin, out), begin @ N, rtol=1e-9)
 

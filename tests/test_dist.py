@@ -1,10 +1,13 @@
-"""The wheel holds what the package reads, and says what it is. ``make dist`` also installs and uses it."""
+"""What goes into the wheel and the sdist, and what they say they are; without compiling the kernels, which takes a minute.
+
+``make dist`` builds both, installs the wheel in an environment without a compiler, and uses it there.
+"""
 
 import email
+import re
 import subprocess
 import sys
 import tarfile
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -12,50 +15,46 @@ import pytest
 import psconrl
 
 ROOT = Path(__file__).parents[1]
+BUILT = (".so", ".pyd", ".c", ".pyc")
+
+
+def setup(*command):
+    """Run a command of setup.py."""
+    done = subprocess.run(
+        [sys.executable, "setup.py", "--quiet", *command], cwd=ROOT, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    pytest.importorskip("hatchling")
-    folder = tmp_path_factory.mktemp("dist")
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-t", "sdist", "-d", str(folder)],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        timeout=300,
-    )
+def packed(tmp_path_factory):
+    """The files of the wheel but for the kernels, and its metadata."""
+    folder = tmp_path_factory.mktemp("packed")
+    setup("build_py", "--build-lib", str(folder))
+    setup("dist_info", "--output-dir", str(folder))
     return folder
 
 
-@pytest.fixture(scope="module")
-def wheel(built):
-    (path,) = built.glob("*.whl")
-    assert path.name == f"psconrl-{psconrl.__version__}-py3-none-any.whl"
-    with zipfile.ZipFile(path) as archive:
-        yield archive
-
-
-def test_the_wheel_holds_every_file_of_the_package(wheel):
+def test_the_wheel_holds_every_file_of_the_package(packed):
     source = ROOT / "src"
     wanted = {
         path.relative_to(source).as_posix()
         for path in (source / "psconrl").rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
+        if path.is_file() and path.suffix not in BUILT and "__pycache__" not in path.parts
     }
-    held = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    held = {path.relative_to(packed).as_posix() for path in (packed / "psconrl").rglob("*") if path.is_file()}
     assert held == wanted
     kinds = {Path(name).suffix for name in held}
-    assert {".py", ".typed", ".txt", ".toml", ".js", ".css", ".html"} <= kinds  # maps, specs, the page
+    assert {".py", ".pxd", ".typed", ".txt", ".toml", ".js", ".css", ".html"} <= kinds  # maps, specs, the page
 
 
 @pytest.fixture(scope="module")
-def metadata(wheel):
-    (name,) = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
-    return email.message_from_bytes(wheel.read(name))
+def metadata(packed):
+    (path,) = packed.glob("*.dist-info/METADATA")
+    return email.message_from_bytes(path.read_bytes())
 
 
-def test_the_wheel_says_what_it_is(wheel, metadata):
+def test_the_wheel_says_what_it_is(packed, metadata):
     assert metadata["Name"] == "psconrl"
     assert metadata["Version"] == psconrl.__version__
     assert metadata["License-Expression"] == "MIT"
@@ -66,9 +65,9 @@ def test_the_wheel_says_what_it_is(wheel, metadata):
     classifiers = metadata.get_all("Classifier")
     assert "Typing :: Typed" in classifiers
     assert not [c for c in classifiers if c.startswith("License ::")]  # the expression says it
-    (scripts,) = [name for name in wheel.namelist() if name.endswith("entry_points.txt")]
-    assert b"psconrl = psconrl.cli:main" in wheel.read(scripts)
-    assert [name for name in wheel.namelist() if name.endswith("licenses/LICENSE")]
+    (scripts,) = packed.glob("*.dist-info/entry_points.txt")
+    assert "psconrl = psconrl.cli:main" in scripts.read_text(encoding="utf-8")
+    assert list(packed.glob("*.dist-info/licenses/LICENSE"))
 
 
 def test_pictures_are_an_extra(metadata):
@@ -78,11 +77,36 @@ def test_pictures_are_an_extra(metadata):
     assert "plots" in metadata.get_all("Provides-Extra")
 
 
-def test_the_sdist_can_be_built_tested_and_read(built):
-    (path,) = built.glob("*.tar.gz")
+def test_the_sdist_can_be_built_tested_and_read(tmp_path):
+    setup("sdist", "--dist-dir", str(tmp_path))
+    (path,) = tmp_path.glob("*.tar.gz")
     with tarfile.open(path) as archive:
         held = {name.partition("/")[2] for name in archive.getnames()}
-    wanted = {"pyproject.toml", "README.md", "LICENSE", "Makefile", "constraints.txt", "mkdocs.yml", "CITATION.cff"}
-    wanted |= {"src/psconrl/py.typed", "tests/test_dist.py", "tests/conftest.py", "docs/index.md", ".ci/warm.py"}
+    wanted = {"pyproject.toml", "setup.py", "README.md", "LICENSE", "Makefile", "constraints.txt", "mkdocs.yml"}
+    wanted |= {"src/psconrl/py.typed", "tests/test_dist.py", "tests/conftest.py", "docs/index.md", "tools/compiler.py"}
+    wanted |= {"CITATION.cff", "src/psconrl/kernels/elimination.pxd", "src/psconrl/kernels/_cpu.c"}
     assert wanted <= held
-    assert not [name for name in held if "__pycache__" in name or name.endswith((".nbi", ".nbc"))]
+    assert not [name for name in held if "__pycache__" in name or name.endswith((".so", ".pyd"))]
+
+
+def compiler(**environment):
+    """What ``tools/compiler.py`` says."""
+    done = subprocess.run(
+        [sys.executable, "tools/compiler.py"], cwd=ROOT, capture_output=True, text=True, env=environment, check=False
+    )
+    return done.returncode, done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="setuptools looks for the compiler there")
+def test_without_a_compiler_one_line_says_what_to_install(tmp_path):
+    code, said = compiler(PATH=str(tmp_path))
+    assert code == 1
+    assert len(said.splitlines()) == 1
+    assert re.search("needs a C compiler: '.*' is not there. .*apt install gcc|xcode-select", said)
+    assert "pip install ziglang" in said
+    broken = tmp_path / "cc"
+    broken.write_text("#!/bin/sh\necho 'error: no libc' >&2\nexit 1\n", encoding="utf-8")
+    broken.chmod(0o755)
+    code, said = compiler(PATH="/usr/bin:/bin", CC=str(broken))
+    assert code == 1
+    assert "cannot compile a program of one line (error: no libc)" in said

@@ -9,20 +9,20 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from exact import rationals
-from psconrl.model import _doubled
-from psconrl.model._elimination import unichain
+from psconrl.kernels import double_double
+from psconrl.kernels.elimination import unichain
+from psconrl.kernels.leading import led_into_best
 from psconrl.model.chain import DenseChain, SparseChain
 from psconrl.model.transition import Transition
-from psconrl.planning.mixture._leading import led_into_best
 
 numbers = st.floats(-1e100, 1e100, allow_subnormal=False).filter(lambda x: x == 0 or abs(x) > 1e-100)
 
 
 @given(numbers, numbers)
 def test_sums_and_products_lose_nothing(a, b):
-    s, lost = _doubled.two_sum(a, b)
+    s, lost = double_double.two_sum(a, b)
     assert Fraction(s) + Fraction(lost) == Fraction(a) + Fraction(b)
-    p, lost = _doubled.two_product(a, b)
+    p, lost = double_double.two_product(a, b)
     assert Fraction(p) + Fraction(lost) == Fraction(a) * Fraction(b)
 
 
@@ -43,7 +43,7 @@ def test_the_drift_of_a_huge_potential_is_exact(size):
     P = rng.dirichlet(np.ones(6), size=12)
     P[:, 3:] *= 1.0 / size
     offset = np.array([0, 0, 0, size, size, size]) * 0.7
-    high, low = _doubled.combine(np.ones(2), np.array([offset, rng.normal(size=6)]), np.zeros((2, 6)))
+    high, low = double_double.combine(np.ones(2), np.array([offset, rng.normal(size=6)]), np.zeros((2, 6)))
     expected = exact_drift(P, high, low)
     np.testing.assert_allclose(Transition.of(P).drift(high, low), expected, rtol=1e-14, atol=1e-15)
     np.testing.assert_allclose(Transition.of(csr_array(P)).drift(high, low), expected, rtol=1e-14, atol=1e-15)
@@ -62,7 +62,7 @@ def test_refined_biases_solve_their_equation(leak):
     half = np.arange(8) < 4
     P = rng.dirichlet(np.ones(8), size=8) * np.where(half[:, None] == half[None, :], 1.0, leak)
     costs = rng.random((2, 8))
-    _, gains, high, low, stationary, slowest = _doubled.refined_unichain(P, np.arange(8), costs, 0, 3)
+    _, gains, high, low, stationary, slowest = double_double.refined_unichain(P, np.arange(8), costs, 0, 3)
     for i in range(2):
         moved = np.array(exact_drift(P, high[i], low[i]))[:, 0]
         np.testing.assert_allclose(costs[i] + moved, gains[i], atol=1e-14)
@@ -97,10 +97,10 @@ def test_everything_is_led_into_the_cheapest_part():
     available = np.ones((2, 2), dtype=bool)
     both = np.zeros(2, dtype=np.int64)
     costs = np.array([[1.0, 9.0, 2.0, 9.0]])
-    assert led_into_best(P, costs, np.ones(1), available, both, 1, 1e-10).tolist() == [0, 1]
-    assert led_into_best(P, -costs, np.ones(1), available, both, 0, 1e-10).tolist() == [1, 0]
+    assert led_into_best(P, costs, np.ones(1), available, both, 1, 1e-10, 1e-12).tolist() == [0, 1]
+    assert led_into_best(P, -costs, np.ones(1), available, both, 0, 1e-10, 1e-12).tolist() == [1, 0]
     tied = np.array([[1.0, 9.0, 1.0, 9.0]])  # then the favoured one
-    assert led_into_best(P, tied, np.ones(1), available, both, 1, 1e-10).tolist() == [1, 0]
-    assert led_into_best(P, tied, np.ones(1), available, both, 0, 1e-10).tolist() == [0, 1]
+    assert led_into_best(P, tied, np.ones(1), available, both, 1, 1e-10, 1e-12).tolist() == [1, 0]
+    assert led_into_best(P, tied, np.ones(1), available, both, 0, 1e-10, 1e-12).tolist() == [0, 1]
     only_stay = np.array([[True, False], [True, False]])  # nobody can be led: all stays as it is
-    assert led_into_best(P, costs, np.ones(1), only_stay, both, 1, 1e-10).tolist() == [0, 0]
+    assert led_into_best(P, costs, np.ones(1), only_stay, both, 1, 1e-10, 1e-12).tolist() == [0, 0]

@@ -8,7 +8,8 @@ from scipy.sparse import csr_array, diags_array
 
 import psconrl
 from models import tandem
-from psconrl.model import _krylov, policy_steps, sparse_solver
+from psconrl.kernels import krylov, sweeps
+from psconrl.model import policy_steps, sparse_solver
 from psconrl.model.sparse_solver import SparseSolver
 from psconrl.model.structure import approach
 from psconrl.model.transition import Transition
@@ -142,29 +143,29 @@ def test_sweeps_until_a_residual_is_small():
     A = np.eye(n) - P.toarray() + 1.0 / n
     for most in (1e-3, 1e-8):
         x = np.zeros(n)
-        left = _krylov.sweep_until(P.indptr, P.indices, P.data, c, x, most, 400)
+        left = sweeps.sweep_until(P.indptr, P.indices, P.data, c, x, most, 400)
         assert left <= most
         assert np.abs(c - A @ x).max() == pytest.approx(left, rel=1e-6)
         assert x.mean() == pytest.approx(np.linalg.solve(A, c).mean(), abs=2 * most)
     x = np.zeros(n)
-    assert _krylov.sweep_until(P.indptr, P.indices, P.data, c, x, 1e-8, 2) > 1e-8  # not enough products
+    assert sweeps.sweep_until(P.indptr, P.indices, P.data, c, x, 1e-8, 2) > 1e-8  # not enough products
     stuck = csr_array(np.roll(np.eye(n), 1, axis=1))
-    assert _krylov.sweep_until(stuck.indptr, stuck.indices, stuck.data, c, np.zeros(n), 1e-8, 10_000) > 1e-3
+    assert sweeps.sweep_until(stuck.indptr, stuck.indices, stuck.data, c, np.zeros(n), 1e-8, 10_000) > 1e-3
 
 
 def test_a_law_is_followed_until_it_rests():
     rng = np.random.default_rng(3)
     P = csr_array(rng.dirichlet(np.ones(40), size=40))
     law = np.eye(1, 40)[0]
-    moved = _krylov.step_until(P.indptr, P.indices, P.data, law, 1e-12, 100)
+    moved = sweeps.step_until(P.indptr, P.indices, P.data, law, 1e-12, 100)
     assert moved <= 1e-12
     assert law.sum() == pytest.approx(1.0, abs=1e-15)
     assert np.abs(law @ P - law).sum() <= 1e-12
     few = np.eye(1, 40)[0]
-    assert _krylov.step_until(P.indptr, P.indices, P.data, few, 1e-12, 2) > 1e-6  # no more steps than that
+    assert sweeps.step_until(P.indptr, P.indices, P.data, few, 1e-12, 2) > 1e-6  # no more steps than that
     assert few == pytest.approx(np.eye(1, 40)[0] @ P.toarray() @ P.toarray())
     circle = csr_array(np.roll(np.eye(40), 1, axis=1))  # never rests, and that is noticed
-    assert _krylov.step_until(circle.indptr, circle.indices, circle.data, np.eye(1, 40)[0], 1e-12, 10**9) == 2.0
+    assert sweeps.step_until(circle.indptr, circle.indices, circle.data, np.eye(1, 40)[0], 1e-12, 10**9) == 2.0
 
 
 def test_large_chains_that_mix_fast_take_sweeps_and_steps_alone(monkeypatch):
@@ -183,7 +184,7 @@ def test_large_chains_that_mix_fast_take_sweeps_and_steps_alone(monkeypatch):
     def none_of_these(*_):
         raise AssertionError
 
-    monkeypatch.setattr(_krylov, "solve", none_of_these)
+    monkeypatch.setattr(krylov, "solve", none_of_these)
     fast = SparseSolver().solve(P, costs)
     assert fast.off <= 1e-12
     assert fast.gains == pytest.approx(slow.gains, abs=1e-12)

@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csr_array, random_array
 
 from psconrl.errors import SolverError
-from psconrl.model import _multilevel_kernels as kernels
+from psconrl.kernels import level_steps
 from psconrl.model import multilevel, sparse_solver
 from psconrl.model.multilevel import COARSEST, Hierarchy, Level, first_law, stationary_law
 from psconrl.model.sparse_solver import SparseSolver, solve_sparse
@@ -77,18 +77,30 @@ def test_sweeps_by_hand():
         for s in range(35, -1, -1) if down else range(36):
             by_hand[s] += (r[s] - 0.25 - A[s] @ by_hand) / A[s, s]
         swept = z.copy()
-        kernels.sweep(*level.moves, level.inverse, r, 0.25, swept, down)
+        level_steps.sweep(*level.moves, level.inverse, r, 0.25, swept, down)
         np.testing.assert_allclose(swept, by_hand, atol=1e-14)
     first = np.full(36, np.nan)
-    kernels.first_sweep(*level.moves, level.inverse, r, first)
+    level_steps.first_sweep(*level.moves, level.inverse, r, first)
     zero = np.zeros(36)
-    kernels.sweep(*level.moves, level.inverse, r, 0.0, zero, False)
+    level_steps.sweep(*level.moves, level.inverse, r, 0.0, zero, False)
     np.testing.assert_allclose(first, zero, atol=1e-15)
     out = np.empty(36)
-    kernels.drift(*level.moves, level.leaving, z, 0.5, out)
+    level_steps.drift(*level.moves, level.leaving, z, 0.5, out)
     np.testing.assert_allclose(out, A @ z + 0.5, atol=1e-15)
     x = rng.random(36)
-    assert kernels.imbalance(*level.columns(), level.leaving, x) == pytest.approx(np.abs(x @ A).sum(), rel=1e-12)
+    assert level_steps.imbalance(*level.columns(), level.leaving, x) == pytest.approx(np.abs(x @ A).sum(), rel=1e-12)
+
+
+def test_residuals_are_lowered_and_corrections_raised_by_shares():
+    P, rng = grid(6, seed=2), np.random.default_rng(3)
+    level, A = level_of(P), np.eye(36) - P.toarray()
+    r, z, share, group = rng.normal(size=36), rng.normal(size=36), rng.random(36), rng.integers(9, size=36)
+    lowered = np.full(9, np.nan)
+    level_steps.lowered(*level.moves, level.leaving, r, z, share, group, lowered)
+    np.testing.assert_allclose(lowered, (share * (r - A @ z)) @ np.eye(9)[group], atol=1e-13)
+    raised, correction = z.copy(), rng.normal(size=9)
+    level_steps.raised(group, share, correction, raised)
+    np.testing.assert_allclose(raised, z + share * correction[group], atol=1e-15)
 
 
 def test_directions_are_orthogonal_by_the_weights():
@@ -99,14 +111,14 @@ def test_directions_are_orthogonal_by_the_weights():
     along = (weights * basis[0]) @ v
     length = np.sqrt((weights * (v - along * basis[0])) @ (v - along * basis[0]))
     wanted = (c - along * found[0]) / length, (gain - along * gains[0]) / length
-    got = kernels.against(weights, basis, found, gains, 1, v, c, gain)
+    got = level_steps.against(weights, basis, found, gains, 1, v, c, gain)
     assert (weights * basis[0]) @ v == pytest.approx(0.0, abs=1e-15)
     assert (weights * v) @ v == pytest.approx(1.0)
     np.testing.assert_allclose(c, wanted[0])
     assert got == pytest.approx(wanted[1])
     r, x = rng.random(8), np.zeros(8)
     before = r.copy()
-    step, left = kernels.step_along(weights, v, c, r, x)
+    step, left = level_steps.step_along(weights, v, c, r, x)
     assert step == pytest.approx((weights * v) @ before)
     np.testing.assert_allclose(r, before - step * v)
     np.testing.assert_allclose(x, step * c)

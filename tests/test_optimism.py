@@ -9,8 +9,9 @@ from scipy.optimize import linprog
 import psconrl
 from psconrl import evaluate, plan, simulate
 from psconrl.agents import UCRLCMDP
+from psconrl.kernels.boxes import pour
+from psconrl.kernels.optimism import improve_optimistic, lead_into, optimistic_horizon
 from psconrl.learning.parts.radii import Box
-from psconrl.planning.optimism._kernels import improve_optimistic, lead_into, optimistic_horizon, pour
 from psconrl.planning.optimism.average import optimistic_policy, solve_optimistic
 from psconrl.planning.optimism.horizon import solve_horizon
 
@@ -159,8 +160,7 @@ def test_pouring_minimises_over_the_box(seed, S):
     rng = np.random.default_rng(seed)
     box = Box.around(rng.dirichlet(np.ones(S), size=1), rng.random(1))
     h = rng.normal(size=S)
-    law = np.empty(S)
-    pour(box.low[0], box.high[0], np.argsort(h), law)
+    law = pour(box.low, box.high, 0, np.argsort(h))
     best = linprog(h, A_eq=np.ones((1, S)), b_eq=[1.0], bounds=list(zip(box.low[0], box.high[0], strict=True)))
     assert law.sum() == pytest.approx(1.0)
     assert law @ h == pytest.approx(best.fun, abs=1e-9)
@@ -169,7 +169,7 @@ def test_pouring_minimises_over_the_box(seed, S):
 class TestOfEqualStatesTheFirstComesFirst:
     """40 states with two actions each, at most a tenth of the mass in each of them: the first ten are filled.
 
-    An unstable sort would mix the ties once there are more than it sorts by insertion (15 in Numba's quicksort).
+    An unstable sort would mix the ties once there are more than it sorts by insertion.
     """
 
     S = 40

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from psconrl import CMDP, Status, plan, regret
+from psconrl.kernels.certificates import deviations
 from psconrl.learning.counts import Counts, Record
 from psconrl.model.chain import DenseChain
 from psconrl.model.distance import diameter, hitting_times
 from psconrl.model.evaluation import evaluate
 from psconrl.model.unichain import solve_dense
-from psconrl.planning._cost_kernels import deviations
 from psconrl.planning.certificate import Dual, check, lower_bound
 from psconrl.planning.lp import solve_lp
 from psconrl.planning.mixture.master import LineMaster, SimplexMaster

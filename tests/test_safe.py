@@ -24,7 +24,8 @@ from psconrl.experiment.knowledge import Knowledge
 from psconrl.experiment.spec import parse_spec
 from psconrl.learning.baseline import safest_policy
 from psconrl.learning.counts import Counts, Record
-from psconrl.learning.intervals import Intervals, end_of_interval, highest_means
+from psconrl.kernels.intervals import end_of_interval
+from psconrl.learning.intervals import Intervals, highest_means
 from psconrl.planning.pessimism import largest_means, worst_average
 from psconrl.simulation.model_run import Simulation
 

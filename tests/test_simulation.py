@@ -16,11 +16,10 @@ import psconrl
 from psconrl import CMDP, PSConRL, plan, regret, simulate
 from psconrl.agents import FixedPolicy
 from psconrl.errors import AgentError, ConfigError, ModelError
+from psconrl.kernels.play import play
 from psconrl.learning.random_numbers import BLOCK, UniformStream
 from psconrl.learning.registry import load_agent
-from psconrl.learning.stepping import NOTHING
 from psconrl.model.tables import Tables
-from psconrl.simulation._kernels import play
 from psconrl.simulation.interrupt import Interrupted
 from psconrl.simulation.model_run import Simulation
 from psconrl.simulation.regret import paper_regret
@@ -77,7 +76,7 @@ def test_a_compiled_run_equals_the_plain_loop_on_the_same_uniforms(name, H, bern
     state, played, reached, ended = play(
         0, 0, n, 400, policy, caps.ravel(), tables.indptr, tables.successors, tables.cdf, tables.outcomes,
         tables.bernoulli, actions_u, model_u, visits, log, sums, total, cmdp.thresholds, largest,
-        0, checkpoints, 0, at, largest_at, NOTHING,
+        0, checkpoints, 0, at, largest_at, None,
     )  # fmt: skip
     assert played == len(path)
     assert ended == (len(path) < n)

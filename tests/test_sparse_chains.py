@@ -1,13 +1,16 @@
 """Chains by elimination in blocks, by sparse elimination and by products, against the plain way and exact fractions."""
 
 from fractions import Fraction
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
 from exact import rationals, stationary
-from psconrl.model import _elimination, _krylov, _sparse_elimination
+from psconrl import kernels
+from psconrl.kernels import elimination, krylov, sparse_elimination
 from psconrl.model.chain import DenseChain, SparseChain
 from psconrl.model.ordering import NO_ORDER, order_for
 from psconrl.model.sparse_solver import SparseSolver
@@ -21,11 +24,24 @@ def nearly_apart(n, rng):
     return P / P.sum(axis=1, keepdims=True)
 
 
-def law_of(W):
-    """The law of an eliminated chain."""
-    law = np.empty(len(W))
-    _elimination._stationary_law(W, law)
-    return law
+def source_of(kernel):
+    """A kernel as a module of plain Python, which calls no other one."""
+    path = Path(kernels.__file__).parent / f"{kernel.__name__.rpartition('.')[2]}.py"
+    spec = spec_from_file_location(f"plain_{path.stem}", path)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def plainly_eliminated(P, C):
+    """What is left of a chain (n, n) and its costs (n, q) without blocks, one state censored after the other."""
+    W, C = P.copy(), C.copy()
+    for k in range(len(W) - 1, 0, -1):
+        W[k, k] = W[k, :k].sum()
+        W[:k, k] /= W[k, k]
+        W[:k, :k] += np.outer(W[:k, k], W[k, :k])
+        C[:k] += np.outer(W[:k, k], C[k])
+    return W, C
 
 
 # In blocks
@@ -35,28 +51,31 @@ def law_of(W):
 def test_elimination_in_blocks_is_elimination(n):
     """Every entry of what is left agrees with that of the loop without blocks, however small."""
     rng = np.random.default_rng(n)
-    P, C = nearly_apart(n, rng), rng.random((n, 3))
-    blocked, plain = (P.copy(), C.copy()), (P.copy(), C.copy())
-    found, slowest = _elimination._eliminate(*blocked)
-    assert (found, 0) == (0, _elimination._eliminate_block(*plain, 0, n)[0])
-    off = ~np.eye(n, dtype=bool)
-    off[0, 0] = True
-    np.testing.assert_allclose(blocked[0][off], plain[0][off], rtol=1e-11)
-    np.testing.assert_allclose(np.diag(blocked[0]), np.diag(plain[0]), rtol=1e-11)
-    np.testing.assert_allclose(blocked[1], plain[1], rtol=1e-11)
-    assert slowest == pytest.approx(np.diag(plain[0])[1:].min(), rel=1e-11)
+    P, costs = nearly_apart(n, rng), rng.random((3, n))
+    reference, gains, biases, distribution, slowest = elimination.unichain(P, costs, 0)
+    order = np.arange(n)
+    order[[0, reference]] = order[[reference, 0]]
+    W, C = plainly_eliminated(P[np.ix_(order, order)], np.vstack([costs, np.ones(n)]).T[order])
+    mass, h = np.zeros(n), np.zeros((3, n))
+    mass[0] = 1.0
+    for k in range(1, n):
+        mass[k] = mass[:k] @ W[:k, k]
+        h[:, k] = (C[k, :3] - C[0, :3] / C[0, 3] * C[k, 3] + h[:, :k] @ W[k, :k]) / W[k, k]
+    np.testing.assert_allclose(distribution[order], mass / mass.sum(), rtol=1e-11)
+    np.testing.assert_allclose(gains, C[0, :3] / C[0, 3], rtol=1e-11)
+    np.testing.assert_allclose(biases[:, order], h, atol=1e-11 * abs(h).max())
+    assert slowest == pytest.approx(np.diag(W)[1:].min(), rel=1e-11)
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_elimination_in_blocks_against_exact_fractions(seed, monkeypatch):
-    """Blocks of three: the loop over them is run as plain Python, what it calls is compiled."""
-    monkeypatch.setattr(_elimination, "_UNBLOCKED", 4)
-    monkeypatch.setattr(_elimination, "_BLOCK", 3)
+    """Blocks of four: the kernel is run as the Python that it is."""
+    pytest.importorskip("cython")
+    monkeypatch.setattr(plain := source_of(elimination), "_UNBLOCKED", 4)
+    monkeypatch.setattr(plain, "_BLOCK", 4)
     P = nearly_apart(13, np.random.default_rng(seed))
     exact = stationary([rationals(row) for row in P], range(13))
-    W = P.copy()
-    assert _elimination._eliminate.py_func(W, np.zeros((13, 1)))[0] == 0
-    for s, mass in enumerate(law_of(W)):
+    for s, mass in enumerate(plain.unichain(P, np.zeros((1, 13)), 0)[3]):
         assert abs(Fraction(float(mass)) / exact[s] - 1) < 1e-13
 
 
@@ -219,7 +238,7 @@ def eliminated(P, costs, reference, chance, rows=None):
     matrix = csr_array(P)
     rows = np.arange(len(P)) if rows is None else rows
     order = order_of(P)
-    stuck, *chain = _sparse_elimination.unichain(
+    stuck, *chain = sparse_elimination.unichain(
         matrix.indptr, matrix.indices, matrix.data, rows, costs, reference, chance, order
     )
     assert stuck < 0 or not leads_to(P, reference)
@@ -241,7 +260,7 @@ def test_sparse_elimination_finds_what_dense_elimination_finds(kind):
             continue
         whole = (1.0 - chance) * P
         whole[:, reference] += chance
-        anchor, wanted, h, mu, _ = _elimination.unichain(whole, costs, reference)
+        anchor, wanted, h, mu, _ = elimination.unichain(whole, costs, reference)
         assert anchor >= 0
         np.testing.assert_allclose(law, mu, rtol=1e-11)
         np.testing.assert_allclose(gains, wanted, rtol=1e-11)
@@ -287,12 +306,12 @@ def test_the_rows_of_a_policy_are_eliminated_in_the_order_of_the_model():
     costs = rng.random((2, n * A))
     for _ in range(10):
         rows = np.arange(n) * A + rng.integers(A, size=n)
-        stuck, gains, _, law = _sparse_elimination.unichain(
+        stuck, gains, _, law = sparse_elimination.unichain(
             twice.indptr, twice.indices, twice.data, rows, costs, 9, 0.01, order
         )
         ahead = 0.99 * P
         ahead[:, 9] += 0.01
-        _, wanted, _, mu, _ = _elimination.unichain(*_elimination.gathered(ahead, rows, costs), 9)
+        _, wanted, _, mu, _ = elimination.unichain(*elimination.gathered(ahead, rows, costs), 9)
         assert stuck < 0
         np.testing.assert_allclose(law, mu, rtol=1e-12)
         np.testing.assert_allclose(gains, wanted, rtol=1e-12)
@@ -310,7 +329,7 @@ def solved(P, right, transposed, guess=None, tolerance=1e-13, products=400, most
     """What the products lead to, and the residual that they claim."""
     matrix = csr_array(P)
     x = np.zeros_like(right) if guess is None else guess.copy()
-    off = _krylov.solve(matrix.indptr, matrix.indices, matrix.data, transposed, right, x, tolerance, most, products)
+    off = krylov.solve(matrix.indptr, matrix.indices, matrix.data, transposed, right, x, tolerance, most, products)
     return x, off
 
 
@@ -393,7 +412,7 @@ def test_entries_that_come_twice_and_tiny_ones_count():
     """Each entry in two parts, one of which is below what corrections leave out; and many tiny ones that add up."""
     rng, n = np.random.default_rng(7), 80
     P = 0.98 * rng.dirichlet(np.full(n, 0.05), n) + 0.02 * rng.dirichlet(np.full(n, 50.0), n)
-    assert ((P > 0) & (P < _krylov._SMALL)).mean() > 0.3
+    assert ((P > 0) & (P < 1e-3)).mean() > 0.3
     whole = csr_array(P)
     twice = csr_array(
         (np.repeat(whole.data, 2) * np.tile([0.999, 0.001], whole.nnz), np.repeat(whole.indices, 2), 2 * whole.indptr),
@@ -403,7 +422,7 @@ def test_entries_that_come_twice_and_tiny_ones_count():
     for transposed in (False, True):
         A = system(P).T if transposed else system(P)
         x = np.zeros((2, n))
-        off = _krylov.solve(twice.indptr, twice.indices, twice.data, transposed, right, x, 1e-13, np.inf, 400)
+        off = krylov.solve(twice.indptr, twice.indices, twice.data, transposed, right, x, 1e-13, np.inf, 400)
         assert off <= 1e-10
         np.testing.assert_allclose(x, np.linalg.solve(A, right.T).T, rtol=1e-9, atol=1e-10)
 

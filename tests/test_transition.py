@@ -6,7 +6,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from psconrl import CMDP, load
-from psconrl.model import _graph
+from psconrl.kernels import graph
 from psconrl.model.chain import DenseChain, SparseChain
 from psconrl.model.structure import approach, end_components
 from psconrl.model.transition import DenseTransition, SparseTransition, Transition
@@ -88,7 +88,7 @@ def test_the_graph_is_searched_as_others_search_it(seed):
         ]
         assert [c.tolist() for c in chain.closed_classes()] == sorted(closed)
     indptr, indices = DenseTransition(P).support
-    ours, label = _graph.strong_components(indptr, indices, S, np.ones(S, dtype=bool))
+    ours, label = graph.strong_components(indptr, indices, S)
     assert ours == count
     assert (np.equal.outer(label, label) == np.equal.outer(labels, labels)).all()
     lead = np.linalg.matrix_power(np.eye(S) + (P > 0), S) > 0

@@ -11,7 +11,8 @@ from psconrl import simulate
 from psconrl.agents import TripleQA
 from psconrl.envs.gym_env import CMDPEnv
 from psconrl.errors import AgentError
-from psconrl.learning._triple_qa import Constants, bonus, learn, rate
+from psconrl.kernels import rounds
+from psconrl.learning.agents.triple_qa import Constants
 from psconrl.learning.counts import Record
 from psconrl.learning.registry import load_agent, make_agent
 from psconrl.simulation.model_run import Simulation
@@ -57,9 +58,10 @@ def test_every_constant_can_be_given():
 def test_rate_and_bonus():
     constants = Constants(gamma=0.5, chi=4.0, iota=6.0, kappa=2.0, eta=1.0, together=True)
     for tau in (1, 2, 5, 1000):
-        assert rate(tau, constants) == pytest.approx(5.0 / (4.0 + tau), rel=1e-15)
-        assert bonus(tau, constants) == pytest.approx(2.0 * math.sqrt(5.0 * 6.0 / (4.0 + tau)), rel=1e-15)
-    assert rate(1, constants) == 1.0
+        assert rounds.rate(tau, constants.chi) == pytest.approx(5.0 / (4.0 + tau), rel=1e-15)
+        bonus = rounds.bonus(tau, constants.kappa, constants.chi, constants.iota)
+        assert bonus == pytest.approx(2.0 * math.sqrt(5.0 * 6.0 / (4.0 + tau)), rel=1e-15)
+    assert rounds.rate(1, constants.chi) == 1.0
 
 
 def test_one_round_by_hand():
@@ -116,9 +118,8 @@ def test_costs_are_scaled_to_gains_by_their_ranges():
     told = TripleQA(1, 2, [3.0], horizon=50, ranges=[[-5.0, 15.0], [2.0, 6.0]])
     for agent in (known, told):
         assert agent.wanted.tolist() == [0.75]
-        memory = agent.memory
-        assert ((memory.highest - [-5.0, 2.0]) / memory.units).tolist() == [1.0, 1.0]
-        assert ((memory.highest - [15.0, 6.0]) / memory.units).tolist() == [0.0, 0.0]
+        assert ((agent._highest - [-5.0, 2.0]) / agent._units).tolist() == [1.0, 1.0]
+        assert ((agent._highest - [15.0, 6.0]) / agent._units).tolist() == [0.0, 0.0]
     assert TripleQA(1, 2, [0.3], horizon=50).wanted == pytest.approx([0.7])
     scaled = psconrl.CMDP(ROVER.transition, ROVER.costs * 8.0, ROVER.thresholds * 8.0, initial=ROVER.initial)
     other = make_agent("triple-qa", 16, 4, scaled.thresholds, scaled.costs, 0, 1000, **LIVELY)
@@ -290,7 +291,7 @@ def test_with_the_constants_of_the_paper_nothing_is_learned_in_a_million_rounds(
     """eps = 77 where gains are at most 1, and bonuses above 1: the hats never fall, the first action is played."""
     agent = make_agent("triple-qa", 16, 4, ROVER.thresholds, ROVER.costs, 0, 1_000_000)
     assert agent.tightening == pytest.approx(76.6, abs=0.1)
-    assert bonus(10_000, agent.constants) > 1.0
+    assert rounds.bonus(10_000, agent.kappa, agent.constants.chi, agent.constants.iota) > 1.0
     simulate(ROVER, agent, 20_000, seed=0)
     assert (agent.hats == agent.hats.max()).all()
     assert (agent.policy[:, 0] == 1.0).all()
@@ -307,5 +308,5 @@ def test_with_lively_constants_it_learns():
 
 def test_the_compiled_round_is_a_function_of_its_arrays():
     agent = TripleQA(2, 2, [0.5], horizon=50)
-    learn(agent.memory, 1, 0, 0, np.array([0.5, 0.5]))
+    agent.learner.learn(1, 0, 0, np.array([0.5, 0.5]))
     assert agent.frame_visits.tolist() == [[0, 0], [1, 0]]

@@ -11,7 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from psconrl._version import __version__
-from psconrl.envs.registration import register as _register
+from psconrl.envs.registration import register_with_gymnasium as _register
 from psconrl.errors import (
     AgentError,
     BaselineWarning,
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from psconrl.simulation.regret import regret
     from psconrl.simulation.simulate import simulate
 
-_register()  # gymnasium.make("psconrl/Box-v0") works once this is imported
+_register()  # gymnasium.make("psconrl/Box-v0") works once both are imported
 
 # Loaded on first use, so that `import psconrl` and `psconrl --help` stay fast.
 _HOME = {

@@ -35,7 +35,6 @@ _COMMANDS = {
     "solve": ("psconrl.cli.planning", "Plan a model: value, costs, shadow prices, policy, certificate."),
     "table": ("psconrl.cli.paper", "Final values of a sweep for a paper: LaTeX, Markdown or CSV."),
     "sweep": ("psconrl.cli.experiments", "Run experiments from a .toml file; crash-safe, resumable, in parallel."),
-    "warm": ("psconrl.cli.warm", "Compile beforehand what first answers need."),
 }
 
 

@@ -187,7 +187,7 @@ def _refuse_without_model(env: str, *names: str) -> None:
 
 def _in_steps(cmdp: CMDP, agent: Player, seed: int, emission: str) -> Run:
     """A run on the model as an environment that goes on while the agent thinks."""
-    copy.deepcopy(agent).begin(0)  # what is compiled or read in at first takes longer than many runs
+    copy.deepcopy(agent).begin(0)  # modules that are read in at the first plan take longer than many runs
     agent.think_in_background()
     run = GymSimulation(CMDPEnv(cmdp, emission=emission), agent, seed)
     run.cost_names = cmdp.cost_names

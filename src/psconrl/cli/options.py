@@ -6,16 +6,18 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from psconrl.envs.continuing import ContinuingEnv
 from psconrl.envs.registry import load, open_environment
 from psconrl.errors import ConfigError, unknown_name
 from psconrl.extras import need_matplotlib
 from psconrl.model.cmdp import CMDP
 from psconrl.model.exchange.files import is_exchange_file
+
+if TYPE_CHECKING:
+    from psconrl.envs.continuing import ContinuingEnv
 
 PICTURES = (".png", ".svg", ".pdf")
 WORDS = {"none": None, "true": True, "false": False}
@@ -69,7 +71,7 @@ def read_model(
     return _limited(load(name, **options, **goal), pairs("--threshold", thresholds))
 
 
-def read_world(name: str, settings: tuple[str, ...], thresholds: tuple[str, ...]) -> CMDP | ContinuingEnv:
+def read_world(name: str, settings: tuple[str, ...], thresholds: tuple[str, ...]) -> "CMDP | ContinuingEnv":
     """The same, or a task that can only be played."""
     world, limits = open_environment(name, **words("--set", settings)), pairs("--threshold", thresholds)
     if isinstance(world, CMDP):

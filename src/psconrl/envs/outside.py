@@ -7,17 +7,17 @@ are the environment's own.
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import gymnasium
-
-from psconrl.envs.continuing import ContinuingEnv, continuing
 from psconrl.errors import ConfigError, ModelError, unknown_name
 from psconrl.model.cmdp import CMDP
 from psconrl.named_code import ENVIRONMENTS, announce, find, from_package, installed, is_code
 
+if TYPE_CHECKING:
+    from psconrl.envs.continuing import ContinuingEnv
+
+# Gymnasium is imported when an environment of its kind is opened: loading it takes longer than a plan of a small model.
 GYM = "gym:"
-OURS = tuple(inspect.signature(continuing).parameters)[1:]
 
 
 def is_outside(name: str) -> bool:
@@ -25,8 +25,12 @@ def is_outside(name: str) -> bool:
     return name.startswith(GYM) or name in installed(ENVIRONMENTS) or is_code(name)
 
 
-def open_outside(name: str, options: dict[str, Any]) -> CMDP | ContinuingEnv:
+def open_outside(name: str, options: dict[str, Any]) -> "CMDP | ContinuingEnv":
     """The environment: a model if it is known, else a task that can only be played."""
+    import gymnasium
+
+    from psconrl.envs.continuing import ContinuingEnv, continuing
+
     if name.startswith(GYM):
         made: Any = _by_id(name, options)
     else:
@@ -53,17 +57,22 @@ def _built(name: str, options: dict[str, Any]) -> Any:
     return build(**options)
 
 
-def _by_id(name: str, options: dict[str, Any]) -> ContinuingEnv:
+def _by_id(name: str, options: dict[str, Any]) -> "ContinuingEnv":
     """An environment of Gymnasium's registry; ``module:Id-v0`` imports the module first, which may register it."""
+    import gymnasium
+
+    from psconrl.envs.continuing import continuing
+
     id = name.removeprefix(GYM)
-    ours = {key: value for key, value in options.items() if key in OURS}
+    continued = tuple(inspect.signature(continuing).parameters)[1:]
+    ours = {key: value for key, value in options.items() if key in continued}
     if isinstance(ours.get("cost"), str):
         ours["cost"] = find(ours["cost"])
     package, colon, _ = id.rpartition(":")
     if colon:
         announce(f"the package {package}")
     try:
-        made = gymnasium.make(id, **{key: value for key, value in options.items() if key not in OURS})
+        made = gymnasium.make(id, **{key: value for key, value in options.items() if key not in continued})
     except gymnasium.error.UnregisteredEnv as error:
         hint = "an id of another package is gym:package:Id, which imports the package first"
         raise ConfigError(f"{name}: {_one_line(error)}; {hint}") from None

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.random import PCG64
 from scipy.sparse import csr_array
-from scipy.special import gammaincinv
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import ModelError
@@ -132,6 +131,8 @@ def _dirichlet(bits: PCG64, rows: int, size: int, mass: Floats) -> Floats:
 
     A gamma variable of shape a is one of shape a + 1, here by inversion, times :math:`U^{1/a}` (Devroye 1986, IX.3.5).
     """
+    from scipy.special import gammaincinv  # takes longer to load than a small model to plan
+
     larger, power = _uniforms(bits, rows, size), _uniforms(bits, rows, size)
     log_gamma = np.log(gammaincinv(mass + 1.0, larger)) + np.log(power) / mass
     weights = np.exp(log_gamma - log_gamma.max(axis=1, keepdims=True))

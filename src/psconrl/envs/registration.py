@@ -1,9 +1,15 @@
 """The built-in environments in Gymnasium's registry: ``gymnasium.make("psconrl/Box-v0", slip=0.1)``.
 
-``import psconrl`` registers them. Nothing is built, and no numerical library loaded, before one is made.
+``import psconrl`` registers them, as soon as Gymnasium itself is imported: before or after, but never by us, since that
+takes longer than all the rest of ``import psconrl``.
 """
 
-import gymnasium
+import sys
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from types import ModuleType
 
 IDS = {
     "psconrl/Marsrover4x4-v0": "marsrover-4x4",
@@ -24,6 +30,36 @@ IDS = {
 
 def register() -> None:
     """Tell Gymnasium of the built-in environments, once."""
+    import gymnasium
+
     for id, name in IDS.items():
         if id not in gymnasium.registry:
             gymnasium.register(id=id, entry_point="psconrl.envs.gym_env:CMDPEnv", kwargs={"model": name})
+
+
+def register_with_gymnasium() -> None:
+    """Register the environments now if Gymnasium is loaded, else when it is."""
+    if "gymnasium" in sys.modules:
+        register()
+    elif not any(isinstance(finder, _AfterGymnasium) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _AfterGymnasium())
+
+
+class _AfterGymnasium(MetaPathFinder):
+    """Finds nothing by itself: lets the import of Gymnasium be followed by ``register``."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """What the other finders say, with one more step after the module was executed."""
+        if name != "gymnasium":
+            return None
+        sys.meta_path.remove(self)
+        spec = find_spec(name)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def execute_and_register(module: ModuleType) -> None:
+                execute(module)
+                register()
+
+            spec.loader.exec_module = execute_and_register  # type: ignore[method-assign]
+        return spec

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from importlib import resources
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from psconrl.envs.box import box
 from psconrl.envs.chain import chain
-from psconrl.envs.continuing import ContinuingEnv
 from psconrl.envs.counterexample import counterexample
 from psconrl.envs.gridworld import gridworld
 from psconrl.envs.inventory import inventory
@@ -31,6 +30,9 @@ from psconrl.model.cmdp import CMDP
 from psconrl.model.exchange.files import is_exchange_file, read_cmdp
 from psconrl.named_code import ENVIRONMENTS as OWN
 from psconrl.named_code import installed
+
+if TYPE_CHECKING:
+    from psconrl.envs.continuing import ContinuingEnv
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ def load(name_or_path: str | os.PathLike[str], **options: Any) -> CMDP:
     )
 
 
-def open_environment(name: str, **options: Any) -> CMDP | ContinuingEnv:
+def open_environment(name: str, **options: Any) -> "CMDP | ContinuingEnv":
     """What a name stands for: a model, or a task that can only be played."""
     if name in ENVIRONMENTS:
         build = ENVIRONMENTS[name].build

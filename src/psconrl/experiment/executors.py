@@ -15,7 +15,7 @@ from psconrl.experiment.job import Job
 from psconrl.experiment.sent_code import Sending, need_workers, sources_of
 
 # One BLAS thread a process: small linear systems are many times slower with more.
-PINNED = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+PINNED = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 MOST_WORKERS = 1000  # processes of this machine, at 150 MB each and more; beyond it is a cluster's work
 

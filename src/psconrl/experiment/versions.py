@@ -10,7 +10,7 @@ from pathlib import Path
 from psconrl._version import __version__
 
 # What the outcome of a run depends on; how it is stored or drawn does not matter.
-PARTS = ("model", "planning", "envs", "learning", "simulation", "experiment/job.py", "experiment/knowledge.py")
+PARTS = ("kernels", "model", "planning", "envs", "learning", "simulation", "experiment/job.py", "experiment/knowledge.py")
 
 
 @cache
@@ -19,7 +19,7 @@ def versions() -> dict[str, str]:
     return {
         "psconrl": __version__,
         "code": code_digest(),
-        **{name: version(name) for name in ("numpy", "scipy", "numba", "highspy")},
+        **{name: version(name) for name in ("numpy", "scipy", "highspy")},
     }
 
 

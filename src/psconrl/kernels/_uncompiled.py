@@ -29,6 +29,7 @@ def use(path: MutableSequence[str]) -> None:
     """Find only sources on the path of a package."""
     import cython  # noqa: F401  its stand-ins for types and decorators
 
+    sys.modules["cython.cimports"].__spec__ = ModuleSpec("cython.cimports", None, is_package=True)
     sys.meta_path.insert(0, _CImports())
     for folder in path:
         sys.path_importer_cache[folder] = FileFinder(folder, (SourceFileLoader, SOURCE_SUFFIXES))

@@ -161,7 +161,9 @@ def _add_block(W: cython.double[:, ::1], begin: cython.Py_ssize_t, end: cython.P
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def stationary_distribution(W: cython.const[cython.double][:, ::1], stationary: cython.double[::1]) -> cython.Py_ssize_t:
+def stationary_distribution(
+    W: cython.const[cython.double][:, ::1], stationary: cython.double[::1]
+) -> cython.Py_ssize_t:
     """The stationary distribution of an eliminated chain; returns the state of largest mass."""
     n = stationary.shape[0]
     for i in range(n):
@@ -282,3 +284,215 @@ def unichain(
     with cython.nogil:
         reference, slowest = solve_unichain(chain, costs, reference, W, C, g, h, mu)
     return reference, gains, biases, stationary, slowest
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def censor_transient(
+    W: cython.double[:, ::1],
+    C: cython.double[:, ::1],
+    exits: cython.double[::1],
+    n: cython.Py_ssize_t,
+    q: cython.Py_ssize_t,
+) -> cython.bint:
+    """Censor the first n states of W, all of which are left, one after the other; was each left with some probability?
+
+    What is collected in a censored state, the first q columns of C, and its exits count where it is entered from. The
+    probabilities of leaving stand on the diagonal of W then.
+    """
+    for k in range(n - 1, -1, -1):
+        out: cython.double = exits[k] + row_sum(W, k, k)
+        if out == 0.0:
+            return False
+        W[k, k] = out
+        for i in range(k):
+            f: cython.double = W[i, k]
+            if f > 0.0:
+                f /= out
+                for j in range(k):
+                    W[i, j] += f * W[k, j]
+                for j in range(q):
+                    C[i, j] += f * C[k, j]
+                exits[i] += f * exits[k]
+    return True
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _column_dot(
+    W: cython.const[cython.double][:, ::1],
+    i: cython.Py_ssize_t,
+    x: cython.const[cython.double][:, ::1],
+    k: cython.Py_ssize_t,
+    n: cython.Py_ssize_t,
+) -> cython.double:
+    """The product of the first n entries of row i of W and column k of x, in four lanes."""
+    a: cython.double = 0.0
+    b: cython.double = 0.0
+    c: cython.double = 0.0
+    d: cython.double = 0.0
+    whole = n - n % 4
+    for j in range(0, whole, 4):
+        a += W[i, j] * x[j, k]
+        b += W[i, j + 1] * x[j + 1, k]
+        c += W[i, j + 2] * x[j + 2, k]
+        d += W[i, j + 3] * x[j + 3, k]
+    rest: cython.double = 0.0
+    for j in range(whole, n):
+        rest += W[i, j] * x[j, k]
+    return ((a + b) + (c + d)) + rest
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def solve_transient(
+    W: cython.double[:, ::1], C: cython.double[:, ::1], exits: cython.double[::1], n: cython.Py_ssize_t
+) -> cython.bint:
+    """``transient`` for the first n states, in place; was each left with some probability?"""
+    q = C.shape[1]
+    if not censor_transient(W, C, exits, n, q):
+        return False
+    for k in range(n):
+        for j in range(q):
+            C[k, j] = (C[k, j] + _column_dot(W, k, C, j, k)) / W[k, k]
+    return True
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def solve_visits(
+    W: cython.double[:, ::1], y: cython.double[::1], exits: cython.double[::1], n: cython.Py_ssize_t
+) -> cython.bint:
+    """Solve y = b + y W for the first n states, all of which are left; was each left with some probability?
+
+    In y are the arrivals b from outside, which become visits. W and exits are overwritten.
+    """
+    if not censor_transient(W, W, exits, n, 0):
+        return False
+    for k in range(n - 1, 0, -1):  # of each state the visits until one before it is visited; what then arrives there
+        visits: cython.double = y[k] / W[k, k]
+        if visits > 0.0:
+            for j in range(k):
+                y[j] += visits * W[k, j]
+    for k in range(n):
+        y[k] /= W[k, k]
+        for j in range(k + 1, n):
+            y[j] += y[k] * W[k, j]
+    return True
+
+
+def transient(
+    W: cython.double[:, ::1],
+    C: cython.double[:, ::1],
+    exits: cython.double[::1],
+):
+    r"""Solve :math:`x = C + W x` for states that surely leave, given for each the total probability of leaving.
+
+    W (n, n) are the transitions among the states, C (n, q) what is collected in each, exits (n,) one minus the row
+    sums of W but known without subtraction. W, C and exits are overwritten, C by x. O(n^3). Raises
+    ``ZeroDivisionError`` if some state is left with probability zero.
+    """
+    n = W.shape[0]
+    if W.shape[1] != n or C.shape[0] != n or exits.shape[0] != n:
+        raise ValueError("transitions (n, n), what is collected (n, q) and exits (n,) are needed")
+    with cython.nogil:
+        solved = solve_transient(W, C, exits, n)
+    if not solved:
+        raise ZeroDivisionError("a state is left with probability zero")
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def gather_rows(
+    P: cython.const[cython.double][:, ::1],
+    rows: cython.const[cython.Py_ssize_t][::1],
+    costs: cython.const[cython.double][:, ::1],
+    chain: cython.double[:, ::1],
+    cost: cython.double[:, ::1],
+) -> cython.void:
+    """Write the given rows of P to the chain (S, S), and their costs to cost (q, S)."""
+    n, q = rows.shape[0], costs.shape[0]
+    for s in range(n):
+        row = rows[s]
+        for j in range(n):
+            chain[s, j] = P[row, j]
+        for i in range(q):
+            cost[i, s] = costs[i, row]
+
+
+def gathered(
+    P: cython.const[cython.double][:, ::1],
+    rows: cython.const[cython.Py_ssize_t][::1],
+    costs: cython.const[cython.double][:, ::1],
+):
+    """The chain (S, S) made of the given rows of P, and its costs (q, S) out of those of all rows."""
+    n, q = rows.shape[0], costs.shape[0]
+    if P.shape[1] != n or costs.shape[1] != P.shape[0]:
+        raise ValueError("transitions (rows, S), one row for each of S states, and costs (q, rows) are needed")
+    for s in range(n):
+        if not 0 <= rows[s] < P.shape[0]:
+            raise ValueError("there is no such row")
+    chain, cost = np.empty((n, n)), np.empty((q, n))
+    to: cython.double[:, ::1] = chain
+    c: cython.double[:, ::1] = cost
+    with cython.nogil:
+        gather_rows(P, rows, costs, to, c)
+    return chain, cost
+
+
+def centred(biases: cython.const[cython.double][:, ::1], stationary: cython.const[cython.double][::1]):
+    """Biases (q, S) less their means under the stationary distribution."""
+    q, n = biases.shape[0], biases.shape[1]
+    if stationary.shape[0] != n:
+        raise ValueError("biases (q, S) and a distribution (S,) are needed")
+    result = np.empty((q, n))
+    r: cython.double[:, ::1] = result
+    for i in range(q):
+        mean: cython.double = 0.0
+        for s in range(n):
+            mean += stationary[s] * biases[i, s]
+        for s in range(n):
+            r[i, s] = biases[i, s] - mean
+    return result
+
+
+def mixed_rows(P: cython.const[cython.double][:, ::1], policy: cython.const[cython.double][:, ::1]):
+    """The chain (S, S) of a policy (S, A) under dense transitions (S*A, S)."""
+    n, A = policy.shape[0], policy.shape[1]
+    if P.shape[0] != n * A or P.shape[1] != n:
+        raise ValueError("transitions (S*A, S) and a policy (S, A) are needed")
+    chain = np.zeros((n, n))
+    to: cython.double[:, ::1] = chain
+    for s in range(n):
+        for a in range(A):
+            p: cython.double = policy[s, a]
+            if p > 0.0:
+                for j in range(n):
+                    to[s, j] += p * P[s * A + a, j]
+    return chain
+
+
+def mixed_costs(costs: cython.const[cython.double][:, :, ::1], policy: cython.const[cython.double][:, ::1]):
+    """The costs (q, S) of a policy (S, A), counted from the smallest in size, and what that is, (q,)."""
+    q, n, A = costs.shape[0], costs.shape[1], costs.shape[2]
+    if policy.shape[0] != n or policy.shape[1] != A:
+        raise ValueError("costs (q, S, A) and a policy (S, A) are needed")
+    result, smallest = np.empty((q, n)), np.empty(q)
+    r: cython.double[:, ::1] = result
+    base: cython.double[::1] = smallest
+    for i in range(q):
+        for s in range(n):
+            total: cython.double = 0.0
+            for a in range(A):
+                total += policy[s, a] * costs[i, s, a]
+            r[i, s] = total
+            if s == 0 or abs(total) < abs(base[i]):
+                base[i] = total
+        for s in range(n):
+            r[i, s] -= base[i]
+    return result, smallest

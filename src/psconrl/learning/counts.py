@@ -7,8 +7,8 @@ from scipy.sparse import csr_array
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import AgentError
-from psconrl.learning._kernels import add_pairs
-from psconrl.learning.tally import Tally, add_to_table
+from psconrl.kernels.counts import add_pairs, add_to_table
+from psconrl.learning.tally import Tally
 from psconrl.limits import need
 
 

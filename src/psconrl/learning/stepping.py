@@ -1,10 +1,9 @@
 """Agents that learn at every round, in place of once an episode.
 
-Their episodes are blocks of rounds in which the policy is alive: an array that changes with what is learned. Whoever
-plays a block tells the agent of every round: ``observe`` calls ``learn``; the compiled loop of a simulation on a model
-calls ``learn_round`` with the agent's ``memory``, a named tuple of arrays whose class ``learns_with`` it. Both are the
-same compiled function, so the bits are the same. Somebody else's loop, which knows ``begin`` and ``end`` only, gets
-episodes of one round.
+Their episodes are blocks of rounds in which the policy is alive: an array that changes with what is learned. What plays
+a block informs the agent of every round: ``observe`` calls ``learn``; so does a simulation on a model, unless the agent
+has a ``learner``, a compiled class that the play loop calls by itself. Both are the same function, so the bits are the
+same. A loop of another library, which knows ``begin`` and ``end`` only, gets episodes of one round.
 """
 
 from abc import abstractmethod
@@ -12,11 +11,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numba import types
-from numba.extending import overload
 from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats
+from psconrl.kernels.rounds import RoundLearner
 from psconrl.learning.agent import Agent
 from psconrl.learning.background import Executor
 from psconrl.learning.checks import as_costs
@@ -24,49 +22,25 @@ from psconrl.learning.contract import Episode
 from psconrl.learning.counts import Record
 from psconrl.learning.play import checked_policy
 
-NOTHING = ()  # the memory of an agent that learns once an episode
-
-
-def learn_round(memory: Any, state: int, action: int, successor: int, costs: Floats) -> None:
-    """What a compiled loop calls after every round; overloaded by the type of the memory."""
-    raise NotImplementedError("for compiled loops; call agent.learn")
-
-
-def learns_with(memory_class: type, learn: Any) -> None:
-    """Let compiled loops call ``learn(memory, state, action, successor, costs)``, compiled, for memories of a class."""
-
-    @overload(learn_round, strict=False)
-    def chosen(memory: Any, state: Any, action: Any, successor: Any, costs: Any) -> Any:
-        if getattr(memory, "instance_class", None) is not memory_class:
-            return None
-        return lambda memory, state, action, successor, costs: learn(memory, state, action, successor, costs)
-
-
-@overload(learn_round, strict=False)
-def _learn_nothing(memory: Any, state: Any, action: Any, successor: Any, costs: Any) -> Any:
-    if not isinstance(memory, types.BaseTuple) or len(memory):
-        return None
-    return lambda memory, state, action, successor, costs: None
-
 
 class Stepping(Agent):
     """Base of agents that learn at every round.
 
-    A subclass keeps ``policy`` (S, A) up to date in ``learn``, has its ``memory`` for the compiled loop, of which
-    ``policy`` is one array, and says in ``_open_block`` how many rounds the next block may last.
+    A subclass keeps ``policy`` (S, A) up to date in ``_learn`` and says in ``_open_block`` how many rounds the next
+    block may last. If it also has a ``learner``, simulations on a model run at the speed of compiled code.
     """
 
     policy: Floats  # (S, A) as it is now
     _unbooked: int = 0  # rounds that were learned from and not yet counted
 
     @property
-    @abstractmethod
-    def memory(self) -> Any:
-        """The arrays that ``learn_round`` changes, as a named tuple."""
+    def learner(self) -> RoundLearner | None:
+        """What the play loop calls after every round, on the arrays of this agent; None: ``learn`` is called instead."""
+        return None
 
     @abstractmethod
     def _learn(self, state: int, action: int, next_state: int, costs: Floats) -> None:
-        """Learn from one round, as ``learn_round`` does."""
+        """Learn from one round, as the ``learner`` does."""
 
     @abstractmethod
     def _open_block(self) -> int:

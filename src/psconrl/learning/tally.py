@@ -7,10 +7,10 @@ A compiled loop writes numbers into the ``log`` as it goes; they are sorted in w
 from typing import Any
 
 import numpy as np
-from numba import njit
 from scipy.sparse import csr_array
 
 from psconrl.arrays import Ints
+from psconrl.kernels.counts import add_to_table, merged, sorted_log, visits_of
 from psconrl.limits import MOST_ROUNDS
 
 LOG = 4096  # as long as a block of random numbers, so that a compiled loop need not stop for it
@@ -48,7 +48,7 @@ class Tally:
     def add(self, other: "Tally") -> None:
         """Add what another has seen."""
         self._sort_in()
-        self._numbers, self._times = _merged(self._numbers, self._times, other.numbers, other.times)
+        self._merge(other.numbers, other.times)
 
     def clear(self) -> None:
         """Begin anew."""
@@ -68,11 +68,17 @@ class Tally:
 
     def _sort_in(self) -> None:
         if self.logged:
-            numbers, times = _sorted(self.log[: self.logged])
+            numbers, times = sorted_log(self.log[: self.logged])
             self.logged = 0
             if self._numbers.size:
-                numbers, times = _merged(self._numbers, self._times, numbers, times)
-            self._numbers, self._times = numbers, times
+                self._merge(numbers, times)
+            else:
+                self._numbers, self._times = numbers, times
+
+    def _merge(self, numbers: Ints, times: Ints) -> None:
+        both = merged(self._numbers, self._times, numbers, times)
+        if both is not None:  # else the times were added in place
+            self._numbers, self._times = both
 
     def csr(self) -> csr_array:
         """As a sparse matrix (S*A, S)."""
@@ -111,67 +117,5 @@ class Tally:
 
     def visits(self) -> Ints:
         """How often each pair was left, (S*A,)."""
-        visits: Ints = _visits(self.numbers, self.times, *self.shape)
+        visits: Ints = visits_of(self.numbers, self.times, *self.shape)
         return visits
-
-
-@njit(cache=True)
-def add_to_table(table: Ints, numbers: Ints, times: Ints) -> None:
-    """Add counts to a dense table (S*A, S)."""
-    flat = table.reshape(-1)
-    for i in range(numbers.size):
-        flat[numbers[i]] += times[i]
-
-
-@njit(cache=True)
-def _sorted(log: Ints) -> tuple[Ints, Ints]:
-    """The distinct numbers of a log, sorted, and how often each occurs."""
-    ordered = np.sort(log)
-    numbers, times = np.empty_like(ordered), np.empty_like(ordered)
-    n = 0
-    for number in ordered:
-        if n and numbers[n - 1] == number:
-            times[n - 1] += 1
-        else:
-            numbers[n], times[n] = number, 1
-            n += 1
-    return numbers[:n].copy(), times[:n].copy()
-
-
-@njit(cache=True)
-def _merged(numbers: Ints, times: Ints, new_numbers: Ints, new_times: Ints) -> tuple[Ints, Ints]:
-    """The sum of two tallies: in place if the second has no number that the first has not."""
-    at = np.searchsorted(numbers, new_numbers)
-    missing = 0
-    for i in range(at.size):
-        missing += at[i] == numbers.size or numbers[at[i]] != new_numbers[i]
-    if not missing:
-        for i in range(at.size):
-            times[at[i]] += new_times[i]
-        return numbers, times
-    n = numbers.size + missing
-    all_numbers, all_times = np.empty(n, np.int64), np.empty(n, np.int64)
-    old = k = 0
-    for i in range(new_numbers.size):
-        while old < at[i]:
-            all_numbers[k], all_times[k] = numbers[old], times[old]
-            old += 1
-            k += 1
-        all_numbers[k], all_times[k] = new_numbers[i], new_times[i]
-        if old < numbers.size and numbers[old] == new_numbers[i]:
-            all_times[k] += times[old]
-            old += 1
-        k += 1
-    all_numbers[k:], all_times[k:] = numbers[old:], times[old:]
-    return all_numbers, all_times
-
-
-@njit(cache=True)
-def _visits(numbers: Ints, times: Ints, n_pairs: int, n_states: int) -> Ints:
-    visits = np.zeros(n_pairs, np.int64)
-    pair = 0
-    for i in range(numbers.size):
-        while numbers[i] >= (pair + 1) * n_states:
-            pair += 1
-        visits[pair] += times[i]
-    return visits

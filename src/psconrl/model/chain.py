@@ -12,10 +12,10 @@ from scipy.sparse import csr_array
 
 from psconrl.arrays import Bools, Floats, Ints, Matrix
 from psconrl.errors import SolverError
-from psconrl.model import _classes, _graph
+from psconrl.kernels import closed_classes, graph, successors
 from psconrl.model.passage import collect_onward
 from psconrl.model.sparse_solver import solve_sparse
-from psconrl.model.unichain import FALLS_APART, Unichain, collect_dense, solve_dense
+from psconrl.model.unichain import FALLS_APART, Unichain, collect_dense, solve_chain
 from psconrl.model.visits import visit_onward
 
 
@@ -53,7 +53,8 @@ class Chain(ABC):
         >>> [states.tolist() for states in chain.closed_classes()]
         [[1], [2]]
         """
-        start, members = _graph.grouped(*self.labelled_classes(least)[::-1])
+        count, label = self.labelled_classes(least)
+        start, members = successors.grouped(label, count)
         return [members[start[k] : start[k + 1]] for k in range(start.size - 1)]
 
     def labelled_classes(self, least: float = 0.0) -> tuple[int, Ints]:
@@ -63,7 +64,7 @@ class Chain(ABC):
     def solve_classes(self, costs: Floats) -> "SolvedClasses":
         """Gains, biases and stationary laws of all closed classes, from costs (q, S)."""
         count, label = self.labelled_classes()
-        start, members = _graph.grouped(label, count)
+        start, members = successors.grouped(label, count)
         q, S = costs.shape
         gains, biases, law = np.zeros((q, count)), np.zeros((q, S)), np.zeros(S)
         done = self._solve_small_classes(costs, start, members, gains, biases, law)
@@ -123,9 +124,12 @@ class Chain(ABC):
 class DenseChain(Chain):
     """Every entry is stored."""
 
+    def __init__(self, matrix: Floats) -> None:
+        super().__init__(np.ascontiguousarray(matrix))
+
     def solve(self, costs: Floats, reference: int = 0) -> Unichain | None:
         """By elimination without subtractions."""
-        return solve_dense(self.matrix, np.arange(self.n_states), costs, reference)
+        return solve_chain(self.matrix, costs, reference)
 
     def restrict(self, states: Ints) -> Chain:
         """The moves among some states."""
@@ -139,7 +143,8 @@ class DenseChain(Chain):
         return matrix
 
     def _closed_components(self, least: float) -> tuple[int, Ints]:
-        return _graph.closed_classes_of_dense(self.matrix, least)
+        count, label = graph.closed_classes_of_dense(self.matrix, least)
+        return count, label
 
     def _collect(self, per_step: Floats, exits: Floats) -> Floats:
         return collect_dense(self.matrix, per_step, exits)
@@ -164,7 +169,8 @@ class SparseChain(Chain):
 
     def _closed_components(self, least: float) -> tuple[int, Ints]:
         P = self.matrix
-        return _graph.closed_classes_of_sparse(P.indptr, P.indices, P.data, least)
+        count, label = graph.closed_classes_of_sparse(P.indptr, P.indices, P.data, least)
+        return count, label
 
     def _collect(self, per_step: Floats, exits: Floats) -> Floats:
         return collect_onward(self.matrix, per_step, exits)
@@ -173,7 +179,7 @@ class SparseChain(Chain):
         self, costs: Floats, start: Ints, members: Ints, gains: Floats, biases: Floats, law: Floats
     ) -> Bools:
         P = self.matrix
-        done: Bools = _classes.solve_small_classes(
+        done: Bools = closed_classes.solve_small_classes(
             P.indptr, P.indices, P.data, np.ascontiguousarray(costs), start, members, gains, biases, law
         )
         return done

@@ -12,7 +12,7 @@ from scipy.sparse.linalg import splu
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
-from psconrl.model.unichain import FALLS_APART, Unichain, collect_dense, solve_dense
+from psconrl.model.unichain import FALLS_APART, Unichain, collect_dense, solve_chain
 
 # The norm of (I - P)^-1 is the longest expected time to leave. Beyond this one an LU, which subtracts, loses more
 # than about seven digits; for chains of up to MAX_DENSE states elimination without subtractions is then used instead.
@@ -103,7 +103,7 @@ def cycle_solve(P: csr_array, costs: Floats, reference: int) -> Unichain:
     system = _system(inside, back)
     lu = _factorised(system)
     if lu is None:
-        chain = solve_dense(P.toarray(), np.arange(n), np.ascontiguousarray(costs), reference)
+        chain = solve_chain(P.toarray(), np.ascontiguousarray(costs), reference)
         if chain is None:
             raise SolverError(FALLS_APART)
         return chain

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import PolicyError
-from psconrl.model import _elimination
+from psconrl.kernels import elimination
 from psconrl.model.chain import Chain
 from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.unichain import Unichain
@@ -89,9 +89,10 @@ def evaluate(cmdp: CMDP, policy: ArrayLike) -> Evaluation:
 
 def evaluate_policy(cmdp: CMDP, pi: Floats) -> Evaluation:
     """``evaluate`` of a policy (S, A) that is known to fit the model."""
+    pi = np.ascontiguousarray(pi)
     chain = cmdp.transition.chain(pi)
     # An offset of the costs must not drown their differences, nor a huge entry all the others.
-    C, base = _elimination.mixed_costs(cmdp.costs, pi)
+    C, base = elimination.mixed_costs(cmdp.costs, pi)
     classes = chain.closed_classes()
     if len(classes) > FEW_CLASSES:
         law, averages, gains, biases = _absorbed_in_many(chain, C, cmdp.initial)

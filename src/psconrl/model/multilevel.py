@@ -20,8 +20,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from psconrl.arrays import Floats, Ints, Places
-from psconrl.model import _multilevel_kernels as kernels
-from psconrl.model._columns import by_columns
+from psconrl.kernels import aggregation, level_steps
+from psconrl.kernels.csr import by_columns
 
 COARSEST = 400  # states of the last level, which is solved as a dense one
 _STRONG = 0.25  # ties of less than this share of a state's strongest one make a pair only
@@ -54,7 +54,7 @@ class Level(NamedTuple):
     @classmethod
     def of_chain(cls, indptr: Ints, indices: Places, data: Floats) -> "Level":
         """The first level: a chain with its diagonal."""
-        return cls.of(*kernels.moves_of(indptr, indices, data))
+        return cls.of(*aggregation.moves_of(indptr, indices, data))
 
     @classmethod
     def of(cls, indptr: Ints, indices: Places, data: Floats, leaving: Floats) -> "Level":
@@ -83,18 +83,18 @@ class Level(NamedTuple):
 
     def grouped(self, mass: Floats) -> "tuple[Ints, Level, Floats]":
         """The group of every state, the chain of groups, and their masses: pairs of pairs."""
-        flow = kernels.scaled(self.indptr, self.data, mass)
+        flow = aggregation.scaled(self.indptr, self.data, mass)
         moves: Moves = (self.indptr, self.indices, flow)
         group = np.arange(self.size)
         for _ in range(2):
-            columns = by_columns(*moves, moves[0].size - 1)
-            pair = kernels.pairs_of(*moves, *columns, _STRONG)
+            columns: Moves = by_columns(*moves, moves[0].size - 1)
+            pair = aggregation.pairs_of(*moves, *columns, _STRONG)
             if pair.max() > _PAIRED * pair.size:  # where mass falls steeply, the strongest tie is to one that is taken
-                pair = kernels.pairs_of(*moves, *columns, 0.0)
-            moves = kernels.gathered(*moves, pair, int(pair.max()) + 1)
+                pair = aggregation.pairs_of(*moves, *columns, 0.0)
+            moves = aggregation.gathered(*moves, pair, int(pair.max()) + 1)
             group = pair[group]
-        of_groups = kernels.sums_of(group, mass, moves[0].size - 1)
-        leaving = kernels.per_mass(moves[0], moves[2], of_groups)
+        of_groups = aggregation.sums_of(group, mass, moves[0].size - 1)
+        leaving = aggregation.per_mass(moves[0], moves[2], of_groups)
         return group, Level.of(*moves, leaving), of_groups
 
     def dense(self) -> Floats:
@@ -141,7 +141,7 @@ def stationary_law(level: Level, guess: Floats, tolerance: float, cycles: int) -
 
 
 def _imbalance(level: Level, columns: Moves, x: Floats) -> float:
-    return float(kernels.imbalance(*columns, level.leaving, x))
+    return float(level_steps.imbalance(*columns, level.leaving, x))
 
 
 def _improved(level: Level, x: Floats, cycles: int) -> Floats:
@@ -165,7 +165,7 @@ def _improved(level: Level, x: Floats, cycles: int) -> Floats:
 
 def _swept(columns: Moves, inverse: Floats, x: Floats) -> Floats:
     for down in (False, True):
-        kernels.law_sweep(*columns, inverse, x, down)
+        level_steps.sweep_distribution(*columns, inverse, x, down)
     x = np.maximum(x, _LEAST)
     return np.asarray(x / x.sum())
 
@@ -223,7 +223,7 @@ class Cycles:
     def solve(self, right: Floats, x: Floats, goal: float, most: int) -> tuple[float, float]:
         """Improve a guess x in place until no entry of the residual exceeds the goal; the gain, and what is left."""
         r = np.empty_like(right)
-        kernels.drift(*self._moves[0], self._levels[0].leaving, x, 0.0, r)
+        level_steps.drift(*self._moves[0], self._levels[0].leaving, x, 0.0, r)
         np.subtract(right, r, out=r)
         return self._minimise(0, r, x, most, goal)
 
@@ -234,11 +234,11 @@ class Cycles:
         basis, found, gains = np.empty((kept + 1, n)), np.empty((kept + 1, n)), np.empty(kept + 1)
         basis[0] = gains[0] = weights.sum() ** -0.5
         found[0] = 0.0
-        along, length = kernels.step_along(weights, basis[0], found[0], r, x)
+        along, length = level_steps.step_along(weights, basis[0], found[0], r, x)
         gain, k, begin, check = along * gains[0], 1, length, np.inf
         for i in range(most):
             if goal is not None:
-                worst = kernels.largest(r)
+                worst = level_steps.largest(r)
                 if worst <= goal or worst == np.inf:
                     return gain, worst
                 if i % _PATIENCE == _PATIENCE - 1:
@@ -251,14 +251,14 @@ class Cycles:
                 k = 1
             basis_k, found_k = basis[k], found[k]
             of_cycle = self._cycle(depth, r, found_k)
-            kernels.drift(*self._moves[depth], leaving, found_k, of_cycle, basis_k)
-            gains[k] = kernels.against(weights, basis, found, gains, k, basis_k, found_k, of_cycle)
+            level_steps.drift(*self._moves[depth], leaving, found_k, of_cycle, basis_k)
+            gains[k] = level_steps.against(weights, basis, found, gains, k, basis_k, found_k, of_cycle)
             if not np.isfinite(gains[k]):
                 break
-            along, length = kernels.step_along(weights, basis_k, found_k, r, x)
+            along, length = level_steps.step_along(weights, basis_k, found_k, r, x)
             gain += along * gains[k]
             k += 1
-        return gain, kernels.largest(r) if goal is not None else length
+        return gain, level_steps.largest(r) if goal is not None else length
 
     def _cycle(self, depth: int, r: Floats, z: Floats) -> float:
         """One cycle for the right side r, written to z; its gain."""
@@ -267,16 +267,16 @@ class Cycles:
             z[:] = solution[:-1]
             return self._gain * float(solution[-1])
         level, moves, group = self._levels[depth], self._moves[depth], self._groups[depth]
-        kernels.first_sweep(*moves, level.inverse, r, z)
-        kernels.sweep(*moves, level.inverse, r, 0.0, z, True)
+        level_steps.first_sweep(*moves, level.inverse, r, z)
+        level_steps.sweep(*moves, level.inverse, r, 0.0, z, True)
         below = self._levels[depth + 1].size
         rest, correction = np.empty(below), np.zeros(below)
-        kernels.lowered(*moves, level.leaving, r, z, self._lowering[depth], group, rest)
+        level_steps.lowered(*moves, level.leaving, r, z, self._lowering[depth], group, rest)
         if depth + 1 == len(self._levels) - 1:
             gain = self._cycle(depth + 1, rest, correction)
         else:
             gain = self._gain * self._minimise(depth + 1, rest, correction, _INNER, None)[0]
-        kernels.raised(group, self._raising[depth], correction, z)
-        kernels.sweep(*moves, level.inverse, r, gain, z, False)
-        kernels.sweep(*moves, level.inverse, r, gain, z, True)
+        level_steps.raised(group, self._raising[depth], correction, z)
+        level_steps.sweep(*moves, level.inverse, r, gain, z, False)
+        level_steps.sweep(*moves, level.inverse, r, gain, z, True)
         return gain

@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import SolverError
-from psconrl.model import _doubled, _improvement
+from psconrl.kernels import double_double, improvement
 from psconrl.model.chosen_rows import chosen_rows
 from psconrl.model.sparse_solver import LEVELS_STATES as LARGE
 from psconrl.model.sparse_solver import SparseSolver
@@ -77,8 +77,8 @@ class DenseSteps(PolicySteps):
         tolerance: float, ahead: float | None = None,
     ) -> Improved:  # fmt: skip
         """In plain doubles; the bound leaves room for rounding."""
-        bound, switched, new = _improvement.improve(self._P, costs, weights, available, policy, biases, tolerance)
-        return Improved(bound - _improvement.rounding_of_bound(self._P, weights, biases), new if switched else None)
+        bound, switched, new = improvement.improve(self._P, costs, weights, available, policy, biases, tolerance)
+        return Improved(bound - improvement.rounding_of_bound(self._P, weights, biases), new if switched else None)
 
 
 class SparseSteps(PolicySteps):
@@ -97,14 +97,14 @@ class SparseSteps(PolicySteps):
         """From the guess or the solution of the last policy."""
         rows = self._first_pair + policy
         chain = chosen_rows(self._P, rows)
-        return self._solver.solve(chain, costs[:, rows], self._restarts_in, within=within, guess=guess)
+        return self._solver.solve(chain, costs.take(rows, axis=1), self._restarts_in, within=within, guess=guess)
 
     def improve(
         self, policy: Ints, biases: Floats, low: Floats | None, costs: Floats, weights: Floats, available: Bools,
         tolerance: float, ahead: float | None = None,
     ) -> Improved:  # fmt: skip
         """With sums that keep their rounding errors: there is no second try in twice the precision."""
-        h = _improvement.weighted_bias(weights, biases)
+        h = improvement.weighted_bias(weights, biases)
         moved = self._drift(h)
         values = _values(moved, costs, weights, available)
         bound, new = _switched(values, policy, tolerance * np.maximum(1.0, np.abs(h)))
@@ -113,7 +113,7 @@ class SparseSteps(PolicySteps):
         worth_it = self._solver.slow or self._solver.passing or h.size < LARGE
         if new is not None and ahead is not None and worth_it:
             P = self._P
-            new = _improvement.look_ahead(
+            new = improvement.look_ahead(
                 P.indptr, P.indices, P.data, 0, 0.0, weights @ costs, available, new, h, ahead, self.SWEEPS, tolerance
             )
         return Improved(bound, new)
@@ -122,13 +122,13 @@ class SparseSteps(PolicySteps):
         """P h - h for all pairs (S, A), on all cores if there are many."""
         P, nothing, cores = self._P, np.zeros(h.size), os.cpu_count() or 1
         if h.size < LARGE or cores == 1:
-            moved: Floats = _doubled.drift_sparse(P.indptr, P.indices, P.data, h, nothing)
+            moved: Floats = double_double.drift_sparse(P.indptr, P.indices, P.data, h, nothing)
             return moved
         result = np.empty((h.size, (P.indptr.size - 1) // h.size))
         ends = np.linspace(0, h.size, cores + 1).astype(np.int64)
 
         def part(k: int) -> None:
-            _doubled.drift_of_states(P.indptr, P.indices, P.data, h, nothing, ends[k], ends[k + 1], result)
+            double_double.drift_of_states(P.indptr, P.indices, P.data, h, nothing, ends[k], ends[k + 1], result)
 
         with ThreadPoolExecutor(cores) as pool:
             list(pool.map(part, range(cores)))
@@ -149,20 +149,22 @@ class RefinedSteps(PolicySteps):
         self, policy: Ints, costs: Floats, reference: int, within: float = 0.0, guess: Unichain | None = None
     ) -> Unichain | None:
         """By elimination without subtractions and iterative refinement."""
-        found = _doubled.refined_unichain(self._P, self._first_pair + policy, costs, reference, self.REFINEMENTS)
-        if found.reference < 0:
+        reference, gains, high, low, stationary, slowest = double_double.refined_unichain(
+            self._P, self._first_pair + policy, costs, reference, self.REFINEMENTS
+        )
+        if reference < 0:
             return None
-        if not (np.isfinite(found.gains).all() and np.isfinite(found.high).all()):
+        if not (np.isfinite(gains).all() and np.isfinite(high).all()):
             raise SolverError(FALLS_APART)
-        return Unichain(found.gains, found.high, found.stationary, found.reference, found.slowest, found.low)
+        return Unichain(gains, high, stationary, reference, slowest, low)
 
     def improve(
         self, policy: Ints, biases: Floats, low: Floats | None, costs: Floats, weights: Floats, available: Bools,
         tolerance: float, ahead: float | None = None,
     ) -> Improved:  # fmt: skip
         """The biases carry no rounding that counts: the tolerance is relative to what is compared."""
-        high, rest = _doubled.combine(weights, biases, np.zeros_like(biases) if low is None else low)
-        values = _values(_doubled.drift_dense(self._P, high, rest), costs, weights, available)
+        high, rest = double_double.combine(weights, biases, np.zeros_like(biases) if low is None else low)
+        values = _values(double_double.drift_dense(self._P, high, rest), costs, weights, available)
         current = values[np.arange(policy.size), policy]
         return _switched(values, policy, tolerance * np.maximum(1.0, np.abs(current)))
 

@@ -1,9 +1,9 @@
 """Sparse chains, one after another: by products, by levels of aggregation, or by a factorisation.
 
-Products alone (``_krylov``) converge in a few dozen where the chain mixes fast and where a factorisation would fill in.
-Where it mixes slowly, large chains are solved by levels (``multilevel``), whose work grows with the number of states
-only; others, and those on which that fails, by a sparse LU (``direct``). States that are only passed through are left
-out of that: they follow component by component (``passage``).
+Products alone (``kernels.krylov``) converge in a few dozen where the chain mixes fast and where a factorisation would
+fill in. Where it mixes slowly, large chains are solved by levels (``multilevel``), whose work grows with the number of
+states only; others, and those on which that fails, by a sparse LU (``direct``). States that are only passed through are
+left out of that: they follow component by component (``passage``).
 """
 
 import os
@@ -17,11 +17,11 @@ from scipy.sparse import csr_array
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
-from psconrl.model import _graph, _krylov
+from psconrl.kernels import graph, krylov, sweeps
 from psconrl.model.direct import TOO_RARE, cycle_solve, solve_directly
 from psconrl.model.multilevel import Hierarchy, Level, first_law, stationary_law
 from psconrl.model.passage import collect_onward
-from psconrl.model.unichain import FALLS_APART, Unichain, solve_dense
+from psconrl.model.unichain import FALLS_APART, Unichain, solve_chain
 
 GAIN_TOL = 1e-9  # of the largest cost: two ways to compute a gain may differ by this
 RESIDUAL_TOL = 1e-14  # of a residual, relative to the largest bias
@@ -69,10 +69,11 @@ class SparseSolver:
         not as little as can be. ``guess``: a solution nearby, by default the last one.
         """
         self._guess = guess or self._guess
+        costs = np.ascontiguousarray(costs)
         if restarts_in is not None:
             result = self._irreducible(P, costs, np.array([restarts_in]), within, self._guess)
         else:
-            count, label = _graph.closed_classes_of_sparse(P.indptr, P.indices, P.data, 0.0)
+            count, label = graph.closed_classes_of_sparse(P.indptr, P.indices, P.data, 0.0)
             if count > 1:
                 return None
             recurrent = np.flatnonzero(label == 0)
@@ -88,7 +89,7 @@ class SparseSolver:
         """The closed class by itself, then what is passed through on the way there."""
         core, part_costs = P[inside][:, inside], np.ascontiguousarray(costs[:, inside])
         if inside.size <= SMALL_CLASS:
-            part = solve_dense(core.toarray(), np.arange(inside.size), part_costs)
+            part = solve_chain(core.toarray(), part_costs)
         else:
             part = self._irreducible(core, part_costs, np.arange(inside.size), within, _restricted(self._guess, inside))
         if part is None:
@@ -132,10 +133,10 @@ class SparseSolver:
             right, x = costs[i : i + 1], biases[i : i + 1]
             enough = within or (SWEPT_TOL * max(np.abs(right).max(), np.abs(x).max()) if large else 0.0)
             if enough:
-                left = float(_krylov.sweep_until(P.indptr, P.indices, P.data, right[0], x[0], enough, most))
+                left = float(sweeps.sweep_until(P.indptr, P.indices, P.data, right[0], x[0], enough, most))
                 if left <= enough:
                     return left
-            return float(_krylov.solve(P.indptr, P.indices, P.data, False, right, x, *goal, most))
+            return float(krylov.solve(P.indptr, P.indices, P.data, False, right, x, *goal, most))
 
         goal = (ANY, within) if within else (RESIDUAL_TOL, np.inf)
         off = max(_for_each(one, costs))  # by which the gains may be wrong
@@ -170,8 +171,8 @@ class SparseSolver:
 def _first_biases(costs: Floats, guess: Unichain | None) -> Floats:
     """Those of a chain whose policy or transitions were nearly the same; their means are the gains."""
     if guess is None:
-        return np.zeros_like(costs)
-    return np.asarray(guess.biases - guess.biases.mean(axis=1, keepdims=True) + guess.gains[:, None])
+        return np.zeros(costs.shape)
+    return np.ascontiguousarray(guess.biases - guess.biases.mean(axis=1, keepdims=True) + guess.gains[:, None])
 
 
 def _restricted(guess: Unichain | None, states: Ints) -> Unichain | None:
@@ -218,11 +219,11 @@ def _law_by_products(P: csr_array, costs: Floats, gains: Floats, off: float) -> 
     law = uniform.copy()
     large = n >= LEVELS_STATES
     if large:
-        moved = _krylov.step_until(P.indptr, P.indices, P.data, law[0], LAW_TOL, SparseSolver.PRODUCTS_OF_LARGE)
+        moved = sweeps.step_until(P.indptr, P.indices, P.data, law[0], LAW_TOL, SparseSolver.PRODUCTS_OF_LARGE)
         if moved <= LAW_TOL and _agree(costs, gains, law[0], off):
             return np.asarray(law[0])
     most = 2 * (SparseSolver.PRODUCTS_OF_LARGE if large else SparseSolver.PRODUCTS)
-    left = _krylov.solve(P.indptr, P.indices, P.data, True, uniform, law, RESIDUAL_TOL, np.inf, most)
+    left = krylov.solve(P.indptr, P.indices, P.data, True, uniform, law, RESIDUAL_TOL, np.inf, most)
     law = np.maximum(law[0], 0.0)
     law /= law.sum()
     if left <= 1e-3 / n and _agree(costs, gains, law, off):

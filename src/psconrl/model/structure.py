@@ -13,8 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from psconrl.arrays import Bools, Ints
-from psconrl.model import _graph
-from psconrl.model._approach import approach_by_layers
+from psconrl.kernels import successors
+from psconrl.kernels.approach import approach_by_layers
+from psconrl.kernels.end_components import end_component_pairs
 from psconrl.model.cmdp import CMDP
 from psconrl.model.transition import Transition
 
@@ -39,9 +40,9 @@ class EndComponents(NamedTuple):
 
     def listed(self) -> list[EndComponent]:
         """One by one."""
-        start, states = _graph.grouped(self.of_state, self.number)
+        start, states = successors.grouped(self.of_state, self.number)
         pairs = np.where(self.inside, self.of_state[:, None], -1).ravel()
-        first, inside = _graph.grouped(pairs, self.number)
+        first, inside = successors.grouped(pairs, self.number)
         return [
             EndComponent(states[start[k] : start[k + 1]], inside[first[k] : first[k + 1]]) for k in range(self.number)
         ]
@@ -69,7 +70,7 @@ def find_end_components(P: Transition, available: Bools, without: Ints | None = 
         banned[without] = True
         keep &= ~np.repeat(banned, A)
         keep[np.repeat(np.arange(S * A), np.diff(indptr))[banned[indices]]] = False
-    count, component, inside = _graph.end_component_pairs(indptr, indices, S, keep)
+    count, component, inside = end_component_pairs(indptr, indices, S, keep)
     return EndComponents(count, component, inside.reshape(S, A))
 
 

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import ConfigError, ModelError, unknown_name
+from psconrl.kernels import csr
 from psconrl.model.cmdp import CMDP
 
 EMISSIONS = ("deterministic", "bernoulli")
@@ -39,17 +39,5 @@ class Tables:
                 outcomes[i] = np.asarray(by_successor[pairs, P.indices]).ravel()
         if emission == "bernoulli" and (outcomes.min() < 0 or outcomes.max() > 1):
             raise ModelError("Bernoulli costs must lie in [0, 1]; simulate this model with emission='deterministic'")
-        cdf = row_cdf(indptr, P.data.astype(np.float64))
+        cdf = csr.row_cdf(indptr, P.data.astype(np.float64))
         return cls(indptr, P.indices.astype(np.int64), cdf, outcomes, emission == "bernoulli")
-
-
-@njit(cache=True)
-def row_cdf(indptr: Ints, probabilities: Floats) -> Floats:
-    """Cumulative sums within the rows of a CSR matrix."""
-    cdf = np.empty_like(probabilities)
-    for row in range(indptr.size - 1):
-        total = 0.0
-        for k in range(indptr[row], indptr[row + 1]):
-            total += probabilities[k]
-            cdf[k] = total
-    return cdf

@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from psconrl.arrays import Bools, Floats, Ints, Matrix, read_only
+from psconrl.arrays import Bools, Floats, Ints, Matrix
 from psconrl.errors import ModelError
-from psconrl.model import _doubled, _elimination, _graph
+from psconrl.kernels import double_double, elimination, graph, successors
 from psconrl.model.chain import Chain, DenseChain, SparseChain
 from psconrl.model.chosen_rows import chosen_rows, restarting
 from psconrl.model.policy_steps import DenseSteps, PolicySteps, RefinedSteps, SparseSteps
@@ -76,7 +76,9 @@ class Transition(ABC):
         Summed over differences, with its rounding errors: h may be huge where it is hard to leave, and P h - h(s) would
         lose what matters there.
         """
-        return self._drift(high, np.zeros(high.size) if low is None else low)
+        high = np.ascontiguousarray(high, dtype=np.float64)
+        low = np.zeros(high.size) if low is None else np.ascontiguousarray(low, dtype=np.float64)
+        return self._drift(high, low)
 
     @property
     def communicates(self) -> bool:
@@ -87,13 +89,13 @@ class Transition(ABC):
 
     @cached_property
     def support(self) -> tuple[Ints, Ints]:
-        """What is possible: the graph (indptr, indices) of the pairs, as in CSR form; see ``model._graph``."""
+        """What is possible: the graph (indptr, indices) of the pairs, as in CSR form; see ``kernels.graph``."""
         return self._support()
 
     def reachable_from(self, start: Bools) -> Bools:
         """The states (S,) that some policy meets from the start."""
         indptr, indices = self.support
-        seen: Bools = _graph.reached(indptr, indices, start)
+        seen: Bools = successors.reached(indptr, indices, start)
         return seen
 
     def pairs_of(self, states: Ints) -> Ints:
@@ -176,7 +178,7 @@ class DenseTransition(Transition):
     mass_error = 0.0  # elimination without subtractions: a mass is exact to its last digits, or zero
 
     def __init__(self, matrix: Floats) -> None:
-        super().__init__(read_only(matrix))
+        super().__init__(np.ascontiguousarray(matrix, dtype=np.float64))
 
     @property
     def array(self) -> Floats:
@@ -206,7 +208,7 @@ class DenseTransition(Transition):
         S, A = self.n_states, self.n_actions
         if policy.ndim == 1:
             return DenseChain(self.array[np.arange(0, S * A, A) + policy])
-        return DenseChain(_elimination.mixed_rows(self.array, policy))
+        return DenseChain(elimination.mixed_rows(self.array, policy))
 
     def restrict(self, states: Ints) -> Transition:
         """The transitions among some states."""
@@ -240,13 +242,15 @@ class DenseTransition(Transition):
         return SparseTransition(csr_array(self.array))
 
     def _drift(self, high: Floats, low: Floats) -> Floats:
-        return _doubled.drift_dense(self.array, high, low)
+        drift: Floats = double_double.drift_dense(self.array, high, low)
+        return drift
 
     def _communicates(self) -> bool:
-        return bool(_graph.all_communicate(self.array, self.n_actions))
+        return bool(successors.all_communicate(self.array, self.n_actions))
 
     def _support(self) -> tuple[Ints, Ints]:
-        return _graph.support_of_dense(self.array, 0.0)
+        indptr, indices = successors.support_of_dense(self.array, 0.0)
+        return indptr, indices
 
 
 class SparseTransition(Transition):
@@ -316,16 +320,17 @@ class SparseTransition(Transition):
 
     def _drift(self, high: Floats, low: Floats) -> Floats:
         P = self.matrix
-        return _doubled.drift_sparse(P.indptr, P.indices, P.data, high, low)
+        drift: Floats = double_double.drift_sparse(P.indptr, P.indices, P.data, high, low)
+        return drift
 
     def _communicates(self) -> bool:
         indptr, indices = self.support
-        everything = np.ones(self.shape[0], dtype=bool)
-        return bool(_graph.strong_components(indptr, indices, self.n_states, everything)[0] == 1)
+        return bool(graph.strong_components(indptr, indices, self.n_states)[0] == 1)
 
     def _support(self) -> tuple[Ints, Ints]:
         P = self.matrix
-        return _graph.support_of_sparse(P.indptr, P.indices, P.data, 0.0)
+        indptr, indices = successors.support_of_sparse(P.indptr, P.indices, P.data, 0.0)
+        return indptr, indices
 
 
 class RestartingTransition(SparseTransition):

@@ -2,17 +2,17 @@ r"""Gains, biases and stationary law of a chain with one closed class: what ever
 
 .. math:: g_i + h_i(s) = c_i(s) + \sum_{s'} P(s'|s)\, h_i(s'), \qquad \mu P = \mu,\ \sum_s \mu(s) = 1
 
-(Puterman 1994, section 8.2). Dense chains are eliminated without subtractions (``_elimination``); for sparse ones see
-``sparse_solver``.
+(Puterman 1994, section 8.2). Dense chains are eliminated without subtractions (``kernels.elimination``); for sparse
+ones see ``sparse_solver``.
 """
 
 from collections.abc import Callable
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints, read_only
+from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
-from psconrl.model import _elimination
+from psconrl.kernels import elimination
 
 FALLS_APART = "some states are left too rarely for floating point: with probabilities below 1e-300"
 
@@ -51,22 +51,27 @@ class Unichain:
 
     def centred_biases(self) -> Floats:
         """The biases (q, S) with stationary mean zero; beyond the range of doubles, no numbers."""
-        centred: Floats = _elimination.centred(self.biases, self.stationary)
+        centred: Floats = elimination.centred(self.biases, self.stationary)
         return centred
 
 
 def solve_dense(P: Floats, rows: Ints, costs: Floats, reference: int = 0) -> Unichain | None:
     """The chain that takes ``rows[s]`` of P in state s, with costs ``(q, number of rows)``; None if not unichain."""
-    reference, gains, biases, stationary, slowest = _elimination.unichain(
-        *_elimination.gathered(read_only(P), rows, costs), reference
-    )
+    chain, cost = elimination.gathered(P, rows, costs)
+    return solve_chain(chain, cost, reference)
+
+
+def solve_chain(chain: Floats, costs: Floats, reference: int = 0) -> Unichain | None:
+    """The same for a chain (S, S) with costs (q, S)."""
+    reference, gains, biases, stationary, slowest = elimination.unichain(chain, costs, reference)
     return None if reference < 0 else Unichain(gains, biases, stationary, reference, slowest)
 
 
 def collect_dense(W: Floats, C: Floats, exits: Floats) -> Floats:
     """The solution (n, q) of x = C + W x for states that are surely left, with the probabilities of leaving each."""
+    collected = np.array(C, order="C")
     try:
-        collected: Floats = _elimination.transient(np.array(W, order="C"), np.array(C, order="C"), exits.copy())
+        elimination.transient(np.array(W, order="C"), collected, exits.copy())
     except ZeroDivisionError:
         raise SolverError(FALLS_APART) from None
     return collected

@@ -79,7 +79,7 @@ def read_mask(available: ArrayLike | None, S: int, A: int) -> Bools:
     values = as_floats(available, "available")
     if values.shape != (S, A):
         raise ModelError(f"available must be a mask of shape (S, A) = {(S, A)}; got shape {values.shape}")
-    mask: Bools = values == 1
+    mask: Bools = np.ascontiguousarray(values == 1)
     if not (mask | (values == 0)).all():
         raise ModelError(f"available must hold only 0 and 1; got {values[~mask & (values != 0)][0]:g}")
     stuck = np.flatnonzero(~mask.any(axis=1))

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
-from psconrl.planning.policy_from_occupancy import one_hot
+from psconrl.kernels.occupancy import one_hot
 from psconrl.planning.tolerances import DUST
 
 

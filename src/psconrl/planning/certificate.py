@@ -13,10 +13,10 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.errors import ModelError
+from psconrl.kernels.certificates import deviations, excess_units_of, reduced_costs, units_of
 from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.evaluation import Evaluation, evaluate
 from psconrl.model.structure import find_end_components
-from psconrl.planning._cost_kernels import deviations, excess_units_of, reduced_costs, units_of
 from psconrl.planning.candidate import Dual
 from psconrl.planning.multichain import transit_loss
 from psconrl.planning.plan import Plan
@@ -59,7 +59,8 @@ def certify(cmdp: CMDP, plan: Plan) -> Certificate:
         exact, _ = evaluate_mixture(part, plan.mixture.policies[:, states], plan.mixture.shares)
     gains = None if plan.gains is None else plan.gains[states]
     dual = Dual(plan.multipliers, plan.potential[states], plan.low_potential[states], gains)
-    return check(part, plan.status, plan.occupancy[states], dual, exact)
+    occupancy = np.ascontiguousarray(plan.occupancy[states], dtype=np.float64)
+    return check(part, plan.status, occupancy, dual, exact)
 
 
 def _need_plan_of(cmdp: CMDP, plan: Plan) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import ConfigError, InfeasibleError, SolverError
+from psconrl.kernels.occupancy import one_hot
 from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.evaluation import Evaluation, evaluate_policy
 from psconrl.model.names import Names
@@ -21,7 +22,6 @@ from psconrl.planning.certificate import excess_units, units
 from psconrl.planning.deployable import Deployable
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan, plan_unexplained
-from psconrl.planning.policy_from_occupancy import one_hot
 from psconrl.planning.proof import Status
 from psconrl.planning.tolerances import PROVEN_EXCESS, PROVEN_GAP
 

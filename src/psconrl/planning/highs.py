@@ -1,8 +1,9 @@
 """HiGHS as we use it: silent, on one thread, with the tightest tolerances it takes."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import highspy
+if TYPE_CHECKING:
+    import highspy
 
 # HiGHS drops matrix entries below 1e-9 and accepts errors of 1e-7 unless told otherwise; these are its limits.
 _OPTIONS: dict[str, Any] = {
@@ -16,6 +17,8 @@ _OPTIONS: dict[str, Any] = {
 
 def new_highs(**options: Any) -> Any:
     """A fresh instance, with further options."""
+    import highspy
+
     make: Any = highspy.Highs  # it carries no types
     highs = make()
     for name, setting in (_OPTIONS | options).items():
@@ -28,7 +31,7 @@ def status(highs: Any) -> str:
     return str(highs.getModelStatus().name)
 
 
-def run(program: highspy.HighsLp) -> Any:
+def run(program: "highspy.HighsLp") -> Any:
     """Run HiGHS; if it cannot settle the tight tolerances, with the next wider ones, down to its own."""
     for tolerance, options in (
         (1e-10, {}),

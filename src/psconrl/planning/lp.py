@@ -6,20 +6,22 @@ r"""The occupancy linear program on HiGHS: the referee of the mixture, right for
 An infeasible model is solved once more for the least excess t over all thresholds; its dual is the Farkas proof.
 """
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import highspy
 import numpy as np
 from scipy.sparse import csc_array, csr_array, hstack, vstack
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
+from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
 from psconrl.model.structure import approach
 from psconrl.planning.candidate import Candidate, Dual
 from psconrl.planning.highs import run, status
-from psconrl.planning.policy_from_occupancy import one_hot, policy_from_occupancy
 from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import LP_MASS
+
+if TYPE_CHECKING:
+    import highspy
 
 
 class Program(NamedTuple):
@@ -37,8 +39,10 @@ class Program(NamedTuple):
         cost = np.append(np.zeros(self.cost.size), 1.0)
         return self._replace(matrix=csr_array(hstack([self.matrix, excess])), cost=cost)
 
-    def highs(self) -> highspy.HighsLp:
+    def highs(self) -> "highspy.HighsLp":
         """The program as HiGHS takes it."""
+        import highspy
+
         lp, matrix = highspy.HighsLp(), csc_array(self.matrix)
         lp.num_row_, lp.num_col_ = matrix.shape
         lp.col_cost_ = self.cost

@@ -6,6 +6,7 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError, is_ctrl_c
+from psconrl.kernels.occupancy import one_hot
 from psconrl.model.cmdp import CMDP
 from psconrl.model.structure import EndComponents, find_end_components
 from psconrl.planning.candidate import Candidate, Dual
@@ -14,7 +15,6 @@ from psconrl.planning.lp import solve_lp
 from psconrl.planning.mixture.howard import greedy_policy
 from psconrl.planning.mixture.solve import Solution, solve
 from psconrl.planning.multichain import solve_multichain
-from psconrl.planning.policy_from_occupancy import one_hot
 from psconrl.planning.problem import Problem
 from psconrl.planning.randomisation import fewest_randomised
 from psconrl.planning.watch import Watch

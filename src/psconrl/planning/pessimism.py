@@ -23,8 +23,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from psconrl.arrays import Bools, Floats, Ints, read_only
-from psconrl.planning._pessimism_kernels import worst_case, worst_means
+from psconrl.arrays import Bools, Floats, Ints
+from psconrl.kernels.pessimism import worst_case, worst_means
 
 SWEEPS = 3000  # of value iteration; the bound holds after any number
 SETTLED = 1e-3  # of the range of a cost: as near as bound and lower bound need to come
@@ -49,9 +49,8 @@ class WorstCase:
 
 def largest_means(laws: Laws, h: Floats) -> Floats:
     """The largest p.h of every pair over all laws p in a set, (S*A,)."""
-    out = np.empty(laws[4].size)
-    worst_means(*laws, read_only(h), out)
-    return out
+    means: Floats = worst_means(*laws, h)
+    return means
 
 
 def worst_average(
@@ -76,12 +75,9 @@ def worst_average(
     bias = np.zeros(S) if start is None else start.copy()
     if states.any() and not np.isfinite(recovery):
         return WorstCase(np.inf, bias, np.full((S, A), np.inf))
-    flat = read_only(np.ascontiguousarray(costs).ravel())
+    flat = np.ascontiguousarray(costs).ravel()
     unit = float(np.ptp(flat)) or 1.0
-    bound = worst_case(
-        read_only(np.ascontiguousarray(policy)), flat, *laws, read_only(states), recovery, limit, sweeps,
-        SETTLED * unit, bias,
-    )  # fmt: skip
+    bound = worst_case(np.ascontiguousarray(policy), flat, *laws, states, recovery, limit, sweeps, SETTLED * unit, bias)
     values = largest_means(laws, bias)
     scale = float(np.abs(bias).max() + np.abs(flat).max())
     return WorstCase(bound + ROUNDING * scale, bias, (values + flat).reshape(S, A))

@@ -9,11 +9,11 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import InfeasibleError, PolicyError
+from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
 from psconrl.model.names import Names
 from psconrl.planning import plan_files
 from psconrl.planning.deployable import Deployable
 from psconrl.planning.infeasibility import Infeasibility
-from psconrl.planning.policy_from_occupancy import one_hot, policy_from_occupancy
 from psconrl.planning.policy_mixture import PolicyMixture
 from psconrl.planning.proof import Certificate, Status
 from psconrl.planning.tolerances import PROVEN_EXCESS

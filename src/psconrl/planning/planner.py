@@ -13,6 +13,7 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import ConfigError, ModelError, SolverError, is_ctrl_c, unknown_name
+from psconrl.kernels.occupancy import one_hot
 from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.evaluation import Evaluation, evaluate_policy
 from psconrl.planning.by_lot import by_lot
@@ -21,7 +22,6 @@ from psconrl.planning.certificate import check, units
 from psconrl.planning.infeasibility import Infeasibility, explain
 from psconrl.planning.methods import LP, METHODS, MIXTURE, find_candidate, unproven
 from psconrl.planning.plan import Plan
-from psconrl.planning.policy_from_occupancy import one_hot
 from psconrl.planning.problem import Problem
 from psconrl.planning.proof import Certificate, Status
 from psconrl.planning.repair import between_classes, reaches, repairs

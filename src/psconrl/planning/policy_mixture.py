@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
+from psconrl.kernels.occupancy import one_hot
 from psconrl.model.cmdp import CMDP
 from psconrl.model.evaluation import Evaluation, evaluate_policy
-from psconrl.planning.policy_from_occupancy import one_hot
 from psconrl.planning.proof import Certificate
 
 MANY_RUNS = 10_000  # generators whose lots are remembered before it is asked which of them are still in use

@@ -15,11 +15,12 @@ follow it until an action drops out, and so on until at most m are left: a verte
 import numpy as np
 
 from psconrl.arrays import Bools, Floats
+from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
 from psconrl.model.structure import approach
 from psconrl.planning.mixture.column_generation import Mixture
 from psconrl.planning.mixture.howard import Column, Howard
 from psconrl.planning.mixture.solve import Solution, stationary_policy
-from psconrl.planning.policy_from_occupancy import mixed_occupancy, one_hot, policy_from_occupancy
+from psconrl.planning.policy_from_occupancy import mixed_occupancy
 from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import DIRECTION_ROUNDING, LEAST_SHARE, SAME_LINE, UNVISITED
 

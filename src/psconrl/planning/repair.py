@@ -13,13 +13,13 @@ import numpy as np
 
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import SolverError
+from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
 from psconrl.model.cmdp import CMDP
 from psconrl.model.evaluation import Evaluation, evaluate_policy
 from psconrl.model.structure import approach
 from psconrl.planning.candidate import Candidate
 from psconrl.planning.certificate import units
 from psconrl.planning.mixture.solve import solve
-from psconrl.planning.policy_from_occupancy import one_hot, policy_from_occupancy
 from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import CONNECTING_SHARE, PROVEN_EXCESS, PROVEN_GAP, TIED_ACTION, TIED_SHARES
 

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
+from psconrl.kernels.occupancy import one_hot
 from psconrl.model.cmdp import CMDP
 from psconrl.model.structure import reachable
 from psconrl.planning.plan import Plan
-from psconrl.planning.policy_from_occupancy import one_hot
 from psconrl.planning.policy_mixture import PolicyMixture
 
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from psconrl.arrays import Bools, Floats
-from psconrl.model import _doubled
-from psconrl.planning._cost_kernels import scale_of, scaled_costs
+from psconrl.kernels.costs import scale_of, scaled_costs
+from psconrl.kernels.double_double import combine
 from psconrl.planning.candidate import Dual
 
 # A cost whose range is more than this many times its smallest distance from the middle is scaled by that distance,
@@ -57,5 +57,5 @@ class Scaling(NamedTuple):
             unit = float(1.0 / raw.max()) if raw.any() else 1.0
             multipliers = raw * unit
             shift = multipliers @ self.shift[1:]
-        high, low = _doubled.combine(np.array([unit]), dual.potential[None, :], dual.low_potential[None, :])
+        high, low = combine(np.array([unit]), dual.potential[None, :], dual.low_potential[None, :])
         return Dual(multipliers, high, low, None if dual.gains is None else dual.gains * unit + shift)

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import ConfigError
+from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
 from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.coordinates import coordinates
 from psconrl.model.evaluation import evaluate_policy
@@ -27,7 +28,6 @@ from psconrl.planning.deployable import Deployable
 from psconrl.planning.deterministic import is_within
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
-from psconrl.planning.policy_from_occupancy import one_hot, policy_from_occupancy
 
 MOST_ACTIONS = 6  # of a plan whose pairs are tried
 MOST_LEVELS = 48  # tried for one switch at a time; then finer around the best

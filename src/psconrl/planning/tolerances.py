@@ -23,7 +23,6 @@ SAME_CLASS_COST = 1e-12  # classes whose costs differ by less are equally cheap
 SEARCH_GAP = 1e-11  # Howard's answers are exact, so a small gap costs nothing
 SAME_AVERAGE = 1e-13  # policies whose averages differ by less are the same column
 FEASIBLE = 1e-9  # within this of the boundary counts as feasible
-NO_EXCESS = 1e-15  # an excess of this size in the master is rounding
 PLAYABLE_GAP = 1e-9  # how far a mixture may be from its bound and still be played: rounding may stop the search early
 LEAST_GUESS = 1e-9  # of the objective in weights that are guessed: what they bound is known to 1e-16 of their sum
 SAME_VALUE = 1e-13  # a backward recursion that gains no more than this has found the same policy
@@ -59,10 +58,10 @@ TIED_SHARES = (0.5, 0.1, 0.01, 1e-3)  # the same where nothing is lost: as large
 
 
 # What the compiled search is told, as the last of its arguments.
-SEARCH = (SWITCH_TOL, FEASIBLE, SAME_AVERAGE, NEARLY_CLOSED)
+SEARCH = (SWITCH_TOL, FEASIBLE, SAME_AVERAGE, NEARLY_CLOSED, SAME_CLASS_COST, LEAST_GUESS)
 PRODUCT_OFF = 1e-10  # by how much gains may be wrong at least, where chains are solved by products
 
 
-def search_with(off: float) -> tuple[float, float, float, float]:
+def search_with(off: float) -> tuple[float, float, float, float, float, float]:
     """The same where gains may be wrong by so much: policies that are no further apart are the same."""
-    return max(SWITCH_TOL, 0.01 * off), FEASIBLE, max(SAME_AVERAGE, off), NEARLY_CLOSED
+    return max(SWITCH_TOL, 0.01 * off), FEASIBLE, max(SAME_AVERAGE, off), *SEARCH[3:]

@@ -241,6 +241,6 @@ def _keeping(curves: Curves, names: list[str]) -> str:
 def _provenance(store: Store) -> list[list[str]]:
     found = store.query("SELECT DISTINCT provenance FROM runs WHERE current")
     records = [store.columns.table(row[0], "provenance of a run") for row in found]
-    keys = ("psconrl", "commit", "code", "numpy", "scipy", "numba", "highspy", "python", "host")
+    keys = ("psconrl", "commit", "code", "numpy", "scipy", "highspy", "python", "host")
     seen = {key: sorted({str(r[key]) for r in records if r.get(key)}) for key in keys}
     return [[key, ", ".join(values)] for key, values in seen.items() if values]

@@ -8,6 +8,8 @@ import numpy as np
 
 from psconrl.arrays import Ints
 from psconrl.errors import AgentError, ConfigError
+from psconrl.kernels.play import play
+from psconrl.kernels.rounds import LastRound
 from psconrl.learning.adapter import adapt
 from psconrl.learning.agent import Agent
 from psconrl.learning.checks import is_index, need_all_actions, saved_floats
@@ -16,11 +18,10 @@ from psconrl.learning.persistence import DAMAGE
 from psconrl.learning.player import Player
 from psconrl.learning.random_numbers import UniformStream
 from psconrl.learning.registry import load_agent
-from psconrl.learning.stepping import NOTHING, Stepping
+from psconrl.learning.stepping import Stepping
 from psconrl.limits import MOST_ROUNDS
 from psconrl.model.cmdp import CMDP
 from psconrl.model.tables import Tables
-from psconrl.simulation._kernels import play
 from psconrl.simulation.policy_values import PolicyValues
 from psconrl.simulation.regret import largest_excess
 from psconrl.simulation.run import Run, Snapshots
@@ -89,6 +90,10 @@ class Simulation(Run):
         drawn = min(len(actions.block) - actions.position, len(model.block) - model.position)
         steps = min(drawn, tally.room(), room)
         tables = self._tables
+        learner = agent.learner if isinstance(agent, Stepping) else None
+        last_round = None
+        if isinstance(agent, Stepping) and learner is None:
+            steps, learner = 1, (last_round := LastRound(self.cumulative.size))
         self.state, played, reached, ended = play(
             self.state,
             record.steps,
@@ -114,10 +119,13 @@ class Simulation(Run):
             reached,
             at.cumulative,
             at.largest_excess,
-            agent.memory if isinstance(agent, Stepping) else NOTHING,
+            learner,
         )
         if isinstance(agent, Stepping):
-            agent.learned(played)
+            if last_round is None:
+                agent.learned(played)
+            else:
+                agent.learn(*last_round.last())
         actions.position += played
         model.position += played
         record.steps += played

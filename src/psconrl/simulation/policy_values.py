@@ -13,15 +13,15 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.errors import SolverError
+from psconrl.kernels import elimination
+from psconrl.kernels.closed_classes import long_run
+from psconrl.kernels.play import expected_averages
 from psconrl.learning.checks import saved_floats
 from psconrl.learning.contract import Episode
 from psconrl.learning.player import Player
 from psconrl.learning.stepping import Stepping
-from psconrl.model import _elimination
-from psconrl.model._recurrent import long_run
 from psconrl.model.cmdp import CMDP
 from psconrl.model.evaluation import evaluate_policy
-from psconrl.simulation._kernels import expected_averages
 from psconrl.simulation.trace import PolicyLog
 
 EVALUATED_STATES = 2_000  # of models on which sweeps do this unasked: beyond, it may take half as long as planning
@@ -103,7 +103,7 @@ class PolicyValues:
             return
         try:
             if ends.size:
-                costs, base = _elimination.mixed_costs(self.cmdp.costs, played)
+                costs, base = elimination.mixed_costs(self.cmdp.costs, played)
                 part = self.cmdp.transition.chain(played).solve_class(costs, ends)
                 gains[:, met] = (base + part.gains)[:, None]
             else:

@@ -13,7 +13,7 @@ limit and known costs, if spans and the Slater gap are known.
 
 The rewards telescope: :math:`U_h = V_h - \Phi(z)` is the same iteration without potential that ends in
 :math:`U_{H+1} = -\Phi(z)`, and the clip is the same. And z moves by one of few amounts a round: only the positions that
-can be reached within the block are computed (``_sa_cvi_kernels``), H^2/2 of them where a cost is 0 or 1.
+can be reached within the block are computed (``kernels.sa_cvi``), H^2/2 of them where a cost is 0 or 1.
 """
 
 import math
@@ -24,10 +24,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psconrl.arrays import Floats, Ints, Small, read_only
+from psconrl.arrays import Floats, Ints, Small
 from psconrl.errors import AgentError, unknown_name
+from psconrl.kernels.sa_cvi import block_averages, first_entry, plan_block, shared_steps
 from psconrl.learning.agent import Agent
-from psconrl.learning.agents._sa_cvi_kernels import block_averages, first_entry, plan_block, shared_steps
 from psconrl.learning.checks import (
     as_count,
     as_fraction,
@@ -245,12 +245,12 @@ class SACVIUCB(Agent):
         plan_block(
             self.H,
             moves.reach,
-            read_only(gains),
-            read_only(seen.indptr.astype(np.int64)),
-            read_only(seen.indices.astype(np.int64)),
-            read_only(seen.data / np.repeat(visits, np.diff(seen.indptr))),
-            read_only(moves.increments.ravel()),
-            read_only(-potential(self.cell * (at + moves.positions(self.H).astype(np.float64)))),
+            gains,
+            seen.indptr,
+            seen.indices,
+            seen.data / np.repeat(visits, np.diff(seen.indptr)),
+            moves.increments.ravel(),
+            -potential(self.cell * (at + moves.positions(self.H).astype(np.float64))),
             2.0 * C,
             block.actions,
         )
@@ -292,7 +292,7 @@ class SACVIUCB(Agent):
 
     def _need_memory(self, reach: int) -> None:
         """Refuse a plan that is too large, before a day has been played."""
-        size = 2.0 * first_entry.py_func(self.H, reach, self.n_states) + 16.0 * self.n_states * self.H * reach
+        size = 2.0 * first_entry(self.H, reach, self.n_states) + 16.0 * self.n_states * self.H * reach
         need(size, f"a plan for blocks of {self.H:,} rounds with a grid of {self.cell:.2g}", AgentError)
 
     def state(self) -> dict[str, Any]:

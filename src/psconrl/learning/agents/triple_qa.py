@@ -20,17 +20,29 @@ limit; here every limit has a queue and a table of its own, which is the same fo
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import AgentError
-from psconrl.learning._triple_qa import Constants, Memory, learn
+from psconrl.kernels import rounds
 from psconrl.learning.checks import as_costs, as_count, as_number, as_positive, saved_floats
 from psconrl.learning.cost_units import cost_units
 from psconrl.learning.stepping import Stepping
+
+
+class Constants(NamedTuple):
+    """Numbers of the algorithm, by the names of the paper."""
+
+    gamma: float  # discount
+    chi: float  # of the learning rate
+    iota: float  # log term of the bonus
+    kappa: float  # bound on spans, scale of the bonus
+    eta: float  # weight of the objective against the queues
+    together: bool  # do hats follow only where the estimates of all gains fall?
+
 
 ROUNDING = 1e-9  # a power that is whole but for rounding is not rounded up
 
@@ -111,11 +123,11 @@ class TripleQA(Stepping):
         return (self._highest[1:] - self.thresholds) / self._units[1:]
 
     @property
-    def memory(self) -> Memory:
-        """The arrays that a round changes."""
-        return Memory(
+    def learner(self) -> rounds.RoundLearner:
+        """One round, compiled, on the arrays as they are now."""
+        return rounds.TripleQA(
             self.estimates, self.hats, self.values, self.frame_visits, self.totals, self.queues, self.policy,
-            self._highest, self._units, self.constants,
+            self._highest, self._units, *self.constants,
         )  # fmt: skip
 
     def _begin_frame(self) -> None:
@@ -141,7 +153,7 @@ class TripleQA(Stepping):
 
     def _learn(self, state: int, action: int, next_state: int, costs: Floats) -> None:
         """One round, compiled."""
-        learn(self.memory, state, action, next_state, costs)
+        self.learner.learn(state, action, next_state, np.ascontiguousarray(costs))
 
     def learned(self, rounds: int) -> None:
         """So many rounds of the frame are over."""

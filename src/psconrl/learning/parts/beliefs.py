@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from psconrl.arrays import Floats
-from psconrl.learning import _kernels
 from psconrl.learning.checks import as_number
 from psconrl.learning.counts import Counts
 from psconrl.learning.parts.part import Part
@@ -98,8 +97,7 @@ class Dirichlet(Belief):
     def parameters(self, counts: Counts) -> Floats:
         """The parameters of the posterior, (S*A, S)."""
         prior = self._alpha if self._prior is None else self._prior.toarray(counts.n_states)
-        parameters: Floats = _kernels.posterior_parameters(prior, counts.transitions)
-        return parameters
+        return np.asarray(prior + counts.transitions)
 
     def sample(self, counts: Counts, rng: np.random.Generator) -> Transition:
         """Transitions drawn from the posterior."""

@@ -36,7 +36,8 @@ from scipy.sparse import csr_array
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import AgentError, ConfigError, unknown_name
-from psconrl.learning import _kernels
+from psconrl.kernels import counts as kernels
+from psconrl.kernels import special
 from psconrl.learning.checks import as_number, as_numbers, saved_floats
 from psconrl.learning.counts import Counts, need_table
 from psconrl.learning.parts.beliefs import Belief
@@ -126,7 +127,7 @@ class LearnedMass(Belief):
     def likelihood(self, counts: Counts) -> Floats:
         """The logarithms (S*A, K) of the likelihood of every row's counts under every mass."""
         tally = counts.tally
-        _kernels.update_likelihood(
+        kernels.update_likelihood(
             self._likelihood, self._seen, counts.visits, tally.numbers, tally.times, *self._prior, self._total,
             self._masses, counts.n_states,
         )  # fmt: skip
@@ -136,21 +137,19 @@ class LearnedMass(Belief):
         """A mass (S*A,) for every row, drawn from the posterior."""
         if self.exact:
             L = self._pooled(counts)
-            return np.asarray(self._masses[_kernels.draw_indices(L, rng.random(len(L)))[self._group]])
+            return np.asarray(self._masses[kernels.draw_indices(L, rng.random(len(L)))[self._group]])
         L = self.likelihood(counts)
         K, tried = self._masses.size, np.flatnonzero(self._seen)
         index = np.empty(self._group.size, dtype=np.int64)
         for _ in range(SWEEPS):
-            with np.errstate(divide="ignore"):
-                logs = np.log(self.weights)[self._group[tried]] + L[tried]
-            index[tried] = _kernels.draw_indices(logs, rng.random(tried.size))
+            logs = special.log_array(self.weights)[self._group[tried]] + L[tried]
+            index[tried] = kernels.draw_indices(logs, rng.random(tried.size))
             tally = np.zeros_like(self.weights)
             np.add.at(tally, (self._group[tried], index[tried]), 1.0)
             self.weights = dirichlet_rows(1.0 / K + tally, rng)
         rest = np.flatnonzero(self._seen == 0)
-        with np.errstate(divide="ignore"):
-            logs = np.log(self.weights)[self._group[rest]]
-        index[rest] = _kernels.draw_indices(logs, rng.random(rest.size))
+        logs = special.log_array(self.weights)[self._group[rest]]
+        index[rest] = kernels.draw_indices(logs, rng.random(rest.size))
         return np.asarray(self._masses[index])
 
     def sample(self, counts: Counts, rng: np.random.Generator) -> Transition:
@@ -165,7 +164,7 @@ class LearnedMass(Belief):
         L = self._pooled(counts)[self._group] if self.exact else self.likelihood(counts)
         table = self._prior.toarray(counts.n_states) if self._table is None else self._table
         expected = np.zeros(table.shape)
-        chance = self.weights[self._group] * np.exp(L - L.max(axis=1, keepdims=True))
+        chance = self.weights[self._group] * special.exp_array(L - L.max(axis=1, keepdims=True))
         chance /= chance.sum(axis=1, keepdims=True)
         for k, mass in enumerate(self._masses):
             alpha = self._parameters(np.full(self._group.size, mass), table, counts)
@@ -174,10 +173,10 @@ class LearnedMass(Belief):
 
     def _pooled(self, counts: Counts) -> Floats:
         """The logarithms (pools, K) of the likelihood of all counts of a pool, under one mass for all its rows."""
-        return _kernels.add_rows(self._group, self.likelihood(counts), len(self.weights))
+        return kernels.add_rows(self._group, self.likelihood(counts), len(self.weights))
 
     def _parameters(self, masses: Floats, table: Floats, counts: Counts) -> Floats:
-        parameters: Floats = _kernels.spread_mass(masses / self._total, table, counts.transitions)
+        parameters: Floats = kernels.spread_mass(masses / self._total, table, counts.transitions)
         return parameters
 
     def state(self) -> dict[str, Any]:

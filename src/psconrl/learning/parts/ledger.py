@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from psconrl.arrays import Floats
-from psconrl.learning import _kernels
+from psconrl.kernels.counts import widen
 from psconrl.learning.checks import as_fraction, saved_floats
 from psconrl.learning.counts import Record
 from psconrl.learning.parts.part import Part
@@ -52,7 +52,7 @@ class Ledger(Part):
     def enter(self, record: Record, thresholds: Floats) -> None:
         """Book an episode. What is left of a limit counts as well: it may be spent later."""
         self.balance += _excess(record, thresholds)
-        _kernels.widen(self.extremes, record.visits, record.cost_sums, thresholds)
+        widen(self.extremes, record.visits, record.cost_sums, thresholds)
 
     def begin_anew(self, playing: Record | None, thresholds: Floats) -> None:
         """Forget all debts, since the limits are new; what is being played and not yet booked is exempt so far."""

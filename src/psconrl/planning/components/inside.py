@@ -3,17 +3,20 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from scipy.sparse import csr_array
 
-from psconrl.arrays import Bools, Floats, Ints
+from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
-from psconrl.model import _graph
+from psconrl.kernels import successors
+from psconrl.kernels.moves import inside_rows
+from psconrl.kernels.small_components import Room, plan_small
 from psconrl.model.structure import EndComponents
 from psconrl.model.transition import Transition
-from psconrl.planning.components._small import plan_small
 from psconrl.planning.mixture.solve import solve
 from psconrl.planning.problem import DENSE_STATES, Problem
+from psconrl.planning.tolerances import NEARLY_CLOSED, SAME_CLASS_COST, SEARCH_GAP, SWITCH_TOL, WORSE_TOL
+
+SMALL = 64  # states of a component that is planned together with others
 
 
 class Planned(NamedTuple):
@@ -33,7 +36,10 @@ class Inside:
         self.problem, self.parts = problem, parts
         self._rows = problem.transition.csr()
         self._inside = np.ascontiguousarray(parts.inside.ravel())
-        self._start, self._members = _graph.grouped(parts.of_state, parts.number)
+        self._start, self._members = successors.grouped(parts.of_state, parts.number)
+        sizes = np.diff(self._start)
+        largest = int(sizes[sizes <= SMALL].max(initial=1))
+        self._room = Room(largest, parts.inside.shape[1], NEARLY_CLOSED, SAME_CLASS_COST)
         # Where a state is not in a component, any action that it has.
         self._policy: Ints = np.where(
             parts.of_state >= 0, parts.inside.argmax(axis=1), problem.available.argmax(axis=1)
@@ -47,8 +53,8 @@ class Inside:
         bounds, law = np.zeros(K), np.zeros(S)
         potential, low = np.zeros(S), np.zeros(S)
         done = plan_small(
-            rows.indptr, rows.indices, rows.data, cost, self._inside, self._start, self._members, policy, bounds,
-            potential, law,
+            self._room, rows.indptr, rows.indices, rows.data, cost, self._inside, self._start, self._members, policy,
+            bounds, potential, law, SEARCH_GAP, SWITCH_TOL, WORSE_TOL,
         )  # fmt: skip
         for k in np.flatnonzero(~done):
             states = self._members[self._start[k] : self._start[k + 1]]
@@ -69,34 +75,8 @@ class Inside:
         if k not in self._models:
             available = self.parts.inside[states]
             rows, A = self._rows, available.shape[1]
-            law = _inside_rows(rows.indptr, rows.indices, rows.data, states, available, self._policy.size)
+            law = inside_rows(rows.indptr, rows.indices, rows.data, states, available, self._policy.size)
             P = Transition.of(csr_array((law[2], law[1], law[0]), shape=(states.size * A, states.size)))
             nothing, none = np.zeros((1, states.size * A)), np.empty(0)
             self._models[k] = Problem(P.dense_up_to(DENSE_STATES), nothing, none, available, self.problem.scaling)
         return self._models[k]
-
-
-@njit(cache=True)
-def _inside_rows(
-    indptr: Ints, indices: Ints, data: Floats, states: Ints, available: Bools, n_states: int
-) -> tuple[Ints, Ints, Floats]:
-    """The rows of a component in CSR form; those of pairs that leave it are empty."""
-    n, A = available.shape
-    place = np.empty(n_states, np.int64)
-    most = 0
-    for i in range(n):
-        place[states[i]] = i
-        most += indptr[(states[i] + 1) * A] - indptr[states[i] * A]
-    start = np.zeros(n * A + 1, np.int64)
-    columns, values = np.empty(most, np.int64), np.empty(most)
-    k = 0
-    for i in range(n):
-        for a in range(A):
-            if available[i, a]:
-                p = states[i] * A + a
-                for e in range(indptr[p], indptr[p + 1]):
-                    if data[e] > 0.0:
-                        columns[k], values[k] = place[indices[e]], data[e]
-                        k += 1
-            start[i * A + a + 1] = k
-    return start, columns[:k].copy(), values[:k].copy()

@@ -12,12 +12,12 @@ the ends backwards, which settles all that does not lead back; policy iteration 
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from scipy.sparse import csr_array
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
-from psconrl.model import _graph
+from psconrl.kernels import graph, successors
+from psconrl.kernels.moves import improved, largest_fall, swept
 from psconrl.model.chosen_rows import chosen_rows
 from psconrl.model.passage import collect_onward
 from psconrl.model.visits import visit_onward
@@ -43,10 +43,8 @@ class Moves:
         self.law = chosen_rows(law, self.order)
         self.source = source[self.order]
         self._first = np.searchsorted(self.source, np.arange(self.n_nodes + 1))
-        count, label = _graph.strong_components(
-            self.law.indptr[self._first], self.law.indices, self.n_nodes, np.ones(self.n_nodes, dtype=bool)
-        )
-        self._backwards = _graph.grouped(label, count)[1]  # every node after those that it leads to
+        count, label = graph.strong_components(self.law.indptr[self._first], self.law.indices, self.n_nodes)
+        self._backwards = successors.grouped(label, count)[1]  # every node after those that it leads to
 
     def cheapest(self, stay: Floats, per_move: float, tolerance: float) -> Ending:
         """The least cost of ending; ``stay`` (N,) is what it costs in each node, inf where that cannot be.
@@ -54,12 +52,12 @@ class Moves:
         A change of the policy must gain more than the tolerance, relative to the value where it is more than one.
         """
         law, first = self.law, self._first
-        choice = _swept(law.indptr, law.indices, law.data, first, self._backwards, stay, per_move, SWEEPS)
+        choice = swept(law.indptr, law.indices, law.data, first, self._backwards, stay, per_move, SWEEPS)
         if (choice < STAY).any():
             raise SolverError("a state can neither stay nor move on")
         for _ in range(MAX_ROUNDS):
             x = self.collected(choice, np.where(choice == STAY, stay, 0.0)[:, None], per_move)[:, 0]
-            if not _improved(law.indptr, law.indices, law.data, first, stay, per_move, tolerance, x, choice):
+            if not improved(law.indptr, law.indices, law.data, first, stay, per_move, tolerance, x, choice):
                 return Ending(x, choice)
         raise SolverError("the choice among end components did not come to an end")
 
@@ -83,7 +81,7 @@ class Moves:
     def largest_fall(self, values: Floats) -> float:
         """By how much a move may lower the values in mean, rounding included; not negative."""
         law = self.law
-        fall: float = _largest_fall(law.indptr, law.indices, law.data, self.source, values)
+        fall: float = largest_fall(law.indptr, law.indices, law.data, self.source, values)
         return fall
 
     def _chain(self, choice: Ints) -> tuple[Ints, csr_array, csr_array, Floats]:
@@ -91,75 +89,3 @@ class Moves:
         moving = np.flatnonzero(choice != STAY)
         rows = chosen_rows(self.law, choice[moving])
         return moving, csr_array(rows[:, moving]), rows, rows @ (choice == STAY).astype(float)
-
-
-@njit(cache=True)
-def _worth(indptr: Ints, indices: Ints, data: Floats, move: int, x: Floats) -> float:
-    total = 0.0
-    for e in range(indptr[move], indptr[move + 1]):
-        total += data[e] * x[indices[e]]
-    return total
-
-
-@njit(cache=True)
-def _swept(
-    indptr: Ints, indices: Ints, data: Floats, first: Ints, backwards: Ints, stay: Floats, per_move: float, sweeps: int
-) -> Ints:
-    """The choice that some sweeps lead to: exact where nothing leads back. -2 where there is none."""
-    n = stay.size
-    choice = np.full(n, -2)
-    x = np.zeros(n)
-    for s in range(n):
-        x[s] = stay[s] if stay[s] < np.inf else 0.0
-    for _ in range(sweeps):
-        changed = False
-        for k in backwards:
-            best, chosen = stay[k], -1 if stay[k] < np.inf else -2
-            for move in range(first[k], first[k + 1]):
-                value = per_move + _worth(indptr, indices, data, move, x)
-                if value < best:
-                    best, chosen = value, move
-            if chosen > -2:
-                x[k] = best
-            changed |= chosen != choice[k]
-            choice[k] = chosen
-        if not changed:
-            break
-    return choice
-
-
-@njit(cache=True)
-def _improved(
-    indptr: Ints, indices: Ints, data: Floats, first: Ints, stay: Floats, per_move: float, tolerance: float, x: Floats,
-    choice: Ints,
-) -> int:  # fmt: skip
-    """Change, in place, every choice that gains more than the tolerance; how many did."""
-    switched = 0
-    for k in range(x.size):
-        best = x[k] - tolerance * max(1.0, abs(x[k]))
-        new = choice[k]
-        if choice[k] != -1 and stay[k] < best:
-            best, new = stay[k], -1
-        for move in range(first[k], first[k + 1]):
-            if move != choice[k]:
-                value = per_move + _worth(indptr, indices, data, move, x)
-                if value < best:
-                    best, new = value, move
-        if new != choice[k]:
-            choice[k] = new
-            switched += 1
-    return switched
-
-
-@njit(cache=True)
-def _largest_fall(indptr: Ints, indices: Ints, data: Floats, source: Ints, x: Floats) -> float:
-    """Sums of n differences are wrong by no more than n + 2 roundings of the largest of them."""
-    largest = 0.0
-    for move in range(source.size):
-        total, size = 0.0, 0.0
-        for e in range(indptr[move], indptr[move + 1]):
-            fall = data[e] * (x[source[move]] - x[indices[e]])
-            total += fall
-            size += abs(fall)
-        largest = max(largest, total + (indptr[move + 1] - indptr[move] + 4) * 1.2e-16 * size)
-    return largest

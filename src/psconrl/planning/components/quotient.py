@@ -1,12 +1,12 @@
 """A model with every end component as one node: the moves between them, and back from nodes to states."""
 
 import numpy as np
-from numba import njit
 from scipy.sparse import csr_array
 
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import SolverError
-from psconrl.model import _graph
+from psconrl.kernels.end_components import pairs_into
+from psconrl.kernels.moves import lead, moves_away
 from psconrl.model.structure import EndComponents
 from psconrl.model.transition import Transition
 from psconrl.planning.components.moves import STAY, Moves
@@ -31,7 +31,7 @@ class Quotient:
             self._settled[self.node[~states]] = True
         pairs = np.flatnonzero(leaving.ravel())
         matrix = P.csr()
-        law = _moves_away(matrix.indptr, matrix.indices, matrix.data, pairs, self.node, A)
+        law = moves_away(matrix.indptr, matrix.indices, matrix.data, pairs, self.node, A)
         shape = (pairs.size, self._settled.size)
         self.moves = Moves(csr_array((law[2], law[1], law[0]), shape=shape), self.node[pairs // A])
         self.pairs = pairs[self.moves.order]  # of every move
@@ -62,8 +62,8 @@ class Quotient:
             matrix = P.csr()
             going = self.parts.inside & (np.append(goal, -1)[self.parts.of_state] >= 0)[:, None]
             keep = going.ravel()
-            before, sources = _graph.pairs_into(matrix.indptr, matrix.indices, policy.size, keep)
-            _lead(matrix.indptr, matrix.indices, matrix.data, before, sources, goal[goal >= 0], keep, policy)
+            before, sources = pairs_into(matrix.indptr, matrix.indices, policy.size, keep)
+            lead(matrix.indptr, matrix.indices, matrix.data, before, sources, goal[goal >= 0], keep, policy)
         return policy
 
 
@@ -75,78 +75,3 @@ def most_moves(moves: Moves, settled: Bools) -> float:
         return float("inf")
     # Half a move is left for rounding: the bound then still holds with twice as many.
     return -2.0 * float(found.values.min(initial=0.0))
-
-
-@njit(cache=True)
-def _moves_away(
-    indptr: Ints, indices: Ints, data: Floats, pairs: Ints, node: Ints, n_actions: int
-) -> tuple[Ints, Ints, Floats]:
-    """Where pairs lead, node by node, without the node that they leave; every row adds up to one."""
-    start = np.zeros(pairs.size + 1, np.int64)
-    most = 0
-    for p in pairs:
-        most += indptr[p + 1] - indptr[p]
-    columns, values = np.empty(most, np.int64), np.empty(most)
-    at = np.full(node.size, -1)  # where a node is in the present row
-    k = 0
-    for i in range(pairs.size):
-        p = pairs[i]
-        own, total = node[p // n_actions], 0.0
-        for e in range(indptr[p], indptr[p + 1]):
-            to = node[indices[e]]
-            if to == own or not data[e] > 0.0:
-                continue
-            total += data[e]
-            if at[to] < start[i]:
-                at[to] = k
-                columns[k], values[k] = to, 0.0
-                k += 1
-            values[at[to]] += data[e]
-        for e in range(start[i], k):
-            values[e] /= total
-        start[i + 1] = k
-    return start, columns[:k].copy(), values[:k].copy()
-
-
-@njit(cache=True)
-def _lead(
-    indptr: Ints, indices: Ints, data: Floats, before: Ints, sources: Ints, goals: Ints, keep: Bools, policy: Ints
-) -> None:
-    """Change the policy so that kept pairs surely lead to the goals, which keep their actions.
-
-    A state comes closer by the pair that is likeliest to do so.
-    """
-    S = policy.size
-    A = (indptr.size - 1) // S
-    depth = np.full(S, -1)
-    queue = np.empty(S, np.int64)
-    tail = 0
-    for g in goals:
-        depth[g] = 0
-        queue[tail] = g
-        tail += 1
-    head = 0
-    while head < tail:
-        t = queue[head]
-        head += 1
-        for e in range(before[t], before[t + 1]):
-            s = sources[e] // A
-            if depth[s] < 0:
-                depth[s] = depth[t] + 1
-                queue[tail] = s
-                tail += 1
-    for i in range(tail):
-        s = queue[i]
-        if depth[s] == 0:
-            continue
-        likeliest = 0.0
-        for a in range(A):
-            p = s * A + a
-            if keep[p]:
-                chance = 0.0
-                for e in range(indptr[p], indptr[p + 1]):
-                    if 0 <= depth[indices[e]] < depth[s]:
-                        chance += data[e]
-                if chance > likeliest:
-                    likeliest = chance
-                    policy[s] = a

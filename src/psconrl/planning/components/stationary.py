@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
+from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
 from psconrl.model.cmdp import CMDP
 from psconrl.model.evaluation import evaluate_policy
-from psconrl.planning.policy_from_occupancy import one_hot, policy_from_occupancy
 from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import SAME_LINE
 

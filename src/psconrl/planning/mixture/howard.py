@@ -10,8 +10,8 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
-from psconrl.model import _doubled
-from psconrl.model._improvement import cheapest_for_one_step
+from psconrl.kernels.double_double import combine
+from psconrl.kernels.improvement import cheapest_for_one_step
 from psconrl.model.structure import approach
 from psconrl.model.unichain import FALLS_APART, Unichain
 from psconrl.planning.mixture.oracle import Oracle
@@ -59,7 +59,7 @@ class Column(NamedTuple):
     def potential(self, weights: Floats) -> tuple[Floats, Floats]:
         """The weighted bias as a high and a low part."""
         low = np.zeros_like(self.biases) if self.chain.low_biases is None else self.chain.low_biases
-        high, low = _doubled.combine(weights, self.biases, low)
+        high, low = combine(weights, self.biases, low)
         return high, low
 
 

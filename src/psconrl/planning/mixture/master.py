@@ -12,7 +12,7 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.errors import SolverError
-from psconrl.planning.mixture._tableau import add_column, mix_in_tableau, new_tableau, relax
+from psconrl.kernels.master import Tableau
 
 _FIRST_CAPACITY = 64  # of a tableau, which grows
 
@@ -82,35 +82,24 @@ class SimplexMaster:
     """Any number of constraints: the simplex method on m+1 rows, from the last basis as columns arrive."""
 
     def __init__(self, thresholds: Floats) -> None:
-        self._table = new_tableau(thresholds.astype(np.float64), _FIRST_CAPACITY)
-        self._n = 0
-        self._feasible = False
+        self._table = Tableau(thresholds.astype(np.float64), _FIRST_CAPACITY)
 
     def add(self, costs: Floats) -> None:
         """A new column with averages (m+1,)."""
-        if costs.size + self._n == len(self._table.costs):
-            self._table = self._table._replace(
-                columns=np.vstack([self._table.columns, np.zeros_like(self._table.columns)]),
-                costs=np.append(self._table.costs, np.zeros_like(self._table.costs)),
-            )
-        add_column(self._table, self._n, costs)
-        self._n += 1
+        self._table.add(np.ascontiguousarray(costs, dtype=np.float64))
 
     def relax(self) -> None:
         """Leave the excess of phase one where it is, a rounding error, and go on to phase two."""
-        relax(self._table, self.solve().value)
-        self._feasible = True
+        self._table.relax(self.solve().value)
 
     def solve(self) -> MasterPoint:
         """Solve by the simplex method, from the last basis."""
-        k = self._table.right.size
-        weights, columns, shares = np.empty(k), np.empty(k, dtype=np.int64), np.empty(k)
-        found = mix_in_tableau(self._table, self._n, self._feasible, weights, columns, shares)
-        if not found.ended:
+        found = self._table.solve()
+        if found is None:
             raise SolverError("rounding spoiled the master problem")
-        self._feasible = found.feasible
+        feasible, value, weights, columns, shares = found
         mix = {int(j): float(w) for j, w in zip(columns, shares, strict=True) if w > 0.0}
-        return MasterPoint(self._feasible, weights, mix, found.value)
+        return MasterPoint(bool(feasible), weights, mix, value)
 
 
 def master_for(thresholds: Floats) -> LineMaster | SimplexMaster:

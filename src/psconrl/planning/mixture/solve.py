@@ -5,16 +5,17 @@ from functools import partial
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints, read_only
+from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
+from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
+from psconrl.kernels.search import GIVE_UP, OPTIMAL, Found, newton
+from psconrl.kernels.transitions import Rows
 from psconrl.model.ordering import NO_ORDER, Order
 from psconrl.model.transition import RestartingTransition, Transition
 from psconrl.model.unichain import Unichain
-from psconrl.planning.mixture._laws import Rows
-from psconrl.planning.mixture._newton import GIVE_UP, OPTIMAL, Found, newton
 from psconrl.planning.mixture.column_generation import Follow, Mixture, is_settled, mix
 from psconrl.planning.mixture.howard import Column, Howard, greedy_policy
-from psconrl.planning.policy_from_occupancy import mixed_occupancy, one_hot, policy_from_occupancy
+from psconrl.planning.policy_from_occupancy import mixed_occupancy
 from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import PLAYABLE_GAP, PRODUCT_OFF, SEARCH, SEARCH_GAP, search_with
 
@@ -168,11 +169,11 @@ def solve_compiled(
     """The search in one compiled call, which ends when a gap is closed so far; None where that cannot do. Sparse
     transitions need an ``order``.
     """
-    laws = _laws(problem.transition, order, products, max(closed, PRODUCT_OFF))
-    if laws is None:
+    P = _as_searched(problem.transition, order, products, max(closed, PRODUCT_OFF))
+    if P is None:
         return None
-    found = newton(
-        laws,
+    found: Found = newton(
+        P,
         problem.costs,
         problem.thresholds,
         problem.available,
@@ -180,7 +181,7 @@ def solve_compiled(
         _NO_WEIGHTS if near is None else near,
         least_excess,
         closed,
-        *(search_with(laws.off) if isinstance(laws, Rows) and not laws.order.position.size else SEARCH),
+        *(search_with(P.off) if isinstance(P, Rows) and not P.order.position.size else SEARCH),
     )
     if found.outcome == GIVE_UP:
         return None
@@ -189,17 +190,15 @@ def solve_compiled(
     return Solution(feasible, found.gap, found.value, policies, found.policy, found.weights, mixture)
 
 
-def _laws(P: Transition, order: Order | None, products: int, off: float) -> Floats | Rows | None:
+def _as_searched(P: Transition, order: Order | None, products: int, off: float) -> Floats | Rows | None:
     """Transitions as the compiled search takes them."""
     if P.array is not None or order is None:
         return P.array
-    state, chance, matrix = 0, 0.0, None
+    state, restart, matrix = 0, 0.0, None
     if isinstance(P, RestartingTransition):
-        state, chance, matrix = P.state, P.chance, P.base.matrix
+        state, restart, matrix = P.state, P.chance, P.base.matrix
     matrix = P.matrix if matrix is None else matrix
-    return Rows(
-        read_only(matrix.indptr), read_only(matrix.indices), read_only(matrix.data), state, chance, order, products, off
-    )
+    return Rows(matrix.indptr, matrix.indices, matrix.data, state, restart, order, products, off)
 
 
 def _mixture_of(found: Found) -> Mixture[Column]:

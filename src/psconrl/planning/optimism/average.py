@@ -14,11 +14,13 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
+from psconrl.kernels.boxes import likeliest_first
+from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
+from psconrl.kernels.optimism import improve_optimistic, lead_into
 from psconrl.model.chain import DenseChain
 from psconrl.planning.mixture.column_generation import Mixture, mix
 from psconrl.planning.mixture.oracle import Oracle
-from psconrl.planning.optimism._kernels import improve_optimistic, lead_into, pour
-from psconrl.planning.policy_from_occupancy import mixed_occupancy, one_hot, policy_from_occupancy
+from psconrl.planning.policy_from_occupancy import mixed_occupancy
 from psconrl.planning.tolerances import CAUTION, SWITCH_TOL, WORSE_TOL
 
 
@@ -47,11 +49,7 @@ class OptimisticHoward(Oracle[OptimisticColumn]):
         """The policy that is cheapest for one step, in a model that gives the likeliest successors the most it can."""
         S = self._states.size
         policy = (weights @ self._costs).reshape(S, -1).argmin(axis=1)
-        kernel = np.empty((S, S))
-        for s, pair in enumerate(self._pairs + policy):
-            low, high = self._low[pair], self._high[pair]
-            pour(low, high, np.argsort(-(low + high), kind="stable"), kernel[s])
-        return self.evaluate(policy, kernel, weights)
+        return self.evaluate(policy, likeliest_first(self._low, self._high, policy), weights)
 
     def evaluate(self, policy: Ints, kernel: Floats, weights: Floats) -> OptimisticColumn:
         """All gains and biases; a chain with several closed classes is first led into its best one."""

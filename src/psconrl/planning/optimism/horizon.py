@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
+from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
+from psconrl.kernels.optimism import optimistic_horizon
 from psconrl.planning.mixture.column_generation import Mixture, mix
 from psconrl.planning.mixture.oracle import Oracle
-from psconrl.planning.optimism._kernels import optimistic_horizon
-from psconrl.planning.policy_from_occupancy import one_hot, policy_from_occupancy
 from psconrl.planning.tolerances import SAME_VALUE
 
 

@@ -1,0 +1,261 @@
+"""The levels of a multilevel method: the states of a chain in groups, and the chain of the groups.
+
+A level is a chain without its diagonal: rates of moving on in CSR form, with row starts of 64 and columns of 32 bits,
+and their sums. See ``model.multilevel``.
+"""
+
+import cython
+import numpy as np
+from cython.cimports.psconrl.kernels.successors import index
+
+
+def moves_of(
+    indptr: cython.const[index][::1], indices: cython.const[index][::1], data: cython.const[cython.double][::1]
+):
+    """The moves of a chain to other states, and how likely a state is left."""
+    n, entries = indptr.shape[0] - 1, indices.shape[0]
+    if n < 0 or indptr[0] != 0 or indptr[n] != entries or data.shape[0] != entries:
+        raise ValueError("a chain in CSR form needs a column for each of its entries")
+    starts, columns, values, sums = (
+        np.zeros(n + 1, np.int64),
+        np.empty(entries, np.intc),
+        np.empty(entries),
+        np.zeros(n),
+    )
+    to_starts: cython.Py_ssize_t[::1] = starts
+    to_columns: cython.int[::1] = columns
+    to_values: cython.double[::1] = values
+    leaving: cython.double[::1] = sums
+    s: cython.Py_ssize_t
+    e: cython.Py_ssize_t
+    k: cython.Py_ssize_t = 0
+    with cython.nogil:
+        for s in range(n):
+            for e in range(indptr[s], indptr[s + 1]):
+                if indices[e] != s and data[e] > 0.0:
+                    to_columns[k] = indices[e]
+                    to_values[k] = data[e]
+                    leaving[s] += data[e]
+                    k += 1
+            to_starts[s + 1] = k
+    return starts, columns[:k].copy(), values[:k].copy(), sums
+
+
+def scaled(
+    indptr: cython.const[cython.Py_ssize_t][::1],
+    data: cython.const[cython.double][::1],
+    mass: cython.const[cython.double][::1],
+):
+    """Every row times the mass of its state."""
+    if indptr.shape[0] != mass.shape[0] + 1 or indptr[mass.shape[0]] > data.shape[0]:
+        raise ValueError("moves of as many states as there are masses are needed")
+    result = np.empty(data.shape[0])
+    out: cython.double[::1] = result
+    with cython.nogil:
+        for s in range(mass.shape[0]):
+            for e in range(indptr[s], indptr[s + 1]):
+                out[e] = mass[s] * data[e]
+    return result
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _pair(
+    indptr: cython.const[cython.Py_ssize_t][::1],
+    indices: cython.const[cython.int][::1],
+    flow: cython.const[cython.double][::1],
+    t_indptr: cython.const[cython.Py_ssize_t][::1],
+    t_indices: cython.const[cython.int][::1],
+    t_flow: cython.const[cython.double][::1],
+    strong: cython.double,
+    tie: cython.double[::1],
+    pair: cython.Py_ssize_t[::1],
+) -> cython.void:
+    """``pairs_of`` from -1 in every place of ``pair`` and zero ties."""
+    s: cython.Py_ssize_t
+    t: cython.Py_ssize_t
+    e: cython.Py_ssize_t
+    k: cython.Py_ssize_t = 0
+    for s in range(pair.shape[0]):
+        if pair[s] >= 0:
+            continue
+        for e in range(indptr[s], indptr[s + 1]):
+            tie[indices[e]] += flow[e]
+        for e in range(t_indptr[s], t_indptr[s + 1]):
+            tie[t_indices[e]] += t_flow[e]
+        strongest: cython.double = 0.0
+        of_best: cython.double = 0.0
+        best: cython.Py_ssize_t = -1
+        for e in range(indptr[s], indptr[s + 1]):
+            t = indices[e]
+            strongest = max(strongest, tie[t])
+            if tie[t] > of_best and pair[t] < 0:
+                best = t
+                of_best = tie[t]
+        for e in range(t_indptr[s], t_indptr[s + 1]):
+            t = t_indices[e]
+            strongest = max(strongest, tie[t])
+            if tie[t] > of_best and pair[t] < 0:
+                best = t
+                of_best = tie[t]
+        for e in range(indptr[s], indptr[s + 1]):
+            tie[indices[e]] = 0.0
+        for e in range(t_indptr[s], t_indptr[s + 1]):
+            tie[t_indices[e]] = 0.0
+        pair[s] = k
+        if best >= 0 and of_best >= strong * strongest:
+            pair[best] = k
+        k += 1
+
+
+def pairs_of(
+    indptr: cython.const[cython.Py_ssize_t][::1],
+    indices: cython.const[cython.int][::1],
+    flow: cython.const[cython.double][::1],
+    t_indptr: cython.const[cython.Py_ssize_t][::1],
+    t_indices: cython.const[cython.int][::1],
+    t_flow: cython.const[cython.double][::1],
+    strong: cython.double,
+):
+    """Pair every state with the free one that it exchanges most with; the number of the pair, (n,).
+
+    ``strong``: of its strongest tie to any state; weaker ones do not make a pair.
+    """
+    n = indptr.shape[0] - 1
+    if indptr[n] > min(indices.shape[0], flow.shape[0]) or t_indptr.shape[0] != n + 1:
+        raise ValueError("the flow of n states by rows and by columns is needed")
+    if t_indptr[n] > min(t_indices.shape[0], t_flow.shape[0]):
+        raise ValueError("the flow of n states by rows and by columns is needed")
+    pairs = np.full(n, -1, np.int64)
+    pair: cython.Py_ssize_t[::1] = pairs
+    tie: cython.double[::1] = np.zeros(n)
+    with cython.nogil:
+        _pair(indptr, indices, flow, t_indptr, t_indices, t_flow, strong, tie, pair)
+    return pairs
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _sort_members(
+    group: cython.const[cython.Py_ssize_t][::1], first: cython.Py_ssize_t[::1], member: cython.Py_ssize_t[::1]
+) -> cython.void:
+    """The members of every group, one group after the other; ``first`` (groups + 2) says where each begins."""
+    s: cython.Py_ssize_t
+    a: cython.Py_ssize_t
+    for s in range(group.shape[0]):  # counted two places ahead, so that each group ends where the next one begins
+        first[group[s] + 2] += 1
+    for a in range(2, first.shape[0]):
+        first[a] += first[a - 1]
+    for s in range(group.shape[0]):
+        a = group[s] + 1
+        member[first[a]] = s
+        first[a] += 1
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _gather(
+    indptr: cython.const[cython.Py_ssize_t][::1],
+    indices: cython.const[cython.int][::1],
+    flow: cython.const[cython.double][::1],
+    group: cython.const[cython.Py_ssize_t][::1],
+    first: cython.const[cython.Py_ssize_t][::1],
+    member: cython.const[cython.Py_ssize_t][::1],
+    place: cython.Py_ssize_t[::1],
+    starts: cython.Py_ssize_t[::1],
+    columns: cython.int[::1],
+    values: cython.double[::1],
+) -> cython.void:
+    """``gathered``, from -1 in every ``place``."""
+    a: cython.Py_ssize_t
+    b: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    s: cython.Py_ssize_t
+    e: cython.Py_ssize_t
+    q: cython.Py_ssize_t = 0
+    starts[0] = 0
+    for a in range(place.shape[0]):
+        begin: cython.Py_ssize_t = q
+        for i in range(first[a], first[a + 1]):
+            s = member[i]
+            for e in range(indptr[s], indptr[s + 1]):
+                b = group[indices[e]]
+                if b == a:
+                    continue
+                if place[b] < begin:
+                    place[b] = q
+                    columns[q] = b
+                    values[q] = 0.0
+                    q += 1
+                values[place[b]] += flow[e]
+        starts[a + 1] = q
+
+
+def gathered(
+    indptr: cython.const[cython.Py_ssize_t][::1],
+    indices: cython.const[cython.int][::1],
+    flow: cython.const[cython.double][::1],
+    group: cython.const[cython.Py_ssize_t][::1],
+    k: cython.Py_ssize_t,
+):
+    """The flow between k groups."""
+    entries = indices.shape[0]
+    if indptr.shape[0] != group.shape[0] + 1 or indptr[group.shape[0]] > min(entries, flow.shape[0]):
+        raise ValueError("the flow of as many states as have a group is needed")
+    _check_groups(group, k)
+    first: cython.Py_ssize_t[::1] = np.zeros(k + 2, np.int64)
+    member: cython.Py_ssize_t[::1] = np.empty(group.shape[0], np.int64)
+    place: cython.Py_ssize_t[::1] = np.full(k, -1, np.int64)
+    starts, columns, values = np.empty(k + 1, np.int64), np.empty(entries, np.intc), np.empty(entries)
+    to_starts: cython.Py_ssize_t[::1] = starts
+    to_columns: cython.int[::1] = columns
+    to_values: cython.double[::1] = values
+    with cython.nogil:
+        _sort_members(group, first, member)
+        _gather(indptr, indices, flow, group, first, member, place, to_starts, to_columns, to_values)
+        entries = to_starts[k]
+    return starts, columns[:entries].copy(), values[:entries].copy()
+
+
+@cython.cfunc
+def _check_groups(group: cython.const[cython.Py_ssize_t][::1], k: cython.Py_ssize_t):
+    """Is every state in one of k groups?"""
+    for s in range(group.shape[0]):
+        if not 0 <= group[s] < k:
+            raise ValueError("there is no such group")
+
+
+def per_mass(
+    indptr: cython.const[cython.Py_ssize_t][::1],
+    flow: cython.double[::1],
+    mass: cython.const[cython.double][::1],
+):
+    """Flow over mass, in place, and the sums of rows."""
+    if indptr.shape[0] != mass.shape[0] + 1 or indptr[mass.shape[0]] > flow.shape[0]:
+        raise ValueError("moves of as many states as there are masses are needed")
+    result = np.zeros(mass.shape[0])
+    sums: cython.double[::1] = result
+    with cython.nogil:
+        for a in range(mass.shape[0]):
+            for e in range(indptr[a], indptr[a + 1]):
+                flow[e] /= mass[a]
+                sums[a] += flow[e]
+    return result
+
+
+def sums_of(
+    group: cython.const[cython.Py_ssize_t][::1], values: cython.const[cython.double][::1], k: cython.Py_ssize_t
+):
+    """The sum over each of k groups."""
+    if values.shape[0] != group.shape[0]:
+        raise ValueError("as many values as states are needed")
+    _check_groups(group, k)
+    result = np.zeros(k)
+    out: cython.double[::1] = result
+    with cython.nogil:
+        for s in range(group.shape[0]):
+            out[group[s]] += values[s]
+    return result

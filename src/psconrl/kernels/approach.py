@@ -1,0 +1,89 @@
+"""Leading everything into a set of states, along sparse transitions. See ``structure.approach``."""
+
+import cython
+import numpy as np
+from cython.cimports.psconrl.kernels.csr import sort_by_columns
+from cython.cimports.psconrl.kernels.successors import check_graph, index
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _lead(
+    first: cython.const[cython.Py_ssize_t][::1],
+    pairs: cython.const[cython.int][::1],
+    entries: cython.const[cython.double][::1],
+    available: cython.const[cython.uchar][:, ::1],
+    least: cython.double,
+    reached: cython.uchar[::1],
+    policy: cython.Py_ssize_t[::1],
+    probability: cython.double[:, ::1],
+    waiting: cython.uchar[::1],
+    layer: cython.Py_ssize_t[::1],
+) -> cython.void:
+    """Change the policy, layer by layer; ``probability`` (S, A) and ``waiting`` (S,) are zero at first."""
+    S, A = available.shape[0], available.shape[1]
+    n: cython.Py_ssize_t = 0
+    for s in range(S):
+        if reached[s]:
+            layer[n] = s
+            n += 1
+    begin: cython.Py_ssize_t = 0
+    while begin < n:
+        end: cython.Py_ssize_t = n
+        for i in range(begin, end):
+            for e in range(first[layer[i]], first[layer[i] + 1]):
+                s = pairs[e] // A
+                a = pairs[e] % A
+                if reached[s] or not available[s, a]:
+                    continue
+                probability[s, a] += entries[e]
+                if probability[s, a] > least and not waiting[s]:
+                    waiting[s] = True
+                    layer[n] = s
+                    n += 1
+        for i in range(end, n):
+            s = layer[i]
+            reached[s] = True
+            if not probability[s, policy[s]] > least:
+                policy[s] = 0
+                for a in range(1, A):
+                    if probability[s, a] > probability[s, policy[s]]:
+                        policy[s] = a
+        begin = end
+
+
+def approach_by_layers(
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
+    data: cython.const[cython.double][::1],
+    available: cython.const[cython.uchar][:, ::1],
+    reached: cython.const[cython.uchar][::1],
+    policy: cython.const[cython.Py_ssize_t][::1],
+    least: cython.double,
+):
+    """The policy (S,) changed outside the set so that everything moves into it; every entry is looked at once.
+
+    A layer holds the states with a probability above ``least`` to step into the set and the layers before.
+    """
+    S, A, entries = available.shape[0], available.shape[1], indices.shape[0]
+    check_graph(indptr.shape[0] - 1, indptr[0], indptr[indptr.shape[0] - 1], min(entries, data.shape[0]), S)
+    if indptr.shape[0] - 1 != S * A or reached.shape[0] != S or policy.shape[0] != S:
+        raise ValueError("transitions (S*A, S), a set of states (S,) and a policy (S,) are needed")
+    for s in range(S):
+        if not 0 <= policy[s] < A:
+            raise ValueError("there is no such action")
+    changed = np.empty(S, np.int64)
+    new: cython.Py_ssize_t[::1] = changed
+    room: cython.Py_ssize_t[:, ::1] = np.empty((2, S + 2), np.int64)
+    marks: cython.uchar[:, ::1] = np.zeros((2, S), np.bool_)
+    pairs: cython.int[::1] = np.empty(entries, np.intc)
+    values: cython.double[::1] = np.empty(entries)
+    probability: cython.double[:, ::1] = np.zeros((S, A))
+    with cython.nogil:
+        for s in range(S):
+            new[s] = policy[s]
+            marks[0, s] = reached[s]
+        sort_by_columns(indptr, indices, data, room[0], pairs, values)
+        _lead(room[0], pairs, values, available, least, marks[0], new, probability, marks[1], room[1])
+    return changed

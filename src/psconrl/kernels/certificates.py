@@ -1,0 +1,256 @@
+"""Passes over a table of costs for certificates: what a deviation is judged by, and what proves a bound.
+
+``planning.certificate`` says what for, and hands in the constants.
+"""
+
+import cython
+import numpy as np
+from cython.cimports.psconrl.kernels.costs import check_table, extent_of
+
+_INFINITE = cython.declare(cython.double, float("inf"))
+_NOTHING = cython.declare(cython.double, 1e-290)  # a unit of this size or less is none
+
+
+@cython.cfunc
+@cython.exceptval(-1, check=False)
+def _check_numbers(
+    costs: cython.const[cython.double][:, :, ::1],
+    numbers: cython.const[cython.double][:, ::1],
+    each: cython.const[cython.double][::1],
+) -> cython.int:
+    """A ValueError unless there is a number for every pair, and one for each cost."""
+    if costs.shape[1] != numbers.shape[0] or costs.shape[2] != numbers.shape[1] or costs.shape[0] != each.shape[0]:
+        raise ValueError("costs (q, S, A), numbers (S, A) of pairs and (q,) of costs are needed")
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _distances(
+    costs: cython.const[cython.double][:, ::1],
+    available: cython.const[cython.uchar][:, ::1],
+    occupancy: cython.const[cython.double][:, ::1],
+    middle: cython.double,
+) -> tuple[cython.double, cython.double]:
+    """``distances``, of arrays whose shapes were checked."""
+    total: cython.double = 0.0
+    nearest: cython.double = _INFINITE
+    for s in range(costs.shape[0]):
+        for a in range(costs.shape[1]):
+            away: cython.double = abs(costs[s, a] - middle)
+            total += occupancy[s, a] * away
+            if 0.0 < away < nearest and available[s, a]:
+                nearest = away
+    return total, nearest if nearest < _INFINITE else 1.0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _mean(
+    costs: cython.const[cython.double][:, ::1], occupancy: cython.const[cython.double][:, ::1], base: cython.double
+) -> cython.double:
+    """The mean of costs (S, A) counted from a base under frequencies (S, A), of whatever sum."""
+    total: cython.double = 0.0
+    for s in range(costs.shape[0]):
+        for a in range(costs.shape[1]):
+            total += (costs[s, a] - base) * occupancy[s, a]
+    return total
+
+
+def distances(
+    costs: cython.const[cython.double][:, ::1],
+    available: cython.const[cython.uchar][:, ::1],
+    occupancy: cython.const[cython.double][:, ::1],
+    middle: cython.double,
+):
+    """The mean distance of costs (S, A) from a value under frequencies (S, A) of any sum, and the least one.
+
+    The least is that of the available entries that differ; 1 if none does.
+    """
+    S, A = costs.shape[0], costs.shape[1]
+    if available.shape[0] != S or available.shape[1] != A or occupancy.shape[0] != S or occupancy.shape[1] != A:
+        raise ValueError("costs, pairs and frequencies (S, A) of one model are needed")
+    return _distances(costs, available, occupancy, middle)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _units_of(
+    costs: cython.const[cython.double][:, :, ::1],
+    thresholds: cython.const[cython.double][::1],
+    available: cython.const[cython.uchar][:, ::1],
+    occupancy: cython.const[cython.double][:, ::1],
+    met_costs: cython.double,
+    rounded: cython.double,
+    largest: cython.double,
+    unit: cython.double[::1],
+) -> cython.void:
+    total: cython.double = 0.0
+    for s in range(occupancy.shape[0]):
+        for a in range(occupancy.shape[1]):
+            total += occupancy[s, a]
+    if not total > 0.0:
+        total = 1.0
+    for i in range(costs.shape[0]):
+        low, high, _ = extent_of(costs[i], available)
+        extent = high - low
+        if extent <= 0.0:
+            unit[i] = abs(low) if abs(low) > _NOTHING else 1.0
+            continue
+        middle: cython.double = _mean(costs[0], occupancy, 0.0) / total if i == 0 else thresholds[i - 1]
+        distance, nearest = _distances(costs[i], available, occupancy, middle)
+        met = met_costs * (distance / total)
+        unit[i] = min(extent, max(met, met_costs * nearest, rounded * abs(middle), extent / largest))
+
+
+def units_of(
+    costs: cython.const[cython.double][:, :, ::1],
+    thresholds: cython.const[cython.double][::1],
+    available: cython.const[cython.uchar][:, ::1],
+    occupancy: cython.const[cython.double][:, ::1],
+    met_costs: cython.double,
+    rounded: cython.double,
+    largest: cython.double,
+):
+    """What a deviation of every cost is measured by, (q,); see ``certificate.units``."""
+    check_table(costs, thresholds, available)
+    units = np.empty(costs.shape[0])
+    unit: cython.double[::1] = units
+    _check_numbers(costs, occupancy, unit)
+    _units_of(costs, thresholds, available, occupancy, met_costs, rounded, largest, unit)
+    return units
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _excess_units_of(
+    costs: cython.const[cython.double][:, :, ::1],
+    thresholds: cython.const[cython.double][::1],
+    available: cython.const[cython.uchar][:, ::1],
+    occupancy: cython.const[cython.double][:, ::1],
+    unit: cython.const[cython.double][::1],
+    met_costs: cython.double,
+    one_double: cython.double,
+    allowed: cython.double[::1],
+) -> cython.void:
+    for i in range(thresholds.shape[0]):
+        limit: cython.double = thresholds[i]
+        distance, nearest = _distances(costs[i + 1], available, occupancy, limit)
+        allowed[i] = min(unit[i + 1], max(met_costs * distance, abs(limit), one_double * nearest))
+
+
+def excess_units_of(
+    costs: cython.const[cython.double][:, :, ::1],
+    thresholds: cython.const[cython.double][::1],
+    available: cython.const[cython.uchar][:, ::1],
+    occupancy: cython.const[cython.double][:, ::1],
+    unit: cython.const[cython.double][::1],
+    met_costs: cython.double,
+    one_double: cython.double,
+):
+    """What an excess over every limit is measured by, (m,); see ``certificate.excess_units``."""
+    check_table(costs, thresholds, available)
+    _check_numbers(costs, occupancy, unit)
+    result = np.empty(thresholds.shape[0])
+    allowed: cython.double[::1] = result
+    _excess_units_of(costs, thresholds, available, occupancy, unit, met_costs, one_double, allowed)
+    return result
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _flow_residual(
+    occupancy: cython.const[cython.double][:, ::1], arrivals: cython.const[cython.double][::1]
+) -> cython.double:
+    """How far frequencies (S, A) are from a stationary distribution, in L1, given where they lead, (S,)."""
+    residual: cython.double = 0.0
+    total: cython.double = 0.0
+    for s in range(occupancy.shape[0]):
+        mass: cython.double = 0.0
+        for a in range(occupancy.shape[1]):
+            mass += occupancy[s, a]
+            residual += max(-occupancy[s, a], 0.0)
+        residual += abs(arrivals[s] - mass)
+        total += mass
+    return residual + abs(total - 1.0)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _largest_error(
+    costs: cython.const[cython.double][:, :, ::1],
+    occupancy: cython.const[cython.double][:, ::1],
+    averages: cython.const[cython.double][::1],
+    unit: cython.const[cython.double][::1],
+) -> cython.double:
+    """The largest distance of costs under frequencies from averages (q,), in units."""
+    largest: cython.double = 0.0
+    for i in range(costs.shape[0]):
+        error = abs(_mean(costs[i], occupancy, averages[i])) / unit[i]
+        if error > largest or error != error:  # nan stays nan
+            largest = error
+    return largest
+
+
+def deviations(
+    costs: cython.const[cython.double][:, :, ::1],
+    occupancy: cython.const[cython.double][:, ::1],
+    arrivals: cython.const[cython.double][::1],
+    averages: cython.const[cython.double][::1],
+    unit: cython.const[cython.double][::1],
+):
+    """How far frequencies (S, A) are from a stationary distribution, in L1, and from averages (q,), in units (q,).
+
+    ``arrivals`` (S,) is where the frequencies lead. Costs are counted from the averages, so that no offset drowns what
+    is compared.
+    """
+    _check_numbers(costs, occupancy, unit)
+    if arrivals.shape[0] != occupancy.shape[0] or averages.shape[0] != costs.shape[0]:
+        raise ValueError("arrivals (S,) and averages (q,) are needed")
+    return _flow_residual(occupancy, arrivals), _largest_error(costs, occupancy, averages, unit)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _reduced_costs(
+    costs: cython.const[cython.double][:, :, ::1],
+    weights: cython.const[cython.double][::1],
+    start: cython.double,
+    thresholds: cython.const[cython.double][::1],
+    moved: cython.const[cython.double][:, ::1],
+    available: cython.const[cython.uchar][:, ::1],
+    reduced: cython.double[:, ::1],
+) -> cython.void:
+    for s in range(costs.shape[1]):
+        for a in range(costs.shape[2]):
+            if available[s, a]:
+                total: cython.double = weights[0] * (costs[0, s, a] - start)
+                for i in range(1, costs.shape[0]):
+                    total += weights[i] * (costs[i, s, a] - thresholds[i - 1])
+                reduced[s, a] = total + moved[s, a]
+            else:
+                reduced[s, a] = _INFINITE
+
+
+def reduced_costs(
+    costs: cython.const[cython.double][:, :, ::1],
+    weights: cython.const[cython.double][::1],
+    start: cython.double,
+    thresholds: cython.const[cython.double][::1],
+    moved: cython.const[cython.double][:, ::1],
+    available: cython.const[cython.uchar][:, ::1],
+):
+    """Weighted costs, the objective from a start, the others from their limits, plus a drift, (S, A); inf if masked."""
+    check_table(costs, thresholds, available)
+    _check_numbers(costs, moved, weights)
+    result = np.empty((costs.shape[1], costs.shape[2]))
+    reduced: cython.double[:, ::1] = result
+    _reduced_costs(costs, weights, start, thresholds, moved, available, reduced)
+    return result

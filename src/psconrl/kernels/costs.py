@@ -1,0 +1,218 @@
+"""Passes over a table of costs: of what size its entries are, and the costs scaled by that.
+
+``planning.scaling`` says what for, and hands in the constants. Costs (q, S, A) are finite; what they are in pairs that
+are not available does not matter.
+"""
+
+import cython
+import numpy as np
+
+_INFINITE = cython.declare(cython.double, float("inf"))
+_NOTHING = cython.declare(cython.double, 1e-290)  # a scale of this size or less is none
+
+
+@cython.cfunc
+@cython.exceptval(-1, check=False)
+def check_table(
+    costs: cython.const[cython.double][:, :, ::1],
+    thresholds: cython.const[cython.double][::1],
+    available: cython.const[cython.uchar][:, ::1],
+) -> cython.int:
+    """A ValueError unless the shapes of the arrays fit together."""
+    if costs.shape[0] != thresholds.shape[0] + 1:
+        raise ValueError("the objective and one cost for every threshold are needed")
+    if costs.shape[1] != available.shape[0] or costs.shape[2] != available.shape[1]:
+        raise ValueError("costs (q, S, A) and pairs (S, A) of one model are needed")
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def extent_of(
+    costs: cython.const[cython.double][:, ::1], available: cython.const[cython.uchar][:, ::1]
+) -> tuple[cython.double, cython.double, cython.double]:
+    """Least, largest, and smallest in size of the costs (S, A) of available pairs."""
+    low: cython.double = _INFINITE
+    high: cython.double = -_INFINITE
+    smallest: cython.double = _INFINITE
+    for s in range(costs.shape[0]):
+        for a in range(costs.shape[1]):
+            c: cython.double = costs[s, a]
+            if c < low and available[s, a]:
+                low = c
+            if c > high and available[s, a]:
+                high = c
+            if abs(c) < abs(smallest) and available[s, a]:
+                smallest = c
+    return low, high, smallest
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _select(values: cython.double[::1], n: cython.Py_ssize_t, k: cython.Py_ssize_t) -> cython.double:
+    """Reorder the first n values so that the one of rank k is in its place, none before it larger; returns it."""
+    low: cython.Py_ssize_t = 0
+    high: cython.Py_ssize_t = n - 1
+    while low < high:
+        first, middle, last = values[low], values[(low + high) // 2], values[high]
+        pivot: cython.double = max(min(first, middle), min(max(first, middle), last))
+        i: cython.Py_ssize_t = low
+        j: cython.Py_ssize_t = high
+        while i <= j:
+            while values[i] < pivot:
+                i += 1
+            while pivot < values[j]:
+                j -= 1
+            if i <= j:
+                values[i], values[j] = values[j], values[i]
+                i += 1
+                j -= 1
+        if k <= j:
+            high = j
+        elif k >= i:
+            low = i
+        else:  # all in between equal the pivot
+            break
+    return values[k]
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _ordinary_distance(
+    costs: cython.const[cython.double][:, ::1],
+    available: cython.const[cython.uchar][:, ::1],
+    middle: cython.double,
+    few: cython.double,
+    apart: cython.double,
+    most: cython.Py_ssize_t,
+    near: cython.double[::1],
+) -> cython.double:
+    """``ordinary_distance``; so many at most are left out, and unless it is 0, ``near`` has 2 (most + 1) places."""
+    least: cython.double = _INFINITE
+    n: cython.Py_ssize_t = 0
+    # The nearest, one more than may be left out, are in ``near``, and some farther ones. When it is full these are
+    # dropped, and nothing beyond what was kept is taken in again.
+    bound: cython.double = _INFINITE
+    kept: cython.Py_ssize_t = 0
+    for s in range(costs.shape[0]):
+        for a in range(costs.shape[1]):
+            away: cython.double = abs(costs[s, a] - middle)
+            if away > 0.0 and available[s, a]:
+                n += 1
+                least = away if away < least else least
+                if most > 0 and (away < bound or kept <= most):
+                    near[kept] = away
+                    kept += 1
+                    if kept == 2 * (most + 1):
+                        bound = _select(near, kept, most)
+                        kept = most + 1
+    if n == 0:
+        return 1.0
+    k = cython.cast(cython.Py_ssize_t, few * n)
+    following: cython.double = least if k == 0 else _select(near, kept, k)
+    return following if following <= apart * (k + 1) * least else least
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _scale_of(
+    costs: cython.const[cython.double][:, :, ::1],
+    thresholds: cython.const[cython.double][::1],
+    available: cython.const[cython.uchar][:, ::1],
+    usual_costs: cython.double,
+    few: cython.double,
+    largest: cython.double,
+    most: cython.Py_ssize_t,
+    near: cython.double[::1],
+    shift: cython.double[::1],
+    scale: cython.double[::1],
+) -> cython.void:
+    for i in range(costs.shape[0]):
+        low, high, smallest = extent_of(costs[i], available)
+        extent = high - low
+        # A constant cost has no extent of its own; its size stands in, so that 'equal to the limit' means the same.
+        shift[i], scale[i] = low, extent if extent > 0.0 else abs(low)
+        if scale[i] <= _NOTHING:
+            scale[i] = 1.0
+        if extent > 0.0:
+            middle: cython.double = smallest if i == 0 else thresholds[i - 1]
+            nearby = _ordinary_distance(costs[i], available, middle, few, usual_costs, most, near)
+            usual: cython.double = max(usual_costs * nearby, _NOTHING, extent / largest)
+            if scale[i] > usual:
+                shift[i], scale[i] = middle, usual
+
+
+def scale_of(
+    costs: cython.const[cython.double][:, :, ::1],
+    thresholds: cython.const[cython.double][::1],
+    available: cython.const[cython.uchar][:, ::1],
+    usual_costs: cython.double,
+    few: cython.double,
+    largest: cython.double,
+):
+    """Shift and scale (q,) of costs (q, S, A); see ``Scaling.of``."""
+    check_table(costs, thresholds, available)
+    q = costs.shape[0]
+    shifts, scales = np.empty(q), np.empty(q)
+    shift: cython.double[::1] = shifts
+    scale: cython.double[::1] = scales
+    most = cython.cast(cython.Py_ssize_t, few * available.shape[0] * available.shape[1])
+    near: cython.double[::1] = np.empty(2 * (most + 1)) if most else scales
+    _scale_of(costs, thresholds, available, usual_costs, few, largest, most, near, shift, scale)
+    return shifts, scales
+
+
+def ordinary_distance(
+    costs: cython.const[cython.double][:, ::1],
+    available: cython.const[cython.uchar][:, ::1],
+    middle: cython.double,
+    few: cython.double,
+    apart: cython.double,
+):
+    """How far the nearest of the available entries that differ are from a value; 1 if none does.
+
+    A share of ``few`` is left out if entries of all sizes follow on it: then the next is farther by about their number.
+    If it is ``apart`` times farther than that, the nearest are few, but of another size.
+    """
+    if costs.shape[0] != available.shape[0] or costs.shape[1] != available.shape[1]:
+        raise ValueError("costs and pairs (S, A) of one model are needed")
+    most = cython.cast(cython.Py_ssize_t, few * available.shape[0] * available.shape[1])
+    near: cython.double[::1] = np.empty(2 * (most + 1))
+    return _ordinary_distance(costs, available, middle, few, apart, most, near)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _scaled_costs(
+    costs: cython.const[cython.double][:, :, ::1],
+    available: cython.const[cython.uchar][:, ::1],
+    shift: cython.const[cython.double][::1],
+    scale: cython.const[cython.double][::1],
+    scaled: cython.double[:, ::1],
+) -> cython.void:
+    S, A = available.shape[0], available.shape[1]
+    for i in range(costs.shape[0]):
+        base: cython.double = shift[i]
+        unit: cython.double = scale[i]
+        for s in range(S):
+            for a in range(A):
+                scaled[i, s * A + a] = (costs[i, s, a] - base) / unit if available[s, a] else 0.0
+
+
+def scaled_costs(
+    costs: cython.const[cython.double][:, :, ::1],
+    available: cython.const[cython.uchar][:, ::1],
+    shift: cython.const[cython.double][::1],
+    scale: cython.const[cython.double][::1],
+):
+    """(c - shift) / scale, (q, S*A); 0 where a pair is not available."""
+    check_table(costs, shift[1:], available)
+    result = np.empty((costs.shape[0], available.shape[0] * available.shape[1]))
+    scaled: cython.double[:, ::1] = result
+    _scaled_costs(costs, available, shift, scale, scaled)
+    return result

@@ -1,0 +1,307 @@
+"""Counts: sorted into a tally, added up, and the likelihood that a mass of a Dirichlet prior gives them.
+
+A tally has the numbers of transitions that were seen, rising, and how often each was (``learning/tally.py``).
+"""
+
+import cython
+import numpy as np
+from cython.cimports.psconrl.kernels.special import exp, lgamma
+
+_INF = cython.declare(cython.double, float("inf"))
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _place(
+    numbers: cython.const[cython.Py_ssize_t][::1], wanted: cython.Py_ssize_t, low: cython.Py_ssize_t
+) -> cython.Py_ssize_t:
+    """The first place from ``low`` on with a number that is not less than the one wanted."""
+    high: cython.Py_ssize_t = numbers.shape[0]
+    while low < high:
+        middle: cython.Py_ssize_t = (low + high) // 2
+        if numbers[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def sorted_log(log: cython.const[cython.Py_ssize_t][::1]):
+    """The distinct numbers of a log, sorted, and how often each occurs."""
+    numbers = np.sort(log)
+    times = np.empty_like(numbers)
+    x: cython.Py_ssize_t[::1] = numbers
+    t: cython.Py_ssize_t[::1] = times
+    n: cython.Py_ssize_t = 0
+    for i in range(x.shape[0]):
+        if n > 0 and x[n - 1] == x[i]:
+            t[n - 1] += 1
+        else:
+            x[n] = x[i]
+            t[n] = 1
+            n += 1
+    return numbers[:n].copy(), times[:n].copy()
+
+
+def merged(
+    numbers: cython.const[cython.Py_ssize_t][::1],
+    times: cython.Py_ssize_t[::1],
+    new_numbers: cython.const[cython.Py_ssize_t][::1],
+    new_times: cython.const[cython.Py_ssize_t][::1],
+):
+    """The sum of two tallies; None if the second has no number that the first has not, whose times are then changed."""
+    n, new = numbers.shape[0], new_numbers.shape[0]
+    if times.shape[0] != n or new_times.shape[0] != new:
+        raise ValueError("every number has its times")
+    missing: cython.Py_ssize_t = 0
+    at: cython.Py_ssize_t = 0
+    for i in range(new):
+        at = _place(numbers, new_numbers[i], at)
+        missing += at == n or numbers[at] != new_numbers[i]
+    if missing == 0:
+        at = 0
+        for i in range(new):
+            at = _place(numbers, new_numbers[i], at)
+            times[at] += new_times[i]
+        return None
+    all_numbers, all_times = np.empty(n + missing, np.int64), np.empty(n + missing, np.int64)
+    x: cython.Py_ssize_t[::1] = all_numbers
+    t: cython.Py_ssize_t[::1] = all_times
+    old: cython.Py_ssize_t = 0
+    k: cython.Py_ssize_t = 0
+    for i in range(new):
+        at = _place(numbers, new_numbers[i], old)
+        while old < at:
+            x[k] = numbers[old]
+            t[k] = times[old]
+            old += 1
+            k += 1
+        x[k] = new_numbers[i]
+        t[k] = new_times[i]
+        if old < n and numbers[old] == new_numbers[i]:
+            t[k] += times[old]
+            old += 1
+        k += 1
+    while old < n:
+        x[k] = numbers[old]
+        t[k] = times[old]
+        old += 1
+        k += 1
+    return all_numbers, all_times
+
+
+def add_to_table(
+    table: cython.Py_ssize_t[:, ::1],
+    numbers: cython.const[cython.Py_ssize_t][::1],
+    times: cython.const[cython.Py_ssize_t][::1],
+):
+    """Add a tally to a dense table (S*A, S)."""
+    n_states = table.shape[1]
+    last = numbers.shape[0] - 1
+    if times.shape[0] != numbers.shape[0] or (
+        last >= 0 and (numbers[0] < 0 or numbers[last] >= table.shape[0] * n_states)
+    ):
+        raise ValueError("there are transitions that the table does not have")
+    for i in range(numbers.shape[0]):
+        number: cython.Py_ssize_t = numbers[i]
+        table[number // n_states, number % n_states] += times[i]
+
+
+def visits_of(
+    numbers: cython.const[cython.Py_ssize_t][::1],
+    times: cython.const[cython.Py_ssize_t][::1],
+    n_pairs: cython.Py_ssize_t,
+    n_states: cython.Py_ssize_t,
+):
+    """How often each pair was left, (S*A,)."""
+    last = numbers.shape[0] - 1
+    if times.shape[0] != numbers.shape[0] or (last >= 0 and (numbers[0] < 0 or numbers[last] >= n_pairs * n_states)):
+        raise ValueError("there are transitions from pairs that there are not")
+    visits = np.zeros(n_pairs, np.int64)
+    v: cython.Py_ssize_t[::1] = visits
+    for i in range(numbers.shape[0]):
+        v[numbers[i] // n_states] += times[i]
+    return visits
+
+
+def add_pairs(
+    visits: cython.Py_ssize_t[::1],
+    cost_sums: cython.double[:, ::1],
+    new_visits: cython.const[cython.Py_ssize_t][::1],
+    new_sums: cython.const[cython.double][:, ::1],
+):
+    """Add new statistics to old ones. A short episode visits few pairs: only theirs are touched."""
+    q, pairs = cost_sums.shape[0], cost_sums.shape[1]
+    if new_sums.shape[0] != q or new_sums.shape[1] != pairs:
+        raise ValueError("old and new costs must have the same shape")
+    if visits.shape[0] != pairs or new_visits.shape[0] != pairs:
+        raise ValueError("every pair has its visits")
+    with cython.nogil:
+        for pair in range(pairs):
+            if new_visits[pair] != 0:
+                visits[pair] += new_visits[pair]
+                for i in range(q):
+                    cost_sums[i, pair] += new_sums[i, pair]
+
+
+def widen(
+    extremes: cython.double[:, ::1],
+    visits: cython.const[cython.Py_ssize_t][::1],
+    cost_sums: cython.const[cython.double][:, ::1],
+    thresholds: cython.const[cython.double][::1],
+):
+    """Take note of the least and the largest average cost of a pair, less the limits (2, m)."""
+    m, pairs = thresholds.shape[0], visits.shape[0]
+    if extremes.shape[0] != 2 or extremes.shape[1] != m or cost_sums.shape[0] != m + 1 or cost_sums.shape[1] != pairs:
+        raise ValueError("extremes (2, m), visits (S*A,) and costs (m+1, S*A) are needed")
+    for i in range(m):
+        for pair in range(pairs):
+            if visits[pair] != 0:
+                over: cython.double = cost_sums[i + 1, pair] / cython.cast(cython.double, visits[pair]) - thresholds[i]
+                extremes[0, i] = min(extremes[0, i], over)
+                extremes[1, i] = max(extremes[1, i], over)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _likelihood_of_row(
+    likelihood: cython.double[:, ::1],
+    row: cython.Py_ssize_t,
+    times: cython.const[cython.Py_ssize_t][::1],
+    low: cython.Py_ssize_t,
+    high: cython.Py_ssize_t,
+    share: cython.const[cython.double][::1],
+    total: cython.double,
+    n: cython.double,
+    grid: cython.const[cython.double][::1],
+) -> cython.void:
+    """The log-likelihood of n counts that are shared out, under every mass."""
+    for k in range(grid.shape[0]):
+        mass: cython.double = grid[k]
+        unit: cython.double = mass / total
+        last: cython.double = -1.0
+        base: cython.double = 0.0
+        value: cython.double = lgamma(mass) - lgamma(mass + n)
+        for e in range(low, high):
+            if share[e - low] > 0.0:
+                alpha: cython.double = unit * share[e - low]
+                if alpha != last:
+                    last = alpha
+                    base = lgamma(alpha)
+                value += lgamma(alpha + times[e]) - base
+        likelihood[row, k] = value
+
+
+def update_likelihood(
+    likelihood: cython.double[:, ::1],
+    seen: cython.Py_ssize_t[::1],
+    visits: cython.const[cython.Py_ssize_t][::1],
+    numbers: cython.const[cython.Py_ssize_t][::1],
+    times: cython.const[cython.Py_ssize_t][::1],
+    stored: cython.const[cython.Py_ssize_t][::1],
+    weights: cython.const[cython.double][::1],
+    rest: cython.const[cython.double][::1],
+    total: cython.const[cython.double][::1],
+    grid: cython.const[cython.double][::1],
+    n_states: cython.Py_ssize_t,
+):
+    """Bring log-likelihoods (rows, K) of Dirichlet-multinomial counts up to date, where there are new visits.
+
+    A mass is shared out by weights: those that are stored, and ``rest`` over all states. What has none and was seen
+    nevertheless tells nothing of the mass.
+    """
+    rows = visits.shape[0]
+    if likelihood.shape[0] != rows or likelihood.shape[1] != grid.shape[0] or seen.shape[0] != rows:
+        raise ValueError("every row has a likelihood for each mass, and visits that it is of")
+    if rest.shape[0] != rows or total.shape[0] != rows or n_states < 1:
+        raise ValueError("every row has a rest and the total of its weights")
+    if times.shape[0] != numbers.shape[0] or weights.shape[0] != stored.shape[0]:
+        raise ValueError("every number has its times, every stored one its weight")
+    share: cython.double[::1] = np.empty(n_states)
+    with cython.nogil:
+        for row in range(rows):
+            if visits[row] == seen[row]:
+                continue
+            seen[row] = visits[row]
+            low = _place(numbers, row * n_states, 0)
+            high = _place(numbers, (row + 1) * n_states, low)
+            k: cython.Py_ssize_t = _place(stored, row * n_states, 0)
+            n: cython.Py_ssize_t = 0
+            for e in range(low, high):
+                while k < stored.shape[0] and stored[k] < numbers[e]:
+                    k += 1
+                each: cython.double = rest[row] / n_states
+                if k < stored.shape[0] and stored[k] == numbers[e]:
+                    each += weights[k]
+                share[e - low] = each
+                if each > 0.0:
+                    n += times[e]
+            _likelihood_of_row(likelihood, row, times, low, high, share, total[row], n, grid)
+
+
+def draw_indices(logs: cython.const[cython.double][:, ::1], uniforms: cython.const[cython.double][::1]):
+    """An index for every row, with probability proportional to the exponentials of its entries."""
+    rows, K = logs.shape[0], logs.shape[1]
+    if uniforms.shape[0] != rows or K < 1:
+        raise ValueError("every row needs entries and a random number")
+    drawn = np.empty(rows, np.int64)
+    d: cython.Py_ssize_t[::1] = drawn
+    weight: cython.double[::1] = np.empty(K)
+    with cython.nogil:
+        for row in range(rows):
+            top: cython.double = -_INF
+            for k in range(K):
+                top = max(top, logs[row, k])
+            total: cython.double = 0.0
+            for k in range(K):
+                weight[k] = exp(logs[row, k] - top)
+                total += weight[k]
+            left: cython.double = uniforms[row] * total
+            chosen: cython.Py_ssize_t = 0
+            while chosen < K - 1:
+                left -= weight[chosen]
+                if left < 0.0:
+                    break
+                chosen += 1
+            d[row] = chosen
+    return drawn
+
+
+def add_rows(
+    groups: cython.const[cython.Py_ssize_t][::1],
+    rows: cython.const[cython.double][:, ::1],
+    n_groups: cython.Py_ssize_t,
+):
+    """The sums (n_groups, K) of the rows of every group."""
+    if groups.shape[0] != rows.shape[0]:
+        raise ValueError("every row has a group")
+    total = np.zeros((n_groups, rows.shape[1]))
+    t: cython.double[:, ::1] = total
+    for row in range(rows.shape[0]):
+        group: cython.Py_ssize_t = groups[row]
+        if not 0 <= group < n_groups:
+            raise ValueError("a row is in a group that there is not")
+        for k in range(rows.shape[1]):
+            t[group, k] += rows[row, k]
+    return total
+
+
+def spread_mass(
+    unit: cython.const[cython.double][::1],
+    weights: cython.const[cython.double][:, ::1],
+    transitions: cython.const[cython.Py_ssize_t][:, ::1],
+):
+    """Parameters of a posterior (S*A, S): the counts, and in every row its unit times the weights."""
+    n, S = weights.shape[0], weights.shape[1]
+    if unit.shape[0] != n or transitions.shape[0] != n or transitions.shape[1] != S:
+        raise ValueError("weights and transitions (S*A, S) are needed, and a unit for every row")
+    alpha = np.empty((n, S))
+    a: cython.double[:, ::1] = alpha
+    with cython.nogil:
+        for row in range(n):
+            for j in range(S):
+                a[row, j] = transitions[row, j] + unit[row] * weights[row, j]
+    return alpha

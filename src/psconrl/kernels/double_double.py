@@ -1,0 +1,243 @@
+r"""Sums in twice the working precision, for potentials that one double a state cannot hold.
+
+Where a part of a model is left once in 1e12 steps, the potential h is of that size there, and a double keeps it to 1e-4
+only: too coarse for what happens inside. So h is kept as an unevaluated sum of two doubles, ``high + low``, and
+:math:`\sum_{s'} P(s'|s,a)\,(h(s') - h(s))` is summed with its rounding errors (Dekker 1971; Ogita, Rump and Oishi 2005,
+algorithm Dot2).
+"""
+
+import cython
+import numpy as np
+from cython.cimports.psconrl.kernels.elimination import gather_rows, solve_unichain
+from cython.cimports.psconrl.kernels.successors import index
+
+_SPLITTER = cython.declare(cython.double, 134217729.0)  # 2^27 + 1: cuts a double into two halves of 26 bits
+
+
+@cython.ccall
+@cython.nogil
+@cython.inline
+@cython.exceptval(check=False)
+def two_sum(a: cython.double, b: cython.double) -> tuple[cython.double, cython.double]:
+    """The rounded sum, and what was rounded away (Knuth 1969)."""
+    s: cython.double = a + b
+    t: cython.double = s - a
+    return s, (a - (s - t)) + (b - t)
+
+
+@cython.ccall
+@cython.nogil
+@cython.inline
+@cython.exceptval(check=False)
+def two_product(a: cython.double, b: cython.double) -> tuple[cython.double, cython.double]:
+    """The rounded product, and what was rounded away (Dekker 1971)."""
+    p: cython.double = a * b
+    t: cython.double = _SPLITTER * a
+    a_high: cython.double = t - (t - a)
+    a_low: cython.double = a - a_high
+    t = _SPLITTER * b
+    b_high: cython.double = t - (t - b)
+    b_low: cython.double = b - b_high
+    return p, ((a_high * b_high - p) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+@cython.cfunc
+@cython.nogil
+@cython.inline
+@cython.exceptval(check=False)
+def _add_move(
+    total: cython.double,
+    rest: cython.double,
+    p: cython.double,
+    high: cython.double,
+    low: cython.double,
+    high_here: cython.double,
+    low_here: cython.double,
+) -> tuple[cython.double, cython.double]:
+    """Add p (h(j) - h(s)), h(j) before h(s), to a sum and its rounding errors."""
+    difference, lost = two_sum(high, -high_here)
+    product, more = two_product(p, difference)
+    total, error = two_sum(total, product)
+    return total, rest + (error + (more + p * (lost + (low - low_here))))
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _drift_of_row(
+    row: cython.const[cython.double][::1],
+    s: cython.Py_ssize_t,
+    high: cython.const[cython.double][::1],
+    low: cython.const[cython.double][::1],
+    total: cython.double,
+    rest: cython.double,
+) -> cython.double:
+    """A sum and its rounding errors, and the expected change of h from state s, as a dense row says."""
+    high_here, low_here = high[s], low[s]
+    for j in range(row.shape[0]):
+        if row[j] > 0.0 and j != s:
+            total, rest = _add_move(total, rest, row[j], high[j], low[j], high_here, low_here)
+    return total + rest
+
+
+def drift_dense(
+    P: cython.const[cython.double][:, ::1],
+    high: cython.const[cython.double][::1],
+    low: cython.const[cython.double][::1],
+):
+    """The expected change of h in every pair, (S, A), for dense P (S*A, S)."""
+    S = high.shape[0]
+    if S == 0 or P.shape[0] % S or P.shape[1] != S or low.shape[0] != S:
+        raise ValueError("transitions (S*A, S) and both parts (S,) of a potential are needed")
+    A = P.shape[0] // S
+    result = np.empty((S, A))
+    out: cython.double[:, ::1] = result
+    with cython.nogil:
+        for s in range(S):
+            for a in range(A):
+                out[s, a] = _drift_of_row(P[s * A + a], s, high, low, 0.0, 0.0)
+    return result
+
+
+def drift_of_states(
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
+    data: cython.const[cython.double][::1],
+    high: cython.const[cython.double][::1],
+    low: cython.const[cython.double][::1],
+    begin: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    result: cython.double[:, ::1],
+):
+    """The same for a CSR matrix and some states, written to their rows of the result (S, A)."""
+    S, A = result.shape[0], result.shape[1]
+    if high.shape[0] != S or low.shape[0] != S or not 0 <= begin <= end <= S:
+        raise ValueError("both parts (S,) of a potential and a range of states are needed")
+    if indptr.shape[0] != S * A + 1 or not indptr[S * A] <= indices.shape[0] == data.shape[0]:
+        raise ValueError("transitions (S*A, S) in CSR form are needed")
+    s: cython.Py_ssize_t
+    a: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    with cython.nogil:
+        for s in range(begin, end):
+            high_here, low_here = high[s], low[s]
+            for a in range(A):
+                total: cython.double = 0.0
+                rest: cython.double = 0.0
+                for k in range(indptr[s * A + a], indptr[s * A + a + 1]):
+                    j = indices[k]
+                    if j != s:
+                        total, rest = _add_move(total, rest, data[k], high[j], low[j], high_here, low_here)
+                result[s, a] = total + rest
+
+
+def drift_sparse(
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
+    data: cython.const[cython.double][::1],
+    high: cython.const[cython.double][::1],
+    low: cython.const[cython.double][::1],
+):
+    """The same for all states."""
+    S = high.shape[0]
+    result = np.empty((S, (indptr.shape[0] - 1) // max(S, 1)))
+    drift_of_states(indptr, indices, data, high, low, 0, S, result)
+    return result
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _correct(
+    gains: cython.double[::1],
+    gains_low: cython.double[::1],
+    high: cython.double[:, ::1],
+    low: cython.double[:, ::1],
+    more: cython.const[cython.double][::1],
+    correction: cython.const[cython.double][:, ::1],
+    reference: cython.Py_ssize_t,
+) -> cython.void:
+    """Add to gains and biases what solves for the rest; the bias of the reference stays zero."""
+    rest: cython.double
+    for i in range(gains.shape[0]):
+        gains[i], rest = two_sum(gains[i], more[i])
+        gains_low[i] += rest
+        base = correction[i, reference]
+        for s in range(high.shape[1]):
+            high[i, s], rest = two_sum(high[i, s], correction[i, s] - base)
+            high[i, s], low[i, s] = two_sum(high[i, s], low[i, s] + rest)
+
+
+def refined_unichain(
+    P: cython.const[cython.double][:, ::1],
+    rows: cython.const[cython.Py_ssize_t][::1],
+    costs: cython.const[cython.double][:, ::1],
+    reference: cython.Py_ssize_t,
+    rounds: cython.Py_ssize_t,
+):
+    r"""``unichain`` of some rows of P with biases in two parts: reference, gains, high, low, stationary, slowest exit.
+
+    Iterative refinement: what a solution leaves over, :math:`r = c - g + P h - h`, summed in twice double precision, is
+    taken as the cost of the same chain, whose gain and bias correct g and h. The reference is -1 if there are two
+    closed classes.
+    """
+    S, q = rows.shape[0], costs.shape[0]
+    if P.shape[1] != S or costs.shape[1] != P.shape[0] or not 0 <= reference < S:
+        raise ValueError("transitions (S*A, S), costs (q, S*A) and one of the states are needed")
+    for s in range(S):
+        if not 0 <= rows[s] < P.shape[0]:
+            raise ValueError("there is no such row")
+    all_gains, all_high, all_low, distribution = np.zeros(q), np.zeros((q, S)), np.zeros((q, S)), np.zeros(S)
+    gains: cython.double[::1] = all_gains
+    high: cython.double[:, ::1] = all_high
+    low: cython.double[:, ::1] = all_low
+    stationary: cython.double[::1] = distribution
+    chain: cython.double[:, ::1] = np.empty((S, S))
+    W: cython.double[:, ::1] = np.empty((S, S))
+    C: cython.double[:, ::1] = np.empty((S, q + 1))
+    cost: cython.double[:, ::1] = np.empty((q, S))
+    left: cython.double[:, ::1] = np.empty((q, S))
+    correction: cython.double[:, ::1] = np.empty((q, S))
+    more: cython.double[::1] = np.empty(q)
+    gains_low: cython.double[::1] = np.zeros(q)
+    other_stationary: cython.double[::1] = np.empty(S)
+    with cython.nogil:
+        gather_rows(P, rows, costs, chain, cost)
+        reference, slowest = solve_unichain(chain, cost, reference, W, C, gains, high, stationary)
+        for _ in range(rounds if reference >= 0 else 0):
+            for i in range(q):
+                for s in range(S):
+                    total, rest = two_sum(cost[i, s], -gains[i])
+                    left[i, s] = _drift_of_row(chain[s], s, high[i], low[i], total, rest - gains_low[i])
+            other, _exit = solve_unichain(chain, left, reference, W, C, more, correction, other_stationary)
+            if other < 0:
+                break
+            _correct(gains, gains_low, high, low, more, correction, reference)
+    return reference, all_gains, all_high, all_low, distribution, slowest
+
+
+def combine(
+    weights: cython.const[cython.double][::1],
+    high: cython.const[cython.double][:, ::1],
+    low: cython.const[cython.double][:, ::1],
+):
+    """The weighted sum of layers (q, S), again as a high and a low part (S,)."""
+    q, S = high.shape[0], high.shape[1]
+    if weights.shape[0] != q or low.shape[0] != q or low.shape[1] != S:
+        raise ValueError("weights (q,) and both parts (q, S) of the layers are needed")
+    sums, rests = np.zeros(S), np.zeros(S)
+    total: cython.double[::1] = sums
+    rest: cython.double[::1] = rests
+    with cython.nogil:
+        for i in range(q):
+            w: cython.double = weights[i]
+            if w == 0.0:
+                continue
+            for s in range(S):
+                product, lost = two_product(w, high[i, s])
+                total[s], error = two_sum(total[s], product)
+                rest[s] += error + (lost + w * low[i, s])
+        for s in range(S):
+            total[s], rest[s] = two_sum(total[s], rest[s])
+    return sums, rests

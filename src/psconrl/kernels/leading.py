@@ -1,0 +1,169 @@
+"""Leading a policy whose chain nearly falls apart into the best of its parts.
+
+Posterior samples of small priors have probabilities down to 1e-100. A policy then has sets of states that it hardly
+ever leaves, its biases are as large as those times, and rounding hides all that could be improved inside. But where
+some action leads quickly from one part to another, nobody needs to wait: everything is sent to the cheapest part.
+"""
+
+import cython
+import numpy as np
+from cython.cimports.psconrl.kernels.elimination import gather_rows, solve_unichain
+from cython.cimports.psconrl.kernels.graph import closed_classes
+
+_INFINITE = cython.declare(cython.double, float("inf"))
+
+
+@cython.cclass
+class Leading:
+    """Room for chains of up to S states, used again for one after the other."""
+
+    def __init__(self, n_states: cython.Py_ssize_t):
+        S = n_states
+        self.part, self.W, self.C = np.empty((S, S)), np.empty((S, S)), np.empty((S, 2))
+        self.cost, self.biases, self.gains, self.stationary = np.empty((1, S)), np.empty((1, S)), np.empty(1), np.empty(S)
+        self.label, self.states, self.room = np.empty(S, np.int64), np.empty(S, np.int64), np.empty((8, S + 1), np.int64)
+        self.edges = np.empty(S * S + S + 1, np.int32)
+        self.left, self.reached, self.grown = (np.empty(S, np.uint8) for _ in range(3))
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def _class_cost(
+        self,
+        chain: cython.const[cython.double][:, ::1],
+        costs: cython.const[cython.double][:, ::1],
+        weights: cython.const[cython.double][::1],
+        k: cython.Py_ssize_t,
+    ) -> cython.double:
+        """The weighted average cost of one class by itself."""
+        n: cython.Py_ssize_t = 0
+        for s in range(chain.shape[0]):
+            if self.label[s] == k:
+                self.states[n] = s
+                n += 1
+        for i in range(n):
+            at = self.states[i]
+            for j in range(n):
+                self.part[i, j] = chain[at, self.states[j]]
+            self.cost[0, i] = 0.0
+            for c in range(weights.shape[0]):
+                self.cost[0, i] += weights[c] * costs[c, at]
+        reference, _ = solve_unichain(
+            self.part[:n, :n],
+            self.cost[:, :n],
+            0,
+            self.W[:n, :n],
+            self.C[:n],
+            self.gains,
+            self.biases[:, :n],
+            self.stationary[:n],
+        )
+        return _INFINITE if reference < 0 else self.gains[0]
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def lead(
+        self,
+        P: cython.const[cython.double][:, ::1],
+        chain: cython.const[cython.double][:, ::1],
+        costs: cython.const[cython.double][:, ::1],
+        weights: cython.const[cython.double][::1],
+        available: cython.const[cython.uchar][:, ::1],
+        policy: cython.Py_ssize_t[::1],
+        favoured: cython.Py_ssize_t,
+        least: cython.double,
+        same: cython.double,
+    ) -> cython.bint:
+        """``led_into_best`` in place, given the chain (S, S) of the policy and its costs (q, S): has it changed?"""
+        count = closed_classes(chain, least, self.label[: chain.shape[0]], self.edges, self.left, self.room)
+        if count < 2:
+            return False
+        best: cython.Py_ssize_t = -1
+        lowest: cython.double = _INFINITE
+        for k in range(count):
+            cost = self._class_cost(chain, costs, weights, k)
+            if cost < lowest - same or (k == self.label[favoured] and cost <= lowest + same):
+                best, lowest = k, cost
+        return best >= 0 and self._send(P, available, policy, best, least)
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def _send(
+        self,
+        P: cython.const[cython.double][:, ::1],
+        available: cython.const[cython.uchar][:, ::1],
+        policy: cython.Py_ssize_t[::1],
+        best: cython.Py_ssize_t,
+        least: cython.double,
+    ) -> cython.bint:
+        """Change the policy so that all that can do so moves into one class: has anything changed?"""
+        S, A = available.shape[0], available.shape[1]
+        changed: cython.bint = False
+        more: cython.bint = True
+        for s in range(S):
+            self.grown[s] = self.label[s] == best
+        while more:
+            more = False
+            for s in range(S):
+                self.reached[s] = self.grown[s]
+            for s in range(S):
+                if self.reached[s]:
+                    continue
+                if self._into(P, s * A + policy[s]) > least:
+                    self.grown[s] = more = True
+                    continue
+                top: cython.double = least
+                for a in range(A):
+                    if not available[s, a]:
+                        continue
+                    probability: cython.double = self._into(P, s * A + a)
+                    if probability > top:
+                        top = probability
+                        policy[s] = a
+                        self.grown[s] = more = changed = True
+        return changed
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def _into(self, P: cython.const[cython.double][:, ::1], pair: cython.Py_ssize_t) -> cython.double:
+        """The probability that a pair leads to states that are reached already."""
+        total: cython.double = 0.0
+        for j in range(P.shape[1]):
+            if self.reached[j]:
+                total += P[pair, j]
+        return total
+
+
+def led_into_best(
+    P: cython.const[cython.double][:, ::1],
+    costs: cython.const[cython.double][:, ::1],
+    weights: cython.const[cython.double][::1],
+    available: cython.const[cython.uchar][:, ::1],
+    policy: cython.const[cython.Py_ssize_t][::1],
+    favoured: cython.Py_ssize_t,
+    least: cython.double,
+    same: cython.double,
+):
+    """The policy, changed so that all that can do so moves into the cheapest of its nearly closed classes.
+
+    Moves no likelier than ``least`` do not count; costs (q, S*A) that differ by no more than ``same`` are equal. Of
+    equally cheap classes it is that of the favoured state. What a state plays is kept where it comes closer by it.
+    """
+    S, A, q = available.shape[0], available.shape[1], costs.shape[0]
+    if P.shape[0] != S * A or P.shape[1] != S or costs.shape[1] != S * A or weights.shape[0] != q:
+        raise ValueError("transitions (S*A, S) and costs (q, S*A) with q weights are needed")
+    if policy.shape[0] != S or not 0 <= favoured < S:
+        raise ValueError("a policy (S,) and one of the states are needed")
+    new, rows = np.array(policy), np.arange(0, S * A, A) + np.asarray(policy)
+    chain, cost = np.empty((S, S)), np.empty((q, S))
+    new_view: cython.Py_ssize_t[::1] = new
+    row_view: cython.Py_ssize_t[::1] = rows
+    chain_view: cython.double[:, ::1] = chain
+    cost_view: cython.double[:, ::1] = cost
+    room = Leading(S)
+    gather_rows(P, row_view, costs, chain_view, cost_view)
+    room.lead(P, chain_view, cost_view, weights, available, new_view, favoured, least, same)
+    return new

@@ -1,0 +1,278 @@
+"""Moves between end components and transient states: where they lead, and the cheapest way to end.
+
+Matrices are in CSR form, their row starts and columns of 32 or 64 bits, both the same. A node is an end component or a
+transient state; moves are sorted by the node that they leave, those of node k are ``first[k] .. first[k + 1] - 1``.
+"""
+
+import cython
+import numpy as np
+from cython.cimports.psconrl.kernels.successors import index
+
+_INFINITE = cython.declare(cython.double, float("inf"))
+_STAY = cython.declare(cython.Py_ssize_t, -1)
+_NONE = cython.declare(cython.Py_ssize_t, -2)  # neither a move nor staying is possible
+
+
+def moves_away(
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
+    data: cython.const[cython.double][::1],
+    pairs: cython.const[cython.Py_ssize_t][::1],
+    node: cython.const[cython.Py_ssize_t][::1],
+    n_actions: cython.Py_ssize_t,
+):
+    """Where pairs lead, node by node, without the node that they leave; every row adds up to one."""
+    n, S = pairs.shape[0], node.shape[0]
+    if indptr.shape[0] != S * n_actions + 1:
+        raise ValueError("every state must have a node, and every pair a row")
+    most: cython.Py_ssize_t = 0
+    for i in range(n):
+        p: cython.Py_ssize_t = pairs[i]
+        if not 0 <= p < S * n_actions:
+            raise ValueError("there is no such pair")
+        most += indptr[p + 1] - indptr[p]
+    starts, columns, values = np.zeros(n + 1, np.int64), np.empty(most, np.int64), np.empty(most)
+    start: cython.Py_ssize_t[::1] = starts
+    to: cython.Py_ssize_t[::1] = columns
+    share: cython.double[::1] = values
+    at: cython.Py_ssize_t[::1] = np.full(S, -1)  # where a node is in the present row
+    k: cython.Py_ssize_t = 0
+    with cython.nogil:
+        for i in range(n):
+            p = pairs[i]
+            total: cython.double = 0.0
+            for e in range(indptr[p], indptr[p + 1]):
+                j: cython.Py_ssize_t = node[indices[e]]
+                if j == node[p // n_actions] or not data[e] > 0.0:
+                    continue
+                total += data[e]
+                if at[j] < start[i]:
+                    at[j] = k
+                    to[k], share[k] = j, 0.0
+                    k += 1
+                share[at[j]] += data[e]
+            for e in range(start[i], k):
+                share[e] /= total
+            start[i + 1] = k
+    return starts, columns[:k].copy(), values[:k].copy()
+
+
+def inside_rows(
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
+    data: cython.const[cython.double][::1],
+    states: cython.const[cython.Py_ssize_t][::1],
+    available: cython.const[cython.uchar][:, ::1],
+    n_states: cython.Py_ssize_t,
+):
+    """The rows of a component (n states, A actions) in CSR form; those of pairs that leave it are empty."""
+    n, A = available.shape[0], available.shape[1]
+    if states.shape[0] != n or indptr.shape[0] != n_states * A + 1:
+        raise ValueError("states of the component and pairs of the model are needed")
+    place: cython.Py_ssize_t[::1] = np.empty(n_states, np.int64)
+    most: cython.Py_ssize_t = 0
+    for i in range(n):
+        s: cython.Py_ssize_t = states[i]
+        if not 0 <= s < n_states:
+            raise ValueError("there is no such state")
+        place[s] = i
+        most += indptr[(s + 1) * A] - indptr[s * A]
+    starts, columns, values = np.zeros(n * A + 1, np.int64), np.empty(most, np.int64), np.empty(most)
+    start: cython.Py_ssize_t[::1] = starts
+    to: cython.Py_ssize_t[::1] = columns
+    probability: cython.double[::1] = values
+    k: cython.Py_ssize_t = 0
+    with cython.nogil:
+        for i in range(n):
+            for a in range(A):
+                if available[i, a]:
+                    p = states[i] * A + a
+                    for e in range(indptr[p], indptr[p + 1]):
+                        if data[e] > 0.0:
+                            to[k], probability[k] = place[indices[e]], data[e]
+                            k += 1
+                start[i * A + a + 1] = k
+    return starts, columns[:k].copy(), values[:k].copy()
+
+
+def lead(
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
+    data: cython.const[cython.double][::1],
+    before: cython.const[cython.Py_ssize_t][::1],
+    sources: cython.const[cython.Py_ssize_t][::1],
+    goals: cython.const[cython.Py_ssize_t][::1],
+    keep: cython.const[cython.uchar][::1],
+    policy: cython.Py_ssize_t[::1],
+):
+    """Change the policy so that kept pairs surely lead to the goals, which keep their actions.
+
+    ``before`` and ``sources`` list the kept pairs that may lead to each state. A state comes closer by the pair that is
+    likeliest to do so.
+    """
+    S = policy.shape[0]
+    A = keep.shape[0] // S
+    if indptr.shape[0] != S * A + 1 or before.shape[0] != S + 1:
+        raise ValueError("every pair must have a row, and every state a list of pairs")
+    depth: cython.Py_ssize_t[::1] = np.full(S, -1)
+    queue: cython.Py_ssize_t[::1] = np.empty(S, np.int64)
+    tail: cython.Py_ssize_t = 0
+    for i in range(goals.shape[0]):
+        if not 0 <= goals[i] < S:
+            raise ValueError("there is no such state")
+        if depth[goals[i]] < 0:
+            depth[goals[i]] = 0
+            queue[tail] = goals[i]
+            tail += 1
+    with cython.nogil:
+        head: cython.Py_ssize_t = 0
+        while head < tail:
+            t = queue[head]
+            head += 1
+            for e in range(before[t], before[t + 1]):
+                s: cython.Py_ssize_t = sources[e] // A
+                if depth[s] < 0:
+                    depth[s] = depth[t] + 1
+                    queue[tail] = s
+                    tail += 1
+        for i in range(tail):
+            s = queue[i]
+            likeliest: cython.double = 0.0
+            for a in range(A):
+                p = s * A + a
+                if depth[s] > 0 and keep[p]:
+                    closer: cython.double = 0.0
+                    for e in range(indptr[p], indptr[p + 1]):
+                        if 0 <= depth[indices[e]] < depth[s]:
+                            closer += data[e]
+                    if closer > likeliest:
+                        likeliest = closer
+                        policy[s] = a
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _worth(
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
+    data: cython.const[cython.double][::1],
+    move: cython.Py_ssize_t,
+    x: cython.const[cython.double][::1],
+) -> cython.double:
+    """What a move is worth in mean, from what the nodes are worth."""
+    total: cython.double = 0.0
+    for e in range(indptr[move], indptr[move + 1]):
+        total += data[e] * x[indices[e]]
+    return total
+
+
+def swept(
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
+    data: cython.const[cython.double][::1],
+    first: cython.const[cython.Py_ssize_t][::1],
+    backwards: cython.const[cython.Py_ssize_t][::1],
+    stay: cython.const[cython.double][::1],
+    per_move: cython.double,
+    sweeps: cython.Py_ssize_t,
+):
+    """The choice (N,) that some sweeps lead to: exact where nothing leads back. -1 is to stay, -2 that nothing can be.
+
+    ``backwards`` (N,): every node after those that it leads to. ``stay`` (N,): what it costs, inf where it cannot be.
+    """
+    n = stay.shape[0]
+    _check_nodes(n, first, indptr.shape[0] - 1)
+    choices, values = np.full(n, -2), np.empty(n)
+    choice: cython.Py_ssize_t[::1] = choices
+    x: cython.double[::1] = values
+    with cython.nogil:
+        for s in range(n):
+            x[s] = stay[s] if stay[s] < _INFINITE else 0.0
+        for _ in range(sweeps):
+            changed: cython.bint = False
+            for i in range(backwards.shape[0]):
+                k: cython.Py_ssize_t = backwards[i]
+                best: cython.double = stay[k]
+                chosen: cython.Py_ssize_t = _STAY if stay[k] < _INFINITE else _NONE
+                for move in range(first[k], first[k + 1]):
+                    value = per_move + _worth(indptr, indices, data, move, x)
+                    if value < best:
+                        best, chosen = value, move
+                if chosen != _NONE:
+                    x[k] = best
+                if chosen != choice[k]:
+                    choice[k] = chosen
+                    changed = True
+            if not changed:
+                break
+    return choices
+
+
+def improved(
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
+    data: cython.const[cython.double][::1],
+    first: cython.const[cython.Py_ssize_t][::1],
+    stay: cython.const[cython.double][::1],
+    per_move: cython.double,
+    tolerance: cython.double,
+    x: cython.const[cython.double][::1],
+    choice: cython.Py_ssize_t[::1],
+):
+    """Change, in place, every choice (N,) that gains more than the tolerance on its worth x (N,); how many did."""
+    n = x.shape[0]
+    _check_nodes(n, first, indptr.shape[0] - 1)
+    if stay.shape[0] != n or choice.shape[0] != n:
+        raise ValueError("costs of staying, values and choices (N,) are needed")
+    switched: cython.Py_ssize_t = 0
+    with cython.nogil:
+        for k in range(n):
+            best: cython.double = x[k] - tolerance * max(1.0, abs(x[k]))
+            new: cython.Py_ssize_t = choice[k]
+            if choice[k] != _STAY and stay[k] < best:
+                best, new = stay[k], _STAY
+            for move in range(first[k], first[k + 1]):
+                if move != choice[k]:
+                    value = per_move + _worth(indptr, indices, data, move, x)
+                    if value < best:
+                        best, new = value, move
+            if new != choice[k]:
+                choice[k] = new
+                switched += 1
+    return switched
+
+
+@cython.cfunc
+def _check_nodes(n: cython.Py_ssize_t, first: cython.const[cython.Py_ssize_t][::1], n_moves: cython.Py_ssize_t):
+    """A ValueError unless every node has its moves, and every move a node."""
+    if first.shape[0] != n + 1 or first[0] != 0 or first[n] != n_moves:
+        raise ValueError("the moves of every node are needed")
+
+
+def largest_fall(
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
+    data: cython.const[cython.double][::1],
+    source: cython.const[cython.Py_ssize_t][::1],
+    x: cython.const[cython.double][::1],
+):
+    """By how much a move lowers values x (N,) in mean at most, rounding included; not negative.
+
+    Sums of n differences are wrong by no more than n + 2 roundings of the largest of them.
+    """
+    if indptr.shape[0] != source.shape[0] + 1:
+        raise ValueError("every move must have a row")
+    largest: cython.double = 0.0
+    for move in range(source.shape[0]):
+        total: cython.double = 0.0
+        size: cython.double = 0.0
+        at: cython.double = x[source[move]]
+        for e in range(indptr[move], indptr[move + 1]):
+            fall = data[e] * (at - x[indices[e]])
+            total += fall
+            size += abs(fall)
+        terms: cython.double = indptr[move + 1] - indptr[move] + 4
+        largest = max(largest, total + terms * 1.2e-16 * size)
+    return largest

@@ -1,0 +1,249 @@
+"""Nested dissection of a graph (George 1973), and what an elimination in that order fills in (Liu 1990).
+
+See ``psconrl.model.ordering``. A symmetric graph is given by where the list of neighbours of each state begins and by
+all these lists; positions are those of states in the order of elimination.
+"""
+
+import cython
+import numpy as np
+from cython.cimports.psconrl.kernels.successors import check_graph, index
+
+_LEAF = cython.declare(cython.Py_ssize_t, 24)  # parts of so many states are not cut again
+
+
+def neighbours(indptr: cython.const[index][::1], indices: cython.const[index][::1], n_states: cython.Py_ssize_t):
+    """The states that each one leads to or comes from, itself aside: a symmetric graph without repetitions."""
+    n, pairs = n_states, indptr.shape[0] - 1
+    check_graph(pairs, indptr[0], indptr[pairs], indices.shape[0], n)
+    A = pairs // n if n else 0
+    every: cython.Py_ssize_t[::1] = np.zeros(n + 2, np.int64)  # counted two places ahead, see ``csr.sort_by_columns``
+    with cython.nogil:
+        for s in range(n):
+            for e in range(indptr[s * A], indptr[(s + 1) * A]):
+                if indices[e] != s:
+                    every[s + 2] += 1
+                    every[indices[e] + 2] += 1
+        for s in range(n + 1):
+            every[s + 1] += every[s]
+    full: cython.Py_ssize_t[::1] = np.empty(every[n + 1], np.int64)
+    seen: cython.Py_ssize_t[::1] = np.full(n, -1)
+    first = np.zeros(n + 1, np.int64)
+    starts: cython.Py_ssize_t[::1] = first
+    k: cython.Py_ssize_t = 0
+    with cython.nogil:
+        for s in range(n):
+            for e in range(indptr[s * A], indptr[(s + 1) * A]):
+                t: cython.Py_ssize_t = indices[e]
+                if t != s:
+                    full[every[s + 1]] = t
+                    every[s + 1] += 1
+                    full[every[t + 1]] = s
+                    every[t + 1] += 1
+        for s in range(n):
+            seen[s] = s
+            for e in range(every[s], every[s + 1]):
+                t = full[e]
+                if seen[t] != s:
+                    seen[t] = s
+                    full[k] = t
+                    k += 1
+            starts[s + 1] = k
+    return first, np.array(full[:k])
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _levels(
+    first: cython.const[cython.Py_ssize_t][::1],
+    near: cython.const[cython.Py_ssize_t][::1],
+    inside: cython.const[cython.Py_ssize_t][::1],
+    part: cython.Py_ssize_t,
+    root: cython.Py_ssize_t,
+    level: cython.Py_ssize_t[::1],
+    queue: cython.Py_ssize_t[::1],
+) -> cython.Py_ssize_t:
+    """A breadth-first search in one part; how many states it meets. The last one in the queue is farthest away."""
+    level[root] = 0
+    queue[0] = root
+    i: cython.Py_ssize_t = 0
+    n: cython.Py_ssize_t = 1
+    while i < n:
+        s = queue[i]
+        i += 1
+        for e in range(first[s], first[s + 1]):
+            t = near[e]
+            if inside[t] == part and level[t] < 0:
+                level[t] = level[s] + 1
+                queue[n] = t
+                n += 1
+    return n
+
+
+@cython.cfunc
+@cython.nogil
+@cython.inline
+@cython.exceptval(check=False)
+def _side(level: cython.Py_ssize_t, cut: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """One half, the other, or what separates them; if it falls apart (no cut), what was met and the rest."""
+    if cut < 0:
+        return 0 if level >= 0 else 1
+    return 2 if level == cut else 0 if level < cut else 1
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _dissect(
+    first: cython.const[cython.Py_ssize_t][::1],
+    near: cython.const[cython.Py_ssize_t][::1],
+    nodes: cython.Py_ssize_t[::1],
+    inside: cython.Py_ssize_t[::1],
+    level: cython.Py_ssize_t[::1],
+    queue: cython.Py_ssize_t[::1],
+    stack: cython.Py_ssize_t[:, ::1],
+) -> cython.void:
+    """Order all nodes; ``inside`` is the part that a state belongs to, zero at first."""
+    stack[0, 0] = 0
+    stack[0, 1] = nodes.shape[0]
+    size: cython.Py_ssize_t = 1
+    part: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    side: cython.Py_ssize_t
+    while size > 0:
+        size -= 1
+        low: cython.Py_ssize_t = stack[size, 0]
+        high: cython.Py_ssize_t = stack[size, 1]
+        if high - low <= _LEAF:
+            continue
+        part += 1
+        for i in range(low, high):
+            inside[nodes[i]] = part
+            level[nodes[i]] = -1
+        n: cython.Py_ssize_t = _levels(first, near, inside, part, nodes[low], level, queue)
+        if n == high - low:  # from a state that is far away, levels are thin
+            root: cython.Py_ssize_t = queue[n - 1]
+            for i in range(low, high):
+                level[nodes[i]] = -1
+            n = _levels(first, near, inside, part, root, level, queue)
+        cut: cython.Py_ssize_t = level[queue[n // 2]] if n == high - low else -1
+        halves: cython.Py_ssize_t[2] = [0, 0]
+        for i in range(low, high):
+            side = _side(level[nodes[i]], cut)
+            if side < 2:
+                halves[side] += 1
+        at: cython.Py_ssize_t[3] = [0, halves[0], halves[0] + halves[1]]
+        for i in range(low, high):
+            side = _side(level[nodes[i]], cut)
+            queue[at[side]] = nodes[i]
+            at[side] += 1
+        for i in range(high - low):
+            nodes[low + i] = queue[i]
+        if cut >= 0 and max(halves[0], halves[1], high - low - halves[0] - halves[1]) == high - low:
+            continue  # all are neighbours of one: no cut
+        stack[size, 0] = low
+        stack[size, 1] = low + halves[0]
+        stack[size + 1, 0] = low + halves[0]
+        stack[size + 1, 1] = low + halves[0] + halves[1]
+        size += 2
+
+
+def dissected(first: cython.const[cython.Py_ssize_t][::1], near: cython.const[cython.Py_ssize_t][::1]):
+    """All states of a symmetric graph, those that separate others after them."""
+    n = first.shape[0] - 1
+    check_graph(n, first[0], first[n], near.shape[0], n)
+    state = np.arange(n)
+    nodes: cython.Py_ssize_t[::1] = state
+    inside: cython.Py_ssize_t[::1] = np.zeros(n, np.int64)
+    level: cython.Py_ssize_t[::1] = np.empty(n, np.int64)
+    queue: cython.Py_ssize_t[::1] = np.empty(n, np.int64)
+    stack: cython.Py_ssize_t[:, ::1] = np.empty((2 * n + 2, 2), np.int64)
+    with cython.nogil:
+        _dissect(first, near, nodes, inside, level, queue, stack)
+    return state
+
+
+def tree(
+    first: cython.const[cython.Py_ssize_t][::1],
+    near: cython.const[cython.Py_ssize_t][::1],
+    state: cython.const[cython.Py_ssize_t][::1],
+    position: cython.const[cython.Py_ssize_t][::1],
+):
+    """The elimination tree by positions, how many entries each row has before and after the diagonal, and the work."""
+    n = state.shape[0]
+    if first.shape[0] != n + 1 or position.shape[0] != n:
+        raise ValueError("a state at every position and the position of every state are needed")
+    check_graph(n, first[0], first[n], near.shape[0], n)
+    parents, rows, columns = np.full(n, -1), np.zeros(n, np.int64), np.zeros(n, np.int64)
+    parent: cython.Py_ssize_t[::1] = parents
+    before: cython.Py_ssize_t[::1] = rows
+    after: cython.Py_ssize_t[::1] = columns
+    seen: cython.Py_ssize_t[::1] = np.full(n, -1)  # at first the oldest known ancestor
+    work: cython.double = 0.0
+    k: cython.Py_ssize_t
+    with cython.nogil:
+        for i in range(n):
+            for e in range(first[state[i]], first[state[i] + 1]):
+                k = position[near[e]]
+                while k != -1 and k < i:
+                    onward: cython.Py_ssize_t = seen[k]
+                    seen[k] = i
+                    if onward == -1:
+                        parent[k] = i
+                    k = onward
+        for i in range(n):
+            seen[i] = -1
+        for i in range(n):
+            seen[i] = i
+            for e in range(first[state[i]], first[state[i] + 1]):
+                k = position[near[e]]
+                while k < i and seen[k] != i:
+                    seen[k] = i
+                    before[i] += 1
+                    after[k] += 1
+                    k = parent[k]
+        for i in range(n):
+            work += cython.cast(cython.double, after[i]) * after[i]
+    return parents, rows, columns, work
+
+
+def filled(
+    first: cython.const[cython.Py_ssize_t][::1],
+    near: cython.const[cython.Py_ssize_t][::1],
+    state: cython.const[cython.Py_ssize_t][::1],
+    position: cython.const[cython.Py_ssize_t][::1],
+    parent: cython.const[cython.Py_ssize_t][::1],
+    lower: cython.const[cython.Py_ssize_t][::1],
+    upper: cython.const[cython.Py_ssize_t][::1],
+):
+    """The positions of the entries of all rows before and after the diagonal, rising, from where each row begins."""
+    n = state.shape[0]
+    if first.shape[0] != n + 1 or position.shape[0] != n or parent.shape[0] != n:
+        raise ValueError("a state at every position, the position and the parent of every state are needed")
+    if lower.shape[0] != n + 1 or upper.shape[0] != n + 1 or lower[n] != upper[n]:
+        raise ValueError("it must be known where each row begins")
+    befores, afters = np.empty(lower[n], np.uint32), np.empty(upper[n], np.uint32)
+    before: cython.uint[::1] = befores
+    after: cython.uint[::1] = afters
+    seen: cython.Py_ssize_t[::1] = np.full(n, -1)
+    at: cython.Py_ssize_t[::1] = np.array(upper)
+    k: cython.Py_ssize_t
+    with cython.nogil:
+        for i in range(n):
+            seen[i] = i
+            for e in range(first[state[i]], first[state[i] + 1]):
+                k = position[near[e]]
+                while k < i and seen[k] != i:
+                    seen[k] = i
+                    after[at[k]] = i
+                    at[k] += 1
+                    k = parent[k]
+        # What is after one is before the other: gone through in this order, it need not be sorted.
+        for i in range(n):
+            at[i] = lower[i]
+        for i in range(n):
+            for e in range(upper[i], upper[i + 1]):
+                k = after[e]
+                before[at[k]] = i
+                at[k] += 1
+    return befores, afters

@@ -1,0 +1,5 @@
+# What other kernels call without going through Python.
+
+cdef void policy_into(
+    const double[:, ::1] occupancy, const double[:, ::1] otherwise, double least, double[:, ::1] policy
+) noexcept nogil

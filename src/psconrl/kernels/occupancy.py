@@ -1,0 +1,63 @@
+"""Policies as probabilities (S, A): from the long-run frequencies that they shall have, and from actions."""
+
+import cython
+import numpy as np
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def policy_into(
+    occupancy: cython.const[cython.double][:, ::1],
+    otherwise: cython.const[cython.double][:, ::1],
+    least: cython.double,
+    policy: cython.double[:, ::1],
+) -> cython.void:
+    """``policy_from_occupancy``, into an array that is handed in; it may be ``otherwise``."""
+    S, A = occupancy.shape[0], occupancy.shape[1]
+    for s in range(S):
+        mass: cython.double = 0.0
+        for a in range(A):
+            mass += occupancy[s, a]
+        if mass > least:
+            for a in range(A):
+                policy[s, a] = occupancy[s, a] / mass
+        else:
+            for a in range(A):
+                policy[s, a] = otherwise[s, a]
+
+
+def policy_from_occupancy(
+    occupancy: cython.const[cython.double][:, ::1],
+    otherwise: cython.const[cython.double][:, ::1],
+    least: cython.double,
+):
+    r"""The policy :math:`\pi(a|s) = \mu(s,a) / \sum_a \mu(s,a)`, (S, A); where a state has no more mass than ``least``,
+    the row of ``otherwise`` (S, A).
+
+    >>> policy_from_occupancy(np.array([[0.25, 0.75], [0.0, 0.0]]), np.eye(2), 0.0).tolist()
+    [[0.25, 0.75], [0.0, 1.0]]
+    """
+    S, A = occupancy.shape[0], occupancy.shape[1]
+    if otherwise.shape[0] != S or otherwise.shape[1] != A:
+        raise ValueError("frequencies and a policy (S, A) of one model are needed")
+    result = np.empty((S, A))
+    policy: cython.double[:, ::1] = result
+    policy_into(occupancy, otherwise, least, policy)
+    return result
+
+
+def one_hot(actions: cython.const[cython.Py_ssize_t][:], n_actions: cython.Py_ssize_t):
+    """A deterministic policy (S,) as probabilities (S, A).
+
+    >>> one_hot(np.array([1, 0]), 2).tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
+    """
+    result = np.zeros((actions.shape[0], n_actions))
+    policy: cython.double[:, ::1] = result
+    for s in range(actions.shape[0]):
+        a: cython.Py_ssize_t = actions[s]
+        if not 0 <= a < n_actions:
+            raise ValueError(f"actions must lie in 0..{n_actions - 1}; got {a}")
+        policy[s, a] = 1.0
+    return result

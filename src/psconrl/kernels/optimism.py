@@ -1,0 +1,276 @@
+"""Optimism: policy iteration and backward recursion over actions together with the best distributions in their boxes.
+
+Boxes are given by ``low`` and ``high``, (S*A, S); see ``boxes``.
+"""
+
+import cython
+import numpy as np
+from cython.cimports.psconrl.kernels.boxes import count_actions, hope_for, leave_over, pour_into, weigh_costs
+from cython.cimports.psconrl.kernels.elimination import row_dot, row_sum
+from cython.cimports.psconrl.kernels.improvement import weigh_biases
+from cython.cimports.psconrl.kernels.sorting import argsort_into
+
+_INFINITE = cython.declare(cython.double, float("inf"))
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _improve(
+    low: cython.const[cython.double][:, ::1],
+    high: cython.const[cython.double][:, ::1],
+    left: cython.const[cython.double][::1],
+    cost: cython.const[cython.double][::1],
+    h: cython.const[cython.double][::1],
+    tol: cython.double,
+    order: cython.const[cython.Py_ssize_t][::1],
+    room: cython.double[:, ::1],
+    policy: cython.Py_ssize_t[::1],
+    kernel: cython.double[:, ::1],
+) -> tuple[cython.double, cython.Py_ssize_t]:
+    """``improve_optimistic`` in place, given weighted cost (S*A,) and bias h (S,) and the order of the states by it.
+
+    What is played and what is tried is summed up in one way: where they are equal, so are their values.
+    """
+    S = low.shape[1]
+    A = low.shape[0] // S
+    bound: cython.double = _INFINITE
+    switched: cython.Py_ssize_t = 0
+    difference: cython.double[:, ::1] = room[:1]
+    tried: cython.double[:, ::1] = room[1:]
+    for s in range(S):
+        for j in range(S):
+            difference[0, j] = h[j] - h[s]
+        best, action, kept = hope_for(low, high, left, s, order, difference[0], cost, tried)
+        current: cython.double = row_dot(kernel, s, difference, 0, S) + cost[s * A + policy[s]]
+        bound = min(bound, best)
+        if current - best > tol * max(1.0, abs(h[s])):
+            policy[s] = action
+            for j in range(S):
+                kernel[s, j] = tried[kept, j]
+            switched += 1
+    return bound, switched
+
+
+def improve_optimistic(
+    low: cython.const[cython.double][:, ::1],
+    high: cython.const[cython.double][:, ::1],
+    costs: cython.const[cython.double][:, ::1],
+    weights: cython.const[cython.double][::1],
+    policy: cython.const[cython.Py_ssize_t][::1],
+    kernel: cython.const[cython.double][:, ::1],
+    biases: cython.const[cython.double][:, ::1],
+    tol: cython.double,
+):
+    """Howard's step over pairs (action, distribution in its box): bound, how many states switched, and the new ones.
+
+    ``kernel`` (S, S) is the hoped-for distribution of the next state under the policy (S,).
+    """
+    count_actions(low, high, costs, weights)
+    S = low.shape[1]
+    if policy.shape[0] != S or kernel.shape[0] != S or kernel.shape[1] != S:
+        raise ValueError("actions (S,) and distributions (S, S) are needed")
+    if biases.shape[0] != costs.shape[0] or biases.shape[1] != S:
+        raise ValueError("biases (q, S) are needed")
+    new_policy, new_kernel = np.empty(S, np.int64), np.empty((S, S))
+    actions: cython.Py_ssize_t[::1] = new_policy
+    hoped: cython.double[:, ::1] = new_kernel
+    order: cython.Py_ssize_t[:, ::1] = np.empty((2, S), np.int64)
+    room: cython.double[:, ::1] = np.empty((4, S))
+    of_pairs: cython.double[:, ::1] = np.empty((2, low.shape[0]))
+    with cython.nogil:
+        actions[:] = policy
+        hoped[:, :] = kernel
+        weigh_biases(weights, biases, room[0])
+        argsort_into(room[0], order[0], order[1])
+        weigh_costs(costs, weights, of_pairs[0])
+        leave_over(low, of_pairs[1])
+        bound, switched = _improve(
+            low, high, of_pairs[1], of_pairs[0], room[0], tol, order[0], room[1:], actions, hoped
+        )
+    return bound, switched, new_policy, new_kernel
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _mass_of(
+    W: cython.const[cython.double][:, ::1],
+    i: cython.Py_ssize_t,
+    order: cython.const[cython.Py_ssize_t][::1],
+    n: cython.Py_ssize_t,
+) -> cython.double:
+    """The probability of the first n states of an order in row i."""
+    mass: cython.double = 0.0
+    for k in range(n):
+        mass += W[i, order[k]]
+    return mass
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _grow(
+    low: cython.const[cython.double][:, ::1],
+    high: cython.const[cython.double][:, ::1],
+    order: cython.const[cython.Py_ssize_t][::1],
+    n: cython.Py_ssize_t,
+    tried: cython.double[:, ::1],
+    policy: cython.Py_ssize_t[::1],
+    kernel: cython.double[:, ::1],
+    reached: cython.uchar[::1],
+) -> cython.Py_ssize_t:
+    """One round of ``lead_into``: mark the states that can move into the first n of an order; returns how many."""
+    S = low.shape[1]
+    A = low.shape[0] // S
+    count: cython.Py_ssize_t = 0
+    for k in range(n, S):
+        s: cython.Py_ssize_t = order[k]
+        top: cython.double = _mass_of(kernel, s, order, n)
+        if not top > 0.0:
+            for a in range(A):
+                pour_into(low, high, s * A + a, 1.0 - row_sum(low, s * A + a, S), order, tried, 0)
+                mass: cython.double = _mass_of(tried, 0, order, n)
+                if mass > top:
+                    top = mass
+                    policy[s] = a
+                    for j in range(S):
+                        kernel[s, j] = tried[0, j]
+        if top > 0.0:
+            reached[s] = True
+            count += 1
+    return count
+
+
+def lead_into(
+    low: cython.const[cython.double][:, ::1],
+    high: cython.const[cython.double][:, ::1],
+    inside: cython.const[cython.uchar][::1],
+    policy: cython.Py_ssize_t[::1],
+    kernel: cython.double[:, ::1],
+):
+    """Change actions and distributions outside a set, in place, so that all states surely move into it.
+
+    False if some cannot. What a state plays already is kept where it may come closer.
+    """
+    pairs, S = low.shape[0], low.shape[1]
+    if pairs == 0 or pairs % S or high.shape[0] != pairs or high.shape[1] != S or inside.shape[0] != S:
+        raise ValueError("bounds (S*A, S) and some of the states (S,) are needed")
+    if policy.shape[0] != S or kernel.shape[0] != S or kernel.shape[1] != S:
+        raise ValueError("actions (S,) and distributions (S, S) are needed")
+    reached: cython.uchar[::1] = np.empty(S, np.uint8)
+    order: cython.Py_ssize_t[::1] = np.empty(S, np.int64)
+    tried: cython.double[:, ::1] = np.empty((1, S))
+    reached[:] = inside
+    while True:
+        first: cython.Py_ssize_t = 0
+        for s in range(S):  # those reached come first, both in their order
+            first += reached[s]
+        n: cython.Py_ssize_t = first
+        k: cython.Py_ssize_t = 0
+        for s in range(S):
+            if reached[s]:
+                order[k] = s
+                k += 1
+            else:
+                order[first] = s
+                first += 1
+        count = _grow(low, high, order, n, tried, policy, kernel, reached)
+        if n + count == S:
+            return True
+        if count == 0:
+            return False
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _backward(
+    low: cython.const[cython.double][:, ::1],
+    high: cython.const[cython.double][:, ::1],
+    left: cython.const[cython.double][::1],
+    cost: cython.const[cython.double][::1],
+    actions: cython.Py_ssize_t[:, ::1],
+    kernels: cython.double[:, ::1],
+    values: cython.double[:, ::1],
+    tried: cython.double[:, ::1],
+    order: cython.Py_ssize_t[:, ::1],
+) -> cython.void:
+    """The recursion of ``optimistic_horizon``: actions (H, S), distributions (H*S, S), values of the first step (S,).
+
+    The values are in the first row of ``values``; the second one, the two of ``tried`` and of ``order`` are room.
+    """
+    S = low.shape[1]
+    for s in range(S):
+        values[0, s] = 0.0
+    for t in range(actions.shape[0] - 1, -1, -1):
+        argsort_into(values[0], order[0], order[1])
+        for s in range(S):
+            best, action, kept = hope_for(low, high, left, s, order[0], values[0], cost, tried)
+            values[1, s] = best
+            actions[t, s] = action
+            for j in range(S):
+                kernels[t * S + s, j] = tried[kept, j]
+        for s in range(S):
+            values[0, s] = values[1, s]
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _forward(
+    costs: cython.const[cython.double][:, ::1],
+    actions: cython.const[cython.Py_ssize_t][:, ::1],
+    kernels: cython.const[cython.double][:, ::1],
+    visits: cython.double[:, ::1],
+    totals: cython.double[::1],
+) -> cython.void:
+    """Visits (H, S) of the chosen path from those of its first step, and what it costs, (q,)."""
+    H, S = actions.shape[0], actions.shape[1]
+    A = costs.shape[1] // S
+    for t in range(H):
+        for s in range(S):
+            mass: cython.double = visits[t, s]
+            if mass > 0.0:
+                for i in range(costs.shape[0]):
+                    totals[i] += mass * costs[i, s * A + actions[t, s]]
+                if t + 1 < H:
+                    for j in range(S):
+                        visits[t + 1, j] += mass * kernels[t * S + s, j]
+
+
+def optimistic_horizon(
+    low: cython.const[cython.double][:, ::1],
+    high: cython.const[cython.double][:, ::1],
+    costs: cython.const[cython.double][:, ::1],
+    weights: cython.const[cython.double][::1],
+    horizon: cython.Py_ssize_t,
+    start: cython.Py_ssize_t,
+):
+    r"""Backward recursion :math:`Q_h = c_w + \min_{p} p \cdot V_{h+1}`, then forward along what it chose.
+
+    Returns the optimal weighted cost from the start (a total), the total of every cost (q,), the actions (H, S) and
+    the visits (H, S) of the optimistic path.
+    """
+    count_actions(low, high, costs, weights)
+    S, q = low.shape[1], costs.shape[0]
+    if horizon < 1 or not 0 <= start < S:
+        raise ValueError("a horizon of at least one step and one of the states are needed")
+    chosen, visited, total = np.empty((horizon, S), np.int64), np.zeros((horizon, S)), np.zeros(q)
+    actions: cython.Py_ssize_t[:, ::1] = chosen
+    visits: cython.double[:, ::1] = visited
+    totals: cython.double[::1] = total
+    cost: cython.double[::1] = np.empty(low.shape[0])
+    left: cython.double[::1] = np.empty(low.shape[0])
+    kernels: cython.double[:, ::1] = np.empty((horizon * S, S))
+    values: cython.double[:, ::1] = np.empty((2, S))
+    tried: cython.double[:, ::1] = np.zeros((2, S))
+    order: cython.Py_ssize_t[:, ::1] = np.empty((2, S), np.int64)
+    with cython.nogil:
+        weigh_costs(costs, weights, cost)
+        leave_over(low, left)
+        _backward(low, high, left, cost, actions, kernels, values, tried, order)
+        visits[0, start] = 1.0
+        _forward(costs, actions, kernels, visits, totals)
+    return values[0, start], total, chosen, visited

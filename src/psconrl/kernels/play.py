@@ -1,0 +1,197 @@
+"""The inner loop of a simulation: arrays in, arrays out, randomness handed in."""
+
+import cython
+import numpy as np
+from cython.cimports.psconrl.kernels.rounds import RoundLearner
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _action(
+    policy: cython.const[cython.double][:, :, ::1],
+    h: cython.Py_ssize_t,
+    state: cython.Py_ssize_t,
+    uniform: cython.double,
+) -> cython.Py_ssize_t:
+    """The action that a uniform number draws from a row of a policy, whose sum need not be 1."""
+    a: cython.Py_ssize_t
+    A: cython.Py_ssize_t = policy.shape[2]
+    total: cython.double = 0.0
+    for a in range(A):
+        total += policy[h, state, a]
+    u: cython.double = uniform * total
+    reached: cython.double = 0.0
+    for a in range(A):
+        reached += policy[h, state, a]
+        if u < reached:
+            return a
+    return A - 1
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _entry(
+    cdf: cython.const[cython.double][::1], low: cython.Py_ssize_t, high: cython.Py_ssize_t, uniform: cython.double
+) -> cython.Py_ssize_t:
+    """The first of the entries from low to high whose cumulative probability exceeds a uniform number, or the last."""
+    while low < high:
+        middle: cython.Py_ssize_t = (low + high) // 2
+        if uniform < cdf[middle]:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def play(
+    state: cython.Py_ssize_t,
+    step: cython.Py_ssize_t,
+    steps: cython.Py_ssize_t,
+    max_steps: cython.Py_ssize_t,
+    policy: cython.const[cython.double][:, :, ::1],
+    caps: cython.const[cython.Py_ssize_t][::1],
+    indptr: cython.const[cython.Py_ssize_t][::1],
+    successors: cython.const[cython.Py_ssize_t][::1],
+    cdf: cython.const[cython.double][::1],
+    outcomes: cython.const[cython.double][:, ::1],
+    bernoulli: cython.bint,
+    action_uniforms: cython.const[cython.double][:, ::1],
+    model_uniforms: cython.const[cython.double][:, ::1],
+    visits: cython.Py_ssize_t[::1],
+    log: cython.Py_ssize_t[::1],
+    cost_sums: cython.double[:, ::1],
+    cumulative: cython.double[::1],
+    thresholds: cython.const[cython.double][::1],
+    largest: cython.double[::1],
+    round_: cython.Py_ssize_t,
+    checkpoints: cython.const[cython.Py_ssize_t][::1],
+    next_checkpoint: cython.Py_ssize_t,
+    at_checkpoints: cython.double[:, ::1],
+    largest_at_checkpoints: cython.double[:, ::1],
+    learner: RoundLearner | None,
+):
+    """Play up to ``steps`` rounds of an episode, ``step`` rounds into it, or until one of its limits is reached.
+
+    ``policy`` is (H, S, A), H = 1 if it is stationary; ``caps`` (S*A,) or empty. The rows of the model are given by
+    ``indptr`` into successors, their cumulative probabilities and their costs (m+1, entries). Each round uses one row
+    of either kind of uniforms: the action; the next state and, if costs are Bernoulli, each cost. The transitions met
+    are written to the ``log``, as a ``Tally`` numbers them. ``largest`` (m,) is by how much each limit was exceeded in
+    total, at most: the largest, over all rounds so far, of cumulative cost less rounds times threshold, or 0.
+    ``learner``: of an agent that learns at every round and changes the policy as it goes.
+
+    Returns the state reached, the rounds played, the next checkpoint, and whether the episode has ended.
+    """
+    S: cython.Py_ssize_t = policy.shape[1]
+    A: cython.Py_ssize_t = policy.shape[2]
+    n_costs: cython.Py_ssize_t = outcomes.shape[0]
+    pairs: cython.Py_ssize_t = S * A
+    capped: cython.bint = caps.shape[0] > 0
+    learning: cython.bint = learner is not None
+    if not 0 <= state < S or indptr.shape[0] != pairs + 1 or visits.shape[0] != pairs or cost_sums.shape[1] != pairs:
+        raise ValueError("a policy and a model of different sizes")
+    if successors.shape[0] != cdf.shape[0] or outcomes.shape[1] != cdf.shape[0] or (capped and caps.shape[0] != pairs):
+        raise ValueError("a model whose arrays have different sizes")
+    if cost_sums.shape[0] != n_costs or cumulative.shape[0] != n_costs:
+        raise ValueError("sums of another number of costs")
+    if thresholds.shape[0] != n_costs - 1 or largest.shape[0] != n_costs - 1:
+        raise ValueError("limits of another number of costs")
+    if steps > min(action_uniforms.shape[0], model_uniforms.shape[0], log.shape[0]):
+        raise ValueError("more rounds than random numbers")
+    if bernoulli and model_uniforms.shape[1] < 1 + n_costs:
+        raise ValueError("Bernoulli costs need a random number each")
+    if step < 0:
+        raise ValueError("an episode that has not begun")
+    if at_checkpoints.shape[0] < checkpoints.shape[0] or largest_at_checkpoints.shape[0] < checkpoints.shape[0]:
+        raise ValueError("more checkpoints than places for them")
+    costs: cython.double[::1] = np.empty(n_costs)
+    last: cython.Py_ssize_t = policy.shape[0] - 1
+    ended: cython.bint = False
+    played: cython.Py_ssize_t = 0
+    k: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    with cython.nogil:
+        for k in range(steps):
+            action: cython.Py_ssize_t = _action(policy, min(step, last), state, action_uniforms[k, 0])
+            pair: cython.Py_ssize_t = state * A + action
+            entry: cython.Py_ssize_t = _entry(cdf, indptr[pair], indptr[pair + 1] - 1, model_uniforms[k, 0])
+            successor: cython.Py_ssize_t = successors[entry]
+            for i in range(n_costs):
+                cost: cython.double = outcomes[i, entry]
+                if bernoulli:
+                    cost = 1.0 if model_uniforms[k, 1 + i] < cost else 0.0
+                costs[i] = cost
+                cost_sums[i, pair] += cost
+                cumulative[i] += cost
+            visits[pair] += 1
+            log[k] = pair * S + successor
+            if learning:
+                learner.learn_round(state, action, successor, costs)
+            state = successor
+            step += 1
+            round_ += 1
+            played += 1
+            for i in range(1, n_costs):
+                excess: cython.double = cumulative[i] - round_ * thresholds[i - 1]
+                if excess > largest[i - 1]:
+                    largest[i - 1] = excess
+            while next_checkpoint < checkpoints.shape[0] and checkpoints[next_checkpoint] == round_:
+                for i in range(n_costs):
+                    at_checkpoints[next_checkpoint, i] = cumulative[i]
+                for i in range(n_costs - 1):
+                    largest_at_checkpoints[next_checkpoint, i] = largest[i]
+                next_checkpoint += 1
+            if step >= max_steps or (capped and visits[pair] >= caps[pair]):
+                ended = True
+                break
+    return state, played, next_checkpoint, ended
+
+
+def expected_averages(
+    policy: cython.const[cython.double][:, :, ::1],
+    indptr: cython.const[cython.Py_ssize_t][::1],
+    successors: cython.const[cython.Py_ssize_t][::1],
+    probabilities: cython.const[cython.double][::1],
+    costs: cython.const[cython.double][:, :, ::1],
+    state: cython.Py_ssize_t,
+):
+    """What a policy (H, S, A) is expected to cost from a state on average, after 1, ..., H rounds: (H, q).
+
+    The rows of the model are given as in ``play``, with their probabilities; ``costs`` (q, S, A).
+    """
+    H: cython.Py_ssize_t = policy.shape[0]
+    S: cython.Py_ssize_t = policy.shape[1]
+    A: cython.Py_ssize_t = policy.shape[2]
+    q: cython.Py_ssize_t = costs.shape[0]
+    if not 0 <= state < S or indptr.shape[0] != S * A + 1 or costs.shape[1] != S or costs.shape[2] != A:
+        raise ValueError("a policy and a model of different sizes")
+    averages = np.empty((H, q))
+    average: cython.double[:, ::1] = averages
+    totals: cython.double[::1] = np.zeros(q)
+    # Where the chain may be now and next, in rows that trade places.
+    distribution: cython.double[:, ::1] = np.zeros((2, S))
+    now: cython.Py_ssize_t = 0
+    h: cython.Py_ssize_t
+    s: cython.Py_ssize_t
+    a: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    e: cython.Py_ssize_t
+    distribution[0, state] = 1.0
+    with cython.nogil:
+        for h in range(H):
+            for s in range(S):
+                distribution[1 - now, s] = 0.0
+            for s in range(S):
+                if distribution[now, s] > 0.0:
+                    for a in range(A):
+                        mass: cython.double = distribution[now, s] * policy[h, s, a]
+                        if mass > 0.0:
+                            for i in range(q):
+                                totals[i] += mass * costs[i, s, a]
+                            for e in range(indptr[s * A + a], indptr[s * A + a + 1]):
+                                distribution[1 - now, successors[e]] += mass * probabilities[e]
+            now = 1 - now
+            for i in range(q):
+                average[h, i] = totals[i] / (h + 1.0)
+    return averages

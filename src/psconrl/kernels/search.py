@@ -1,0 +1,510 @@
+r"""Column generation as a whole, for dense transitions and for sparse ones.
+
+The loop of ``planning.mixture.column_generation`` with the oracle ``Howard``, for what a learning loop does thousands of
+times. With one limit it is Newton's method on the concave, piecewise linear dual. The tests hold it to the general one.
+"""
+
+from typing import Any, NamedTuple
+
+import cython
+import numpy as np
+from cython.cimports.psconrl.kernels.master import Tableau, mix_on_line
+from cython.cimports.psconrl.kernels.transitions import Dense, Sparse, Transitions
+
+from psconrl.kernels.transitions import Rows
+
+OPTIMAL, INFEASIBLE, GIVE_UP = 1, 0, -1
+
+_INFINITE = cython.declare(cython.double, float("inf"))
+_OPTIMAL = cython.declare(cython.int, 1)
+_INFEASIBLE = cython.declare(cython.int, 0)
+_GIVE_UP = cython.declare(cython.int, -1)
+# More columns than the search ever needs with one limit, and how many more with each further one; beyond, the general
+# loop takes over.
+_CAPACITY = cython.declare(cython.Py_ssize_t, 64)
+_CAPACITY_A_LIMIT = cython.declare(cython.Py_ssize_t, 32)
+# How many improvements in a row may not show in the costs.
+_PATIENCE = cython.declare(cython.Py_ssize_t, 16)
+# Guesses that are asked for before the master's own weights, and the factor between their prices.
+_GUESSES = cython.declare(cython.Py_ssize_t, 4)
+_FACTOR = cython.declare(cython.double, 1.2)
+# Arrays for so many states and first policies are kept for the next search.
+_KEPT_STATES = cython.declare(cython.Py_ssize_t, 256)
+_KEPT_POLICIES = cython.declare(cython.Py_ssize_t, 8)
+
+
+class Found(NamedTuple):
+    """What the search ended with. An outcome is a claim: whoever uses it looks at the gap.
+
+    Policies, gains and chains: first those of the mixture, last those of the policy whose biases carry the bound.
+    """
+
+    outcome: int  # OPTIMAL, INFEASIBLE or GIVE_UP
+    shares: Any  # (k,) of the mixture, all positive
+    policies: Any  # (k + 1, S)
+    gains: Any  # (k + 1, q)
+    chains: Any  # (k + 1, q + 1, S): biases, and last the stationary distribution
+    policy: Any  # (S, A) with the frequencies of the mixture; where it has no mass, its heaviest column is followed
+    value: float  # the average of the objective
+    weights: Any  # (q,) dual weights of the best bound
+    gap: float  # what rounding may hide included
+    evaluated: int  # policies
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _some_positive(values: cython.const[cython.double][::1], first: cython.Py_ssize_t) -> cython.bint:
+    """Is one of them positive, from the first on?"""
+    for i in range(first, values.shape[0]):
+        if values[i] > 0.0:
+            return True
+    return False
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _play(
+    mixed: cython.const[cython.Py_ssize_t][::1],
+    shares: cython.const[cython.double][::1],
+    k: cython.Py_ssize_t,
+    policies: cython.const[cython.Py_ssize_t][:, ::1],
+    stationary: cython.const[cython.double][:, ::1],
+    policy: cython.double[:, ::1],
+) -> cython.void:
+    """Write the stationary policy (S, A) with the frequencies of a mixture of k columns."""
+    S, A = policy.shape[0], policy.shape[1]
+    heaviest: cython.Py_ssize_t = 0
+    for i in range(k):
+        if shares[i] > shares[heaviest]:
+            heaviest = i
+    for s in range(S):
+        mass: cython.double = 0.0
+        for a in range(A):
+            policy[s, a] = 0.0
+        if k > 1:
+            for i in range(k):
+                policy[s, policies[mixed[i], s]] += shares[i] * stationary[mixed[i], s]
+            for a in range(A):
+                mass += policy[s, a]
+        if mass > 0.0:
+            for a in range(A):
+                policy[s, a] /= mass
+        elif k > 0:
+            for a in range(A):
+                policy[s, a] = 0.0
+            policy[s, policies[mixed[heaviest], s]] = 1.0
+
+
+@cython.cclass
+class Search:
+    """What a search knows: its columns, and where it stands.
+
+    Columns, of which there are n: gains (capacity, q), and one more if there is only one; biases (capacity, q, S),
+    policies and stationary distributions (capacity, S). ``base`` is the one that was improved last.
+    """
+
+    transitions: Transitions
+    table: Tableau  # the master of several limits
+    gains: cython.double[:, ::1]
+    biases: cython.double[:, :, ::1]
+    policies: cython.Py_ssize_t[:, ::1]
+    stationary: cython.double[:, ::1]
+    capacity: cython.Py_ssize_t
+    n: cython.Py_ssize_t
+    base: cython.Py_ssize_t
+    thresholds: cython.const[cython.double][::1]
+    limit: cython.double  # of the master of one limit
+    weights: cython.double[::1]
+    mixed: cython.Py_ssize_t[::1]
+    shares: cython.double[::1]
+    prices: cython.double[::1]  # of the limits, in the guess
+    guesses: cython.Py_ssize_t
+    caution: cython.double
+    lowest: cython.double
+    idle: cython.Py_ssize_t
+    off: cython.double
+    # What it ends with.
+    outcome: cython.int
+    gap: cython.double
+    best_bound: cython.double
+    best_weights: cython.double[::1]
+    proof: cython.Py_ssize_t
+    evaluated: cython.Py_ssize_t
+    kept: cython.Py_ssize_t  # columns in the mixture
+    # What it is told.
+    least_excess: cython.bint
+    closed: cython.double
+    switch: cython.double
+    feasible_within: cython.double
+    same: cython.double
+    nearly_closed: cython.double
+    same_class: cython.double
+    least_guess: cython.double
+
+    def __init__(self, transitions: Transitions, first_policies: cython.Py_ssize_t):
+        S, q = transitions.S, transitions.q
+        rows = _capacity(q, first_policies)
+        self.transitions = transitions
+        self.gains, self.biases = np.zeros((rows, max(q, 2))), np.zeros((rows, q, S))
+        self.policies, self.stationary = np.empty((rows, S), np.int64), np.empty((rows, S))
+        self.weights, self.best_weights, self.prices = np.empty(q), np.empty(q), np.empty(q)
+        self.mixed, self.shares = np.empty(max(q, 2) + 1, np.int64), np.empty(max(q, 2))
+        if q > 2:
+            self.table = Tableau(np.zeros(q - 1), rows)
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def _begin(self, near: cython.const[cython.double][::1]) -> cython.void:
+        """Forget the last search; guess from weights (q,), if they are some from which prices can be guessed."""
+        q = self.transitions.q
+        self.n = self.base = self.idle = self.guesses = self.proof = self.evaluated = self.kept = 0
+        self.caution, self.lowest, self.off = 1.0, _INFINITE, 0.0
+        self.outcome, self.gap, self.best_bound = _GIVE_UP, _INFINITE, -_INFINITE
+        self.limit = self.thresholds[0] if q > 1 else _INFINITE
+        self.transitions.off = 0.0
+        for i in range(q):
+            self.weights[i] = 1.0 / cython.cast(cython.double, q)
+            self.best_weights[i] = self.prices[i] = 0.0
+            for s in range(self.transitions.S):
+                self.biases[0, i, s] = 0.0  # the first guess
+        for i in range(self.gains.shape[1]):
+            self.gains[0, i] = 0.0
+        for s in range(self.transitions.S):
+            self.policies[0, s] = 0
+            self.stationary[0, s] = 0.0
+        for i in range(self.shares.shape[0]):
+            self.mixed[i], self.shares[i] = 0, 0.0
+        if q > 2:
+            self.table.begin(self.thresholds)
+        if near.shape[0] > 1:
+            total: cython.double = 0.0
+            for i in range(q):
+                if not near[i] >= 0.0:
+                    return
+                total += near[i]
+            if near[0] > self.least_guess * total:
+                for i in range(q):
+                    self.prices[i] = near[i] / near[0]
+                self.guesses = _GUESSES if _some_positive(self.prices, 1) else 0
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def _priced(self, averages: cython.const[cython.double][::1]) -> cython.double:
+        """The weighted cost."""
+        cost: cython.double = self.weights[0] * averages[0]
+        for i in range(1, self.weights.shape[0]):
+            cost += self.weights[i] * averages[i]
+        return cost
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def _keep(self, found: Transitions, searching: cython.bint) -> cython.void:
+        """Keep the evaluated policy as a column, or in the place of the base if that has the same averages.
+
+        ``searching``: it is not one of the first policies.
+        """
+        q, at = found.q, self.n
+        for i in range(1, q):
+            self.prices[i] *= _FACTOR if found.gains[i] > self.thresholds[i - 1] else 1.0 / _FACTOR
+        if searching:
+            # A switch that makes things worse was rounding: next time only larger gains count.
+            cost = self._priced(found.gains)
+            if cost > self.lowest + 10.0 * self.same:
+                self.caution *= 100.0
+            elif cost < self.lowest - self.same:
+                self.caution = 1.0
+        # Nothing but states that are hardly visited has changed, or nothing at all. If that continues, it is rounding.
+        apart: cython.double = 0.0
+        for i in range(q):
+            apart = max(apart, abs(found.gains[i] - self.gains[self.base, i]))
+        self.idle = self.idle + 1 if searching and apart <= self.same else 0
+        if self.idle:
+            at = self.base  # the better policy takes its place
+            changed: cython.Py_ssize_t = 0
+            for s in range(found.S):
+                changed += found.policy[s] != self.policies[at, s]
+            if self.idle > _PATIENCE or changed == 0:
+                self.caution *= 100.0
+            if self.proof == at:
+                self.best_bound = -_INFINITE
+        elif q > 2:
+            self.table.put(found.gains)
+        self.gains[at, 1] = -_INFINITE  # if there is no limit
+        for i in range(q):
+            self.gains[at, i] = found.gains[i]
+            for s in range(found.S):
+                self.biases[at, i, s] = found.biases[i, s]
+        for s in range(found.S):
+            self.policies[at, s] = found.policy[s]
+            self.stationary[at, s] = found.stationary[s]
+        self.n = max(self.n, at + 1)
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def _bounded(self, bound: cython.double) -> cython.void:
+        """The weights and the base, if they bound the objective better than all before."""
+        if bound > self.best_bound:
+            self.best_bound, self.proof = bound, self.base
+            self.best_weights[:] = self.weights
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def _choose_base(self) -> cython.void:
+        """The newest of the cheapest columns, up to rounding."""
+        self.base, self.lowest = 0, _INFINITE
+        for i in range(self.n):
+            cost = self._priced(self.gains[i])
+            if cost <= self.lowest + self.same:
+                self.base, self.lowest = i, min(cost, self.lowest)
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def _ask(self) -> cython.bint:
+        """Let the master give the prices, and improve the cheapest column for them: has the search ended?"""
+        q = self.transitions.q
+        tau: cython.double = self.thresholds[0] if q > 1 else _INFINITE
+        while True:  # once, and once more after the limits were moved to the boundary
+            feasible: cython.bint
+            value: cython.double
+            if q > 2:
+                ended, value = self.table.mix(self.weights, self.mixed, self.shares)
+                if not ended:
+                    return True  # and nothing found
+                feasible = self.table.feasible
+            else:
+                feasible, value = mix_on_line(
+                    self.gains, self.n, tau, self.limit, self.weights, self.mixed, self.shares
+                )
+            guessing: cython.bint = self.guesses > 0 and not (feasible and _some_positive(self.weights, 1))
+            if guessing:
+                total: cython.double = 0.0
+                for i in range(q):
+                    total += self.prices[i]
+                for i in range(q):
+                    self.weights[i] = self.prices[i] / total
+            else:
+                self.guesses = 0
+            self._choose_base()
+            lower, switched = self.transitions.improve(
+                self.weights,
+                self.policies[self.base],
+                self.biases[self.base],
+                self.switch * self.caution,
+                self.lowest,
+                self.caution == 1.0,
+            )
+            for i in range(1, q):
+                lower -= self.weights[i] * self.thresholds[i - 1]
+            done: cython.bint = switched == 0 or value - lower <= self.closed
+            if guessing:
+                self.guesses = self.guesses - 1 if switched else 0
+                self._bounded(lower / self.weights[0])
+                if not switched:
+                    continue
+            elif feasible:
+                self._bounded(lower / self.weights[0])
+                if done:
+                    self.outcome, self.gap = _OPTIMAL, value / self.weights[0] - self.best_bound
+                    return True
+            elif lower > self.feasible_within:
+                if done or not self.least_excess:
+                    self.outcome, self.gap, self.proof = _INFEASIBLE, -lower, self.base
+                    self.best_weights[:] = self.weights
+                    return True
+            elif done:
+                if value > 2.0 * self.feasible_within:
+                    return True  # and nothing found
+                self.limit = self.gains[self.mixed[0], 1]
+                if q > 2:
+                    self.table.allow(value)
+                continue
+            return False
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def _finish(self) -> cython.void:
+        """Leave room for rounding in the gap, and find the stationary distributions that are missing."""
+        if self.outcome == _GIVE_UP:
+            return
+        hidden: cython.double = self.transitions.rounding(self.best_weights, self.biases[self.proof]) + self.off
+        self.gap += hidden / self.best_weights[0] if self.outcome == _OPTIMAL else hidden
+        k: cython.Py_ssize_t = 0
+        for i in range(self.shares.shape[0]):
+            if self.shares[i] > 0.0:
+                self.mixed[k], self.shares[k] = self.mixed[i], self.shares[i]
+                k += 1
+        for i in range(k):
+            j = self.mixed[i]
+            self.transitions.complete(self.policies[j], self.gains[j], self.stationary[j])
+            if not _some_positive(self.stationary[j], 0):
+                self.outcome = _GIVE_UP
+                return
+        self.kept = k
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def run(
+        self, start: cython.const[cython.Py_ssize_t][:, ::1], near: cython.const[cython.double][::1]
+    ) -> cython.void:
+        """Search from deterministic policies (k, S)."""
+        self.capacity = _capacity(self.transitions.q, start.shape[0])
+        self._begin(near)
+        pending: cython.Py_ssize_t = start.shape[0]
+        reference: cython.Py_ssize_t = 0
+        while self.evaluated < 4 * self.capacity and self.n < self.capacity:
+            self.evaluated += 1
+            searching: cython.bint = pending == 0
+            if pending:
+                self.transitions.policy[:] = start[self.n]
+                pending -= 1
+            reference = self.transitions.evaluate(
+                self.weights, reference, self.biases[self.base], self.nearly_closed, self.same_class
+            )
+            self.off = max(self.off, self.transitions.off)
+            if reference < 0:
+                break
+            self._keep(self.transitions, searching)
+            if pending == 0 and self._ask():
+                break
+        self._finish()
+
+    @cython.cfunc
+    def found(self) -> object:
+        """What it ended with, in arrays of its own."""
+        S, A, q, k = self.transitions.S, self.transitions.A, self.transitions.q, self.kept
+        self.mixed[k] = self.proof
+        policies, gains, chains = np.empty((k + 1, S), np.int64), np.empty((k + 1, q)), np.empty((k + 1, q + 1, S))
+        policy, shares, weights = np.empty((S, A)), np.empty(k), np.empty(q)
+        chosen: cython.Py_ssize_t[:, ::1] = policies
+        averages: cython.double[:, ::1] = gains
+        solved: cython.double[:, :, ::1] = chains
+        played: cython.double[:, ::1] = policy
+        parts: cython.double[::1] = shares
+        prices: cython.double[::1] = weights
+        value: cython.double = 0.0
+        for i in range(k + 1):
+            j = self.mixed[i]
+            if i < k:
+                parts[i] = self.shares[i]
+                value += self.shares[i] * self.gains[j, 0]
+            for c in range(q):
+                averages[i, c] = self.gains[j, c]
+                for s in range(S):
+                    solved[i, c, s] = self.biases[j, c, s]
+            for s in range(S):
+                solved[i, q, s] = self.stationary[j, s]
+                chosen[i, s] = self.policies[j, s]
+        for i in range(q):
+            prices[i] = self.best_weights[i]
+        _play(self.mixed, self.shares, k, self.policies, self.stationary, played)
+        return Found(
+            self.outcome, shares, policies, gains, chains, policy, value, weights, self.gap, self.evaluated
+        )
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _capacity(q: cython.Py_ssize_t, first_policies: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """How many columns a search with q costs may have."""
+    return _CAPACITY + _CAPACITY_A_LIMIT * max(q - 2, 0) + first_policies
+
+
+_spare: list[Search] = []  # at most one, in which no search is going on: to make its arrays anew takes as long as one
+
+
+@cython.cfunc
+def _dense_search(
+    S: cython.Py_ssize_t, A: cython.Py_ssize_t, q: cython.Py_ssize_t, first_policies: cython.Py_ssize_t
+) -> Search:
+    """The spare one, if that will do, or a new one."""
+    try:
+        search: Search = _spare.pop()
+    except IndexError:
+        search = None
+    if search is not None and search.gains.shape[0] >= _capacity(q, first_policies):
+        last = search.transitions
+        if last.S == S and last.A == A and last.q == q:
+            return search
+    return Search(Dense(S, A, q), max(first_policies, _KEPT_POLICIES))
+
+
+def newton(
+    P,
+    costs: cython.const[cython.double][:, ::1],
+    thresholds: cython.const[cython.double][::1],
+    available: cython.const[cython.uchar][:, ::1],
+    start: cython.const[cython.Py_ssize_t][:, ::1],
+    near: cython.const[cython.double][::1],
+    least_excess: cython.bint,
+    closed: cython.double,
+    switch: cython.double,
+    feasible_within: cython.double,
+    same: cython.double,
+    nearly_closed: cython.double,
+    same_class: cython.double,
+    least_guess: cython.double,
+):
+    """Plan from the deterministic policies ``start`` (k, S), k >= 1, until a gap is ``closed`` so far: ``Found``.
+
+    Transitions P are dense, (S*A, S), or ``Rows``; the last six arguments are ``tolerances.SEARCH``.
+
+    ``near``: weights (q,) close to which those of the optimum are thought to lie, or none. Then the first questions are
+    asked there, on either side: a master that has seen one side only asks extreme ones.
+    """
+    S, A, q, k = available.shape[0], available.shape[1], costs.shape[0], start.shape[0]
+    if costs.shape[1] != S * A or q < 1 or thresholds.shape[0] != q - 1:
+        raise ValueError("costs (q, S*A) and q - 1 thresholds are needed")
+    if k < 1 or start.shape[1] != S or (near.shape[0] > 1 and near.shape[0] != q):
+        raise ValueError("policies (k, S) to begin with, and no or q weights, are needed")
+    for i in range(k):
+        for s in range(S):
+            if not 0 <= start[i, s] < A:
+                raise ValueError("there is no such action")
+    dense: Dense = None
+    search: Search
+    if isinstance(P, Rows):
+        search = Search(Sparse(P, costs, available), k)
+    else:
+        array: cython.const[cython.double][:, ::1] = P
+        if array.shape[0] != S * A or array.shape[1] != S:
+            raise ValueError("transitions (S*A, S) are needed")
+        search = _dense_search(S, A, q, k)
+        dense = search.transitions
+        dense.take(array, costs, available)
+    search.thresholds = thresholds
+    search.least_excess, search.closed, search.switch = least_excess, closed, switch
+    search.feasible_within, search.same, search.nearly_closed = feasible_within, same, nearly_closed
+    search.same_class, search.least_guess = same_class, least_guess
+    with cython.nogil:
+        search.run(start, near)
+    result = search.found()
+    if dense is not None and S <= _KEPT_STATES and not _spare:
+        dense.release()
+        search.thresholds = None
+        _spare.append(search)
+    return result
+
+
+def played(
+    mixed: cython.const[cython.Py_ssize_t][::1],
+    shares: cython.const[cython.double][::1],
+    policies: cython.const[cython.Py_ssize_t][:, ::1],
+    stationary: cython.const[cython.double][:, ::1],
+    n_actions: cython.Py_ssize_t,
+):
+    """The stationary policy (S, A) with the frequencies of a mixture of some policies (n, S)."""
+    policy = np.empty((policies.shape[1], n_actions))
+    view: cython.double[:, ::1] = policy
+    _play(mixed, shares, mixed.shape[0], policies, stationary, view)
+    return policy

@@ -1,0 +1,21 @@
+# What other kernels call without going through Python. Row starts and columns have 32 or 64 bits, both the same.
+
+from psconrl.kernels.successors cimport index
+
+
+cdef class Elimination:
+    """Made once by ``Elimination(order, q)`` for chains of the pattern of an ``Order`` with q costs."""
+    cdef const Py_ssize_t[::1] position, state, lower, upper
+    cdef const unsigned int[::1] before, after, runs, first, begins
+    cdef Py_ssize_t[::1] alike
+    cdef double[::1] F, U, outs, w, left, more
+    cdef double[:, ::1] C, h
+
+
+# ``costs`` (q, number of rows in the matrix); gains (q,), biases (q, S) and stationary (S,) are filled in.
+# Returns -1, or a state of a closed class without the reference.
+cdef Py_ssize_t eliminate_unichain(
+    const index[::1] indptr, const index[::1] indices, const double[::1] data, const Py_ssize_t[::1] rows,
+    const double[:, ::1] costs, Py_ssize_t reference, double probability, Elimination work,
+    double[::1] gains, double[:, ::1] biases, double[::1] stationary
+) noexcept nogil

@@ -1,0 +1,364 @@
+r"""Gains, biases and stationary distribution of a sparse chain by GTH elimination in a fixed order, never subtracting.
+
+What ``elimination`` does for dense chains, on the entries of an ``Order``: the states are censored one after the other,
+the pivot :math:`1 - P_{kk}` of each being the sum of the ways out that are left (Grassmann, Taksar and Heyman 1985).
+Row by row: each takes in the rows that come before it. The reference is censored last, whatever its place in the order,
+and what leads to it is kept aside, so that a chain may restart there from everywhere without filling in.
+"""
+
+import cython
+import numpy as np
+from cython.cimports.psconrl.kernels.successors import index
+
+_LONG = cython.declare(cython.double, 1e3)  # steps: biases counted from a state visited more rarely are refined
+_SHORT = cython.declare(cython.Py_ssize_t, 8)  # stretches of fewer subsequent entries are gone through one by one
+
+
+@cython.cclass
+class Elimination:
+    """An order and room for chains of its pattern, with q costs: by position, entries where the order has them."""
+
+    def __init__(self, order, q: cython.Py_ssize_t):
+        """Made once, used for any number of chains."""
+        self.position, self.state = order.position, order.state
+        self.lower, self.before, self.upper, self.after = order.lower, order.before, order.upper, order.after
+        self.runs, self.first, self.begins = order.runs, order.first, order.begins
+        S = self.position.shape[0]
+        self.F, self.U = np.empty(order.before.size), np.empty(order.after.size)
+        self.outs, self.w, self.left, self.more = np.zeros((4, S))
+        self.C, self.h = np.empty((S, q + 2)), np.empty((q, S))  # costs until elsewhere, time, ways to the reference
+        self.alike = np.ones(S, np.int64)
+        _count_alike(self)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _count_alike(work: Elimination) -> cython.void:
+    """How many rows in a row, from each on, lead to the same positions after the last of them.
+
+    What the first of two leads to is filled in in the second, so that it is enough to count.
+    """
+    upper = work.upper
+    k: cython.Py_ssize_t
+    for k in range(work.alike.shape[0] - 2, -1, -1):
+        begin, end = upper[k], upper[k + 1]
+        if begin < end and work.after[begin] == k + 1 and end - begin == upper[k + 2] - end + 1:
+            work.alike[k] = work.alike[k + 1] + 1
+
+
+@cython.cfunc
+@cython.nogil
+@cython.inline
+@cython.exceptval(check=False)
+def _take_in_one(work: Elimination, k: cython.Py_ssize_t, e: cython.Py_ssize_t) -> cython.void:
+    """Add row k to what has been collected of a row, as often as that leads there: entry e."""
+    r: cython.Py_ssize_t
+    t: cython.Py_ssize_t
+    x: cython.Py_ssize_t
+    f: cython.double = work.w[k]
+    work.w[k] = 0.0
+    if f > 0.0:
+        f /= work.outs[k]
+        if work.upper[k + 1] - work.upper[k] < _SHORT * (work.runs[k + 1] - work.runs[k]):
+            for t in range(work.upper[k], work.upper[k + 1]):
+                work.w[work.after[t]] += f * work.U[t]
+        else:
+            for r in range(work.runs[k], work.runs[k + 1]):  # subsequent entries are added several at a time
+                to: cython.Py_ssize_t = work.first[r]
+                begin: cython.Py_ssize_t = work.begins[r]
+                length: cython.Py_ssize_t = work.begins[r + 1] - begin
+                for x in range(length):
+                    work.w[to + x] += f * work.U[begin + x]
+    work.F[e] = f
+
+
+@cython.cfunc
+@cython.nogil
+@cython.inline
+@cython.exceptval(check=False)
+def _take_in_four(work: Elimination, k: cython.Py_ssize_t, e: cython.Py_ssize_t) -> cython.void:
+    """The same of four rows that are alike, in one go."""
+    r: cython.Py_ssize_t
+    x: cython.Py_ssize_t
+    a: cython.Py_ssize_t = work.upper[k]
+    b: cython.Py_ssize_t = work.upper[k + 1]
+    c: cython.Py_ssize_t = work.upper[k + 2]
+    d: cython.Py_ssize_t = work.upper[k + 3]
+    f: cython.double = work.w[k] / work.outs[k]
+    g: cython.double = (work.w[k + 1] + f * work.U[a]) / work.outs[k + 1]
+    h: cython.double = ((work.w[k + 2] + f * work.U[a + 1]) + g * work.U[b]) / work.outs[k + 2]
+    i: cython.double = (((work.w[k + 3] + f * work.U[a + 2]) + g * work.U[b + 1]) + h * work.U[c]) / work.outs[k + 3]
+    for x in range(4):
+        work.w[k + x] = 0.0
+    work.F[e] = f
+    work.F[e + 1] = g
+    work.F[e + 2] = h
+    work.F[e + 3] = i
+    if not (f > 0.0 or g > 0.0 or h > 0.0 or i > 0.0):
+        return
+    a += 3 - d
+    b += 2 - d
+    c += 1 - d
+    for r in range(work.runs[k + 3], work.runs[k + 4]):
+        to: cython.Py_ssize_t = work.first[r]
+        begin: cython.Py_ssize_t = work.begins[r]
+        length: cython.Py_ssize_t = work.begins[r + 1] - begin
+        for x in range(length):
+            work.w[to + x] = (
+                ((work.w[to + x] + f * work.U[a + begin + x]) + g * work.U[b + begin + x]) + h * work.U[c + begin + x]
+            ) + i * work.U[begin + x]
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _censor(work: Elimination, i: cython.Py_ssize_t) -> cython.bint:
+    """Take into a row those before it, and keep where it leads after that; returns whether it leads anywhere."""
+    columns = work.C.shape[1]
+    c: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    t: cython.Py_ssize_t
+    e: cython.Py_ssize_t = work.lower[i]
+    end: cython.Py_ssize_t = work.lower[i + 1]
+    while e < end:
+        k = work.before[e]
+        if work.alike[k] >= 4 and k + 4 <= i:
+            _take_in_four(work, k, e)
+            e += 4
+        else:
+            _take_in_one(work, k, e)
+            e += 1
+    for e in range(work.lower[i], end):
+        f = work.F[e]
+        if f > 0.0:
+            k = work.before[e]
+            for c in range(columns):
+                work.C[i, c] += f * work.C[k, c]
+    work.w[i] = 0.0
+    out: cython.double = work.C[i, columns - 1]
+    for t in range(work.upper[i], work.upper[i + 1]):
+        k = work.after[t]
+        value = work.w[k]
+        work.w[k] = 0.0
+        work.U[t] = value
+        out += value
+    work.outs[i] = out
+    return out > 0.0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def eliminate_unichain(
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
+    data: cython.const[cython.double][::1],
+    rows: cython.const[cython.Py_ssize_t][::1],
+    costs: cython.const[cython.double][:, ::1],
+    reference: cython.Py_ssize_t,
+    probability: cython.double,
+    work: Elimination,
+    gains: cython.double[::1],
+    biases: cython.double[:, ::1],
+    stationary: cython.double[::1],
+) -> cython.Py_ssize_t:
+    """``unichain`` in a workspace that is handed in; the last three are filled in."""
+    S, q = rows.shape[0], costs.shape[0]
+    last = work.position[reference]
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    c: cython.Py_ssize_t
+    e: cython.Py_ssize_t
+    row: cython.Py_ssize_t
+    for i in range(S):
+        work.w[i] = 0.0
+    for i in range(S):
+        row = rows[work.state[i]]
+        for c in range(q):
+            work.C[i, c] = costs[c, row]
+        work.C[i, q] = 1.0
+        work.C[i, q + 1] = 0.0
+        if i == last:
+            for e in range(work.lower[i], work.lower[i + 1]):
+                work.F[e] = 0.0
+            for e in range(work.upper[i], work.upper[i + 1]):
+                work.U[e] = 0.0
+            work.outs[i] = 1.0
+            continue
+        leave: cython.double = probability
+        for e in range(indptr[row], indptr[row + 1]):
+            j = work.position[indices[e]]
+            if j == last:
+                leave += (1.0 - probability) * data[e]
+            else:
+                work.w[j] += (1.0 - probability) * data[e]
+        work.C[i, q + 1] = leave
+        if not _censor(work, i):
+            return work.state[i]
+    # The cycle from the reference back to it.
+    row = rows[reference]
+    for e in range(indptr[row], indptr[row + 1]):
+        j = work.position[indices[e]]
+        if j != last:
+            work.w[j] += (1.0 - probability) * data[e]
+    _go_round(work, last)
+    time: cython.double = work.C[last, q]
+    for c in range(q):
+        gains[c] = work.C[last, c] / time
+        for i in range(S):
+            work.left[i] = work.C[i, c]
+        _solve_upwards(work, last, work.left, gains[c], work.h[c])
+    if time > _LONG:
+        _refine(indptr, indices, data, rows, costs, probability, last, work, gains)
+    mass: cython.double = _visits(work, last)
+    for i in range(S):
+        j = work.state[i]
+        stationary[j] = work.w[i] / mass
+        for c in range(q):
+            biases[c, j] = work.h[c, i]
+    return -1
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _go_round(work: Elimination, last: cython.Py_ssize_t) -> cython.void:
+    """Collect in the row of the reference what a cycle brings, from where its own row leads: w becomes what it visits.
+
+    The visits are those of the censored chains: each state counts when the states after it are not yet seen.
+    """
+    k: cython.Py_ssize_t
+    t: cython.Py_ssize_t
+    c: cython.Py_ssize_t
+    for k in range(work.w.shape[0]):
+        f: cython.double = work.w[k]
+        if f > 0.0:
+            f /= work.outs[k]
+            work.w[k] = f
+            for t in range(work.upper[k], work.upper[k + 1]):
+                work.w[work.after[t]] += f * work.U[t]
+            for c in range(work.C.shape[1] - 1):
+                work.C[last, c] += f * work.C[k, c]
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _solve_upwards(
+    work: Elimination,
+    last: cython.Py_ssize_t,
+    collected: cython.const[cython.double][::1],
+    gain: cython.double,
+    h: cython.double[::1],
+) -> cython.void:
+    """The bias h of what is collected until a state is left for later ones, from the last position to the first."""
+    q = work.C.shape[1] - 2
+    k: cython.Py_ssize_t
+    t: cython.Py_ssize_t
+    h[last] = 0.0
+    for k in range(h.shape[0] - 1, -1, -1):
+        if k != last:
+            total: cython.double = collected[k] - gain * work.C[k, q]
+            for t in range(work.upper[k], work.upper[k + 1]):
+                total += work.U[t] * h[work.after[t]]
+            h[k] = total / work.outs[k]
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _visits(work: Elimination, last: cython.Py_ssize_t) -> cython.double:
+    """The expected visits to all positions in a cycle, in w; returns their sum."""
+    mass: cython.double = 0.0
+    i: cython.Py_ssize_t
+    e: cython.Py_ssize_t
+    work.w[last] = 1.0
+    for i in range(work.w.shape[0] - 1, -1, -1):
+        visited = work.w[i]
+        mass += visited
+        if i != last:
+            for e in range(work.lower[i], work.lower[i + 1]):
+                work.w[work.before[e]] += visited * work.F[e]
+    return mass
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _refine(
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
+    data: cython.const[cython.double][::1],
+    rows: cython.const[cython.Py_ssize_t][::1],
+    costs: cython.const[cython.double][:, ::1],
+    probability: cython.double,
+    last: cython.Py_ssize_t,
+    work: Elimination,
+    gains: cython.double[::1],
+) -> cython.void:
+    """Once more for what is left of the equation, in place, by position.
+
+    Biases are differences of what is collected in a cycle, which is long if the reference is hardly ever visited: they
+    have lost as many digits as the length of the cycle has. w: what a cycle begins with, by position.
+    """
+    S, q = rows.shape[0], costs.shape[0]
+    left, more = work.left, work.more
+    i: cython.Py_ssize_t
+    c: cython.Py_ssize_t
+    e: cython.Py_ssize_t
+    row: cython.Py_ssize_t
+    for c in range(q):
+        h = work.h[c]
+        for i in range(S):
+            row = rows[work.state[i]]
+            moved: cython.double = 0.0
+            for e in range(indptr[row], indptr[row + 1]):
+                moved += data[e] * (h[work.position[indices[e]]] - h[i])
+            left[i] = costs[c, row] - gains[c] + (1.0 - probability) * moved + probability * (h[last] - h[i])
+        gain: cython.double = left[last]
+        for i in range(S):
+            if i != last:
+                total: cython.double = left[i]
+                for e in range(work.lower[i], work.lower[i + 1]):
+                    total += work.F[e] * left[work.before[e]]
+                left[i] = total
+                gain += work.w[i] * total
+        gain /= work.C[last, q]
+        gains[c] += gain
+        _solve_upwards(work, last, left, gain, more)
+        for i in range(S):
+            h[i] += more[i]
+
+
+def unichain(
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
+    data: cython.const[cython.double][::1],
+    rows: cython.const[cython.Py_ssize_t][::1],
+    costs: cython.const[cython.double][:, ::1],
+    reference: cython.Py_ssize_t,
+    probability: cython.double,
+    order,
+):
+    """Gains (q,), biases (q, S) and stationary distribution (S,) of the chain made of some rows of a matrix.
+
+    Every step leads to the reference with a probability, and else where the row says. First comes -1, or a state of a
+    closed class without the reference. Costs (q, number of rows in the matrix); entries as in the order, in any order.
+    """
+    S, q = rows.shape[0], costs.shape[0]
+    if order.position.size != S or not 0 <= reference < S or indptr.shape[0] - 1 != costs.shape[1]:
+        raise ValueError("an order of S states, S rows, costs of all rows and one of the states are needed")
+    for i in range(S):
+        if not 0 <= rows[i] < indptr.shape[0] - 1:
+            raise ValueError("there is no such row")
+    work: Elimination = Elimination(order, q)
+    gains, biases, stationary = np.zeros(q), np.zeros((q, S)), np.zeros(S)
+    g: cython.double[::1] = gains
+    h: cython.double[:, ::1] = biases
+    mu: cython.double[::1] = stationary
+    with cython.nogil:
+        stuck: cython.Py_ssize_t = eliminate_unichain(
+            indptr, indices, data, rows, costs, reference, probability, work, g, h, mu
+        )
+    return stuck, gains, biases, stationary

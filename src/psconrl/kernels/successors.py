@@ -1,0 +1,204 @@
+"""The successors of all states and pairs, in lists: what is possible, what leads to each state, what is met from where.
+
+A graph has CSR form: the successors of pair ``s * A + a`` are
+``indices[indptr[s * A + a] : indptr[s * A + a + 1]]``. A chain is the case A = 1. Both arrays have 32 or 64 bits.
+"""
+
+import cython
+import numpy as np
+
+if not cython.compiled:
+    index = cython.fused_type(cython.int, cython.Py_ssize_t)
+
+
+@cython.cfunc
+def check_graph(
+    pairs: cython.Py_ssize_t,
+    first: cython.Py_ssize_t,
+    last: cython.Py_ssize_t,
+    entries: cython.Py_ssize_t,
+    n_states: cython.Py_ssize_t,
+):
+    """Do so many pairs, whose successors begin and end there among all entries, make a graph of so many states?"""
+    if pairs < 0 or n_states < 0 or (pairs % n_states if n_states else pairs):
+        raise ValueError("a graph of S states and A actions needs S * A + 1 row starts")
+    if first != 0 or not 0 <= last <= entries:
+        raise ValueError("the row starts of a graph must lead from the first to the last of its successors")
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def count_above(
+    values: cython.const[cython.double][::1], n: cython.Py_ssize_t, least: cython.double
+) -> cython.Py_ssize_t:
+    """How many of the first n values exceed the least."""
+    count: cython.Py_ssize_t = 0
+    for e in range(n):
+        count += values[e] > least
+    return count
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def keep_above(
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
+    data: cython.const[cython.double][::1],
+    least: cython.double,
+    starts: index[::1],
+    successors: index[::1],
+) -> cython.void:
+    """Copy a graph without the entries that do not exceed the least."""
+    k: cython.Py_ssize_t = 0
+    starts[0] = 0
+    for i in range(indptr.shape[0] - 1):
+        for e in range(indptr[i], indptr[i + 1]):
+            if data[e] > least:
+                successors[k] = indices[e]
+                k += 1
+        starts[i + 1] = k
+
+
+def support_of_sparse(
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
+    data: cython.const[cython.double][::1],
+    least: cython.double,
+):
+    """The graph (indptr, indices) of the entries above ``least`` of a CSR matrix: its own arrays, if all are."""
+    n, entries = indptr.shape[0] - 1, indices.shape[0]
+    check_graph(n, indptr[0], indptr[n], min(entries, data.shape[0]), n)
+    possible = count_above(data, entries, least)
+    if possible == entries:
+        return np.asarray(indptr), np.asarray(indices)
+    first, kept = np.empty(n + 1, f"i{indices.itemsize}"), np.empty(possible, f"i{indices.itemsize}")
+    starts: index[::1] = first
+    successors: index[::1] = kept
+    with cython.nogil:
+        keep_above(indptr, indices, data, least, starts, successors)
+    return first, kept
+
+
+def support_of_dense(P: cython.const[cython.double][:, ::1], least: cython.double):
+    """The graph (indptr, indices) of the entries above ``least`` of a dense matrix."""
+    n, S = P.shape[0], P.shape[1]
+    first, every = np.empty(n + 1, np.int64), np.empty(n * S, np.int64)
+    starts: cython.Py_ssize_t[::1] = first
+    successors: cython.Py_ssize_t[::1] = every
+    k: cython.Py_ssize_t = 0
+    with cython.nogil:
+        starts[0] = 0
+        for i in range(n):
+            for j in range(S):
+                if P[i, j] > least:
+                    successors[k] = j
+                    k += 1
+            starts[i + 1] = k
+    return first, every[:k].copy()
+
+
+def grouped(label: cython.const[cython.Py_ssize_t][::1], count: cython.Py_ssize_t):
+    """Where the members of each group begin, (count + 1,), and the members, in order; a label of -1 is no group."""
+    n = label.shape[0]
+    first = np.zeros(count + 2, np.int64)
+    start: cython.Py_ssize_t[::1] = first
+    # Counted two places ahead, summed up one place ahead, so that each group ends where the next one begins.
+    for s in range(n):
+        if label[s] >= count:
+            raise ValueError("there is no such group")
+        if label[s] >= 0:
+            start[label[s] + 2] += 1
+    for k in range(count):
+        start[k + 2] += start[k + 1]
+    by_group = np.empty(start[count + 1], np.int64)
+    members: cython.Py_ssize_t[::1] = by_group
+    for s in range(n):
+        if label[s] >= 0:
+            k = label[s] + 1
+            members[start[k]] = s
+            start[k] += 1
+    return first[: count + 1], by_group
+
+
+def reached(
+    indptr: cython.const[index][::1], indices: cython.const[index][::1], start: cython.const[cython.uchar][::1]
+):
+    """The states that some path from the start meets, the start included."""
+    n = start.shape[0]
+    pairs = indptr.shape[0] - 1
+    check_graph(pairs, indptr[0], indptr[pairs], indices.shape[0], n)
+    A = pairs // n if n else 0
+    met = np.empty(n, np.bool_)
+    seen: cython.uchar[::1] = met
+    stack: cython.Py_ssize_t[::1] = np.empty(n, np.int64)
+    with cython.nogil:
+        size: cython.Py_ssize_t = 0
+        for s in range(n):
+            seen[s] = start[s]
+            if seen[s]:
+                stack[size] = s
+                size += 1
+        while size > 0:
+            size -= 1
+            s = stack[size]
+            for e in range(indptr[s * A], indptr[(s + 1) * A]):
+                t: cython.Py_ssize_t = indices[e]
+                if not seen[t]:
+                    seen[t] = True
+                    stack[size] = t
+                    size += 1
+    return met
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _all_met(
+    P: cython.const[cython.double][:, ::1],
+    A: cython.Py_ssize_t,
+    forward: cython.bint,
+    waiting: cython.Py_ssize_t[::1],
+    rest: cython.Py_ssize_t[::1],
+) -> cython.bint:
+    """Does state 0 lead to all others; or, backward, do all others lead there?"""
+    n = P.shape[1]
+    for j in range(1, n):
+        rest[j - 1] = j
+    left: cython.Py_ssize_t = n - 1  # states that have not been met: the first so many of the rest
+    waiting[0] = 0
+    size: cython.Py_ssize_t = 1
+    while size > 0 and left > 0:
+        size -= 1
+        s: cython.Py_ssize_t = waiting[size]
+        still: cython.Py_ssize_t = 0
+        for k in range(left):
+            j = rest[k]
+            met: cython.bint = False
+            for a in range(A):
+                if (P[s * A + a, j] if forward else P[j * A + a, s]) > 0.0:
+                    met = True
+                    break
+            if met:
+                waiting[size] = j
+                size += 1
+            else:
+                rest[still] = j
+                still += 1
+        left = still
+    return left == 0
+
+
+def all_communicate(P: cython.const[cython.double][:, ::1], n_actions: cython.Py_ssize_t):
+    """Can every state reach every other under some policy? Dense P of shape (S*A, S); O(S^2 A), mostly much less."""
+    n = P.shape[1]
+    if n_actions < 1 or P.shape[0] != n * n_actions:
+        raise ValueError("transitions (S*A, S) are needed")
+    room = np.empty((2, n), np.int64)
+    work: cython.Py_ssize_t[:, ::1] = room
+    with cython.nogil:
+        answer: cython.bint = _all_met(P, n_actions, True, work[0], work[1]) and _all_met(
+            P, n_actions, False, work[0], work[1]
+        )
+    return answer
