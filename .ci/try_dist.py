@@ -67,7 +67,9 @@ def ten_lines() -> str:
     """The README's first example, and how long it takes."""
     readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
     code = readme.partition("```python\n")[2].partition("```")[0]
-    return f"import time\nbegin = time.perf_counter()\n{code}\nprint(f'ten lines: {{time.perf_counter() - begin:.2f}} s')"
+    return (
+        f"import time\nbegin = time.perf_counter()\n{code}\nprint(f'ten lines: {{time.perf_counter() - begin:.2f}} s')"
+    )
 
 
 def size_of(path: Path) -> int:

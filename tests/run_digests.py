@@ -23,7 +23,13 @@ RUNS = (
     ("garnet", {"states": 12, "constraints": 3, "seed": 3}, True),
     ("garnet", {"states": 80, "sparse": True, "seed": 1}, True),
 )
-PLANS = (("marsrover-8x8", {}), ("box", {}), ("ward", {}), ("network", {"side": 20}), ("garnet", {"states": 300, "sparse": True}))
+PLANS = (
+    ("marsrover-8x8", {}),
+    ("box", {}),
+    ("ward", {}),
+    ("network", {"side": 20}),
+    ("garnet", {"states": 300, "sparse": True}),
+)
 # SciPy's optimiser, which rounds as it likes; the rest would plan for minutes with more states.
 SKIPPED = {"span-fha"}
 SMALL = {"ucrl-cmdp": 20, "fha": 20, "sa-cvi-ucb": 20, "uc-curl": 20, "c-ucrl": 20, "safe": 20}

@@ -11,9 +11,9 @@ from psconrl import CMDP, Status, certify, plan
 from psconrl.errors import SolverError
 from psconrl.kernels.certificates import distances
 from psconrl.kernels.costs import ordinary_distance
-from psconrl.learning.episode_planner import EpisodePlanner
 from psconrl.kernels.improvement import improve, rounding_of_bound
 from psconrl.kernels.search import newton
+from psconrl.learning.episode_planner import EpisodePlanner
 from psconrl.planning.certificate import units
 from psconrl.planning.mixture import solve as solving
 from psconrl.planning.mixture.column_generation import is_settled

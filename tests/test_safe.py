@@ -22,9 +22,9 @@ from psconrl.agents import SafeStart, known_baseline, make
 from psconrl.errors import AgentError, BaselineWarning, ConfigError
 from psconrl.experiment.knowledge import Knowledge
 from psconrl.experiment.spec import parse_spec
+from psconrl.kernels.intervals import end_of_interval
 from psconrl.learning.baseline import safest_policy
 from psconrl.learning.counts import Counts, Record
-from psconrl.kernels.intervals import end_of_interval
 from psconrl.learning.intervals import Intervals, highest_means
 from psconrl.planning.pessimism import largest_means, worst_average
 from psconrl.simulation.model_run import Simulation

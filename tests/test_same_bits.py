@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from run_digests import lines
 
 from psconrl.kernels import CHOICES, _cpu
+from run_digests import lines
 
 EXPECTED = json.loads((Path(__file__).parent / "data" / "run_digests.json").read_text(encoding="utf-8"))
 SCRIPT = Path(__file__).parent / "run_digests.py"

@@ -397,7 +397,9 @@ def test_products_are_as_exact_as_the_plan_needs(monkeypatch, within, off):
     problem, order, _ = next(problems(1, 1))
     assert solve(problem, order=NO_ORDER, within=within).settled_within(within)
     assert told[0][0] == pytest.approx(off, rel=1e-12)
-    np.testing.assert_allclose(told[0][1], (0.01 * within, max(1e-13, 0.01 * off), 1e-9, off, 1e-10, 1e-12, 1e-9), rtol=1e-12)
+    np.testing.assert_allclose(
+        told[0][1], (0.01 * within, max(1e-13, 0.01 * off), 1e-9, off, 1e-10, 1e-12, 1e-9), rtol=1e-12
+    )
     monkeypatch.setattr(solving, "QUICK", np.inf)
     told.clear()
     assert solve(problem, order=order, within=within).settled_within(within)

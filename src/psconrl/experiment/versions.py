@@ -10,7 +10,16 @@ from pathlib import Path
 from psconrl._version import __version__
 
 # What the outcome of a run depends on; how it is stored or drawn does not matter.
-PARTS = ("kernels", "model", "planning", "envs", "learning", "simulation", "experiment/job.py", "experiment/knowledge.py")
+PARTS = (
+    "kernels",
+    "model",
+    "planning",
+    "envs",
+    "learning",
+    "simulation",
+    "experiment/job.py",
+    "experiment/knowledge.py",
+)
 
 
 @cache

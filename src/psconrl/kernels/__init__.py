@@ -23,7 +23,7 @@ def _choose(wanted: str | None) -> str:
     if wanted and wanted not in CHOICES:
         raise ImportError(f"PSCONRL_KERNELS must be one of {', '.join(CHOICES)}; got {wanted!r}")
     try:
-        from psconrl.kernels import _cpu
+        from psconrl.kernels import _cpu  # type: ignore[attr-defined]
     except ImportError:
         raise ImportError(
             "the kernels of psconrl are not built for this Python: pip install psconrl, or pip install --editable . "

@@ -308,9 +308,7 @@ def rounding_of_bound(
     return found
 
 
-def cheapest_for_one_step(
-    costs: cython.const[cython.double][:, ::1], available: cython.const[cython.uchar][:, ::1]
-):
+def cheapest_for_one_step(costs: cython.const[cython.double][:, ::1], available: cython.const[cython.uchar][:, ::1]):
     """The action (S,) in every state with the least sum of all costs (q, S*A); of equal ones the first."""
     S, A, q = available.shape[0], available.shape[1], costs.shape[0]
     if costs.shape[1] != S * A:

@@ -20,8 +20,17 @@ class Leading:
     def __init__(self, n_states: cython.Py_ssize_t):
         S = n_states
         self.part, self.W, self.C = np.empty((S, S)), np.empty((S, S)), np.empty((S, 2))
-        self.cost, self.biases, self.gains, self.stationary = np.empty((1, S)), np.empty((1, S)), np.empty(1), np.empty(S)
-        self.label, self.states, self.room = np.empty(S, np.int64), np.empty(S, np.int64), np.empty((8, S + 1), np.int64)
+        self.cost, self.biases, self.gains, self.stationary = (
+            np.empty((1, S)),
+            np.empty((1, S)),
+            np.empty(1),
+            np.empty(S),
+        )
+        self.label, self.states, self.room = (
+            np.empty(S, np.int64),
+            np.empty(S, np.int64),
+            np.empty((8, S + 1), np.int64),
+        )
         self.edges = np.empty(S * S + S + 1, np.int32)
         self.left, self.reached, self.grown = (np.empty(S, np.uint8) for _ in range(3))
 

@@ -407,9 +407,7 @@ class Search:
         for i in range(q):
             prices[i] = self.best_weights[i]
         _play(self.mixed, self.shares, k, self.policies, self.stationary, played)
-        return Found(
-            self.outcome, shares, policies, gains, chains, policy, value, weights, self.gap, self.evaluated
-        )
+        return Found(self.outcome, shares, policies, gains, chains, policy, value, weights, self.gap, self.evaluated)
 
 
 @cython.cfunc

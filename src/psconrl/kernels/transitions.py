@@ -274,9 +274,7 @@ class Sparse(Transitions):
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def _iterate(
-        self, reference: cython.Py_ssize_t, guess: cython.const[cython.double][:, ::1]
-    ) -> cython.Py_ssize_t:
+    def _iterate(self, reference: cython.Py_ssize_t, guess: cython.const[cython.double][:, ::1]) -> cython.Py_ssize_t:
         S: cython.Py_ssize_t = self.S
         csr.gather_rows(
             self.indptr, self.indices, self.data, self.rows, self.state, self.restart, self.starts, self.columns,
