@@ -99,6 +99,7 @@ class BuildKernels(build_ext):
     """Writes the C files when the kernels are built, not each time that setuptools asks about the project."""
 
     def run(self) -> None:
+        """Find out what there is to build, and build it."""
         self.distribution.ext_modules[:] = extensions()
         self.parallel = os.cpu_count() or 1
         self.swig_opts = None  # which setuptools does not expect to find finalized

@@ -1,4 +1,4 @@
-"""What goes into the wheel and the sdist, and what they say they are; without compiling the kernels, which takes a minute.
+"""What goes into the wheel and the sdist, and what they say they are; nothing is compiled, which takes a minute.
 
 ``make dist`` builds both, installs the wheel in an environment without a compiler, and uses it there.
 """

@@ -56,8 +56,10 @@ class Prior(NamedTuple):
 
     def after(self, tally: Tally, scale: Floats) -> Parameters:
         """The parameters, each pair's scaled, plus the counts."""
-        stored = dirichlet.posterior(self.numbers, self.values, scale, tally.numbers, tally.times, tally.shape[1])
-        return Parameters(*stored, rest=np.asarray(scale * self.rest))
+        indptr, indices, alpha = dirichlet.posterior(
+            self.numbers, self.values, scale, tally.numbers, tally.times, tally.shape[1]
+        )
+        return Parameters(indptr, indices, alpha, np.asarray(scale * self.rest))
 
     def toarray(self, n_states: int) -> Floats:
         """The parameters of all transitions, (S*A, S)."""

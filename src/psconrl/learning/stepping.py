@@ -35,7 +35,7 @@ class Stepping(Agent):
 
     @property
     def learner(self) -> RoundLearner | None:
-        """What the play loop calls after every round, on the arrays of this agent; None: ``learn`` is called instead."""
+        """What the play loop calls after every round, on the arrays of this agent; if None, it calls ``learn``."""
         return None
 
     @abstractmethod
