@@ -23,16 +23,13 @@ export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS      := 1
 export MKL_NUM_THREADS      := 1
 
-# What decides which numbers come out: worlds, samplers, compiled kernels, planners.
-PORTABLE := $(patsubst %,tests/test_%.py,digests worlds large_worlds envs learning chain structure cmdp randomisation multichain optimism planner)
-
-.PHONY: help reproduce test test-slow test-portable test-lowest test-environments mutants bench docs dist format constraints clean
+.PHONY: help reproduce test test-slow test-sanitized test-lowest test-environments mutants bench docs dist format constraints clean
 
 help:
 	@echo "make reproduce      the paper's figures and a page, short form (two minutes): results/quick/"
 	@echo "make test           style, types, tests"
 	@echo "make test-slow      the minutes-long checks"
-	@echo "make test-portable  worlds, samplers, kernels and planners as on a plainer processor"
+	@echo "make test-sanitized kernels that check every index, under the sanitizers of the compiler"
 	@echo "make test-lowest    the tests with the oldest libraries that are promised to work"
 	@echo "make test-environments  environments of other packages: mo-gymnasium, MiniGrid"
 	@echo "make mutants        small faults put into the source: does a test notice each?"
@@ -88,11 +85,9 @@ test: $(READY)
 test-slow: $(READY)
 	$(BIN)/pytest -m slow
 
-test-portable: $(READY)
-	$(BIN)/python .ci/portable.py $(PORTABLE)
-
 # Kernels that check every index, under the address and undefined-behaviour sanitizers, in a copy of the package.
 SANITIZED := build/sanitized
+KERNEL_TESTS := $(patsubst %,tests/test_%.py,kernels special sorting chain master optimism tally triple_qa sparse_chains compiled_search sparse_search levels doubled simulation)
 test-sanitized: $(READY)
 	PSCONRL_BUILD=debug $(BIN)/python setup.py --quiet build --build-base $(SANITIZED) --build-lib $(SANITIZED)/lib
 	PYTHONPATH=$(SANITIZED)/lib LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \

@@ -3,6 +3,8 @@
 import cython
 import numpy as np
 
+from psconrl.arrays import Floats
+
 
 @cython.cfunc
 @cython.nogil
@@ -31,7 +33,7 @@ def policy_from_occupancy(
     occupancy: cython.const[cython.double][:, ::1],
     otherwise: cython.const[cython.double][:, ::1],
     least: cython.double,
-):
+) -> Floats:
     r"""The policy :math:`\pi(a|s) = \mu(s,a) / \sum_a \mu(s,a)`, (S, A); where a state has no more mass than ``least``,
     the row of ``otherwise`` (S, A).
 
@@ -47,7 +49,7 @@ def policy_from_occupancy(
     return result
 
 
-def one_hot(actions: cython.const[cython.Py_ssize_t][:], n_actions: cython.Py_ssize_t):
+def one_hot(actions: cython.const[cython.Py_ssize_t][:], n_actions: cython.Py_ssize_t) -> Floats:
     """A deterministic policy (S,) as probabilities (S, A).
 
     >>> one_hot(np.array([1, 0]), 2).tolist()

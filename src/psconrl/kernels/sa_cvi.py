@@ -11,7 +11,7 @@ import numpy as np
 from cython.cimports.psconrl.kernels.successors import index
 
 
-def first_entry(step, reach, n_states):
+def first_entry(step: int, reach: int, n_states: int) -> int:
     """Where the actions of a step begin: behind those of h + R h (h - 1) / 2 positions; a number of any size."""
     return n_states * (step + reach * (step * (step - 1) // 2))
 

@@ -1,7 +1,8 @@
 r"""Column generation as a whole, for dense transitions and for sparse ones.
 
 The loop of ``planning.mixture.column_generation`` with the oracle ``Howard``, for a learning loop, which calls it
-thousands of times. With one limit it is Newton's method on the concave, piecewise linear dual. The tests hold it to the general one.
+thousands of times. With one limit it is Newton's method on the concave, piecewise linear dual. The tests hold it to the
+general one.
 """
 
 from typing import Any, NamedTuple
