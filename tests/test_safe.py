@@ -113,7 +113,7 @@ def laws_within(laws, pair, S, rng, n):
     for order in itertools.islice(itertools.permutations(range(S)), n):
         p = low.copy()
         for j in order:
-            p[j] += min(high[j] - low[j], 1 - p.sum())
+            p[j] += min(high[j] - low[j], max(1 - p.sum(), 0.0))
         yield p
 
 

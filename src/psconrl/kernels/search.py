@@ -29,9 +29,10 @@ _PATIENCE = cython.declare(cython.Py_ssize_t, 16)
 # Guesses that are asked for before the master's own weights, and the factor between their prices.
 _GUESSES = cython.declare(cython.Py_ssize_t, 4)
 _FACTOR = cython.declare(cython.double, 1.2)
-# Arrays for so many states and first policies are kept for the next search.
-_KEPT_STATES = cython.declare(cython.Py_ssize_t, 256)
+# Arrays for so many states and first policies, and of so many shapes, are kept for the next search.
+_KEPT_STATES = cython.declare(cython.Py_ssize_t, 128)
 _KEPT_POLICIES = cython.declare(cython.Py_ssize_t, 8)
+_KEPT_SHAPES = cython.declare(cython.Py_ssize_t, 8)
 
 
 class Found(NamedTuple):
@@ -102,14 +103,14 @@ def _play(
 class Search:
     """What a search knows: its columns, and where it stands.
 
-    Columns, of which there are n: gains (capacity, q), and one more if there is only one; biases (capacity, q, S),
-    policies and stationary distributions (capacity, S). ``base`` is the one that was improved last.
+    Columns, of which there are n: gains (capacity, q), and one more if there is only one; policies and stationary
+    distributions (capacity, S); biases (capacity * q, S), q rows for each. ``base`` is the one that was improved last.
     """
 
     transitions: Transitions
     table: Tableau  # the master of several limits
     gains: cython.double[:, ::1]
-    biases: cython.double[:, :, ::1]
+    biases: cython.double[:, ::1]
     policies: cython.Py_ssize_t[:, ::1]
     stationary: cython.double[:, ::1]
     capacity: cython.Py_ssize_t
@@ -148,10 +149,12 @@ class Search:
         S, q = transitions.S, transitions.q
         rows = _capacity(q, first_policies)
         self.transitions = transitions
-        self.gains, self.biases = np.zeros((rows, max(q, 2))), np.zeros((rows, q, S))
-        self.policies, self.stationary = np.empty((rows, S), np.int64), np.empty((rows, S))
-        self.weights, self.best_weights, self.prices = np.empty(q), np.empty(q), np.empty(q)
-        self.mixed, self.shares = np.empty(max(q, 2) + 1, np.int64), np.empty(max(q, 2))
+        self.policies, self.mixed = np.empty((rows, S), np.int64), np.empty(max(q, 2) + 1, np.int64)
+        large: cython.double[:, ::1] = np.empty((rows * (q + 1), S))
+        self.stationary, self.biases = large[:rows], large[rows:]
+        small: cython.double[:, ::1] = np.empty((rows + 4, max(q, 2)))
+        self.gains, self.shares = small[:rows], small[rows]
+        self.weights, self.best_weights, self.prices = small[rows + 1, :q], small[rows + 2, :q], small[rows + 3, :q]
         if q > 2:
             self.table = Tableau(np.zeros(q - 1), rows)
 
@@ -170,7 +173,7 @@ class Search:
             self.weights[i] = 1.0 / cython.cast(cython.double, q)
             self.best_weights[i] = self.prices[i] = 0.0
             for s in range(self.transitions.S):
-                self.biases[0, i, s] = 0.0  # the first guess
+                self.biases[i, s] = 0.0  # the first guess
         for i in range(self.gains.shape[1]):
             self.gains[0, i] = 0.0
         for s in range(self.transitions.S):
@@ -190,6 +193,14 @@ class Search:
                 for i in range(q):
                     self.prices[i] = near[i] / near[0]
                 self.guesses = _GUESSES if _some_positive(self.prices, 1) else 0
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def _biases_of(self, j: cython.Py_ssize_t) -> cython.double[:, ::1]:
+        """Of a column, (q, S)."""
+        q = self.transitions.q
+        return self.biases[j * q : (j + 1) * q]
 
     @cython.cfunc
     @cython.nogil
@@ -239,7 +250,7 @@ class Search:
         for i in range(q):
             self.gains[at, i] = found.gains[i]
             for s in range(found.S):
-                self.biases[at, i, s] = found.biases[i, s]
+                self.biases[at * q + i, s] = found.biases[i, s]
         for s in range(found.S):
             self.policies[at, s] = found.policy[s]
             self.stationary[at, s] = found.stationary[s]
@@ -297,7 +308,7 @@ class Search:
             lower, switched = self.transitions.improve(
                 self.weights,
                 self.policies[self.base],
-                self.biases[self.base],
+                self._biases_of(self.base),
                 self.switch * self.caution,
                 self.lowest,
                 self.caution == 1.0,
@@ -336,7 +347,7 @@ class Search:
         """Leave room for rounding in the gap, and find the stationary distributions that are missing."""
         if self.outcome == _GIVE_UP:
             return
-        hidden: cython.double = self.transitions.rounding(self.best_weights, self.biases[self.proof]) + self.off
+        hidden: cython.double = self.transitions.rounding(self.best_weights, self._biases_of(self.proof)) + self.off
         self.gap += hidden / self.best_weights[0] if self.outcome == _OPTIMAL else hidden
         k: cython.Py_ssize_t = 0
         for i in range(self.shares.shape[0]):
@@ -369,7 +380,7 @@ class Search:
                 self.transitions.policy[:] = start[self.n]
                 pending -= 1
             reference = self.transitions.evaluate(
-                self.weights, reference, self.biases[self.base], self.nearly_closed, self.same_class
+                self.weights, reference, self._biases_of(self.base), self.nearly_closed, self.same_class
             )
             self.off = max(self.off, self.transitions.off)
             if reference < 0:
@@ -401,7 +412,7 @@ class Search:
             for c in range(q):
                 averages[i, c] = self.gains[j, c]
                 for s in range(S):
-                    solved[i, c, s] = self.biases[j, c, s]
+                    solved[i, c, s] = self.biases[j * q + c, s]
             for s in range(S):
                 solved[i, q, s] = self.stationary[j, s]
                 chosen[i, s] = self.policies[j, s]
@@ -419,23 +430,8 @@ def _capacity(q: cython.Py_ssize_t, first_policies: cython.Py_ssize_t) -> cython
     return _CAPACITY + _CAPACITY_A_LIMIT * max(q - 2, 0) + first_policies
 
 
-_spare: list[Search] = []  # at most one, in which no search is going on: to make its arrays anew takes as long as one
-
-
-@cython.cfunc
-def _dense_search(
-    S: cython.Py_ssize_t, A: cython.Py_ssize_t, q: cython.Py_ssize_t, first_policies: cython.Py_ssize_t
-) -> Search:
-    """The spare one, if that will do, or a new one."""
-    try:
-        search: Search = _spare.pop()
-    except IndexError:
-        search = None
-    if search is not None and search.gains.shape[0] >= _capacity(q, first_policies):
-        last = search.transitions
-        if last.S == S and last.A == A and last.q == q:
-            return search
-    return Search(Dense(S, A, q), max(first_policies, _KEPT_POLICIES))
+# By shape, those in which no search is going on: to make their arrays anew takes as long as to search a small model.
+_spare: dict[tuple[int, int, int], Search] = {}
 
 
 def newton(
@@ -472,13 +468,16 @@ def newton(
                 raise ValueError("there is no such action")
     dense: Dense = None
     search: Search
+    shape = (S, A, q)
     if isinstance(P, Rows):
         search = Search(Sparse(P, costs, available), k)
     else:
         array: cython.const[cython.double][:, ::1] = P
         if array.shape[0] != S * A or array.shape[1] != S:
             raise ValueError("transitions (S*A, S) are needed")
-        search = _dense_search(S, A, q, k)
+        search = _spare.pop(shape, None)  # nobody else has it then
+        if search is None or search.gains.shape[0] < _capacity(q, k):
+            search = Search(Dense(S, A, q), max(k, _KEPT_POLICIES))
         dense = search.transitions
         dense.take(array, costs, available)
     search.thresholds = thresholds
@@ -488,10 +487,12 @@ def newton(
     with cython.nogil:
         search.run(start, near)
     result = search.found()
-    if dense is not None and S <= _KEPT_STATES and not _spare:
+    if dense is not None and S <= _KEPT_STATES:
         dense.release()
         search.thresholds = None
-        _spare.append(search)
+        if len(_spare) >= _KEPT_SHAPES:
+            _spare.clear()
+        _spare[shape] = search
     return result
 
 

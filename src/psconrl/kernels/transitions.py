@@ -52,11 +52,12 @@ class Transitions:
 
     def __init__(self, n_states: cython.Py_ssize_t, n_actions: cython.Py_ssize_t, n_costs: cython.Py_ssize_t):
         S, q = n_states, n_costs
-        self.S, self.A, self.q = S, n_actions, q
-        self.policy, self.rows = np.empty(S, np.int64), np.empty(S, np.int64)
-        self.gains, self.stationary, self.h = np.empty(q), np.empty(S), np.empty(S)
-        self.biases = np.empty((q, S))
-        self.off = 0.0
+        self.S, self.A, self.q, self.off = S, n_actions, q, 0.0
+        self.gains = np.empty(q)
+        actions: cython.Py_ssize_t[:, ::1] = np.empty((2, S), np.int64)  # few arrays: each takes a microsecond
+        self.policy, self.rows = actions[0], actions[1]
+        numbers: cython.double[:, ::1] = np.empty((q + 2, S))
+        self.biases, self.stationary, self.h = numbers[:q], numbers[q], numbers[q + 1]
 
     @cython.cfunc
     @cython.nogil
@@ -128,9 +129,10 @@ class Dense(Transitions):
     def __init__(self, n_states: cython.Py_ssize_t, n_actions: cython.Py_ssize_t, n_costs: cython.Py_ssize_t):
         Transitions.__init__(self, n_states, n_actions, n_costs)
         S, q = n_states, n_costs
-        self.chain, self.W = np.empty((S, S)), np.empty((S, S))
-        self.cost, self.C, self.difference = np.empty((q, S)), np.empty((S, q + 1)), np.empty(S)
-        self.leading = Leading(S)
+        numbers: cython.double[:, ::1] = np.empty((2 * S + q + 1, S))
+        self.chain, self.W = numbers[:S], numbers[S : 2 * S]
+        self.cost, self.difference = numbers[2 * S : 2 * S + q], numbers[2 * S + q]
+        self.C = np.empty((S, q + 1))
 
     @cython.cfunc
     @cython.exceptval(check=False)
@@ -172,10 +174,14 @@ class Dense(Transitions):
     ) -> cython.Py_ssize_t:
         """By GTH elimination."""
         found, slowest = self._solve(reference)
-        if slowest < nearly_closed and self.leading.lead(
-            self.P, self.chain, self.cost, weights, self.available, self.policy, reference, nearly_closed, same
-        ):
-            found, slowest = self._solve(max(found, 0))
+        if slowest < nearly_closed:
+            if self.leading is None:
+                with cython.gil:
+                    self.leading = Leading(self.S)
+            if self.leading.lead(
+                self.P, self.chain, self.cost, weights, self.available, self.policy, reference, nearly_closed, same
+            ):
+                found, slowest = self._solve(max(found, 0))
         return found
 
     @cython.cfunc

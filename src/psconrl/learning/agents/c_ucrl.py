@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError, SolverError
+from psconrl.kernels import special
 from psconrl.learning.agent import Agent
 from psconrl.learning.checks import as_count, as_laws, as_optimistic_cost
 from psconrl.learning.contract import Episode, uniform_policy
@@ -112,7 +113,7 @@ class CUCRL(Agent):
     def _log_term(self, delta: float) -> float:
         r""":math:`\log(\pi^2 S A (m+1) t^3 / (3 \delta))`."""
         S, A, t = self.n_states, self.n_actions, self.rounds + 1
-        return float(np.log(np.pi**2 * S * A * self.n_costs * float(t) ** 3 / (3 * delta)))
+        return special.log(np.pi * np.pi * S * A * self.n_costs * t**3 / (3 * delta))
 
     def state(self) -> dict[str, Any]:
         """All that has changed since it was made."""

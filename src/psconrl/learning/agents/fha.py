@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.errors import AgentError, SolverError
+from psconrl.kernels import special
 from psconrl.learning.agent import Agent
 from psconrl.learning.checks import as_amounts, as_count, as_optimistic_cost
 from psconrl.learning.contract import Episode
@@ -67,14 +68,14 @@ class FHA(Agent):
 
     def _default_block(self) -> int:
         rounds_a_triple = self.horizon / (self.n_states**2 * self.n_actions)
-        return max(1, math.ceil(math.pow(rounds_a_triple, 1 / 3)))
+        return max(1, math.ceil(special.cbrt(rounds_a_triple)))
 
     def _box(self) -> Box:
         return Box.of(self.counts, self.radius, self._log_term)
 
     def _log_term(self, delta: float) -> float:
         r""":math:`\log(2 S A T / \delta)`."""
-        return math.log(2 * self.n_states * self.n_actions * self.horizon / delta)
+        return special.log(2 * self.n_states * self.n_actions * self.horizon / delta)
 
     def begin(self, state: int) -> Episode:
         """The best policy for a block from this state, in the best model of the box."""

@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats, Ints, Small
 from psconrl.errors import AgentError, unknown_name
+from psconrl.kernels import special
 from psconrl.kernels.sa_cvi import block_averages, first_entry, plan_block, shared_steps
 from psconrl.learning.agent import Agent
 from psconrl.learning.checks import (
@@ -280,7 +281,7 @@ class SACVIUCB(Agent):
         if self.constants == "practical":
             return sp_r + potential.derivative(z) * sp_g
         slope, H = potential.slope, self.H
-        curved = slope / potential.width * (sp_g**2 + 2.0 * H * (sp_g + 2.0) ** 2)
+        curved = slope / potential.width * (sp_g * sp_g + 2.0 * H * (sp_g + 2.0) * (sp_g + 2.0))
         return sp_r + slope * sp_g + curved + H * slope * self.cell / 2.0
 
     def _bonus(self, C: float) -> float:
@@ -288,7 +289,7 @@ class SACVIUCB(Agent):
         S, A = self.n_states, self.n_actions
         if self.constants == "practical":
             return self.bonus * C * S
-        return self.bonus * 2.0 * C * S * math.sqrt(math.log(2.0 * self.horizon * S**2 * A / self.delta) / 2.0)
+        return self.bonus * 2.0 * C * S * math.sqrt(special.log(2.0 * self.horizon * S**2 * A / self.delta) / 2.0)
 
     def _need_memory(self, reach: int) -> None:
         """Refuse a plan that is too large, before a day has been played."""

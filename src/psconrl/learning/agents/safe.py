@@ -41,6 +41,7 @@ from scipy.sparse import csr_array
 
 from psconrl.arrays import Bools, Floats
 from psconrl.errors import AgentError, BaselineWarning, SolverError
+from psconrl.kernels import special
 from psconrl.learning.agent import Agent
 from psconrl.learning.checks import as_amounts, as_costs, as_laws, as_number, as_numbers
 from psconrl.learning.contract import Episode
@@ -181,7 +182,7 @@ class SafeStart(Agent):
         """
         unit = np.where(self._widths > 0.0, self._widths, 1.0) ** 2
         growth = (self._variance + unit) / unit
-        log = 0.5 * np.log(growth) + math.log(max(self.thresholds.size, 1) / self.delta)
+        log = 0.5 * special.log_array(growth) + special.log(max(self.thresholds.size, 1) / self.delta)
         return np.asarray(self._beginnings + np.sqrt(2.0 * unit * growth * log))
 
     def _overspent(self, record: Record) -> Floats:
@@ -214,7 +215,7 @@ class SafeStart(Agent):
     def _log_inverse(self) -> float:
         """Of the probability that one interval fails: one for every transition, and for every mean cost if learned."""
         S, A, m = self.n_states, self.n_actions, self.thresholds.size
-        return math.log((S * S * A + (m * S * A if self.costs is None else 0)) / self.delta)
+        return special.log((S * S * A + (m * S * A if self.costs is None else 0)) / self.delta)
 
     def _highest_costs(self) -> Floats:
         """The highest that the limited costs may be, (m, S, A)."""
@@ -316,7 +317,7 @@ class SafeStart(Agent):
                 played = np.where(found.relying, self._promised[i], (found.policy * case.values).sum(axis=1) - level)
             left, more = np.maximum(tau - played, 0.0), trying - played
             share = np.minimum(share, np.where(trying <= tau, 1.0, WITHIN * left / np.where(more > 0, more, 1.0)))
-        seldom = (1.0 + self.counts.pairs.sum(axis=1)) ** (-SELDOM)
+        seldom = special.exp_array(-SELDOM * special.log_array(1.0 + self.counts.pairs.sum(axis=1)))
         return np.where(found.relying, share, np.minimum(share, seldom))
 
     def _hopes(self, view: View) -> Floats:

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import AgentError
-from psconrl.kernels import rounds
+from psconrl.kernels import rounds, special
 from psconrl.learning.checks import as_costs, as_count, as_number, as_positive, saved_floats
 from psconrl.learning.cost_units import cost_units
 from psconrl.learning.stepping import Stepping
@@ -92,17 +92,18 @@ class TripleQA(Stepping):
         self.together = bool(together)
         self.ranges = None if ranges is None else _as_ranges(ranges, self.n_costs)
         K = float(self.horizon)
+        root = special.cbrt(K)
         self.constants = Constants(
-            gamma=1.0 - K ** (-1 / 6) if self.gamma is None else self.gamma,
-            chi=K ** (1 / 3) if self.chi is None else self.chi,
-            iota=8.0 * math.log(math.sqrt(2.0) * K) if self.iota is None else self.iota,
+            gamma=1.0 - 1.0 / math.sqrt(root) if self.gamma is None else self.gamma,
+            chi=root if self.chi is None else self.chi,
+            iota=8.0 * special.log(math.sqrt(2.0) * K) if self.iota is None else self.iota,
             kappa=self.kappa,
-            eta=K ** (1 / 6) if self.eta is None else self.eta,
+            eta=math.sqrt(root) if self.eta is None else self.eta,
             together=self.together,
         )
-        self.frame_length = math.ceil(K ** (2 / 3) - ROUNDING) if self.frame is None else self.frame
+        self.frame_length = math.ceil(root * root - ROUNDING) if self.frame is None else self.frame
         pairs = self.n_states * self.n_actions
-        usual = 9.0 * self.kappa * math.sqrt(pairs * self.constants.iota) / K ** (1 / 6)
+        usual = 9.0 * self.kappa * math.sqrt(pairs * self.constants.iota) / math.sqrt(root)
         self.tightening = usual if self.eps is None else self.eps
         self._highest, self._units = self._scale()
         self.queues: Floats = np.zeros(self.n_costs - 1)

@@ -9,13 +9,13 @@ The confidence set is UCRL-CMDP's box. If no policy keeps the margin even in the
 (``parts.tightened``), then the limits themselves, and if not even these can be kept, the least excess is played.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from numpy.typing import ArrayLike
 
 from psconrl.errors import SolverError
+from psconrl.kernels import special
 from psconrl.learning.agent import Agent
 from psconrl.learning.box_plan import BoxPlan, plan_in_box
 from psconrl.learning.checks import as_optimistic_cost
@@ -87,7 +87,7 @@ class UCCURL(Agent):
     def _log_term(self, delta: float) -> float:
         r""":math:`\log(2 S^2 A t / \delta)`: UCRL-CMDP's, with the rounds so far in place of the horizon."""
         S, A = self.n_states, self.n_actions
-        return math.log(2 * S * S * A * max(self.rounds, 1) / delta)
+        return special.log(2 * S * S * A * max(self.rounds, 1) / delta)
 
     def end(self, record: Record) -> None:
         """Learn from an epoch, and book it."""

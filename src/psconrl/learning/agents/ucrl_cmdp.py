@@ -15,12 +15,15 @@ from typing import ClassVar
 from numpy.typing import ArrayLike
 
 from psconrl.errors import SolverError
+from psconrl.kernels import special
 from psconrl.learning.agent import Agent
 from psconrl.learning.box_plan import plan_in_box
 from psconrl.learning.checks import as_count, as_fraction, as_optimistic_cost
 from psconrl.learning.contract import Episode
 from psconrl.learning.parts.part import Part
 from psconrl.learning.parts.radii import Box, Hoeffding, Radius, Scaled
+
+ROUNDING = 1e-12  # a power that is whole but for rounding is not rounded up
 
 
 class UCRLCMDP(Agent):
@@ -56,7 +59,8 @@ class UCRLCMDP(Agent):
     def begin(self, state: int) -> Episode:
         """The best policy in the best model of the box."""
         box = Box.of(self.counts, self.radius, self._log_term)
-        length = math.ceil(self.horizon**self.exponent)
+        power = special.exp(self.exponent * special.log(self.horizon))
+        length = math.ceil(power * (1.0 - ROUNDING))
         try:
             plan = plan_in_box(box, self._known_or_mean_costs(), self.thresholds)
         except SolverError:
@@ -67,4 +71,4 @@ class UCRLCMDP(Agent):
     def _log_term(self, delta: float) -> float:
         r""":math:`\log(2 S^2 A T / \delta)`."""
         S, A = self.n_states, self.n_actions
-        return math.log(2 * S * S * A * self.horizon / delta)
+        return special.log(2 * S * S * A * self.horizon / delta)
