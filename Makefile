@@ -23,12 +23,13 @@ export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS      := 1
 export MKL_NUM_THREADS      := 1
 
-.PHONY: help reproduce test test-slow test-sanitized test-lowest test-environments mutants bench docs dist format constraints clean
+.PHONY: help reproduce style test test-all test-slow test-sanitized test-lowest test-environments mutants bench docs dist format constraints clean
 
 help:
 	@echo "make reproduce      the paper's figures and a page, short form (two minutes): results/quick/"
-	@echo "make test           style, types, tests"
-	@echo "make test-slow      the minutes-long checks"
+	@echo "make test           style, types, tests: a part of the long ones, all of the rest"
+	@echo "make test-all       style, types, all tests but the slowest"
+	@echo "make test-slow      stress and search: the minutes-long tests, other random examples at every run"
 	@echo "make test-sanitized kernels that check every index, under the sanitizers of the compiler"
 	@echo "make test-lowest    the tests with the oldest libraries that are promised to work"
 	@echo "make test-environments  environments of other packages: mo-gymnasium, MiniGrid"
@@ -76,14 +77,23 @@ $(LOWEST)/.ready: pyproject.toml tools/requirements.py
 reproduce: $(BUILT)
 	$(BIN)/psconrl reproduce --quick
 
-test: $(READY)
+# Of the tests, `test` leaves out what is marked `full` or `part`: see CONTRIBUTING.md.
+PYTEST := pytest -n auto --dist worksteal
+
+style: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n auto --dist worksteal
 
+test: style
+	$(BIN)/$(PYTEST)
+
+test-all: style
+	$(BIN)/$(PYTEST) --full
+
+# Here Hypothesis explores: other examples at every run, and many more of them.
 test-slow: $(READY)
-	$(BIN)/pytest -m slow
+	$(BIN)/$(PYTEST) --full -m 'slow or hypothesis' --hypothesis-profile explore
 
 # Kernels that check every index, under the address and undefined-behaviour sanitizers, in a copy of the package.
 SANITIZED := build/sanitized
@@ -96,7 +106,7 @@ test-sanitized: $(READY)
 
 # Old libraries warn of new ones beneath them: that is not for us to repair.
 test-lowest: $(LOWEST)/.ready
-	$(LOWEST)/$(SCRIPTS)/pytest -n auto --dist worksteal -W ignore::DeprecationWarning
+	$(LOWEST)/$(SCRIPTS)/$(PYTEST) --full -W ignore::DeprecationWarning
 
 $(OTHERS)/.ready: export PIP_CONSTRAINT := constraints.txt
 $(OTHERS)/.ready: pyproject.toml constraints.txt

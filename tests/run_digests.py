@@ -8,6 +8,7 @@ import hashlib
 import json
 import sys
 import warnings
+from numbers import Integral
 
 import numpy as np
 
@@ -39,13 +40,15 @@ def update(sha, value):
     """Take in a nested state: arrays and numbers by their bits."""
     if isinstance(value, dict):
         for key in sorted(value):
-            if key not in ("seconds", "time"):
+            if key not in ("seconds", "thinking"):  # how long something took
                 sha.update(str(key).encode())
                 update(sha, value[key])
     elif isinstance(value, (list, tuple)):
         for item in value:
             update(sha, item)
-    elif isinstance(value, (np.ndarray, np.generic, float)):
+    elif isinstance(value, bool | Integral | np.bool_):
+        sha.update(repr(int(value)).encode())
+    elif isinstance(value, np.ndarray | np.floating | float):
         array = np.asarray(value)
         sha.update(str(array.shape).encode())
         sha.update(np.ascontiguousarray(array + 0 if array.dtype.kind in "fi" else array).tobytes())

@@ -112,6 +112,16 @@ def test_what_is_said_about_unavailable_actions_does_not_matter(sparse):
     assert plan(cmdp.with_thresholds(3.0)).policy[0].tolist() == [1.0, 0.0]
 
 
+def test_arrays_may_lie_in_memory_in_any_order():
+    rover = load("marsrover-4x4")
+    S, A = rover.n_states, rover.n_actions
+    P = np.asfortranarray(dense(rover.transition).reshape(S, A, S))
+    limits, law = np.repeat(rover.thresholds, 2)[::2], np.repeat(rover.initial, 2)[::2]
+    mask = np.ones((S, A), order="F")
+    turned = CMDP(P, np.asfortranarray(rover.costs), limits, initial=law, available=mask)
+    assert plan(turned).value == plan(rover).value
+
+
 @pytest.mark.parametrize(
     ("initial", "law"),
     [(0, [1, 0]), (1, [0, 1]), (np.int64(1), [0, 1]), ("end", [0, 1]), ([0.25, 0.75], [0.25, 0.75]), ([0, 1], [0, 1])],

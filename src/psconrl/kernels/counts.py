@@ -5,9 +5,11 @@ A tally has the numbers of transitions that were seen, rising, and how often eac
 
 import cython
 import numpy as np
-from cython.cimports.psconrl.kernels.special import exp, lgamma
+from cython.cimports.psconrl.kernels.special import exp, lgamma, log
 
 _INF = cython.declare(cython.double, float("inf"))
+# Up to so many times, a ratio of gamma functions is quicker as a product.
+_FEW = cython.declare(cython.Py_ssize_t, 10)
 
 
 @cython.cfunc
@@ -186,12 +188,19 @@ def _likelihood_of_row(
         base: cython.double = 0.0
         value: cython.double = lgamma(mass) - lgamma(mass + n)
         for e in range(low, high):
-            if share[e - low] > 0.0:
-                alpha: cython.double = unit * share[e - low]
-                if alpha != last:
-                    last = alpha
-                    base = lgamma(alpha)
-                value += lgamma(alpha + times[e]) - base
+            if share[e - low] <= 0.0:
+                continue
+            alpha: cython.double = unit * share[e - low]
+            if times[e] <= _FEW:
+                product: cython.double = alpha
+                for i in range(1, times[e]):
+                    product *= alpha + i
+                value += log(product)
+                continue
+            if alpha != last:
+                last = alpha
+                base = lgamma(alpha)
+            value += lgamma(alpha + times[e]) - base
         likelihood[row, k] = value
 
 

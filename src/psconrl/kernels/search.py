@@ -205,16 +205,6 @@ class Search:
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def _priced(self, averages: cython.const[cython.double][::1]) -> cython.double:
-        """The weighted cost."""
-        cost: cython.double = self.weights[0] * averages[0]
-        for i in range(1, self.weights.shape[0]):
-            cost += self.weights[i] * averages[i]
-        return cost
-
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
     def _keep(self, found: Transitions, searching: cython.bint) -> cython.void:
         """Keep the evaluated policy as a column, or in the place of the base if that has the same averages.
 
@@ -225,7 +215,9 @@ class Search:
             self.prices[i] *= _FACTOR if found.gains[i] > self.thresholds[i - 1] else 1.0 / _FACTOR
         if searching:
             # A switch that makes things worse was rounding: next time only larger gains count.
-            cost = self._priced(found.gains)
+            cost: cython.double = self.weights[0] * found.gains[0]
+            for i in range(1, q):
+                cost += self.weights[i] * found.gains[i]
             if cost > self.lowest + 10.0 * self.same:
                 self.caution *= 100.0
             elif cost < self.lowest - self.same:
@@ -271,10 +263,12 @@ class Search:
     def _choose_base(self) -> cython.void:
         """The newest of the cheapest columns, up to rounding."""
         self.base, self.lowest = 0, _INFINITE
-        for i in range(self.n):
-            cost = self._priced(self.gains[i])
+        for j in range(self.n):
+            cost: cython.double = self.weights[0] * self.gains[j, 0]
+            for i in range(1, self.weights.shape[0]):
+                cost += self.weights[i] * self.gains[j, i]
             if cost <= self.lowest + self.same:
-                self.base, self.lowest = i, min(cost, self.lowest)
+                self.base, self.lowest = j, min(cost, self.lowest)
 
     @cython.cfunc
     @cython.nogil
