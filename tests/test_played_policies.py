@@ -5,6 +5,7 @@ from contextlib import closing
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import psconrl
 from psconrl import CMDP, Episode, evaluate, plan, regret
@@ -122,8 +123,6 @@ def some_model(seed, n_states=6, n_actions=3, sparse=False):
     for row in P:
         row[rng.choice(n_states, 2, replace=False)] = rng.dirichlet([1.0, 1.0])
     if sparse:
-        from scipy.sparse import csr_array
-
         P = csr_array(P)
     return CMDP(P, rng.random((3, n_states, n_actions)) + 1e3, rng.random(2))
 
@@ -138,6 +137,16 @@ def test_policies_have_the_averages_that_evaluate_finds(seed, sparse):
         for state in rng.integers(6, size=3):
             found = values._in_the_long_run(policy, int(state))
             np.testing.assert_allclose(found[0], evaluate(cmdp.with_initial(int(state)), policy).costs, rtol=1e-12)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_policy_that_may_end_in_several_classes_has_their_mean(sparse):
+    """From state 0 to one of two states that are never left; from those, what they cost."""
+    P = np.array([[0.0, 0.3, 0.7], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    cmdp = CMDP(csr_array(P) if sparse else P, [[[1.0], [2.0], [3.0]]])
+    for state, wanted in ((0, 0.3 * 2.0 + 0.7 * 3.0), (1, 2.0), (2, 3.0)):
+        found = PolicyValues(cmdp)._in_the_long_run(np.ones((3, 1)), state)
+        np.testing.assert_allclose(found, [[wanted]], rtol=1e-12)
 
 
 def test_a_large_class_of_a_sparse_model_is_solved_as_a_sparse_one(monkeypatch):

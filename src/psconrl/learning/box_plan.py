@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from psconrl.arrays import Floats
+from psconrl.kernels.products import combine
 from psconrl.learning.parts.radii import Box
 from psconrl.planning.mixture.column_generation import Mixture
 from psconrl.planning.optimism.average import OptimisticColumn, optimistic_policy, solve_optimistic
@@ -32,5 +33,5 @@ def plan_in_box(box: Box, costs: Floats, thresholds: Floats) -> BoxPlan:
     everything = np.ones(costs.shape[1:], dtype=bool)
     scaling = Scaling.of(costs, thresholds, everything)
     mixture = solve_optimistic(box.low, box.high, *scaling.apply(costs, thresholds, everything))
-    value = scaling.invert(mixture.shares @ np.array([column.costs for column in mixture.answers]))[0]
+    value = scaling.invert(combine(mixture.shares, np.array([column.costs for column in mixture.answers])))[0]
     return BoxPlan(mixture, float(value))

@@ -6,6 +6,7 @@ import numpy as np
 
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import SolverError
+from psconrl.kernels.products import dot
 from psconrl.learning.contract import uniform_policy
 from psconrl.learning.rows import DENSE_STATES
 from psconrl.model.cmdp import CMDP
@@ -54,7 +55,7 @@ class Refutation(NamedTuple):
     def holds_for(self, transition: Transition, costs: Floats, thresholds: Floats) -> bool:
         """Does the same show that no policy meets other limits either?"""
         same = self.transition is transition and self.costs is costs
-        return same and bool(self.bound - self.weights @ thresholds > 2.0 * FEASIBLE)
+        return same and bool(self.bound - dot(self.weights, thresholds) > 2.0 * FEASIBLE)
 
 
 class EpisodePlanner:
@@ -117,7 +118,7 @@ class EpisodePlanner:
             return None
         shift, scale = (part[1:] for part in problem.scaling)
         weights = found.weights[1:] / scale
-        bound = float(found.weights[1:] @ problem.thresholds - found.gap + weights @ shift)
+        bound = dot(found.weights[1:], problem.thresholds) - found.gap + dot(weights, shift)
         return Refutation(P, costs, weights, bound)
 
     def _solved(self, problem: Problem) -> Solution | None:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from psconrl.arrays import Bools, Floats, read_only
+from psconrl.kernels.products import combine
 from psconrl.model.cmdp import CMDP
 from psconrl.model.transition import Transition
 from psconrl.planning.scaling import Scaling
@@ -47,5 +48,5 @@ class Problem(NamedTuple):
 
     def priced(self, weights: Floats) -> Floats:
         """The weighted cost of every pair, (S, A); inf where it is not available."""
-        cost = (weights @ self.costs).reshape(self.available.shape)
+        cost = combine(weights, self.costs).reshape(self.available.shape)
         return np.where(self.available, cost, np.inf)

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.errors import SolverError
+from psconrl.kernels.products import combine, dot
 from psconrl.learning.checks import as_amounts, as_positive, saved_floats
 from psconrl.learning.contract import Episode
 from psconrl.learning.cost_units import cost_units
@@ -69,7 +70,8 @@ class LagrangianPSRL(Sampler):
         """Draw a model, and play what is cheapest in it at the present multipliers."""
         P = self._draw()
         costs = self._known_or_mean_costs()
-        weighted = costs[:1] + np.tensordot(self.multipliers, costs[1:], axes=1)
+        more = combine(self.multipliers, costs[1:].reshape(self.n_costs - 1, -1)).reshape(costs.shape[1:])
+        weighted = costs[:1] + more
         max_steps, caps = self.schedule.limits(self.counts)
         try:
             choice = self.planner.optimal(P, weighted, NO_LIMITS, state)
@@ -77,7 +79,7 @@ class LagrangianPSRL(Sampler):
             choice = None
         if choice is None:
             return Episode.uniform(self.n_states, self.n_actions, max_steps, caps, "unsettled")
-        expected = choice.value - float(self.multipliers @ self.thresholds)
+        expected = choice.value - dot(self.multipliers, self.thresholds)
         return Episode(choice.policy, max_steps, caps, "lagrangian", expected)
 
     def end(self, record: Record) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.errors import SolverError, is_ctrl_c
+from psconrl.kernels.products import dot
 from psconrl.planning.mixture.guidance import NearGuess, Secant
 from psconrl.planning.mixture.master import LineMaster, MasterPoint, SimplexMaster, master_for
 from psconrl.planning.mixture.oracle import Answer, HasCosts, Oracle
@@ -103,13 +104,13 @@ def mix(
             guess = guess_first.weights(point.weights)
         w = point.weights if guess is None else guess
         # The newest of the cheapest answers, up to rounding: Howard continues where it stopped.
-        prices = [float(w @ answer.costs) for answer in answers]
+        prices = [dot(w, answer.costs) for answer in answers]
         lowest = min(prices) + SAME_AVERAGE
         j = max(j for j, price in enumerate(prices) if price <= lowest)
         base = answers[j]
         try:
             bound, better = (-np.inf, None) if closed else oracle.improve(base, w)
-            lower = bound - float(w[1:] @ thresholds)
+            lower = bound - dot(w[1:], thresholds)
             done = better is None or point.value - lower <= SEARCH_GAP
             finer = {k: oracle.refined(answers[k]) for k in {j, *point.mix}} if done and guess is None else {}
         except (KeyboardInterrupt, SystemError) as error:

@@ -12,6 +12,7 @@ from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.kernels.double_double import combine
 from psconrl.kernels.improvement import cheapest_for_one_step
+from psconrl.kernels.products import dot, times
 from psconrl.model.structure import approach
 from psconrl.model.unichain import FALLS_APART, Unichain
 from psconrl.planning.mixture.oracle import Oracle
@@ -119,7 +120,7 @@ class Howard(Oracle[Column]):
         going_round = question in self._asked  # in circles, by rounding: what is left to gain is less than that
         self._asked.add(question)
         costs, available = self.problem.costs, self.problem.available
-        price = float(weights @ answer.costs)
+        price = dot(weights, answer.costs)
         least = max(SEARCH_GAP, BEYOND_OFF * answer.chain.off)  # that is worth an evaluation
         before, self._last_gap = self._last_gap, np.inf
         for caution in CAUTION:
@@ -130,8 +131,8 @@ class Howard(Oracle[Column]):
             if policy is None or going_round or price - bound <= least or self._is_stalled(price - bound, before):
                 break
             better = self.evaluate(policy, weights)
-            if float(weights @ better.costs) <= price + WORSE_TOL + answer.chain.off + better.chain.off:
-                self._within = min(self._within, ROUGH_SHARE * abs(price - float(weights @ better.costs)))
+            if dot(weights, better.costs) <= price + WORSE_TOL + answer.chain.off + better.chain.off:
+                self._within = min(self._within, ROUGH_SHARE * abs(price - dot(weights, better.costs)))
                 if self._within < LEAST_ROUGH:
                     self._within = 0.0
                 return bound, better
@@ -174,7 +175,7 @@ class Howard(Oracle[Column]):
             gains = np.array([chain.solve_class(costs, members).gains for members in classes])
         else:
             gains = chain.solve_classes(costs).gains.T
-        prices = (gains @ weights).tolist()
+        prices = times(np.ascontiguousarray(gains), weights).tolist()
         cheap = min(prices) + SAME_CLASS_COST
         home = np.full(policy.size, -1)
         for k, members in enumerate(classes):

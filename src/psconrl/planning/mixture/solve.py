@@ -8,6 +8,7 @@ import numpy as np
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
+from psconrl.kernels.products import dot
 from psconrl.kernels.search import GIVE_UP, OPTIMAL, Found, newton
 from psconrl.kernels.transitions import Rows
 from psconrl.model.ordering import NO_ORDER, Order
@@ -232,7 +233,7 @@ def _solve_with(
 
     occupancy = with_laws() if follow is None else follow.finish(with_laws)
     policy = stationary_policy(problem, answers, shares, occupancy)
-    value = float(shares @ [column.costs[0] for column in answers])
+    value = dot(shares, np.array([column.costs[0] for column in answers]))
     policies = tuple(column.policy for column in answers)
     return Solution(mixture.feasible, mixture.gap, value, policies, policy, mixture.weights, lambda: mixture)
 

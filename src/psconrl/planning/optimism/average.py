@@ -17,6 +17,7 @@ from psconrl.errors import SolverError
 from psconrl.kernels.boxes import likeliest_first
 from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
 from psconrl.kernels.optimism import improve_optimistic, lead_into
+from psconrl.kernels.products import combine, dot
 from psconrl.model.chain import DenseChain
 from psconrl.planning.mixture.column_generation import Mixture, mix
 from psconrl.planning.mixture.oracle import Oracle
@@ -48,7 +49,7 @@ class OptimisticHoward(Oracle[OptimisticColumn]):
     def first(self, weights: Floats) -> OptimisticColumn:
         """The policy that is cheapest for one step, in a model that gives the likeliest successors the most it can."""
         S = self._states.size
-        policy = (weights @ self._costs).reshape(S, -1).argmin(axis=1)
+        policy = combine(weights, self._costs).reshape(S, -1).argmin(axis=1)
         return self.evaluate(policy, likeliest_first(self._low, self._high, policy), weights)
 
     def evaluate(self, policy: Ints, kernel: Floats, weights: Floats) -> OptimisticColumn:
@@ -58,7 +59,7 @@ class OptimisticHoward(Oracle[OptimisticColumn]):
         chain = hoped_for.solve(costs, self._reference)
         if chain is None:
             classes = hoped_for.closed_classes()
-            gains = [float(weights @ hoped_for.solve_class(costs, states).gains) for states in classes]
+            gains = [dot(weights, hoped_for.solve_class(costs, states).gains) for states in classes]
             inside = np.zeros(self._states.size, dtype=bool)
             inside[classes[int(np.argmin(gains))]] = True
             policy, kernel = policy.copy(), kernel.copy()
@@ -73,7 +74,7 @@ class OptimisticHoward(Oracle[OptimisticColumn]):
 
     def improve(self, answer: OptimisticColumn, weights: Floats) -> tuple[float, OptimisticColumn | None]:
         """One step of Howard's; a switch that makes things worse was rounding, then only larger gains count."""
-        price = float(weights @ answer.costs)
+        price = dot(weights, answer.costs)
         for caution in CAUTION:
             bound, switched, policy, kernel = improve_optimistic(
                 self._low,
@@ -88,7 +89,7 @@ class OptimisticHoward(Oracle[OptimisticColumn]):
             if not switched:
                 break
             better = self.evaluate(policy, kernel, weights)
-            if float(weights @ better.costs) <= price + WORSE_TOL:
+            if dot(weights, better.costs) <= price + WORSE_TOL:
                 return bound, better
         return bound, None
 

@@ -14,6 +14,7 @@ import numpy as np
 from psconrl.arrays import Floats, Ints
 from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
 from psconrl.kernels.optimism import optimistic_horizon
+from psconrl.kernels.products import dot
 from psconrl.planning.mixture.column_generation import Mixture, mix
 from psconrl.planning.mixture.oracle import Oracle
 from psconrl.planning.tolerances import SAME_VALUE
@@ -43,7 +44,7 @@ class HorizonOracle(Oracle[HorizonColumn]):
     def improve(self, answer: HorizonColumn, weights: Floats) -> tuple[float, HorizonColumn | None]:
         """The best value per step, and the policy that has it, unless the answer is as good already."""
         value, better = self._solve(weights)
-        return value, better if float(weights @ answer.costs) > value + SAME_VALUE else None
+        return value, better if dot(weights, answer.costs) > value + SAME_VALUE else None
 
     def _solve(self, weights: Floats) -> tuple[float, HorizonColumn]:
         value, totals, actions, visits = optimistic_horizon(
