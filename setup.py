@@ -26,7 +26,7 @@ if found := compiler.problem():
 
 SOURCES = Path("src/psconrl/kernels")
 SHARED = "psconrl.kernels._shared"  # what all modules need to hand arrays to each other, compiled once
-WIDE = ("elimination", "improvement", "special")
+WIDE = ("elimination", "improvement", "sa_cvi", "special")
 
 DEBUG = os.environ.get("PSCONRL_BUILD") == "debug"
 GENERATED = Path("build/kernels-debug" if DEBUG else "build/kernels")
@@ -41,6 +41,7 @@ DIRECTIVES = {
     "cdivision": True,
     "infer_types": True,
     "binding": False,
+    "autotestdict": False,
     "embedsignature": True,
     "embedsignature.format": "python",
 }

@@ -1,9 +1,11 @@
 """Which kernels are used, what a wrong choice says, and that sources and extension modules are the same program."""
 
+import doctest
 import os
 import subprocess
 import sys
 import textwrap
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,12 @@ def test_every_kernel_is_an_extension_module():
         print(*[name for name in names if import_module(f"psconrl.kernels.{{name}}").__file__.endswith(".py")])
     """
     assert python(code) == (0, "", "")
+
+
+def test_examples_in_docstrings():
+    found = [doctest.testmod(import_module(f"psconrl.kernels.{name}")) for name in SOURCES]
+    assert sum(result.attempted for result in found) > 0
+    assert not [name for name, result in zip(SOURCES, found, strict=True) if result.failed]
 
 
 def test_a_choice_that_cannot_be_is_refused_in_one_line():

@@ -133,6 +133,7 @@ class Dense(Transitions):
         self.chain, self.W = numbers[:S], numbers[S : 2 * S]
         self.cost, self.difference = numbers[2 * S : 2 * S + q], numbers[2 * S + q]
         self.C = np.empty((S, q + 1))
+        self.leading = None  # made when it is needed
 
     @cython.cfunc
     @cython.exceptval(check=False)
@@ -236,6 +237,7 @@ class Sparse(Transitions):
             raise ValueError("there is no such state to restart in")
         self.state, self.restart, self.products, self.wrong = rows.state, rows.restart, rows.products, rows.off
         self.cost = np.empty(S * self.A)
+        self.elimination = self.work = None
         if rows.order.position.size:
             self.elimination = Elimination(rows.order, q)
             return
