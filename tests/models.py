@@ -1,12 +1,18 @@
 """Random models of every awkward kind, built from a seed so that a failure can be repeated."""
 
 import numpy as np
+from hypothesis import settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from psconrl import CMDP
 
 KINDS = ("dense", "sparse", "near_deterministic", "periodic", "tied", "degenerate", "near_reducible", "masked")
+
+
+def examples(number: int) -> settings:
+    """How many examples a test has: always the same ones, or twenty times as many others where Hypothesis explores."""
+    return settings(max_examples=number if settings().derandomize else 20 * number)
 
 
 def transitions(kind: str, S: int, A: int, rng: np.random.Generator) -> np.ndarray:

@@ -1,9 +1,19 @@
 """What the tests of sweeps share."""
 
 import os
+from concurrent.futures import Executor, Future
 
 from psconrl.experiment.job import execute
 from psconrl.experiment.store import Store
+
+
+class AtOnce(Executor):
+    """Runs in this process, at once, what it is given."""
+
+    def submit(self, fn, /, *args, **kwargs):
+        future = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
 
 
 def content(path):

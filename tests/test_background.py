@@ -225,12 +225,16 @@ def test_every_round_is_counted_once_everywhere(schedule, tmp_path):
 
 def test_a_bridge_plays_the_last_policy_on_and_the_first_one_plays_everything():
     agent, policies = agent_for("psconrl-plain"), []
-    agent.set_thresholds([0.02])  # a limit that some samples cannot keep, so that the agent explores
+    agent.set_thresholds([0.005])  # a limit that some samples cannot keep, so that the agent explores
     loop = Loop(agent, SCHEDULES["every seventh round"])
     agent.watch(lambda event: policies.append((event, agent._background.last.policy)))
-    loop.run(300)
-    kinds = [event.kind for event, _ in policies]
-    assert set(kinds) == {"exploring bridge", "bridge", "explore", "optimal"}
+    every = {"exploring bridge", "bridge", "explore", "optimal"}
+    for rounds in range(300, 6000, 300):  # until both kinds of plans were made
+        loop.run(rounds)
+        kinds = [event.kind for event, _ in policies]
+        if set(kinds) == every:
+            break
+    assert set(kinds) == every
     assert kinds[0] == "exploring bridge"
     assert (policies[0][1] == 0.25).all()
     bridges = [k for k, kind in enumerate(kinds) if "bridge" in kind]
@@ -354,6 +358,7 @@ def test_an_agent_with_labels_thinks_in_the_background_too():
     assert not labelled.agent._background.on
 
 
+@pytest.mark.statistical
 def test_it_learns_while_it_thinks():
     """Every plan takes up to three rounds. Over 16 other seeds the averages of 5000 rounds had standard deviations of
     0.0009 (risk) and 0.0019 (steps, which are 0.0073 above the optimum on average): more than six of them are allowed,
@@ -367,6 +372,7 @@ def test_it_learns_while_it_thinks():
 # Saving
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("schedule", ["every seventh round", "now and then"])
 @pytest.mark.parametrize("name", ["psconrl", "psconrl-paper", "c-ucrl", "lagrangian", "saving coin"])
 def test_saved_and_read_at_any_time_it_goes_on_bit_for_bit(name, schedule, tmp_path):

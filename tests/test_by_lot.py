@@ -95,6 +95,7 @@ def test_an_initial_law_on_several_states_and_states_out_of_reach():
     assert certify(model, found).holds
 
 
+@pytest.mark.statistical
 def test_act_draws_once_for_every_generator():
     """Over 4000 generators the share that stays is 0.75 up to 4.5 standard errors: a false alarm in 150,000."""
     found, n = plan(door()), 4000
@@ -145,6 +146,7 @@ def test_spans_are_those_of_what_is_drawn():
         evaluate(door(), plan(door()))
 
 
+@pytest.mark.statistical
 def test_draw_returns_a_policy_for_a_run():
     """Over 2000 draws, 4.5 standard errors: a false alarm in 150,000."""
     found, n, rng = plan(door()), 2000, np.random.default_rng(0)

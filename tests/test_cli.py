@@ -193,6 +193,7 @@ def test_pareto_where_the_other_limits_are_infeasible(cli, two_limits):
     assert err == "InfeasibleError: no policy keeps 'b' <= -1; the least reachable average is 0. Raise the threshold.\n"
 
 
+@pytest.mark.usefixtures("no_processes")
 def test_reproduce_draws_what_it_is_asked_for_and_prints_the_exact_values(cli, tmp_path):
     """The one command of the README that is run here rather than there: it takes a while."""
     command = "reproduce figure1 --quick"
@@ -344,7 +345,8 @@ def test_every_mistake_is_one_line_and_exit_code_2(cli, folder, line):
     assert sorted(folder.iterdir()) == before
 
 
-@pytest.mark.parametrize("line", ["solve", "solve bx", "solve broken.npz", "pareto box --from inf"])
+@pytest.mark.part(4)
+@pytest.mark.parametrize("line", ["solve broken.npz", "solve", "solve bx", "pareto box --from inf"])
 def test_a_mistake_in_a_process_of_its_own(folder, line):
     result = process(*line.split(), cwd=folder)
     assert (result.returncode, result.stdout) == (2, "")

@@ -122,6 +122,7 @@ def test_uniforms_are_the_first_52_bits_of_the_generator():
     assert random._uniforms(extremes, 2).tolist() == [2.0**-53, 1 - 2.0**-53]
 
 
+@pytest.mark.statistical
 def test_all_subsets_are_equally_likely():
     """Chi-square over the ten pairs out of five, and over the places of the single number: false alarms 2e-4."""
     drawn = np.sort(random._subsets(random._bits(0), 20_000, 2, 5), axis=1)
@@ -134,6 +135,7 @@ def test_all_subsets_are_equally_likely():
     assert (np.sort(everything, axis=1) == np.arange(6)).all()
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_spacings_are_a_flat_dirichlet(size):
     """Every entry is Beta(1, size - 1); Kolmogorov-Smirnov at 1e-4 each: false alarms below 1e-3."""
@@ -143,6 +145,7 @@ def test_spacings_are_a_flat_dirichlet(size):
         assert stats.kstest(entry, stats.beta(1, size - 1).cdf).pvalue > 1e-4
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("mass", [0.1, 1.0, 7.0])
 def test_the_prior_of_the_dirichlet_world(mass):
     """Entries are Beta(mass, 3 mass), and the largest follows NumPy's own draws: false alarms 4e-4 a mass."""

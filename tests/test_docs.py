@@ -29,8 +29,12 @@ from psconrl.cli import main
 from psconrl.learning.parts.part import Part, argument_names
 from psconrl.learning.registry import RECIPES
 
+pytestmark = pytest.mark.docs
+
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+# Pages that take long: they are run by `make test-all`.
+LONG = ("docs/tutorials/paper.md", "docs/tutorials/thousands.md")
 # What a page takes for granted: somebody's system.
 GIVEN = {"README.md": {"my_system": lambda state, action: ((state + 1) % 10, [1.0, 2.0, 0.3])}}
 
@@ -106,12 +110,19 @@ def run_command(command: Command) -> tuple[int, str]:
     return code, PROGRESS.sub("", both.getvalue())
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.usefixtures("no_processes")
+@pytest.mark.parametrize(
+    "page", [pytest.param(p, marks=pytest.mark.full if name_of(p) in LONG else ()) for p in PAGES], ids=name_of
+)
 def test_a_page_runs_and_prints_what_it_says(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setattr(sys, "path", [*sys.path])  # code that a page names is found in its folder
-    name = str(page.relative_to(ROOT))
+    name = name_of(page)
     names = {"__name__": "__main__", **GIVEN.get(name, {})}
     for block in blocks_of(page.read_text(encoding="utf-8")):
         if block.kind in ("toml", "python") and (file := FILE.match(block.body)):
@@ -132,6 +143,7 @@ def test_a_page_runs_and_prints_what_it_says(page, tmp_path, monkeypatch):
                     assert matches, f"{where}\n--- shown:\n{command.output}--- printed:\n{printed}"
 
 
+@pytest.mark.full  # .ci/run builds it as well
 def test_the_site_builds_without_a_warning_and_fetches_nothing(tmp_path):
     pytest.importorskip("zensical")
     shutil.copy(ROOT / "mkdocs.yml", tmp_path)  # it builds beside this file

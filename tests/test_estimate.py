@@ -208,6 +208,7 @@ def test_costs_belong_to_their_outcomes():
             assert (P[drawn.available] > 0).all()
 
 
+@pytest.mark.statistical
 def test_rows_are_drawn_from_the_posterior():
     """Mean and variance of Dirichlet(1/2 + N) in 4,000 draws, within 5 standard errors: false alarms below 1e-5."""
     found = psconrl.estimate(psconrl.load("riverswim"), 200, seed=2, belief=Dirichlet(0.5))
@@ -250,6 +251,8 @@ def test_a_cost_that_varies_is_known_to_its_standard_error():
     assert interval.value == (-interval.high[0], -interval.low[0])
 
 
+@pytest.mark.statistical
+@pytest.mark.full
 def test_intervals_hold_the_truth_as_often_as_they_say():
     """Worlds drawn from the belief itself, 140 of them, and 80% intervals of both costs: binomial, 4.4 standard
     deviations, false alarms below 2e-5 a number. That pairs are not chosen by lot, and that the policy was planned on

@@ -1,6 +1,9 @@
 """The examples run as they stand, at a short horizon."""
 
+import contextlib
+import io
 import os
+import runpy
 import shutil
 import subprocess
 import sys
@@ -9,6 +12,8 @@ from pathlib import Path
 import pytest
 
 import psconrl
+
+pytestmark = pytest.mark.docs
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SCRIPTS = {
@@ -26,19 +31,45 @@ def test_every_example_is_tested():
     assert {path.name for path in EXAMPLES.iterdir() if path.suffix == ".py"} == set(SCRIPTS)
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_scripts_run(script, tmp_path):
-    arguments, expected = SCRIPTS[script]
+def printed_here(script, arguments, monkeypatch):
+    """What a script prints that is run in this process, which has imported everything."""
+    monkeypatch.setattr(sys, "argv", [str(script), *arguments])
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        runpy.run_path(str(script), run_name="__main__")
+    return printed.getvalue()
+
+
+def printed_there(script, arguments):
+    """What it prints in a process of its own."""
     done = subprocess.run(
-        [sys.executable, EXAMPLES / script, *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=900,
-        check=False,
-    )  # fmt: skip
+        [sys.executable, script, *arguments], capture_output=True, text=True, timeout=900, check=False
+    )
     assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def check(script, printed):
+    """It says what it should, and has written the files that it was asked for into the present folder."""
+    arguments, expected = SCRIPTS[script]
     for text in expected:
-        assert text in done.stdout
+        assert text in printed
     for name in arguments:
         if Path(name).suffix:
-            assert (tmp_path / name).stat().st_size > 0
+            assert Path(name).stat().st_size > 0
+
+
+@pytest.mark.usefixtures("no_processes")
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_scripts_run(script, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    check(script, printed_here(EXAMPLES / script, SCRIPTS[script][0], monkeypatch))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_scripts_run_in_processes_of_their_own(script, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    check(script, printed_there(EXAMPLES / script, SCRIPTS[script][0]))
 
 
 @pytest.mark.filterwarnings("ignore")  # of Jupyter's own code
@@ -63,6 +94,7 @@ JOURNEYS = {
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="scripts for bash")
+@pytest.mark.full
 @pytest.mark.parametrize("script", JOURNEYS)
 def test_journeys_arrive(script, tmp_path):
     """From an empty folder to what a user came for, by commands alone."""

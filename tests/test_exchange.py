@@ -567,6 +567,7 @@ def test_an_archive_without_its_end_is_refused_though_nothing_seems_to_be_missin
             read_umb(data[:cut])
 
 
+@pytest.mark.fuzz
 @pytest.mark.parametrize("name", ["m.umb", "m.drn"])
 def test_bytes_that_were_changed_never_end_in_a_traceback(name, tmp_path):
     data = tar_of(files_of()) if name == "m.umb" else MACHINE.encode()

@@ -12,7 +12,10 @@ import pytest
 
 import psconrl
 from psconrl.errors import ConfigError
+from psconrl.experiment.runner import run_sweep
+from psconrl.experiment.spec import parse_spec
 from psconrl.files import write_atomically
+from sweeps import AtOnce
 
 SLOW = """
 import sys, time
@@ -132,32 +135,38 @@ def test_a_full_disk_leaves_the_old_file(tmp_path):
     assert (tmp_path / "run.npz").read_bytes() == b"old"
 
 
-@pytest.mark.parametrize("command", ["export", "report", "solve", "pareto"])
-def test_commands_on_a_full_disk_leave_nothing_half_done(tmp_path, command):
+WRITING = [
+    "export r.db -o out",
+    "report r.db -o out/page.html",
+    "solve box --plot out/map.png",
+    "pareto box --points 3 --plot out/curve.pdf",
+]
+FULL_DISK = """
+import resource, signal
+import matplotlib.font_manager
+from psconrl.cli import main
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+for command in {commands!r}:
+    try:
+        main(command.split())
+    except SystemExit as end:
+        print(end.code or 0)
+"""
+
+
+def test_commands_on_a_full_disk_leave_nothing_half_done(tmp_path):
     """The size of files is limited, which for whoever writes is the same."""
-    spec = tmp_path / "spec.toml"
-    spec.write_text('[experiments.counterexample]\nagents = ["uniform"]\nhorizon = 200\nreplicates = 2\n')
-    out = tmp_path / "out"
-    out.mkdir()
-    if command in ("export", "report"):
-        sweep = [sys.executable, "-m", "psconrl", "sweep", str(spec), "--out", str(tmp_path / "r.db"), "--workers", "1"]
-        subprocess.run(sweep, check=True, capture_output=True)
-    arguments = {
-        "export": ["export", str(tmp_path / "r.db"), "-o", str(out)],
-        "report": ["report", str(tmp_path / "r.db"), "-o", str(out / "page.html")],
-        "solve": ["solve", "box", "--plot", str(out / "map.png")],
-        "pareto": ["pareto", "box", "--points", "3", "--plot", str(out / "curve.pdf")],
-    }[command]
-    script = (
-        "import resource, signal, sys; import matplotlib.font_manager; from psconrl.cli import main;"
-        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)); main(sys.argv[1:])"
-    )
-    done = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=False)
-    assert done.returncode == 2, done.stderr
-    assert "cannot be written (File too large)" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-    assert names(out) == []
+    spec = '[experiments.counterexample]\nagents = ["uniform"]\nhorizon = 200\nreplicates = 2\n'
+    run_sweep(parse_spec(spec).jobs(), tmp_path / "r.db", executor=AtOnce())
+    (tmp_path / "out").mkdir()
+    code = [sys.executable, "-c", FULL_DISK.format(commands=WRITING)]
+    done = subprocess.run(code, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout == "2\n" * len(WRITING), done.stderr
+    lines = done.stderr.splitlines()
+    assert len(lines) == len(WRITING)
+    assert all("cannot be written (File too large)" in line for line in lines)
+    assert names(tmp_path / "out") == []
 
 
 def test_saving_after_a_kill_cleans_up(tmp_path, writer):

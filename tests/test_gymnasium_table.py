@@ -122,6 +122,8 @@ def test_where_policies_tie_one_that_attains_the_optimum_is_found(limits):
     assert best.value == pytest.approx(0.3 / 7, abs=1e-12)
 
 
+@pytest.mark.statistical
+@pytest.mark.part(3)
 @pytest.mark.parametrize("name", ["lake 4x4", "cliff wet", "taxi in the rain"])
 def test_a_plan_is_played_on_the_environment_as_it_is(name):
     build, options, cost, thresholds = CASES[name]
@@ -242,6 +244,8 @@ def test_an_agent_that_knows_nothing_but_sizes_learns_the_frozen_lake():
     assert abs(late[1] - best.costs[1]) < 0.035 + 5 * 0.016
 
 
+@pytest.mark.statistical
+@pytest.mark.full
 def test_an_agent_that_knows_nothing_but_sizes_learns_the_slippery_lake():
     """Without the limit 0.0057 of all steps end in a hole, and the uniform policy ends 0.11 of them there."""
     env, cost = FrozenLakeEnv(), hole("4x4")
@@ -252,6 +256,7 @@ def test_an_agent_that_knows_nothing_but_sizes_learns_the_slippery_lake():
     assert abs(late[1] - best.costs[1]) < 0.0001 + 5 * 0.0004
 
 
+@pytest.mark.statistical
 def test_an_agent_that_knows_the_costs_learns_to_walk_beside_the_cliff():
     """The shortest way takes the edge for 12 of 14 steps; 0.3 are allowed."""
     env = CliffWalkingEnv()

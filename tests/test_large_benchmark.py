@@ -17,6 +17,7 @@ def cells(line):
     return [cell.strip() for cell in line.strip("|").split("|")]
 
 
+@pytest.mark.full
 def test_a_small_run_prints_a_row_for_every_model(capsys):
     large.main(["queues", "--small", "--repeat", "1", "--sizes", "5", "6"])
     rows = [cells(line) for line in capsys.readouterr().out.splitlines() if line.startswith("| two queues")]

@@ -246,6 +246,7 @@ def reproduced(capsys, *arguments):
     return code, " ".join((printed.out + printed.err).split())
 
 
+@pytest.mark.usefixtures("no_processes")
 def test_the_command_ranks_agents_continues_and_takes_one_of_your_own(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("psconrl.cli.leaderboard.shipped_spec", lambda name: parse_spec(TINY))
     monkeypatch.chdir(tmp_path)
@@ -268,6 +269,7 @@ def test_the_command_ranks_agents_continues_and_takes_one_of_your_own(tmp_path, 
     assert [row[4] for row in rows if row[0] == "| Mine" and len(row) > 5] == ["1", "1"]
 
 
+@pytest.mark.usefixtures("no_processes")
 def test_the_command_shows_what_a_knob_does(tmp_path, capsys, monkeypatch):
     text = TINY.replace('setting = "ours"', "grid = { share = [0.1, 1.0] }").replace("Leaderboard", "Sensitivity")
     monkeypatch.setattr("psconrl.cli.leaderboard.shipped_spec", lambda name: parse_spec(text))

@@ -14,6 +14,7 @@ from psconrl.experiment.store import Store
 from psconrl.report.curves import read_experiments
 from psconrl.report.metrics import measures
 from psconrl.report.summary import build
+from sweeps import AtOnce
 
 ONE = {"transition": [[[1.0]]], "costs": [[[2.0]], [[3.0]]], "thresholds": [5.0]}
 
@@ -125,7 +126,7 @@ def test_a_trace_knows_them():
 
 def test_pages_and_tables_of_a_sweep_say_them(tmp_path):
     spec = '[experiments.shop]\nenv = "inventory"\nagents = ["uniform"]\nhorizon = 60\nreplicates = 2'
-    run_sweep(parse_spec(spec).jobs(), tmp_path / "r.db", workers=1)
+    run_sweep(parse_spec(spec).jobs(), tmp_path / "r.db", executor=AtOnce())
     with Store(tmp_path / "r.db") as store:
         (experiment,) = build(store)["experiments"]
         (read,) = read_experiments(store)

@@ -30,8 +30,8 @@ from psconrl.report.monitor.server import Server
 from psconrl.report.monitor.source import Source
 from psconrl.report.windows import window_for
 from psconrl.simulation.model_run import Simulation
+from sweeps import AtOnce
 from test_cli_learn import shell
-from test_damaged import Here
 
 QUEUE = psconrl.load("queue")
 
@@ -311,7 +311,7 @@ def test_progress_of_a_sweep_while_it_runs_and_after(tmp_path):
         watched._not_before = 0.0
         seen.append((outcome.done, watched.contents()))
 
-    run_sweep(parse_spec(SPEC).jobs(), path, executor=Here(), progress=look)
+    run_sweep(parse_spec(SPEC).jobs(), path, executor=AtOnce(), progress=look)
     for done, contents in seen:
         assert dict(contents["facts"])["runs"] == f"{done} of 5"
     assert dict(seen[2][1]["facts"])["state"] == f"{5 - seen[2][0]} to go"
@@ -330,7 +330,7 @@ def test_progress_of_a_sweep_while_it_runs_and_after(tmp_path):
 
 def test_means_of_a_sweep_are_those_over_its_runs(tmp_path):
     path = tmp_path / "results.db"
-    run_sweep(parse_spec(SPEC).jobs(), path, executor=Here())
+    run_sweep(parse_spec(SPEC).jobs(), path, executor=AtOnce())
     with Store(path) as store:
         totals = store.query(
             "SELECT cost, total FROM checkpoints JOIN runs ON runs.id = run"
@@ -349,7 +349,7 @@ def test_means_of_a_sweep_are_those_over_its_runs(tmp_path):
 def test_the_panels_of_a_sweep_say_the_units(tmp_path):
     path = tmp_path / "results.db"
     spec = 'replicates = 1\n[experiments.queue]\nagents = ["uniform"]\nhorizon = 50\n'
-    run_sweep(parse_spec(spec).jobs(), path, executor=Here())
+    run_sweep(parse_spec(spec).jobs(), path, executor=AtOnce())
     panels = panels_of(Source(path).contents())
     assert [panel["y"] for panel in panels.values()] == [
         "cumulative, signed, mean over runs, customers",
@@ -362,7 +362,7 @@ def test_the_panels_of_a_sweep_say_the_units(tmp_path):
 
 def test_failed_runs_and_those_of_older_code_do_not_count(tmp_path):
     path = tmp_path / "results.db"
-    run_sweep(parse_spec(SPEC).jobs(), path, executor=Here())
+    run_sweep(parse_spec(SPEC).jobs(), path, executor=AtOnce())
     with Store.writer(path) as store:
         store.connection.execute(
             "UPDATE runs SET current = 0 WHERE experiment = 'rover' AND label = 'uniform' AND replicate = 0"
@@ -386,7 +386,7 @@ def test_failed_runs_and_those_of_older_code_do_not_count(tmp_path):
 
 def test_a_results_file_of_an_earlier_version_has_no_plan_to_show(tmp_path):
     path = tmp_path / "results.db"
-    run_sweep(parse_spec(SPEC).jobs(), path, executor=Here())
+    run_sweep(parse_spec(SPEC).jobs(), path, executor=AtOnce())
     with Store.writer(path) as store:
         store.connection.execute("DELETE FROM meta WHERE key LIKE 'planned%'")
         store.connection.commit()

@@ -4,7 +4,6 @@ import csv
 import time
 
 import matplotlib.image
-import numpy as np
 import pytest
 
 from psconrl import CSVLog
@@ -13,9 +12,11 @@ from psconrl.experiment.spec import parse_spec
 from psconrl.report.monitor import page
 from psconrl.report.monitor.source import Source
 from reports import EVIL
-from test_damaged import Here
+from sweeps import AtOnce
 from test_monitor import EVENTS, QUEUE, SPEC, serving, write_log
-from test_page_browser import Page, browser, saved  # noqa: F401
+from test_page_browser import Page, colours_in, saved
+
+pytestmark = pytest.mark.browser
 
 SOON = 20.0  # seconds; the page asks every two
 
@@ -29,7 +30,7 @@ class LivePage(Page):
 
 
 @pytest.fixture
-def shown(browser, tmp_path):  # noqa: F811
+def shown(browser, tmp_path):
     shown = LivePage(browser, tmp_path)
     shown.resize(1200, 1600)
     browser.get("about:blank")
@@ -123,7 +124,7 @@ def test_a_chart_is_saved_from_the_page(shown, tmp_path):
         rows = list(csv.reader(saved(shown, tmp_path / "saved", "CSV").read_text().splitlines()))
         assert len(rows) == 1 + 3 * len(EVENTS)  # the first chart: two averages, and what is expected
         picture = matplotlib.image.imread(saved(shown, tmp_path / "saved", "PNG"))
-        assert len(np.unique(picture.reshape(-1, picture.shape[2]), axis=0)) > 10
+        assert colours_in(picture) > 10
         assert shown.errors() == []
 
 
@@ -146,9 +147,9 @@ def test_a_sweep_is_followed_too(shown, tmp_path):
     jobs = parse_spec(SPEC).jobs()
     with serving(path) as server:
         shown.browser.get(server.url)
-        run_sweep(jobs[:3], path, executor=Here(), title="Half of it")
+        run_sweep(jobs[:3], path, executor=AtOnce(), title="Half of it")
         becomes(lambda: fact(shown, "runs"), "3 of 3")
-        run_sweep(jobs, path, executor=Here(), title="All of it")
+        run_sweep(jobs, path, executor=AtOnce(), title="All of it")
         becomes(lambda: fact(shown, "runs"), "5 of 5")
         assert shown.texts("h1") == ["All of it"]
         assert shown.texts("h2") == ["rover", "none"]

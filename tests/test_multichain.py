@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from models import examples
 from psconrl import CMDP, Status, certify, evaluate, plan
 from psconrl.errors import SolverError
 from psconrl.planning import planner, repair
@@ -78,7 +79,7 @@ def layered(S, A, m, seed):
     return CMDP(csr_array(P) if seed % 3 == 0 else P, rng.random((m + 1, S, A)).round(2), thresholds)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.integers(2, 5), st.integers(1, 3), st.integers(0, 2), st.integers(0, 2**32 - 1))
 def test_no_certificate_holds_for_a_bound_that_some_policy_beats(S, A, m, seed):
     model = layered(S, A, m, seed)

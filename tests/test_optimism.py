@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import psconrl
+from models import examples
 from psconrl import evaluate, plan, simulate
 from psconrl.agents import UCRLCMDP
 from psconrl.kernels.boxes import pour
@@ -52,7 +53,7 @@ def extended_lp(box, costs, tau):
     return result.fun if result.status == 0 else None
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.integers(1, 3), st.integers(0, 3))
 def test_howard_over_vertices_is_the_extended_linear_program(seed, S, A, m):
     box, costs, tau = random_box(seed, S, A, m, positive=True)
@@ -97,7 +98,7 @@ def horizon_lp(box, costs, tau, H, start):
     return result.fun if result.status == 0 else None
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 3), st.integers(1, 3), st.integers(0, 2), st.integers(1, 4))
 def test_backward_recursion_is_the_finite_horizon_linear_program(seed, S, A, m, H):
     box, costs, tau = random_box(seed, S, A, m, positive=False)
@@ -208,6 +209,7 @@ def two_islands():
     return solve_optimistic(P, P, np.array([[0.0, 1.0, 1.0, 1.0], [1.0, 1.0, 0.0, 1.0]]), np.array([0.25]))
 
 
+@pytest.mark.statistical
 def test_columns_that_never_meet_are_drawn_by_lot():
     """Each stays in its own state, to which it leads from the other; a quarter of the lots falls on the dear one.
 

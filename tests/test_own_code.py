@@ -22,6 +22,7 @@ from psconrl.experiment.store import Store
 from psconrl.learning.registry import make_agent, recipe_for
 from psconrl.named_code import digest, find, is_code
 from psconrl.report.curves import read_experiments
+from sweeps import AtOnce
 
 CODE = '''
     import gymnasium
@@ -219,7 +220,7 @@ def test_a_sweep_of_code_of_ones_own_on_processes(folder, own):
     assert '"status": "unknown"' in facts["b"]
     assert '"optimum"' in facts["a"]  # one model for all, though the agents' code differs
     assert "drawn" not in facts["a"]
-    assert run_sweep(jobs, folder / "r.db", workers=1).known == 6
+    assert run_sweep(jobs, folder / "r.db", executor=AtOnce()).known == 6
     source = folder / f"{own}.py"
     source.write_text(source.read_text() + "\n# another version\n")
     again = parse_spec(SPEC.format(own=own), folder=folder).jobs()
@@ -291,6 +292,7 @@ def said(*arguments):
     return int(end.value.code or 0), out.getvalue(), err.getvalue()
 
 
+@pytest.mark.usefixtures("no_processes")
 def test_a_command_says_once_what_code_it_runs(folder, own):
     (folder / "spec.toml").write_text(SPEC.format(own=own))
     code, out, err = said("sweep", "spec.toml", "--out", "r.db", "--workers", "1")
@@ -317,12 +319,12 @@ def test_where_announced_code_is(folder, tmp_path_factory, monkeypatch, caplog):
     (folder / "own_parcel" / "__init__.py").write_text("")
     (folder / "own_parcel" / "part.py").write_text("def make(): ...\n")
     find("own_parcel.part:make")
-    find("fractions:Fraction")
+    find("colorsys:rgb_to_hsv")
     with pytest.raises(ConfigError):
         find("nowhere_at_all:x")
     with pytest.raises(PsconrlError):
         psconrl.load("gym:nowhere_at_all:Lake-v1")
-    where = importlib.import_module("fractions").__file__
+    where = importlib.import_module("colorsys").__file__
     assert caplog.messages == [
         f"Running code from {text}"
         for text in ("own_parcel", str(Path(where).resolve()), "nowhere_at_all", "the package nowhere_at_all")
@@ -369,7 +371,7 @@ def test_an_agent_of_ones_own_meets_the_model_that_the_others_meet(folder, own):
     jobs = parse_spec(spec + "horizon = 50\nreplicates = 1", folder=folder).jobs()
     assert len({job.model_key for job in jobs}) == 1
     assert len({job.code for job in jobs}) == 2
-    run_sweep(jobs, folder / "r.db", workers=1)
+    run_sweep(jobs, folder / "r.db", executor=AtOnce())
     with Store(folder / "r.db") as store:
         (experiment,) = read_experiments(store)
     assert experiment.facts["prices"] == [0.5]
@@ -404,6 +406,7 @@ def test_the_papers_experiments_with_other_agents(own):
         paper.with_agents(["fha", "fha"])
 
 
+@pytest.mark.usefixtures("no_processes")
 def test_figure_2_with_an_agent_of_ones_own_is_one_command(folder, own, capsys):
     with pytest.raises(SystemExit) as stop:
         main(["reproduce", "figure2", "--quick", "--agents", f"uniform,{own}.py:Coin", "--out", "r", "--workers", "2"])

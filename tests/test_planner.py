@@ -4,12 +4,12 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import psconrl
-from models import cmdps, random_cmdp
+from models import cmdps, examples, random_cmdp
 from psconrl import CMDP, Status, certify, evaluate, plan
 from psconrl.errors import ConfigError, InfeasibleError, ModelError
 from psconrl.model.transition import Transition
@@ -25,7 +25,7 @@ ring = CMDP([[[1, 0], [0, 1]], [[0, 1], [1, 0]]], [[[0, 1], [1, 1]], [[1, 1], [0
 trap = CMDP.from_rewards([[[0, 0.5, 0.5]], [[0, 1, 0]], [[0, 0, 1]]], rewards=[[0], [1], [0]])
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(cmdps())
 @example(random_cmdp("near_deterministic", 2, 1, 5, 3986884709, 0.0))  # a state left with probability 1e-20
 @example(random_cmdp("near_deterministic", 2, 3, 1, 1495028477, -0.1))  # HiGHS fails here
@@ -47,7 +47,7 @@ def test_planner_and_referee_agree_and_every_certificate_holds(cmdp):
         assert (ours.costs[1:] <= cmdp.thresholds + 1e-8).all()
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     st.sampled_from(("dense", "sparse", "near_deterministic", "near_reducible", "tied")),
     st.integers(2, 7),
@@ -80,7 +80,7 @@ def test_brute_force_over_all_policies(m, seed):
         assert ours.value == pytest.approx(best.fun, abs=1e-9)
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(cmdps(kinds=("dense", "near_deterministic", "tied", "periodic"), max_constraints=1))
 def test_compiled_loop_equals_the_general_one(cmdp):
     assume(plan(cmdp).gains is None and plan(cmdp).mixture is None)
@@ -130,7 +130,7 @@ def test_multichain_choice_of_trap_is_made_by_the_policy():
     np.testing.assert_allclose(p.policy[0], [0.3, 0.7], atol=1e-9)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(cmdps(kinds=("dense", "sparse", "tied"), max_constraints=3), st.integers(0, 99))
 def test_relabelling_states_and_scaling_costs_change_nothing(cmdp, seed):
     p = plan(cmdp)
@@ -151,7 +151,7 @@ def test_relabelling_states_and_scaling_costs_change_nothing(cmdp, seed):
     assert (q.value - offset[0]) / factor[0] == pytest.approx(p.value, abs=1e-8)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(cmdps(kinds=("dense", "near_reducible", "tied"), max_constraints=2))
 def test_the_optimum_falls_and_is_convex_as_a_threshold_rises(cmdp):
     assume(cmdp.n_constraints > 0)
@@ -161,7 +161,7 @@ def test_the_optimum_falls_and_is_convex_as_a_threshold_rises(cmdp):
     assert (np.diff(values, 2) >= -1e-9).all()
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(cmdps(kinds=("dense",), max_constraints=3))
 def test_multipliers_are_what_one_more_unit_is_worth(cmdp):
     p = plan(cmdp)
@@ -190,7 +190,7 @@ def test_one_coin_suffices_for_one_constraint(name):
         assert p.randomised_states.size <= 1
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(cmdps(kinds=("dense", "sparse"), max_constraints=1))
 def test_one_coin_suffices_on_random_models(cmdp):
     p = plan(cmdp)

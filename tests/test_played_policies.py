@@ -24,6 +24,7 @@ from psconrl.simulation import policy_values
 from psconrl.simulation.gym_run import GymSimulation
 from psconrl.simulation.model_run import Simulation
 from psconrl.simulation.policy_values import PolicyValues
+from sweeps import AtOnce
 
 ROVER = psconrl.load("marsrover-4x4", slip=0.1)
 LIVELY = {"kappa": 0.02, "eps": 0.01, "gamma": 0.9, "frame": 40, "chi": 3.0, "together": False}
@@ -231,7 +232,7 @@ def test_a_policy_that_changes_with_the_step_costs_what_matrices_say():
 # Policies that are alive
 
 
-@pytest.mark.parametrize(("horizon", "every"), [(900, 1), (2500, 2)])
+@pytest.mark.parametrize(("horizon", "every"), [(900, 1), pytest.param(2500, 2, marks=pytest.mark.full)])
 def test_a_live_policy_is_evaluated_at_fixed_rounds(horizon, every):
     """Against the same run played round by round, which looks at the policy when such a round comes."""
     trace = Simulation(
@@ -353,7 +354,7 @@ def swept(tmp_path_factory):
     folder = tmp_path_factory.mktemp("strong")
     (folder / "strong_cards.py").write_text(CARDS)
     spec = parse_spec(SPEC.replace("CARDS", "strong_cards.py:cards"), folder=folder)
-    assert run_sweep(spec.jobs(), folder / "r.db", workers=1).errors == []
+    assert run_sweep(spec.jobs(), folder / "r.db", executor=AtOnce()).errors == []
     return folder / "r.db", spec
 
 
@@ -400,7 +401,7 @@ def test_a_results_file_from_before_is_read_shown_and_continued(swept, tmp_path)
         assert np.isnan(next(iter(read_experiments(store)[0].curves.values())).largest_excess).all()
         titles = [p["title"] for p in build(store)["experiments"][0]["panels"]]
         assert not any("Largest" in title or "Strong" in title for title in titles)
-    outcome = run_sweep(spec.jobs(), old, workers=1)
+    outcome = run_sweep(spec.jobs(), old, executor=AtOnce())
     assert (outcome.known, outcome.done) == (8, 2)
     with Store(old) as store:
         curves = read_experiments(store)[0].curves

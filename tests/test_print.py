@@ -22,6 +22,7 @@ from psconrl.report.print_table import FORMATS, print_table
 from psconrl.report.selection import select
 from psconrl.report.statistics import mean_interval
 from psconrl.report.style import LOOKS
+from sweeps import AtOnce
 
 SPEC = """
 seed = 1
@@ -51,7 +52,7 @@ evaluate = true
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     path = tmp_path_factory.mktemp("print") / "r.db"
-    assert run_sweep(parse_spec(SPEC).jobs(), path, workers=2).failed == 0
+    assert run_sweep(parse_spec(SPEC).jobs(), path, executor=AtOnce()).failed == 0
     return path
 
 

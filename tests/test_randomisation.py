@@ -2,16 +2,16 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from models import random_cmdp
+from models import examples, random_cmdp
 from psconrl import CMDP, Status, evaluate, plan
 from psconrl.planning.problem import Problem
 from psconrl.planning.randomisation import drop_coins
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(
     st.sampled_from(("dense", "sparse", "tied", "near_reducible", "masked")),
     st.integers(2, 30),
@@ -29,6 +29,7 @@ def test_no_more_coins_than_constraints(kind, S, A, m, seed, slack):
     assert p.randomised_states.size <= m
 
 
+@pytest.mark.part(3)
 @pytest.mark.parametrize(("kind", "S"), [("dense", 20), ("dense", 60), ("near_reducible", 10), ("sparse", 300)])
 @pytest.mark.parametrize("seed", range(3))
 def test_dropping_coins_changes_no_average(kind, S, seed):

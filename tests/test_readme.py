@@ -9,6 +9,8 @@ from click.testing import CliRunner
 
 from psconrl.cli import app
 
+pytestmark = pytest.mark.docs
+
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 COMMANDS = [line.split("#")[0].strip() for line in README.splitlines() if line.startswith("    psconrl ")]

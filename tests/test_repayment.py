@@ -46,17 +46,21 @@ def violation(name, cmdp, horizon, seed):
     return over[0]
 
 
-@pytest.mark.parametrize(("env", "horizon", "runs"), [("marsrover-4x4", 1_000, 24), ("queue", 1_500, 4)])
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    ("env", "horizon", "runs"),
+    [("queue", 1_500, 9), pytest.param("marsrover-4x4", 1_000, 40, marks=pytest.mark.full)],
+)
 def test_violations_are_paid_back(env, horizon, runs):
     """What this costs is in benchmarks/RESULTS.md.
 
-    The difference to the plain agent was 9.5 with a deviation of 8.8 over 30 other seeds on the grid, 1,283 with 511
-    over 14 in the queue: the means are five standard errors above 0, false alarms below 1e-6.
+    The difference to the plain agent was 1,200 with a deviation of 691 over 30 other seeds in the queue, 8.8 with 10.3
+    on the grid: the means are five standard errors above 0, false alarms below 1e-5.
     """
     cmdp = psconrl.load(env)
     plain, repaying = (
         np.mean([violation(name, cmdp, horizon, seed) for seed in range(runs)])
-        for name in ("psconrl", "psconrl-repaying")
+        for name in ("psconrl-plain", "psconrl-repaying")
     )
     assert repaying < plain
 

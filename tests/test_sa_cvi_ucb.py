@@ -243,6 +243,7 @@ def test_episodes_are_as_long_as_the_action_does_not_depend_on_the_account():
     assert min(simulate(CHAIN, bound, 1000, seed=0).episodes.length) < 10
 
 
+@pytest.mark.statistical
 def test_the_limit_is_kept_on_the_chain_and_most_of_the_reward_is_found():
     """Over 10 seeds the reward a round was 0.2340 ± 0.0014, ten deviations above the bound, and the violation 3 ± 1;
     uniform play has 0.21, and 2,230."""

@@ -15,7 +15,9 @@ from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.sent_code import Sending, place, sources_of
 from psconrl.experiment.spec import parse_spec
 from psconrl.named_code import digest, find, sources
-from sweeps import content
+from sweeps import AtOnce, content
+
+pytestmark = pytest.mark.cluster
 
 CODE = """
 import numpy as np
@@ -76,19 +78,10 @@ def jobs_of(folder, own):
     return parse_spec(SPEC.format(own=own), folder=folder).jobs()
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    distributed = pytest.importorskip("distributed", reason="needs the extra psconrl[distributed]")
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None, silence_logs=50
-    ) as made:
-        yield made
-
-
 @pytest.mark.filterwarnings("ignore")  # of Dask's own code
 def test_a_cluster_runs_code_that_only_the_sender_has_and_then_its_next_version(folder, own, cluster):
     jobs = jobs_of(folder, own)
-    run_sweep(jobs, folder / "here.db", workers=1)
+    run_sweep(jobs, folder / "here.db", executor=AtOnce())
     with cluster.get_client() as client:
         outcome = run_sweep(jobs, folder / "there.db", executor=client)
         assert (outcome.done, outcome.errors) == (6, [])
@@ -99,7 +92,7 @@ def test_a_cluster_runs_code_that_only_the_sender_has_and_then_its_next_version(
         changed = jobs_of(folder, own)
         assert {job.hash for job in changed}.isdisjoint({job.hash for job in jobs if job.label == "coin"})
         assert run_sweep(changed, folder / "there.db", executor=client).done == 6
-        run_sweep(changed, folder / "here.db", workers=1)
+        run_sweep(changed, folder / "here.db", executor=AtOnce())
     assert content(folder / "there.db") == content(folder / "here.db")
 
 
@@ -127,7 +120,7 @@ def test_what_a_worker_lacks_is_one_line_before_anything_runs(folder, own, clust
 def test_what_is_sent_is_what_the_digest_covers(folder, own):
     jobs = jobs_of(folder, own)
     assert set(sources_of(jobs)) == {f"{own}.py", f"{own}_help/__init__.py", f"{own}_help/share.py"}
-    assert sources("psconrl") == sources("fractions:Fraction") == {}  # what is installed is there
+    assert sources("psconrl") == sources("colorsys:rgb_to_hsv") == {}  # what is installed is there
     assert sources_of(parse_spec('[experiments.box]\nagents = ["uniform"]').jobs()) == {}
 
 

@@ -35,6 +35,8 @@ def by_brute_force(cmdp, fits=lambda policy: True):
     return min(values)
 
 
+@pytest.mark.fuzz
+@pytest.mark.part(2)
 @pytest.mark.parametrize("kind", ["dense", "near_deterministic", "tied", "degenerate", "masked", "sparse", "periodic"])
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("m", [1, 2])

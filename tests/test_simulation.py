@@ -322,6 +322,7 @@ def test_traces_are_exact_at_every_kind_of_checkpoint():
     assert traces[2].rounds.tolist() == [7, 500, 2000]
 
 
+@pytest.mark.statistical
 def test_regret_of_the_optimal_policy_is_noise_and_its_strong_regret_nothing():
     cmdp = psconrl.load("marsrover-4x4")
     best = plan(cmdp)
@@ -339,6 +340,7 @@ def test_regret_of_the_optimal_policy_is_noise_and_its_strong_regret_nothing():
     assert (np.diff(curves, axis=0) >= 0).all()
 
 
+@pytest.mark.statistical
 def test_bernoulli_costs_have_the_right_mean():
     cmdp = CMDP(np.full((2, 1, 2), 0.5), [[[0.3], [0.7]], [[0.1], [0.1]]], [0.2])
     trace = simulate(cmdp, agent_for(cmdp), 100_000, seed=0, emission="bernoulli")

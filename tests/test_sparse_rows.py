@@ -106,6 +106,7 @@ def test_both_samplers_have_the_same_law(rest, stored):
         assert apart(one, lambda x, two=two: np.searchsorted(two, x, side="right") / N) < 2.0
 
 
+@pytest.mark.statistical
 @RESTS
 def test_a_row_has_as_many_atoms_as_it_should(rest):
     """Of a rest that is all there is, one and a Poisson number of mean 27.6 M more: mean and variance; 1e-6."""
@@ -388,6 +389,7 @@ class Doubled(Dirichlet):
 del Dirichlet.known[Doubled.name]  # other tests list those there are
 
 
+@pytest.mark.statistical
 def test_a_belief_with_parameters_of_its_own_is_drawn_from_them(form):
     """A thousand visits: the sample of a row is within five standard deviations of its mean; 1e-6."""
     counts = Counts(S, 1, 1)

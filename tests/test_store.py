@@ -14,7 +14,7 @@ from psconrl.experiment.job import execute, failure
 from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.spec import parse_spec
 from psconrl.experiment.store import Store
-from sweeps import content
+from sweeps import AtOnce, content
 
 SMALL = """
 replicates = 2
@@ -140,8 +140,8 @@ def test_a_read_only_file_is_an_error_at_once(tmp_path, results, monkeypatch):
 
 def test_older_code_or_settings_stay_but_are_not_shown(tmp_path):
     path = tmp_path / "r.db"
-    run_sweep(parse_spec(SMALL).jobs(), path, workers=1)
-    run_sweep(parse_spec(SMALL.replace("400", "300")).jobs(), path, workers=1)
+    run_sweep(parse_spec(SMALL).jobs(), path, executor=AtOnce())
+    run_sweep(parse_spec(SMALL.replace("400", "300")).jobs(), path, executor=AtOnce())
     with Store(path) as store:
         rows = store.query("SELECT horizon, current, count(*) FROM runs GROUP BY horizon ORDER BY horizon")
     assert rows == [(300, 1, 4), (400, 0, 4)]

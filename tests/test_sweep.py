@@ -6,11 +6,12 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from psconrl.cli import main
 from psconrl.errors import ConfigError, StoreError
 from psconrl.experiment import runner
 from psconrl.experiment.job import Job
@@ -18,11 +19,13 @@ from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.spec import parse_spec
 from psconrl.experiment.store import Store
 from psconrl.simulation.interrupt import Interrupted
-from sweeps import content, die_of_third, elsewhere
+from sweeps import AtOnce, content, die_of_third, elsewhere
+
+pytestmark = pytest.mark.cluster
 
 SPEC = """
 seed = 5
-replicates = 8
+replicates = 5
 [experiments.small]
 env = "marsrover-4x4"
 horizon = 20_000
@@ -41,6 +44,9 @@ probe = [0, 0, 1]
 """
 
 
+TINY = '[experiments.counterexample]\nagents = ["uniform"]\nhorizon = 20\nreplicates = 6\n'
+
+
 @pytest.fixture(scope="module")
 def jobs():
     return parse_spec(SPEC).jobs()
@@ -49,7 +55,7 @@ def jobs():
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory, jobs):
     path = tmp_path_factory.mktemp("sweep") / "whole.db"
-    outcome = run_sweep(jobs, path, workers=1)
+    outcome = run_sweep(jobs, path, executor=AtOnce())
     assert (outcome.done, outcome.failed, outcome.known) == (len(jobs), 0, 0)
     return path
 
@@ -119,38 +125,44 @@ def start_sweep(tmp_path):
         process.communicate()
 
 
-def test_kill_9_loses_only_runs_in_flight(tmp_path, jobs, uninterrupted, start_sweep):
+def test_kill_9_loses_only_runs_in_flight_and_the_lock_it_leaves_stops_nobody(
+    tmp_path, jobs, uninterrupted, start_sweep
+):
     process = start_sweep("--workers", "2")
-    wait_for(lambda: finished(tmp_path / "r.db") >= 4)
+    wait_for(lambda: finished(tmp_path / "r.db") >= 2)
     workers = children(process.pid)
     process.kill()
     process.communicate()
     wait_for(lambda: not any(alive(pid) for pid in workers))  # nobody goes on for nobody
     kept = finished(tmp_path / "r.db")
-    assert 4 <= kept < len(jobs)
-    outcome = run_sweep(jobs, tmp_path / "r.db", workers=2)
+    assert 2 <= kept < len(jobs)
+    assert list(tmp_path.glob("*lock*"))
+    outcome = run_sweep(jobs, tmp_path / "r.db", executor=AtOnce())
     assert outcome.known == kept
     assert outcome.left == 0
+    assert not list(tmp_path.glob("*lock*"))
     assert content(tmp_path / "r.db") == content(uninterrupted)
 
 
-def test_ctrl_c_ends_it_early_and_the_same_command_goes_on(tmp_path, jobs, uninterrupted, start_sweep):
-    process = start_sweep("--workers", "2")
+@pytest.mark.usefixtures("no_processes")
+def test_ctrl_c_ends_it_early_and_the_same_command_goes_on(tmp_path, uninterrupted, start_sweep, capsys):
+    process = start_sweep("--workers", "1")
     wait_for(lambda: finished(tmp_path / "r.db") >= 1)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=600)
     assert process.returncode == 130, out + err
     assert "the same command continues" in out
-    process = start_sweep()
-    out, err = process.communicate(timeout=600)
-    assert process.returncode == 0, err
-    assert "were there" in out
+    with pytest.raises(SystemExit) as ended:
+        main(process.args[3:])
+    assert not ended.value.code
+    assert "were there" in capsys.readouterr().out
     assert content(tmp_path / "r.db") == content(uninterrupted)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "kill"])
+@pytest.mark.part(2)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["kill", "Ctrl-C"])
 def test_a_signal_leaves_no_lock_and_no_traceback_however_often_it_comes(tmp_path, start_sweep, number):
-    process = start_sweep("--workers", "2")
+    process = start_sweep("--workers", "1")
     wait_for(lambda: finished(tmp_path / "r.db") >= 1)
     while process.poll() is None:
         process.send_signal(number)
@@ -158,16 +170,6 @@ def test_a_signal_leaves_no_lock_and_no_traceback_however_often_it_comes(tmp_pat
     err = process.communicate(timeout=60)[1]
     assert process.returncode in (130, -number), err  # once Python is gone, the signal ends what is left
     assert "Traceback" not in err
-    assert not list(tmp_path.glob("*lock*"))
-
-
-def test_a_lock_that_a_killed_sweep_left_stops_nobody(tmp_path, jobs, start_sweep):
-    process = start_sweep("--workers", "1")
-    wait_for(lambda: finished(tmp_path / "r.db") >= 1)
-    process.kill()
-    process.communicate()
-    assert list(tmp_path.glob("*lock*"))
-    assert run_sweep(jobs, tmp_path / "r.db", executor=Ready()).left == 0
     assert not list(tmp_path.glob("*lock*"))
 
 
@@ -203,20 +205,11 @@ def test_ctrl_c_never_tears_the_executor_apart(tmp_path, jobs, uninterrupted):
         interrupted(jobs, tmp_path / "r.db", executor=executor)
     assert executor.begun == executor.ended
     assert signal.getsignal(signal.SIGINT) is handler
-    assert run_sweep(jobs, tmp_path / "r.db", workers=1).left == 0
+    assert run_sweep(jobs, tmp_path / "r.db", executor=AtOnce()).left == 0
     assert content(tmp_path / "r.db") == content(uninterrupted)
 
 
-class Ready(Executor):
-    """Runs at once what it is given."""
-
-    def submit(self, fn, /, *args, **kwargs):
-        future = Future()
-        future.set_result(fn(*args, **kwargs))
-        return future
-
-
-class ReadyThenInterrupted(Ready):
+class InterruptedBetweenRuns(AtOnce):
     def submit(self, fn, /, *args, **kwargs):
         future = super().submit(fn, *args, **kwargs)
         if args[0].replicate == 2:
@@ -225,7 +218,7 @@ class ReadyThenInterrupted(Ready):
 
 
 def test_what_was_done_before_ctrl_c_is_kept(tmp_path, jobs):
-    outcome = interrupted(jobs[:6], tmp_path / "r.db", executor=ReadyThenInterrupted())
+    outcome = interrupted(jobs[:6], tmp_path / "r.db", executor=InterruptedBetweenRuns())
     assert (outcome.done, outcome.left) == (3, 3)
 
 
@@ -236,7 +229,7 @@ def test_ctrl_c_in_the_last_moment_is_not_lost(tmp_path, jobs):
         if not outcome.left:
             signal.raise_signal(signal.SIGINT)
 
-    outcome = interrupted(jobs[:2], tmp_path / "r.db", executor=Ready(), progress=last)
+    outcome = interrupted(jobs[:2], tmp_path / "r.db", executor=AtOnce(), progress=last)
     assert (outcome.done, outcome.left) == (2, 0)
 
 
@@ -244,7 +237,7 @@ def test_ctrl_c_stays_ignored_where_it_was(tmp_path, jobs):
     """As in a script's job in the background."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        executor = ReadyThenInterrupted()
+        executor = InterruptedBetweenRuns()
         assert run_sweep(jobs[:6], tmp_path / "r.db", executor=executor).done == 6
     finally:
         signal.signal(signal.SIGINT, before)
@@ -265,7 +258,7 @@ def test_runs_that_are_taken_back_are_not_failures(tmp_path, jobs):
         run_sweep(jobs[:4], tmp_path / "r.db", executor=executor)
     with Store(tmp_path / "r.db") as store:
         assert store.query("SELECT count(*) FROM runs WHERE status = 'failed'") == [(0,)]
-    assert run_sweep(jobs[:4], tmp_path / "r.db", executor=Ready()).left == 0
+    assert run_sweep(jobs[:4], tmp_path / "r.db", executor=AtOnce()).left == 0
 
 
 def test_an_executor_that_was_shut_down_is_refused(tmp_path, jobs):
@@ -280,6 +273,7 @@ def test_ctrl_c_while_the_optima_are_computed(tmp_path, jobs):
     assert (outcome.done, outcome.failed, outcome.left) == (0, 0, len(jobs))
 
 
+@pytest.mark.full
 def test_a_worker_that_is_killed_is_replaced_and_its_runs_are_run_again(tmp_path, jobs, uninterrupted, start_sweep):
     process = start_sweep("--workers", "2")
     wait_for(lambda: finished(tmp_path / "r.db") >= 2)
@@ -291,18 +285,21 @@ def test_a_worker_that_is_killed_is_replaced_and_its_runs_are_run_again(tmp_path
     assert content(tmp_path / "r.db") == content(uninterrupted)
 
 
-def test_a_run_that_kills_its_process_is_found_and_recorded_and_the_others_are_run(tmp_path, jobs, monkeypatch):
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.full)])
+def test_a_run_that_kills_its_process_is_found_and_recorded_and_the_others_are_run(tmp_path, monkeypatch, workers):
+    """Whenever a pool breaks, those who may have broken it run alone, each in a pool of its own."""
     monkeypatch.setattr(runner, "execute", die_of_third)
-    outcome = run_sweep(jobs[:6], tmp_path / "r.db", workers=2)
+    outcome = run_sweep(parse_spec(TINY).jobs(), tmp_path / "r.db", workers=workers)
     assert (outcome.done, outcome.failed, outcome.left) == (5, 1, 0)
     assert outcome.errors == [
-        "small, psconrl, run 2: BrokenProcessPool: the process died while running it (out of memory?)"
+        "counterexample, uniform, run 2: BrokenProcessPool: the process died while running it (out of memory?)"
     ]
 
 
+@pytest.mark.full
 def test_a_script_without_a_guard_is_told_so(tmp_path):
     code = "from psconrl.experiment.runner import run_sweep\nfrom psconrl.experiment.spec import parse_spec\n"
-    code += f"run_sweep(parse_spec({SPEC!r}).jobs(), 'r.db', workers=1)\n"
+    code += f"run_sweep(parse_spec({TINY!r}).jobs(), 'r.db', workers=1)\n"
     (tmp_path / "script.py").write_text(code)
     done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 1
@@ -352,15 +349,7 @@ def test_unknown_executors_are_refused(tmp_path, jobs, executor, message):
         run_sweep(jobs[:1], tmp_path / "r.db", executor=executor)
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    distributed = pytest.importorskip("distributed", reason="needs the extra psconrl[distributed]")
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None, silence_logs=50
-    ) as made:
-        yield made
-
-
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore")  # of Dask's own code
 def test_dask_gives_the_same_bits_though_a_worker_is_killed(tmp_path, jobs, uninterrupted, cluster):
     path = tmp_path / "r.db"
@@ -379,6 +368,7 @@ def test_dask_gives_the_same_bits_though_a_worker_is_killed(tmp_path, jobs, unin
     assert content(path) == content(uninterrupted)
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore")
 def test_dask_by_its_address_from_the_command_line(tmp_path, uninterrupted, cluster, start_sweep):
     address = cluster.scheduler_address.replace("tcp://", "dask://")
@@ -388,10 +378,11 @@ def test_dask_by_its_address_from_the_command_line(tmp_path, uninterrupted, clus
     assert content(tmp_path / "r.db") == content(uninterrupted)
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore")
 def test_an_abort_under_dask_is_no_traceback(tmp_path, cluster, start_sweep):
     address = cluster.scheduler_address.replace("tcp://", "dask://")
-    process = start_sweep("--executor", address, spec=SPEC.replace("replicates = 8", "replicates = 100"))
+    process = start_sweep("--executor", address, spec=SPEC.replace("replicates = 5", "replicates = 100"))
     wait_for(lambda: finished(tmp_path / "r.db") >= 1)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=600)
@@ -405,7 +396,7 @@ def test_the_title_is_the_specs_unless_another_is_given(tmp_path):
     jobs, path = parse_spec(text).jobs(), tmp_path / "r.db"
 
     def title(*arguments, **options):
-        run_sweep(*arguments, path, executor=Ready(), **options)
+        run_sweep(*arguments, path, executor=AtOnce(), **options)
         with Store(path) as store:
             return store.query("SELECT value FROM meta WHERE key = 'title'")[0][0]
 

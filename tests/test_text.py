@@ -14,6 +14,7 @@ from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.spec import parse_spec
 from psconrl.experiment.store import Store
 from psconrl.text import csv_cell, printable
+from sweeps import AtOnce
 
 ESC = "\x1b]0;owned\x07\x1b[2J"
 CONTROLS = [chr(code) for code in [*range(0x20), *range(0x7F, 0xA0)] if chr(code) != "\n"]
@@ -111,7 +112,7 @@ def test_tables_for_spreadsheets_hold_no_formulas(evil, tmp_path):
         "replicates = 2\n[agents.'=HYPERLINK(1)']\nagent = 'uniform'\n"
         "[experiments.'@sum']\nenv = 'counterexample'\nhorizon = 50\n"
     )
-    run_sweep(parse_spec(text).jobs(), tmp_path / "r.db", workers=1)
+    run_sweep(parse_spec(text).jobs(), tmp_path / "r.db", executor=AtOnce())
     with Store(tmp_path / "r.db") as store:
         files = export(store, tmp_path / "out", "csv")
     for path in files:

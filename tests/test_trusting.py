@@ -235,6 +235,7 @@ def test_what_is_told_is_the_median_of_the_pairs():
     assert Dirichlet(heavy).told() == pytest.approx(1.0)
 
 
+@pytest.mark.statistical
 def test_unknown_costs_make_a_strong_prior_try_everything():
     """300 days, three runs: five times as many pairs are tried, and a day costs three times as much at shadow prices.
 
