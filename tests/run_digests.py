@@ -30,9 +30,9 @@ PLANS = (
     ("network", {"side": 20}),
     ("garnet", {"states": 300, "sparse": True}),
 )
-# SciPy's optimiser, and the general planner with BLAS in it, round as they like; others would plan for minutes with more
-# states.
+# SciPy's optimiser, and the general planner with BLAS in it, round as they like.
 SKIPPED = {"span-fha", "c-ucrl"}
+# With more states than this they would plan for minutes.
 SMALL = {"ucrl-cmdp": 20, "fha": 20, "sa-cvi-ucb": 20, "uc-curl": 20, "c-ucrl": 20, "safe": 20}
 
 

@@ -108,8 +108,8 @@ def test_solvers_do_not_ask_whether_transitions_are_dense():
 
 
 def test_the_map_of_the_house_names_files_that_exist():
-    text = (SOURCE.parents[1] / "CONTRIBUTING.md").read_text()
-    rows = [line for line in text.splitlines() if line.startswith("| ") and "`" in line][1:]
+    text = (SOURCE.parents[1] / "CONTRIBUTING.md").read_text().partition("| where is |")[2]
+    rows = [line for line in text.splitlines() if line.startswith("| ") and "`" in line]
     assert len(rows) > 10
     for row in rows:
         folder = ""
