@@ -64,7 +64,7 @@ def test_it_waits_and_draws_and_follows_the_file_by_itself(shown, tmp_path):
         ]  # fmt: skip
         assert len(shown.all(".panel .line[data-agent]")) == 12  # two each of five, what is expected, change
         assert "limit 2" in "".join(shown.texts(".reference-label"))
-        assert len(shown.all(".policy tbody tr")) == 10
+        assert 5 < len(shown.all(".policy tbody tr")) <= 10  # those of the ten states that were visited
         assert len(shown.all(".policy .strip rect")) > 10
         colours = "new Set([...document.querySelectorAll('.strip rect')].map((r) => getComputedStyle(r).fill)).size"
         assert shown.js(colours) > 2
