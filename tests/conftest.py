@@ -42,9 +42,9 @@ def pytest_collection_modifyitems(config, items):
     if everything(config) or any("::" in argument for argument in config.args):
         return
     ranks = defaultdict(dict)
-    left_out = [item for item in items if item.get_closest_marker("full") or is_beside(item, ranks)]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in set(left_out)]
+    left_out = {item for item in items if item.get_closest_marker("full") or is_beside(item, ranks)}
+    config.hook.pytest_deselected(items=list(left_out))
+    items[:] = [item for item in items if item not in left_out]
 
 
 def everything(config):

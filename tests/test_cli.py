@@ -193,6 +193,8 @@ def test_pareto_where_the_other_limits_are_infeasible(cli, two_limits):
     assert err == "InfeasibleError: no policy keeps 'b' <= -1; the least reachable average is 0. Raise the threshold.\n"
 
 
+@pytest.mark.docs
+@pytest.mark.full
 @pytest.mark.usefixtures("no_processes")
 def test_reproduce_draws_what_it_is_asked_for_and_prints_the_exact_values(cli, tmp_path):
     """The one command of the README that is run here rather than there: it takes a while."""

@@ -72,6 +72,7 @@ def test_scripts_run_in_processes_of_their_own(script, tmp_path, monkeypatch):
     check(script, printed_there(EXAMPLES / script, SCRIPTS[script][0]))
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore")  # of Jupyter's own code
 def test_the_notebook_runs(tmp_path):
     nbformat = pytest.importorskip("nbformat")

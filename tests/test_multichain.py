@@ -79,7 +79,7 @@ def layered(S, A, m, seed):
     return CMDP(csr_array(P) if seed % 3 == 0 else P, rng.random((m + 1, S, A)).round(2), thresholds)
 
 
-@examples(150)
+@examples(60)
 @given(st.integers(2, 5), st.integers(1, 3), st.integers(0, 2), st.integers(0, 2**32 - 1))
 def test_no_certificate_holds_for_a_bound_that_some_policy_beats(S, A, m, seed):
     model = layered(S, A, m, seed)

@@ -209,6 +209,7 @@ horizon = 60
 """
 
 
+@pytest.mark.full
 def test_a_sweep_of_code_of_ones_own_on_processes(folder, own):
     """The same bits as in this process; and a change of the source is another run."""
     jobs = parse_spec(SPEC.format(own=own), folder=folder).jobs()

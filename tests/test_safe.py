@@ -388,6 +388,7 @@ WORLDS = {
 
 
 @pytest.mark.statistical
+@pytest.mark.part(2)
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("world", WORLDS)
 def test_every_policy_that_is_played_keeps_every_limit_from_every_state(world, known, full):

@@ -40,7 +40,7 @@ def test_runs_and_plans_are_those_of_every_other_machine():
     assert found == EXPECTED
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("kernels", [name for name in CHOICES if name != "python"])
 @pytest.mark.parametrize("plain", [False, True], ids=["libraries as they are", "plain libraries"])
 def test_no_instruction_set_changes_a_bit(kernels, plain):

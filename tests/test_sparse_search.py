@@ -163,6 +163,17 @@ def test_a_guess_changes_the_work_but_no_verdict_and_no_value(guess):
                 assert general.shares @ [c.costs[0] for c in general.answers] == pytest.approx(plain.value, abs=SAME)
 
 
+@pytest.mark.parametrize("guess", ["beyond all", "below what there is", "endless", "no numbers", "negative"])
+def test_weights_that_give_no_prices_are_no_guess(guess):
+    """What they bound would be known to 1e-16 of their sum only: the search is the same as without them."""
+    for problem, order, _ in problems(2, 6, seed=3):
+        plain = solve_compiled(problem, order=order)
+        found = solve_compiled(problem, near=np.array(GUESSES[guess]), order=order)
+        assert found.mixture.evaluated == plain.mixture.evaluated
+        np.testing.assert_array_equal(found.policy, plain.policy)
+        np.testing.assert_array_equal(found.weights, plain.weights)
+
+
 def test_the_right_guess_is_the_shorter_way():
     """From one policy of another sample, as an agent plans: at the prices of the optimum it takes fewer policies."""
     rng, S, A, plain, guessed = np.random.default_rng(4), 150, 4, 0, 0
