@@ -21,6 +21,7 @@ _REFERENCE_SHARE = cython.declare(cython.double, 1e-2)
 
 
 @cython.cfunc
+@cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
 def row_sum(W: cython.const[cython.double][:, ::1], i: cython.Py_ssize_t, n: cython.Py_ssize_t) -> cython.double:
@@ -50,6 +51,7 @@ def row_sum(W: cython.const[cython.double][:, ::1], i: cython.Py_ssize_t, n: cyt
 
 
 @cython.cfunc
+@cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
 def row_dot(
@@ -90,17 +92,25 @@ def row_dot(
 def eliminate(W: cython.double[:, ::1], C: cython.double[:, ::1]) -> tuple[cython.Py_ssize_t, cython.double]:
     """Censor the states n-1, ..., 1 out of the chain W; returns 0, or the first state with no way down.
 
-    Also the smallest probability with which a censored state leaves for those that are left. Large chains are censored
-    in blocks, whose effect on all other rows is one product of matrices.
+    Also the smallest probability with which a censored state leaves for those that are left. Four states are censored
+    at a time, and large chains in blocks, whose effect on all other rows is one product of matrices.
     """
-    slowest = 1.0
+    slowest: cython.double = 1.0
+    out: cython.double
     end = W.shape[0]
-    while end > 0:
-        begin = end - _BLOCK if end > _UNBLOCKED else 0
-        stuck, out = _eliminate_block(W, C, begin, end)
-        if stuck > 0:
-            return stuck, 0.0
+    while end > 1 and (end % 4 or end == 4):
+        out = _censor_one(W, C, end - 1, 0)
+        if out <= 0.0:
+            return end - 1, 0.0
         slowest = min(slowest, out)
+        end -= 1
+    while end > 1:
+        begin = end - _BLOCK if end > _UNBLOCKED else 0
+        for first in range(end - 4, begin - 1, -4):
+            stuck, out = _censor_four(W, C, first, begin)
+            if stuck > 0:
+                return stuck, 0.0
+            slowest = min(slowest, out)
         _add_block(W, begin, end)
         end = begin
     return 0, slowest
@@ -109,27 +119,66 @@ def eliminate(W: cython.double[:, ::1], C: cython.double[:, ::1]) -> tuple[cytho
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _eliminate_block(
-    W: cython.double[:, ::1], C: cython.double[:, ::1], begin: cython.Py_ssize_t, end: cython.Py_ssize_t
-) -> tuple[cython.Py_ssize_t, cython.double]:
-    """Censor the states end-1, ..., begin, but leave what rows above them gain left of the block for later."""
+def _censor_one(
+    W: cython.double[:, ::1], C: cython.double[:, ::1], k: cython.Py_ssize_t, first: cython.Py_ssize_t
+) -> cython.double:
+    """Censor state k out of the rows from ``first`` on; returns the probability with which it leaves for those before.
+
+    That stands on the diagonal of W then, and above it how often the state is visited in turn. C is what is collected.
+    """
     q = C.shape[1]
-    slowest = 1.0
-    for k in range(end - 1, max(begin, 1) - 1, -1):
-        out = row_sum(W, k, k)
+    out: cython.double = row_sum(W, k, k)
+    if out <= 0.0:
+        return 0.0
+    W[k, k] = out
+    for i in range(first, k):
+        f: cython.double = W[i, k]
+        if f > 0.0:
+            f /= out
+            W[i, k] = f
+            for j in range(k):
+                W[i, j] += f * W[k, j]
+            for j in range(q):
+                C[i, j] += f * C[k, j]
+    return out
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _censor_four(
+    W: cython.double[:, ::1], C: cython.double[:, ::1], k: cython.Py_ssize_t, begin: cython.Py_ssize_t
+) -> tuple[cython.Py_ssize_t, cython.double]:
+    """Censor the states k+3, ..., k, without state 0; returns what ``eliminate`` does.
+
+    What rows before ``begin`` gain in columns before it is left for later. All numbers of states are multiples of four.
+    """
+    q = C.shape[1]
+    slowest: cython.double = 1.0
+    for s in range(k + 3, max(k, 1) - 1, -1):
+        out = _censor_one(W, C, s, k)
         if out <= 0.0:
-            return k, 0.0
+            return s, 0.0
         slowest = min(slowest, out)
-        W[k, k] = out
-        for i in range(k):
-            f: cython.double = W[i, k]
-            if f > 0.0:
-                f /= out
-                W[i, k] = f
-                for j in range(begin if i < begin else 0, k):
-                    W[i, j] += f * W[k, j]
-                for j in range(q):
-                    C[i, j] += f * C[k, j]
+    out0, out1, out2, out3 = W[k, k], W[k + 1, k + 1], W[k + 2, k + 2], W[k + 3, k + 3]
+    w10, w20, w30 = W[k + 1, k], W[k + 2, k], W[k + 3, k]
+    w21, w31, w32 = W[k + 2, k + 1], W[k + 3, k + 1], W[k + 3, k + 2]
+    for i in range(k):  # apart from what follows, so that the divisions of many rows go on at the same time
+        f3 = W[i, k + 3] / out3
+        f2 = (W[i, k + 2] + f3 * w32) / out2
+        f1 = (W[i, k + 1] + (f3 * w31 + f2 * w21)) / out1
+        W[i, k] = (W[i, k] + ((f3 * w30 + f2 * w20) + f1 * w10)) / out0
+        W[i, k + 1], W[i, k + 2], W[i, k + 3] = f1, f2, f3
+    for i in range(0, k, 2):
+        a0, a1, a2, a3 = W[i, k], W[i, k + 1], W[i, k + 2], W[i, k + 3]
+        b0, b1, b2, b3 = W[i + 1, k], W[i + 1, k + 1], W[i + 1, k + 2], W[i + 1, k + 3]
+        if ((a0 + a1) + (a2 + a3)) + ((b0 + b1) + (b2 + b3)) > 0.0:
+            for j in range(begin if i < begin else 0, k):
+                W[i, j] += (a0 * W[k, j] + a1 * W[k + 1, j]) + (a2 * W[k + 2, j] + a3 * W[k + 3, j])
+                W[i + 1, j] += (b0 * W[k, j] + b1 * W[k + 1, j]) + (b2 * W[k + 2, j] + b3 * W[k + 3, j])
+            for j in range(q):
+                C[i, j] += (a0 * C[k, j] + a1 * C[k + 1, j]) + (a2 * C[k + 2, j] + a3 * C[k + 3, j])
+                C[i + 1, j] += (b0 * C[k, j] + b1 * C[k + 1, j]) + (b2 * C[k + 2, j] + b3 * C[k + 3, j])
     return 0, slowest
 
 
@@ -137,25 +186,17 @@ def _eliminate_block(
 @cython.nogil
 @cython.exceptval(check=False)
 def _add_block(W: cython.double[:, ::1], begin: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.void:
-    """Add what the rows above a block gain left of it: four rows at a time, of four censored states at a time.
-
-    A block has a multiple of four states; those that are left over above are gone through one by one.
-    """
+    """Add what the rows above a block gain left of it: two rows at a time, of four censored states at a time."""
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
     k: cython.Py_ssize_t
-    for i in range(0, begin - begin % 2, 2):
+    for i in range(0, begin, 2):
         for k in range(begin, end, 4):
             a0, a1, a2, a3 = W[i, k], W[i, k + 1], W[i, k + 2], W[i, k + 3]
             b0, b1, b2, b3 = W[i + 1, k], W[i + 1, k + 1], W[i + 1, k + 2], W[i + 1, k + 3]
             for j in range(begin):
                 W[i, j] += (a0 * W[k, j] + a1 * W[k + 1, j]) + (a2 * W[k + 2, j] + a3 * W[k + 3, j])
                 W[i + 1, j] += (b0 * W[k, j] + b1 * W[k + 1, j]) + (b2 * W[k + 2, j] + b3 * W[k + 3, j])
-    for i in range(begin - begin % 2, begin):
-        for k in range(begin, end, 4):
-            a0, a1, a2, a3 = W[i, k], W[i, k + 1], W[i, k + 2], W[i, k + 3]
-            for j in range(begin):
-                W[i, j] += (a0 * W[k, j] + a1 * W[k + 1, j]) + (a2 * W[k + 2, j] + a3 * W[k + 3, j])
 
 
 @cython.cfunc

@@ -100,7 +100,7 @@ def safest_policy(model: CMDP) -> Floats:
         return plan_unexplained(model).policy
     if model.n_constraints == 1:
         return plan_unexplained(CMDP(model.transition, model.costs[1:], initial=model.initial)).policy
-    ranges = np.ptp(model.costs[1:].reshape(model.n_constraints, -1), axis=1)
+    ranges = np.ptp(model.costs[1:].reshape(model.n_constraints, model.costs[0].size), axis=1)
     low, high, best = 0.0, 1.0, _within(model, model.thresholds)
     for _ in range(HALVINGS):
         share = 0.5 * (low + high)

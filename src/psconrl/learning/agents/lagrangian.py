@@ -70,7 +70,7 @@ class LagrangianPSRL(Sampler):
         """Draw a model, and play what is cheapest in it at the present multipliers."""
         P = self._draw()
         costs = self._known_or_mean_costs()
-        more = combine(self.multipliers, costs[1:].reshape(self.n_costs - 1, -1)).reshape(costs.shape[1:])
+        more = combine(self.multipliers, costs[1:].reshape(self.n_costs - 1, costs[0].size)).reshape(costs.shape[1:])
         weighted = costs[:1] + more
         max_steps, caps = self.schedule.limits(self.counts)
         try:
