@@ -26,7 +26,14 @@ if found := compiler.problem():
 
 SOURCES = Path("src/psconrl/kernels")
 SHARED = "psconrl.kernels._shared"  # what all modules need to hand arrays to each other, compiled once
+# Sums over long rows, compiled for wider instruction sets, too.
 WIDE = ("elimination", "improvement", "sa_cvi", "special")
+# Walks over graphs and checks, which gain nothing from more than the first level of optimisation, but compile slowly.
+WALKS = (
+    *("approach", "boxes", "certificates", "closed_classes", "costs", "csr", "end_components", "graph", "intervals"),
+    *("level_steps", "moves", "nested_dissection", "occupancy", "pessimism", "small_components", "sorting"),
+    *("successors", "transient", "visits"),
+)
 
 DEBUG = os.environ.get("PSCONRL_BUILD") == "debug"
 GENERATED = Path("build/kernels-debug" if DEBUG else "build/kernels")
@@ -42,17 +49,18 @@ DIRECTIVES = {
     "infer_types": True,
     "binding": False,
     "autotestdict": False,
+    "auto_pickle": False,
     "embedsignature": True,
     "embedsignature.format": "python",
 }
 if MSVC:
-    FLAGS, DRAFT = ["/O2", "/fp:precise"], ["/O1"]
+    FLAGS, QUICKER, SHARED_FLAGS = ["/O2", "/fp:precise"], [], ["/O1"]
     INSTRUCTION_SETS = {"avx2": ["/arch:AVX2"], "avx512": ["/arch:AVX512"]}
 elif DEBUG:
     FLAGS = ["-O1", "-g", "-ffp-contract=off", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
-    DRAFT, INSTRUCTION_SETS = FLAGS, {}
+    QUICKER, SHARED_FLAGS, INSTRUCTION_SETS = [], FLAGS, {}
 else:
-    FLAGS, DRAFT = ["-O3", "-g0", "-ffp-contract=off"], ["-O1", "-g0"]
+    FLAGS, QUICKER, SHARED_FLAGS = ["-O3", "-g0", "-ffp-contract=off"], ["-O1"], ["-O1", "-g0"]
     INSTRUCTION_SETS = {
         "avx2": ["-march=x86-64-v3"],
         "avx512": ["-march=x86-64-v4", "-mprefer-vector-width=512"],
@@ -71,12 +79,17 @@ def extensions() -> list[Extension]:
     if not shared.exists():
         subprocess.run([sys.executable, "-m", "cython", "--generate-shared", str(shared)], check=True)
     made = [
-        Extension("psconrl.kernels._cpu", [str(SOURCES / "_cpu.c")], extra_compile_args=DRAFT, extra_link_args=LINK),
-        Extension(SHARED, [str(shared)], extra_compile_args=DRAFT, extra_link_args=LINK),
+        Extension("psconrl.kernels._cpu", [str(SOURCES / "_cpu.c")], extra_compile_args=SHARED_FLAGS, extra_link_args=LINK),
+        Extension(SHARED, [str(shared)], extra_compile_args=SHARED_FLAGS, extra_link_args=LINK),
     ]
     kernels = cythonize(
         [
-            Extension(f"psconrl.kernels.{path.stem}", [str(path)], extra_compile_args=FLAGS, extra_link_args=LINK)
+            Extension(
+                f"psconrl.kernels.{path.stem}",
+                [str(path)],
+                extra_compile_args=FLAGS + (QUICKER if path.stem in WALKS else []),
+                extra_link_args=LINK,
+            )
             for path in sorted(SOURCES.glob("[!_]*.py"))
         ],
         build_dir=str(GENERATED),

@@ -44,6 +44,7 @@ PLANS = {
     "plan random 100000": ("random", 100_000, 1),
     "plan philosophers 5": ("philosophers", 5, 1),
 }
+GOALS = {"plan philosophers 5": {"minimise": "hungry", "limits": "eat >= 0.5"}}  # of files that say nothing of it
 SAMPLES = {"samples 4x4": ("marsrover-4x4", 60), "samples 8x8": ("marsrover-8x8", 40), "samples box": ("box", 40)}
 
 
@@ -73,10 +74,8 @@ def prepared(case: str, path: str) -> WORK:
         name, count = SAMPLES[case]
         problems = list(models.posterior_samples(name, count, seed=1))
         return lambda turn: [solve(problem) for problem in problems]
-    cmdp = psconrl.load(path)
+    cmdp = psconrl.load(path, **GOALS.get(case, {}))
     if case in PLANS:
-        if "philosophers" in case:
-            cmdp = psconrl.load(path, minimise="hungry", limits="eat >= 0.5")
         return lambda turn: [psconrl.plan(cmdp) for _ in range(PLANS[case][2])]
     if case in LEARNING:
 
@@ -122,7 +121,7 @@ def take_turns(case: str, path: str) -> None:
 def compared(case: str, old: str, pairs: int) -> str:
     """A row of the table."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.npz"
+        path = Path(folder) / ("model.umb" if case in GOALS else "model.npz")
         if case not in SAMPLES:
             write(case, path)
         call = [str(Path(__file__).resolve()), "--turns", case, "--path", str(path)]

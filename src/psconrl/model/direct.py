@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csc_array, csr_array, diags_array
-from scipy.sparse.linalg import splu
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
@@ -73,6 +72,8 @@ def _is_sure(lu: Any, system: csc_array, exits: Floats) -> bool:
 
 def _factorised(system: csc_array) -> Any:
     """The LU of I - W, or None if too many digits would be lost and the chain can be solved as a dense one."""
+    from scipy.sparse.linalg import splu  # takes longer to load than a small model to plan
+
     n = system.shape[0]
     # It is diagonally dominant by rows: no pivoting is needed, and the symmetric ordering keeps it sparse.
     options = {"permc_spec": "MMD_AT_PLUS_A", "diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
