@@ -54,13 +54,13 @@ DIRECTIVES = {
     "embedsignature.format": "python",
 }
 if MSVC:
-    FLAGS, QUICKER, SHARED_FLAGS = ["/O2", "/fp:precise"], [], ["/O1"]
+    FLAGS, QUICKER, LIGHT = ["/O2", "/fp:precise"], [], ["/O1"]
     INSTRUCTION_SETS = {"avx2": ["/arch:AVX2"], "avx512": ["/arch:AVX512"]}
 elif DEBUG:
     FLAGS = ["-O1", "-g", "-ffp-contract=off", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
-    QUICKER, SHARED_FLAGS, INSTRUCTION_SETS = [], FLAGS, {}
+    QUICKER, LIGHT, INSTRUCTION_SETS = [], FLAGS, {}
 else:
-    FLAGS, QUICKER, SHARED_FLAGS = ["-O3", "-g0", "-ffp-contract=off"], ["-O1"], ["-O1", "-g0"]
+    FLAGS, QUICKER, LIGHT = ["-O3", "-g0", "-ffp-contract=off"], ["-O1"], ["-O1", "-g0"]
     INSTRUCTION_SETS = {
         "avx2": ["-march=x86-64-v3"],
         "avx512": ["-march=x86-64-v4", "-mprefer-vector-width=512"],
@@ -79,8 +79,8 @@ def extensions() -> list[Extension]:
     if not shared.exists():
         subprocess.run([sys.executable, "-m", "cython", "--generate-shared", str(shared)], check=True)
     made = [
-        Extension("psconrl.kernels._cpu", [str(SOURCES / "_cpu.c")], extra_compile_args=SHARED_FLAGS, extra_link_args=LINK),
-        Extension(SHARED, [str(shared)], extra_compile_args=SHARED_FLAGS, extra_link_args=LINK),
+        Extension("psconrl.kernels._cpu", [str(SOURCES / "_cpu.c")], extra_compile_args=LIGHT, extra_link_args=LINK),
+        Extension(SHARED, [str(shared)], extra_compile_args=LIGHT, extra_link_args=LINK),
     ]
     kernels = cythonize(
         [

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from exact import rationals, stationary
 from psconrl import kernels
-from psconrl.kernels import elimination, krylov, sparse_elimination
+from psconrl.kernels import elimination, krylov, policy_chain, sparse_elimination
 from psconrl.model.chain import DenseChain, SparseChain
 from psconrl.model.ordering import NO_ORDER, order_for
 from psconrl.model.sparse_solver import SparseSolver
@@ -311,7 +311,7 @@ def test_the_rows_of_a_policy_are_eliminated_in_the_order_of_the_model():
         )
         ahead = 0.99 * P
         ahead[:, 9] += 0.01
-        _, wanted, _, mu, _ = elimination.unichain(*elimination.gathered(ahead, rows, costs), 9)
+        _, wanted, _, mu, _ = elimination.unichain(*policy_chain.gathered(ahead, rows, costs), 9)
         assert stuck < 0
         np.testing.assert_allclose(law, mu, rtol=1e-12)
         np.testing.assert_allclose(gains, wanted, rtol=1e-12)

@@ -18,11 +18,7 @@ Matrix: TypeAlias = Any
 
 
 def read_only(array: AnyArray) -> AnyArray:
-    """A view that cannot be written to.
-
-    Numba compiles a kernel once for arrays that can be written to and once for others: what kernels only read is handed
-    to them in this form, whoever made it.
-    """
+    """A view that cannot be written to; the array itself if it already cannot."""
     if not array.flags.writeable:
         return array
     view = array.view()

@@ -8,7 +8,8 @@ algorithm Dot2).
 
 import cython
 import numpy as np
-from cython.cimports.psconrl.kernels.elimination import gather_rows, solve_unichain
+from cython.cimports.psconrl.kernels.elimination import solve_unichain
+from cython.cimports.psconrl.kernels.policy_chain import gather_rows
 from cython.cimports.psconrl.kernels.successors import index
 
 _SPLITTER = cython.declare(cython.double, 134217729.0)  # 2^27 + 1: cuts a double into two halves of 26 bits

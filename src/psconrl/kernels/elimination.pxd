@@ -10,12 +10,3 @@ cdef (Py_ssize_t, double) solve_unichain(
     const double[:, ::1] chain, const double[:, ::1] costs, Py_ssize_t reference, double[:, ::1] W, double[:, ::1] C,
     double[::1] gains, double[:, ::1] biases, double[::1] stationary
 ) noexcept nogil
-cdef bint censor_transient(
-    double[:, ::1] W, double[:, ::1] C, double[::1] exits, Py_ssize_t n, Py_ssize_t q
-) noexcept nogil
-cdef bint solve_transient(double[:, ::1] W, double[:, ::1] C, double[::1] exits, Py_ssize_t n) noexcept nogil
-cdef bint solve_visits(double[:, ::1] W, double[::1] y, double[::1] exits, Py_ssize_t n) noexcept nogil
-cdef void gather_rows(
-    const double[:, ::1] P, const Py_ssize_t[::1] rows, const double[:, ::1] costs, double[:, ::1] chain,
-    double[:, ::1] cost
-) noexcept nogil

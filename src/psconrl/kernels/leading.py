@@ -7,8 +7,9 @@ some action leads quickly from one part to another, nobody needs to wait: everyt
 
 import cython
 import numpy as np
-from cython.cimports.psconrl.kernels.elimination import gather_rows, solve_unichain
+from cython.cimports.psconrl.kernels.elimination import solve_unichain
 from cython.cimports.psconrl.kernels.graph import closed_classes
+from cython.cimports.psconrl.kernels.policy_chain import gather_rows
 
 _INFINITE = cython.declare(cython.double, float("inf"))
 

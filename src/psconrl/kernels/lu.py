@@ -4,6 +4,7 @@ On the three rows of two limits a call of LAPACK takes ten times as long as the 
 """
 
 import cython
+import numpy as np
 
 
 @cython.ccall
@@ -82,3 +83,20 @@ def solve_transposed(
         room[i] = total
     for i in range(k):
         x[order[i]] = room[i]
+
+
+def solved(matrix: cython.const[cython.double][:, ::1], right: cython.const[cython.double][:, ::1]):
+    """X (k, n) with A X = B for a matrix A (k, k) and right-hand sides B (k, n); None if A is singular."""
+    k, n = matrix.shape[0], right.shape[1]
+    if matrix.shape[1] != k or right.shape[0] != k:
+        raise ValueError("a matrix (k, k) and right-hand sides (k, n) are needed")
+    result = np.empty((n, k))
+    factors: cython.double[:, ::1] = np.array(matrix)
+    order: cython.Py_ssize_t[::1] = np.empty(k, np.int64)
+    columns: cython.double[:, ::1] = np.ascontiguousarray(np.asarray(right).T)
+    X: cython.double[:, ::1] = result
+    if not factorise(factors, order):
+        return None
+    for i in range(n):
+        solve(factors, order, columns[i], X[i])
+    return np.ascontiguousarray(result.T)

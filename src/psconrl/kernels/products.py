@@ -43,6 +43,25 @@ def times(matrix: cython.const[cython.double][:, ::1], x: cython.const[cython.do
     return product
 
 
+def multiply(left: cython.const[cython.double][:, ::1], right: cython.const[cython.double][:, ::1]):
+    """A matrix times a matrix of few columns: rows of the second, weighted by the first and added in their order."""
+    if left.shape[1] != right.shape[0]:
+        raise ValueError("two matrices of different sizes")
+    product = np.zeros((left.shape[0], right.shape[1]))
+    out: cython.double[:, ::1] = product
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    with cython.nogil:
+        for i in range(left.shape[0]):
+            for k in range(left.shape[1]):
+                weight: cython.double = left[i, k]
+                if weight != 0.0:
+                    for j in range(right.shape[1]):
+                        out[i, j] += weight * right[k, j]
+    return product
+
+
 def sparse_times(
     indptr: cython.const[index][::1],
     indices: cython.const[index][::1],

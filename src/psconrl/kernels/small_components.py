@@ -5,9 +5,10 @@ For thousands of components of a few states, calls from Python would take longer
 
 import cython
 import numpy as np
-from cython.cimports.psconrl.kernels.elimination import gather_rows, solve_unichain
+from cython.cimports.psconrl.kernels.elimination import solve_unichain
 from cython.cimports.psconrl.kernels.improvement import dense_rounding, improve_dense
 from cython.cimports.psconrl.kernels.leading import Leading
+from cython.cimports.psconrl.kernels.policy_chain import gather_rows
 from cython.cimports.psconrl.kernels.successors import index
 
 _MAX_ROUNDS = cython.declare(cython.Py_ssize_t, 200)

@@ -10,7 +10,7 @@ solve it.
 
 import cython
 import numpy as np
-from cython.cimports.psconrl.kernels.elimination import solve_transient
+from cython.cimports.psconrl.kernels.dense_transient import solve_transient
 from cython.cimports.psconrl.kernels.successors import check_graph, index
 
 _SWEEPS = cython.declare(cython.Py_ssize_t, 200)  # of a large group, before it is given up

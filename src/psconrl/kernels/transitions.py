@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import cython
 import numpy as np
 from cython.cimports.psconrl.kernels import csr
-from cython.cimports.psconrl.kernels.elimination import gather_rows, solve_unichain
+from cython.cimports.psconrl.kernels.elimination import solve_unichain
 from cython.cimports.psconrl.kernels.improvement import (
     dense_rounding,
     improve_dense,
@@ -20,6 +20,7 @@ from cython.cimports.psconrl.kernels.improvement import (
 )
 from cython.cimports.psconrl.kernels.krylov import Workspace, solve_into
 from cython.cimports.psconrl.kernels.leading import Leading
+from cython.cimports.psconrl.kernels.policy_chain import gather_rows
 from cython.cimports.psconrl.kernels.sparse_elimination import Elimination, eliminate_unichain
 
 _INFINITE = cython.declare(cython.double, float("inf"))

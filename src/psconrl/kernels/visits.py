@@ -6,7 +6,7 @@ for moves W among n such states, in CSR form: as in ``transient``, but each grou
 """
 
 import cython
-from cython.cimports.psconrl.kernels.elimination import solve_visits
+from cython.cimports.psconrl.kernels.dense_transient import solve_visits
 from cython.cimports.psconrl.kernels.successors import check_graph, index
 from cython.cimports.psconrl.kernels.transient import Room, longest_time
 

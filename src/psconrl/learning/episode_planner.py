@@ -19,6 +19,7 @@ from psconrl.planning.planner import plan_unexplained
 from psconrl.planning.problem import Problem
 from psconrl.planning.proof import Status
 from psconrl.planning.tolerances import FEASIBLE, PLAYABLE_GAP
+from psconrl.products import product
 
 
 class Choice(NamedTuple):
@@ -177,7 +178,7 @@ class EpisodePlanner:
         actions = path.policy.copy()
         times = np.where(np.isfinite(path.times), path.times, path.times[np.isfinite(path.times)].max() + 1e6)
         A = self._all_actions.shape[1]
-        actions[target] = int((P.rows(target * A + np.arange(A)) @ times).argmin())
+        actions[target] = int(product(P.rows(target * A + np.arange(A)), times).argmin())
         return actions
 
     def _scaled(self, P: Transition, costs: Floats, thresholds: Floats) -> Problem:

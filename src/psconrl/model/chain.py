@@ -17,6 +17,7 @@ from psconrl.model.passage import collect_onward
 from psconrl.model.sparse_solver import solve_sparse
 from psconrl.model.unichain import FALLS_APART, Unichain, collect_dense, solve_chain
 from psconrl.model.visits import visit_onward
+from psconrl.products import product
 
 
 class SolvedClasses(NamedTuple):
@@ -42,7 +43,7 @@ class Chain(ABC):
 
     def __matmul__(self, h: Floats) -> Floats:
         """The expected value of h (S,) or (S, k) after one step."""
-        return np.asarray(self.matrix @ h)
+        return np.asarray(product(self.matrix, h))
 
     def closed_classes(self, least: float = 0.0) -> list[Ints]:
         """The closed communicating classes, each as a sorted array of states, by their first states.

@@ -12,11 +12,12 @@ from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import PolicyError
-from psconrl.kernels import elimination
+from psconrl.kernels import policy_chain
 from psconrl.model.chain import Chain
 from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.unichain import Unichain
 from psconrl.model.validation import as_floats
+from psconrl.products import product
 
 FEW_CLASSES = 16  # up to this many the chance to end in each is found for every state
 BY_LAW = 1e-10  # of the costs that are met: gains that may be off by more are taken from the law
@@ -92,7 +93,7 @@ def evaluate_policy(cmdp: CMDP, pi: Floats) -> Evaluation:
     pi = np.ascontiguousarray(pi)
     chain = cmdp.transition.chain(pi)
     # An offset of the costs must not drown their differences, nor a huge entry all the others.
-    C, base = elimination.mixed_costs(cmdp.costs, pi)
+    C, base = policy_chain.mixed_costs(cmdp.costs, pi)
     classes = chain.closed_classes()
     if len(classes) > FEW_CLASSES:
         law, averages, gains, biases = _absorbed_in_many(chain, C, cmdp.initial)
@@ -112,8 +113,8 @@ def evaluate_policy(cmdp: CMDP, pi: Floats) -> Evaluation:
 def _use_law(part: Unichain, costs: Floats) -> None:
     """Take gains from the law where a huge cost of states that are hardly visited drowns all that is met."""
     if part.off > 0.0:
-        drowned = part.off > BY_LAW * (np.abs(costs) @ part.stationary)
-        part.gains = np.where(drowned, costs @ part.stationary, part.gains)
+        drowned = part.off > BY_LAW * product(np.abs(costs), part.stationary)
+        part.gains = np.where(drowned, product(costs, part.stationary), part.gains)
 
 
 def _absorbed(
@@ -131,15 +132,15 @@ def _absorbed(
         # What flows out of the transient states into each class.
         absorbed[passing] = chain.collect(passing, (chain @ absorbed)[passing])
         absorbed[passing] /= absorbed[passing].sum(axis=1, keepdims=True)
-    gains = absorbed @ np.array([part.gains for part in parts])
+    gains = product(absorbed, np.array([part.gains for part in parts]))
     if passing.size:
         onward = C[:, passing].T - gains[passing] + (chain @ biases)[passing]
         biases[passing] = chain.collect(passing, onward)
-    share = initial @ absorbed
+    share = product(initial, absorbed)
     law = np.zeros(S)
     for k, (states, part) in enumerate(zip(classes, parts, strict=True)):
         law[states] = share[k] * part.stationary
-    return law, initial @ gains, gains.T, biases.T
+    return law, product(initial, gains), gains.T, biases.T
 
 
 def _absorbed_in_many(chain: Chain, C: Floats, initial: Floats) -> tuple[Floats, Floats, Floats, Floats]:
@@ -158,8 +159,8 @@ def _absorbed_in_many(chain: Chain, C: Floats, initial: Floats) -> tuple[Floats,
         biases[:, passing] = chain.collect(passing, onward).T
         visits = np.zeros(initial.size)
         visits[passing] = chain.visits(passing, initial)
-        arrivals += np.where(ended, visits @ chain.matrix, 0.0)
+        arrivals += np.where(ended, product(visits, chain.matrix), 0.0)
     share = np.bincount(solved.of_state[ended], arrivals[ended], minlength=solved.number)
     law = np.zeros(initial.size)
     law[ended] = (share / share.sum())[solved.of_state[ended]] * solved.law[ended]
-    return law, gains @ initial, gains, biases
+    return law, product(gains, initial), gains, biases

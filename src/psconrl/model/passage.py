@@ -16,6 +16,7 @@ from psconrl.errors import SolverError
 from psconrl.kernels import graph, successors, transient
 from psconrl.model.direct import collect_sparse
 from psconrl.model.unichain import FALLS_APART
+from psconrl.products import product
 
 TOGETHER = 64  # states that lead back to each other and are solved as a dense system
 
@@ -36,7 +37,7 @@ def collect_onward(W: csr_array, C: Floats, exits: Floats) -> Floats:
         group = members[start[done] : start[done + 1]]
         rows = csr_array(W[group])
         inside = csr_array(rows[:, group])
-        away = rows @ (label != done).astype(float)
+        away = product(rows, (label != done).astype(float))
         # x is still zero in the group: the product sees what is outside of it.
-        x[group] = collect_sparse(inside, C[group] + rows @ x, exits[group] + away)
+        x[group] = collect_sparse(inside, C[group] + product(rows, x), exits[group] + away)
         done += 1

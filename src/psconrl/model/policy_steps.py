@@ -20,6 +20,7 @@ from psconrl.model.chosen_rows import chosen_rows
 from psconrl.model.sparse_solver import LEVELS_STATES as LARGE
 from psconrl.model.sparse_solver import SparseSolver
 from psconrl.model.unichain import FALLS_APART, Unichain, solve_dense
+from psconrl.products import product
 
 
 class Improved(NamedTuple):
@@ -114,7 +115,18 @@ class SparseSteps(PolicySteps):
         if new is not None and ahead is not None and worth_it:
             P = self._P
             new = improvement.look_ahead(
-                P.indptr, P.indices, P.data, 0, 0.0, weights @ costs, available, new, h, ahead, self.SWEEPS, tolerance
+                P.indptr,
+                P.indices,
+                P.data,
+                0,
+                0.0,
+                product(weights, costs),
+                available,
+                new,
+                h,
+                ahead,
+                self.SWEEPS,
+                tolerance,
             )
         return Improved(bound, new)
 
@@ -171,7 +183,7 @@ class RefinedSteps(PolicySteps):
 
 def _values(moved: Floats, costs: Floats, weights: Floats, available: Bools) -> Floats:
     """What every action is worth, (S, A); inf where it is not available."""
-    return np.where(available, (weights @ costs).reshape(available.shape) + moved, np.inf)
+    return np.where(available, product(weights, costs).reshape(available.shape) + moved, np.inf)
 
 
 def _switched(values: Floats, policy: Ints, tolerance: Floats) -> Improved:

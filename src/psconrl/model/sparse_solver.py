@@ -22,6 +22,7 @@ from psconrl.model.direct import TOO_RARE, cycle_solve, solve_directly
 from psconrl.model.multilevel import Hierarchy, Level, first_law, stationary_law
 from psconrl.model.passage import collect_onward
 from psconrl.model.unichain import FALLS_APART, Unichain, solve_chain
+from psconrl.products import product
 
 GAIN_TOL = 1e-9  # of the largest cost: two ways to compute a gain may differ by this
 RESIDUAL_TOL = 1e-14  # of a residual, relative to the largest bias
@@ -100,8 +101,8 @@ class SparseSolver:
         outside[inside] = False
         passing = np.flatnonzero(outside)
         rows = csr_array(P[passing])
-        onward = (costs[:, passing] - part.gains[:, None]).T + rows @ biases.T
-        biases[:, passing] = collect_onward(csr_array(rows[:, passing]), onward, rows @ (1.0 - outside)).T
+        onward = (costs[:, passing] - part.gains[:, None]).T + product(rows, biases.T)
+        biases[:, passing] = collect_onward(csr_array(rows[:, passing]), onward, product(rows, 1.0 - outside)).T
         law = partial(_spread, part, inside, P.shape[0])
         return Unichain(part.gains, biases, law, int(inside[part.reference]), off=part.off, rough=part.rough)
 
@@ -249,5 +250,5 @@ def _law_directly(P: csr_array, costs: Floats, gains: Floats, guess: Floats, off
 
 def _agree(costs: Floats, gains: Floats, stationary: Floats, off: float = 0.0) -> bool:
     """Are the gains found from the costs those of the stationary law? Not where a chain nearly falls apart."""
-    apart: Floats = np.abs(costs @ stationary - gains)
+    apart: Floats = np.abs(product(costs, stationary) - gains)
     return bool((apart <= off + GAIN_TOL * np.abs(costs).max(axis=1)).all())

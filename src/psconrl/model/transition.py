@@ -14,10 +14,11 @@ from scipy.sparse import csr_array, issparse
 
 from psconrl.arrays import Bools, Floats, Ints, Matrix
 from psconrl.errors import ModelError
-from psconrl.kernels import double_double, elimination, graph, successors
+from psconrl.kernels import double_double, graph, policy_chain, successors
 from psconrl.model.chain import Chain, DenseChain, SparseChain
 from psconrl.model.chosen_rows import chosen_rows, restarting
 from psconrl.model.policy_steps import DenseSteps, PolicySteps, RefinedSteps, SparseSteps
+from psconrl.products import product
 
 # A dense matrix of more states with at most this share of positive entries is better planned as a sparse one.
 LARGE, MOSTLY_ZEROS = 200, 0.1
@@ -61,11 +62,11 @@ class Transition(ABC):
 
     def __matmul__(self, h: Floats) -> Floats:
         """The expected value of h (S,) or (S, k) after one step from every pair."""
-        return np.asarray(self.matrix @ h)
+        return np.asarray(product(self.matrix, h))
 
     def __rmatmul__(self, mass: Floats) -> Floats:
         """Where a mass (S*A,) on the pairs goes in one step, (S,)."""
-        return np.asarray(mass @ self.matrix)
+        return np.asarray(product(mass, self.matrix))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return np.array(self.toarray(), dtype=dtype) if dtype is not None or copy else self.toarray()
@@ -208,7 +209,7 @@ class DenseTransition(Transition):
         S, A = self.n_states, self.n_actions
         if policy.ndim == 1:
             return DenseChain(self.array[np.arange(0, S * A, A) + policy])
-        return DenseChain(elimination.mixed_rows(self.array, policy))
+        return DenseChain(policy_chain.mixed_rows(self.array, policy))
 
     def restrict(self, states: Ints) -> Transition:
         """The transitions among some states."""

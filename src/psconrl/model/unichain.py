@@ -12,7 +12,7 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
-from psconrl.kernels import elimination
+from psconrl.kernels import dense_transient, elimination, policy_chain
 
 FALLS_APART = "some states are left too rarely for floating point: with probabilities below 1e-300"
 
@@ -51,13 +51,13 @@ class Unichain:
 
     def centred_biases(self) -> Floats:
         """The biases (q, S) with stationary mean zero; beyond the range of doubles, no numbers."""
-        centred: Floats = elimination.centred(self.biases, self.stationary)
+        centred: Floats = policy_chain.centred(self.biases, self.stationary)
         return centred
 
 
 def solve_dense(P: Floats, rows: Ints, costs: Floats, reference: int = 0) -> Unichain | None:
     """The chain that takes ``rows[s]`` of P in state s, with costs ``(q, number of rows)``; None if not unichain."""
-    chain, cost = elimination.gathered(P, rows, costs)
+    chain, cost = policy_chain.gathered(P, rows, costs)
     return solve_chain(chain, cost, reference)
 
 
@@ -71,7 +71,7 @@ def collect_dense(W: Floats, C: Floats, exits: Floats) -> Floats:
     """The solution (n, q) of x = C + W x for states that are surely left, with the probabilities of leaving each."""
     collected = np.array(C, order="C")
     try:
-        elimination.transient(np.array(W, order="C"), collected, exits.copy())
+        dense_transient.transient(np.array(W, order="C"), collected, exits.copy())
     except ZeroDivisionError:
         raise SolverError(FALLS_APART) from None
     return collected

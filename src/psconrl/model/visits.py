@@ -14,6 +14,7 @@ from psconrl.kernels import graph, successors, visits
 from psconrl.model.passage import TOGETHER
 from psconrl.model.sparse_solver import solve_sparse
 from psconrl.model.unichain import FALLS_APART
+from psconrl.products import product
 
 
 def visit_onward(W: csr_array, begin: Floats, exits: Floats) -> Floats:
@@ -33,9 +34,9 @@ def visit_onward(W: csr_array, begin: Floats, exits: Floats) -> Floats:
         group = members[start[done - 1] : start[done]]
         rows = csr_array(W[group])
         inside = csr_array(rows[:, group])
-        away = rows @ (label != done - 1).astype(float)
+        away = product(rows, (label != done - 1).astype(float))
         y[group] = _visits_by_distribution(inside, y[group], exits[group] + away)
-        gained = y[group] @ rows
+        gained = product(y[group], rows)
         gained[group] = 0.0
         y += gained
         done -= 1

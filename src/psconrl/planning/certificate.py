@@ -35,6 +35,7 @@ from psconrl.planning.tolerances import (
     PROVEN_POLICY,
     ROUNDED,
 )
+from psconrl.products import product
 
 ROUNDED_SHARES = 1e-9  # by which the shares of a mixture may miss one
 ONE, NOTHING = np.ones(1), np.zeros(1)  # the weight of the objective in a proof of optimality, and of infeasibility
@@ -106,7 +107,7 @@ def check(cmdp: CMDP, status: Status, occupancy: Floats, dual: Dual, exact: Eval
     upper = float(exact.costs[0])
     margin, dual_residual = lower_bound(cmdp, weights, dual, upper)
     lower = margin if infeasible else upper + margin
-    size = float(weights @ unit)
+    size = product(weights, unit)
     sound = bool((dual.multipliers >= 0).all() and np.isfinite(margin)) and dual_residual <= PROVEN_GAP * size
     if infeasible:
         holds = sound and lower > PROVEN_MARGIN * size
@@ -155,7 +156,7 @@ def lower_bound(cmdp: CMDP, weights: Floats, dual: Dual, start: float) -> tuple[
     if dual.gains is None:
         return float(reduced.min()), 0.0
     # Inside an end component gains must be equal, or the bound would drift away with time.
-    g = dual.gains - weights[0] * start - weights[1:] @ cmdp.thresholds
+    g = dual.gains - weights[0] * start - product(weights[1:], cmdp.thresholds)
     components = find_end_components(cmdp.transition, cmdp.available)
     inside = components.of_state >= 0
     least = np.full(components.number, np.inf)
@@ -163,4 +164,4 @@ def lower_bound(cmdp: CMDP, weights: Floats, dual: Dual, start: float) -> tuple[
     g[inside] = least[components.of_state[inside]]
     lost = transit_loss(cmdp, met, components, g)
     margin = np.where(components.inside, reduced - g[:, None], np.inf)
-    return float(cmdp.initial @ g) + min(0.0, float(margin.min())) - lost, lost
+    return product(cmdp.initial, g) + min(0.0, float(margin.min())) - lost, lost

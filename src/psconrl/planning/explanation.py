@@ -19,6 +19,7 @@ from psconrl.model.evaluation import evaluate
 from psconrl.model.names import Names
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
+from psconrl.products import product
 
 SAME_GAIN = 1e-9  # of a cost's range: actions that change its long-run average by less keep it
 
@@ -80,11 +81,11 @@ def explain(cmdp: CMDP, state: int | str, best: Plan | None = None) -> Explanati
     exact = evaluate(cmdp, followed.policy)
     actions = np.flatnonzero(cmdp.available[s])
     rows = cmdp.transition.rows(s * cmdp.n_actions + actions)  # (K, S)
-    averages = rows @ exact.gains.T - exact.gains[:, s]
+    averages = product(rows, exact.gains.T) - exact.gains[:, s]
     scale = np.maximum(np.ptp(cmdp.costs.reshape(len(cmdp.costs), -1), axis=1), np.abs(exact.gains[:, s]))
     averages[np.abs(averages) <= SAME_GAIN * scale] = 0.0
-    changes = cmdp.costs[:, s, actions].T - exact.gains[:, s] + rows @ exact.biases.T - exact.biases[:, s]
-    worth = changes @ np.concatenate([[1.0], followed.multipliers])
+    changes = cmdp.costs[:, s, actions].T - exact.gains[:, s] + product(rows, exact.biases.T) - exact.biases[:, s]
+    worth = product(changes, np.concatenate([[1.0], followed.multipliers]))
     order = np.argsort(np.where(followed.policy[s, actions] > 0, -np.inf, worth), kind="stable")
     return Explanation(
         s,

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Bools, Floats, read_only
+from psconrl.arrays import Bools, Floats
 from psconrl.kernels.products import combine
 from psconrl.model.cmdp import CMDP
 from psconrl.model.transition import Transition
@@ -34,7 +34,6 @@ class Problem(NamedTuple):
         cls, transition: Transition, costs: Floats, thresholds: Floats, available: Bools, scaling: Scaling | None = None
     ) -> "Problem":
         """From costs (m+1, S, A) and thresholds (m,) in the user's units, by default on their own scale."""
-        costs, thresholds, available = read_only(costs), read_only(thresholds), read_only(available)
         scaling = scaling or Scaling.of(costs, thresholds, available)
         return cls(transition, *scaling.apply(costs, thresholds, available), available, scaling)
 

@@ -15,6 +15,7 @@ follow it until an action drops out, and so on until at most m are left: a verte
 import numpy as np
 
 from psconrl.arrays import Bools, Floats
+from psconrl.kernels import lu
 from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
 from psconrl.model.structure import approach
 from psconrl.planning.mixture.column_generation import Mixture
@@ -23,8 +24,10 @@ from psconrl.planning.mixture.solve import Solution, stationary_policy
 from psconrl.planning.policy_from_occupancy import mixed_occupancy
 from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import DIRECTION_ROUNDING, LEAST_SHARE, SAME_LINE, UNVISITED
+from psconrl.products import product
 
 VERTEX_STATES = 1000  # of the dense system behind the directions
+SAME_BITS_STATES = 200  # of one that is solved without LAPACK, whose bits depend on the processor
 
 
 def fewest_randomised(problem: Problem, solution: Solution) -> tuple[Floats, Floats]:
@@ -46,7 +49,7 @@ def nearest_pair(oracle: Howard, mixture: Mixture[Column]) -> tuple[tuple[Column
     columns, shares, w = mixture.answers, mixture.shares, mixture.weights
     if np.count_nonzero(columns[0].policy != columns[1].policy) <= 1:
         return columns, shares
-    level = float(shares @ [column.costs[1] for column in columns])
+    level = product(shares, [column.costs[1] for column in columns])
     low, high = sorted(columns, key=lambda column: float(column.costs[1]))
     high = _alike_where_unvisited(oracle, high, low, w)
     while True:
@@ -57,7 +60,7 @@ def nearest_pair(oracle: Howard, mixture: Mixture[Column]) -> tuple[tuple[Column
         half = differing[: differing.size // 2]
         policy[half] = high.policy[half]
         between = oracle.evaluate(policy, w, low)
-        if not np.array_equal(between.policy, policy) or abs(w @ (between.costs - low.costs)) > SAME_LINE:
+        if not np.array_equal(between.policy, policy) or abs(product(w, between.costs - low.costs)) > SAME_LINE:
             break
         low, high = (between, high) if between.costs[1] <= level else (low, between)
     width = float(high.costs[1] - low.costs[1])
@@ -86,10 +89,11 @@ def drop_coins(problem: Problem, occupancy: Floats, policy: Floats) -> tuple[Flo
     tossed = ((policy > 0).sum(axis=1) > 1) & (occupancy.sum(axis=1) > 0)
     if tossed.sum() <= m or S > VERTEX_STATES:
         return occupancy, policy
-    try:
-        x = _at_a_vertex(problem, occupancy.ravel(), _directions(problem, policy, tossed)).reshape(policy.shape)
-    except np.linalg.LinAlgError:
+    directions = _directions(problem, policy, tossed)
+    moved_to = None if directions is None else _at_a_vertex(problem, occupancy.ravel(), directions)
+    if moved_to is None:
         return occupancy, policy
+    x = moved_to.reshape(policy.shape)
     # Whether what is left out here was rounding, the averages will tell.
     visited = x.sum(axis=1) > DIRECTION_ROUNDING
     x[x <= LEAST_SHARE * x.sum(axis=1, keepdims=True)] = 0.0
@@ -99,19 +103,24 @@ def drop_coins(problem: Problem, occupancy: Floats, policy: Floats) -> tuple[Flo
     if chain is None:
         return occupancy, policy
     law = chain.stationary[:, None] * fewer
-    moved = float(np.abs(problem.costs @ (law - occupancy).ravel()).max())
+    moved = float(np.abs(product(problem.costs, (law - occupancy).ravel())).max())
     return (law, fewer) if moved <= SAME_LINE else (occupancy, policy)
 
 
-def _directions(problem: Problem, policy: Floats, tossed: Bools) -> Floats:
-    """Ways (S*A, K) to move the occupancy by more of an action that is played already; the largest entry is one."""
+def _directions(problem: Problem, policy: Floats, tossed: Bools) -> Floats | None:
+    """Ways (S*A, K) to move the occupancy by more of an action that is played already; the largest entry is one.
+
+    None if the chain of the policy falls apart.
+    """
     S, A = policy.shape
     P_pi = problem.transition.chain(policy).toarray()
     extra = (policy > 0) & tossed[:, None]
     extra[np.arange(S), policy.argmax(axis=1)] = False  # the shares of a state add up to one: one of them follows
     pairs = np.flatnonzero(extra.ravel())
     change = problem.transition.rows(pairs) - P_pi[pairs // A]
-    nu = np.linalg.solve((np.eye(S) - P_pi + 1.0 / S).T, change.T)
+    nu = _solved(np.ascontiguousarray((np.eye(S) - P_pi + 1.0 / S).T), np.ascontiguousarray(change.T))
+    if nu is None:
+        return None
     d = nu[:, None, :] * policy[:, :, None]
     k = np.arange(pairs.size)
     d[pairs // A, :, k] -= policy[pairs // A]
@@ -120,15 +129,28 @@ def _directions(problem: Problem, policy: Floats, tossed: Bools) -> Floats:
     return np.asarray(flat / np.abs(flat).max(axis=0))
 
 
-def _at_a_vertex(problem: Problem, x: Floats, N: Floats) -> Floats:
-    """Move along the directions N, no cost changing, until no more of them than constraints are left."""
+def _solved(matrix: Floats, right: Floats) -> Floats | None:
+    """The solution of a linear system, with the same bits on every processor if it is small; None if it is singular."""
+    if len(matrix) <= SAME_BITS_STATES:
+        solution: Floats | None = lu.solved(matrix, right)
+        return solution
+    try:
+        return np.asarray(np.linalg.solve(matrix, right))
+    except np.linalg.LinAlgError:
+        return None
+
+
+def _at_a_vertex(problem: Problem, x: Floats, N: Floats) -> Floats | None:
+    """Move along the directions N, no cost changing, until no more of them than constraints are left.
+
+    None if no action drops out on the way.
+    """
     while N.shape[1] > problem.thresholds.size:
-        quiet = np.linalg.svd(problem.costs[1:] @ N)[2][-1]
-        d = N @ quiet
+        d = product(N, _null_vector(product(problem.costs[1:], N)))
         steps = np.divide(x, -d, out=np.full(x.size, np.inf), where=d < -DIRECTION_ROUNDING)
         p = int(steps.argmin())
         if not np.isfinite(steps[p]):
-            raise np.linalg.LinAlgError("no action drops out")
+            return None
         x = np.maximum(x + steps[p] * d, 0.0)
         x[p] = 0.0
         k = int(np.abs(N[p]).argmax())
@@ -136,3 +158,27 @@ def _at_a_vertex(problem: Problem, x: Floats, N: Floats) -> Floats:
         N[p] = 0.0
         N = N / np.maximum(np.abs(N).max(axis=0), DIRECTION_ROUNDING)
     return x
+
+
+def _null_vector(M: Floats) -> Floats:
+    """A vector that a matrix (m, K), m < K, takes to zero: by elimination with complete pivoting; of length one.
+
+    >>> _null_vector(np.array([[2.0, 1.0]])).round(3).tolist()
+    [-0.447, 0.894]
+    """
+    R = M.copy()
+    pivots: list[int] = []
+    for row in range(len(R)):
+        i, k = divmod(int(np.abs(R[row:]).argmax()), R.shape[1])
+        if R[row + i, k] == 0.0:
+            break
+        R[[row, row + i]] = R[[row + i, row]]
+        R[row] /= R[row, k]
+        others = np.arange(len(R)) != row
+        R[others] -= R[others, k, None] * R[row]
+        R[others, k] = 0.0
+        pivots.append(k)
+    free = int(np.setdiff1d(np.arange(R.shape[1]), pivots)[0])
+    v = np.zeros(R.shape[1])
+    v[free], v[pivots] = 1.0, -R[: len(pivots), free]
+    return v / np.sqrt((v * v).sum())

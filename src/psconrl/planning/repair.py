@@ -22,13 +22,14 @@ from psconrl.planning.certificate import units
 from psconrl.planning.mixture.solve import solve
 from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import CONNECTING_SHARE, PROVEN_EXCESS, PROVEN_GAP, TIED_ACTION, TIED_SHARES
+from psconrl.products import product
 
 
 def reaches(part: CMDP, occupancy: Floats, multipliers: Floats, bound: float) -> bool:
     """Do these frequencies meet the bound and the thresholds, and stay where they are, whatever policy has them?"""
     unit = units(part, occupancy)
-    averages = np.einsum("isa,sa->i", part.costs, occupancy)
-    size = unit[0] + float(multipliers @ unit[1:])
+    averages = product(part.costs.reshape(len(part.costs), occupancy.size), occupancy.ravel())
+    size = unit[0] + product(multipliers, unit[1:])
     within = bool((averages[1:] - part.thresholds <= PROVEN_EXCESS * unit[1:]).all())
     # However little leaks out of their support, it all leaves in the end.
     lasting = not (occupancy.ravel() @ part.transition)[occupancy.sum(axis=1) == 0].any()

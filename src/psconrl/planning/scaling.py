@@ -13,6 +13,7 @@ from psconrl.arrays import Bools, Floats
 from psconrl.kernels.costs import scale_of, scaled_costs
 from psconrl.kernels.double_double import combine
 from psconrl.planning.candidate import Dual
+from psconrl.products import product
 
 # A cost whose range is more than this many times its smallest distance from the middle is scaled by that distance,
 USUAL_COSTS = 1e4
@@ -51,11 +52,11 @@ class Scaling(NamedTuple):
         if feasible:
             unit = float(self.scale[0])
             multipliers = dual.multipliers * self.scale[0] / self.scale[1:]
-            shift = self.shift[0] + multipliers @ self.shift[1:]
+            shift = self.shift[0] + product(multipliers, self.shift[1:])
         else:
             raw = dual.multipliers / self.scale[1:]
             unit = float(1.0 / raw.max()) if raw.any() else 1.0
             multipliers = raw * unit
-            shift = multipliers @ self.shift[1:]
+            shift = product(multipliers, self.shift[1:])
         high, low = combine(np.array([unit]), dual.potential[None, :], dual.low_potential[None, :])
         return Dual(multipliers, high, low, None if dual.gains is None else dual.gains * unit + shift)

@@ -28,6 +28,7 @@ from psconrl.planning.deployable import Deployable
 from psconrl.planning.deterministic import is_within
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
+from psconrl.products import product
 
 MOST_ACTIONS = 6  # of a plan whose pairs are tried
 MOST_LEVELS = 48  # tried for one switch at a time; then finer around the best
@@ -123,7 +124,7 @@ def _sequences(best: Plan, order: Ints) -> list[tuple[int, ...]]:
     share = best.occupancy.sum(axis=0)
     played = [int(a) for a in np.argsort(-share, kind="stable") if share[a] > PLAYED][:MOST_ACTIONS]
     position = np.argsort(order)
-    mean = {a: float(position @ best.occupancy[:, a] / share[a]) for a in played}
+    mean = {a: float(product(position, best.occupancy[:, a]) / share[a]) for a in played}
     everything = tuple(sorted(played, key=lambda a: mean[a]))
     return [*itertools.permutations(played, 2), *([everything] if len(everything) > 2 else [])]
 
@@ -186,7 +187,7 @@ class _Search:
         return float(excess), float(costs[0])
 
     def _at_prices(self, rule: Rule) -> float:
-        return float(self.weights @ self.averages(rule))
+        return product(self.weights, self.averages(rule))
 
     @staticmethod
     def _with_start(rule: Rule, k: int, start: int) -> Rule:

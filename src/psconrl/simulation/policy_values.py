@@ -13,7 +13,7 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.errors import SolverError
-from psconrl.kernels import elimination
+from psconrl.kernels import policy_chain
 from psconrl.kernels.closed_classes import long_run
 from psconrl.kernels.play import expected_averages
 from psconrl.learning.checks import saved_floats
@@ -102,7 +102,7 @@ class PolicyValues:
             return
         try:
             if ends.size:
-                costs, base = elimination.mixed_costs(self.cmdp.costs, played)
+                costs, base = policy_chain.mixed_costs(self.cmdp.costs, played)
                 part = self.cmdp.transition.chain(played).solve_class(costs, ends)
                 gains[:, met] = (base + part.gains)[:, None]
             else:

@@ -25,6 +25,7 @@ from psconrl.learning.parts.radii import Bernstein, Box, Radius, Scaled
 from psconrl.limits import need
 from psconrl.planning.optimism.horizon import solve_horizon
 from psconrl.planning.scaling import Scaling
+from psconrl.products import product
 
 
 class FHA(Agent):
@@ -88,6 +89,6 @@ class FHA(Agent):
             mixture, policy = solve_horizon(box.low, box.high, *scaling.apply(costs, budget, everything), self.H, state)
         except SolverError:
             return Episode.uniform(S, A, self.H, kind="unsettled")
-        value = scaling.invert(mixture.shares @ np.array([column.costs for column in mixture.answers]))[0]
+        value = scaling.invert(product(mixture.shares, [column.costs for column in mixture.answers]))[0]
         kind = "optimal" if mixture.feasible else "least excess"
         return Episode(policy, max_steps=self.H, kind=kind, value=float(value))

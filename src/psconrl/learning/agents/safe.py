@@ -55,6 +55,7 @@ from psconrl.model.cmdp import CMDP
 from psconrl.model.evaluation import evaluate_policy
 from psconrl.planning.pessimism import WorstCase, largest_means, worst_average
 from psconrl.planning.planner import plan_unexplained
+from psconrl.products import product
 
 KNOWN = 0.5  # of the mass of a pair's law may be anywhere, if its state is to do without the baseline
 PLANS = 4  # in one episode, each for the uncertainty of the last
@@ -189,7 +190,7 @@ class SafeStart(Agent):
         """What a record has beyond the limits; of known costs the means, whatever luck they came with."""
         if self.costs is None:
             return np.asarray(record.cost_sums[1:].sum(axis=1) - record.steps * self.thresholds)
-        spent = self.costs[1:].reshape(self.thresholds.size, self.counts.visits.size) @ record.visits
+        spent = product(self.costs[1:].reshape(self.thresholds.size, self.counts.visits.size), record.visits)
         return np.asarray(spent - record.steps * self.thresholds)
 
     def _checked_limits(self, thresholds: ArrayLike) -> Floats:
@@ -327,7 +328,8 @@ class SafeStart(Agent):
         if self._potential.any():
             least = -largest_means(view.laws, -self._potential)
             means = means - OPTIMISM * np.maximum(view.model.transition @ self._potential - least, 0.0).reshape(S, A)
-        return np.asarray(means - np.tensordot(self._prices, self._fears(view) - view.costs, axes=1))
+        added = (self._fears(view) - view.costs).reshape(self.thresholds.size, S * A)
+        return np.asarray(means - product(self._prices, added).reshape(S, A))
 
     def _fears(self, view: View) -> Floats:
         """The limited costs (m, S, A) with what uncertainty adds to them."""

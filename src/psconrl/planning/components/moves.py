@@ -21,6 +21,7 @@ from psconrl.kernels.moves import improved, largest_fall, swept
 from psconrl.model.chosen_rows import chosen_rows
 from psconrl.model.passage import collect_onward
 from psconrl.model.visits import visit_onward
+from psconrl.products import product
 
 MAX_ROUNDS = 1000  # of policy iteration
 SWEEPS = 20
@@ -67,7 +68,7 @@ class Moves:
         moving, W, rows, exits = self._chain(choice)
         if moving.size:
             x[moving] = 0.0
-            x[moving] = collect_onward(W, per_move + rows @ x, exits)
+            x[moving] = collect_onward(W, per_move + product(rows, x), exits)
         return x
 
     def ends(self, choice: Ints, initial: Floats) -> Floats:
@@ -75,7 +76,7 @@ class Moves:
         moving, W, rows, exits = self._chain(choice)
         share = np.where(choice == STAY, initial, 0.0)
         if moving.size:
-            share += np.where(choice == STAY, visit_onward(W, initial[moving], exits) @ rows, 0.0)
+            share += np.where(choice == STAY, product(visit_onward(W, initial[moving], exits), rows), 0.0)
         return np.asarray(share / share.sum())
 
     def largest_fall(self, values: Floats) -> float:
@@ -88,4 +89,4 @@ class Moves:
         """The nodes that move, their moves among themselves and to all nodes, and the chances to end at once."""
         moving = np.flatnonzero(choice != STAY)
         rows = chosen_rows(self.law, choice[moving])
-        return moving, csr_array(rows[:, moving]), rows, rows @ (choice == STAY).astype(float)
+        return moving, csr_array(rows[:, moving]), rows, product(rows, (choice == STAY).astype(float))

@@ -19,6 +19,7 @@ from psconrl.planning.components.quotient import Quotient
 from psconrl.planning.mixture.oracle import Oracle
 from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import SEARCH_GAP, SWITCH_TOL, WORSE_TOL
+from psconrl.products import product
 
 
 class WholePolicy(NamedTuple):
@@ -45,12 +46,12 @@ class Components(Oracle[WholePolicy]):
     def improve(self, answer: WholePolicy, weights: Floats) -> tuple[float, WholePolicy | None]:
         """A lower bound on the weighted cost of every policy, and the best one unless that is the answer given."""
         planned, ending = self._best(weights)
-        bound = float(self._initial @ ending.values) - self._lost(ending.values)
-        price = float(weights @ answer.costs)
+        bound = product(self._initial, ending.values) - self._lost(ending.values)
+        price = product(weights, answer.costs)
         if price - bound <= SEARCH_GAP:
             return bound, None
         better = self._answer(planned, ending)
-        return bound, better if float(weights @ better.costs) < price - WORSE_TOL else None
+        return bound, better if product(weights, better.costs) < price - WORSE_TOL else None
 
     def proof(self, weights: Floats, multipliers: Floats) -> Dual:
         """What proves the bound for these weights, which need not add up to one."""
@@ -59,7 +60,7 @@ class Components(Oracle[WholePolicy]):
         return Dual(multipliers, planned.potential, planned.low_potential, gains)
 
     def _best(self, weights: Floats) -> tuple[Planned, Ending]:
-        planned = self._inside.plan(weights @ self.problem.costs)
+        planned = self._inside.plan(product(weights, self.problem.costs))
         stay = np.full(self._quotient.moves.n_nodes, np.inf)
         stay[: self.parts.number] = planned.bounds
         return planned, self._quotient.moves.cheapest(stay, 0.0, SWITCH_TOL)
@@ -75,7 +76,7 @@ class Components(Oracle[WholePolicy]):
             averages[: self.parts.number, i] = np.bincount(
                 self.parts.of_state[inside], met[i], minlength=self.parts.number
             )
-        return WholePolicy(policy, self._initial @ self._quotient.moves.collected(ending.choice, averages))
+        return WholePolicy(policy, product(self._initial, self._quotient.moves.collected(ending.choice, averages)))
 
     def _lost(self, gains: Floats) -> float:
         """What gains that fall a little in some moves may lose until the end; the number of moves is found once."""

@@ -16,6 +16,7 @@ from psconrl.model.cmdp import CMDP
 from psconrl.model.evaluation import evaluate_policy
 from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import SAME_LINE
+from psconrl.products import product
 
 # Up to this size policies between two optimal ones are evaluated: twice the logarithm of the number of states.
 HALVED_STATES = 1000
@@ -36,13 +37,13 @@ def stationary(
     points = [_point(part, problem, actions) for actions in policies]
     if len(points) == 1:
         return points[0].occupancy, one_hot(points[0].policy, part.n_actions)
-    averages = shares @ [point.costs for point in points]
+    averages = product(shares, [point.costs for point in points])
     best, fewest = None, np.inf
     for tried, parts in _mixtures(part, problem, points, shares, weights):
         occupancy = sum(share * point.occupancy for share, point in zip(parts, tried, strict=True))
         policy = _combined(part, tried, parts, occupancy)
         played = evaluate_policy(part, policy).occupancy
-        attained = abs(problem.costs @ played.ravel() - averages).max() <= SAME_LINE
+        attained = abs(product(problem.costs, played.ravel()) - averages).max() <= SAME_LINE
         coins = int(((policy > 0).sum(axis=1) > 1).sum()) if attained else np.inf
         if best is None or coins < fewest:
             # Ties: averages may agree where frequencies do not. What is told is what is played.
@@ -67,7 +68,7 @@ def _nearest_pair(
     part: CMDP, problem: Problem, points: list[Point], shares: Floats, weights: Floats, backwards: bool
 ) -> tuple[list[Point], Floats]:
     """Two optimal policies on either side of the limit that differ in as few states as could be reached by halving."""
-    level = float(shares @ [point.costs[1] for point in points])
+    level = product(shares, [point.costs[1] for point in points])
     low, high = sorted(points, key=lambda point: float(point.costs[1]))
     while True:
         differing = np.flatnonzero(low.policy != high.policy)
@@ -77,7 +78,7 @@ def _nearest_pair(
         policy = low.policy.copy()
         policy[half] = high.policy[half]
         between = _point(part, problem, policy)
-        if abs(weights @ (between.costs - low.costs)) > SAME_LINE * weights.sum():
+        if abs(product(weights, between.costs - low.costs)) > SAME_LINE * weights.sum():
             break
         low, high = (between, high) if between.costs[1] <= level else (low, between)
     width = float(high.costs[1] - low.costs[1])
@@ -89,7 +90,7 @@ def _nearest_pair(
 
 def _point(part: CMDP, problem: Problem, actions: Ints) -> Point:
     occupancy = evaluate_policy(part, one_hot(actions, part.n_actions)).occupancy
-    return Point(actions, occupancy, problem.costs @ occupancy.ravel())
+    return Point(actions, occupancy, product(problem.costs, occupancy.ravel()))
 
 
 def _combined(part: CMDP, points: Sequence[Point], shares: Floats, occupancy: Floats) -> Floats:

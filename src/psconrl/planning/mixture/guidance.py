@@ -3,12 +3,12 @@
 Both guides say None where the master's weights are as good. Prices are weights of limits over that of the objective.
 """
 
-from contextlib import suppress
-
 import numpy as np
 
 from psconrl.arrays import Floats
+from psconrl.kernels import lu
 from psconrl.planning.tolerances import LEAST_GUESS
+from psconrl.products import product
 
 
 class NearGuess:
@@ -98,15 +98,12 @@ class Secant:
             others = seen[k : k + start.size]
             moved = np.array([at - start for at, _ in others])
             turned = np.array([other - excess for _, other in others])
-            with suppress(np.linalg.LinAlgError):
-                steps = np.linalg.solve(turned.T, -excess)
-                met = start + (1 + beyond) * steps @ moved
-                if (
-                    np.abs(steps).max() <= self.FAR
-                    and (met < self.REACH * start).all()
-                    and (start < self.REACH * met).all()
-                ):
-                    return np.asarray(met)
+            steps = lu.solved(np.ascontiguousarray(turned.T), -excess[:, None])
+            if steps is None or not np.abs(steps).max() <= self.FAR:
+                continue
+            met = start + (1 + beyond) * product(steps.ravel(), moved)
+            if (met < self.REACH * start).all() and (start < self.REACH * met).all():
+                return np.asarray(met)
         return None
 
 

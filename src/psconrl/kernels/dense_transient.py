@@ -1,0 +1,127 @@
+r"""GTH elimination of dense transient states: what is collected, and how often each is visited, until they are left.
+
+The same elimination as for recurrent chains (``kernels.elimination``), without subtractions: the probability with which
+a state is left for outside is handed in, and grows as states are censored.
+"""
+
+import cython
+from cython.cimports.psconrl.kernels.elimination import row_sum
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def censor_transient(
+    W: cython.double[:, ::1],
+    C: cython.double[:, ::1],
+    exits: cython.double[::1],
+    n: cython.Py_ssize_t,
+    q: cython.Py_ssize_t,
+) -> cython.bint:
+    """Censor the first n states of W, all of which are left, one after the other; was each left with some probability?
+
+    What is collected in a censored state, the first q columns of C, and its exits count where it is entered from. The
+    probabilities of leaving stand on the diagonal of W then.
+    """
+    for k in range(n - 1, -1, -1):
+        out: cython.double = exits[k] + row_sum(W, k, k)
+        if out == 0.0:
+            return False
+        W[k, k] = out
+        for i in range(k):
+            f: cython.double = W[i, k]
+            if f > 0.0:
+                f /= out
+                for j in range(k):
+                    W[i, j] += f * W[k, j]
+                for j in range(q):
+                    C[i, j] += f * C[k, j]
+                exits[i] += f * exits[k]
+    return True
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _column_dot(
+    W: cython.const[cython.double][:, ::1],
+    i: cython.Py_ssize_t,
+    x: cython.const[cython.double][:, ::1],
+    k: cython.Py_ssize_t,
+    n: cython.Py_ssize_t,
+) -> cython.double:
+    """The product of the first n entries of row i of W and column k of x, in four lanes."""
+    a: cython.double = 0.0
+    b: cython.double = 0.0
+    c: cython.double = 0.0
+    d: cython.double = 0.0
+    whole = n - n % 4
+    for j in range(0, whole, 4):
+        a += W[i, j] * x[j, k]
+        b += W[i, j + 1] * x[j + 1, k]
+        c += W[i, j + 2] * x[j + 2, k]
+        d += W[i, j + 3] * x[j + 3, k]
+    rest: cython.double = 0.0
+    for j in range(whole, n):
+        rest += W[i, j] * x[j, k]
+    return ((a + b) + (c + d)) + rest
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def solve_transient(
+    W: cython.double[:, ::1], C: cython.double[:, ::1], exits: cython.double[::1], n: cython.Py_ssize_t
+) -> cython.bint:
+    """``transient`` for the first n states, in place; was each left with some probability?"""
+    q = C.shape[1]
+    if not censor_transient(W, C, exits, n, q):
+        return False
+    for k in range(n):
+        for j in range(q):
+            C[k, j] = (C[k, j] + _column_dot(W, k, C, j, k)) / W[k, k]
+    return True
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def solve_visits(
+    W: cython.double[:, ::1], y: cython.double[::1], exits: cython.double[::1], n: cython.Py_ssize_t
+) -> cython.bint:
+    """Solve y = b + y W for the first n states, all of which are left; was each left with some probability?
+
+    In y are the arrivals b from outside, which become visits. W and exits are overwritten.
+    """
+    if not censor_transient(W, W, exits, n, 0):
+        return False
+    for k in range(n - 1, 0, -1):  # of each state the visits until one before it is visited; what then arrives there
+        visits: cython.double = y[k] / W[k, k]
+        if visits > 0.0:
+            for j in range(k):
+                y[j] += visits * W[k, j]
+    for k in range(n):
+        y[k] /= W[k, k]
+        for j in range(k + 1, n):
+            y[j] += y[k] * W[k, j]
+    return True
+
+
+def transient(
+    W: cython.double[:, ::1],
+    C: cython.double[:, ::1],
+    exits: cython.double[::1],
+):
+    r"""Solve :math:`x = C + W x` for states that surely leave, given for each the total probability of leaving.
+
+    W (n, n) are the transitions among the states, C (n, q) what is collected in each, exits (n,) one minus the row
+    sums of W but known without subtraction. W, C and exits are overwritten, C by x. O(n^3). Raises
+    ``ZeroDivisionError`` if some state is left with probability zero.
+    """
+    n = W.shape[0]
+    if W.shape[1] != n or C.shape[0] != n or exits.shape[0] != n:
+        raise ValueError("transitions (n, n), what is collected (n, q) and exits (n,) are needed")
+    with cython.nogil:
+        solved = solve_transient(W, C, exits, n)
+    if not solved:
+        raise ZeroDivisionError("a state is left with probability zero")

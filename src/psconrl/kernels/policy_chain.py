@@ -1,0 +1,97 @@
+"""The dense Markov chain of a policy, its costs, and biases relative to its stationary distribution."""
+
+import cython
+import numpy as np
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def gather_rows(
+    P: cython.const[cython.double][:, ::1],
+    rows: cython.const[cython.Py_ssize_t][::1],
+    costs: cython.const[cython.double][:, ::1],
+    chain: cython.double[:, ::1],
+    cost: cython.double[:, ::1],
+) -> cython.void:
+    """Write the given rows of P to the chain (S, S), and their costs to cost (q, S)."""
+    n, q = rows.shape[0], costs.shape[0]
+    for s in range(n):
+        row = rows[s]
+        for j in range(n):
+            chain[s, j] = P[row, j]
+        for i in range(q):
+            cost[i, s] = costs[i, row]
+
+
+def gathered(
+    P: cython.const[cython.double][:, ::1],
+    rows: cython.const[cython.Py_ssize_t][::1],
+    costs: cython.const[cython.double][:, ::1],
+):
+    """The chain (S, S) made of the given rows of P, and its costs (q, S) out of those of all rows."""
+    n, q = rows.shape[0], costs.shape[0]
+    if P.shape[1] != n or costs.shape[1] != P.shape[0]:
+        raise ValueError("transitions (rows, S), one row for each of S states, and costs (q, rows) are needed")
+    for s in range(n):
+        if not 0 <= rows[s] < P.shape[0]:
+            raise ValueError("there is no such row")
+    chain, cost = np.empty((n, n)), np.empty((q, n))
+    to: cython.double[:, ::1] = chain
+    c: cython.double[:, ::1] = cost
+    with cython.nogil:
+        gather_rows(P, rows, costs, to, c)
+    return chain, cost
+
+
+def centred(biases: cython.const[cython.double][:, ::1], stationary: cython.const[cython.double][::1]):
+    """Biases (q, S) less their means under the stationary distribution."""
+    q, n = biases.shape[0], biases.shape[1]
+    if stationary.shape[0] != n:
+        raise ValueError("biases (q, S) and a distribution (S,) are needed")
+    result = np.empty((q, n))
+    r: cython.double[:, ::1] = result
+    for i in range(q):
+        mean: cython.double = 0.0
+        for s in range(n):
+            mean += stationary[s] * biases[i, s]
+        for s in range(n):
+            r[i, s] = biases[i, s] - mean
+    return result
+
+
+def mixed_rows(P: cython.const[cython.double][:, ::1], policy: cython.const[cython.double][:, ::1]):
+    """The chain (S, S) of a policy (S, A) under dense transitions (S*A, S)."""
+    n, A = policy.shape[0], policy.shape[1]
+    if P.shape[0] != n * A or P.shape[1] != n:
+        raise ValueError("transitions (S*A, S) and a policy (S, A) are needed")
+    chain = np.zeros((n, n))
+    to: cython.double[:, ::1] = chain
+    for s in range(n):
+        for a in range(A):
+            p: cython.double = policy[s, a]
+            if p > 0.0:
+                for j in range(n):
+                    to[s, j] += p * P[s * A + a, j]
+    return chain
+
+
+def mixed_costs(costs: cython.const[cython.double][:, :, ::1], policy: cython.const[cython.double][:, ::1]):
+    """The costs (q, S) of a policy (S, A), counted from the smallest in size, and what that is, (q,)."""
+    q, n, A = costs.shape[0], costs.shape[1], costs.shape[2]
+    if policy.shape[0] != n or policy.shape[1] != A:
+        raise ValueError("costs (q, S, A) and a policy (S, A) are needed")
+    result, smallest = np.empty((q, n)), np.empty(q)
+    r: cython.double[:, ::1] = result
+    base: cython.double[::1] = smallest
+    for i in range(q):
+        for s in range(n):
+            total: cython.double = 0.0
+            for a in range(A):
+                total += policy[s, a] * costs[i, s, a]
+            r[i, s] = total
+            if s == 0 or abs(total) < abs(base[i]):
+                base[i] = total
+        for s in range(n):
+            r[i, s] -= base[i]
+    return result, smallest

@@ -1,0 +1,39 @@
+"""Products of arrays and sparse matrices that are the same to the last bit on every processor."""
+
+from typing import Any
+
+import numpy as np
+
+from psconrl.arrays import Floats, Matrix
+from psconrl.kernels import products
+
+
+def product(left: Matrix, right: Matrix) -> Any:
+    """``left @ right`` for vectors and matrices, of which at most one is sparse (CSR).
+
+    BLAS chooses its order of summation by the processor. This one never changes it.
+
+    >>> product([1.0, 2.0], [3.0, 4.0])
+    11.0
+    >>> product(np.eye(2), [3.0, 4.0]).tolist()
+    [3.0, 4.0]
+    """
+    if hasattr(left, "indptr"):
+        columns = _array(right)
+        if len(columns) != left.shape[1]:
+            raise ValueError(f"a matrix of shape {left.shape} times an array of shape {columns.shape}")
+        parts = left.indptr, left.indices, left.data
+        if columns.ndim == 1:
+            return products.sparse_times(*parts, columns)
+        return np.stack([products.sparse_times(*parts, np.ascontiguousarray(x)) for x in columns.T], axis=1)
+    if hasattr(right, "indptr"):
+        return products.times_sparse(_array(left), right.indptr, right.indices, right.data, right.shape[1])
+    first, second = _array(left), _array(right)
+    if first.ndim == 1:
+        return products.dot(first, second) if second.ndim == 1 else products.combine(first, second)
+    return products.times(first, second) if second.ndim == 1 else products.multiply(first, second)
+
+
+def _array(x: Any) -> Floats:
+    """As the kernels take it."""
+    return np.ascontiguousarray(x, dtype=np.float64)

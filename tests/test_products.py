@@ -1,0 +1,44 @@
+"""Products whose bits no processor changes: right, and refused where shapes disagree."""
+
+from itertools import product as pairs
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array, random_array
+
+from psconrl.products import product
+
+RNG = np.random.default_rng(5)
+VECTOR, MATRIX = RNG.normal(size=7), RNG.normal(size=(7, 4))
+SPARSE = csr_array(random_array((7, 7), density=0.4, rng=RNG))
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        (VECTOR, VECTOR),
+        (VECTOR, MATRIX),
+        (MATRIX.T, VECTOR),  # not contiguous
+        (MATRIX.T, MATRIX),
+        (SPARSE, VECTOR),
+        (SPARSE, MATRIX),
+        (VECTOR, SPARSE),
+        (SPARSE.astype(np.float64), VECTOR > 0),
+    ],
+)
+def test_a_product_is_the_product(left, right):
+    """To rounding, what NumPy and SciPy find."""
+    np.testing.assert_allclose(product(left, right), left @ right, rtol=0, atol=1e-14)
+
+
+def test_long_indices_are_taken():
+    wide = csr_array((SPARSE.data, SPARSE.indices.astype(np.int64), SPARSE.indptr.astype(np.int64)), shape=(7, 7))
+    np.testing.assert_array_equal(product(wide, VECTOR), product(SPARSE, VECTOR))
+
+
+@pytest.mark.parametrize(
+    ("left", "right"), list(pairs((np.ones(3), np.ones((2, 3)), SPARSE), (np.ones(4), np.ones((4, 2)))))
+)
+def test_sizes_that_disagree_are_refused(left, right):
+    with pytest.raises(ValueError, match=r"a matrix|two matrices|vectors|a weight"):
+        product(left, right)
