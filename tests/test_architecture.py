@@ -11,6 +11,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "psconrl"
 FLOORS = (
     ("arrays", "errors", "extras", "limits", "files", "named_code", "text", "_version"),
     ("kernels",),
+    ("products",),
     ("model",),
     ("planning",),
     ("envs", "learning"),

@@ -161,24 +161,25 @@ def _at_a_vertex(problem: Problem, x: Floats, N: Floats) -> Floats | None:
 
 
 def _null_vector(M: Floats) -> Floats:
-    """A vector that a matrix (m, K), m < K, takes to zero: by elimination with complete pivoting; of length one.
+    """A vector of length one that a matrix (m, K), m < K, takes to zero: what its rows leave of an axis.
 
     >>> _null_vector(np.array([[2.0, 1.0]])).round(3).tolist()
     [-0.447, 0.894]
     """
-    R = M.copy()
-    pivots: list[int] = []
-    for row in range(len(R)):
-        i, k = divmod(int(np.abs(R[row:]).argmax()), R.shape[1])
-        if R[row + i, k] == 0.0:
-            break
-        R[[row, row + i]] = R[[row + i, row]]
-        R[row] /= R[row, k]
-        others = np.arange(len(R)) != row
-        R[others] -= R[others, k, None] * R[row]
-        R[others, k] = 0.0
-        pivots.append(k)
-    free = int(np.setdiff1d(np.arange(R.shape[1]), pivots)[0])
-    v = np.zeros(R.shape[1])
-    v[free], v[pivots] = 1.0, -R[: len(pivots), free]
-    return v / np.sqrt((v * v).sum())
+    basis: list[Floats] = []
+    for row in M:
+        across = _orthogonal(row, basis)
+        length = np.sqrt((across * across).sum())
+        if length > DIRECTION_ROUNDING * np.abs(row).max():
+            basis.append(across / length)
+    covered = sum((v * v for v in basis), np.zeros(M.shape[1]))
+    left = _orthogonal(np.eye(M.shape[1])[covered.argmin()], basis)
+    return np.asarray(left / np.sqrt((left * left).sum()))
+
+
+def _orthogonal(x: Floats, basis: list[Floats]) -> Floats:
+    """What is left of a vector without the directions of an orthonormal basis."""
+    for _ in range(2):  # once more for what rounding has left over
+        for v in basis:
+            x = x - product(v, x) * v
+    return x
