@@ -52,6 +52,7 @@ DIRECTIVES = {
     "auto_pickle": False,
     "embedsignature": True,
     "embedsignature.format": "python",
+    "show_performance_hints": not DEBUG,  # there are thousands, all of them about the checks that are wanted
 }
 if MSVC:
     FLAGS, QUICKER, LIGHT = ["/O2", "/fp:precise"], [], ["/O1"]
