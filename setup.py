@@ -66,6 +66,13 @@ else:
         "avx2": ["-march=x86-64-v3"],
         "avx512": ["-march=x86-64-v4", "-mprefer-vector-width=512"],
     }
+if not MSVC and compiler.is_zig():
+    # Zig means the processor that it runs on unless it is told, and spells the names of processors its own way.
+    FLAGS, SHARED_FLAGS = [*FLAGS, "-mcpu=baseline"], [*SHARED_FLAGS, "-mcpu=baseline"]
+    INSTRUCTION_SETS = {
+        name: [flag.replace("-march=x86-64-", "-mcpu=x86_64_") for flag in flags]
+        for name, flags in INSTRUCTION_SETS.items()
+    }
 if not X86:
     INSTRUCTION_SETS = {}
 LINK = ["-fsanitize=address,undefined"] if DEBUG else ([] if MSVC else ["-Wl,-s"] if sys.platform == "linux" else [])

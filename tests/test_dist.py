@@ -110,3 +110,18 @@ def test_without_a_compiler_one_line_says_what_to_install(tmp_path):
     code, said = compiler(PATH="/usr/bin:/bin", CC=str(broken))
     assert code == 1
     assert "cannot compile a program of one line (error: no libc)" in said
+
+
+@pytest.mark.parametrize(
+    ("command", "is_zig"),
+    [
+        ("python -m ziglang cc", "True"),
+        ("/opt/zig/zig cc", "True"),
+        ("gcc -pthread", "False"),
+        ("/home/zig/bin/cc", "False"),
+    ],
+)
+def test_zig_is_told_by_its_name(command, is_zig):
+    ask = "import sys; sys.path.insert(0, 'tools'); import compiler; print(compiler.is_zig())"
+    done = subprocess.run([sys.executable, "-c", ask], cwd=ROOT, capture_output=True, text=True, env={"CC": command})
+    assert done.stdout.strip() == is_zig, done.stderr

@@ -17,7 +17,11 @@ HOW = {
     "darwin": "xcode-select --install",
     "win32": "install the Build Tools for Visual Studio (https://visualstudio.microsoft.com/downloads/), C++ workload",
 }
-ANYWHERE = "Or, on any platform: pip install ziglang, and set CC='python -m ziglang cc'"
+# An isolated build does not see what is installed, and so would not see Zig.
+ANYWHERE = (
+    "Or, on any platform: pip install ziglang cython setuptools --upgrade, set CC='python -m ziglang cc', "
+    "and install with pip install --no-build-isolation"
+)
 
 PROGRAM = "#include <Python.h>\nint main(void) { return PY_MAJOR_VERSION == 3 ? 0 : 1; }\n"
 
@@ -28,11 +32,21 @@ def advice(problem: str) -> str:
     return f"psconrl builds its kernels from source and needs a C compiler: {problem}. {how}. {ANYWHERE}."
 
 
+def used() -> list[str]:
+    """The command that compiles C: that of the environment, or that which Python was built with."""
+    return shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
+
+
+def is_zig() -> bool:
+    """Is it Zig's, however it is called? It takes the flags of clang, but for those that name a processor."""
+    return any(Path(word).name in ("zig", "ziglang", "python-zig") for word in used())
+
+
 def problem() -> str:
     """What keeps a C program that includes Python.h from being compiled; empty if nothing does."""
     if sys.platform == "win32":  # setuptools finds Visual Studio by itself, and says so if there is none
         return ""
-    command = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
+    command = used()
     if shutil.which(command[0]) is None:
         return f"'{command[0]}' is not there"
     include = sysconfig.get_path("include")
