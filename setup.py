@@ -68,7 +68,7 @@ else:
     }
 if not MSVC and compiler.is_zig():
     # Zig means the processor that it runs on unless it is told, and spells the names of processors its own way.
-    FLAGS, SHARED_FLAGS = [*FLAGS, "-mcpu=baseline"], [*SHARED_FLAGS, "-mcpu=baseline"]
+    FLAGS, LIGHT = [*FLAGS, "-mcpu=baseline"], [*LIGHT, "-mcpu=baseline"]
     INSTRUCTION_SETS = {
         name: [flag.replace("-march=x86-64-", "-mcpu=x86_64_") for flag in flags]
         for name, flags in INSTRUCTION_SETS.items()
