@@ -13,11 +13,13 @@ import logging
 import sys
 import sysconfig
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from psconrl.errors import ConfigError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 LOG = logging.getLogger(__name__)
 AGENTS, ENVIRONMENTS = "psconrl.agents", "psconrl.envs"  # the groups of entry points
@@ -130,8 +132,10 @@ def _shown_source(module: str) -> str:
 
 
 @cache
-def installed(group: str) -> dict[str, EntryPoint]:
+def installed(group: str) -> dict[str, "EntryPoint"]:
     """The entry points of installed packages, by name."""
+    from importlib.metadata import entry_points  # takes longer to load than the rest of this file
+
     return {point.name: point for point in entry_points(group=group)}
 
 
@@ -148,7 +152,7 @@ def from_package(group: str, name: str) -> Any:
     return found
 
 
-def _package(point: EntryPoint) -> str:
+def _package(point: "EntryPoint") -> str:
     return "unknown" if point.dist is None else str(point.dist.name)
 
 
