@@ -4,6 +4,7 @@ import copy
 import inspect
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -285,7 +286,7 @@ def _run_with_progress(run: Run, horizon: int, best: Plan | None, target: Path |
             run.save(target)
             saved = now
 
-    with bar:
+    with nullcontext() if bar.disable else bar:  # an older rich ends with a line even if disabled
         try:
             return run.run(horizon, progress=progress)
         except Interrupted as stopped:

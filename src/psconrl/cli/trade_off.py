@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import click
@@ -119,7 +120,8 @@ def _with_bar(work: Callable[[Callable[[int, int], object]], Any]) -> Any:
     """Work that tells how far it is, shown on a terminal."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     out = console(stderr=True)
-    with Progress(*columns, console=out, transient=True, disable=not out.is_terminal) as bar:
+    bar = Progress(*columns, console=out, transient=True, disable=not out.is_terminal)
+    with bar if out.is_terminal else nullcontext():  # an older rich ends with a line even if disabled
         task = bar.add_task("plans", total=None)
         return work(lambda done, total: bar.update(task, completed=done, total=total))
 
