@@ -64,6 +64,20 @@ def test_quick_is_the_short_form():
     assert {job.horizon for job in jobs} == {500}
 
 
+def test_the_short_form_says_what_it_leaves_out():
+    text = """
+        replicates = 4
+        [experiments.box]
+        agents = ["psconrl", "uniform", "fha"]
+        horizon = 2_000
+        quick = { replicates = 2, horizon = 500, agents = ["psconrl"] }
+        [experiments.queue]
+        agents = ["psconrl"]
+        horizon = 100
+    """
+    assert parse_spec(text).shortened() == ["box: 2 of 4 runs, 500 of 2,000 rounds, without uniform and fha"]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

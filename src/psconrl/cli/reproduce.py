@@ -1,5 +1,6 @@
 """The command ``reproduce``: the paper's experiments, pictures and page, from nothing; and the leaderboard."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -81,9 +82,11 @@ def reproduce(
         if outcome.interrupted:
             leave_unless_complete(outcome)
         outcomes.append(outcome)
+    if quick:
+        _say_what_is_short(results, dict.fromkeys(PARTS[part][0] for part in chosen))
     if "theory" in chosen:
         _print_bounds(results)
-    for path in _draw(results, folder, chosen, metric):
+    for path in _draw(results, folder, chosen, metric, ("png",) if quick else ("png", "svg", "pdf")):
         console().print(Text(f"Picture: {path}"))
     console().print(Text(f"Page: {_write_page(results, folder)}"))
     for outcome in outcomes:
@@ -112,7 +115,14 @@ def _with_agents(paper: Spec, what: str, agents: str | None) -> Spec:
     return replace(changed, experiments=experiments)
 
 
-def _draw(results: Path, folder: Path, chosen: list[str], metric: str) -> list[Path]:
+def _say_what_is_short(results: Path, specs: Iterable[str]) -> None:
+    """Let the page say what the short form left out."""
+    left_out = [line for name in specs for line in shipped_spec(name).shortened()]
+    with Store.writer(results) as store:
+        store.note({"shortened": "; ".join(left_out)})
+
+
+def _draw(results: Path, folder: Path, chosen: list[str], metric: str, formats: Sequence[str]) -> list[Path]:
     from psconrl.report.curves import read_experiments
     from psconrl.report.figures import policy_figure, write_figure
     from psconrl.report.paper_figures import figure1, figure2, figure3
@@ -135,7 +145,7 @@ def _draw(results: Path, folder: Path, chosen: list[str], metric: str) -> list[P
     if "theory" in chosen:
         figures["theory"] = theory_figure([e for name, e in experiments.items() if name in theory])
     for name, figure in figures.items():
-        for suffix in ("png", "svg", "pdf"):
+        for suffix in formats:
             write_figure(figure, folder / f"{name}.{suffix}")
     return [folder / f"{name}.png" for name in figures]
 

@@ -100,6 +100,20 @@ class Spec:
             [job for name, experiment in self.experiments.items() for job in self._jobs_of(name, experiment, quick)],
         )
 
+    def shortened(self) -> list[str]:
+        """What the short form leaves out, a line for every experiment that has one."""
+        lines = []
+        for name, experiment in self.experiments.items():
+            full, quick = ({m.label: m for m in self._agents_of(experiment, q)} for q in (False, True))
+            left: list[str] = []
+            for what, of in (("runs", "runs"), ("rounds", "horizon")):
+                kept, most = (max(getattr(member, of) for member in form.values()) for form in (quick, full))
+                left += [f"{kept:,} of {most:,} {what}"] * (kept < most)
+            missing = [label for label in full if label not in quick]
+            left += [f"without {' and '.join(missing)}"] * bool(missing)
+            lines += [f"{name}: {', '.join(left)}"] * bool(left)
+        return lines
+
     def with_agents(self, names: Sequence[str]) -> "Spec":
         """The same experiments with other agents: labels of the file, names of ``psconrl agents``, or code of yours.
 

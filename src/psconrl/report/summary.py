@@ -58,6 +58,8 @@ def _build(store: Store) -> dict[str, Any]:
                     for status in ("done", "failed"))  # fmt: skip
     hours = store.query("SELECT total(seconds) FROM runs WHERE current")[0][0] / 3600
     summary = [f"{runs:,} runs in {len(experiments)} experiments, {written(60 * hours)} minutes of computing."]
+    if meta.get("shortened"):
+        summary.append(f"Short form of the experiments. {meta['shortened']}.")
     if failed:
         summary.append(f"{failed} runs failed; see the table of failures.")
     return {
