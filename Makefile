@@ -26,7 +26,7 @@ export MKL_NUM_THREADS      := 1
 .PHONY: help reproduce style test test-all test-slow test-sanitized test-lowest test-environments mutants bench docs dist format constraints clean
 
 help:
-	@echo "make reproduce      the paper's figures and a page, short form (two minutes): results/quick/"
+	@echo "make reproduce      the paper's figures and a page, short form: results/quick/"
 	@echo "make test           style, types, tests: a part of the long ones, all of the rest"
 	@echo "make test-all       style, types, all tests but the slowest"
 	@echo "make test-slow      stress and search: the minutes-long tests, other random examples at every run"

@@ -42,7 +42,7 @@ PARTS: dict[str, tuple[str, tuple[str, ...] | None]] = {
 
 @click.command()
 @click.argument("what", type=click.Choice([*PARTS, *BOARDS, "all"]), default="all")
-@click.option("--quick", is_flag=True, help="Fewer runs, shorter horizons: a tenth of the time.")
+@click.option("--quick", is_flag=True, help="Fewer runs, shorter horizons, fewer rivals: a minute or two.")
 @click.option("--agents", metavar="A,B", help="Of figures 2 and 3 and the leaderboard: names, labels, or your own, "
               "module:Class or file.py:Class; all: the usual ones. [default: all]")  # fmt: skip
 @click.option("--out", metavar="FOLDER", help="Results, pictures, page. [default: results/full or results/quick]")

@@ -101,8 +101,8 @@ class Spec:
         )
 
     def shortened(self) -> list[str]:
-        """What the short form leaves out, a line for every experiment that has one."""
-        lines = []
+        """What the short form leaves out, a line for all experiments of which that is the same."""
+        lines: dict[str, list[str]] = {}
         for name, experiment in self.experiments.items():
             full, quick = ({m.label: m for m in self._agents_of(experiment, q)} for q in (False, True))
             left: list[str] = []
@@ -111,8 +111,9 @@ class Spec:
                 left += [f"{kept:,} of {most:,} {what}"] * (kept < most)
             missing = [label for label in full if label not in quick]
             left += [f"without {' and '.join(missing)}"] * bool(missing)
-            lines += [f"{name}: {', '.join(left)}"] * bool(left)
-        return lines
+            if left:
+                lines.setdefault(", ".join(left), []).append(name)
+        return [f"{', '.join(names)}: {left}" for left, names in lines.items()]
 
     def with_agents(self, names: Sequence[str]) -> "Spec":
         """The same experiments with other agents: labels of the file, names of ``psconrl agents``, or code of yours.
