@@ -79,6 +79,7 @@ except psconrl.ConfigError as error:
     assert result.stdout == "the picture of an environment needs matplotlib: pip install 'psconrl[plots]'\n"
 
 
+@pytest.mark.full
 def test_the_page_of_a_sweep_does_without_maps(tmp_path):
     spec = tmp_path / "small.toml"
     spec.write_text(

@@ -269,6 +269,7 @@ def test_the_command_ranks_agents_continues_and_takes_one_of_your_own(tmp_path, 
     assert [row[4] for row in rows if row[0] == "| Mine" and len(row) > 5] == ["1", "1"]
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("no_processes")
 def test_the_command_shows_what_a_knob_does(tmp_path, capsys, monkeypatch):
     text = TINY.replace('setting = "ours"', "grid = { share = [0.1, 1.0] }").replace("Leaderboard", "Sensitivity")

@@ -124,6 +124,7 @@ def test_a_trace_knows_them():
     assert psconrl.simulate(inventory, agent, horizon=20, seed=0).units == inventory.units
 
 
+@pytest.mark.full
 def test_pages_and_tables_of_a_sweep_say_them(tmp_path):
     spec = '[experiments.shop]\nenv = "inventory"\nagents = ["uniform"]\nhorizon = 60\nreplicates = 2'
     run_sweep(parse_spec(spec).jobs(), tmp_path / "r.db", executor=AtOnce())

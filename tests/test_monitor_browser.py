@@ -174,6 +174,7 @@ def test_names_are_shown_as_text_and_nothing_runs(shown, tmp_path):
         assert shown.errors() == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("width", [1200, 390])
 def test_the_page_fits_its_window(shown, tmp_path, width):
     shown.resize(width, 900)

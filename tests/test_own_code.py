@@ -395,12 +395,12 @@ def test_the_papers_experiments_with_other_agents(own):
     assert rival.agent_options == {"h": 1000, "coef": 0.5}  # the settings of the file stay
     assert (learning.agent, learning.known_costs) == ("psconrl", False)
     assert coin.agent == f"{own}:Coin"
-    assert coin.horizon == rival.horizon == 50_000
+    assert coin.horizon == rival.horizon == 30_000
     more = paper.with_agents(["all", f"{own}.py:Coin"])
     for quick in (False, True):
         usual = {job.label for job in paper.jobs(quick) if job.experiment == "marsrover-8x8"}
         assert {job.label for job in more.jobs(quick) if job.experiment == "marsrover-8x8"} == usual | {"Coin"}
-    assert ("fha" in usual, len(usual)) == (False, 9)  # as the short form says
+    assert ("fha" in usual, len(usual)) == (False, 8)  # as the short form says
     with pytest.raises(ConfigError, match="unknown agent 'psconl'; did you mean 'psconrl'"):
         paper.with_agents(["psconl"])
     with pytest.raises(ConfigError, match="names that differ; got fha, fha"):

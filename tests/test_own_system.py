@@ -614,6 +614,7 @@ def test_tensorboard_says_what_to_install(tmp_path, monkeypatch):
 # Crashes
 
 
+@pytest.mark.full
 def test_the_example_killed_and_started_again_ends_with_the_same_bits(tmp_path):
     spec = importlib.util.spec_from_file_location("own_system", EXAMPLE)
     example = importlib.util.module_from_spec(spec)

@@ -282,6 +282,7 @@ def test_widths_that_make_no_sense_are_one_line(text):
         inches(text)
 
 
+@pytest.mark.full
 def test_the_command_draws_as_wide_as_was_asked(results, tmp_path, capsys):
     picture = tmp_path / "f.png"
     chosen = ["--experiments", "box", "--agents", "uniform,psconrl", "--rename", "psconrl=PSConRL ($ours_2$)"]

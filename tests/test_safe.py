@@ -433,6 +433,7 @@ def test_it_leaves_the_baseline_and_gains_by_it():
     assert late[1] < 0.35
 
 
+@pytest.mark.full
 def test_a_baseline_that_lied_is_found_out():
     cmdp = psconrl.load("marsrover-4x4")
     risky = plan(CMDP(cmdp.transition, -cmdp.costs[1:]))

@@ -78,6 +78,7 @@ def jobs_of(folder, own):
     return parse_spec(SPEC.format(own=own), folder=folder).jobs()
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore")  # of Dask's own code
 def test_a_cluster_runs_code_that_only_the_sender_has_and_then_its_next_version(folder, own, cluster):
     jobs = jobs_of(folder, own)

@@ -144,6 +144,7 @@ def test_kill_9_loses_only_runs_in_flight_and_the_lock_it_leaves_stops_nobody(
     assert content(tmp_path / "r.db") == content(uninterrupted)
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("no_processes")
 def test_ctrl_c_ends_it_early_and_the_same_command_goes_on(tmp_path, uninterrupted, start_sweep, capsys):
     process = start_sweep("--workers", "1")

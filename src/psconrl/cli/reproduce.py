@@ -86,7 +86,8 @@ def reproduce(
         _say_what_is_short(results, dict.fromkeys(PARTS[part][0] for part in chosen))
     if "theory" in chosen:
         _print_bounds(results)
-    for path in _draw(results, folder, chosen, metric, ("png",) if quick else ("png", "svg", "pdf")):
+    formats = ("png",) if quick and what == "all" else ("png", "svg", "pdf")  # a first look needs no print
+    for path in _draw(results, folder, chosen, metric, formats):
         console().print(Text(f"Picture: {path}"))
     console().print(Text(f"Page: {_write_page(results, folder)}"))
     for outcome in outcomes:
