@@ -51,11 +51,11 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) tools/compiler.py
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet setuptools cython
-	@echo "Installing the library and building its kernels: a minute or two."
-	$(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[plots]'
+	PSCONRL_BUILD=later $(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[plots]'
 	@touch $@
 
 $(BUILT): $(INSTALLED) setup.py $(KERNELS)
+	@echo "Building the kernels takes a minute or two the first time."
 	$(BIN)/python setup.py --quiet build_ext --inplace
 	@touch $@
 
