@@ -5,8 +5,8 @@ instruction set that this kind of processor may have; ``psconrl.kernels`` choose
 flags keep every result the same to the last bit whichever is chosen: no contraction of a*b + c to one rounding, and no
 re-association of sums.
 
-Set ``PSCONRL_BUILD=debug`` for kernels that check every index, under the address and undefined-behaviour sanitizers, and
-``PSCONRL_BUILD=later`` to install a clone without them (``make`` builds them in a step of its own).
+Set ``PSCONRL_BUILD=debug`` for kernels that check every index, under the address and undefined-behaviour sanitizers,
+and ``PSCONRL_BUILD=later`` to install a clone without them (``make`` builds them in a step of its own).
 """
 
 import os
