@@ -146,4 +146,5 @@ constraints: $(READY)
 	mv $(VENV)/constraints.txt constraints.txt
 
 clean:
+	rm -rf src/psconrl/kernels/*.so src/psconrl/kernels/avx2 src/psconrl/kernels/avx512
 	rm -rf $(VENV) $(LOWEST) $(OTHERS) $(DIST) build dist site .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis

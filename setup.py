@@ -115,7 +115,9 @@ def extensions() -> list[Extension]:
             shutil.copy2(kernel.sources[0], copy)  # with its date, so that it is compiled again only when it changes
             (SOURCES / instructions).mkdir(exist_ok=True)  # where an editable install puts it
             wide = f"psconrl.kernels.{instructions}.{name}"
-            made.append(Extension(wide, [str(copy)], extra_compile_args=FLAGS + flags, extra_link_args=LINK))
+            made.append(
+                Extension(wide, [str(copy)], extra_compile_args=FLAGS + flags, extra_link_args=LINK, optional=True)
+            )  # an old compiler does not know the flags; the baseline serves then
     return made
 
 

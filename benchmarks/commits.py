@@ -2,7 +2,8 @@
 
 ``OLD_PYTHON`` is the interpreter of an environment in which the other commit is installed. Each case is prepared and
 warmed up once in a process of its own for either commit; then the two take turns, and the table has the medians of the
-seconds of processor time and the median of the ratios. The models come from this commit, through files.
+seconds of processor time and the median of the ratios. The models come from this commit, through files, but for
+samples, which each makes by itself.
 """
 
 import os
@@ -151,12 +152,17 @@ def main() -> None:
     parser.add_argument("--turns", default="", help=argparse.SUPPRESS)
     parser.add_argument("--path", default="", help=argparse.SUPPRESS)
     given = parser.parse_intermixed_args()
+    every = [*LEARNING, *EPISODES, *SAMPLES, *PLANS]
+    if not given.turns and not given.old:
+        parser.error("the interpreter of the other commit is needed")
+    if unknown := [case for case in given.cases if case not in every]:
+        parser.error(f"unknown cases {', '.join(unknown)}; there are {', '.join(every)}")
     sys.path[:0] = [str(HERE)]
     if given.turns:
         take_turns(given.turns, given.path)
         return
     print("| | old, s | new, s | new / old |\n|---|---|---|---|")
-    for case in given.cases or [*LEARNING, *EPISODES, *SAMPLES, *PLANS]:
+    for case in given.cases or every:
         print(compared(case, given.old, given.pairs), flush=True)
 
 

@@ -31,6 +31,11 @@ def test_a_product_is_the_product(left, right):
     np.testing.assert_allclose(product(left, right), left @ right, rtol=0, atol=1e-14)
 
 
+def test_other_sparse_forms_are_refused():
+    with pytest.raises(TypeError, match="CSR form; got CSC"):
+        product(SPARSE.tocsc(), VECTOR)
+
+
 def test_long_indices_are_taken():
     wide = csr_array((SPARSE.data, SPARSE.indices.astype(np.int64), SPARSE.indptr.astype(np.int64)), shape=(7, 7))
     np.testing.assert_array_equal(product(wide, VECTOR), product(SPARSE, VECTOR))

@@ -18,6 +18,9 @@ def product(left: Matrix, right: Matrix) -> Any:
     >>> product(np.eye(2), [3.0, 4.0]).tolist()
     [3.0, 4.0]
     """
+    for factor in (left, right):
+        if getattr(factor, "format", "csr") != "csr":
+            raise TypeError(f"a sparse matrix must be in CSR form; got {factor.format.upper()}")
     if hasattr(left, "indptr"):
         columns = _array(right)
         if len(columns) != left.shape[1]:

@@ -24,10 +24,9 @@ def _choose(wanted: str | None) -> str:
         raise ImportError(f"PSCONRL_KERNELS must be one of {', '.join(CHOICES)}; got {wanted!r}")
     try:
         from psconrl.kernels import _cpu  # type: ignore[attr-defined]
-    except ImportError:
+    except ImportError as error:
         raise ImportError(
-            "the kernels of psconrl are not built for this Python: pip install psconrl, or pip install --editable . "
-            "in a clone"
+            f"the kernels of psconrl are not built for this Python; in a clone, pip install . builds them ({error})"
         ) from None
     here = Path(__file__).parent
     usable = [name for name in _cpu.instruction_sets() if (here / name).is_dir()]

@@ -10,10 +10,11 @@ here and what is done where nobody can keep the margin are this library's choice
 """
 
 from collections.abc import Iterator
-from math import log, sqrt
+from math import sqrt
 from typing import ClassVar
 
 from psconrl.arrays import Floats
+from psconrl.kernels import special
 from psconrl.learning.checks import as_number
 from psconrl.learning.parts.ledger import Ledger
 
@@ -39,7 +40,7 @@ class Tightened(Ledger):
         """How far below each limit to plan after so many rounds, (m,)."""
         t = max(rounds, 1)
         units: Floats = self.extremes[1] - self.extremes[0]
-        return self.K * sqrt(log(t) / t) * units
+        return self.K * sqrt(special.log(t) / t) * units
 
     def targets(self, thresholds: Floats, rounds: int) -> Iterator[Floats]:
         """The limits less the margin, less half of it, and so on."""
