@@ -8,10 +8,11 @@ import textwrap
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from psconrl import kernels
-from psconrl.kernels import _cpu
+from psconrl.kernels import _cpu, counts, play
 
 SOURCES = sorted(path.stem for path in Path(kernels.__file__).parent.glob("[!_]*.py"))
 
@@ -98,3 +99,20 @@ def test_sources_and_extension_modules_give_the_same_bits():
     compiled = python(code)
     assert compiled[0] == 0, compiled
     assert python(code, PSCONRL_KERNELS="python") == compiled
+
+
+@pytest.mark.parametrize("number", [-1, 8, 10**9])
+def test_transitions_that_there_are_not_are_refused_wherever_they_stand(number):
+    """In the middle, too: the first and the last of unsorted numbers say nothing of the others."""
+    numbers, times = np.array([0, number, 1]), np.ones(3, np.int64)
+    with pytest.raises(ValueError, match="pairs that there are not"):
+        counts.visits_of(numbers, times, 4, 2)
+    with pytest.raises(ValueError, match="that the table does not have"):
+        counts.add_to_table(np.zeros((4, 2), np.int64), numbers, times)
+
+
+def test_a_model_that_claims_more_entries_than_it_has_is_not_played():
+    policy, costs = np.ones((1, 1, 1)), np.zeros((1, 1, 1))
+    for indptr in ([0, 10**6], [-1, 1]):
+        with pytest.raises(ValueError, match="arrays have different sizes"):
+            play.expected_averages(policy, np.array(indptr), np.zeros(1, np.int64), np.ones(1), costs, 0)

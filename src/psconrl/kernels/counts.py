@@ -101,13 +101,12 @@ def add_to_table(
 ):
     """Add a tally to a dense table (S*A, S)."""
     n_states = table.shape[1]
-    last = numbers.shape[0] - 1
-    if times.shape[0] != numbers.shape[0] or (
-        last >= 0 and (numbers[0] < 0 or numbers[last] >= table.shape[0] * n_states)
-    ):
-        raise ValueError("there are transitions that the table does not have")
+    if times.shape[0] != numbers.shape[0]:
+        raise ValueError("every transition has its times")
     for i in range(numbers.shape[0]):
         number: cython.Py_ssize_t = numbers[i]
+        if not 0 <= number < table.shape[0] * n_states:
+            raise ValueError("there are transitions that the table does not have")
         table[number // n_states, number % n_states] += times[i]
 
 
@@ -118,12 +117,13 @@ def visits_of(
     n_states: cython.Py_ssize_t,
 ):
     """How often each pair was left, (S*A,)."""
-    last = numbers.shape[0] - 1
-    if times.shape[0] != numbers.shape[0] or (last >= 0 and (numbers[0] < 0 or numbers[last] >= n_pairs * n_states)):
-        raise ValueError("there are transitions from pairs that there are not")
+    if times.shape[0] != numbers.shape[0]:
+        raise ValueError("every transition has its times")
     visits = np.zeros(n_pairs, np.int64)
     v: cython.Py_ssize_t[::1] = visits
     for i in range(numbers.shape[0]):
+        if not 0 <= numbers[i] < n_pairs * n_states:
+            raise ValueError("there are transitions from pairs that there are not")
         v[numbers[i] // n_states] += times[i]
     return visits
 

@@ -93,6 +93,8 @@ def play(
         raise ValueError("a policy and a model of different sizes")
     if successors.shape[0] != cdf.shape[0] or outcomes.shape[1] != cdf.shape[0] or (capped and caps.shape[0] != pairs):
         raise ValueError("a model whose arrays have different sizes")
+    if policy.shape[0] < 1 or indptr[0] != 0 or indptr[pairs] != cdf.shape[0]:
+        raise ValueError("a policy without rounds, or a model whose rows do not fit its entries")
     if cost_sums.shape[0] != n_costs or cumulative.shape[0] != n_costs:
         raise ValueError("sums of another number of costs")
     if thresholds.shape[0] != n_costs - 1 or largest.shape[0] != n_costs - 1:
@@ -166,6 +168,8 @@ def expected_averages(
     q: cython.Py_ssize_t = costs.shape[0]
     if not 0 <= state < S or indptr.shape[0] != S * A + 1 or costs.shape[1] != S or costs.shape[2] != A:
         raise ValueError("a policy and a model of different sizes")
+    if indptr[0] != 0 or indptr[S * A] > min(successors.shape[0], probabilities.shape[0]):
+        raise ValueError("a model whose arrays have different sizes")
     averages = np.empty((H, q))
     average: cython.double[:, ::1] = averages
     totals: cython.double[::1] = np.zeros(q)
