@@ -9,12 +9,15 @@ Set ``PSCONRL_BUILD=debug`` for kernels that check every index, under the addres
 and ``PSCONRL_BUILD=later`` to install a clone without them (``make`` builds them in a step of its own).
 """
 
+import hashlib
 import os
 import platform
 import shutil
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
+from sysconfig import get_platform
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -29,7 +32,7 @@ if not LATER and (found := compiler.problem()):
 SOURCES = Path("src/psconrl/kernels")
 SHARED = "psconrl.kernels._shared"  # what all modules need to hand arrays to each other, compiled once
 # Sums over long rows, compiled for wider instruction sets, too.
-WIDE = ("elimination", "improvement", "sa_cvi", "special")
+WIDE = ("elimination", "improvement", "special")
 # Walks over graphs and checks, which gain nothing from more than the first level of optimisation, but compile slowly.
 WALKS = (
     *("approach", "boxes", "certificates", "closed_classes", "costs", "csr", "end_components", "graph", "intervals"),
@@ -38,9 +41,9 @@ WALKS = (
 )
 
 DEBUG = os.environ.get("PSCONRL_BUILD") == "debug"
-GENERATED = Path("build/kernels-debug" if DEBUG else "build/kernels")
 MSVC = sys.platform == "win32"
-X86 = platform.machine().lower() in ("x86_64", "amd64")
+# Not for a Mac's extension modules for two kinds of processors in one.
+X86 = platform.machine().lower() in ("x86_64", "amd64") and "arm64" not in os.environ.get("ARCHFLAGS", get_platform())
 
 DIRECTIVES = {
     "language_level": 3,
@@ -57,7 +60,8 @@ DIRECTIVES = {
     "show_performance_hints": not DEBUG,  # there are thousands, all of them about the checks that are wanted
 }
 if MSVC:
-    FLAGS, QUICKER, LIGHT = ["/O2", "/fp:precise"], [], ["/O1"]
+    # Before 2022, /fp:precise alone would contract.
+    FLAGS, QUICKER, LIGHT = ["/O2", "/fp:precise", f"/FI{(SOURCES / '_precise.h').resolve()}"], [], ["/O1"]
     INSTRUCTION_SETS = {"avx2": ["/arch:AVX2"], "avx512": ["/arch:AVX512"]}
 elif DEBUG:
     FLAGS = ["-O1", "-g", "-ffp-contract=off", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
@@ -84,8 +88,11 @@ def extensions() -> list[Extension]:
     """All extension modules, their C files written to ``build/``."""
     from Cython.Build import cythonize
 
-    GENERATED.mkdir(parents=True, exist_ok=True)
-    shared = GENERATED / "_shared.c"
+    # C files of another version of Cython, or of other directives, are not used again.
+    made_by = hashlib.sha256(Path(__file__).read_bytes() + version("cython").encode()).hexdigest()[:8]
+    generated = Path("build", f"kernels-{made_by}{'-debug' if DEBUG else ''}")
+    generated.mkdir(parents=True, exist_ok=True)
+    shared = generated / "_shared.c"
     if not shared.exists():
         subprocess.run([sys.executable, "-m", "cython", "--generate-shared", str(shared)], check=True)
     made = [
@@ -102,7 +109,7 @@ def extensions() -> list[Extension]:
             )
             for path in sorted(SOURCES.glob("[!_]*.py"))
         ],
-        build_dir=str(GENERATED),
+        build_dir=str(generated),
         compiler_directives=DIRECTIVES,
         shared_utility_qualified_name=SHARED,
         nthreads=os.cpu_count() or 1,
@@ -111,7 +118,7 @@ def extensions() -> list[Extension]:
     for kernel in kernels:
         name = kernel.name.rpartition(".")[2]
         for instructions, flags in INSTRUCTION_SETS.items() if name in WIDE else ():
-            copy = GENERATED / f"{name}_{instructions}.c"  # a file of its own, since its object is named after it
+            copy = generated / f"{name}_{instructions}.c"  # a file of its own, since its object is named after it
             shutil.copy2(kernel.sources[0], copy)  # with its date, so that it is compiled again only when it changes
             (SOURCES / instructions).mkdir(exist_ok=True)  # where an editable install puts it
             wide = f"psconrl.kernels.{instructions}.{name}"
@@ -121,11 +128,20 @@ def extensions() -> list[Extension]:
     return made
 
 
+def remove_old() -> None:
+    """Remove modules for wider instruction sets that an earlier version had: they would be imported."""
+    for instructions in ("avx2", "avx512"):
+        for path in (SOURCES / instructions).glob("*"):
+            if path.name.partition(".")[0] not in WIDE:
+                path.unlink()
+
+
 class BuildKernels(build_ext):
     """Writes the C files when the kernels are built, not each time that setuptools asks about the project."""
 
     def run(self) -> None:
         """Find out what there is to build, and build it."""
+        remove_old()
         self.distribution.ext_modules[:] = extensions()
         self.parallel = os.cpu_count() or 1
         self.swig_opts = None  # which setuptools does not expect to find finalized

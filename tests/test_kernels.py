@@ -12,7 +12,19 @@ import numpy as np
 import pytest
 
 from psconrl import kernels
-from psconrl.kernels import _cpu, counts, play
+from psconrl.kernels import (
+    _cpu,
+    counts,
+    csr,
+    dirichlet,
+    graph,
+    krylov,
+    nested_dissection,
+    play,
+    products,
+    successors,
+    sweeps,
+)
 
 SOURCES = sorted(path.stem for path in Path(kernels.__file__).parent.glob("[!_]*.py"))
 
@@ -115,4 +127,103 @@ def test_a_model_that_claims_more_entries_than_it_has_is_not_played():
     policy, costs = np.ones((1, 1, 1)), np.zeros((1, 1, 1))
     for indptr in ([0, 10**6], [-1, 1]):
         with pytest.raises(ValueError, match="arrays have different sizes"):
-            play.expected_averages(policy, np.array(indptr), np.zeros(1, np.int64), np.ones(1), costs, 0)
+            play.expected_averages(policy, np.array(indptr, np.int32), np.zeros(1, np.int32), np.ones(1), costs, 0)
+
+
+CHAIN = np.array([0, 2, 3], np.int32), np.array([0, 1, 0], np.int32), np.array([0.5, 0.5, 1.0])
+
+
+def damaged(part, place, value):
+    """The chain of two states above, with one number changed."""
+    parts = [x.copy() for x in CHAIN]
+    parts[part][place] = value
+    return parts
+
+
+@pytest.mark.parametrize(
+    ("part", "place", "value", "said"),
+    [
+        (0, 0, 1, "row starts"),
+        (0, 1, 4, "row starts"),
+        (0, 2, 4, "row starts"),
+        (1, 1, 2, "not one of the states"),
+        (1, 0, -1, "not one of the states"),
+    ],
+)
+def test_chains_that_lead_out_of_themselves_are_refused(part, place, value, said):
+    indptr, indices, data = damaged(part, place, value)
+    two = np.zeros(2)
+    calls = [
+        lambda: graph.closed_classes_of_sparse(indptr, indices, data, 0.0),
+        lambda: graph.strong_components(indptr, indices, 2),
+        lambda: successors.reached(indptr, indices, np.ones(2, np.bool_)),
+        lambda: successors.support_of_sparse(indptr, indices, data, 0.0),
+        lambda: csr.mixed(indptr, indices, data, np.ones((2, 1))),
+        lambda: krylov.solve(indptr, indices, data, False, two[None], two[None].copy(), 1e-9, 1.0, 10),
+        lambda: sweeps.sweep_until(indptr, indices, data, two, two.copy(), 1e-9, 10),
+        lambda: sweeps.step_until(indptr, indices, data, np.full(2, 0.5), 1e-9, 10),
+        lambda: nested_dissection.neighbours(indptr, indices, 2),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=said):
+            call()
+
+
+def test_products_and_posteriors_check_what_they_are_given():
+    indptr, indices, data = damaged(0, 2, 9)
+    with pytest.raises(ValueError, match="lead out of its entries"):
+        products.sparse_times(indptr, indices, data, np.ones(2))
+    with pytest.raises(ValueError, match="lead out of its entries"):
+        products.times_sparse(np.ones(2), indptr, indices, data, 2)
+    with pytest.raises(ValueError, match="must not descend"):
+        dirichlet.with_rest(np.array([0, 2, 1], np.int32), np.ones(1), np.ones(2))
+    nothing = np.empty(0, np.int64)
+    for numbers in ([-1], [2, 1], [4]):
+        seen = np.array(numbers)
+        with pytest.raises(ValueError, match="ascending order"):
+            dirichlet.posterior(nothing, np.empty(0), np.ones(2), seen, np.ones_like(seen), 2)
+
+
+def test_the_rows_of_a_policy_are_mixed_in_their_order():
+    """Two actions: one stays or moves on, the other moves on."""
+    indptr, indices = np.array([0, 2, 3, 5, 6], np.int32), np.array([0, 1, 1, 1, 0, 0], np.int32)
+    data = np.array([0.25, 0.75, 1.0, 0.5, 0.5, 1.0])
+    first, to, mixed = csr.mixed(indptr, indices, data, np.array([[0.5, 0.5], [0.0, 1.0]]))
+    assert (first.tolist(), to.tolist(), mixed.tolist()) == ([0, 2, 3], [0, 1, 0], [0.125, 0.875, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"indptr": np.array([0, 0], np.int32), "successors": 0, "cdf": 0, "outcomes": (1, 0)}, "leads nowhere"),
+        ({"action_uniforms": (3, 0)}, "a random number for its action"),
+        ({"model_uniforms": (3, 0)}, "a random number for its action"),
+        ({"next_checkpoint": -1}, "has not begun"),
+        ({"at_checkpoints": (1, 2)}, "another number of costs"),
+        ({"largest_at_checkpoints": (1, 1)}, "another number of costs"),
+        ({"log": 2}, "more rounds than random numbers"),
+    ],
+)
+def test_a_loop_without_what_it_needs_is_not_begun(changed, said):
+    whole = {"indptr": np.int32, "successors": np.int32, "caps": np.int64, "visits": np.int64, "log": np.int64}
+    given = {
+        "state": 0, "step": 0, "steps": 3, "max_steps": 9, "policy": np.ones((1, 1, 1)), "caps": 0,
+        "indptr": np.array([0, 1], np.int32), "successors": 1, "cdf": np.ones(1), "outcomes": (1, 1),
+        "bernoulli": False, "action_uniforms": (3, 1), "model_uniforms": (3, 1), "visits": 1, "log": 3,
+        "cost_sums": (1, 1), "cumulative": 1, "thresholds": 0, "largest": 0, "round_": 0,
+        "checkpoints": np.array([2]), "next_checkpoint": 0, "at_checkpoints": (1, 1),
+        "largest_at_checkpoints": (1, 0), "learner": None,
+    }  # fmt: skip
+    numbers = ("state", "step", "steps", "max_steps", "bernoulli", "round_", "next_checkpoint")
+
+    def played(**other):
+        return play.play(
+            *(
+                x if name in numbers or x is None or isinstance(x, np.ndarray) else np.zeros(x, whole.get(name, float))
+                for name, x in (given | other).items()
+            )
+        )
+
+    assert played() == (0, 3, 1, False)
+    with pytest.raises(ValueError, match=said):
+        played(**changed)

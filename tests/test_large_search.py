@@ -8,6 +8,7 @@ from scipy.sparse import csr_array, diags_array
 
 import psconrl
 from models import tandem
+from psconrl.arrays import in_32_bits
 from psconrl.kernels import krylov, sweeps
 from psconrl.model import policy_steps, sparse_solver
 from psconrl.model.sparse_solver import SparseSolver
@@ -172,9 +173,8 @@ def test_large_chains_that_mix_fast_take_sweeps_and_steps_alone(monkeypatch):
     rng = np.random.default_rng(4)
     n = 6000
     places = rng.integers(0, n, size=(n, 8))
-    P = csr_array(
-        (rng.dirichlet(np.ones(8), size=n).ravel(), (np.repeat(np.arange(n), 8), places.ravel())), shape=(n, n)
-    )
+    drawn = (rng.dirichlet(np.ones(8), size=n).ravel(), (np.repeat(np.arange(n), 8), places.ravel()))
+    P = in_32_bits(csr_array(drawn, shape=(n, n)))
     costs = rng.random((2, n))
     wanted = SparseSolver()
     monkeypatch.setattr(sparse_solver, "LEVELS_STATES", n + 1)  # as a small one
@@ -223,7 +223,7 @@ def test_what_is_only_passed_through_is_looked_ahead_in(monkeypatch):
     onward = np.where(pairs % 2, np.maximum(pairs // 2 - 1, 0), 0)
     costs = np.where(pairs % 2, 0.1, 5.0)[None, :]
     costs[0, :2] = 0.0  # at home
-    steps = policy_steps.SparseSteps(csr_array((np.ones(2 * n), (pairs, onward)), shape=(2 * n, n)), None)
+    steps = policy_steps.SparseSteps(in_32_bits(csr_array((np.ones(2 * n), (pairs, onward)), shape=(2 * n, n))), None)
     policy, everywhere = np.zeros(n, dtype=np.int64), np.ones((n, 2), bool)
     chain = steps.evaluate(policy, costs, 0)
     assert steps._solver.passing

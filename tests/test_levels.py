@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, diags_array, random_array
 
+from psconrl.arrays import in_32_bits
 from psconrl.errors import SolverError
 from psconrl.kernels import level_steps
 from psconrl.model import multilevel, sparse_solver
@@ -28,7 +29,8 @@ def grid(side, up=0.25, down=0.35, seed=0):
         data.append(p[possible])
         stay -= p
     rows.append(np.arange(n)), columns.append(np.arange(n)), data.append(stay)
-    return csr_array((np.concatenate(data), (np.concatenate(rows), np.concatenate(columns))), shape=(n, n))
+    matrix = csr_array((np.concatenate(data), (np.concatenate(rows), np.concatenate(columns))), shape=(n, n))
+    return in_32_bits(matrix)
 
 
 def line(n, up, down):
@@ -39,6 +41,7 @@ def line(n, up, down):
 
 
 def level_of(P):
+    P = in_32_bits(P)
     return Level.of_chain(P.indptr, P.indices, P.data)
 
 
@@ -237,7 +240,7 @@ def test_a_chain_of_two_wells_is_solved_or_refused():
     stay[-1] += up[-1]
     k = np.arange(n)
     rows, columns = np.concatenate([k, k[:-1], k[1:]]), np.concatenate([k, k[1:], k[:-1]])
-    P = csr_array((np.concatenate([stay, up[:-1], down[1:]]), (rows, columns)), shape=(n, n))
+    P = in_32_bits(csr_array((np.concatenate([stay, up[:-1], down[1:]]), (rows, columns)), shape=(n, n)))
     costs = np.vstack([k < n // 2, np.ones(n)]).astype(float)
     try:
         found = solve_sparse(P, costs)

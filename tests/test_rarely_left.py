@@ -5,6 +5,7 @@ import pytest
 from scipy.sparse import csr_array, diags_array
 
 import psconrl
+from psconrl.arrays import in_32_bits
 from psconrl.model.sparse_solver import solve_sparse
 
 
@@ -13,7 +14,7 @@ def lazy_cycle(n, decades):
     leave = 10.0 ** -np.random.default_rng(0).uniform(0, decades, n)
     s = np.arange(n)
     rows, columns, data = np.append(s, s), np.append((s + 1) % n, s), np.append(leave, 1.0 - leave)
-    return csr_array((data, (rows, columns)), shape=(n, n)), (1.0 / leave) / (1.0 / leave).sum()
+    return in_32_bits(csr_array((data, (rows, columns)), shape=(n, n))), (1.0 / leave) / (1.0 / leave).sum()
 
 
 @pytest.mark.parametrize("decades", [9, 12, 15])

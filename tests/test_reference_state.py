@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from psconrl.arrays import in_32_bits
 from psconrl.model.direct import MAX_DENSE
 from psconrl.model.sparse_solver import SparseSolver
 
@@ -15,7 +16,7 @@ def walk(up):
     down = 1.0 - up
     i = np.arange(N)
     rows, columns = np.concatenate([i, i]), np.concatenate([np.minimum(i + 1, N - 1), np.maximum(i - 1, 0)])
-    return csr_array((np.repeat([up, down], N), (rows, columns)), shape=(N, N))
+    return in_32_bits(csr_array((np.repeat([up, down], N), (rows, columns)), shape=(N, N)))
 
 
 def law(up):

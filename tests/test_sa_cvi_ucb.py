@@ -121,7 +121,7 @@ def sparse_rows(p_hat, tried):
     kept = [np.flatnonzero(row) if known else np.empty(0, int) for row, known in zip(rows, tried.ravel(), strict=True)]
     indptr = np.cumsum([0, *(len(k) for k in kept)])
     laws = np.concatenate([row[k] for row, k in zip(rows, kept, strict=True)])
-    return indptr.astype(np.int64), np.concatenate(kept).astype(np.int64), laws
+    return indptr.astype(np.int32), np.concatenate(kept).astype(np.int32), laws
 
 
 def compiled(H, first, grid, r, g, p_hat, tried, bonus, slope, width, C):

@@ -39,7 +39,7 @@ def exactly(transition):
     """A confidence set of one model."""
     P = transition.csr()
     probability = P.data.copy()
-    return P.indptr.astype(np.int64), P.indices.astype(np.int64), probability, probability, np.zeros(P.shape[0])
+    return P.indptr, P.indices, probability, probability, np.zeros(P.shape[0])
 
 
 def seen(cmdp, rounds, seed=0):

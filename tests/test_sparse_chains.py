@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 
 from exact import rationals, stationary
 from psconrl import kernels
+from psconrl.arrays import in_32_bits
 from psconrl.kernels import elimination, krylov, policy_chain, sparse_elimination
 from psconrl.model.chain import DenseChain, SparseChain
 from psconrl.model.ordering import NO_ORDER, order_for
@@ -218,7 +219,7 @@ def test_little_fills_in_where_states_are_neighbours_on_a_grid(w, h, most):
     edges = np.vstack([np.column_stack([at[1:].ravel(), at[:-1].ravel()]),
                        np.column_stack([at[:, 1:].ravel(), at[:, :-1].ravel()])])  # fmt: skip
     edges = rng.permutation(n)[edges]
-    matrix = csr_array((np.ones(len(edges)), edges.T), shape=(n, n))
+    matrix = in_32_bits(csr_array((np.ones(len(edges)), edges.T), shape=(n, n)))
     assert order_for(matrix.indptr, matrix.indices, n, np.inf).work < most
 
 

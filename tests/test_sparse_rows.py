@@ -27,9 +27,12 @@ SURE = 1e-7  # the chance of a false alarm of a single comparison
 
 def drawn(stored, rest, seed, n=N):
     """Rows of one law, n of them, and the parameters (S,) of all entries."""
-    states, alpha = np.array(sorted(stored), dtype=np.int64), np.array([stored[s] for s in sorted(stored)])
+    states, alpha = np.array(sorted(stored), dtype=np.int32), np.array([stored[s] for s in sorted(stored)])
     parameters = Parameters(
-        np.arange(n + 1) * states.size, np.tile(states, n), np.tile(alpha, n), np.full(n, rest, dtype=float)
+        np.arange(n + 1, dtype=np.int32) * states.size,
+        np.tile(states, n),
+        np.tile(alpha, n),
+        np.full(n, rest, dtype=float),
     )
     full = np.full(S, rest / S)
     full[states] += alpha

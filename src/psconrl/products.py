@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from psconrl.arrays import Floats, Matrix
+from psconrl.arrays import Floats, Matrix, in_32_bits
 from psconrl.kernels import products
 
 
@@ -25,11 +25,13 @@ def product(left: Matrix, right: Matrix) -> Any:
         columns = _array(right)
         if len(columns) != left.shape[1]:
             raise ValueError(f"a matrix of shape {left.shape} times an array of shape {columns.shape}")
+        left = in_32_bits(left)
         parts = left.indptr, left.indices, left.data
         if columns.ndim == 1:
             return products.sparse_times(*parts, columns)
         return np.stack([products.sparse_times(*parts, np.ascontiguousarray(x)) for x in columns.T], axis=1)
     if hasattr(right, "indptr"):
+        right = in_32_bits(right)
         return products.times_sparse(_array(left), right.indptr, right.indices, right.data, right.shape[1])
     first, second = _array(left), _array(right)
     if first.ndim == 1:

@@ -17,13 +17,13 @@ def moves_of(
     if n < 0 or indptr[0] != 0 or indptr[n] != entries or data.shape[0] != entries:
         raise ValueError("a chain in CSR form needs a column for each of its entries")
     starts, columns, values, sums = (
-        np.zeros(n + 1, np.int64),
+        np.zeros(n + 1, np.intc),
         np.empty(entries, np.intc),
         np.empty(entries),
         np.zeros(n),
     )
-    to_starts: cython.Py_ssize_t[::1] = starts
-    to_columns: cython.int[::1] = columns
+    to_starts: index[::1] = starts
+    to_columns: index[::1] = columns
     to_values: cython.double[::1] = values
     leaving: cython.double[::1] = sums
     s: cython.Py_ssize_t
@@ -42,7 +42,7 @@ def moves_of(
 
 
 def scaled(
-    indptr: cython.const[cython.Py_ssize_t][::1],
+    indptr: cython.const[index][::1],
     data: cython.const[cython.double][::1],
     mass: cython.const[cython.double][::1],
 ):
@@ -62,11 +62,11 @@ def scaled(
 @cython.nogil
 @cython.exceptval(check=False)
 def _pair(
-    indptr: cython.const[cython.Py_ssize_t][::1],
-    indices: cython.const[cython.int][::1],
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
     flow: cython.const[cython.double][::1],
-    t_indptr: cython.const[cython.Py_ssize_t][::1],
-    t_indices: cython.const[cython.int][::1],
+    t_indptr: cython.const[index][::1],
+    t_indices: cython.const[index][::1],
     t_flow: cython.const[cython.double][::1],
     strong: cython.double,
     tie: cython.double[::1],
@@ -110,11 +110,11 @@ def _pair(
 
 
 def pairs_of(
-    indptr: cython.const[cython.Py_ssize_t][::1],
-    indices: cython.const[cython.int][::1],
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
     flow: cython.const[cython.double][::1],
-    t_indptr: cython.const[cython.Py_ssize_t][::1],
-    t_indices: cython.const[cython.int][::1],
+    t_indptr: cython.const[index][::1],
+    t_indices: cython.const[index][::1],
     t_flow: cython.const[cython.double][::1],
     strong: cython.double,
 ):
@@ -158,15 +158,15 @@ def _sort_members(
 @cython.nogil
 @cython.exceptval(check=False)
 def _gather(
-    indptr: cython.const[cython.Py_ssize_t][::1],
-    indices: cython.const[cython.int][::1],
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
     flow: cython.const[cython.double][::1],
     group: cython.const[cython.Py_ssize_t][::1],
     first: cython.const[cython.Py_ssize_t][::1],
     member: cython.const[cython.Py_ssize_t][::1],
     place: cython.Py_ssize_t[::1],
-    starts: cython.Py_ssize_t[::1],
-    columns: cython.int[::1],
+    starts: index[::1],
+    columns: index[::1],
     values: cython.double[::1],
 ) -> cython.void:
     """``gathered``, from -1 in every ``place``."""
@@ -195,8 +195,8 @@ def _gather(
 
 
 def gathered(
-    indptr: cython.const[cython.Py_ssize_t][::1],
-    indices: cython.const[cython.int][::1],
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
     flow: cython.const[cython.double][::1],
     group: cython.const[cython.Py_ssize_t][::1],
     k: cython.Py_ssize_t,
@@ -209,9 +209,9 @@ def gathered(
     first: cython.Py_ssize_t[::1] = np.zeros(k + 2, np.int64)
     member: cython.Py_ssize_t[::1] = np.empty(group.shape[0], np.int64)
     place: cython.Py_ssize_t[::1] = np.full(k, -1, np.int64)
-    starts, columns, values = np.empty(k + 1, np.int64), np.empty(entries, np.intc), np.empty(entries)
-    to_starts: cython.Py_ssize_t[::1] = starts
-    to_columns: cython.int[::1] = columns
+    starts, columns, values = np.empty(k + 1, np.intc), np.empty(entries, np.intc), np.empty(entries)
+    to_starts: index[::1] = starts
+    to_columns: index[::1] = columns
     to_values: cython.double[::1] = values
     with cython.nogil:
         _sort_members(group, first, member)
@@ -229,7 +229,7 @@ def _check_groups(group: cython.const[cython.Py_ssize_t][::1], k: cython.Py_ssiz
 
 
 def per_mass(
-    indptr: cython.const[cython.Py_ssize_t][::1],
+    indptr: cython.const[index][::1],
     flow: cython.double[::1],
     mass: cython.const[cython.double][::1],
 ):

@@ -10,8 +10,8 @@ from cython.cimports.psconrl.kernels.successors import check_graph, index
 @cython.nogil
 @cython.exceptval(check=False)
 def _lead(
-    first: cython.const[cython.Py_ssize_t][::1],
-    pairs: cython.const[cython.int][::1],
+    first: cython.const[index][::1],
+    pairs: cython.const[index][::1],
     entries: cython.const[cython.double][::1],
     available: cython.const[cython.uchar][:, ::1],
     least: cython.double,
@@ -67,7 +67,7 @@ def approach_by_layers(
     A layer holds the states with a probability above ``least`` to step into the set and the layers before.
     """
     S, A, entries = available.shape[0], available.shape[1], indices.shape[0]
-    check_graph(indptr.shape[0] - 1, indptr[0], indptr[indptr.shape[0] - 1], min(entries, data.shape[0]), S)
+    check_graph(indptr, indices, data.shape[0], S)
     if indptr.shape[0] - 1 != S * A or reached.shape[0] != S or policy.shape[0] != S:
         raise ValueError("transitions (S*A, S), a set of states (S,) and a policy (S,) are needed")
     for s in range(S):
@@ -75,15 +75,16 @@ def approach_by_layers(
             raise ValueError("there is no such action")
     changed = np.empty(S, np.int64)
     new: cython.Py_ssize_t[::1] = changed
-    room: cython.Py_ssize_t[:, ::1] = np.empty((2, S + 2), np.int64)
+    first: index[::1] = np.empty(S + 2, np.intc)
+    waiting: cython.Py_ssize_t[::1] = np.empty(S + 2, np.int64)
     marks: cython.uchar[:, ::1] = np.zeros((2, S), np.bool_)
-    pairs: cython.int[::1] = np.empty(entries, np.intc)
+    pairs: index[::1] = np.empty(entries, np.intc)
     values: cython.double[::1] = np.empty(entries)
     probability: cython.double[:, ::1] = np.zeros((S, A))
     with cython.nogil:
         for s in range(S):
             new[s] = policy[s]
             marks[0, s] = reached[s]
-        sort_by_columns(indptr, indices, data, room[0], pairs, values)
-        _lead(room[0], pairs, values, available, least, marks[0], new, probability, marks[1], room[1])
+        sort_by_columns(indptr, indices, data, first, pairs, values)
+        _lead(first, pairs, values, available, least, marks[0], new, probability, marks[1], waiting)
     return changed

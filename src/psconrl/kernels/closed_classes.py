@@ -33,7 +33,7 @@ def solve_small_classes(
         raise ValueError("a chain (S, S), costs (q, S) and room for the results are needed")
     if gains.shape[0] != q or gains.shape[1] != K or start[0] != 0 or start[K] > members.shape[0]:
         raise ValueError("the classes do not fit the room for their gains")
-    check_graph(S, indptr[0], indptr[S], min(indices.shape[0], data.shape[0]), S)
+    check_graph(indptr, indices, data.shape[0], S)
     most: cython.Py_ssize_t = 0  # states of a small class
     for k in range(K):
         if start[k + 1] - start[k] <= _SMALL:
@@ -102,8 +102,8 @@ def _play(
 @cython.exceptval(check=False)
 def _ending(
     keep: cython.const[cython.uchar][::1],
-    indptr: cython.const[cython.Py_ssize_t][::1],
-    successors: cython.const[cython.Py_ssize_t][::1],
+    indptr: cython.const[index][::1],
+    successors: cython.const[index][::1],
     probabilities: cython.const[cython.double][::1],
     state: cython.Py_ssize_t,
     label: cython.Py_ssize_t[::1],
@@ -171,8 +171,8 @@ def _cost(
 @cython.exceptval(check=False)
 def _class_gains(
     policy: cython.const[cython.double][:, ::1],
-    indptr: cython.const[cython.Py_ssize_t][::1],
-    successors: cython.const[cython.Py_ssize_t][::1],
+    indptr: cython.const[index][::1],
+    successors: cython.const[index][::1],
     probabilities: cython.const[cython.double][::1],
     costs: cython.const[cython.double][:, :, ::1],
     states: cython.const[cython.Py_ssize_t][::1],
@@ -212,8 +212,8 @@ def _class_gains(
 def long_run(
     policy: cython.const[cython.double][:, ::1],
     never: cython.double,
-    indptr: cython.const[cython.Py_ssize_t][::1],
-    successors: cython.const[cython.Py_ssize_t][::1],
+    indptr: cython.const[index][::1],
+    successors: cython.const[index][::1],
     probabilities: cython.const[cython.double][::1],
     costs: cython.const[cython.double][:, :, ::1],
     state: cython.Py_ssize_t,
@@ -227,7 +227,7 @@ def long_run(
     there are several: then no states are returned.
     """
     S, A, q = policy.shape[0], policy.shape[1], costs.shape[0]
-    check_graph(S * A, indptr[0], indptr[S * A], min(successors.shape[0], probabilities.shape[0]), S)
+    check_graph(indptr, successors, probabilities.shape[0], S)
     if indptr.shape[0] != S * A + 1 or costs.shape[1] != S or costs.shape[2] != A or not 0 <= state < S:
         raise ValueError("transitions (S*A, S), a policy (S, A), costs (q, S, A) and one of the states are needed")
     if gains.shape[0] != q or gains.shape[1] != S:

@@ -1,10 +1,6 @@
-# What other kernels call without going through Python. Row starts and columns have 32 or 64 bits.
+# What other kernels call without going through Python.
 
 from psconrl.kernels.successors cimport index
-
-ctypedef fused start:
-    int
-    Py_ssize_t
 
 # Some rows of a CSR matrix, each of which leads to `state` instead with a probability, into `starts` (rows + 1 or
 # more), `columns` and `values` (long enough: one more entry in each row if the probability is positive). Returns the
@@ -16,6 +12,6 @@ cdef Py_ssize_t gather_rows(
 
 # The entries of a matrix by columns: `first` (columns + 2), `rows` and `entries` (all entries).
 cdef void sort_by_columns(
-    const start[::1] indptr, const index[::1] indices, const double[::1] data, Py_ssize_t[::1] first, int[::1] rows,
+    const index[::1] indptr, const index[::1] indices, const double[::1] data, index[::1] first, index[::1] rows,
     double[::1] entries
 ) noexcept nogil

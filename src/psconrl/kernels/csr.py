@@ -2,10 +2,7 @@
 
 import cython
 import numpy as np
-from cython.cimports.psconrl.kernels.successors import index
-
-if not cython.compiled:
-    start = cython.fused_type(cython.int, cython.Py_ssize_t)
+from cython.cimports.psconrl.kernels.successors import check_graph, index
 
 
 @cython.cfunc
@@ -53,8 +50,7 @@ def gathered(
         if not 0 <= rows[i] < indptr.shape[0] - 1:
             raise ValueError("there is no such row")
         entries += indptr[rows[i] + 1] - indptr[rows[i]]
-    kind = f"i{indices.itemsize}"
-    starts, columns, values = np.empty(n + 1, kind), np.empty(entries, kind), np.empty(entries)
+    starts, columns, values = np.empty(n + 1, np.intc), np.empty(entries, np.intc), np.empty(entries)
     to_starts: index[::1] = starts
     to_columns: index[::1] = columns
     to_values: cython.double[::1] = values
@@ -63,15 +59,55 @@ def gathered(
     return starts, columns, values
 
 
+def mixed(
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
+    data: cython.const[cython.double][::1],
+    weights: cython.const[cython.double][:, ::1],
+):
+    """The sums of n rows each of a matrix (k * n, k) in CSR form, by their weights (k, n), as rows in CSR form.
+
+    Entries are added in the order of the rows, and stand in the order in which they are met.
+    """
+    k, n = weights.shape[0], weights.shape[1]
+    if indptr.shape[0] != k * n + 1:
+        raise ValueError("every row needs a weight")
+    check_graph(indptr, indices, data.shape[0], k)
+    most: cython.Py_ssize_t = 0
+    for s in range(k):
+        for a in range(n):
+            if weights[s, a] != 0.0:
+                most += indptr[s * n + a + 1] - indptr[s * n + a]
+    starts, columns, values = np.zeros(k + 1, np.intc), np.empty(most, np.intc), np.empty(most)
+    start: index[::1] = starts
+    to: index[::1] = columns
+    total: cython.double[::1] = values
+    at: cython.Py_ssize_t[::1] = np.full(k, -1)  # where a column is in the present row
+    entries: cython.Py_ssize_t = 0
+    with cython.nogil:
+        for s in range(k):
+            for a in range(n):
+                if weights[s, a] != 0.0:
+                    for e in range(indptr[s * n + a], indptr[s * n + a + 1]):
+                        j = indices[e]
+                        if at[j] < start[s]:
+                            at[j] = entries
+                            to[entries], total[entries] = j, 0.0
+                            entries += 1
+                        total[at[j]] += weights[s, a] * data[e]
+            start[s + 1] = entries
+    return starts, columns[:entries].copy(), values[:entries].copy()
+
+
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
 def sort_by_columns(
-    indptr: cython.const[start][::1],
+    indptr: cython.const[index][::1],
     indices: cython.const[index][::1],
     data: cython.const[cython.double][::1],
-    first: cython.Py_ssize_t[::1],
-    rows: cython.int[::1],
+    first: index[::1],
+    rows: index[::1],
     entries: cython.double[::1],
 ) -> cython.void:
     """``by_columns`` in arrays that are handed in; ``first`` has one entry more than there."""
@@ -85,14 +121,14 @@ def sort_by_columns(
         first[t + 1] += first[t]
     for row in range(indptr.shape[0] - 1):
         for e in range(indptr[row], indptr[row + 1]):
-            k: cython.Py_ssize_t = first[indices[e] + 1]
+            k = first[indices[e] + 1]
             rows[k] = row
             entries[k] = data[e]
             first[indices[e] + 1] = k + 1
 
 
 def by_columns(
-    indptr: cython.const[start][::1],
+    indptr: cython.const[index][::1],
     indices: cython.const[index][::1],
     data: cython.const[cython.double][::1],
     n_columns: cython.Py_ssize_t,
@@ -101,16 +137,16 @@ def by_columns(
     entries = indices.shape[0]
     if indptr[indptr.shape[0] - 1] != entries or data.shape[0] != entries:
         raise ValueError("a matrix in CSR form needs as many columns as entries")
-    first, rows, values = np.empty(n_columns + 2, np.int64), np.empty(entries, np.intc), np.empty(entries)
-    to_first: cython.Py_ssize_t[::1] = first
-    to_rows: cython.int[::1] = rows
+    first, rows, values = np.empty(n_columns + 2, np.intc), np.empty(entries, np.intc), np.empty(entries)
+    to_first: index[::1] = first
+    to_rows: index[::1] = rows
     to_values: cython.double[::1] = values
     with cython.nogil:
         sort_by_columns(indptr, indices, data, to_first, to_rows, to_values)
     return first[: n_columns + 1], rows, values
 
 
-def row_cdf(indptr: cython.const[cython.Py_ssize_t][::1], probabilities: cython.const[cython.double][::1]):
+def row_cdf(indptr: cython.const[index][::1], probabilities: cython.const[cython.double][::1]):
     """Cumulative sums within the rows of a CSR matrix."""
     n = indptr.shape[0] - 1
     if indptr[0] < 0 or indptr[n] > probabilities.shape[0]:

@@ -4,6 +4,7 @@ import cython
 import numpy as np
 from cython.cimports.libc.math import sqrt
 from cython.cimports.psconrl.kernels.special import exp_all, log_all, softmax
+from cython.cimports.psconrl.kernels.successors import index
 
 _INF = cython.declare(cython.double, float("inf"))
 _POOL = cython.declare(cython.Py_ssize_t, 4096)  # random numbers drawn together: they fit a processor's cache
@@ -28,16 +29,17 @@ def posterior(
     if values.shape[0] != n_prior or times.shape[0] != n_seen:
         raise ValueError("every transition of the prior has a parameter, every one that was seen its times")
     indptr, indices, alpha = (
-        np.zeros(pairs + 1, np.int64),
-        np.empty(n_prior + n_seen, np.int64),
+        np.zeros(pairs + 1, np.intc),
+        np.empty(n_prior + n_seen, np.intc),
         np.empty(n_prior + n_seen),
     )
-    starts: cython.Py_ssize_t[::1] = indptr
-    states: cython.Py_ssize_t[::1] = indices
+    starts: index[::1] = indptr
+    states: index[::1] = indices
     parameters: cython.double[::1] = alpha
     i: cython.Py_ssize_t = 0
     j: cython.Py_ssize_t = 0
     k: cython.Py_ssize_t = 0
+    ordered: cython.bint = True
     with cython.nogil:
         for pair in range(pairs):
             first: cython.Py_ssize_t = pair * n_states
@@ -48,6 +50,7 @@ def posterior(
                 number: cython.Py_ssize_t = min(known, seen)
                 if number >= end:
                     break
+                ordered &= number >= first
                 parameter: cython.double = 0.0
                 if known == number:
                     parameter += scale[pair] * values[i]
@@ -59,11 +62,13 @@ def posterior(
                 parameters[k] = parameter
                 k += 1
             starts[pair + 1] = k
+    if not ordered or i < n_prior or j < n_seen:
+        raise ValueError("transitions must be in ascending order, each from one of the pairs")
     return indptr, indices[:k].copy(), alpha[:k].copy()
 
 
 def with_rest(
-    indptr: cython.const[cython.Py_ssize_t][::1],
+    indptr: cython.const[index][::1],
     alpha: cython.const[cython.double][::1],
     rest: cython.const[cython.double][::1],
 ):
@@ -71,6 +76,9 @@ def with_rest(
     pairs = rest.shape[0]
     if indptr.shape[0] != pairs + 1 or indptr[0] != 0 or indptr[pairs] != alpha.shape[0]:
         raise ValueError("every row has parameters and a rest")
+    for pair in range(pairs):
+        if indptr[pair] > indptr[pair + 1]:
+            raise ValueError("the row starts of a matrix must not descend")
     shapes = np.empty(alpha.shape[0] + pairs)
     out: cython.double[::1] = shapes
     with cython.nogil:
@@ -85,7 +93,7 @@ def with_rest(
 @cython.nogil
 @cython.exceptval(check=False)
 def _split(
-    indptr: cython.const[cython.Py_ssize_t][::1],
+    indptr: cython.const[index][::1],
     logs: cython.double[::1],
     rest: cython.const[cython.double][::1],
     floor: cython.double,
@@ -131,7 +139,7 @@ def _split(
 
 
 def split(
-    indptr: cython.const[cython.Py_ssize_t][::1],
+    indptr: cython.const[index][::1],
     logs: cython.double[::1],
     rest: cython.const[cython.double][::1],
     floor: cython.double,
@@ -160,16 +168,16 @@ def _place(
     pair: cython.Py_ssize_t,
     k: cython.Py_ssize_t,
     arrival: cython.double,
-    indptr: cython.const[cython.Py_ssize_t][::1],
-    indices: cython.const[cython.Py_ssize_t][::1],
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
     p: cython.const[cython.double][::1],
     rest: cython.const[cython.double][::1],
     ends: cython.const[cython.double][::1],
     pool: cython.double[:, ::1],
     atoms: cython.Py_ssize_t[:, ::1],
     n_states: cython.Py_ssize_t,
-    starts: cython.int[::1],
-    states: cython.int[::1],
+    starts: index[::1],
+    states: index[::1],
     data: cython.double[::1],
 ) -> tuple[cython.Py_ssize_t, cython.Py_ssize_t, cython.Py_ssize_t, cython.double]:
     """Go on at a pair, with entry k, after an arrival (-1: not begun): all that is stored, and where the atoms are.
@@ -229,8 +237,8 @@ def _weigh(
 
 
 def assemble(
-    indptr: cython.const[cython.Py_ssize_t][::1],
-    indices: cython.const[cython.Py_ssize_t][::1],
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
     p: cython.const[cython.double][::1],
     p_rest: cython.const[cython.double][::1],
     rest: cython.const[cython.double][::1],
@@ -249,10 +257,10 @@ def assemble(
     if p_rest.shape[0] != pairs or ends.shape[0] != pairs or expected < 0.0:
         raise ValueError("every row has a rest and an end")
     room: cython.Py_ssize_t = stored + cython.cast(cython.Py_ssize_t, expected + 4.0 * sqrt(expected)) + 8
-    new_indptr, new_indices = np.zeros(pairs + 1, np.int32), np.empty(room, np.int32)  # as SciPy has them
+    new_indptr, new_indices = np.zeros(pairs + 1, np.intc), np.empty(room, np.intc)
     data, drawn = np.empty(room), np.empty((2, min(room - stored, _POOL)))
-    starts: cython.int[::1] = new_indptr
-    states: cython.int[::1] = new_indices
+    starts: index[::1] = new_indptr
+    states: index[::1] = new_indices
     entries: cython.double[::1] = data
     pool: cython.double[:, ::1] = drawn
     atoms: cython.Py_ssize_t[:, ::1] = np.empty((2, pool.shape[1]), np.int64)

@@ -63,7 +63,7 @@ def pairs_into(
 ):
     """The kept pairs that may lead to each state, as a list for every state."""
     n_pairs = indptr.shape[0] - 1
-    check_graph(n_pairs, indptr[0], indptr[n_pairs], indices.shape[0], n_states)
+    check_graph(indptr, indices, indices.shape[0], n_states)
     if keep.shape[0] != n_pairs:
         raise ValueError("of every pair it must be said whether to keep it")
     first = np.empty(n_states + 2, np.int64)
@@ -197,7 +197,7 @@ def end_component_pairs(
     """
     n_pairs = indptr.shape[0] - 1
     A = n_pairs // n_states if n_states else 0
-    check_graph(n_pairs, indptr[0], indptr[n_pairs], indices.shape[0], n_states)
+    check_graph(indptr, indices, indices.shape[0], n_states)
     if keep.shape[0] != n_pairs:
         raise ValueError("of every pair it must be said whether to keep it")
     room: cython.Py_ssize_t[:, ::1] = np.empty((_ROOM + 2, n_states + 2), np.int64)

@@ -165,7 +165,7 @@ def closed_classes(
     P: cython.const[cython.double][:, ::1],
     least: cython.double,
     label: cython.Py_ssize_t[::1],
-    edges: cython.int[::1],
+    edges: index[::1],
     left: cython.uchar[::1],
     room: cython.Py_ssize_t[:, ::1],
 ) -> cython.Py_ssize_t:
@@ -194,7 +194,7 @@ def closed_classes_of_dense(P: cython.const[cython.double][:, ::1], least: cytho
     moves, leads = np.empty(n * n + n + 1, np.intc), np.empty(n, np.bool_)
     label: cython.Py_ssize_t[::1] = labels
     room: cython.Py_ssize_t[:, ::1] = rooms
-    edges: cython.int[::1] = moves
+    edges: index[::1] = moves
     left: cython.uchar[::1] = leads
     with cython.nogil:
         count = closed_classes(P, least, label, edges, left, room)
@@ -209,7 +209,7 @@ def closed_classes_of_sparse(
 ):
     """The same for a chain in CSR form."""
     n, entries = indptr.shape[0] - 1, indices.shape[0]
-    check_graph(n, indptr[0], indptr[n], min(entries, data.shape[0]), n)
+    check_graph(indptr, indices, data.shape[0], n)
     labels, rooms, leads = np.empty(n, np.int64), np.empty((_ROOM, n), np.int64), np.empty(n, np.bool_)
     label: cython.Py_ssize_t[::1] = labels
     room: cython.Py_ssize_t[:, ::1] = rooms
@@ -219,8 +219,8 @@ def closed_classes_of_sparse(
         with cython.nogil:
             count = _closed_components(indptr, indices, label, left, room)
         return count, labels
-    starts: index[::1] = np.empty(n + 1, f"i{indices.itemsize}")
-    successors: index[::1] = np.empty(possible, f"i{indices.itemsize}")
+    starts: index[::1] = np.empty(n + 1, np.intc)
+    successors: index[::1] = np.empty(possible, np.intc)
     with cython.nogil:
         keep_above(indptr, indices, data, least, starts, successors)
         count = _closed_components(starts, successors, label, left, room)
@@ -238,7 +238,7 @@ def strong_components(
     A component is numbered after all those that it leads to. O(pairs + edges), without recursion.
     """
     pairs = indptr.shape[0] - 1
-    check_graph(pairs, indptr[0], indptr[pairs], indices.shape[0], n_states)
+    check_graph(indptr, indices, indices.shape[0], n_states)
     if keep is None:
         keep = _EVERY_PAIR
     elif keep.shape[0] != pairs:

@@ -7,6 +7,7 @@ concave, so that Newton's steps from outside the interval never enter it.
 import cython
 from cython.cimports.libc.math import sqrt
 from cython.cimports.psconrl.kernels.special import exp, expm1, lgamma, log, log1p
+from cython.cimports.psconrl.kernels.successors import index
 
 _INF = cython.declare(cython.double, float("inf"))
 _STEPS = cython.declare(cython.Py_ssize_t, 100)  # at most; most ends take less than ten
@@ -76,7 +77,7 @@ def _outside(
 @cython.nogil
 @cython.exceptval(check=False)
 def _fill(
-    indptr: cython.const[cython.Py_ssize_t][::1],
+    indptr: cython.const[index][::1],
     times: cython.const[cython.Py_ssize_t][::1],
     visits: cython.const[cython.Py_ssize_t][::1],
     log_inverse: cython.double,
@@ -95,7 +96,7 @@ def _fill(
 
 
 def fill_intervals(
-    indptr: cython.const[cython.Py_ssize_t][::1],
+    indptr: cython.const[index][::1],
     times: cython.const[cython.Py_ssize_t][::1],
     visits: cython.const[cython.Py_ssize_t][::1],
     log_inverse: cython.double,

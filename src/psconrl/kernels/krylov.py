@@ -11,7 +11,8 @@ Chains come in CSR form, with row starts and columns of 32 or 64 bits.
 import cython
 import numpy as np
 from cython.cimports.psconrl.kernels.lanes import dot
-from cython.cimports.psconrl.kernels.sweeps import check_chain, column, invert_diagonal, product, relax, start
+from cython.cimports.psconrl.kernels.successors import check_graph, index
+from cython.cimports.psconrl.kernels.sweeps import invert_diagonal, product, relax
 
 _INFINITE = cython.declare(cython.double, float("inf"))
 _SMALL = cython.declare(cython.double, 1e-3)  # entries below this are left out of corrections,
@@ -27,7 +28,7 @@ class Workspace:
 
     def __init__(self, n: cython.Py_ssize_t, entries: cython.Py_ssize_t):
         """Made once, used for any number of chains."""
-        self.indptr = np.empty(n + 1, np.int64)
+        self.indptr = np.empty(n + 1, np.intc)
         self.indices = np.empty(entries, np.intc)
         self.data = np.empty(entries)
         self.scale, self.residual, self.correction, self.kept = np.empty((4, n))
@@ -38,8 +39,8 @@ class Workspace:
 @cython.nogil
 @cython.exceptval(check=False)
 def _keep_core(
-    indptr: cython.const[start][::1],
-    indices: cython.const[column][::1],
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
     data: cython.const[cython.double][::1],
     work: Workspace,
 ) -> cython.void:
@@ -62,8 +63,8 @@ def _keep_core(
 @cython.nogil
 @cython.exceptval(check=False)
 def _bicgstab(
-    indptr: cython.const[start][::1],
-    indices: cython.const[column][::1],
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
     data: cython.const[cython.double][::1],
     transposed: cython.bint,
     goal: cython.double,
@@ -123,8 +124,8 @@ def _bicgstab(
 @cython.nogil
 @cython.exceptval(check=False)
 def _solve_one(
-    indptr: cython.const[start][::1],
-    indices: cython.const[column][::1],
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
     data: cython.const[cython.double][::1],
     transposed: cython.bint,
     right: cython.const[cython.double][::1],
@@ -205,8 +206,8 @@ def _solve_one(
 @cython.nogil
 @cython.exceptval(check=False)
 def solve_into(
-    indptr: cython.const[start][::1],
-    indices: cython.const[column][::1],
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
     data: cython.const[cython.double][::1],
     transposed: cython.bint,
     right: cython.const[cython.double][:, ::1],
@@ -230,8 +231,8 @@ def solve_into(
 
 
 def solve(
-    indptr: cython.const[start][::1],
-    indices: cython.const[column][::1],
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
     data: cython.const[cython.double][::1],
     transposed: cython.bint,
     right: cython.const[cython.double][:, ::1],
@@ -247,9 +248,9 @@ def solve(
     entries: corrections are found without them, and what they change is corrected in turn.
     """
     n = x.shape[1]
-    if right.shape[0] != x.shape[0] or right.shape[1] != n:
-        raise ValueError("right sides and guesses (q, n) must have the same shape")
-    check_chain(indptr, indices, data, n)
+    if right.shape[0] != x.shape[0] or right.shape[1] != n or indptr.shape[0] != n + 1:
+        raise ValueError("a chain (n, n), right sides and guesses (q, n) are needed")
+    check_graph(indptr, indices, data.shape[0], n)
     work: Workspace = Workspace(n, indices.shape[0])
     with cython.nogil:
         worst: cython.double = solve_into(indptr, indices, data, transposed, right, x, tolerance, most, products, work)

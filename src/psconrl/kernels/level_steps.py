@@ -1,12 +1,13 @@
 """What a multilevel method does on each of its levels: sweeps, residuals, and the steps of its Krylov method.
 
-A level is a chain without its diagonal: rates W of moving on in CSR form, with row starts of 64 and columns of 32 bits,
+A level is a chain without its diagonal: rates W of moving on in CSR form,
 and their sums D. Its equation is :math:`D h - W h = r`. See ``model.multilevel``.
 """
 
 import cython
 from cython.cimports.libc.math import sqrt
 from cython.cimports.psconrl.kernels.lanes import weighted_dot
+from cython.cimports.psconrl.kernels.successors import index
 
 _INFINITE = cython.declare(cython.double, float("inf"))
 _NO_NUMBER = cython.declare(cython.double, float("nan"))
@@ -15,8 +16,8 @@ _NEAR = cython.declare(cython.Py_ssize_t, 1024)  # so many entries stay in the c
 
 @cython.cfunc
 def _check_moves(
-    indptr: cython.const[cython.Py_ssize_t][::1],
-    indices: cython.const[cython.int][::1],
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
     data: cython.const[cython.double][::1],
     n: cython.Py_ssize_t,
     shortest: cython.Py_ssize_t,
@@ -27,8 +28,8 @@ def _check_moves(
 
 
 def first_sweep(
-    indptr: cython.const[cython.Py_ssize_t][::1],
-    indices: cython.const[cython.int][::1],
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
     data: cython.const[cython.double][::1],
     inverse: cython.const[cython.double][::1],
     r: cython.const[cython.double][::1],
@@ -49,8 +50,8 @@ def first_sweep(
 
 
 def sweep(
-    indptr: cython.const[cython.Py_ssize_t][::1],
-    indices: cython.const[cython.int][::1],
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
     data: cython.const[cython.double][::1],
     inverse: cython.const[cython.double][::1],
     r: cython.const[cython.double][::1],
@@ -73,8 +74,8 @@ def sweep(
 
 
 def sweep_distribution(
-    t_indptr: cython.const[cython.Py_ssize_t][::1],
-    t_indices: cython.const[cython.int][::1],
+    t_indptr: cython.const[index][::1],
+    t_indices: cython.const[index][::1],
     t_data: cython.const[cython.double][::1],
     inverse: cython.const[cython.double][::1],
     x: cython.double[::1],
@@ -96,8 +97,8 @@ def sweep_distribution(
 
 
 def imbalance(
-    t_indptr: cython.const[cython.Py_ssize_t][::1],
-    t_indices: cython.const[cython.int][::1],
+    t_indptr: cython.const[index][::1],
+    t_indices: cython.const[index][::1],
     t_data: cython.const[cython.double][::1],
     leaving: cython.const[cython.double][::1],
     x: cython.const[cython.double][::1],
@@ -115,8 +116,8 @@ def imbalance(
 
 
 def drift(
-    indptr: cython.const[cython.Py_ssize_t][::1],
-    indices: cython.const[cython.int][::1],
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
     data: cython.const[cython.double][::1],
     leaving: cython.const[cython.double][::1],
     z: cython.const[cython.double][::1],
@@ -134,8 +135,8 @@ def drift(
 
 
 def lowered(
-    indptr: cython.const[cython.Py_ssize_t][::1],
-    indices: cython.const[cython.int][::1],
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
     data: cython.const[cython.double][::1],
     leaving: cython.const[cython.double][::1],
     r: cython.const[cython.double][::1],

@@ -7,7 +7,7 @@ import cython
 import numpy as np
 
 
-@cython.ccall
+@cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
 def factorise(matrix: cython.double[:, ::1], order: cython.Py_ssize_t[::1]) -> cython.bint:
@@ -34,7 +34,7 @@ def factorise(matrix: cython.double[:, ::1], order: cython.Py_ssize_t[::1]) -> c
     return True
 
 
-@cython.ccall
+@cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
 def solve(
@@ -58,7 +58,7 @@ def solve(
         x[i] = total / factors[i, i]
 
 
-@cython.ccall
+@cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
 def solve_transposed(
@@ -85,8 +85,12 @@ def solve_transposed(
         x[order[i]] = room[i]
 
 
-def solved(matrix: cython.const[cython.double][:, ::1], right: cython.const[cython.double][:, ::1]):
-    """X (k, n) with A X = B for a matrix A (k, k) and right-hand sides B (k, n); None if A is singular."""
+def solved(
+    matrix: cython.const[cython.double][:, ::1],
+    right: cython.const[cython.double][:, ::1],
+    transposed: cython.bint = False,
+):
+    """X (k, n) with A X = B, or A^T X = B, for a matrix A (k, k) and B (k, n); None if A is singular."""
     k, n = matrix.shape[0], right.shape[1]
     if matrix.shape[1] != k or right.shape[0] != k:
         raise ValueError("a matrix (k, k) and right-hand sides (k, n) are needed")
@@ -95,8 +99,12 @@ def solved(matrix: cython.const[cython.double][:, ::1], right: cython.const[cyth
     order: cython.Py_ssize_t[::1] = np.empty(k, np.int64)
     columns: cython.double[:, ::1] = np.ascontiguousarray(np.asarray(right).T)
     X: cython.double[:, ::1] = result
+    room: cython.double[::1] = np.empty(k)
     if not factorise(factors, order):
         return None
     for i in range(n):
-        solve(factors, order, columns[i], X[i])
+        if transposed:
+            solve_transposed(factors, order, columns[i], X[i], room)
+        else:
+            solve(factors, order, columns[i], X[i])
     return np.ascontiguousarray(result.T)

@@ -31,9 +31,9 @@ def moves_away(
         if not 0 <= p < S * n_actions:
             raise ValueError("there is no such pair")
         most += indptr[p + 1] - indptr[p]
-    starts, columns, values = np.zeros(n + 1, np.int64), np.empty(most, np.int64), np.empty(most)
-    start: cython.Py_ssize_t[::1] = starts
-    to: cython.Py_ssize_t[::1] = columns
+    starts, columns, values = np.zeros(n + 1, np.intc), np.empty(most, np.intc), np.empty(most)
+    start: index[::1] = starts
+    to: index[::1] = columns
     share: cython.double[::1] = values
     at: cython.Py_ssize_t[::1] = np.full(S, -1)  # where a node is in the present row
     k: cython.Py_ssize_t = 0
@@ -77,9 +77,9 @@ def inside_rows(
             raise ValueError("there is no such state")
         place[s] = i
         most += indptr[(s + 1) * A] - indptr[s * A]
-    starts, columns, values = np.zeros(n * A + 1, np.int64), np.empty(most, np.int64), np.empty(most)
-    start: cython.Py_ssize_t[::1] = starts
-    to: cython.Py_ssize_t[::1] = columns
+    starts, columns, values = np.zeros(n * A + 1, np.intc), np.empty(most, np.intc), np.empty(most)
+    start: index[::1] = starts
+    to: index[::1] = columns
     probability: cython.double[::1] = values
     k: cython.Py_ssize_t = 0
     with cython.nogil:

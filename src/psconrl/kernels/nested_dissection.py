@@ -14,7 +14,7 @@ _LEAF = cython.declare(cython.Py_ssize_t, 24)  # parts of so many states are not
 def neighbours(indptr: cython.const[index][::1], indices: cython.const[index][::1], n_states: cython.Py_ssize_t):
     """The states that each one leads to or comes from, itself aside: a symmetric graph without repetitions."""
     n, pairs = n_states, indptr.shape[0] - 1
-    check_graph(pairs, indptr[0], indptr[pairs], indices.shape[0], n)
+    check_graph(indptr, indices, indices.shape[0], n)
     A = pairs // n if n else 0
     every: cython.Py_ssize_t[::1] = np.zeros(n + 2, np.int64)  # counted two places ahead, see ``csr.sort_by_columns``
     with cython.nogil:
@@ -25,10 +25,12 @@ def neighbours(indptr: cython.const[index][::1], indices: cython.const[index][::
                     every[indices[e] + 2] += 1
         for s in range(n + 1):
             every[s + 1] += every[s]
-    full: cython.Py_ssize_t[::1] = np.empty(every[n + 1], np.int64)
+    if every[n + 1] >= 2**31:
+        raise ValueError("a graph of so many edges")
+    full: index[::1] = np.empty(every[n + 1], np.intc)
     seen: cython.Py_ssize_t[::1] = np.full(n, -1)
-    first = np.zeros(n + 1, np.int64)
-    starts: cython.Py_ssize_t[::1] = first
+    first = np.zeros(n + 1, np.intc)
+    starts: index[::1] = first
     k: cython.Py_ssize_t = 0
     with cython.nogil:
         for s in range(n):
@@ -55,8 +57,8 @@ def neighbours(indptr: cython.const[index][::1], indices: cython.const[index][::
 @cython.nogil
 @cython.exceptval(check=False)
 def _levels(
-    first: cython.const[cython.Py_ssize_t][::1],
-    near: cython.const[cython.Py_ssize_t][::1],
+    first: cython.const[index][::1],
+    near: cython.const[index][::1],
     inside: cython.const[cython.Py_ssize_t][::1],
     part: cython.Py_ssize_t,
     root: cython.Py_ssize_t,
@@ -95,8 +97,8 @@ def _side(level: cython.Py_ssize_t, cut: cython.Py_ssize_t) -> cython.Py_ssize_t
 @cython.nogil
 @cython.exceptval(check=False)
 def _dissect(
-    first: cython.const[cython.Py_ssize_t][::1],
-    near: cython.const[cython.Py_ssize_t][::1],
+    first: cython.const[index][::1],
+    near: cython.const[index][::1],
     nodes: cython.Py_ssize_t[::1],
     inside: cython.Py_ssize_t[::1],
     level: cython.Py_ssize_t[::1],
@@ -148,10 +150,10 @@ def _dissect(
         size += 2
 
 
-def dissected(first: cython.const[cython.Py_ssize_t][::1], near: cython.const[cython.Py_ssize_t][::1]):
+def dissected(first: cython.const[index][::1], near: cython.const[index][::1]):
     """All states of a symmetric graph, those that separate others after them."""
     n = first.shape[0] - 1
-    check_graph(n, first[0], first[n], near.shape[0], n)
+    check_graph(first, near, near.shape[0], n)
     state = np.arange(n)
     nodes: cython.Py_ssize_t[::1] = state
     inside: cython.Py_ssize_t[::1] = np.zeros(n, np.int64)
@@ -164,8 +166,8 @@ def dissected(first: cython.const[cython.Py_ssize_t][::1], near: cython.const[cy
 
 
 def tree(
-    first: cython.const[cython.Py_ssize_t][::1],
-    near: cython.const[cython.Py_ssize_t][::1],
+    first: cython.const[index][::1],
+    near: cython.const[index][::1],
     state: cython.const[cython.Py_ssize_t][::1],
     position: cython.const[cython.Py_ssize_t][::1],
 ):
@@ -173,7 +175,7 @@ def tree(
     n = state.shape[0]
     if first.shape[0] != n + 1 or position.shape[0] != n:
         raise ValueError("a state at every position and the position of every state are needed")
-    check_graph(n, first[0], first[n], near.shape[0], n)
+    check_graph(first, near, near.shape[0], n)
     parents, rows, columns = np.full(n, -1), np.zeros(n, np.int64), np.zeros(n, np.int64)
     parent: cython.Py_ssize_t[::1] = parents
     before: cython.Py_ssize_t[::1] = rows
@@ -208,8 +210,8 @@ def tree(
 
 
 def filled(
-    first: cython.const[cython.Py_ssize_t][::1],
-    near: cython.const[cython.Py_ssize_t][::1],
+    first: cython.const[index][::1],
+    near: cython.const[index][::1],
     state: cython.const[cython.Py_ssize_t][::1],
     position: cython.const[cython.Py_ssize_t][::1],
     parent: cython.const[cython.Py_ssize_t][::1],

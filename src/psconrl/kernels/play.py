@@ -3,6 +3,7 @@
 import cython
 import numpy as np
 from cython.cimports.psconrl.kernels.rounds import RoundLearner
+from cython.cimports.psconrl.kernels.successors import index
 
 
 @cython.cfunc
@@ -52,8 +53,8 @@ def play(
     max_steps: cython.Py_ssize_t,
     policy: cython.const[cython.double][:, :, ::1],
     caps: cython.const[cython.Py_ssize_t][::1],
-    indptr: cython.const[cython.Py_ssize_t][::1],
-    successors: cython.const[cython.Py_ssize_t][::1],
+    indptr: cython.const[index][::1],
+    successors: cython.const[index][::1],
     cdf: cython.const[cython.double][::1],
     outcomes: cython.const[cython.double][:, ::1],
     bernoulli: cython.bint,
@@ -101,15 +102,20 @@ def play(
         raise ValueError("limits of another number of costs")
     if steps > min(action_uniforms.shape[0], model_uniforms.shape[0], log.shape[0]):
         raise ValueError("more rounds than random numbers")
+    if steps > 0 and (action_uniforms.shape[1] < 1 or model_uniforms.shape[1] < 1):
+        raise ValueError("every round needs a random number for its action and one for the next state")
     if bernoulli and model_uniforms.shape[1] < 1 + n_costs:
         raise ValueError("Bernoulli costs need a random number each")
-    if step < 0:
+    if step < 0 or next_checkpoint < 0:
         raise ValueError("an episode that has not begun")
     if at_checkpoints.shape[0] < checkpoints.shape[0] or largest_at_checkpoints.shape[0] < checkpoints.shape[0]:
         raise ValueError("more checkpoints than places for them")
+    if at_checkpoints.shape[1] != n_costs or largest_at_checkpoints.shape[1] != n_costs - 1:
+        raise ValueError("checkpoints of another number of costs")
     costs: cython.double[::1] = np.empty(n_costs)
     last: cython.Py_ssize_t = policy.shape[0] - 1
     ended: cython.bint = False
+    nowhere: cython.bint = False
     played: cython.Py_ssize_t = 0
     k: cython.Py_ssize_t
     i: cython.Py_ssize_t
@@ -118,6 +124,9 @@ def play(
             action: cython.Py_ssize_t = _action(policy, min(step, last), state, action_uniforms[k, 0])
             pair: cython.Py_ssize_t = state * A + action
             entry: cython.Py_ssize_t = _entry(cdf, indptr[pair], indptr[pair + 1] - 1, model_uniforms[k, 0])
+            if indptr[pair] >= indptr[pair + 1]:
+                nowhere = True
+                break
             successor: cython.Py_ssize_t = successors[entry]
             for i in range(n_costs):
                 cost: cython.double = outcomes[i, entry]
@@ -147,13 +156,15 @@ def play(
             if step >= max_steps or (capped and visits[pair] >= caps[pair]):
                 ended = True
                 break
+    if nowhere:
+        raise ValueError(f"pair {pair} leads nowhere")
     return state, played, next_checkpoint, ended
 
 
 def expected_averages(
     policy: cython.const[cython.double][:, :, ::1],
-    indptr: cython.const[cython.Py_ssize_t][::1],
-    successors: cython.const[cython.Py_ssize_t][::1],
+    indptr: cython.const[index][::1],
+    successors: cython.const[index][::1],
     probabilities: cython.const[cython.double][::1],
     costs: cython.const[cython.double][:, :, ::1],
     state: cython.Py_ssize_t,

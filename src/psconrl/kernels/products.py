@@ -3,8 +3,7 @@
 import cython
 import numpy as np
 from cython.cimports.psconrl.kernels.lanes import dot as _dot
-
-index = cython.fused_type(cython.int, cython.Py_ssize_t)
+from cython.cimports.psconrl.kernels.successors import index
 
 
 def dot(x: cython.const[cython.double][::1], z: cython.const[cython.double][::1]) -> float:
@@ -70,6 +69,8 @@ def sparse_times(
 ):
     """A matrix in CSR form, whose indices are trusted, times a vector."""
     n: cython.Py_ssize_t = indptr.shape[0] - 1
+    if n < 0 or indptr[n] > min(indices.shape[0], data.shape[0]):
+        raise ValueError("the row starts of a matrix lead out of its entries")
     product = np.empty(n)
     out: cython.double[::1] = product
     i: cython.Py_ssize_t
@@ -93,6 +94,8 @@ def times_sparse(
     """A vector times a matrix in CSR form, whose indices are trusted."""
     if x.shape[0] != indptr.shape[0] - 1:
         raise ValueError("a vector and a matrix of different sizes")
+    if indptr[x.shape[0]] > min(indices.shape[0], data.shape[0]):
+        raise ValueError("the row starts of a matrix lead out of its entries")
     product = np.zeros(n_columns)
     out: cython.double[::1] = product
     i: cython.Py_ssize_t

@@ -1,29 +1,36 @@
 """The successors of all states and pairs, in lists: what is possible, what leads to each state, what is met from where.
 
 A graph has CSR form: the successors of pair ``s * A + a`` are
-``indices[indptr[s * A + a] : indptr[s * A + a + 1]]``. A chain is the case A = 1. Both arrays have 32 or 64 bits.
+``indices[indptr[s * A + a] : indptr[s * A + a + 1]]``. A chain is the case A = 1.
 """
 
 import cython
 import numpy as np
 
 if not cython.compiled:
-    index = cython.fused_type(cython.int, cython.Py_ssize_t)
+    index = cython.int
 
 
 @cython.cfunc
 def check_graph(
-    pairs: cython.Py_ssize_t,
-    first: cython.Py_ssize_t,
-    last: cython.Py_ssize_t,
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
     entries: cython.Py_ssize_t,
     n_states: cython.Py_ssize_t,
 ):
-    """Do so many pairs, whose successors begin and end there among all entries, make a graph of so many states?"""
+    """Raise unless these are the successors of S * A pairs, at most so many entries, among so many states."""
+    pairs = indptr.shape[0] - 1
     if pairs < 0 or n_states < 0 or (pairs % n_states if n_states else pairs):
         raise ValueError("a graph of S states and A actions needs S * A + 1 row starts")
-    if first != 0 or not 0 <= last <= entries:
+    fits: cython.bint = indptr[0] == 0 and indptr[pairs] <= min(entries, indices.shape[0])
+    for i in range(pairs):
+        fits &= indptr[i] <= indptr[i + 1]
+    if not fits:
         raise ValueError("the row starts of a graph must lead from the first to the last of its successors")
+    for e in range(indptr[pairs]):
+        fits &= 0 <= indices[e] < n_states
+    if not fits:
+        raise ValueError("a successor is not one of the states")
 
 
 @cython.cfunc
@@ -69,11 +76,11 @@ def support_of_sparse(
 ):
     """The graph (indptr, indices) of the entries above ``least`` of a CSR matrix: its own arrays, if all are."""
     n, entries = indptr.shape[0] - 1, indices.shape[0]
-    check_graph(n, indptr[0], indptr[n], min(entries, data.shape[0]), n)
+    check_graph(indptr, indices, data.shape[0], n)
     possible = count_above(data, entries, least)
     if possible == entries:
         return np.asarray(indptr), np.asarray(indices)
-    first, kept = np.empty(n + 1, f"i{indices.itemsize}"), np.empty(possible, f"i{indices.itemsize}")
+    first, kept = np.empty(n + 1, np.intc), np.empty(possible, np.intc)
     starts: index[::1] = first
     successors: index[::1] = kept
     with cython.nogil:
@@ -84,9 +91,11 @@ def support_of_sparse(
 def support_of_dense(P: cython.const[cython.double][:, ::1], least: cython.double):
     """The graph (indptr, indices) of the entries above ``least`` of a dense matrix."""
     n, S = P.shape[0], P.shape[1]
-    first, every = np.empty(n + 1, np.int64), np.empty(n * S, np.int64)
-    starts: cython.Py_ssize_t[::1] = first
-    successors: cython.Py_ssize_t[::1] = every
+    if n * S >= 2**31:
+        raise ValueError("a dense matrix of so many entries")
+    first, every = np.empty(n + 1, np.intc), np.empty(n * S, np.intc)
+    starts: index[::1] = first
+    successors: index[::1] = every
     k: cython.Py_ssize_t = 0
     with cython.nogil:
         starts[0] = 0
@@ -128,7 +137,7 @@ def reached(
     """The states that some path from the start meets, the start included."""
     n = start.shape[0]
     pairs = indptr.shape[0] - 1
-    check_graph(pairs, indptr[0], indptr[pairs], indices.shape[0], n)
+    check_graph(indptr, indices, indices.shape[0], n)
     A = pairs // n if n else 0
     met = np.empty(n, np.bool_)
     seen: cython.uchar[::1] = met

@@ -1,15 +1,12 @@
 r"""Products with a sparse chain, sweeps of Gauss and Seidel, and steps of a distribution.
 
-For the matrix :math:`A = I - P + \mathbf 1 q^T` of ``krylov``. The chain P comes in CSR form, with row starts and
-columns of 32 or 64 bits.
+For the matrix :math:`A = I - P + \mathbf 1 q^T` of ``krylov``. The chain P comes in CSR form.
 """
 
 import cython
 import numpy as np
 from cython.cimports.psconrl.kernels.lanes import total
-
-if not cython.compiled:
-    start = column = cython.fused_type(cython.int, cython.Py_ssize_t)
+from cython.cimports.psconrl.kernels.successors import check_graph, index
 
 _INFINITE = cython.declare(cython.double, float("inf"))
 _FEW_SWEEPS = cython.declare(cython.Py_ssize_t, 3)  # so many between two looks,
@@ -18,23 +15,11 @@ _FEW_STEPS = cython.declare(cython.Py_ssize_t, 6)  # the same of a distribution 
 
 
 @cython.cfunc
-def check_chain(
-    indptr: cython.const[start][::1],
-    indices: cython.const[column][::1],
-    data: cython.const[cython.double][::1],
-    n: cython.Py_ssize_t,
-):
-    """Are these the entries of a chain (n, n)? Its columns are taken at their word."""
-    if n == 0 or indptr.shape[0] != n + 1 or not indptr[n] <= indices.shape[0] == data.shape[0]:
-        raise ValueError("a chain (n, n) in CSR form and vectors of as many states are needed")
-
-
-@cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
 def product(
-    indptr: cython.const[start][::1],
-    indices: cython.const[column][::1],
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
     data: cython.const[cython.double][::1],
     transposed: cython.bint,
     x: cython.const[cython.double][::1],
@@ -64,8 +49,8 @@ def product(
 @cython.nogil
 @cython.exceptval(check=False)
 def invert_diagonal(
-    indptr: cython.const[start][::1],
-    indices: cython.const[column][::1],
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
     data: cython.const[cython.double][::1],
     inverse: cython.double[::1],
 ) -> cython.void:
@@ -85,8 +70,8 @@ def invert_diagonal(
 @cython.nogil
 @cython.exceptval(check=False)
 def relax(
-    indptr: cython.const[start][::1],
-    indices: cython.const[column][::1],
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
     data: cython.const[cython.double][::1],
     scale: cython.const[cython.double][::1],
     right: cython.const[cython.double][::1],
@@ -110,8 +95,8 @@ def relax(
 
 
 def sweep_until(
-    indptr: cython.const[start][::1],
-    indices: cython.const[column][::1],
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
     data: cython.const[cython.double][::1],
     right: cython.const[cython.double][::1],
     x: cython.double[::1],
@@ -123,9 +108,9 @@ def sweep_until(
     Returns the largest entry. For large chains that mix fast: a residual is looked at after few sweeps.
     """
     n = x.shape[0]
-    if right.shape[0] != n:
-        raise ValueError("right side and guess (n,) must have the same shape")
-    check_chain(indptr, indices, data, n)
+    if right.shape[0] != n or indptr.shape[0] != n + 1:
+        raise ValueError("a chain (n, n), its right side and a guess (n,) are needed")
+    check_graph(indptr, indices, data.shape[0], n)
     scale: cython.double[::1] = np.empty(n)
     residual: cython.double[::1] = np.empty(n)
     before: cython.double = _INFINITE
@@ -152,8 +137,8 @@ def sweep_until(
 @cython.nogil
 @cython.exceptval(check=False)
 def _step(
-    indptr: cython.const[start][::1],
-    indices: cython.const[column][::1],
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
     data: cython.const[cython.double][::1],
     distribution: cython.double[::1],
     onward: cython.double[::1],
@@ -179,8 +164,8 @@ def _step(
 
 
 def step_until(
-    indptr: cython.const[start][::1],
-    indices: cython.const[column][::1],
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
     data: cython.const[cython.double][::1],
     distribution: cython.double[::1],
     most: cython.double,
@@ -191,7 +176,9 @@ def step_until(
     Returns what the last step moved. For large chains that mix fast: a step takes less than a sweep.
     """
     n = distribution.shape[0]
-    check_chain(indptr, indices, data, n)
+    if indptr.shape[0] != n + 1:
+        raise ValueError("a chain (n, n) and a distribution (n,) are needed")
+    check_graph(indptr, indices, data.shape[0], n)
     onward: cython.double[::1] = np.empty(n)
     before: cython.double = _INFINITE
     moved: cython.double = _INFINITE

@@ -226,7 +226,7 @@ def collect(
     n, K = C.shape[0], start.shape[0] - 1
     if indptr.shape[0] != n + 1 or exits.shape[0] != n or x.shape[0] != n or x.shape[1] != C.shape[1]:
         raise ValueError("moves (n, n), what is collected (n, q), exits (n,) and room for the solution are needed")
-    check_graph(n, indptr[0], indptr[n], min(indices.shape[0], data.shape[0]), n)
+    check_graph(indptr, indices, data.shape[0], n)
     if not 0 <= done <= K or start[0] != 0 or start[K] != n or members.shape[0] != n:
         raise ValueError("every state must be in one group")
     room = Room(n, together, C.shape[1])

@@ -10,18 +10,12 @@ import cython
 import numpy as np
 from cython.cimports.psconrl.kernels import csr
 from cython.cimports.psconrl.kernels.elimination import solve_unichain
-from cython.cimports.psconrl.kernels.improvement import (
-    dense_rounding,
-    improve_dense,
-    improve_sparse,
-    sparse_rounding,
-    sweep_ahead,
-    weigh_biases,
-)
+from cython.cimports.psconrl.kernels.improvement import dense_rounding, improve_dense, weigh_biases
 from cython.cimports.psconrl.kernels.krylov import Workspace, solve_into
 from cython.cimports.psconrl.kernels.leading import Leading
 from cython.cimports.psconrl.kernels.policy_chain import gather_rows
 from cython.cimports.psconrl.kernels.sparse_elimination import Elimination, eliminate_unichain
+from cython.cimports.psconrl.kernels.sparse_improvement import improve_sparse, sparse_rounding, sweep_ahead
 
 _INFINITE = cython.declare(cython.double, float("inf"))
 _TOL = cython.declare(cython.double, 0.1)  # of a residual, relative to the largest bias, times what gains may be off

@@ -152,7 +152,7 @@ def visit(
     n = y.shape[0]
     if indptr.shape[0] != n + 1 or exits.shape[0] != n:
         raise ValueError("moves (n, n), exits (n,) and arrivals (n,) are needed")
-    check_graph(n, indptr[0], indptr[n], min(indices.shape[0], data.shape[0]), n)
+    check_graph(indptr, indices, data.shape[0], n)
     if not 0 <= done < start.shape[0] or start[0] != 0 or start[done] > n or members.shape[0] != n:
         raise ValueError("every state must be in one group")
     room = Room(n, together, 0)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
+from psconrl.arrays import Floats, Places
 from psconrl.kernels.intervals import fill_ends, fill_intervals
 from psconrl.learning.counts import Counts
 
@@ -25,8 +25,8 @@ from psconrl.learning.counts import Counts
 class Intervals(NamedTuple):
     """All laws (S*A, S) within the bounds, by rows as in CSR form."""
 
-    indptr: Ints
-    successors: Ints  # (entries,) seen so far
+    indptr: Places
+    successors: Places  # (entries,) seen so far
     low: Floats  # (entries,)
     high: Floats  # (entries,)
     unseen: Floats  # (S*A,) the most that any other successor can have
@@ -36,9 +36,8 @@ class Intervals(NamedTuple):
         r"""From what was seen, with :math:`\log(1/\delta')`."""
         seen = counts.moves
         low, high, unseen = np.empty(seen.nnz), np.empty(seen.nnz), np.empty(counts.visits.size)
-        indptr, successors = seen.indptr.astype(np.int64), seen.indices.astype(np.int64)
-        fill_intervals(indptr, seen.data, counts.visits, log_inverse, low, high, unseen)
-        return cls(indptr, successors, low, high, unseen)
+        fill_intervals(seen.indptr, seen.data, counts.visits, log_inverse, low, high, unseen)
+        return cls(seen.indptr, seen.indices, low, high, unseen)
 
     @property
     def doubtful(self) -> Floats:

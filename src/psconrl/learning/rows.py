@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from psconrl.arrays import Floats, Ints
+from psconrl.arrays import Floats, Ints, Places
 from psconrl.kernels import dirichlet, special
 from psconrl.kernels.gamma import log_gamma_variates
 from psconrl.learning.tally import Tally
@@ -41,8 +41,8 @@ DENSE_STATES = 64
 class Parameters(NamedTuple):
     """Of Dirichlet laws, one a pair: those of the transitions that are stored, and a mass spread over all states."""
 
-    indptr: Ints  # (S*A + 1,)
-    indices: Ints  # in every row rising
+    indptr: Places  # (S*A + 1,)
+    indices: Places  # in every row rising
     alpha: Floats
     rest: Floats  # (S*A,)
 

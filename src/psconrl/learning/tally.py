@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from psconrl.arrays import Ints
+from psconrl.arrays import Ints, in_32_bits
 from psconrl.kernels.counts import add_to_table, merged, sorted_log, visits_of
 from psconrl.limits import MOST_ROUNDS
 
@@ -84,7 +84,7 @@ class Tally:
         """As a sparse matrix (S*A, S)."""
         pairs, states = np.divmod(self.numbers, self.shape[1])
         indptr = np.searchsorted(pairs, np.arange(self.shape[0] + 1))
-        return csr_array((self.times.copy(), states, indptr), shape=self.shape)
+        return in_32_bits(csr_array((self.times.copy(), states, indptr), shape=self.shape))
 
     def toarray(self) -> Ints:
         """As a plain array (S*A, S)."""

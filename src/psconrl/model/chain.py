@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from psconrl.arrays import Bools, Floats, Ints, Matrix
+from psconrl.arrays import Bools, Floats, Ints, Matrix, in_32_bits
 from psconrl.errors import SolverError
 from psconrl.kernels import closed_classes, graph, successors
 from psconrl.model.passage import collect_onward
@@ -153,6 +153,9 @@ class DenseChain(Chain):
 
 class SparseChain(Chain):
     """What is possible is stored, row by row."""
+
+    def __init__(self, matrix: csr_array) -> None:
+        super().__init__(in_32_bits(matrix))
 
     def solve(self, costs: Floats, reference: int = 0) -> Unichain | None:
         """By BiCGSTAB or a sparse LU, which choose a reference themselves."""

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from psconrl.arrays import Ints
+from psconrl.arrays import Floats, Ints
 from psconrl.kernels import csr
 
 
@@ -11,6 +11,12 @@ def chosen_rows(matrix: csr_array, rows: Ints) -> csr_array:
     """The rows of a matrix with the given numbers; SciPy's own way takes ten times as long for a small one."""
     indptr, indices, data = csr.gathered(matrix.indptr, matrix.indices, matrix.data, rows, 0, 0.0)
     return csr_array((data, indices, indptr), shape=(rows.size, matrix.shape[1]))
+
+
+def mixed_rows(matrix: csr_array, policy: Floats) -> csr_array:
+    """The chain (S, S) of a randomised policy (S, A), from transitions (S*A, S)."""
+    indptr, indices, data = csr.mixed(matrix.indptr, matrix.indices, matrix.data, np.ascontiguousarray(policy))
+    return csr_array((data, indices, indptr), shape=(matrix.shape[1], matrix.shape[1]))
 
 
 def restarting(matrix: csr_array, state: int, probability: float) -> csr_array:

@@ -39,25 +39,25 @@ _PATIENCE = 20  # so many cycles must leave
 _SLOWER = 0.5  # less than this of a residual, or there is no point in more
 
 
-Moves: TypeAlias = tuple[Ints, Places, Floats]  # in CSR form
+Moves: TypeAlias = tuple[Places, Places, Floats]  # in CSR form
 
 
 class Level(NamedTuple):
     """A chain: moves in CSR form, how likely each state is left, and its inverse; zero for one that never is."""
 
-    indptr: Ints
+    indptr: Places
     indices: Places
     data: Floats
     leaving: Floats
     inverse: Floats
 
     @classmethod
-    def of_chain(cls, indptr: Ints, indices: Places, data: Floats) -> "Level":
+    def of_chain(cls, indptr: Places, indices: Places, data: Floats) -> "Level":
         """The first level: a chain with its diagonal."""
         return cls.of(*aggregation.moves_of(indptr, indices, data))
 
     @classmethod
-    def of(cls, indptr: Ints, indices: Places, data: Floats, leaving: Floats) -> "Level":
+    def of(cls, indptr: Places, indices: Places, data: Floats, leaving: Floats) -> "Level":
         """With the inverse."""
         inverse = np.divide(1.0, leaving, out=np.zeros_like(leaving), where=leaving > 0.0)
         return cls(indptr, indices, data, leaving, inverse)

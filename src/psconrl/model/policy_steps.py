@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import SolverError
-from psconrl.kernels import double_double, improvement
+from psconrl.kernels import double_double, improvement, sparse_improvement
 from psconrl.model.chosen_rows import chosen_rows
 from psconrl.model.sparse_solver import LEVELS_STATES as LARGE
 from psconrl.model.sparse_solver import SparseSolver
@@ -114,7 +114,7 @@ class SparseSteps(PolicySteps):
         worth_it = self._solver.slow or self._solver.passing or h.size < LARGE
         if new is not None and ahead is not None and worth_it:
             P = self._P
-            new = improvement.look_ahead(
+            new = sparse_improvement.look_ahead(
                 P.indptr,
                 P.indices,
                 P.data,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
+from psconrl.arrays import Floats, Places
 from psconrl.errors import ConfigError, ModelError, unknown_name
 from psconrl.kernels import csr
 from psconrl.model.cmdp import CMDP
@@ -16,8 +16,8 @@ EMISSIONS = ("deterministic", "bernoulli")
 class Tables:
     """The rows ``s * A + a`` of a model in CSR form."""
 
-    indptr: Ints
-    successors: Ints
+    indptr: Places
+    successors: Places
     cdf: Floats
     outcomes: Floats  # (m+1, entries) the cost of each transition, or its probability if Bernoulli
     bernoulli: bool
@@ -29,8 +29,7 @@ class Tables:
             raise ConfigError(unknown_name("emission", emission, EMISSIONS))
         P = cmdp.transition.csr()
         P.sort_indices()
-        indptr = P.indptr.astype(np.int64)
-        pairs = np.repeat(np.arange(P.shape[0]), np.diff(indptr))
+        pairs = np.repeat(np.arange(P.shape[0]), np.diff(P.indptr))
         outcomes = np.empty((len(cmdp.costs), P.nnz))
         for i, by_successor in enumerate(cmdp.outcome_costs):
             if by_successor is None:
@@ -39,5 +38,5 @@ class Tables:
                 outcomes[i] = np.asarray(by_successor[pairs, P.indices]).ravel()
         if emission == "bernoulli" and (outcomes.min() < 0 or outcomes.max() > 1):
             raise ModelError("Bernoulli costs must lie in [0, 1]; simulate this model with emission='deterministic'")
-        cdf = csr.row_cdf(indptr, P.data.astype(np.float64))
-        return cls(indptr, P.indices.astype(np.int64), cdf, outcomes, emission == "bernoulli")
+        cdf = csr.row_cdf(P.indptr, P.data.astype(np.float64))
+        return cls(P.indptr, P.indices, cdf, outcomes, emission == "bernoulli")

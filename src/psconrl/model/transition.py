@@ -12,11 +12,11 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from psconrl.arrays import Bools, Floats, Ints, Matrix
+from psconrl.arrays import Bools, Floats, Ints, Matrix, in_32_bits
 from psconrl.errors import ModelError
 from psconrl.kernels import double_double, graph, policy_chain, successors
 from psconrl.model.chain import Chain, DenseChain, SparseChain
-from psconrl.model.chosen_rows import chosen_rows, restarting
+from psconrl.model.chosen_rows import chosen_rows, mixed_rows, restarting
 from psconrl.model.policy_steps import DenseSteps, PolicySteps, RefinedSteps, SparseSteps
 from psconrl.products import product
 
@@ -264,6 +264,9 @@ class SparseTransition(Transition):
     repeats = False
     mass_error = 1e-13  # iterative solutions and factorisations subtract
 
+    def __init__(self, matrix: csr_array) -> None:
+        super().__init__(in_32_bits(matrix))
+
     @property
     def array(self) -> None:
         """There is none."""
@@ -288,12 +291,10 @@ class SparseTransition(Transition):
 
     def chain(self, policy: Any) -> Chain:
         """The chain of a policy."""
-        S, A = self.n_states, self.n_actions
         if policy.ndim == 1:
+            S, A = self.n_states, self.n_actions
             return SparseChain(chosen_rows(self.matrix, np.arange(0, S * A, A) + policy))
-        weights = csr_array((policy.flatten(), np.arange(S * A), np.arange(0, S * A + 1, A)), shape=(S, S * A))
-        weights.eliminate_zeros()
-        return SparseChain(csr_array(weights @ self.matrix))
+        return SparseChain(mixed_rows(self.matrix, policy))
 
     def restrict(self, states: Ints) -> Transition:
         """The transitions among some states."""

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse
 
-from psconrl.arrays import Bools, Floats, Matrix, read_only
+from psconrl.arrays import Bools, Floats, Matrix, in_32_bits, read_only
 from psconrl.errors import ModelError, PsconrlError, unknown_name
 from psconrl.limits import LARGEST_COST
 from psconrl.model.transition import Transition
@@ -67,9 +67,9 @@ def as_csr(x: Any, what: str) -> csr_array:
         raise ModelError(f"{what} must hold real numbers; got {x.dtype}")
     matrix = csr_array(x, dtype=np.float64, copy=True)
     matrix.sum_duplicates()
-    index = np.int32 if max(*matrix.shape, matrix.nnz) < 2**31 else np.int64
-    matrix.indices, matrix.indptr = matrix.indices.astype(index), matrix.indptr.astype(index)
-    return matrix
+    if max(*matrix.shape, matrix.nnz) >= 2**31:
+        raise ModelError(f"{what} may have at most 2,147,483,647 rows, columns and entries; got {matrix.nnz:,} entries")
+    return in_32_bits(matrix)
 
 
 def read_mask(available: ArrayLike | None, S: int, A: int) -> Bools:
@@ -199,7 +199,7 @@ def expectation(P: Matrix, outcome: Matrix) -> Floats:
     """The expected cost of every row of P, from costs by next state."""
     if isinstance(P, np.ndarray):
         dense = outcome if isinstance(outcome, np.ndarray) else outcome.toarray()
-        return np.asarray(np.einsum("ij,ij->i", P, dense))
+        return np.asarray((P * dense).sum(axis=1))
     if isinstance(outcome, np.ndarray):
         coo = P.tocoo()
         return np.bincount(coo.coords[0], coo.data * outcome[coo.coords], minlength=P.shape[0]).astype(np.float64)

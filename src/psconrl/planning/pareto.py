@@ -14,6 +14,7 @@ from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.validation import as_floats
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan, plan_unexplained
+from psconrl.products import product
 
 Progress = Callable[[int, int], object]
 
@@ -219,7 +220,7 @@ def _span_of_interest(cmdp: CMDP, i: int, low: float | None, high: float | None)
     if low is None:
         low = float(best(i).costs[0])
     if high is None:
-        high = max(low, float(np.einsum("sa,sa->", best(0).occupancy, cmdp.costs[i])))
+        high = max(low, product(best(0).occupancy.ravel(), cmdp.costs[i].ravel()))
     return low, high
 
 

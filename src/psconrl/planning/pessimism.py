@@ -23,12 +23,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from psconrl.arrays import Bools, Floats, Ints
+from psconrl.arrays import Bools, Floats, Places
 from psconrl.kernels.pessimism import worst_case, worst_means
 
 SWEEPS = 3000  # of value iteration; the bound holds after any number
 SETTLED = 1e-3  # of the range of a cost: as near as bound and lower bound need to come
-Laws: TypeAlias = tuple[Ints, Ints, Floats, Floats, Floats]
+Laws: TypeAlias = tuple[Places, Places, Floats, Floats, Floats]
 # What sums of doubles may miss, in units of what is added up.
 ROUNDING = 1e-12
 

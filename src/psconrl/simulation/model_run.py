@@ -230,6 +230,8 @@ def _fingerprint(cmdp: CMDP) -> str:
     """What tells one model from another: all that the simulation and the limits depend on."""
     digest = hashlib.sha256()
     tables = Tables.of(cmdp, "deterministic")
-    for part in (tables.indptr, tables.successors, tables.cdf, tables.outcomes, cmdp.initial, cmdp.thresholds):
+    for places in (tables.indptr, tables.successors):
+        digest.update(places.astype(np.int64).tobytes())
+    for part in (tables.cdf, tables.outcomes, cmdp.initial, cmdp.thresholds):
         digest.update(np.ascontiguousarray(part).tobytes())
     return digest.hexdigest()

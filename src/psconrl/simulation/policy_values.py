@@ -47,7 +47,7 @@ class PolicyValues:
         self._most_known = max(1, MOST_KNOWN // (len(cmdp.costs) * cmdp.n_states))
         self._most_dense = MOST_DENSE if cmdp.transition.is_sparse else cmdp.n_states
         P = cmdp.transition.csr()
-        self._model = P.indptr.astype(np.int64), P.indices.astype(np.int64), P.data, cmdp.costs
+        self._model = P.indptr, P.indices, P.data, cmdp.costs
 
     def begin(self, agent: Player, episode: Episode, is_new: bool, state: int, round_: int, horizon: int) -> None:
         """Open an entry, where something else is going to be played than before."""

@@ -1,0 +1,2 @@
+/* For Microsoft's compiler: a*b + c is rounded twice. */
+#pragma fp_contract(off)
