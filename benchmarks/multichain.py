@@ -67,7 +67,7 @@ def main() -> None:
     read.add_argument("--limits", type=int, nargs="*", default=[0, 1])
     read.add_argument("--no-lp", action="store_true")
     asked = read.parse_args()
-    plan(clusters(300, 1))  # compiles
+    plan(clusters(300, 1))
     print("states, limits, end components: seconds by components, by HiGHS; ratio; both values")
     for n in asked.states:
         for m in asked.limits:

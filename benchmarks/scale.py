@@ -73,7 +73,7 @@ def one(path: str, known: str) -> None:
     agent = PSConRL(cmdp.n_states, cmdp.n_actions, cmdp.thresholds, cmdp.costs, seed=1, **options)
     run = Simulation(cmdp, agent, seed=2)
     run.run(5)
-    warm = len(run.log.seconds)  # compiled by then
+    warm = len(run.log.seconds)
     until = time.perf_counter() + SECONDS
     while time.perf_counter() < until and run.round < 2_000:
         run.run(run.round + 5)
@@ -96,7 +96,7 @@ def measured(source: Path, path: str, known: str) -> dict[str, Any]:
 
 
 def grid_seconds(source: Path, name: str, horizon: int) -> float:
-    """The seconds of a run of the default agent, compiled before; the median of three."""
+    """The seconds of a run of the default agent; the median of three."""
     text = (
         "import psconrl, time, numpy as np\n"
         f"cmdp = psconrl.load({name!r}); seconds = []\n"

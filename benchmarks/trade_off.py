@@ -20,7 +20,7 @@ def main():
     dense = CMDP(
         sparse.transition.toarray(), sparse.costs, sparse.thresholds, cost_names=sparse.cost_names, maximise=True
     )
-    psconrl.pareto(psconrl.load("ward", beds=6, refused=0.5, occupied=6), "refused", points=2)  # compiles
+    psconrl.pareto(psconrl.load("ward", beds=6, refused=0.5, occupied=6), "refused", points=2)
     for name, model in (("sparse", sparse), ("stored dense", dense)):
         curve_time, curve = seconds(lambda model=model: psconrl.pareto(model, "refused", points=9))
         limits = [model.with_thresholds({"refused": level}) for level in curve.thresholds]

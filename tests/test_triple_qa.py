@@ -1,7 +1,6 @@
 """Triple-QA: its formulas, a slow loop in plain NumPy that must agree, and three ways of playing with the same bits."""
 
 import math
-import time
 
 import numpy as np
 import pytest
@@ -277,14 +276,6 @@ def test_a_damaged_frame_is_refused():
     state = agent.state() | {"played": 3}
     with pytest.raises(AgentError, match="a frame that cannot be"):
         rover_agent().restore(state)
-
-
-def test_a_hundred_thousand_rounds_take_a_fraction_of_a_second():
-    simulate(ROVER, rover_agent(), 100, seed=0)  # compiles
-    agent = rover_agent(horizon=100_000, frame=2000)
-    began = time.perf_counter()
-    simulate(ROVER, agent, 100_000, seed=0)
-    assert time.perf_counter() - began < 5.0  # 0.1 s where it was measured; a loop in Python takes longer
 
 
 def test_with_the_constants_of_the_paper_nothing_is_learned_in_a_million_rounds():

@@ -59,10 +59,3 @@ def unknown_name(kind: str, name: object, known: Iterable[object]) -> str:
     shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
     hint = f"did you mean {near[0]!r}?" if near else f"known: {shown or 'none'}"
     return f"unknown {kind} {str(name)!r}; {hint}"
-
-
-def is_ctrl_c(error: BaseException) -> bool:
-    """Is this Ctrl-C? One in the middle of a compiled call surfaces as a SystemError that it has caused."""
-    while isinstance(error, SystemError) and (before := error.__cause__ or error.__context__) is not None:
-        error = before
-    return isinstance(error, KeyboardInterrupt)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
-from psconrl.errors import SolverError, is_ctrl_c
+from psconrl.errors import SolverError
 from psconrl.kernels.occupancy import one_hot
 from psconrl.model.cmdp import CMDP
 from psconrl.model.structure import EndComponents, find_end_components
@@ -73,8 +73,8 @@ def from_mixture(problem: Problem, solution: Solution, watch: Watch) -> Candidat
     if mixture.feasible and len(mixture.answers) > 1 and not watch.stopped:
         try:
             occupancy, policy = fewest_randomised(problem, solution)
-        except (KeyboardInterrupt, SystemError) as error:  # a few more coins do no harm
-            if watch.follow is None or not is_ctrl_c(error):
+        except KeyboardInterrupt:  # a few more coins do no harm
+            if watch.follow is None:
                 raise
             watch.interrupted()
     dual = Dual(w[1:] / unit, *mixture.proof.potential(w / unit), None)

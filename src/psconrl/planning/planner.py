@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
-from psconrl.errors import ConfigError, ModelError, SolverError, is_ctrl_c, unknown_name
+from psconrl.errors import ConfigError, ModelError, SolverError, unknown_name
 from psconrl.kernels.occupancy import one_hot
 from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.evaluation import Evaluation, evaluate_policy
@@ -60,12 +60,7 @@ def plan(
         raise ConfigError(unknown_name("method", method, METHODS))
     if progress is not None and not callable(progress):
         raise ConfigError(f"progress must be a function, such as print; got {progress!r}")
-    try:
-        result = plan_unexplained(cmdp, method, start, Watch(progress, cmdp.maximise))
-    except SystemError as error:
-        if is_ctrl_c(error):
-            raise KeyboardInterrupt from None
-        raise
+    result = plan_unexplained(cmdp, method, start, Watch(progress, cmdp.maximise))
     if result.status is Status.INFEASIBLE:
         result = replace(result, infeasibility=_explained(cmdp, result, method))
     return result

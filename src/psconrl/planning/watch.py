@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
-from psconrl.errors import is_ctrl_c
 from psconrl.planning.scaling import Scaling
 
 Made = TypeVar("Made")
@@ -52,8 +51,8 @@ class Watch:
         """Do what makes a plan of what was found, once more from its beginning if the user stops it meanwhile."""
         try:
             return work()
-        except (KeyboardInterrupt, SystemError) as error:
-            if self._tell is None or self.stopped or not is_ctrl_c(error):
+        except KeyboardInterrupt:
+            if self._tell is None or self.stopped:
                 raise
         self.interrupted()
         return work()

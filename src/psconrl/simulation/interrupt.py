@@ -1,8 +1,8 @@
 """Ctrl-C that waits for a good moment.
 
-An exception raised by a signal in the middle of a compiled call surfaces as a SystemError and leaves arrays half
-written. So while a run is on, a signal only asks it to stop; the run looks after each step, puts its books in order and
-raises ``Interrupted``. A second one is obeyed at once; those that follow do not disturb the tidying up.
+An exception in the middle of a round would leave counts and sums that contradict each other. So while a run is on, a
+signal only asks it to stop; the run looks after each step, completes its records and raises ``Interrupted``. A second
+signal is obeyed at once; those that follow do not disturb the tidying up.
 """
 
 import signal

@@ -16,7 +16,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from psconrl.arrays import Floats
-from psconrl.errors import SolverError, is_ctrl_c
+from psconrl.errors import SolverError
 from psconrl.kernels.products import dot
 from psconrl.planning.mixture.guidance import NearGuess, Secant
 from psconrl.planning.mixture.master import LineMaster, MasterPoint, SimplexMaster, master_for
@@ -113,8 +113,8 @@ def mix(
             lower = bound - dot(w[1:], thresholds)
             done = better is None or point.value - lower <= SEARCH_GAP
             finer = {k: oracle.refined(answers[k]) for k in {j, *point.mix}} if done and guess is None else {}
-        except (KeyboardInterrupt, SystemError) as error:
-            if follow is None or best is None or not point.feasible or not is_ctrl_c(error):
+        except KeyboardInterrupt:
+            if follow is None or best is None or not point.feasible:
                 raise
             follow.interrupted()
             return _best_so_far(answers, point, best, evaluated)
