@@ -12,7 +12,6 @@ import math
 from typing import ClassVar
 
 import numpy as np
-from scipy.optimize import minimize
 
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError
@@ -83,6 +82,8 @@ class SpanFHA(FHA):
         def laws(x: Floats) -> Floats:
             sums = (x[:n_law].reshape(-1, S).sum(axis=1), x[n_law:].reshape(-1, A).sum(axis=1))
             return np.asarray(np.concatenate(sums) - 1.0)
+
+        from scipy.optimize import minimize  # takes longer to load than a small run
 
         bounds = [*zip(box.low.ravel(), box.high.ravel(), strict=True), *[(0.0, 1.0)] * (H * S * A)]
         constraints = [{"type": "ineq", "fun": slack}, {"type": "eq", "fun": laws}]
