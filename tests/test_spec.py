@@ -1,6 +1,10 @@
 """Specs as data: what they expand to, and how they refuse what they do not know."""
 
 import dataclasses
+import hashlib
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -10,7 +14,7 @@ from psconrl.experiment import job as job_module
 from psconrl.experiment.checks import check
 from psconrl.experiment.job import execute
 from psconrl.experiment.spec import parse_spec, read_spec, shipped_spec
-from psconrl.experiment.versions import _without_docstrings
+from psconrl.experiment.versions import update
 
 FULL = """
 seed = 7
@@ -194,10 +198,25 @@ def test_the_hash_depends_on_everything_that_matters(monkeypatch):
 
 
 def test_comments_and_docstrings_are_not_code():
-    assert _without_docstrings('"""Doc."""\ndef f(x):\n    """Doc."""\n    return x  # why\n') == _without_docstrings(
-        "def f(x):\n    return x\n"
-    )
-    assert _without_docstrings("x = 1") != _without_docstrings("x = 2")
+    def digest(source):
+        found = hashlib.sha256()
+        update(found, compile(source, "any", "exec", dont_inherit=True, optimize=2))
+        return found.hexdigest()
+
+    plain = digest("def f(x):\n    return x in {'a', 'b'}\n")
+    assert digest("# What.\n\ndef f(\n    x\n):\n    return x in {'a', 'b'}  # why\n") == plain
+    assert digest("'One.'\ndef f():\n    'One.'\n") == digest("'Two.'\n\ndef f():\n    'Two.'\n")
+    others = ["return x in {'a'}", "return x not in {'a', 'b'}", "return f in {'a', 'b'}", "x in {'a', 'b'}"]
+    assert len({digest(f"def f(x):\n    {body}\n") for body in others} | {plain}) == 5
+    assert digest("def f(*, x):\n    return x in {'a', 'b'}\n") != plain
+    code = "from psconrl.experiment.versions import code_digest\nprint(code_digest())"
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code], env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, text=True
+        ).stdout
+        for seed in "12"
+    }
+    assert len(found) == 1
 
 
 def test_seeds_come_from_seed_environment_agent_and_replicate_alone():

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from psconrl.errors import ConfigError
 from psconrl.experiment.job import Job
 from psconrl.experiment.sent_code import Sending, need_workers, sources_of
+from psconrl.experiment.versions import code_digest, inherit_code_digest
 
 # One BLAS thread a process: small linear systems are many times slower with more.
 PINNED = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -77,7 +78,7 @@ def _processes(workers: int) -> ProcessPoolExecutor:
     os.environ.update(PINNED)  # inherited: too late once NumPy is loaded
     try:
         with _deaf_to_interrupts():  # inherited too: a worker that is just starting must not die of Ctrl-C
-            pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_leave_with_parent)
+            pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin, initargs=(code_digest(),))
             for _ in range(workers):
                 pool.submit(os.getpid)  # spawn them all while the settings hold
         return pool
@@ -100,8 +101,9 @@ def _deaf_to_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _leave_with_parent() -> None:
-    """Should the parent die, however it does, no worker runs on for nobody."""
+def _begin(digest: str) -> None:
+    """In a worker. Should the parent die, however it does, no worker runs on for nobody."""
+    inherit_code_digest(digest)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:

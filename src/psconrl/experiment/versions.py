@@ -1,11 +1,12 @@
-"""Which code a result came from. A change of comments, docstrings or layout is not a change of code."""
+"""Which code a result came from. A change of comments, of layout or of the words of a docstring is no change of code."""
 
-import ast
 import hashlib
 import subprocess
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from types import CodeType
+from typing import Any
 
 from psconrl._version import __version__
 
@@ -32,26 +33,50 @@ def versions() -> dict[str, str]:
     }
 
 
-@cache
+_found: list[str] = []
+
+
 def code_digest() -> str:
-    """A hash of the code that runs depend on, as it is parsed."""
+    """A hash of the code that runs depend on, as it is compiled."""
+    if not _found:
+        _found.append(_digest_of_files())
+    return _found[0]
+
+
+def inherit_code_digest(digest: str) -> None:
+    """In a process that was started to run the same code: take the digest of the one that started it."""
+    _found[:] = [digest]
+
+
+def _digest_of_files() -> str:
     root = Path(__file__).parents[1]
     digest = hashlib.sha256()
     for part in PARTS:
         for path in sorted((root / part).rglob("*") if (root / part).is_dir() else [root / part]):
             if path.suffix == ".py":
-                digest.update(_without_docstrings(path.read_text(encoding="utf-8")).encode())
+                update(digest, compile(path.read_bytes(), path.name, "exec", dont_inherit=True, optimize=2))
             elif path.suffix == ".txt":
                 digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 
 
-def _without_docstrings(source: str) -> str:
-    tree = ast.parse(source)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
-            node.body = node.body[1:]
-    return ast.dump(tree)
+def update(digest: Any, code: CodeType) -> None:
+    """Add what a program does to a hash, but not on which lines it says so."""
+    constants = [x for x in code.co_consts if not isinstance(x, CodeType)]
+    names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
+    header = code.co_name, code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags
+    digest.update(repr((header, names, [_sorted(x) for x in constants])).encode())
+    digest.update(code.co_code + code.co_exceptiontable)
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            update(digest, inner)
+
+
+def _sorted(constant: Any) -> Any:
+    """Sets have no order of their own: it changes from process to process."""
+    if isinstance(constant, tuple):
+        return tuple(map(_sorted, constant))
+    return ("set", sorted(map(repr, constant))) if isinstance(constant, frozenset) else constant
 
 
 @cache
