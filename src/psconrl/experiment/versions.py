@@ -1,4 +1,4 @@
-"""Which code a result came from. A change of comments, of layout or of the words of a docstring is no change of code."""
+"""Which code a result came from. Changed comments, layout or words of a docstring are not changed code."""
 
 import hashlib
 import subprocess
