@@ -174,6 +174,7 @@ BAD = {
     "none": None,
 }
 MAY_BE_NONE = (
+    "commitment",
     "outlook",
     "prior",
     "optimistic_cost",

@@ -218,7 +218,7 @@ def test_a_matrix_that_cannot_be_is_refused_in_one_line(damage, tmp_path):
 
 def test_the_tables_of_an_old_file_are_read_as_what_was_seen(tmp_path):
     """Format 3 had one of all transitions, for the counts and for the episode that is being played."""
-    agent = AGENTS["psconrl, support"](seed=1)
+    agent = AGENTS["psconrl, support"](seed=1, commitment=None)
     in_an_episode(Simulation(WORLD, agent, seed=2))
     path = tmp_path / "old.npz"
     agent.save(path)

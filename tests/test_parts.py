@@ -32,6 +32,7 @@ from psconrl.agents import (
     SquareRoot,
     Unconstrained,
     Uniformly,
+    WhenSlow,
     make,
 )  # fmt: skip
 from psconrl.errors import AgentError, ConfigError
@@ -61,6 +62,7 @@ def test_the_kinds_and_names_are_those_of_the_documentation():
         "radius": ["scaled", "hoeffding", "bernstein"],
         "ledger": ["repay", "balance", "tightened"],
         "outlook": ["endless", "proportional"],
+        "commitment": ["when-slow"],
     }
 
 
@@ -69,6 +71,7 @@ def test_the_kinds_and_names_are_those_of_the_documentation():
     [
         ("psconrl", {}, (LearnedMass(), SquareRoot(), Explore(), Balance(0.1), Proportional(1 / 3))),
         ("psconrl", {"prior": 0.05}, (Dirichlet(0.05), SquareRoot(), Explore(), Balance(0.1), Proportional(1 / 3))),
+        ("psconrl", {"within": 0.1}, (LearnedMass(), SquareRoot(), Explore(), Balance(0.1), Proportional(1 / 3))),
         ("psconrl", {"share": 0.3}, (LearnedMass(), SquareRoot(), Explore(), Balance(0.3), Proportional(1 / 3))),
         (
             "psconrl",
@@ -113,6 +116,7 @@ def test_the_kinds_and_names_are_those_of_the_documentation():
 def test_words_and_objects_make_the_same_agent(name, flat, parts):
     agent = make(name, 3, 2, [0.2], seed=0, **flat)
     slots = dict(zip(("belief", "schedule", "fallback", "ledger", "outlook"), parts, strict=True))
+    slots["commitment"] = WhenSlow(flat.get("within", 0.05)) if name == "psconrl" else None
     wanted = PSConRL(3, 2, [0.2], **slots, seed=0).config()
     assert repr(agent.config()) == repr(wanted)
     assert agent.recipe == name

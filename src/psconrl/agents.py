@@ -24,6 +24,7 @@ from psconrl.learning.agents import (
 )
 from psconrl.learning.baseline import known_baseline
 from psconrl.learning.parts.beliefs import Belief, Dirichlet, FlooredCounts
+from psconrl.learning.parts.commitment import Commitment, RandomisedPlan, WhenSlow
 from psconrl.learning.parts.fallbacks import Explore, Fallback, LeastExcess, Unconstrained, Uniformly
 from psconrl.learning.parts.learned_mass import LearnedMass
 from psconrl.learning.parts.ledger import Balance, Ledger, Repay
@@ -43,6 +44,7 @@ __all__ = [
     "Balance",
     "Belief",
     "Bernstein",
+    "Commitment",
     "Dirichlet",
     "Doubling",
     "Endless",
@@ -62,6 +64,7 @@ __all__ = [
     "Proportional",
     "Published",
     "Radius",
+    "RandomisedPlan",
     "Repay",
     "SafeStart",
     "Scaled",
@@ -74,6 +77,7 @@ __all__ = [
     "Unconstrained",
     "Uniform",
     "Uniformly",
+    "WhenSlow",
     "adapt",
     "known_baseline",
     "make",

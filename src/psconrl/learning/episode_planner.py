@@ -22,11 +22,29 @@ from psconrl.planning.tolerances import FEASIBLE, PLAYABLE_GAP
 from psconrl.products import product
 
 
+class Columns(NamedTuple):
+    """The deterministic policies that an optimal plan mixes: each is optimal for its Lagrangian."""
+
+    policies: tuple[Ints, ...]
+    shares: Floats  # (k,) of sum one
+    averages: Floats  # (k, m+1) costs of each in the model that was planned
+
+    @classmethod
+    def of(cls, found: Solution, problem: Problem) -> "Columns | None":
+        """Those of a solution; None if it mixes nothing."""
+        if len(found.policies) < 2:
+            return None
+        mixture = found.mixture
+        scaled = np.array([column.costs for column in mixture.answers])
+        return cls(found.policies, mixture.shares, problem.scaling.shift + problem.scaling.scale * scaled)
+
+
 class Choice(NamedTuple):
-    """The policy for an episode and the average objective it promises, as a cost."""
+    """The policy for an episode, the average objective it promises, as a cost, and the policies that it mixes."""
 
     policy: Floats  # (S, A)
     value: float
+    columns: Columns | None = None
 
 
 # What happens less often than this does not happen in an episode: a sample that cannot be settled as it is, is planned
@@ -97,7 +115,7 @@ class EpisodePlanner:
             return None
         self.weights = found.weights
         shift, scale = problem.scaling
-        return Choice(found.policy, float(shift[0] + scale[0] * found.value))
+        return Choice(found.policy, float(shift[0] + scale[0] * found.value), Columns.of(found, problem))
 
     def least_excess(self, P: Transition, costs: Floats, thresholds: Floats, state: int) -> Choice:
         """The policy whose largest excess over the thresholds is least, where none keeps them.
@@ -205,7 +223,11 @@ class EpisodePlanner:
             return None
         policy = uniform_policy(S, A)
         policy[states] = choice.policy
-        return Choice(policy, choice.value)
+        columns = choice.columns
+        if columns is not None:
+            whole = tuple(_put(np.zeros(S, dtype=np.int64), states, part) for part in columns.policies)
+            columns = columns._replace(policies=whole)
+        return Choice(policy, choice.value, columns)
 
     def _from_general_planner(self, P: Transition, costs: Floats, thresholds: Floats, state: int) -> Choice | None:
         """Samples of very small priors can fall apart: plan from the present state, whatever the structure."""
@@ -219,3 +241,8 @@ class EpisodePlanner:
         if not near or (result.policy_certificate.excess > allowed[1:]).any():
             raise SolverError(f"a sampled model could not be settled (gap {result.gap:.1e})")
         return Choice(result.policy, float(result.policy_certificate.upper))
+
+
+def _put(whole: Ints, places: Ints, values: Ints) -> Ints:
+    whole[places] = values
+    return whole

@@ -18,6 +18,8 @@ def brought_up_to_date(header: dict[str, Any], config: dict[str, Any], state: di
         header["agent"], header["recipe"] = _from_version_1(header["agent"], config, state)
     if header["version"] <= 2 and config.keys() >= SLOTS_OF_PSCONRL:  # a subclass of somebody's own has them too
         config["outlook"] = {"name": "endless"}
+    if header["version"] <= 3 and config.keys() >= SLOTS_OF_PSCONRL:
+        config["commitment"] = None
     if header["version"] <= 3:
         _sparse_counts(state["counts"])
         if state.get("play") is not None:

@@ -47,7 +47,8 @@ from psconrl.learning.recipe import Recipe
 from psconrl.model.cmdp import CMDP
 from psconrl.named_code import AGENTS, find, from_package, installed, is_code
 
-PLAIN: dict[str, Part | None] = {"schedule": Ouyang(), "ledger": None, "outlook": Endless()}  # as in the paper
+# As in the paper.
+PLAIN: dict[str, Part | None] = {"schedule": Ouyang(), "ledger": None, "outlook": Endless(), "commitment": None}
 
 TABLE = (
     Recipe(

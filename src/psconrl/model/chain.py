@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from psconrl.arrays import Bools, Floats, Ints, Matrix, in_32_bits
 from psconrl.errors import SolverError
-from psconrl.kernels import closed_classes, graph, successors
+from psconrl.kernels import ahead, closed_classes, graph, successors
 from psconrl.model.passage import collect_onward
 from psconrl.model.sparse_solver import solve_sparse
 from psconrl.model.unichain import FALLS_APART, Unichain, collect_dense, solve_chain
@@ -98,6 +98,16 @@ class Chain(ABC):
         return visit_onward(csr_array(self.restrict(states).matrix), initial[states], (self @ outside)[states])
 
     @abstractmethod
+    def time_in_states(self, state: int, rounds: int, tol: float = 0.0) -> Floats:
+        """The share of the next rounds that is spent in every state, (S,), from one of them.
+
+        All shares together may be off by half the tolerance.
+
+        >>> DenseChain(np.array([[0.0, 1.0], [0.0, 1.0]])).time_in_states(0, 10).tolist()
+        [0.1, 0.9]
+        """
+
+    @abstractmethod
     def solve(self, costs: Floats, reference: int = 0) -> Unichain | None:
         """Gains, biases and stationary law for costs (q, S); None if there are two closed classes."""
 
@@ -132,6 +142,10 @@ class DenseChain(Chain):
         """By elimination without subtractions."""
         return solve_chain(self.matrix, costs, reference)
 
+    def time_in_states(self, state: int, rounds: int, tol: float = 0.0) -> Floats:
+        """By products with the matrix."""
+        return np.asarray(ahead.time_in_states_dense(self.matrix, state, rounds, tol))
+
     def restrict(self, states: Ints) -> Chain:
         """The moves among some states."""
         if states.size == self.n_states:
@@ -160,6 +174,11 @@ class SparseChain(Chain):
     def solve(self, costs: Floats, reference: int = 0) -> Unichain | None:
         """By BiCGSTAB or a sparse LU, which choose a reference themselves."""
         return solve_sparse(self.matrix, costs)
+
+    def time_in_states(self, state: int, rounds: int, tol: float = 0.0) -> Floats:
+        """By products with the matrix."""
+        P = self.matrix
+        return np.asarray(ahead.time_in_states_sparse(P.indptr, P.indices, P.data, state, rounds, tol))
 
     def restrict(self, states: Ints) -> Chain:
         """The moves among some states."""

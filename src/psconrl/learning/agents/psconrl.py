@@ -23,11 +23,13 @@ from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError, SolverError
+from psconrl.kernels.occupancy import one_hot
 from psconrl.learning.checks import as_number, as_numbers
 from psconrl.learning.contract import Episode
 from psconrl.learning.counts import Record
 from psconrl.learning.episode_planner import UNLIKELY, Choice
 from psconrl.learning.parts.beliefs import Belief
+from psconrl.learning.parts.commitment import Commitment, RandomisedPlan, WhenSlow
 from psconrl.learning.parts.fallbacks import Explore, Fallback, Sample
 from psconrl.learning.parts.learned_mass import LearnedMass
 from psconrl.learning.parts.ledger import Balance, Ledger
@@ -37,7 +39,8 @@ from psconrl.learning.parts.schedules import Schedule, SquareRoot
 from psconrl.learning.sampler import Sampler
 from psconrl.model.transition import Transition
 
-USUAL_LEDGER = Balance(0.1)  # with a name, since None is no ledger at all
+USUAL_LEDGER = Balance(0.1)  # with names, since None is none at all
+USUAL_COMMITMENT = WhenSlow(0.05)
 # Where limits cannot be met as soon as the outlook has it, look so many times further; but while it is shorter than so
 # many rounds, explore instead, which costs little then.
 FURTHER = 100.0
@@ -54,7 +57,8 @@ class PSConRL(Sampler):
 
     Its parts: ``belief``, how scattered transitions are and where they lead; ``schedule``, when to think again;
     ``fallback``, what to play if the sample is infeasible; ``ledger``, which makes up for what was spent beyond a
-    limit, and spends what was left (None for no ledger, as in the paper); ``outlook``, how far ahead plans look.
+    limit, and spends what was left (None for no ledger, as in the paper); ``outlook``, how far ahead plans look;
+    ``commitment``, when to play one deterministic policy instead of a randomised plan (None for never).
     """
 
     name: ClassVar[str] = "psconrl"
@@ -64,6 +68,7 @@ class PSConRL(Sampler):
         "fallback": Explore(),
         "ledger": USUAL_LEDGER,
         "outlook": Proportional(),
+        "commitment": USUAL_COMMITMENT,
     }
 
     def __init__(
@@ -78,6 +83,7 @@ class PSConRL(Sampler):
         fallback: Fallback | None = None,
         ledger: Ledger | None = USUAL_LEDGER,
         outlook: Outlook | None = None,
+        commitment: Commitment | None = USUAL_COMMITMENT,
         optimistic_cost: float | None = None,
         guessed_costs: ArrayLike | None = None,
         cost_weight: ArrayLike = 1.0,
@@ -89,6 +95,7 @@ class PSConRL(Sampler):
         self.fallback: Fallback = self._part("fallback", fallback)
         self.ledger: Ledger | None = None if ledger is None else self._part("ledger", ledger)
         self.outlook: Outlook = self._part("outlook", outlook)
+        self.commitment: Commitment | None = None if commitment is None else self._part("commitment", commitment)
 
     def begin(self, state: int) -> Episode:
         """Draw a model; play its optimal policy, or the fallback if it has none that keeps the limits."""
@@ -99,7 +106,8 @@ class PSConRL(Sampler):
             planned = self._optimal(P, costs, state)
             if planned is not None:
                 kind, choice = planned
-                return Episode(choice.policy, max_steps, caps, kind, choice.value)
+                policy = self._committed(P, costs, state, choice, max_steps)
+                return Episode(policy, max_steps, caps, kind, choice.value)
             instead = self.fallback.infeasible(self._sample(P, costs, state))
         except SolverError:  # a sample beyond floating point
             instead = self.fallback.unsettled(self._sample(P, costs, state))
@@ -120,6 +128,19 @@ class PSConRL(Sampler):
             if choice is None:
                 choice = self.planner.optimal(self._ahead(P, state, chance), costs, self.thresholds, state)
         return None if choice is None else ("optimal", choice)
+
+    def _committed(self, P: Transition, costs: Floats, state: int, choice: Choice, steps: int) -> Floats:
+        """The policy of a plan, or that of its deterministic policies to which the agent commits itself."""
+        if self.commitment is None or choice.columns is None:
+            return choice.policy
+        balance = None if self.ledger is None else self.ledger.balance
+        steps = min(steps, max(1, self.rounds))  # some schedules know no other bound
+        chosen = self.commitment.choose(
+            RandomisedPlan(
+                choice.policy, choice.columns, P, costs, self.thresholds, state, steps, balance, self.rng
+            )
+        )  # fmt: skip
+        return choice.policy if chosen is None else one_hot(choice.columns.policies[chosen], self.n_actions)
 
     def _ahead(self, P: Transition, state: int, chance: float) -> Transition:
         """The model of a plan that begins anew, here, with a chance in every round."""

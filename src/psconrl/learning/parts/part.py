@@ -1,8 +1,8 @@
 """What agents are made of: parts with a name and options, such as ``Doubling()`` or ``Dirichlet(prior=0.1)``.
 
-A kind of part (belief, schedule, fallback, radius, ledger, outlook) is a direct subclass of ``Part``; an agent has a
-slot of that name for it. The parts of a kind register themselves by name, so that a spec or a file can choose among
-them. A file brings names and numbers, never code: a part of your own is known once its module is imported.
+A kind of part (belief, schedule, fallback, radius, ledger, outlook, commitment) is a direct subclass of ``Part``; an
+agent has a slot of that name for it. The parts of a kind register themselves by name, so that a spec or a file can
+choose among them. A file brings names and numbers, never code: a part of your own is known once its module is imported.
 
 >>> from psconrl.learning.parts.schedules import Schedule
 >>> Schedule.from_dict("doubling")

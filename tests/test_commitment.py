@@ -1,0 +1,128 @@
+"""One deterministic policy for a whole episode, where a randomised plan would hardly use its rarer action."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import psconrl
+from psconrl.agents import PSConRL, WhenSlow
+from psconrl.errors import AgentError
+from psconrl.learning.episode_planner import Columns, EpisodePlanner
+from psconrl.learning.parts.commitment import TOL, RandomisedPlan
+from psconrl.model.chain import DenseChain, SparseChain
+from psconrl.model.transition import Transition
+
+
+def corridor(n=8):
+    """Left or right, nothing random: the far end pays, and may be used a quarter of the time."""
+    P = np.zeros((n, 2, n))
+    P[np.arange(n), 0, np.maximum(np.arange(n) - 1, 0)] = 1.0
+    P[np.arange(n), 1, np.minimum(np.arange(n) + 1, n - 1)] = 1.0
+    costs = np.stack([np.ones((n, 2)), np.zeros((n, 2))])
+    costs[:, n - 1, 1] = 0.0, 1.0
+    return psconrl.CMDP(P, costs, [0.25], initial=0)
+
+
+@pytest.mark.parametrize("form", [DenseChain, lambda P: SparseChain(csr_array(P))])
+@pytest.mark.parametrize("rounds", [1, 2, 17, 1000])
+def test_time_in_states_is_a_sum_over_rounds(form, rounds):
+    rng = np.random.default_rng(rounds)
+    P = rng.dirichlet(np.ones(5), size=5) * (rng.random((5, 5)) < 0.6) + 1e-3
+    P /= P.sum(axis=1, keepdims=True)
+    wanted, now = np.zeros(5), np.eye(5)[2]
+    for _ in range(rounds):
+        wanted += now / rounds
+        now = now @ P
+    chain = form(P)
+    np.testing.assert_allclose(chain.time_in_states(2, rounds), wanted, atol=1e-13)
+    for tol in (1e-3, 0.1):
+        assert np.abs(chain.time_in_states(2, rounds, tol) - wanted).sum() <= tol / 2
+    with pytest.raises(ValueError, match="one of its states"):
+        chain.time_in_states(5, rounds)
+
+
+# Two states, stay or move: a round in state 0 costs 4 of the limited cost, one in state 1 the objective.
+STAY = np.array([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]])
+COSTS = np.array([[[0.0, 0.0], [1.0, 1.0]], [[4.0, 4.0], [0.0, 0.0]]])
+
+
+def plan_of(state, balance, steps=100, leave=1e-4, shares=(0.5, 0.5)):
+    columns = Columns(
+        (np.array([0, 1]), np.array([1, 0])),  # stay in 0 for ever, or in 1
+        np.array(shares),
+        np.array([[0.0, 4.0], [1.0, 0.0]]),
+    )
+    policy = np.tile([1.0 - leave, leave], (2, 1))
+    transition = Transition.of(STAY.reshape(4, 2))
+    given = None if balance is None else np.array([balance])
+    rng = np.random.default_rng(0)
+    return RandomisedPlan(policy, columns, transition, COSTS, np.array([2.0]), state, steps, given, rng)
+
+
+def test_what_a_plan_promises_and_what_an_episode_brings_by_hand():
+    plan = plan_of(0, 1.0)
+    assert plan.promised.tolist() == [2.0]
+    assert plan.units.tolist() == [4.0]
+    stays, moves = plan.columns.policies
+    assert plan.in_episode(stays) == pytest.approx([4.0], rel=1e-14)
+    assert plan.in_episode(moves) == pytest.approx([0.04], rel=1e-12)  # the first round of a hundred
+    # In round t the chain is in state 0 with probability 1/2 + (1 - 2e)^t / 2, where e = 1e-4.
+    share = np.mean(0.5 + 0.5 * (1 - 2e-4) ** np.arange(100))
+    assert plan.in_episode(plan.policy) == pytest.approx([4.0 * share], abs=4.0 * TOL / 2)
+
+
+@pytest.mark.parametrize(("state", "balance", "wanted"), [(0, 5.0, 1), (0, -5.0, 0), (1, 5.0, 1), (1, -5.0, 0)])
+def test_a_debt_is_paid_and_credit_is_spent(state, balance, wanted):
+    assert WhenSlow().choose(plan_of(state, balance)) == wanted
+
+
+def test_a_plan_that_keeps_its_promise_within_the_episode_is_played():
+    rule = WhenSlow(0.05)
+    assert rule.choose(plan_of(0, 5.0, leave=0.5)) is None
+    assert rule.choose(plan_of(0, 5.0, steps=1)) is None
+    # The average of the episode lies above what is promised by this share of the range; the threshold lies between.
+    plan = plan_of(0, 5.0, leave=0.02)
+    off = abs(plan.in_episode(plan.policy)[0] - 2.0) / 4.0
+    assert WhenSlow(off * 1.001).choose(plan) is None
+    assert WhenSlow(off * 0.999).choose(plan) == 1
+
+
+def test_without_a_ledger_policies_are_drawn_with_their_shares():
+    plan = plan_of(0, None, shares=(0.25, 0.75))
+    drawn = [WhenSlow().choose(plan) for _ in range(2000)]
+    # Five deviations of a binomial: a false alarm in two million seeds, and the seed is fixed.
+    assert abs(np.mean(drawn) - 0.75) < 5 * np.sqrt(0.25 * 0.75 / 2000)
+
+
+def test_the_planner_says_what_it_mixes():
+    model = corridor()
+    planner = EpisodePlanner(8, 2)
+    choice = planner.optimal(model.transition.restarting(0, 1e-3), model.costs, model.thresholds, 0)
+    assert len(choice.columns.policies) == 2
+    assert choice.columns.shares.sum() == pytest.approx(1.0)
+    mixed = choice.columns.shares @ choice.columns.averages
+    assert mixed == pytest.approx([choice.value, 0.25], abs=1e-9)
+    free = planner.optimal(model.transition, model.costs, np.array([1.0]), 0)
+    assert free.columns is None  # nothing is mixed
+
+
+def test_options_are_checked():
+    with pytest.raises(AgentError, match="within"):
+        WhenSlow(0.0)
+    with pytest.raises(AgentError, match="commitment must be one such as WhenSlow"):
+        PSConRL(2, 2, [0.5], commitment="when-slow")
+
+
+def test_the_corridor_is_learned_and_is_not_without():
+    """The means of four runs differ by a factor of about a hundred at this horizon."""
+    model = corridor()
+    best = psconrl.plan(model)
+    scores = {}
+    for rule in (None, WhenSlow()):
+        for seed in range(4):
+            agent = PSConRL(8, 2, [0.25], model.costs, commitment=rule, seed=seed)
+            trace = psconrl.simulate(model, agent, horizon=20_000, seed=seed)
+            regret, violation = psconrl.regret(trace, best).final
+            scores.setdefault(rule is None, []).append(regret + 2.0 * max(violation[0], 0.0))
+            assert rule is None or abs(agent.ledger.balance[0]) < 300
+    assert np.mean(scores[False]) < np.mean(scores[True]) / 10
