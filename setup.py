@@ -26,8 +26,6 @@ sys.path.insert(0, "tools")
 import compiler
 
 LATER = os.environ.get("PSCONRL_BUILD") == "later"
-if not LATER and (found := compiler.problem()):
-    sys.exit(compiler.advice(found))
 
 SOURCES = Path("src/psconrl/kernels")
 SHARED = "psconrl.kernels._shared"  # what all modules need to hand arrays to each other, compiled once
@@ -43,7 +41,8 @@ WALKS = (
 DEBUG = os.environ.get("PSCONRL_BUILD") == "debug"
 MSVC = sys.platform == "win32"
 # Not for a Mac's extension modules for two kinds of processors in one.
-X86 = platform.machine().lower() in ("x86_64", "amd64") and "arm64" not in os.environ.get("ARCHFLAGS", get_platform())
+TWO_KINDS = any(kind in (os.environ.get("ARCHFLAGS") or get_platform()) for kind in ("arm64", "universal2"))
+X86 = platform.machine().lower() in ("x86_64", "amd64") and not TWO_KINDS
 
 DIRECTIVES = {
     "language_level": 3,
@@ -129,9 +128,12 @@ def extensions() -> list[Extension]:
 
 
 def remove_old() -> None:
-    """Remove modules for wider instruction sets that an earlier version had: they would be imported."""
-    for instructions in ("avx2", "avx512"):
-        for path in (SOURCES / instructions).glob("*"):
+    """Remove modules of kernels that an earlier version had: they would be imported, or packed."""
+    for kernels in (SOURCES, *Path("build").glob("lib*/psconrl/kernels")):
+        for path in [*kernels.glob("*.so"), *kernels.glob("*.pyd")]:
+            if not any(SOURCES.glob(f"{path.name.partition('.')[0]}.[pc]*")) and not path.name.startswith("_shared"):
+                path.unlink()
+        for path in [*kernels.glob("avx2/*"), *kernels.glob("avx512/*")]:
             if path.name.partition(".")[0] not in WIDE:
                 path.unlink()
 
@@ -149,5 +151,8 @@ class BuildKernels(build_ext):
         super().run()
 
 
-# One extension says that there are some; the rest follow.
-setup(cmdclass={"build_ext": BuildKernels}, ext_modules=[] if LATER else [Extension("psconrl.kernels._cpu", [])])
+if __name__ == "__main__":  # and not in the processes that translate kernels, where they import this file
+    if not LATER and (found := compiler.problem()):
+        sys.exit(compiler.advice(found))
+    # One extension says that there are some; the rest follow.
+    setup(cmdclass={"build_ext": BuildKernels}, ext_modules=[] if LATER else [Extension("psconrl.kernels._cpu", [])])

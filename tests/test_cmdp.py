@@ -373,3 +373,16 @@ def test_bad_ways_to_build_are_refused_in_one_clear_line(build, message):
     with pytest.raises(ModelError, match=message) as refusal:
         build()
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("part", "place", "value"), [("indices", 1, 2**40), ("indices", 0, -1), ("indptr", 1, 3), ("indptr", 1, 10**7)]
+)
+def test_a_sparse_matrix_that_leads_out_of_itself_is_refused(part, place, value):
+    P = csr_array(np.full((2, 2), 0.5))
+    P.indices, P.indptr = P.indices.astype(np.int64), P.indptr.astype(np.int64)
+    getattr(P, part)[place] = value
+    if (part, value) == ("indptr", 3):
+        P.indptr[2] = 2
+    with pytest.raises(ModelError, match="transition is no valid sparse matrix"):
+        CMDP(P, np.zeros((1, 2, 1)), [])

@@ -343,7 +343,7 @@ def test_a_callback_that_fails_harms_neither_agent_nor_run(way):
         except ZeroDivisionError:
             assert agent.between_episodes
             failures += 1
-    assert failures == agent.episodes // 3
+    assert failures == len(seen) // 3 > 0
     assert [e.episode for e in seen] == list(range(1, len(seen) + 1))  # who watches after it misses nothing
     assert same(whole, agent)
     if way != "own system":

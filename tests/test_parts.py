@@ -334,7 +334,7 @@ def test_cmdp_psrl_is_psconrl_with_other_parts():
     cmdp = psconrl.load("counterexample")
     parts = {"belief": Dirichlet(), "schedule": Doubling(), "fallback": Unconstrained(), "outlook": Endless()}
     one = make("cmdp-psrl", 2, 2, cmdp.thresholds, cmdp.costs, seed=3)
-    two = PSConRL(2, 2, cmdp.thresholds, cmdp.costs, ledger=None, seed=3, **parts)
+    two = PSConRL(2, 2, cmdp.thresholds, cmdp.costs, ledger=None, commitment=None, seed=3, **parts)
     traces = [simulate(cmdp, agent, 500, seed=1) for agent in (one, two)]
     assert traces[0].cumulative.tolist() == traces[1].cumulative.tolist()
     assert "unconstrained" in traces[0].episodes.kind

@@ -12,6 +12,8 @@ from psconrl._version import __version__
 
 # What the outcome of a run depends on; how it is stored or drawn does not matter.
 PARTS = (
+    "arrays.py",
+    "products.py",
     "kernels",
     "model",
     "planning",
@@ -53,7 +55,9 @@ def _digest_of_files() -> str:
     digest = hashlib.sha256()
     for part in PARTS:
         for path in sorted((root / part).rglob("*") if (root / part).is_dir() else [root / part]):
-            if path.suffix == ".py":
+            if path.parent.name == "kernels" and path.suffix in (".py", ".pxd", ".c"):
+                digest.update(path.read_bytes())  # its types leave no trace in Python's bytecode
+            elif path.suffix == ".py":
                 update(digest, compile(path.read_bytes(), path.name, "exec", dont_inherit=True, optimize=2))
             elif path.suffix == ".txt":
                 digest.update(path.read_bytes())

@@ -208,8 +208,8 @@ def closed_classes_of_sparse(
     least: cython.double,
 ):
     """The same for a chain in CSR form."""
-    n, entries = indptr.shape[0] - 1, indices.shape[0]
-    check_graph(indptr, indices, data.shape[0], n)
+    n, entries = indptr.shape[0] - 1, min(indices.shape[0], data.shape[0])
+    check_graph(indptr, indices, entries, n)
     labels, rooms, leads = np.empty(n, np.int64), np.empty((_ROOM, n), np.int64), np.empty(n, np.bool_)
     label: cython.Py_ssize_t[::1] = labels
     room: cython.Py_ssize_t[:, ::1] = rooms

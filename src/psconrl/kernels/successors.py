@@ -75,8 +75,8 @@ def support_of_sparse(
     least: cython.double,
 ):
     """The graph (indptr, indices) of the entries above ``least`` of a CSR matrix: its own arrays, if all are."""
-    n, entries = indptr.shape[0] - 1, indices.shape[0]
-    check_graph(indptr, indices, data.shape[0], n)
+    n, entries = indptr.shape[0] - 1, min(indices.shape[0], data.shape[0])
+    check_graph(indptr, indices, entries, n)
     possible = count_above(data, entries, least)
     if possible == entries:
         return np.asarray(indptr), np.asarray(indices)

@@ -16,7 +16,7 @@ from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import AgentError, ModelError, PsconrlError
 from psconrl.limits import LARGEST_COST, MOST_ROUNDS
 from psconrl.model.transition import Transition
-from psconrl.model.validation import as_floats, in_range, wanted
+from psconrl.model.validation import as_floats, in_range, need_valid_sparse, wanted
 
 
 def is_whole(value: object) -> TypeGuard[int]:
@@ -144,6 +144,8 @@ def checked_laws(given: Any, n_states: int, n_actions: int) -> Transition:
     """Transitions that somebody's belief has drawn, dense or sparse, as a planner needs them."""
     shape, what = (n_states * n_actions, n_states), "what a belief samples"
     matrix = given.matrix if isinstance(given, Transition) else given
+    if issparse(matrix):
+        need_valid_sparse(matrix, what, AgentError)
     laws: Any = csr_array(matrix, dtype=np.float64, copy=True) if issparse(matrix) else as_numbers(matrix, what)
     if laws.shape != shape:
         raise AgentError(f"{what} must have shape (S*A, S) = {shape}; got {laws.shape}")

@@ -61,8 +61,18 @@ def as_floats(x: Any, what: str, error: type[PsconrlError] = ModelError) -> Floa
         raise error(f"{what} must be an array of numbers with equal rows; got {type(x).__name__}") from None
 
 
+def need_valid_sparse(x: Any, what: str, error: type[PsconrlError] = ModelError) -> None:
+    """Refuse a sparse matrix whose index arrays lead out of it: compiled loops, SciPy's among them, trust them."""
+    if hasattr(x, "check_format"):
+        try:
+            x.check_format(full_check=True)
+        except ValueError as trouble:
+            raise error(f"{what} is no valid sparse matrix: {trouble}") from None
+
+
 def as_csr(x: Any, what: str) -> csr_array:
     """A copy of a sparse matrix as CSR of floats, in canonical form."""
+    need_valid_sparse(x, what)
     if x.dtype.kind in NOT_REAL:
         raise ModelError(f"{what} must hold real numbers; got {x.dtype}")
     matrix = csr_array(x, dtype=np.float64, copy=True)

@@ -11,7 +11,7 @@ from psconrl.learning.checks import as_numbers
 from psconrl.learning.counts import need_table
 from psconrl.learning.rows import numbered
 from psconrl.model.transition import Transition
-from psconrl.model.validation import frozen
+from psconrl.model.validation import frozen, need_valid_sparse
 
 # Of a parameter: its inverse, and the sum of all, stay within the range of doubles.
 SMALLEST, LARGEST = 1e-100, 1e100
@@ -26,11 +26,8 @@ def as_weights(given: Any, what: str) -> Weights:
     if issparse(given):
         if np.iscomplexobj(given):
             raise AgentError(f"{what} must be real")
+        need_valid_sparse(given, what, AgentError)
         kept = csr_array(given, dtype=np.float64, copy=True)
-        try:
-            kept.check_format(full_check=True)
-        except ValueError as error:
-            raise AgentError(f"{what} is no valid sparse matrix: {error}") from None
         kept.sum_duplicates()
         kept.eliminate_zeros()
         _check_values(np.asarray(kept.data), what)
