@@ -1,11 +1,13 @@
 """One deterministic policy for a whole episode, where a randomised plan would hardly use its rarer action."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
 import psconrl
-from psconrl.agents import PSConRL, WhenSlow
+from psconrl.agents import Balance, PSConRL, WhenSlow
 from psconrl.errors import AgentError
 from psconrl.learning.episode_planner import Columns, EpisodePlanner
 from psconrl.learning.parts.commitment import TOL, RandomisedPlan
@@ -46,7 +48,7 @@ STAY = np.array([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]])
 COSTS = np.array([[[0.0, 0.0], [1.0, 1.0]], [[4.0, 4.0], [0.0, 0.0]]])
 
 
-def plan_of(state, balance, steps=100, leave=1e-4, shares=(0.5, 0.5)):
+def plan_of(state, balance, steps=100, leave=1e-4, shares=(0.5, 0.5), met=((-2.0,), (2.0,))):
     columns = Columns(
         (np.array([0, 1]), np.array([1, 0])),  # stay in 0 for ever, or in 1
         np.array(shares),
@@ -54,15 +56,21 @@ def plan_of(state, balance, steps=100, leave=1e-4, shares=(0.5, 0.5)):
     )
     policy = np.tile([1.0 - leave, leave], (2, 1))
     transition = Transition.of(STAY.reshape(4, 2))
-    given = None if balance is None else np.array([balance])
+    ledger = None
+    if balance is not None:
+        ledger = Balance().made_for(2, 2, 1)
+        ledger.balance, ledger.extremes = np.array([balance]), np.array(met)
     rng = np.random.default_rng(0)
-    return RandomisedPlan(policy, columns, transition, COSTS, np.array([2.0]), state, steps, given, rng)
+    return RandomisedPlan(policy, columns, transition, COSTS, np.array([2.0]), state, steps, ledger, rng)
 
 
 def test_what_a_plan_promises_and_what_an_episode_brings_by_hand():
     plan = plan_of(0, 1.0)
     assert plan.promised.tolist() == [2.0]
     assert plan.units.tolist() == [4.0]
+    assert plan_of(0, None).units.tolist() == [4.0]
+    assert plan_of(0, 1.0, met=((0.0,), (0.0,))).units.tolist() == [4.0]
+    assert plan_of(0, 1.0, met=((-1.0,), (0.5,))).units.tolist() == [1.5]
     stays, moves = plan.columns.policies
     assert plan.in_episode(stays) == pytest.approx([4.0], rel=1e-14)
     assert plan.in_episode(moves) == pytest.approx([0.04], rel=1e-12)  # the first round of a hundred
@@ -76,6 +84,13 @@ def test_a_debt_is_paid_and_credit_is_spent(state, balance, wanted):
     assert WhenSlow().choose(plan_of(state, balance)) == wanted
 
 
+def test_a_small_credit_is_not_spent_by_a_large_debt():
+    """After 100 rounds the balance would be -5 + 100 (4 - 0.5) = 345, or -5 + 100 (0.04 - 0.5) = -51."""
+    plan = replace(plan_of(0, -5.0), thresholds=np.array([0.5]))
+    assert WhenSlow().choose(plan) == 1
+    assert WhenSlow().choose(replace(plan_of(0, -500.0), thresholds=np.array([0.5]))) == 0
+
+
 def test_a_plan_that_keeps_its_promise_within_the_episode_is_played():
     rule = WhenSlow(0.05)
     assert rule.choose(plan_of(0, 5.0, leave=0.5)) is None
@@ -85,6 +100,18 @@ def test_a_plan_that_keeps_its_promise_within_the_episode_is_played():
     off = abs(plan.in_episode(plan.policy)[0] - 2.0) / 4.0
     assert WhenSlow(off * 1.001).choose(plan) is None
     assert WhenSlow(off * 0.999).choose(plan) == 1
+
+
+def test_a_huge_cost_that_is_never_incurred_does_not_hide_what_matters():
+    """It made the rule blind once: the regret was linear again."""
+    plain = corridor()
+    costs = np.array(plain.costs)
+    costs[1, 3, 0] = 1e3
+    model = psconrl.CMDP(plain.transition, costs, [0.25], initial=0)
+    for seed in range(3):
+        agent = PSConRL(8, 2, [0.25], costs, seed=seed)
+        trace = psconrl.simulate(model, agent, horizon=20_000, seed=seed)
+        assert abs(trace.cumulative[-1][0] - 0.75 * 20_000) < 500
 
 
 def test_without_a_ledger_policies_are_drawn_with_their_shares():

@@ -133,11 +133,10 @@ class PSConRL(Sampler):
         """The policy of a plan, or that of its deterministic policies to which the agent commits itself."""
         if self.commitment is None or choice.columns is None:
             return choice.policy
-        balance = None if self.ledger is None else self.ledger.balance
         steps = min(steps, max(1, self.rounds))  # some schedules know no other bound
         chosen = self.commitment.choose(
             RandomisedPlan(
-                choice.policy, choice.columns, P, costs, self.thresholds, state, steps, balance, self.rng
+                choice.policy, choice.columns, P, costs, self.thresholds, state, steps, self.ledger, self.rng
             )
         )  # fmt: skip
         return choice.policy if chosen is None else one_hot(choice.columns.policies[chosen], self.n_actions)

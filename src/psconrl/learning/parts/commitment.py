@@ -6,8 +6,8 @@ horizon, but not within an episode of 100 rounds, and after the episode the agen
 what each plan leaves to the next (docs/theory.md has an example of eight states).
 
 So compare what the plan promises with what it will do in the coming episode, in the sampled model and from the present
-state. If they differ, play one of its deterministic policies for the whole episode: that which moves the balance of the
-limits, the virtual queue, towards zero most. Nothing is lost in the Lagrangian, since each of them is optimal for it.
+state. If they differ, play one of its deterministic policies for the whole episode: that which leaves the balance of
+the limits, the virtual queue, nearest to zero. Nothing is lost in the Lagrangian, since each of them is optimal for it.
 """
 
 from abc import abstractmethod
@@ -19,6 +19,7 @@ import numpy as np
 from psconrl.arrays import Floats
 from psconrl.learning.checks import as_fraction
 from psconrl.learning.episode_planner import Columns
+from psconrl.learning.parts.ledger import Ledger
 from psconrl.learning.parts.part import Part
 from psconrl.model.transition import Transition
 from psconrl.products import product
@@ -38,7 +39,7 @@ class RandomisedPlan:
     thresholds: Floats  # (m,)
     state: int
     steps: int  # of the episode, at most
-    balance: Floats | None  # (m,) spent beyond each limit so far; None if no ledger is kept
+    ledger: Ledger | None  # what was spent beyond each limit so far, if that is kept
     rng: np.random.Generator
 
     @property
@@ -48,8 +49,14 @@ class RandomisedPlan:
 
     @property
     def units(self) -> Floats:
-        """The range of every limited cost, (m,); 1 if it is constant."""
+        """The range of every limited cost, (m,), as met so far if a ledger is kept; 1 if it is constant.
+
+        A huge cost that is never incurred must not hide what matters.
+        """
         ranges = np.ptp(self.costs[1:].reshape(len(self.costs) - 1, -1), axis=1)
+        if self.ledger is not None:
+            met = self.ledger.extremes[1] - self.ledger.extremes[0]
+            ranges = np.where(met > 0.0, met, ranges)
         return np.where(ranges > 0.0, ranges, 1.0)
 
     def in_episode(self, policy: Any) -> Floats:
@@ -77,9 +84,10 @@ class Commitment(Part):
 class WhenSlow(Commitment):
     r"""Commit to one policy if a limited cost would differ from the plan's by more than ``within`` of its range.
 
-    With averages :math:`g_j` of the deterministic policies over the episode and the balance V, that with the least
-    :math:`\sum_i V_i (g_{ji} - \tau_i)` is played, both in units of the range of the cost. Without a ledger it is drawn
-    with the shares of the plan.
+    With averages :math:`g_j` of the deterministic policies over an episode of L rounds and the balance V, that with the
+    least :math:`\sum_i (V_i + L\,(g_{ji} - \tau_i))^2` is played, in units of the range of each cost: after it, every
+    balance is as near to zero as it can be. (The linear part alone would spend a small credit by a huge cost.)
+    Without a ledger it is drawn with the shares of the plan.
     """
 
     name: ClassVar[str] = "when-slow"
@@ -94,8 +102,8 @@ class WhenSlow(Commitment):
         off = np.abs(plan.in_episode(plan.policy) - plan.promised) / plan.units
         if off.max() <= self.within:
             return None
-        if plan.balance is None:
+        if plan.ledger is None:
             return int(plan.rng.choice(plan.columns.shares.size, p=plan.columns.shares))
         each = np.array([plan.in_episode(policy) for policy in plan.columns.policies])
-        scaled = (each - plan.thresholds) / plan.units
-        return int((scaled * (plan.balance / plan.units)).sum(axis=1).argmin())
+        after = plan.ledger.balance + plan.steps * (each - plan.thresholds)
+        return int(((after / plan.units) ** 2).sum(axis=1).argmin())
