@@ -1,4 +1,4 @@
-# What other kernels call without going through Python. Row starts and successors have 32 or 64 bits, both the same.
+# What other kernels call without going through Python.
 
 from psconrl.kernels.successors cimport index
 

@@ -5,7 +5,7 @@ class: :math:`A h = c` has as its solution the bias, up to a constant such that 
 the stationary distribution. No factorisation: where a chain mixes fast, some dozen products settle it, however its
 states are connected. Every unknown is counted in units of its diagonal entry (Jacobi).
 
-Chains come in CSR form, with row starts and columns of 32 or 64 bits.
+Chains come in CSR form.
 """
 
 import cython

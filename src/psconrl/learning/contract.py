@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
+from psconrl.arrays import Floats, Ints, Places
 from psconrl.errors import AgentError
 from psconrl.learning.checks import as_numbers, is_whole
 from psconrl.learning.counts import Record
@@ -67,7 +67,7 @@ class Learner(Protocol):
 class LongerPlan(Protocol):
     """What several episodes are pieces of, such as a policy that remembers more than the state: one object a plan."""
 
-    def averages(self, indptr: Ints, successors: Ints, probabilities: Floats, costs: Floats, state: int) -> Floats:
+    def averages(self, indptr: Places, successors: Places, probabilities: Floats, costs: Floats, state: int) -> Floats:
         """What the rest of it is expected to cost from a state on average, after 1, 2, ... rounds: (n, m+1).
 
         The model is given by its rows ``s * A + a`` in CSR form and its costs (m+1, S, A).

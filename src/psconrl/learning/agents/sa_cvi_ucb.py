@@ -24,7 +24,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psconrl.arrays import Floats, Ints, Small
+from psconrl.arrays import Floats, Ints, Places, Small
 from psconrl.errors import AgentError, unknown_name
 from psconrl.kernels import special
 from psconrl.kernels.sa_cvi import block_averages, first_entry, plan_block, shared_steps
@@ -118,7 +118,7 @@ class Block:
         self.step += record.steps
         self.position += self._strides(record)
 
-    def averages(self, indptr: Ints, successors: Ints, probabilities: Floats, costs: Floats, state: int) -> Floats:
+    def averages(self, indptr: Places, successors: Places, probabilities: Floats, costs: Floats, state: int) -> Floats:
         """What the rest of it is expected to cost from a state on average, after 1, 2, ... rounds: (n, m+1)."""
         moves = self.moves
         expected: Floats = block_averages(
