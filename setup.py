@@ -35,7 +35,7 @@ WIDE = ("elimination", "improvement", "special")
 WALKS = (
     *("approach", "boxes", "certificates", "closed_classes", "costs", "csr", "end_components", "graph", "intervals"),
     *("level_steps", "moves", "nested_dissection", "occupancy", "pessimism", "small_components", "sorting"),
-    *("successors", "transient", "visits"),
+    *("transient", "visits"),
 )
 
 DEBUG = os.environ.get("PSCONRL_BUILD") == "debug"

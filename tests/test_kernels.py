@@ -22,6 +22,7 @@ from psconrl.kernels import (
     nested_dissection,
     play,
     products,
+    rounds,
     successors,
     sweeps,
 )
@@ -126,7 +127,7 @@ def test_transitions_that_there_are_not_are_refused_wherever_they_stand(number):
 def test_a_model_that_claims_more_entries_than_it_has_is_not_played():
     policy, costs = np.ones((1, 1, 1)), np.zeros((1, 1, 1))
     for indptr in ([0, 10**6], [-1, 1]):
-        with pytest.raises(ValueError, match="arrays have different sizes"):
+        with pytest.raises(ValueError, match="row starts of a matrix"):
             play.expected_averages(policy, np.array(indptr, np.int32), np.zeros(1, np.int32), np.ones(1), costs, 0)
 
 
@@ -157,7 +158,7 @@ def test_chains_that_lead_out_of_themselves_are_refused(part, place, value, said
         lambda: graph.closed_classes_of_sparse(indptr, indices, data, 0.0),
         lambda: graph.strong_components(indptr, indices, 2),
         lambda: successors.reached(indptr, indices, np.ones(2, np.bool_)),
-        lambda: successors.support_of_sparse(indptr, indices, data, 0.0),
+        lambda: successors.support_of_sparse(indptr, indices, data, 2, 0.0),
         lambda: csr.mixed(indptr, indices, data, np.ones((2, 1))),
         lambda: krylov.solve(indptr, indices, data, False, two[None], two[None].copy(), 1e-9, 1.0, 10),
         lambda: sweeps.sweep_until(indptr, indices, data, two, two.copy(), 1e-9, 10),
@@ -175,7 +176,7 @@ def test_products_and_posteriors_check_what_they_are_given():
         products.sparse_times(indptr, indices, data, np.ones(2))
     with pytest.raises(ValueError, match="lead out of its entries"):
         products.times_sparse(np.ones(2), indptr, indices, data, 2)
-    with pytest.raises(ValueError, match="must not descend"):
+    with pytest.raises(ValueError, match="not descend"):
         dirichlet.with_rest(np.array([0, 2, 1], np.int32), np.ones(1), np.ones(2))
     nothing = np.empty(0, np.int64)
     for numbers in ([-1], [2, 1], [4]):
@@ -196,6 +197,12 @@ def test_the_rows_of_a_policy_are_mixed_in_their_order():
     ("changed", "said"),
     [
         ({"indptr": np.array([0, 0], np.int32), "successors": 0, "cdf": 0, "outcomes": (1, 0)}, "leads nowhere"),
+        ({"indptr": np.array([0, 1], np.int32), "successors": np.array([1], np.int32)}, "leads nowhere"),
+        (
+            {"policy": np.ones((1, 1, 0)), "indptr": np.array([0], np.int32), "visits": 0, "cost_sums": (1, 0)},
+            "actions",
+        ),
+        ({"learner": rounds.LastRound(2)}, "learns another model"),
         ({"action_uniforms": (3, 0)}, "a random number for its action"),
         ({"model_uniforms": (3, 0)}, "a random number for its action"),
         ({"next_checkpoint": -1}, "has not begun"),
@@ -214,12 +221,12 @@ def test_a_loop_without_what_it_needs_is_not_begun(changed, said):
         "checkpoints": np.array([2]), "next_checkpoint": 0, "at_checkpoints": (1, 1),
         "largest_at_checkpoints": (1, 0), "learner": None,
     }  # fmt: skip
-    numbers = ("state", "step", "steps", "max_steps", "bernoulli", "round_", "next_checkpoint")
+    as_they_are = ("state", "step", "steps", "max_steps", "bernoulli", "round_", "next_checkpoint", "learner")
 
     def played(**other):
         return play.play(
             *(
-                x if name in numbers or x is None or isinstance(x, np.ndarray) else np.zeros(x, whole.get(name, float))
+                x if name in as_they_are or isinstance(x, np.ndarray) else np.zeros(x, whole.get(name, float))
                 for name, x in (given | other).items()
             )
         )

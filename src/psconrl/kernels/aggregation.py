@@ -1,12 +1,12 @@
 """The levels of a multilevel method: the states of a chain in groups, and the chain of the groups.
 
-A level is a chain without its diagonal: rates of moving on in CSR form, with row starts of 64 and columns of 32 bits,
-and their sums. See ``model.multilevel``.
+A level is a chain without its diagonal: rates of moving on in CSR form, and their sums. See
+``model.multilevel``.
 """
 
 import cython
 import numpy as np
-from cython.cimports.psconrl.kernels.successors import index
+from cython.cimports.psconrl.kernels.successors import check_graph, check_numbers, check_rows, index
 
 
 def moves_of(
@@ -14,8 +14,7 @@ def moves_of(
 ):
     """The moves of a chain to other states, and how likely a state is left."""
     n, entries = indptr.shape[0] - 1, indices.shape[0]
-    if n < 0 or indptr[0] != 0 or indptr[n] != entries or data.shape[0] != entries:
-        raise ValueError("a chain in CSR form needs a column for each of its entries")
+    check_graph(indptr, indices, data.shape[0], n)
     starts, columns, values, sums = (
         np.zeros(n + 1, np.intc),
         np.empty(entries, np.intc),
@@ -47,8 +46,9 @@ def scaled(
     mass: cython.const[cython.double][::1],
 ):
     """Every row times the mass of its state."""
-    if indptr.shape[0] != mass.shape[0] + 1 or indptr[mass.shape[0]] > data.shape[0]:
+    if indptr.shape[0] != mass.shape[0] + 1:
         raise ValueError("moves of as many states as there are masses are needed")
+    check_rows(indptr, data.shape[0])
     result = np.empty(data.shape[0])
     out: cython.double[::1] = result
     with cython.nogil:
@@ -123,10 +123,10 @@ def pairs_of(
     ``strong``: of its strongest tie to any state; weaker ones do not make a pair.
     """
     n = indptr.shape[0] - 1
-    if indptr[n] > min(indices.shape[0], flow.shape[0]) or t_indptr.shape[0] != n + 1:
+    if t_indptr.shape[0] != n + 1:
         raise ValueError("the flow of n states by rows and by columns is needed")
-    if t_indptr[n] > min(t_indices.shape[0], t_flow.shape[0]):
-        raise ValueError("the flow of n states by rows and by columns is needed")
+    check_graph(indptr, indices, flow.shape[0], n)
+    check_graph(t_indptr, t_indices, t_flow.shape[0], n)
     pairs = np.full(n, -1, np.int64)
     pair: cython.Py_ssize_t[::1] = pairs
     tie: cython.double[::1] = np.zeros(n)
@@ -203,9 +203,10 @@ def gathered(
 ):
     """The flow between k groups."""
     entries = indices.shape[0]
-    if indptr.shape[0] != group.shape[0] + 1 or indptr[group.shape[0]] > min(entries, flow.shape[0]):
+    if indptr.shape[0] != group.shape[0] + 1:
         raise ValueError("the flow of as many states as have a group is needed")
-    _check_groups(group, k)
+    check_graph(indptr, indices, flow.shape[0], group.shape[0])
+    check_numbers(group, k, "there is no such group")
     first: cython.Py_ssize_t[::1] = np.zeros(k + 2, np.int64)
     member: cython.Py_ssize_t[::1] = np.empty(group.shape[0], np.int64)
     place: cython.Py_ssize_t[::1] = np.full(k, -1, np.int64)
@@ -220,22 +221,15 @@ def gathered(
     return starts, columns[:entries].copy(), values[:entries].copy()
 
 
-@cython.cfunc
-def _check_groups(group: cython.const[cython.Py_ssize_t][::1], k: cython.Py_ssize_t):
-    """Is every state in one of k groups?"""
-    for s in range(group.shape[0]):
-        if not 0 <= group[s] < k:
-            raise ValueError("there is no such group")
-
-
 def per_mass(
     indptr: cython.const[index][::1],
     flow: cython.double[::1],
     mass: cython.const[cython.double][::1],
 ):
     """Flow over mass, in place, and the sums of rows."""
-    if indptr.shape[0] != mass.shape[0] + 1 or indptr[mass.shape[0]] > flow.shape[0]:
+    if indptr.shape[0] != mass.shape[0] + 1:
         raise ValueError("moves of as many states as there are masses are needed")
+    check_rows(indptr, flow.shape[0])
     result = np.zeros(mass.shape[0])
     sums: cython.double[::1] = result
     with cython.nogil:
@@ -252,7 +246,7 @@ def sums_of(
     """The sum over each of k groups."""
     if values.shape[0] != group.shape[0]:
         raise ValueError("as many values as states are needed")
-    _check_groups(group, k)
+    check_numbers(group, k, "there is no such group")
     result = np.zeros(k)
     out: cython.double[::1] = result
     with cython.nogil:

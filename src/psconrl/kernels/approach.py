@@ -3,7 +3,7 @@
 import cython
 import numpy as np
 from cython.cimports.psconrl.kernels.csr import sort_by_columns
-from cython.cimports.psconrl.kernels.successors import check_graph, index
+from cython.cimports.psconrl.kernels.successors import check_graph, check_numbers, index
 
 
 @cython.cfunc
@@ -70,9 +70,7 @@ def approach_by_layers(
     check_graph(indptr, indices, data.shape[0], S)
     if indptr.shape[0] - 1 != S * A or reached.shape[0] != S or policy.shape[0] != S:
         raise ValueError("transitions (S*A, S), a set of states (S,) and a policy (S,) are needed")
-    for s in range(S):
-        if not 0 <= policy[s] < A:
-            raise ValueError("there is no such action")
+    check_numbers(policy, A, "there is no such action")
     changed = np.empty(S, np.int64)
     new: cython.Py_ssize_t[::1] = changed
     first: index[::1] = np.empty(S + 2, np.intc)

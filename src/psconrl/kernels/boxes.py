@@ -9,6 +9,7 @@ import cython
 import numpy as np
 from cython.cimports.psconrl.kernels.elimination import row_sum
 from cython.cimports.psconrl.kernels.sorting import argsort_into
+from cython.cimports.psconrl.kernels.successors import check_numbers
 
 _INFINITE = cython.declare(cython.double, float("inf"))
 
@@ -155,9 +156,7 @@ def pour(
     S = low.shape[1]
     if not 0 <= pair < low.shape[0] or high.shape[0] != low.shape[0] or high.shape[1] != S or order.shape[0] != S:
         raise ValueError("bounds (S*A, S), one of the pairs and an order of all states are needed")
-    for k in range(S):
-        if not 0 <= order[k] < S:
-            raise ValueError("an order of all states is needed")
+    check_numbers(order, S, "an order of all states is needed")
     result = np.empty((1, S))
     out: cython.double[:, ::1] = result
     pour_into(low, high, pair, 1.0 - row_sum(low, pair, S), order, out, 0)
@@ -171,16 +170,15 @@ def likeliest_first(
 ):
     """The distributions (S, S) under a policy (S,) that give the likeliest successors the most they can have."""
     n, S = low.shape[0], low.shape[1]
-    A = n // S
-    if n != S * A or high.shape[0] != n or high.shape[1] != S or policy.shape[0] != S:
+    if S == 0 or n % S or high.shape[0] != n or high.shape[1] != S or policy.shape[0] != S:
         raise ValueError("bounds (S*A, S) and actions (S,) are needed")
+    A = n // S
+    check_numbers(policy, A, "there is no such action")
     kernel = np.empty((S, S))
     out: cython.double[:, ::1] = kernel
     unlikely: cython.double[::1] = np.empty(S)
     order: cython.Py_ssize_t[:, ::1] = np.empty((2, S), np.int64)
     for s in range(S):
-        if not 0 <= policy[s] < A:
-            raise ValueError("there is no such action")
         pair = s * A + policy[s]
         for j in range(S):
             unlikely[j] = -(low[pair, j] + high[pair, j])

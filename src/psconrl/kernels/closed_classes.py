@@ -7,10 +7,11 @@ import cython
 import numpy as np
 from cython.cimports.psconrl.kernels.elimination import eliminate, solve_unichain, stationary_distribution
 from cython.cimports.psconrl.kernels.graph import label_components
-from cython.cimports.psconrl.kernels.successors import check_graph, index
+from cython.cimports.psconrl.kernels.successors import check_closed, check_graph, check_lists, index
 
 _SMALL = cython.declare(cython.Py_ssize_t, 100)  # states of a class that is solved as a dense one
 _NO_NUMBER = cython.declare(cython.double, float("nan"))
+_EVERY_PAIR = np.empty(0, np.bool_)
 
 
 def solve_small_classes(
@@ -31,9 +32,11 @@ def solve_small_classes(
     q, S, K = costs.shape[0], costs.shape[1], start.shape[0] - 1
     if indptr.shape[0] != S + 1 or biases.shape[0] != q or biases.shape[1] != S or distribution.shape[0] != S:
         raise ValueError("a chain (S, S), costs (q, S) and room for the results are needed")
-    if gains.shape[0] != q or gains.shape[1] != K or start[0] != 0 or start[K] > members.shape[0]:
+    if gains.shape[0] != q or gains.shape[1] != K:
         raise ValueError("the classes do not fit the room for their gains")
     check_graph(indptr, indices, data.shape[0], S)
+    check_lists(start, members, S)
+    check_closed(indptr, indices, data, _EVERY_PAIR, start, members, S)
     most: cython.Py_ssize_t = 0  # states of a small class
     for k in range(K):
         if start[k + 1] - start[k] <= _SMALL:
@@ -249,7 +252,7 @@ def long_run(
         last = _ending(keep, indptr, successors, probabilities, state, label, met, left, room)
         if last >= 0:
             for s in range(S):
-                if label[s] == last:
+                if met[s] and label[s] == last:
                     states[n] = s
                     n += 1
     if 0 < n <= most:

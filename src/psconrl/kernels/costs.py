@@ -146,6 +146,15 @@ def _scale_of(
                 shift[i], scale[i] = middle, usual
 
 
+@cython.cfunc
+@cython.exceptval(-1, check=False)
+def _check_share(few: cython.double) -> cython.int:
+    """A ValueError unless that is a share of all entries."""
+    if not 0.0 <= few <= 1.0:
+        raise ValueError("a share from 0 to 1 is needed")
+    return 0
+
+
 def scale_of(
     costs: cython.const[cython.double][:, :, ::1],
     thresholds: cython.const[cython.double][::1],
@@ -156,6 +165,7 @@ def scale_of(
 ):
     """Shift and scale (q,) of costs (q, S, A); see ``Scaling.of``."""
     check_table(costs, thresholds, available)
+    _check_share(few)
     q = costs.shape[0]
     shifts, scales = np.empty(q), np.empty(q)
     shift: cython.double[::1] = shifts
@@ -180,6 +190,7 @@ def ordinary_distance(
     """
     if costs.shape[0] != available.shape[0] or costs.shape[1] != available.shape[1]:
         raise ValueError("costs and pairs (S, A) of one model are needed")
+    _check_share(few)
     most = cython.cast(cython.Py_ssize_t, few * available.shape[0] * available.shape[1])
     near: cython.double[::1] = np.empty(2 * (most + 1))
     return _ordinary_distance(costs, available, middle, few, apart, most, near)
@@ -211,8 +222,12 @@ def scaled_costs(
     scale: cython.const[cython.double][::1],
 ):
     """(c - shift) / scale, (q, S*A); 0 where a pair is not available."""
-    check_table(costs, shift[1:], available)
-    result = np.empty((costs.shape[0], available.shape[0] * available.shape[1]))
+    q = costs.shape[0]
+    if shift.shape[0] != q or scale.shape[0] != q:
+        raise ValueError("a shift and a scale of every cost are needed")
+    if costs.shape[1] != available.shape[0] or costs.shape[2] != available.shape[1]:
+        raise ValueError("costs (q, S, A) and pairs (S, A) of one model are needed")
+    result = np.empty((q, available.shape[0] * available.shape[1]))
     scaled: cython.double[:, ::1] = result
     _scaled_costs(costs, available, shift, scale, scaled)
     return result

@@ -30,6 +30,16 @@ def _place(
     return low
 
 
+@cython.cfunc
+def _check_rising(numbers: cython.const[cython.Py_ssize_t][::1]):
+    """A ValueError unless each number of a tally is larger than the one before."""
+    fits: cython.bint = True
+    for i in range(1, numbers.shape[0]):
+        fits &= numbers[i - 1] < numbers[i]
+    if not fits:
+        raise ValueError("the numbers of a tally must rise")
+
+
 def sorted_log(log: cython.const[cython.Py_ssize_t][::1]):
     """The distinct numbers of a log, sorted, and how often each occurs."""
     numbers = np.sort(log)
@@ -57,6 +67,7 @@ def merged(
     n, new = numbers.shape[0], new_numbers.shape[0]
     if times.shape[0] != n or new_times.shape[0] != new:
         raise ValueError("every number has its times")
+    _check_rising(new_numbers)
     missing: cython.Py_ssize_t = 0
     at: cython.Py_ssize_t = 0
     for i in range(new):
@@ -68,6 +79,7 @@ def merged(
             at = _place(numbers, new_numbers[i], at)
             times[at] += new_times[i]
         return None
+    _check_rising(numbers)  # only here: most tallies are much longer than what is added to them
     all_numbers, all_times = np.empty(n + missing, np.int64), np.empty(n + missing, np.int64)
     x: cython.Py_ssize_t[::1] = all_numbers
     t: cython.Py_ssize_t[::1] = all_times
@@ -229,6 +241,7 @@ def update_likelihood(
         raise ValueError("every row has a rest and the total of its weights")
     if times.shape[0] != numbers.shape[0] or weights.shape[0] != stored.shape[0]:
         raise ValueError("every number has its times, every stored one its weight")
+    _check_rising(numbers)
     share: cython.double[::1] = np.empty(n_states)
     with cython.nogil:
         for row in range(rows):

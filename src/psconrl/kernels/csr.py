@@ -2,7 +2,9 @@
 
 import cython
 import numpy as np
-from cython.cimports.psconrl.kernels.successors import check_graph, index
+from cython.cimports.psconrl.kernels.successors import check_graph, check_matrix, check_numbers, check_rows, index
+
+_MOST_ENTRIES = cython.declare(cython.Py_ssize_t, 2**31 - 1)
 
 
 @cython.cfunc
@@ -45,11 +47,15 @@ def gathered(
 ):
     """Some rows of a matrix in CSR form, each of which leads to a state instead with a probability."""
     n = rows.shape[0]
+    check_rows(indptr, min(indices.shape[0], data.shape[0]))
+    check_numbers(rows, indptr.shape[0] - 1, "there is no such row")
+    if not 0 <= state < _MOST_ENTRIES:
+        raise ValueError("there is no such state")
     entries: cython.Py_ssize_t = n if probability > 0.0 else 0
     for i in range(n):
-        if not 0 <= rows[i] < indptr.shape[0] - 1:
-            raise ValueError("there is no such row")
         entries += indptr[rows[i] + 1] - indptr[rows[i]]
+    if entries > _MOST_ENTRIES:
+        raise ValueError("rows of fewer than 2**31 entries together are needed")
     starts, columns, values = np.empty(n + 1, np.intc), np.empty(entries, np.intc), np.empty(entries)
     to_starts: index[::1] = starts
     to_columns: index[::1] = columns
@@ -82,7 +88,7 @@ def mixed(
     start: index[::1] = starts
     to: index[::1] = columns
     total: cython.double[::1] = values
-    at: cython.Py_ssize_t[::1] = np.full(k, -1)  # where a column is in the present row
+    at: cython.Py_ssize_t[::1] = np.full(k, -1, np.int64)  # where a column is in the present row
     entries: cython.Py_ssize_t = 0
     with cython.nogil:
         for s in range(k):
@@ -134,9 +140,8 @@ def by_columns(
     n_columns: cython.Py_ssize_t,
 ):
     """Where every column begins, the rows of its entries, and the entries."""
-    entries = indices.shape[0]
-    if indptr[indptr.shape[0] - 1] != entries or data.shape[0] != entries:
-        raise ValueError("a matrix in CSR form needs as many columns as entries")
+    check_matrix(indptr, indices, data.shape[0], n_columns)
+    entries: cython.Py_ssize_t = indptr[indptr.shape[0] - 1]
     first, rows, values = np.empty(n_columns + 2, np.intc), np.empty(entries, np.intc), np.empty(entries)
     to_first: index[::1] = first
     to_rows: index[::1] = rows
@@ -149,8 +154,7 @@ def by_columns(
 def row_cdf(indptr: cython.const[index][::1], probabilities: cython.const[cython.double][::1]):
     """Cumulative sums within the rows of a CSR matrix."""
     n = indptr.shape[0] - 1
-    if indptr[0] < 0 or indptr[n] > probabilities.shape[0]:
-        raise ValueError("the row starts of a matrix lead out of its entries")
+    check_rows(indptr, probabilities.shape[0])
     cdf = np.empty(probabilities.shape[0])
     sums: cython.double[::1] = cdf
     with cython.nogil:

@@ -4,9 +4,10 @@ import cython
 import numpy as np
 from cython.cimports.libc.math import sqrt
 from cython.cimports.psconrl.kernels.special import exp_all, log_all, softmax
-from cython.cimports.psconrl.kernels.successors import index
+from cython.cimports.psconrl.kernels.successors import check_rows, index
 
 _INF = cython.declare(cython.double, float("inf"))
+_MOST_ATOMS = cython.declare(cython.double, 2.0**31)
 _POOL = cython.declare(cython.Py_ssize_t, 4096)  # random numbers drawn together: they fit a processor's cache
 
 
@@ -76,9 +77,7 @@ def with_rest(
     pairs = rest.shape[0]
     if indptr.shape[0] != pairs + 1 or indptr[0] != 0 or indptr[pairs] != alpha.shape[0]:
         raise ValueError("every row has parameters and a rest")
-    for pair in range(pairs):
-        if indptr[pair] > indptr[pair + 1]:
-            raise ValueError("the row starts of a matrix must not descend")
+    check_rows(indptr, alpha.shape[0])
     shapes = np.empty(alpha.shape[0] + pairs)
     out: cython.double[::1] = shapes
     with cython.nogil:
@@ -152,6 +151,7 @@ def split(
     pairs = rest.shape[0]
     if indptr.shape[0] != pairs + 1 or indptr[0] != 0 or logs.shape[0] != indptr[pairs] + pairs:
         raise ValueError("every row has variates for what is stored, and one for the rest")
+    check_rows(indptr, indptr[pairs])
     p, p_rest, ends = np.empty(indptr[pairs]), np.empty(pairs), np.empty(pairs)
     a: cython.double[::1] = p
     b: cython.double[::1] = p_rest
@@ -254,8 +254,9 @@ def assemble(
     pairs, stored = rest.shape[0], indices.shape[0]
     if indptr.shape[0] != pairs + 1 or indptr[0] != 0 or indptr[pairs] != stored or p.shape[0] != stored:
         raise ValueError("every row has states that are stored, each with a probability")
-    if p_rest.shape[0] != pairs or ends.shape[0] != pairs or expected < 0.0:
-        raise ValueError("every row has a rest and an end")
+    check_rows(indptr, stored)
+    if p_rest.shape[0] != pairs or ends.shape[0] != pairs or not 0.0 <= expected < _MOST_ATOMS:
+        raise ValueError("every row has a rest and an end, and fewer than 2**31 atoms are expected in all")
     room: cython.Py_ssize_t = stored + cython.cast(cython.Py_ssize_t, expected + 4.0 * sqrt(expected)) + 8
     new_indptr, new_indices = np.zeros(pairs + 1, np.intc), np.empty(room, np.intc)
     data, drawn = np.empty(room), np.empty((2, min(room - stored, _POOL)))

@@ -10,7 +10,7 @@ import cython
 import numpy as np
 from cython.cimports.psconrl.kernels.elimination import solve_unichain
 from cython.cimports.psconrl.kernels.policy_chain import gather_rows
-from cython.cimports.psconrl.kernels.successors import index
+from cython.cimports.psconrl.kernels.successors import check_numbers, check_some_rows, index
 
 _SPLITTER = cython.declare(cython.double, 134217729.0)  # 2^27 + 1: cuts a double into two halves of 26 bits
 
@@ -114,8 +114,9 @@ def drift_of_states(
     S, A = result.shape[0], result.shape[1]
     if high.shape[0] != S or low.shape[0] != S or not 0 <= begin <= end <= S:
         raise ValueError("both parts (S,) of a potential and a range of states are needed")
-    if indptr.shape[0] != S * A + 1 or not indptr[S * A] <= indices.shape[0] == data.shape[0]:
+    if indptr.shape[0] != S * A + 1:
         raise ValueError("transitions (S*A, S) in CSR form are needed")
+    check_some_rows(indptr, indices, data.shape[0], begin * A, end * A, S)
     s: cython.Py_ssize_t
     a: cython.Py_ssize_t
     j: cython.Py_ssize_t
@@ -186,9 +187,7 @@ def refined_unichain(
     S, q = rows.shape[0], costs.shape[0]
     if P.shape[1] != S or costs.shape[1] != P.shape[0] or not 0 <= reference < S:
         raise ValueError("transitions (S*A, S), costs (q, S*A) and one of the states are needed")
-    for s in range(S):
-        if not 0 <= rows[s] < P.shape[0]:
-            raise ValueError("there is no such row")
+    check_numbers(rows, P.shape[0], "there is no such row")
     all_gains, all_high, all_low, distribution = np.zeros(q), np.zeros((q, S)), np.zeros((q, S)), np.zeros(S)
     gains: cython.double[::1] = all_gains
     high: cython.double[:, ::1] = all_high

@@ -2,7 +2,7 @@
 
 A graph is what is stored of transitions in CSR form: the successors of pair ``s * A + a`` are
 ``indices[indptr[s * A + a] : indptr[s * A + a + 1]]``, and the successors of state s those of its pairs that are kept.
-A chain is the case A = 1. Both arrays have 32 or 64 bits.
+A chain is the case A = 1.
 """
 
 import cython
@@ -190,6 +190,8 @@ def closed_classes_of_dense(P: cython.const[cython.double][:, ::1], least: cytho
     n = P.shape[0]
     if P.shape[1] != n:
         raise ValueError("a chain (S, S) is needed")
+    if n * n >= 2**31:
+        raise ValueError("a dense matrix of fewer than 2**31 entries is needed")
     labels, rooms = np.empty(n, np.int64), np.empty((_ROOM, n), np.int64)
     moves, leads = np.empty(n * n + n + 1, np.intc), np.empty(n, np.bool_)
     label: cython.Py_ssize_t[::1] = labels

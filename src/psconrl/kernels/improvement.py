@@ -176,7 +176,7 @@ def rounding_of_bound(
 ):
     r"""By how much rounding may falsify the bound of ``improve``: :math:`S\,u \max_{s,a} \sum P |h(s') - h(s)|`."""
     S = P.shape[1]
-    if P.shape[0] % S or biases.shape[1] != S or biases.shape[0] != weights.shape[0]:
+    if S == 0 or P.shape[0] % S or biases.shape[1] != S or biases.shape[0] != weights.shape[0]:
         raise ValueError("transitions (S*A, S) and biases (q, S) with q weights are needed")
     h, difference = np.empty(S), np.empty(S)
     h_view: cython.double[::1] = h

@@ -7,7 +7,7 @@ concave, so that Newton's steps from outside the interval never enter it.
 import cython
 from cython.cimports.libc.math import sqrt
 from cython.cimports.psconrl.kernels.special import exp, expm1, lgamma, log, log1p
-from cython.cimports.psconrl.kernels.successors import index
+from cython.cimports.psconrl.kernels.successors import check_rows, index
 
 _INF = cython.declare(cython.double, float("inf"))
 _STEPS = cython.declare(cython.Py_ssize_t, 100)  # at most; most ends take less than ten
@@ -110,6 +110,7 @@ def fill_intervals(
         raise ValueError("every pair has its transitions, and a bound for others")
     if low.shape[0] != entries or high.shape[0] != entries:
         raise ValueError("every transition has two bounds")
+    check_rows(indptr, entries)
     with cython.nogil:
         _fill(indptr, times, visits, log_inverse, low, high, unseen)
 

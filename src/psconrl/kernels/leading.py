@@ -10,6 +10,7 @@ import numpy as np
 from cython.cimports.psconrl.kernels.elimination import solve_unichain
 from cython.cimports.psconrl.kernels.graph import closed_classes
 from cython.cimports.psconrl.kernels.policy_chain import gather_rows
+from cython.cimports.psconrl.kernels.successors import check_numbers
 
 _INFINITE = cython.declare(cython.double, float("inf"))
 
@@ -167,7 +168,8 @@ def led_into_best(
         raise ValueError("transitions (S*A, S) and costs (q, S*A) with q weights are needed")
     if policy.shape[0] != S or not 0 <= favoured < S:
         raise ValueError("a policy (S,) and one of the states are needed")
-    new, rows = np.array(policy), np.arange(0, S * A, A) + np.asarray(policy)
+    check_numbers(policy, A, "there is no such action")
+    new, rows = np.array(policy), np.arange(0, S * A, A, np.int64) + np.asarray(policy)
     chain, cost = np.empty((S, S)), np.empty((q, S))
     new_view: cython.Py_ssize_t[::1] = new
     row_view: cython.Py_ssize_t[::1] = rows

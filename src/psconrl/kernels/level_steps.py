@@ -1,13 +1,13 @@
 """What a multilevel method does on each of its levels: sweeps, residuals, and the steps of its Krylov method.
 
-A level is a chain without its diagonal: rates W of moving on in CSR form,
-and their sums D. Its equation is :math:`D h - W h = r`. See ``model.multilevel``.
+A level is a chain without its diagonal: rates W of moving on in CSR form, and their sums D. Its equation is
+:math:`D h - W h = r`. See ``model.multilevel``.
 """
 
 import cython
 from cython.cimports.libc.math import sqrt
 from cython.cimports.psconrl.kernels.lanes import weighted_dot
-from cython.cimports.psconrl.kernels.successors import index
+from cython.cimports.psconrl.kernels.successors import check_matrix, check_numbers, index
 
 _INFINITE = cython.declare(cython.double, float("inf"))
 _NO_NUMBER = cython.declare(cython.double, float("nan"))
@@ -22,9 +22,10 @@ def _check_moves(
     n: cython.Py_ssize_t,
     shortest: cython.Py_ssize_t,
 ):
-    """Are these the moves of n states, and are there vectors of as many? Their columns are taken at their word."""
-    if indptr.shape[0] != n + 1 or indptr[n] > min(indices.shape[0], data.shape[0]) or shortest < n:
+    """Raise unless these are the moves of n states, and there are vectors of as many."""
+    if indptr.shape[0] != n + 1 or shortest < n:
         raise ValueError("moves and vectors of the same number of states are needed")
+    check_matrix(indptr, indices, data.shape[0], n)
 
 
 def first_sweep(
@@ -147,6 +148,7 @@ def lowered(
 ):
     """The residual r - (D z - W z), its mean over every group by the shares of its members."""
     _check_moves(indptr, indices, data, z.shape[0], min(leaving.shape[0], r.shape[0], share.shape[0], group.shape[0]))
+    check_numbers(group, out.shape[0], "there is no such group")
     with cython.nogil:
         for a in range(out.shape[0]):
             out[a] = 0.0
@@ -166,6 +168,7 @@ def raised(
     """Add its share in the correction of its group to every state."""
     if min(group.shape[0], share.shape[0]) < z.shape[0]:
         raise ValueError("a group and a share are needed for every state")
+    check_numbers(group, e.shape[0], "there is no such group")
     with cython.nogil:
         for s in range(z.shape[0]):
             z[s] += share[s] * e[group[s]]

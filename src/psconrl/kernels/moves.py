@@ -1,12 +1,19 @@
 """Moves between end components and transient states: where they lead, and the cheapest way to end.
 
-Matrices are in CSR form, their row starts and columns of 32 or 64 bits, both the same. A node is an end component or a
-transient state; moves are sorted by the node that they leave, those of node k are ``first[k] .. first[k + 1] - 1``.
+Matrices are in CSR form. A node is an end component or a transient state; moves are sorted by the node that they leave,
+those of node k are ``first[k] .. first[k + 1] - 1``.
 """
 
 import cython
 import numpy as np
-from cython.cimports.psconrl.kernels.successors import index
+from cython.cimports.psconrl.kernels.successors import (
+    check_graph,
+    check_lists,
+    check_matrix,
+    check_numbers,
+    check_starts,
+    index,
+)
 
 _INFINITE = cython.declare(cython.double, float("inf"))
 _STAY = cython.declare(cython.Py_ssize_t, -1)
@@ -25,17 +32,20 @@ def moves_away(
     n, S = pairs.shape[0], node.shape[0]
     if indptr.shape[0] != S * n_actions + 1:
         raise ValueError("every state must have a node, and every pair a row")
+    check_graph(indptr, indices, data.shape[0], S)
+    check_numbers(pairs, S * n_actions, "there is no such pair")
+    check_numbers(node, S, "there is no such node")
     most: cython.Py_ssize_t = 0
     for i in range(n):
         p: cython.Py_ssize_t = pairs[i]
-        if not 0 <= p < S * n_actions:
-            raise ValueError("there is no such pair")
         most += indptr[p + 1] - indptr[p]
+    if most >= 2**31:
+        raise ValueError("rows of fewer than 2**31 entries together are needed")
     starts, columns, values = np.zeros(n + 1, np.intc), np.empty(most, np.intc), np.empty(most)
     start: index[::1] = starts
     to: index[::1] = columns
     share: cython.double[::1] = values
-    at: cython.Py_ssize_t[::1] = np.full(S, -1)  # where a node is in the present row
+    at: cython.Py_ssize_t[::1] = np.full(S, -1, np.int64)  # where a node is in the present row
     k: cython.Py_ssize_t = 0
     with cython.nogil:
         for i in range(n):
@@ -69,14 +79,16 @@ def inside_rows(
     n, A = available.shape[0], available.shape[1]
     if states.shape[0] != n or indptr.shape[0] != n_states * A + 1:
         raise ValueError("states of the component and pairs of the model are needed")
-    place: cython.Py_ssize_t[::1] = np.empty(n_states, np.int64)
+    check_graph(indptr, indices, data.shape[0], n_states)
+    check_numbers(states, n_states, "there is no such state")
+    place: cython.Py_ssize_t[::1] = np.full(n_states, -1, np.int64)
     most: cython.Py_ssize_t = 0
     for i in range(n):
         s: cython.Py_ssize_t = states[i]
-        if not 0 <= s < n_states:
-            raise ValueError("there is no such state")
         place[s] = i
         most += indptr[(s + 1) * A] - indptr[s * A]
+    if most >= 2**31:
+        raise ValueError("rows of fewer than 2**31 entries together are needed")
     starts, columns, values = np.zeros(n * A + 1, np.intc), np.empty(most, np.intc), np.empty(most)
     start: index[::1] = starts
     to: index[::1] = columns
@@ -92,6 +104,7 @@ def inside_rows(
                             to[k], probability[k] = place[indices[e]], data[e]
                             k += 1
                 start[i * A + a + 1] = k
+    check_matrix(start, to, k, n)  # a pair that leaves the component leads to -1
     return starts, columns[:k].copy(), values[:k].copy()
 
 
@@ -110,16 +123,17 @@ def lead(
     ``before`` and ``sources`` list the kept pairs that may lead to each state. A state comes closer by the pair that is
     likeliest to do so.
     """
-    S = policy.shape[0]
-    A = keep.shape[0] // S
-    if indptr.shape[0] != S * A + 1 or before.shape[0] != S + 1:
+    S, n = policy.shape[0], keep.shape[0]
+    if S == 0 or n % S or indptr.shape[0] != n + 1 or before.shape[0] != S + 1:
         raise ValueError("every pair must have a row, and every state a list of pairs")
-    depth: cython.Py_ssize_t[::1] = np.full(S, -1)
+    check_graph(indptr, indices, data.shape[0], S)
+    check_lists(before, sources, n)
+    check_numbers(goals, S, "there is no such state")
+    A = n // S
+    depth: cython.Py_ssize_t[::1] = np.full(S, -1, np.int64)
     queue: cython.Py_ssize_t[::1] = np.empty(S, np.int64)
     tail: cython.Py_ssize_t = 0
     for i in range(goals.shape[0]):
-        if not 0 <= goals[i] < S:
-            raise ValueError("there is no such state")
         if depth[goals[i]] < 0:
             depth[goals[i]] = 0
             queue[tail] = goals[i]
@@ -183,8 +197,9 @@ def swept(
     ``backwards`` (N,): every node after those that it leads to. ``stay`` (N,): what it costs, inf where it cannot be.
     """
     n = stay.shape[0]
-    _check_nodes(n, first, indptr.shape[0] - 1)
-    choices, values = np.full(n, -2), np.empty(n)
+    _check_nodes(n, first, indptr, indices, data)
+    check_numbers(backwards, n, "there is no such node")
+    choices, values = np.full(n, -2, np.int64), np.empty(n)
     choice: cython.Py_ssize_t[::1] = choices
     x: cython.double[::1] = values
     with cython.nogil:
@@ -223,7 +238,7 @@ def improved(
 ):
     """Change, in place, every choice (N,) that gains more than the tolerance on its worth x (N,); how many did."""
     n = x.shape[0]
-    _check_nodes(n, first, indptr.shape[0] - 1)
+    _check_nodes(n, first, indptr, indices, data)
     if stay.shape[0] != n or choice.shape[0] != n:
         raise ValueError("costs of staying, values and choices (N,) are needed")
     switched: cython.Py_ssize_t = 0
@@ -245,10 +260,18 @@ def improved(
 
 
 @cython.cfunc
-def _check_nodes(n: cython.Py_ssize_t, first: cython.const[cython.Py_ssize_t][::1], n_moves: cython.Py_ssize_t):
-    """A ValueError unless every node has its moves, and every move a node."""
-    if first.shape[0] != n + 1 or first[0] != 0 or first[n] != n_moves:
+def _check_nodes(
+    n: cython.Py_ssize_t,
+    first: cython.const[cython.Py_ssize_t][::1],
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
+    data: cython.const[cython.double][::1],
+):
+    """A ValueError unless every one of n nodes has its moves, and every move a node, and leads to nodes."""
+    if first.shape[0] != n + 1 or first[n] != indptr.shape[0] - 1:
         raise ValueError("the moves of every node are needed")
+    check_starts(first, indptr.shape[0] - 1)
+    check_matrix(indptr, indices, data.shape[0], n)
 
 
 def largest_fall(
@@ -264,6 +287,8 @@ def largest_fall(
     """
     if indptr.shape[0] != source.shape[0] + 1:
         raise ValueError("every move must have a row")
+    check_matrix(indptr, indices, data.shape[0], x.shape[0])
+    check_numbers(source, x.shape[0], "there is no such node")
     largest: cython.double = 0.0
     for move in range(source.shape[0]):
         total: cython.double = 0.0

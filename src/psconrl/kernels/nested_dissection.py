@@ -6,7 +6,7 @@ all these lists; positions are those of states in the order of elimination.
 
 import cython
 import numpy as np
-from cython.cimports.psconrl.kernels.successors import check_graph, index
+from cython.cimports.psconrl.kernels.successors import check_graph, check_numbers, check_starts, index
 
 _LEAF = cython.declare(cython.Py_ssize_t, 24)  # parts of so many states are not cut again
 
@@ -26,9 +26,9 @@ def neighbours(indptr: cython.const[index][::1], indices: cython.const[index][::
         for s in range(n + 1):
             every[s + 1] += every[s]
     if every[n + 1] >= 2**31:
-        raise ValueError("a graph of so many edges")
+        raise ValueError("a graph of fewer than 2**31 edges, counted from both ends, is needed")
     full: index[::1] = np.empty(every[n + 1], np.intc)
-    seen: cython.Py_ssize_t[::1] = np.full(n, -1)
+    seen: cython.Py_ssize_t[::1] = np.full(n, -1, np.int64)
     first = np.zeros(n + 1, np.intc)
     starts: index[::1] = first
     k: cython.Py_ssize_t = 0
@@ -154,7 +154,7 @@ def dissected(first: cython.const[index][::1], near: cython.const[index][::1]):
     """All states of a symmetric graph, those that separate others after them."""
     n = first.shape[0] - 1
     check_graph(first, near, near.shape[0], n)
-    state = np.arange(n)
+    state = np.arange(n, dtype=np.int64)
     nodes: cython.Py_ssize_t[::1] = state
     inside: cython.Py_ssize_t[::1] = np.zeros(n, np.int64)
     level: cython.Py_ssize_t[::1] = np.empty(n, np.int64)
@@ -165,6 +165,22 @@ def dissected(first: cython.const[index][::1], near: cython.const[index][::1]):
     return state
 
 
+@cython.cfunc
+def _check_order(
+    first: cython.const[index][::1],
+    near: cython.const[index][::1],
+    state: cython.const[cython.Py_ssize_t][::1],
+    position: cython.const[cython.Py_ssize_t][::1],
+):
+    """A ValueError unless that is a graph, a state of it at every position, and a position of every state."""
+    n = state.shape[0]
+    if first.shape[0] != n + 1 or position.shape[0] != n:
+        raise ValueError("a state at every position and the position of every state are needed")
+    check_graph(first, near, near.shape[0], n)
+    check_numbers(state, n, "there is no such state")
+    check_numbers(position, n, "there is no such position")
+
+
 def tree(
     first: cython.const[index][::1],
     near: cython.const[index][::1],
@@ -173,14 +189,12 @@ def tree(
 ):
     """The elimination tree by positions, how many entries each row has before and after the diagonal, and the work."""
     n = state.shape[0]
-    if first.shape[0] != n + 1 or position.shape[0] != n:
-        raise ValueError("a state at every position and the position of every state are needed")
-    check_graph(first, near, near.shape[0], n)
-    parents, rows, columns = np.full(n, -1), np.zeros(n, np.int64), np.zeros(n, np.int64)
+    _check_order(first, near, state, position)
+    parents, rows, columns = np.full(n, -1, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
     parent: cython.Py_ssize_t[::1] = parents
     before: cython.Py_ssize_t[::1] = rows
     after: cython.Py_ssize_t[::1] = columns
-    seen: cython.Py_ssize_t[::1] = np.full(n, -1)  # at first the oldest known ancestor
+    seen: cython.Py_ssize_t[::1] = np.full(n, -1, np.int64)  # at first the oldest known ancestor
     work: cython.double = 0.0
     k: cython.Py_ssize_t
     with cython.nogil:
@@ -220,26 +234,34 @@ def filled(
 ):
     """The positions of the entries of all rows before and after the diagonal, rising, from where each row begins."""
     n = state.shape[0]
-    if first.shape[0] != n + 1 or position.shape[0] != n or parent.shape[0] != n:
-        raise ValueError("a state at every position, the position and the parent of every state are needed")
-    if lower.shape[0] != n + 1 or upper.shape[0] != n + 1 or lower[n] != upper[n]:
-        raise ValueError("it must be known where each row begins")
+    _check_order(first, near, state, position)
+    if parent.shape[0] != n or lower.shape[0] != n + 1 or upper.shape[0] != n + 1 or lower[n] != upper[n]:
+        raise ValueError("the parent of every state is needed, and where each row begins")
+    check_starts(lower, lower[n])
+    check_starts(upper, upper[n])
     befores, afters = np.empty(lower[n], np.uint32), np.empty(upper[n], np.uint32)
     before: cython.uint[::1] = befores
     after: cython.uint[::1] = afters
-    seen: cython.Py_ssize_t[::1] = np.full(n, -1)
+    seen: cython.Py_ssize_t[::1] = np.full(n, -1, np.int64)
     at: cython.Py_ssize_t[::1] = np.array(upper)
+    fits: cython.bint = True
     k: cython.Py_ssize_t
     with cython.nogil:
         for i in range(n):
             seen[i] = i
+            left: cython.Py_ssize_t = lower[i + 1] - lower[i]
             for e in range(first[state[i]], first[state[i] + 1]):
                 k = position[near[e]]
-                while k < i and seen[k] != i:
+                while 0 <= k < i and seen[k] != i and at[k] < upper[k + 1]:
                     seen[k] = i
                     after[at[k]] = i
                     at[k] += 1
+                    left -= 1
                     k = parent[k]
+            fits &= left == 0
+    if not fits:  # if every row has what is before it, nothing after a row is left open
+        raise ValueError("the tree and the beginnings of rows must be those of the graph")
+    with cython.nogil:
         # What is after one is before the other: gone through in this order, it need not be sorted.
         for i in range(n):
             at[i] = lower[i]

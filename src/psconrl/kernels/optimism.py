@@ -9,6 +9,7 @@ from cython.cimports.psconrl.kernels.boxes import count_actions, hope_for, leave
 from cython.cimports.psconrl.kernels.elimination import row_dot, row_sum
 from cython.cimports.psconrl.kernels.improvement import weigh_biases
 from cython.cimports.psconrl.kernels.sorting import argsort_into
+from cython.cimports.psconrl.kernels.successors import check_numbers
 
 _INFINITE = cython.declare(cython.double, float("inf"))
 
@@ -66,12 +67,13 @@ def improve_optimistic(
 
     ``kernel`` (S, S) is the hoped-for distribution of the next state under the policy (S,).
     """
-    count_actions(low, high, costs, weights)
+    A = count_actions(low, high, costs, weights)
     S = low.shape[1]
     if policy.shape[0] != S or kernel.shape[0] != S or kernel.shape[1] != S:
         raise ValueError("actions (S,) and distributions (S, S) are needed")
     if biases.shape[0] != costs.shape[0] or biases.shape[1] != S:
         raise ValueError("biases (q, S) are needed")
+    check_numbers(policy, A, "there is no such action")
     new_policy, new_kernel = np.empty(S, np.int64), np.empty((S, S))
     actions: cython.Py_ssize_t[::1] = new_policy
     hoped: cython.double[:, ::1] = new_kernel
@@ -155,7 +157,7 @@ def lead_into(
     False if some cannot. What a state plays already is kept where it may come closer.
     """
     pairs, S = low.shape[0], low.shape[1]
-    if pairs == 0 or pairs % S or high.shape[0] != pairs or high.shape[1] != S or inside.shape[0] != S:
+    if S == 0 or pairs == 0 or pairs % S or high.shape[0] != pairs or high.shape[1] != S or inside.shape[0] != S:
         raise ValueError("bounds (S*A, S) and some of the states (S,) are needed")
     if policy.shape[0] != S or kernel.shape[0] != S or kernel.shape[1] != S:
         raise ValueError("actions (S,) and distributions (S, S) are needed")
@@ -166,7 +168,7 @@ def lead_into(
     while True:
         first: cython.Py_ssize_t = 0
         for s in range(S):  # those reached come first, both in their order
-            first += reached[s]
+            first += reached[s] != 0
         n: cython.Py_ssize_t = first
         k: cython.Py_ssize_t = 0
         for s in range(S):

@@ -1,13 +1,13 @@
 """Pessimism: the worst distribution within bounds, and value iteration for one policy against it.
 
-Bounds are given by rows as in CSR form, the row starts and successors of 32 or 64 bits, both the same: the ``low`` and
-``high`` of every successor that was seen, and for each pair the most that any other can have, ``unseen``.
+Bounds are given by rows as in CSR form: the ``low`` and ``high`` of every successor that was seen, and for each pair
+the most that any other can have, ``unseen``.
 """
 
 import cython
 import numpy as np
 from cython.cimports.psconrl.kernels.sorting import argsort_into
-from cython.cimports.psconrl.kernels.successors import index
+from cython.cimports.psconrl.kernels.successors import check_matrix, index
 
 _INFINITE = cython.declare(cython.double, float("inf"))
 # How far a sweep goes towards its result: all the way, a periodic chain would go round in circles.
@@ -76,11 +76,13 @@ def _check(
     low: cython.const[cython.double][::1],
     high: cython.const[cython.double][::1],
     unseen: cython.const[cython.double][::1],
+    n_states: cython.Py_ssize_t,
 ) -> cython.int:
     """A ValueError unless there are bounds of every pair and of every entry."""
-    n, entries = unseen.shape[0], successors.shape[0]
-    if indptr.shape[0] != n + 1 or indptr[n] > entries or low.shape[0] != entries or high.shape[0] != entries:
+    entries = successors.shape[0]
+    if indptr.shape[0] != unseen.shape[0] + 1 or low.shape[0] != entries or high.shape[0] != entries:
         raise ValueError("bounds of every pair and of every successor seen are needed")
+    check_matrix(indptr, successors, entries, n_states)
     return 0
 
 
@@ -94,14 +96,14 @@ def worst_means(
 ):
     """The largest p.h of every pair, (S*A,)."""
     n, S = unseen.shape[0], h.shape[0]
-    _check(indptr, successors, low, high, unseen)
+    _check(indptr, successors, low, high, unseen, S)
     if S < 1 or n % S:
         raise ValueError("a number h for every state is needed")
     result = np.empty(n)
     out: cython.double[::1] = result
     negative: cython.double[::1] = np.empty(S)
     order: cython.Py_ssize_t[:, ::1] = np.empty((2, S), np.int64)
-    place: cython.Py_ssize_t[::1] = np.full(S, -1)
+    place: cython.Py_ssize_t[::1] = np.full(S, -1, np.int64)
     with cython.nogil:
         _order_falling(h, negative, order[0], order[1])
         for pair in range(n):
@@ -165,14 +167,14 @@ def worst_case(
     ``recovery`` more than all others.
     """
     S, n = h.shape[0], unseen.shape[0]
-    _check(indptr, successors, low, high, unseen)
+    _check(indptr, successors, low, high, unseen, S)
     if policy.shape[0] != S or policy.shape[1] * S != n or costs.shape[0] != n or relying.shape[0] != S:
         raise ValueError("a policy (S, A), costs (S*A,) and the states that rely (S,) are needed")
     residual: cython.double[::1] = np.zeros(S)
     best: cython.double[::1] = np.empty(S)
     negative: cython.double[::1] = np.empty(S)
     order: cython.Py_ssize_t[:, ::1] = np.empty((2, S), np.int64)
-    place: cython.Py_ssize_t[::1] = np.full(S, -1)
+    place: cython.Py_ssize_t[::1] = np.full(S, -1, np.int64)
     bound: cython.double = _INFINITE
     with cython.nogil:
         for s in range(S):

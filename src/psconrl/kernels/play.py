@@ -3,7 +3,7 @@
 import cython
 import numpy as np
 from cython.cimports.psconrl.kernels.rounds import RoundLearner
-from cython.cimports.psconrl.kernels.successors import index
+from cython.cimports.psconrl.kernels.successors import check_graph, index
 
 
 @cython.cfunc
@@ -80,7 +80,8 @@ def play(
     of either kind of uniforms: the action; the next state and, if costs are Bernoulli, each cost. The transitions met
     are written to the ``log``, as a ``Tally`` numbers them. ``largest`` (m,) is by how much each limit was exceeded in
     total, at most: the largest, over all rounds so far, of cumulative cost less rounds times threshold, or 0.
-    ``learner``: of an agent that learns at every round and changes the policy as it goes.
+    ``learner``: of an agent that learns at every round and changes the policy as it goes. The rows of the model are
+    checked when they are met: all of them would take longer than a short episode.
 
     Returns the state reached, the rounds played, the next checkpoint, and whether the episode has ended.
     """
@@ -94,8 +95,8 @@ def play(
         raise ValueError("a policy and a model of different sizes")
     if successors.shape[0] != cdf.shape[0] or outcomes.shape[1] != cdf.shape[0] or (capped and caps.shape[0] != pairs):
         raise ValueError("a model whose arrays have different sizes")
-    if policy.shape[0] < 1 or indptr[0] != 0 or indptr[pairs] != cdf.shape[0]:
-        raise ValueError("a policy without rounds, or a model whose rows do not fit its entries")
+    if policy.shape[0] < 1 or A < 1 or indptr[0] != 0 or indptr[pairs] != cdf.shape[0]:
+        raise ValueError("a policy without rounds or actions, or a model whose rows do not fit its entries")
     if cost_sums.shape[0] != n_costs or cumulative.shape[0] != n_costs:
         raise ValueError("sums of another number of costs")
     if thresholds.shape[0] != n_costs - 1 or largest.shape[0] != n_costs - 1:
@@ -112,6 +113,8 @@ def play(
         raise ValueError("more checkpoints than places for them")
     if at_checkpoints.shape[1] != n_costs or largest_at_checkpoints.shape[1] != n_costs - 1:
         raise ValueError("checkpoints of another number of costs")
+    if learning and not learner.fits(S, A, n_costs):
+        raise ValueError("an agent that learns another model")
     costs: cython.double[::1] = np.empty(n_costs)
     last: cython.Py_ssize_t = policy.shape[0] - 1
     ended: cython.bint = False
@@ -123,11 +126,16 @@ def play(
         for k in range(steps):
             action: cython.Py_ssize_t = _action(policy, min(step, last), state, action_uniforms[k, 0])
             pair: cython.Py_ssize_t = state * A + action
-            entry: cython.Py_ssize_t = _entry(cdf, indptr[pair], indptr[pair + 1] - 1, model_uniforms[k, 0])
-            if indptr[pair] >= indptr[pair + 1]:
+            low: cython.Py_ssize_t = indptr[pair]
+            high: cython.Py_ssize_t = indptr[pair + 1]
+            if not 0 <= low < high <= cdf.shape[0]:
                 nowhere = True
                 break
+            entry: cython.Py_ssize_t = _entry(cdf, low, high - 1, model_uniforms[k, 0])
             successor: cython.Py_ssize_t = successors[entry]
+            if not 0 <= successor < S:
+                nowhere = True
+                break
             for i in range(n_costs):
                 cost: cython.double = outcomes[i, entry]
                 if bernoulli:
@@ -179,8 +187,7 @@ def expected_averages(
     q: cython.Py_ssize_t = costs.shape[0]
     if not 0 <= state < S or indptr.shape[0] != S * A + 1 or costs.shape[1] != S or costs.shape[2] != A:
         raise ValueError("a policy and a model of different sizes")
-    if indptr[0] != 0 or indptr[S * A] > min(successors.shape[0], probabilities.shape[0]):
-        raise ValueError("a model whose arrays have different sizes")
+    check_graph(indptr, successors, probabilities.shape[0], S)
     averages = np.empty((H, q))
     average: cython.double[:, ::1] = averages
     totals: cython.double[::1] = np.zeros(q)

@@ -2,6 +2,7 @@
 
 import cython
 import numpy as np
+from cython.cimports.psconrl.kernels.successors import check_numbers
 
 
 @cython.cfunc
@@ -33,9 +34,7 @@ def gathered(
     n, q = rows.shape[0], costs.shape[0]
     if P.shape[1] != n or costs.shape[1] != P.shape[0]:
         raise ValueError("transitions (rows, S), one row for each of S states, and costs (q, rows) are needed")
-    for s in range(n):
-        if not 0 <= rows[s] < P.shape[0]:
-            raise ValueError("there is no such row")
+    check_numbers(rows, P.shape[0], "there is no such row")
     chain, cost = np.empty((n, n)), np.empty((q, n))
     to: cython.double[:, ::1] = chain
     c: cython.double[:, ::1] = cost

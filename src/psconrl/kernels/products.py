@@ -3,7 +3,7 @@
 import cython
 import numpy as np
 from cython.cimports.psconrl.kernels.lanes import dot as _dot
-from cython.cimports.psconrl.kernels.successors import index
+from cython.cimports.psconrl.kernels.successors import check_matrix, index
 
 
 def dot(x: cython.const[cython.double][::1], z: cython.const[cython.double][::1]) -> float:
@@ -67,10 +67,9 @@ def sparse_times(
     data: cython.const[cython.double][::1],
     x: cython.const[cython.double][::1],
 ):
-    """A matrix in CSR form, whose indices are trusted, times a vector."""
+    """A matrix in CSR form times a vector."""
     n: cython.Py_ssize_t = indptr.shape[0] - 1
-    if n < 0 or indptr[n] > min(indices.shape[0], data.shape[0]):
-        raise ValueError("the row starts of a matrix lead out of its entries")
+    check_matrix(indptr, indices, data.shape[0], x.shape[0])
     product = np.empty(n)
     out: cython.double[::1] = product
     i: cython.Py_ssize_t
@@ -91,11 +90,10 @@ def times_sparse(
     data: cython.const[cython.double][::1],
     n_columns: cython.Py_ssize_t,
 ):
-    """A vector times a matrix in CSR form, whose indices are trusted."""
+    """A vector times a matrix in CSR form."""
     if x.shape[0] != indptr.shape[0] - 1:
         raise ValueError("a vector and a matrix of different sizes")
-    if indptr[x.shape[0]] > min(indices.shape[0], data.shape[0]):
-        raise ValueError("the row starts of a matrix lead out of its entries")
+    check_matrix(indptr, indices, data.shape[0], n_columns)
     product = np.zeros(n_columns)
     out: cython.double[::1] = product
     i: cython.Py_ssize_t

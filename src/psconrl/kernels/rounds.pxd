@@ -4,6 +4,7 @@ cdef class RoundLearner:
     cdef void learn_round(
         self, Py_ssize_t state, Py_ssize_t action, Py_ssize_t successor, const double[::1] costs
     ) noexcept nogil
+    cdef bint fits(self, Py_ssize_t n_states, Py_ssize_t n_actions, Py_ssize_t n_costs) noexcept nogil
 
 
 cdef class LastRound(RoundLearner):

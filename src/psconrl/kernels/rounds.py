@@ -48,6 +48,15 @@ class RoundLearner:
     ) -> cython.void:
         """Learn from one round."""
 
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def fits(
+        self, n_states: cython.Py_ssize_t, n_actions: cython.Py_ssize_t, n_costs: cython.Py_ssize_t
+    ) -> cython.bint:
+        """Can it learn from rounds of a model of this size?"""
+        return True
+
     def learn(
         self,
         state: cython.Py_ssize_t,
@@ -55,7 +64,9 @@ class RoundLearner:
         successor: cython.Py_ssize_t,
         costs: cython.const[cython.double][::1],
     ):
-        """Learn from one round, outside of the play loop; the states and the action are trusted."""
+        """Learn from one round, outside of the play loop."""
+        if min(state, action, successor) < 0 or not self.fits(max(state, successor) + 1, action + 1, costs.shape[0]):
+            raise ValueError("a round of another model")
         self.learn_round(state, action, successor, costs)
 
 
@@ -82,6 +93,15 @@ class LastRound(RoundLearner):
         self.state, self.action, self.successor = state, action, successor
         for i in range(self.costs.shape[0]):
             self.costs[i] = costs[i]
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def fits(
+        self, n_states: cython.Py_ssize_t, n_actions: cython.Py_ssize_t, n_costs: cython.Py_ssize_t
+    ) -> cython.bint:
+        """Are there as many costs as places for them?"""
+        return n_costs == self.costs.shape[0]
 
     def last(self):
         """State, action, successor and costs."""
@@ -111,6 +131,16 @@ class TripleQA(RoundLearner):
         self.totals, self.queues, self.policy, self.highest, self.units = totals, queues, policy, highest, units
         self.gamma, self.chi, self.iota, self.kappa, self.eta = gamma, chi, iota, kappa, eta
         self.together = together
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def fits(
+        self, n_states: cython.Py_ssize_t, n_actions: cython.Py_ssize_t, n_costs: cython.Py_ssize_t
+    ) -> cython.bint:
+        """Do the tables have an entry for every cost, state and action?"""
+        q, S, A = self.hats.shape[0], self.hats.shape[1], self.hats.shape[2]
+        return n_costs == q and n_states <= S and n_actions <= A
 
     @cython.cfunc
     @cython.nogil

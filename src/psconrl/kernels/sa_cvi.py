@@ -2,13 +2,12 @@
 
 A plan is for H rounds from one state of the account. After h of them the account has moved by h times the least move
 and j strides more, j = 0 .. h R, R the reach of one round: only these positions are computed. Actions are stored
-without gaps, step after step: those of step h as (S, h R + 1). Models are in CSR form, their row starts and successors
-of 32 or 64 bits, both the same.
+without gaps, step after step: those of step h as (S, h R + 1). Models are in CSR form.
 """
 
 import cython
 import numpy as np
-from cython.cimports.psconrl.kernels.successors import index
+from cython.cimports.psconrl.kernels.successors import check_matrix, index
 
 
 def first_entry(step: int, reach: int, n_states: int) -> int:
@@ -51,8 +50,7 @@ def _check_rows(
     """A ValueError unless every pair has a row and an increment within reach."""
     if pairs == 0 or pairs % S or indptr.shape[0] != pairs + 1 or increments.shape[0] != pairs:
         raise ValueError("a row and an increment of every pair are needed")
-    if indptr[pairs] > successors.shape[0] or indptr[pairs] > probabilities.shape[0]:
-        raise ValueError("a successor and a probability of every entry are needed")
+    check_matrix(indptr, successors, probabilities.shape[0], S)
     for pair in range(pairs):
         if not 0 <= increments[pair] <= reach:
             raise ValueError("increments must be within reach")
@@ -255,6 +253,9 @@ def block_averages(
     if not 0 <= state < S:
         raise ValueError("there is no such state")
     _check_rows(S, S * A, reach, indptr, successors, probabilities, increments)
+    for i in range(_begin(step, reach, S), actions.shape[0]):
+        if actions[i] >= A:
+            raise ValueError("there is no such action")
     rounds = H - step
     result = np.empty((rounds, q))
     averages: cython.double[:, ::1] = result

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import cython
 import numpy as np
 from cython.cimports.psconrl.kernels.master import Tableau, mix_on_line
+from cython.cimports.psconrl.kernels.successors import check_numbers
 from cython.cimports.psconrl.kernels.transitions import Dense, Sparse, Transitions
 
 from psconrl.kernels.transitions import Rows
@@ -452,14 +453,12 @@ def newton(
     asked there, on either side: a master that has seen one side only asks extreme ones.
     """
     S, A, q, k = available.shape[0], available.shape[1], costs.shape[0], start.shape[0]
-    if costs.shape[1] != S * A or q < 1 or thresholds.shape[0] != q - 1:
+    if S < 1 or costs.shape[1] != S * A or q < 1 or thresholds.shape[0] != q - 1:
         raise ValueError("costs (q, S*A) and q - 1 thresholds are needed")
     if k < 1 or start.shape[1] != S or (near.shape[0] > 1 and near.shape[0] != q):
         raise ValueError("policies (k, S) to begin with, and no or q weights, are needed")
     for i in range(k):
-        for s in range(S):
-            if not 0 <= start[i, s] < A:
-                raise ValueError("there is no such action")
+        check_numbers(start[i], A, "there is no such action")
     dense: Dense = None
     search: Search
     shape = (S, A, q)
@@ -498,7 +497,13 @@ def played(
     n_actions: cython.Py_ssize_t,
 ):
     """The stationary policy (S, A) with the frequencies of a mixture of some policies (n, S)."""
-    policy = np.empty((policies.shape[1], n_actions))
+    n, S = policies.shape[0], policies.shape[1]
+    if shares.shape[0] != mixed.shape[0] or stationary.shape[0] != n or stationary.shape[1] != S:
+        raise ValueError("a share of each policy in the mixture and distributions (n, S) are needed")
+    check_numbers(mixed, n, "there is no such policy")
+    for i in range(mixed.shape[0]):
+        check_numbers(policies[mixed[i]], n_actions, "there is no such action")
+    policy = np.empty((S, n_actions))
     view: cython.double[:, ::1] = policy
     _play(mixed, shares, mixed.shape[0], policies, stationary, view)
     return policy

@@ -9,7 +9,7 @@ from cython.cimports.psconrl.kernels.elimination import solve_unichain
 from cython.cimports.psconrl.kernels.improvement import dense_rounding, improve_dense
 from cython.cimports.psconrl.kernels.leading import Leading
 from cython.cimports.psconrl.kernels.policy_chain import gather_rows
-from cython.cimports.psconrl.kernels.successors import index
+from cython.cimports.psconrl.kernels.successors import check_closed, check_graph, check_lists, check_numbers, index
 
 _MAX_ROUNDS = cython.declare(cython.Py_ssize_t, 200)
 _INFINITE = cython.declare(cython.double, float("inf"))
@@ -192,12 +192,18 @@ def plan_small(
     bound; a ``switch`` of actions must gain something, and a policy may seem ``worse`` by some rounding.
     """
     S, K = policy.shape[0], bounds.shape[0]
+    if S == 0 or cost.shape[0] % S:
+        raise ValueError("a cost of every pair is needed")
     A = cost.shape[0] // S
     fits: cython.bint = room.available.shape[1] == A and indptr.shape[0] == S * A + 1 and inside.shape[0] == S * A
     if not fits or potential.shape[0] != S or stationary.shape[0] != S:
         raise ValueError("the numbers of states and pairs must be those of one model")
-    if start.shape[0] != K + 1 or start[K] > members.shape[0]:
+    if start.shape[0] != K + 1:
         raise ValueError("the states of every component are needed")
+    check_graph(indptr, indices, data.shape[0], S)
+    check_lists(start, members, S)
+    check_closed(indptr, indices, data, inside, start, members, S)
+    check_numbers(policy, A, "there is no such action")
     finished, places = np.zeros(K, np.bool_), np.empty(S, np.int64)
     done: cython.uchar[::1] = finished
     place: cython.Py_ssize_t[::1] = places

@@ -8,7 +8,7 @@ and what leads to it is kept aside, so that a chain may restart there from every
 
 import cython
 import numpy as np
-from cython.cimports.psconrl.kernels.successors import index
+from cython.cimports.psconrl.kernels.successors import check_graph, check_numbers, check_starts, index
 
 _LONG = cython.declare(cython.double, 1e3)  # steps: biases counted from a state visited more rarely are refined
 _SHORT = cython.declare(cython.Py_ssize_t, 8)  # stretches of fewer subsequent entries are gone through one by one
@@ -24,11 +24,58 @@ class Elimination:
         self.lower, self.before, self.upper, self.after = order.lower, order.before, order.upper, order.after
         self.runs, self.first, self.begins = order.runs, order.first, order.begins
         S = self.position.shape[0]
+        _check_order(self)
         self.F, self.U = np.empty(order.before.size), np.empty(order.after.size)
         self.outs, self.w, self.left, self.more = np.zeros((4, S))
         self.C, self.h = np.empty((S, q + 2)), np.empty((q, S))  # costs until elsewhere, time, ways to the reference
         self.alike = np.ones(S, np.int64)
         _count_alike(self)
+        if not _four_together(self):
+            raise ValueError("an order whose rows fill in is needed")
+
+
+@cython.cfunc
+def _check_order(work: Elimination):
+    """A ValueError unless the arrays of an order lead nowhere but to each other."""
+    S, n_runs = work.position.shape[0], work.first.shape[0]
+    fits: cython.bint = work.state.shape[0] == S and work.begins.shape[0] == n_runs + 1
+    if not fits or work.lower.shape[0] != S + 1 or work.upper.shape[0] != S + 1 or work.runs.shape[0] != S + 1:
+        raise ValueError("an order of S states is needed, and S + 1 beginnings of its rows")
+    check_numbers(work.position, S, "there is no such position")
+    check_numbers(work.state, S, "there is no such state")
+    check_starts(work.lower, work.before.shape[0])
+    check_starts(work.upper, work.after.shape[0])
+    k: cython.Py_ssize_t
+    e: cython.Py_ssize_t
+    for k in range(S):
+        for e in range(work.lower[k], work.lower[k + 1]):
+            fits &= work.before[e] < k
+        for e in range(work.upper[k], work.upper[k + 1]):
+            fits &= k < work.after[e] < S
+        fits &= work.runs[k] <= work.runs[k + 1] <= n_runs
+    for k in range(n_runs):
+        length: cython.Py_ssize_t = cython.cast(cython.Py_ssize_t, work.begins[k + 1]) - work.begins[k]
+        fits &= length >= 0 and work.first[k] + length <= S
+    if fits:
+        for k in range(S + 1):
+            fits &= work.begins[work.runs[k]] == work.upper[k]
+    if not fits:
+        raise ValueError("the rows of an order must lead to positions before and after them")
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _four_together(work: Elimination) -> cython.bint:
+    """Where a row leads to the first of four that are alike, does it lead to the others, too?"""
+    fits: cython.bint = True
+    i: cython.Py_ssize_t
+    e: cython.Py_ssize_t
+    for i in range(work.position.shape[0]):
+        for e in range(work.lower[i], work.lower[i + 1]):
+            k: cython.Py_ssize_t = work.before[e]
+            fits &= work.alike[k] < 4 or k + 4 > i or e + 4 <= work.lower[i + 1]
+    return fits
 
 
 @cython.cfunc
@@ -349,9 +396,8 @@ def unichain(
     S, q = rows.shape[0], costs.shape[0]
     if order.position.size != S or not 0 <= reference < S or indptr.shape[0] - 1 != costs.shape[1]:
         raise ValueError("an order of S states, S rows, costs of all rows and one of the states are needed")
-    for i in range(S):
-        if not 0 <= rows[i] < indptr.shape[0] - 1:
-            raise ValueError("there is no such row")
+    check_graph(indptr, indices, data.shape[0], S)
+    check_numbers(rows, indptr.shape[0] - 1, "there is no such row")
     work: Elimination = Elimination(order, q)
     gains, biases, stationary = np.zeros(q), np.zeros((q, S)), np.zeros(S)
     g: cython.double[::1] = gains

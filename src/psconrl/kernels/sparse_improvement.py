@@ -2,7 +2,7 @@
 
 import cython
 import numpy as np
-from cython.cimports.psconrl.kernels.successors import index
+from cython.cimports.psconrl.kernels.successors import check_graph, index
 
 _INFINITE = cython.declare(cython.double, float("inf"))
 _ROUNDING = cython.declare(cython.double, 1.2e-16)  # of one double
@@ -151,6 +151,9 @@ def look_ahead(
     S, A = available.shape[0], available.shape[1]
     if indptr.shape[0] != S * A + 1 or cost.shape[0] != S * A or policy.shape[0] != S or h.shape[0] != S:
         raise ValueError("transitions and a cost for every pair, a policy (S,) and a bias (S,) are needed")
+    if not 0 <= state < S:
+        raise ValueError("there is no such state to restart in")
+    check_graph(indptr, indices, data.shape[0], S)
     bias, new = np.array(h), np.array(policy)
     h_view: cython.double[::1] = bias
     new_view: cython.Py_ssize_t[::1] = new

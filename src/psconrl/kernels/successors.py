@@ -12,6 +12,68 @@ if not cython.compiled:
 
 
 @cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _rise(starts: cython.const[index][::1], first: cython.Py_ssize_t, last: cython.Py_ssize_t) -> cython.bint:
+    """Does no row start from the first to the last descend?"""
+    down: cython.Py_ssize_t = 0
+    for i in range(first, last):
+        down += starts[i] > starts[i + 1]
+    return down == 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _within(
+    indices: cython.const[index][::1], begin: cython.Py_ssize_t, end: cython.Py_ssize_t, bound: cython.Py_ssize_t
+) -> cython.bint:
+    """Are the indices from one entry to another at least 0 and below the bound? Nothing in the loop branches."""
+    signs: cython.Py_ssize_t = 0
+    for e in range(begin, end):
+        i: cython.Py_ssize_t = indices[e]
+        signs |= i | (bound - 1 - i)  # negative if one of them is
+    return signs >= 0
+
+
+@cython.cfunc
+def check_rows(indptr: cython.const[index][::1], entries: cython.Py_ssize_t):
+    """Raise unless these are the row starts of a matrix of at most so many entries."""
+    n = indptr.shape[0] - 1
+    if n < 0 or indptr[0] != 0 or indptr[n] > entries or not _rise(indptr, 0, n):
+        raise ValueError("the row starts of a matrix must begin at 0, not descend and not lead out of its entries")
+
+
+@cython.cfunc
+def check_some_rows(
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
+    entries: cython.Py_ssize_t,
+    first: cython.Py_ssize_t,
+    last: cython.Py_ssize_t,
+    n_columns: cython.Py_ssize_t,
+):
+    """Raise unless these rows of a matrix, of so many row starts at least, lead to at most so many columns."""
+    if indptr[first] < 0 or indptr[last] > min(entries, indices.shape[0]) or not _rise(indptr, first, last):
+        raise ValueError("the row starts of a matrix must begin at 0, not descend and not lead out of its entries")
+    if not _within(indices, indptr[first], indptr[last], n_columns):
+        raise ValueError("a matrix has no such column")
+
+
+@cython.cfunc
+def check_matrix(
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
+    entries: cython.Py_ssize_t,
+    n_columns: cython.Py_ssize_t,
+):
+    """Raise unless this is a matrix of so many columns and at most so many entries."""
+    check_rows(indptr, min(entries, indices.shape[0]))
+    if not _within(indices, 0, indptr[indptr.shape[0] - 1], n_columns):
+        raise ValueError("a matrix has no such column")
+
+
+@cython.cfunc
 def check_graph(
     indptr: cython.const[index][::1],
     indices: cython.const[index][::1],
@@ -22,15 +84,70 @@ def check_graph(
     pairs = indptr.shape[0] - 1
     if pairs < 0 or n_states < 0 or (pairs % n_states if n_states else pairs):
         raise ValueError("a graph of S states and A actions needs S * A + 1 row starts")
-    fits: cython.bint = indptr[0] == 0 and indptr[pairs] <= min(entries, indices.shape[0])
-    for i in range(pairs):
-        fits &= indptr[i] <= indptr[i + 1]
-    if not fits:
-        raise ValueError("the row starts of a graph must lead from the first to the last of its successors")
-    for e in range(indptr[pairs]):
-        fits &= 0 <= indices[e] < n_states
-    if not fits:
+    check_rows(indptr, min(entries, indices.shape[0]))
+    if not _within(indices, 0, indptr[pairs], n_states):
         raise ValueError("a successor is not one of the states")
+
+
+@cython.cfunc
+def check_numbers(numbers: cython.const[cython.Py_ssize_t][::1], bound: cython.Py_ssize_t, otherwise: str):
+    """Raise, in these words, unless all numbers are at least 0 and below the bound."""
+    for i in range(numbers.shape[0]):
+        if not 0 <= numbers[i] < bound:
+            raise ValueError(otherwise)
+
+
+@cython.cfunc
+def check_starts(start: cython.const[cython.Py_ssize_t][::1], entries: cython.Py_ssize_t):
+    """Raise unless lists of at most so many entries begin there, one after the other."""
+    n = start.shape[0] - 1
+    fits: cython.bint = n >= 0 and start[0] == 0 and start[n] <= entries
+    for k in range(n):
+        fits &= start[k] <= start[k + 1]
+    if not fits:
+        raise ValueError("lists must begin one after the other, and not lead out of their entries")
+
+
+@cython.cfunc
+def check_lists(
+    start: cython.const[cython.Py_ssize_t][::1],
+    members: cython.const[cython.Py_ssize_t][::1],
+    bound: cython.Py_ssize_t,
+):
+    """Raise unless the members of list k, from ``start[k]`` to ``start[k + 1]``, are at least 0 and below the bound."""
+    check_starts(start, members.shape[0])
+    check_numbers(members[: start[start.shape[0] - 1]], bound, "there is no such member")
+
+
+@cython.cfunc
+def check_closed(
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
+    data: cython.const[cython.double][::1],
+    keep: cython.const[cython.uchar][::1],
+    start: cython.const[cython.Py_ssize_t][::1],
+    members: cython.const[cython.Py_ssize_t][::1],
+    n_states: cython.Py_ssize_t,
+):
+    """Raise unless every class has members, and none of their kept pairs, all if none are named, leads out of it.
+
+    The graph and the lists of members have been checked.
+    """
+    A = (indptr.shape[0] - 1) // max(n_states, 1)
+    label: cython.Py_ssize_t[::1] = np.full(n_states, -1, np.int64)
+    fits: cython.bint = True
+    for k in range(start.shape[0] - 1):
+        fits &= start[k] < start[k + 1]
+        for i in range(start[k], start[k + 1]):
+            label[members[i]] = k
+    for s in range(n_states):
+        if label[s] >= 0:
+            for pair in range(s * A, (s + 1) * A):
+                if keep.shape[0] == 0 or keep[pair]:
+                    for e in range(indptr[pair], indptr[pair + 1]):
+                        fits &= label[indices[e]] == label[s] or not data[e] > 0.0
+    if not fits:
+        raise ValueError("a class has no members, or leads out of itself")
 
 
 @cython.cfunc
@@ -72,11 +189,12 @@ def support_of_sparse(
     indptr: cython.const[index][::1],
     indices: cython.const[index][::1],
     data: cython.const[cython.double][::1],
+    n_states: cython.Py_ssize_t,
     least: cython.double,
 ):
     """The graph (indptr, indices) of the entries above ``least`` of a CSR matrix: its own arrays, if all are."""
     n, entries = indptr.shape[0] - 1, min(indices.shape[0], data.shape[0])
-    check_graph(indptr, indices, entries, n)
+    check_graph(indptr, indices, entries, n_states)
     possible = count_above(data, entries, least)
     if possible == entries:
         return np.asarray(indptr), np.asarray(indices)
@@ -92,7 +210,7 @@ def support_of_dense(P: cython.const[cython.double][:, ::1], least: cython.doubl
     """The graph (indptr, indices) of the entries above ``least`` of a dense matrix."""
     n, S = P.shape[0], P.shape[1]
     if n * S >= 2**31:
-        raise ValueError("a dense matrix of so many entries")
+        raise ValueError("a dense matrix of fewer than 2**31 entries is needed")
     first, every = np.empty(n + 1, np.intc), np.empty(n * S, np.intc)
     starts: index[::1] = first
     successors: index[::1] = every

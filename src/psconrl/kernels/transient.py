@@ -11,7 +11,7 @@ solve it.
 import cython
 import numpy as np
 from cython.cimports.psconrl.kernels.dense_transient import solve_transient
-from cython.cimports.psconrl.kernels.successors import check_graph, index
+from cython.cimports.psconrl.kernels.successors import check_graph, check_lists, index
 
 _SWEEPS = cython.declare(cython.Py_ssize_t, 200)  # of a large group, before it is given up
 _QUICKLY = cython.declare(cython.double, 100.0)  # steps: sweeps lose two digits then, and take no longer than factors
@@ -227,8 +227,9 @@ def collect(
     if indptr.shape[0] != n + 1 or exits.shape[0] != n or x.shape[0] != n or x.shape[1] != C.shape[1]:
         raise ValueError("moves (n, n), what is collected (n, q), exits (n,) and room for the solution are needed")
     check_graph(indptr, indices, data.shape[0], n)
-    if not 0 <= done <= K or start[0] != 0 or start[K] != n or members.shape[0] != n:
+    if not 0 <= done <= K or start[K] != n or members.shape[0] != n:
         raise ValueError("every state must be in one group")
+    check_lists(start, members, n)
     room = Room(n, together, C.shape[1])
     group: cython.const[cython.Py_ssize_t][::1]
     k: cython.Py_ssize_t = done

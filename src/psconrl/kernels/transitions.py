@@ -16,6 +16,7 @@ from cython.cimports.psconrl.kernels.leading import Leading
 from cython.cimports.psconrl.kernels.policy_chain import gather_rows
 from cython.cimports.psconrl.kernels.sparse_elimination import Elimination, eliminate_unichain
 from cython.cimports.psconrl.kernels.sparse_improvement import improve_sparse, sparse_rounding, sweep_ahead
+from cython.cimports.psconrl.kernels.successors import check_graph
 
 _INFINITE = cython.declare(cython.double, float("inf"))
 _TOL = cython.declare(cython.double, 0.1)  # of a residual, relative to the largest bias, times what gains may be off
@@ -211,7 +212,7 @@ class Dense(Transitions):
 
 @cython.cclass
 class Sparse(Transitions):
-    """Transitions in CSR form, of 32 bits."""
+    """Transitions in CSR form."""
 
     def __init__(
         self,
@@ -228,15 +229,22 @@ class Sparse(Transitions):
         self.indptr = rows.indptr.astype(np.intc, copy=False)
         self.indices = rows.indices.astype(np.intc, copy=False)
         self.data = rows.data
+        check_graph(self.indptr, self.indices, entries, S)
+        if costs.shape[1] != S * self.A:
+            raise ValueError("costs (q, S*A) are needed")
         if not 0 <= rows.state < S:
             raise ValueError("there is no such state to restart in")
         self.state, self.restart, self.products, self.wrong = rows.state, rows.restart, rows.products, rows.off
         self.cost = np.empty(S * self.A)
         self.elimination = self.work = None
         if rows.order.position.size:
+            if rows.order.position.size != S:
+                raise ValueError("an order of all states is needed")
             self.elimination = Elimination(rows.order, q)
             return
         entries = int(np.diff(rows.indptr).reshape(S, self.A).max(axis=1).sum()) + S  # of the longest chain
+        if entries > _MOST_ENTRIES:
+            raise ValueError("chains of fewer than 2**31 entries are needed")
         self.work = Workspace(S, entries)
         self.starts, self.columns, self.values = np.empty(S + 1, np.intc), np.empty(entries, np.intc), np.empty(entries)
         self.right, self.one = np.empty((q, S)), np.empty((1, S))

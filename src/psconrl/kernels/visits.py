@@ -7,7 +7,7 @@ for moves W among n such states, in CSR form: as in ``transient``, but each grou
 
 import cython
 from cython.cimports.psconrl.kernels.dense_transient import solve_visits
-from cython.cimports.psconrl.kernels.successors import check_graph, index
+from cython.cimports.psconrl.kernels.successors import check_graph, check_lists, index
 from cython.cimports.psconrl.kernels.transient import Room, longest_time
 
 _SWEEPS = cython.declare(cython.Py_ssize_t, 2000)  # of a large group, before it is given up
@@ -153,8 +153,9 @@ def visit(
     if indptr.shape[0] != n + 1 or exits.shape[0] != n:
         raise ValueError("moves (n, n), exits (n,) and arrivals (n,) are needed")
     check_graph(indptr, indices, data.shape[0], n)
-    if not 0 <= done < start.shape[0] or start[0] != 0 or start[done] > n or members.shape[0] != n:
+    if not 0 <= done < start.shape[0] or members.shape[0] != n:
         raise ValueError("every state must be in one group")
+    check_lists(start, members, n)
     room = Room(n, together, 0)
     group: cython.const[cython.Py_ssize_t][::1]
     k: cython.Py_ssize_t = done

@@ -331,7 +331,7 @@ class SparseTransition(Transition):
 
     def _support(self) -> tuple[Ints, Ints]:
         P = self.matrix
-        indptr, indices = successors.support_of_sparse(P.indptr, P.indices, P.data, 0.0)
+        indptr, indices = successors.support_of_sparse(P.indptr, P.indices, P.data, self.n_states, 0.0)
         return indptr, indices
 
 

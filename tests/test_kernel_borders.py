@@ -1,0 +1,311 @@
+"""Kernels refuse arrays that do not fit together, before a loop reads or writes beyond them.
+
+Each call is made twice: as it is, which must succeed, and with one argument damaged.
+"""
+
+import numpy as np
+import pytest
+
+from psconrl.kernels import (
+    aggregation,
+    approach,
+    boxes,
+    closed_classes,
+    costs,
+    counts,
+    csr,
+    dirichlet,
+    double_double,
+    improvement,
+    intervals,
+    leading,
+    level_steps,
+    moves,
+    nested_dissection,
+    optimism,
+    pessimism,
+    play,
+    products,
+    rounds,
+    sa_cvi,
+    search,
+    small_components,
+    sparse_elimination,
+    sparse_improvement,
+    successors,
+    transient,
+    visits,
+)
+from psconrl.kernels.transitions import Rows
+from psconrl.model.ordering import NO_ORDER, order_for
+
+
+def places(*numbers):
+    return np.array(numbers, np.int32)
+
+
+def ints(*numbers):
+    return np.array(numbers, np.int64)
+
+
+def ones(*shape):
+    return np.ones(shape)
+
+
+def yes(*shape):
+    return np.ones(shape, np.bool_)
+
+
+# Two states and one action: the first stays or moves on, the second goes back.
+INDPTR, INDICES, DATA = places(0, 2, 3), places(0, 1, 0), np.array([0.5, 0.5, 1.0])
+CHAIN = {"indptr": INDPTR, "indices": INDICES, "data": DATA}
+MODEL = {"indptr": INDPTR, "successors": INDICES, "probabilities": DATA}
+FLOW = {"indptr": INDPTR, "indices": INDICES, "flow": DATA}
+COLUMNS = {"t_indptr": INDPTR, "t_indices": INDICES, "t_data": DATA}
+GROUPS = {"start": ints(0, 2), "members": ints(0, 1)}
+# What is lost on the way: the same without the first entry, so that both states are left.
+WAY = {"indptr": places(0, 1, 2), "indices": places(1, 0), "data": np.array([0.5, 0.25])}
+# The states of a cycle of three: each is a neighbour of both others.
+CYCLE = {
+    "first": places(0, 2, 4, 6),
+    "near": places(1, 2, 0, 2, 0, 1),
+    "state": ints(0, 1, 2),
+    "position": ints(0, 1, 2),
+}
+BOUNDS = {"indptr": INDPTR, "successors": INDICES, "low": DATA / 2, "high": DATA, "unseen": np.full(2, 0.1)}
+BOX = {"low": np.zeros((2, 2)), "high": ones(2, 2)}
+TOLERANCES = (1e-9, 1e-9, 1e-9, 1e-9, 1e-9, 1e-9, 1e-9)
+ORDER = order_for(INDPTR, INDICES, 2, np.inf)
+
+
+def newton(indptr, indices, data, state, order, products, costs):
+    rows = Rows(indptr, indices, data, state, 0.0, order, products, 1e-9)
+    return search.newton(rows, costs, ones(0), yes(2, 1), ints(0, 0)[None], ones(0), False, *TOLERANCES)
+
+
+def eliminated(order, **changed):
+    return sparse_elimination.unichain(INDPTR, INDICES, DATA, ints(0, 1), ones(1, 2), 0, 0.0, order._replace(**changed))
+
+
+def plan_small(**given):
+    return small_components.plan_small(small_components.Room(2, 1, 1e-9, 1e-9), *given.values(), 1e-9, 1e-9, 1e-9)
+
+
+def averages(actions, **model):
+    return sa_cvi.block_averages(actions, 2, 1, 0, 0, ints(1, 0), *model.values(), ones(1, 2, 1), 0)
+
+
+def triple_qa(state, action, successor, cost):
+    table, row = ones(2, 2, 2), ones(2)
+    learner = rounds.TripleQA(
+        table, table.copy(), ones(2, 2), np.ones((2, 2), np.int64), ones(1), ones(1), ones(2, 2), row, row,
+        0.9, 1.0, 1.0, 1.0, 1.0, True,
+    )  # fmt: skip
+    learner.learn(state, action, successor, cost)
+
+
+# A function, the arguments that it is called with by their names, and damaged ones.
+SHORT = {"indices": places(0, 1), "data": ones(2)}
+OUT = {"indices": places(0, 2, 0)}
+BELOW = {"indices": places(0, -1, 0)}
+DOWN = {"indptr": places(0, 4, 3)}
+LATE = {"indptr": places(-1, 2, 3)}
+NO_START = {"indptr": places()}
+MATRIX = ({"indices": SHORT["indices"]}, {"data": SHORT["data"]}, OUT, BELOW, DOWN, LATE, NO_START)
+GRAPH = ({"successors": places(0, 1)}, {"successors": places(0, 2, 0)}, {"successors": places(0, -1, 0)}, DOWN, LATE)
+LISTS = (
+    {"start": ints(0, 3)},
+    {"start": ints(1, 2)},
+    {"start": ints()},
+    {"members": ints(0)},
+    {"members": ints(0, 2)},
+    {"members": ints(0, -1)},
+)
+T_MATRIX = tuple({f"t_{name}": value for name, value in bad.items()} for bad in MATRIX)
+T_FLOW = tuple({"t_flow" if name == "t_data" else name: value for name, value in bad.items()} for bad in T_MATRIX)
+F_MATRIX = tuple({"flow" if name == "data" else name: value for name, value in bad.items()} for bad in MATRIX)
+LEVEL = {**CHAIN, "leaving": ones(2), "z": ones(2)}
+
+CALLS = [
+    (successors.support_of_sparse, {**CHAIN, "n_states": 2, "least": 0.0}, (*MATRIX, {"n_states": 1})),
+    (csr.gathered, {**CHAIN, "rows": ints(1), "state": 0, "probability": 0.1},
+     (*({"indices": places(0)}, {"data": ones(1)}), DOWN, LATE, NO_START,
+      {"rows": ints(2)}, {"rows": ints(-1)}, {"state": -1}, {"state": 2**31})),
+    (csr.by_columns, {**CHAIN, "n_columns": 2}, (*MATRIX, {"n_columns": 1}, {"n_columns": -1})),
+    (csr.row_cdf, {"indptr": INDPTR, "probabilities": DATA}, (DOWN, LATE, NO_START, {"probabilities": ones(2)})),
+    (products.sparse_times, {**CHAIN, "x": ones(2)}, (*MATRIX, {"x": ones(1)})),
+    (products.times_sparse, {"x": ones(2), **CHAIN, "n_columns": 2}, (*MATRIX, {"x": ones(3)}, {"n_columns": 1})),
+    (double_double.drift_sparse, {**CHAIN, "high": ones(2), "low": ones(2)}, (*MATRIX, {"high": ones(1)})),
+    (double_double.drift_of_states,
+     {**CHAIN, "high": ones(2), "low": ones(2), "begin": 0, "end": 1, "result": np.empty((2, 1))},
+     ({"data": ones(1)}, OUT, BELOW, DOWN, LATE, NO_START, {"end": 3}, {"begin": -1}, {"begin": 2})),
+    (aggregation.moves_of, CHAIN, MATRIX),
+    (aggregation.scaled, {"indptr": INDPTR, "data": DATA, "mass": ones(2)},
+     ({"data": ones(2)}, {"mass": ones(1)}, DOWN, LATE, NO_START)),
+    (aggregation.per_mass, {"indptr": INDPTR, "flow": DATA.copy(), "mass": ones(2)},
+     ({"flow": ones(2)}, {"mass": ones(1)}, DOWN, LATE, NO_START)),
+    (aggregation.pairs_of,
+     {**FLOW, "t_indptr": INDPTR, "t_indices": INDICES, "t_flow": DATA, "strong": 0.1}, (*F_MATRIX, *T_FLOW)),
+    (aggregation.gathered, {**FLOW, "group": ints(0, 1), "k": 2},
+     (*F_MATRIX, {"group": ints(0, 2)}, {"group": ints(-1, 0)}, {"group": ints(0)})),
+    (aggregation.sums_of, {"group": ints(0, 1), "values": ones(2), "k": 2}, ({"group": ints(0, 2)}, {"k": -1})),
+    (level_steps.first_sweep, {**CHAIN, "inverse": ones(2), "r": ones(2), "z": ones(2)},
+     (*MATRIX, {"inverse": ones(1)}, {"r": ones(3)}, {"z": ones(1)})),
+    (level_steps.sweep, {**CHAIN, "inverse": ones(2), "r": ones(2), "gain": 0.0, "z": ones(2), "down": True},
+     (*MATRIX, {"inverse": ones(1)}, {"r": ones(3)}, {"z": ones(1)})),
+    (level_steps.sweep_distribution, {**COLUMNS, "inverse": ones(2), "x": ones(2), "down": True},
+     (*T_MATRIX, {"inverse": ones(1)}, {"x": ones(1)})),
+    (level_steps.imbalance, {**COLUMNS, "leaving": ones(2), "x": ones(2)}, (*T_MATRIX, {"leaving": ones(1)})),
+    (level_steps.drift, {**LEVEL, "gain": 0.0, "out": ones(2)}, (*MATRIX, {"leaving": ones(1)}, {"out": ones(1)})),
+    (level_steps.lowered,
+     {**CHAIN, "leaving": ones(2), "r": ones(2), "z": ones(2), "share": ones(2), "group": ints(0, 0), "out": ones(1)},
+     (*MATRIX, {"share": ones(1)}, {"group": ints(0)}, {"group": ints(0, 1)}, {"group": ints(0, -1)})),
+    (level_steps.raised, {"group": ints(0, 0), "share": ones(2), "e": ones(1), "z": ones(2)},
+     ({"group": ints(0, 1)}, {"group": ints(-1, 0)}, {"share": ones(1)}, {"e": ones(0)})),
+    (moves.moves_away, {**CHAIN, "pairs": ints(0), "node": ints(0, 1), "n_actions": 1},
+     (*MATRIX, {"pairs": ints(2)}, {"node": ints(0, 2)}, {"node": ints(0, -1)}, {"n_actions": 2})),
+    (moves.inside_rows, {**CHAIN, "states": ints(0, 1), "available": yes(2, 1), "n_states": 2},
+     (*MATRIX, {"states": ints(0, 2)}, {"states": ints(0, 0)}, {"available": yes(1, 1)})),
+    (moves.lead,
+     {**CHAIN, "before": ints(0, 2, 3), "sources": ints(0, 1, 0), "goals": ints(0), "keep": yes(2),
+      "policy": ints(0, 0)},
+     (*MATRIX, {"before": ints(0, 4, 3)}, {"sources": ints(0, 2, 0)}, {"sources": ints(0, 1)}, {"goals": ints(2)},
+      {"keep": yes(3)}, {"keep": yes(0)}, {"policy": ints()})),
+    (moves.swept,
+     {**CHAIN, "first": ints(0, 1, 2), "backwards": ints(1, 0), "stay": ones(2), "per_move": 1.0, "sweeps": 2},
+     (*MATRIX, {"first": ints(0, 3, 2)}, {"first": ints(0, 2)}, {"backwards": ints(2)}, {"backwards": ints(-1)})),
+    (moves.improved,
+     {**CHAIN, "first": ints(0, 1, 2), "stay": ones(2), "per_move": 1.0, "tolerance": 0.0, "x": ones(2),
+      "choice": ints(-1, -1)},
+     (*MATRIX, {"first": ints(0, 3, 2)}, {"x": ones(1)}, {"choice": ints(-1)})),
+    (moves.largest_fall, {**CHAIN, "source": ints(0, 1), "x": ones(2)},
+     (*MATRIX, {"source": ints(0, 2)}, {"source": ints(-1, 0)}, {"x": ones(1)})),
+    (nested_dissection.tree, CYCLE,
+     ({"near": places(1, 2, 0, 2, 0)}, {"near": places(1, 3, 0, 2, 0, 1)}, {"state": ints(0, 1, 3)},
+      {"position": ints(0, 1, -1)}, {"position": ints(0, 1)})),
+    (nested_dissection.filled,
+     {**CYCLE, "parent": ints(1, 2, -1), "lower": ints(0, 0, 1, 3), "upper": ints(0, 2, 3, 3)},
+     ({"near": places(1, 2, 0, 2, 0)}, {"near": places(1, 3, 0, 2, 0, 1)}, {"state": ints(0, 1, 3)},
+      {"position": ints(0, 1, -1)}, {"parent": ints(1, 2)},
+      {"parent": ints(-1, -1, -1), "near": places(1, 2, 0, 2, 0, 0)}, {"lower": ints(0, 1, 1, 3)},
+      {"upper": ints(0, 1, 3, 3)}, {"lower": ints(0, 4, 1, 3)}, {"upper": ints(0, 0, 0, 9)})),
+    (closed_classes.solve_small_classes,
+     {**CHAIN, "costs": ones(1, 2), **GROUPS, "gains": ones(1, 1), "biases": ones(1, 2), "distribution": ones(2)},
+     (*MATRIX, *LISTS, {"start": ints(0, 1), "members": ints(0)}, {"start": ints(0, 0)}, {"gains": ones(1, 2)})),
+    (plan_small,
+     {**CHAIN, "cost": ones(2), "inside": yes(2), **GROUPS, "policy": ints(0, 0), "bounds": ones(1),
+      "potential": ones(2), "stationary": ones(2)},
+     (*MATRIX, *LISTS, {"start": ints(0, 1), "members": ints(0)}, {"policy": ints(0, 1)}, {"policy": ints()},
+      {"cost": ones(3)})),
+    (transient.collect,
+     {**WAY, "C": ones(2, 1), "exits": np.array([0.5, 0.75]), **GROUPS, "done": 0, "together": 2, "x": ones(2, 1)},
+     ({"indices": places(1)}, {"indices": places(1, 2)}, {"data": ones(1)}, *LISTS, {"done": 2})),
+    (visits.visit, {**WAY, "exits": np.array([0.5, 0.75]), **GROUPS, "done": 1, "together": 2, "y": ones(2)},
+     ({"indices": places(1)}, {"indices": places(1, 2)}, {"data": ones(1)}, *LISTS, {"done": 2})),
+    (pessimism.worst_means, {**BOUNDS, "h": ones(2)}, (*GRAPH, {"low": ones(2)}, {"high": ones(2)}, {"h": ones(0)})),
+    (pessimism.worst_case,
+     {"policy": ones(2, 1), "costs": ones(2), **BOUNDS, "relying": np.zeros(2, np.bool_), "recovery": 0.0, "limit": 1.0,
+      "sweeps": 2, "settled": 0.0, "h": np.zeros(2)}, (*GRAPH, {"low": ones(2)}, {"unseen": ones(1)})),
+    (sa_cvi.plan_block,
+     {"H": 2, "reach": 1, "gains": ones(2), "indptr": INDPTR, "successors": INDICES, "frequencies": DATA,
+      "increments": ints(1, 0), "final": ones(3), "clip": 1.0, "actions": np.zeros(6, np.uint16)},
+     (*GRAPH, {"frequencies": ones(2)}, {"increments": ints(2, 0)}, {"actions": np.zeros(5, np.uint16)})),
+    (averages, {"actions": np.zeros(6, np.uint16), **MODEL},
+     (*GRAPH, {"probabilities": ones(2)}, {"actions": np.ones(6, np.uint16)})),
+    (dirichlet.with_rest, {"indptr": INDPTR, "alpha": DATA, "rest": ones(2)}, (DOWN, LATE, {"alpha": ones(2)})),
+    (dirichlet.split, {"indptr": INDPTR, "logs": np.zeros(5), "rest": ones(2), "floor": -9.0, "neglected": 1e-9},
+     (DOWN, LATE, NO_START, {"logs": np.zeros(4)}, {"rest": ones(1)})),
+    (dirichlet.assemble,
+     {"indptr": INDPTR, "indices": INDICES, "p": DATA, "p_rest": np.zeros(2), "rest": np.zeros(2), "ends": -ones(2),
+      "expected": 0.0, "n_states": 2, "rng": np.random.default_rng(0)},
+     (DOWN, LATE, {"p": ones(2)}, {"ends": ones(1)}, {"expected": np.nan}, {"expected": np.inf})),
+    (intervals.fill_intervals,
+     {"indptr": INDPTR, "times": ints(1, 1, 2), "visits": ints(2, 2), "log_inverse": 1.0, "low": ones(3),
+      "high": ones(3), "unseen": ones(2)}, (DOWN, LATE, {"times": ints(1, 1)}, {"low": ones(2)}, {"unseen": ones(1)})),
+    (counts.merged,
+     {"numbers": ints(5), "times": ints(1), "new_numbers": ints(5, 6), "new_times": ints(1, 1)},
+     ({"new_numbers": ints(5, 5, 6), "new_times": ints(1, 1, 1)}, {"new_numbers": ints(6, 5)}, {"times": ints()},
+      {"numbers": ints(7, 5), "times": ints(1, 1)})),
+    (counts.update_likelihood,
+     {"likelihood": ones(1, 1), "seen": ints(0), "visits": ints(2), "numbers": ints(0, 1), "times": ints(1, 1),
+      "stored": ints(), "weights": ones(0), "rest": ones(1), "total": ones(1), "grid": ones(1), "n_states": 2},
+     ({"numbers": ints(0, 1, 1), "times": ints(1, 1, 1), "seen": ints(0)}, {"times": ints(1)}, {"n_states": 0})),
+    (costs.scaled_costs, {"costs": ones(2, 2, 1), "available": yes(2, 1), "shift": ones(2), "scale": ones(2)},
+     ({"shift": ones(1)}, {"scale": ones(1)}, {"shift": ones(0)}, {"available": yes(3, 1)})),
+    (costs.ordinary_distance,
+     {"costs": ones(2, 1), "available": yes(2, 1), "middle": 0.0, "few": 0.5, "apart": 2.0},
+     ({"few": -1.0}, {"few": np.nan}, {"available": yes(1, 1)})),
+    (sparse_improvement.look_ahead,
+     {**CHAIN, "state": 0, "restart": 0.1, "cost": ones(2), "available": yes(2, 1), "policy": ints(0, 0), "h": ones(2),
+      "gain": 0.0, "sweeps": 2, "tol": 0.0},
+     (*MATRIX, {"state": 2}, {"state": -1}, {"cost": ones(1)}, {"h": ones(1)}, {"policy": ints(0)})),
+    (sparse_elimination.unichain,
+     {**CHAIN, "rows": ints(0, 1), "costs": ones(1, 2), "reference": 0, "probability": 0.0, "order": ORDER},
+     (*MATRIX, {"rows": ints(0, 2)}, {"reference": 2}, {"costs": ones(1, 3)})),
+    (eliminated, {"order": ORDER},
+     ({"position": ints(0, 2)}, {"state": ints(0, -1)}, {"state": ints(0)}, {"lower": ints(0, 2, 1)},
+      {"upper": ints(0, 1)}, {"before": np.array([1], np.uint32)}, {"after": np.array([2], np.uint32)},
+      {"runs": np.array([0, 9, 1], np.uint32)}, {"first": np.array([2], np.uint32)},
+      {"begins": np.array([0, 9], np.uint32)})),
+    (newton, {**CHAIN, "state": 0, "order": NO_ORDER, "products": 50, "costs": ones(1, 2)},
+     (*MATRIX, {"state": 2}, {"costs": ones(1, 1)}, {"order": NO_ORDER._replace(position=ints(0))})),
+    (search.played,
+     {"mixed": ints(0), "shares": ones(1), "policies": ints(0, 1)[None], "stationary": ones(1, 2), "n_actions": 2},
+     ({"mixed": ints(1)}, {"mixed": ints(-1)}, {"shares": ones(2)}, {"stationary": ones(1, 1)}, {"n_actions": 1})),
+    (leading.led_into_best,
+     {"P": np.eye(2), "costs": ones(1, 2), "weights": ones(1), "available": yes(2, 1), "policy": ints(0, 0),
+      "favoured": 0, "least": 0.0, "same": 0.0}, ({"policy": ints(0, 1)}, {"policy": ints(0, -1)}, {"favoured": 2})),
+    (boxes.likeliest_first, {**BOX, "policy": ints(0, 0)},
+     ({"policy": ints(0, 1)}, {"high": ones(1, 2)}, {"low": ones(2, 0), "high": ones(2, 0), "policy": ints()})),
+    (optimism.improve_optimistic,
+     {**BOX, "costs": ones(1, 2), "weights": ones(1), "policy": ints(0, 0), "kernel": np.eye(2), "biases": ones(1, 2),
+      "tol": 0.0}, ({"policy": ints(0, 1)}, {"policy": ints(-1, 0)}, {"kernel": ones(1, 2)})),
+    (optimism.lead_into, {**BOX, "inside": np.array([2, 0], np.uint8), "policy": ints(0, 0), "kernel": np.eye(2)},
+     ({"low": ones(2, 0), "high": ones(2, 0)}, {"inside": yes(1)}, {"policy": ints(0)})),
+    (improvement.rounding_of_bound, {"P": np.eye(2), "weights": ones(1), "biases": ones(1, 2)},
+     ({"P": ones(2, 0), "biases": ones(1, 0)}, {"P": ones(3, 2)}, {"weights": ones(2)})),
+    (approach.approach_by_layers,
+     {**CHAIN, "available": yes(2, 1), "reached": yes(2), "policy": ints(0, 0), "least": 0.0},
+     (*MATRIX, {"policy": ints(0, 1)}, {"reached": yes(1)})),
+    (play.expected_averages, {"policy": ones(2, 2, 1), **MODEL, "costs": ones(1, 2, 1), "state": 0},
+     (*GRAPH, {"probabilities": ones(2)}, {"costs": ones(1, 1, 1)}, {"state": 2})),
+    (rounds.LastRound(2).learn, {"state": 0, "action": 0, "successor": 0, "costs": ones(2)}, ({"costs": ones(1)},)),
+    (triple_qa, {"state": 1, "action": 1, "successor": 1, "cost": ones(2)},
+     ({"state": 2}, {"state": -1}, {"action": 2}, {"successor": 2}, {"successor": -1}, {"cost": ones(1)})),
+]  # fmt: skip
+
+
+def called(function, given, damage):
+    """The function of copies of its arguments, some of them damaged: it may write to them."""
+    arguments = given | damage
+    if function is eliminated:
+        return function(given["order"], **damage)
+    copies = {name: x.copy() if isinstance(x, np.ndarray) else x for name, x in arguments.items()}
+    return function(**copies) if function in (plan_small, averages) else function(*copies.values())
+
+
+@pytest.mark.parametrize(("function", "given", "damages"), CALLS, ids=lambda x: getattr(x, "__name__", ""))
+def test_what_does_not_fit_is_refused_before_it_is_used(function, given, damages):
+    called(function, given, {})
+    for damage in damages:
+        with pytest.raises(ValueError, match=r"^[a-z][^\n]*$"):
+            called(function, given, damage)
+
+
+def test_rows_that_are_met_again_and_again_have_fewer_than_2_31_entries():
+    """It is said before room is made for them."""
+    long, again = 2**16, np.zeros(2**15, np.int64)
+    row = places(0, long), np.zeros(long, np.int32), ones(long)
+    with pytest.raises(ValueError, match=r"fewer than 2\*\*31 entries"):
+        csr.gathered(*row, again, 0, 0.0)
+    with pytest.raises(ValueError, match=r"fewer than 2\*\*31 entries"):
+        moves.moves_away(*row, again, ints(0), 1)
+
+
+def test_entries_of_zero_lead_nowhere_in_the_long_run():
+    """The first state stays for ever. A stored zero leads on to the second, which would leave for the third."""
+    indptr, successors_ = places(0, 2, 4, 5), places(0, 1, 0, 2, 2)
+    gains, model = np.full((1, 3), np.nan), (indptr, successors_, np.array([1.0, 0.0, 0.5, 0.5, 1.0]))
+    costs_ = np.array([[[3.0], [4.0], [5.0]]])
+    _, met, ends = closed_classes.long_run(ones(3, 1), 0.0, *model, costs_, 0, 3, gains)
+    assert (met.tolist(), ends.tolist(), gains[0, 0]) == ([True, False, False], [0], 3.0)
