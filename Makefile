@@ -23,7 +23,7 @@ export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS      := 1
 export MKL_NUM_THREADS      := 1
 
-.PHONY: help reproduce style test test-all test-slow test-sanitized test-lowest test-environments mutants bench docs dist format constraints clean
+.PHONY: help reproduce style test test-all test-slow test-sanitized test-lowest test-environments test-aarch64 mutants bench docs dist format constraints clean
 
 help:
 	@echo "make reproduce      the paper's figures and a page, short form: results/quick/"
@@ -33,6 +33,7 @@ help:
 	@echo "make test-sanitized kernels that check every index, under the sanitizers of the compiler"
 	@echo "make test-lowest    the tests with the oldest libraries that are promised to work"
 	@echo "make test-environments  environments of other packages: mo-gymnasium, MiniGrid"
+	@echo "make test-aarch64   the digests of runs on 64-bit ARM, under emulation (Debian)"
 	@echo "make mutants        small faults put into the source: does a test notice each?"
 	@echo "make bench          benchmarks; tables go to benchmarks/RESULTS.md by hand"
 	@echo "make docs           the documentation site: site/index.html"
@@ -117,6 +118,9 @@ $(OTHERS)/.ready: pyproject.toml constraints.txt
 
 test-environments: $(OTHERS)/.ready
 	$(OTHERS)/$(SCRIPTS)/pytest tests/test_real_environments.py
+
+test-aarch64: $(READY)
+	tools/test_aarch64.sh
 
 mutants: $(READY)
 	$(BIN)/python tests/mutants.py --jobs 2

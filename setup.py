@@ -11,7 +11,6 @@ and ``PSCONRL_BUILD=later`` to install a clone without them (``make`` builds the
 
 import hashlib
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -42,7 +41,7 @@ DEBUG = os.environ.get("PSCONRL_BUILD") == "debug"
 MSVC = sys.platform == "win32"
 # Not for a Mac's extension modules for two kinds of processors in one.
 TWO_KINDS = any(kind in (os.environ.get("ARCHFLAGS") or get_platform()) for kind in ("arm64", "universal2"))
-X86 = platform.machine().lower() in ("x86_64", "amd64") and not TWO_KINDS
+X86 = get_platform().endswith(("x86_64", "amd64")) and not TWO_KINDS
 
 DIRECTIVES = {
     "language_level": 3,

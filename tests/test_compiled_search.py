@@ -1,5 +1,9 @@
 """The compiled search for several limits against the general loop, the linear program and what is known by hand."""
 
+import _thread
+import sys
+import threading
+
 import numpy as np
 import pytest
 
@@ -190,3 +194,22 @@ def test_where_nothing_is_spent_the_heaviest_policy_is_followed():
     policies, laws = np.array([[1, 1], [9, 9], [0, 0]]), np.array([[1.0, 0.0], [9.0, 9.0], [1.0, 0.0]])
     policy = played(np.array([2, 0]), np.array([0.3, 0.7]), policies, laws, 2)
     np.testing.assert_allclose(policy, [[0.3, 0.7], [0.0, 1.0]])
+
+
+def test_ctrl_c_ends_a_search_before_its_next_policy():
+    problem = Problem.of(random_cmdp("dense", 600, 2, 1, 0, 0.02))
+    begun = threading.Event()
+
+    def press():
+        begun.wait()
+        _thread.interrupt_main()
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1000.0)  # the other thread has its turn when the search lets go of the interpreter
+    try:
+        threading.Thread(target=press, daemon=True).start()
+        begun.set()
+        with pytest.raises(KeyboardInterrupt):
+            solve_compiled(problem)
+    finally:
+        sys.setswitchinterval(interval)

@@ -97,7 +97,7 @@ def compiler(**environment):
     return done.returncode, done.stderr
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="setuptools looks for the compiler there")
+@pytest.mark.skipif(sys.platform == "win32", reason="there the compiler is Visual C++")
 def test_without_a_compiler_one_line_says_what_to_install(tmp_path):
     code, said = compiler(PATH=str(tmp_path))
     assert code == 1
@@ -110,6 +110,26 @@ def test_without_a_compiler_one_line_says_what_to_install(tmp_path):
     code, said = compiler(PATH="/usr/bin:/bin", CC=str(broken))
     assert code == 1
     assert "cannot compile a program of one line (error: no libc)" in said
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Visual C++ may be there")
+@pytest.mark.parametrize("installed", [False, True])
+def test_visual_c_is_found_by_the_installer_of_visual_studio(tmp_path, installed):
+    if installed:
+        vswhere = tmp_path / "Microsoft Visual Studio" / "Installer" / "vswhere.exe"
+        vswhere.parent.mkdir(parents=True)
+        vswhere.write_text("#!/bin/sh\necho 'C:/Visual Studio'\n", encoding="utf-8")
+        vswhere.chmod(0o755)
+    ask = "import sys; sys.platform = 'win32'; sys.path.insert(0, 'tools'); import compiler; "
+    ask += "found = compiler.problem(); print(found and compiler.advice(found))"
+    environment = {"PATH": "/bin:/usr/bin", "ProgramFiles(x86)": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", ask], cwd=ROOT, capture_output=True, text=True, env=environment)
+    said = done.stdout.strip()
+    if installed:
+        assert said == ""
+    else:
+        assert re.search("Visual C\\+\\+ is not there. install the Build Tools for Visual Studio", said)
+        assert "ziglang" not in said
 
 
 @pytest.mark.parametrize(

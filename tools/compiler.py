@@ -17,9 +17,9 @@ HOW = {
     "darwin": "xcode-select --install",
     "win32": "install the Build Tools for Visual Studio (https://visualstudio.microsoft.com/downloads/), C++ workload",
 }
-# An isolated build does not see what is installed, and so would not see Zig.
-ANYWHERE = (
-    "Or, on any platform: pip install ziglang cython setuptools --upgrade, set CC='python -m ziglang cc', "
+# Wherever setuptools takes its compiler from CC. An isolated build would not see that Zig is installed.
+ZIG = (
+    "Or: pip install ziglang cython setuptools --upgrade, set CC='python -m ziglang cc', "
     "and install with pip install --no-build-isolation"
 )
 
@@ -29,7 +29,8 @@ PROGRAM = "#include <Python.h>\nint main(void) { return PY_MAJOR_VERSION == 3 ? 
 def advice(problem: str) -> str:
     """One line: what is missing, and how to get it on this platform."""
     how = HOW.get(sys.platform, "install gcc or clang, and the header files of Python")
-    return f"psconrl builds its kernels from source and needs a C compiler: {problem}. {how}. {ANYWHERE}."
+    other = "" if sys.platform == "win32" else f" {ZIG}."
+    return f"psconrl builds its kernels from source and needs a C compiler: {problem}. {how}.{other}"
 
 
 def used() -> list[str]:
@@ -42,10 +43,38 @@ def is_zig() -> bool:
     return any(Path(word).name in ("zig", "ziglang", "python-zig") for word in used())
 
 
+def has_visual_c() -> bool:
+    """Is Visual C++ in PATH, or does the installer of Visual Studio know of one?"""
+    if shutil.which("cl"):
+        return True
+    programs = os.environ.get("ProgramFiles(x86)", "C:/Program Files (x86)")
+    vswhere = Path(programs, "Microsoft Visual Studio", "Installer", "vswhere.exe")
+    if not vswhere.exists():
+        return False
+    tools = [f"Microsoft.VisualStudio.Component.VC.Tools.{processor}" for processor in ("x86.x64", "ARM64")]
+    found = subprocess.run(
+        [
+            str(vswhere),
+            "-latest",
+            "-products",
+            "*",
+            "-requires",
+            *tools,
+            "-requiresAny",
+            "-property",
+            "installationPath",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return bool(found.stdout.strip())
+
+
 def problem() -> str:
     """What keeps a C program that includes Python.h from being compiled; empty if nothing does."""
-    if sys.platform == "win32":  # setuptools finds Visual Studio by itself, and says so if there is none
-        return ""
+    if sys.platform == "win32":
+        return "" if has_visual_c() else "Visual C++ is not there"
     command = used()
     if shutil.which(command[0]) is None:
         return f"'{command[0]}' is not there"

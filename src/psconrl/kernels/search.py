@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import cython
 import numpy as np
+from cython.cimports.psconrl.kernels._signals import PyErr_CheckSignals
 from cython.cimports.psconrl.kernels.master import Tableau, mix_on_line
 from cython.cimports.psconrl.kernels.successors import check_numbers
 from cython.cimports.psconrl.kernels.transitions import Dense, Sparse, Transitions
@@ -34,6 +35,8 @@ _FACTOR = cython.declare(cython.double, 1.2)
 _KEPT_STATES = cython.declare(cython.Py_ssize_t, 128)
 _KEPT_POLICIES = cython.declare(cython.Py_ssize_t, 8)
 _KEPT_SHAPES = cython.declare(cython.Py_ssize_t, 8)
+# In models with so many states an evaluation takes so long that Ctrl-C is looked for before each.
+_SLOW_STATES = cython.declare(cython.Py_ssize_t, 512)
 
 
 class Found(NamedTuple):
@@ -359,16 +362,17 @@ class Search:
 
     @cython.cfunc
     @cython.nogil
-    @cython.exceptval(check=False)
-    def run(
-        self, start: cython.const[cython.Py_ssize_t][:, ::1], near: cython.const[cython.double][::1]
-    ) -> cython.void:
-        """Search from deterministic policies (k, S)."""
+    @cython.exceptval(-1, check=False)
+    def run(self, start: cython.const[cython.Py_ssize_t][:, ::1], near: cython.const[cython.double][::1]) -> cython.int:
+        """Search from deterministic policies (k, S). Ctrl-C ends it with a KeyboardInterrupt."""
         self.capacity = _capacity(self.transitions.q, start.shape[0])
         self._begin(near)
         pending: cython.Py_ssize_t = start.shape[0]
         reference: cython.Py_ssize_t = 0
         while self.evaluated < 4 * self.capacity and self.n < self.capacity:
+            if self.transitions.S >= _SLOW_STATES:
+                with cython.gil:
+                    PyErr_CheckSignals()
             self.evaluated += 1
             searching: cython.bint = pending == 0
             if pending:
@@ -384,6 +388,7 @@ class Search:
             if pending == 0 and self._ask():
                 break
         self._finish()
+        return 0
 
     @cython.cfunc
     def found(self) -> object:
