@@ -122,7 +122,7 @@ def test_visual_c_is_found_by_the_installer_of_visual_studio(tmp_path, installed
         vswhere.chmod(0o755)
     ask = "import sys; sys.platform = 'win32'; sys.path.insert(0, 'tools'); import compiler; "
     ask += "found = compiler.problem(); print(found and compiler.advice(found))"
-    environment = {"PATH": "/bin:/usr/bin", "ProgramFiles(x86)": str(tmp_path)}
+    environment = {"PATH": "/bin:/usr/bin", "PROGRAMFILES(X86)": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", ask], cwd=ROOT, capture_output=True, text=True, env=environment)
     said = done.stdout.strip()
     if installed:

@@ -47,7 +47,7 @@ def has_visual_c() -> bool:
     """Is Visual C++ in PATH, or does the installer of Visual Studio know of one?"""
     if shutil.which("cl"):
         return True
-    programs = os.environ.get("ProgramFiles(x86)", "C:/Program Files (x86)")
+    programs = os.environ.get("PROGRAMFILES(X86)", "C:/Program Files (x86)")
     vswhere = Path(programs, "Microsoft Visual Studio", "Installer", "vswhere.exe")
     if not vswhere.exists():
         return False

@@ -146,7 +146,7 @@ def _imbalance(level: Level, columns: Moves, x: Floats) -> float:
 def _improved(level: Level, x: Floats, cycles: int) -> Floats:
     """A law nearer to the stationary one, by cycles of aggregation and disaggregation."""
     if level.size <= COARSEST:
-        # By elimination without subtractions. The threads of LAPACK would take a hundred times as long on a busy machine.
+        # By elimination without subtractions: threads of LAPACK take a hundred times as long on a busy machine.
         reference, _, _, law, _ = unichain(-level.dense(), np.empty((0, level.size)), int(x.argmax()))
         return np.maximum(law, _LEAST) if reference >= 0 else x
     columns = level.columns()
