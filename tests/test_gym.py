@@ -47,7 +47,7 @@ def test_registering_twice_is_harmless_and_options_pass_through():
 
 
 @pytest.mark.part(2)
-@pytest.mark.parametrize("emission", ["deterministic", "bernoulli"])
+@pytest.mark.parametrize("emission", ["deterministic", "bernoulli", "two-point", "poisson"])
 @pytest.mark.parametrize("name", ["marsrover-4x4", "box", "garnet"])
 def test_the_environment_plays_the_same_bits_as_the_compiled_simulation(name, emission):
     cmdp = psconrl.load(name, **({} if name == "garnet" else {"slip": 0.2}))

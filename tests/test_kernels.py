@@ -206,6 +206,9 @@ def test_the_rows_of_a_policy_are_mixed_in_their_order():
         ({"action_uniforms": (3, 0)}, "a random number for its action"),
         ({"model_uniforms": (3, 0)}, "a random number for its action"),
         ({"next_checkpoint": -1}, "has not begun"),
+        ({"emission": 3}, "an emission that there is not"),
+        ({"ranges": (2, 2)}, "ranges of another number of costs"),
+        ({"emission": 1}, "costs that are drawn need a random number each"),
         ({"at_checkpoints": (1, 2)}, "another number of costs"),
         ({"largest_at_checkpoints": (1, 1)}, "another number of costs"),
         ({"log": 2}, "more rounds than random numbers"),
@@ -216,12 +219,12 @@ def test_a_loop_without_what_it_needs_is_not_begun(changed, said):
     given = {
         "state": 0, "step": 0, "steps": 3, "max_steps": 9, "policy": np.ones((1, 1, 1)), "caps": 0,
         "indptr": np.array([0, 1], np.int32), "successors": 1, "cdf": np.ones(1), "outcomes": (1, 1),
-        "bernoulli": False, "action_uniforms": (3, 1), "model_uniforms": (3, 1), "visits": 1, "log": 3,
+        "emission": 0, "ranges": (2, 1), "action_uniforms": (3, 1), "model_uniforms": (3, 1), "visits": 1, "log": 3,
         "cost_sums": (1, 1), "cumulative": 1, "thresholds": 0, "largest": 0, "round_": 0,
         "checkpoints": np.array([2]), "next_checkpoint": 0, "at_checkpoints": (1, 1),
         "largest_at_checkpoints": (1, 0), "learner": None,
     }  # fmt: skip
-    as_they_are = ("state", "step", "steps", "max_steps", "bernoulli", "round_", "next_checkpoint", "learner")
+    as_they_are = ("state", "step", "steps", "max_steps", "emission", "round_", "next_checkpoint", "learner")
 
     def played(**other):
         return play.play(

@@ -11,6 +11,7 @@ import time
 import gymnasium
 import numpy as np
 import pytest
+from scipy import stats
 
 import psconrl
 from psconrl import CMDP, PSConRL, plan, regret, simulate
@@ -19,7 +20,7 @@ from psconrl.errors import AgentError, ConfigError, ModelError
 from psconrl.kernels.play import play
 from psconrl.learning.random_numbers import BLOCK, UniformStream
 from psconrl.learning.registry import load_agent
-from psconrl.model.tables import Tables
+from psconrl.model.tables import EMISSIONS, Tables
 from psconrl.simulation.interrupt import Interrupted
 from psconrl.simulation.model_run import Simulation
 from psconrl.simulation.regret import paper_regret
@@ -29,11 +30,21 @@ def agent_for(cmdp, seed=0, **options):
     return PSConRL(cmdp.n_states, cmdp.n_actions, cmdp.thresholds, cmdp.costs, seed=seed, **options)
 
 
-def plain_loop(cmdp, policy, caps, max_steps, state, actions_u, model_u, bernoulli):
+def outcomes(cmdp, i, row):
+    """All values that a cost has in a row."""
+    by_successor = cmdp.outcome_costs[i]
+    if by_successor is None:
+        return [cmdp.costs[i].ravel()[row]]
+    return [by_successor[row, t] for t in np.flatnonzero(cmdp.transition.toarray().reshape(-1, cmdp.n_states)[row])]
+
+
+def plain_loop(cmdp, policy, caps, max_steps, state, actions_u, model_u, emission):
     """What the kernel does, in the plainest Python."""
     S, A = cmdp.n_states, cmdp.n_actions
     P = cmdp.transition.toarray().reshape(S, A, S)
     path, costs = [], []
+    every = [[x for row in range(S * A) for x in outcomes(cmdp, i, row)] for i in range(len(cmdp.costs))]
+    ranges = [(min(possible), max(possible)) for possible in every]
     visits = np.zeros((S, A), dtype=int)
     for t, (u, v) in enumerate(zip(actions_u, model_u, strict=True)):
         cdf = np.cumsum(policy[min(t, len(policy) - 1), state])
@@ -44,8 +55,13 @@ def plain_loop(cmdp, policy, caps, max_steps, state, actions_u, model_u, bernoul
         cost = np.empty(len(cmdp.costs))
         for i, outcome in enumerate(cmdp.outcome_costs):
             cost[i] = cmdp.costs[i, state, action] if outcome is None else outcome[state * A + action, successor]
-            if bernoulli:
+            if emission == "bernoulli":
                 cost[i] = float(v[1 + i] < cost[i])
+            elif emission == "two-point":
+                low, high = ranges[i]
+                cost[i] = high if v[1 + i] * (high - low) < cost[i] - low else low
+            elif emission == "poisson":
+                cost[i] = stats.poisson.ppf(v[1 + i], cost[i]) if cost[i] else 0.0
         path.append((state, action, successor))
         costs.append(cost)
         visits[state, action] += 1
@@ -55,10 +71,10 @@ def plain_loop(cmdp, policy, caps, max_steps, state, actions_u, model_u, bernoul
     return path, np.array(costs)
 
 
-@pytest.mark.parametrize("bernoulli", [False, True])
+@pytest.mark.parametrize("emission", EMISSIONS)
 @pytest.mark.parametrize("H", [1, 7])
 @pytest.mark.parametrize("name", ["marsrover-4x4", "box", "garnet"])
-def test_a_compiled_run_equals_the_plain_loop_on_the_same_uniforms(name, H, bernoulli):
+def test_a_compiled_run_equals_the_plain_loop_on_the_same_uniforms(name, H, emission):
     cmdp = psconrl.load(name, **({} if name == "garnet" else {"slip": 0.3}))
     S, A = cmdp.n_states, cmdp.n_actions
     rng = np.random.default_rng(3)
@@ -66,16 +82,16 @@ def test_a_compiled_run_equals_the_plain_loop_on_the_same_uniforms(name, H, bern
     caps = rng.integers(5, 60, size=(S, A))
     n, m1 = 500, len(cmdp.costs)
     actions_u, model_u = rng.random((n, 1)), rng.random((n, 1 + m1))
-    path, costs = plain_loop(cmdp, policy, caps, 400, 0, actions_u, model_u, bernoulli)
+    path, costs = plain_loop(cmdp, policy, caps, 400, 0, actions_u, model_u, emission)
 
-    tables = Tables.of(cmdp, "bernoulli" if bernoulli else "deterministic")
+    tables = Tables.of(cmdp, emission)
     visits, log = np.zeros(S * A, dtype=np.int64), np.zeros(n, dtype=np.int64)
     sums, total = np.zeros((m1, S * A)), np.zeros(m1)
     checkpoints = np.array([1, 2, 10, 399, 10_000])
     at, largest, largest_at = np.zeros((5, m1)), np.zeros(m1 - 1), np.zeros((5, m1 - 1))
     state, played, reached, ended = play(
         0, 0, n, 400, policy, caps.ravel(), tables.indptr, tables.successors, tables.cdf, tables.outcomes,
-        tables.bernoulli, actions_u, model_u, visits, log, sums, total, cmdp.thresholds, largest,
+        tables.emission, tables.ranges, actions_u, model_u, visits, log, sums, total, cmdp.thresholds, largest,
         0, checkpoints, 0, at, largest_at, None,
     )  # fmt: skip
     assert played == len(path)
@@ -338,6 +354,22 @@ def test_regret_of_the_optimal_policy_is_noise_and_its_strong_regret_nothing():
     rounds, curves = paper_regret([trace, trace], best, window=5000)
     assert curves.shape == (rounds.size, 2)
     assert (np.diff(curves, axis=0) >= 0).all()
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("emission", "deviation"), [("two-point", 2.0), ("poisson", 1.5)])
+def test_drawn_costs_have_the_right_mean(emission, deviation):
+    cmdp = CMDP(np.full((2, 1, 2), 0.5), [[[0.5], [2.5]], [[0.1], [0.1]]], [0.2])
+    trace = simulate(cmdp, agent_for(cmdp), 100_000, seed=0, emission=emission)
+    # 5 standard deviations of a mean of 100,000, at most: a false-alarm rate of 6e-7 each.
+    np.testing.assert_allclose(trace.averages[-1], [1.5, 0.1], atol=5 * deviation / 100_000**0.5)
+    if emission == "two-point":
+        assert trace.averages[-1, 1] == pytest.approx(0.1, abs=1e-12)  # a constant has one value
+
+
+def test_costs_that_cannot_be_counts():
+    with pytest.raises(ModelError, match=r"Poisson costs must lie in \[0, 500\]"):
+        simulate(psconrl.load("queue"), agent_for(psconrl.load("queue")), 10, emission="poisson")
 
 
 @pytest.mark.statistical

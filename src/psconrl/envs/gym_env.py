@@ -19,8 +19,8 @@ class CMDPEnv(gymnasium.Env[int, int]):
     ``info["costs"]`` holds the m constrained costs, ``info["cost"]`` their sum. The task goes on for ever:
     ``terminated`` is always False, and ``truncated`` too, unless a ``TimeLimit`` is asked for, as by
     ``gymnasium.make(id, max_episode_steps=200)``. If some actions are unavailable in some states,
-    ``info["action_mask"]`` says which are available now; another one is an error. ``emission="bernoulli"`` emits costs
-    as 0 or 1 with their value as probability. The same seed gives the same luck as ``psconrl.simulate`` on the model.
+    ``info["action_mask"]`` says which are available now; another one is an error. ``emission``: how costs
+    occur, as in ``psconrl.simulate``. The same seed gives the same luck as ``psconrl.simulate`` on the model.
 
     >>> env = CMDPEnv("counterexample", theta=0.5)
     >>> env.reset(seed=0)
@@ -74,9 +74,7 @@ class CMDPEnv(gymnasium.Env[int, int]):
         low, high = tables.indptr[pair], tables.indptr[pair + 1]
         k = low + np.searchsorted(tables.cdf[low:high], self.np_random.random(), side="right")
         k = min(k, high - 1)
-        costs = tables.outcomes[:, k].copy()
-        if tables.bernoulli:
-            costs = (self.np_random.random(costs.size) < costs).astype(np.float64)
+        costs = tables.emitted(k, self.np_random.random(len(tables.outcomes) if tables.emission else 0))
         self._state = int(tables.successors[k])
         info = {"costs": costs[1:], "cost": float(costs[1:].sum())} | self._mask_info(self._state)
         return self._state, -float(costs[0]), False, False, info

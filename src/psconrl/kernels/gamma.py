@@ -332,3 +332,23 @@ def log_gamma_variates(shape: cython.const[cython.double][::1], rng):
                 shape[first:end], uniforms[:small], uniforms[small : small + more], out[first:end], rest, factors, todo
             )
     return logs
+
+
+def normal_variates(n: cython.Py_ssize_t, rng):
+    """So many standard normal variates, from the uniforms of a NumPy generator."""
+    if n < 0:
+        raise ValueError("a number of variates from 0 on is needed")
+    variates = np.empty(n)
+    out: cython.double[::1] = variates
+    done: cython.Py_ssize_t = 0
+    while done < n:
+        uniforms: cython.const[cython.double][::1] = rng.random(n - done + (n - done) // 32 + 8)
+        k: cython.Py_ssize_t = 0
+        with cython.nogil:
+            while done < n:
+                x, k = _normal(uniforms, k)
+                if k < 0:
+                    break
+                out[done] = x
+                done += 1
+    return variates

@@ -3,7 +3,45 @@
 import cython
 import numpy as np
 from cython.cimports.psconrl.kernels.rounds import RoundLearner
+from cython.cimports.psconrl.kernels.special import exp
 from cython.cimports.psconrl.kernels.successors import check_graph, index
+
+# How costs occur around their means: exactly, as one of two values, or as counts.
+EXACT, TWO_POINT, POISSON = 0, 1, 2
+_TWO_POINT = cython.declare(cython.int, 1)
+_POISSON = cython.declare(cython.int, 2)
+# Counts are found by adding up probabilities, which are below the smallest double for larger means.
+LARGEST_POISSON_MEAN = 500.0
+_MOST = cython.declare(cython.double, 2000.0)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _emit(
+    mean: cython.double, emission: cython.int, low: cython.double, high: cython.double, uniform: cython.double
+) -> cython.double:
+    """A cost with this mean: the mean itself, low or high, or a Poisson variate, from a uniform number."""
+    if emission == _TWO_POINT:
+        return high if uniform * (high - low) < mean - low else low
+    if emission == _POISSON:
+        count: cython.double = 0.0
+        p: cython.double = exp(-mean)
+        left: cython.double = uniform - p
+        while left >= 0.0 and count < _MOST:
+            count += 1.0
+            p *= mean / count
+            left -= p
+        return count
+    return mean
+
+
+def emit(
+    mean: cython.double, emission: cython.int, low: cython.double, high: cython.double, uniform: cython.double
+) -> float:
+    """A cost with this mean, as the play loop draws it."""
+    return _emit(mean, emission, low, high, uniform)
 
 
 @cython.cfunc
@@ -57,7 +95,8 @@ def play(
     successors: cython.const[index][::1],
     cdf: cython.const[cython.double][::1],
     outcomes: cython.const[cython.double][:, ::1],
-    bernoulli: cython.bint,
+    emission: cython.int,
+    ranges: cython.const[cython.double][:, ::1],
     action_uniforms: cython.const[cython.double][:, ::1],
     model_uniforms: cython.const[cython.double][:, ::1],
     visits: cython.Py_ssize_t[::1],
@@ -77,8 +116,8 @@ def play(
 
     ``policy`` is (H, S, A), H = 1 if it is stationary; ``caps`` (S*A,) or empty. The rows of the model are given by
     ``indptr`` into successors, their cumulative probabilities and their costs (m+1, entries). Each round uses one row
-    of either kind of uniforms: the action; the next state and, if costs are Bernoulli, each cost. The transitions met
-    are written to the ``log``, as a ``Tally`` numbers them. ``largest`` (m,) is by how much each limit was exceeded in
+    of either kind of uniforms: the action; the next state and, unless costs are exact, each cost. ``ranges`` (2, m+1):
+    the least and the largest value of each cost, if it has two. The transitions met are written to the ``log``, as a ``Tally`` numbers them. ``largest`` (m,) is by how much each limit was exceeded in
     total, at most: the largest, over all rounds so far, of cumulative cost less rounds times threshold, or 0.
     ``learner``: of an agent that learns at every round and changes the policy as it goes. The rows of the model are
     checked when they are met: all of them would take longer than a short episode.
@@ -105,8 +144,10 @@ def play(
         raise ValueError("more rounds than random numbers")
     if steps > 0 and (action_uniforms.shape[1] < 1 or model_uniforms.shape[1] < 1):
         raise ValueError("every round needs a random number for its action and one for the next state")
-    if bernoulli and model_uniforms.shape[1] < 1 + n_costs:
-        raise ValueError("Bernoulli costs need a random number each")
+    if not 0 <= emission <= 2 or ranges.shape[0] != 2 or ranges.shape[1] != n_costs:
+        raise ValueError("an emission that there is not, or ranges of another number of costs")
+    if emission and model_uniforms.shape[1] < 1 + n_costs:
+        raise ValueError("costs that are drawn need a random number each")
     if step < 0 or next_checkpoint < 0:
         raise ValueError("an episode that has not begun")
     if at_checkpoints.shape[0] < checkpoints.shape[0] or largest_at_checkpoints.shape[0] < checkpoints.shape[0]:
@@ -138,8 +179,8 @@ def play(
                 break
             for i in range(n_costs):
                 cost: cython.double = outcomes[i, entry]
-                if bernoulli:
-                    cost = 1.0 if model_uniforms[k, 1 + i] < cost else 0.0
+                if emission:
+                    cost = _emit(cost, emission, ranges[0, i], ranges[1, i], model_uniforms[k, 1 + i])
                 costs[i] = cost
                 cost_sums[i, pair] += cost
                 cumulative[i] += cost

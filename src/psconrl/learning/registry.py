@@ -35,6 +35,7 @@ from psconrl.learning.baseline import outcome_ranges
 from psconrl.learning.contract import Learner
 from psconrl.learning.foreign import Foreign
 from psconrl.learning.parts.beliefs import Dirichlet, FlooredCounts
+from psconrl.learning.parts.cost_beliefs import EmpiricalMeans
 from psconrl.learning.parts.fallbacks import LeastExcess, Unconstrained, Uniformly
 from psconrl.learning.parts.ledger import Repay
 from psconrl.learning.parts.outlooks import Endless
@@ -48,7 +49,13 @@ from psconrl.model.cmdp import CMDP
 from psconrl.named_code import AGENTS, find, from_package, installed, is_code
 
 # As in the paper.
-PLAIN: dict[str, Part | None] = {"schedule": Ouyang(), "ledger": None, "outlook": Endless(), "commitment": None}
+PLAIN: dict[str, Part | None] = {
+    "schedule": Ouyang(),
+    "cost_belief": EmpiricalMeans(),
+    "ledger": None,
+    "outlook": Endless(),
+    "commitment": None,
+}
 
 TABLE = (
     Recipe(

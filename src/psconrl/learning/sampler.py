@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, diags_array
 
+from psconrl.arrays import Floats
 from psconrl.errors import AgentError, CostsWarning
 from psconrl.learning.agent import Agent
 from psconrl.learning.checks import (
@@ -21,6 +22,7 @@ from psconrl.learning.checks import (
 from psconrl.learning.counts import Record
 from psconrl.learning.episode_planner import EpisodePlanner
 from psconrl.learning.parts.beliefs import Belief, Dirichlet
+from psconrl.learning.parts.cost_beliefs import CostBelief, Hints
 from psconrl.learning.parts.learned_mass import LearnedMass
 from psconrl.learning.parts.schedules import Schedule
 from psconrl.model.cmdp import CMDP
@@ -45,6 +47,7 @@ class Sampler(Agent):
 
     belief: Belief
     schedule: Schedule
+    cost_belief: CostBelief
 
     def __init__(
         self,
@@ -54,6 +57,7 @@ class Sampler(Agent):
         costs: ArrayLike | None,
         belief: Belief | None,
         schedule: Schedule | None,
+        cost_belief: CostBelief | None,
         optimistic_cost: float | None,
         guessed_costs: ArrayLike | None,
         cost_weight: ArrayLike,
@@ -62,6 +66,7 @@ class Sampler(Agent):
         super().__init__(n_states, n_actions, thresholds, costs, seed)
         self.belief = self._part("belief", belief)
         self.schedule = self._part("schedule", schedule)
+        self.cost_belief = self._part("cost_belief", cost_belief)
         entries = self.belief.entries(self.n_states, self.n_actions)
         self._need(ENTRY_BYTES * entries)
         if entries >= MOST_ENTRIES:
@@ -132,8 +137,18 @@ class Sampler(Agent):
         self.sampled = drawn if self._trusted else checked_laws(drawn, self.n_states, self.n_actions)
         return self.sampled
 
+    def _episode_costs(self) -> Floats:
+        """The costs to plan an episode with: known, or what the agent believes of them."""
+        if self.costs is not None:
+            return self.costs
+        hints = Hints(self.optimistic_cost, self.guessed_costs, self.cost_weight)
+        drawn = self.cost_belief.costs(self.counts, hints, self.rng)
+        return drawn if self._trusted else self._as_costs(drawn, "costs of a cost_belief")
+
     def end(self, record: Record) -> None:
         """Learn from an episode."""
+        if self.costs is None:
+            self.cost_belief.learn(record, self.counts)
         super().end(record)
         self.schedule.ended(record.steps)
 

@@ -7,9 +7,10 @@ import numpy as np
 from psconrl.arrays import Floats, Places
 from psconrl.errors import ConfigError, ModelError, unknown_name
 from psconrl.kernels import csr
+from psconrl.kernels.play import EXACT, LARGEST_POISSON_MEAN, POISSON, TWO_POINT, emit
 from psconrl.model.cmdp import CMDP
 
-EMISSIONS = ("deterministic", "bernoulli")
+EMISSIONS = ("deterministic", "bernoulli", "two-point", "poisson")
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,12 +20,17 @@ class Tables:
     indptr: Places
     successors: Places
     cdf: Floats
-    outcomes: Floats  # (m+1, entries) the cost of each transition, or its probability if Bernoulli
-    bernoulli: bool
+    outcomes: Floats  # (m+1, entries) the cost of each transition, or its mean if costs are drawn
+    emission: int  # how costs occur around their means, as ``kernels.play`` has it
+    ranges: Floats  # (2, m+1) the two values of each cost, if it has two
 
     @classmethod
     def of(cls, cmdp: CMDP, emission: str) -> "Tables":
-        """Costs are emitted as they are, or as 0/1 with their value as probability."""
+        """Costs occur as they are, or drawn around their means.
+
+        ``"bernoulli"``: 0 or 1. ``"two-point"``: the least or the largest value that a cost has anywhere in the model,
+        the most that a bounded cost can vary. ``"poisson"``: counts.
+        """
         if emission not in EMISSIONS:
             raise ConfigError(unknown_name("emission", emission, EMISSIONS))
         P = cmdp.transition.csr()
@@ -36,7 +42,29 @@ class Tables:
                 outcomes[i] = cmdp.costs[i].ravel()[pairs]
             else:
                 outcomes[i] = np.asarray(by_successor[pairs, P.indices]).ravel()
-        if emission == "bernoulli" and (outcomes.min() < 0 or outcomes.max() > 1):
-            raise ModelError("Bernoulli costs must lie in [0, 1]; simulate this model with emission='deterministic'")
+        kind, ranges = _drawn(outcomes, emission)
         cdf = csr.row_cdf(P.indptr, P.data.astype(np.float64))
-        return cls(P.indptr, P.indices, cdf, outcomes, emission == "bernoulli")
+        return cls(P.indptr, P.indices, cdf, outcomes, kind, ranges)
+
+    def emitted(self, entry: int, uniforms: Floats) -> Floats:
+        """The costs (m+1,) of one transition, from a uniform number for each; none are needed if costs are exact."""
+        costs = self.outcomes[:, entry]
+        if self.emission == EXACT:
+            return costs.copy()
+        drawn = zip(costs, *self.ranges, uniforms, strict=True)
+        return np.array([emit(mean, self.emission, low, high, uniform) for mean, low, high, uniform in drawn])
+
+
+def _drawn(outcomes: Floats, emission: str) -> tuple[int, Floats]:
+    """The kind of emission, and the two values of each cost."""
+    low, high = outcomes.min(axis=1), outcomes.max(axis=1)
+    if emission == "bernoulli":
+        if low.min() < 0.0 or high.max() > 1.0:
+            raise ModelError("Bernoulli costs must lie in [0, 1]; emission='two-point' is for costs of any range")
+        return TWO_POINT, np.array([np.zeros_like(low), np.ones_like(high)])
+    if emission == "poisson" and (low.min() < 0.0 or high.max() > LARGEST_POISSON_MEAN):
+        raise ModelError(
+            f"Poisson costs must lie in [0, {LARGEST_POISSON_MEAN:g}]; emission='two-point' is for costs of any range"
+        )
+    kinds = {"deterministic": EXACT, "two-point": TWO_POINT, "poisson": POISSON}
+    return kinds[emission], np.array([low, high])

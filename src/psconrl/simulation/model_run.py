@@ -69,7 +69,7 @@ class Simulation(Run):
         except (TypeError, ValueError):
             raise ConfigError(f"seed must be a whole number from 0 on, or several; got {seed!r}") from None
         self.state = int(rng.choice(cmdp.n_states, p=cmdp.initial))
-        self._uniforms = UniformStream(rng, width=1 + (len(cmdp.costs) if emission == "bernoulli" else 0))
+        self._uniforms = UniformStream(rng, width=1 + (len(cmdp.costs) if self._tables.emission else 0))
         self._values = PolicyValues(cmdp) if evaluate_policies else None
 
     def _advance(self, horizon: int, grid: Ints, reached: int, at: Snapshots) -> tuple[int, bool]:
@@ -105,7 +105,8 @@ class Simulation(Run):
             tables.successors,
             tables.cdf,
             tables.outcomes,
-            tables.bernoulli,
+            tables.emission,
+            tables.ranges,
             actions.block[actions.position :],
             model.block[model.position :],
             record.visits,

@@ -25,6 +25,7 @@ from psconrl.learning.contract import Episode
 from psconrl.learning.cost_units import cost_units
 from psconrl.learning.counts import Record
 from psconrl.learning.parts.beliefs import Belief, Dirichlet
+from psconrl.learning.parts.cost_beliefs import CostBelief, EmpiricalMeans
 from psconrl.learning.parts.fallbacks import NO_LIMITS
 from psconrl.learning.parts.part import Part
 from psconrl.learning.parts.schedules import Ouyang, Schedule
@@ -40,7 +41,11 @@ class LagrangianPSRL(Sampler):
     """
 
     name: ClassVar[str] = "lagrangian"
-    parts: ClassVar[Mapping[str, Part | None]] = {"belief": Dirichlet(), "schedule": Ouyang()}
+    parts: ClassVar[Mapping[str, Part | None]] = {
+        "belief": Dirichlet(),
+        "schedule": Ouyang(),
+        "cost_belief": EmpiricalMeans(),
+    }
 
     def __init__(
         self,
@@ -51,6 +56,7 @@ class LagrangianPSRL(Sampler):
         *,
         belief: Belief | None = None,
         schedule: Schedule | None = None,
+        cost_belief: CostBelief | None = None,
         rate: float = 0.1,
         start: ArrayLike = 0.0,
         ceiling: float = 100.0,
@@ -60,8 +66,9 @@ class LagrangianPSRL(Sampler):
         seed: int | Sequence[int] | None = None,
     ) -> None:
         super().__init__(
-            n_states, n_actions, thresholds, costs, belief, schedule, optimistic_cost, guessed_costs, cost_weight, seed
-        )
+            n_states, n_actions, thresholds, costs, belief, schedule, cost_belief, optimistic_cost, guessed_costs,
+            cost_weight, seed,
+        )  # fmt: skip
         self.rate, self.ceiling = as_positive(rate, "rate"), as_positive(ceiling, "ceiling")
         self.start = as_amounts(start, "start", self.thresholds.size)
         self.multipliers = np.broadcast_to(self.start, self.thresholds.shape).astype(np.float64)
@@ -69,7 +76,7 @@ class LagrangianPSRL(Sampler):
     def begin(self, state: int) -> Episode:
         """Draw a model, and play what is cheapest in it at the present multipliers."""
         P = self._draw()
-        costs = self._known_or_mean_costs()
+        costs = self._episode_costs()
         more = combine(self.multipliers, costs[1:].reshape(self.n_costs - 1, costs[0].size)).reshape(costs.shape[1:])
         weighted = costs[:1] + more
         max_steps, caps = self.schedule.limits(self.counts)

@@ -30,6 +30,7 @@ from psconrl.learning.counts import Record
 from psconrl.learning.episode_planner import UNLIKELY, Choice
 from psconrl.learning.parts.beliefs import Belief
 from psconrl.learning.parts.commitment import Commitment, RandomisedPlan, WhenSlow
+from psconrl.learning.parts.cost_beliefs import CostBelief, SampledCosts
 from psconrl.learning.parts.fallbacks import Explore, Fallback, Sample
 from psconrl.learning.parts.learned_mass import LearnedMass
 from psconrl.learning.parts.ledger import Balance, Ledger
@@ -65,6 +66,7 @@ class PSConRL(Sampler):
     parts: ClassVar[Mapping[str, Part | None]] = {
         "belief": LearnedMass(),
         "schedule": SquareRoot(),
+        "cost_belief": SampledCosts(),
         "fallback": Explore(),
         "ledger": USUAL_LEDGER,
         "outlook": Proportional(),
@@ -80,6 +82,7 @@ class PSConRL(Sampler):
         *,
         belief: Belief | None = None,
         schedule: Schedule | None = None,
+        cost_belief: CostBelief | None = None,
         fallback: Fallback | None = None,
         ledger: Ledger | None = USUAL_LEDGER,
         outlook: Outlook | None = None,
@@ -90,8 +93,9 @@ class PSConRL(Sampler):
         seed: int | Sequence[int] | None = None,
     ) -> None:
         super().__init__(
-            n_states, n_actions, thresholds, costs, belief, schedule, optimistic_cost, guessed_costs, cost_weight, seed
-        )
+            n_states, n_actions, thresholds, costs, belief, schedule, cost_belief, optimistic_cost, guessed_costs,
+            cost_weight, seed,
+        )  # fmt: skip
         self.fallback: Fallback = self._part("fallback", fallback)
         self.ledger: Ledger | None = None if ledger is None else self._part("ledger", ledger)
         self.outlook: Outlook = self._part("outlook", outlook)
@@ -100,7 +104,7 @@ class PSConRL(Sampler):
     def begin(self, state: int) -> Episode:
         """Draw a model; play its optimal policy, or the fallback if it has none that keeps the limits."""
         P = self._draw()
-        costs = self._known_or_mean_costs()
+        costs = self._episode_costs()
         max_steps, caps = self.schedule.limits(self.counts)
         try:
             planned = self._optimal(P, costs, state)

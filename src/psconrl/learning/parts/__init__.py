@@ -6,6 +6,7 @@ All are imported here, since a part is known by its name once its module is.
 from psconrl.learning.parts import (
     beliefs,
     commitment,
+    cost_beliefs,
     fallbacks,
     learned_mass,
     ledger,
@@ -18,6 +19,7 @@ from psconrl.learning.parts import (
 __all__ = [
     "beliefs",
     "commitment",
+    "cost_beliefs",
     "fallbacks",
     "learned_mass",
     "ledger",
