@@ -49,6 +49,7 @@ class Plan(Deployable):
     columns: tuple[Ints, ...]  # deterministic policies to start a later plan from
     names: Names  # of states, actions and costs
     mixture: PolicyMixture | None = None  # policies and their chances, if a run has to draw a lot at its start
+    model: str = ""  # the fingerprint of the model that was planned; empty if it is not known
 
     @property
     def feasible(self) -> bool:

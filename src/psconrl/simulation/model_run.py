@@ -21,6 +21,7 @@ from psconrl.learning.registry import load_agent
 from psconrl.learning.stepping import Stepping
 from psconrl.limits import MOST_ROUNDS
 from psconrl.model.cmdp import CMDP
+from psconrl.model.fingerprint import fingerprint
 from psconrl.model.tables import Tables
 from psconrl.simulation.policy_values import PolicyValues
 from psconrl.simulation.regret import largest_excess
@@ -58,7 +59,13 @@ class Simulation(Run):
             player,
             cmdp.thresholds,
             cmdp.cost_names,
-            {"seed": seed, "emission": emission, "maximise": cmdp.maximise, "units": cmdp.units.record()},
+            {
+                "seed": seed,
+                "emission": emission,
+                "maximise": cmdp.maximise,
+                "units": cmdp.units.record(),
+                "model": fingerprint(cmdp),
+            },
             resumed,
         )
         self.cmdp, self.seed = cmdp, seed
