@@ -11,6 +11,7 @@ from psconrl.arrays import Floats
 from psconrl.errors import AgentError
 from psconrl.learning import persistence
 from psconrl.learning.checks import as_costs
+from psconrl.learning.limit_names import Thresholds
 from psconrl.learning.parts.part import Part, arguments
 from psconrl.learning.player import Player
 from psconrl.learning.random_numbers import restored_generator, seed_sequences
@@ -44,7 +45,7 @@ class Agent(Player):
         self,
         n_states: int,
         n_actions: int,
-        thresholds: ArrayLike,
+        thresholds: Thresholds,
         costs: ArrayLike | None,
         seed: int | Sequence[int] | None,
     ) -> None:

@@ -12,6 +12,7 @@ from psconrl.learning.agent import Agent
 from psconrl.learning.checks import as_count, is_index
 from psconrl.learning.contract import Learner, is_learner
 from psconrl.learning.events import Watcher
+from psconrl.learning.limit_names import Thresholds
 from psconrl.learning.persistence import DAMAGE
 from psconrl.learning.player import Player
 from psconrl.learning.registry import load_agent
@@ -170,7 +171,7 @@ class LabelledAgent:
                 self.states.forget(met)
             raise
 
-    def set_thresholds(self, thresholds: ArrayLike) -> None:
+    def set_thresholds(self, thresholds: Thresholds) -> None:
         """Change the limits while running; see ``Agent.set_thresholds``."""
         self.agent.set_thresholds(thresholds)
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
 from psconrl.arrays import Floats
@@ -34,6 +33,7 @@ from psconrl.learning.agents import (
 from psconrl.learning.baseline import outcome_ranges
 from psconrl.learning.contract import Learner
 from psconrl.learning.foreign import Foreign
+from psconrl.learning.limit_names import Thresholds
 from psconrl.learning.parts.beliefs import Dirichlet, FlooredCounts
 from psconrl.learning.parts.fallbacks import LeastExcess, Unconstrained, Uniformly
 from psconrl.learning.parts.ledger import Repay
@@ -134,7 +134,7 @@ def make_agent(
     name: str,
     n_states: int,
     n_actions: int,
-    thresholds: ArrayLike,
+    thresholds: Thresholds,
     costs: Floats | None = None,
     seed: int | Sequence[int] | None = None,
     horizon: int | None = None,
