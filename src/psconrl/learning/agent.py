@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError
 from psconrl.learning import persistence
+from psconrl.learning.arguments import check_arguments
 from psconrl.learning.checks import as_costs
 from psconrl.learning.limit_names import Thresholds
 from psconrl.learning.parts.part import Part, arguments
@@ -40,6 +41,12 @@ class Agent(Player):
         cls._trusted = _is_ours(cls)  # a check takes 30 µs, a fifth of an episode
         if not cls._trusted and "name" not in cls.__dict__:
             cls.name = cls.__name__  # a file must not take it for the class that it extends
+
+    def __new__(cls, *given: Any, **options: Any) -> Self:
+        """Check the arguments before Python does, whose words on a missing one do not say what to write."""
+        if given or options:  # a copy is made without any
+            check_arguments(cls, given, options)
+        return super().__new__(cls)
 
     def __init__(
         self,

@@ -85,7 +85,10 @@ class Part(ABC):
     def checked(cls, given: Any) -> Self:
         """The part that was given, or an error that shows what one looks like."""
         if not isinstance(given, cls):
-            raise AgentError(f"{cls.kind} must be one such as {cls.example}; got {given!r}")
+            hint = ""
+            if isinstance(given, str) and given in cls.known:
+                hint = f"; write {cls.known[given].__name__}(...), or make the agent by psconrl.agents.make"
+            raise AgentError(f"{cls.kind} must be one such as {cls.example}; got {given!r}{hint}")
         return given
 
     def __repr__(self) -> str:
