@@ -18,7 +18,8 @@ RENAMED = {  # options that have other names now: the slot they belong to, and t
 
 @cache
 def _signature(cls: type) -> inspect.Signature:
-    whole = inspect.signature(vars(cls).get("__init__", cls.__init__))
+    constructor: Any = cls
+    whole = inspect.signature(constructor.__init__)
     return whole.replace(parameters=list(whole.parameters.values())[1:])
 
 

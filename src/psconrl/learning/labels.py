@@ -148,6 +148,9 @@ class LabelledAgent:
                 f"{needed[1]}"
             )
 
+    def __repr__(self) -> str:
+        return f"LabelledAgent({self.agent!r})" if hasattr(self, "agent") else "<LabelledAgent that is not complete>"
+
     def act(self, state: Hashable) -> Any:
         """The action to take in a state. Tell the outcome with ``observe`` before asking again."""
         with self._unless_it_fails():

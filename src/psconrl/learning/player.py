@@ -16,6 +16,7 @@ from psconrl.learning.background import Background, Executor, Memory
 from psconrl.learning.checks import as_costs, as_count, is_index, saved_floats
 from psconrl.learning.contract import Episode, LongerPlan, checked_episode
 from psconrl.learning.counts import Counts, Record
+from psconrl.learning.description import described
 from psconrl.learning.events import EXPLORING, Watcher, event_of, tell
 from psconrl.learning.limit_names import LimitNames, Thresholds, by_name
 from psconrl.learning.persistence import Saved, write
@@ -73,6 +74,9 @@ class Player(ABC):
     def knows_states(self) -> str:
         """What it was told of single states beforehand, in words; or nothing."""
         return ""
+
+    def __repr__(self) -> str:
+        return described(self)
 
     @abstractmethod
     def begin(self, state: int) -> Episode:
