@@ -103,7 +103,7 @@ def test_solvers_do_not_ask_whether_transitions_are_dense():
     at_home = {
         "psconrl.model.transition", "psconrl.model.chain", "psconrl.model.validation", "psconrl.model.io",
         "psconrl.model.rates", "psconrl.model.unichain", "psconrl.learning.checks", "psconrl.learning.persistence",
-        "psconrl.learning.registry", "psconrl.learning.parts.part", "psconrl.learning.parts.weights",
+        "psconrl.learning.parts.part", "psconrl.learning.parts.weights",
     }  # fmt: skip
     for module, path in MODULES.items():
         if room_of(module) in ("model", "planning", "learning", "simulation") and module not in at_home:

@@ -201,3 +201,36 @@ def test_a_plan_that_is_not_attained_acts_only_within_its_limits():
     assert not over.keeps_limits
     with pytest.raises(PolicyError, match=r"which is not attained, exceeds its limits by 0\.2"):
         over.act(0)
+
+
+STATES, ACTIONS = [("north", 0), ("south", 1.5)], [("go", True, None), "stay"]
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_a_plan_and_an_agent_answer_in_the_same_labels(tmp_path, saved):
+    """Both are asked by tuples; the only policy that keeps the limit goes in one state and stays in the other."""
+    P = [[[0, 1], [1, 0]], [[0, 1], [1, 0]]]
+    costs = [[[0, 1], [1, 0]], [[0, 1], [1, 0]]]
+    model = psconrl.CMDP(P, costs, [0.0], state_names=STATES, action_names=ACTIONS)
+    best = psconrl.plan(model)
+    if saved:
+        best.save(tmp_path / "plan.npz")
+        best = Plan.load(tmp_path / "plan.npz")
+    fixed = psconrl.agents.FixedPolicy(2, 2, [0.0], policy=best.policy)
+    agent = psconrl.LabelledAgent(fixed, STATES, ACTIONS)
+    for state, action in zip(STATES, ACTIONS, strict=True):
+        assert best.act(state) == agent.act(state) == action
+        assert type(best.act(state)) is type(action)
+        agent.agent.finish()
+    assert [best.act(str(state)) for state in STATES] == [str(action) for action in ACTIONS]  # a name for a name
+    assert [best.act(s) for s in range(2)] == [0, 1]  # a number for a number
+    with pytest.raises(PolicyError, match=r"unknown state .*did you mean"):
+        best.act(("north", 1))
+
+
+def test_a_name_that_only_looks_like_a_tuple_is_a_name():
+    for name in ("(", "(go)", "(1,2)", "('go', 1) ", "(" * 5000, "(__import__('os'),)"):
+        model = psconrl.CMDP([[[1.0]]], [[[0.0]]], state_names=[("a", 1)], action_names=[name])
+        assert psconrl.plan(model).act(("a", 1)) == name
+    unnamed = psconrl.CMDP([[[1.0]]], [[[0.0]]], state_names=[("a", 1)])
+    assert psconrl.plan(unnamed).act(("a", 1)) == 0

@@ -2,17 +2,22 @@
 
 import itertools
 import json
+import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy import special, stats
+from scipy.sparse import csr_array
 
 import psconrl
 from psconrl import CMDP, PSConRL, plan, regret, simulate
 from psconrl.agents import Doubling, EveryRound, Explore, Ouyang, SquareRoot, Steady, Unconstrained, Uniform
 from psconrl.errors import AgentError, ConfigError
 from psconrl.learning.counts import Counts
+from psconrl.learning.parts import schedules
 from psconrl.learning.parts.beliefs import Dirichlet
+from psconrl.learning.parts.learned_mass import LearnedMass
 from psconrl.learning.registry import make_agent
 from psconrl.learning.rows import dirichlet_rows, log_gamma_variates
 from psconrl.planning.mixture.solve import solve
@@ -61,6 +66,30 @@ def test_the_number_of_episodes_is_within_its_bound(name, schedule, full):
     for T in (100, 5000 if full or not isinstance(schedule, EveryRound) else 1000):
         trace = simulate(cmdp, agent_for(cmdp, schedule=schedule), T, seed=0)
         assert len(trace.episodes) <= schedule.most_episodes(cmdp.n_states, cmdp.n_actions, T)
+
+
+@pytest.mark.parametrize(("tried", "least"), [(3, 1), (4, 2), (5, 2)])
+def test_first_visits_end_episodes_until_many_pairs_have_been_tried(tried, least, monkeypatch):
+    monkeypatch.setattr(schedules, "ENDING_FIRST_VISITS", 4)
+    counts = SimpleNamespace(pairs=np.where(np.arange(6) < tried, [1, 7, 3, 2, 1, 9], 0).reshape(2, 3))
+    steps, caps = SquareRoot().limits(counts)
+    assert steps == math.ceil(math.sqrt(counts.pairs.sum()))
+    assert (caps == np.maximum(counts.pairs, least)).all()
+
+
+@pytest.mark.parametrize("free", [10, 60, 1000])
+def test_where_every_round_is_a_first_visit_few_of_them_are_planned(free, monkeypatch):
+    """A circle of 300 states: the first visits end an episode each, then it lasts the root of the rounds before it."""
+    monkeypatch.setattr(schedules, "ENDING_FIRST_VISITS", free)
+    S = 300
+    circle = csr_array((np.ones(S), (np.arange(S), np.roll(np.arange(S), -1))), shape=(S, S))
+    cmdp = CMDP(circle, np.zeros((1, S, 1)), [])
+    agent = agent_for(cmdp, belief=LearnedMass(support=circle))
+    lengths, t = [], 0
+    while t < S:
+        lengths.append(min(1 if t < free else math.ceil(math.sqrt(t)), S - t))
+        t += lengths[-1]
+    assert simulate(cmdp, agent, S, seed=0).episodes.length == lengths
 
 
 @pytest.mark.statistical

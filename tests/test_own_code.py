@@ -430,3 +430,37 @@ def test_figure_2_with_an_agent_of_ones_own_is_one_command(folder, own, capsys):
         *_, line = capsys.readouterr().err.splitlines()  # after what says that code of one's own is run
         assert message in line
     assert not (folder / "never").exists()
+
+
+def test_an_experiment_names_code_of_its_own_without_a_table(folder, own):
+    """By file or by module, with what it overrides; it plays as under a label, and other processes find it."""
+    text = f"""
+    replicates = 1
+    [experiments.marsrover-4x4]
+    agents = ["{own}.py:Coin", "uniform"]
+    horizon = 100
+    quick = {{ agents = ["{own}:Coin"] }}
+    override."{own}.py:Coin" = {{ options = {{ share = 0.25 }} }}
+    """
+    spec = parse_spec(text, folder=folder)
+    jobs = spec.jobs()
+    assert [(job.agent, job.label) for job in jobs] == [(f"{own}:Coin", f"{own}:Coin"), ("uniform", "uniform")]
+    assert [job.agent for job in spec.jobs(quick=True)] == [f"{own}:Coin"]
+    assert [dict(job.agent_options) for job in jobs] == [{"share": 0.25}, {}]
+    assert jobs[0].code == digest(f"{own}:Coin")
+    run_sweep(jobs, folder / "results.db", executor=AtOnce())
+    with Store(folder / "results.db") as store:
+        assert {row[0] for row in store.query("SELECT label FROM runs WHERE error = ''")} == {f"{own}:Coin", "uniform"}
+
+
+@pytest.mark.parametrize(
+    ("agent", "message"),
+    [
+        ("nowhere.py:Coin", r"\[experiments\.queue\] nowhere\.py:Coin: no such file"),
+        ("{own}:Coil", r"\[experiments\.queue\] .*has no 'Coil'"),
+        ("coin", r"unknown agent 'coin'.*\(one of your own is module:Class or file\.py:Class\)"),
+    ],
+)
+def test_an_agent_that_an_experiment_cannot_find_is_named(folder, own, agent, message):
+    with pytest.raises(ConfigError, match=message):
+        parse_spec(f'[experiments.queue]\nagents = ["{agent.format(own=own)}"]', folder=folder)

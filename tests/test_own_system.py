@@ -8,6 +8,7 @@ import signal
 import struct
 import subprocess
 import sys
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 
@@ -435,19 +436,79 @@ def test_a_csv_log_has_every_episode_once_after_a_crash(tmp_path, rest):
     assert not list(tmp_path.glob("*.old"))
 
 
-def test_a_csv_log_of_a_run_that_begins_anew_keeps_the_old_file_beside(tmp_path):
+def logged(path, rounds, seed=0, agent=None):
+    """Play a run from the beginning, or on with an agent, and log it."""
+    agent = agent or PSConRL(16, 4, ROVER.thresholds, ROVER.costs, seed=seed)
+    agent.watch(CSVLog(path))
+    psconrl.simulate(ROVER, agent, rounds, seed=seed)
+    return agent
+
+
+def test_a_run_that_is_repeated_from_the_beginning_finds_its_episodes_in_the_log(tmp_path):
+    """As after a crash before the first save: the lines stay, and what is new follows them."""
+    path, whole = tmp_path / "run.csv", tmp_path / "whole.csv"
+    logged(path, 200)
+    before = path.read_bytes()
+    with path.open("ab") as f:
+        f.write(b"200,99,opt")  # the process was killed in the middle of a line
+    logged(path, 200)
+    assert path.read_bytes() == before
+    logged(path, 400)
+    assert path.read_bytes().startswith(before)
+    logged(whole, 400)
+    assert untimed(path) == untimed(whole)
+    assert {p.name for p in tmp_path.iterdir()} == {"run.csv", "whole.csv"}
+
+
+@pytest.mark.parametrize("saved", [0, 150])
+def test_a_log_of_another_run_is_refused_and_stays_as_it_is(tmp_path, saved):
+    """A new agent, or one that was saved in another run, and asked again and again."""
     path = tmp_path / "run.csv"
-    for _ in range(2):
-        agent = agent_for()
-        agent.watch(CSVLog(path))
-        psconrl.simulate(ROVER, agent, 200, seed=0)
-    assert untimed(path) == untimed(tmp_path / "run.csv.old")
-    assert all(float(row["thinking"]) > 0 for row in rows_of(path))
+    logged(path, 300, seed=0)
+    before = path.read_bytes()
+    other = PSConRL(16, 4, ROVER.thresholds, ROVER.costs, seed=1)
+    if saved:
+        psconrl.simulate(ROVER, other, saved, seed=1)
+        other.save(tmp_path / "agent.npz")
+        other = load_agent(tmp_path / "agent.npz")
+    first = CSVLog(path)
+    for log in (first, first):
+        other.watch(log)
+        with pytest.raises(ConfigError, match=r"run\.csv: holds the log of another run; give another name, or delete"):
+            psconrl.simulate(ROVER, other, 20, seed=1)
+        other.unwatch(log)
+    assert path.read_bytes() == before
+
+
+def test_a_run_that_differs_from_its_log_later_is_refused_there(tmp_path):
+    """The first episodes are those of the log, and then comes another: by then nothing was overwritten."""
+    path, found, agent = tmp_path / "run.csv", [], agent_for()
+    agent.watch(found.append)
+    logged(path, 300, agent=agent)
+    before, log = path.read_bytes(), CSVLog(path)
+    for each in found[:5]:
+        log(each)
+    for each in (replace(found[5], costs=found[5].costs + 1.0), found[6]):
+        with pytest.raises(ConfigError, match="holds the log of another run"):
+            log(each)
+    assert path.read_bytes() == before
+
+
+def test_a_log_with_a_gap_is_continued(tmp_path):
+    """Episodes that were not watched are missing, but those that are there cannot be of a later round."""
+    path, found, agent = tmp_path / "run.csv", [], agent_for()
+    agent.watch(found.append)
+    psconrl.simulate(ROVER, agent, 300, seed=0)
+    for k in (2, 3, 9):
+        CSVLog(path)(found[k])
+    assert [int(row["episode"]) for row in rows_of(path)] == [3, 4, 10]
+    early = replace(found[12], round=found[9].round)
+    with pytest.raises(ConfigError, match="another run"):
+        CSVLog(path)(early)
 
 
 @pytest.mark.parametrize("missing", [["thinking", "changed", "policy"], ["changed", "policy"]])
 def test_a_csv_log_of_an_earlier_version_is_continued_as_it_is(tmp_path, missing):
-    """One that a run from the beginning replaces has the new columns."""
     path, whole, found, agent = tmp_path / "run.csv", tmp_path / "whole.csv", [], agent_for()
     agent.watch(found.append)
     psconrl.simulate(ROVER, agent, 200, seed=0)
@@ -463,8 +524,7 @@ def test_a_csv_log_of_an_earlier_version_is_continued_as_it_is(tmp_path, missing
         log(each)
     assert path.read_bytes() == b"".join(old)
     CSVLog(path)(found[0])
-    assert (tmp_path / "run.csv.old").read_bytes() == b"".join(old)
-    assert path.read_bytes() == b"".join(whole.read_bytes().splitlines(keepends=True)[:2])
+    assert path.read_bytes() == b"".join(old)
     path.write_bytes(old[0])  # nothing but a header
     CSVLog(path)(found[3])
     assert list(rows_of(path)[0]) == list(rows_of(whole)[0])

@@ -1,7 +1,9 @@
 """Agents are made of parts: objects in Python, names and tables in specs, and both say the same."""
 
+import copy
 import inspect
 import itertools
+import pickle
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import psconrl
-from psconrl import CMDP, PSConRL, simulate
+from psconrl import CMDP, CMDPEnv, PSConRL, simulate
 from psconrl.agents import (
     CUCRL,
     FHA,
@@ -512,3 +514,51 @@ def test_a_class_that_extends_another_is_not_taken_for_it(tmp_path):
     with pytest.raises(AgentError, match="unknown agent 'Mine'"):
         load_agent(tmp_path / "agent.npz")
     assert type(load_agent(tmp_path / "agent.npz", Mine)) is Mine
+
+
+@pytest.mark.parametrize(
+    ("make_it", "message"),
+    [
+        (
+            lambda: PSConRL(ROVER),
+            r"PSConRL is not given the model, which it has to learn; write PSConRL\(model\.n_states, model\.n_actions, "
+            r"model\.thresholds, model\.costs\); PSConRL\.trusting\(model\) begins with what the model says$",
+        ),
+        (lambda: PSConRL(ROVER, seed=0), "PSConRL is not given the model"),
+        (lambda: PSConRL(model=ROVER, seed=0), "PSConRL is not given the model"),
+        (lambda: CUCRL(ROVER), r"CUCRL is not given the model, which it has to learn; write CUCRL\(.*costs\)$"),
+        (lambda: PSConRL(CMDPEnv(ROVER)), r"PSConRL\(task\.states\.size, task\.actions\.size, thresholds\) with task"),
+        (
+            lambda: PSConRL(16, 4, [0.2], prior=0.1),
+            r"PSConRL has no argument 'prior', which is an option of a part; write belief=Dirichlet\(prior=\.\.\.\) or",
+        ),
+        (lambda: PSConRL(16, 4, [0.2], share=0.1), r"ledger=Repay\(share=\.\.\.\)"),
+        (lambda: PSConRL(16, 4, [0.2], doubling=True), r"the name of a part; write schedule=Doubling\(\.\.\.\)"),
+        (lambda: PSConRL(16, 4, [0.2], if_infeasible="x"), "has no argument 'if_infeasible'; it is now 'fallback'"),
+        (lambda: PSConRL(16, 4, [0.2], sched=0), "has no argument 'sched'; unknown argument 'sched'"),
+        (lambda: PSConRL(16, 4, [0.2], shcedule=0), "did you mean 'schedule'"),
+        (
+            lambda: PSConRL(16, 4),
+            r"missing a required argument: 'thresholds'; it takes PSConRL\(n_states, n_act",
+        ),
+        (lambda: PSConRL(16, 4, [0.2], None, 3), r"too many positional arguments; it takes PSConRL\(n_states"),
+        (lambda: PSConRL(16, 4, [0.2], belief="dirichlet"), r"got 'dirichlet'; write Dirichlet\(\.\.\.\), or make"),
+        (lambda: PSConRL(16, 4, [0.2], belief=0.1), r"belief must be one such as Dirichlet\(0\.1\); got 0\.1$"),
+    ],
+)
+def test_wrong_arguments_end_in_what_to_write_instead(make_it, message):
+    with pytest.raises(AgentError, match=message):
+        make_it()
+
+
+def test_checked_arguments_leave_signatures_and_copies_alone():
+    assert list(inspect.signature(PSConRL).parameters)[:4] == ["n_states", "n_actions", "thresholds", "costs"]
+    agent = PSConRL(16, 4, ROVER.thresholds, ROVER.costs, seed=0)
+    for again in (copy.deepcopy(agent), pickle.loads(pickle.dumps(agent))):
+        assert again.act(0) == copy.deepcopy(agent).act(0)
+
+    class Own(PSConRL):
+        def __init__(self, *sizes, **options):
+            super().__init__(*sizes, **options)
+
+    assert Own(16, 4, [0.2], seed=0).n_states == 16

@@ -12,6 +12,7 @@ import gymnasium
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.sparse import csr_array
 
 import psconrl
 from psconrl import CMDP, PSConRL, plan, regret, simulate
@@ -20,6 +21,8 @@ from psconrl.errors import AgentError, ConfigError, ModelError
 from psconrl.kernels.play import play
 from psconrl.learning.random_numbers import BLOCK, UniformStream
 from psconrl.learning.registry import load_agent
+from psconrl.model import fingerprint as fingerprints
+from psconrl.model.fingerprint import fingerprint
 from psconrl.model.tables import EMISSIONS, Tables
 from psconrl.simulation.interrupt import Interrupted
 from psconrl.simulation.model_run import Simulation
@@ -498,3 +501,49 @@ def test_a_seed_that_is_none_is_refused(seed):
 def test_regret_needs_a_trace():
     with pytest.raises(ConfigError, match=r"regret needs a trace, .*; got list"):
         regret([], plan(psconrl.load("counterexample")))
+
+
+def test_regret_refuses_a_plan_of_another_model():
+    """Other sizes, other costs, other transitions and other thresholds, each with the same number of costs."""
+    cmdp = psconrl.load("marsrover-4x4")
+    trace, remedy = simulate(cmdp, agent_for(cmdp), 20, seed=0), r"; give psconrl\.plan of the model that was played$"
+    with pytest.raises(ConfigError, match="64 states and 4 actions, the run was played on one with 16 and 4" + remedy):
+        regret(trace, plan(psconrl.load("marsrover-8x8")))
+    dearer = CMDP(cmdp.transition, 2.0 * cmdp.costs, cmdp.thresholds)
+    for other in (psconrl.load("marsrover-4x4", slip=0.1), dearer):
+        with pytest.raises(ConfigError, match="same size with other transitions or costs" + remedy):
+            regret(trace, plan(other))
+        with pytest.raises(ConfigError, match="other transitions or costs"):
+            paper_regret([trace], plan(other), window=5)
+    with pytest.raises(ConfigError, match=r"for thresholds \[0\.3\], the run was played under \[0\.2\]" + remedy):
+        regret(trace, plan(cmdp.with_thresholds([0.3])))
+
+
+def test_regret_takes_the_plan_of_the_model_however_it_is_stored(tmp_path):
+    """Sparse or dense, unnamed, started elsewhere, or read from a file; one of an older file has no fingerprint."""
+    cmdp = psconrl.load("marsrover-4x4")
+    trace = simulate(cmdp, agent_for(cmdp), 20, seed=0)
+    expected = regret(trace, plan(cmdp)).regret.tolist()
+    plan(cmdp).save(tmp_path / "plan.npz")
+    loaded = psconrl.Plan.load(tmp_path / "plan.npz")
+    assert loaded.model == plan(cmdp).model
+    sparse = CMDP(cmdp.transition.csr(), cmdp.costs, cmdp.thresholds, initial=3)
+    unknown = psconrl.Plan(**{**vars(loaded), "model": ""})
+    for same in (loaded, plan(sparse), unknown):
+        assert regret(trace, same).regret.tolist() == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("block", [1, 100, 10**9])
+def test_a_fingerprint_is_that_of_the_entries(block, monkeypatch):
+    monkeypatch.setattr(fingerprints, "BLOCK", block)
+    cmdp = psconrl.load("queue")
+    dense = cmdp.transition.toarray()
+    everything = np.indices(dense.shape).reshape(2, -1)
+    padded = csr_array((dense.ravel(), everything), shape=dense.shape)  # which stores the zeros, too
+    for transition in (dense, csr_array(dense), padded):
+        assert fingerprint(CMDP(transition, cmdp.costs, cmdp.thresholds)) == fingerprint(cmdp)
+    moved = np.roll(dense, 1, axis=1)
+    assert fingerprint(CMDP(moved, cmdp.costs, cmdp.thresholds)) != fingerprint(cmdp)
+    nearly = cmdp.costs.copy()
+    nearly[0, 3, 1] = np.nextafter(nearly[0, 3, 1], 2.0)
+    assert fingerprint(CMDP(dense, nearly, cmdp.thresholds)) != fingerprint(cmdp)

@@ -191,12 +191,13 @@ def _experiment(name: str, table: Any, agents: Mapping[str, AgentSpec], folder: 
     labels = data.pop("agents", None)
     if labels == [] or quick.get("agents") == []:
         raise ConfigError(f"{where} agents must name at least one agent")
-    for label in [*(labels or ()), *quick.get("agents", ())]:
-        if not isinstance(label, str) or (label not in agents and label not in RECIPES and label not in installed(OWN)):
-            raise ConfigError(f"{where} {unknown_name('agent', label, [*agents, *RECIPES, *installed(OWN)])}")
+    labels = None if labels is None else [_agent_label(label, where, agents, folder) for label in labels]
+    if "agents" in quick:
+        quick["agents"] = [_agent_label(label, where, agents, folder) for label in quick["agents"]]
     if labels is None and not agents:
         raise ConfigError(f"{where} agents must name at least one agent")
     override = data.pop("override", {})
+    override = {as_module(key, folder) if _is_own(key, agents) else key: value for key, value in override.items()}
     for label, changes in override.items():
         if label not in (agents if labels is None else labels):
             raise ConfigError(f"{where} override: {unknown_name('agent', label, labels or agents)}")
@@ -212,6 +213,23 @@ def _experiment(name: str, table: Any, agents: Mapping[str, AgentSpec], folder: 
     if data.get("draw") and "seed" in {**options, **grid}:
         raise ConfigError(f"{where} draw chooses the model's seed itself; leave out the option 'seed'")
     return ExperimentSpec(env, options, grid, labels, override, quick, **data)
+
+
+def _agent_label(label: Any, where: str, agents: Mapping[str, AgentSpec], folder: Path | None) -> str:
+    """What an agent of an experiment is called: a label, a name, or code of the user's, as other processes find it."""
+    if _is_own(label, agents):
+        try:
+            return as_module(label, folder)
+        except ConfigError as error:
+            raise ConfigError(f"{where} {error}") from None
+    if not isinstance(label, str) or (label not in agents and label not in RECIPES and label not in installed(OWN)):
+        known = unknown_name("agent", label, [*agents, *RECIPES, *installed(OWN)])
+        raise ConfigError(f"{where} {known} (one of your own is module:Class or file.py:Class)")
+    return label
+
+
+def _is_own(label: Any, agents: Mapping[str, AgentSpec]) -> bool:
+    return isinstance(label, str) and label not in agents and is_code(label)
 
 
 def _checked(table: Any, where: str, types: Mapping[str, Any]) -> dict[str, Any]:

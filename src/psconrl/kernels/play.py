@@ -117,10 +117,11 @@ def play(
     ``policy`` is (H, S, A), H = 1 if it is stationary; ``caps`` (S*A,) or empty. The rows of the model are given by
     ``indptr`` into successors, their cumulative probabilities and their costs (m+1, entries). Each round uses one row
     of either kind of uniforms: the action; the next state and, unless costs are exact, each cost. ``ranges`` (2, m+1):
-    the least and the largest value of each cost, if it has two. The transitions met are written to the ``log``, as a ``Tally`` numbers them. ``largest`` (m,) is by how much each limit was exceeded in
-    total, at most: the largest, over all rounds so far, of cumulative cost less rounds times threshold, or 0.
-    ``learner``: of an agent that learns at every round and changes the policy as it goes. The rows of the model are
-    checked when they are met: all of them would take longer than a short episode.
+    the least and the largest value of each cost, if it has two. The transitions met are written to the ``log``, as a
+    ``Tally`` numbers them. ``largest`` (m,) is by how much each limit was exceeded in total, at most: the largest, over
+    all rounds so far, of cumulative cost less rounds times threshold, or 0. ``learner``: of an agent that learns at
+    every round and changes the policy as it goes. The rows of the model are checked when they are met: all of them
+    would take longer than a short episode.
 
     Returns the state reached, the rounds played, the next checkpoint, and whether the episode has ended.
     """

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from numpy.typing import ArrayLike
-
 from psconrl.errors import AgentError
 from psconrl.learning.contract import Episode, Learner, is_learner
 from psconrl.learning.counts import Record
+from psconrl.learning.limit_names import Thresholds
 from psconrl.learning.player import Player
 
 
@@ -21,7 +20,7 @@ class Adapted(Player):
         learner: Learner,
         n_states: int,
         n_actions: int,
-        thresholds: ArrayLike,
+        thresholds: Thresholds,
         seed: int | Sequence[int] | None = None,
     ) -> None:
         if not is_learner(learner):
@@ -40,7 +39,7 @@ class Adapted(Player):
         super().end(record)
         self.learner.end(record.copy())
 
-    def set_thresholds(self, thresholds: ArrayLike) -> None:
+    def set_thresholds(self, thresholds: Thresholds) -> None:
         """Change the limits, if the object has a ``set_thresholds`` too."""
         if not callable(getattr(self.learner, "set_thresholds", None)):
             raise AgentError(f"{self.recipe} has no set_thresholds(thresholds), so its limits cannot be changed")
@@ -70,7 +69,7 @@ class Adapted(Player):
 
 
 def adapt(
-    learner: Any, n_states: int, n_actions: int, thresholds: ArrayLike, seed: int | Sequence[int] | None = None
+    learner: Any, n_states: int, n_actions: int, thresholds: Thresholds, seed: int | Sequence[int] | None = None
 ) -> Player:
     """Anything that keeps the contract, with ``act``, ``observe``, ``watch`` and ``save``. The seed is that of acting.
 

@@ -10,7 +10,9 @@ from numpy.typing import ArrayLike
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError
 from psconrl.learning import persistence
+from psconrl.learning.arguments import check_arguments
 from psconrl.learning.checks import as_costs
+from psconrl.learning.limit_names import Thresholds
 from psconrl.learning.parts.part import Part, arguments
 from psconrl.learning.player import Player
 from psconrl.learning.random_numbers import restored_generator, seed_sequences
@@ -40,11 +42,17 @@ class Agent(Player):
         if not cls._trusted and "name" not in cls.__dict__:
             cls.name = cls.__name__  # a file must not take it for the class that it extends
 
+    def __new__(cls, *given: Any, **options: Any) -> Self:
+        """Check the arguments before Python does, whose words on a missing one do not say what to write."""
+        if given or options:  # a copy is made without any
+            check_arguments(cls, given, options)
+        return super().__new__(cls)
+
     def __init__(
         self,
         n_states: int,
         n_actions: int,
-        thresholds: ArrayLike,
+        thresholds: Thresholds,
         costs: ArrayLike | None,
         seed: int | Sequence[int] | None,
     ) -> None:

@@ -50,7 +50,8 @@ class Foreign:
             for option in options:
                 if option not in self.option_names():
                     raise ConfigError(f"{self.name}: {unknown_name('option', option, self.option_names())}")
-        told = dict(zip(TOLD, (n_states, n_actions, thresholds, costs, seed, horizon), strict=True))
+        numbers = list(thresholds.values()) if isinstance(thresholds, Mapping) else thresholds
+        told = dict(zip(TOLD, (n_states, n_actions, numbers, costs, seed, horizon), strict=True))
         told = {key: value for key, value in told.items() if key in self._takes} | options
         for parameter in self._takes.values():
             if parameter.default is parameter.empty and parameter.kind in (

@@ -12,6 +12,7 @@ from psconrl.learning.agent import Agent
 from psconrl.learning.checks import as_count, is_index
 from psconrl.learning.contract import Learner, is_learner
 from psconrl.learning.events import Watcher
+from psconrl.learning.limit_names import Thresholds
 from psconrl.learning.persistence import DAMAGE
 from psconrl.learning.player import Player
 from psconrl.learning.registry import load_agent
@@ -147,6 +148,9 @@ class LabelledAgent:
                 f"{needed[1]}"
             )
 
+    def __repr__(self) -> str:
+        return f"LabelledAgent({self.agent!r})" if hasattr(self, "agent") else "<LabelledAgent that is not complete>"
+
     def act(self, state: Hashable) -> Any:
         """The action to take in a state. Tell the outcome with ``observe`` before asking again."""
         with self._unless_it_fails():
@@ -170,7 +174,7 @@ class LabelledAgent:
                 self.states.forget(met)
             raise
 
-    def set_thresholds(self, thresholds: ArrayLike) -> None:
+    def set_thresholds(self, thresholds: Thresholds) -> None:
         """Change the limits while running; see ``Agent.set_thresholds``."""
         self.agent.set_thresholds(thresholds)
 

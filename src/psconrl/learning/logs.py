@@ -36,20 +36,22 @@ class Layout(NamedTuple):
 
 LAYOUTS = (Layout(8, True), Layout(7, False), Layout(6, False))  # the newest first
 MOST_STATES = 10  # of a policy in a log
-KIND, VALUE = COLUMNS.index("kind"), COLUMNS.index("value")
+ROUND, EPISODE, KIND, LENGTH, VALUE = map(COLUMNS.index, ("round", "episode", "kind", "length", "value"))
+ROUNDING = 1e-9  # relative: averages times rounds, against sums of costs over at most 1e6 rounds or so
 REWARD = " [reward]"  # behind the name of an objective that is maximised: the more the better
 
 
 class CSVLog:
     """Writes one line an episode to a CSV file, at once, so that a killed process loses nothing.
 
-    A file that exists is continued, and holds every episode once: a run that resumes from an agent saved earlier
-    repeats the episodes since, and their lines are dropped when the first of them has ended again. If all would be
-    dropped, since the run begins anew, the old file is kept as ``NAME.old``. A file of an earlier version, without
-    the columns ``thinking``, ``changed`` or ``policy``, is continued without them. For every cost there are the average
-    of the episode, the average so far and the limit. ``policy`` is what is done in the ``most_states`` states that were
-    visited most, as JSON; ``states`` and ``actions`` are their names, lists or ``psconrl.Labels``, else they are
-    numbers. With ``maximise`` the objective is written as a reward. ``psconrl monitor`` shows the file as it grows.
+    A file of the same run is continued, and holds every episode once: a run that resumes from an agent saved earlier
+    repeats the episodes since, and their lines are dropped when the first of them has ended again. A run that is
+    repeated from the beginning finds its episodes there, and continues the file after the last of them. A file of
+    another run is refused, and nothing of it is lost. A file of an earlier version, without the columns ``thinking``,
+    ``changed`` or ``policy``, is continued without them. For every cost there are the average of the episode, the
+    average so far and the limit. ``policy`` is what is done in the ``most_states`` states that were visited most, as
+    JSON; ``states`` and ``actions`` are their names, lists or ``psconrl.Labels``, else they are numbers. With
+    ``maximise`` the objective is written as a reward. ``psconrl monitor`` shows the file as it grows.
 
     >>> agent.watch(CSVLog("run.csv", cost_names=["steps", "risk"]))  # doctest: +SKIP
     """
@@ -70,9 +72,12 @@ class CSVLog:
         self._states, self._actions, self._most_states = states, actions, most_states
         self._begun = False
         self._layout = LAYOUTS[0]
+        self._expected: list[bytes] = []  # lines of an old file that a run from the beginning must repeat
+        self._refused = False
 
     def __call__(self, event: EpisodeEvent) -> None:
         """Write the line of an episode."""
+        self._check(True)
         names = _names(self._names, event)
         facts = [getattr(event, column) for column in COLUMNS]
         facts[KIND] = " ".join(str(facts[KIND]).split())
@@ -84,8 +89,11 @@ class CSVLog:
         policy = self._policy(event)
         try:
             if not self._begun:
-                self._layout = self._begin(names, event.episode)
+                self._layout = self._begin(names, facts, numbers)
                 self._begun = True
+            if self._expected:
+                self._check(_repeats(self._expected.pop(0), self._layout, facts, numbers))
+                return
             with self.path.open("ab") as f:
                 f.write(_line(self._layout.line(facts, numbers, policy)))
         except OSError as error:
@@ -97,24 +105,68 @@ class CSVLog:
             return ""
         return policy_cell(event.policy, event.visits, self._states, self._actions, self._most_states)
 
-    def _begin(self, names: Sequence[str], episode: int) -> Layout:
-        """Keep of an old file the whole lines of episodes before this one, if its columns are ours.
+    def _begin(self, names: Sequence[str], facts: Sequence[Any], numbers: Sequence[float]) -> Layout:
+        """Keep of an old file the whole lines of episodes before this one, if its columns and its run are ours.
 
-        Says which columns it has.
+        If there are none before it, keep all: the run has to repeat them. Says which columns the file has.
         """
         old = self.path.read_bytes() if self.path.exists() else b""
         lines = [line for line in old.splitlines(keepends=True) if line.endswith(b"\n")]
         headers = {_line(layout.header(names)): layout for layout in LAYOUTS}
         if lines and lines[0] not in headers:
             raise ConfigError(f"{self.path}: holds other columns; delete it or give another name")
-        kept = [line for line in lines[1:] if _episode(line) < episode]
-        if len(lines) > 1 and not kept:
-            write_atomically(self.path.with_name(f"{self.path.name}.old"), lambda f: f.write(old), ConfigError)
+        kept = [line for line in lines[1:] if _episode(line) < facts[EPISODE]]
+        if kept:
+            self._check(_follows(kept[-1], headers[lines[0]], facts, numbers))
+        else:
+            kept = lines[1:]
+            self._check(not kept or _repeats(kept[0], headers[lines[0]], facts, numbers))
+            self._expected = list(kept)
         header = lines[0] if kept else next(iter(headers))
         new = b"".join([header, *kept])
         if new != old:
             write_atomically(self.path, lambda f: f.write(new), ConfigError)
         return headers[header]
+
+    def _check(self, same_run: bool) -> None:
+        """Refuse the file of another run, now and from now on."""
+        self._refused = self._refused or not same_run
+        if self._refused:
+            raise ConfigError(
+                f"{self.path}: holds the log of another run; give another name, or delete the file. A run is continued "
+                "by the agent that was saved in it (load_agent, Simulation.resume)"
+            )
+
+
+def _follows(line: bytes, layout: Layout, facts: Sequence[Any], numbers: Sequence[float]) -> bool:
+    """May the episode be one of the same run, after that of the line?
+
+    If nothing was played between the two, the sums of costs up to the line and in the episode are those up to its end.
+    Otherwise there were episodes between them, which no log was written of.
+    """
+    cells = _cells(line)
+    rounds, length = facts[ROUND], facts[LENGTH]
+    q = (len(numbers) + 1) // 3  # averages of the episode, averages so far, and thresholds of all but the objective
+    try:
+        before = int(cells[ROUND])
+        so_far = [float(cell) for cell in cells[layout.facts + q : layout.facts + 2 * q]]
+    except (IndexError, ValueError):
+        return False
+    if before != rounds - length or len(so_far) != q:
+        return before < rounds - length and _episode(line) < facts[EPISODE] - 1
+    for mean, now, total in zip(so_far, numbers[:q], numbers[q : 2 * q], strict=True):
+        parts = before * mean, length * now, rounds * total
+        if abs(parts[0] + parts[1] - parts[2]) > ROUNDING * sum(map(abs, parts)):
+            return False
+    return True
+
+
+def _repeats(line: bytes, layout: Layout, facts: Sequence[Any], numbers: Sequence[float]) -> bool:
+    """Is the line that of this episode, but for what a clock has measured and for the policy before a start?"""
+    own, cells = _cells(_line(layout.line(facts, numbers, ""))), _cells(line)
+    timed = {COLUMNS.index("thinking"), COLUMNS.index("changed")} & set(range(layout.facts))
+    compared = [k for k in range(layout.facts + len(numbers)) if k not in timed]
+    return len(cells) == len(own) and all(own[k] == cells[k] for k in compared)
 
 
 class TensorBoardLog:
@@ -171,7 +223,11 @@ def _line(values: Sequence[Any]) -> bytes:
     return text.getvalue().encode()
 
 
+def _cells(line: bytes) -> list[str]:
+    return next(csv.reader([line.decode(errors="replace")]))
+
+
 def _episode(line: bytes) -> float:
     """The number of a line's episode; of one that is not ours, infinity."""
-    cell = line.split(b",")[COLUMNS.index("episode") : COLUMNS.index("episode") + 1]
+    cell = line.split(b",")[EPISODE : EPISODE + 1]
     return int(cell[0]) if cell and cell[0].isdigit() else math.inf

@@ -3,7 +3,7 @@
 import copy
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,7 +16,9 @@ from psconrl.learning.background import Background, Executor, Memory
 from psconrl.learning.checks import as_costs, as_count, is_index, saved_floats
 from psconrl.learning.contract import Episode, LongerPlan, checked_episode
 from psconrl.learning.counts import Counts, Record
+from psconrl.learning.description import described
 from psconrl.learning.events import EXPLORING, Watcher, event_of, tell
+from psconrl.learning.limit_names import LimitNames, Thresholds, by_name
 from psconrl.learning.persistence import Saved, write
 from psconrl.learning.play import Play
 from psconrl.learning.random_numbers import UniformStream, seed_sequences
@@ -33,7 +35,11 @@ class Player(ABC):
     name: ClassVar[str]
     _trusted: bool = False  # are its episodes what compiled loops need, or must they be checked?
 
-    def __init__(self, n_states: int, n_actions: int, thresholds: ArrayLike, seed: int | Sequence[int] | None) -> None:
+    def __init__(self, n_states: int, n_actions: int, thresholds: Thresholds, seed: int | Sequence[int] | None) -> None:
+        self._limit_names: LimitNames | None = None
+        if isinstance(thresholds, Mapping):
+            self._limit_names = LimitNames.of(thresholds)
+            thresholds = list(thresholds.values())
         self.n_states = as_count(n_states, "n_states")
         self.n_actions = as_count(n_actions, "n_actions")
         self._need(self.n_states * self.n_actions * PAIR_BYTES)
@@ -69,6 +75,9 @@ class Player(ABC):
         """What it was told of single states beforehand, in words; or nothing."""
         return ""
 
+    def __repr__(self) -> str:
+        return described(self)
+
     @abstractmethod
     def begin(self, state: int) -> Episode:
         """Plan the next episode, to be played from a state."""
@@ -92,8 +101,15 @@ class Player(ABC):
     def thresholds(self, value: object) -> None:
         raise AgentError("thresholds are changed by agent.set_thresholds(...), which ends the episode planned for them")
 
-    def set_thresholds(self, thresholds: ArrayLike) -> None:
+    @property
+    def limit_names(self) -> LimitNames | None:
+        """The names of the constraints, if the agent was given thresholds by name, or a model."""
+        return self._limit_names
+
+    def set_thresholds(self, thresholds: Thresholds) -> None:
         """Change the limits while running. From the next action on the agent obeys them: the episode ends here.
+
+        An agent that was made with thresholds by name takes them by name, too, and keeps those that are not named.
 
         If the outcome of an action is awaited, the episode ends with it. A plan that is being made in the background is
         for the old limits: once its thread has ended, it is made again, from the same random numbers.
@@ -107,7 +123,9 @@ class Player(ABC):
         else:
             self.finish()
 
-    def _checked_limits(self, thresholds: ArrayLike) -> Floats:
+    def _checked_limits(self, thresholds: Thresholds) -> Floats:
+        if isinstance(thresholds, Mapping):
+            thresholds = by_name(self._limit_names, thresholds, self.thresholds)
         new = np.atleast_1d(as_costs(thresholds, "thresholds"))
         if new.shape != self.thresholds.shape:
             raise AgentError(f"thresholds must be {self.thresholds.size} finite numbers; got {thresholds!r}")
@@ -327,6 +345,9 @@ class Player(ABC):
             "action_uniforms": self.action_uniforms.state(),
             "counts": self.counts.state(),
         }
+        if self._limit_names is not None:
+            state["limit_names"] = list(self._limit_names.names)
+            state["at_least"] = sorted(self._limit_names.at_least)
         if self._play is not None:
             state["play"] = self._play.state()
         if self._background.on or (self._play is not None and self._play.bridge):
@@ -347,6 +368,10 @@ class Player(ABC):
         self.counts.restore(state["counts"])
         if self.rounds != self.counts.visits.sum():
             raise AgentError("rounds that were not counted")
+        if "limit_names" in state:
+            self._limit_names = LimitNames.of(state["limit_names"], state["at_least"])
+            if len(self._limit_names.names) != self.thresholds.size:
+                raise AgentError("names of other constraints")
         self._play = None
         if state.get("play") is not None:
             self._play = Play(Episode.uniform(self.n_states, self.n_actions), Record.empty(self.counts))

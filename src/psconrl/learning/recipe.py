@@ -12,15 +12,11 @@ from typing import Any
 
 from psconrl.errors import ConfigError, unknown_name
 from psconrl.learning.agent import Agent
+from psconrl.learning.arguments import RENAMED
 from psconrl.learning.parts.part import Part, argument_names
 
 GIVEN = ("n_states", "n_actions", "thresholds", "costs")  # what every agent takes, none of its options
 RESERVED = (*GIVEN, "seed", "horizon", "name")  # what follows from the environment and the run
-RENAMED = {  # options that have other names now: the slot they belong to, and the new name
-    "if_infeasible": ("fallback", "'fallback'"),
-    "explore_action": ("fallback", "'action', of the fallback 'explore'"),
-    "repay": ("ledger", "'share', of the ledger 'repay'"),
-}
 
 
 @dataclass(frozen=True)

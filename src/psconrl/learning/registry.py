@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy.sparse import issparse
 
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError, ConfigError, unknown_name
@@ -34,12 +32,13 @@ from psconrl.learning.agents import (
 from psconrl.learning.baseline import outcome_ranges
 from psconrl.learning.contract import Learner
 from psconrl.learning.foreign import Foreign
+from psconrl.learning.limit_names import Thresholds
 from psconrl.learning.parts.beliefs import Dirichlet, FlooredCounts
 from psconrl.learning.parts.cost_beliefs import EmpiricalMeans
 from psconrl.learning.parts.fallbacks import LeastExcess, Unconstrained, Uniformly
 from psconrl.learning.parts.ledger import Repay
 from psconrl.learning.parts.outlooks import Endless
-from psconrl.learning.parts.part import Part, argument_names
+from psconrl.learning.parts.part import Part, argument_names, same_data
 from psconrl.learning.parts.schedules import Doubling, Ouyang, Published
 from psconrl.learning.parts.tightened import Tightened
 from psconrl.learning.persistence import DAMAGE, Saved, read, rebuilt, restored
@@ -141,7 +140,7 @@ def make_agent(
     name: str,
     n_states: int,
     n_actions: int,
-    thresholds: ArrayLike,
+    thresholds: Thresholds,
     costs: Floats | None = None,
     seed: int | Sequence[int] | None = None,
     horizon: int | None = None,
@@ -228,12 +227,4 @@ def _fresh(agent: Learner, saved: Saved, path: Any) -> Player:
 def _other_options(agent: Agent, config: dict[str, Any]) -> list[str]:
     """The options that differ from those in a file; limits may have been changed since it was made."""
     own = agent.config()
-    return [key for key in own if key != "thresholds" and not _same(own[key], config[key])]
-
-
-def _same(one: Any, two: Any) -> bool:
-    if isinstance(one, dict) and isinstance(two, dict):
-        return one.keys() == two.keys() and all(_same(one[key], two[key]) for key in one)
-    if issparse(one) and issparse(two):
-        return bool(one.shape == two.shape and (one != two).nnz == 0)
-    return one is two or (one is not None and two is not None and np.array_equal(one, two))
+    return [key for key in own if key != "thresholds" and not same_data(own[key], config[key])]

@@ -1,7 +1,7 @@
 """What posterior samplers have in common: a belief to draw from, a schedule, and a planner that remembers."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -21,6 +21,7 @@ from psconrl.learning.checks import (
 )
 from psconrl.learning.counts import Record
 from psconrl.learning.episode_planner import EpisodePlanner
+from psconrl.learning.limit_names import LimitNames, Thresholds
 from psconrl.learning.parts.beliefs import Belief, Dirichlet
 from psconrl.learning.parts.cost_beliefs import CostBelief, Hints
 from psconrl.learning.parts.learned_mass import LearnedMass
@@ -53,7 +54,7 @@ class Sampler(Agent):
         self,
         n_states: int,
         n_actions: int,
-        thresholds: ArrayLike,
+        thresholds: Thresholds,
         costs: ArrayLike | None,
         belief: Belief | None,
         schedule: Schedule | None,
@@ -108,10 +109,13 @@ class Sampler(Agent):
         Dirichlet(prior=sparse(60, 10))
         """
         known = trusted(model, weight) | {"thresholds": model.thresholds}
+        if isinstance(options.get("thresholds"), Mapping):
+            options["thresholds"] = model.with_thresholds(options["thresholds"]).thresholds
         if options.get("costs") is not None:  # nothing is guessed then
             del known["guessed_costs"], known["cost_weight"]
         make: Any = cls
         agent: Self = make(model.n_states, model.n_actions, **(known | options))
+        agent._limit_names = LimitNames.of(model.cost_names[1:], model.at_least)
         return agent
 
     def why_slow(self) -> str:

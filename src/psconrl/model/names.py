@@ -1,5 +1,6 @@
 """What a user calls the states, actions and costs of a model: all that a plan needs of it to be read and deployed."""
 
+import ast
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -57,17 +58,40 @@ class Names:
             return self.action(played[0])
         return ", ".join(f"{self.action(a)} {100 * row[a]:.4g}%" for a in played)
 
+    def answer(self, action: int, state: Any) -> Any:
+        """An action as the user who asks about a state calls it: by name, by label or by number.
+
+        A label that is a tuple has its text as name. Asked by such a label, the answer is one too, as far as the name
+        of the action is the text of a tuple.
+        """
+        if isinstance(state, str):
+            return self.action(action)
+        return _label(self.actions[action]) if isinstance(state, tuple) and self.actions else action
+
     @cached_property
     def _numbers(self) -> dict[str, int]:
         return {name: s for s, name in enumerate(self.states or ())}
 
     def state_number(self, state: Any, n_states: int) -> int:
-        """The number of a state given by name or number."""
-        if isinstance(state, str) and state in self._numbers:
-            return self._numbers[state]
+        """The number of a state given by name or number, or by the tuple that the name is the text of."""
+        if isinstance(state, str | tuple) and str(state) in self._numbers:
+            return self._numbers[str(state)]
         if isinstance(state, int | np.integer) and not isinstance(state, bool) and 0 <= state < n_states:
             return int(state)
-        if isinstance(state, str) and self.states:
+        if isinstance(state, str | tuple) and self.states:
             raise PolicyError(unknown_name("state", state, self.states))
         or_name = " or a name" if self.states else ""
         raise PolicyError(f"a state must be a number from 0 to {n_states - 1}{or_name}; got {state!r}")
+
+
+def _label(name: str) -> Any:
+    """The tuple that a name is the text of, else the name.
+
+    >>> _label("('go', 1)"), _label("go"), _label("(go)")
+    (('go', 1), 'go', '(go)')
+    """
+    try:
+        label = ast.literal_eval(name) if name.startswith("(") else name
+    except (MemoryError, RecursionError, SyntaxError, TypeError, ValueError):
+        return name
+    return label if isinstance(label, tuple) and str(label) == name else name

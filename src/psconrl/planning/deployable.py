@@ -27,6 +27,9 @@ class Deployable:
     def act(self, state: Any, rng: np.random.Generator | None = None) -> Any:
         """The action in a state. It answers as it is asked: a name with a name, a number with a number.
 
+        A state whose name was given as a tuple may be asked about by the tuple, as with ``LabelledAgent``; an action
+        that was named by one is answered by it.
+
         Where the policy tosses a coin, ``rng`` tosses it: the same generator, the same actions.
 
         >>> import psconrl
@@ -42,7 +45,7 @@ class Deployable:
             rng = np.random.default_rng() if rng is None else rng
             reached = np.cumsum(row)
             action = int(np.searchsorted(reached, rng.random() * reached[-1], side="right"))
-        return self.names.action(action) if isinstance(state, str) else action
+        return self.names.answer(action, state)
 
     def rows(self) -> Iterator[tuple[str | float, ...]]:
         """State, action, probability of that action there, long-run share of rounds with both; states in order."""

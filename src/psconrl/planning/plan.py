@@ -49,6 +49,7 @@ class Plan(Deployable):
     columns: tuple[Ints, ...]  # deterministic policies to start a later plan from
     names: Names  # of states, actions and costs
     mixture: PolicyMixture | None = None  # policies and their chances, if a run has to draw a lot at its start
+    model: str = ""  # the fingerprint of the model that was planned; empty if it is not known
 
     @property
     def feasible(self) -> bool:
@@ -113,7 +114,7 @@ class Plan(Deployable):
                 f"the run, numpy.random.default_rng(0), or play plan.draw(rng); got {rng!r}"
             )
         action = int(self.mixture.drawn_for(rng)[self.names.state_number(state, len(self.policy))])
-        return self.names.action(action) if isinstance(state, str) else action
+        return self.names.answer(action, state)
 
     def draw(self, rng: np.random.Generator) -> Floats:
         """A policy (S, A) to play for one run: by lot if the plan has a ``mixture``, else its policy.

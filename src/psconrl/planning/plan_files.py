@@ -105,6 +105,7 @@ def save(plan: Any, path: str | os.PathLike[str]) -> None:
         "at_least": sorted(plan.names.at_least),
         "certificate": {f.name: getattr(proof, f.name) for f in fields(proof) if f.name != "excess"},
         "infeasible": why is not None,
+        "model": plan.model,
     }
     arrays: dict[str, Any] = {"excess": proof.excess}
     arrays |= {name: getattr(plan, name) for name in _ARRAYS}
@@ -165,6 +166,7 @@ def _read(arrays: Archive) -> dict[str, Any]:
         "certificate": _certificate(header["certificate"], _floats(arrays, "excess", (m,))),
         "method": str(header["method"]),
         "note": str(header["note"]),
+        "model": str(header.get("model", "")),  # not in older files
         "infeasibility": infeasibility,
         "columns": tuple(columns),
         "mixture": _mixture(header, arrays, (S, A, m)) if header["version"] == WITH_MIXTURE else None,

@@ -16,6 +16,7 @@ from psconrl.errors import ConfigError, ModelError, SolverError, unknown_name
 from psconrl.kernels.occupancy import one_hot
 from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.evaluation import Evaluation, evaluate_policy
+from psconrl.model.fingerprint import fingerprint
 from psconrl.planning.by_lot import by_lot
 from psconrl.planning.candidate import Candidate, Dual, without_dust
 from psconrl.planning.certificate import check, units
@@ -63,7 +64,7 @@ def plan(
     result = plan_unexplained(cmdp, method, start, Watch(progress, cmdp.maximise))
     if result.status is Status.INFEASIBLE:
         result = replace(result, infeasibility=_explained(cmdp, result, method))
-    return result
+    return replace(result, model=fingerprint(cmdp))
 
 
 def plan_unexplained(cmdp: CMDP, method: str = MIXTURE, start: Plan | None = None, watch: Watch | None = None) -> Plan:

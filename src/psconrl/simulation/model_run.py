@@ -21,6 +21,7 @@ from psconrl.learning.registry import load_agent
 from psconrl.learning.stepping import Stepping
 from psconrl.limits import MOST_ROUNDS
 from psconrl.model.cmdp import CMDP
+from psconrl.model.fingerprint import fingerprint
 from psconrl.model.tables import Tables
 from psconrl.simulation.policy_values import PolicyValues
 from psconrl.simulation.regret import largest_excess
@@ -54,11 +55,18 @@ class Simulation(Run):
         if expected != got:
             raise AgentError(f"the model has (S, A, m) = {expected}, the agent was made for {got}")
         need_all_actions(cmdp.available)
+        _need_same_order(player, cmdp)
         super().__init__(
             player,
             cmdp.thresholds,
             cmdp.cost_names,
-            {"seed": seed, "emission": emission, "maximise": cmdp.maximise, "units": cmdp.units.record()},
+            {
+                "seed": seed,
+                "emission": emission,
+                "maximise": cmdp.maximise,
+                "units": cmdp.units.record(),
+                "model": fingerprint(cmdp),
+            },
             resumed,
         )
         self.cmdp, self.seed = cmdp, seed
@@ -225,6 +233,16 @@ def _last_averages(extra: dict[str, Any]) -> Any:
     """Of the policy that was being played, after each step; the first files had but the last of them."""
     averages = extra.get("averages")
     return extra["log"]["costs"][-1:] if averages is None else averages
+
+
+def _need_same_order(agent: Player, cmdp: CMDP) -> None:
+    """Refuse an agent that was given the thresholds of the model by name, in another order than that of its costs."""
+    names, costs = agent.limit_names, cmdp.cost_names[1:]
+    if names is not None and names.names != costs and set(names.names) == set(costs):
+        raise AgentError(
+            f"the agent has its thresholds in the order {list(names.names)}, the model its costs in the order "
+            f"{list(costs)}; make the agent with thresholds in the order of the costs"
+        )
 
 
 def _fingerprint(cmdp: CMDP) -> str:

@@ -18,6 +18,8 @@ from psconrl.planning.plan import Plan
 from psconrl.planning.proof import Status
 from psconrl.simulation.trace import Trace
 
+THRESHOLD_ROUNDING = 1e-12  # relative: a threshold that was written and read again, or given in another unit
+
 
 @dataclass(frozen=True, eq=False)
 class Regret:
@@ -50,6 +52,9 @@ class Regret:
 def regret(trace: Trace, plan: Plan) -> Regret:
     """Compare a run with the optimal plan of the model it was played on.
 
+    A plan of another model, or for other thresholds, is refused. What a Gymnasium environment does inside is unknown:
+    of a run in one, only the sizes are compared.
+
     >>> import psconrl
     >>> model = psconrl.load("marsrover-4x4")
     >>> best = psconrl.plan(model)
@@ -63,8 +68,7 @@ def regret(trace: Trace, plan: Plan) -> Regret:
         raise ConfigError(f"regret needs a plan of the model, as psconrl.plan returns it; got {type(plan).__name__}")
     if plan.status is Status.INFEASIBLE:
         raise ConfigError("regret needs an optimum; this plan is infeasible")
-    if plan.costs.size != trace.cumulative.shape[1]:
-        raise ConfigError(f"the plan has {plan.costs.size} costs, the trace {trace.cumulative.shape[1]}")
+    _need_same_model(trace, plan)
     aims = targets(plan.costs[0], trace.thresholds)
     signed = signed_regret(trace.cumulative, trace.rounds, aims)
     log, strong = trace.policies, None
@@ -82,10 +86,37 @@ def paper_regret(traces: Sequence[Trace], plan: Plan, window: int) -> tuple[Ints
     rounds = traces[0].rounds
     if any(not np.array_equal(trace.rounds, rounds) for trace in traces):
         raise ConfigError("paper_regret needs traces with the same checkpoints")
+    for trace in traces:
+        _need_same_model(trace, plan)
     mean = np.mean([trace.cumulative for trace in traces], axis=0)
     aims = targets(plan.costs[0], traces[0].thresholds)
     curves = [paper_curve(moving_average(mean[:, i], rounds, window), aim, rounds) for i, aim in enumerate(aims)]
     return rounds, np.column_stack(curves)
+
+
+def _need_same_model(trace: Trace, plan: Plan) -> None:
+    """Refuse a plan of another model than that of the trace, as far as the two can tell."""
+    if plan.costs.size != trace.cumulative.shape[1]:
+        raise ConfigError(f"the plan has {plan.costs.size} costs, the trace {trace.cumulative.shape[1]}")
+    known = trace.provenance
+    played = known.get("states", plan.policy.shape[0]), known.get("actions", plan.policy.shape[1])
+    if played != plan.policy.shape:
+        raise ConfigError(
+            f"the plan is of a model with {plan.policy.shape[0]} states and {plan.policy.shape[1]} actions, the run "
+            f"was played on one with {played[0]} and {played[1]}; give psconrl.plan of the model that was played"
+        )
+    if "model" not in known:
+        return
+    if plan.model and plan.model != known["model"]:
+        raise ConfigError(
+            "the plan is of a model of the same size with other transitions or costs; give psconrl.plan of the model "
+            "that was played"
+        )
+    if not np.allclose(plan.thresholds, trace.thresholds, rtol=THRESHOLD_ROUNDING, atol=0.0):
+        raise ConfigError(
+            f"the plan is for thresholds {plan.thresholds.tolist()}, the run was played under "
+            f"{trace.thresholds.tolist()}; give psconrl.plan of the model that was played"
+        )
 
 
 # The arithmetic, for whoever has arrays in place of traces and plans.

@@ -42,7 +42,8 @@ class Run(ABC):
         self.agent = agent
         self.thresholds = thresholds
         self.cost_names = cost_names
-        self.provenance = {"psconrl": __version__, "agent": agent.recipe} | provenance
+        sizes = {"states": agent.n_states, "actions": agent.n_actions}
+        self.provenance = {"psconrl": __version__, "agent": agent.recipe} | sizes | provenance
         self.round = 0
         self.cumulative = np.zeros(agent.n_costs)
         self.largest_excess = np.zeros(agent.n_costs - 1)  # of all rounds so far, not of checkpoints alone

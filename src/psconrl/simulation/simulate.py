@@ -33,9 +33,10 @@ def simulate(
 
     Episodic environments become continuing tasks, as ``psconrl.continuing`` has it. Any object with ``begin(state)``,
     which returns a ``psconrl.Episode``, and ``end(record)`` is an agent.
-    ``checkpoints``: how many rounds to remember, evenly spread; ``"log"``; or the rounds. ``emission``: how costs
-    occur around their means: exactly; ``"bernoulli"``, 0 or 1; ``"two-point"``, the least or the largest value that a
-    cost has in the model; ``"poisson"``, counts. ``evaluate_policies``: also record the exact averages of every episode's policy in the true model. ``progress``: called with the run after every episode.
+    ``checkpoints``: how many rounds to remember, evenly spread; ``"log"``; or the rounds. ``emission``: how costs occur
+    around their means: exactly; ``"bernoulli"``, 0 or 1; ``"two-point"``, the least or the largest value that a cost
+    has in the model; ``"poisson"``, counts. ``evaluate_policies``: also record the exact averages of every episode's
+    policy in the true model. ``progress``: called with the run after every episode.
 
     Ctrl-C reaches the caller as a KeyboardInterrupt whose ``trace`` holds the run so far
     (``psconrl.simulation.interrupt.Interrupted``).

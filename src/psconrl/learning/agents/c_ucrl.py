@@ -30,6 +30,7 @@ from psconrl.learning.agent import Agent
 from psconrl.learning.checks import as_count, as_laws, as_optimistic_cost
 from psconrl.learning.contract import Episode, uniform_policy
 from psconrl.learning.cost_units import cost_units
+from psconrl.learning.limit_names import Thresholds
 from psconrl.learning.parts.part import Part
 from psconrl.learning.parts.radii import Hoeffding, Radius, Scaled, empirical
 from psconrl.model.cmdp import CMDP
@@ -57,7 +58,7 @@ class CUCRL(Agent):
         self,
         n_states: int,
         n_actions: int,
-        thresholds: ArrayLike,
+        thresholds: Thresholds,
         costs: ArrayLike | None = None,
         *,
         h: int = 50,

@@ -20,6 +20,7 @@ from psconrl.kernels import special
 from psconrl.learning.agent import Agent
 from psconrl.learning.checks import as_amounts, as_count, as_optimistic_cost
 from psconrl.learning.contract import Episode
+from psconrl.learning.limit_names import Thresholds
 from psconrl.learning.parts.part import Part
 from psconrl.learning.parts.radii import Bernstein, Box, Radius, Scaled
 from psconrl.limits import need
@@ -45,7 +46,7 @@ class FHA(Agent):
         self,
         n_states: int,
         n_actions: int,
-        thresholds: ArrayLike,
+        thresholds: Thresholds,
         costs: ArrayLike | None = None,
         *,
         horizon: int,

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from psconrl.learning.agent import Agent
 from psconrl.learning.checks import as_laws
 from psconrl.learning.contract import Episode
+from psconrl.learning.limit_names import Thresholds
 
 
 class FixedPolicy(Agent):
@@ -19,7 +20,7 @@ class FixedPolicy(Agent):
         self,
         n_states: int,
         n_actions: int,
-        thresholds: ArrayLike,
+        thresholds: Thresholds,
         costs: ArrayLike | None = None,
         *,
         policy: ArrayLike,

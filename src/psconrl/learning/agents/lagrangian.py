@@ -24,6 +24,7 @@ from psconrl.learning.checks import as_amounts, as_positive, saved_floats
 from psconrl.learning.contract import Episode
 from psconrl.learning.cost_units import cost_units
 from psconrl.learning.counts import Record
+from psconrl.learning.limit_names import Thresholds
 from psconrl.learning.parts.beliefs import Belief, Dirichlet
 from psconrl.learning.parts.cost_beliefs import CostBelief, EmpiricalMeans
 from psconrl.learning.parts.fallbacks import NO_LIMITS
@@ -51,7 +52,7 @@ class LagrangianPSRL(Sampler):
         self,
         n_states: int,
         n_actions: int,
-        thresholds: ArrayLike,
+        thresholds: Thresholds,
         costs: ArrayLike | None = None,
         *,
         belief: Belief | None = None,

@@ -28,6 +28,7 @@ from psconrl.learning.checks import as_number, as_numbers
 from psconrl.learning.contract import Episode
 from psconrl.learning.counts import Record
 from psconrl.learning.episode_planner import UNLIKELY, Choice
+from psconrl.learning.limit_names import Thresholds
 from psconrl.learning.parts.beliefs import Belief
 from psconrl.learning.parts.commitment import Commitment, RandomisedPlan, WhenSlow
 from psconrl.learning.parts.cost_beliefs import CostBelief, SampledCosts
@@ -51,6 +52,7 @@ SHORT = 300.0
 class PSConRL(Sampler):
     """Posterior sampling with exploration whenever the sampled model is infeasible.
 
+    ``thresholds``: (m,) in the order of the costs, or by name, ``{"delay": 2.0, "power": 0.3}``, in that order, too.
     ``costs``: (m+1, S, A) if known; else they are learned as empirical means, untried pairs counting as free. That is
     optimistic while costs are not negative; if the objective is a reward, give minus the largest possible reward as
     ``optimistic_cost``, which then counts as one observation of every pair. ``guessed_costs`` (m+1, S, A) count as
@@ -77,7 +79,7 @@ class PSConRL(Sampler):
         self,
         n_states: int,
         n_actions: int,
-        thresholds: ArrayLike,
+        thresholds: Thresholds,
         costs: ArrayLike | None = None,
         *,
         belief: Belief | None = None,

@@ -40,6 +40,7 @@ from psconrl.learning.checks import (
 )
 from psconrl.learning.contract import Episode
 from psconrl.learning.counts import Record
+from psconrl.learning.limit_names import Thresholds
 from psconrl.limits import need
 
 CONSTANTS = ("practical", "theory")
@@ -149,7 +150,7 @@ class SACVIUCB(Agent):
         self,
         n_states: int,
         n_actions: int,
-        thresholds: ArrayLike,
+        thresholds: Thresholds,
         costs: ArrayLike | None = None,
         *,
         horizon: int,

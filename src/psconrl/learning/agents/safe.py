@@ -48,6 +48,7 @@ from psconrl.learning.contract import Episode
 from psconrl.learning.counts import Record
 from psconrl.learning.events import BRIDGE
 from psconrl.learning.intervals import Intervals, highest_means
+from psconrl.learning.limit_names import Thresholds
 from psconrl.learning.parts.part import Part
 from psconrl.learning.parts.schedules import Schedule, SquareRoot
 from psconrl.learning.play import Play
@@ -106,7 +107,7 @@ class SafeStart(Agent):
         self,
         n_states: int,
         n_actions: int,
-        thresholds: ArrayLike,
+        thresholds: Thresholds,
         costs: ArrayLike | None = None,
         *,
         baseline: Any = None,
@@ -193,7 +194,7 @@ class SafeStart(Agent):
         spent = product(self.costs[1:].reshape(self.thresholds.size, self.counts.visits.size), record.visits)
         return np.asarray(spent - record.steps * self.thresholds)
 
-    def _checked_limits(self, thresholds: ArrayLike) -> Floats:
+    def _checked_limits(self, thresholds: Thresholds) -> Floats:
         limits = super()._checked_limits(thresholds)
         if (limits <= self._promised).any():
             raise AgentError(

@@ -30,6 +30,7 @@ from psconrl.errors import AgentError
 from psconrl.kernels import rounds, special
 from psconrl.learning.checks import as_costs, as_count, as_number, as_positive, saved_floats
 from psconrl.learning.cost_units import cost_units
+from psconrl.learning.limit_names import Thresholds
 from psconrl.learning.stepping import Stepping
 
 
@@ -63,7 +64,7 @@ class TripleQA(Stepping):
         self,
         n_states: int,
         n_actions: int,
-        thresholds: ArrayLike,
+        thresholds: Thresholds,
         costs: ArrayLike | None = None,
         *,
         horizon: int,

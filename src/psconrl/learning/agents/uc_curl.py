@@ -21,6 +21,7 @@ from psconrl.learning.box_plan import BoxPlan, plan_in_box
 from psconrl.learning.checks import as_optimistic_cost
 from psconrl.learning.contract import Episode
 from psconrl.learning.counts import Record
+from psconrl.learning.limit_names import Thresholds
 from psconrl.learning.parts.ledger import Ledger
 from psconrl.learning.parts.part import Part
 from psconrl.learning.parts.radii import Box, Hoeffding, Radius, Scaled
@@ -50,7 +51,7 @@ class UCCURL(Agent):
         self,
         n_states: int,
         n_actions: int,
-        thresholds: ArrayLike,
+        thresholds: Thresholds,
         costs: ArrayLike | None = None,
         *,
         schedule: Schedule | None = None,

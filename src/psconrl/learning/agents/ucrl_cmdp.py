@@ -20,6 +20,7 @@ from psconrl.learning.agent import Agent
 from psconrl.learning.box_plan import plan_in_box
 from psconrl.learning.checks import as_count, as_fraction, as_optimistic_cost
 from psconrl.learning.contract import Episode
+from psconrl.learning.limit_names import Thresholds
 from psconrl.learning.parts.part import Part
 from psconrl.learning.parts.radii import Box, Hoeffding, Radius, Scaled
 
@@ -42,7 +43,7 @@ class UCRLCMDP(Agent):
         self,
         n_states: int,
         n_actions: int,
-        thresholds: ArrayLike,
+        thresholds: Thresholds,
         costs: ArrayLike | None = None,
         *,
         horizon: int,

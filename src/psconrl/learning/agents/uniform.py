@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from psconrl.learning.agent import Agent
 from psconrl.learning.contract import Episode
+from psconrl.learning.limit_names import Thresholds
 
 
 class Uniform(Agent):
@@ -18,7 +19,7 @@ class Uniform(Agent):
         self,
         n_states: int,
         n_actions: int,
-        thresholds: ArrayLike,
+        thresholds: Thresholds,
         costs: ArrayLike | None = None,
         *,
         seed: int | Sequence[int] | None = None,

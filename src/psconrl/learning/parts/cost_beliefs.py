@@ -9,14 +9,14 @@ a cost is mostly the sum of what the state and what the action costs,
 
 for every cost apart, and a round pays :math:`N(c(s,a), \sigma^2)`. Variances have inverse gamma priors of shape 1/2 and
 rate :math:`(r/100)^2/2`, where r is the range of the means so far. Effects and variances are drawn in turn (Gibbs), one
-sweep an episode. :math:`\sigma^2` is drawn from how the means of a pair differ from episode to episode; costs that never
-differed are taken to be exact.
+sweep an episode. :math:`\sigma^2` is drawn from how the means of a pair differ from episode to episode; costs that
+never differed are taken to be exact.
 
-So a pair that was never tried is neither free nor unknown: a holding cost that was met with one order tells of all other
-orders. Two kinds of surprise remain possible in the *objective*, since otherwise the agent would never look for what it
-has not met. A state that was never visited counts as free. Of the other pairs, each is an exception with probability
-:math:`\epsilon`, and free as well: after K pairs without one, :math:`\epsilon \sim \mathrm{Beta}(1, K+1)`, the rule of
-succession. *Limited* costs have no such bonus.
+So a pair that was never tried is neither free nor unknown: a holding cost that was met with one order tells of all
+other orders. Two kinds of surprise remain possible in the *objective*, since otherwise the agent would never look for
+what it has not met. A state that was never visited counts as free. Of the other pairs, each is an exception with
+probability :math:`\epsilon`, and free as well: after K pairs without one, :math:`\epsilon \sim \mathrm{Beta}(1, K+1)`,
+the rule of succession. *Limited* costs have no such bonus.
 """
 
 from abc import abstractmethod

@@ -85,16 +85,20 @@ class Part(ABC):
     def checked(cls, given: Any) -> Self:
         """The part that was given, or an error that shows what one looks like."""
         if not isinstance(given, cls):
-            raise AgentError(f"{cls.kind} must be one such as {cls.example}; got {given!r}")
+            hint = ""
+            if isinstance(given, str) and given in cls.known:
+                hint = f"; write {cls.known[given].__name__}(...), or make the agent by psconrl.agents.make"
+            raise AgentError(f"{cls.kind} must be one such as {cls.example}; got {given!r}{hint}")
         return given
 
     def __repr__(self) -> str:
         # What adds nothing, a number of 0, is not worth showing.
         said = {key: value for key, value in arguments(self).items() if not (isinstance(value, float) and value == 0.0)}
-        return f"{type(self).__name__}({', '.join(f'{key}={_shown(value)}' for key, value in said.items())})"
+        return f"{type(self).__name__}({', '.join(f'{key}={shown_value(value)}' for key, value in said.items())})"
 
 
-def _shown(value: Any) -> str:
+def shown_value(value: Any) -> str:
+    """A value as it is shown among options: of a matrix its shape."""
     if issparse(value):
         return f"sparse{value.shape}"
     return f"array{value.shape}" if isinstance(value, np.ndarray) else repr(value)
@@ -125,3 +129,12 @@ def arguments(thing: Any) -> dict[str, Any]:
         value = getattr(thing, name)
         values[name] = value.to_dict() if isinstance(value, Part) else value
     return values
+
+
+def same_data(one: Any, two: Any) -> bool:
+    """Are two pieces of plain data the same: tables, arrays, sparse matrices, numbers?"""
+    if isinstance(one, dict) and isinstance(two, dict):
+        return one.keys() == two.keys() and all(same_data(one[key], two[key]) for key in one)
+    if issparse(one) and issparse(two):
+        return bool(one.shape == two.shape and (one != two).nnz == 0)
+    return one is two or (one is not None and two is not None and np.array_equal(one, two))

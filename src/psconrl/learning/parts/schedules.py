@@ -4,11 +4,17 @@ from abc import abstractmethod
 from math import ceil, log, log2, sqrt
 from typing import Any, ClassVar
 
+import numpy as np
+
 from psconrl.arrays import Ints
 from psconrl.learning.checks import as_count
 from psconrl.learning.contract import NO_CAP
 from psconrl.learning.counts import Counts
 from psconrl.learning.parts.part import Part
+
+# Of a run, that end an episode each (SquareRoot). With 500 in place of 1,000 a ward of 1,980 pairs loses a tenth, with
+# none a grid of 64 pairs loses half as much again: benchmarks/RESULTS.md.
+ENDING_FIRST_VISITS = 1000
 
 
 class Schedule(Part):
@@ -113,17 +119,19 @@ class Steady(Schedule):
 
 class SquareRoot(Schedule):
     r"""Stop after :math:`\sqrt t` rounds, t of them having been played before, or once a pair has been visited
-    :math:`\max(1, N_{t_k}(s,a))` times.
+    :math:`\max(1, N_{t_k}(s,a))` times; once 1,000 pairs have been tried, :math:`\max(2, N_{t_k}(s,a))` times.
 
     As ``Steady``, whose episodes may soon be several times as long: where mistakes are dear, that costs more than it
-    saves elsewhere.
+    saves elsewhere. In a model of thousands of pairs nearly every round is a first visit, and would be an episode; a
+    pair that is tried again in the same episode still ends it, since the plan was wrong about where it leads.
     """
 
     name: ClassVar[str] = "square-root"
 
     def limits(self, counts: Counts) -> tuple[int, Ints | None]:
         """The root of the rounds so far, rounded up, and as many visits as there were so far."""
-        return max(1, ceil(sqrt(int(counts.pairs.sum())))), counts.pairs.clip(min=1)
+        least = 1 if np.count_nonzero(counts.pairs) < ENDING_FIRST_VISITS else 2
+        return max(1, ceil(sqrt(int(counts.pairs.sum())))), counts.pairs.clip(min=least)
 
     def most_episodes(self, n_states: int, n_actions: int, rounds: int) -> float:
         r""":math:`2 \sqrt T + S A \log_2 (8 T / S A)`: from one square number to the next there are two at most that no

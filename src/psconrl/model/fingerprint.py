@@ -1,0 +1,53 @@
+"""A digest of a model, by which a run and a plan can tell whether they belong to the same one.
+
+It covers sizes, transitions and expected costs, which determine the averages of every policy. Thresholds, names and the
+initial distribution do not enter, nor does the storage: a dense and a sparse model with equal entries have one digest.
+"""
+
+import hashlib
+from collections.abc import Iterator
+
+import numpy as np
+
+from psconrl.arrays import Floats, Ints
+from psconrl.model.cmdp import CMDP
+from psconrl.model.transition import Transition
+
+BLOCK = 2**20  # entries of a dense model that are read at once, to need little memory beside it
+
+
+def fingerprint(cmdp: CMDP) -> str:
+    """A digest of transitions and costs, O(entries).
+
+    >>> import psconrl
+    >>> model = psconrl.load("queue")
+    >>> fingerprint(model) == fingerprint(model.with_thresholds({"delay": 3.0}))
+    True
+    >>> fingerprint(model) == fingerprint(psconrl.load("queue", arrival=0.5))
+    False
+    """
+    places, values = hashlib.sha256(), hashlib.sha256()
+    for where, what in _entries(cmdp.transition):
+        places.update(where.tobytes())
+        values.update(what.tobytes())
+    whole = hashlib.sha256(np.array(cmdp.costs.shape, dtype=np.int64).tobytes())
+    for part in (places.digest(), values.digest(), (cmdp.costs + 0.0).tobytes()):  # -0.0 is 0.0
+        whole.update(part)
+    return whole.hexdigest()
+
+
+def _entries(transition: Transition) -> Iterator[tuple[Ints, Floats]]:
+    """Places in the matrix (S*A, S), row by row, and what is there; zeros are left out."""
+    (pairs, S), dense = transition.shape, transition.array
+    if dense is None:
+        P = transition.csr().copy()
+        P.sum_duplicates()  # which also sorts
+        P.eliminate_zeros()
+        rows = np.repeat(np.arange(pairs, dtype=np.int64), np.diff(P.indptr))
+        yield rows * S + P.indices, np.asarray(P.data, dtype=np.float64)
+        return
+    size = max(1, BLOCK // S)
+    for low in range(0, pairs, size):
+        block = dense[low : low + size].ravel()
+        nonzero = np.flatnonzero(block).astype(np.int64)
+        yield nonzero + low * S, block[nonzero]
