@@ -15,16 +15,6 @@ from psconrl.model.chain import DenseChain, SparseChain
 from psconrl.model.transition import Transition
 
 
-def corridor(n=8):
-    """Left or right, nothing random: the far end pays, and may be used a quarter of the time."""
-    P = np.zeros((n, 2, n))
-    P[np.arange(n), 0, np.maximum(np.arange(n) - 1, 0)] = 1.0
-    P[np.arange(n), 1, np.minimum(np.arange(n) + 1, n - 1)] = 1.0
-    costs = np.stack([np.ones((n, 2)), np.zeros((n, 2))])
-    costs[:, n - 1, 1] = 0.0, 1.0
-    return psconrl.CMDP(P, costs, [0.25], initial=0)
-
-
 @pytest.mark.parametrize("form", [DenseChain, lambda P: SparseChain(csr_array(P))])
 @pytest.mark.parametrize("rounds", [1, 2, 17, 1000])
 def test_time_in_states_is_a_sum_over_rounds(form, rounds):
@@ -104,7 +94,7 @@ def test_a_plan_that_keeps_its_promise_within_the_episode_is_played():
 
 def test_a_huge_cost_that_is_never_incurred_does_not_hide_what_matters():
     """It made the rule blind once: the regret was linear again."""
-    plain = corridor()
+    plain = psconrl.load("corridor")
     costs = np.array(plain.costs)
     costs[1, 3, 0] = 1e3
     model = psconrl.CMDP(plain.transition, costs, [0.25], initial=0)
@@ -122,7 +112,7 @@ def test_without_a_ledger_policies_are_drawn_with_their_shares():
 
 
 def test_the_planner_says_what_it_mixes():
-    model = corridor()
+    model = psconrl.load("corridor")
     planner = EpisodePlanner(8, 2)
     choice = planner.optimal(model.transition.restarting(0, 1e-3), model.costs, model.thresholds, 0)
     assert len(choice.columns.policies) == 2
@@ -142,7 +132,7 @@ def test_options_are_checked():
 
 def test_the_corridor_is_learned_and_is_not_without():
     """The means of four runs differ by a factor of about a hundred at this horizon."""
-    model = corridor()
+    model = psconrl.load("corridor")
     best = psconrl.plan(model)
     scores = {}
     for rule in (None, WhenSlow()):

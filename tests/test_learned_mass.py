@@ -79,7 +79,7 @@ def test_one_mass_a_pool_is_drawn_from_its_posterior():
     counts, grid = counted(3, 2, rows), [0.1, 1.0, 10.0]
     rng, draws = np.random.default_rng(1), 4000
     for pool, groups in (("action", {0: [(0, 0), (1, 0)], 1: [(2, 1)]}), ("world", {0: list(rows)})):
-        belief = LearnedMass(grid, pool, exact=True).made_for(3, 2, 0)
+        belief = LearnedMass(grid, pool, exceptions=False).made_for(3, 2, 0)
         drawn = np.array([belief.masses(counts, rng) for _ in range(draws)])
         for group, members in groups.items():
             logs = np.array([sum(predictive(rows[pair], mass, 3) for pair in members) for mass in grid])
@@ -87,6 +87,43 @@ def test_one_mass_a_pool_is_drawn_from_its_posterior():
             for mass, chance in zip(grid, posterior, strict=True):
                 assert not far_off((drawn[:, group] == mass).mean(), chance, draws)
         assert (drawn[:, 0] == drawn[:, 2]).all()  # the rows of an action have one mass
+
+
+def test_exceptions_are_drawn_from_their_posterior():
+    """Three rows of one action and two masses: the mass of the pool, which rows are exceptions, and their masses."""
+    rows = {(0, 0): [6, 0, 0], (1, 0): [2, 2, 1], (2, 0): [0, 0, 0]}
+    counts, grid = counted(3, 1, rows), [0.05, 5.0]
+    tried = [0, 1]
+    joint = {}
+    for pool, *kinds in itertools.product(range(2), (None, 0, 1), (None, 0, 1)):  # None: no exception
+        k = sum(kind is not None for kind in kinds)
+        # The rate is Beta(1, 3) before, three rows being all there are.
+        prior = math.lgamma(1 + k) + math.lgamma(3 + 2 - k) - math.lgamma(4 + 2) - k * math.log(2)
+        masses = [pool if kind is None else kind for kind in kinds]
+        weight = math.exp(prior + sum(predictive(rows[s, 0], grid[masses[s]], 3) for s in tried))
+        key = tuple(grid[mass] for mass in masses)
+        joint[key] = joint.get(key, 0.0) + weight
+    total = sum(joint.values())
+    belief = LearnedMass(grid).made_for(3, 1, 0)
+    rng, draws = np.random.default_rng(4), 20_000
+    drawn = np.array([belief.masses(counts, rng) for _ in range(draws)])
+    for key, weight in joint.items():
+        share = np.all(drawn[:, :2] == key, axis=1).mean()
+        # Turns follow on each other: by their autocorrelation some 4 of them are worth one draw.
+        assert not far_off(share, weight / total, draws / 4)
+
+
+def test_a_row_unlike_all_others_is_an_exception():
+    S = 60
+    rows = {(s, 0): [30 if t == s else 0 for t in range(S)] for s in range(S - 1)}
+    rows[S - 1, 0] = [2] * S
+    counts, rng = counted(S, 1, rows), np.random.default_rng(5)
+    belief = LearnedMass().made_for(S, 1, 0)
+    drawn = np.array([belief.masses(counts, rng) for _ in range(400)])[50:]
+    assert np.median(drawn[:, 0]) < 1e-3
+    assert (drawn[:, -1] == 1.0).mean() > 0.9
+    without = LearnedMass(exceptions=False).made_for(S, 1, 0)
+    assert (np.ptp([without.masses(counts, rng) for _ in range(20)], axis=1) == 0.0).all()
 
 
 def test_turns_of_masses_and_weights_have_the_posterior_of_the_hierarchy():

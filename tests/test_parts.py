@@ -19,6 +19,7 @@ from psconrl.agents import (
     Bernstein,
     Dirichlet,
     Doubling,
+    EmpiricalMeans,
     Endless,
     EveryRound,
     Explore,
@@ -29,6 +30,7 @@ from psconrl.agents import (
     Proportional,
     Published,
     Repay,
+    SampledCosts,
     Scaled,
     Schedule,
     SquareRoot,
@@ -60,6 +62,7 @@ def test_the_kinds_and_names_are_those_of_the_documentation():
     assert {kind: list(part.known) for kind, part in Part.kinds.items()} == {
         "belief": ["dirichlet", "floored", "learned-mass"],
         "schedule": ["ouyang", "doubling", "steady", "square-root", "every-round", "published"],
+        "cost_belief": ["empirical-means", "sampled"],
         "fallback": ["explore", "uniform", "unconstrained", "least-excess"],
         "radius": ["scaled", "hoeffding", "bernstein"],
         "ledger": ["repay", "balance", "tightened"],
@@ -119,6 +122,7 @@ def test_words_and_objects_make_the_same_agent(name, flat, parts):
     agent = make(name, 3, 2, [0.2], seed=0, **flat)
     slots = dict(zip(("belief", "schedule", "fallback", "ledger", "outlook"), parts, strict=True))
     slots["commitment"] = WhenSlow(flat.get("within", 0.05)) if name == "psconrl" else None
+    slots["cost_belief"] = SampledCosts() if name == "psconrl" else EmpiricalMeans()
     wanted = PSConRL(3, 2, [0.2], **slots, seed=0).config()
     assert repr(agent.config()) == repr(wanted)
     assert agent.recipe == name
@@ -335,6 +339,7 @@ def test_an_agent_remembers_its_recipe_in_provenance_and_file(name, tmp_path):
 def test_cmdp_psrl_is_psconrl_with_other_parts():
     cmdp = psconrl.load("counterexample")
     parts = {"belief": Dirichlet(), "schedule": Doubling(), "fallback": Unconstrained(), "outlook": Endless()}
+    parts["cost_belief"] = EmpiricalMeans()
     one = make("cmdp-psrl", 2, 2, cmdp.thresholds, cmdp.costs, seed=3)
     two = PSConRL(2, 2, cmdp.thresholds, cmdp.costs, ledger=None, commitment=None, seed=3, **parts)
     traces = [simulate(cmdp, agent, 500, seed=1) for agent in (one, two)]

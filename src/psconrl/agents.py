@@ -25,6 +25,7 @@ from psconrl.learning.agents import (
 from psconrl.learning.baseline import known_baseline
 from psconrl.learning.parts.beliefs import Belief, Dirichlet, FlooredCounts
 from psconrl.learning.parts.commitment import Commitment, RandomisedPlan, WhenSlow
+from psconrl.learning.parts.cost_beliefs import CostBelief, EmpiricalMeans, SampledCosts
 from psconrl.learning.parts.fallbacks import Explore, Fallback, LeastExcess, Unconstrained, Uniformly
 from psconrl.learning.parts.learned_mass import LearnedMass
 from psconrl.learning.parts.ledger import Balance, Ledger, Repay
@@ -45,8 +46,10 @@ __all__ = [
     "Belief",
     "Bernstein",
     "Commitment",
+    "CostBelief",
     "Dirichlet",
     "Doubling",
+    "EmpiricalMeans",
     "Endless",
     "EveryRound",
     "Explore",
@@ -67,6 +70,7 @@ __all__ = [
     "RandomisedPlan",
     "Repay",
     "SafeStart",
+    "SampledCosts",
     "Scaled",
     "Schedule",
     "SpanFHA",

@@ -13,6 +13,7 @@ import numpy as np
 
 from psconrl.envs.box import box
 from psconrl.envs.chain import chain
+from psconrl.envs.corridor import corridor, islands
 from psconrl.envs.counterexample import counterexample
 from psconrl.envs.gridworld import gridworld
 from psconrl.envs.inventory import inventory
@@ -70,6 +71,8 @@ ENVIRONMENTS: dict[str, Environment] = {
     "inventory": Environment(inventory, "restock within limits on lost sales and on orders"),
     "riverswim": Environment(riverswim, "swim up a river with limited effort: hard to explore"),
     "chain": Environment(chain, "go along a chain and score in most rounds (Yu, Bae and Lee)", 32_000),
+    "corridor": Environment(corridor, "use the far end of a corridor a quarter of the time: plans that never leave"),
+    "islands": Environment(islands, "live in two places in turn: no stationary policy is optimal"),
     "ward": Environment(ward, "admit patients and call staff within limits on staff, refusals and beds", 200_000),
     "network": Environment(network, "route customers through two stations within a limit on those waiting", 200_000),
     "stock": Environment(stock, "share a truck between items within limits on the lost sales of each", 200_000),

@@ -8,6 +8,7 @@ import numpy as np
 from cython.cimports.psconrl.kernels.special import exp, lgamma, log
 
 _INF = cython.declare(cython.double, float("inf"))
+_HUGE = cython.declare(cython.double, 600.0)  # the exponential of which is finite, and so are some of them in total
 # Up to so many times, a ratio of gamma functions is quicker as a product.
 _FEW = cython.declare(cython.Py_ssize_t, 10)
 
@@ -309,6 +310,56 @@ def add_rows(
         for k in range(rows.shape[1]):
             t[group, k] += rows[row, k]
     return total
+
+
+def draw_masses(
+    likelihood: cython.const[cython.double][:, ::1],
+    groups: cython.const[cython.Py_ssize_t][::1],
+    chosen: cython.const[cython.Py_ssize_t][::1],
+    odds: cython.double,
+    uniforms: cython.const[cython.double][:, ::1],
+    exceptional: cython.uchar[::1],
+):
+    """The index of a mass for every row: that of its group, or one of its own if the row is an exception.
+
+    ``odds``: of an exception to none, before the counts of a row; ``uniforms`` (rows, 2). Which rows are exceptions is
+    written to ``exceptional``. All masses are as likely as each other for one.
+    """
+    rows, K = likelihood.shape[0], likelihood.shape[1]
+    if groups.shape[0] != rows or exceptional.shape[0] != rows or K < 1:
+        raise ValueError("every row has a group, and may be an exception")
+    if uniforms.shape[0] != rows or uniforms.shape[1] != 2:
+        raise ValueError("every row needs two random numbers")
+    for row in range(rows):
+        if not 0 <= groups[row] < chosen.shape[0]:
+            raise ValueError("a row is in a group that there is not")
+    for g in range(chosen.shape[0]):
+        if not 0 <= chosen[g] < K:
+            raise ValueError("there is no such mass")
+    drawn = np.empty(rows, np.int64)
+    d: cython.Py_ssize_t[::1] = drawn
+    weight: cython.double[::1] = np.empty(K)
+    with cython.nogil:
+        for row in range(rows):
+            usual: cython.Py_ssize_t = chosen[groups[row]]
+            total: cython.double = 0.0
+            for k in range(K):  # likelihoods in units of the usual mass's
+                apart: cython.double = likelihood[row, k] - likelihood[row, usual]
+                weight[k] = 1.0 if apart == 0.0 else exp(min(apart, _HUGE))
+                total += weight[k]
+            ratio: cython.double = odds * total / K
+            exceptional[row] = uniforms[row, 0] * (1.0 + ratio) < ratio
+            d[row] = usual
+            if exceptional[row]:
+                left: cython.double = uniforms[row, 1] * total
+                own: cython.Py_ssize_t = 0
+                while own < K - 1:
+                    left -= weight[own]
+                    if left < 0.0:
+                        break
+                    own += 1
+                d[row] = own
+    return drawn
 
 
 def spread_mass(

@@ -14,6 +14,12 @@ Given the counts n of a row, the mass k has the Dirichlet-multinomial likelihood
 and those of all rows of an action multiply: the rows tell of each other. A draw of (M, p) given the counts is a draw
 from the posterior of this hierarchy, so that posterior sampling keeps its Bayesian identity.
 
+An exception is not a wall: in a world where every other row is deterministic, one door may open at one try in seven,
+and an agent that is certain of the contrary gives up what is behind it. So each row is an exception with probability
+:math:`\epsilon \sim \mathrm{Beta}(1, SA)`, about one in the model, and has then a mass of its own, each on the grid
+being as likely as the others. Which rows are, the masses and :math:`\epsilon` are drawn in turn (Gibbs), one sweep an
+episode.
+
 The grid ends at 1, the weight of one observation. A prior of mass M adds M imaginary observations that are spread over
 *all* states, and where a world scatters it scatters over a few: above 1 the bias does more harm than the spread does
 good. It begins far below: at mass M one row in 1/M is believed to lead, some day, to a state where nobody has been, and
@@ -34,10 +40,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
-from psconrl.arrays import Floats, Ints
+from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import AgentError, ConfigError, unknown_name
 from psconrl.kernels import counts as kernels
 from psconrl.kernels import special
+from psconrl.kernels.gamma import log_gamma_variates
 from psconrl.learning.checks import as_number, as_numbers, saved_floats
 from psconrl.learning.counts import Counts, need_table
 from psconrl.learning.parts.beliefs import Belief
@@ -55,8 +62,8 @@ class LearnedMass(Belief):
     """The posterior under Dirichlet priors of unknown mass.
 
     ``grid``: the masses. ``pool``: which rows tell of each other, those of an ``"action"`` or all of the ``"world"``.
-    ``exact``: one mass for all rows of a pool, drawn exactly; else one for every row, by Gibbs. ``support``: what is
-    possible, if known: an array (S, A, S) of 0 and 1, or a sparse matrix (S*A, S); other weights than 1 say what is
+    ``exact``: one mass for all rows of a pool; else one for every row, by Gibbs. ``exceptions``: may a row of a pool
+    have a mass of its own nevertheless? Without, draws are exact. ``support``: what is possible, if known: an array (S, A, S) of 0 and 1, or a sparse matrix (S*A, S); other weights than 1 say what is
     thought likelier. ``surprise``: the share of a mass that is spread over all states nevertheless.
     """
 
@@ -67,6 +74,7 @@ class LearnedMass(Belief):
         grid: ArrayLike = GRID,
         pool: str = "action",
         exact: bool = True,
+        exceptions: bool = True,
         support: ArrayLike | csr_array | None = None,
         surprise: float = 0.0,
     ) -> None:
@@ -76,7 +84,9 @@ class LearnedMass(Belief):
             raise ConfigError(unknown_name("pool", pool, POOLS))
         if not isinstance(exact, bool | np.bool_):
             raise AgentError(f"exact must be True or False; got {exact!r}")
-        self.pool, self.exact = pool, bool(exact)
+        if not isinstance(exceptions, bool | np.bool_):
+            raise AgentError(f"exceptions must be True or False; got {exceptions!r}")
+        self.pool, self.exact, self.exceptions = pool, bool(exact), bool(exceptions)
         self.support = None if support is None else as_weights(support, "support")
         if isinstance(self.support, float):
             raise AgentError(f"support must have shape (S, A, S), or be sparse, (S*A, S); got {support!r}")
@@ -88,6 +98,7 @@ class LearnedMass(Belief):
         self.weights: Floats = np.zeros((0, 0))  # (pools, K)
         self._likelihood: Floats = np.zeros((0, 0))  # (S*A, K), as of the visits below
         self._seen: Ints = np.zeros(0, dtype=np.int64)
+        self._exceptional: Bools = np.zeros(0, dtype=bool)  # (S*A,) which rows are, in the last draw
 
     def _prepare(self, n_states: int, n_actions: int, n_limits: int) -> None:
         pairs, K = np.arange(n_states * n_actions), self._masses.size
@@ -101,6 +112,7 @@ class LearnedMass(Belief):
         self.weights = np.full((int(self._group.max()) + 1, K), 1.0 / K)
         self._likelihood = np.zeros((pairs.size, K))
         self._seen = np.zeros(pairs.size, dtype=np.int64)
+        self._exceptional = np.zeros(pairs.size, dtype=bool)
 
     def told(self) -> float:
         """The largest mass that is thought possible, if it is said where it leads."""
@@ -136,8 +148,7 @@ class LearnedMass(Belief):
     def masses(self, counts: Counts, rng: np.random.Generator) -> Floats:
         """A mass (S*A,) for every row, drawn from the posterior."""
         if self.exact:
-            L = self._pooled(counts)
-            return np.asarray(self._masses[kernels.draw_indices(L, rng.random(len(L)))[self._group]])
+            return np.asarray(self._masses[self._drawn_by_pool(counts, rng)])
         L = self.likelihood(counts)
         K, tried = self._masses.size, np.flatnonzero(self._seen)
         index = np.empty(self._group.size, dtype=np.int64)
@@ -152,6 +163,22 @@ class LearnedMass(Belief):
         index[rest] = kernels.draw_indices(logs, rng.random(rest.size))
         return np.asarray(self._masses[index])
 
+    def _drawn_by_pool(self, counts: Counts, rng: np.random.Generator) -> Ints:
+        """The index of a mass for every row, that of its pool unless it is an exception."""
+        L = self._pooled(counts)
+        chosen = kernels.draw_indices(L, rng.random(len(L)))
+        if not self.exceptions:
+            return np.asarray(chosen[self._group])
+        tried, n = np.count_nonzero(self._seen), self._seen.size
+        found = np.count_nonzero(self._exceptional & (self._seen > 0))
+        rare, usual = log_gamma_variates(np.array([1.0 + found, n + tried - found]), rng)  # odds of a beta variate
+        odds = special.exp(float(rare - usual))
+        return np.asarray(
+            kernels.draw_masses(
+                self._likelihood, self._group, chosen, odds, rng.random((n, 2)), self._exceptional.view(np.uint8)
+            )
+        )
+
     def sample(self, counts: Counts, rng: np.random.Generator) -> Transition:
         """Masses, and then rows given them."""
         masses = self.masses(counts, rng)
@@ -160,8 +187,10 @@ class LearnedMass(Belief):
         return DenseTransition(dirichlet_rows(self._parameters(masses, self._table, counts), rng))
 
     def mean(self, counts: Counts) -> Floats:
-        """The expected transitions (S*A, S), at the present weights."""
-        L = self._pooled(counts)[self._group] if self.exact else self.likelihood(counts)
+        """The expected transitions (S*A, S), at the present weights and exceptions."""
+        L = self.likelihood(counts)
+        if self.exact:
+            L = np.where(self._exceptional[:, None], L, self._pooled(counts)[self._group])
         table = self._prior.toarray(counts.n_states) if self._table is None else self._table
         expected = np.zeros(table.shape)
         chance = self.weights[self._group] * special.exp_array(L - L.max(axis=1, keepdims=True))
@@ -172,16 +201,19 @@ class LearnedMass(Belief):
         return expected
 
     def _pooled(self, counts: Counts) -> Floats:
-        """The logarithms (pools, K) of the likelihood of all counts of a pool, under one mass for all its rows."""
-        return kernels.add_rows(self._group, self.likelihood(counts), len(self.weights))
+        """The logarithms (pools, K) of the likelihood of all counts of a pool, under one mass for its usual rows."""
+        L = self.likelihood(counts)
+        if self._exceptional.any():
+            L = np.where(self._exceptional[:, None], 0.0, L)
+        return kernels.add_rows(self._group, L, len(self.weights))
 
     def _parameters(self, masses: Floats, table: Floats, counts: Counts) -> Floats:
         parameters: Floats = kernels.spread_mass(masses / self._total, table, counts.transitions)
         return parameters
 
     def state(self) -> dict[str, Any]:
-        """The weights; the likelihood follows from the counts."""
-        return {"weights": self.weights}
+        """The weights and the exceptions; the likelihood follows from the counts."""
+        return {"weights": self.weights, "exceptional": self._exceptional}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
@@ -189,6 +221,8 @@ class LearnedMass(Belief):
         if (weights < 0).any() or not np.allclose(weights.sum(axis=1), 1.0):
             raise AgentError("weights must be distributions")
         self.weights = weights
+        exceptional = saved_floats(state["exceptional"], self._exceptional.shape, "exceptional")
+        self._exceptional = exceptional != 0.0
         self._likelihood.fill(0.0)
         self._seen.fill(0)
 
