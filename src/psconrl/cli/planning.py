@@ -1,6 +1,7 @@
 """The commands ``solve``, ``explain``, ``inspect`` and ``convert``."""
 
 import json
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from psconrl.cli.render import (
     numbers_table,
     policy_table,
     policy_view,
+    settling_line,
     signed,
 )
 from psconrl.errors import ConfigError, InfeasibleError, SolverError
@@ -135,6 +137,8 @@ def solve(
     for view in policy_view(cmdp, result):
         out.print(view)
     out.print(Text(certificate_line(result)))
+    if result.feasible and math.isfinite(result.settles):
+        out.print(Text(settling_line(result)))
     if result.feasible:
         _print_simpler(out, cmdp, result, kind, table)
     for what, path in (("Picture", picture), ("Policy", table), ("Chain", chain), ("Plan", kept)):

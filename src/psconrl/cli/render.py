@@ -22,6 +22,7 @@ from psconrl.text import printable
 ARROWS = {"up": "↑", "down": "↓", "left": "←", "right": "→"}
 VISITED = 1e-9  # long-run share below which a state does not show
 MAX_ROWS = 40  # of a policy table
+LONG = 1e5  # rounds to settle that are worth a warning
 
 
 class _SafeConsole(Console):
@@ -192,6 +193,13 @@ def policy_table(played: Deployable) -> Table:
     if left > 0:
         table.caption = f"and {left} less visited states (--policy FILE.csv has all)"
     return table
+
+
+def settling_line(plan: Plan) -> str:
+    """How soon the averages of a plan hold, in one line."""
+    rounds = f"{plan.settles:,.0f}" if plan.settles < LONG else f"{plan.settles:.1e}"
+    line = f"Settles: from the start, averages are final within 1% of a cost's range after {rounds} rounds"
+    return f"{line}; over shorter times a limit may be exceeded." if plan.settles >= LONG else f"{line}."
 
 
 def certificate_line(plan: Plan) -> str:

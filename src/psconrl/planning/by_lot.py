@@ -4,12 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 
+from psconrl.kernels.occupancy import one_hot
 from psconrl.model.cmdp import CMDP
+from psconrl.model.evaluation import evaluate_policy
 from psconrl.planning.candidate import Candidate, Dual
 from psconrl.planning.certificate import check
 from psconrl.planning.plan import Plan
 from psconrl.planning.policy_mixture import PolicyMixture, evaluate_mixture
 from psconrl.planning.proof import Status
+from psconrl.planning.settling import rounds_to_settle
 
 
 def by_lot(part: CMDP, candidate: Candidate, found: Plan) -> Plan:
@@ -34,5 +37,6 @@ def by_lot(part: CMDP, candidate: Candidate, found: Plan) -> Plan:
         occupancy=exact.occupancy,
         certificate=proof,
         note=f"a run draws one of {len(policies)} policies by lot; plan.policy draws none: {found.note}",
+        settles=max(rounds_to_settle(part, evaluate_policy(part, one_hot(each, part.n_actions))) for each in policies),
         mixture=PolicyMixture(policies, candidate.shares, laws, found.certificate),
     )

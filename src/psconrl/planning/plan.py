@@ -1,5 +1,6 @@
 """The one return type of every planner: what to do, what it costs, what the limits are worth, and the proof."""
 
+import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -50,6 +51,7 @@ class Plan(Deployable):
     names: Names  # of states, actions and costs
     mixture: PolicyMixture | None = None  # policies and their chances, if a run has to draw a lot at its start
     model: str = ""  # the fingerprint of the model that was planned; empty if it is not known
+    settles: float = math.nan  # rounds until every average, from the start, is final within 1% of the cost's range
 
     @property
     def feasible(self) -> bool:

@@ -45,6 +45,7 @@ def record(plan: Any) -> dict[str, Any]:
         "multipliers": dict(zip(limited, plan.multipliers.tolist(), strict=True)),
         "units": {name: names.units.average(name) for name in names.costs if names.units.average(name)},
         "gap": plan.gap,
+        "settles": plan.settles,
         "method": plan.method,
         "note": plan.note,
         "actions": [names.action(a) for a in range(A)],
@@ -106,6 +107,7 @@ def save(plan: Any, path: str | os.PathLike[str]) -> None:
         "certificate": {f.name: getattr(proof, f.name) for f in fields(proof) if f.name != "excess"},
         "infeasible": why is not None,
         "model": plan.model,
+        "settles": plan.settles,
     }
     arrays: dict[str, Any] = {"excess": proof.excess}
     arrays |= {name: getattr(plan, name) for name in _ARRAYS}
@@ -167,6 +169,7 @@ def _read(arrays: Archive) -> dict[str, Any]:
         "method": str(header["method"]),
         "note": str(header["note"]),
         "model": str(header.get("model", "")),  # not in older files
+        "settles": float(header.get("settles", math.nan)),
         "infeasibility": infeasibility,
         "columns": tuple(columns),
         "mixture": _mixture(header, arrays, (S, A, m)) if header["version"] == WITH_MIXTURE else None,

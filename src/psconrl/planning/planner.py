@@ -28,6 +28,7 @@ from psconrl.planning.proof import Certificate, Status
 from psconrl.planning.repair import between_classes, reaches, repairs
 from psconrl.planning.restriction import Restriction
 from psconrl.planning.scaling import Scaling
+from psconrl.planning.settling import rounds_to_settle
 from psconrl.planning.tolerances import PROVEN_POLICY
 from psconrl.planning.watch import Progress, Watch
 
@@ -213,6 +214,6 @@ def _certified(part: CMDP, problem: Problem, candidate: Candidate, *, stopped: b
             proof = check(part, status, occupancy, dual, exact)
     result = Plan(
         status, exact.value, exact.costs, part.thresholds, policy, occupancy, *dual, proof, candidate.method, note,
-        None, candidate.columns, part.names,
+        None, candidate.columns, part.names, settles=rounds_to_settle(part, exact),
     )  # fmt: skip
     return by_lot(part, candidate, result) if status is Status.NOT_ATTAINED or elsewhere else result

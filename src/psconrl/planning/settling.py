@@ -1,0 +1,27 @@
+r"""How soon the averages of a policy are what they are in the long run.
+
+With the gain g and the bias h of a cost, :math:`h + g = c + P h`, the expected average over the first T rounds is
+
+.. math:: g + \frac{\beta h - E\,h(s_T)}{T}
+
+from the initial distribution :math:`\beta`. So it is off by no more than
+:math:`\max(\beta h - \min h, \max h - \beta h) / T`.
+"""
+
+import numpy as np
+
+from psconrl.arrays import Floats
+from psconrl.model.cmdp import CMDP
+from psconrl.model.evaluation import Evaluation
+from psconrl.products import product
+
+SETTLED = 0.01  # of the range of a cost
+
+
+def rounds_to_settle(cmdp: CMDP, exact: Evaluation) -> float:
+    """After so many rounds every average, from the start, is within 1% of the range of its cost of its limit."""
+    ranges: Floats = np.array([np.ptp(cost[cmdp.available]) for cost in cmdp.costs])
+    start = product(exact.biases, cmdp.initial)
+    apart = np.maximum(start - exact.biases.min(axis=1), exact.biases.max(axis=1) - start)
+    varied = ranges > 0.0
+    return float((apart[varied] / (SETTLED * ranges[varied])).max(initial=0.0))
