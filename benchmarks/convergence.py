@@ -95,7 +95,11 @@ def main() -> None:
                 found = np.array([one.result() for one in runs])
                 mean, error = found.mean(axis=0), found[:, -1].std() / given.runs**0.5
                 roots = np.sqrt(given.rounds / np.array([64, 16, 4, 1]))
-                cells = [*(f"{x:,.0f}" for x in mean[:3]), f"{mean[3]:,.0f} ± {error:,.0f}", f"{found[:, -1].max():,.0f}"]
+                cells = [
+                    *(f"{x:,.0f}" for x in mean[:3]),
+                    f"{mean[3]:,.0f} ± {error:,.0f}",
+                    f"{found[:, -1].max():,.0f}",
+                ]
                 cells += [f"{np.quantile(found[:, -1], 0.9):,.0f}", " ".join(f"{x:.2f}" for x in mean / roots)]
                 print(f"| {world} | {agent} | {' | '.join(cells)} |", flush=True)
 

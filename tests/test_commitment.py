@@ -43,6 +43,7 @@ def plan_of(state, balance, steps=100, leave=1e-4, shares=(0.5, 0.5), met=((-2.0
         (np.array([0, 1]), np.array([1, 0])),  # stay in 0 for ever, or in 1
         np.array(shares),
         np.array([[0.0, 4.0], [1.0, 0.0]]),
+        np.array([0.25]),
     )
     policy = np.tile([1.0 - leave, leave], (2, 1))
     transition = Transition.of(STAY.reshape(4, 2))
@@ -51,7 +52,7 @@ def plan_of(state, balance, steps=100, leave=1e-4, shares=(0.5, 0.5), met=((-2.0
         ledger = Balance().made_for(2, 2, 1)
         ledger.balance, ledger.extremes = np.array([balance]), np.array(met)
     rng = np.random.default_rng(0)
-    return RandomisedPlan(policy, columns, transition, COSTS, np.array([2.0]), state, steps, ledger, rng)
+    return RandomisedPlan(policy, columns, transition, COSTS, np.array([2.0]), state, steps, 0, ledger, rng)
 
 
 def test_what_a_plan_promises_and_what_an_episode_brings_by_hand():
@@ -62,11 +63,11 @@ def test_what_a_plan_promises_and_what_an_episode_brings_by_hand():
     assert plan_of(0, 1.0, met=((0.0,), (0.0,))).units.tolist() == [4.0]
     assert plan_of(0, 1.0, met=((-1.0,), (0.5,))).units.tolist() == [1.5]
     stays, moves = plan.columns.policies
-    assert plan.in_episode(stays) == pytest.approx([4.0], rel=1e-14)
-    assert plan.in_episode(moves) == pytest.approx([0.04], rel=1e-12)  # the first round of a hundred
+    assert plan.in_episode(stays) == pytest.approx([0.0, 4.0], rel=1e-14)
+    assert plan.in_episode(moves) == pytest.approx([0.99, 0.04], rel=1e-12)  # the first round of a hundred
     # In round t the chain is in state 0 with probability 1/2 + (1 - 2e)^t / 2, where e = 1e-4.
     share = np.mean(0.5 + 0.5 * (1 - 2e-4) ** np.arange(100))
-    assert plan.in_episode(plan.policy) == pytest.approx([4.0 * share], abs=4.0 * TOL / 2)
+    assert plan.in_episode(plan.policy) == pytest.approx([1.0 - share, 4.0 * share], abs=4.0 * TOL / 2)
 
 
 @pytest.mark.parametrize(("state", "balance", "wanted"), [(0, 5.0, 1), (0, -5.0, 0), (1, 5.0, 1), (1, -5.0, 0)])
@@ -81,13 +82,28 @@ def test_a_small_credit_is_not_spent_by_a_large_debt():
     assert WhenSlow().choose(replace(plan_of(0, -500.0), thresholds=np.array([0.5]))) == 0
 
 
+def test_a_dear_move_waits_until_the_balance_is_worth_it():
+    """Moving costs 3 of the objective once. Balances would be 10 + 200 or 10 - 196, in units of 4: squares that differ
+    by 594. A unit is worth 1, so that moving is worth it up to 2 * 0.1 * t * 3 = 594, which is t = 990.
+    """
+    costs = COSTS.copy()
+    costs[0, 0, 1] = 3.0
+    for rounds, wanted in ((989, 1), (991, 0)):
+        plan = replace(plan_of(0, 10.0), costs=costs, rounds=rounds)
+        assert WhenSlow(patience=0.1).choose(plan) == wanted
+        assert WhenSlow(patience=0.0).choose(plan) == 1
+    free = replace(plan_of(0, 10.0), costs=costs, rounds=10**6)
+    free = replace(free, columns=free.columns._replace(prices=np.zeros(1)))
+    assert WhenSlow().choose(free) == 1
+
+
 def test_a_plan_that_keeps_its_promise_within_the_episode_is_played():
     rule = WhenSlow(0.05)
     assert rule.choose(plan_of(0, 5.0, leave=0.5)) is None
     assert rule.choose(plan_of(0, 5.0, steps=1)) is None
     # The average of the episode lies above what is promised by this share of the range; the threshold lies between.
     plan = plan_of(0, 5.0, leave=0.02)
-    off = abs(plan.in_episode(plan.policy)[0] - 2.0) / 4.0
+    off = abs(plan.in_episode(plan.policy)[1] - 2.0) / 4.0
     assert WhenSlow(off * 1.001).choose(plan) is None
     assert WhenSlow(off * 0.999).choose(plan) == 1
 
@@ -117,6 +133,7 @@ def test_the_planner_says_what_it_mixes():
     choice = planner.optimal(model.transition.restarting(0, 1e-3), model.costs, model.thresholds, 0)
     assert len(choice.columns.policies) == 2
     assert choice.columns.shares.sum() == pytest.approx(1.0)
+    assert choice.columns.prices == pytest.approx([1.0], abs=0.05)  # a round of use is worth one of cost
     mixed = choice.columns.shares @ choice.columns.averages
     assert mixed == pytest.approx([choice.value, 0.25], abs=1e-9)
     free = planner.optimal(model.transition, model.costs, np.array([1.0]), 0)
@@ -126,6 +143,8 @@ def test_the_planner_says_what_it_mixes():
 def test_options_are_checked():
     with pytest.raises(AgentError, match="within"):
         WhenSlow(0.0)
+    with pytest.raises(AgentError, match="patience"):
+        WhenSlow(patience=-1.0)
     with pytest.raises(AgentError, match="commitment must be one such as WhenSlow"):
         PSConRL(2, 2, [0.5], commitment="when-slow")
 

@@ -28,6 +28,7 @@ class Columns(NamedTuple):
     policies: tuple[Ints, ...]
     shares: Floats  # (k,) of sum one
     averages: Floats  # (k, m+1) costs of each in the model that was planned
+    prices: Floats  # (m,) of the limits, in units of the objective
 
     @classmethod
     def of(cls, found: Solution, problem: Problem) -> "Columns | None":
@@ -36,7 +37,9 @@ class Columns(NamedTuple):
             return None
         mixture = found.mixture
         scaled = np.array([column.costs for column in mixture.answers])
-        return cls(found.policies, mixture.shares, problem.scaling.shift + problem.scaling.scale * scaled)
+        shift, scale = problem.scaling
+        weights = found.weights / scale
+        return cls(found.policies, mixture.shares, shift + scale * scaled, weights[1:] / weights[0])
 
 
 class Choice(NamedTuple):

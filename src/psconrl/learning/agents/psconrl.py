@@ -142,7 +142,8 @@ class PSConRL(Sampler):
         steps = min(steps, max(1, self.rounds))  # some schedules know no other bound
         chosen = self.commitment.choose(
             RandomisedPlan(
-                choice.policy, choice.columns, P, costs, self.thresholds, state, steps, self.ledger, self.rng
+                choice.policy, choice.columns, P, costs, self.thresholds, state, steps, self.rounds, self.ledger,
+                self.rng,
             )
         )  # fmt: skip
         return choice.policy if chosen is None else one_hot(choice.columns.policies[chosen], self.n_actions)

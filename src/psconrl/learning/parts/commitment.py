@@ -17,7 +17,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from psconrl.arrays import Floats
-from psconrl.learning.checks import as_fraction
+from psconrl.kernels.products import dot
+from psconrl.learning.checks import as_fraction, as_number
 from psconrl.learning.episode_planner import Columns
 from psconrl.learning.parts.ledger import Ledger
 from psconrl.learning.parts.part import Part
@@ -39,6 +40,7 @@ class RandomisedPlan:
     thresholds: Floats  # (m,)
     state: int
     steps: int  # of the episode, at most
+    rounds: int  # before it
     ledger: Ledger | None  # what was spent beyond each limit so far, if that is kept
     rng: np.random.Generator
 
@@ -60,11 +62,11 @@ class RandomisedPlan:
         return np.where(ranges > 0.0, ranges, 1.0)
 
     def in_episode(self, policy: Any) -> Floats:
-        """The average of every limited cost over the episode, from the present state, (m,); a policy (S, A) or (S,)."""
+        """The average of every cost over the episode, from the present state, (m+1,); a policy (S, A) or (S,)."""
         if policy.ndim == 1:
-            cost = self.costs[1:, np.arange(policy.size), policy]
+            cost = self.costs[:, np.arange(policy.size), policy]
         else:
-            cost = (self.costs[1:] * policy).sum(axis=2)
+            cost = (self.costs * policy).sum(axis=2)
         shares = self.transition.chain(policy).time_in_states(self.state, self.steps, TOL)
         return np.asarray(product(cost, shares))
 
@@ -85,25 +87,39 @@ class WhenSlow(Commitment):
     r"""Commit to one policy if a limited cost would differ from the plan's by more than ``within`` of its range.
 
     With averages :math:`g_j` of the deterministic policies over an episode of L rounds and the balance V, that with the
-    least :math:`\sum_i (V_i + L\,(g_{ji} - \tau_i))^2` is played, in units of the range of each cost: after it, every
-    balance is as near to zero as it can be. (The linear part alone would spend a small credit by a huge cost.)
-    Without a ledger it is drawn with the shares of the plan.
+    least
+
+    .. math:: \sum_i (V_i + L\,(g_{ji} - \tau_i))^2 + 2 \kappa\, t\, L\,(\ell_j - \min_k \ell_k)
+
+    is played, balances in units of the range of each cost. The squares keep every balance near zero. (Their linear part
+    alone would spend a small credit by a huge cost.) The second term is ``patience``, :math:`\kappa`: all policies of
+    the plan have the same average Lagrangian :math:`\ell = g_0 + \lambda g`, but over an episode the one that first has
+    to get elsewhere has more of it, and a balance of some :math:`\kappa \sqrt t` times the cost of the way there is
+    waited for. Here :math:`\ell` is in units of :math:`\sum_i \lambda_i` times the range of cost i.
+
+    Without a ledger the policy is drawn with the shares of the plan.
     """
 
     name: ClassVar[str] = "when-slow"
 
-    def __init__(self, within: float = 0.05) -> None:
+    def __init__(self, within: float = 0.05, patience: float = 0.1) -> None:
         self.within = as_fraction(within, "within")
+        self.patience = as_number(patience, "patience", "a number from 0 on", lambda x: 0.0 <= x < np.inf)
 
     def choose(self, plan: RandomisedPlan) -> int | None:
         """Whether to commit, and only then to which: each policy is followed for an episode."""
         if plan.steps < 2 or not plan.thresholds.size:
             return None
-        off = np.abs(plan.in_episode(plan.policy) - plan.promised) / plan.units
+        off = np.abs(plan.in_episode(plan.policy)[1:] - plan.promised) / plan.units
         if off.max() <= self.within:
             return None
         if plan.ledger is None:
             return int(plan.rng.choice(plan.columns.shares.size, p=plan.columns.shares))
         each = np.array([plan.in_episode(policy) for policy in plan.columns.policies])
-        after = plan.ledger.balance + plan.steps * (each - plan.thresholds)
-        return int(((after / plan.units) ** 2).sum(axis=1).argmin())
+        after = plan.ledger.balance + plan.steps * (each[:, 1:] - plan.thresholds)
+        squares = ((after / plan.units) ** 2).sum(axis=1)
+        worth = dot(plan.columns.prices, plan.units)
+        if worth > 0.0 and self.patience > 0.0:
+            lagrangian = each[:, 0] + product(each[:, 1:], plan.columns.prices)
+            squares += 2.0 * self.patience * plan.rounds * plan.steps * (lagrangian - lagrangian.min()) / worth
+        return int(squares.argmin())
