@@ -85,7 +85,7 @@ def test_a_sweep_refuses_what_does_not_fit():
     good += [np.ones(4), np.zeros(6), np.ones(3)]
     sweep(*good)
     for place, bad in ((1, np.ones(1)), (2, np.array([0, 2])), (3, np.array([0, -1])), (9, np.zeros(5))):
-        with pytest.raises(ValueError, match="pair|variates"):
+        with pytest.raises(ValueError, match=r"pair|variates"):
             sweep(*[bad if k == place else part for k, part in enumerate(good)])
 
 

@@ -63,10 +63,8 @@ class RandomisedPlan:
 
     def in_episode(self, policy: Any) -> Floats:
         """The average of every cost over the episode, from the present state, (m+1,); a policy (S, A) or (S,)."""
-        if policy.ndim == 1:
-            cost = self.costs[:, np.arange(policy.size), policy]
-        else:
-            cost = (self.costs * policy).sum(axis=2)
+        alone = policy.ndim == 1
+        cost = self.costs[:, np.arange(policy.size), policy] if alone else (self.costs * policy).sum(axis=2)
         shares = self.transition.chain(policy).time_in_states(self.state, self.steps, TOL)
         return np.asarray(product(cost, shares))
 

@@ -63,8 +63,9 @@ class LearnedMass(Belief):
 
     ``grid``: the masses. ``pool``: which rows tell of each other, those of an ``"action"`` or all of the ``"world"``.
     ``exact``: one mass for all rows of a pool; else one for every row, by Gibbs. ``exceptions``: may a row of a pool
-    have a mass of its own nevertheless? Without, draws are exact. ``support``: what is possible, if known: an array (S, A, S) of 0 and 1, or a sparse matrix (S*A, S); other weights than 1 say what is
-    thought likelier. ``surprise``: the share of a mass that is spread over all states nevertheless.
+    have a mass of its own nevertheless? Without, draws are exact. ``support``: what is possible, if known: an array (S,
+    A, S) of 0 and 1, or a sparse matrix (S*A, S); other weights than 1 say what is thought likelier. ``surprise``: the
+    share of a mass that is spread over all states nevertheless.
     """
 
     name: ClassVar[str] = "learned-mass"
