@@ -8,7 +8,6 @@ from psconrl import CMDP, plan, simulate
 from psconrl.agents import CUCRL, FixedPolicy
 from psconrl.errors import AgentError, ConfigError
 from psconrl.learning.counts import Record
-from psconrl.learning.old_files import brought_up_to_date
 from psconrl.learning.registry import CLASSES, RECIPES, load_agent, make_agent, with_hints
 from psconrl.simulation.model_run import Simulation
 
@@ -334,17 +333,3 @@ def test_c_ucrl_does_not_save_its_block_in_place_of_the_rounds_explored():
     agent.begin(0)
     again.restore(agent.state())
     assert (again.explored, again._block, again._plan_next) == (7, agent._block, agent._plan_next)
-
-
-def test_c_ucrl_is_read_from_a_file_in_which_its_block_had_another_name():
-    agent = CUCRL(1, 2, [0.5], h=3)
-    for _ in range(2):
-        agent.begin(0)
-    old = {key: value for key, value in agent.state().items() if key != "plan_next"} | {"explored": True}
-    old["counts"]["transitions"] = np.zeros((2, 1), dtype=np.int64)  # a table, then
-    header = {"version": 1, "agent": "c-ucrl"}
-    brought_up_to_date(header, {"thresholds": np.array([0.5]), "coef": 0.1, "delta": 0.05}, old)
-    again = CUCRL(1, 2, [0.5], h=3)
-    again.restore(old)
-    assert again.explored == 0
-    assert (again._block, again._plan_next) == (agent._block, agent._plan_next) == (2, True)

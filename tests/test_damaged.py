@@ -6,7 +6,6 @@ Every damaged file comes from a seed; ``make test-slow`` tries ten thousand of t
 import warnings
 from collections.abc import Callable
 from concurrent.futures import Future
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -50,7 +49,6 @@ agents = ["psconrl"]
 pytestmark = pytest.mark.fuzz
 
 WORLD = load("counterexample")
-OLD = Path(__file__).parent / "data" / "v1-psconrl-repaying.npz"
 
 
 class Kind(NamedTuple):
@@ -186,7 +184,6 @@ KINDS = (
     Kind("sparse.npz", lambda path: save(sparse(), path), {"plan": plan_model}),
     Kind("sparse.json", lambda path: save(sparse(), path), {"plan": plan_model}),
     Kind("run.npz", make_run, {"resume": resume_run, "load": go_on_by_steps}),
-    Kind("old.npz", lambda path: path.write_bytes(OLD.read_bytes()), {"resume": resume_run, "load": go_on_by_steps}),
     Kind("thinking.npz", make_thinking, {"load": go_on_by_steps, "go on": go_on_thinking}),
     Kind("foreign.npz", make_foreign, {"resume": resume_foreign}),
     Kind("plan.npz", lambda path: psconrl.plan(sparse()).save(path), {"play": play_plan}),

@@ -1,8 +1,7 @@
 """Agents in files: one ``.npz`` with everything, generators included. Never pickle.
 
 A file says by name which agent it holds, how to build it and where it stood; the code comes from this library or from
-whoever reads it. What was written by earlier versions is translated by ``old_files``. A run that is saved and resumed
-keeps its own state beside the agent's: ``simulation.model_run``.
+whoever reads it. A run that is saved and resumed keeps its own state beside the agent's: ``simulation.model_run``.
 """
 
 import json
@@ -15,13 +14,12 @@ from scipy.sparse import csr_array, issparse
 
 from psconrl.errors import AgentError, ConfigError, PsconrlError
 from psconrl.files import as_path, write_atomically
-from psconrl.learning.old_files import brought_up_to_date
 from psconrl.learning.parts.part import Part
 from psconrl.limits import need
 from psconrl.model.archive import Archive
 
 FORMAT = "psconrl-agent"
-VERSION = 4
+VERSION = 1
 ARRAY, SPARSE = "@array", "@sparse"  # the keys of references
 # What a damaged file makes constructors and restore raise. An AgentError is a ValueError.
 DAMAGE = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError)
@@ -81,7 +79,7 @@ def _format_of(path: Path) -> str:
 
 
 def read(path: Any) -> Saved:
-    """Read what ``write`` wrote, now or in an earlier version."""
+    """Read what ``write`` wrote."""
     source = as_path(path, AgentError)
     if not source.is_file():
         raise AgentError(f"{source}: is a directory" if source.is_dir() else f"{source}: no such file")
@@ -100,10 +98,9 @@ def _read(arrays: Archive) -> Saved:
     header = json.loads(str(arrays["header"]))
     if header["format"] != FORMAT:
         raise AgentError(f"not a {FORMAT} file but a {header['format']} one")
-    if header["version"] not in range(1, VERSION + 1):
-        raise AgentError(f"format version {header['version']} is newer than {VERSION}; update psconrl")
+    if header["version"] != VERSION:
+        raise AgentError(f"format version {header['version']} is not {VERSION}; update psconrl")
     parts = {part: _unflatten(header[part], arrays) for part in ("config", "state", "extra")}
-    brought_up_to_date(header, parts["config"], parts["state"])
     names = (header["agent"], header["recipe"])
     if not all(isinstance(name, str) for name in names) or not all(isinstance(part, dict) for part in parts.values()):
         raise TypeError

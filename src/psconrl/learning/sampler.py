@@ -166,7 +166,7 @@ class Sampler(Agent):
         super().restore(state)
         self.planner.last = saved_policies(state["last_policies"], self.n_states, self.n_actions)
         self.planner.weights = None
-        if state.get("last_weights") is not None:  # not in older files, nor before the first plan
+        if state["last_weights"] is not None:  # not before the first plan
             weights = saved_floats(state["last_weights"], (np.size(state["last_weights"]),), "last_weights")
             if (weights < 0).any():
                 raise AgentError("last_weights must not be negative")

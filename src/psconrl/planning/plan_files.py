@@ -168,8 +168,8 @@ def _read(arrays: Archive) -> dict[str, Any]:
         "certificate": _certificate(header["certificate"], _floats(arrays, "excess", (m,))),
         "method": str(header["method"]),
         "note": str(header["note"]),
-        "model": str(header.get("model", "")),  # not in older files
-        "settles": float(header.get("settles", math.nan)),
+        "model": str(header["model"]),
+        "settles": float(header["settles"]),
         "infeasibility": infeasibility,
         "columns": tuple(columns),
         "mixture": _mixture(header, arrays, (S, A, m)) if header["version"] == WITH_MIXTURE else None,

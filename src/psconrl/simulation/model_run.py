@@ -24,7 +24,6 @@ from psconrl.model.cmdp import CMDP
 from psconrl.model.fingerprint import fingerprint
 from psconrl.model.tables import Tables
 from psconrl.simulation.policy_values import PolicyValues
-from psconrl.simulation.regret import largest_excess
 from psconrl.simulation.run import Run, Snapshots
 from psconrl.simulation.trace import EpisodeLog, PolicyLog
 
@@ -204,35 +203,14 @@ class Simulation(Run):
         self.horizon = int(extra["horizon"])
         self._rounds = saved_floats(extra["rounds"], (reached,), "rounds").astype(np.int64).tolist()
         self._costs = list(saved_floats(extra["costs"], (reached, q), "costs"))
-        self._restore_excesses(extra, reached)
+        m = self.largest_excess.size
+        self.largest_excess = saved_floats(extra["largest_excess"], (m,), "largest_excess").copy()
+        self._excesses = list(saved_floats(extra["excesses"], (reached, m), "excesses"))
         if self._values is not None:
-            self._values.restore(extra.get("policies") or _policies_of_old_file(extra), self.agent)
+            self._values.restore(extra["policies"], self.agent)
         in_place = is_index(self.state, self.cmdp.n_states) and 0 <= self.round <= self.horizon <= MOST_ROUNDS
         if not in_place or sum(self.log.length) != self.round:
             raise ValueError("a run that cannot be")
-
-    def _restore_excesses(self, extra: dict[str, Any], reached: int) -> None:
-        """The largest excesses; of a file from before they were kept, those at its checkpoints and where it ends."""
-        m = self.largest_excess.size
-        if "largest_excess" in extra:
-            self.largest_excess = saved_floats(extra["largest_excess"], (m,), "largest_excess").copy()
-            self._excesses = list(saved_floats(extra["excesses"], (reached, m), "excesses"))
-            return
-        self._excesses = list(largest_excess(np.array(self._costs), self._rounds, self.thresholds))
-        ends = [*self._costs, self.cumulative], [*self._rounds, self.round]
-        self.largest_excess = largest_excess(np.array(ends[0]), ends[1], self.thresholds)[-1].copy()
-
-
-def _policies_of_old_file(extra: dict[str, Any]) -> dict[str, Any]:
-    """Files had the averages of policies in the log of episodes, one for each."""
-    log = extra["log"]
-    return {"log": {"length": log["length"], "costs": log["costs"]}, "averages": _last_averages(extra), "every": 0}
-
-
-def _last_averages(extra: dict[str, Any]) -> Any:
-    """Of the policy that was being played, after each step; the first files had but the last of them."""
-    averages = extra.get("averages")
-    return extra["log"]["costs"][-1:] if averages is None else averages
 
 
 def _need_same_order(agent: Player, cmdp: CMDP) -> None:

@@ -78,8 +78,7 @@ class Ledger(Part):
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
         self.balance = saved_floats(state["balance"], self.balance.shape, "balance")
-        nothing = np.zeros((2, self.balance.size))  # in files that do not have them
-        self.extremes = saved_floats(state.get("extremes", nothing), nothing.shape, "extremes")
+        self.extremes = saved_floats(state["extremes"], self.extremes.shape, "extremes")
 
 
 class Repay(Ledger):
