@@ -18,6 +18,7 @@ from psconrl.errors import (
     ConfigError,
     CostsWarning,
     InfeasibleError,
+    LimitWarning,
     ModelError,
     PolicyError,
     PsconrlError,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from psconrl.learning.labels import LabelledAgent, Labels
     from psconrl.learning.logs import CSVLog, TensorBoardLog
     from psconrl.learning.registry import load_agent
+    from psconrl.learning.watchdog import Watchdog
     from psconrl.model.cmdp import CMDP
     from psconrl.model.distance import diameter
     from psconrl.model.evaluation import evaluate
@@ -70,6 +72,7 @@ _HOME = {
     "Simulation": "psconrl.simulation.model_run",
     "Status": "psconrl.planning.proof",
     "TensorBoardLog": "psconrl.learning.logs",
+    "Watchdog": "psconrl.learning.watchdog",
     "Units": "psconrl.model.units",
     "best_deterministic": "psconrl.planning.deterministic",
     "certify": "psconrl.planning.certificate",
@@ -102,6 +105,7 @@ __all__ = [
     "InfeasibleError",
     "LabelledAgent",
     "Labels",
+    "LimitWarning",
     "ModelError",
     "PSConRL",
     "Plan",
@@ -114,6 +118,7 @@ __all__ = [
     "StoreError",
     "TensorBoardLog",
     "Units",
+    "Watchdog",
     "__version__",
     "best_deterministic",
     "certify",

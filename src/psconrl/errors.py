@@ -44,6 +44,10 @@ class BaselineWarning(UserWarning):
     """A baseline that is said to keep the limits seems not to."""
 
 
+class LimitWarning(UserWarning):
+    """A limit is broken although every plan promises to keep it."""
+
+
 class SlowWarning(UserWarning):
     """What was asked for works, but takes long; the message says what would help."""
 

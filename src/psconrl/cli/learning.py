@@ -26,6 +26,7 @@ from psconrl.learning.logs import CSVLog
 from psconrl.learning.player import Player
 from psconrl.learning.recipe import RESERVED
 from psconrl.learning.registry import RECIPES, make_agent, recipe_for, with_hints
+from psconrl.learning.watchdog import Watchdog
 from psconrl.limits import MOST_ROUNDS
 from psconrl.model.cmdp import CMDP
 from psconrl.model.tables import EMISSIONS
@@ -138,6 +139,8 @@ def learn(
             run = GymSimulation(world, agent, seed)
     if log is not None:
         run.agent.watch(_log_of(world, run, log))
+    watchdog = Watchdog(run.cost_names[1:], tell=lambda alarm: None)  # told at the end
+    run.agent.watch(watchdog)
     out = console()
     if run.agent.why_slow():
         out.print(Text(run.agent.why_slow(), style="yellow"))
@@ -151,6 +154,8 @@ def learn(
         end_politely()
         trace = _run_with_progress(run, rounds, best, target)
         _print_result(out, f"{who} on {env}", trace, best)
+        for alarm in watchdog.alarms:
+            out.print(Text(f"Watchdog: {alarm}.", style="yellow"))
     if target is not None and isinstance(run, Simulation):
         run.save(target)
     if picture is not None:

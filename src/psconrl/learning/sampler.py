@@ -87,8 +87,8 @@ class Sampler(Agent):
         nothing = self.costs is None and self.guessed_costs is None and self.optimistic_cost is None
         if nothing and told >= MUCH:
             warnings.warn(
-                f"the belief is worth {told:g} observations of a pair, but nothing is said of the costs: what is "
-                "untried counts as free until it is tried. Give costs or guessed_costs, which may be rough; "
+                f"the belief is worth {told:g} observations of a pair, but nothing is said of the costs, which is then "
+                "what is left to learn. Give costs or guessed_costs, which may be rough; "
                 "trusting(model, weight) takes both from a model",
                 CostsWarning,
                 stacklevel=4,

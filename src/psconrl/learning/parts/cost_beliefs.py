@@ -14,9 +14,10 @@ never differed are taken to be exact.
 
 So a pair that was never tried is neither free nor unknown: a holding cost that was met with one order tells of all
 other orders. Two kinds of surprise remain possible in the *objective*, since otherwise the agent would never look for
-what it has not met. A state that was never visited counts as free. Of the other pairs, each is an exception with
-probability :math:`\epsilon`, and free as well: after K pairs without one, :math:`\epsilon \sim \mathrm{Beta}(1, K+1)`,
-the rule of succession. *Limited* costs have no such bonus.
+what it has not met. While all pairs tried have cost the same, all others count as free. Later a state that was never
+visited does. Of the other pairs, each is an exception with probability :math:`\epsilon`, and free as well: after K
+pairs without one, :math:`\epsilon \sim \mathrm{Beta}(1, K+1)`, the rule of succession. *Limited* costs have no such
+bonus.
 """
 
 from abc import abstractmethod
@@ -124,8 +125,8 @@ class SampledCosts(CostBelief):
         for i in range(shape[0]):
             drawn[i, tried], drawn[i, rest] = self._draw(i, means[i], times[tried], tried, rest, rng)
         if rest.size:
-            free = self._free(tried, rest, shape[1], shape[2], rng)
-            drawn[0, rest[free]] = _best(means[0], hints.optimistic)
+            free = rest if np.ptp(means[0]) == 0.0 else rest[self._free(tried, rest, shape[1], shape[2], rng)]
+            drawn[0, free] = _best(means[0], hints.optimistic)
         return drawn.reshape(shape)
 
     def _draw(

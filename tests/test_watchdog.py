@@ -1,0 +1,89 @@
+"""The watchdog: its rule by hand, silent on runs that learn, loud on one that is wrong about its limits."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import psconrl
+from psconrl import PSConRL, Watchdog, simulate
+from psconrl.errors import AgentError, LimitWarning
+from psconrl.learning.events import EpisodeEvent
+from psconrl.learning.watchdog import BEYOND, ERRORS, FEWEST, FIRST, Alarm, ratio
+
+
+def test_the_standard_error_is_that_of_a_ratio():
+    rng = np.random.default_rng(0)
+    x, n = rng.normal(size=(7, 2)), rng.integers(1, 9, 7).astype(float)
+    rate, error = ratio(x, n)
+    for i in range(2):
+        r = sum(x[:, i]) / sum(n)
+        assert rate[i] == pytest.approx(r)
+        variance = 7 / 6 * sum((a - r * b) ** 2 for a, b in zip(x[:, i], n, strict=True)) / sum(n) ** 2
+        assert error[i] == pytest.approx(math.sqrt(variance))
+
+
+def watched(costs, kind="optimal", debt=True, length=50):
+    """The alarms after 1,000 rounds and as many again with these average costs, one an episode."""
+    told = []
+    dog = Watchdog(["delay"], told.append)
+    threshold = np.array([1.0])
+    event = EpisodeEvent(FIRST, 1, kind, FIRST, np.zeros(2), np.array([0.0, 1.01 if debt else 0.99]), threshold, 0.0, 0)
+    dog(event)
+    for k, cost in enumerate(costs):
+        dog(replace(event, round=FIRST + (k + 1) * length, length=length, costs=np.array([0.0, cost])))
+    assert told == dog.alarms
+    return told
+
+
+def test_it_barks_at_a_limit_that_plans_promise_to_keep():
+    alternating = [1.4, 1.6] * 10
+    assert watched(alternating) == [Alarm("delay", 1000, 2000, pytest.approx(1.5), 1.0)]
+    assert "delay was 1.5 on average in rounds 1,001 to 2,000, while plans promised 1" in str(watched(alternating)[0])
+    assert not watched(alternating, kind="explore")
+    assert not watched(alternating, debt=False)
+    assert not watched(alternating[:-1])  # it has not looked yet
+    assert not watched([1.5] * (FEWEST - 1), length=112)  # nine episodes
+    assert watched([1.5] * FEWEST, length=100)
+
+
+def test_its_two_thresholds_by_hand():
+    assert not watched([1.0 + BEYOND * 0.99] * 20)
+    assert watched([1.0 + BEYOND * 1.01] * 20)
+    # Costs of 1 + m ± d: the rate is m above the limit, with an error of d / sqrt(19).
+    for factor, barks in ((0.99, False), (1.01, True)):
+        m = 0.5
+        d = m / ERRORS * math.sqrt(19) / factor
+        assert bool(watched([1.0 + m - d, 1.0 + m + d] * 10)) == barks
+
+
+@pytest.mark.parametrize("name", ["queue", "inventory", "marsrover-4x4", "garnet", "corridor"])
+def test_it_is_silent_while_agents_learn(name):
+    """A hundred runs, costs known and learned, without one alarm."""
+    model = psconrl.load(name)
+    for seed in range(10):
+        for costs in (model.costs, None):
+            hope = {"optimistic_cost": float(model.costs[0].min())} if model.maximise and costs is None else {}
+            agent = PSConRL(model.n_states, model.n_actions, model.thresholds, costs, seed=seed, **hope)
+            dog = Watchdog()
+            agent.watch(dog)
+            simulate(model, agent, 4100, seed=seed)
+            assert not dog.alarms
+
+
+def test_it_barks_where_the_agent_was_told_wrong_costs():
+    model = psconrl.load("queue")
+    wrong = model.costs.copy()
+    wrong[1] *= 0.5
+    agent = PSConRL(model.n_states, model.n_actions, model.thresholds, wrong, ledger=None, seed=0)
+    agent.watch(Watchdog(model.cost_names[1:]))
+    with pytest.warns(LimitWarning, match="delay was .* while plans promised 2"):
+        simulate(model, agent, 4100, seed=0)
+
+
+def test_names_are_those_of_the_limits():
+    agent = PSConRL(2, 2, [0.5], seed=0)
+    agent.watch(Watchdog(["delay", "power"]))
+    with pytest.raises(AgentError, match="a watchdog for 2 limits watches an agent of 1"):
+        agent.observe(agent.act(0), 0, [0.0, 0.0])
