@@ -147,8 +147,8 @@ def test_tables_and_pictures():
     strong = [curves("a", 1.0, 0.0), curves("uniform", 9.0, 1.0, strong=np.nan)]
     board = leaderboard([world("w", *strong), world("v", curves("uniform", 4.0, 0.0), curves("b", 1.0, 0.0))])
     table = standings_table(board, {"a": "authors'"})
-    assert table["rows"][0] == ["a", "authors'", "1 [1, 1]", 1, 1, "7.7", "0", "0", "0", "1"]
-    assert table["rows"][-1][8] == "-"
+    assert table["rows"][0] == ["a", "authors'", "1 [1, 1]", 1, 1, "7.7", "7.7", "7.7", "0", "0", "0", "1"]
+    assert table["rows"][-1][10] == "-"
     assert worlds_table(board)["rows"][0] == ["a", "**1 [1, 1]**", ""]
     text = markdown_page({"Costs known": board}, {})
     assert "## Costs known" in text

@@ -18,10 +18,11 @@ from psconrl.experiment.spec import parse_spec
 from psconrl.experiment.store import Store
 from psconrl.report import page
 from psconrl.report.curves import read_experiments
+from psconrl.report.numbers import written
 from psconrl.report.paper_figures import figure1, figure2, figure3
 from psconrl.report.statistics import Comparison, Estimate, compare, final_cost, growth_exponent, mean_interval
 from psconrl.report.summary import _facts, _finding, _panels, build
-from psconrl.report.tables import verdict
+from psconrl.report.tables import spread_table, verdict
 from psconrl.report.theory import check_theory
 from psconrl.report.theory_figure import theory_figure
 from psconrl.simulation.regret import paper_regret
@@ -220,7 +221,7 @@ def test_the_report_has_all_parts_and_failures_are_shown(results, tmp_path):
         "Average risk",
     ]  # fmt: skip
     assert [t["title"] for t in grid["tables"]] == [
-        "Final regret and violation", "Strong regret and violation",
+        "Final regret and violation", "Spread over runs", "Strong regret and violation",
         "Pairwise comparison of final regret at shadow prices", "Growth and timing",
     ]  # fmt: skip
     assert grid["maps"][0]["svg"].startswith("<?xml")
@@ -303,3 +304,14 @@ def test_commands(results, tmp_path, capsys):
         error = capsys.readouterr().err
         assert message in error
         assert len(error.splitlines()) == 1
+
+
+def test_the_spread_of_runs_by_hand(experiments):
+    grid = experiments["marsrover-4x4"]
+    table = spread_table(grid)
+    curves = grid.curves[table["rows"][0][0]]
+    ends = sorted(curves.penalised(grid.facts["prices"])[:, -1])
+    assert table["rows"][0][1] == len(ends)
+    assert table["rows"][0][5] == written(float(ends[-1]))
+    assert table["rows"][0][2] == written(float(sum(ends) / len(ends)))
+    assert float(table["rows"][0][3].replace(",", "")) <= float(table["rows"][0][4].replace(",", ""))

@@ -20,7 +20,7 @@ from psconrl.arrays import Floats
 from psconrl.errors import ConfigError
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.statistics import Estimate, compare, interval, mean_interval, resample_weights
-from psconrl.report.tables import verdict
+from psconrl.report.tables import TAIL, verdict
 
 REFERENCE = "uniform"  # whose score makes those of different worlds comparable
 
@@ -31,6 +31,8 @@ class Place:
 
     score: Estimate  # regret plus overspending at twice its price
     loss: float
+    tail: float  # the same of the 90th percentile of runs
+    worst_run: float  # and of the worst
     overspent: float  # the violations above 0 at their prices, in hundredths
     worst: float  # the same of the largest running excess
     strong: float  # the same of strong violations; nan if policies were not evaluated
@@ -48,6 +50,8 @@ class Standing:
     rank: Estimate  # among those who play a world, 1 the best
     unbeaten: int | None  # in how many worlds
     loss: float
+    tail: float
+    worst_run: float
     overspent: float
     worst: float
     strong: float
@@ -109,6 +113,8 @@ def _places(experiment: Experiment, tests: int) -> dict[str, Place]:
             score=mean_interval(score(curves)),
             loss=float(score(curves).mean()) / unit,
             overspent=float((np.maximum(violations, 0.0) @ prices).mean()) / unit,
+            tail=float(np.quantile(score(curves), TAIL)) / unit,
+            worst_run=float(score(curves).max()) / unit,
             worst=float((curves.largest_excess[:, -1, 1:] @ prices).mean()) / unit,
             strong=float((curves.strong[:, -1, 1:] @ prices).mean()) / unit,
             unbeaten=None if np.isnan(against.p_value) else verdict(against, tests) != f"{best.label} has less",
@@ -139,6 +145,8 @@ def _standing(
         unbeaten=sum(told) if told else None,
         loss=float(np.mean([place.loss for place in own])),
         overspent=float(np.mean([place.overspent for place in own])),
+        tail=float(np.mean([place.tail for place in own])),
+        worst_run=float(np.mean([place.worst_run for place in own])),
         worst=float(np.mean([place.worst for place in own])),
         strong=float(np.mean([place.strong for place in own])),
         seconds=float(np.mean([place.seconds for place in own])),

@@ -12,10 +12,11 @@ from psconrl.report.statistics import FEW_RUNS
 
 NOTE = (
     "Score of a run: regret plus what is overspent, at twice the shadow prices. Loss: the score in % of that of "
-    "uniform play. Overspent: violations above 0 at their prices; at worst: the largest running excess; strong: strong "
-    "violations; all in % of the same. Rank: by mean score among those who play a world, averaged over worlds, with a "
-    "95% interval over runs. Unbeaten: worlds where a paired t-test at 5%, corrected for all tests of the table, does "
-    "not tell it from the one with the least mean score, be it because it is as good or because its runs differ widely "
+    "uniform play; 90% and worst run: the same of the 90th percentile of runs, and of the worst. Overspent: violations "
+    "above 0 at their prices; at worst: the largest running excess; strong: strong violations; all in % of the same. "
+    "Rank: by mean score among those who play a world, averaged over worlds, with a 95% interval over runs. Unbeaten: "
+    "worlds where a paired t-test at 5%, corrected for all tests of the table, does not tell it from the one with the "
+    "least mean score, be it because it is as good or because its runs differ widely "
     f"(-: fewer than {FEW_RUNS} runs). s: seconds a run, mean over worlds."
 )
 
@@ -25,11 +26,14 @@ def standings_table(board: Board, settings: Mapping[str, str]) -> dict[str, Any]
     return {
         "title": "Standings",
         "note": NOTE,
-        "header": ["agent", "setting", "rank", "unbeaten", "worlds", "loss", "overspent", "at worst", "strong", "s"],
+        "header": [
+            "agent", "setting", "rank", "unbeaten", "worlds", "loss", "90%", "worst run", "overspent", "at worst",
+            "strong", "s",
+        ],
         "rows": [
             [
                 s.title, settings.get(s.label, ""), str(s.rank), "-" if s.unbeaten is None else s.unbeaten, s.worlds,
-                _percent(s.loss), _percent(s.overspent), _percent(s.worst), _percent(s.strong), written(s.seconds, 2),
+                *map(_percent, (s.loss, s.tail, s.worst_run, s.overspent, s.worst, s.strong)), written(s.seconds, 2),
             ]
             for s in board.standings
         ],

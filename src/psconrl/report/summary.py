@@ -23,6 +23,7 @@ from psconrl.report.tables import (
     failures_table,
     final_table,
     growth_table,
+    spread_table,
     strong_table,
     verdict,
 )  # fmt: skip
@@ -82,7 +83,7 @@ def _first_grid(experiments: list[Experiment]) -> str:
 
 
 def _experiment(experiment: Experiment) -> dict[str, Any]:
-    tables = [f(experiment) for f in (final_table, strong_table, comparison_table, growth_table)]
+    tables = [f(experiment) for f in (final_table, spread_table, strong_table, comparison_table, growth_table)]
     return {
         "name": experiment.name,
         "description": _description(experiment.facts),

@@ -17,6 +17,7 @@ from psconrl.report.theory import check_theory
 # Lines of a traceback that are shown.
 TRACEBACK_LINES = 6
 NO_NUMBER = "-"
+TAIL = 0.9  # the percentile that stands beside a mean
 
 
 def final_table(experiment: Experiment) -> dict[str, Any]:
@@ -27,6 +28,23 @@ def final_table(experiment: Experiment) -> dict[str, Any]:
 def strong_table(experiment: Experiment) -> dict[str, Any]:
     """What signed sums hide: strong regret and violations, largest running excesses. No rows if none is known."""
     return _finals(experiment, "Strong regret and violation", ("strong-regret", "strong-violation", "largest-excess"))
+
+
+def spread_table(experiment: Experiment) -> dict[str, Any]:
+    """How far runs lie apart: the worst one and the 90th percentile beside mean and median."""
+    wanted = available(experiment, ("penalised",)) or available(experiment, ("regret",))
+    rows = []
+    for label, curves in experiment.curves.items() if wanted else ():
+        ends = wanted[0].values(experiment, curves)[:, -1]
+        numbers = (ends.mean(), np.median(ends), np.quantile(ends, TAIL), ends.max())
+        rows.append([label, curves.runs, *(written(float(x)) for x in numbers)])
+    return {
+        "title": "Spread over runs",
+        "note": f"Of the {wanted[0].title if wanted else 'regret'}, after the last round. What an agent loses in one "
+        "run of ten shows in the last two columns.",
+        "header": ["agent", "runs", "mean", "median", "90th percentile", "worst run"],
+        "rows": rows,
+    }
 
 
 def _finals(experiment: Experiment, title: str, names: Sequence[str]) -> dict[str, Any]:
