@@ -162,7 +162,7 @@ def test_learners_do_better_than_chance_on_the_small_grid(learner):
 
 
 # What an option must not be. A negative cost is a reward, a word may be a name, and None may stand for a default.
-ALLOWED = (("optimistic_cost", "negative"), ("exact", "flag"), ("together", "flag"))
+ALLOWED = (("optimistic_cost", "negative"), ("exact", "flag"), ("exceptions", "flag"), ("together", "flag"))
 BAD = {
     "text": "abc",
     "nan": float("nan"),
@@ -174,6 +174,7 @@ BAD = {
 }
 MAY_BE_NONE = (
     "commitment",
+    "cost_belief",
     "outlook",
     "prior",
     "optimistic_cost",

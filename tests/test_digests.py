@@ -36,6 +36,10 @@ DIGESTS: list[tuple[str, dict[str, object], str]] = [
     ("riverswim", {"length": 12, "effort": 0.3}, "d576f92e9c41c143"),
     ("chain", {}, "2433ac2c86a4a2e2"),
     ("chain", {"length": 4, "missed": 0.4}, "e4b7bbe5ad1826d0"),
+    ("corridor", {}, "69b8c03713d42f45"),
+    ("corridor", {"length": 5, "used": 0.5, "success": 0.15}, "13f1a3da028e2665"),
+    ("islands", {}, "eba75e1334885aab"),
+    ("islands", {"threshold": 0.3}, "620cd4d45f941729"),
     ("ward", {}, "fb5683bbd5d8b5e2"),
     (
         "ward",

@@ -216,31 +216,6 @@ def test_a_matrix_that_cannot_be_is_refused_in_one_line(damage, tmp_path):
     assert "\n" not in str(error.value)
 
 
-def test_the_tables_of_an_old_file_are_read_as_what_was_seen(tmp_path):
-    """Format 3 had one of all transitions, for the counts and for the episode that is being played."""
-    agent = AGENTS["psconrl, support"](seed=1, commitment=None)
-    in_an_episode(Simulation(WORLD, agent, seed=2))
-    path = tmp_path / "old.npz"
-    agent.save(path)
-    with np.load(path) as members:
-        arrays = dict(members)
-    header = json.loads(str(arrays["header"]))
-    header["version"] = 3
-    for where, seen in ((header["state"]["counts"], agent.counts), (header["state"]["play"]["record"], None)):
-        table = (agent.play(0).record if seen is None else seen).transitions
-        name = f"table{len(arrays)}"
-        arrays[name], where["transitions"] = np.array(table), {"@array": name}
-    np.savez(path, **(arrays | {"header": np.array(json.dumps(header))}))
-    again = load_agent(path)
-    np.testing.assert_array_equal(again.counts.transitions, agent.counts.transitions)
-    one, two = (psconrl.simulate(WORLD, each, 300, seed=3) for each in (agent, again))
-    assert one.cumulative.tolist() == two.cumulative.tolist()
-    arrays[name] = arrays[name] - 1
-    np.savez(path, **(arrays | {"header": np.array(json.dumps(header))}))
-    with pytest.raises(AgentError, match="damaged"):
-        load_agent(path)
-
-
 @pytest.mark.parametrize("weights", [[-1.0, 2.0], [np.nan, 1.0], [np.inf, 1.0], [[0.5, 0.5]]])
 def test_weights_of_a_last_plan_that_cannot_be_are_refused(weights, tmp_path):
     agent = AGENTS["psconrl"](seed=1)

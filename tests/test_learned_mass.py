@@ -278,10 +278,7 @@ def test_new_limits_begin_with_an_empty_balance_and_no_costs():
     assert (ledger.balance.tolist(), ledger.extremes.tolist()) == ([0.0], [[0.0], [0.0]])
 
 
-def test_a_balance_from_before_there_were_extremes_is_restored():
-    ledger = Balance(0.1).made_for(2, 1, 1)
-    ledger.restore({"balance": [3.0]})
-    assert (ledger.balance.tolist(), ledger.extremes.tolist()) == ([3.0], [[0.0], [0.0]])
+def test_a_balance_is_restored_with_its_extremes():
     again = Balance(0.1).made_for(2, 1, 1)
     again.restore(booked(Balance(0.1), [40.0], 100, np.array([0.5])).state())
     np.testing.assert_allclose(again.extremes, [[-0.1], [0.0]])

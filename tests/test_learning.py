@@ -302,7 +302,7 @@ def test_corrupt_or_foreign_agent_files_are_refused_clearly(tmp_path):
         with pytest.raises(AgentError, match="truncated, or not a psconrl-agent file"):
             PSConRL.load(path)
     np.savez(path, header=np.array(json.dumps({"format": "psconrl-agent", "version": 99})))
-    with pytest.raises(AgentError, match="version 99 is newer"):
+    with pytest.raises(AgentError, match="version 99 is not 1; update psconrl"):
         PSConRL.load(path)
     np.savez(path, header=np.array(json.dumps({"format": "other"})))
     with pytest.raises(AgentError, match="not a psconrl-agent file but a other one"):

@@ -106,7 +106,7 @@ def test_a_sparse_matrix_cannot_claim_rows_that_are_not_there(tmp_path):
 
 
 def test_an_agent_file_unpacks_an_array_once_however_often_it_is_named(tmp_path):
-    header = {"format": "psconrl-agent", "version": 4, "agent": "psconrl", "config": {}, "state": {}}
+    header = {"format": "psconrl-agent", "version": 1, "agent": "psconrl", "config": {}, "state": {}}
     header["recipe"] = "psconrl"
     header["extra"] = {"all": [{"@array": "big"}] * 1000}
     npz(tmp_path / "agent.npz", header=np.array(json.dumps(header)), big=np.zeros(1_000_000))
@@ -331,7 +331,8 @@ def test_text_is_no_cost(costs):
     action = agent.act(0)
     with pytest.raises(AgentError, match="costs must be numbers, in a list or an array; got"):
         agent.observe(action, 1, costs)
-    with pytest.raises(AgentError, match="thresholds must be numbers"):
+    wrong = "names of its constraints" if isinstance(costs, dict) else "thresholds must be numbers"
+    with pytest.raises(AgentError, match=wrong):
         agent.set_thresholds(costs)
     agent.observe(action, 1, [True, np.float32(0.5)])
 

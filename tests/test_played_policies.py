@@ -16,7 +16,6 @@ from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.spec import parse_spec
 from psconrl.experiment.store import Store
 from psconrl.learning.agent import Agent
-from psconrl.learning.persistence import read, write
 from psconrl.learning.registry import load_agent, make_agent
 from psconrl.report.curves import read_experiments
 from psconrl.report.summary import build
@@ -93,25 +92,6 @@ def test_a_run_that_was_saved_goes_on_with_the_same_numbers(name, options, tmp_p
     np.testing.assert_array_equal(rest.policies.costs, whole.policies.costs)
     assert rest.policies.length == whole.policies.length
     assert sum(whole.policies.length) == 1000
-
-
-def test_a_file_from_before_goes_on_from_what_its_checkpoints_tell(tmp_path):
-    run = Simulation(ROVER, agent_for(ROVER), 5, evaluate_policies=True)
-    first = run.run(500, checkpoints=50)
-    run.save(tmp_path / "run.npz")
-    saved = read(tmp_path / "run.npz")
-    extra = saved.extra["simulation"]
-    policies = extra.pop("policies")
-    extra["log"]["costs"], extra["averages"] = policies["log"]["costs"], policies["averages"]
-    del extra["largest_excess"], extra["excesses"]
-    write(saved, tmp_path / "old.npz")
-    now, old = (Simulation.resume(ROVER, tmp_path / name).run(700) for name in ("run.npz", "old.npz"))
-    np.testing.assert_array_equal(old.policies.costs, now.policies.costs)
-    assert old.policies.length == now.policies.length
-    excess = np.maximum(first.cumulative[:, 1:] - first.rounds[:, None] * ROVER.thresholds, 0.0)
-    np.testing.assert_array_equal(old.largest_excess[:50], np.maximum.accumulate(excess, axis=0))
-    assert (old.largest_excess[49] <= old.largest_excess[-1]).all()
-    assert (old.largest_excess <= now.largest_excess).all()
 
 
 # Policies

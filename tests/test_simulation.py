@@ -440,7 +440,7 @@ def test_what_does_not_fit_is_refused():
     with pytest.raises(ConfigError, match=r"as psconrl\.plan returns it; got int"):
         regret(run.trace(), 3)
     with pytest.raises(ConfigError, match="unknown emission"):
-        simulate(cmdp, agent_for(cmdp), 10, emission="poisson")
+        simulate(cmdp, agent_for(cmdp), 10, emission="gamma")
     with pytest.raises(ConfigError, match="CMDP or a Gymnasium environment"):
         simulate("box", agent_for(cmdp), 10)
     with pytest.raises(AgentError, match="0 constrained costs, the agent has 1 limits"):

@@ -120,7 +120,7 @@ def test_the_short_form_says_what_it_leaves_out():
             "checkpoints must be a whole",
         ),
         (("seed = 7", "seed = "), "not valid TOML"),
-        (('env = "marsrover-4x4"', 'env = "marsrover-4x4"\nemission = "poisson"'), "unknown emission 'poisson'"),
+        (('env = "marsrover-4x4"', 'env = "marsrover-4x4"\nemission = "gamma"'), "unknown emission 'gamma'"),
         (('env = "marsrover-4x4"', 'env = "marsrover-4x4"\nprobe = [1, 2]'), "probe must be"),
     ],
 )
