@@ -197,6 +197,21 @@ def test_a_guess_counts_as_observations():
     np.testing.assert_allclose(drawn, means)
 
 
+def test_what_a_guess_is_worth_is_learned():
+    """Right everywhere, it is believed everywhere; off by a constant, it is corrected everywhere."""
+    truth = additive()
+    times = np.eye(9, 5, dtype=int)
+    times[:, 0] = times[0] = 1
+    told = Hints(guess=truth, weight=None)
+    belief = SampledCosts().made_for(9, 5, 1)
+    assert (belief.costs(Counts(9, 5, 2), told, np.random.default_rng(0)) == truth).all()
+    np.testing.assert_allclose(belief.costs(counted(truth, times), told, np.random.default_rng(0)), truth, atol=1e-12)
+    off = truth + np.array([0.5, -0.2])[:, None, None]
+    belief = SampledCosts().made_for(9, 5, 1)
+    drawn = belief.costs(counted(off, times), told, np.random.default_rng(0))
+    np.testing.assert_allclose(drawn, off, atol=1e-9)
+
+
 def test_a_saved_agent_draws_the_same_costs(tmp_path):
     model = psconrl.load("queue")
     agent = PSConRL(model.n_states, model.n_actions, model.thresholds, optimistic_cost=-1.0, seed=0)

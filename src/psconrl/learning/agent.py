@@ -34,7 +34,7 @@ class Agent(Player):
     # If costs are learned: what counts as one observation of every pair, and what is guessed and counts as so many.
     optimistic_cost: float | None = None
     guessed_costs: Floats | None = None
-    cost_weight: float | Floats = 0.0
+    cost_weight: float | Floats | None = 0.0
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -96,7 +96,8 @@ class Agent(Player):
     def _known_or_mean_costs(self) -> Floats:
         if self.costs is not None:
             return self.costs
-        return self.counts.mean_costs(self.optimistic_cost, self.guessed_costs, self.cost_weight)
+        weight = 1.0 if self.cost_weight is None else self.cost_weight
+        return self.counts.mean_costs(self.optimistic_cost, self.guessed_costs, weight)
 
     def config(self) -> dict[str, Any]:
         """The arguments that build an agent like this one, seed aside, as plain data."""

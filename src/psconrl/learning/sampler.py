@@ -61,7 +61,7 @@ class Sampler(Agent):
         cost_belief: CostBelief | None,
         optimistic_cost: float | None,
         guessed_costs: ArrayLike | None,
-        cost_weight: ArrayLike,
+        cost_weight: ArrayLike | None,
         seed: int | Sequence[int] | None,
     ) -> None:
         super().__init__(n_states, n_actions, thresholds, costs, seed)
@@ -76,7 +76,9 @@ class Sampler(Agent):
             )
         self.optimistic_cost = as_optimistic_cost(optimistic_cost)
         self.guessed_costs = None if guessed_costs is None else self._as_costs(guessed_costs, "guessed_costs")
-        self.cost_weight = as_weight(cost_weight, "cost_weight", self.n_states, self.n_actions)
+        self.cost_weight = None
+        if cost_weight is not None:
+            self.cost_weight = as_weight(cost_weight, "cost_weight", self.n_states, self.n_actions)
         self._warn_if_only_costs_are_unknown()
         self.planner = EpisodePlanner(self.n_states, self.n_actions)
         self.sampled: Transition | None = None  # the model behind the present episode, to look at
@@ -100,8 +102,8 @@ class Sampler(Agent):
 
         ``weight``: a number, or one for every pair, (S, A); None: how much the model is worth is learned, too. Where
         the model is wrong, experience outweighs it; what it holds for impossible is believed once it is seen. Its
-        costs, if none are given as known, are guesses of the same weight (of one observation, if that is learned), and
-        its limits hold unless others are given.
+        costs, if none are given as known, are guesses of the same weight, or of one that is learned, and its limits
+        hold unless others are given.
 
         >>> import psconrl
         >>> from psconrl.agents import PSConRL
@@ -185,7 +187,7 @@ def trusted(model: CMDP, weight: ArrayLike | None = None) -> dict[str, Any]:
     need_all_actions(model.available)
     P = model.transition.csr()
     if weight is None:
-        return {"belief": LearnedMass(WORTHS, support=P), "guessed_costs": model.costs, "cost_weight": 1.0}
+        return {"belief": LearnedMass(WORTHS, support=P), "guessed_costs": model.costs, "cost_weight": None}
     worth = as_weight(weight, "weight", model.n_states, model.n_actions)
     each = np.broadcast_to(worth, (model.n_states, model.n_actions)).ravel()
     if not (each > 0).all():

@@ -63,7 +63,7 @@ class LagrangianPSRL(Sampler):
         ceiling: float = 100.0,
         optimistic_cost: float | None = None,
         guessed_costs: ArrayLike | None = None,
-        cost_weight: ArrayLike = 1.0,
+        cost_weight: ArrayLike | None = 1.0,
         seed: int | Sequence[int] | None = None,
     ) -> None:
         super().__init__(

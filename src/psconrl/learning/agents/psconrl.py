@@ -55,14 +55,14 @@ class PSConRL(Sampler):
     ``thresholds``: (m,) in the order of the costs, or by name, ``{"delay": 2.0, "power": 0.3}``, in that order, too.
     ``costs``: (m+1, S, A) if known; else they are learned. What the objective may be where nothing is known is 0, which
     is optimistic while costs are not negative; if the objective is a reward, give minus the largest possible reward as
-    ``optimistic_cost``. ``guessed_costs`` (m+1, S, A) count as
-    ``cost_weight`` observations, a number or one for every pair. ``trusting`` makes an agent of a rough model.
+    ``optimistic_cost``. ``guessed_costs`` (m+1, S, A) count as ``cost_weight`` observations, a number or one for every
+    pair; None: how much they are worth is learned. ``trusting`` makes an agent of a rough model.
 
     Its parts: ``belief``, how scattered transitions are and where they lead; ``cost_belief``, what costs are taken to
-    be while they are learned; ``schedule``, when to think again;
-    ``fallback``, what to play if the sample is infeasible; ``ledger``, which makes up for what was spent beyond a
-    limit, and spends what was left (None for no ledger, as in the paper); ``outlook``, how far ahead plans look;
-    ``commitment``, when to play one deterministic policy instead of a randomised plan (None for never).
+    be while they are learned; ``schedule``, when to think again; ``fallback``, what to play if the sample is
+    infeasible; ``ledger``, which makes up for what was spent beyond a limit, and spends what was left (None for no
+    ledger, as in the paper); ``outlook``, how far ahead plans look; ``commitment``, when to play one deterministic
+    policy instead of a randomised plan (None for never).
     """
 
     name: ClassVar[str] = "psconrl"
@@ -92,7 +92,7 @@ class PSConRL(Sampler):
         commitment: Commitment | None = USUAL_COMMITMENT,
         optimistic_cost: float | None = None,
         guessed_costs: ArrayLike | None = None,
-        cost_weight: ArrayLike = 1.0,
+        cost_weight: ArrayLike | None = 1.0,
         seed: int | Sequence[int] | None = None,
     ) -> None:
         super().__init__(

@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import AgentError
 from psconrl.kernels import special
 from psconrl.kernels.cost_effects import sweep
@@ -46,7 +46,8 @@ class Hints:
 
     optimistic: float | None = None  # what the objective may be at best
     guess: Floats | None = None  # (m+1, S, A) all costs, roughly
-    weight: float | Floats = 0.0  # how many observations the guess is worth, for all pairs or each, (S, A)
+    # How many observations the guess is worth, for all pairs or each, (S, A); None if that is to be learned.
+    weight: float | Floats | None = 0.0
 
 
 class CostBelief(Part):
@@ -73,14 +74,15 @@ class EmpiricalMeans(CostBelief):
 
     def costs(self, counts: Counts, hints: Hints, rng: np.random.Generator) -> Floats:
         """The means; nothing is drawn."""
-        return counts.mean_costs(hints.optimistic, hints.guess, hints.weight)
+        return counts.mean_costs(hints.optimistic, hints.guess, 1.0 if hints.weight is None else hints.weight)
 
 
 class SampledCosts(CostBelief):
     """Costs drawn from a posterior in which states and actions tell of each other; see the module.
 
     The optimistic cost is what the objective may be where nothing is known. Without one that is 0, or if costs below 0
-    were met, which are rewards, the best one less the range of all.
+    were met, which are rewards, the best one less the range of all. A guess whose weight is None is the base from which
+    costs are counted: how far it is off is learned by the same model, and with it what it is worth.
     """
 
     name: ClassVar[str] = "sampled"
@@ -113,6 +115,8 @@ class SampledCosts(CostBelief):
         """A draw from the posterior of all costs."""
         shape = (len(counts.cost_sums), counts.n_states, counts.n_actions)
         sums, times = counts.cost_sums, counts.visits.astype(np.float64)
+        if hints.guess is not None and hints.weight is None:
+            return hints.guess + self._corrections(counts, hints.guess, rng)
         if hints.guess is not None:
             worth = np.broadcast_to(hints.weight, shape[1:]).ravel()
             sums, times = sums + worth * hints.guess.reshape(sums.shape), times + worth
@@ -121,16 +125,30 @@ class SampledCosts(CostBelief):
         if not tried.size:
             return np.full(shape, 0.0 if hints.optimistic is None else hints.optimistic)
         means = np.ascontiguousarray(sums[:, tried] / times[tried])
-        drawn = np.empty(sums.shape)
-        for i in range(shape[0]):
-            drawn[i, tried], drawn[i, rest] = self._draw(i, means[i], times[tried], tried, rest, rng)
+        drawn = self._drawn(means, times[tried], tried, rest, rng)
         if rest.size:
             free = rest if np.ptp(means[0]) == 0.0 else rest[self._free(tried, rest, shape[1], shape[2], rng)]
             drawn[0, free] = _best(means[0], hints.optimistic)
         return drawn.reshape(shape)
 
+    def _corrections(self, counts: Counts, guess: Floats, rng: np.random.Generator) -> Floats:
+        """What a guess is off by, (m+1, S, A): drawn by the same model, in which nothing is free."""
+        tried, rest = np.flatnonzero(counts.visits), np.flatnonzero(counts.visits == 0)
+        if not tried.size:
+            return np.zeros_like(guess)
+        times = counts.visits[tried].astype(np.float64)
+        off = np.ascontiguousarray(counts.cost_sums[:, tried] / times - guess.reshape(len(guess), -1)[:, tried])
+        return self._drawn(off, times, tried, rest, rng).reshape(guess.shape)
+
+    def _drawn(self, means: Floats, times: Floats, tried: Ints, rest: Ints, rng: np.random.Generator) -> Floats:
+        """All costs (m+1, S*A), from the means (m+1, K) of the pairs tried."""
+        drawn = np.empty((len(means), tried.size + rest.size))
+        for i, of_cost in enumerate(means):
+            drawn[i, tried], drawn[i, rest] = self._draw(i, of_cost, times, tried, rest, rng)
+        return drawn
+
     def _draw(
-        self, i: int, means: Floats, times: Floats, tried: Any, rest: Any, rng: np.random.Generator
+        self, i: int, means: Floats, times: Floats, tried: Ints, rest: Ints, rng: np.random.Generator
     ) -> tuple[Floats, Floats | float]:
         """A cost of the pairs tried, and of the rest."""
         low, high = float(means.min()), float(means.max())
@@ -160,7 +178,7 @@ class SampledCosts(CostBelief):
         shape = np.array([SHAPE + 0.5 * self._freedom])
         return float((least + 0.5 * self._squares[i]) / special.exp(float(log_gamma_variates(shape, rng)[0])))
 
-    def _free(self, tried: Any, rest: Any, n_states: int, n_actions: int, rng: np.random.Generator) -> Any:
+    def _free(self, tried: Ints, rest: Ints, n_states: int, n_actions: int, rng: np.random.Generator) -> Bools:
         """Which of the rest have the best objective there may be."""
         visited = np.zeros(n_states, dtype=bool)
         visited[tried // n_actions] = True
