@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from psconrl._version import __version__
 from psconrl.envs.registration import register_with_gymnasium as _register
 from psconrl.errors import (
+    AdviceWarning,
     AgentError,
     BaselineWarning,
     ConfigError,
@@ -95,6 +96,7 @@ _HOME = {
 
 __all__ = [
     "CMDP",
+    "AdviceWarning",
     "AgentError",
     "BaselineWarning",
     "CMDPEnv",

@@ -44,6 +44,10 @@ class BaselineWarning(UserWarning):
     """A baseline that is said to keep the limits seems not to."""
 
 
+class AdviceWarning(UserWarning):
+    """An agent can play, but will learn little; the message says what would help."""
+
+
 class LimitWarning(UserWarning):
     """A limit is broken although every plan promises to keep it."""
 

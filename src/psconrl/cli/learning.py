@@ -22,6 +22,7 @@ from psconrl.envs.gym_env import CMDPEnv
 from psconrl.envs.registry import ENVIRONMENTS, open_environment
 from psconrl.errors import ConfigError, PsconrlError
 from psconrl.experiment.knowledge import Knowledge
+from psconrl.learning.advice import advice
 from psconrl.learning.logs import CSVLog
 from psconrl.learning.player import Player
 from psconrl.learning.recipe import RESERVED
@@ -142,8 +143,8 @@ def learn(
     watchdog = Watchdog(run.cost_names[1:], tell=lambda alarm: None)  # told at the end
     run.agent.watch(watchdog)
     out = console()
-    if run.agent.why_slow():
-        out.print(Text(run.agent.why_slow(), style="yellow"))
+    for line in advice(run.agent, rounds, isinstance(world, CMDP) and world.maximise):
+        out.print(Text(line, style="yellow"))
     best = plan(world) if isinstance(world, CMDP) else None
     who = run.agent.recipe
     if run.round >= rounds:

@@ -7,7 +7,8 @@ from typing import Any
 import gymnasium
 from numpy.typing import ArrayLike
 
-from psconrl.errors import ConfigError, SlowWarning
+from psconrl.errors import AdviceWarning, ConfigError, SlowWarning
+from psconrl.learning.advice import advice
 from psconrl.learning.checks import is_whole
 from psconrl.learning.contract import Learner, is_learner
 from psconrl.learning.player import Player
@@ -60,6 +61,7 @@ def simulate(
         run = GymSimulation(env, agent, None if seed is None else int(seed))
     else:
         raise ConfigError(f"env must be a CMDP or a Gymnasium environment; got {type(env).__name__}")
-    if run.agent.why_slow():
-        warnings.warn(run.agent.why_slow(), SlowWarning, stacklevel=2)
+    slow = run.agent.why_slow()
+    for line in advice(run.agent, horizon, isinstance(env, CMDP) and env.maximise):
+        warnings.warn(line, SlowWarning if line == slow else AdviceWarning, stacklevel=2)
     return run.run(horizon, checkpoints, progress)

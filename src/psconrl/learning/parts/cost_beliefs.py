@@ -115,9 +115,9 @@ class SampledCosts(CostBelief):
         """A draw from the posterior of all costs."""
         shape = (len(counts.cost_sums), counts.n_states, counts.n_actions)
         sums, times = counts.cost_sums, counts.visits.astype(np.float64)
-        if hints.guess is not None and hints.weight is None:
-            return hints.guess + self._corrections(counts, hints.guess, rng)
         if hints.guess is not None:
+            if hints.weight is None:
+                return hints.guess + self._corrections(counts, hints.guess, rng)
             worth = np.broadcast_to(hints.weight, shape[1:]).ravel()
             sums, times = sums + worth * hints.guess.reshape(sums.shape), times + worth
         tried = np.flatnonzero(times)
