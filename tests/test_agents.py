@@ -175,6 +175,7 @@ BAD = {
 MAY_BE_NONE = (
     "commitment",
     "cost_belief",
+    "cost_weight",
     "outlook",
     "prior",
     "optimistic_cost",

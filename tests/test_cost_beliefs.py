@@ -225,6 +225,34 @@ def test_a_saved_agent_draws_the_same_costs(tmp_path):
             agent.cost_belief.restore(state | {name: bad})
 
 
+@pytest.mark.parametrize("scale", [1e-320, 1e-300, 1e-160, 1.0, 1e99])
+@pytest.mark.parametrize("noisy", [False, True])
+def test_units_do_not_matter(scale, noisy):
+    rng = np.random.default_rng(0)
+    belief, counts, table = SampledCosts().made_for(9, 5, 1), Counts(9, 5, 2), additive()
+    for _ in range(30):
+        record = Record.empty(counts)
+        for _ in range(6):
+            s, a = rng.integers(9), rng.integers(5)
+            record.step(s, a, 0, scale * (table[:, s, a] + 0.3 * rng.random() * noisy))
+        belief.learn(record, counts)
+        counts.add(record)
+        drawn = belief.costs(counts, NOTHING, rng)
+        assert np.isfinite(drawn).all()
+        assert (np.abs(drawn) <= 10.0 * scale).all()
+    assert np.isfinite(belief._levels).all()
+
+
+def test_what_was_drawn_is_told_in_other_units():
+    belief = SampledCosts().made_for(2, 1, 0)
+    belief._rescale(0, 3.0, 2.0)
+    assert belief._levels[0].tolist() == [0.5, 0.25, 0.25, 0.25]
+    belief._of_states[0] = [0.1, -0.3]
+    belief._rescale(0, 1.0, 8.0)  # a mean of 3 + 0.5 * 2 = 4 is 3/8 of a unit above 1
+    assert belief._levels[0].tolist() == [3 / 8, 1 / 64, 1 / 64, 1 / 64]
+    assert belief._of_states[0] == pytest.approx([0.025, -0.075])
+
+
 def test_what_a_cost_belief_of_yours_returns_is_checked():
     class Wrong(SampledCosts):
         name = "wrong-shape"

@@ -126,6 +126,17 @@ def test_a_row_unlike_all_others_is_an_exception():
     assert (np.ptp([without.masses(counts, rng) for _ in range(20)], axis=1) == 0.0).all()
 
 
+def test_a_row_that_leads_anywhere_has_the_mass_of_one_that_does():
+    """Its likelihood under the mass of the others is below the smallest double."""
+    S = 150
+    rows = {(s, 0): [30 if t == s else 0 for t in range(S)] for s in range(S - 1)}
+    rows[S - 1, 0] = [2] * S
+    belief = LearnedMass().made_for(S, 1, 0)
+    counts, rng = counted(S, 1, rows), np.random.default_rng(6)
+    drawn = np.array([belief.masses(counts, rng) for _ in range(100)])
+    assert (drawn[5:, -1] == 1.0).all()
+
+
 def test_turns_of_masses_and_weights_have_the_posterior_of_the_hierarchy():
     """Two rows of one action and two masses: the joint law of their masses, with the weights integrated out."""
     rows = {(0, 0): [5, 0], (1, 0): [2, 2]}

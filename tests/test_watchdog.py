@@ -41,7 +41,9 @@ def test_it_barks_at_a_limit_that_plans_promise_to_keep():
     alternating = [1.4, 1.6] * 10
     assert watched(alternating) == [Alarm("delay", 1000, 2000, pytest.approx(1.5), 1.0)]
     assert "delay was 1.5 on average in rounds 1,001 to 2,000, while plans promised 1" in str(watched(alternating)[0])
-    assert not watched(alternating, kind="explore")
+    for kind in ("explore", "least excess", "unconstrained", "bridge", "fixed"):
+        assert not watched(alternating, kind=kind)
+    assert watched(alternating, kind="balance")
     assert not watched(alternating, debt=False)
     assert not watched(alternating[:-1])  # it has not looked yet
     assert not watched([1.5] * (FEWEST - 1), length=112)  # nine episodes

@@ -140,7 +140,8 @@ def learn(
             run = GymSimulation(world, agent, seed)
     if log is not None:
         run.agent.watch(_log_of(world, run, log))
-    watchdog = Watchdog(run.cost_names[1:], tell=lambda alarm: None)  # told at the end
+    floors = world.at_least if isinstance(world, CMDP) else ()
+    watchdog = Watchdog(run.cost_names[1:], lambda alarm: None, floors)  # told at the end
     run.agent.watch(watchdog)
     out = console()
     for line in advice(run.agent, rounds, isinstance(world, CMDP) and world.maximise):

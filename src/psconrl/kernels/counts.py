@@ -8,7 +8,6 @@ import numpy as np
 from cython.cimports.psconrl.kernels.special import exp, lgamma, log
 
 _INF = cython.declare(cython.double, float("inf"))
-_HUGE = cython.declare(cython.double, 600.0)  # the exponential of which is finite, and so are some of them in total
 # Up to so many times, a ratio of gamma functions is quicker as a product.
 _FEW = cython.declare(cython.Py_ssize_t, 10)
 
@@ -342,13 +341,15 @@ def draw_masses(
     with cython.nogil:
         for row in range(rows):
             usual: cython.Py_ssize_t = chosen[groups[row]]
+            top: cython.double = -_INF
+            for k in range(K):
+                top = max(top, likelihood[row, k])
             total: cython.double = 0.0
-            for k in range(K):  # likelihoods in units of the usual mass's
-                apart: cython.double = likelihood[row, k] - likelihood[row, usual]
-                weight[k] = 1.0 if apart == 0.0 else exp(min(apart, _HUGE))
+            for k in range(K):
+                weight[k] = 1.0 if likelihood[row, k] == top else exp(likelihood[row, k] - top)
                 total += weight[k]
-            ratio: cython.double = odds * total / K
-            exceptional[row] = uniforms[row, 0] * (1.0 + ratio) < ratio
+            own_mass: cython.double = odds * total / K
+            exceptional[row] = uniforms[row, 0] * (weight[usual] + own_mass) < own_mass
             d[row] = usual
             if exceptional[row]:
                 left: cython.double = uniforms[row, 1] * total

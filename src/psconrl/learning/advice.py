@@ -11,14 +11,14 @@ def advice(agent: Player, rounds: int, maximise: bool) -> list[str]:
     """Lines on a run of so many rounds; ``maximise``: the objective is a reward."""
     lines = [agent.why_slow()]
     if isinstance(agent, Sampler):
-        lines += [_few_rounds(agent, rounds), _no_hope(agent, maximise)]
+        lines += [_few_rounds(agent, rounds), _no_hope(agent, maximise and rounds >= MANY)]
     return [line for line in lines if line]
 
 
 def _few_rounds(agent: Sampler, rounds: int) -> str:
     """Fewer rounds than it takes to visit every pair twice, and nothing is known of where they lead."""
     pairs = agent.n_states * agent.n_actions
-    if min(pairs, rounds) < MANY or rounds >= OFTEN * pairs or agent.knows_states():
+    if min(pairs, rounds) < MANY or rounds >= OFTEN * pairs or agent.belief.told():
         return ""
     return (
         f"{pairs:,} pairs of states and actions, {rounds:,} rounds: most pairs will be seen once at most. Say which "

@@ -1,6 +1,7 @@
 """Thresholds by name, as ``CMDP`` takes them, for agents that know what their constraints are called."""
 
 from collections.abc import Iterable, Mapping
+from numbers import Real
 from typing import Any, NamedTuple
 
 from numpy.typing import ArrayLike
@@ -33,7 +34,7 @@ class LimitNames(NamedTuple):
             raise AgentError(unknown_name("constraint", unknown[0], self.names))
         result: list[Any] = in_force.tolist()
         for name, value in thresholds.items():
-            negative = name in self.at_least and isinstance(value, int | float)
+            negative = name in self.at_least and isinstance(value, Real) and not isinstance(value, bool)
             result[self.names.index(name)] = -value if negative else value
         return result
 

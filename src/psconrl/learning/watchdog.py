@@ -15,14 +15,15 @@ million windows of many.
 """
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError, LimitWarning
-from psconrl.learning.events import BRIDGE, EXPLORING, EpisodeEvent
+from psconrl.learning.events import EpisodeEvent
+from psconrl.learning.parts.ledger import Ledger
 
 FIRST = 1000  # rounds that are learning
 PLANNED = 0.9  # the share of rounds that plans must have had
@@ -51,15 +52,20 @@ class Watchdog:
     """Compares what happens with what plans promise; give it to ``agent.watch``.
 
     ``names``: of the limited costs. ``tell``: called with every ``Alarm``; by default it becomes a ``LimitWarning``.
-    ``alarms`` has all so far.
+    ``at_least``: names of those that are kept from below, as ``CMDP`` has it. ``alarms`` has all so far.
 
     >>> import psconrl
     >>> agent = psconrl.PSConRL(2, 2, [0.5], seed=0)
     >>> agent.watch(psconrl.Watchdog(["shortage"]))
     """
 
-    def __init__(self, names: Sequence[str] = (), tell: Callable[[Alarm], object] | None = None) -> None:
-        self.names, self.alarms = tuple(names), list[Alarm]()
+    def __init__(
+        self,
+        names: Sequence[str] = (),
+        tell: Callable[[Alarm], object] | None = None,
+        at_least: Collection[str] = (),
+    ) -> None:
+        self.names, self.at_least, self.alarms = tuple(names), frozenset(at_least), list[Alarm]()
         self._tell = tell or _warn
         self._begin(0, None)
 
@@ -75,7 +81,7 @@ class Watchdog:
             raise AgentError(f"a watchdog for {len(self.names)} limits watches an agent of {event.thresholds.size}")
         self._lengths.append(event.length)
         self._excesses.append(event.length * (event.costs[1:] - event.thresholds))
-        if event.kind not in EXPLORING and event.kind != BRIDGE:
+        if event.kind == "optimal" or event.kind in Ledger.known:  # others promise nothing, or less
             self._planned += event.length
         if event.round >= self._next:
             self._look_back(event)
@@ -90,8 +96,8 @@ class Watchdog:
         beyond = np.maximum(BEYOND * np.abs(event.thresholds), ERRORS * error)
         for i in np.flatnonzero(self._in_debt & (rate > beyond)):
             name = self.names[i] if self.names else f"limited cost {i + 1}"
-            threshold = float(event.thresholds[i])
-            alarm = Alarm(name, self._first, event.round, threshold + float(rate[i]), threshold)
+            sign, threshold = (-1.0 if name in self.at_least else 1.0), float(event.thresholds[i])
+            alarm = Alarm(name, self._first, event.round, sign * (threshold + float(rate[i])), sign * threshold)
             self.alarms.append(alarm)
             self._tell(alarm)
 

@@ -1,7 +1,8 @@
 """A digest of a model, by which a run and a plan can tell whether they belong to the same one.
 
-It covers sizes, transitions and expected costs, which determine the averages of every policy. Thresholds, names and the
-initial distribution do not enter, nor does the storage: a dense and a sparse model with equal entries have one digest.
+It covers sizes, transitions, available actions and expected costs, which determine the averages of every policy.
+Thresholds, names and the initial distribution do not enter, nor does the storage: a dense and a sparse model with equal
+entries have one digest.
 """
 
 import hashlib
@@ -31,7 +32,12 @@ def fingerprint(cmdp: CMDP) -> str:
         places.update(where.tobytes())
         values.update(what.tobytes())
     whole = hashlib.sha256(np.array(cmdp.costs.shape, dtype=np.int64).tobytes())
-    for part in (places.digest(), values.digest(), (cmdp.costs + 0.0).tobytes()):  # -0.0 is 0.0
+    for part in (
+        places.digest(),
+        values.digest(),
+        cmdp.available.tobytes(),
+        (cmdp.costs + 0.0).tobytes(),
+    ):  # -0.0 is 0.0
         whole.update(part)
     return whole.hexdigest()
 

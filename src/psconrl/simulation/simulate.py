@@ -16,7 +16,7 @@ from psconrl.model.cmdp import CMDP
 from psconrl.simulation.gym_run import GymSimulation
 from psconrl.simulation.model_run import Simulation
 from psconrl.simulation.run import Progress, Run
-from psconrl.simulation.trace import Trace
+from psconrl.simulation.trace import Trace, checkpoint_rounds
 
 
 def simulate(
@@ -61,6 +61,7 @@ def simulate(
         run = GymSimulation(env, agent, None if seed is None else int(seed))
     else:
         raise ConfigError(f"env must be a CMDP or a Gymnasium environment; got {type(env).__name__}")
+    checkpoint_rounds(horizon, checkpoints)  # refuses what cannot be, before any advice
     slow = run.agent.why_slow()
     for line in advice(run.agent, horizon, isinstance(env, CMDP) and env.maximise):
         warnings.warn(line, SlowWarning if line == slow else AdviceWarning, stacklevel=2)

@@ -37,7 +37,9 @@ from psconrl.learning.parts.part import Part
 
 SHAPE = 0.5  # of the inverse gamma priors
 RESOLVED = 0.01  # of the range of a cost: a spread that is small
+LEAST = 0.5 * RESOLVED * RESOLVED  # the rate of these priors, in units of the range
 ROUNDING = 1e-12  # of a cost: what the means of exact costs may differ by
+FARTHEST = 1e50  # beyond this ratio of two units, what was drawn by one tells nothing by the other
 
 
 @dataclass(frozen=True)
@@ -90,14 +92,16 @@ class SampledCosts(CostBelief):
     def __init__(self) -> None:
         self._of_states: Floats = np.zeros((0, 0))  # (m+1, S)
         self._of_actions: Floats = np.zeros((0, 0))  # (m+1, A)
-        self._levels: Floats = np.zeros((0, 4))  # mu and three variances; of 0 before they were drawn
+        self._levels: Floats = np.zeros((0, 4))  # mu and three variances
+        self._scales: Floats = np.zeros((0, 2))  # (m+1, 2) their origin and their unit; 0 before they were drawn
         self._squares: Floats = np.zeros(0)  # (m+1,) of what means differ by, in units of their variance
         self._freedom = 0.0  # how many they are
 
     def _prepare(self, n_states: int, n_actions: int, n_limits: int) -> None:
         n_costs = n_limits + 1
         self._of_states, self._of_actions = np.zeros((n_costs, n_states)), np.zeros((n_costs, n_actions))
-        self._levels, self._squares, self._freedom = np.zeros((n_costs, 4)), np.zeros(n_costs), 0.0
+        self._levels, self._scales = np.zeros((n_costs, 4)), np.zeros((n_costs, 2))
+        self._squares, self._freedom = np.zeros(n_costs), 0.0
 
     def learn(self, record: Record, before: Counts) -> None:
         r"""Compare the means of an episode with those before.
@@ -156,27 +160,42 @@ class SampledCosts(CostBelief):
         noise = self._noise(i, high - low, rng)
         if low == high and not noise:
             return means, low
-        least = 0.5 * (RESOLVED * ((high - low) or np.sqrt(noise))) ** 2
+        # From here on costs are counted from the lowest one, in units of their range.
+        unit = max(high - low, float(np.sqrt(noise)))
+        self._rescale(i, low, unit)
         u, v, levels = self._of_states[i], self._of_actions[i], self._levels[i]
-        if not levels[3]:
-            levels[:] = means.mean(), *[max((high - low) ** 2, noise) / 4.0] * 3
         state, action = tried // n_actions, tried % n_actions
         shapes = SHAPE + 0.5 * np.array([np.unique(state).size, np.unique(action).size, tried.size], dtype=np.float64)
         theta = sweep(
-            means, times, state, action, noise, least, u, v, levels,
+            (means - low) / unit, times, state, action, noise / unit / unit, LEAST, u, v, levels,
             normal_variates(u.size + v.size + 1 + tried.size, rng), special.exp_array(log_gamma_variates(shapes, rng)),
         )  # fmt: skip
         others = levels[0] + u[rest // n_actions] + v[rest % n_actions]
         others += np.sqrt(levels[3]) * normal_variates(rest.size, rng)
-        return theta, np.clip(others, low, high)
+        return low + unit * theta if noise else means, np.clip(low + unit * others, low, high)
+
+    def _rescale(self, i: int, low: float, unit: float) -> None:
+        """Express what was drawn last of a cost by another origin and another unit; begin, if nothing was."""
+        before, last = self._scales[i].tolist()
+        levels = self._levels[i]
+        factor = last / unit
+        if not 1.0 / FARTHEST < factor < FARTHEST:
+            levels[:], self._of_states[i], self._of_actions[i] = (0.5, 0.25, 0.25, 0.25), 0.0, 0.0
+        elif (before, last) != (low, unit):
+            levels[0] = levels[0] * factor + (before - low) / unit
+            levels[1:] *= factor * factor
+            self._of_states[i] *= factor
+            self._of_actions[i] *= factor
+        self._scales[i] = low, unit
 
     def _noise(self, i: int, spread: float, rng: np.random.Generator) -> float:
         r"""A draw of :math:`\sigma^2`; 0 if no cost of a pair ever differed from another."""
         if not self._squares[i]:
             return 0.0
-        least = 0.5 * (RESOLVED * spread) ** 2
         shape = np.array([SHAPE + 0.5 * self._freedom])
-        return float((least + 0.5 * self._squares[i]) / special.exp(float(log_gamma_variates(shape, rng)[0])))
+        return float(
+            (LEAST * spread * spread + 0.5 * self._squares[i]) / special.exp(float(log_gamma_variates(shape, rng)[0]))
+        )
 
     def _free(self, tried: Ints, rest: Ints, n_states: int, n_actions: int, rng: np.random.Generator) -> Bools:
         """Which of the rest have the best objective there may be."""
@@ -189,17 +208,22 @@ class SampledCosts(CostBelief):
     def state(self) -> dict[str, Any]:
         """The effects and variances last drawn, and what is known of the noise."""
         effects = {"of_states": self._of_states, "of_actions": self._of_actions, "levels": self._levels}
-        return effects | {"squares": self._squares, "freedom": self._freedom}
+        return effects | {"scales": self._scales, "squares": self._squares, "freedom": self._freedom}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
         self._of_states = saved_floats(state["of_states"], self._of_states.shape, "of_states")
         self._of_actions = saved_floats(state["of_actions"], self._of_actions.shape, "of_actions")
         self._levels = saved_floats(state["levels"], self._levels.shape, "levels")
+        self._scales = saved_floats(state["scales"], self._scales.shape, "scales")
         self._squares = saved_floats(state["squares"], self._squares.shape, "squares")
         self._freedom = float(saved_floats(state["freedom"], (), "freedom"))
-        if (self._levels[:, 1:] < 0.0).any() or (self._squares < 0.0).any() or self._freedom < 0.0:
-            raise AgentError("variances must not be negative")
+        drawn = self._scales[:, 1] != 0.0
+        if (self._levels[drawn, 1:] <= 0.0).any() or (self._squares < 0.0).any() or self._freedom < 0.0:
+            raise AgentError("variances must be positive")
+        effects = np.concatenate([np.abs(self._of_states).ravel(), np.abs(self._of_actions).ravel()])
+        if (self._scales[:, 1] < 0.0).any() or max(effects.max(), np.abs(self._levels).max()) > FARTHEST:
+            raise AgentError("effects are in units of a range, which is positive")
 
 
 def _best(means: Floats, optimistic: float | None) -> float:
