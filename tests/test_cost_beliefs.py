@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import psconrl
-from psconrl.agents import EmpiricalMeans, PSConRL, SampledCosts
+from psconrl.agents import CostBelief, EmpiricalMeans, PSConRL, SampledCosts
 from psconrl.errors import AgentError
 from psconrl.kernels.cost_effects import sweep
 from psconrl.kernels.gamma import normal_variates
@@ -253,7 +253,9 @@ def test_what_was_drawn_is_told_in_other_units():
     assert belief._of_states[0] == pytest.approx([0.025, -0.075])
 
 
-def test_what_a_cost_belief_of_yours_returns_is_checked():
+def test_what_a_cost_belief_of_yours_returns_is_checked(monkeypatch):
+    monkeypatch.setattr(CostBelief, "known", dict(CostBelief.known))  # it is forgotten afterwards
+
     class Wrong(SampledCosts):
         name = "wrong-shape"
 
