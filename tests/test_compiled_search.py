@@ -213,3 +213,14 @@ def test_ctrl_c_ends_a_search_before_its_next_policy():
             solve_compiled(problem)
     finally:
         sys.setswitchinterval(interval)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_costs_that_are_no_numbers_are_refused(bad):
+    """With them a search would not end."""
+    model = random_cmdp("dense", 4, 2, 1, 0, 0.02)
+    problem = Problem.of(model)
+    costs = problem.costs.copy()
+    costs[0, 3] = bad
+    with pytest.raises(ValueError, match="costs must be finite"):
+        solve_compiled(problem._replace(costs=costs))

@@ -264,6 +264,35 @@ def update_likelihood(
             _likelihood_of_row(likelihood, row, times, low, high, share, total[row], n, grid)
 
 
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _weigh(
+    logs: cython.const[cython.double][:, ::1], row: cython.Py_ssize_t, weight: cython.double[::1]
+) -> cython.double:
+    """Write the exponentials of a row, in units of the largest; returns their sum."""
+    top: cython.double = -_INF
+    for k in range(weight.shape[0]):
+        top = max(top, logs[row, k])
+    total: cython.double = 0.0
+    for k in range(weight.shape[0]):
+        weight[k] = 1.0 if logs[row, k] == top else exp(logs[row, k] - top)
+        total += weight[k]
+    return total
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _drawn(weight: cython.const[cython.double][::1], left: cython.double) -> cython.Py_ssize_t:
+    """The index at which weights, added up, exceed a number; the last if they never do."""
+    for k in range(weight.shape[0] - 1):
+        left -= weight[k]
+        if left < 0.0:
+            return k
+    return weight.shape[0] - 1
+
+
 def draw_indices(logs: cython.const[cython.double][:, ::1], uniforms: cython.const[cython.double][::1]):
     """An index for every row, with probability proportional to the exponentials of its entries."""
     rows, K = logs.shape[0], logs.shape[1]
@@ -274,21 +303,8 @@ def draw_indices(logs: cython.const[cython.double][:, ::1], uniforms: cython.con
     weight: cython.double[::1] = np.empty(K)
     with cython.nogil:
         for row in range(rows):
-            top: cython.double = -_INF
-            for k in range(K):
-                top = max(top, logs[row, k])
-            total: cython.double = 0.0
-            for k in range(K):
-                weight[k] = exp(logs[row, k] - top)
-                total += weight[k]
-            left: cython.double = uniforms[row] * total
-            chosen: cython.Py_ssize_t = 0
-            while chosen < K - 1:
-                left -= weight[chosen]
-                if left < 0.0:
-                    break
-                chosen += 1
-            d[row] = chosen
+            total: cython.double = _weigh(logs, row, weight)
+            d[row] = _drawn(weight, uniforms[row] * total)
     return drawn
 
 
@@ -341,25 +357,10 @@ def draw_masses(
     with cython.nogil:
         for row in range(rows):
             usual: cython.Py_ssize_t = chosen[groups[row]]
-            top: cython.double = -_INF
-            for k in range(K):
-                top = max(top, likelihood[row, k])
-            total: cython.double = 0.0
-            for k in range(K):
-                weight[k] = 1.0 if likelihood[row, k] == top else exp(likelihood[row, k] - top)
-                total += weight[k]
+            total: cython.double = _weigh(likelihood, row, weight)
             own_mass: cython.double = odds * total / K
             exceptional[row] = uniforms[row, 0] * (weight[usual] + own_mass) < own_mass
-            d[row] = usual
-            if exceptional[row]:
-                left: cython.double = uniforms[row, 1] * total
-                own: cython.Py_ssize_t = 0
-                while own < K - 1:
-                    left -= weight[own]
-                    if left < 0.0:
-                        break
-                    own += 1
-                d[row] = own
+            d[row] = _drawn(weight, uniforms[row, 1] * total) if exceptional[row] else usual
     return drawn
 
 

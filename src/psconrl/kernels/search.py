@@ -462,6 +462,12 @@ def newton(
         raise ValueError("costs (q, S*A) and q - 1 thresholds are needed")
     if k < 1 or start.shape[1] != S or (near.shape[0] > 1 and near.shape[0] != q):
         raise ValueError("policies (k, S) to begin with, and no or q weights, are needed")
+    finite: cython.bint = True
+    for i in range(q):
+        for j in range(S * A):
+            finite &= -_INFINITE < costs[i, j] < _INFINITE  # with one that is not a number it would never end
+    if not finite:
+        raise ValueError("costs must be finite")
     for i in range(k):
         check_numbers(start[i], A, "there is no such action")
     dense: Dense = None
