@@ -177,6 +177,30 @@ def test_the_noise_is_learned_from_what_episodes_differ_by():
     assert (np.abs(costs.std(axis=0) / spread - 1.0) < 0.3).all()
 
 
+def test_the_means_of_two_episodes_by_hand():
+    """Means of 2 and 5 over three and two rounds differ by 3, of a variance that is 1/3 + 1/2 of the noise."""
+    belief, counts = SampledCosts().made_for(2, 1, 0), Counts(2, 1, 1)
+    for costs in ([1.0, 2.0, 3.0], [4.0, 6.0]):
+        record = Record.empty(counts)
+        for cost in costs:
+            record.step(0, 0, 1, np.array([cost]))
+        belief.learn(record, counts)
+        counts.add(record)
+    assert belief._squares[0] == pytest.approx(9.0 / (1 / 2 + 1 / 3))
+    assert belief._freedom == 1.0
+
+
+def test_the_rate_of_exceptions_by_hand():
+    """With one pair tried it is Beta(1, 2): a uniform number of 3/4 is a rate of 1 - (1/4)^(1/2) = 1/2."""
+
+    class Uniforms:
+        def random(self, n):
+            return np.array([0.75, 0.49, 0.51])[:n]
+
+    belief = SampledCosts().made_for(1, 3, 0)
+    assert belief._free(np.array([0]), np.array([1, 2]), 1, 3, Uniforms()).tolist() == [True, False]
+
+
 def test_the_prior_of_a_variance_is_an_inverse_gamma():
     belief = SampledCosts().made_for(2, 1, 0)
     assert belief._noise(0, 1.0, np.random.default_rng(0)) == 0.0
