@@ -9,11 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from psconrl.experiment.runs import LEARNED_SUFFIX
 from psconrl.experiment.spec import shipped_spec
 from psconrl.experiment.store import Store
 from psconrl.report.curves import read_experiments
-from psconrl.report.leaderboard import leaderboard
+from psconrl.report.leaderboard import leaderboards
 from psconrl.report.leaderboard_figure import leaderboard_figure
 from psconrl.report.leaderboard_tables import markdown_page, standings_table
 from psconrl.report.metrics import measures
@@ -33,10 +32,7 @@ def experiments_of(path: Path) -> list[Any]:
 def main() -> None:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "results/full")
     worlds = experiments_of(folder / "leaderboard.db")
-    boards = {
-        name: leaderboard([e for e in worlds if e.name.endswith(LEARNED_SUFFIX) == learned])
-        for name, learned in (("Costs known", False), ("Costs learned", True))
-    }
+    boards = leaderboards(worlds)
     settings = {label: agent.setting for label, agent in shipped_spec("leaderboard").agents.items()}
     tried = knobs(experiments_of(folder / "sensitivity.db"))
     for name, figure in (("leaderboard", leaderboard_figure(boards)), ("sensitivity", sensitivity_figure(tried))):

@@ -8,11 +8,11 @@ import pytest
 import psconrl
 from psconrl.cli import main
 from psconrl.errors import ConfigError
-from psconrl.experiment.runs import LEARNED_SUFFIX
+from psconrl.experiment.runs import COSTS_SUFFIX
 from psconrl.experiment.spec import parse_spec, shipped_spec
 from psconrl.planning.pareto import cost_ranges
 from psconrl.report.curves import Curves, Experiment
-from psconrl.report.leaderboard import leaderboard
+from psconrl.report.leaderboard import leaderboard, leaderboards
 from psconrl.report.leaderboard_figure import leaderboard_figure
 from psconrl.report.leaderboard_tables import markdown_page, standings_table, worlds_table
 from psconrl.report.sensitivity import knob_table, knobs
@@ -173,12 +173,13 @@ def test_the_knob_of_an_agent_has_its_mean_loss_over_worlds():
     assert sensitivity_figure([knob]).axes[0].get_title() == "C-UCRL"
 
 
-def test_the_shipped_board_has_every_world_twice_and_every_agent():
+def test_the_shipped_board_has_every_world_for_all_costs_and_every_agent():
     spec = shipped_spec("leaderboard")
     jobs = spec.jobs()
-    known = {job.experiment for job in jobs if not job.experiment.endswith(LEARNED_SUFFIX)}
-    assert {name + LEARNED_SUFFIX for name in known} == {job.experiment for job in jobs} - known
-    assert all(job.known_costs != job.experiment.endswith(LEARNED_SUFFIX) for job in jobs)
+    known = {job.experiment for job in jobs if "(costs" not in job.experiment}
+    assert {name + suffix for name in known for suffix in COSTS_SUFFIX.values()} == {job.experiment for job in jobs}
+    assert all(job.known_costs == (job.experiment in known) for job in jobs)
+    assert all((job.emission == "two-point") == job.experiment.endswith(" (costs noisy)") for job in jobs)
     assert all(agent.setting for agent in spec.agents.values())
     worlds = {(job.env, str(job.env_options)) for job in jobs}
     tuned_on = {(job.env, str(job.env_options)) for job in shipped_spec("sensitivity").jobs()}
@@ -186,10 +187,25 @@ def test_the_shipped_board_has_every_world_twice_and_every_agent():
     assert shipped_spec("sensitivity").seed != spec.seed
 
 
-def test_both_kinds_of_costs_meet_the_same_luck():
+def test_every_kind_of_costs_has_a_board_of_its_own():
+    played = [
+        world(name + suffix, curves("psconrl", 10.0, 0.0), curves("uniform", 100.0, 0.0))
+        for name in ("one", "two")
+        for suffix in ("", " (costs noisy)")
+    ]
+    boards = leaderboards(played)
+    assert {title: board.worlds for title, board in boards.items()} == {
+        "Costs known": ("one", "two"),
+        "Costs noisy": ("one (costs noisy)", "two (costs noisy)"),
+    }
+    with pytest.raises(ConfigError, match="a leaderboard needs finished runs"):
+        leaderboards([])
+
+
+def test_all_kinds_of_costs_meet_the_same_luck():
     jobs = [job for job in shipped_spec("leaderboard").jobs() if job.agent == "psconrl" and job.env == "queue"]
     seeds = {job.experiment: job.world_seed() for job in jobs if job.replicate == 0}
-    assert len(seeds) == 2
+    assert len(seeds) == 3
     assert len({str(seed) for seed in seeds.values()}) == 1
 
 

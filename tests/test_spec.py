@@ -298,6 +298,24 @@ def test_costs_known_and_learned_are_two_experiments_with_the_same_luck():
     assert learned[0].make_agent(learned[0].world()).costs is None
 
 
+def test_noisy_costs_are_learned_from_draws_around_the_means():
+    def jobs(costs, emission=""):
+        return parse_spec(COSTS.replace('["known", "learned"]', costs) + emission).jobs()
+
+    emissions = {(job.experiment, job.label): job.emission for job in jobs('["known", "learned", "noisy"]')}
+    assert emissions == {
+        ("queue", "psconrl"): "deterministic",
+        **{("queue (costs learned)", label): "deterministic" for label in ("psconrl", "psconrl-published", "own")},
+        **{("queue (costs noisy)", label): "two-point" for label in ("psconrl", "psconrl-published", "own")},
+    }
+    named = jobs('["learned", "noisy"]', 'emission = "poisson"')
+    assert {(job.experiment, job.emission) for job in named} == {
+        ("queue (costs learned)", "deterministic"),
+        ("queue (costs noisy)", "poisson"),
+    }
+    assert not any(job.known_costs for job in named)
+
+
 def test_costs_learned_alone_keep_the_name_of_the_experiment():
     jobs = parse_spec(COSTS.replace('["known", "learned"]', '["learned"]')).jobs()
     assert {job.experiment for job in jobs} == {"queue"}
@@ -307,8 +325,8 @@ def test_costs_learned_alone_keep_the_name_of_the_experiment():
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        ("[]", r"costs must be \['known'\], \['learned'\] or both; got \[\]"),
-        ('["known", "known"]', "or both; got"),
+        ("[]", r"costs must be a list of some of known, learned, noisy, each once; got \[\]"),
+        ('["known", "known"]', "each once; got"),
         ('["lerned"]', "unknown costs 'lerned'; did you mean 'learned'"),
         ('"known"', "costs must be a list; got 'known'"),
     ],

@@ -8,7 +8,7 @@ from rich.text import Text
 from psconrl.cli.experiments import leave_unless_complete, print_outcome, run_with_progress, with_agents
 from psconrl.cli.render import console, print_table
 from psconrl.errors import ConfigError
-from psconrl.experiment.runs import LEARNED_SUFFIX, Spec
+from psconrl.experiment.runs import Spec
 from psconrl.experiment.spec import shipped_spec
 from psconrl.experiment.store import Store
 from psconrl.files import write_atomically
@@ -39,16 +39,11 @@ def reproduce_board(
 
 
 def _leaderboard(results: Path, folder: Path, spec: Spec) -> list[Path]:
-    from psconrl.report.leaderboard import leaderboard
+    from psconrl.report.leaderboard import leaderboards
     from psconrl.report.leaderboard_figure import leaderboard_figure
     from psconrl.report.leaderboard_tables import markdown_page, standings_table
 
-    experiments = _experiments(results)
-    chapters = {"Costs known": False, "Costs learned": True}
-    boards = {
-        name: leaderboard([e for e in experiments if e.name.endswith(LEARNED_SUFFIX) == learned])
-        for name, learned in chapters.items()
-    }
+    boards = leaderboards(_experiments(results))
     settings = {label: agent.setting for label, agent in spec.agents.items()}
     for name, board in boards.items():
         print_table(standings_table(board, settings) | {"title": name})

@@ -20,8 +20,11 @@ from psconrl.named_code import ENVIRONMENTS as OWN_ENVIRONMENTS
 from psconrl.named_code import as_module, is_code
 
 DEFAULT_HORIZON = 20_000
-KNOWN, LEARNED = "known", "learned"  # what costs are to agents
-LEARNED_SUFFIX = " (costs learned)"  # of an experiment that there is both with known and with learned costs
+# What costs are to agents. Noisy ones are learned, too, from costs that are drawn around their means.
+KNOWN, LEARNED, NOISY = "known", "learned", "noisy"
+# How the experiments of a table [experiments.NAME] with several of them are told apart.
+COSTS_SUFFIX = {KNOWN: "", LEARNED: " (costs learned)", NOISY: " (costs noisy)"}
+USUAL_NOISE = "two-point"  # of noisy costs, where an experiment names no emission
 ALL = "all"  # among the names of agents: those that an experiment has
 RUN_BYTES = 5_000  # that a run waiting for its turn takes: its settings, its hash, its place in the queue
 
@@ -59,7 +62,7 @@ class ExperimentSpec:
     draw: bool = False  # every replicate is played on a model of its own (option seed), drawn from the seed
     probe: list[int] | None = None  # state, action, next state of a sampled probability to record
     thresholds: Mapping[str, float] | None = None  # other limits than the environment's, by name
-    costs: list[str] = field(default_factory=lambda: [KNOWN])  # known, learned or one experiment for each of the two
+    costs: list[str] = field(default_factory=lambda: [KNOWN])  # known, learned, noisy: one experiment for each
 
 
 class Jobs(list[Job]):
@@ -154,7 +157,7 @@ class Spec:
         digest = file_digest(experiment.env)
         worlds = _variants(name, experiment.options, experiment.grid)
         for (world, env_options), costs in itertools.product(worlds, experiment.costs):
-            title = world + LEARNED_SUFFIX if costs == LEARNED and len(experiment.costs) > 1 else world
+            title = world + COSTS_SUFFIX[costs] if len(experiment.costs) > 1 else world
             of_env = env_code_names(experiment.env, env_options)
             env_code = digest_of(of_env)
             for label, agent, options, grid, runs, horizon in self._agents_of(experiment, quick):
@@ -175,7 +178,7 @@ class Spec:
                             known_costs=agent.known_costs and costs == KNOWN,
                             horizon=horizon,
                             checkpoints=experiment.checkpoints,
-                            emission=experiment.emission,
+                            emission=_emission(experiment, costs),
                             evaluate=experiment.evaluate,
                             probe=experiment.probe,
                             seed=self.seed,
@@ -208,7 +211,15 @@ class Spec:
 def _columns(experiment: ExperimentSpec, agent: AgentSpec) -> list[str]:
     """Does an agent of an experiment know the costs, learn them, or both? One that always learns them does it once."""
     learns = not agent.known_costs or (not is_code(agent.agent) and recipe_for(agent.agent).learns_costs)
-    return [LEARNED] if learns and LEARNED in experiment.costs else experiment.costs
+    return [costs for costs in experiment.costs if costs != KNOWN] or experiment.costs if learns else experiment.costs
+
+
+def _emission(experiment: ExperimentSpec, costs: str) -> str:
+    """How costs occur; where some of the experiments have noisy ones, the others have their means."""
+    if NOISY not in experiment.costs:
+        return experiment.emission
+    noise = USUAL_NOISE if experiment.emission == EMISSIONS[0] else experiment.emission
+    return noise if costs == NOISY else EMISSIONS[0]
 
 
 def _points(grid: Mapping[str, list[Any]]) -> int:

@@ -33,7 +33,7 @@ from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError, unknown_name
 from psconrl.experiment.job import file_digest
 from psconrl.experiment.knowledge import SAFEST, Knowledge
-from psconrl.experiment.runs import KNOWN, LEARNED, AgentSpec, ExperimentSpec, Spec
+from psconrl.experiment.runs import COSTS_SUFFIX, KNOWN, AgentSpec, ExperimentSpec, Spec
 from psconrl.learning.checks import as_count, is_whole
 from psconrl.learning.recipe import RESERVED
 from psconrl.learning.registry import RECIPES, recipe_for
@@ -181,10 +181,11 @@ def _experiment(name: str, table: Any, agents: Mapping[str, AgentSpec], folder: 
     if probe is not None and (len(probe) != 3 or not all(is_whole(k) and k >= 0 for k in probe)):
         raise ConfigError(f"{where} probe must be [state, action, next state]; got {probe}")
     for costs in data.get("costs", ()):
-        if costs not in (KNOWN, LEARNED):
-            raise ConfigError(f"{where} {unknown_name('costs', costs, (KNOWN, LEARNED))}")
+        if costs not in COSTS_SUFFIX:
+            raise ConfigError(f"{where} {unknown_name('costs', costs, COSTS_SUFFIX)}")
     if not data.get("costs", [KNOWN]) or len(set(data.get("costs", ()))) < len(data.get("costs", ())):
-        raise ConfigError(f"{where} costs must be ['known'], ['learned'] or both; got {data['costs']}")
+        kinds = ", ".join(COSTS_SUFFIX)
+        raise ConfigError(f"{where} costs must be a list of some of {kinds}, each once; got {data['costs']}")
     quick = _checked(data.pop("quick", {}), f"{where} quick", {key: types[key] for key in QUICK_KEYS})
     for key in ("horizon", "replicates"):
         _positive(quick, key, f"{where} quick")

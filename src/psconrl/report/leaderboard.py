@@ -18,6 +18,7 @@ from scipy.stats import rankdata
 
 from psconrl.arrays import Floats
 from psconrl.errors import ConfigError
+from psconrl.experiment.runs import COSTS_SUFFIX
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.statistics import Estimate, compare, interval, mean_interval, resample_weights
 from psconrl.report.tables import TAIL, verdict
@@ -74,6 +75,19 @@ def short(world: str) -> str:
     'queue'
     """
     return world.partition(" (")[0]
+
+
+def leaderboards(experiments: Sequence[Experiment]) -> dict[str, Board]:
+    """A board for each of what costs are to agents, under the title of its chapter."""
+    boards = {}
+    for costs, suffix in COSTS_SUFFIX.items():
+        others = tuple(other for other in COSTS_SUFFIX.values() if len(other) > len(suffix))
+        own = [e for e in experiments if e.name.endswith(suffix) and not e.name.endswith(others)]
+        if any(e.curves for e in own):
+            boards[f"Costs {costs}"] = leaderboard(own)
+    if not boards:
+        raise ConfigError("a leaderboard needs finished runs; there are none")
+    return boards
 
 
 def leaderboard(experiments: Sequence[Experiment]) -> Board:
