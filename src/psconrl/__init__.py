@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from psconrl.planning.planner import plan
     from psconrl.planning.proof import Status
     from psconrl.planning.threshold_rule import threshold_rule
+    from psconrl.planning.windows import plan_windows
     from psconrl.simulation.estimate import estimate
     from psconrl.simulation.model_run import Simulation
     from psconrl.simulation.regret import regret
@@ -88,6 +89,7 @@ _HOME = {
     "pareto": "psconrl.planning.pareto",
     "pareto_surface": "psconrl.planning.pareto",
     "plan": "psconrl.planning.planner",
+    "plan_windows": "psconrl.planning.windows",
     "regret": "psconrl.simulation.regret",
     "save": "psconrl.model.io",
     "simulate": "psconrl.simulation.simulate",
@@ -135,6 +137,7 @@ __all__ = [
     "pareto",
     "pareto_surface",
     "plan",
+    "plan_windows",
     "regret",
     "save",
     "simulate",

@@ -22,7 +22,7 @@ from psconrl.cli.options import (
     threshold_option,
     words,
 )
-from psconrl.cli.progress import plan_with_progress
+from psconrl.cli.progress import plan_windows_with_progress, plan_with_progress
 from psconrl.cli.render import (
     certificate_line,
     console,
@@ -33,6 +33,7 @@ from psconrl.cli.render import (
     numbers_table,
     policy_table,
     policy_view,
+    print_windows,
     settling_line,
     signed,
 )
@@ -78,6 +79,12 @@ OF_A_GOAL = ("constraints", "plan", "span of the bias")  # what is not known of 
     show_default=True,
     help="Which policy to show and write: the best, the best without coins, or a threshold rule.",
 )
+@click.option(
+    "--within",
+    type=float,
+    metavar="ROUNDS",
+    help="Keep the limits over windows of about so many rounds, too; --policy then writes a policy for each window.",
+)
 def solve(
     model: str,
     thresholds: tuple[str, ...],
@@ -89,6 +96,7 @@ def solve(
     chain_to: str | None,
     save_to: str | None,
     kind: str,
+    within: float | None,
     goal: dict[str, Any],
 ) -> None:
     """Plan MODEL: value, costs against thresholds, shadow prices, policy, certificate.
@@ -102,8 +110,13 @@ def solve(
         raise click.UsageError(
             f"--kind {kind} goes with --policy; --json, --save, --chain and --plot show the best plan"
         )
+    if kind != KINDS[0] and within is not None:
+        raise click.UsageError(f"--kind {kind}: windows have plans of their own; leave out --within")
     cmdp = read_model(model, settings, thresholds, goal)
     result = plan_with_progress(cmdp, method)
+    windows = None
+    if within is not None and result.feasible:
+        windows = plan_windows_with_progress(cmdp, within, result)
     if kind != KINDS[0]:
         result.required()
     if chain is not None and result.mixture is not None:
@@ -120,9 +133,10 @@ def solve(
     if chain is not None:
         save(cmdp, chain, result.policy)
     if table is not None and kind == KINDS[0]:
-        result.to_csv(table)
+        (result if windows is None else windows).to_csv(table)
     if as_json:
-        click.echo(json.dumps(result.record(), allow_nan=False))
+        record = result.record() if windows is None else result.record() | {"windows": windows.record()}
+        click.echo(json.dumps(record, allow_nan=False))
         sys.exit(EXIT[result.status])
     out = console()
     out.print(Text(f"{model}: {cmdp!r}"))
@@ -139,6 +153,8 @@ def solve(
     out.print(Text(certificate_line(result)))
     if result.feasible and math.isfinite(result.settles):
         out.print(Text(settling_line(result)))
+    if windows is not None:
+        print_windows(out, windows)
     if result.feasible:
         _print_simpler(out, cmdp, result, kind, table)
     for what, path in (("Picture", picture), ("Policy", table), ("Chain", chain), ("Plan", kept)):

@@ -12,6 +12,7 @@ from psconrl.planning.estimate import estimate
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
 from psconrl.planning.watch import Progress
+from psconrl.planning.windows import WindowPlan, plan_windows
 
 WORTH_TELLING = 3.0  # seconds
 
@@ -28,13 +29,22 @@ def plan_with_progress(cmdp: CMDP, method: str) -> Plan:
         line.end()
 
 
+def plan_windows_with_progress(cmdp: CMDP, within: float, plain: Plan) -> WindowPlan:
+    """The plans of windows; on a terminal, how many there are already."""
+    line = _Line(sys.stderr.isatty())
+    try:
+        return plan_windows(cmdp, within, plain, line.show)
+    finally:
+        line.end()
+
+
 class _Line:
     """The last line of a terminal, written over and over; nothing where there is no terminal."""
 
     def __init__(self, on_terminal: bool, clock: Callable[[], float] = time.monotonic) -> None:
         self._on, self._clock, self._began, self._width = on_terminal, clock, clock(), 0
 
-    def show(self, progress: Progress) -> None:
+    def show(self, progress: Progress | str) -> None:
         """Where the search stands, if it has taken a while."""
         if self._on and self._clock() - self._began >= 1.0:
             text = str(progress)

@@ -17,11 +17,13 @@ from psconrl.planning.deployable import Deployable
 from psconrl.planning.explanation import Explanation
 from psconrl.planning.plan import Plan
 from psconrl.planning.proof import Status
+from psconrl.planning.windows import WindowPlan
 from psconrl.text import printable
 
 ARROWS = {"up": "↑", "down": "↓", "left": "←", "right": "→"}
 VISITED = 1e-9  # long-run share below which a state does not show
 MAX_ROWS = 40  # of a policy table
+FEW_NAMES = 5  # of states in a line
 LONG = 1e5  # rounds to settle that are worth a warning
 
 
@@ -199,7 +201,32 @@ def settling_line(plan: Plan) -> str:
     """How soon the averages of a plan hold, in one line."""
     rounds = f"{plan.settles:,.0f}" if plan.settles < LONG else f"{plan.settles:.1e}"
     line = f"Settles: from the start, averages are final within 1% of a cost's range after {rounds} rounds"
-    return f"{line}; over shorter times a limit may be exceeded." if plan.settles >= LONG else f"{line}."
+    return f"{line}; over shorter times a limit may be exceeded (see --within)." if plan.settles >= LONG else f"{line}."
+
+
+def print_windows(out: Console, windows: WindowPlan) -> None:
+    """What limits over windows cost, and how the averages of windows lie."""
+    plain, names = windows.plain, windows.plain.names
+    rounds = f"{windows.within:,g} rounds"
+    table = numbers_table(f"over windows of {rounds}", "long run", "plain plan", "worst window", "threshold")
+    costs, best = names.signs * windows.costs, names.signs * plain.costs
+    table.add_row(Text(f"{names.costs[0]} ({names.sense})"), number(costs[0]), number(best[0]), "", "")
+    for i, worst in enumerate(windows.worst, start=1):
+        limit = limit_text(names, i, float(plain.thresholds[i - 1]))
+        shown = (costs[i], best[i], names.signs[i] * worst)
+        table.add_row(Text(names.costs[i]), *map(number, shown), limit)
+    out.print(table)
+    price = names.units.with_unit(number(windows.price), names.costs[0])
+    where = "wherever that is possible" if windows.infeasible.size else "in each"
+    out.print(Text(f"Windows: they begin in {len(windows.plans)} states; to keep the limits {where} costs {price}."))
+    if windows.infeasible.size:
+        some = ", ".join(repr(names.state(int(s))) for s in windows.infeasible[:FEW_NAMES])
+        more = ", ..." if windows.infeasible.size > FEW_NAMES else ""
+        out.print(
+            Text(f"Windows from {windows.infeasible.size} states exceed a limit, whatever is done: {some}{more}.")
+        )
+    if not windows.proven:
+        out.print(Text("Windows: not every plan is proven."))
 
 
 def certificate_line(plan: Plan) -> str:

@@ -265,6 +265,27 @@ class CMDP:
             initial=validation.frozen(validation.read_initial(initial, self.n_states, self.state_names))
         )
 
+    def restarting(self, state: int | str, chance: float) -> "CMDP":
+        """The model that begins in a state, and returns there with this probability instead of every move.
+
+        Long-run averages of it are those over a time of 1 / ``chance`` rounds, on average, from the state.
+
+        >>> import psconrl
+        >>> psconrl.load("box").restarting(3, 0.01).initial.nonzero()[0].tolist()
+        [3]
+        """
+        probability = float(validation.as_floats(chance, "chance"))
+        if not 0.0 <= probability <= 1.0:
+            raise ModelError(f"chance must lie in [0, 1]; got {chance!r}")
+        initial = validation.read_initial(state, self.n_states, self.state_names)
+        if initial.max() < 1.0:
+            raise ModelError(f"restarting needs one state, by name or number; got {state!r}")
+        return self._replaced(
+            transition=self.transition.restarting(int(initial.argmax()), probability),
+            initial=validation.frozen(initial),
+            outcome_costs=(None,) * len(self.costs),
+        )
+
     def restricted(self, states: ArrayLike) -> "CMDP":
         """The part on a set of states that no transition leaves; the initial law must live on it."""
         states = np.asarray(states, dtype=np.int64)

@@ -3,7 +3,7 @@
 import csv
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -64,13 +64,18 @@ class Deployable:
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write the policy as a table: state, action, probability, long_run_share."""
+        write_table(path, self.columns_of_table, self.rows())
 
-        def write(f: Any) -> None:
-            text = io.TextIOWrapper(f, "utf-8", newline="")
-            table = csv.writer(text, lineterminator="\n")
-            table.writerow(self.columns_of_table)
-            table.writerows(tuple(csv_cell(cell) for cell in row) for row in self.rows())
-            text.flush()
-            text.detach()
 
-        write_atomically(as_path(path, PolicyError), write, PolicyError)
+def write_table(path: str | os.PathLike[str], header: tuple[str, ...], rows: Iterable[tuple[str | float, ...]]) -> None:
+    """A CSV file, whole or not at all."""
+
+    def write(f: Any) -> None:
+        text = io.TextIOWrapper(f, "utf-8", newline="")
+        table = csv.writer(text, lineterminator="\n")
+        table.writerow(header)
+        table.writerows(tuple(csv_cell(cell) for cell in row) for row in rows)
+        text.flush()
+        text.detach()
+
+    write_atomically(as_path(path, PolicyError), write, PolicyError)
