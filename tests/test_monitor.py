@@ -1,6 +1,6 @@
 """The monitor: reading logs and results while they are written, what is shown of them, and a server for one reader."""
 
-import csv
+import dataclasses
 import http.client
 import itertools
 import json
@@ -22,6 +22,8 @@ from psconrl import CSVLog, LabelledAgent, PSConRL
 from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.spec import parse_spec
 from psconrl.experiment.store import Store
+from psconrl.learning.events import EpisodeEvent
+from psconrl.learning.watchdog import FIRST, Alarm
 from psconrl.report.monitor import log_file, source
 from psconrl.report.monitor.log_file import LogFile
 from psconrl.report.monitor.log_view import MOMENTS, MOST_POINTS, log_contents
@@ -155,19 +157,45 @@ def test_another_file_of_the_same_name_is_read_from_its_beginning(tmp_path):
     assert log.episodes().ends.tolist() == [e.round for e in EVENTS[5:]]
 
 
-@pytest.mark.parametrize("missing", [["thinking", "changed", "policy"], ["changed", "policy"]])
-def test_logs_of_earlier_versions_are_shown_without_what_they_lack(tmp_path, missing):
-    with write_log(tmp_path / "whole.csv").open(newline="") as f:
-        header, *rows = csv.reader(f)
-    kept = [k for k, column in enumerate(header) if column not in missing]
-    (tmp_path / "old.csv").write_text("".join(",".join(r[k] for k in kept) + "\n" for r in (header, *rows)))
-    log = read(tmp_path / "old.csv")
-    np.testing.assert_array_equal(log.episodes().averages, [e.averages for e in EVENTS])
-    contents = log_contents(log)
-    assert contents["policy"] is None
-    shown = set(panels_of(contents))
-    assert shown == {*QUEUE.cost_names, "Exploring"} | ({"Thinking time"} if "thinking" not in missing else set())
-    render({"age": 1.0, "contents": contents}, live=True)
+def broken_limit(first, episodes):
+    """Episodes of 50 rounds whose plans promise 1 and whose cost is 1.5."""
+    event = EpisodeEvent(FIRST, 1, "optimal", FIRST, np.zeros(2), np.array([0.0, 1.1]), np.array([1.0]), 0.0, 0)
+    costs = np.array([0.0, 1.5])
+    return [event] * (first == 0) + [
+        dataclasses.replace(event, round=FIRST + 50 * k, episode=1 + k, length=50, costs=costs)
+        for k in range(max(first, 1), first + episodes)
+    ]
+
+
+def test_the_page_says_what_a_watchdog_says(tmp_path):
+    writer = CSVLog(tmp_path / "run.csv", ["loss", "delay"])
+    for event in broken_limit(0, 20):
+        writer(event)
+    log = read(tmp_path / "run.csv")
+    assert log.alarms() == []
+    for event in broken_limit(20, 1):
+        writer(event)
+    log.refresh()
+    alarm = Alarm("delay", 1000, 2000, pytest.approx(1.5), 1.0)
+    assert log.alarms() == [alarm]
+    assert log.alarms() == [alarm]  # asked again, it does not bark twice
+    note = log_contents(log)["notes"][0]
+    assert note.startswith("Watchdog: delay was 1.5 on average in rounds 1,001 to 2,000, while plans promised 1")
+    assert note.endswith("yet.")
+
+
+def test_a_watchdog_forgets_episodes_that_are_repeated(tmp_path):
+    path = tmp_path / "run.csv"
+    writer = CSVLog(path, ["loss", "delay"])
+    for event in broken_limit(0, 21):
+        writer(event)
+    log = read(path)
+    assert len(log.alarms()) == 1
+    kept = path.read_bytes().splitlines(keepends=True)
+    with path.open("ab") as f:  # as a run that resumes without the log's own care would
+        f.write(kept[-1])
+    log.refresh()
+    assert len(log.alarms()) == 1
 
 
 def test_a_cost_may_be_called_as_a_column_is(tmp_path):

@@ -507,29 +507,6 @@ def test_a_log_with_a_gap_is_continued(tmp_path):
         CSVLog(path)(early)
 
 
-@pytest.mark.parametrize("missing", [["thinking", "changed", "policy"], ["changed", "policy"]])
-def test_a_csv_log_of_an_earlier_version_is_continued_as_it_is(tmp_path, missing):
-    path, whole, found, agent = tmp_path / "run.csv", tmp_path / "whole.csv", [], agent_for()
-    agent.watch(found.append)
-    psconrl.simulate(ROVER, agent, 200, seed=0)
-    for each in found:
-        CSVLog(whole)(each)
-    with whole.open(newline="") as f:
-        header, *rows = csv.reader(f)
-    kept = [k for k, column in enumerate(header) if column not in missing]
-    old = [",".join(cells[k] for k in kept).encode() + b"\n" for cells in (header, *rows)]
-    path.write_bytes(b"".join(old[:8]))
-    log = CSVLog(path)
-    for each in found[5:]:
-        log(each)
-    assert path.read_bytes() == b"".join(old)
-    CSVLog(path)(found[0])
-    assert path.read_bytes() == b"".join(old)
-    path.write_bytes(old[0])  # nothing but a header
-    CSVLog(path)(found[3])
-    assert list(rows_of(path)[0]) == list(rows_of(whole)[0])
-
-
 def test_the_policy_in_a_log_is_that_of_the_states_visited_most(tmp_path):
     path, found, agent = tmp_path / "run.csv", [], agent_for()
     agent.watch(found.append)

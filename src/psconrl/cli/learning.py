@@ -22,7 +22,7 @@ from psconrl.envs.gym_env import CMDPEnv
 from psconrl.envs.registry import ENVIRONMENTS, open_environment
 from psconrl.errors import ConfigError, PsconrlError
 from psconrl.experiment.knowledge import Knowledge
-from psconrl.learning.advice import advice
+from psconrl.learning.advice import advice, hindsight
 from psconrl.learning.logs import CSVLog
 from psconrl.learning.player import Player
 from psconrl.learning.recipe import RESERVED
@@ -158,6 +158,8 @@ def learn(
         _print_result(out, f"{who} on {env}", trace, best)
         for alarm in watchdog.alarms:
             out.print(Text(f"Watchdog: {alarm}.", style="yellow"))
+        for line in hindsight(run.agent, run.state):
+            out.print(Text(f"Note: {line}.", style="yellow"))
     if target is not None and isinstance(run, Simulation):
         run.save(target)
     if picture is not None:

@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from psconrl.errors import ConfigError
 from psconrl.files import write_atomically
@@ -15,26 +15,10 @@ from psconrl.learning.events import EpisodeEvent
 from psconrl.learning.policy_cell import Names, policy_cell
 from psconrl.text import csv_cell
 
-COLUMNS = ("round", "episode", "kind", "length", "explored", "value", "thinking", "changed")  # then come the costs
+# Then come the costs, and then the policy, since it is long.
+COLUMNS = ("round", "episode", "kind", "length", "explored", "value", "thinking", "changed")
 
 
-class Layout(NamedTuple):
-    """Which columns a log has: the newest versions have all."""
-
-    facts: int  # so many of COLUMNS come before the costs
-    policy: bool  # which comes after the costs, since it is long
-
-    def line(self, facts: Sequence[Any], costs: Sequence[Any], policy: str) -> list[Any]:
-        """The cells of a line."""
-        return [*facts[: self.facts], *costs, *([policy] if self.policy else [])]
-
-    def header(self, names: Sequence[str]) -> list[str]:
-        """The first line, for costs of these names."""
-        costs = [*names, *(f"{n} so far" for n in names), *(f"{n} limit" for n in names[1:])]
-        return self.line(COLUMNS, costs, "policy")
-
-
-LAYOUTS = (Layout(8, True), Layout(7, False), Layout(6, False))  # the newest first
 MOST_STATES = 10  # of a policy in a log
 ROUND, EPISODE, KIND, LENGTH, VALUE = map(COLUMNS.index, ("round", "episode", "kind", "length", "value"))
 ROUNDING = 1e-9  # relative: averages times rounds, against sums of costs over at most 1e6 rounds or so
@@ -47,9 +31,8 @@ class CSVLog:
     A file of the same run is continued, and holds every episode once: a run that resumes from an agent saved earlier
     repeats the episodes since, and their lines are dropped when the first of them has ended again. A run that is
     repeated from the beginning finds its episodes there, and continues the file after the last of them. A file of
-    another run is refused, and nothing of it is lost. A file of an earlier version, without the columns ``thinking``,
-    ``changed`` or ``policy``, is continued without them. For every cost there are the average of the episode, the
-    average so far and the limit. ``policy`` is what is done in the ``most_states`` states that were visited most, as
+    another run is refused, and nothing of it is lost. For every cost there are the average of the episode, the average
+    so far and the limit. ``policy`` is what is done in the ``most_states`` states that were visited most, as
     JSON; ``states`` and ``actions`` are their names, lists or ``psconrl.Labels``, else they are numbers. With
     ``maximise`` the objective is written as a reward. ``psconrl monitor`` shows the file as it grows.
 
@@ -71,7 +54,6 @@ class CSVLog:
         self._maximise = maximise
         self._states, self._actions, self._most_states = states, actions, most_states
         self._begun = False
-        self._layout = LAYOUTS[0]
         self._expected: list[bytes] = []  # lines of an old file that a run from the beginning must repeat
         self._refused = False
 
@@ -89,13 +71,13 @@ class CSVLog:
         policy = self._policy(event)
         try:
             if not self._begun:
-                self._layout = self._begin(names, facts, numbers)
+                self._begin(names, facts, numbers)
                 self._begun = True
             if self._expected:
-                self._check(_repeats(self._expected.pop(0), self._layout, facts, numbers))
+                self._check(_repeats(self._expected.pop(0), facts, numbers))
                 return
             with self.path.open("ab") as f:
-                f.write(_line(self._layout.line(facts, numbers, policy)))
+                f.write(_line([*facts, *numbers, policy]))
         except OSError as error:
             self._begun = False  # half a line may have been written: look again before the next
             raise ConfigError(f"{self.path}: cannot be written ({error.strerror or error})") from None
@@ -105,28 +87,26 @@ class CSVLog:
             return ""
         return policy_cell(event.policy, event.visits, self._states, self._actions, self._most_states)
 
-    def _begin(self, names: Sequence[str], facts: Sequence[Any], numbers: Sequence[float]) -> Layout:
+    def _begin(self, names: Sequence[str], facts: Sequence[Any], numbers: Sequence[float]) -> None:
         """Keep of an old file the whole lines of episodes before this one, if its columns and its run are ours.
 
-        If there are none before it, keep all: the run has to repeat them. Says which columns the file has.
+        If there are none before it, keep all: the run has to repeat them.
         """
         old = self.path.read_bytes() if self.path.exists() else b""
         lines = [line for line in old.splitlines(keepends=True) if line.endswith(b"\n")]
-        headers = {_line(layout.header(names)): layout for layout in LAYOUTS}
-        if lines and lines[0] not in headers:
+        first = _line(header(names))
+        if lines and lines[0] != first:
             raise ConfigError(f"{self.path}: holds other columns; delete it or give another name")
         kept = [line for line in lines[1:] if _episode(line) < facts[EPISODE]]
         if kept:
-            self._check(_follows(kept[-1], headers[lines[0]], facts, numbers))
+            self._check(_follows(kept[-1], facts, numbers))
         else:
             kept = lines[1:]
-            self._check(not kept or _repeats(kept[0], headers[lines[0]], facts, numbers))
+            self._check(not kept or _repeats(kept[0], facts, numbers))
             self._expected = list(kept)
-        header = lines[0] if kept else next(iter(headers))
-        new = b"".join([header, *kept])
+        new = b"".join([first, *kept])
         if new != old:
             write_atomically(self.path, lambda f: f.write(new), ConfigError)
-        return headers[header]
 
     def _check(self, same_run: bool) -> None:
         """Refuse the file of another run, now and from now on."""
@@ -138,7 +118,12 @@ class CSVLog:
             )
 
 
-def _follows(line: bytes, layout: Layout, facts: Sequence[Any], numbers: Sequence[float]) -> bool:
+def header(names: Sequence[str]) -> list[str]:
+    """The first line of a log, for costs of these names."""
+    return [*COLUMNS, *names, *(f"{n} so far" for n in names), *(f"{n} limit" for n in names[1:]), "policy"]
+
+
+def _follows(line: bytes, facts: Sequence[Any], numbers: Sequence[float]) -> bool:
     """May the episode be one of the same run, after that of the line?
 
     If nothing was played between the two, the sums of costs up to the line and in the episode are those up to its end.
@@ -149,7 +134,7 @@ def _follows(line: bytes, layout: Layout, facts: Sequence[Any], numbers: Sequenc
     q = (len(numbers) + 1) // 3  # averages of the episode, averages so far, and thresholds of all but the objective
     try:
         before = int(cells[ROUND])
-        so_far = [float(cell) for cell in cells[layout.facts + q : layout.facts + 2 * q]]
+        so_far = [float(cell) for cell in cells[len(COLUMNS) + q : len(COLUMNS) + 2 * q]]
     except (IndexError, ValueError):
         return False
     if before != rounds - length or len(so_far) != q:
@@ -161,11 +146,11 @@ def _follows(line: bytes, layout: Layout, facts: Sequence[Any], numbers: Sequenc
     return True
 
 
-def _repeats(line: bytes, layout: Layout, facts: Sequence[Any], numbers: Sequence[float]) -> bool:
+def _repeats(line: bytes, facts: Sequence[Any], numbers: Sequence[float]) -> bool:
     """Is the line that of this episode, but for what a clock has measured and for the policy before a start?"""
-    own, cells = _cells(_line(layout.line(facts, numbers, ""))), _cells(line)
-    timed = {COLUMNS.index("thinking"), COLUMNS.index("changed")} & set(range(layout.facts))
-    compared = [k for k in range(layout.facts + len(numbers)) if k not in timed]
+    own, cells = _cells(_line([*facts, *numbers, ""])), _cells(line)
+    timed = {COLUMNS.index("thinking"), COLUMNS.index("changed")}
+    compared = [k for k in range(len(own) - 1) if k not in timed]
     return len(cells) == len(own) and all(own[k] == cells[k] for k in compared)
 
 

@@ -134,6 +134,11 @@ class Player(ABC):
     def _limits_changed(self, playing: Record | None) -> None:  # noqa: B027
         """For a subclass that keeps accounts: what is being played began under the old limits."""
 
+    @property
+    def last_episode(self) -> Episode | None:
+        """The episode in progress, or the last one; None before the first."""
+        return self._background.last if self._play is None else self._play.episode
+
     def watch(self, callback: Watcher) -> None:
         """Call back with an ``EpisodeEvent`` after every episode from now on; see ``psconrl.learning.events``."""
         if not callable(callback):

@@ -23,7 +23,7 @@ import numpy as np
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError, LimitWarning
 from psconrl.learning.events import EpisodeEvent
-from psconrl.learning.parts.ledger import Ledger
+from psconrl.learning.parts.ledger import promises
 
 FIRST = 1000  # rounds that are learning
 PLANNED = 0.9  # the share of rounds that plans must have had
@@ -81,7 +81,7 @@ class Watchdog:
             raise AgentError(f"a watchdog for {len(self.names)} limits watches an agent of {event.thresholds.size}")
         self._lengths.append(event.length)
         self._excesses.append(event.length * (event.costs[1:] - event.thresholds))
-        if event.kind == "optimal" or event.kind in Ledger.known:  # others promise nothing, or less
+        if promises(event.kind):
             self._planned += event.length
         if event.round >= self._next:
             self._look_back(event)

@@ -18,7 +18,7 @@ from psconrl.arrays import Floats
 from psconrl.learning.checks import as_number
 from psconrl.learning.counts import Counts
 from psconrl.learning.parts.part import Part
-from psconrl.learning.parts.weights import LARGEST, all_weights, as_weights, stored_weights
+from psconrl.learning.parts.weights import LARGEST, all_weights, as_guess, as_weights, stored_weights
 from psconrl.learning.rows import Prior, dirichlet_rows, is_sparse, sparse_rows
 from psconrl.model.transition import DenseTransition, Transition
 
@@ -44,6 +44,10 @@ class Belief(Part):
     def told(self) -> float:
         """How many observations of a pair, of the median one, it was told in advance; 0 if nothing."""
         return 0.0
+
+    def guess(self) -> csr_array | None:
+        """The transition probabilities (S*A, S) it was given in advance; None if it was given none."""
+        return None
 
 
 class Dirichlet(Belief):
@@ -87,6 +91,10 @@ class Dirichlet(Belief):
         if self.prior is None or isinstance(self.prior, float):
             return 0.0
         return float(np.median(np.asarray(self.prior.sum(axis=-1))))
+
+    def guess(self) -> csr_array | None:
+        """A prior that is a table of different weights."""
+        return as_guess(self.prior) if self.told() >= 1.0 else None
 
     def __deepcopy__(self, memo: object) -> Self:
         kept = {id(array): array for array in (self.prior, self._alpha)}  # never changed, and they may be large

@@ -48,7 +48,7 @@ from psconrl.kernels.gamma import log_gamma_variates
 from psconrl.learning.checks import as_number, as_numbers, saved_floats
 from psconrl.learning.counts import Counts, need_table
 from psconrl.learning.parts.beliefs import Belief
-from psconrl.learning.parts.weights import SMALLEST, as_weights, stored_weights
+from psconrl.learning.parts.weights import SMALLEST, as_guess, as_weights, stored_weights
 from psconrl.learning.rows import Prior, dirichlet_rows, is_sparse, sparse_rows
 from psconrl.model.transition import DenseTransition, Transition
 
@@ -118,6 +118,10 @@ class LearnedMass(Belief):
     def told(self) -> float:
         """The largest mass that is thought possible, if it is said where it leads."""
         return 0.0 if self.support is None else float(self._masses[-1])
+
+    def guess(self) -> csr_array | None:
+        """A support of different weights."""
+        return as_guess(self.support)
 
     def _base(self, n_states: int, n_actions: int) -> tuple[Prior, Floats]:
         """The weights by which a mass is shared out, and their sums: 1 for every state if nothing is known."""

@@ -125,3 +125,8 @@ class Balance(Ledger):
 def _excess(record: Record, thresholds: Floats) -> Floats:
     spent: Floats = record.cost_sums[1:].sum(axis=1)
     return spent - record.steps * thresholds
+
+
+def promises(kind: str) -> bool:
+    """Does an episode of this kind play a plan that keeps the limits? Others promise less, or nothing."""
+    return kind == "optimal" or kind in Ledger.known

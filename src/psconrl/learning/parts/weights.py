@@ -3,7 +3,7 @@
 from typing import Any, TypeAlias
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array, diags_array, issparse
 
 from psconrl.arrays import Floats, Ints, Matrix
 from psconrl.errors import AgentError
@@ -74,6 +74,18 @@ def stored_weights(given: Weights, n_states: int, n_actions: int, what: str, any
     if not anything:
         _check_rows(np.asarray(matrix.sum(axis=1)).ravel(), n_actions, what)
     return numbered(matrix)
+
+
+def as_guess(given: Weights | None) -> csr_array | None:
+    """The probabilities (S*A, S) that weights stand for; None if they say at most which transitions are possible."""
+    if given is None or isinstance(given, float):
+        return None
+    matrix = csr_array(given if issparse(given) else given.reshape(-1, given.shape[-1]))
+    several = np.diff(matrix.indptr).max(initial=0) > 1
+    sums = np.asarray(matrix.sum(axis=1)).ravel()
+    if not matrix.data.size or (several and np.ptp(matrix.data) == 0.0) or not (sums > 0.0).all():
+        return None
+    return csr_array(diags_array(1.0 / sums) @ matrix)
 
 
 def _check_sizes(given: Weights, n_states: int, n_actions: int, what: str) -> None:

@@ -15,12 +15,13 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import ConfigError
-from psconrl.learning.events import EXPLORING
-from psconrl.learning.logs import COLUMNS, LAYOUTS, Layout
+from psconrl.learning.events import EXPLORING, EpisodeEvent
+from psconrl.learning.logs import COLUMNS, header
+from psconrl.learning.watchdog import Alarm, Watchdog
 
 BLOCK = 1 << 22  # bytes read at once
 MOST_POLICIES = 512  # kept of a long log, evenly spread, and up to twice as many
-BEGINNING = ",".join(COLUMNS[: min(layout.facts for layout in LAYOUTS)]).encode()  # of the first line
+BEGINNING = ",".join(COLUMNS).encode()  # of the first line
 FACTS = tuple(column for column in COLUMNS if column != "kind")
 
 
@@ -35,7 +36,8 @@ class LogFile:
         self.cost_names: list[str] = []
         self.kinds: list[str] = []
         self.unread = 0  # lines that are no episodes
-        self._layout: Layout | None = None
+        self._watchdog: Watchdog | None = None
+        self._watched = 0  # episodes that it has seen
         self._numbers = array("d")  # a row an episode
         self._policies: list[tuple[float, float, str]] = []  # (episode, its last round, cell)
         self._last_policy = ""
@@ -57,7 +59,7 @@ class LogFile:
                 whole, newline, rest = (rest + block).rpartition(b"\n")
                 if newline:
                     self._take(whole + newline)
-                elif self._layout is None and rest[: len(BEGINNING)] != BEGINNING[: len(rest)]:
+                elif not self.cost_names and rest[: len(BEGINNING)] != BEGINNING[: len(rest)]:
                     raise self._foreign()
 
     def _continues(self, f: IO[bytes]) -> bool:
@@ -69,35 +71,33 @@ class LogFile:
         self._offset += len(lines)
         self._tail = lines[-200:]
         rows = map(_cells, filter(None, lines.decode("utf-8", "replace").split("\n")))
-        if self._layout is None:
-            self._layout = self._read_header(next(rows, []))
+        if not self.cost_names:
+            self.cost_names = self._read_header(next(rows, []))
         for row in rows:
-            self._add(row, self._layout)
+            self._add(row)
 
-    def _read_header(self, header: list[str]) -> Layout:
-        for layout in LAYOUTS:
-            costs = header[layout.facts : len(header) - layout.policy]
-            names = costs[: (len(costs) + 1) // 3]
-            if names and layout.header(names) == header:
-                self.cost_names = names
-                return layout
-        raise self._foreign()
+    def _read_header(self, cells: list[str]) -> list[str]:
+        """The names of the costs."""
+        costs = cells[len(COLUMNS) : -1]
+        names = costs[: (len(costs) + 1) // 3]
+        if not names or header(names) != cells:
+            raise self._foreign()
+        return names
 
     def _foreign(self) -> ConfigError:
         return ConfigError(
             f"{self.path}: neither a log of episodes (learn --log, psconrl.CSVLog) nor a results file (sweep --out)"
         )
 
-    def _add(self, row: list[str], layout: Layout) -> None:
-        q = len(self.cost_names)
-        if len(row) != layout.facts + 3 * q - 1 + layout.policy:
+    def _add(self, row: list[str]) -> None:
+        if len(row) != len(COLUMNS) + 3 * len(self.cost_names):
             self.unread += 1
             return
-        facts = dict(zip(COLUMNS, row[: layout.facts], strict=False))
+        facts = dict(zip(COLUMNS, row, strict=False))
         kind = facts.pop("kind")
         try:
-            numbers = [float(facts.get(column, "nan")) for column in FACTS]
-            numbers += map(float, row[layout.facts : layout.facts + 3 * q - 1])
+            numbers = [float(facts[column]) for column in FACTS]
+            numbers += map(float, row[len(COLUMNS) : -1])
         except ValueError:
             self.unread += 1
             return
@@ -108,12 +108,11 @@ class LogFile:
         self._drop_from(episode, end)
         self._numbers.extend(numbers)
         self.kinds.append(kind)
-        if layout.policy:
-            self._last_policy = row[-1]
-            if len(self.kinds) % self._every == 0:
-                self._policies.append((episode, end, row[-1]))
-                if len(self._policies) > 2 * MOST_POLICIES:
-                    self._policies, self._every = self._policies[1::2], 2 * self._every
+        self._last_policy = row[-1]
+        if len(self.kinds) % self._every == 0:
+            self._policies.append((episode, end, row[-1]))
+            if len(self._policies) > 2 * MOST_POLICIES:
+                self._policies, self._every = self._policies[1::2], 2 * self._every
 
     def _drop_from(self, episode: float, end: float) -> None:
         """Drop the lines that a repeated episode replaces."""
@@ -121,8 +120,28 @@ class LogFile:
         while self.kinds and (self._numbers[1 - width] >= episode or self._numbers[-width] >= end):
             del self._numbers[-width:]
             self.kinds.pop()
+            self._watchdog = None  # it has seen what is no longer there
         while self._policies and (self._policies[-1][0] >= episode or self._policies[-1][1] >= end):
             self._policies.pop()
+
+    def alarms(self) -> list[Alarm]:
+        """What a watchdog says of the run so far."""
+        if self._watchdog is None:
+            self._watchdog, self._watched = Watchdog(self.cost_names[1:], lambda alarm: None), 0
+        q, first = len(self.cost_names), len(FACTS)
+        width = first + 3 * q - 1
+        for k in range(self._watched, len(self)):
+            row = np.array(self._numbers[k * width : (k + 1) * width])
+            facts = dict(zip(FACTS, row.tolist(), strict=False))
+            costs, averages, limits = np.split(row[first:], [q, 2 * q])
+            self._watchdog(
+                EpisodeEvent(
+                    int(facts["round"]), int(facts["episode"]), self.kinds[k], int(facts["length"]), costs, averages,
+                    limits, facts["value"], int(facts["explored"]),
+                )
+            )  # fmt: skip
+        self._watched = len(self)
+        return self._watchdog.alarms
 
     def __len__(self) -> int:
         return len(self.kinds)

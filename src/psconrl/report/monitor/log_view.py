@@ -15,6 +15,7 @@ from psconrl.report.style import PALETTE, nth_look
 from psconrl.report.windows import recent_maximum, recent_mean, window_for
 
 MOST_POINTS = 240  # of a curve
+MOST_ALARMS = 3  # the latest
 MOMENTS = 120  # at which the policy is shown
 COLOURED = 7  # the actions taken most; the others are grey, and named where one points
 RECENT, SINCE_START, EXPECTED, LIMIT, LONGEST = (
@@ -30,7 +31,8 @@ def log_contents(log: LogFile) -> dict[str, Any]:
     episodes = log.episodes()
     window = window_for(int(episodes.ends[-1]))
     at = _shown(episodes.ends)
-    notes = [f"Running averages are over the last {window:,} rounds, in whole episodes."]
+    notes = [f"Watchdog: {alarm}." for alarm in log.alarms()[-MOST_ALARMS:]]
+    notes += [f"Running averages are over the last {window:,} rounds, in whole episodes."]
     if log.unread:
         notes.append(f"{log.unread:,} lines could not be read and are left out.")
     return {
@@ -105,7 +107,7 @@ def _panels(names: Sequence[str], episodes: Episodes, at: Ints, window: int) -> 
 
 
 def _panel(title: str, unit: str, lines: list[Any], rounds: Ints, series: dict[str, Any]) -> dict[str, Any]:
-    """What is not known at all, as in a log of an earlier version, is left out."""
+    """What is not known at all is left out."""
     return {
         "title": title,
         "x": "round",
