@@ -2,13 +2,16 @@
 
 import warnings
 
+import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import psconrl
 from psconrl import PSConRL, simulate
-from psconrl.agents import LearnedMass, Uniform
+from psconrl.agents import Dirichlet, LearnedMass, Uniform
 from psconrl.errors import AdviceWarning
-from psconrl.learning.advice import advice
+from psconrl.learning.advice import advice, hindsight
+from psconrl.learning.parts.weights import as_guess, as_weights
 
 RIVER = psconrl.load("riverswim")
 
@@ -48,3 +51,116 @@ def test_a_hundred_runs_that_deserve_nothing():
                     told = {"costs": model.costs} if known else {"optimistic_cost": float(model.costs[0].min())}
                     agent = PSConRL(model.n_states, model.n_actions, model.thresholds, seed=seed, **told)
                     assert not advice(agent, 20_000, model.maximise)
+
+
+def test_a_guess_that_no_policy_keeps_the_limits_of():
+    queue = psconrl.load("queue")
+    tight = queue.with_thresholds([0.5, 0.05])
+    for agent in (
+        PSConRL.trusting(tight, seed=0),
+        PSConRL.trusting(tight, weight=20, seed=0),
+        PSConRL.trusting(queue, thresholds={"delay": 0.5, "power": 0.05}, seed=0),
+        PSConRL.trusting(tight, costs=tight.costs, seed=0),
+    ):
+        (line,) = advice(agent, 5000, True)
+        assert line.startswith("in the model that the agent begins with, no policy keeps 'power' <= 0.05; the least")
+        assert line.endswith("Raise the threshold. It explores until it has learned otherwise")
+    with pytest.warns(AdviceWarning, match="no policy keeps 'power' <= 0.05"):
+        simulate(queue, agent, 100, seed=0)
+    assert not advice(agent, 5000, True)  # it has begun to learn
+    assert not advice(PSConRL.trusting(queue, seed=0), 5000, True)
+    possible = queue.transition.csr().copy()
+    possible.data[:] = 1.0
+    told = LearnedMass(support=possible)  # which transitions are possible, and nothing of how likely they are
+    assert not advice(PSConRL(10, 6, tight.thresholds, tight.costs, belief=told, seed=0), 5000, True)
+
+
+def test_a_guess_is_what_weights_stand_for():
+    P = np.array([[[0.25, 0.75]], [[1.0, 0.0]]])
+    assert as_guess(as_weights(8.0 * P, "prior")).toarray() == pytest.approx(P.reshape(2, 2))
+    assert as_guess(as_weights(csr_array(P.reshape(2, 2)), "prior")).toarray() == pytest.approx(P.reshape(2, 2))
+    assert as_guess(as_weights((P > 0).astype(float), "support")) is None
+    assert as_guess(as_weights(np.array([[[0.0, 1.0]], [[1.0, 0.0]]]), "support")) is not None  # there is no choice
+    assert as_guess(0.1) is None
+    assert as_guess(None) is None
+    assert Dirichlet(0.5 * P).guess() is None  # half an observation a pair
+    assert Dirichlet(P).guess() is not None
+
+
+def chain_of(n):
+    """Right along a chain or left; the objective is least at its end."""
+    P, costs = np.zeros((n, 2, n)), np.ones((2, n, 2))
+    for s in range(n):
+        P[s, 0, max(s - 1, 0)] = P[s, 1, min(s + 1, n - 1)] = 1.0
+    costs[0, n - 1] = costs[1, 0] = 0.0
+    return psconrl.CMDP(P, costs, [1.0])
+
+
+class Promising(PSConRL):
+    """Plays one policy in a model that is given."""
+
+    @classmethod
+    def of(cls, model, policy, kind="optimal"):
+        agent = cls(model.n_states, model.n_actions, model.thresholds, model.costs, seed=0)
+        agent.sampled, agent.episode = model.transition, psconrl.Episode(policy, 50, kind=kind)
+        return agent
+
+    def begin(self, state):
+        return self.episode
+
+
+def test_a_plan_that_relies_on_states_nobody_has_seen():
+    model = chain_of(10)
+    right = np.tile([0.0, 1.0], (10, 1))
+    reluctant = right.copy()
+    reluctant[0] = [1.0 - 1e-9, 1e-9]
+    agent = Promising.of(model, reluctant)
+    assert hindsight(agent, 0) == []  # nothing was played
+    simulate(model, agent, 200, seed=0)
+    lines = hindsight(agent, 0)
+    assert lines[0] == (
+        "the last plan expects to spend 100% of the rounds in states that were never visited (9 of 10 were not): "
+        "what it promises is a guess"
+    )
+    assert lines[1] == (
+        "of the objective the last plan promises 0 in the long run, but 1 over as many rounds from here as the run "
+        "had, 200: it is slow"
+    )
+    assert "objective the last plan promises 0 in the long run, but -1 over" in hindsight(agent, 0, maximise=True)[1]
+    for kind in ("explore", "unsettled", "bridge"):
+        agent = Promising.of(model, reluctant, kind)
+        simulate(model, agent, 200, seed=0)
+        assert hindsight(agent, 0) == []
+    agent = Promising.of(model, right)
+    simulate(model, agent, 1000, seed=0)
+    assert hindsight(agent, 9) == []
+
+
+def test_a_plan_whose_averages_say_little_of_the_run():
+    """Two states, each left once in 1,000 rounds: over T of them from the first, 1 / (2 + 1000/T) is in the other."""
+    rate = 1e-3
+    P = [[[1.0 - rate, rate]], [[rate, 1.0 - rate]]]
+    model = psconrl.CMDP(P, [[[0.0], [0.0]], [[0.0], [1.0]]], [1.0])
+    agent = Promising.of(model, np.ones((2, 1)))
+    simulate(model, agent, 2000, seed=0)
+    agent.counts.pairs[:] = 1  # as if both had been visited
+    (line,) = hindsight(agent, 0)
+    share = 1.0 / (2.0 + 1000.0 / agent.rounds)
+    assert line.startswith(
+        f"of limited cost 1 the last plan promises 0.5 in the long run, but {share:.3g} over as many"
+    )
+    assert 0.5 - 1.0 / (2.0 + 1000.0 / 3000.0) < 0.1
+    simulate(model, agent, 1050, seed=1)
+    assert agent.rounds >= 3000
+    assert hindsight(agent, 0) == []
+
+
+def test_a_hundred_runs_that_need_no_hindsight():
+    for name in ("marsrover-4x4", "queue", "riverswim", "inventory", "garnet"):
+        model = psconrl.load(name)
+        for seed in range(10):
+            for known in (True, False):
+                told = {"costs": model.costs} if known else {"optimistic_cost": float(model.costs[0].min())}
+                agent = PSConRL(model.n_states, model.n_actions, model.thresholds, seed=seed, **told)
+                simulate(model, agent, 5000, seed=seed)
+                assert hindsight(agent, 0) == []

@@ -144,7 +144,8 @@ def learn(
     watchdog = Watchdog(run.cost_names[1:], lambda alarm: None, floors)  # told at the end
     run.agent.watch(watchdog)
     out = console()
-    for line in advice(run.agent, rounds, isinstance(world, CMDP) and world.maximise):
+    maximise = isinstance(world, CMDP) and world.maximise
+    for line in advice(run.agent, rounds, maximise):
         out.print(Text(line, style="yellow"))
     best = plan(world) if isinstance(world, CMDP) else None
     who = run.agent.recipe
@@ -158,7 +159,7 @@ def learn(
         _print_result(out, f"{who} on {env}", trace, best)
         for alarm in watchdog.alarms:
             out.print(Text(f"Watchdog: {alarm}.", style="yellow"))
-        for line in hindsight(run.agent, run.state):
+        for line in hindsight(run.agent, run.state, maximise):
             out.print(Text(f"Note: {line}.", style="yellow"))
     if target is not None and isinstance(run, Simulation):
         run.save(target)

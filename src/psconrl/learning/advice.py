@@ -3,18 +3,19 @@
 import numpy as np
 
 from psconrl.arrays import Floats
+from psconrl.learning.limit_names import LimitNames
 from psconrl.learning.parts.ledger import promises
 from psconrl.learning.player import Player
 from psconrl.learning.sampler import Sampler
 from psconrl.model.cmdp import CMDP
 from psconrl.model.evaluation import evaluate
 from psconrl.planning.planner import plan
-from psconrl.planning.settling import rounds_to_settle
 
 MANY = 1000  # pairs, and rounds, from which on it is worth saying
 OFTEN = 2  # times that a pair should be visited, on average
 CHECKED_STATES = 500  # of a model that is planned or evaluated only to say something of it
 MUCH = 0.05  # of the rounds
+FAR = 0.1  # of the range of a cost
 
 
 def advice(agent: Player, rounds: int, maximise: bool) -> list[str]:
@@ -25,19 +26,19 @@ def advice(agent: Player, rounds: int, maximise: bool) -> list[str]:
     return [line for line in lines if line]
 
 
-def hindsight(agent: Player, state: int) -> list[str]:
+def hindsight(agent: Player, state: int, maximise: bool = False) -> list[str]:
     """Lines on the plan that an agent played last, for a run that has ended in a state."""
-    episode, sampled = agent.last_episode, agent.sampled if isinstance(agent, Sampler) else None
-    if sampled is None or episode is None or agent.n_states > CHECKED_STATES:
+    if not isinstance(agent, Sampler) or not agent.rounds or agent.n_states > CHECKED_STATES:
         return []
-    if not promises(episode.kind) or episode.policy.ndim != 2:
+    episode = agent.last_episode
+    if agent.sampled is None or episode is None or not promises(episode.kind) or episode.policy.ndim != 2:
         return []
     costs = agent.counts.mean_costs(None) if agent.costs is None else agent.costs
-    model = CMDP(sampled, costs, agent.thresholds, initial=state)
-    exact = evaluate(model, episode.policy)
-    return [
-        line for line in (_never_visited(agent, exact.occupancy), _slow(agent, rounds_to_settle(model, exact))) if line
-    ]
+    model = CMDP(agent.sampled, costs, agent.thresholds, initial=state)
+    ever = evaluate(model, episode.policy)
+    soon = evaluate(model.restarting(state, 1.0 / agent.rounds), episode.policy)
+    lines = [_never_visited(agent, ever.occupancy), _slow(agent, maximise, model, ever.costs, soon.costs)]
+    return [line for line in lines if line]
 
 
 def _few_rounds(agent: Sampler, rounds: int) -> str:
@@ -88,10 +89,17 @@ def _never_visited(agent: Player, occupancy: Floats) -> str:
     )
 
 
-def _slow(agent: Player, settles: float) -> str:
-    if not agent.rounds < settles < np.inf:
+def _slow(agent: Player, maximise: bool, model: CMDP, ever: Floats, soon: Floats) -> str:
+    """What a plan promises in the long run is not what it does for as long as the run has lasted."""
+    ranges = np.array([np.ptp(cost) for cost in model.costs])
+    apart = np.abs(soon - ever) / np.where(ranges > 0.0, ranges, 1.0)
+    i = int(apart.argmax())
+    if apart[i] < FAR:
         return ""
+    limits = agent.limit_names or LimitNames.of([f"limited cost {k}" for k in range(1, agent.n_costs)], ())
+    name = ("the objective", *limits.names)[i]
+    sign = -1.0 if (maximise if i == 0 else name in limits.at_least) else 1.0
     return (
-        f"the averages of the last plan are final after {settles:,.0f} rounds only, and the run had {agent.rounds:,}: "
-        "what it promises may be far from what happens"
+        f"of {name} the last plan promises {sign * ever[i] + 0.0:.3g} in the long run, but {sign * soon[i] + 0.0:.3g} "
+        f"over as many rounds from here as the run had, {agent.rounds:,}: it is slow"
     )

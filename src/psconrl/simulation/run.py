@@ -29,6 +29,8 @@ class Snapshots(NamedTuple):
 class Run(ABC):
     """Plays to a horizon, and on from there when asked again. A subclass knows how to advance."""
 
+    state: int  # in which it stands
+
     def __init__(
         self,
         agent: Player,
