@@ -14,7 +14,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from psconrl import CMDP, evaluate, plan
-from psconrl.model.structure import end_components
+from psconrl.markov.structure import end_components
 
 ACTIONS, SUCCESSORS = 3, 4
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from psconrl.experiment.spec import shipped_spec
+from psconrl.experiment.spec_file import shipped_spec
 from psconrl.experiment.store import Store
 from psconrl.report.curves import read_experiments
 from psconrl.report.leaderboard import leaderboards

@@ -7,7 +7,7 @@ import argparse
 from pathlib import Path
 
 from psconrl.experiment.runner import run_sweep
-from psconrl.experiment.spec import parse_spec
+from psconrl.experiment.spec_file import parse_spec
 from psconrl.experiment.store import Store
 from psconrl.report import page, summary
 from psconrl.report.curves import read_experiments

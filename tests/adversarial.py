@@ -3,7 +3,7 @@
 import numpy as np
 
 from psconrl import CMDP
-from psconrl.learning.rows import dirichlet_rows
+from psconrl.learning.posterior.sampled_rows import dirichlet_rows
 
 KINDS = ("leak", "offset", "one_hot", "big_m", "zero_limit", "ordinary", "mostly_huge", "both_signs")
 

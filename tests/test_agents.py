@@ -7,7 +7,7 @@ import psconrl
 from psconrl import CMDP, plan, simulate
 from psconrl.agents import CUCRL, FixedPolicy
 from psconrl.errors import AgentError, ConfigError
-from psconrl.learning.counts import Record
+from psconrl.learning.posterior.counts import Record
 from psconrl.learning.registry import CLASSES, RECIPES, load_agent, make_agent, with_hints
 from psconrl.simulation.model_run import Simulation
 

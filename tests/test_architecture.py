@@ -9,10 +9,11 @@ SOURCE = Path(__file__).parents[1] / "src" / "psconrl"
 
 # From the ground up. A floor may import those to its left, and itself; envs and learning do not know each other.
 FLOORS = (
-    ("arrays", "errors", "extras", "limits", "files", "named_code", "text", "_version"),
+    ("arrays", "errors", "extras", "caps", "files", "named_code", "text", "_version"),
     ("kernels",),
     ("products",),
     ("model",),
+    ("markov",),
     ("planning",),
     ("envs", "learning"),
     ("simulation",),
@@ -101,12 +102,12 @@ def test_the_arrows_are_seen():
 def test_solvers_do_not_ask_whether_transitions_are_dense():
     """Which form a matrix has is the business of whoever reads, writes or shows it, and of the two implementations."""
     at_home = {
-        "psconrl.model.transition", "psconrl.model.chain", "psconrl.model.validation", "psconrl.model.io",
-        "psconrl.model.rates", "psconrl.model.unichain", "psconrl.learning.checks", "psconrl.learning.persistence",
-        "psconrl.learning.parts.part", "psconrl.learning.parts.weights",
+        "psconrl.model.transition", "psconrl.markov.chain", "psconrl.model.validation", "psconrl.model.io",
+        "psconrl.model.rates", "psconrl.markov.unichain", "psconrl.learning.checks",
+        "psconrl.learning.runtime.persistence", "psconrl.learning.part", "psconrl.learning.posterior.prior_weights",
     }  # fmt: skip
     for module, path in MODULES.items():
-        if room_of(module) in ("model", "planning", "learning", "simulation") and module not in at_home:
+        if room_of(module) in ("model", "markov", "planning", "learning", "simulation") and module not in at_home:
             text = path.read_text()
             for question in ("issparse(", "isinstance(P, np.ndarray)", "transition, np.ndarray)"):
                 assert question not in text, f"{module} asks {question}"

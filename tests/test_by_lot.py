@@ -9,12 +9,12 @@ import pytest
 from psconrl import CMDP, Plan, Status, certify, evaluate, plan, save
 from psconrl.cli import main
 from psconrl.errors import ModelError, PolicyError
-from psconrl.planning import policy_mixture
-from psconrl.planning.deterministic import best_deterministic
-from psconrl.planning.explanation import explain
-from psconrl.planning.inspection import inspect
-from psconrl.planning.policy_mixture import evaluate_mixture
-from psconrl.planning.threshold_rule import threshold_rule
+from psconrl.planning import mixture_policy as policy_mixture
+from psconrl.planning.analysis.deterministic import best_deterministic
+from psconrl.planning.analysis.explanation import explain
+from psconrl.planning.analysis.inspection import inspect
+from psconrl.planning.analysis.threshold_rule import threshold_rule
+from psconrl.planning.mixture_policy import evaluate_mixture
 
 GO = [[1, 0], [0, 1]]  # stay, or go for good
 

@@ -9,10 +9,10 @@ from scipy.sparse import csr_array
 from models import random_cmdp
 from psconrl import CMDP, evaluate, load, plan
 from psconrl.errors import PolicyError, SolverError
-from psconrl.model import direct
-from psconrl.model.chain import DenseChain, SparseChain
-from psconrl.model.evaluation import as_policy
-from psconrl.model.sparse_solver import solve_sparse
+from psconrl.markov import factorisation as direct
+from psconrl.markov.chain import DenseChain, SparseChain
+from psconrl.markov.sparse_solver import solve_sparse
+from psconrl.model.policies import as_policy
 
 FORMS = pytest.mark.parametrize("form", [np.array, csr_array], ids=["dense", "sparse"])
 KINDS = ("dense", "sparse", "periodic", "tied", "degenerate", "near_reducible", "masked")

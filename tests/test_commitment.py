@@ -11,7 +11,7 @@ from psconrl.agents import Balance, PSConRL, WhenSlow
 from psconrl.errors import AgentError
 from psconrl.learning.episode_planner import Columns, EpisodePlanner
 from psconrl.learning.parts.commitment import TOL, RandomisedPlan
-from psconrl.model.chain import DenseChain, SparseChain
+from psconrl.markov.chain import DenseChain, SparseChain
 from psconrl.model.transition import Transition
 
 

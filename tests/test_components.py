@@ -10,8 +10,10 @@ from scipy.sparse import csr_array
 
 from psconrl import CMDP, Status, certify, evaluate, plan
 from psconrl.errors import SolverError
-from psconrl.model import evaluation, passage, visits
-from psconrl.model.structure import end_components, find_end_components
+from psconrl.markov import evaluation
+from psconrl.markov import transient_costs as passage
+from psconrl.markov import transient_visits as visits
+from psconrl.markov.structure import end_components, find_end_components
 from psconrl.planning.components import stationary
 from psconrl.planning.components.inside import Inside
 from psconrl.planning.components.moves import STAY, Moves

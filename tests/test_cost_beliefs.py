@@ -10,8 +10,8 @@ from psconrl.agents import CostBelief, EmpiricalMeans, PSConRL, SampledCosts
 from psconrl.errors import AgentError
 from psconrl.kernels.cost_effects import sweep
 from psconrl.kernels.gamma import normal_variates
-from psconrl.learning.counts import Counts, Record
-from psconrl.learning.parts.cost_beliefs import RESOLVED, SHAPE, Hints
+from psconrl.learning.posterior.cost_beliefs import RESOLVED, SHAPE, Hints
+from psconrl.learning.posterior.counts import Counts, Record
 
 NOTHING = Hints()
 

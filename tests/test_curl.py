@@ -8,9 +8,9 @@ import pytest
 import psconrl
 from psconrl import CMDP, simulate
 from psconrl.agents import Dirichlet, Doubling, Endless, LeastExcess, PSConRL, Tightened
-from psconrl.learning.counts import Counts, Record
 from psconrl.learning.episode_planner import EpisodePlanner
 from psconrl.learning.parts.tightened import TRIES
+from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.learning.registry import make_agent
 from psconrl.model.transition import Transition
 

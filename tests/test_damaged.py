@@ -18,7 +18,7 @@ from psconrl import CMDP, CSVLog, PSConRL, load, load_agent, save
 from psconrl.errors import PsconrlError
 from psconrl.experiment.export import export
 from psconrl.experiment.runner import run_sweep
-from psconrl.experiment.spec import parse_spec, read_spec
+from psconrl.experiment.spec_file import parse_spec, read_spec
 from psconrl.experiment.store import Store
 from psconrl.report.monitor.page import render as render_monitor
 from psconrl.report.monitor.source import Source

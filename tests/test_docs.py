@@ -26,7 +26,7 @@ import pytest
 
 import psconrl
 from psconrl.cli import main
-from psconrl.learning.parts.part import Part, argument_names
+from psconrl.learning.part import Part, argument_names
 from psconrl.learning.registry import RECIPES
 
 pytestmark = pytest.mark.docs

@@ -12,7 +12,7 @@ from exact import rationals
 from psconrl.kernels import double_double
 from psconrl.kernels.elimination import unichain
 from psconrl.kernels.leading import led_into_best
-from psconrl.model.chain import DenseChain, SparseChain
+from psconrl.markov.chain import DenseChain, SparseChain
 from psconrl.model.transition import Transition
 
 numbers = st.floats(-1e100, 1e100, allow_subnormal=False).filter(lambda x: x == 0 or abs(x) > 1e-100)

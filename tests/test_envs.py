@@ -8,7 +8,7 @@ from psconrl.envs.box import box
 from psconrl.envs.counterexample import counterexample
 from psconrl.envs.gridworld import ACTIONS, gridworld
 from psconrl.errors import ConfigError, ModelError
-from psconrl.model.structure import is_communicating, reachable
+from psconrl.markov.structure import is_communicating, reachable
 
 TABLE = {  # states, limit, optimum, fastest, safest
     "marsrover-4x4": (16, 0.2, 0.775, 0.75, 0.875),

@@ -8,7 +8,7 @@ from gymnasium import spaces
 import psconrl
 from psconrl.agents import Dirichlet
 from psconrl.errors import ConfigError, ModelError, PolicyError, PsconrlError
-from psconrl.simulation import estimate as module
+from psconrl.simulation import model_estimation as module
 from psconrl.simulation.exploration import Explorer
 from psconrl.simulation.observations import Observations
 

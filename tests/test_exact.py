@@ -14,9 +14,9 @@ from models import random_cmdp
 from psconrl import CMDP, PSConRL, Status, evaluate, plan, simulate
 from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.learning.episode_planner import EpisodePlanner
-from psconrl.learning.parts.beliefs import Dirichlet
-from psconrl.learning.rows import dirichlet_rows
-from psconrl.model.structure import is_weakly_communicating
+from psconrl.learning.posterior.beliefs import Dirichlet
+from psconrl.learning.posterior.sampled_rows import dirichlet_rows
+from psconrl.markov.structure import is_weakly_communicating
 from psconrl.model.transition import Transition
 
 AGREE = 1e-7  # in units of the ordinary costs of these models, which lie between 0 and 1

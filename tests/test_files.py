@@ -13,7 +13,7 @@ import pytest
 import psconrl
 from psconrl.errors import ConfigError
 from psconrl.experiment.runner import run_sweep
-from psconrl.experiment.spec import parse_spec
+from psconrl.experiment.spec_file import parse_spec
 from psconrl.files import write_atomically
 from sweeps import AtOnce
 

@@ -24,8 +24,8 @@ from psconrl.agents import (
     make,
 )  # fmt: skip
 from psconrl.learning.agents import c_ucrl
-from psconrl.learning.counts import Counts, Record
 from psconrl.learning.parts.radii import Box, empirical
+from psconrl.learning.posterior.counts import Counts, Record
 
 # One state, two actions. The first costs 0 and spends 1, the second costs 1 and spends nothing: the limit on spending
 # is the probability of the first.

@@ -14,7 +14,7 @@ from psconrl.agents import FixedPolicy, Uniform
 from psconrl.envs.registration import IDS, register
 from psconrl.envs.spaces import Numbering
 from psconrl.errors import AgentError, ConfigError, ModelError, PolicyError
-from psconrl.simulation.vector import evaluate_on
+from psconrl.simulation.monte_carlo import evaluate_on
 
 ROUTE = [1, 0, 1, 0, 1, 0, 1, 0, 2, 1, 1, 0, 0, 2, 2, 0]  # FrozenLake 4x4 from 0: down, down, right, down, right, right
 LOST = [2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]  # right, down, into the hole

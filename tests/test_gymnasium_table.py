@@ -11,7 +11,7 @@ import psconrl
 from psconrl import CMDP, PSConRL, Status, continuing, plan, simulate
 from psconrl.agents import Dirichlet, FixedPolicy, Published
 from psconrl.errors import ModelError
-from psconrl.model.structure import reachable
+from psconrl.markov.structure import reachable
 
 HOLES = {"4x4": {5, 7, 11, 12}, "8x8": {19, 29, 35, 41, 42, 46, 49, 52, 54, 59}}
 

@@ -37,7 +37,7 @@ from psconrl.kernels import (
     visits,
 )
 from psconrl.kernels.transitions import Rows
-from psconrl.model.ordering import NO_ORDER, order_for
+from psconrl.markov.elimination_order import NO_ORDER, order_for
 
 
 def places(*numbers):

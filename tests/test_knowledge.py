@@ -9,9 +9,9 @@ import pytest
 import psconrl
 from psconrl.errors import ConfigError, PsconrlError
 from psconrl.experiment.job import execute
-from psconrl.experiment.knowledge import Knowledge
+from psconrl.experiment.prior_knowledge import Knowledge
 from psconrl.experiment.runner import run_sweep
-from psconrl.experiment.spec import parse_spec
+from psconrl.experiment.spec_file import parse_spec
 
 SPEC = """
 seed = 3

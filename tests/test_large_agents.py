@@ -16,10 +16,10 @@ from psconrl.agents import Dirichlet, LagrangianPSRL, LearnedMass, make
 from psconrl.envs.network import network
 from psconrl.errors import AgentError
 from psconrl.learning import episode_planner
-from psconrl.learning.counts import Counts, Record
 from psconrl.learning.episode_planner import EpisodePlanner
-from psconrl.learning.persistence import Saved, read, write
-from psconrl.model.ordering import NO_ORDER
+from psconrl.learning.posterior.counts import Counts, Record
+from psconrl.learning.runtime.persistence import Saved, read, write
+from psconrl.markov.elimination_order import NO_ORDER
 from psconrl.model.transition import DenseTransition, SparseTransition
 from psconrl.simulation.model_run import Simulation
 

@@ -10,9 +10,10 @@ import psconrl
 from models import tandem
 from psconrl.arrays import in_32_bits
 from psconrl.kernels import krylov, sweeps
-from psconrl.model import policy_steps, sparse_solver
-from psconrl.model.sparse_solver import SparseSolver
-from psconrl.model.structure import approach
+from psconrl.markov import policy_iteration as policy_steps
+from psconrl.markov import sparse_solver
+from psconrl.markov.sparse_solver import SparseSolver
+from psconrl.markov.structure import approach
 from psconrl.model.transition import Transition
 from psconrl.planning import methods, randomisation
 from psconrl.planning.methods import guessed_weights
@@ -238,7 +239,7 @@ def test_least_room():
 
 def test_the_drift_on_several_cores_is_that_on_one(monkeypatch):
     problem = Problem.of(tandem(20))
-    steps = problem.transition.policy_steps()
+    steps = policy_steps(problem.transition)
     h = np.random.default_rng(3).normal(size=400)
     one = steps._drift(h)
     monkeypatch.setattr(policy_steps, "LARGE", 1)

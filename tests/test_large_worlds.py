@@ -12,7 +12,7 @@ from psconrl.envs.network import ACTIONS, network
 from psconrl.envs.stock import stock
 from psconrl.envs.ward import ward
 from psconrl.errors import ModelError
-from psconrl.model.structure import is_communicating
+from psconrl.markov.structure import is_communicating
 
 DEFAULTS = {  # states, actions, successors at most, optimum
     "ward": (1330, 12, 7, 1.0742491699),

@@ -8,9 +8,9 @@ import pytest
 import psconrl
 from psconrl.cli import main
 from psconrl.errors import ConfigError
-from psconrl.experiment.runs import COSTS_SUFFIX
-from psconrl.experiment.spec import parse_spec, shipped_spec
-from psconrl.planning.pareto import cost_ranges
+from psconrl.experiment.spec import COSTS_SUFFIX
+from psconrl.experiment.spec_file import parse_spec, shipped_spec
+from psconrl.planning.analysis.pareto import cost_ranges
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.leaderboard import leaderboard, leaderboards
 from psconrl.report.leaderboard_figure import leaderboard_figure

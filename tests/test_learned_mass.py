@@ -10,7 +10,7 @@ import psconrl
 from psconrl import PSConRL, load_agent, simulate
 from psconrl.agents import Balance, LearnedMass, Steady, make
 from psconrl.errors import AgentError, ConfigError
-from psconrl.learning.counts import Counts, Record
+from psconrl.learning.posterior.counts import Counts, Record
 
 ROVER = psconrl.load("marsrover-4x4")
 

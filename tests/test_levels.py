@@ -7,10 +7,11 @@ from scipy.sparse import csr_array, diags_array, random_array
 from psconrl.arrays import in_32_bits
 from psconrl.errors import SolverError
 from psconrl.kernels import level_steps
-from psconrl.model import multilevel, sparse_solver
-from psconrl.model.multilevel import COARSEST, Hierarchy, Level, first_law, stationary_law
-from psconrl.model.sparse_solver import SparseSolver, solve_sparse
-from psconrl.model.unichain import solve_dense
+from psconrl.markov import multigrid as multilevel
+from psconrl.markov import sparse_solver
+from psconrl.markov.multigrid import COARSEST, Hierarchy, Level, first_law, stationary_law
+from psconrl.markov.sparse_solver import SparseSolver, solve_sparse
+from psconrl.markov.unichain import solve_dense
 
 
 def grid(side, up=0.25, down=0.35, seed=0):

@@ -11,10 +11,11 @@ import pytest
 from scipy.sparse import csr_array
 
 import psconrl
-from psconrl import CMDP, PSConRL, limits, load, save, simulate
+from psconrl import CMDP, PSConRL, load, save, simulate
+from psconrl import caps as limits
 from psconrl.agents import CUCRL, Dirichlet
 from psconrl.errors import AgentError, ConfigError, ModelError, PsconrlError
-from psconrl.experiment.spec import parse_spec, read_spec
+from psconrl.experiment.spec_file import parse_spec, read_spec
 from psconrl.simulation.trace import checkpoint_rounds
 
 SPARE = 50_000_000  # bytes; what is refused here would take gigabytes

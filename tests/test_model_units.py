@@ -9,7 +9,7 @@ import psconrl
 from psconrl import CMDP, ModelError, Units, load, plan, save
 from psconrl.cli import main
 from psconrl.experiment.runner import run_sweep
-from psconrl.experiment.spec import parse_spec
+from psconrl.experiment.spec_file import parse_spec
 from psconrl.experiment.store import Store
 from psconrl.report.curves import read_experiments
 from psconrl.report.metrics import measures

@@ -20,10 +20,10 @@ import pytest
 import psconrl
 from psconrl import CSVLog, LabelledAgent, PSConRL
 from psconrl.experiment.runner import run_sweep
-from psconrl.experiment.spec import parse_spec
+from psconrl.experiment.spec_file import parse_spec
 from psconrl.experiment.store import Store
-from psconrl.learning.events import EpisodeEvent
-from psconrl.learning.watchdog import FIRST, Alarm
+from psconrl.learning.runtime.events import EpisodeEvent
+from psconrl.learning.runtime.watchdog import FIRST, Alarm
 from psconrl.report.monitor import log_file, source
 from psconrl.report.monitor.log_file import LogFile
 from psconrl.report.monitor.log_view import MOMENTS, MOST_POINTS, log_contents

@@ -8,7 +8,7 @@ import pytest
 
 from psconrl import CSVLog
 from psconrl.experiment.runner import run_sweep
-from psconrl.experiment.spec import parse_spec
+from psconrl.experiment.spec_file import parse_spec
 from psconrl.report.monitor import page
 from psconrl.report.monitor.source import Source
 from reports import EVIL

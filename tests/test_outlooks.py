@@ -10,7 +10,7 @@ import psconrl
 from psconrl import CMDP, PSConRL
 from psconrl.agents import Balance, Doubling, Endless, Ouyang, Proportional, SquareRoot, Steady
 from psconrl.errors import AgentError
-from psconrl.learning.counts import Counts, Record
+from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.model.transition import DenseTransition, SparseTransition
 
 

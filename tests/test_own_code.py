@@ -17,7 +17,7 @@ from psconrl import named_code
 from psconrl.cli import main
 from psconrl.errors import ConfigError, ModelError, PsconrlError
 from psconrl.experiment.runner import run_sweep
-from psconrl.experiment.spec import parse_spec, shipped_spec
+from psconrl.experiment.spec_file import parse_spec, shipped_spec
 from psconrl.experiment.store import Store
 from psconrl.learning.registry import make_agent, recipe_for
 from psconrl.named_code import digest, find, is_code

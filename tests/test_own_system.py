@@ -19,9 +19,9 @@ import psconrl
 from psconrl import CMDPEnv, CSVLog, LabelledAgent, Labels, PSConRL, TensorBoardLog, load_agent
 from psconrl.agents import Dirichlet, Doubling, Endless, Ouyang, Uniform
 from psconrl.errors import AgentError, ConfigError, ModelError
-from psconrl.learning.events import share_changed
-from psconrl.learning.policy_cell import policy_cell, read_policy_cell
 from psconrl.learning.registry import RECIPES, make_agent
+from psconrl.learning.runtime.events import share_changed
+from psconrl.learning.runtime.policy_cell import policy_cell, read_policy_cell
 from psconrl.simulation.gym_run import GymSimulation
 from psconrl.simulation.model_run import Simulation
 
@@ -369,7 +369,7 @@ def test_nothing_is_computed_while_nobody_watches(monkeypatch):
     def never(*args):
         raise AssertionError
 
-    monkeypatch.setattr("psconrl.learning.player.event_of", never)
+    monkeypatch.setattr("psconrl.learning.runtime.player.event_of", never)
     psconrl.simulate(ROVER, agent_for(), 300, seed=0)
 
 

@@ -40,7 +40,7 @@ from psconrl.agents import (
     make,
 )  # fmt: skip
 from psconrl.errors import AgentError, ConfigError
-from psconrl.learning.parts.part import Part, argument_names
+from psconrl.learning.part import Part, argument_names
 from psconrl.learning.registry import RECIPES, TABLE, load_agent
 from psconrl.report.style import title_of
 

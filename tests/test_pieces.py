@@ -5,11 +5,11 @@ import pytest
 
 from psconrl import CMDP, Status, plan, regret
 from psconrl.kernels.certificates import deviations
-from psconrl.learning.counts import Counts, Record
-from psconrl.model.chain import DenseChain
-from psconrl.model.distance import diameter, hitting_times
-from psconrl.model.evaluation import evaluate
-from psconrl.model.unichain import solve_dense
+from psconrl.learning.posterior.counts import Counts, Record
+from psconrl.markov.chain import DenseChain
+from psconrl.markov.evaluation import evaluate
+from psconrl.markov.hitting_times import diameter, hitting_times
+from psconrl.markov.unichain import solve_dense
 from psconrl.planning.certificate import Dual, check, lower_bound
 from psconrl.planning.lp import solve_lp
 from psconrl.planning.mixture.master import LineMaster, SimplexMaster

@@ -13,7 +13,7 @@ from models import cmdps, examples, random_cmdp
 from psconrl import CMDP, Status, certify, evaluate, plan
 from psconrl.errors import ConfigError, InfeasibleError, ModelError
 from psconrl.model.transition import Transition
-from psconrl.planning.inspection import inspect
+from psconrl.planning.analysis.inspection import inspect
 from psconrl.planning.mixture.column_generation import mix
 from psconrl.planning.mixture.howard import Howard
 from psconrl.planning.mixture.solve import solve

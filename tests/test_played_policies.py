@@ -13,7 +13,7 @@ from psconrl.envs.gym_env import CMDPEnv
 from psconrl.experiment import job as job_module
 from psconrl.experiment.job import execute
 from psconrl.experiment.runner import run_sweep
-from psconrl.experiment.spec import parse_spec
+from psconrl.experiment.spec_file import parse_spec
 from psconrl.experiment.store import Store
 from psconrl.learning.agent import Agent
 from psconrl.learning.registry import load_agent, make_agent

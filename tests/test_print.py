@@ -13,7 +13,7 @@ from psconrl.cli import main
 from psconrl.cli.paper import inches
 from psconrl.errors import ConfigError
 from psconrl.experiment.runner import run_sweep
-from psconrl.experiment.spec import parse_spec
+from psconrl.experiment.spec_file import parse_spec
 from psconrl.experiment.store import Store
 from psconrl.report.curves import read_experiments
 from psconrl.report.metrics import METRICS, available, measures

@@ -6,7 +6,7 @@ from scipy.sparse import csr_array, diags_array
 
 import psconrl
 from psconrl.arrays import in_32_bits
-from psconrl.model.sparse_solver import solve_sparse
+from psconrl.markov.sparse_solver import solve_sparse
 
 
 def lazy_cycle(n, decades):

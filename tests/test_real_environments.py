@@ -11,7 +11,7 @@ import psconrl
 from psconrl.envs.registry import open_environment
 from psconrl.errors import ConfigError, ModelError
 from psconrl.experiment.runner import run_sweep
-from psconrl.experiment.spec import parse_spec
+from psconrl.experiment.spec_file import parse_spec
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of their code
 

@@ -5,8 +5,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from psconrl.arrays import in_32_bits
-from psconrl.model.direct import MAX_DENSE
-from psconrl.model.sparse_solver import SparseSolver
+from psconrl.markov.factorisation import MAX_DENSE
+from psconrl.markov.sparse_solver import SparseSolver
 
 N = MAX_DENSE + 100  # beyond this a chain cannot be solved as a dense one
 

@@ -7,8 +7,8 @@ import psconrl
 from psconrl import PSConRL, plan, regret, simulate
 from psconrl.agents import Repay
 from psconrl.errors import AgentError
-from psconrl.learning.counts import Record
 from psconrl.learning.parts.ledger import TRIES
+from psconrl.learning.posterior.counts import Record
 from psconrl.learning.registry import make_agent
 from psconrl.simulation.model_run import Simulation
 

@@ -14,7 +14,7 @@ from psconrl.cli import main
 from psconrl.errors import ConfigError
 from psconrl.experiment.job import failure
 from psconrl.experiment.runner import run_sweep
-from psconrl.experiment.spec import parse_spec
+from psconrl.experiment.spec_file import parse_spec
 from psconrl.experiment.store import Store
 from psconrl.report import page
 from psconrl.report.curves import read_experiments

@@ -21,12 +21,13 @@ from models import examples
 from psconrl import CMDP, evaluate, plan, simulate
 from psconrl.agents import SafeStart, known_baseline, make
 from psconrl.errors import AgentError, BaselineWarning, ConfigError
-from psconrl.experiment.knowledge import Knowledge
-from psconrl.experiment.spec import parse_spec
+from psconrl.experiment.prior_knowledge import Knowledge
+from psconrl.experiment.spec_file import parse_spec
 from psconrl.kernels.intervals import end_of_interval
 from psconrl.learning.baseline import safest_policy
-from psconrl.learning.counts import Counts, Record
-from psconrl.learning.intervals import Intervals, highest_means
+from psconrl.learning.posterior.counts import Counts, Record
+from psconrl.learning.posterior.intervals import Intervals, highest_means
+from psconrl.markov.chain import chain_of
 from psconrl.planning.pessimism import largest_means, worst_average
 from psconrl.simulation.model_run import Simulation
 
@@ -192,7 +193,7 @@ def test_a_baseline_costs_no_more_than_is_told_over_any_number_of_rounds(seed):
     """n rounds from any state: n (tau - slack) + span, by products."""
     cmdp = garnet(seed, m=2)
     told = known_baseline(cmdp)
-    P = cmdp.transition.chain(told["baseline"]).toarray()
+    P = chain_of(cmdp.transition, told["baseline"]).toarray()
     for i in range(2):
         cost = (told["baseline"] * cmdp.costs[i + 1]).sum(axis=1)
         total = np.zeros(6)
@@ -490,7 +491,7 @@ def test_a_certified_episode_is_accounted_with_the_span_of_its_proof():
     agent.finish()
     episode = agent.begin(0)
     assert episode.kind == "certified"
-    P, cost = cmdp.transition.chain(episode.policy).toarray(), (episode.policy * cmdp.costs[1]).sum(axis=1)
+    P, cost = chain_of(cmdp.transition, episode.policy).toarray(), (episode.policy * cmdp.costs[1]).sum(axis=1)
     total, over = np.zeros(8), []
     for n in range(1, 101):  # from the worst state, beyond the limit
         total = cost + P @ total

@@ -17,8 +17,8 @@ from psconrl import (
     plan,
     threshold_rule,
 )
-from psconrl.planning.deterministic import is_within
-from psconrl.planning.threshold_rule import best_share, is_threshold_rule, state_order
+from psconrl.planning.analysis.deterministic import is_within
+from psconrl.planning.analysis.threshold_rule import best_share, is_threshold_rule, state_order
 
 
 def deterministic_policies(cmdp):

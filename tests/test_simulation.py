@@ -19,8 +19,8 @@ from psconrl import CMDP, PSConRL, plan, regret, simulate
 from psconrl.agents import FixedPolicy
 from psconrl.errors import AgentError, ConfigError, ModelError
 from psconrl.kernels.play import play
-from psconrl.learning.random_numbers import BLOCK, UniformStream
 from psconrl.learning.registry import load_agent
+from psconrl.learning.runtime.random_numbers import BLOCK, UniformStream
 from psconrl.model import fingerprint as fingerprints
 from psconrl.model.fingerprint import fingerprint
 from psconrl.model.tables import EMISSIONS, Tables

@@ -12,9 +12,9 @@ from exact import rationals, stationary
 from psconrl import kernels
 from psconrl.arrays import in_32_bits
 from psconrl.kernels import elimination, krylov, policy_chain, sparse_elimination
-from psconrl.model.chain import DenseChain, SparseChain
-from psconrl.model.ordering import NO_ORDER, order_for
-from psconrl.model.sparse_solver import SparseSolver
+from psconrl.markov.chain import DenseChain, SparseChain
+from psconrl.markov.elimination_order import NO_ORDER, order_for
+from psconrl.markov.sparse_solver import SparseSolver
 
 TINY = (0, -3, -30, -100, -200)  # powers of ten of probabilities
 

@@ -14,10 +14,19 @@ from scipy.stats import beta
 
 from psconrl.agents import Dirichlet, FlooredCounts, LearnedMass
 from psconrl.errors import AgentError
-from psconrl.learning import rows
-from psconrl.learning.counts import Counts, Record
-from psconrl.learning.rows import NEGLECTED, Parameters, Prior, dirichlet_rows, is_sparse, numbered, sparse_rows
-from psconrl.learning.tally import Tally
+from psconrl.learning.posterior import sampled_rows as rows
+from psconrl.learning.posterior.counts import Counts, Record
+from psconrl.learning.posterior.sampled_rows import (
+    NEGLECTED,
+    Parameters,
+    Prior,
+    dirichlet_rows,
+    is_sparse,
+    numbered,
+    sparse_rows,
+)
+from psconrl.learning.posterior.tally import Tally
+from psconrl.markov.chain import chain_of
 
 S = 80
 N = 20_000  # rows, of the same law
@@ -136,7 +145,7 @@ def test_atoms_at_the_same_state_add_up():
     np.testing.assert_allclose(ahead, 0.75 * P.toarray() + 0.25 * np.eye(S)[2], rtol=1e-14, atol=1e-300)
     h = np.random.default_rng(0).random(S)
     np.testing.assert_allclose(P.drift(h).ravel(), P.toarray() @ h - h, atol=1e-14)
-    np.testing.assert_allclose(P.chain(np.zeros(S, int)).toarray(), P.toarray())
+    np.testing.assert_allclose(chain_of(P, np.zeros(S, int)).toarray(), P.toarray())
     states = np.arange(0, S, 2)
     np.testing.assert_allclose(P.restrict(states).toarray(), P.toarray()[np.ix_(states, states)])
 

@@ -7,7 +7,8 @@ from scipy.sparse import csr_array
 from psconrl import CMDP, Status, evaluate, plan
 from psconrl.kernels.search import GIVE_UP, newton
 from psconrl.kernels.sparse_improvement import look_ahead
-from psconrl.model.ordering import NO_ORDER, order_for
+from psconrl.markov.chain import chain_of
+from psconrl.markov.elimination_order import NO_ORDER, order_for
 from psconrl.model.transition import DenseTransition, RestartingTransition, SparseTransition, Transition
 from psconrl.planning.mixture import solve as solving
 from psconrl.planning.mixture.column_generation import mix
@@ -116,7 +117,7 @@ def test_laws_of_the_mixture_are_stationary():
             found = solve_compiled(problem, order=chosen)
             if found is not None:
                 for column in found.mixture.answers:
-                    law, chain = column.stationary, problem.transition.chain(column.policy)
+                    law, chain = column.stationary, chain_of(problem.transition, column.policy)
                     assert law.sum() == pytest.approx(1.0)
                     np.testing.assert_allclose(law @ chain.toarray(), law, atol=1e-9)
 
@@ -373,7 +374,7 @@ def test_restarting_is_a_mixture_with_one_state(twice):
         assert (ahead.shape, ahead.restarts_in) == ((S * A, S), 4)
         assert (ahead.n_states, ahead.n_actions, ahead.n_possible) == (S, A, base.n_possible)
         policy = rng.integers(A, size=S)
-        np.testing.assert_allclose(ahead.chain(policy).toarray(), wanted[np.arange(S) * A + policy], rtol=1e-15)
+        np.testing.assert_allclose(ahead.under(policy).toarray(), wanted[np.arange(S) * A + policy], rtol=1e-15)
         h = rng.random(S)
         np.testing.assert_allclose(ahead @ h, wanted @ h, rtol=1e-13)
         np.testing.assert_allclose(ahead.drift(h), (wanted @ h).reshape(S, A) - h[:, None], atol=1e-14)

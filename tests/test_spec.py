@@ -13,7 +13,7 @@ from psconrl.errors import ConfigError
 from psconrl.experiment import job as job_module
 from psconrl.experiment.checks import check
 from psconrl.experiment.job import execute
-from psconrl.experiment.spec import parse_spec, read_spec, shipped_spec
+from psconrl.experiment.spec_file import parse_spec, read_spec, shipped_spec
 from psconrl.experiment.versions import update
 
 FULL = """

@@ -12,7 +12,7 @@ from psconrl.errors import ConfigError, StoreError
 from psconrl.experiment.export import export
 from psconrl.experiment.job import execute, failure
 from psconrl.experiment.runner import run_sweep
-from psconrl.experiment.spec import parse_spec
+from psconrl.experiment.spec_file import parse_spec
 from psconrl.experiment.store import Store
 from sweeps import AtOnce, content
 

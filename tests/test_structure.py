@@ -8,8 +8,8 @@ from scipy.sparse import csr_array
 
 from psconrl import CMDP, diameter, load
 from psconrl.errors import SolverError
-from psconrl.model.distance import hitting_times
-from psconrl.model.structure import (
+from psconrl.markov.hitting_times import hitting_times
+from psconrl.markov.structure import (
     end_components,
     is_communicating,
     is_unichain,

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from psconrl.experiment.spec import shipped_spec
+from psconrl.experiment.spec_file import shipped_spec
 from psconrl.learning.registry import RECIPES
 from psconrl.report import page
 from psconrl.report.numbers import written

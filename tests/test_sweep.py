@@ -16,7 +16,7 @@ from psconrl.errors import ConfigError, StoreError
 from psconrl.experiment import runner
 from psconrl.experiment.job import Job
 from psconrl.experiment.runner import run_sweep
-from psconrl.experiment.spec import parse_spec
+from psconrl.experiment.spec_file import parse_spec
 from psconrl.experiment.store import Store
 from psconrl.simulation.interrupt import Interrupted
 from sweeps import AtOnce, content, die_of_third, elsewhere
@@ -299,7 +299,7 @@ def test_a_run_that_kills_its_process_is_found_and_recorded_and_the_others_are_r
 
 @pytest.mark.full
 def test_a_script_without_a_guard_is_told_so(tmp_path):
-    code = "from psconrl.experiment.runner import run_sweep\nfrom psconrl.experiment.spec import parse_spec\n"
+    code = "from psconrl.experiment.runner import run_sweep\nfrom psconrl.experiment.spec_file import parse_spec\n"
     code += f"run_sweep(parse_spec({TINY!r}).jobs(), 'r.db', workers=1)\n"
     (tmp_path / "script.py").write_text(code)
     done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, check=False)

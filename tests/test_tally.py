@@ -5,9 +5,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from psconrl.learning.counts import Counts, Record
-from psconrl.learning.tally import LOG, Tally
-from psconrl.limits import MOST_ROUNDS
+from psconrl.caps import MOST_ROUNDS
+from psconrl.learning.posterior.counts import Counts, Record
+from psconrl.learning.posterior.tally import LOG, Tally
 
 
 def noted(n_pairs, n_states, steps, seed, few=None):

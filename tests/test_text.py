@@ -11,7 +11,7 @@ from psconrl import CMDP, CSVLog, PSConRL, save
 from psconrl.cli import main
 from psconrl.experiment.export import export
 from psconrl.experiment.runner import run_sweep
-from psconrl.experiment.spec import parse_spec
+from psconrl.experiment.spec_file import parse_spec
 from psconrl.experiment.store import Store
 from psconrl.text import csv_cell, printable
 from sweeps import AtOnce

@@ -7,8 +7,9 @@ from scipy.sparse.csgraph import connected_components
 
 from psconrl import CMDP, load
 from psconrl.kernels import graph
-from psconrl.model.chain import DenseChain, SparseChain
-from psconrl.model.structure import approach, end_components
+from psconrl.markov.chain import DenseChain, SparseChain, chain_of
+from psconrl.markov.policy_iteration import policy_steps
+from psconrl.markov.structure import approach, end_components
 from psconrl.model.transition import DenseTransition, SparseTransition, Transition
 
 SEEDS = pytest.mark.parametrize("seed", range(30))
@@ -40,8 +41,8 @@ def test_dense_and_sparse_answer_alike(seed):
         (mass @ dense, mass @ sparse),
         (dense.drift(h), sparse.drift(h)),
         (dense.rows(np.arange(0, S * A, 2)), sparse.rows(np.arange(0, S * A, 2))),
-        (dense.chain(actions).toarray(), sparse.chain(actions).toarray()),
-        (dense.chain(mixed).toarray(), sparse.chain(mixed).toarray()),
+        (dense.under(actions), sparse.under(actions).toarray()),
+        (dense.under(mixed), sparse.under(mixed).toarray()),
         (dense.restrict(some).toarray(), sparse.restrict(some).toarray()),
         (dense.toarray(), sparse.toarray()),
         (dense.csr().toarray(), sparse.csr().toarray()),
@@ -67,10 +68,10 @@ def test_answers_by_hand(seed):
         np.testing.assert_allclose(transition @ h, [sum(p * x for p, x in zip(row, h, strict=True)) for row in P])
         np.testing.assert_allclose(transition.drift(h), (P @ h).reshape(S, A) - h[:, None], atol=1e-14)
         np.testing.assert_array_equal(
-            transition.chain(actions).toarray(), [P[s * A + a] for s, a in enumerate(actions)]
+            chain_of(transition, actions).toarray(), [P[s * A + a] for s, a in enumerate(actions)]
         )
         by_hand = [sum(mixed[s, a] * P[s * A + a] for a in range(A)) for s in range(S)]
-        np.testing.assert_allclose(transition.chain(mixed).toarray(), by_hand, atol=1e-15)
+        np.testing.assert_allclose(chain_of(transition, mixed).toarray(), by_hand, atol=1e-15)
         part = transition.restrict(some).toarray()
         np.testing.assert_array_equal(part, [[P[s * A + a, t] for t in some] for s in some for a in range(A)])
 
@@ -172,7 +173,7 @@ def test_the_steps_of_policy_iteration_are_the_same_on_all_kinds(seed):
     available[:, 0] = True
     policy = np.zeros(6, dtype=np.int64)
     dense, sparse = both(P)
-    for steps in (dense.policy_steps(), sparse.policy_steps(), dense.refined_policy_steps()):
+    for steps in (policy_steps(dense), policy_steps(sparse), policy_steps(dense, double_double=True)):
         chain = steps.evaluate(policy, costs, 0)
         rows = np.arange(6) * A
         np.testing.assert_allclose(chain.stationary @ P[rows], chain.stationary, atol=1e-12)

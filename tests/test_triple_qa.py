@@ -12,7 +12,7 @@ from psconrl.envs.gym_env import CMDPEnv
 from psconrl.errors import AgentError
 from psconrl.kernels import rounds
 from psconrl.learning.agents.triple_qa import Constants
-from psconrl.learning.counts import Record
+from psconrl.learning.posterior.counts import Record
 from psconrl.learning.registry import load_agent, make_agent
 from psconrl.simulation.model_run import Simulation
 

@@ -7,13 +7,13 @@ from scipy.sparse import csr_array
 import psconrl
 from models import tandem
 from psconrl.cli import progress as lines
-from psconrl.planning import estimate as estimates
 from psconrl.planning import methods, planner
-from psconrl.planning.estimate import Estimate, estimate
+from psconrl.planning.analysis import plan_time as estimates
+from psconrl.planning.analysis.plan_time import Estimate, estimate
 from psconrl.planning.mixture import solve as solving
 from psconrl.planning.mixture.howard import Howard
+from psconrl.planning.progress import Progress
 from psconrl.planning.proof import Status
-from psconrl.planning.watch import Progress
 
 
 def queue(n=600, limit=5.0, maximise=False):

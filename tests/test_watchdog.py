@@ -9,8 +9,8 @@ import pytest
 import psconrl
 from psconrl import PSConRL, Watchdog, simulate
 from psconrl.errors import AgentError, LimitWarning
-from psconrl.learning.events import EpisodeEvent
-from psconrl.learning.watchdog import BEYOND, ERRORS, FEWEST, FIRST, Alarm, ratio
+from psconrl.learning.runtime.events import EpisodeEvent
+from psconrl.learning.runtime.watchdog import BEYOND, ERRORS, FEWEST, FIRST, Alarm, ratio
 
 
 def test_the_standard_error_is_that_of_a_ratio():

@@ -133,7 +133,7 @@ def test_what_cannot_be_planned_is_refused(monkeypatch):
         psconrl.plan_windows(model.with_thresholds([0.0, 0.0]), 10)
     with pytest.raises(ModelError, match="plain must be the plan of this model"):
         psconrl.plan_windows(model, 10, psconrl.plan(psconrl.load("islands")))
-    monkeypatch.setattr("psconrl.planning.windows.MOST_STARTS", 3)
+    monkeypatch.setattr("psconrl.planning.analysis.windows.MOST_STARTS", 3)
     with pytest.raises(ConfigError, match="windows can begin in more than 3 states"):
         psconrl.plan_windows(model, 10)
 

@@ -17,7 +17,7 @@ from psconrl.envs.random import dirichlet_cmdp, garnet
 from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.envs.riverswim import riverswim
 from psconrl.errors import ConfigError, ModelError
-from psconrl.model.structure import is_communicating
+from psconrl.markov.structure import is_communicating
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 from study import DRAWN, OWN

@@ -35,26 +35,26 @@ if TYPE_CHECKING:
     from psconrl.envs.gym_env import CMDPEnv
     from psconrl.envs.registry import load
     from psconrl.learning.agents.psconrl import PSConRL
-    from psconrl.learning.contract import Episode
-    from psconrl.learning.labels import LabelledAgent, Labels
-    from psconrl.learning.logs import CSVLog, TensorBoardLog
     from psconrl.learning.registry import load_agent
-    from psconrl.learning.watchdog import Watchdog
+    from psconrl.learning.runtime.contract import Episode
+    from psconrl.learning.runtime.labels import LabelledAgent, Labels
+    from psconrl.learning.runtime.logs import CSVLog, TensorBoardLog
+    from psconrl.learning.runtime.watchdog import Watchdog
+    from psconrl.markov.evaluation import evaluate
+    from psconrl.markov.hitting_times import diameter
     from psconrl.model.cmdp import CMDP
-    from psconrl.model.distance import diameter
-    from psconrl.model.evaluation import evaluate
     from psconrl.model.io import save
     from psconrl.model.units import Units
+    from psconrl.planning.analysis.deterministic import best_deterministic
+    from psconrl.planning.analysis.explanation import explain
+    from psconrl.planning.analysis.pareto import pareto, pareto_surface
+    from psconrl.planning.analysis.threshold_rule import threshold_rule
+    from psconrl.planning.analysis.windows import plan_windows
     from psconrl.planning.certificate import certify
-    from psconrl.planning.deterministic import best_deterministic
-    from psconrl.planning.explanation import explain
-    from psconrl.planning.pareto import pareto, pareto_surface
     from psconrl.planning.plan import Plan
     from psconrl.planning.planner import plan
     from psconrl.planning.proof import Status
-    from psconrl.planning.threshold_rule import threshold_rule
-    from psconrl.planning.windows import plan_windows
-    from psconrl.simulation.estimate import estimate
+    from psconrl.simulation.model_estimation import estimate
     from psconrl.simulation.model_run import Simulation
     from psconrl.simulation.regret import regret
     from psconrl.simulation.simulate import simulate
@@ -65,35 +65,35 @@ _register()  # gymnasium.make("psconrl/Box-v0") works once both are imported
 _HOME = {
     "CMDP": "psconrl.model.cmdp",
     "CMDPEnv": "psconrl.envs.gym_env",
-    "CSVLog": "psconrl.learning.logs",
-    "Episode": "psconrl.learning.contract",
-    "LabelledAgent": "psconrl.learning.labels",
-    "Labels": "psconrl.learning.labels",
+    "CSVLog": "psconrl.learning.runtime.logs",
+    "Episode": "psconrl.learning.runtime.contract",
+    "LabelledAgent": "psconrl.learning.runtime.labels",
+    "Labels": "psconrl.learning.runtime.labels",
     "PSConRL": "psconrl.learning.agents.psconrl",
     "Plan": "psconrl.planning.plan",
     "Simulation": "psconrl.simulation.model_run",
     "Status": "psconrl.planning.proof",
-    "TensorBoardLog": "psconrl.learning.logs",
-    "Watchdog": "psconrl.learning.watchdog",
+    "TensorBoardLog": "psconrl.learning.runtime.logs",
+    "Watchdog": "psconrl.learning.runtime.watchdog",
     "Units": "psconrl.model.units",
-    "best_deterministic": "psconrl.planning.deterministic",
+    "best_deterministic": "psconrl.planning.analysis.deterministic",
     "certify": "psconrl.planning.certificate",
     "continuing": "psconrl.envs.continuing",
-    "diameter": "psconrl.model.distance",
-    "estimate": "psconrl.simulation.estimate",
-    "evaluate": "psconrl.model.evaluation",
-    "explain": "psconrl.planning.explanation",
+    "diameter": "psconrl.markov.hitting_times",
+    "estimate": "psconrl.simulation.model_estimation",
+    "evaluate": "psconrl.markov.evaluation",
+    "explain": "psconrl.planning.analysis.explanation",
     "gridworld": "psconrl.envs.gridworld",
     "load": "psconrl.envs.registry",
     "load_agent": "psconrl.learning.registry",
-    "pareto": "psconrl.planning.pareto",
-    "pareto_surface": "psconrl.planning.pareto",
+    "pareto": "psconrl.planning.analysis.pareto",
+    "pareto_surface": "psconrl.planning.analysis.pareto",
     "plan": "psconrl.planning.planner",
-    "plan_windows": "psconrl.planning.windows",
+    "plan_windows": "psconrl.planning.analysis.windows",
     "regret": "psconrl.simulation.regret",
     "save": "psconrl.model.io",
     "simulate": "psconrl.simulation.simulate",
-    "threshold_rule": "psconrl.planning.threshold_rule",
+    "threshold_rule": "psconrl.planning.analysis.threshold_rule",
 }
 
 __all__ = [

@@ -6,7 +6,6 @@
 Unconstrained()
 """
 
-from psconrl.learning.adapter import adapt
 from psconrl.learning.agent import Agent
 from psconrl.learning.agents import (
     CUCRL,
@@ -23,17 +22,18 @@ from psconrl.learning.agents import (
     Uniform,
 )
 from psconrl.learning.baseline import known_baseline
-from psconrl.learning.parts.beliefs import Belief, Dirichlet, FlooredCounts
 from psconrl.learning.parts.commitment import Commitment, RandomisedPlan, WhenSlow
-from psconrl.learning.parts.cost_beliefs import CostBelief, EmpiricalMeans, SampledCosts
 from psconrl.learning.parts.fallbacks import Explore, Fallback, LeastExcess, Unconstrained, Uniformly
-from psconrl.learning.parts.learned_mass import LearnedMass
 from psconrl.learning.parts.ledger import Balance, Ledger, Repay
-from psconrl.learning.parts.outlooks import Endless, Outlook, Proportional
+from psconrl.learning.parts.planning_horizons import Endless, Outlook, Proportional
 from psconrl.learning.parts.radii import Bernstein, Hoeffding, Radius, Scaled
 from psconrl.learning.parts.schedules import Doubling, EveryRound, Ouyang, Published, Schedule, SquareRoot, Steady
 from psconrl.learning.parts.tightened import Tightened
+from psconrl.learning.posterior.beliefs import Belief, Dirichlet, FlooredCounts
+from psconrl.learning.posterior.cost_beliefs import CostBelief, EmpiricalMeans, SampledCosts
+from psconrl.learning.posterior.learned_mass import LearnedMass
 from psconrl.learning.registry import make_agent as make
+from psconrl.learning.runtime.adapter import adapt
 
 __all__ = [
     "CUCRL",

@@ -18,8 +18,8 @@ from psconrl.experiment.export import FORMATS
 from psconrl.experiment.export import export as export_tables
 from psconrl.experiment.job import Job
 from psconrl.experiment.runner import Outcome, run_sweep
-from psconrl.experiment.runs import Spec
-from psconrl.experiment.spec import read_spec, shipped_spec
+from psconrl.experiment.spec import Spec
+from psconrl.experiment.spec_file import read_spec, shipped_spec
 from psconrl.experiment.store import Store
 from psconrl.simulation.interrupt import Interrupted
 

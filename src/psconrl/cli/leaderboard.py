@@ -8,8 +8,8 @@ from rich.text import Text
 from psconrl.cli.experiments import leave_unless_complete, print_outcome, run_with_progress, with_agents
 from psconrl.cli.render import console, print_table
 from psconrl.errors import ConfigError
-from psconrl.experiment.runs import Spec
-from psconrl.experiment.spec import shipped_spec
+from psconrl.experiment.spec import Spec
+from psconrl.experiment.spec_file import shipped_spec
 from psconrl.experiment.store import Store
 from psconrl.files import write_atomically
 

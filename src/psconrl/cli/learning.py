@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Column, Table
 from rich.text import Text
 
+from psconrl.caps import MOST_ROUNDS
 from psconrl.cli import INTERRUPTED
 from psconrl.cli.options import end_politely, picture_path, read_world, words
 from psconrl.cli.render import console, number
@@ -21,14 +22,13 @@ from psconrl.envs.continuing import ContinuingEnv
 from psconrl.envs.gym_env import CMDPEnv
 from psconrl.envs.registry import ENVIRONMENTS, open_environment
 from psconrl.errors import ConfigError, PsconrlError
-from psconrl.experiment.knowledge import Knowledge
+from psconrl.experiment.prior_knowledge import Knowledge
 from psconrl.learning.advice import advice, hindsight
-from psconrl.learning.logs import CSVLog
-from psconrl.learning.player import Player
 from psconrl.learning.recipe import RESERVED
 from psconrl.learning.registry import RECIPES, make_agent, recipe_for, with_hints
-from psconrl.learning.watchdog import Watchdog
-from psconrl.limits import MOST_ROUNDS
+from psconrl.learning.runtime.logs import CSVLog
+from psconrl.learning.runtime.player import Player
+from psconrl.learning.runtime.watchdog import Watchdog
 from psconrl.model.cmdp import CMDP
 from psconrl.model.tables import EMISSIONS
 from psconrl.named_code import AGENTS, from_package, installed

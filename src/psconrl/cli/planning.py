@@ -41,13 +41,13 @@ from psconrl.errors import ConfigError, InfeasibleError, SolverError
 from psconrl.model.cmdp import CMDP
 from psconrl.model.exchange.files import ENDINGS, is_exchange_file, read_everything
 from psconrl.model.io import WRITTEN, save
-from psconrl.planning.deterministic import MOST_PLANS, best_deterministic
-from psconrl.planning.explanation import explain as explain_state
-from psconrl.planning.inspection import inspect as look_at
+from psconrl.planning.analysis.deterministic import MOST_PLANS, best_deterministic
+from psconrl.planning.analysis.explanation import explain as explain_state
+from psconrl.planning.analysis.inspection import inspect as look_at
+from psconrl.planning.analysis.threshold_rule import threshold_rule
 from psconrl.planning.methods import METHODS
 from psconrl.planning.plan import Plan
 from psconrl.planning.proof import Status
-from psconrl.planning.threshold_rule import threshold_rule
 from psconrl.planning.tolerances import PROVEN_GAP
 
 EXIT = {Status.OPTIMAL: 0, Status.NOT_ATTAINED: 0, Status.STOPPED: 0, Status.INFEASIBLE: 3, Status.UNCERTIFIED: 4}

@@ -8,11 +8,11 @@ from rich.text import Text
 
 from psconrl.cli.render import console
 from psconrl.model.cmdp import CMDP
-from psconrl.planning.estimate import estimate
+from psconrl.planning.analysis.plan_time import estimate
+from psconrl.planning.analysis.windows import WindowPlan, plan_windows
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
-from psconrl.planning.watch import Progress
-from psconrl.planning.windows import WindowPlan, plan_windows
+from psconrl.planning.progress import Progress
 
 WORTH_TELLING = 3.0  # seconds
 

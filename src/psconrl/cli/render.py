@@ -13,11 +13,11 @@ from rich.text import Text
 from psconrl.arrays import Floats
 from psconrl.model.cmdp import CMDP
 from psconrl.model.names import Names
+from psconrl.planning.analysis.explanation import Explanation
+from psconrl.planning.analysis.windows import WindowPlan
 from psconrl.planning.deployable import Deployable
-from psconrl.planning.explanation import Explanation
 from psconrl.planning.plan import Plan
 from psconrl.planning.proof import Status
-from psconrl.planning.windows import WindowPlan
 from psconrl.text import printable
 
 ARROWS = {"up": "↑", "down": "↓", "left": "←", "right": "→"}

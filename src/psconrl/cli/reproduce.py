@@ -20,12 +20,12 @@ from psconrl.cli.leaderboard import BOARDS, reproduce_board
 from psconrl.cli.render import console, number, print_table
 from psconrl.envs.registry import load
 from psconrl.errors import ConfigError
-from psconrl.experiment.runs import Spec
-from psconrl.experiment.spec import shipped_spec
+from psconrl.experiment.spec import Spec
+from psconrl.experiment.spec_file import shipped_spec
 from psconrl.experiment.store import Store
 from psconrl.extras import need_matplotlib
-from psconrl.model.distance import diameter
-from psconrl.planning.pareto import cost_ranges
+from psconrl.markov.hitting_times import diameter
+from psconrl.planning.analysis.pareto import cost_ranges
 from psconrl.planning.planner import plan
 from psconrl.report.numbers import written
 

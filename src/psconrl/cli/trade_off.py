@@ -11,6 +11,7 @@ import numpy as np
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
+from psconrl.caps import LARGEST_COST
 from psconrl.cli.options import (
     goal_options,
     json_option,
@@ -22,11 +23,10 @@ from psconrl.cli.options import (
 )
 from psconrl.cli.render import console, number, numbers_table
 from psconrl.errors import ConfigError
-from psconrl.limits import LARGEST_COST
 from psconrl.model.cmdp import CMDP
 from psconrl.model.names import Names
-from psconrl.planning.pareto import Pareto, ParetoSurface, constraint_index, pareto_surface
-from psconrl.planning.pareto import pareto as trace
+from psconrl.planning.analysis.pareto import Pareto, ParetoSurface, constraint_index, pareto_surface
+from psconrl.planning.analysis.pareto import pareto as trace
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
 

@@ -10,8 +10,8 @@ The paper wants an average score of at least 0.7, over all rounds. Here that is 
 
 import numpy as np
 
+from psconrl.caps import need_dense
 from psconrl.errors import ModelError
-from psconrl.limits import need_dense
 from psconrl.model.cmdp import CMDP
 
 

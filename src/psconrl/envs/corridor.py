@@ -7,8 +7,8 @@ argument.
 
 import numpy as np
 
+from psconrl.caps import need_dense
 from psconrl.errors import ModelError
-from psconrl.limits import need_dense
 from psconrl.model.cmdp import CMDP
 
 

@@ -12,8 +12,8 @@ from math import comb
 
 import numpy as np
 
+from psconrl.caps import need_dense
 from psconrl.errors import ModelError
-from psconrl.limits import need_dense
 from psconrl.model.cmdp import CMDP
 from psconrl.model.units import Units
 

@@ -11,8 +11,8 @@ turns into waiting time; ``power``, the average of the power of the chosen speed
 import numpy as np
 from numpy.typing import ArrayLike
 
+from psconrl.caps import need_dense
 from psconrl.errors import ModelError
-from psconrl.limits import need_dense
 from psconrl.model.cmdp import CMDP
 from psconrl.model.units import Units
 

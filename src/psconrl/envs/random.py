@@ -13,11 +13,11 @@ from numpy.random import PCG64
 from scipy.sparse import csr_array
 
 from psconrl.arrays import Floats, Ints
+from psconrl.caps import need_dense
 from psconrl.errors import ModelError
-from psconrl.limits import need_dense
+from psconrl.markov.evaluation import evaluate
+from psconrl.markov.structure import is_communicating
 from psconrl.model.cmdp import CMDP
-from psconrl.model.evaluation import evaluate
-from psconrl.model.structure import is_communicating
 
 MAX_DRAWS = 1000
 

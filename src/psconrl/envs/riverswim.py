@@ -7,8 +7,8 @@ bank, 1 for swimming at the far end. The cost ``effort`` is 1 for every stroke a
 
 import numpy as np
 
+from psconrl.caps import need_dense
 from psconrl.errors import ModelError
-from psconrl.limits import need_dense
 from psconrl.model.cmdp import CMDP
 
 

@@ -11,9 +11,9 @@ share of its customers who find the shelf empty, at most ``lost``.
 
 import numpy as np
 
+from psconrl.caps import need_sparse
 from psconrl.envs.events import transitions
 from psconrl.errors import ModelError
-from psconrl.limits import need_sparse
 from psconrl.model.cmdp import CMDP
 
 MOST_ITEMS = 10

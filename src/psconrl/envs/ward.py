@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats, Ints
+from psconrl.caps import need_sparse
 from psconrl.envs.events import transitions
 from psconrl.errors import ModelError
-from psconrl.limits import need_sparse
 from psconrl.model.cmdp import CMDP
 from psconrl.model.units import Units
 from psconrl.model.validation import as_floats

@@ -10,7 +10,7 @@ from psconrl.envs.continuing import ContinuingEnv
 from psconrl.errors import PsconrlError
 from psconrl.model import io as model_io
 from psconrl.model.cmdp import CMDP
-from psconrl.planning.pareto import cost_ranges
+from psconrl.planning.analysis.pareto import cost_ranges
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
 from psconrl.planning.proof import Status

@@ -23,13 +23,13 @@ from psconrl.envs.continuing import ContinuingEnv
 from psconrl.envs.outside import GYM
 from psconrl.envs.registry import open_environment
 from psconrl.errors import ConfigError
-from psconrl.experiment.knowledge import NOTHING, Knowledge
+from psconrl.experiment.prior_knowledge import NOTHING, Knowledge
 from psconrl.experiment.versions import versions
-from psconrl.learning.player import Player
 from psconrl.learning.registry import make_agent, with_hints
+from psconrl.learning.runtime.player import Player
 from psconrl.learning.sampler import Sampler
+from psconrl.markov.hitting_times import diameter
 from psconrl.model.cmdp import CMDP
-from psconrl.model.distance import diameter
 from psconrl.named_code import AGENTS, ENVIRONMENTS, digest
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan

@@ -16,7 +16,7 @@ from psconrl.experiment.checks import check
 from psconrl.experiment.environment_record import environment_record, model_bytes
 from psconrl.experiment.executors import ExecutorFactory, executor_factory
 from psconrl.experiment.job import Job, Result, execute, failure
-from psconrl.experiment.runs import Jobs
+from psconrl.experiment.spec import Jobs
 from psconrl.experiment.store import Store, Writer
 from psconrl.experiment.versions import git_commit, versions
 from psconrl.model.cmdp import CMDP

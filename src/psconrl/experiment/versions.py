@@ -21,7 +21,7 @@ PARTS = (
     "learning",
     "simulation",
     "experiment/job.py",
-    "experiment/knowledge.py",
+    "experiment/prior_knowledge.py",
 )
 
 

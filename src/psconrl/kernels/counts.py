@@ -1,6 +1,6 @@
 """Counts: sorted into a tally, added up, and the likelihood that a mass of a Dirichlet prior gives them.
 
-A tally has the numbers of transitions that were seen, rising, and how often each was (``learning/tally.py``).
+A tally has the numbers of transitions that were seen, rising, and how often each was (``learning/posterior/tally.py``).
 """
 
 import cython

@@ -1,4 +1,4 @@
-"""Dirichlet variates from gamma variates: dense rows, and sparse ones (``learning/rows.py`` says how)."""
+"""Dirichlet variates from gamma variates: dense rows, and sparse ones (see ``learning/posterior/sampled_rows.py``)."""
 
 import cython
 import numpy as np

@@ -1,4 +1,4 @@
-r"""Ends of confidence intervals that hold at all times at once; ``learning/intervals.py`` says which.
+r"""Ends of confidence intervals that hold at all times at once; ``learning/posterior/intervals.py`` says which.
 
 After n observations in [0, 1] with sum k an end p solves :math:`k \ln p + (n-k) \ln(1-p) = \ell`. The left-hand side is
 concave, so that Newton's steps from outside the interval never enter it.

@@ -1,7 +1,7 @@
 """Nested dissection of a graph (George 1973), and what an elimination in that order fills in (Liu 1990).
 
-See ``psconrl.model.ordering``. A symmetric graph is given by where the list of neighbours of each state begins and by
-all these lists; positions are those of states in the order of elimination.
+See ``psconrl.markov.elimination_order``. A symmetric graph is given by where the list of neighbours of each state
+begins and by all these lists; positions are those of states in the order of elimination.
 """
 
 import cython

@@ -3,12 +3,12 @@
 import numpy as np
 
 from psconrl.arrays import Floats
-from psconrl.learning.limit_names import LimitNames
 from psconrl.learning.parts.ledger import promises
-from psconrl.learning.player import Player
+from psconrl.learning.runtime.constraint_names import LimitNames
+from psconrl.learning.runtime.player import Player
 from psconrl.learning.sampler import Sampler
+from psconrl.markov.evaluation import evaluate
 from psconrl.model.cmdp import CMDP
-from psconrl.model.evaluation import evaluate
 from psconrl.planning.planner import plan
 
 MANY = 1000  # pairs, and rounds, from which on it is worth saying

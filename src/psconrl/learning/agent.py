@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats
+from psconrl.caps import memory_gb
 from psconrl.errors import AgentError
-from psconrl.learning import persistence
 from psconrl.learning.arguments import check_arguments
 from psconrl.learning.checks import as_costs
-from psconrl.learning.limit_names import Thresholds
-from psconrl.learning.parts.part import Part, arguments
-from psconrl.learning.player import Player
-from psconrl.learning.random_numbers import restored_generator, seed_sequences
-from psconrl.limits import memory_gb
+from psconrl.learning.part import Part, arguments
+from psconrl.learning.runtime import persistence
+from psconrl.learning.runtime.constraint_names import Thresholds
+from psconrl.learning.runtime.player import Player
+from psconrl.learning.runtime.random_numbers import restored_generator, seed_sequences
 
 PER_TABLE_ENTRY = 1e-7  # seconds of a plan for every (s, a, s') of one that keeps them all, roughly
 

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from psconrl.errors import AgentError, unknown_name
-from psconrl.learning.parts.part import Part, argument_names
+from psconrl.learning.part import Part, argument_names
 from psconrl.model.cmdp import CMDP
 
 RENAMED = {  # options that have other names now: the slot they belong to, and the new name

@@ -20,8 +20,10 @@ import numpy as np
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError
 from psconrl.learning.checks import need_all_actions
+from psconrl.markov.chain import chain_of
+from psconrl.markov.evaluation import evaluate_policy
 from psconrl.model.cmdp import CMDP
-from psconrl.model.evaluation import as_policy, evaluate_policy
+from psconrl.model.policies import as_policy
 from psconrl.model.tables import Tables
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan_unexplained
@@ -80,7 +82,7 @@ def outcome_ranges(model: CMDP) -> Floats:
 
 def _recovery(model: CMDP, laws: Floats, i: int, average: float) -> tuple[float, float]:
     """An average and the span that prove each other: about the one that is wanted, and the least span."""
-    chain = model.transition.chain(laws)
+    chain = chain_of(model.transition, laws)
     cost = (laws * model.costs[i]).sum(axis=1) - average
     unit = float(np.ptp(model.costs[i])) or 1.0
     h = np.zeros(model.n_states)

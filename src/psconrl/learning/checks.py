@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse
 
 from psconrl.arrays import Bools, Floats, Ints
+from psconrl.caps import LARGEST_COST, MOST_ROUNDS
 from psconrl.errors import AgentError, ModelError, PsconrlError
-from psconrl.limits import LARGEST_COST, MOST_ROUNDS
 from psconrl.model.transition import Transition
 from psconrl.model.validation import as_floats, in_range, need_valid_sparse, wanted
 

@@ -7,11 +7,11 @@ import numpy as np
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.kernels.products import dot
-from psconrl.learning.contract import uniform_policy
-from psconrl.learning.rows import DENSE_STATES
+from psconrl.learning.posterior.sampled_rows import DENSE_STATES
+from psconrl.learning.runtime.contract import uniform_policy
+from psconrl.markov.elimination_order import NO_ORDER, Order, order_for
+from psconrl.markov.hitting_times import shortest_path
 from psconrl.model.cmdp import CMDP
-from psconrl.model.distance import shortest_path
-from psconrl.model.ordering import NO_ORDER, Order, order_for
 from psconrl.model.transition import RestartingTransition, SparseTransition, Transition
 from psconrl.planning.certificate import units
 from psconrl.planning.mixture.solve import Solution, solve

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from psconrl.errors import ConfigError, unknown_name
-from psconrl.learning.adapter import adapt
-from psconrl.learning.contract import is_learner
-from psconrl.learning.parts.part import Part
-from psconrl.learning.player import Player
+from psconrl.learning.part import Part
 from psconrl.learning.recipe import GIVEN, RESERVED
+from psconrl.learning.runtime.adapter import adapt
+from psconrl.learning.runtime.contract import is_learner
+from psconrl.learning.runtime.player import Player
 
 TOLD = (*GIVEN, "seed", "horizon")
 

@@ -13,7 +13,7 @@ from typing import Any
 from psconrl.errors import ConfigError, unknown_name
 from psconrl.learning.agent import Agent
 from psconrl.learning.arguments import RENAMED
-from psconrl.learning.parts.part import Part, argument_names
+from psconrl.learning.part import Part, argument_names
 
 GIVEN = ("n_states", "n_actions", "thresholds", "costs")  # what every agent takes, none of its options
 RESERVED = (*GIVEN, "seed", "horizon", "name")  # what follows from the environment and the run

@@ -13,7 +13,6 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError, ConfigError, unknown_name
-from psconrl.learning.adapter import Adapted, adapt, name_of
 from psconrl.learning.agent import Agent
 from psconrl.learning.agents import (
     CUCRL,
@@ -30,20 +29,21 @@ from psconrl.learning.agents import (
     Uniform,
 )
 from psconrl.learning.baseline import outcome_ranges
-from psconrl.learning.contract import Learner
 from psconrl.learning.foreign import Foreign
-from psconrl.learning.limit_names import Thresholds
-from psconrl.learning.parts.beliefs import Dirichlet, FlooredCounts
-from psconrl.learning.parts.cost_beliefs import EmpiricalMeans
+from psconrl.learning.part import Part, argument_names, same_data
 from psconrl.learning.parts.fallbacks import LeastExcess, Unconstrained, Uniformly
 from psconrl.learning.parts.ledger import Repay
-from psconrl.learning.parts.outlooks import Endless
-from psconrl.learning.parts.part import Part, argument_names, same_data
+from psconrl.learning.parts.planning_horizons import Endless
 from psconrl.learning.parts.schedules import Doubling, Ouyang, Published
 from psconrl.learning.parts.tightened import Tightened
-from psconrl.learning.persistence import DAMAGE, Saved, read, rebuilt, restored
-from psconrl.learning.player import Player
+from psconrl.learning.posterior.beliefs import Dirichlet, FlooredCounts
+from psconrl.learning.posterior.cost_beliefs import EmpiricalMeans
 from psconrl.learning.recipe import Recipe
+from psconrl.learning.runtime.adapter import Adapted, adapt, name_of
+from psconrl.learning.runtime.constraint_names import Thresholds
+from psconrl.learning.runtime.contract import Learner
+from psconrl.learning.runtime.persistence import DAMAGE, Saved, read, rebuilt, restored
+from psconrl.learning.runtime.player import Player
 from psconrl.model.cmdp import CMDP
 from psconrl.named_code import AGENTS, find, from_package, installed, is_code
 

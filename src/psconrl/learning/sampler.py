@@ -19,13 +19,13 @@ from psconrl.learning.checks import (
     saved_floats,
     saved_policies,
 )
-from psconrl.learning.counts import Record
 from psconrl.learning.episode_planner import EpisodePlanner
-from psconrl.learning.limit_names import LimitNames, Thresholds
-from psconrl.learning.parts.beliefs import Belief, Dirichlet
-from psconrl.learning.parts.cost_beliefs import CostBelief, Hints
-from psconrl.learning.parts.learned_mass import LearnedMass
 from psconrl.learning.parts.schedules import Schedule
+from psconrl.learning.posterior.beliefs import Belief, Dirichlet
+from psconrl.learning.posterior.cost_beliefs import CostBelief, Hints
+from psconrl.learning.posterior.counts import Record
+from psconrl.learning.posterior.learned_mass import LearnedMass
+from psconrl.learning.runtime.constraint_names import LimitNames, Thresholds
 from psconrl.model.cmdp import CMDP
 from psconrl.model.transition import Transition
 

@@ -7,8 +7,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.lib import format as npy
 
+from psconrl.caps import need
 from psconrl.errors import PsconrlError
-from psconrl.limits import need
 
 
 class Archive:

@@ -13,9 +13,9 @@ from typing import IO, Any
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
+from psconrl.caps import need
 from psconrl.errors import ModelError, PsconrlError, unknown_name
 from psconrl.files import as_path, reading, write_atomically
-from psconrl.limits import need
 from psconrl.model.archive import Archive
 from psconrl.model.cmdp import CMDP
 from psconrl.model.exchange import files as exchange_files

@@ -15,9 +15,7 @@ from scipy.sparse import csr_array, issparse
 from psconrl.arrays import Bools, Floats, Ints, Matrix, in_32_bits
 from psconrl.errors import ModelError
 from psconrl.kernels import double_double, graph, policy_chain, successors
-from psconrl.model.chain import Chain, DenseChain, SparseChain
 from psconrl.model.chosen_rows import chosen_rows, mixed_rows, restarting
-from psconrl.model.policy_steps import DenseSteps, PolicySteps, RefinedSteps, SparseSteps
 from psconrl.products import product
 
 # A dense matrix of more states with at most this share of positive entries is better planned as a sparse one.
@@ -109,8 +107,8 @@ class Transition(ABC):
         """The laws of some pairs, as a plain array (n, S)."""
 
     @abstractmethod
-    def chain(self, policy: Any) -> Chain:
-        """The chain of a policy: an action for every state, (S,), or their probabilities, (S, A)."""
+    def under(self, policy: Any) -> Matrix:
+        """The transition matrix (S, S) of the chain of a policy: an action for every state, (S,), or (S, A)."""
 
     @abstractmethod
     def restrict(self, states: Ints) -> "Transition":
@@ -123,14 +121,6 @@ class Transition(ABC):
     @abstractmethod
     def without(self, least: float) -> "Transition":
         """The same without moves that are less likely than this."""
-
-    @abstractmethod
-    def policy_steps(self) -> PolicySteps:
-        """The steps of policy iteration, by a solver that remembers what helped."""
-
-    def refined_policy_steps(self) -> PolicySteps:
-        """The same in twice the working precision."""
-        return RefinedSteps(self.toarray())
 
     @abstractmethod
     def dense_up_to(self, n_states: int) -> "Transition":
@@ -204,12 +194,13 @@ class DenseTransition(Transition):
         """The laws of some pairs."""
         return self.array[pairs]
 
-    def chain(self, policy: Any) -> Chain:
-        """The chain of a policy."""
+    def under(self, policy: Any) -> Floats:
+        """The transition matrix of the chain of a policy."""
         S, A = self.n_states, self.n_actions
         if policy.ndim == 1:
-            return DenseChain(self.array[np.arange(0, S * A, A) + policy])
-        return DenseChain(policy_chain.mixed_rows(self.array, policy))
+            return np.asarray(self.array[np.arange(0, S * A, A) + policy])
+        mixed: Floats = policy_chain.mixed_rows(self.array, policy)
+        return mixed
 
     def restrict(self, states: Ints) -> Transition:
         """The transitions among some states."""
@@ -227,10 +218,6 @@ class DenseTransition(Transition):
         """With zeros for what is less likely."""
         likely = np.where(self.array < least, 0.0, self.array)
         return DenseTransition(likely / likely.sum(axis=1, keepdims=True))
-
-    def policy_steps(self) -> PolicySteps:
-        """Compiled."""
-        return DenseSteps(self.array)
 
     def dense_up_to(self, n_states: int) -> Transition:
         """The same."""
@@ -289,12 +276,12 @@ class SparseTransition(Transition):
         """The laws of some pairs."""
         return np.asarray(self.matrix[pairs].toarray())
 
-    def chain(self, policy: Any) -> Chain:
-        """The chain of a policy."""
+    def under(self, policy: Any) -> csr_array:
+        """The transition matrix of the chain of a policy."""
         if policy.ndim == 1:
             S, A = self.n_states, self.n_actions
-            return SparseChain(chosen_rows(self.matrix, np.arange(0, S * A, A) + policy))
-        return SparseChain(mixed_rows(self.matrix, policy))
+            return chosen_rows(self.matrix, np.arange(0, S * A, A) + policy)
+        return mixed_rows(self.matrix, policy)
 
     def restrict(self, states: Ints) -> Transition:
         """The transitions among some states."""
@@ -311,10 +298,6 @@ class SparseTransition(Transition):
         matrix.eliminate_zeros()
         matrix.data /= np.repeat(np.asarray(matrix.sum(axis=1)).ravel(), np.diff(matrix.indptr))
         return SparseTransition(matrix)
-
-    def policy_steps(self) -> PolicySteps:
-        """By BiCGSTAB, or a sparse LU."""
-        return SparseSteps(self.matrix, self.restarts_in)
 
     def dense_up_to(self, n_states: int) -> Transition:
         """The same as an array if it is small."""

@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse
 
 from psconrl.arrays import Bools, Floats, Matrix, in_32_bits, read_only
+from psconrl.caps import LARGEST_COST
 from psconrl.errors import ModelError, PsconrlError, unknown_name
-from psconrl.limits import LARGEST_COST
 from psconrl.model.transition import Transition
 
 ROW_SUM_TOL = 1e-9  # what a user may write as a probability law; rows are then normalised exactly

@@ -14,13 +14,13 @@ import numpy as np
 from psconrl.arrays import Floats
 from psconrl.errors import ModelError
 from psconrl.kernels.certificates import deviations, excess_units_of, reduced_costs, units_of
+from psconrl.markov.evaluation import Evaluation, evaluate
+from psconrl.markov.structure import find_end_components
 from psconrl.model.cmdp import CMDP, need_model
-from psconrl.model.evaluation import Evaluation, evaluate
-from psconrl.model.structure import find_end_components
 from psconrl.planning.candidate import Dual
+from psconrl.planning.mixture_policy import PolicyMixture, evaluate_mixture
 from psconrl.planning.multichain import transit_loss
 from psconrl.planning.plan import Plan
-from psconrl.planning.policy_mixture import PolicyMixture, evaluate_mixture
 from psconrl.planning.proof import Certificate, Status
 from psconrl.planning.restriction import Restriction
 from psconrl.planning.scaling import LARGEST_SCALED

@@ -14,7 +14,7 @@ from scipy.sparse import csc_array, csr_array, hstack, vstack
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
-from psconrl.model.structure import approach
+from psconrl.markov.structure import approach
 from psconrl.planning.candidate import Candidate, Dual
 from psconrl.planning.highs import run, status
 from psconrl.planning.problem import Problem

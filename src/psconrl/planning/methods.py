@@ -7,8 +7,8 @@ import numpy as np
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.kernels.occupancy import one_hot
+from psconrl.markov.structure import EndComponents, find_end_components
 from psconrl.model.cmdp import CMDP
-from psconrl.model.structure import EndComponents, find_end_components
 from psconrl.planning.candidate import Candidate, Dual
 from psconrl.planning.components.solve import solve_components
 from psconrl.planning.lp import solve_lp
@@ -16,8 +16,8 @@ from psconrl.planning.mixture.howard import greedy_policy
 from psconrl.planning.mixture.solve import Solution, solve
 from psconrl.planning.multichain import solve_multichain
 from psconrl.planning.problem import Problem
+from psconrl.planning.progress import Watch
 from psconrl.planning.randomisation import fewest_randomised
-from psconrl.planning.watch import Watch
 
 LEAST_ROOM = 1e-4  # of the range of a cost: less would make the guess an extreme one
 # The program of a multichain model takes minutes for more states than this.

@@ -25,8 +25,8 @@ from scipy.sparse import block_array, csr_array
 
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.kernels.occupancy import policy_from_occupancy
+from psconrl.markov.structure import EndComponents
 from psconrl.model.cmdp import CMDP
-from psconrl.model.structure import EndComponents
 from psconrl.planning.candidate import Candidate, Dual
 from psconrl.planning.components.quotient import Quotient
 from psconrl.planning.lp import Program, balance, optimum, spread, states_of, towards

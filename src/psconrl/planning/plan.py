@@ -15,7 +15,7 @@ from psconrl.model.names import Names
 from psconrl.planning import plan_files
 from psconrl.planning.deployable import Deployable
 from psconrl.planning.infeasibility import Infeasibility
-from psconrl.planning.policy_mixture import PolicyMixture
+from psconrl.planning.mixture_policy import PolicyMixture
 from psconrl.planning.proof import Certificate, Status
 from psconrl.planning.tolerances import PROVEN_EXCESS
 

@@ -19,7 +19,7 @@ from psconrl.model.names import Names
 from psconrl.model.units import read_units
 from psconrl.model.validation import read_at_least
 from psconrl.planning.infeasibility import Infeasibility
-from psconrl.planning.policy_mixture import PolicyMixture
+from psconrl.planning.mixture_policy import PolicyMixture
 from psconrl.planning.proof import Certificate, Status
 
 FORMAT = "psconrl-plan"

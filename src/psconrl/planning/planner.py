@@ -14,23 +14,23 @@ import numpy as np
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import ConfigError, ModelError, SolverError, unknown_name
 from psconrl.kernels.occupancy import one_hot
+from psconrl.markov.evaluation import Evaluation, evaluate_policy
 from psconrl.model.cmdp import CMDP, need_model
-from psconrl.model.evaluation import Evaluation, evaluate_policy
 from psconrl.model.fingerprint import fingerprint
-from psconrl.planning.by_lot import by_lot
 from psconrl.planning.candidate import Candidate, Dual, without_dust
 from psconrl.planning.certificate import check, units
 from psconrl.planning.infeasibility import Infeasibility, explain
+from psconrl.planning.initial_randomisation import by_lot
 from psconrl.planning.methods import LP, METHODS, MIXTURE, find_candidate, unproven
 from psconrl.planning.plan import Plan
 from psconrl.planning.problem import Problem
+from psconrl.planning.progress import Progress, Watch
 from psconrl.planning.proof import Certificate, Status
 from psconrl.planning.repair import between_classes, reaches, repairs
 from psconrl.planning.restriction import Restriction
 from psconrl.planning.scaling import Scaling
 from psconrl.planning.settling import rounds_to_settle
 from psconrl.planning.tolerances import PROVEN_POLICY
-from psconrl.planning.watch import Progress, Watch
 
 # How often a model whose proof failed is planned again, on the scale of what its policy meets.
 RESCALINGS = 2

@@ -17,7 +17,8 @@ import numpy as np
 from psconrl.arrays import Bools, Floats
 from psconrl.kernels import lu
 from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
-from psconrl.model.structure import approach
+from psconrl.markov.chain import chain_of
+from psconrl.markov.structure import approach
 from psconrl.planning.mixture.column_generation import Mixture
 from psconrl.planning.mixture.howard import Column, Howard
 from psconrl.planning.mixture.solve import Solution, stationary_policy
@@ -99,7 +100,7 @@ def drop_coins(problem: Problem, occupancy: Floats, policy: Floats) -> tuple[Flo
     x[x <= LEAST_SHARE * x.sum(axis=1, keepdims=True)] = 0.0
     onward = approach(problem.transition, problem.available, visited, policy.argmax(axis=1))
     fewer = policy_from_occupancy(np.where(visited[:, None], x, 0.0), one_hot(onward, policy.shape[1]), 0.0)
-    chain = problem.transition.chain(fewer).solve(np.zeros((1, S)))
+    chain = chain_of(problem.transition, fewer).solve(np.zeros((1, S)))
     if chain is None:
         return occupancy, policy
     law = chain.stationary[:, None] * fewer
@@ -113,7 +114,7 @@ def _directions(problem: Problem, policy: Floats, tossed: Bools) -> Floats | Non
     None if the chain of the policy falls apart.
     """
     S, A = policy.shape
-    P_pi = problem.transition.chain(policy).toarray()
+    P_pi = chain_of(problem.transition, policy).toarray()
     extra = (policy > 0) & tossed[:, None]
     extra[np.arange(S), policy.argmax(axis=1)] = False  # the shares of a state add up to one: one of them follows
     pairs = np.flatnonzero(extra.ravel())

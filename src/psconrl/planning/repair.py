@@ -14,9 +14,9 @@ import numpy as np
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
+from psconrl.markov.evaluation import Evaluation, evaluate_policy
+from psconrl.markov.structure import approach
 from psconrl.model.cmdp import CMDP
-from psconrl.model.evaluation import Evaluation, evaluate_policy
-from psconrl.model.structure import approach
 from psconrl.planning.candidate import Candidate
 from psconrl.planning.certificate import units
 from psconrl.planning.mixture.solve import solve

@@ -7,10 +7,10 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.kernels.occupancy import one_hot
+from psconrl.markov.structure import reachable
 from psconrl.model.cmdp import CMDP
-from psconrl.model.structure import reachable
+from psconrl.planning.mixture_policy import PolicyMixture
 from psconrl.planning.plan import Plan
-from psconrl.planning.policy_mixture import PolicyMixture
 
 
 class Restriction:

@@ -11,8 +11,8 @@ from the initial distribution :math:`\beta`. So it is off by no more than
 import numpy as np
 
 from psconrl.arrays import Floats
+from psconrl.markov.evaluation import Evaluation
 from psconrl.model.cmdp import CMDP
-from psconrl.model.evaluation import Evaluation
 from psconrl.products import product
 
 SETTLED = 0.01  # of the range of a cost

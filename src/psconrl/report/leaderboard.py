@@ -18,7 +18,7 @@ from scipy.stats import rankdata
 
 from psconrl.arrays import Floats
 from psconrl.errors import ConfigError
-from psconrl.experiment.runs import COSTS_SUFFIX
+from psconrl.experiment.spec import COSTS_SUFFIX
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.statistics import Estimate, compare, interval, mean_interval, resample_weights
 from psconrl.report.tables import TAIL, verdict

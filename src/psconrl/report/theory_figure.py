@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter
 
 from psconrl.errors import ConfigError
-from psconrl.planning.pareto import cost_ranges
+from psconrl.planning.analysis.pareto import cost_ranges
 from psconrl.report.curves import Experiment
 from psconrl.report.numbers import written
 from psconrl.report.panels import plain

@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from psconrl.model.cmdp import CMDP
-from psconrl.planning.pareto import Pareto, ParetoSurface
+from psconrl.planning.analysis.pareto import Pareto, ParetoSurface
 from psconrl.report.figures import LITERAL
 from psconrl.report.style import BLUE, GREEN, GREY, ORANGE
 

@@ -13,9 +13,9 @@ from psconrl.arrays import Floats, Ints
 from psconrl.envs.continuing import ContinuingEnv, continuing
 from psconrl.envs.gym_env import CMDPEnv
 from psconrl.errors import AgentError
-from psconrl.learning.adapter import adapt
-from psconrl.learning.contract import Learner
-from psconrl.learning.player import Player
+from psconrl.learning.runtime.adapter import adapt
+from psconrl.learning.runtime.contract import Learner
+from psconrl.learning.runtime.player import Player
 from psconrl.simulation.run import Run, Snapshots
 
 

@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 
 from psconrl.arrays import Ints
+from psconrl.caps import MOST_ROUNDS
 from psconrl.errors import AgentError, ConfigError
 from psconrl.kernels.play import play
 from psconrl.kernels.rounds import LastRound
-from psconrl.learning.adapter import adapt
 from psconrl.learning.agent import Agent
 from psconrl.learning.checks import is_index, need_all_actions, saved_floats
-from psconrl.learning.contract import NO_CAP, Learner
-from psconrl.learning.persistence import DAMAGE
-from psconrl.learning.player import Player
-from psconrl.learning.random_numbers import UniformStream
 from psconrl.learning.registry import load_agent
-from psconrl.learning.stepping import Stepping
-from psconrl.limits import MOST_ROUNDS
+from psconrl.learning.runtime.adapter import adapt
+from psconrl.learning.runtime.contract import NO_CAP, Learner
+from psconrl.learning.runtime.persistence import DAMAGE
+from psconrl.learning.runtime.player import Player
+from psconrl.learning.runtime.random_numbers import UniformStream
+from psconrl.learning.runtime.stepping import Stepping
 from psconrl.model.cmdp import CMDP
 from psconrl.model.fingerprint import fingerprint
 from psconrl.model.tables import Tables

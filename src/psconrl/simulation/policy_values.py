@@ -17,11 +17,12 @@ from psconrl.kernels import policy_chain
 from psconrl.kernels.closed_classes import long_run
 from psconrl.kernels.play import expected_averages
 from psconrl.learning.checks import saved_floats
-from psconrl.learning.contract import Episode
-from psconrl.learning.player import Player
-from psconrl.learning.stepping import Stepping
+from psconrl.learning.runtime.contract import Episode
+from psconrl.learning.runtime.player import Player
+from psconrl.learning.runtime.stepping import Stepping
+from psconrl.markov.chain import chain_of
+from psconrl.markov.evaluation import evaluate_policy
 from psconrl.model.cmdp import CMDP
-from psconrl.model.evaluation import evaluate_policy
 from psconrl.simulation.trace import PolicyLog
 
 EVALUATED_STATES = 2_000  # of models on which sweeps do this unasked: beyond, it may take half as long as planning
@@ -103,7 +104,7 @@ class PolicyValues:
         try:
             if ends.size:
                 costs, base = policy_chain.mixed_costs(self.cmdp.costs, played)
-                part = self.cmdp.transition.chain(played).solve_class(costs, ends)
+                part = chain_of(self.cmdp.transition, played).solve_class(costs, ends)
                 gains[:, met] = (base + part.gains)[:, None]
             else:
                 gains[:] = evaluate_policy(self.cmdp, played).gains

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from psconrl._version import __version__
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import ConfigError
-from psconrl.learning.contract import Episode
-from psconrl.learning.player import Player
+from psconrl.learning.runtime.contract import Episode
+from psconrl.learning.runtime.player import Player
 from psconrl.simulation.interrupt import Interrupted, deferred_interrupts
 from psconrl.simulation.trace import EpisodeLog, PolicyLog, Trace, checkpoint_rounds
 

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from psconrl.errors import AdviceWarning, ConfigError, SlowWarning
 from psconrl.learning.advice import advice
 from psconrl.learning.checks import is_whole
-from psconrl.learning.contract import Learner, is_learner
-from psconrl.learning.player import Player
+from psconrl.learning.runtime.contract import Learner, is_learner
+from psconrl.learning.runtime.player import Player
 from psconrl.model.cmdp import CMDP
 from psconrl.simulation.gym_run import GymSimulation
 from psconrl.simulation.model_run import Simulation

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats, Ints
+from psconrl.caps import need
 from psconrl.errors import ConfigError
 from psconrl.learning.checks import as_count, is_whole
-from psconrl.limits import need
 from psconrl.model.units import Units
 
 DEFAULT_CHECKPOINTS = 200

@@ -28,13 +28,13 @@ from psconrl.errors import AgentError, SolverError
 from psconrl.kernels import special
 from psconrl.learning.agent import Agent
 from psconrl.learning.checks import as_count, as_laws, as_optimistic_cost
-from psconrl.learning.contract import Episode, uniform_policy
 from psconrl.learning.cost_units import cost_units
-from psconrl.learning.limit_names import Thresholds
-from psconrl.learning.parts.part import Part
+from psconrl.learning.part import Part
 from psconrl.learning.parts.radii import Hoeffding, Radius, Scaled, empirical
+from psconrl.learning.runtime.constraint_names import Thresholds
+from psconrl.learning.runtime.contract import Episode, uniform_policy
+from psconrl.markov.structure import reachable
 from psconrl.model.cmdp import CMDP
-from psconrl.model.structure import reachable
 from psconrl.planning.planner import plan_unexplained
 from psconrl.planning.proof import Status
 

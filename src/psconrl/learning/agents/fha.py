@@ -15,15 +15,15 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from psconrl.caps import need
 from psconrl.errors import AgentError, SolverError
 from psconrl.kernels import special
 from psconrl.learning.agent import Agent
 from psconrl.learning.checks import as_amounts, as_count, as_optimistic_cost
-from psconrl.learning.contract import Episode
-from psconrl.learning.limit_names import Thresholds
-from psconrl.learning.parts.part import Part
+from psconrl.learning.part import Part
 from psconrl.learning.parts.radii import Bernstein, Box, Radius, Scaled
-from psconrl.limits import need
+from psconrl.learning.runtime.constraint_names import Thresholds
+from psconrl.learning.runtime.contract import Episode
 from psconrl.planning.optimism.horizon import solve_horizon
 from psconrl.planning.scaling import Scaling
 from psconrl.products import product

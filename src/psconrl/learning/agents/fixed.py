@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike
 
 from psconrl.learning.agent import Agent
 from psconrl.learning.checks import as_laws
-from psconrl.learning.contract import Episode
-from psconrl.learning.limit_names import Thresholds
+from psconrl.learning.runtime.constraint_names import Thresholds
+from psconrl.learning.runtime.contract import Episode
 
 
 class FixedPolicy(Agent):

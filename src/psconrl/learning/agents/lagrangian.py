@@ -21,15 +21,15 @@ from numpy.typing import ArrayLike
 from psconrl.errors import SolverError
 from psconrl.kernels.products import combine, dot
 from psconrl.learning.checks import as_amounts, as_positive, saved_floats
-from psconrl.learning.contract import Episode
 from psconrl.learning.cost_units import cost_units
-from psconrl.learning.counts import Record
-from psconrl.learning.limit_names import Thresholds
-from psconrl.learning.parts.beliefs import Belief, Dirichlet
-from psconrl.learning.parts.cost_beliefs import CostBelief, EmpiricalMeans
+from psconrl.learning.part import Part
 from psconrl.learning.parts.fallbacks import NO_LIMITS
-from psconrl.learning.parts.part import Part
 from psconrl.learning.parts.schedules import Ouyang, Schedule
+from psconrl.learning.posterior.beliefs import Belief, Dirichlet
+from psconrl.learning.posterior.cost_beliefs import CostBelief, EmpiricalMeans
+from psconrl.learning.posterior.counts import Record
+from psconrl.learning.runtime.constraint_names import Thresholds
+from psconrl.learning.runtime.contract import Episode
 from psconrl.learning.sampler import Sampler
 
 

@@ -25,19 +25,19 @@ from psconrl.arrays import Floats
 from psconrl.errors import AgentError, SolverError
 from psconrl.kernels.occupancy import one_hot
 from psconrl.learning.checks import as_number, as_numbers
-from psconrl.learning.contract import Episode
-from psconrl.learning.counts import Record
 from psconrl.learning.episode_planner import UNLIKELY, Choice
-from psconrl.learning.limit_names import Thresholds
-from psconrl.learning.parts.beliefs import Belief
+from psconrl.learning.part import Part
 from psconrl.learning.parts.commitment import Commitment, RandomisedPlan, WhenSlow
-from psconrl.learning.parts.cost_beliefs import CostBelief, SampledCosts
 from psconrl.learning.parts.fallbacks import Explore, Fallback, Sample
-from psconrl.learning.parts.learned_mass import LearnedMass
 from psconrl.learning.parts.ledger import Balance, Ledger
-from psconrl.learning.parts.outlooks import Outlook, Proportional
-from psconrl.learning.parts.part import Part
+from psconrl.learning.parts.planning_horizons import Outlook, Proportional
 from psconrl.learning.parts.schedules import Schedule, SquareRoot
+from psconrl.learning.posterior.beliefs import Belief
+from psconrl.learning.posterior.cost_beliefs import CostBelief, SampledCosts
+from psconrl.learning.posterior.counts import Record
+from psconrl.learning.posterior.learned_mass import LearnedMass
+from psconrl.learning.runtime.constraint_names import Thresholds
+from psconrl.learning.runtime.contract import Episode
 from psconrl.learning.sampler import Sampler
 from psconrl.model.transition import Transition
 

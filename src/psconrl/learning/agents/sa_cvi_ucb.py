@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats, Ints, Places, Small
+from psconrl.caps import need
 from psconrl.errors import AgentError, unknown_name
 from psconrl.kernels import special
 from psconrl.kernels.sa_cvi import block_averages, first_entry, plan_block, shared_steps
@@ -38,10 +39,9 @@ from psconrl.learning.checks import (
     is_whole,
     saved_floats,
 )
-from psconrl.learning.contract import Episode
-from psconrl.learning.counts import Record
-from psconrl.learning.limit_names import Thresholds
-from psconrl.limits import need
+from psconrl.learning.posterior.counts import Record
+from psconrl.learning.runtime.constraint_names import Thresholds
+from psconrl.learning.runtime.contract import Episode
 
 CONSTANTS = ("practical", "theory")
 MOST_STEPS = 64  # of an episode; it is shorter where the action depends on the account

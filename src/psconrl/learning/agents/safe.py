@@ -44,16 +44,16 @@ from psconrl.errors import AgentError, BaselineWarning, SolverError
 from psconrl.kernels import special
 from psconrl.learning.agent import Agent
 from psconrl.learning.checks import as_amounts, as_costs, as_laws, as_number, as_numbers
-from psconrl.learning.contract import Episode
-from psconrl.learning.counts import Record
-from psconrl.learning.events import BRIDGE
-from psconrl.learning.intervals import Intervals, highest_means
-from psconrl.learning.limit_names import Thresholds
-from psconrl.learning.parts.part import Part
+from psconrl.learning.part import Part
 from psconrl.learning.parts.schedules import Schedule, SquareRoot
-from psconrl.learning.play import Play
+from psconrl.learning.posterior.counts import Record
+from psconrl.learning.posterior.intervals import Intervals, highest_means
+from psconrl.learning.runtime.constraint_names import Thresholds
+from psconrl.learning.runtime.contract import Episode
+from psconrl.learning.runtime.events import BRIDGE
+from psconrl.learning.runtime.play import Play
+from psconrl.markov.evaluation import evaluate_policy
 from psconrl.model.cmdp import CMDP
-from psconrl.model.evaluation import evaluate_policy
 from psconrl.planning.pessimism import WorstCase, largest_means, worst_average
 from psconrl.planning.planner import plan_unexplained
 from psconrl.products import product

@@ -16,8 +16,8 @@ import numpy as np
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError
 from psconrl.learning.agents.fha import FHA
-from psconrl.learning.contract import Episode
 from psconrl.learning.parts.radii import Box
+from psconrl.learning.runtime.contract import Episode
 
 MAX_STATES = 4
 MAX_BLOCK = 6

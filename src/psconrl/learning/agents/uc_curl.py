@@ -19,14 +19,14 @@ from psconrl.kernels import special
 from psconrl.learning.agent import Agent
 from psconrl.learning.box_plan import BoxPlan, plan_in_box
 from psconrl.learning.checks import as_optimistic_cost
-from psconrl.learning.contract import Episode
-from psconrl.learning.counts import Record
-from psconrl.learning.limit_names import Thresholds
+from psconrl.learning.part import Part
 from psconrl.learning.parts.ledger import Ledger
-from psconrl.learning.parts.part import Part
 from psconrl.learning.parts.radii import Box, Hoeffding, Radius, Scaled
 from psconrl.learning.parts.schedules import Doubling, Schedule
 from psconrl.learning.parts.tightened import Tightened
+from psconrl.learning.posterior.counts import Record
+from psconrl.learning.runtime.constraint_names import Thresholds
+from psconrl.learning.runtime.contract import Episode
 
 USUAL_LEDGER = Tightened()  # with a name, since None is no ledger at all
 

@@ -19,10 +19,10 @@ from psconrl.kernels import special
 from psconrl.learning.agent import Agent
 from psconrl.learning.box_plan import plan_in_box
 from psconrl.learning.checks import as_count, as_fraction, as_optimistic_cost
-from psconrl.learning.contract import Episode
-from psconrl.learning.limit_names import Thresholds
-from psconrl.learning.parts.part import Part
+from psconrl.learning.part import Part
 from psconrl.learning.parts.radii import Box, Hoeffding, Radius, Scaled
+from psconrl.learning.runtime.constraint_names import Thresholds
+from psconrl.learning.runtime.contract import Episode
 
 ROUNDING = 1e-12  # a power that is whole but for rounding is not rounded up
 

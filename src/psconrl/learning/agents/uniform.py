@@ -6,8 +6,8 @@ from typing import ClassVar
 from numpy.typing import ArrayLike
 
 from psconrl.learning.agent import Agent
-from psconrl.learning.contract import Episode
-from psconrl.learning.limit_names import Thresholds
+from psconrl.learning.runtime.constraint_names import Thresholds
+from psconrl.learning.runtime.contract import Episode
 
 
 class Uniform(Agent):

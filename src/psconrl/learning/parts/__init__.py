@@ -1,20 +1,11 @@
-"""What agents are made of: belief, schedule, fallback, radius, ledger, outlook, commitment, each with its options.
+"""What agents are made of: schedule, fallback, radius, ledger, planning horizon, commitment, each with its options.
 
-All are imported here, since a part is known by its name once its module is.
+Beliefs are parts, too; they are in ``psconrl.learning.posterior``. All parts are imported here: a part is known by its
+name once its module is.
 """
 
-from psconrl.learning.parts import (
-    beliefs,
-    commitment,
-    cost_beliefs,
-    fallbacks,
-    learned_mass,
-    ledger,
-    outlooks,
-    radii,
-    schedules,
-    tightened,
-)
+from psconrl.learning.parts import commitment, fallbacks, ledger, planning_horizons, radii, schedules, tightened
+from psconrl.learning.posterior import beliefs, cost_beliefs, learned_mass
 
 __all__ = [
     "beliefs",
@@ -23,7 +14,7 @@ __all__ = [
     "fallbacks",
     "learned_mass",
     "ledger",
-    "outlooks",
+    "planning_horizons",
     "radii",
     "schedules",
     "tightened",

@@ -20,8 +20,9 @@ from psconrl.arrays import Floats
 from psconrl.kernels.products import dot
 from psconrl.learning.checks import as_fraction, as_number
 from psconrl.learning.episode_planner import Columns
+from psconrl.learning.part import Part
 from psconrl.learning.parts.ledger import Ledger
-from psconrl.learning.parts.part import Part
+from psconrl.markov.chain import chain_of
 from psconrl.model.transition import Transition
 from psconrl.products import product
 
@@ -65,7 +66,7 @@ class RandomisedPlan:
         """The average of every cost over the episode, from the present state, (m+1,); a policy (S, A) or (S,)."""
         alone = policy.ndim == 1
         cost = self.costs[:, np.arange(policy.size), policy] if alone else (self.costs * policy).sum(axis=2)
-        shares = self.transition.chain(policy).time_in_states(self.state, self.steps, TOL)
+        shares = chain_of(self.transition, policy).time_in_states(self.state, self.steps, TOL)
         return np.asarray(product(cost, shares))
 
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.errors import ConfigError, SolverError, unknown_name
-from psconrl.learning.contract import uniform_policy
-from psconrl.learning.counts import Counts
 from psconrl.learning.episode_planner import EpisodePlanner
-from psconrl.learning.parts.part import Part
+from psconrl.learning.part import Part
+from psconrl.learning.posterior.counts import Counts
+from psconrl.learning.runtime.contract import uniform_policy
 from psconrl.model.transition import Transition
 
 EXPLORE_ACTIONS = ("shortest", "least_tried")

@@ -20,8 +20,8 @@ import numpy as np
 from psconrl.arrays import Floats
 from psconrl.kernels.counts import widen
 from psconrl.learning.checks import as_fraction, saved_floats
-from psconrl.learning.counts import Record
-from psconrl.learning.parts.part import Part
+from psconrl.learning.part import Part
+from psconrl.learning.posterior.counts import Record
 
 # While a model cannot pay back that fast, try a quarter of it: so at least a quarter of what it can do is found.
 TRIES = 8

@@ -14,8 +14,8 @@ import numpy as np
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import AgentError
 from psconrl.learning.checks import as_number, as_numbers
-from psconrl.learning.counts import Counts
-from psconrl.learning.parts.part import Part
+from psconrl.learning.part import Part
+from psconrl.learning.posterior.counts import Counts
 
 LogTerm = Callable[[float], float]
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from psconrl.arrays import Ints
 from psconrl.learning.checks import as_count
-from psconrl.learning.contract import NO_CAP
-from psconrl.learning.counts import Counts
-from psconrl.learning.parts.part import Part
+from psconrl.learning.part import Part
+from psconrl.learning.posterior.counts import Counts
+from psconrl.learning.runtime.contract import NO_CAP
 
 # Of a run, that end an episode each (SquareRoot). With 500 in place of 1,000 a ward of 1,980 pairs loses a tenth, with
 # none a grid of 64 pairs loses half as much again: benchmarks/RESULTS.md.

@@ -6,8 +6,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from psconrl.arrays import Bools, Floats, Ints
+from psconrl.caps import LARGEST_COST, need
 from psconrl.errors import ModelError
-from psconrl.limits import LARGEST_COST, need
 from psconrl.model.cmdp import CMDP
 from psconrl.model.exchange.explicit_model import ChoiceNames, ExplicitModel, Reward, distinct
 from psconrl.model.exchange.goal import Goal, Limit

@@ -31,8 +31,8 @@ from typing import NamedTuple
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
+from psconrl.caps import need
 from psconrl.errors import ModelError
-from psconrl.limits import need
 from psconrl.model.exchange.explicit_model import MOST_NAMED, ChoiceNames, ExplicitModel, Reward, distinct
 from psconrl.model.exchange.packed import is_tar, read_tar, unpacked
 from psconrl.model.validation import EXACT_SUM

@@ -4,17 +4,17 @@ import os
 from pathlib import Path
 from typing import Any
 
+from psconrl.caps import need
 from psconrl.errors import ConfigError, ModelError, PsconrlError, unknown_name
 from psconrl.files import reading
-from psconrl.limits import need
 from psconrl.model.cmdp import CMDP
-from psconrl.model.evaluation import as_policy
 from psconrl.model.exchange import symbolic
 from psconrl.model.exchange.conversion import everything, from_cmdp, from_policy, to_cmdp
 from psconrl.model.exchange.drn import read_drn, write_drn
 from psconrl.model.exchange.explicit_model import ExplicitModel
 from psconrl.model.exchange.goal import read_goal
 from psconrl.model.exchange.umb import read_umb, write_umb
+from psconrl.model.policies import as_policy
 
 ENDINGS = (".umb", ".drn")  # that are read and written
 PACKED = (".gz", ".xz")  # behind .drn

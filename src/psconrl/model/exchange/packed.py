@@ -5,8 +5,8 @@ import io
 import tarfile
 import zlib
 
+from psconrl.caps import memory_gb, need
 from psconrl.errors import ModelError
-from psconrl.limits import memory_gb, need
 
 GZIP, XZ, TAR = b"\x1f\x8b\x08", b"\xfd7zXZ\x00", b"ustar"
 TAR_MARK = 257  # where a tar says what it is

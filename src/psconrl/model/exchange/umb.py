@@ -12,8 +12,8 @@ import numpy as np
 
 from psconrl._version import __version__
 from psconrl.arrays import Bools, Floats, Ints
+from psconrl.caps import need
 from psconrl.errors import ModelError
-from psconrl.limits import need
 from psconrl.model.exchange.explicit_model import (
     MOST_NAMED,
     ChoiceNames,

@@ -10,7 +10,7 @@ from psconrl.errors import SolverError
 from psconrl.kernels import successors
 from psconrl.kernels.moves import inside_rows
 from psconrl.kernels.small_components import Room, plan_small
-from psconrl.model.structure import EndComponents
+from psconrl.markov.structure import EndComponents
 from psconrl.model.transition import Transition
 from psconrl.planning.mixture.solve import solve
 from psconrl.planning.problem import DENSE_STATES, Problem

@@ -18,9 +18,9 @@ from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.kernels import graph, successors
 from psconrl.kernels.moves import improved, largest_fall, swept
+from psconrl.markov.transient_costs import collect_onward
+from psconrl.markov.transient_visits import visit_onward
 from psconrl.model.chosen_rows import chosen_rows
-from psconrl.model.passage import collect_onward
-from psconrl.model.visits import visit_onward
 from psconrl.products import product
 
 MAX_ROUNDS = 1000  # of policy iteration

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
-from psconrl.model.structure import EndComponents
+from psconrl.markov.structure import EndComponents
 from psconrl.planning.candidate import Dual
 from psconrl.planning.components.inside import Inside, Planned
 from psconrl.planning.components.moves import Ending

@@ -7,7 +7,7 @@ from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.kernels.end_components import pairs_into
 from psconrl.kernels.moves import lead, moves_away
-from psconrl.model.structure import EndComponents
+from psconrl.markov.structure import EndComponents
 from psconrl.model.transition import Transition
 from psconrl.planning.components.moves import STAY, Moves
 from psconrl.planning.tolerances import MORE_MOVES

@@ -1,7 +1,7 @@
 """From a model with several end components to a candidate: its policies, their shares, and the proof."""
 
+from psconrl.markov.structure import EndComponents
 from psconrl.model.cmdp import CMDP
-from psconrl.model.structure import EndComponents
 from psconrl.planning.candidate import Candidate
 from psconrl.planning.components.oracle import Components
 from psconrl.planning.components.stationary import stationary

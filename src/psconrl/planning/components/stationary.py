@@ -12,8 +12,9 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
+from psconrl.markov.chain import chain_of
+from psconrl.markov.evaluation import evaluate_policy
 from psconrl.model.cmdp import CMDP
-from psconrl.model.evaluation import evaluate_policy
 from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import SAME_LINE
 from psconrl.products import product
@@ -108,7 +109,7 @@ def _combined(part: CMDP, points: Sequence[Point], shares: Floats, occupancy: Fl
 
 def transient_visits(part: CMDP, actions: Ints) -> Floats:
     """How often a deterministic policy visits each of the states (S,) that it leaves for ever, in mean."""
-    chain = part.transition.chain(actions)
+    chain = chain_of(part.transition, actions)
     passing = np.flatnonzero(chain.labelled_classes()[1] < 0)
     visits = np.zeros(part.n_states)
     if passing.size:

@@ -13,8 +13,10 @@ from psconrl.errors import SolverError
 from psconrl.kernels.double_double import combine
 from psconrl.kernels.improvement import cheapest_for_one_step
 from psconrl.kernels.products import dot, times
-from psconrl.model.structure import approach
-from psconrl.model.unichain import FALLS_APART, Unichain
+from psconrl.markov.chain import chain_of
+from psconrl.markov.policy_iteration import policy_steps
+from psconrl.markov.structure import approach
+from psconrl.markov.unichain import FALLS_APART, Unichain
 from psconrl.planning.mixture.oracle import Oracle
 from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import (
@@ -81,7 +83,7 @@ class Howard(Oracle[Column]):
     def __init__(self, problem: Problem, *, careful: bool = False, hasty: bool = False) -> None:
         self.problem = problem
         P = problem.transition
-        self._steps = P.refined_policy_steps() if careful else P.policy_steps()
+        self._steps = policy_steps(P, double_double=careful)
         self._nearly_closed = NEARLY_CLOSED_DOUBLED if careful else NEARLY_CLOSED
         self._reference = 0
         self._within = ROUGH if hasty else 0.0  # by how much gains may be off
@@ -167,7 +169,7 @@ class Howard(Oracle[Column]):
         state comes first.
         """
         P, states = self.problem.transition, np.arange(policy.size)
-        chain, costs = P.chain(policy), self.problem.costs[:, states * P.n_actions + policy]
+        chain, costs = chain_of(P, policy), self.problem.costs[:, states * P.n_actions + policy]
         classes = chain.closed_classes(least)
         if len(classes) < 2:
             return policy
@@ -183,6 +185,6 @@ class Howard(Oracle[Column]):
         order = sorted(range(len(classes)), key=lambda k: (prices[k] > cheap, k != home[self._reference], prices[k]))
         for k in order:
             led = approach(P, self.problem.available, np.isin(states, classes[k]), policy, least)
-            if len(P.chain(led).closed_classes(least)) == 1:
+            if len(chain_of(P, led).closed_classes(least)) == 1:
                 return led
         return approach(P, self.problem.available, np.isin(states, classes[order[0]]), policy, least)

@@ -11,9 +11,9 @@ from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
 from psconrl.kernels.products import dot
 from psconrl.kernels.search import GIVE_UP, OPTIMAL, Found, newton
 from psconrl.kernels.transitions import Rows
-from psconrl.model.ordering import NO_ORDER, Order
+from psconrl.markov.elimination_order import NO_ORDER, Order
+from psconrl.markov.unichain import Unichain
 from psconrl.model.transition import RestartingTransition, Transition
-from psconrl.model.unichain import Unichain
 from psconrl.planning.mixture.column_generation import Follow, Mixture, is_settled, mix
 from psconrl.planning.mixture.howard import Column, Howard, greedy_policy
 from psconrl.planning.policy_from_occupancy import mixed_occupancy

@@ -18,7 +18,7 @@ from psconrl.kernels.boxes import likeliest_first
 from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
 from psconrl.kernels.optimism import improve_optimistic, lead_into
 from psconrl.kernels.products import combine, dot
-from psconrl.model.chain import DenseChain
+from psconrl.markov.chain import DenseChain
 from psconrl.planning.mixture.column_generation import Mixture, mix
 from psconrl.planning.mixture.oracle import Oracle
 from psconrl.planning.policy_from_occupancy import mixed_occupancy

@@ -15,9 +15,9 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import ConfigError
-from psconrl.learning.events import EXPLORING, EpisodeEvent
-from psconrl.learning.logs import COLUMNS, header
-from psconrl.learning.watchdog import Alarm, Watchdog
+from psconrl.learning.runtime.events import EXPLORING, EpisodeEvent
+from psconrl.learning.runtime.logs import COLUMNS, header
+from psconrl.learning.runtime.watchdog import Alarm, Watchdog
 
 BLOCK = 1 << 22  # bytes read at once
 MOST_POLICIES = 512  # kept of a long log, evenly spread, and up to twice as many

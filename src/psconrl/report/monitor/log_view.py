@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
-from psconrl.learning.logs import REWARD
-from psconrl.learning.policy_cell import Conduct, read_policy_cell
+from psconrl.learning.runtime.logs import REWARD
+from psconrl.learning.runtime.policy_cell import Conduct, read_policy_cell
 from psconrl.report.monitor.log_file import Episodes, LogFile
 from psconrl.report.page import packed_looks
 from psconrl.report.style import PALETTE, nth_look

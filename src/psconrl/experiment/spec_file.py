@@ -1,0 +1,267 @@
+"""What to run, as data: a TOML file of environments, agents, parameters and replicates.
+
+    name = "paper"                        # all keys but [experiments] are optional
+    seed = 2024
+    replicates = 10
+
+    [agents.cautious]                     # an agent of `psconrl agents` under a name of your own
+    agent = "psconrl"
+    options = { prior = 0.05 }
+    grid = { schedule = ["ouyang", "doubling"] }      # one agent for each
+
+    [experiments.slippery]
+    env = "marsrover-4x4"                 # or a model file
+    options = { slip = 0.1 }
+    agents = ["cautious", "c-ucrl"]
+    override.c-ucrl = { options = { h = 50 }, replicates = 5 }
+    quick = { horizon = 2_000, replicates = 3 }       # what --quick changes
+
+Strict: a key that nobody knows is an error, with the nearest one that exists.
+"""
+
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from psconrl.caps import MOST_NESTED, MOST_PARTS, MOST_TEXT
+from psconrl.envs.outside import GYM, is_outside
+from psconrl.envs.registry import ENVIRONMENTS
+from psconrl.errors import ConfigError, unknown_name
+from psconrl.experiment.job import file_digest
+from psconrl.experiment.prior_knowledge import SAFEST, Knowledge
+from psconrl.experiment.spec import COSTS_SUFFIX, KNOWN, AgentSpec, ExperimentSpec, Spec
+from psconrl.learning.checks import as_count, is_whole
+from psconrl.learning.recipe import RESERVED
+from psconrl.learning.registry import RECIPES, recipe_for
+from psconrl.model.tables import EMISSIONS
+from psconrl.named_code import AGENTS as OWN
+from psconrl.named_code import as_module, installed, is_code
+
+QUICK_KEYS = ("horizon", "replicates", "agents")
+NAMES_OF_TYPES = {
+    str: "text", int: "a whole number", float: "a number", dict: "a table", list: "a list", bool: "true or false",
+}  # fmt: skip
+OVERRIDE_KEYS = ("options", "grid", "replicates", "horizon")
+# An unclosed string ends with its line, so that one pass is enough.
+_STRINGS_AND_COMMENTS = re.compile(r""""(?:\\.|[^"\\\n])*"?|'[^'\n]*'?|#[^\n]*""")
+
+
+def read_spec(path: str | os.PathLike[str]) -> Spec:
+    """Read a file; errors name the file, the table and the key."""
+    source = Path(path)
+    try:
+        with source.open("rb") as f:
+            text = f.read(MOST_TEXT + 1).decode()  # of a device without an end, too
+        return parse_spec(text, source.stem, source.parent)
+    except FileNotFoundError:
+        raise ConfigError(f"{source}: no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{source}: cannot be read ({error})") from None
+    except ConfigError as error:
+        raise ConfigError(f"{source}: {error}") from None
+
+
+def shipped_spec(name: str) -> Spec:
+    """One of the files that come with the library: ``"paper"``, ``"theory"``, ``"leaderboard"``, ``"sensitivity"``."""
+    text = resources.files("psconrl.experiment").joinpath("specs", f"{name}.toml").read_text(encoding="utf-8")
+    return parse_spec(text, name)
+
+
+def parse_spec(text: str, name: str = "experiment", folder: Path | None = None) -> Spec:
+    """The contents of a file. Model files are looked for beside it, in ``folder``.
+
+    >>> spec = parse_spec('[experiments.small]\\nenv = "marsrover-4x4"\\nagents = ["psconrl"]\\nreplicates = 3')
+    >>> len(spec.jobs()), spec.jobs()[0].horizon
+    (3, 11000)
+    """
+    data = _toml(text)
+    known = _checked(data, "", {"name": str, "seed": int, "replicates": int, "agents": dict, "experiments": dict})
+    if not known.get("experiments"):
+        raise ConfigError("at least one table [experiments.NAME] is needed")
+    agents = {label: _agent(label, table, folder) for label, table in known.get("agents", {}).items()}
+    experiments = {key: _experiment(key, table, agents, folder) for key, table in known["experiments"].items()}
+    seed = known.get("seed", 0)
+    if seed < 0:
+        raise ConfigError(f"seed must be at least 0; got {seed}")
+    return Spec(known.get("name", name), seed, _positive(known, "replicates", "") or 10, agents, experiments)
+
+
+def _toml(text: str) -> dict[str, Any]:
+    """The tables of a text that is not so large or so deep that reading it takes minutes, or all of the stack."""
+    if len(text) > MOST_TEXT:
+        raise ConfigError(f"a spec has at most {MOST_TEXT:,} characters")
+    bare = _STRINGS_AND_COMMENTS.sub("x", text)
+    if any(word.count(".") >= MOST_PARTS for word in re.split(r"[^\w\-. \t]+", bare)):
+        raise ConfigError(f"a key has at most {MOST_PARTS} parts")
+    too_deep = ConfigError(f"a spec is nested at most {MOST_NESTED} levels deep")
+    try:
+        data = tomllib.loads(text)
+    except RecursionError:
+        raise too_deep from None
+    except ValueError as error:
+        raise ConfigError(f"not valid TOML: {error}") from None
+    level: list[Any] = [data]
+    for _ in range(MOST_NESTED):
+        level = [part for whole in level for part in _parts(whole)]
+    if level:
+        raise too_deep
+    return data
+
+
+def _parts(whole: Any) -> Iterable[Any]:
+    if isinstance(whole, dict):
+        return whole.values()
+    return whole if isinstance(whole, list) else ()
+
+
+def _agent(label: str, table: Any, folder: Path | None) -> AgentSpec:
+    where = f"[agents.{label}]"
+    types = {
+        "agent": str, "options": dict, "grid": dict, "known_costs": bool, "replicates": int, "support": bool,
+        "trust": str, "worth": (int, float), "baseline": str, "spans": bool, "setting": str,
+    }  # fmt: skip
+    data = _checked(table, where, types)
+    _positive(data, "replicates", where)
+    agent = data.pop("agent", label)
+    try:
+        agent = as_module(agent, folder) if is_code(agent) else recipe_for(agent).name
+    except ConfigError as error:
+        raise ConfigError(f"{where} {error}") from None
+    options, grid = _own_options(data.pop("options", {}), where), _grid(data.pop("grid", {}), where)
+    words = ("support", "trust", "worth", "baseline", "spans")
+    told: dict[str, Any] = {key: data.pop(key) for key in words if key in data}
+    return AgentSpec(agent, options, _own_options(grid, where), **data, knowledge=_knowledge(told, where, folder))
+
+
+def _knowledge(told: dict[str, Any], where: str, folder: Path | None) -> Knowledge:
+    if "trust" in told:
+        told["trust"] = _place(told["trust"], f"{where} trust:", folder)
+        told["file"] = file_digest(told["trust"])
+    if told.get("baseline", SAFEST) != SAFEST:
+        told["baseline"] = str(((folder or Path()) / told["baseline"]).resolve())
+        told["file"] = file_digest(told["baseline"])
+    try:
+        return Knowledge(**told)
+    except ConfigError as error:
+        raise ConfigError(f"{where} {error}") from None
+
+
+def _place(env: str, where: str, folder: Path | None) -> str:
+    """The name of an environment, or the path of a model file, as other processes find it."""
+    if is_code(env):
+        return as_module(env, folder)
+    if env in ENVIRONMENTS or is_outside(env):
+        return env
+    if Path(env).suffix not in (".npz", ".json"):
+        hint = "(a file ends in .npz or .json; your own is module:function, Gymnasium's gym:Id-v0)"
+        raise ConfigError(f"{where} {unknown_name('environment', env, ENVIRONMENTS)} {hint}")
+    return str(((folder or Path()) / env).resolve())
+
+
+def _experiment(name: str, table: Any, agents: Mapping[str, AgentSpec], folder: Path | None) -> ExperimentSpec:
+    where = f"[experiments.{name}]"
+    types = {
+        "env": str, "options": dict, "grid": dict, "agents": list, "override": dict, "quick": dict, "horizon": int,
+        "replicates": int, "checkpoints": (int, str, list), "emission": str, "evaluate": bool, "draw": bool,
+        "probe": list, "thresholds": dict, "costs": list,
+    }  # fmt: skip
+    assert set(types) == {f.name for f in fields(ExperimentSpec)}
+    data = _checked(table, where, types)
+    env = _place(data.pop("env", name), where, folder)
+    for key in ("horizon", "replicates"):
+        _positive(data, key, where)
+    if data.get("emission", EMISSIONS[0]) not in EMISSIONS:
+        raise ConfigError(f"{where} {unknown_name('emission', data['emission'], EMISSIONS)}")
+    probe = data.get("probe")
+    if probe is not None and (len(probe) != 3 or not all(is_whole(k) and k >= 0 for k in probe)):
+        raise ConfigError(f"{where} probe must be [state, action, next state]; got {probe}")
+    for costs in data.get("costs", ()):
+        if costs not in COSTS_SUFFIX:
+            raise ConfigError(f"{where} {unknown_name('costs', costs, COSTS_SUFFIX)}")
+    if not data.get("costs", [KNOWN]) or len(set(data.get("costs", ()))) < len(data.get("costs", ())):
+        kinds = ", ".join(COSTS_SUFFIX)
+        raise ConfigError(f"{where} costs must be a list of some of {kinds}, each once; got {data['costs']}")
+    quick = _checked(data.pop("quick", {}), f"{where} quick", {key: types[key] for key in QUICK_KEYS})
+    for key in ("horizon", "replicates"):
+        _positive(quick, key, f"{where} quick")
+    labels = data.pop("agents", None)
+    if labels == [] or quick.get("agents") == []:
+        raise ConfigError(f"{where} agents must name at least one agent")
+    labels = None if labels is None else [_agent_label(label, where, agents, folder) for label in labels]
+    if "agents" in quick:
+        quick["agents"] = [_agent_label(label, where, agents, folder) for label in quick["agents"]]
+    if labels is None and not agents:
+        raise ConfigError(f"{where} agents must name at least one agent")
+    override = data.pop("override", {})
+    override = {as_module(key, folder) if _is_own(key, agents) else key: value for key, value in override.items()}
+    for label, changes in override.items():
+        if label not in (agents if labels is None else labels):
+            raise ConfigError(f"{where} override: {unknown_name('agent', label, labels or agents)}")
+        own = f"{where} override.{label}"
+        _checked(changes, own, {key: types[key] for key in OVERRIDE_KEYS})
+        _own_options({**changes.get("options", {}), **changes.get("grid", {})}, own)
+        _grid(changes.get("grid", {}), own)
+        for key in ("horizon", "replicates"):
+            _positive(changes, key, own)
+    options, grid = data.pop("options", {}), _grid(data.pop("grid", {}), where)
+    if env.startswith(GYM) and is_code(options.get("cost")):
+        options = options | {"cost": as_module(options["cost"], folder)}
+    if data.get("draw") and "seed" in {**options, **grid}:
+        raise ConfigError(f"{where} draw chooses the model's seed itself; leave out the option 'seed'")
+    return ExperimentSpec(env, options, grid, labels, override, quick, **data)
+
+
+def _agent_label(label: Any, where: str, agents: Mapping[str, AgentSpec], folder: Path | None) -> str:
+    """What an agent of an experiment is called: a label, a name, or code of the user's, as other processes find it."""
+    if _is_own(label, agents):
+        try:
+            return as_module(label, folder)
+        except ConfigError as error:
+            raise ConfigError(f"{where} {error}") from None
+    if not isinstance(label, str) or (label not in agents and label not in RECIPES and label not in installed(OWN)):
+        known = unknown_name("agent", label, [*agents, *RECIPES, *installed(OWN)])
+        raise ConfigError(f"{where} {known} (one of your own is module:Class or file.py:Class)")
+    return label
+
+
+def _is_own(label: Any, agents: Mapping[str, AgentSpec]) -> bool:
+    return isinstance(label, str) and label not in agents and is_code(label)
+
+
+def _checked(table: Any, where: str, types: Mapping[str, Any]) -> dict[str, Any]:
+    """The table, if all its keys are known and of the right type."""
+    prefix = f"{where} " if where else ""
+    if not isinstance(table, dict):
+        raise ConfigError(f"{prefix}must be a table; got {table!r}")
+    for key, value in table.items():
+        if key not in types:
+            raise ConfigError(prefix + unknown_name("key", key, types))
+        wanted = types[key]
+        kinds = wanted if isinstance(wanted, tuple) else (wanted,)
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            words = " or ".join(NAMES_OF_TYPES[kind] for kind in kinds if kind is not int or float not in kinds)
+            raise ConfigError(f"{prefix}{key} must be {words}; got {value!r}")
+    return dict(table)
+
+
+def _positive(table: Mapping[str, Any], key: str, where: str) -> Any:
+    return as_count(table[key], f"{where} {key}".strip(), ConfigError) if key in table else None
+
+
+def _own_options(options: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    for key in options:
+        if key in RESERVED:
+            raise ConfigError(f"{where} option {key!r} is set by the sweep itself")
+    return options
+
+
+def _grid(grid: Mapping[str, Any], where: str) -> Mapping[str, list[Any]]:
+    for key, values in grid.items():
+        if not isinstance(values, list) or not values:
+            raise ConfigError(f"{where} grid.{key} must be a list of values; got {values!r}")
+    return grid

@@ -1,0 +1,241 @@
+r"""A belief that learns how scattered the world is: the mass of a Dirichlet prior, unknown, on a grid.
+
+A world whose actions lead to one place each wants a prior of small mass, one that scatters a prior of larger mass, and
+nobody knows beforehand which it is. So let every action have a mass, each of K on a grid being as likely as the others:
+
+.. math:: M_a \sim \mathrm{Uniform}(M_1, \dots, M_K), \qquad
+          p(\cdot|s,a) \sim \mathrm{Dirichlet}(M_a/S, \dots, M_a/S).
+
+Given the counts n of a row, the mass k has the Dirichlet-multinomial likelihood
+
+.. math:: L_k = \ln\Gamma(M_k) - \ln\Gamma(M_k + n) +
+          \sum_{j:\,n_j > 0} \big[\ln\Gamma(M_k/S + n_j) - \ln\Gamma(M_k/S)\big],
+
+and those of all rows of an action multiply: the rows tell of each other. A draw of (M, p) given the counts is a draw
+from the posterior of this hierarchy, so that posterior sampling keeps its Bayesian identity.
+
+An exception is not a wall: in a world where every other row is deterministic, one door may open at one try in seven,
+and an agent that is certain of the contrary gives up what is behind it. So each row is an exception with probability
+:math:`\epsilon \sim \mathrm{Beta}(1, SA)`, about one in the model, and has then a mass of its own, each on the grid
+being as likely as the others. Which rows are, the masses and :math:`\epsilon` are drawn in turn (Gibbs), one sweep an
+episode.
+
+The grid ends at 1, the weight of one observation. A prior of mass M adds M imaginary observations that are spread over
+*all* states, and where a world scatters it scatters over a few: above 1 the bias does more harm than the spread does
+good. It begins far below: at mass M one row in 1/M is believed to lead, some day, to a state where nobody has been, and
+if that is better than all that can be reached, the agent sets out for it again and again (benchmarks/RESULTS.md).
+
+What is known of where a row leads goes into its base measure, by default uniform over all states: M_a times it are the
+parameters. Given a ``support``, it is spread over that; given the transitions of a rough model as weights, it follows
+them, and the mass learned is the number of observations that the model is worth.
+
+``exact=False`` gives every row a mass of its own, :math:`M_{sa} \sim w_a`, with weights
+:math:`w_a \sim \mathrm{Dirichlet}(1/K, \dots, 1/K)`. Masses and weights are then drawn in turn (Gibbs), rows never
+tried being left out of the turns, which is exact only in the limit of many turns.
+"""
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
+
+from psconrl.arrays import Bools, Floats, Ints
+from psconrl.errors import AgentError, ConfigError, unknown_name
+from psconrl.kernels import counts as kernels
+from psconrl.kernels import special
+from psconrl.kernels.gamma import log_gamma_variates
+from psconrl.learning.checks import as_number, as_numbers, saved_floats
+from psconrl.learning.posterior.beliefs import Belief
+from psconrl.learning.posterior.counts import Counts, need_table
+from psconrl.learning.posterior.prior_weights import SMALLEST, as_guess, as_weights, stored_weights
+from psconrl.learning.posterior.sampled_rows import Prior, dirichlet_rows, is_sparse, sparse_rows
+from psconrl.model.transition import DenseTransition, Transition
+
+GRID = (1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1.0)
+HEAVIEST = 1e6  # beyond, the difference of two logarithms of gamma functions has no digits left
+POOLS = ("action", "world")
+SWEEPS = 2  # turns an episode: the weights move slowly from one to the next
+
+
+class LearnedMass(Belief):
+    """The posterior under Dirichlet priors of unknown mass.
+
+    ``grid``: the masses. ``pool``: which rows tell of each other, those of an ``"action"`` or all of the ``"world"``.
+    ``exact``: one mass for all rows of a pool; else one for every row, by Gibbs. ``exceptions``: may a row of a pool
+    have a mass of its own nevertheless? Without, draws are exact. ``support``: what is possible, if known: an array (S,
+    A, S) of 0 and 1, or a sparse matrix (S*A, S); other weights than 1 say what is thought likelier. ``surprise``: the
+    share of a mass that is spread over all states nevertheless.
+    """
+
+    name: ClassVar[str] = "learned-mass"
+
+    def __init__(
+        self,
+        grid: ArrayLike = GRID,
+        pool: str = "action",
+        exact: bool = True,
+        exceptions: bool = True,
+        support: ArrayLike | csr_array | None = None,
+        surprise: float = 0.0,
+    ) -> None:
+        self._masses = _as_grid(grid)
+        self.grid = tuple(self._masses.tolist())
+        if pool not in POOLS:
+            raise ConfigError(unknown_name("pool", pool, POOLS))
+        if not isinstance(exact, bool | np.bool_):
+            raise AgentError(f"exact must be True or False; got {exact!r}")
+        if not isinstance(exceptions, bool | np.bool_):
+            raise AgentError(f"exceptions must be True or False; got {exceptions!r}")
+        self.pool, self.exact, self.exceptions = pool, bool(exact), bool(exceptions)
+        self.support = None if support is None else as_weights(support, "support")
+        if isinstance(self.support, float):
+            raise AgentError(f"support must have shape (S, A, S), or be sparse, (S*A, S); got {support!r}")
+        self.surprise = as_number(surprise, "surprise", "a share from 0 to below 1", lambda x: 0 <= x < 1)
+        self._prior = Prior(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))  # weights, of which...
+        self._total: Floats = np.zeros(0)  # (S*A,) ... this is the sum
+        self._table: Floats | None = None  # (S*A, S) the weights, if all entries are drawn
+        self._group: Ints = np.zeros(0, dtype=np.int64)  # (S*A,) the pool of every row
+        self.weights: Floats = np.zeros((0, 0))  # (pools, K)
+        self._likelihood: Floats = np.zeros((0, 0))  # (S*A, K), as of the visits below
+        self._seen: Ints = np.zeros(0, dtype=np.int64)
+        self._exceptional: Bools = np.zeros(0, dtype=bool)  # (S*A,) which rows are, in the last draw
+
+    def _prepare(self, n_states: int, n_actions: int, n_limits: int) -> None:
+        pairs, K = np.arange(n_states * n_actions), self._masses.size
+        self._prior, self._total = self._base(n_states, n_actions)
+        heaviest = self._masses[-1] * (self._prior.rest / self._total).max()
+        sparse = is_sparse(n_states, heaviest)
+        if not sparse:
+            need_table(n_states, n_actions)
+        self._table = None if sparse else self._prior.toarray(n_states)
+        self._group = pairs % n_actions if self.pool == "action" else np.zeros_like(pairs)
+        self.weights = np.full((int(self._group.max()) + 1, K), 1.0 / K)
+        self._likelihood = np.zeros((pairs.size, K))
+        self._seen = np.zeros(pairs.size, dtype=np.int64)
+        self._exceptional = np.zeros(pairs.size, dtype=bool)
+
+    def told(self) -> float:
+        """The largest mass that is thought possible, if it is said where it leads."""
+        return 0.0 if self.support is None else float(self._masses[-1])
+
+    def guess(self) -> csr_array | None:
+        """A support of different weights."""
+        return as_guess(self.support)
+
+    def _base(self, n_states: int, n_actions: int) -> tuple[Prior, Floats]:
+        """The weights by which a mass is shared out, and their sums: 1 for every state if nothing is known."""
+        pairs = n_states * n_actions
+        if self.support is None:
+            each = np.full(pairs, float(n_states))
+            return Prior(np.zeros(0, dtype=np.int64), np.zeros(0), each), each
+        stored: tuple[Ints, Floats] = stored_weights(self.support, n_states, n_actions, "support", anything=False)
+        sums = np.bincount(stored[0] // n_states, stored[1], minlength=pairs)
+        rest = sums * self.surprise / (1.0 - self.surprise)
+        return Prior(*stored, np.asarray(rest)), np.asarray(sums + rest)
+
+    def entries(self, n_states: int, n_actions: int) -> float:
+        """About how many transitions a sample has."""
+        if self._table is not None:
+            return super().entries(n_states, n_actions)
+        heaviest = self._prior._replace(rest=self._masses[-1] * self._prior.rest / self._total)
+        return heaviest.entries()
+
+    def likelihood(self, counts: Counts) -> Floats:
+        """The logarithms (S*A, K) of the likelihood of every row's counts under every mass."""
+        tally = counts.tally
+        kernels.update_likelihood(
+            self._likelihood, self._seen, counts.visits, tally.numbers, tally.times, *self._prior, self._total,
+            self._masses, counts.n_states,
+        )  # fmt: skip
+        return self._likelihood
+
+    def masses(self, counts: Counts, rng: np.random.Generator) -> Floats:
+        """A mass (S*A,) for every row, drawn from the posterior."""
+        if self.exact:
+            return np.asarray(self._masses[self._drawn_by_pool(counts, rng)])
+        L = self.likelihood(counts)
+        K, tried = self._masses.size, np.flatnonzero(self._seen)
+        index = np.empty(self._group.size, dtype=np.int64)
+        for _ in range(SWEEPS):
+            logs = special.log_array(self.weights)[self._group[tried]] + L[tried]
+            index[tried] = kernels.draw_indices(logs, rng.random(tried.size))
+            tally = np.zeros_like(self.weights)
+            np.add.at(tally, (self._group[tried], index[tried]), 1.0)
+            self.weights = dirichlet_rows(1.0 / K + tally, rng)
+        rest = np.flatnonzero(self._seen == 0)
+        logs = special.log_array(self.weights)[self._group[rest]]
+        index[rest] = kernels.draw_indices(logs, rng.random(rest.size))
+        return np.asarray(self._masses[index])
+
+    def _drawn_by_pool(self, counts: Counts, rng: np.random.Generator) -> Ints:
+        """The index of a mass for every row, that of its pool unless it is an exception."""
+        L = self._pooled(counts)
+        chosen = kernels.draw_indices(L, rng.random(len(L)))
+        if not self.exceptions:
+            return np.asarray(chosen[self._group])
+        tried, n = np.count_nonzero(self._seen), self._seen.size
+        found = np.count_nonzero(self._exceptional & (self._seen > 0))
+        rare, usual = log_gamma_variates(np.array([1.0 + found, n + tried - found]), rng)  # odds of a beta variate
+        odds = special.exp(float(rare - usual))
+        return np.asarray(
+            kernels.draw_masses(
+                self._likelihood, self._group, chosen, odds, rng.random((n, 2)), self._exceptional.view(np.uint8)
+            )
+        )
+
+    def sample(self, counts: Counts, rng: np.random.Generator) -> Transition:
+        """Masses, and then rows given them."""
+        masses = self.masses(counts, rng)
+        if self._table is None:
+            return sparse_rows(self._prior.after(counts.tally, masses / self._total), counts.n_states, rng)
+        return DenseTransition(dirichlet_rows(self._parameters(masses, self._table, counts), rng))
+
+    def mean(self, counts: Counts) -> Floats:
+        """The expected transitions (S*A, S), at the present weights and exceptions."""
+        L = self.likelihood(counts)
+        if self.exact:
+            L = np.where(self._exceptional[:, None], L, self._pooled(counts)[self._group])
+        table = self._prior.toarray(counts.n_states) if self._table is None else self._table
+        expected = np.zeros(table.shape)
+        chance = self.weights[self._group] * special.exp_array(L - L.max(axis=1, keepdims=True))
+        chance /= chance.sum(axis=1, keepdims=True)
+        for k, mass in enumerate(self._masses):
+            alpha = self._parameters(np.full(self._group.size, mass), table, counts)
+            expected += chance[:, [k]] * alpha / alpha.sum(axis=1, keepdims=True)
+        return expected
+
+    def _pooled(self, counts: Counts) -> Floats:
+        """The logarithms (pools, K) of the likelihood of all counts of a pool, under one mass for its usual rows."""
+        L = self.likelihood(counts)
+        if self._exceptional.any():
+            L = np.where(self._exceptional[:, None], 0.0, L)
+        return kernels.add_rows(self._group, L, len(self.weights))
+
+    def _parameters(self, masses: Floats, table: Floats, counts: Counts) -> Floats:
+        parameters: Floats = kernels.spread_mass(masses / self._total, table, counts.transitions)
+        return parameters
+
+    def state(self) -> dict[str, Any]:
+        """The weights and the exceptions; the likelihood follows from the counts."""
+        return {"weights": self.weights, "exceptional": self._exceptional}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Put back what ``state`` returned."""
+        weights = saved_floats(state["weights"], self.weights.shape, "weights")
+        if (weights < 0).any() or not np.allclose(weights.sum(axis=1), 1.0):
+            raise AgentError("weights must be distributions")
+        self.weights = weights
+        exceptional = saved_floats(state["exceptional"], self._exceptional.shape, "exceptional")
+        self._exceptional = exceptional != 0.0
+        self._likelihood.fill(0.0)
+        self._seen.fill(0)
+
+
+def _as_grid(grid: ArrayLike) -> Floats:
+    masses = np.array(as_numbers(grid, "grid"))
+    if masses.ndim != 1 or not masses.size:
+        raise AgentError(f"grid must be a list of masses; got {grid!r}")
+    if not ((masses >= SMALLEST) & (masses <= HEAVIEST)).all() or not (np.diff(masses) > 0).all():
+        raise AgentError(f"grid must be rising, of numbers between {SMALLEST:g} and {HEAVIEST:g}; got {grid!r}")
+    return masses

@@ -1,0 +1,1 @@
+"""Playing an agent: steps, episodes, events, logs, files, planning in the background."""

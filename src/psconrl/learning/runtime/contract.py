@@ -1,0 +1,113 @@
+"""The contract of every agent.
+
+Every algorithm in this field works in episodes: fix a policy, play it until a stopping rule fires, think again. So an
+agent does two things, ``begin`` and ``end``. Whoever plays the episode in between (the compiled loop on a model, a
+Gymnasium loop, or a user's own system through ``act`` and ``observe``) needs to know nothing else.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from psconrl.arrays import Floats, Ints, Places
+from psconrl.errors import AgentError
+from psconrl.learning.checks import as_numbers, is_whole
+from psconrl.learning.posterior.counts import Record
+
+NO_CAP = np.iinfo(np.int64).max
+SUM_TOL = 1e-6  # how far the probabilities of a row may be from adding up to 1; playing divides by their sum
+
+
+def uniform_policy(n_states: int, n_actions: int) -> Floats:
+    """Every action with equal probability, (S, A)."""
+    return np.full((n_states, n_actions), 1.0 / n_actions)
+
+
+@dataclass(frozen=True, eq=False)
+class Episode:
+    """What to play, and until when: the episode ends with the step after which a limit is reached."""
+
+    policy: Floats  # (S, A), or (H, S, A) for a policy that changes from step to step
+    max_steps: int = NO_CAP
+    visit_caps: Ints | None = None  # (S, A): how often a pair may be visited before the episode ends
+    kind: str = "optimal"  # or "explore", "uniform", "baseline", ...
+    value: float = math.nan  # what the agent expects of the objective, in costs
+
+    @classmethod
+    def uniform(
+        cls, n_states: int, n_actions: int, max_steps: int = NO_CAP, visit_caps: Ints | None = None,
+        kind: str = "uniform",
+    ) -> "Episode":  # fmt: skip
+        """Every action with equal probability: also what to play where no plan could be settled ("unsettled")."""
+        return cls(uniform_policy(n_states, n_actions), max_steps, visit_caps, kind)
+
+    def row(self, step: int, state: int) -> Floats:
+        """The distribution of the action in a state, ``step`` steps into the episode."""
+        if self.policy.ndim == 2:
+            return np.asarray(self.policy[state])
+        return np.asarray(self.policy[min(step, len(self.policy) - 1), state])
+
+
+class Learner(Protocol):
+    """Anything that can be simulated: it plans an episode, and learns from what came of it.
+
+    If it also has ``state()``, which returns numbers, text, lists, tables and arrays, and ``restore(state)``, a run can
+    be saved and continued bit for bit.
+    """
+
+    def begin(self, state: int) -> Episode:
+        """Plan the next episode, to be played from a state."""
+
+    def end(self, record: Record) -> None:
+        """Learn from an episode that was played, wholly or in part."""
+
+
+class LongerPlan(Protocol):
+    """What several episodes are pieces of, such as a policy that remembers more than the state: one object a plan."""
+
+    def averages(self, indptr: Places, successors: Places, probabilities: Floats, costs: Floats, state: int) -> Floats:
+        """What the rest of it is expected to cost from a state on average, after 1, 2, ... rounds: (n, m+1).
+
+        The model is given by its rows ``s * A + a`` in CSR form and its costs (m+1, S, A).
+        """
+
+
+def is_learner(thing: object) -> bool:
+    """Does this object seem to keep the contract?"""
+    methods = (getattr(thing, name, None) for name in ("begin", "end"))
+    return not isinstance(thing, type) and all(callable(method) for method in methods)
+
+
+def checked_episode(given: Any, n_states: int, n_actions: int) -> Episode:
+    """The episode that somebody's agent returned, as compiled loops need it, or an error that says what is wrong."""
+    if not isinstance(given, Episode):
+        raise AgentError(f"begin must return a psconrl.Episode; got {type(given).__name__}")
+    shape = (n_states, n_actions)
+    policy = np.array(as_numbers(given.policy, "policy of an episode"), order="C")  # a copy: it may change its own
+    if policy.ndim not in (2, 3) or policy.shape[-2:] != shape or not policy.size:
+        raise AgentError(f"policy of an episode must have shape (S, A) = {shape}, or (H, S, A); got {policy.shape}")
+    sums = policy.sum(axis=-1)
+    if not (policy >= 0).all() or not (np.abs(sums - 1.0) <= SUM_TOL).all():
+        raise AgentError(f"policy of an episode must hold a distribution over {n_actions} actions for every state")
+    if not is_whole(given.max_steps) or given.max_steps < 1:
+        raise AgentError(f"max_steps of an episode must be a whole number from 1 on; got {given.max_steps!r}")
+    value = as_numbers(given.value, "value of an episode")
+    if value.ndim:
+        raise AgentError(f"value of an episode must be a number, or nan; got {given.value!r}")
+    return Episode(
+        policy, min(int(given.max_steps), NO_CAP), _checked_caps(given.visit_caps, shape), str(given.kind), float(value)
+    )
+
+
+def _checked_caps(given: Any, shape: tuple[int, int]) -> Ints | None:
+    if given is None:
+        return None
+    try:
+        caps = np.asarray(given)
+    except ValueError:  # rows of different lengths
+        caps = np.empty(0)
+    if caps.shape != shape or not np.issubdtype(caps.dtype, np.integer) or (caps < 1).any():
+        raise AgentError(f"visit_caps of an episode must be whole numbers from 1 on, of shape (S, A) = {shape}")
+    return np.ascontiguousarray(np.minimum(caps, NO_CAP).astype(np.int64))

@@ -1,0 +1,62 @@
+"""An agent in one line: its class, its sizes, the options that are not the usual ones, and how long it has played."""
+
+import inspect
+from typing import Any
+
+from psconrl.learning.part import Part, argument_names, same_data, shown_value
+
+SIZES = ("n_states", "n_actions", "thresholds", "costs")  # which are said otherwise
+MOST = 60  # characters of an option
+
+
+def described(agent: Any) -> str:
+    """The line; of an agent that is not whole, since its constructor failed, what can be said."""
+    name = type(agent).__name__
+    try:
+        return f"{name}({', '.join([*_sizes(agent), *_options(agent), _played(agent)])})"
+    except Exception:  # a line for a debugger must not hide the error that is looked for
+        return f"<{name} that is not complete>"
+
+
+def _sizes(agent: Any) -> list[str]:
+    m = agent.thresholds.size
+    sizes = [f"{agent.n_states:,} states", f"{agent.n_actions:,} actions", f"{m} constraint{'' if m == 1 else 's'}"]
+    if hasattr(agent, "costs"):
+        sizes.append("costs learned" if agent.costs is None else "costs known")
+    return sizes
+
+
+def _options(agent: Any) -> list[str]:
+    """The options that differ from the defaults of the class, as far as they are kept under their names."""
+    cls: Any = type(agent)
+    try:
+        parameters = inspect.signature(cls.__init__).parameters
+        names = [name for name in argument_names(cls) if name not in SIZES and hasattr(agent, name)]
+    except Exception:  # of a constructor that does not name its arguments
+        return []
+    shown = []
+    for name in names:
+        value, usual = getattr(agent, name), parameters[name].default
+        if name in getattr(agent, "parts", {}) and usual is None:
+            usual = agent.parts[name]
+        if usual is parameters[name].empty or not _alike(value, usual, agent):
+            shown.append(f"{name}={_short(value)}")
+    return shown
+
+
+def _alike(value: Any, usual: Any, agent: Any) -> bool:
+    if isinstance(value, Part) and isinstance(usual, Part):
+        made = usual.made_for(agent.n_states, agent.n_actions, agent.thresholds.size)
+        return type(value) is type(usual) and same_data(value.to_dict(), made.to_dict())
+    return same_data(value, usual)
+
+
+def _short(value: Any) -> str:
+    text = " ".join(shown_value(value).split())
+    return text if len(text) <= MOST else f"{text[: MOST - 1]}…"
+
+
+def _played(agent: Any) -> str:
+    play = agent._play
+    rounds = agent.rounds + (0 if play is None else play.record.steps)
+    return f"{rounds:,} round{'' if rounds == 1 else 's'} played"

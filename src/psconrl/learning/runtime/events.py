@@ -1,0 +1,94 @@
+"""Watching an agent learn: one event an episode, however it is played.
+
+``agent.watch(callback)`` calls back after every episode, in the compiled loop, on a Gymnasium environment and on a
+user's own system alike. By then the agent has learned from the episode and stands between two, so whatever a callback
+does wrong cannot harm it: an exception reaches whoever plays, and playing may continue. Callbacks are not saved.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from psconrl.arrays import Floats, Ints
+from psconrl.learning.posterior.counts import Counts, Record
+from psconrl.learning.runtime.contract import Episode
+
+# What is played while the agent thinks in the background: the last policy, which may have been an exploring one.
+BRIDGE, EXPLORING_BRIDGE = "bridge", "exploring bridge"
+# Kinds of episodes that gather experience, since no plan meets the limits.
+EXPLORING = ("explore", "uniform", "unsettled", EXPLORING_BRIDGE)
+
+
+@dataclass(frozen=True, eq=False)
+class EpisodeEvent:
+    """An episode that has ended, and how things stand. The objective comes first among the costs, as a cost."""
+
+    round: int  # rounds the agent has played, this episode included
+    episode: int  # its number, from 1 on
+    kind: str  # "optimal", "explore", ...
+    length: int  # its rounds
+    costs: Floats  # (m+1,) averages in this episode
+    averages: Floats  # (m+1,) averages of all rounds so far
+    thresholds: Floats  # (m,) as they are now
+    value: float  # the average objective that the agent expected of this policy, as a cost; nan if none
+    explored: int  # rounds so far in episodes that explored
+    thinking: float = math.nan  # seconds that it took to plan this episode; nan if unknown
+    changed: float = math.nan  # share of its rounds in which the policy before would have acted otherwise; nan if none
+    policy: Floats | None = None  # what was played, (S, A) or (H, S, A), to read only
+    visits: Ints | None = None  # (S,) rounds so far in every state
+
+
+Watcher = Callable[[EpisodeEvent], object]
+
+
+def event_of(
+    episode: Episode, record: Record, counts: Counts, rounds: int, number: int, thresholds: Floats, explored: int,
+    thinking: float = math.nan, before: Episode | None = None,
+) -> EpisodeEvent:  # fmt: skip
+    """The event of an episode that has been learned from; ``before``: the episode that was played before it."""
+    policy = episode.policy.view()
+    policy.flags.writeable = False
+    return EpisodeEvent(
+        rounds,
+        number,
+        episode.kind,
+        record.steps,
+        record.cost_sums.sum(axis=1) / record.steps,
+        counts.cost_sums.sum(axis=1) / np.maximum(counts.visits.sum(), 1),
+        thresholds.copy(),
+        episode.value,
+        explored,
+        thinking,
+        math.nan if before is None else share_changed(before.policy, episode.policy, record.pairs.sum(axis=1)),
+        policy,
+        counts.pairs.sum(axis=1),
+    )
+
+
+def share_changed(before: Floats, now: Floats, visits: Ints) -> float:
+    r"""In which share of some rounds one policy would have acted otherwise than another.
+
+    .. math:: \sum_s \frac{n(s)}{n} \frac12 \sum_a |\pi(a|s) - \pi'(a|s)|
+
+    with n(s) = ``visits``. Of a policy that changes from step to step the mean over the steps counts.
+
+    >>> share_changed(np.array([[1.0, 0.0], [0.5, 0.5]]), np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([1, 3]))
+    0.625
+    """
+    seen = np.flatnonzero(visits)
+    old, new = (policy[..., seen, :].reshape(-1, seen.size, policy.shape[-1]).mean(axis=0) for policy in (before, now))
+    return float(visits[seen] @ np.abs(new - old).sum(axis=1) / (2.0 * visits.sum()))
+
+
+def tell(watchers: Sequence[Watcher], event: EpisodeEvent) -> None:
+    """Call every watcher, then raise the first exception there was."""
+    failures: list[Exception] = []
+    for watcher in tuple(watchers):
+        try:
+            watcher(event)
+        except Exception as error:
+            failures.append(error)
+    if failures:
+        raise failures[0]

@@ -1,0 +1,248 @@
+"""Names instead of numbers: an agent for a system whose states and actions are labels of any kind."""
+
+from collections.abc import Hashable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from psconrl.errors import AgentError, ConfigError, unknown_name
+from psconrl.learning.agent import Agent
+from psconrl.learning.checks import as_count, is_index
+from psconrl.learning.registry import load_agent
+from psconrl.learning.runtime.constraint_names import Thresholds
+from psconrl.learning.runtime.contract import Learner, is_learner
+from psconrl.learning.runtime.events import Watcher
+from psconrl.learning.runtime.persistence import DAMAGE
+from psconrl.learning.runtime.player import Player
+
+
+class Labels:
+    """Labels of any hashable kind, numbered in the order given.
+
+    >>> labels = Labels(["idle", "busy", ("broken", 2)])
+    >>> labels["busy"], labels.label(2), len(labels), "idle" in labels
+    (1, ('broken', 2), 3, True)
+    """
+
+    def __init__(self, labels: Iterable[Hashable]) -> None:
+        self._labels: list[Hashable] = []
+        self._numbers: dict[Hashable, int] = {}
+        if isinstance(labels, str) or not isinstance(labels, Iterable):
+            raise ConfigError(f"labels must be a list of labels; got {labels!r}")
+        for label in labels:
+            if _checked(label) in self._numbers:
+                raise ConfigError(f"labels must be distinct; {label!r} repeats {self._labels[self._numbers[label]]!r}")
+            self._add(label)
+        if not self._labels and self.room == 0:
+            raise ConfigError("labels must not be empty")
+
+    @staticmethod
+    def growing(room: int, labels: Iterable[Hashable] = ()) -> "Labels":
+        """Labels that are numbered as they are met, up to so many.
+
+        >>> labels = Labels.growing(room=2)
+        >>> labels["busy"], labels["idle"], labels["busy"], list(labels)
+        (0, 1, 0, ['busy', 'idle'])
+        """
+        return _Growing(as_count(room, "room", ConfigError), labels)
+
+    @property
+    def room(self) -> int:
+        """How many labels there can be."""
+        return len(self._labels)
+
+    def _add(self, label: Hashable) -> None:
+        self._numbers[label] = len(self._labels)
+        self._labels.append(label)
+
+    def __getitem__(self, label: Hashable) -> int:
+        try:
+            return self._numbers[label]
+        except (KeyError, TypeError):
+            raise ConfigError(unknown_name("label", label, self._labels)) from None
+
+    def label(self, number: int) -> Any:
+        """The label with a number."""
+        if not is_index(number, len(self)):
+            raise ConfigError(f"labels are numbered from 0 to {len(self) - 1}; got {number!r}")
+        return self._labels[number]
+
+    def __len__(self) -> int:
+        return len(self._labels)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._labels)
+
+    def __contains__(self, label: object) -> bool:
+        try:
+            return label in self._numbers
+        except TypeError:
+            return False
+
+    def __repr__(self) -> str:
+        shown = ", ".join(repr(label) for label in self._labels[:4])
+        return f"Labels({len(self)} labels: {shown}{', …' if len(self) > 4 else ''})"
+
+
+class _Growing(Labels):
+    """Labels that are numbered as they are met."""
+
+    def __init__(self, room: int, labels: Iterable[Hashable]) -> None:
+        self._room = room
+        super().__init__(labels)
+        if len(self) > room:
+            raise ConfigError(f"there is room for {room} labels; got {len(self)}")
+
+    @property
+    def room(self) -> int:
+        """How many labels there can be."""
+        return self._room
+
+    def __getitem__(self, label: Hashable) -> int:
+        if _checked(label) not in self._numbers:
+            if len(self) >= self.room:
+                raise AgentError(f"there is room for {self.room} labels, and none is left for {label!r}")
+            self._add(label)
+        return self._numbers[label]
+
+    def forget(self, met: int) -> None:
+        """Forget all labels but the first so many."""
+        while len(self) > met:
+            del self._numbers[self._labels.pop()]
+
+
+class LabelledAgent:
+    """An agent of any kind that is spoken to in labels. ``agent`` is the agent itself, which knows numbers only.
+
+    ``states``: their labels, or None: then they get numbers as they are met, up to as many as the agent has.
+
+    >>> from psconrl.agents import PSConRL
+    >>> thermostat = LabelledAgent(PSConRL(2, 2, [0.5], seed=0), states=["cold", "warm"], actions=["off", "on"])
+    >>> thermostat.act("cold") in ("off", "on")
+    True
+    """
+
+    def __init__(
+        self, agent: Player, states: Labels | Iterable[Hashable] | None, actions: Labels | Iterable[Hashable]
+    ) -> None:
+        if not isinstance(agent, Player):
+            hint = "; psconrl.agents.adapt makes one of it" if is_learner(agent) else ""
+            raise AgentError(f"LabelledAgent needs an agent, such as PSConRL; got {type(agent).__name__}{hint}")
+        self.agent = agent
+        if states is None:
+            known = agent.knows_states()
+            if known:
+                raise AgentError(
+                    f"states=None numbers states as they are met, but the agent has {known} by the numbers of the "
+                    "states; give their labels, in that order"
+                )
+            states = Labels.growing(agent.n_states)
+        self.states = states if isinstance(states, Labels) else Labels(states)
+        self.actions = actions if isinstance(actions, Labels) else Labels(actions)
+        got, needed = (self.states.room, len(self.actions)), (agent.n_states, agent.n_actions)
+        if got != needed:
+            raise AgentError(
+                f"there are labels for {got[0]} states and {got[1]} actions, the agent was made for {needed[0]} and "
+                f"{needed[1]}"
+            )
+
+    def __repr__(self) -> str:
+        return f"LabelledAgent({self.agent!r})" if hasattr(self, "agent") else "<LabelledAgent that is not complete>"
+
+    def act(self, state: Hashable) -> Any:
+        """The action to take in a state. Tell the outcome with ``observe`` before asking again."""
+        with self._unless_it_fails():
+            return self.actions.label(self.agent.act(self.states[state]))
+
+    def observe(self, action: Hashable, next_state: Hashable, costs: ArrayLike) -> None:
+        """The outcome of the last action: where it led, and all m+1 costs, the objective first."""
+        with self._unless_it_fails():
+            over = self.agent.note(self.actions[action], self.states[next_state], costs)
+        if over:
+            self.agent.finish()
+
+    @contextmanager
+    def _unless_it_fails(self) -> Iterator[None]:
+        """A label that is met for the first time in a call that is refused has not been met."""
+        met = len(self.states)
+        try:
+            yield
+        except Exception:
+            if isinstance(self.states, _Growing):
+                self.states.forget(met)
+            raise
+
+    def set_thresholds(self, thresholds: Thresholds) -> None:
+        """Change the limits while running; see ``Agent.set_thresholds``."""
+        self.agent.set_thresholds(thresholds)
+
+    def think_in_background(self, on: bool = True) -> None:
+        """Whether to plan in a thread, so that ``act`` answers at once; see ``Agent.think_in_background``."""
+        self.agent.think_in_background(on)
+
+    def watch(self, callback: Watcher) -> None:
+        """Call back after every episode; see ``Agent.watch``."""
+        self.agent.watch(callback)
+
+    def save(self, path: Any, extra: dict[str, Any] | None = None) -> None:
+        """Write agent and labels to one file. Labels must be text, numbers, True, False, None, or tuples of these."""
+        labels: dict[str, Any] = {"states": _as_json(self.states), "actions": _as_json(self.actions)}
+        if isinstance(self.states, _Growing):
+            labels["growing"] = True
+        self.agent.save(path, (extra or {}) | {"labels": labels})
+
+    @property
+    def extra(self) -> dict[str, Any]:
+        """What else was in the file that it was read from."""
+        return self.agent.extra
+
+    @classmethod
+    def load(cls, path: Any, agent: type[Agent] | Learner | None = None) -> "LabelledAgent":
+        """A labelled agent from a file, with what else was saved in its ``extra``; ``agent``: as in ``load_agent``."""
+        loaded = load_agent(path, agent)
+        labels = loaded.extra.pop("labels", None)
+        if labels is None:
+            raise AgentError(f"{path}: holds an agent without labels; load it with psconrl.load_agent")
+        try:
+            states = _from_json(labels["states"])
+            growing = Labels.growing(loaded.n_states, states) if labels.get("growing") else states
+            return cls(loaded, growing, _from_json(labels["actions"]))
+        except DAMAGE as error:
+            raise AgentError(f"{path}: damaged ({type(error).__name__})") from None
+
+
+def _checked(label: Hashable) -> Hashable:
+    try:
+        hash(label)
+    except TypeError:
+        raise ConfigError(f"labels must be hashable, such as text, numbers and tuples; got {label!r}") from None
+    if _has_nan(label):  # each one would be a label of its own
+        raise ConfigError(f"a label must be equal to itself; got {label!r}")
+    return label
+
+
+def _has_nan(label: Any) -> bool:
+    return any(map(_has_nan, label)) if isinstance(label, tuple) else bool(label != label)
+
+
+def _as_json(labels: Iterable[Any]) -> list[Any]:
+    """Labels as JSON has them, tuples as lists: a list is no label, so that there is no doubt on the way back."""
+    return [_part_as_json(label) for label in labels]
+
+
+def _part_as_json(label: Any) -> Any:
+    if isinstance(label, tuple):
+        return [_part_as_json(part) for part in label]
+    plain = label.item() if isinstance(label, np.generic) else label
+    if plain is None or isinstance(plain, str | int | float):
+        return plain
+    raise AgentError(
+        f"a label can be saved if it is text, a number, True, False, None or a tuple of these; got {label!r}. "
+        "Save the agent itself (agent.agent.save) and make the labels anew"
+    )
+
+
+def _from_json(labels: Any) -> list[Any]:
+    return [tuple(_from_json(label)) if isinstance(label, list) else label for label in labels]

@@ -1,0 +1,218 @@
+"""Callbacks for ``agent.watch``: a CSV file with a row per episode, or curves in TensorBoard."""
+
+import csv
+import importlib
+import io
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from psconrl.errors import ConfigError
+from psconrl.files import write_atomically
+from psconrl.learning.runtime.events import EpisodeEvent
+from psconrl.learning.runtime.policy_cell import Names, policy_cell
+from psconrl.text import csv_cell
+
+# Then come the costs, and then the policy, since it is long.
+COLUMNS = ("round", "episode", "kind", "length", "explored", "value", "thinking", "changed")
+
+
+MOST_STATES = 10  # of a policy in a log
+ROUND, EPISODE, KIND, LENGTH, VALUE = map(COLUMNS.index, ("round", "episode", "kind", "length", "value"))
+ROUNDING = 1e-9  # relative: averages times rounds, against sums of costs over at most 1e6 rounds or so
+REWARD = " [reward]"  # behind the name of an objective that is maximised: the more the better
+
+
+class CSVLog:
+    """Writes one line an episode to a CSV file, at once, so that a killed process loses nothing.
+
+    A file of the same run is continued, and holds every episode once: a run that resumes from an agent saved earlier
+    repeats the episodes since, and their lines are dropped when the first of them has ended again. A run that is
+    repeated from the beginning finds its episodes there, and continues the file after the last of them. A file of
+    another run is refused, and nothing of it is lost. For every cost there are the average of the episode, the average
+    so far and the limit. ``policy`` is what is done in the ``most_states`` states that were visited most, as
+    JSON; ``states`` and ``actions`` are their names, lists or ``psconrl.Labels``, else they are numbers. With
+    ``maximise`` the objective is written as a reward. ``psconrl monitor`` shows the file as it grows.
+
+    >>> agent.watch(CSVLog("run.csv", cost_names=["steps", "risk"]))  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        cost_names: Sequence[str] | None = None,
+        *,
+        states: Names = None,
+        actions: Names = None,
+        most_states: int = MOST_STATES,
+        maximise: bool = False,
+    ) -> None:
+        self.path = Path(path)
+        self._names = cost_names
+        self._maximise = maximise
+        self._states, self._actions, self._most_states = states, actions, most_states
+        self._begun = False
+        self._expected: list[bytes] = []  # lines of an old file that a run from the beginning must repeat
+        self._refused = False
+
+    def __call__(self, event: EpisodeEvent) -> None:
+        """Write the line of an episode."""
+        self._check(True)
+        names = _names(self._names, event)
+        facts = [getattr(event, column) for column in COLUMNS]
+        facts[KIND] = " ".join(str(facts[KIND]).split())
+        costs, averages = event.costs.tolist(), event.averages.tolist()
+        if self._maximise:
+            names[0] += REWARD
+            facts[VALUE], costs[0], averages[0] = -facts[VALUE], -costs[0], -averages[0]
+        numbers = [*costs, *averages, *event.thresholds.tolist()]
+        policy = self._policy(event)
+        try:
+            if not self._begun:
+                self._begin(names, facts, numbers)
+                self._begun = True
+            if self._expected:
+                self._check(_repeats(self._expected.pop(0), facts, numbers))
+                return
+            with self.path.open("ab") as f:
+                f.write(_line([*facts, *numbers, policy]))
+        except OSError as error:
+            self._begun = False  # half a line may have been written: look again before the next
+            raise ConfigError(f"{self.path}: cannot be written ({error.strerror or error})") from None
+
+    def _policy(self, event: EpisodeEvent) -> str:
+        if event.policy is None or event.visits is None:
+            return ""
+        return policy_cell(event.policy, event.visits, self._states, self._actions, self._most_states)
+
+    def _begin(self, names: Sequence[str], facts: Sequence[Any], numbers: Sequence[float]) -> None:
+        """Keep of an old file the whole lines of episodes before this one, if its columns and its run are ours.
+
+        If there are none before it, keep all: the run has to repeat them.
+        """
+        old = self.path.read_bytes() if self.path.exists() else b""
+        lines = [line for line in old.splitlines(keepends=True) if line.endswith(b"\n")]
+        first = _line(header(names))
+        if lines and lines[0] != first:
+            raise ConfigError(f"{self.path}: holds other columns; delete it or give another name")
+        kept = [line for line in lines[1:] if _episode(line) < facts[EPISODE]]
+        if kept:
+            self._check(_follows(kept[-1], facts, numbers))
+        else:
+            kept = lines[1:]
+            self._check(not kept or _repeats(kept[0], facts, numbers))
+            self._expected = list(kept)
+        new = b"".join([first, *kept])
+        if new != old:
+            write_atomically(self.path, lambda f: f.write(new), ConfigError)
+
+    def _check(self, same_run: bool) -> None:
+        """Refuse the file of another run, now and from now on."""
+        self._refused = self._refused or not same_run
+        if self._refused:
+            raise ConfigError(
+                f"{self.path}: holds the log of another run; give another name, or delete the file. A run is continued "
+                "by the agent that was saved in it (load_agent, Simulation.resume)"
+            )
+
+
+def header(names: Sequence[str]) -> list[str]:
+    """The first line of a log, for costs of these names."""
+    return [*COLUMNS, *names, *(f"{n} so far" for n in names), *(f"{n} limit" for n in names[1:]), "policy"]
+
+
+def _follows(line: bytes, facts: Sequence[Any], numbers: Sequence[float]) -> bool:
+    """May the episode be one of the same run, after that of the line?
+
+    If nothing was played between the two, the sums of costs up to the line and in the episode are those up to its end.
+    Otherwise there were episodes between them, which no log was written of.
+    """
+    cells = _cells(line)
+    rounds, length = facts[ROUND], facts[LENGTH]
+    q = (len(numbers) + 1) // 3  # averages of the episode, averages so far, and thresholds of all but the objective
+    try:
+        before = int(cells[ROUND])
+        so_far = [float(cell) for cell in cells[len(COLUMNS) + q : len(COLUMNS) + 2 * q]]
+    except (IndexError, ValueError):
+        return False
+    if before != rounds - length or len(so_far) != q:
+        return before < rounds - length and _episode(line) < facts[EPISODE] - 1
+    for mean, now, total in zip(so_far, numbers[:q], numbers[q : 2 * q], strict=True):
+        parts = before * mean, length * now, rounds * total
+        if abs(parts[0] + parts[1] - parts[2]) > ROUNDING * sum(map(abs, parts)):
+            return False
+    return True
+
+
+def _repeats(line: bytes, facts: Sequence[Any], numbers: Sequence[float]) -> bool:
+    """Is the line that of this episode, but for what a clock has measured and for the policy before a start?"""
+    own, cells = _cells(_line([*facts, *numbers, ""])), _cells(line)
+    timed = {COLUMNS.index("thinking"), COLUMNS.index("changed")}
+    compared = [k for k in range(len(own) - 1) if k not in timed]
+    return len(cells) == len(own) and all(own[k] == cells[k] for k in compared)
+
+
+class TensorBoardLog:
+    """Writes every episode to a directory that ``tensorboard --logdir`` shows; the steps are rounds.
+
+    Needs ``pip install psconrl[tensorboard]``.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str], cost_names: Sequence[str] | None = None) -> None:
+        try:
+            writer: Any = importlib.import_module("tensorboardX").SummaryWriter
+        except ImportError:
+            raise ConfigError("TensorBoardLog needs tensorboardX: pip install 'psconrl[tensorboard]'") from None
+        self._names = cost_names
+        self._writer = writer(os.fspath(directory))
+
+    def __call__(self, event: EpisodeEvent) -> None:
+        """Write the points of an episode."""
+        names = _names(self._names, event)
+        points = {
+            "episode/length": event.length,
+            "episode/explored so far": event.explored,
+            "episode/seconds thinking": event.thinking,
+            "episode/policy changed": event.changed,
+            f"expected/{names[0]}": event.value,
+        }
+        for group, values in (("in the episode", event.costs), ("so far", event.averages)):
+            points |= {f"{group}/{name}": value for name, value in zip(names, values, strict=True)}
+        points |= {f"limit/{name}": value for name, value in zip(names[1:], event.thresholds, strict=True)}
+        for tag, value in points.items():
+            if value == value:  # what nobody knows, as the value of an exploring episode, is nan: no point
+                self._writer.add_scalar(tag.replace(" ", "_"), float(value), event.round)
+        self._writer.flush()
+
+    def close(self) -> None:
+        """End the file."""
+        self._writer.close()
+
+
+def _names(given: Sequence[str] | None, event: EpisodeEvent) -> list[str]:
+    if given is None:
+        return ["objective", *(f"cost {i}" for i in range(1, event.costs.size))]
+    if isinstance(given, str) or len(given) != event.costs.size:
+        raise ConfigError(f"cost_names must be {event.costs.size} names, the objective first; got {given!r}")
+    broken = [name for name in given if len(str(name).splitlines()) > 1]
+    if broken:
+        raise ConfigError(f"cost_names must be single lines; got {broken[0]!r}")
+    return list(given)
+
+
+def _line(values: Sequence[Any]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(map(csv_cell, values))
+    return text.getvalue().encode()
+
+
+def _cells(line: bytes) -> list[str]:
+    return next(csv.reader([line.decode(errors="replace")]))
+
+
+def _episode(line: bytes) -> float:
+    """The number of a line's episode; of one that is not ours, infinity."""
+    cell = line.split(b",")[EPISODE : EPISODE + 1]
+    return int(cell[0]) if cell and cell[0].isdigit() else math.inf

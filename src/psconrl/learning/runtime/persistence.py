@@ -1,0 +1,181 @@
+"""Agents in files: one ``.npz`` with everything, generators included. Never pickle.
+
+A file says by name which agent it holds, how to build it and where it stood; the code comes from this library or from
+whoever reads it. A run that is saved and resumed keeps its own state beside the agent's: ``simulation.model_run``.
+"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from psconrl.caps import need
+from psconrl.errors import AgentError, ConfigError, PsconrlError
+from psconrl.files import as_path, write_atomically
+from psconrl.learning.part import Part
+from psconrl.model.archive import Archive
+
+FORMAT = "psconrl-agent"
+VERSION = 1
+ARRAY, SPARSE = "@array", "@sparse"  # the keys of references
+# What a damaged file makes constructors and restore raise. An AgentError is a ValueError.
+DAMAGE = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError)
+
+
+class Restorable(Protocol):
+    """What reading a file needs to know of an agent."""
+
+    name: ClassVar[str]
+    recipe: str
+    extra: dict[str, Any]
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Put back what the agent's ``state`` returned."""
+
+
+A = TypeVar("A", bound=Restorable)
+
+
+class Saved(NamedTuple):
+    """What a file holds: which agent, how to build it, where it stood, and whatever else belongs to the run."""
+
+    agent: str  # the name of its class
+    recipe: str  # the name under which it was made, such as "cmdp-psrl"
+    config: dict[str, Any]
+    state: dict[str, Any]
+    extra: dict[str, Any]
+
+
+def write(saved: Saved, path: Any) -> None:
+    """Write to one file that appears whole or not at all. Only an agent's own file is overwritten."""
+    as_path(path, AgentError)
+    taken = Path(path).is_file() and Path(path).stat().st_size > 0
+    if taken and _format_of(Path(path)) != FORMAT:
+        raise AgentError(f"{path}: exists and holds no agent; choose another name")
+    arrays: dict[str, Any] = {}
+    header = {"format": FORMAT, "version": VERSION, "agent": saved.agent, "recipe": saved.recipe}
+    try:
+        for part in ("config", "state", "extra"):
+            if not isinstance(getattr(saved, part), dict):
+                raise TypeError(f"{part} must be a table; got {type(getattr(saved, part)).__name__}")
+            header[part] = _flatten(getattr(saved, part), arrays)
+        arrays["header"] = np.array(json.dumps(header))
+    except (TypeError, ValueError) as error:
+        raise AgentError(f"{path}: only numbers, text, lists, tables and arrays can be saved ({error})") from None
+    except RecursionError:
+        raise AgentError(f"{path}: tables and lists must not hold themselves, nor be nested hundreds deep") from None
+    write_atomically(Path(path), lambda f: np.savez_compressed(f, **arrays), AgentError)
+
+
+def _format_of(path: Path) -> str:
+    try:
+        with path.open("rb") as f:
+            return str(json.loads(str(Archive(f, AgentError)["header"]))["format"])
+    except Exception:  # whatever it is, it is not ours
+        return ""
+
+
+def read(path: Any) -> Saved:
+    """Read what ``write`` wrote."""
+    source = as_path(path, AgentError)
+    if not source.is_file():
+        raise AgentError(f"{source}: is a directory" if source.is_dir() else f"{source}: no such file")
+    try:
+        with source.open("rb") as f:
+            return _read(Archive(f, AgentError))
+    except PsconrlError as error:
+        raise AgentError(f"{source}: {error}") from None
+    except OSError as error:
+        raise AgentError(f"{source}: cannot be read ({error.strerror or error})") from None
+    except Exception as error:  # zip, zlib, JSON and NumPy: each has errors of its own
+        raise AgentError(f"{source}: truncated, or not a {FORMAT} file ({type(error).__name__})") from None
+
+
+def _read(arrays: Archive) -> Saved:
+    header = json.loads(str(arrays["header"]))
+    if header["format"] != FORMAT:
+        raise AgentError(f"not a {FORMAT} file but a {header['format']} one")
+    if header["version"] != VERSION:
+        raise AgentError(f"format version {header['version']} is not {VERSION}; update psconrl")
+    parts = {part: _unflatten(header[part], arrays) for part in ("config", "state", "extra")}
+    names = (header["agent"], header["recipe"])
+    if not all(isinstance(name, str) for name in names) or not all(isinstance(part, dict) for part in parts.values()):
+        raise TypeError
+    return Saved(*names, **parts)
+
+
+def rebuilt(cls: type[A], saved: Saved, path: Any) -> A:
+    """The agent of which a file was made, from its class."""
+    if saved.agent != cls.name:
+        raise AgentError(f"{path}: holds an agent {saved.agent!r}, not {cls.name!r}")
+    try:
+        config = {key: _as_part(key, value) for key, value in saved.config.items()}
+        make: Callable[..., A] = cls
+        agent = make(**config)
+    except ConfigError as error:
+        raise AgentError(f"{path}: {error} (a part of your own is known once its module is imported)") from None
+    except DAMAGE as error:
+        raise AgentError(f"{path}: damaged ({type(error).__name__})") from None
+    return restored(agent, saved, path)
+
+
+def restored(agent: A, saved: Saved, path: Any) -> A:
+    """An agent that was made anew, put where the saved one stood."""
+    try:
+        agent.restore(saved.state)
+    except AgentError as error:
+        raise AgentError(f"{path}: damaged ({str(error).splitlines()[0]})") from None
+    except DAMAGE as error:
+        raise AgentError(f"{path}: damaged ({type(error).__name__})") from None
+    agent.recipe, agent.extra = saved.recipe, saved.extra
+    return agent
+
+
+def _as_part(key: str, value: Any) -> Any:
+    return Part.kinds[key].from_dict(value) if key in Part.kinds and isinstance(value, dict) else value
+
+
+def _flatten(value: Any, arrays: dict[str, Any]) -> Any:
+    """JSON in which every array is replaced by a reference to its entry in the file."""
+    if isinstance(value, dict):
+        if not all(isinstance(key, str) for key in value) or {ARRAY, SPARSE} & value.keys():
+            raise TypeError(
+                f"the keys of a table must be text, other than {ARRAY!r} and {SPARSE!r}; got {list(value)[:8]}"
+            )
+        return {key: _flatten(part, arrays) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_flatten(part, arrays) for part in value]
+    if isinstance(value, np.ndarray):
+        if value.dtype.hasobject or isinstance(value, np.ma.MaskedArray):
+            raise TypeError("an array must hold numbers or text, none of them masked")
+        name = f"array{len(arrays)}"
+        arrays[name] = value
+        return {ARRAY: name}
+    if issparse(value):
+        matrix = csr_array(value)
+        parts = {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr, "shape": list(matrix.shape)}
+        return {SPARSE: _flatten(parts, arrays)}
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _unflatten(value: Any, arrays: Any) -> Any:
+    if isinstance(value, dict):
+        if set(value) == {ARRAY}:
+            return arrays[value[ARRAY]]
+        if set(value) == {SPARSE}:
+            return _matrix(**_unflatten(value[SPARSE], arrays))
+        return {key: _unflatten(part, arrays) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_unflatten(part, arrays) for part in value]
+    return value
+
+
+def _matrix(data: Any, indices: Any, indptr: Any, shape: Any) -> csr_array:
+    """A sparse matrix from a file, checked: compiled loops trust its arrays."""
+    need(shape[0] * 8.0, f"a matrix of {shape[0]:,} rows", AgentError)
+    matrix = csr_array((data, indices, indptr), shape=tuple(shape))
+    matrix.check_format(full_check=True)
+    return matrix

@@ -1,0 +1,82 @@
+"""An episode in progress: what to play, and what has come of it so far."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from psconrl.arrays import Floats
+from psconrl.errors import AgentError
+from psconrl.learning.checks import is_index, saved_floats
+from psconrl.learning.posterior.counts import Record
+from psconrl.learning.runtime.contract import Episode
+
+
+@dataclass(eq=False)
+class Play:
+    """An episode in progress."""
+
+    episode: Episode
+    record: Record
+    asked_in: int | None = None  # the state in which an action was asked for and its outcome is awaited
+    action: int | None = None
+    thinking: float = 0.0  # seconds that planning took; nan if unknown
+    bridge: bool = False  # is it played until a plan is there?
+
+    def law(self, state: int) -> Floats:
+        """The distribution of the action in a state. A bridge longer than its policy begins the policy again."""
+        step, policy = self.record.steps, self.episode.policy
+        return self.episode.row(step % len(policy) if self.bridge and policy.ndim == 3 else step, state)
+
+    def is_full(self) -> bool:
+        """Has a limit of the episode been reached?"""
+        return self.record.is_full(self.episode.max_steps, self.episode.visit_caps)
+
+    def end_with_next_step(self) -> None:
+        """Let the outcome that is awaited be the last of the episode."""
+        self.episode = replace(self.episode, max_steps=self.record.steps + 1)
+
+    def state(self) -> dict[str, Any]:
+        """For saving."""
+        return {
+            "policy": self.episode.policy,
+            "max_steps": self.episode.max_steps,
+            "visit_caps": self.episode.visit_caps,
+            "kind": self.episode.kind,
+            "value": self.episode.value,
+            "record": self.record.state(),
+            "state": self.asked_in,
+            "action": self.action,
+            "thinking": self.thinking,
+            "bridge": self.bridge,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Put back what ``state`` returned, for an agent of the same sizes."""
+        shape, caps = self.record.pairs.shape, state["visit_caps"]
+        self.episode = Episode(
+            checked_policy(state["policy"], shape),
+            int(state["max_steps"]),
+            None if caps is None else saved_floats(caps, shape, "visit_caps").astype(np.int64),
+            str(state["kind"]),
+            float(state["value"]),
+        )
+        self.record.restore(state["record"])
+        self.asked_in, self.action = state["state"], state["action"]
+        if self.asked_in is None or self.action is None:
+            self.asked_in = self.action = None
+        elif not (is_index(self.asked_in, shape[0]) and is_index(self.action, shape[1])):
+            raise AgentError("state and action must be those of the agent")
+        self.thinking, self.bridge = float(state.get("thinking", math.nan)), state.get("bridge", False)
+        if not isinstance(self.bridge, bool):
+            raise AgentError("bridge must be True or False")
+
+
+def checked_policy(saved: Any, shape: tuple[int, ...]) -> Floats:
+    """A policy from a file, for an agent with (S, A) = ``shape``."""
+    given = np.asarray(saved)
+    policy = saved_floats(given, given.shape[:-2] + shape, "policy")
+    if policy.ndim > 3 or not policy.size or (policy < 0).any() or not (policy.sum(axis=-1) > 0).all():
+        raise AgentError("policy must hold distributions over actions")
+    return policy

@@ -1,0 +1,384 @@
+"""Playing episodes step by step: ``act`` and ``observe``, built on ``begin`` and ``end`` once for all agents."""
+
+import copy
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from psconrl.arrays import Floats
+from psconrl.caps import MOST_ROUNDS, need
+from psconrl.errors import AgentError
+from psconrl.learning.checks import as_costs, as_count, is_index, saved_floats
+from psconrl.learning.posterior.counts import Counts, Record
+from psconrl.learning.runtime.background import Background, Executor, Memory
+from psconrl.learning.runtime.constraint_names import LimitNames, Thresholds, by_name
+from psconrl.learning.runtime.contract import Episode, LongerPlan, checked_episode
+from psconrl.learning.runtime.description import described
+from psconrl.learning.runtime.events import EXPLORING, Watcher, event_of, tell
+from psconrl.learning.runtime.persistence import Saved, write
+from psconrl.learning.runtime.play import Play
+from psconrl.learning.runtime.random_numbers import UniformStream, seed_sequences
+from psconrl.model.validation import frozen
+
+# For every pair: policies, visits and caps, and every cost, twice.
+PAIR_BYTES = 200
+
+
+class Player(ABC):
+    """Plays the episodes of an agent, counts what came of them, and tells whoever watches."""
+
+    name: ClassVar[str]
+    _trusted: bool = False  # are its episodes what compiled loops need, or must they be checked?
+
+    def __init__(self, n_states: int, n_actions: int, thresholds: Thresholds, seed: int | Sequence[int] | None) -> None:
+        self._limit_names: LimitNames | None = None
+        if isinstance(thresholds, Mapping):
+            self._limit_names = LimitNames.of(thresholds)
+            thresholds = list(thresholds.values())
+        self.n_states = as_count(n_states, "n_states")
+        self.n_actions = as_count(n_actions, "n_actions")
+        self._need(self.n_states * self.n_actions * PAIR_BYTES)
+        self._thresholds: Floats = frozen(np.atleast_1d(as_costs(thresholds, "thresholds")).copy())
+        if self._thresholds.ndim != 1:
+            raise AgentError("thresholds must be a list of finite numbers, one per constrained cost")
+        self.counts = Counts(self.n_states, self.n_actions, self._thresholds.size + 1)
+        self.rounds = 0
+        self.episodes = 0
+        self.explored = 0  # rounds in episodes that explored
+        self.extra: dict[str, Any] = {}  # what else was in the file that it was read from
+        self.recipe: str = self.name  # by which it was made, as in the list of `psconrl agents`
+        self.action_uniforms = UniformStream(np.random.Generator(np.random.PCG64(seed_sequences(seed)[1])))
+        self._play: Play | None = None
+        self._spare: Record | None = None
+        self._background = Background()
+        self._watchers: list[Watcher] = []
+
+    def _need(self, size: float, why: str = "") -> None:
+        """Refuse to be an agent that takes more memory than is allowed."""
+        need(size, f"an agent of {self.n_states:,} states and {self.n_actions:,} actions{why}", AgentError)
+
+    @property
+    def longer_plan(self) -> LongerPlan | None:
+        """What the present episode is a piece of, if what is planned is not one episode; see ``contract``."""
+        return None
+
+    def why_slow(self) -> str:
+        """A line on what would help, of an agent whose episodes are expected to take seconds of thinking; or none."""
+        return ""
+
+    def knows_states(self) -> str:
+        """What it was told of single states beforehand, in words; or nothing."""
+        return ""
+
+    def __repr__(self) -> str:
+        return described(self)
+
+    @abstractmethod
+    def begin(self, state: int) -> Episode:
+        """Plan the next episode, to be played from a state."""
+
+    def end(self, record: Record) -> None:
+        """Learn from an episode that was played, wholly or in part."""
+        self.counts.add(record)
+        self.rounds += record.steps
+
+    @property
+    def n_costs(self) -> int:
+        """Number of costs, the objective included."""
+        return int(self._thresholds.size + 1)
+
+    @property
+    def thresholds(self) -> Floats:
+        """The limits (m,), changed by ``set_thresholds`` alone: the episode that was planned for them must end."""
+        return self._thresholds
+
+    @thresholds.setter
+    def thresholds(self, value: object) -> None:
+        raise AgentError("thresholds are changed by agent.set_thresholds(...), which ends the episode planned for them")
+
+    @property
+    def limit_names(self) -> LimitNames | None:
+        """The names of the constraints, if the agent was given thresholds by name, or a model."""
+        return self._limit_names
+
+    def set_thresholds(self, thresholds: Thresholds) -> None:
+        """Change the limits while running. From the next action on the agent obeys them: the episode ends here.
+
+        An agent that was made with thresholds by name takes them by name, too, and keeps those that are not named.
+
+        If the outcome of an action is awaited, the episode ends with it. A plan that is being made in the background is
+        for the old limits: once its thread has ended, it is made again, from the same random numbers.
+        """
+        limits = self._checked_limits(thresholds)
+        self._stop_thinking()
+        self._thresholds = frozen(limits)
+        self._limits_changed(self._play.record if self._play is not None else None)
+        if self._play is not None and self._play.action is not None:
+            self._play.end_with_next_step()
+        else:
+            self.finish()
+
+    def _checked_limits(self, thresholds: Thresholds) -> Floats:
+        if isinstance(thresholds, Mapping):
+            thresholds = by_name(self._limit_names, thresholds, self.thresholds)
+        new = np.atleast_1d(as_costs(thresholds, "thresholds"))
+        if new.shape != self.thresholds.shape:
+            raise AgentError(f"thresholds must be {self.thresholds.size} finite numbers; got {thresholds!r}")
+        return new.copy()
+
+    def _limits_changed(self, playing: Record | None) -> None:  # noqa: B027
+        """For a subclass that keeps accounts: what is being played began under the old limits."""
+
+    @property
+    def last_episode(self) -> Episode | None:
+        """The episode in progress, or the last one; None before the first."""
+        return self._background.last if self._play is None else self._play.episode
+
+    def watch(self, callback: Watcher) -> None:
+        """Call ``callback(event)`` with an ``EpisodeEvent`` after every episode from now on."""
+        if not callable(callback):
+            raise AgentError(f"watch needs a function of one event; got {type(callback).__name__}")
+        self._watchers.append(callback)
+
+    def unwatch(self, callback: Watcher) -> None:
+        """Call back no more."""
+        if callback not in self._watchers:
+            raise AgentError("unwatch: this callback is not watching")
+        self._watchers.remove(callback)
+
+    def think_in_background(self, on: bool = True, executor: Executor | None = None) -> None:
+        """Whether to plan in a thread, so that ``act`` answers at once; off unless it is asked for.
+
+        While the agent thinks, it plays the last policy on, as an episode of its own, a "bridge" (at the very beginning
+        every action alike: "exploring bridge"), and learns from it when the plan is there. With the same rounds of
+        thinking the bits are the same. ``finish``, ``set_thresholds`` and a simulation on a model wait for the thread.
+        ``executor``: who thinks, if not a thread for each plan; see ``psconrl.learning.runtime.background``.
+        """
+        if executor is not None and not callable(getattr(executor, "submit", None)):
+            raise AgentError(f"executor must have submit(task), as concurrent.futures has it; got {executor!r}")
+        self._background.on = bool(on)
+        self._background.executor = executor or self._background.executor
+
+    def present(self, state: int) -> Play:
+        """What to play in a state now: as ``play``, but one that thinks in the background does not wait for its plan.
+
+        If that failed, here is where the error comes out; asked again, the agent thinks again.
+        """
+        thoughts, current = self._background, self._play
+        if current is None and thoughts.failure is not None:
+            error, thoughts.failure = thoughts.failure, None
+            raise error
+        if current is None and thoughts.on and (thoughts.last is not None or self.rounds == 0):
+            self._check_state(state)
+            current = self._set_out(self._bridge(), bridge=True)
+        if current is None or not current.bridge:
+            return self.play(state)
+        if thoughts.asked_in is None:
+            thoughts.asked_in = int(state)
+        self._go_on_thinking()
+        return current
+
+    def play(self, state: int) -> Play:
+        """The episode in progress, or a new one from a state. Whoever plays it fills in its record."""
+        if self._play is not None and self._play.bridge:
+            self.finish()
+        if self._play is None:
+            self._check_state(state)
+            self._background.failure = None
+            began = time.perf_counter()
+            episode = self._planned(state)
+            return self._set_out(episode, time.perf_counter() - began)
+        return self._play
+
+    def _planned(self, state: int) -> Episode:
+        """What ``begin`` returns, as compiled loops need it."""
+        episode = self.begin(state)
+        return episode if self._trusted else checked_episode(episode, self.n_states, self.n_actions)
+
+    def _set_out(self, episode: Episode, thinking: float = 0.0, bridge: bool = False) -> Play:
+        self.episodes += 1
+        record = self._spare or Record.empty(self.counts)
+        self._spare = None
+        self._play = Play(episode, record, thinking=thinking, bridge=bridge)
+        return self._play
+
+    def _bridge(self) -> Episode:
+        """What to play while it thinks in the background."""
+        return self._background.bridge(self.n_states, self.n_actions)
+
+    def _go_on_thinking(self) -> None:
+        """Begin the thinking that a bridge is there for, unless it has begun."""
+        thoughts = self._background
+        state = thoughts.asked_in
+        if state is not None and not thoughts.thinks:
+            thoughts.begin(lambda: self._planned(state), self._memory())
+
+    def _memory(self) -> Memory | None:
+        """What ``begin`` may change, as it is now; None of somebody else's object that cannot say what it remembers."""
+        ours = Player.state(self)
+        try:
+            return copy.deepcopy({key: value for key, value in self.state().items() if key not in ours})
+        except AgentError:
+            return None
+
+    def _stop_thinking(self) -> None:
+        """Let the thread end, and go back to where it began: its plan is not wanted. What is being played goes on."""
+        before, playing = self._background.before, self._play
+        thought = self._background.wait()
+        if thought is not None and before is not None:
+            self.restore(before | Player.state(self))
+            self._play = playing
+
+    @property
+    def between_episodes(self) -> bool:
+        """Is no episode in progress?"""
+        return self._play is None
+
+    def finish(self) -> None:
+        """End the episode in progress, because a limit was reached or whoever plays it has to stop.
+
+        A plan that is being made in the background is dropped, once its thread has ended; only one that ``observe``
+        has found ready is played next.
+        """
+        thought = self._background.wait() if self._background.ready else None
+        self._stop_thinking()
+        current = self._play
+        if current is None:
+            return
+        self._play, record, event = None, current.record, None
+        if record.steps:
+            before, self._background.last = self._background.last, current.episode
+            self.end(record)
+            if current.episode.kind in EXPLORING:
+                self.explored += record.steps
+            if self._watchers:
+                event = event_of(
+                    current.episode, record, self.counts, self.rounds, self.episodes, self.thresholds, self.explored,
+                    current.thinking, before,
+                )  # fmt: skip
+        record.clear()
+        self._spare = record
+        if thought is not None and thought.episode is not None:
+            self._set_out(thought.episode, thought.seconds)
+        elif thought is not None:
+            self._background.failure = thought.error
+        if event is not None:  # last of all: what a callback does wrong finds everything in order
+            tell(self._watchers, event)
+
+    def act(self, state: int) -> int:
+        """The action to take in a state. Tell the outcome with ``observe`` before asking again.
+
+        >>> from psconrl.agents import PSConRL
+        >>> agent = PSConRL(n_states=2, n_actions=2, thresholds=[0.5], seed=1)
+        >>> action = agent.act(0)
+        >>> agent.observe(action, next_state=1, costs=[1.0, 0.0])
+        """
+        self._check_state(state)
+        if self._play is not None and self._play.action is not None:
+            raise AgentError(
+                "act was called twice; call observe(action, next_state, costs) in between, or finish() if the outcome "
+                "is lost"
+            )
+        current = self.present(state)
+        cdf = np.cumsum(current.law(state))
+        u = self.action_uniforms.next() * cdf[-1]
+        current.asked_in = int(state)
+        current.action = min(int(np.searchsorted(cdf, u, side="right")), self.n_actions - 1)
+        return current.action
+
+    def observe(self, action: int, next_state: int, costs: ArrayLike) -> None:
+        """The outcome of the last action: where it led, and all m+1 costs, the objective first."""
+        if self.note(action, next_state, costs):
+            self.finish()
+
+    def note(self, action: int, next_state: int, costs: ArrayLike) -> bool:
+        """As ``observe``, but says whether the episode is over and leaves it to the caller to ``finish`` it.
+
+        A bridge is over when the plan is ready.
+        """
+        current = self._play
+        if current is None or current.asked_in is None or current.action is None:
+            raise AgentError("observe was called before act")
+        self._check_state(next_state, "next_state")
+        if not is_index(action, self.n_actions):
+            raise AgentError(f"action must lie in 0..{self.n_actions - 1}; got {action!r}")
+        vector = np.atleast_1d(as_costs(costs, "costs"))
+        if vector.shape != (self.n_costs,):
+            raise AgentError(
+                f"costs must be {self.n_costs} numbers (the objective, then {self.n_costs - 1} constrained); "
+                f"got {vector.size}"
+            )
+        current.record.step(current.asked_in, int(action), int(next_state), vector)
+        current.asked_in = current.action = None
+        if current.bridge and not current.is_full():
+            self._go_on_thinking()
+            return self._background.look()
+        return current.is_full()
+
+    def _check_state(self, state: int, what: str = "state") -> None:
+        if not is_index(state, self.n_states):
+            raise AgentError(f"{what} must be an integer from 0 to {self.n_states - 1}; got {state!r}")
+
+    @abstractmethod
+    def config(self) -> dict[str, Any]:
+        """The arguments that build an agent like this one, seed aside, as plain data."""
+
+    def save(self, path: str | Path, extra: dict[str, Any] | None = None) -> None:
+        """Write the whole agent, generators included, to one file, which appears whole or not at all.
+
+        If it thinks in the background, the file holds it as it was before: read, it begins the same thinking anew.
+        """
+        before = self._background.before
+        state = self.state() if before is None else before | Player.state(self)
+        write(Saved(self.name, self.recipe, self.config(), state, extra or {}), path)
+
+    def state(self) -> dict[str, Any]:
+        """All that has changed since it was made: numbers, arrays and generators.
+
+        While it thinks in the background some of it is on the move; ``save`` knows how it was before.
+        """
+        state = {
+            "thresholds": self.thresholds,
+            "rounds": self.rounds,
+            "episodes": self.episodes,
+            "explored": self.explored,
+            "action_uniforms": self.action_uniforms.state(),
+            "counts": self.counts.state(),
+        }
+        if self._limit_names is not None:
+            state["limit_names"] = list(self._limit_names.names)
+            state["at_least"] = sorted(self._limit_names.at_least)
+        if self._play is not None:
+            state["play"] = self._play.state()
+        if self._background.on or (self._play is not None and self._play.bridge):
+            state["background"] = self._background.state()
+        return state
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Put back what ``state`` returned."""
+        self._background.wait()
+        limits = saved_floats(state["thresholds"], self.thresholds.shape, "thresholds")
+        self._thresholds = frozen(as_costs(limits, "thresholds"))
+        self.rounds = int(state["rounds"])
+        self.episodes = int(state["episodes"])
+        self.explored = int(state["explored"])
+        if not 0 <= self.explored <= self.rounds <= MOST_ROUNDS:
+            raise AgentError("rounds that cannot be")
+        self.action_uniforms.restore(state["action_uniforms"])
+        self.counts.restore(state["counts"])
+        if self.rounds != self.counts.visits.sum():
+            raise AgentError("rounds that were not counted")
+        if "limit_names" in state:
+            self._limit_names = LimitNames.of(state["limit_names"], state["at_least"])
+            if len(self._limit_names.names) != self.thresholds.size:
+                raise AgentError("names of other constraints")
+        self._play = None
+        if state.get("play") is not None:
+            self._play = Play(Episode.uniform(self.n_states, self.n_actions), Record.empty(self.counts))
+            self._play.restore(state["play"])
+        self._background.restore(state.get("background"), self.n_states, self.n_actions)

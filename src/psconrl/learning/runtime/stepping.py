@@ -1,0 +1,101 @@
+"""Agents that learn at every round, in place of once an episode.
+
+Their episodes are blocks of rounds in which the policy is alive: an array that changes with what is learned. What plays
+a block informs the agent of every round: ``observe`` calls ``learn``; so does a simulation on a model, unless the agent
+has a ``learner``, a compiled class that the play loop calls by itself. Both are the same function, so the bits are the
+same. A loop of another library, which knows ``begin`` and ``end`` only, gets episodes of one round.
+"""
+
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from psconrl.arrays import Floats
+from psconrl.kernels.rounds import RoundLearner
+from psconrl.learning.agent import Agent
+from psconrl.learning.checks import as_costs
+from psconrl.learning.posterior.counts import Record
+from psconrl.learning.runtime.background import Executor
+from psconrl.learning.runtime.contract import Episode
+from psconrl.learning.runtime.play import checked_policy
+
+
+class Stepping(Agent):
+    """Base of agents that learn at every round.
+
+    A subclass keeps ``policy`` (S, A) up to date in ``_learn`` and says in ``_open_block`` how many rounds the next
+    block may last. If it also has a ``learner``, simulations on a model run at the speed of compiled code.
+    """
+
+    policy: Floats  # (S, A) as it is now
+    _unbooked: int = 0  # rounds that were learned from and not yet counted
+
+    @property
+    def learner(self) -> RoundLearner | None:
+        """What the play loop calls after every round, on the arrays of this agent; if None, it calls ``learn``."""
+        return None
+
+    @abstractmethod
+    def _learn(self, state: int, action: int, next_state: int, costs: Floats) -> None:
+        """Learn from one round, as the ``learner`` does."""
+
+    @abstractmethod
+    def _open_block(self) -> int:
+        """Make ready for the next round, and say how many there are in this block."""
+
+    def learned(self, rounds: int) -> None:
+        """So many rounds of a block have been learned from, by ``learn`` or by a compiled loop."""
+        self._unbooked += rounds
+
+    def begin(self, state: int) -> Episode:
+        """One round of the present policy, for whoever does not call ``learn``."""
+        self._open_block()
+        return Episode(self.policy.copy(), max_steps=1, kind="learning")
+
+    def _planned(self, state: int) -> Episode:
+        """A block of rounds, in which the policy is alive; an event may keep the one of the block before."""
+        rounds = self._open_block()
+        self.policy = self.policy.copy()
+        return Episode(self.policy, max_steps=rounds, kind="learning")
+
+    def note(self, action: int, next_state: int, costs: ArrayLike) -> bool:
+        """Note the outcome of the last action, and learn from it."""
+        state = None if self._play is None else self._play.asked_in
+        over = super().note(action, next_state, costs)
+        assert state is not None  # else there was an error
+        self.learn(state, int(action), int(next_state), np.atleast_1d(as_costs(costs, "costs")))
+        return over
+
+    def learn(self, state: int, action: int, next_state: int, costs: Floats) -> None:
+        """Learn from one round."""
+        self._learn(state, action, next_state, costs)
+        self.learned(1)
+
+    def end(self, record: Record) -> None:
+        """Count the rounds; learn from them, transition by transition, if whoever played them did not say."""
+        if not self._unbooked:
+            for number, times in zip(record.tally.numbers, record.tally.times, strict=True):
+                pair, successor = divmod(int(number), self.n_states)
+                costs = record.cost_sums[:, pair] / record.visits[pair]
+                for _ in range(times):
+                    self.learn(*divmod(pair, self.n_actions), successor, costs)
+        self._unbooked = 0
+        super().end(record)
+
+    def think_in_background(self, on: bool = True, executor: Executor | None = None) -> None:
+        """Nothing changes: there is no plan to wait for, ``act`` answers at once."""
+
+    def state(self) -> dict[str, Any]:
+        """All that has changed since it was made."""
+        return super().state() | {"live_policy": self.policy, "unbooked": self._unbooked}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Put back what ``state`` returned; the block in progress gets the live policy again."""
+        super().restore(state)
+        self.policy = np.ascontiguousarray(checked_policy(state["live_policy"], self.policy.shape))
+        self._unbooked = int(state["unbooked"])
+        if self._play is not None:
+            self._play.episode = replace(self._play.episode, policy=self.policy)

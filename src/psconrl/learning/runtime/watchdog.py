@@ -1,0 +1,119 @@
+r"""A watchdog: says when limits are broken although every plan promises to keep them.
+
+It looks back after 2,000, 4,000, 8,000, ... rounds, over the second half of them; what happens in the first 1,000 is
+learning. It barks at a limit if
+
+- plans that keep the limits were played in at least 90% of these rounds, in ten episodes or more,
+- more had been spent than the limit allows when the window began, so that no plan in it was to spend a credit,
+- the average lies above the limit by more than a tenth of it, and by more than five standard errors.
+
+The standard error is that of a ratio, with episodes of lengths :math:`n_k` and excesses :math:`x_k` over the limit as
+independent observations: :math:`\hat r = \sum x_k / \sum n_k` has
+:math:`\frac{K}{K-1} \sum (x_k - \hat r n_k)^2 / (\sum n_k)^2`. Were they independent and normal, a limit that is kept
+would be barked at once in 2,700 windows of ten episodes (Student's t with nine degrees of freedom), and once in three
+million windows of many.
+"""
+
+import warnings
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from psconrl.arrays import Floats
+from psconrl.errors import AgentError, LimitWarning
+from psconrl.learning.parts.ledger import promises
+from psconrl.learning.runtime.events import EpisodeEvent
+
+FIRST = 1000  # rounds that are learning
+PLANNED = 0.9  # the share of rounds that plans must have had
+FEWEST = 10  # episodes in a window
+BEYOND = 0.1  # of a limit
+ERRORS = 5.0  # standard errors
+
+
+class Alarm(NamedTuple):
+    """A limit that was broken although plans promised to keep it."""
+
+    name: str
+    first: int  # the window: from the round after this one
+    last: int  # to this one
+    average: float
+    threshold: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name} was {self.average:.4g} on average in rounds {self.first + 1:,} to {self.last:,}, while plans "
+            f"promised {self.threshold:.4g}: either the limit cannot be kept, or the agent does not know the system yet"
+        )
+
+
+class Watchdog:
+    """Compares what happens with what plans promise; give it to ``agent.watch``.
+
+    ``names``: of the limited costs. ``tell``: called with every ``Alarm``; by default it becomes a ``LimitWarning``.
+    ``at_least``: names of those that are kept from below, as ``CMDP`` has it. ``alarms`` has all so far.
+
+    >>> import psconrl
+    >>> agent = psconrl.PSConRL(2, 2, [0.5], seed=0)
+    >>> agent.watch(psconrl.Watchdog(["shortage"]))
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str] = (),
+        tell: Callable[[Alarm], object] | None = None,
+        at_least: Collection[str] = (),
+    ) -> None:
+        self.names, self.at_least, self.alarms = tuple(names), frozenset(at_least), list[Alarm]()
+        self._tell = tell or _warn
+        self._begin(0, None)
+
+    def _begin(self, rounds: int, event: EpisodeEvent | None) -> None:
+        self._first, self._planned = rounds, 0
+        self._next = max(FIRST, 2 * rounds)
+        self._lengths, self._excesses = list[int](), list[Floats]()
+        self._in_debt = None if event is None else event.averages[1:] > event.thresholds  # None while all is learning
+
+    def __call__(self, event: EpisodeEvent) -> None:
+        """Note an episode, and look back if it is time."""
+        if self.names and len(self.names) != event.thresholds.size:
+            raise AgentError(f"a watchdog for {len(self.names)} limits watches an agent of {event.thresholds.size}")
+        self._lengths.append(event.length)
+        self._excesses.append(event.length * (event.costs[1:] - event.thresholds))
+        if promises(event.kind):
+            self._planned += event.length
+        if event.round >= self._next:
+            self._look_back(event)
+            self._begin(event.round, event)
+
+    def _look_back(self, event: EpisodeEvent) -> None:
+        lengths, excesses = np.array(self._lengths, dtype=np.float64), np.array(self._excesses)
+        total = lengths.sum()
+        if len(lengths) < FEWEST or self._planned < PLANNED * total or self._in_debt is None:
+            return
+        rate, error = ratio(excesses, lengths)
+        beyond = np.maximum(BEYOND * np.abs(event.thresholds), ERRORS * error)
+        for i in np.flatnonzero(self._in_debt & (rate > beyond)):
+            name = self.names[i] if self.names else f"limited cost {i + 1}"
+            sign, threshold = (-1.0 if name in self.at_least else 1.0), float(event.thresholds[i])
+            alarm = Alarm(name, self._first, event.round, sign * (threshold + float(rate[i])), sign * threshold)
+            self.alarms.append(alarm)
+            self._tell(alarm)
+
+
+def ratio(excesses: Floats, lengths: Floats) -> tuple[Floats, Floats]:
+    """The sum of (K, m) excesses over that of (K,) lengths, and its standard error, (m,) each.
+
+    >>> rate, error = ratio(np.array([[1.0], [3.0]]), np.array([1.0, 1.0]))
+    >>> rate.tolist(), error.tolist()
+    ([2.0], [1.0])
+    """
+    K, total = len(lengths), lengths.sum()
+    rate = excesses.sum(axis=0) / total
+    apart = excesses - rate * lengths[:, None]
+    return rate, np.sqrt(K / (K - 1) * (apart**2).sum(axis=0)) / total
+
+
+def _warn(alarm: Alarm) -> None:
+    warnings.warn(str(alarm), LimitWarning, stacklevel=2)

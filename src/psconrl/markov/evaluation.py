@@ -1,0 +1,130 @@
+r"""What a policy does in the long run, whatever the classes of its chain.
+
+From the initial law :math:`\beta` the chain ends in one of its closed classes; in each it has a stationary law
+:math:`\mu_k` and a gain. So the averages are :math:`\sum_k \beta_k\, \mu_k c_i`, with :math:`\beta_k` the
+probability of being absorbed in class k (Puterman 1994, appendix A.4 and section 8.2).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from psconrl.arrays import Floats, Ints
+from psconrl.kernels import policy_chain
+from psconrl.markov.chain import Chain, chain_of
+from psconrl.markov.unichain import Unichain
+from psconrl.model.cmdp import CMDP, need_model
+from psconrl.model.policies import as_policy
+from psconrl.products import product
+
+FEW_CLASSES = 16  # up to this many the chance to end in each is found for every state
+BY_LAW = 1e-10  # of the costs that are met: gains that may be off by more are taken from the law
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """The exact long-run behaviour of one policy from the initial law of the model."""
+
+    costs: Floats  # (m+1,) averages from the initial law
+    occupancy: Floats  # (S, A) long-run frequencies from the initial law
+    gains: Floats  # (m+1, S) averages from every state
+    biases: Floats  # (m+1, S) relative costs, with stationary mean zero in every class
+    classes: tuple[Ints, ...]  # the closed classes of the chain
+    objective_sign: float = 1.0
+
+    @property
+    def value(self) -> float:
+        """The average of the objective in the user's sense: a reward if the model was built from rewards."""
+        return self.objective_sign * float(self.costs[0])
+
+
+def evaluate(cmdp: CMDP, policy: ArrayLike) -> Evaluation:
+    """Exact averages, occupancy, gain and bias of a policy, also when its chain has several closed classes.
+
+    >>> import psconrl
+    >>> rover = psconrl.load("marsrover-4x4")
+    >>> uniform = np.full((rover.n_states, rover.n_actions), 0.25)
+    >>> bool(evaluate(rover, uniform).costs[0] < 1)
+    True
+    """
+    need_model(cmdp, "evaluate")
+    return evaluate_policy(cmdp, as_policy(cmdp, policy))
+
+
+def evaluate_policy(cmdp: CMDP, pi: Floats) -> Evaluation:
+    """``evaluate`` of a policy (S, A) that is known to fit the model."""
+    pi = np.ascontiguousarray(pi)
+    chain = chain_of(cmdp.transition, pi)
+    # An offset of the costs must not drown their differences, nor a huge entry all the others.
+    C, base = policy_chain.mixed_costs(cmdp.costs, pi)
+    classes = chain.closed_classes()
+    if len(classes) > FEW_CLASSES:
+        law, averages, gains, biases = _absorbed_in_many(chain, C, cmdp.initial)
+    else:
+        parts = [chain.solve_class(C, states) for states in classes]
+        for states, part in zip(classes, parts, strict=True):
+            _use_law(part, C[:, states])
+        if classes[0].size == cmdp.n_states:
+            law, averages, biases = parts[0].stationary, parts[0].gains, parts[0].centred_biases()
+            gains = averages[:, None].repeat(cmdp.n_states, axis=1)
+        else:
+            law, averages, gains, biases = _absorbed(chain, C, cmdp.initial, classes, parts)
+    sign = -1.0 if cmdp.maximise else 1.0
+    return Evaluation(base + averages, law[:, None] * pi, base[:, None] + gains, biases, tuple(classes), sign)
+
+
+def _use_law(part: Unichain, costs: Floats) -> None:
+    """Take gains from the law where a huge cost of states that are hardly visited drowns all that is met."""
+    if part.off > 0.0:
+        drowned = part.off > BY_LAW * product(np.abs(costs), part.stationary)
+        part.gains = np.where(drowned, product(costs, part.stationary), part.gains)
+
+
+def _absorbed(
+    chain: Chain, C: Floats, initial: Floats, classes: list[Ints], parts: list[Unichain]
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Law (S,), averages (q,), gains and biases (q, S) of a chain that ends in one of its closed classes."""
+    S = chain.n_states
+    absorbed = np.zeros((S, len(classes)))
+    biases = np.zeros((S, C.shape[0]))
+    for k, (states, part) in enumerate(zip(classes, parts, strict=True)):
+        absorbed[states, k] = 1.0
+        biases[states] = part.centred_biases().T
+    passing = np.flatnonzero(~absorbed.any(axis=1))
+    if passing.size:
+        # What flows out of the transient states into each class.
+        absorbed[passing] = chain.collect(passing, (chain @ absorbed)[passing])
+        absorbed[passing] /= absorbed[passing].sum(axis=1, keepdims=True)
+    gains = product(absorbed, np.array([part.gains for part in parts]))
+    if passing.size:
+        onward = C[:, passing].T - gains[passing] + (chain @ biases)[passing]
+        biases[passing] = chain.collect(passing, onward)
+    share = product(initial, absorbed)
+    law = np.zeros(S)
+    for k, (states, part) in enumerate(zip(classes, parts, strict=True)):
+        law[states] = share[k] * part.stationary
+    return law, product(initial, gains), gains.T, biases.T
+
+
+def _absorbed_in_many(chain: Chain, C: Floats, initial: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """The same by the visits of the transient states, of which there is one number a state and none a class."""
+    solved = chain.solve_classes(C)
+    ended = solved.of_state >= 0
+    passing = np.flatnonzero(~ended)
+    gains, biases = np.zeros(C.shape), solved.biases
+    gains[:, ended] = solved.gains[:, solved.of_state[ended]]
+    arrivals = np.where(ended, initial, 0.0)
+    if passing.size:
+        into = np.vstack([gains, ended.astype(float)])
+        found = chain.collect(passing, (chain @ into.T)[passing])
+        gains[:, passing] = (found[:, :-1] / found[:, -1:]).T
+        onward = C[:, passing].T - gains[:, passing].T + (chain @ biases.T)[passing]
+        biases[:, passing] = chain.collect(passing, onward).T
+        visits = np.zeros(initial.size)
+        visits[passing] = chain.visits(passing, initial)
+        arrivals += np.where(ended, product(visits, chain.matrix), 0.0)
+    share = np.bincount(solved.of_state[ended], arrivals[ended], minlength=solved.number)
+    law = np.zeros(initial.size)
+    law[ended] = (share / share.sum())[solved.of_state[ended]] * solved.law[ended]
+    return law, product(gains, initial), gains, biases

@@ -1,0 +1,99 @@
+r"""How far apart states are: least expected hitting times, and the diameter.
+
+.. math:: T(s) = 1 + \min_a \sum_{s'} P(s'|s,a)\, T(s'), \qquad T(\text{target}) = 0, \qquad
+          D = \max_{s \ne s'} \min_\pi T^\pi_{s \to s'}
+
+(Provodin et al. 2024, section 2). Policy iteration from a policy that reaches the target surely (Bertsekas 2012,
+section 3.4). The time is what a chain collects, at 1 a step, until it leaves the other states.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from psconrl.arrays import Bools, Floats, Ints
+from psconrl.errors import SolverError
+from psconrl.markov.chain import chain_of
+from psconrl.markov.structure import approach, is_communicating
+from psconrl.markov.unichain import FALLS_APART
+from psconrl.model.cmdp import CMDP, need_model
+from psconrl.model.transition import Transition
+
+FASTER_TOL = 1e-12  # relative: an action must save more than rounding to be switched to
+
+
+class ShortestPath(NamedTuple):
+    """Least expected steps to a target, and the actions that achieve them."""
+
+    times: Floats  # (S,); inf where no policy surely arrives
+    policy: Ints  # (S,)
+
+
+def shortest_path(P: Transition, available: Bools, target: int) -> ShortestPath:
+    """The fastest policy towards a state in transitions P of shape (S*A, S).
+
+    >>> P = Transition.of(np.array([[0.5, 0.5], [1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]))
+    >>> shortest_path(P, np.ones((2, 2), bool), target=1)
+    ShortestPath(times=array([2., 0.]), policy=array([0, 0]))
+    """
+    S, A = available.shape
+    usable, sure = _sure_pairs(P, available, target)
+    reached = ~sure
+    reached[target] = True
+    policy = approach(P, usable, reached, usable.argmax(axis=1))
+    away = np.flatnonzero(sure & (np.arange(S) != target))
+    times = np.where(sure, 0.0, np.inf)
+    if not away.size:
+        return ShortestPath(times, policy)
+    T = np.zeros(S)
+    step = np.ones((away.size, 1))
+    while True:
+        T[away] = chain_of(P, policy).collect(away, step)[:, 0]
+        if not np.isfinite(T).all():
+            raise SolverError(FALLS_APART)
+        Q = np.where(usable.ravel(), 1.0 + P @ T, np.inf).reshape(S, A)[away]
+        best = Q.argmin(axis=1)
+        current = Q[np.arange(away.size), policy[away]]
+        switch = current - Q[np.arange(away.size), best] > FASTER_TOL * np.maximum(1.0, current)
+        if not switch.any():
+            times[away] = T[away]
+            return ShortestPath(times, policy)
+        policy[away[switch]] = best[switch]
+
+
+def hitting_times(cmdp: CMDP, target: int) -> Floats:
+    """Least expected number of steps to the target from every state; inf where no policy surely arrives."""
+    return shortest_path(cmdp.transition, cmdp.available, target).times
+
+
+def diameter(cmdp: CMDP) -> float:
+    """The longest of all shortest paths; inf if the model is not communicating.
+
+    >>> import psconrl
+    >>> diameter(psconrl.load("marsrover-4x4"))
+    6.0
+    """
+    need_model(cmdp, "diameter")
+    if not is_communicating(cmdp):
+        return float("inf")
+    return max(float(hitting_times(cmdp, target).max()) for target in range(cmdp.n_states))
+
+
+def _sure_pairs(P: Transition, available: Bools, target: int) -> tuple[Bools, Bools]:
+    """Pairs and states from which the target can be reached with probability one."""
+    S, A = available.shape
+    usable = available.copy()
+    states = np.ones(S, dtype=bool)
+    while True:
+        reached = np.zeros(S, dtype=bool)
+        reached[target] = True
+        while True:
+            grown = reached | (((P @ reached.astype(np.float64)).reshape(S, A) > 0) & usable).any(axis=1)
+            if (grown == reached).all():
+                break
+            reached = grown
+        if (reached == states).all():
+            return usable, states
+        states = reached
+        leaves = (P @ (~states).astype(np.float64)).reshape(S, A) > 0
+        usable &= ~leaves

@@ -1,0 +1,203 @@
+r"""The two steps of policy iteration on dense transitions, on sparse ones, and in twice the working precision.
+
+``evaluate`` solves the chain of a deterministic policy for all costs at once. ``improve`` gives every state the action
+that is best for the weighted cost and its bias h, by :math:`c_w(s,a) + \sum P(s'|s,a) (h(s') - h(s))`. The sum is over
+differences, since h may be huge where it is hard to leave. The least of these values bounds the gain of every policy.
+"""
+
+import os
+from abc import ABC, abstractmethod
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from psconrl.arrays import Bools, Floats, Ints
+from psconrl.errors import SolverError
+from psconrl.kernels import double_double, improvement, sparse_improvement
+from psconrl.markov.sparse_solver import LEVELS_STATES as LARGE
+from psconrl.markov.sparse_solver import SparseSolver
+from psconrl.markov.unichain import FALLS_APART, Unichain, solve_dense
+from psconrl.model.chosen_rows import chosen_rows
+from psconrl.model.transition import Transition
+from psconrl.products import product
+
+
+class Improved(NamedTuple):
+    """A lower bound on the weighted gain of every policy, and a better policy, or None if nothing gains enough."""
+
+    bound: float
+    policy: Ints | None
+
+
+class PolicySteps(ABC):
+    """Evaluates and improves one policy after another under the same transitions."""
+
+    def __init__(self, n_states: int, n_actions: int) -> None:
+        self._first_pair = np.arange(0, n_states * n_actions, n_actions)
+
+    @abstractmethod
+    def evaluate(
+        self, policy: Ints, costs: Floats, reference: int, within: float = 0.0, guess: Unichain | None = None
+    ) -> Unichain | None:
+        """Of a deterministic policy (S,) with costs (q, S*A); None if its chain has two closed classes.
+
+        ``reference``: a state that is likely to be visited often. ``within``: by how much gains may be off, where that
+        saves time. ``guess``: a solution nearby.
+        """
+
+    @abstractmethod
+    def improve(
+        self, policy: Ints, biases: Floats, low: Floats | None, costs: Floats, weights: Floats, available: Bools,
+        tolerance: float, ahead: float | None = None,
+    ) -> Improved:  # fmt: skip
+        """Switch every state whose best action gains more than rounding can account for there.
+
+        ``biases`` (q, S) with low parts, if there are any. The tolerance is relative to the bias of the state, which is
+        zero at a busy one. The span of the bias would not do: a corner that is left once in 1e100 steps must not keep
+        the rest from improving. ``ahead``: the gain, if more than one step ahead may be looked: mostly better, but not
+        surely.
+        """
+
+
+def policy_steps(P: Transition, double_double: bool = False) -> PolicySteps:
+    """The steps for some transitions: compiled loops on an array, an iterative or a direct solver on a sparse matrix."""
+    if double_double:
+        return RefinedSteps(P.toarray())
+    return SparseSteps(P.matrix, P.restarts_in) if P.array is None else DenseSteps(P.array)
+
+
+class DenseSteps(PolicySteps):
+    """Transitions (S*A, S) as an array: both steps are compiled."""
+
+    def __init__(self, P: Floats) -> None:
+        super().__init__(P.shape[1], P.shape[0] // P.shape[1])
+        self._P = P
+
+    def evaluate(
+        self, policy: Ints, costs: Floats, reference: int, within: float = 0.0, guess: Unichain | None = None
+    ) -> Unichain | None:
+        """By elimination without subtractions, O(S^3)."""
+        return solve_dense(self._P, self._first_pair + policy, costs, reference)
+
+    def improve(
+        self, policy: Ints, biases: Floats, low: Floats | None, costs: Floats, weights: Floats, available: Bools,
+        tolerance: float, ahead: float | None = None,
+    ) -> Improved:  # fmt: skip
+        """In plain doubles; the bound leaves room for rounding."""
+        bound, switched, new = improvement.improve(self._P, costs, weights, available, policy, biases, tolerance)
+        return Improved(bound - improvement.rounding_of_bound(self._P, weights, biases), new if switched else None)
+
+
+class SparseSteps(PolicySteps):
+    """Transitions (S*A, S) in CSR form."""
+
+    SWEEPS = 20  # a sweep is one product, an evaluation some hundred: but too many lead away from the policy's own bias
+
+    def __init__(self, P: csr_array, restarts_in: int | None) -> None:
+        super().__init__(P.shape[1], P.shape[0] // P.shape[1])
+        self._P, self._restarts_in = P, restarts_in
+        self._solver = SparseSolver()
+
+    def evaluate(
+        self, policy: Ints, costs: Floats, reference: int, within: float = 0.0, guess: Unichain | None = None
+    ) -> Unichain | None:
+        """From the guess or the solution of the last policy."""
+        rows = self._first_pair + policy
+        chain = chosen_rows(self._P, rows)
+        return self._solver.solve(chain, costs.take(rows, axis=1), self._restarts_in, within=within, guess=guess)
+
+    def improve(
+        self, policy: Ints, biases: Floats, low: Floats | None, costs: Floats, weights: Floats, available: Bools,
+        tolerance: float, ahead: float | None = None,
+    ) -> Improved:  # fmt: skip
+        """With sums that keep their rounding errors: there is no second try in twice the precision."""
+        h = improvement.weighted_bias(weights, biases)
+        moved = self._drift(h)
+        values = _values(moved, costs, weights, available)
+        bound, new = _switched(values, policy, tolerance * np.maximum(1.0, np.abs(h)))
+        # In a large chain that mixes fast an evaluation is a few products, and looking ahead saves none. Where most
+        # states are only passed through, better actions would else reach them from the closed class one at a time.
+        worth_it = self._solver.slow or self._solver.passing or h.size < LARGE
+        if new is not None and ahead is not None and worth_it:
+            P = self._P
+            new = sparse_improvement.look_ahead(
+                P.indptr,
+                P.indices,
+                P.data,
+                0,
+                0.0,
+                product(weights, costs),
+                available,
+                new,
+                h,
+                ahead,
+                self.SWEEPS,
+                tolerance,
+            )
+        return Improved(bound, new)
+
+    def _drift(self, h: Floats) -> Floats:
+        """P h - h for all pairs (S, A), on all cores if there are many."""
+        P, nothing, cores = self._P, np.zeros(h.size), os.cpu_count() or 1
+        if h.size < LARGE or cores == 1:
+            moved: Floats = double_double.drift_sparse(P.indptr, P.indices, P.data, h, nothing)
+            return moved
+        result = np.empty((h.size, (P.indptr.size - 1) // h.size))
+        ends = np.linspace(0, h.size, cores + 1).astype(np.int64)
+
+        def part(k: int) -> None:
+            double_double.drift_of_states(P.indptr, P.indices, P.data, h, nothing, ends[k], ends[k + 1], result)
+
+        with ThreadPoolExecutor(cores) as pool:
+            list(pool.map(part, range(cores)))
+        return result
+
+
+class RefinedSteps(PolicySteps):
+    """Dense transitions (S*A, S), biases in two doubles a state: where chains nearly fall apart. Ten times slower."""
+
+    # The first solution is right to some 1e-16 of the largest bias, each further one to that share of the last.
+    REFINEMENTS = 3
+
+    def __init__(self, P: Floats) -> None:
+        super().__init__(P.shape[1], P.shape[0] // P.shape[1])
+        self._P = P
+
+    def evaluate(
+        self, policy: Ints, costs: Floats, reference: int, within: float = 0.0, guess: Unichain | None = None
+    ) -> Unichain | None:
+        """By elimination without subtractions and iterative refinement."""
+        reference, gains, high, low, stationary, slowest = double_double.refined_unichain(
+            self._P, self._first_pair + policy, costs, reference, self.REFINEMENTS
+        )
+        if reference < 0:
+            return None
+        if not (np.isfinite(gains).all() and np.isfinite(high).all()):
+            raise SolverError(FALLS_APART)
+        return Unichain(gains, high, stationary, reference, slowest, low)
+
+    def improve(
+        self, policy: Ints, biases: Floats, low: Floats | None, costs: Floats, weights: Floats, available: Bools,
+        tolerance: float, ahead: float | None = None,
+    ) -> Improved:  # fmt: skip
+        """The biases carry no rounding that counts: the tolerance is relative to what is compared."""
+        high, rest = double_double.combine(weights, biases, np.zeros_like(biases) if low is None else low)
+        values = _values(double_double.drift_dense(self._P, high, rest), costs, weights, available)
+        current = values[np.arange(policy.size), policy]
+        return _switched(values, policy, tolerance * np.maximum(1.0, np.abs(current)))
+
+
+def _values(moved: Floats, costs: Floats, weights: Floats, available: Bools) -> Floats:
+    """What every action is worth, (S, A); inf where it is not available."""
+    return np.where(available, product(weights, costs).reshape(available.shape) + moved, np.inf)
+
+
+def _switched(values: Floats, policy: Ints, tolerance: Floats) -> Improved:
+    """The best actions where they gain more than the tolerance (S,)."""
+    states = np.arange(policy.size)
+    best = values.argmin(axis=1)
+    lowest = values[states, best]
+    switch = values[states, policy] - lowest > tolerance
+    return Improved(float(lowest.min()), np.where(switch, best, policy) if switch.any() else None)

@@ -1,0 +1,254 @@
+"""Sparse chains, one after another: by products, by levels of aggregation, or by a factorisation.
+
+Products alone (``kernels.krylov``) converge in a few dozen where the chain mixes fast and where a factorisation would
+fill in. Where it mixes slowly, large chains are solved by levels (``multilevel``), whose work grows with the number of
+states only; others, and those on which that fails, by a sparse LU (``direct``). States that are only passed through are
+left out of that: they follow component by component (``passage``).
+"""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from psconrl.arrays import Floats, Ints
+from psconrl.errors import SolverError
+from psconrl.kernels import graph, krylov, sweeps
+from psconrl.markov.factorisation import TOO_RARE, cycle_solve, solve_directly
+from psconrl.markov.multigrid import Hierarchy, Level, first_law, stationary_law
+from psconrl.markov.transient_costs import collect_onward
+from psconrl.markov.unichain import FALLS_APART, Unichain, solve_chain
+from psconrl.products import product
+
+GAIN_TOL = 1e-9  # of the largest cost: two ways to compute a gain may differ by this
+RESIDUAL_TOL = 1e-14  # of a residual, relative to the largest bias
+SWEPT_TOL = 1e-13  # the same of large chains by sweeps, each of which takes long
+ANY = 1e300  # a tolerance that does not count
+LEVELS_RESIDUAL = 2e-15  # the same by levels, which lose little to rounding,
+LEVELS_TOL = 1e-12  # relative to the largest cost, if that is more
+LAW_TOL = 1e-13  # of the mass of a stationary law that may be out of balance in a step
+SMALL_CLASS = 200  # states of a closed class that is solved as a dense one
+LEVELS_STATES = 5000  # of smaller chains an LU is quicker
+CYCLES = 80  # more are not worth it
+
+Solved = TypeVar("Solved")
+
+
+def solve_sparse(P: csr_array, costs: Floats) -> Unichain | None:
+    """Chain P of shape (S, S) with costs ``(q, S)``; None if it has two closed classes."""
+    return SparseSolver().solve(P, costs)
+
+
+class SparseSolver:
+    """Solves one chain after another, from the solution of the last and by what worked for it."""
+
+    # A chain that needs more products than this mixes slowly. Of large ones that is known earlier, but where levels
+    # do not help, a factorisation would hardly do better than many products.
+    PRODUCTS, PRODUCTS_OF_LARGE, PATIENT = 400, 100, 4000
+
+    def __init__(self) -> None:
+        self.slow = False  # do products alone not settle it?
+        self.passing = False  # are most states only passed through?
+        self._guess: Unichain | None = None
+
+    def solve(
+        self,
+        P: csr_array,
+        costs: Floats,
+        restarts_in: int | None = None,
+        *,
+        within: float = 0.0,
+        guess: Unichain | None = None,
+    ) -> Unichain | None:
+        """Chain P of shape (S, S) with costs ``(q, S)``; None if it has two closed classes.
+
+        ``restarts_in``: a state to which every step may lead, if there is one. ``within``: how far gains may be off, if
+        not as little as can be. ``guess``: a solution nearby, by default the last one.
+        """
+        self._guess = guess or self._guess
+        costs = np.ascontiguousarray(costs)
+        if restarts_in is not None:
+            result = self._irreducible(P, costs, np.array([restarts_in]), within, self._guess)
+        else:
+            count, label = graph.closed_classes_of_sparse(P.indptr, P.indices, P.data, 0.0)
+            if count > 1:
+                return None
+            recurrent = np.flatnonzero(label == 0)
+            self.passing = 2 * recurrent.size < P.shape[0]
+            if recurrent.size == P.shape[0]:
+                result = self._irreducible(P, costs, recurrent, within, self._guess)
+            else:
+                result = self._with_passing(P, costs, recurrent, within)
+        self._guess = result
+        return result
+
+    def _with_passing(self, P: csr_array, costs: Floats, inside: Ints, within: float) -> Unichain:
+        """The closed class by itself, then what is passed through on the way there."""
+        core, part_costs = P[inside][:, inside], np.ascontiguousarray(costs[:, inside])
+        if inside.size <= SMALL_CLASS:
+            part = solve_chain(core.toarray(), part_costs)
+        else:
+            part = self._irreducible(core, part_costs, np.arange(inside.size), within, _restricted(self._guess, inside))
+        if part is None:
+            raise SolverError(FALLS_APART)
+        biases = np.zeros_like(costs)
+        biases[:, inside] = part.biases
+        outside = np.ones(P.shape[0], dtype=bool)
+        outside[inside] = False
+        passing = np.flatnonzero(outside)
+        rows = csr_array(P[passing])
+        onward = (costs[:, passing] - part.gains[:, None]).T + product(rows, biases.T)
+        biases[:, passing] = collect_onward(csr_array(rows[:, passing]), onward, product(rows, 1.0 - outside)).T
+        law = partial(_spread, part, inside, P.shape[0])
+        return Unichain(part.gains, biases, law, int(inside[part.reference]), off=part.off, rough=part.rough)
+
+    def _irreducible(
+        self, P: csr_array, costs: Floats, recurrent: Ints, within: float, guess: Unichain | None
+    ) -> Unichain:
+        """A chain without states that are only passed through, by what works."""
+        result = None
+        if not self.slow:
+            few = self.PRODUCTS if P.shape[0] < LEVELS_STATES else self.PRODUCTS_OF_LARGE
+            result = self._by_products(P, costs, within, guess, few)
+            self.slow = result is None
+        if result is None and P.shape[0] >= LEVELS_STATES:
+            result = self._by_levels(P, costs, within, guess)
+            result = result or self._by_products(P, costs, within, guess, self.PATIENT)
+        if result is None:
+            result = solve_directly(P, costs, recurrent, None if guess is None else guess.reference)
+            if not _agree(costs, result.gains, result.stationary):
+                raise SolverError(TOO_RARE.format(P.shape[0]))
+        return result
+
+    def _by_products(
+        self, P: csr_array, costs: Floats, within: float, guess: Unichain | None, most: int
+    ) -> Unichain | None:
+        biases = _first_biases(costs, guess)
+        large = P.shape[0] >= LEVELS_STATES
+
+        def one(i: int) -> float:
+            right, x = costs[i : i + 1], biases[i : i + 1]
+            enough = within or (SWEPT_TOL * max(np.abs(right).max(), np.abs(x).max()) if large else 0.0)
+            if enough:
+                left = float(sweeps.sweep_until(P.indptr, P.indices, P.data, right[0], x[0], enough, most))
+                if left <= enough:
+                    return left
+            return float(krylov.solve(P.indptr, P.indices, P.data, False, right, x, *goal, most))
+
+        goal = (ANY, within) if within else (RESIDUAL_TOL, np.inf)
+        off = max(_for_each(one, costs))  # by which the gains may be wrong
+        if not off <= max(within, GAIN_TOL * float(np.abs(costs).max())):
+            return None
+        gains = biases.mean(axis=1)
+        reference = 0 if guess is None else guess.reference
+        biases -= biases[:, [reference]]
+        return Unichain(
+            gains, biases, partial(_law_by_products, P, costs, gains, off), reference, off=off, rough=within > 0.0
+        )
+
+    def _by_levels(self, P: csr_array, costs: Floats, within: float, guess: Unichain | None) -> Unichain | None:
+        level = Level.of_chain(P.indptr, P.indices, P.data)
+        law = first_law(level)
+        biases = _first_biases(costs, guess)
+        for mass in (np.sqrt(law), np.ones_like(law)):
+            hierarchy = Hierarchy(level, mass / mass.sum())
+            if not hierarchy.usable:
+                continue
+            gains, off = _solved(hierarchy, costs, biases, within)
+            if (off <= np.maximum(within, GAIN_TOL * np.abs(costs).max(axis=1))).all():
+                break
+        else:
+            return None
+        reference = int(law.argmax())
+        biases -= biases[:, [reference]]
+        stationary = partial(_law_by_levels, level, law, P, costs, gains, float(off.max()))
+        return Unichain(gains, biases, stationary, reference, off=float(off.max()), rough=within > 0.0)
+
+
+def _first_biases(costs: Floats, guess: Unichain | None) -> Floats:
+    """Those of a chain whose policy or transitions were nearly the same; their means are the gains."""
+    if guess is None:
+        return np.zeros(costs.shape)
+    return np.ascontiguousarray(guess.biases - guess.biases.mean(axis=1, keepdims=True) + guess.gains[:, None])
+
+
+def _restricted(guess: Unichain | None, states: Ints) -> Unichain | None:
+    """What a guess says of some states; nothing, if its reference is not among them."""
+    if guess is None:
+        return None
+    at = int(np.searchsorted(states, guess.reference))
+    if at == states.size or states[at] != guess.reference:
+        return None
+    return Unichain(guess.gains, guess.biases[:, states], np.empty(0), at)
+
+
+def _spread(part: Unichain, states: Ints, n: int) -> Floats:
+    """The law of a closed class among all states."""
+    law = np.zeros(n)
+    law[states] = part.stationary
+    return law
+
+
+def _solved(hierarchy: Hierarchy, costs: Floats, biases: Floats, within: float) -> tuple[Floats, Floats]:
+    """The gains (q,), and how far off each may be; the biases are solved for in place, those of all costs at once."""
+    cycles = hierarchy.for_biases()
+
+    def one(i: int) -> tuple[float, float]:
+        goal = max(within, LEVELS_RESIDUAL * np.abs(biases[i]).max(), LEVELS_TOL * np.abs(costs[i]).max())
+        return cycles.solve(costs[i], biases[i], goal, CYCLES)
+
+    found = np.array(_for_each(one, costs))
+    return found[:, 0].copy(), found[:, 1].copy()
+
+
+def _for_each(one: Callable[[int], Solved], costs: Floats) -> list[Solved]:
+    """What is found for each of the costs (q, n), at a time where that is worth a thread."""
+    if len(costs) == 1 or costs.shape[1] < LEVELS_STATES:
+        return [one(i) for i in range(len(costs))]
+    with ThreadPoolExecutor(min(len(costs), os.cpu_count() or 1)) as pool:
+        return list(pool.map(one, range(len(costs))))
+
+
+def _law_by_products(P: csr_array, costs: Floats, gains: Floats, off: float) -> Floats:
+    """The stationary law of a chain whose gains are known, up to what they may be off."""
+    n = P.shape[0]
+    uniform = np.full((1, n), 1.0 / n)
+    law = uniform.copy()
+    large = n >= LEVELS_STATES
+    if large:
+        moved = sweeps.step_until(P.indptr, P.indices, P.data, law[0], LAW_TOL, SparseSolver.PRODUCTS_OF_LARGE)
+        if moved <= LAW_TOL and _agree(costs, gains, law[0], off):
+            return np.asarray(law[0])
+    most = 2 * (SparseSolver.PRODUCTS_OF_LARGE if large else SparseSolver.PRODUCTS)
+    left = krylov.solve(P.indptr, P.indices, P.data, True, uniform, law, RESIDUAL_TOL, np.inf, most)
+    law = np.maximum(law[0], 0.0)
+    law /= law.sum()
+    if left <= 1e-3 / n and _agree(costs, gains, law, off):
+        return np.asarray(law)
+    if large:
+        level = Level.of_chain(P.indptr, P.indices, P.data)
+        return _law_by_levels(level, first_law(level), P, costs, gains, off)
+    return _law_directly(P, costs, gains, law, off)
+
+
+def _law_by_levels(level: Level, guess: Floats, P: csr_array, costs: Floats, gains: Floats, off: float) -> Floats:
+    """The same from a rough one."""
+    law = stationary_law(level, guess, LAW_TOL, CYCLES)
+    return law if _agree(costs, gains, law, off) else _law_directly(P, costs, gains, law, off)
+
+
+def _law_directly(P: csr_array, costs: Floats, gains: Floats, guess: Floats, off: float) -> Floats:
+    exact = cycle_solve(P, costs, int(guess.argmax()))
+    if not (np.isfinite(exact.gains).all() and _agree(costs, gains, exact.stationary, off)):
+        raise SolverError(TOO_RARE.format(P.shape[0]))
+    return exact.stationary
+
+
+def _agree(costs: Floats, gains: Floats, stationary: Floats, off: float = 0.0) -> bool:
+    """Are the gains found from the costs those of the stationary law? Not where a chain nearly falls apart."""
+    apart: Floats = np.abs(product(costs, stationary) - gains)
+    return bool((apart <= off + GAIN_TOL * np.abs(costs).max(axis=1)).all())

@@ -1,0 +1,137 @@
+"""The graph of a CMDP: what is reachable, and what communicates.
+
+A set of states with a choice of actions that never leave it, strongly connected under them, is an *end component*.
+Whatever the policy, a path ends in one of them (de Alfaro 1997). The model is weakly communicating exactly when
+there is a single maximal one, and communicating when that one holds every state.
+"""
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from psconrl.arrays import Bools, Ints
+from psconrl.kernels import successors
+from psconrl.kernels.approach import approach_by_layers
+from psconrl.kernels.end_components import end_component_pairs
+from psconrl.markov.chain import chain_of
+from psconrl.model.cmdp import CMDP
+from psconrl.model.transition import Transition
+
+# Recognising unichain models is NP-hard (Tsitsiklis 2007); for models with at most this many policies we try them all.
+MAX_POLICIES = 20_000
+
+
+@dataclass(frozen=True)
+class EndComponent:
+    """States, and the pairs ``s * A + a`` that keep the path inside."""
+
+    states: Ints
+    pairs: Ints
+
+
+class EndComponents(NamedTuple):
+    """All maximal end components at once, numbered by their first states: there may be as many as states."""
+
+    number: int
+    of_state: Ints  # (S,) the number of the component, or -1
+    inside: Bools  # (S, A) pairs that keep the path in the component of their state
+
+    def listed(self) -> list[EndComponent]:
+        """One by one."""
+        start, states = successors.grouped(self.of_state, self.number)
+        pairs = np.where(self.inside, self.of_state[:, None], -1).ravel()
+        first, inside = successors.grouped(pairs, self.number)
+        return [
+            EndComponent(states[start[k] : start[k + 1]], inside[first[k] : first[k + 1]]) for k in range(self.number)
+        ]
+
+
+def reachable(cmdp: CMDP) -> Ints:
+    """The states that some policy visits from the initial law, sorted."""
+    if cmdp.transition.communicates:
+        return np.arange(cmdp.n_states)
+    return np.flatnonzero(cmdp.transition.reachable_from(cmdp.initial > 0))
+
+
+def end_components(cmdp: CMDP, without: Ints | None = None) -> list[EndComponent]:
+    """The maximal end components by their first states, optionally of the model without some states."""
+    return find_end_components(cmdp.transition, cmdp.available, without).listed()
+
+
+def find_end_components(P: Transition, available: Bools, without: Ints | None = None) -> EndComponents:
+    """The same, in arrays."""
+    S, A = available.shape
+    indptr, indices = P.support
+    keep = available.ravel().copy()
+    if without is not None:
+        banned = np.zeros(S, dtype=bool)
+        banned[without] = True
+        keep &= ~np.repeat(banned, A)
+        keep[np.repeat(np.arange(S * A), np.diff(indptr))[banned[indices]]] = False
+    count, component, inside = end_component_pairs(indptr, indices, S, keep)
+    return EndComponents(count, component, inside.reshape(S, A))
+
+
+def approach(P: Transition, available: Bools, reached: Bools, policy: Ints, least: float = 0.0) -> Ints:
+    """The policy changed outside a set of states so that everything surely moves into it, as far as it can be.
+
+    The action of the given policy is kept where it has a chance to come closer, else the likeliest one is taken. A
+    chance of no more than ``least`` is none.
+    """
+    S, A = available.shape
+    if P.is_sparse:
+        matrix = P.matrix
+        led: Ints = approach_by_layers(matrix.indptr, matrix.indices, matrix.data, available, reached, policy, least)
+        return led
+    reached, policy = reached.copy(), policy.copy()
+    states = np.arange(S)
+    while not reached.all():
+        chance = np.where(available, (P @ reached.astype(np.float64)).reshape(S, A), 0.0)
+        new = ~reached & (chance > least).any(axis=1)
+        if not new.any():
+            break
+        change = new & ~(chance[states, policy] > least)
+        policy[change] = chance[change].argmax(axis=1)
+        reached |= new
+    return policy
+
+
+def is_communicating(cmdp: CMDP) -> bool:
+    """Can every state be reached from every other under some policy?
+
+    >>> import psconrl
+    >>> is_communicating(psconrl.load("box"))
+    True
+    """
+    return cmdp.transition.communicates
+
+
+def is_weakly_communicating(cmdp: CMDP) -> bool:
+    """Is there one communicating class, all other states being transient under every policy?"""
+    return len(end_components(cmdp)) == 1
+
+
+def is_unichain(cmdp: CMDP) -> bool | None:
+    """Has every deterministic policy a single closed class? None if that could not be settled.
+
+    Two end components that share no state refute it; a state that no end component avoids proves it. In between the
+    question is NP-hard, and small models are settled by trying all policies.
+    """
+    if len(end_components(cmdp)) > 1:
+        return False
+    for r in range(cmdp.n_states):
+        rest = end_components(cmdp, without=np.array([r]))
+        if not rest:
+            return True
+        if len(rest) > 1 or end_components(cmdp, without=rest[0].states):
+            return False
+    choices = [np.flatnonzero(mask) for mask in cmdp.available]
+    if math.prod(c.size for c in choices) > MAX_POLICIES:
+        return None
+    return all(
+        len(chain_of(cmdp.transition, np.array(actions)).closed_classes()) == 1
+        for actions in itertools.product(*choices)
+    )

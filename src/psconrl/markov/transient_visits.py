@@ -1,0 +1,57 @@
+r"""How often each state is visited on the way through states that are surely left.
+
+.. math:: y = b + y W
+
+for moves W among n such states, in CSR form: as in ``passage``, but each group after all those that lead to it.
+"""
+
+import numpy as np
+from scipy.sparse import csr_array, hstack, vstack
+
+from psconrl.arrays import Floats
+from psconrl.errors import SolverError
+from psconrl.kernels import graph, successors, visits
+from psconrl.markov.sparse_solver import solve_sparse
+from psconrl.markov.transient_costs import TOGETHER
+from psconrl.markov.unichain import FALLS_APART
+from psconrl.products import product
+
+
+def visit_onward(W: csr_array, begin: Floats, exits: Floats) -> Floats:
+    """The expected visits (n,) of each state, from an expected number of beginnings (n,) in each."""
+    n = W.shape[0]
+    count, label = graph.strong_components(W.indptr, W.indices, n)
+    start, members = successors.grouped(label, count)
+    y = np.array(begin, dtype=float)
+    done = count
+    while True:
+        try:
+            done = visits.visit(W.indptr, W.indices, W.data, exits, start, members, done, TOGETHER, y)
+        except ZeroDivisionError:
+            raise SolverError(FALLS_APART) from None
+        if done == 0:
+            return y
+        group = members[start[done - 1] : start[done]]
+        rows = csr_array(W[group])
+        inside = csr_array(rows[:, group])
+        away = product(rows, (label != done - 1).astype(float))
+        y[group] = _visits_by_distribution(inside, y[group], exits[group] + away)
+        gained = product(y[group], rows)
+        gained[group] = 0.0
+        y += gained
+        done -= 1
+
+
+def _visits_by_distribution(W: csr_array, begin: Floats, exits: Floats) -> Floats:
+    """The visits of a large group: in proportion to the distribution of the chain that begins anew when it is left."""
+    n, total = W.shape[0], float(begin.sum())
+    if total <= 0.0:
+        return np.zeros(n)
+    # One more state: where every path begins, and where it goes when it leaves.
+    top = csr_array(np.append(begin / total, 0.0)[None, :])
+    chain = csr_array(vstack([hstack([W, csr_array(exits[:, None])]), top]))
+    solved = solve_sparse(chain, np.zeros((1, n + 1)))
+    if solved is None:
+        raise SolverError(FALLS_APART)
+    mass = solved.stationary
+    return np.asarray(total * mass[:n] / mass[n])

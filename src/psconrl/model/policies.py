@@ -1,0 +1,45 @@
+"""Reading a policy that a user hands in."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from psconrl.arrays import Floats
+from psconrl.errors import PolicyError
+from psconrl.model.cmdp import CMDP
+from psconrl.model.validation import as_floats
+
+POLICY_TOL = 1e-9  # how far a policy's row may be from a distribution
+
+
+def as_policy(cmdp: CMDP, policy: ArrayLike) -> Floats:
+    """A policy as an (S, A) array of probabilities, from that or from one action a state.
+
+    >>> import psconrl
+    >>> as_policy(psconrl.load("counterexample"), [1, 0]).tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
+    """
+    S, A = cmdp.n_states, cmdp.n_actions
+    if hasattr(policy, "policy"):
+        by_lot = getattr(policy, "mixture", None) is not None
+        wanted = "one of its .mixture.policies, among which it draws by lot" if by_lot else "its .policy"
+        raise PolicyError(f"policy must be an array; got {type(policy).__name__}: give {wanted}")
+    array = as_floats(policy, "policy", PolicyError)
+    if array.shape == (S,):
+        unknown = ~np.isin(array, np.arange(A))
+        if unknown.any():
+            s = int(unknown.argmax())
+            raise PolicyError(f"policy[{s}] must be an action from 0 to {A - 1}; got {array[s]:g}")
+        pi = np.zeros((S, A))
+        pi[np.arange(S), array.astype(np.int64)] = 1.0
+    elif array.shape == (S, A):
+        pi = array.copy()
+    else:
+        raise PolicyError(f"policy must have shape (S,) = {(S,)} of actions or (S, A) = {(S, A)}; got {array.shape}")
+    wrong = ~(np.isfinite(pi).all(axis=1) & (pi >= 0).all(axis=1) & (abs(pi.sum(axis=1) - 1) <= POLICY_TOL))
+    if wrong.any():
+        s = int(wrong.argmax())
+        raise PolicyError(f"policy[{s}] must be a distribution; got {pi[s].tolist()}")
+    if (pi[~cmdp.available] > 0).any():
+        s, a = np.argwhere((pi > 0) & ~cmdp.available)[0]
+        raise PolicyError(f"policy[{s}] plays action {cmdp.action_name(int(a))!r}, which is not available there")
+    return pi

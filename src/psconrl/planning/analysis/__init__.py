@@ -1,0 +1,1 @@
+"""Questions about a plan: simpler policies, prices, explanations, windows, how long it takes."""

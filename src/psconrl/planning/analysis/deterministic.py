@@ -1,0 +1,195 @@
+r"""The best policy without coins, and what doing without them costs.
+
+With limits an optimal policy may have to randomise, and to find the best that does not is NP-hard. Branch and bound:
+a plan of the model, or of the model with fewer actions, bounds from below what every deterministic policy of it costs.
+Where the plan tosses a coin, the policies are divided by what they do in that state. Rounding the coins of a plan gives
+policies to compare with; what cannot be cheaper than the best of them is not looked at (Land and Doig 1960).
+"""
+
+import heapq
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+
+from psconrl.arrays import Bools, Floats, Ints
+from psconrl.errors import ConfigError, InfeasibleError, SolverError
+from psconrl.kernels.occupancy import one_hot
+from psconrl.markov.evaluation import Evaluation, evaluate_policy
+from psconrl.model.cmdp import CMDP, need_model
+from psconrl.model.names import Names
+from psconrl.planning.certificate import excess_units, units
+from psconrl.planning.deployable import Deployable
+from psconrl.planning.plan import Plan
+from psconrl.planning.planner import plan, plan_unexplained
+from psconrl.planning.proof import Status
+from psconrl.planning.tolerances import PROVEN_EXCESS, PROVEN_GAP
+
+MOST_PLANS = 200  # of the search
+MOST_ROUNDINGS = 64  # of one plan
+NEVER = 1e-12  # what a state that is never visited weighs, when one to branch in is chosen
+
+
+@dataclass(frozen=True, eq=False)
+class SimplePolicy(Deployable):
+    """A policy with one action a state, within the limits, and its price against the optimum of all policies."""
+
+    actions: Ints  # (S,)
+    value: float  # average objective in the user's sense
+    costs: Floats  # (m+1,)
+    price: float  # by how much the objective is worse than with coins; never negative but for rounding
+    least_price: float  # proven: no policy of this kind has a smaller one
+    unit: float  # what differences of the objective are measured by, as in certificates
+    policy: Floats  # (S, A)
+    occupancy: Floats  # (S, A)
+    names: Names
+
+    @property
+    def is_proven(self) -> bool:
+        """Is it proven that no policy of this kind is better?"""
+        return self.price - self.least_price <= PROVEN_GAP * self.unit
+
+    def __repr__(self) -> str:
+        proven = "the best" if self.is_proven else f"least possible {self.least_price:.3g}"
+        return f"SimplePolicy(value={self.value:.8g}, price={self.price:.3g}, {proven})"
+
+
+def best_deterministic(cmdp: CMDP, best: Plan | None = None, *, most_plans: int = MOST_PLANS) -> SimplePolicy:
+    """The cheapest policy within the thresholds that never tosses a coin.
+
+    ``best``: the plan of the model, if it is known. After ``most_plans`` plans the best policy found is returned with
+    the least price that is proven. An error if no policy without coins is within the thresholds.
+
+    >>> import psconrl
+    >>> best_deterministic(psconrl.load("counterexample"))
+    SimplePolicy(value=0.52631579, price=0.00118, the best)
+    """
+    need_model(cmdp, "best_deterministic")
+    if not isinstance(most_plans, int) or most_plans < 1:
+        raise ConfigError(f"most_plans must be a whole number from 1; got {most_plans!r}")
+    root = (plan(cmdp) if best is None else best).required()
+    search = Search(cmdp)
+    bound = search.run(root, most_plans)
+    if search.actions is None:
+        if np.isfinite(bound):
+            raise SolverError(f"no policy without coins was found in {most_plans} plans; allow more with most_plans")
+        raise InfeasibleError("no policy without coins keeps the thresholds; play the plan, or relax them")
+    assert search.exact is not None
+    return simple_policy(cmdp, root, search.actions, search.exact, bound)
+
+
+def simple_policy(cmdp: CMDP, best: Plan, actions: Ints, exact: Evaluation, bound: float) -> SimplePolicy:
+    """A deterministic policy with its price; ``bound``: what every policy of its kind costs at least."""
+    optimum = best.certificate.lower  # which a plan that mixes classes of states does not reach
+    price = float(exact.costs[0] - optimum)
+    least = min(max(float(bound - optimum), 0.0), price)
+    policy = one_hot(actions, cmdp.n_actions)
+    unit = float(units(cmdp, exact.occupancy)[0])
+    return SimplePolicy(actions, exact.value, exact.costs, price, least, unit, policy, exact.occupancy, cmdp.names)
+
+
+def is_within(cmdp: CMDP, exact: Evaluation) -> bool:
+    """Does a policy keep the thresholds, as exactly as plans have to?"""
+    unit = excess_units(cmdp, exact.occupancy, units(cmdp, exact.occupancy))
+    return bool((exact.costs[1:] - cmdp.thresholds <= PROVEN_EXCESS * unit).all())
+
+
+class Search:
+    """Branch and bound over the actions that are left in every state."""
+
+    def __init__(self, cmdp: CMDP) -> None:
+        self.cmdp = cmdp
+        self.actions: Ints | None = None  # the best policy so far
+        self.exact: Evaluation | None = None
+        self._seen: set[bytes] = set()
+        self._heap: list[tuple[float, int, Bools, Plan]] = []
+        self._number = itertools.count()  # so that the heap never compares arrays
+
+    def run(self, root: Plan, most_plans: int) -> float:
+        """Search; returns what every deterministic policy within the limits costs at least, inf if there is none."""
+        self._open(self.cmdp.available, root)
+        plans = 1
+        while self._heap and plans < most_plans and self._heap[0][0] < self._enough:
+            _, _, mask, found = heapq.heappop(self._heap)
+            for part in self._branches(mask, found):
+                child = plan_unexplained(_with_actions(self.cmdp, part), start=found)
+                plans += 1
+                if child.status is not Status.INFEASIBLE:
+                    self._open(part, child)
+        least = self._heap[0][0] if self._heap else np.inf
+        return least if self.exact is None else min(least, float(self.exact.costs[0]))
+
+    @property
+    def _enough(self) -> float:
+        """What a bound must reach for its branch to be of no interest."""
+        if self.exact is None:
+            return np.inf
+        return float(self.exact.costs[0] - PROVEN_GAP * units(self.cmdp, self.exact.occupancy)[0])
+
+    def _open(self, mask: Bools, found: Plan) -> None:
+        """Round the coins of a plan, and remember it unless its policy has none and is the best of all."""
+        for actions in self._roundings(found):
+            self._consider(actions)
+        coins = (found.policy > 0).sum(axis=1).max() > 1
+        settled = found.status is Status.OPTIMAL and not coins and found.mixture is None
+        if not settled and mask.sum() > len(mask):
+            heapq.heappush(self._heap, (found.certificate.lower, next(self._number), mask, found))
+
+    def _consider(self, actions: Ints) -> None:
+        if actions.tobytes() in self._seen:
+            return
+        self._seen.add(actions.tobytes())
+        exact = evaluate_policy(self.cmdp, one_hot(actions, self.cmdp.n_actions))
+        better = self.exact is None or exact.costs[0] < self.exact.costs[0]
+        if better and is_within(self.cmdp, exact):
+            self.actions, self.exact = actions, exact
+
+    @staticmethod
+    def _roundings(found: Plan) -> list[Ints]:
+        """The policies that do always what the plan does sometimes; of many, the likeliest and the plan's columns."""
+        likeliest = found.policy.argmax(axis=1)
+        coins = np.flatnonzero((found.policy > 0).sum(axis=1) > 1)
+        choices = [np.flatnonzero(found.policy[s]) for s in coins]
+        if np.prod([float(c.size) for c in choices]) > MOST_ROUNDINGS:
+            return [likeliest, *found.columns]
+        rounded = [] if found.mixture is None else list(found.mixture.policies)
+        for chosen in itertools.product(*choices):
+            actions = likeliest.copy()
+            actions[coins] = chosen
+            rounded.append(actions)
+        return rounded
+
+    @staticmethod
+    def _branches(mask: Bools, found: Plan) -> list[Bools]:
+        """The deterministic policies of a mask, divided by what they do where the plan tosses its fairest coin.
+
+        A plan without coins may miss its bound, if that mixes classes of states: then where it is most often.
+        """
+        mass = NEVER + found.occupancy.sum(axis=1)
+        share = np.sort(found.policy, axis=1)[:, -2] * mass if mask.shape[1] > 1 else np.zeros(len(mask))
+        s = int(share.argmax()) if share.max() > 0 else int((mass * (mask.sum(axis=1) > 1)).argmax())
+        tossed = found.policy[s] > 0
+        rows = [np.eye(mask.shape[1], dtype=bool)[a] for a in np.flatnonzero(tossed)]
+        rest = mask[s] & ~tossed
+        if rest.any():
+            rows.append(rest)
+        parts = []
+        for row in rows:
+            part = mask.copy()
+            part[s] = row
+            parts.append(part)
+        return parts
+
+
+def _with_actions(cmdp: CMDP, available: Bools) -> CMDP:
+    """The model with fewer actions."""
+    return CMDP(
+        cmdp.transition,
+        cmdp.costs,
+        cmdp.thresholds,
+        initial=cmdp.initial,
+        available=available,
+        cost_names=cmdp.cost_names,
+        maximise=cmdp.maximise,
+        at_least=cmdp.at_least,
+    )

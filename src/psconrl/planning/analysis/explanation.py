@@ -1,0 +1,101 @@
+r"""Why this action? What each one would change, in units of the objective and of every limit, at the plan's prices.
+
+Playing action a once in state s and then following the plan adds, over all rounds to come, to the total of cost i
+
+.. math:: A_i(s, a) = c_i(s, a) - g_i + \sum_t P(t | s, a)\, h_i(t) - h_i(s),
+
+its advantage, from the exact gain g and bias h of the plan's policy. At the shadow prices :math:`\lambda` the sum
+:math:`A_0 + \sum_i \lambda_i A_i` is zero for what an optimal plan plays and nowhere negative (Altman 1999, chapter 4).
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from psconrl.arrays import Floats, Ints
+from psconrl.markov.evaluation import evaluate
+from psconrl.model.cmdp import CMDP, need_model
+from psconrl.model.names import Names
+from psconrl.planning.plan import Plan
+from psconrl.planning.planner import plan
+from psconrl.products import product
+
+SAME_GAIN = 1e-9  # of a cost's range: actions that change its long-run average by less keep it
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """The actions available in one state, and what playing each once would change. Costs, so less is better."""
+
+    state: int
+    share: float  # of rounds that the plan spends here
+    actions: Ints  # (K,) available here, the best first
+    probabilities: Floats  # (K,) of the plan
+    changes: Floats  # (K, m+1) of the total of every cost over all rounds to come
+    prices: Floats  # (m,) shadow prices of the plan
+    worth: Floats  # (K,) all changes together at these prices, in units of the objective
+    average_changes: Floats  # (K, m+1) of the long-run averages; zero unless the action leads to another class
+    names: Names
+    by_lot: bool = False  # does the plan draw a lot? Then this is about its stationary policy, which comes closest
+
+    def record(self) -> dict[str, Any]:
+        """Plain data for JSON, in the user's names and sense: of a reward, a gain is positive, as in tables."""
+        costs = self.names.costs
+        sign = self.names.signs
+        return {
+            "state": self.names.state(self.state),
+            "sense": self.names.sense,
+            "by_lot": self.by_lot,
+            "units": {name: self.names.units.total(name) for name in costs if self.names.units.total(name)},
+            "share": self.share,
+            "prices": dict(zip(costs[1:], self.prices.tolist(), strict=True)),
+            "actions": [
+                {
+                    "action": self.names.action(int(a)),
+                    "probability": float(p),
+                    "changes": dict(zip(costs, (sign * change).tolist(), strict=True)),
+                    "average_changes": dict(zip(costs, (sign * average).tolist(), strict=True)),
+                    "worth": float(sign[0] * total),
+                }
+                for a, p, change, average, total in zip(
+                    self.actions, self.probabilities, self.changes, self.average_changes, self.worth, strict=True
+                )
+            ],
+        }
+
+
+def explain(cmdp: CMDP, state: int | str, best: Plan | None = None) -> Explanation:
+    """What each action in a state would change, if it were played once and the plan followed from then on.
+
+    ``best``: the plan of the model, if it is known.
+
+    >>> import psconrl
+    >>> why = explain(psconrl.load("queue"), "0 waiting")
+    >>> why.names.action(int(why.actions[0])), bool(abs(why.worth[0]) < 1e-9), bool((why.worth >= -1e-9).all())
+    ('speed 0 open', True, True)
+    """
+    need_model(cmdp, "explain")
+    s = cmdp.names.state_number(state, cmdp.n_states)
+    followed = (plan(cmdp) if best is None else best).required()
+    exact = evaluate(cmdp, followed.policy)
+    actions = np.flatnonzero(cmdp.available[s])
+    rows = cmdp.transition.rows(s * cmdp.n_actions + actions)  # (K, S)
+    averages = product(rows, exact.gains.T) - exact.gains[:, s]
+    scale = np.maximum(np.ptp(cmdp.costs.reshape(len(cmdp.costs), -1), axis=1), np.abs(exact.gains[:, s]))
+    averages[np.abs(averages) <= SAME_GAIN * scale] = 0.0
+    changes = cmdp.costs[:, s, actions].T - exact.gains[:, s] + product(rows, exact.biases.T) - exact.biases[:, s]
+    worth = product(changes, np.concatenate([[1.0], followed.multipliers]))
+    order = np.argsort(np.where(followed.policy[s, actions] > 0, -np.inf, worth), kind="stable")
+    return Explanation(
+        s,
+        float(exact.occupancy[s].sum()),
+        actions[order],
+        followed.policy[s, actions][order],
+        changes[order],
+        followed.multipliers,
+        worth[order],
+        averages[order],
+        cmdp.names,
+        followed.mixture is not None,
+    )

@@ -1,0 +1,42 @@
+"""Where the optimum needs a lot at the start: the plan that draws one, if it is proven to be as good as the bound."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from psconrl.kernels.occupancy import one_hot
+from psconrl.markov.evaluation import evaluate_policy
+from psconrl.model.cmdp import CMDP
+from psconrl.planning.candidate import Candidate, Dual
+from psconrl.planning.certificate import check
+from psconrl.planning.mixture_policy import PolicyMixture, evaluate_mixture
+from psconrl.planning.plan import Plan
+from psconrl.planning.proof import Status
+from psconrl.planning.settling import rounds_to_settle
+
+
+def by_lot(part: CMDP, candidate: Candidate, found: Plan) -> Plan:
+    """The plan with the mixture of its candidate, if there is one and its proof holds; else as it was.
+
+    The policy of the plan remains: with what it costs, and by how much it exceeds the limits, in the note.
+    """
+    if candidate.shares is None or len(candidate.columns) < 2:
+        return found
+    status = Status.INFEASIBLE if found.status is Status.INFEASIBLE else Status.OPTIMAL
+    policies = np.array(candidate.columns)
+    dual = Dual(found.multipliers, found.potential, found.low_potential, found.gains)
+    exact, laws = evaluate_mixture(part, policies, candidate.shares)
+    proof = check(part, status, exact.occupancy, dual, exact)
+    if not proof.holds:
+        return found
+    return replace(
+        found,
+        status=status,
+        value=exact.value,
+        costs=exact.costs,
+        occupancy=exact.occupancy,
+        certificate=proof,
+        note=f"a run draws one of {len(policies)} policies by lot; plan.policy draws none: {found.note}",
+        settles=max(rounds_to_settle(part, evaluate_policy(part, one_hot(each, part.n_actions))) for each in policies),
+        mixture=PolicyMixture(policies, candidate.shares, laws, found.certificate),
+    )
