@@ -32,7 +32,17 @@ SHARED = "psconrl.kernels._shared"  # what all modules need to hand arrays to ea
 WIDE = ("elimination", "improvement", "special")
 # Walks over graphs and checks, which gain nothing from more than the first level of optimisation, but compile slowly.
 WALKS = (
-    *("approach", "boxes", "certificates", "closed_classes", "costs", "csr", "end_components", "graph", "intervals"),
+    *(
+        "attractor_policy",
+        "boxes",
+        "certificates",
+        "closed_classes",
+        "costs",
+        "csr",
+        "end_components",
+        "graph",
+        "intervals",
+    ),
     *("level_steps", "moves", "nested_dissection", "occupancy", "pessimism", "small_components", "sorting"),
     *("transient", "visits"),
 )

@@ -62,9 +62,9 @@ WORLDS = {
 }
 
 
-def scores(world: str, agent: str, rounds: int, run: int) -> list[float]:
+def scores(environment: str, agent: str, rounds: int, run: int) -> list[float]:
     """At a 64th, a 16th and a quarter of the rounds, and at their end."""
-    model = WORLDS[world]()
+    model = WORLDS[environment]()
     best = psconrl.plan(model)
     at = [rounds // 64, rounds // 16, rounds // 4, rounds]
     made = psconrl.agents.make(
@@ -89,9 +89,9 @@ def main() -> None:
     print("| environment | agent | T/64 | T/16 | T/4 | T | worst | 90th percentile | score / sqrt(T), the same four |")
     print("|---|---|---|---|---|---|---|---|---|", flush=True)
     with ProcessPoolExecutor(given.processes) as pool:
-        for world in given.worlds.split(","):
+        for environment in given.environments.split(","):
             for agent in given.agents.split(","):
-                runs = [pool.submit(scores, world, agent, given.rounds, run) for run in range(given.runs)]
+                runs = [pool.submit(scores, environment, agent, given.rounds, run) for run in range(given.runs)]
                 found = np.array([one.result() for one in runs])
                 mean, error = found.mean(axis=0), found[:, -1].std() / given.runs**0.5
                 roots = np.sqrt(given.rounds / np.array([64, 16, 4, 1]))
@@ -101,7 +101,7 @@ def main() -> None:
                     f"{found[:, -1].max():,.0f}",
                 ]
                 cells += [f"{np.quantile(found[:, -1], 0.9):,.0f}", " ".join(f"{x:.2f}" for x in mean / roots)]
-                print(f"| {world} | {agent} | {' | '.join(cells)} |", flush=True)
+                print(f"| {environment} | {agent} | {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -46,10 +46,10 @@ def main() -> None:
     parser.add_argument("--worlds", nargs="*", help="only these")
     given = parser.parse_args()
     print("| world | S | agent | rounds | policies | s without | s with | more | us a policy |\n|" + "---|" * 9)
-    for world, options, rounds, agents in WORLDS:
-        if given.worlds and world not in given.worlds:
+    for environment, options, rounds, agents in WORLDS:
+        if given.environments and environment not in given.environments:
             continue
-        cmdp = psconrl.load(world, **options)
+        cmdp = psconrl.load(environment, **options)
         repeats = given.repeats if cmdp.n_states <= 100 else 2
         for name in agents:
             try:
@@ -60,7 +60,8 @@ def main() -> None:
             without, with_ = (float(np.median([pair[k][0] for pair in pairs])) for k in (0, 1))
             policies = pairs[0][1][1]
             cells = [
-                world, f"{cmdp.n_states:,}", name, f"{rounds:,}", f"{policies:,}", f"{without:.3g}", f"{with_:.3g}",
+                environment, f"{cmdp.n_states:,}", name, f"{rounds:,}", f"{policies:,}",
+                f"{without:.3g}", f"{with_:.3g}",
                 f"{100 * (with_ / without - 1):.0f}%", f"{1e6 * (with_ - without) / policies:.0f}",
             ]  # fmt: skip
             print("| " + " | ".join(cells) + " |", flush=True)

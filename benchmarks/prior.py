@@ -60,7 +60,7 @@ def one(job: tuple[str, dict, int, float, bool, bool, int]) -> tuple[float, floa
         belief=psconrl.agents.Dirichlet(parameter),
         schedule=psconrl.agents.Ouyang(),
         ledger=None,
-        outlook=psconrl.agents.Endless(),
+        planning_horizon=psconrl.agents.Endless(),
         optimistic_cost=float(cmdp.costs[0].min()) if cmdp.maximise else None,
         seed=seed,
     )

@@ -17,7 +17,7 @@ from psconrl.report.leaderboard_figure import leaderboard_figure
 from psconrl.report.leaderboard_tables import markdown_page, standings_table
 from psconrl.report.metrics import measures
 from psconrl.report.print_table import markdown_table, print_table
-from psconrl.report.sensitivity import knob_table, knobs
+from psconrl.report.sensitivity import hyperparameter_table, hyperparameters
 from psconrl.report.sensitivity_figure import sensitivity_figure
 
 OUT = Path(__file__).parents[1] / "docs" / "results"
@@ -31,17 +31,23 @@ def experiments_of(path: Path) -> list[Any]:
 
 def main() -> None:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "results/full")
-    worlds = experiments_of(folder / "leaderboard.db")
-    boards = leaderboards(worlds)
+    environments = experiments_of(folder / "leaderboard.db")
+    boards = leaderboards(environments)
     settings = {label: agent.setting for label, agent in shipped_spec("leaderboard").agents.items()}
-    tried = knobs(experiments_of(folder / "sensitivity.db"))
+    tried = hyperparameters(experiments_of(folder / "sensitivity.db"))
     for name, figure in (("leaderboard", leaderboard_figure(boards)), ("sensitivity", sensitivity_figure(tried))):
         figure.savefig(OUT / f"{name}.png", dpi=DPI, bbox_inches="tight", pil_kwargs={"optimize": True})
     columns = ["priced", "penalised", "violation", "largest-excess", "strong-violation"]
     parts = ["# Leaderboard: all tables\n", markdown_page(boards, settings), "## All measures\n"]
-    parts += [f"### {e.name}\n\n{print_table([e], measures([e], columns), 'markdown')}" for e in worlds]
-    knob = knob_table(tried)
-    parts += ["## One knob each\n", markdown_table(knob["header"], knob["rows"]), "", knob["note"], ""]
+    parts += [f"### {e.name}\n\n{print_table([e], measures([e], columns), 'markdown')}" for e in environments]
+    hyperparameter = hyperparameter_table(tried)
+    parts += [
+        "## One knob each\n",
+        markdown_table(hyperparameter["header"], hyperparameter["rows"]),
+        "",
+        hyperparameter["note"],
+        "",
+    ]
     (OUT / "leaderboard-tables.md").write_text("\n".join(parts), encoding="utf-8")
     for name, board in boards.items():
         table = standings_table(board, settings)

@@ -68,7 +68,7 @@ def main() -> None:
         {f"repay {r:g}": {"ledger": "repay", "share": r} if r else {} for r in SHARES},
         runs,
     )
-    riverswim = next(world for world in WORLDS if world[0] == "riverswim")
+    riverswim = next(environment for environment in WORLDS if environment[0] == "riverswim")
     table(f"Bolder, at the paper's horizons, {runs} runs: {meaning}", [*PAPER, riverswim], BOLDER, runs)
 
 

@@ -57,8 +57,8 @@ def agent_for(cmdp: psconrl.CMDP, which: str, seed: int) -> psconrl.agents.Agent
 
 def one(job: tuple[str, str, int]) -> list[float]:
     """Regret; violation at the end, largest on the way, and of the policies; rounds until first certified; seconds."""
-    world, which, seed = job
-    name, options, horizon = WORLDS[world]
+    environment, which, seed = job
+    name, options, horizon = WORLDS[environment]
     cmdp = psconrl.load(name, **options, **({"seed": seed} if name == "garnet" else {}))
     best, agent = psconrl.plan(cmdp), agent_for(cmdp, which, seed)
     begun = time.perf_counter()
@@ -77,16 +77,16 @@ def one(job: tuple[str, str, int]) -> list[float]:
 def main() -> None:
     """A table for every world."""
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 10
-    for world in sys.argv[2:] or WORLDS:
-        print(f"\n{world}, {WORLDS[world][2]:,} rounds, {runs} runs: mean ± standard deviation\n")
+    for environment in sys.argv[2:] or WORLDS:
+        print(f"\n{environment}, {WORLDS[environment][2]:,} rounds, {runs} runs: mean ± standard deviation\n")
         print("| | regret | violation at the end | largest on the way | of the policies | leaves the baseline | s |")
         print("|---|---|---|---|---|---|---|")
         with ProcessPoolExecutor(2) as pool:
             for which in AGENTS:
-                rows = np.array(list(pool.map(one, [(world, which, seed) for seed in range(runs)])))
+                rows = np.array(list(pool.map(one, [(environment, which, seed) for seed in range(runs)])))
                 mean, spread = rows.mean(axis=0), rows.std(axis=0, ddof=1) if runs > 1 else 0 * rows[0]
                 cells = [f"{m:,.0f} ± {s:,.0f}" for m, s in zip(mean[:4], spread[:4], strict=True)]
-                first, horizon = np.median(rows[:, 4]), WORLDS[world][2]
+                first, horizon = np.median(rows[:, 4]), WORLDS[environment][2]
                 left = "" if not which.startswith("safe") else "never" if first >= horizon else f"{first:,.0f}"
                 print(f"| {which} | " + " | ".join([*cells, left, f"{mean[5]:.1f}"]) + " |", flush=True)
 

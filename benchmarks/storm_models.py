@@ -109,17 +109,19 @@ def main() -> None:
         check_both_ways("simple_lra", simple_lra(), "second", ["first >= 2.5"], folder)
         check_both_ways("resource_gathering", resource_gathering(), "gold", ["attacks <= 0.01", "gem >= 0.02"], folder)
         check_both_ways("client_server", client_server(), "grants", [], folder)
-        for world in ("queue", "box", "ward", "inventory"):
-            cmdp = psconrl.load(world)
+        for environment in ("queue", "box", "ward", "inventory"):
+            cmdp = psconrl.load(environment)
             for ending in (".umb", ".drn"):
                 psconrl.save(cmdp, folder / f"world{ending}")
-                report(f"{world}{ending} states", cmdp.n_states, in_storm(folder / f"world{ending}").nr_states)
+                report(f"{environment}{ending} states", cmdp.n_states, in_storm(folder / f"world{ending}").nr_states)
                 plan = psconrl.plan(cmdp)
                 psconrl.save(cmdp, folder / f"chain{ending}", plan.policy)
                 read = in_storm(folder / f"chain{ending}")
                 for cost, average in zip(cmdp.cost_names, cmdp.names.signs * plan.costs, strict=True):
                     word = cost if ending == ".umb" else "_".join(cost.split())
-                    report(f"{world}{ending} chain: {cost}", float(average), averages(read, f'R{{"{word}"}}=? [LRA]'))
+                    report(
+                        f"{environment}{ending} chain: {cost}", float(average), averages(read, f'R{{"{word}"}}=? [LRA]')
+                    )
         for n in range(3, arguments.philosophers + 1):
             began = time.perf_counter()
             psconrl.save(philosophers(n), folder / "philosophers.umb")

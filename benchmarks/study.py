@@ -63,13 +63,18 @@ HORIZON = 20_000  # of our own worlds
 LOOKED_AT = ("ward", "battery", "dam", "polling")  # held out at first, then used to find out what was wrong
 SETS = {
     "development": [*DEVELOPMENT, *LOOKED_AT],
-    "seen": [world for world in (*FIRST, *SECOND) if world not in LOOKED_AT],
+    "seen": [environment for environment in (*FIRST, *SECOND) if environment not in LOOKED_AT],
     "held-out": list(THIRD),
 }
 
 WIDE = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-PLAIN: dict[str, Any] = {"belief": Dirichlet(), "schedule": Ouyang(), "ledger": None, "outlook": Endless()}
-LEARNED: dict[str, Any] = {"belief": LearnedMass(), "schedule": SquareRoot(), "ledger": None, "outlook": Proportional()}
+PLAIN: dict[str, Any] = {"belief": Dirichlet(), "schedule": Ouyang(), "ledger": None, "planning_horizon": Endless()}
+LEARNED: dict[str, Any] = {
+    "belief": LearnedMass(),
+    "schedule": SquareRoot(),
+    "ledger": None,
+    "planning_horizon": Proportional(),
+}
 BALANCED = LEARNED | {"ledger": Balance(0.1)}
 VARIANTS: dict[str, dict[str, Any]] = {
     "plain": PLAIN,  # the default before
@@ -82,15 +87,15 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "masses up to 10": BALANCED | {"belief": LearnedMass(WIDE)},
     "masses from .001": BALANCED | {"belief": LearnedMass([0.001, 0.01, 0.1, 1.0])},
     "gibbs": BALANCED | {"belief": LearnedMass(exact=False)},
-    "one mass for the world": BALANCED | {"belief": LearnedMass(pool="world")},
+    "one mass for the world": BALANCED | {"belief": LearnedMass(pool="all")},
     "ouyang": BALANCED | {"schedule": Ouyang()},
     "steady": BALANCED | {"schedule": Steady()},
     "doubling": BALANCED | {"schedule": Doubling()},
     "balance .03": BALANCED | {"ledger": Balance(0.03)},
     "balance .3": BALANCED | {"ledger": Balance(0.3)},
-    "endless": BALANCED | {"outlook": Endless()},
-    "outlook .1": BALANCED | {"outlook": Proportional(0.1)},
-    "outlook 1": BALANCED | {"outlook": Proportional(1.0)},
+    "endless": BALANCED | {"planning_horizon": Endless()},
+    "outlook .1": BALANCED | {"planning_horizon": Proportional(0.1)},
+    "outlook 1": BALANCED | {"planning_horizon": Proportional(1.0)},
     "first candidate": PLAIN | {"belief": LearnedMass(WIDE, exact=False), "schedule": Steady(), "ledger": Balance(0.1)},
 }
 HEADS = (
@@ -112,19 +117,19 @@ REFERENCES = ("plain", "plain repay")  # the default before, without and with it
 COLUMNS = ("world", "variant", "seed", "regret", "violation", "priced", "late", "episodes", "seconds")
 
 
-def model_of(world: str, seed: int) -> tuple[psconrl.CMDP, int]:
+def model_of(environment: str, seed: int) -> tuple[psconrl.CMDP, int]:
     """The model of a world, of its own for every seed where it is drawn, and the rounds to play."""
-    if world in OWN:
-        return OWN[world](*([seed] if world in DRAWN else [])), HORIZON
-    name, options, horizon = DEVELOPMENT[world]
+    if environment in OWN:
+        return OWN[environment](*([seed] if environment in DRAWN else [])), HORIZON
+    name, options, horizon = DEVELOPMENT[environment]
     drawn = {key: seed if value is None else value for key, value in options.items()}
     return psconrl.load(name, **drawn), horizon
 
 
 def one(job: tuple[str, str, int]) -> list[Any]:
     """A line of the table: among others the violation of every limit, and what the last fifth lost a round."""
-    world, variant, seed = job
-    cmdp, horizon = model_of(world, seed)
+    environment, variant, seed = job
+    cmdp, horizon = model_of(environment, seed)
     best = psconrl.plan(cmdp)
     agent = PSConRL(cmdp.n_states, cmdp.n_actions, cmdp.thresholds, cmdp.costs, seed=seed, **VARIANTS[variant])
     trace = psconrl.simulate(cmdp, agent, horizon, seed=1_000 + seed, checkpoints=5)
@@ -133,7 +138,7 @@ def one(job: tuple[str, str, int]) -> list[Any]:
     late = float(priced[-1] - priced[-2]) / float(trace.rounds[-1] - trace.rounds[-2])
     lost, over = found.final
     return [
-        world,
+        environment,
         variant,
         seed,
         lost,
@@ -145,13 +150,13 @@ def one(job: tuple[str, str, int]) -> list[Any]:
     ]
 
 
-def run(worlds: list[str], variants: list[str], runs: int, path: Path) -> None:
+def run(environments: list[str], variants: list[str], runs: int, path: Path) -> None:
     """Play everything that is not in the file yet."""
     done = set()
     if path.exists():
         with path.open() as f:
             done = {(row[0], row[1], int(row[2])) for row in list(csv.reader(f))[1:]}
-    jobs = [job for job in itertools.product(worlds, variants, range(runs)) if job not in done]
+    jobs = [job for job in itertools.product(environments, variants, range(runs)) if job not in done]
     with path.open("a", newline="") as f, ProcessPoolExecutor(2) as pool:
         lines = csv.writer(f, lineterminator="\n")
         if not done:
@@ -162,12 +167,12 @@ def run(worlds: list[str], variants: list[str], runs: int, path: Path) -> None:
 
 
 @cache
-def references(world: str, seed: int) -> tuple[float, np.ndarray]:
+def references(environment: str, seed: int) -> tuple[float, np.ndarray]:
     """What the uniform policy loses a round at shadow prices, and the prices of limits that are a little lower.
 
     Where the optimal value has a kink, one unit more is worth less than one unit less costs: any price between is true.
     """
-    cmdp, horizon = model_of(world, seed)
+    cmdp, horizon = model_of(environment, seed)
     best = psconrl.plan(cmdp)
     agent = make("uniform", cmdp.n_states, cmdp.n_actions, cmdp.thresholds, cmdp.costs, seed=0)
     found = psconrl.regret(psconrl.simulate(cmdp, agent, horizon, seed=0, checkpoints=1), best)
@@ -177,51 +182,57 @@ def references(world: str, seed: int) -> tuple[float, np.ndarray]:
     return float(lost + over @ best.multipliers) / horizon, dear
 
 
-def show(worlds: list[str], variants: list[str], path: Path) -> None:
+def show(environments: list[str], variants: list[str], path: Path) -> None:
     """One table a world. p: is the regret at shadow prices larger than that of a reference? Paired, one-sided; in
     brackets corrected (Holm) for the number of worlds."""
     with path.open() as f:
         rows = list(csv.DictReader(f))
     runs = {
-        (world, variant): sorted(
-            (row for row in rows if (row["world"], row["variant"]) == (world, variant)), key=lambda r: int(r["seed"])
+        (environment, variant): sorted(
+            (row for row in rows if (row["world"], row["variant"]) == (environment, variant)),
+            key=lambda r: int(r["seed"]),
         )
-        for world in worlds
+        for environment in environments
         for variant in variants
     }
     tests = {
-        (variant, reference): _holm({world: _p_value(runs[world, variant], runs[world, reference]) for world in worlds})
+        (variant, reference): _holm(
+            {
+                environment: _p_value(runs[environment, variant], runs[environment, reference])
+                for environment in environments
+            }
+        )
         for variant in variants
         for reference in REFERENCES
         if reference in variants and variant != reference
     }
-    _brief(worlds, [v for v in BRIEF if v in variants], runs, tests)
+    _brief(environments, [v for v in BRIEF if v in variants], runs, tests)
     head = "| | " + " | ".join(HEADS) + " |"
-    for world in worlds:
-        print(f"\n**{world}**\n\n{head}\n|{'---|' * (len(HEADS) + 1)}")
+    for environment in environments:
+        print(f"\n**{environment}**\n\n{head}\n|{'---|' * (len(HEADS) + 1)}")
         for variant in variants:
-            if runs[world, variant]:
-                p = [tests[variant, r].get(world, "") if (variant, r) in tests else "" for r in REFERENCES]
-                print("| " + " | ".join([variant, *_cells(world, runs[world, variant]), *p]) + " |")
+            if runs[environment, variant]:
+                p = [tests[variant, r].get(environment, "") if (variant, r) in tests else "" for r in REFERENCES]
+                print("| " + " | ".join([variant, *_cells(environment, runs[environment, variant]), *p]) + " |")
 
 
-def _brief(worlds: list[str], variants: list[str], runs: dict[Any, Any], tests: dict[Any, Any]) -> None:
+def _brief(environments: list[str], variants: list[str], runs: dict[Any, Any], tests: dict[Any, Any]) -> None:
     """Regret; violation; regret at shadow prices, and the corrected p of the default against both references."""
     print("| | " + " | ".join(variants) + " | p, plain | p, plain repay |\n|" + "---|" * (len(variants) + 3))
-    for world in worlds:
+    for environment in environments:
         cells = []
         for variant in variants:
-            _, lost, over, _, priced, *_ = _cells(world, runs[world, variant])
+            _, lost, over, _, priced, *_ = _cells(environment, runs[environment, variant])
             cells.append(f"{lost}; {over}; {priced}")
-        p = [tests.get(("default", reference), {}).get(world, "") for reference in REFERENCES]
-        print(f"| {world} | " + " | ".join([*cells, *p]) + " |")
+        p = [tests.get(("default", reference), {}).get(environment, "") for reference in REFERENCES]
+        print(f"| {environment} | " + " | ".join([*cells, *p]) + " |")
 
 
-def _cells(world: str, mine: list[dict[str, str]]) -> list[str]:
+def _cells(environment: str, mine: list[dict[str, str]]) -> list[str]:
     lost, priced = (np.array([float(row[key]) for row in mine]) for key in ("regret", "priced"))
     overs = [np.array(row["violation"].split(), dtype=float) for row in mine]
     worst = np.array([over.max(initial=-np.inf) for over in overs])
-    known = [references(world, int(row["seed"]) if _is_drawn(world) else 0) for row in mine]
+    known = [references(environment, int(row["seed"]) if _is_drawn(environment) else 0) for row in mine]
     stuck = np.mean([float(row["late"]) > 0.5 * uniform for row, (uniform, _) in zip(mine, known, strict=True)])
     dear = lost + [over @ price for over, (_, price) in zip(overs, known, strict=True)]
     return [
@@ -249,16 +260,16 @@ def _p_value(mine: list[dict[str, str]], base: list[dict[str, str]]) -> float:
 
 def _holm(p_values: dict[str, float]) -> dict[str, str]:
     """Each with its correction, as text."""
-    told = sorted((p, world) for world, p in p_values.items() if not np.isnan(p))
+    told = sorted((p, environment) for environment, p in p_values.items() if not np.isnan(p))
     adjusted, shown = 0.0, {}
-    for rank, (p, world) in enumerate(told):
+    for rank, (p, environment) in enumerate(told):
         adjusted = max(adjusted, min(1.0, p * (len(told) - rank)))
-        shown[world] = f"{p:.2g} ({adjusted:.2g})"
+        shown[environment] = f"{p:.2g} ({adjusted:.2g})"
     return shown
 
 
-def _is_drawn(world: str) -> bool:
-    return world in DRAWN or None in DEVELOPMENT.get(world, ("", {}, 0))[1].values()
+def _is_drawn(environment: str) -> bool:
+    return environment in DRAWN or None in DEVELOPMENT.get(environment, ("", {}, 0))[1].values()
 
 
 def _error(values: np.ndarray) -> float:

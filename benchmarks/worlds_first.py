@@ -29,7 +29,7 @@ def slippery_maze() -> psconrl.CMDP:
     return psconrl.gridworld(MAZE, slip=0.05, threshold=0.06)
 
 
-def rare_door(length: int = 8, chance: float = 0.02) -> psconrl.CMDP:
+def rare_door(length: int = 8, probability: float = 0.02) -> psconrl.CMDP:
     """Two corridors; the door between them opens once in fifty tries, and what pays lies behind it, at a risk.
 
     Action 0 goes left, action 1 right. Back from the far end one falls to the near one.
@@ -39,7 +39,7 @@ def rare_door(length: int = 8, chance: float = 0.02) -> psconrl.CMDP:
     for s in range(S):
         P[s, 0, max(s - 1, 0)] = 1.0
         right = min(s + 1, S - 1)
-        P[s, 1, right] = chance if s == length - 1 else 1.0
+        P[s, 1, right] = probability if s == length - 1 else 1.0
         P[s, 1, s] += 1.0 - P[s, 1, right] if right != s else 0.0
     P[S - 1, 1] = np.eye(S)[length]  # round and round behind the door
     gain[S - 1, 1] = 1.0
@@ -193,9 +193,9 @@ FIRST: dict[str, Callable[[], psconrl.CMDP]] = {
 NEARLY_DETERMINISTIC = ("maze", "rare_door", "automaton")
 
 
-def show(worlds: dict[str, Callable[[], psconrl.CMDP]]) -> None:
+def show(environments: dict[str, Callable[[], psconrl.CMDP]]) -> None:
     """List worlds with their optima."""
-    for name, build in worlds.items():
+    for name, build in environments.items():
         cmdp = build()
         best = psconrl.plan(cmdp)
         print(f"{name}: {cmdp}, {best.status.value}, value {best.value:.5g}, prices {best.multipliers.round(3)}")

@@ -44,9 +44,9 @@ def battery(places: int = 6, levels: int = 5) -> psconrl.CMDP:
         for a, used in enumerate((1, 2, 0)):
             to = place if a == 2 else (place + 1) % places
             charged = min(level + 2, levels - 1) if a == 2 and place == 0 else level - used
-            for chance, left in ((0.97, charged), (0.03, min(charged + 1, levels - 1))):
-                P[s, a, to * levels + left if left >= 0 else levels - 1] += chance
-                tow[s, a] += chance * (left < 0)
+            for probability, left in ((0.97, charged), (0.03, min(charged + 1, levels - 1))):
+                P[s, a, to * levels + left if left >= 0 else levels - 1] += probability
+                tow[s, a] += probability * (left < 0)
             gain[s, a] = float(a == 1)
     return psconrl.CMDP.from_rewards(P, gain, [tow], [0.03], cost_names=("hauled", "tows"))
 
@@ -108,8 +108,8 @@ def fishery(levels: int = 13) -> psconrl.CMDP:
             caught = min(a, s)
             left = s - caught
             rate = 0.1 + 0.8 * 4 * left * (levels - 1 - left) / (levels - 1) ** 2
-            for more, chance in ((0, 1 - rate), (1, 0.6 * rate), (2, 0.4 * rate)):
-                P[s, a, min(left + more, levels - 1)] += chance
+            for more, probability in ((0, 1 - rate), (1, 0.6 * rate), (2, 0.4 * rate)):
+                P[s, a, min(left + more, levels - 1)] += probability
             catch[s, a], low[s, a], closed[s, a] = caught, float(left < 4), float(a == 0)
     names = ("catch", "low", "closed")
     return psconrl.CMDP.from_rewards(P, catch, [low, closed], [0.02, 0.04], cost_names=names)
@@ -123,10 +123,10 @@ def dam(levels: int = 11) -> psconrl.CMDP:
     for s in range(levels):
         for a in range(4):
             released = min(a, s)
-            for units, chance in enumerate(inflow):
+            for units, probability in enumerate(inflow):
                 level = s - released + units
-                P[s, a, min(level, levels - 1)] += chance
-                flood[s, a] += chance * max(level - levels + 1, 0)
+                P[s, a, min(level, levels - 1)] += probability
+                flood[s, a] += probability * max(level - levels + 1, 0)
             power[s, a] = released * (0.3 + 0.7 * s / levels)
             dry[s, a] = float(released < 1)
     names = ("power", "flood", "dry")
@@ -152,8 +152,8 @@ def polling(places: int = 4) -> psconrl.CMDP:
                     for done, r in ((1, served), (0, 1 - served)):
                         one = min(max(m - done * (at == 0), 0) + first, places)
                         two = min(max(n - done * (at == 1), 0) + second, places)
-                        for over, chance in ((1, 0.8), (0, 0.2)) if a == 1 else ((0, 1.0),):
-                            P[s, a, number[one, two, (at + over) % 2]] += p * q * r * chance
+                        for over, probability in ((1, 0.8), (0, 0.2)) if a == 1 else ((0, 1.0),):
+                            P[s, a, number[one, two, (at + over) % 2]] += p * q * r * probability
     return psconrl.CMDP(P, [price, waiting], [1.0], cost_names=("price", "second waits"))
 
 

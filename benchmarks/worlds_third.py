@@ -54,9 +54,9 @@ def icy_grid(side: int = 5, slip: float = 0.02) -> psconrl.CMDP:
         x, y = s % side, s // side
         for a in range(4):
             for b, (dx, dy) in enumerate(moves):
-                chance = (1 - slip) * (a == b) + slip / 4
+                probability = (1 - slip) * (a == b) + slip / 4
                 to = min(max(x + dx, 0), side - 1) + side * min(max(y + dy, 0), side - 1)
-                P[s, a, 0 if s == S - 1 else to] += chance
+                P[s, a, 0 if s == S - 1 else to] += probability
             gain[s, a] = float(s == S - 1)
             ice[s, a], toll[s, a] = float(x > y), float(x < y)
     return psconrl.CMDP.from_rewards(P, gain, [ice, toll], [0.35, 0.1], cost_names=("rounds", "ice", "toll"))

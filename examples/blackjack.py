@@ -51,11 +51,11 @@ def dealt(total: int, ace: int) -> dict[int, float]:
     """The law of what the dealer ends with; 0 is a bust."""
     if total >= 17:
         return {total if total <= 21 else 0: 1.0}
-    law: dict[int, float] = {}
+    distribution: dict[int, float] = {}
     for card, p in CARDS.items():
         for end, q in dealt(*with_card(total, ace, card)).items():
-            law[end] = law.get(end, 0.0) + p * q
-    return law
+            distribution[end] = distribution.get(end, 0.0) + p * q
+    return distribution
 
 
 @cache

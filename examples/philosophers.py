@@ -56,15 +56,15 @@ def philosophers(n: int) -> psconrl.CMDP:
                 found.append([numbers[target] for target in targets])
         choices.append(found or [[numbers[table]]])
     most = max(map(len, choices))
-    rows, columns, chances = [], [], []
+    rows, columns, probabilities = [], [], []
     for s, found in enumerate(choices):
         for a, targets in enumerate(found):
             rows += [s * most + a] * len(targets)
             columns += targets
-            chances += [1 / len(targets)] * len(targets)
+            probabilities += [1 / len(targets)] * len(targets)
     costs = [[[float(any(x in what for x in table))] * most for table in states] for what in (HUNGRY, EATING)]
     return psconrl.CMDP(
-        csr_array((chances, (rows, columns)), shape=(len(states) * most, len(states))),
+        csr_array((probabilities, (rows, columns)), shape=(len(states) * most, len(states))),
         costs,
         thresholds=[1.0],
         available=np.arange(most) < np.array([[len(found)] for found in choices]),

@@ -34,12 +34,12 @@ def town(rain: bool, limit: float) -> psconrl.CMDP:
     return psconrl.CMDP.from_gymnasium(TaxiEnv(is_rainy=rain), cost=toll, thresholds={"toll": limit})
 
 
-def coins(best: psconrl.Plan) -> Iterator[str]:
+def randomised(best: psconrl.Plan) -> Iterator[str]:
     """Where the plan tosses a coin, in words."""
     moves = ("south", "north", "east", "west", "pick up", "drop off")
     for s in best.randomised_states:
-        chances = ", ".join(f"{move} {p:.3f}" for move, p in zip(moves, best.policy[s], strict=True) if p > 0)
-        yield f"taxi at {square(s)}, passenger at {PLACES[s // 4 % 5]}, to {PLACES[s % 4]}: {chances}"
+        probabilities = ", ".join(f"{move} {p:.3f}" for move, p in zip(moves, best.policy[s], strict=True) if p > 0)
+        yield f"taxi at {square(s)}, passenger at {PLACES[s // 4 % 5]}, to {PLACES[s % 4]}: {probabilities}"
 
 
 def main() -> None:
@@ -51,7 +51,7 @@ def main() -> None:
     best = psconrl.plan(model)
     print(f"rain, limit {LIMIT}: earns {best.value:.4f} a step, {best.costs[1]:.4f} tolls")
     print(f"certificate holds: {psconrl.certify(model, best).holds}; one toll less costs {best.multipliers[0]:.4f}")
-    for line in coins(best):
+    for line in randomised(best):
         print(f"toss a coin: {line}")
     for limit in (0.15, 0.1, 0.0):  # with none at all, not even by accident, it stands still
         tighter = psconrl.plan(model.with_thresholds({"toll": limit}), start=best)

@@ -42,7 +42,7 @@ def update(sha, value):
     """Take in a nested state: arrays and numbers by their bits."""
     if isinstance(value, dict):
         for key in sorted(value):
-            if key not in ("seconds", "thinking"):  # how long something took
+            if key not in ("seconds", "planning_time"):  # how long something took
                 sha.update(str(key).encode())
                 update(sha, value[key])
     elif isinstance(value, (list, tuple)):

@@ -127,7 +127,7 @@ def test_a_plan_that_relies_on_states_nobody_has_seen():
         "had, 200: it is slow"
     )
     assert "objective the last plan promises 0 in the long run, but -1 over" in hindsight(agent, 0, maximise=True)[1]
-    for kind in ("explore", "unsettled", "bridge"):
+    for kind in ("explore", "unsettled", "interim"):
         agent = Promising.of(model, reluctant, kind)
         simulate(model, agent, 200, seed=0)
         assert hindsight(agent, 0) == []

@@ -14,17 +14,17 @@ from psconrl.simulation.model_run import Simulation
 T = 600
 
 
-def world(S, m, seed=0):
+def environment(S, m, seed=0):
     """A random model with S states and m limits, feasible."""
     return psconrl.load("garnet", states=S, actions=3, branching=min(S, 4), constraints=m, slack=0.02, seed=seed)
 
 
 WORLDS = {
-    "S=2": world(2, 1),
-    "m=1": world(8, 1),
-    "m=3": world(8, 3),
-    "infeasible": world(5, 2).with_thresholds([-1.0, -1.0]),
-    "unlimited": CMDP(world(5, 1).transition, world(5, 1).costs[:1]),
+    "S=2": environment(2, 1),
+    "m=1": environment(8, 1),
+    "m=3": environment(8, 3),
+    "infeasible": environment(5, 2).with_thresholds([-1.0, -1.0]),
+    "unlimited": CMDP(environment(5, 1).transition, environment(5, 1).costs[:1]),
 }
 
 
@@ -176,7 +176,7 @@ MAY_BE_NONE = (
     "commitment",
     "cost_belief",
     "cost_weight",
-    "outlook",
+    "planning_horizon",
     "prior",
     "optimistic_cost",
     "coef",

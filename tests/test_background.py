@@ -52,14 +52,14 @@ class Before:
         self.clock = clock
 
     def submit(self, task):
-        self.thought = task()
+        self.planned = task()
         return self
 
     def done(self):
         return self.clock.is_time()
 
     def result(self):
-        return self.thought
+        return self.planned
 
 
 class After(Before):
@@ -71,21 +71,21 @@ class After(Before):
 
     def result(self):
         if self.task is not None:
-            self.thought, self.task = self.task(), None
-        return self.thought
+            self.planned, self.task = self.task(), None
+        return self.planned
 
 
 class Beside(Before):
     """Thinks in a thread."""
 
     def submit(self, task):
-        self.thread = threading.Thread(target=lambda: setattr(self, "thought", task()))
+        self.thread = threading.Thread(target=lambda: setattr(self, "planned", task()))
         self.thread.start()
         return self
 
     def result(self):
         self.thread.join()
-        return self.thought
+        return self.planned
 
 
 WAYS = {"before the bridge": Before, "after it": After, "beside it": Beside}
@@ -94,15 +94,15 @@ WAYS = {"before the bridge": Before, "after it": After, "beside it": Beside}
 class Loop:
     """A user's loop on a system of its own, and what came of it."""
 
-    def __init__(self, agent, schedule, way=After, world=ROVER, seed=5):
+    def __init__(self, agent, schedule, way=After, environment=ROVER, seed=5):
         self.clock, self.agent, self.actions, self.costs = Clock(schedule), agent, [], np.zeros(agent.n_costs)
         self.think(way)
-        self.env = CMDPEnv(world)
+        self.env = CMDPEnv(environment)
         self.state, _ = self.env.reset(seed=seed)
 
     def think(self, way):
         self.executor = way(self.clock)
-        self.agent.think_in_background(executor=self.executor)
+        self.agent.plan_in_background(executor=self.executor)
 
     def run(self, rounds):
         while self.clock.round < rounds:
@@ -129,7 +129,7 @@ def facts(agent):
 
     def plain(value):
         if isinstance(value, dict):
-            return {key: plain(part) for key, part in value.items() if key != "thinking"}
+            return {key: plain(part) for key, part in value.items() if key != "planning_time"}
         if isinstance(value, list | tuple):
             return [plain(part) for part in value]
         return repr(value.tolist() if isinstance(value, np.ndarray) else value)
@@ -154,7 +154,7 @@ def test_when_the_thinking_is_done_does_not_matter_if_plans_are_ready_in_the_sam
         loop = Loop(agent, schedule, way).run(400)
         told.append((loop.actions, story(events), facts(agent)))
     assert told[0] == told[1] == told[2]
-    assert any(e.kind == "bridge" for e in events)
+    assert any(e.kind == "interim" for e in events)
 
 
 @pytest.mark.parametrize("name", ["psconrl", "psconrl-paper", "c-ucrl", "ucrl-cmdp", "fha", "lagrangian", "fixed"])
@@ -195,7 +195,7 @@ def test_every_round_is_counted_once_everywhere(schedule, tmp_path):
     agent.watch(CSVLog(path))
     clock = Clock(schedule)
     run = GymSimulation(CMDPEnv(ROVER), agent, 5)
-    agent.think_in_background(executor=After(clock))
+    agent.plan_in_background(executor=After(clock))
     plain = agent.note
 
     def note(*outcome):
@@ -210,7 +210,7 @@ def test_every_round_is_counted_once_everywhere(schedule, tmp_path):
     )
     np.testing.assert_allclose(agent.counts.cost_sums.sum(axis=1), trace.cumulative[-1], rtol=1e-12)
     assert agent.ledger.balance[0] == pytest.approx(trace.cumulative[-1, 1] - 500 * ROVER.thresholds[0], abs=1e-9)
-    assert "exploring bridge" in trace.episodes.kind
+    assert "exploring interim" in trace.episodes.kind
     assert trace.episodes.kind == [e.kind for e in events]
     assert trace.episodes.length == [e.length for e in events]
     assert [e.episode for e in events] == list(range(1, len(events) + 1))
@@ -228,23 +228,23 @@ def test_a_bridge_plays_the_last_policy_on_and_the_first_one_plays_everything():
     agent.set_thresholds([0.005])  # a limit that some samples cannot keep, so that the agent explores
     loop = Loop(agent, SCHEDULES["every seventh round"])
     agent.watch(lambda event: policies.append((event, agent._background.last.policy)))
-    every = {"exploring bridge", "bridge", "explore", "optimal"}
+    every = {"exploring interim", "interim", "explore", "optimal"}
     for rounds in range(300, 6000, 300):  # until both kinds of plans were made
         loop.run(rounds)
         kinds = [event.kind for event, _ in policies]
         if set(kinds) == every:
             break
     assert set(kinds) == every
-    assert kinds[0] == "exploring bridge"
+    assert kinds[0] == "exploring interim"
     assert (policies[0][1] == 0.25).all()
-    bridges = [k for k, kind in enumerate(kinds) if "bridge" in kind]
+    bridges = [k for k, kind in enumerate(kinds) if "interim" in kind]
     assert len(bridges) > 10
     for k in bridges[1:]:
         assert policies[k][1] is policies[k - 1][1]
         assert policies[k][0].value == policies[k - 1][0].value or np.isnan(policies[k][0].value)
-        assert (kinds[k] == "exploring bridge") == (kinds[k - 1] == "explore")
-    assert all(("bridge" in one) != ("bridge" in two) for one, two in pairwise(kinds))
-    explored = sum(e.length for e, _ in policies if e.kind in ("explore", "exploring bridge"))
+        assert (kinds[k] == "exploring interim") == (kinds[k - 1] == "explore")
+    assert all(("interim" in one) != ("interim" in two) for one, two in pairwise(kinds))
+    explored = sum(e.length for e, _ in policies if e.kind in ("explore", "exploring interim"))
     assert policies[-1][0].explored == agent.explored == explored
 
 
@@ -267,7 +267,7 @@ def test_a_bridge_repeats_a_policy_that_changes_from_step_to_step():
             return Episode([[[1, 0], [1, 0]], [[0, 1], [0, 1]], [[1, 0], [1, 0]]], max_steps=3)
 
     agent = own(Turns())
-    loop = Loop(agent, lambda t: t % 10 == 1, world=psconrl.load("counterexample")).run(31)
+    loop = Loop(agent, lambda t: t % 10 == 1, environment=psconrl.load("counterexample")).run(31)
     assert loop.actions[1:11] == [0, 1, 0, 0, 1, 0, 0, 1, 0, 0]
     assert loop.actions[11:21] == loop.actions[1:11]
 
@@ -277,66 +277,66 @@ def test_an_agent_that_has_learned_waits_once_if_it_does_not_know_what_it_played
     psconrl.simulate(ROVER, agent, 300, seed=0)
     agent.finish()
     agent._background.last = None  # as after reading a file of one that did not think in the background
-    agent.think_in_background(executor=After(Clock(lambda t: False)))
-    assert not agent.present(0).bridge
+    agent.plan_in_background(executor=After(Clock(lambda t: False)))
+    assert not agent.present(0).interim
 
 
 def test_thinking_is_timed_and_bridges_take_none():
     agent, events = agent_for(), []
     agent.watch(events.append)
     Loop(agent, SCHEDULES["every seventh round"], Beside).run(200)
-    assert all((e.thinking == 0.0) == ("bridge" in e.kind) for e in events)
-    assert all(0.0 <= e.thinking < 3600 for e in events)
+    assert all((e.planning_time == 0.0) == ("interim" in e.kind) for e in events)
+    assert all(0.0 <= e.planning_time < 3600 for e in events)
     run = GymSimulation(CMDPEnv(ROVER), agent_for(), 5)
     run.agent.watch(events.append)
     first = len(events)
     trace = run.run(200)
     run.agent.finish()
-    assert [e.thinking for e in events[first:]] == trace.episodes.seconds
+    assert [e.planning_time for e in events[first:]] == trace.episodes.seconds
     assert trace.provenance["planning_seconds"] == pytest.approx(sum(trace.episodes.seconds))
     compiled = Simulation(ROVER, agent_for(), 5)
     first = len(events)
     compiled.agent.watch(events.append)
     compiled.run(200)
     compiled.agent.finish()
-    assert [e.thinking for e in events[first:]] == compiled.log.seconds
+    assert [e.planning_time for e in events[first:]] == compiled.log.seconds
 
 
 def test_it_is_off_unless_asked_for_and_a_simulation_on_a_model_waits():
     plain, asked = Simulation(ROVER, agent_for(), 5), Simulation(ROVER, agent_for(), 5)
-    asked.agent.think_in_background()
+    asked.agent.plan_in_background()
     for run in (plain, asked):
         run.run(400)
     assert plain.log.kind == asked.log.kind
     assert plain.cumulative.tolist() == asked.cumulative.tolist()
     assert "background" not in plain.agent.state()
     with pytest.raises(AgentError, match=r"executor must have submit\(task\), as concurrent\.futures has it; got 3"):
-        plain.agent.think_in_background(executor=3)
+        plain.agent.plan_in_background(executor=3)
 
 
 def test_switched_off_it_ends_the_thought_it_is_at_and_waits_from_then_on():
     agent, events = agent_for(), []
     agent.watch(events.append)
     loop = Loop(agent, SCHEDULES["every seventh round"]).run(100)
-    while not agent._background.thinks:
+    while not agent._background.is_planning:
         loop.run(loop.clock.round + 1)
-    agent.think_in_background(False)
+    agent.plan_in_background(False)
     last = len(events)
     loop.run(300)
-    assert [("bridge" in e.kind) for e in events[last:]] == [True] + [False] * (len(events) - last - 1)
+    assert [("interim" in e.kind) for e in events[last:]] == [True] + [False] * (len(events) - last - 1)
 
 
 def test_executors_of_the_standard_library_serve_too():
     agent, events = agent_for(), []
     agent.watch(events.append)
     with ThreadPoolExecutor(1) as pool:
-        agent.think_in_background(executor=pool)
+        agent.plan_in_background(executor=pool)
         psconrl.simulate(CMDPEnv(ROVER), agent, 300, seed=1)
         agent.finish()
     assert events[-1].round == 300
     with pytest.raises(RuntimeError, match="shutdown"):
         agent.act(0)
-    agent.think_in_background(False)
+    agent.plan_in_background(False)
     agent.finish()
     agent.observe(agent.act(0), 1, [1.0, 0.0])
 
@@ -345,16 +345,16 @@ def test_an_agent_with_labels_thinks_in_the_background_too():
     cells, moves = [*"abcdefghijklmnop"], ["up", "down", "left", "right"]
     labelled, told = LabelledAgent(agent_for(), cells, moves), []
     labelled.watch(told.append)
-    labelled.think_in_background()
+    labelled.plan_in_background()
     assert labelled.agent._background.on
-    labelled.agent.think_in_background(executor=After(Clock(lambda t: True)))
+    labelled.agent.plan_in_background(executor=After(Clock(lambda t: True)))
     state = "a"
     for _ in range(40):
         action = labelled.act(state)
         state = cells[(cells.index(state) + moves.index(action)) % 16]
         labelled.observe(action, state, [1.0, 0.5])
-    assert {"exploring bridge", "bridge"} < {e.kind for e in told}
-    labelled.think_in_background(False)
+    assert {"exploring interim", "interim"} < {e.kind for e in told}
+    labelled.plan_in_background(False)
     assert not labelled.agent._background.on
 
 
@@ -376,23 +376,23 @@ def test_it_learns_while_it_thinks():
 @pytest.mark.parametrize("schedule", ["every seventh round", "now and then"])
 @pytest.mark.parametrize("name", ["psconrl", "psconrl-paper", "c-ucrl", "lagrangian", "saving coin"])
 def test_saved_and_read_at_any_time_it_goes_on_bit_for_bit(name, schedule, tmp_path):
-    world = psconrl.load("counterexample") if name == "saving coin" else ROVER
-    path, thinking = tmp_path / "agent.npz", 0
+    environment = psconrl.load("counterexample") if name == "saving coin" else ROVER
+    path, planning_time = tmp_path / "agent.npz", 0
 
     def fresh():
         return own(Saving()) if name == "saving coin" else agent_for(name)
 
-    whole = Loop(fresh(), SCHEDULES[schedule], world=world).run(240)
-    cut = Loop(fresh(), SCHEDULES[schedule], world=world)
+    whole = Loop(fresh(), SCHEDULES[schedule], environment=environment).run(240)
+    cut = Loop(fresh(), SCHEDULES[schedule], environment=environment)
     for t in range(1, 241):
         if t % 3 == 0:  # between rounds
             cut.agent.save(path)
-            thinking += cut.agent._background.thinks
+            planning_time += cut.agent._background.is_planning
             cut.agent = load_agent(path, Saving() if name == "saving coin" else None)
             assert cut.agent._background.on
             cut.think(Beside if t % 2 else After)
         cut.run(t)
-    assert thinking > 5
+    assert planning_time > 5
     assert cut.actions == whole.actions
     assert facts(cut.agent) == facts(whole.agent)
 
@@ -401,14 +401,14 @@ def test_saved_while_an_outcome_is_awaited_it_goes_on_bit_for_bit(tmp_path):
     told = []
     for save in (False, True):
         agent, clock = agent_for(), Clock(SCHEDULES["every seventh round"])
-        agent.think_in_background(executor=After(clock))
+        agent.plan_in_background(executor=After(clock))
         rng, actions = np.random.default_rng(0), []
         for t in range(1, 200):
             actions.append(agent.act(int(rng.integers(16))))
             if save and t % 5 == 2:
                 agent.save(tmp_path / "agent.npz")
                 agent = load_agent(tmp_path / "agent.npz")
-                agent.think_in_background(executor=After(clock))
+                agent.plan_in_background(executor=After(clock))
             clock.round = t
             agent.observe(actions[-1], int(rng.integers(16)), [1.0, rng.random()])
         told.append((actions, facts(agent)))
@@ -424,7 +424,7 @@ def test_what_is_saved_does_not_change_while_it_thinks(tmp_path):
             return super().begin(state)
 
     agent = own(Counting())
-    agent.think_in_background(executor=Before(Clock(lambda t: False)))
+    agent.plan_in_background(executor=Before(Clock(lambda t: False)))
     agent.observe(agent.act(0), 1, [0.0, 0.0])
     assert agent.learner.visits.tolist() == [101] * 4
     agent.save(tmp_path / "agent.npz")
@@ -444,10 +444,10 @@ def test_reading_a_file_begins_the_thinking_that_was_going_on_not_another(tmp_pa
     begin = restored.begin
     restored.begin = lambda state: asked.append(state) or begin(state)
     executor = Before(Clock(lambda t: True))
-    restored.think_in_background(executor=executor)
+    restored.plan_in_background(executor=executor)
     restored.act((begun_in + 1) % 16)
     assert asked == [begun_in]
-    np.testing.assert_array_equal(executor.thought.episode.policy, loop.executor.thought.episode.policy)
+    np.testing.assert_array_equal(executor.planned.episode.policy, loop.executor.planned.episode.policy)
 
 
 def test_killed_in_the_middle_of_thinking_it_goes_on_from_the_file(tmp_path):
@@ -488,7 +488,7 @@ def test_killed_in_the_middle_of_thinking_it_goes_on_from_the_file(tmp_path):
 def test_one_that_cannot_say_what_it_remembers_thinks_but_is_not_saved(tmp_path):
     agent = own(Coin())
     loop = Loop(agent, SCHEDULES["seldom"], Beside, psconrl.load("counterexample")).run(40)
-    assert agent._background.thinks
+    assert agent._background.is_planning
     with pytest.raises(AgentError, match=r"Coin cannot be saved: it has no state\(\)"):
         agent.save(tmp_path / "agent.npz")
     loop.run(120)
@@ -531,7 +531,7 @@ def test_an_error_in_thinking_reaches_the_next_act_once_and_the_agent_goes_on(wa
 
 def test_an_error_in_thinking_ends_a_gymnasium_run_in_order_and_it_may_go_on():
     agent = own(Failing())
-    agent.think_in_background(executor=After(Clock(lambda t: True)))
+    agent.plan_in_background(executor=After(Clock(lambda t: True)))
     run = GymSimulation(CMDPEnv("counterexample"), agent, 0)
     with pytest.raises(ZeroDivisionError):
         run.run(100, checkpoints=100)
@@ -549,7 +549,7 @@ def test_what_somebody_elses_agent_returns_is_looked_at_in_the_background_too():
             return Episode(np.ones((2, 2)))
 
     agent = own(Wrong())
-    agent.think_in_background(executor=After(Clock(lambda t: True)))
+    agent.plan_in_background(executor=After(Clock(lambda t: True)))
     agent.observe(agent.act(0), 1, [0.0, 0.0])
     with pytest.raises(AgentError, match="must hold a distribution"):
         agent.act(1)
@@ -563,13 +563,13 @@ def test_what_somebody_elses_agent_returns_is_looked_at_in_the_background_too():
 def test_new_limits_while_it_thinks_mean_a_new_plan_from_the_same_random_numbers(way, awaited):
     agent = agent_for("psconrl-paper")
     loop = Loop(agent, SCHEDULES["seldom"], way).run(60)
-    thoughts = agent._background
-    assert thoughts.thinks
-    before, seen = thoughts.before["rng"], agent.rounds
+    background = agent._background
+    assert background.is_planning
+    before, seen = background.before["rng"], agent.rounds
     if awaited:
         agent.act(loop.state)
     agent.set_thresholds([0.1])
-    assert not thoughts.thinks
+    assert not background.is_planning
     assert agent.rng.bit_generator.state == before
     assert agent.thresholds.tolist() == [0.1]
     if awaited:
@@ -578,7 +578,7 @@ def test_new_limits_while_it_thinks_mean_a_new_plan_from_the_same_random_numbers
     assert agent.between_episodes
     assert agent.rounds == 60 + awaited
     loop.run(70)
-    asked = thoughts.before["rng"]
+    asked = background.before["rng"]
     assert asked == before
     assert agent.thresholds.tolist() == [0.1]
     loop.run(600)
@@ -590,31 +590,31 @@ def test_limits_that_are_refused_leave_the_thinking_alone():
     loop = Loop(agent_for(), SCHEDULES["seldom"]).run(60)
     with pytest.raises(AgentError, match="thresholds must be"):
         loop.agent.set_thresholds([0.1, 0.2])
-    assert loop.agent._background.thinks
+    assert loop.agent._background.is_planning
 
 
 def test_an_object_is_never_spoken_to_while_it_thinks(tmp_path):
     class Alone(Saving):
-        thinks = False
+        is_planning = False
 
         def begin(self, state):
-            assert self.thinks
+            assert self.is_planning
             return super().begin(state)
 
         def end(self, record):
-            assert not self.thinks
+            assert not self.is_planning
             super().end(record)
 
         def state(self):
-            assert not self.thinks
+            assert not self.is_planning
             return super().state()
 
         def restore(self, state):
-            assert not self.thinks
+            assert not self.is_planning
             super().restore(state)
 
         def set_thresholds(self, thresholds):
-            assert not self.thinks
+            assert not self.is_planning
             if thresholds[0] > 1:
                 raise ValueError("no")
 
@@ -622,28 +622,28 @@ def test_an_object_is_never_spoken_to_while_it_thinks(tmp_path):
         """Tells the object when somebody begins to work on it, and when that is done."""
 
         def submit(self, task):
-            learner.thinks = True
+            learner.is_planning = True
             return super().submit(task)
 
         def result(self):
-            thought = super().result()
-            learner.thinks = False
-            return thought
+            planned = super().result()
+            learner.is_planning = False
+            return planned
 
     learner = Alone()
     agent = own(learner)
-    agent.think_in_background(executor=Telling(Clock(lambda t: True)))
+    agent.plan_in_background(executor=Telling(Clock(lambda t: True)))
     stops = {1: lambda: agent.set_thresholds([0.4]), 2: agent.finish, 3: lambda: agent.save(tmp_path / "agent.npz")}
     while agent.rounds < 200:
         action = agent.act(0)
-        assert learner.thinks == agent.present(0).bridge
-        if learner.thinks and agent.episodes % 5 in stops:
+        assert learner.is_planning == agent.present(0).interim
+        if learner.is_planning and agent.episodes % 5 in stops:
             stops[agent.episodes % 5]()
-            assert learner.thinks == (agent.episodes % 5 == 3)
-        elif learner.thinks and agent.episodes % 5 == 4:
+            assert learner.is_planning == (agent.episodes % 5 == 3)
+        elif learner.is_planning and agent.episodes % 5 == 4:
             with pytest.raises(ValueError, match="no"):
                 agent.set_thresholds([2.0])
-            assert not learner.thinks
+            assert not learner.is_planning
         if not agent.between_episodes:
             agent.observe(action, 1, [0.5, 0.5])
 
@@ -669,12 +669,12 @@ def test_another_run_begins_with_all_that_was_learned():
     agent = agent_for()
     Loop(agent, SCHEDULES["seldom"], Beside).run(60)
     trace = psconrl.simulate(ROVER, agent, 100, seed=3)
-    assert "bridge" not in trace.episodes.kind
+    assert "interim" not in trace.episodes.kind
     agent.finish()
     assert agent.rounds == 160
-    agent.think_in_background(executor=After(Clock(lambda t: False)))
+    agent.plan_in_background(executor=After(Clock(lambda t: False)))
     agent.act(0)
-    assert agent.play(0).bridge is False  # whoever asks for an episode waits for it
+    assert agent.play(0).interim is False  # whoever asks for an episode waits for it
 
 
 def test_callbacks_may_fail_save_and_change_limits(tmp_path):
@@ -712,7 +712,7 @@ def test_callbacks_may_fail_save_and_change_limits(tmp_path):
     events = []
     changing.agent.watch(events.append)
     changing.run(400)
-    assert not {e.kind for e in events} - {"bridge", "exploring bridge"}  # a plan for other limits is never played
+    assert not {e.kind for e in events} - {"interim", "exploring interim"}  # a plan for other limits is never played
     assert len(set(limits)) > 10
 
 
@@ -732,12 +732,12 @@ def test_an_interrupt_while_it_waits_for_the_thread_changes_nothing():
     for each in (calm, loop):
         loop.executor.interrupted = False
         each.run(60)
-        assert each.agent._background.thinks
+        assert each.agent._background.is_planning
     loop.executor.interrupted = True
     for call in (loop.agent.finish, lambda: loop.agent.set_thresholds([0.1]), lambda: loop.agent.play(0)):
         with pytest.raises(KeyboardInterrupt):
             call()
-        assert loop.agent._background.thinks
+        assert loop.agent._background.is_planning
         assert loop.agent.thresholds.tolist() == ROVER.thresholds.tolist()
     loop.executor.interrupted = False
     for each in (calm, loop):
@@ -748,7 +748,7 @@ def test_an_interrupt_while_it_waits_for_the_thread_changes_nothing():
 
 def test_ctrl_c_in_a_gymnasium_run_keeps_the_bridge():
     agent = agent_for()
-    agent.think_in_background(executor=Beside(Clock(lambda t: False)))
+    agent.plan_in_background(executor=Beside(Clock(lambda t: False)))
     run = GymSimulation(CMDPEnv(ROVER), agent, 5)
     step = run._step
 
@@ -769,8 +769,8 @@ def test_ctrl_c_in_a_gymnasium_run_keeps_the_bridge():
     assert agent.rounds == 50
 
 
-@pytest.mark.parametrize("thinking", ["time.sleep(600)", "compiled()"])
-def test_the_process_ends_while_a_thread_thinks(thinking):
+@pytest.mark.parametrize("planning_time", ["time.sleep(600)", "compiled()"])
+def test_the_process_ends_while_a_thread_thinks(planning_time):
     code = f"""
         import time
         import numpy as np
@@ -785,7 +785,7 @@ def test_the_process_ends_while_a_thread_thinks(thinking):
 
         class Slow:
             def begin(self, state):
-                {thinking}
+                {planning_time}
             def end(self, record):
                 pass
 

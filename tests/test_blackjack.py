@@ -26,11 +26,11 @@ def dealers(hand):
     """What the dealer ends with; 0 is a bust."""
     if sum_hand(hand) >= 17:
         return {0 if is_bust(hand) else sum_hand(hand): 1.0}
-    law = {}
+    distribution = {}
     for card in deck:
         for total, p in dealers(tuple(sorted((*hand, card)))).items():
-            law[total] = law.get(total, 0.0) + p / 13
-    return law
+            distribution[total] = distribution.get(total, 0.0) + p / 13
+    return distribution
 
 
 def most_per_hand(price):

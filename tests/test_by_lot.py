@@ -39,7 +39,7 @@ def test_value_and_shares_of_a_lot_in_closed_form(limit):
         {0: limit, 1: 1 - limit}
     )
     assert found.occupancy[0, 0] == pytest.approx(limit)
-    assert lot.laws @ np.arange(2) == pytest.approx([p[0] for p in lot.policies])
+    assert lot.distributions @ np.arange(2) == pytest.approx([p[0] for p in lot.policies])
     assert found.certificate.holds
     assert found.certificate.lower == pytest.approx(1 - limit)
     assert certify(door(limit), found).holds
@@ -52,10 +52,10 @@ def test_the_policy_that_draws_no_lot_says_what_it_costs():
     proof = found.policy_certificate
     assert proof.upper == pytest.approx(exact.costs[0])
     assert proof.excess == pytest.approx(exact.costs[1:] - 0.75)
-    assert proof.holds == found.policy_keeps_limits == bool((exact.costs[1:] <= 0.75).all())
+    assert proof.holds == found.policy_meets_constraints == bool((exact.costs[1:] <= 0.75).all())
     assert "a run draws one of 2 policies by lot" in found.note
     assert "needs memory or a choice by lot" in found.note
-    assert found.keeps_limits
+    assert found.meets_constraints
     assert "by lot among 2 policies" in repr(found)
 
 
@@ -64,7 +64,7 @@ def test_ever_rarer_switches_are_replaced_by_a_lot():
     assert found.status is Status.OPTIMAL
     assert found.value == pytest.approx(0.5, abs=1e-12)
     assert found.mixture.shares == pytest.approx([0.5, 0.5])
-    assert found.policy_keeps_limits
+    assert found.policy_meets_constraints
     assert found.policy_certificate.upper == pytest.approx(0.50005)
     assert certify(islands, found).holds
 
@@ -170,7 +170,7 @@ def test_files_carry_the_mixture(tmp_path):
     found = plan(door(state_names=["here", "there"], action_names=["stay", "go"]))
     found.save(tmp_path / "plan.npz")
     again = Plan.load(tmp_path / "plan.npz")
-    for name in ("policies", "shares", "laws"):
+    for name in ("policies", "shares", "distributions"):
         np.testing.assert_array_equal(getattr(again.mixture, name), getattr(found.mixture, name))
     assert again.policy_certificate.upper == found.policy_certificate.upper
     assert again.policy_certificate.excess.tolist() == found.policy_certificate.excess.tolist()
@@ -239,11 +239,11 @@ def test_certify_judges_the_mixture_and_not_the_policy():
 
 def test_a_mixture_is_the_mean_of_its_policies():
     model = door()
-    exact, laws = evaluate_mixture(model, np.array([[0, 0], [1, 0]]), np.array([0.25, 0.75]))
+    exact, distributions = evaluate_mixture(model, np.array([[0, 0], [1, 0]]), np.array([0.25, 0.75]))
     one, two = evaluate(model, [0, 0]), evaluate(model, [1, 0])
     for name in ("costs", "occupancy", "gains", "biases"):
         np.testing.assert_allclose(getattr(exact, name), 0.25 * getattr(one, name) + 0.75 * getattr(two, name))
-    assert laws.tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert distributions.tolist() == [[1.0, 0.0], [0.0, 1.0]]
 
 
 def test_the_least_excess_may_need_a_lot_too():
@@ -254,7 +254,7 @@ def test_the_least_excess_may_need_a_lot_too():
     assert found.costs[1:] == pytest.approx([0.5, 0.5])
     assert found.infeasibility.jointly == pytest.approx([0.5, 0.5])
     assert certify(model, found).holds
-    assert not found.policy_keeps_limits
+    assert not found.policy_meets_constraints
 
 
 def test_who_reads_a_plan_reads_its_lot():
@@ -265,7 +265,7 @@ def test_who_reads_a_plan_reads_its_lot():
     assert inspect(model).policies == 2
     assert dict(inspect(model).lines())["plan"] == "optimal, by lot among 2 policies"
     assert inspect(model).record()["policies"] == 2
-    assert explain(model, 0, found).by_lot
+    assert explain(model, 0, found).initially_randomised
     simple = best_deterministic(model, found)
     assert (simple.value, simple.price) == pytest.approx((1.0, 0.75))
     assert simple.is_proven

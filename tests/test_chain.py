@@ -29,7 +29,7 @@ def run(P, *costs, **options):
     return evaluate(chain(P, *costs, **options), np.zeros(len(P), int))
 
 
-def law(result):
+def distribution(result):
     return result.occupancy[:, 0]
 
 
@@ -71,7 +71,7 @@ def exact_law(P):
 @pytest.mark.parametrize(("a", "b"), [(0.5, 0.25), (1.0, 1.0), (1e-3, 0.7), (1e-9, 1e-7)])
 def test_two_states(form, a, b):
     result = run([[1 - a, a], [b, 1 - b]], [3.0, 1.0], form=form)
-    np.testing.assert_allclose(law(result), [b / (a + b), a / (a + b)], rtol=1e-7)
+    np.testing.assert_allclose(distribution(result), [b / (a + b), a / (a + b)], rtol=1e-7)
     assert result.costs[0] == pytest.approx((3 * b + a) / (a + b))
     assert result.biases[0, 0] - result.biases[0, 1] == pytest.approx(2 / (a + b))
     assert result.value == result.costs[0]
@@ -100,7 +100,7 @@ def test_birth_and_death(form, n, shape):
     mu = np.cumprod(np.append(1.0, up[:-1] / down[1:]))
     mu /= mu.sum()
     result = run(birth_death(up, down), states, form=form)
-    np.testing.assert_allclose(law(result), mu, **({"rtol": 1e-12} if form is np.array else {"atol": 1e-9}))
+    np.testing.assert_allclose(distribution(result), mu, **({"rtol": 1e-12} if form is np.array else {"atol": 1e-9}))
     assert result.costs[0] == pytest.approx(mu @ states, rel=1e-9)
 
 
@@ -116,7 +116,9 @@ def test_gambler_from_an_initial_law(form):
     win = states / (n - 1)
     np.testing.assert_allclose(result.gains[0], win, atol=1e-14)
     assert result.costs[0] == pytest.approx(beta @ win)
-    np.testing.assert_allclose(law(result), np.eye(n)[0] * (1 - beta @ win) + np.eye(n)[-1] * (beta @ win), atol=1e-14)
+    np.testing.assert_allclose(
+        distribution(result), np.eye(n)[0] * (1 - beta @ win) + np.eye(n)[-1] * (beta @ win), atol=1e-14
+    )
     np.testing.assert_allclose(result.biases[1], states * (n - 1 - states), atol=1e-12)  # the time until it ends
     assert [c.tolist() for c in result.classes] == [[0], [n - 1]]
 
@@ -125,7 +127,7 @@ def test_gambler_from_an_initial_law(form):
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_a_ring_is_periodic(form, n):
     result = run(np.roll(np.eye(n), 1, axis=1), np.eye(n)[0], form=form)
-    np.testing.assert_allclose(law(result), 1 / n)
+    np.testing.assert_allclose(distribution(result), 1 / n)
     np.testing.assert_allclose(result.biases[0], np.append(0, np.arange(1, n) / n - 1) + (n - 1) / (2 * n), atol=1e-14)
 
 
@@ -133,7 +135,7 @@ def test_a_ring_is_periodic(form, n):
 def test_transient_states_feeding_two_rings(form):
     P = [[0, 0.5, 0.25, 0, 0.25], [0, 0, 1, 0, 0], [0, 1, 0, 0, 0], [0, 0, 0, 0, 1], [0, 0, 0, 1, 0]]
     result = run(P, [9, 0, 1, 4, 2], form=form)
-    np.testing.assert_allclose(law(result), [0, 3 / 8, 3 / 8, 1 / 8, 1 / 8], atol=1e-15)
+    np.testing.assert_allclose(distribution(result), [0, 3 / 8, 3 / 8, 1 / 8, 1 / 8], atol=1e-15)
     np.testing.assert_allclose(result.gains[0], [0.5 * 0.75 + 3 * 0.25, 0.5, 0.5, 3, 3])
     assert [c.tolist() for c in result.classes] == [[1, 2], [3, 4]]
 
@@ -171,7 +173,7 @@ def test_bias_solves_the_poisson_equation_with_mean_zero_in_every_class(kind, se
     np.testing.assert_allclose(g + h, C + (P @ h.T).T, atol=1e-13 * scale)
     np.testing.assert_allclose(g, (P @ g.T).T, atol=1e-13)
     for states in result.classes:
-        mu = law(run(P[np.ix_(states, states)]))
+        mu = distribution(run(P[np.ix_(states, states)]))
         np.testing.assert_allclose(h[:, states] @ mu, 0, atol=1e-13 * scale)
         np.testing.assert_allclose(g[:, states], (C[:, states] @ mu)[:, None].repeat(states.size, axis=1), atol=1e-12)
 
@@ -195,7 +197,7 @@ def test_sparse_is_dense(kind, seed):
 def test_long_sparse_chains_are_factorised(form):
     n = 300  # GMRES gives up on a walk this long
     result = run(birth_death(np.full(n, 0.5), np.full(n, 0.5)), np.arange(n), form=form)
-    np.testing.assert_allclose(law(result), 1 / n, rtol=1e-10)
+    np.testing.assert_allclose(distribution(result), 1 / n, rtol=1e-10)
     assert np.ptp(result.biases) == pytest.approx((n**3 - n) / 6)
 
 
@@ -232,7 +234,7 @@ def test_rare_transitions_keep_every_component_accurate(form, rare, shape):
     P = completed(RARE[shape](rare))
     result = run(P, np.arange(len(P)), form=form)
     exact = exact_law(P)
-    for ours, truth in zip(law(result), exact, strict=True):
+    for ours, truth in zip(distribution(result), exact, strict=True):
         # GMRES promises small absolute errors only, and that is what a sparse chain gets where it is not loose.
         assert abs(Fraction(ours) - truth) < (1e-14 * truth if form is np.array else 1e-13)
     assert result.costs[0] == pytest.approx(float(sum(i * mu for i, mu in enumerate(exact))), rel=1e-14)
@@ -242,11 +244,11 @@ def test_rare_transitions_keep_every_component_accurate(form, rare, shape):
 @pytest.mark.parametrize("rare", [1e-8, 1e-16, 1e-30, 1e-200])
 def test_rare_exits_still_lead_to_the_right_class(form, rare):
     alone = run(completed([[0, rare, 2 * rare], [0, 0, 0], [0, 0, 0]]), [0, 0, 3], form=form)
-    np.testing.assert_allclose(law(alone), [0, 1 / 3, 2 / 3], rtol=1e-14)
+    np.testing.assert_allclose(distribution(alone), [0, 1 / 3, 2 / 3], rtol=1e-14)
     assert alone.gains[0, 0] == pytest.approx(2, rel=1e-14)
     P = completed([[0, 0.5, 2 * rare, 0], [0.5, 0, 0, rare], [0, 0, 0, 0], [0, 0, 0, 0]])
     together = run(P, [1, 1, 0, 0], form=form)
-    np.testing.assert_allclose(law(together), [0, 0, 2 / 3, 1 / 3], rtol=10 * rare + 1e-14)
+    np.testing.assert_allclose(distribution(together), [0, 0, 2 / 3, 1 / 3], rtol=10 * rare + 1e-14)
     np.testing.assert_allclose(together.biases[0, :2], 2 / 3 / rare, rtol=10 * rare + 1e-14)
 
 

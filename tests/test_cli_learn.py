@@ -137,7 +137,7 @@ def test_a_signal_keeps_what_was_done(tmp_path, ignored, sent):
         ["schedule=doubling", "belief=floored", "prior=0.1"],
         ["fallback=uniform", "ledger=repay", "share=0.2"],
         ["ledger=repay"],
-        ["belief=learned-mass", "exact=true", "pool=world", "schedule=steady", "ledger=balance"],
+        ["belief=learned-mass", "exact=true", "pool=all", "schedule=steady", "ledger=balance"],
     ],
 )
 def test_agent_options_may_be_words(options):
@@ -155,7 +155,7 @@ def test_a_run_that_thinks_in_the_background_says_so_and_keeps_no_file(tmp_path)
     shown = run("learn", "queue", "--horizon", "500", "--background", "--emission", "deterministic")
     assert shown.exit_code == 0, shown.output
     assert "psconrl on queue: played 500 rounds" in shown.output
-    assert "exploring bridge" in shown.output
+    assert "exploring interim" in shown.output
     assert "s sampling and planning, beside the run" in " ".join(shown.output.split())
     plain = run("learn", "queue", "--horizon", "500").output
     assert [line.split()[1] for line in plain.splitlines() if "│" in line] == [

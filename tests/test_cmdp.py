@@ -116,18 +116,18 @@ def test_arrays_may_lie_in_memory_in_any_order():
     rover = load("marsrover-4x4")
     S, A = rover.n_states, rover.n_actions
     P = np.asfortranarray(dense(rover.transition).reshape(S, A, S))
-    limits, law = np.repeat(rover.thresholds, 2)[::2], np.repeat(rover.initial, 2)[::2]
+    limits, distribution = np.repeat(rover.thresholds, 2)[::2], np.repeat(rover.initial, 2)[::2]
     mask = np.ones((S, A), order="F")
-    turned = CMDP(P, np.asfortranarray(rover.costs), limits, initial=law, available=mask)
+    turned = CMDP(P, np.asfortranarray(rover.costs), limits, initial=distribution, available=mask)
     assert plan(turned).value == plan(rover).value
 
 
 @pytest.mark.parametrize(
-    ("initial", "law"),
+    ("initial", "distribution"),
     [(0, [1, 0]), (1, [0, 1]), (np.int64(1), [0, 1]), ("end", [0, 1]), ([0.25, 0.75], [0.25, 0.75]), ([0, 1], [0, 1])],
 )
-def test_the_start_is_an_index_a_name_or_a_law(initial, law):
-    assert model(initial=initial, state_names=["start", "end"]).initial.tolist() == law
+def test_the_start_is_an_index_a_name_or_a_law(initial, distribution):
+    assert model(initial=initial, state_names=["start", "end"]).initial.tolist() == distribution
 
 
 @pytest.mark.parametrize("limits", [0.6, [0.6], np.array([0.6]), {"cost 1": 0.6}, MappingProxyType({"cost 1": 0.6})])
@@ -245,12 +245,12 @@ def test_arrays_of_a_model_cannot_be_written():
 @pytest.mark.parametrize("form", [np.array, csr_array], ids=["dense", "sparse"])
 def test_a_model_does_not_share_memory_with_what_it_was_made_from(form):
     transition, outcome = form(FLAT), form(np.ones((4, 2)))
-    costs, limits, law, mask = C[1].copy(), np.array([0.6]), np.array([0.5, 0.5]), np.ones((2, 2), bool)
-    cmdp = CMDP(transition, [outcome, costs], limits, initial=law, available=mask)
+    costs, limits, distribution, mask = C[1].copy(), np.array([0.6]), np.array([0.5, 0.5]), np.ones((2, 2), bool)
+    cmdp = CMDP(transition, [outcome, costs], limits, initial=distribution, available=mask)
     before = [dense(getattr(cmdp, name)).copy() for name in ARRAYS]
     for given in (transition, outcome):
         (given if isinstance(given, np.ndarray) else given.data)[:] = 7
-    for given in (costs, limits, law, mask):
+    for given in (costs, limits, distribution, mask):
         given[:] = 0
     for name, kept in zip(ARRAYS, before, strict=True):
         np.testing.assert_array_equal(dense(getattr(cmdp, name)), kept)

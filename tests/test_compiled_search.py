@@ -191,8 +191,8 @@ def test_a_model_that_falls_apart_is_left_to_others():
 
 def test_where_nothing_is_spent_the_heaviest_policy_is_followed():
     """Column 2 for 0.3 and column 0 for 0.7 of the time; neither is ever in the second state."""
-    policies, laws = np.array([[1, 1], [9, 9], [0, 0]]), np.array([[1.0, 0.0], [9.0, 9.0], [1.0, 0.0]])
-    policy = played(np.array([2, 0]), np.array([0.3, 0.7]), policies, laws, 2)
+    policies, distributions = np.array([[1, 1], [9, 9], [0, 0]]), np.array([[1.0, 0.0], [9.0, 9.0], [1.0, 0.0]])
+    policy = played(np.array([2, 0]), np.array([0.3, 0.7]), policies, distributions, 2)
     np.testing.assert_allclose(policy, [[0.3, 0.7], [0.0, 1.0]])
 
 

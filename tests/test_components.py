@@ -204,8 +204,8 @@ def test_limits_that_no_component_keeps():
 
 def test_moves_by_hand():
     """Node 2 may go to 0 or 1 for certain, node 3 to 2 or, in half of the cases, to either end."""
-    law = csr_array(np.array([[0, 0, 1.0, 0], [1.0, 0, 0, 0], [0.5, 0.5, 0, 0], [0, 1.0, 0, 0]]))
-    moves = Moves(law, source=np.array([3, 2, 3, 2]))
+    distribution = csr_array(np.array([[0, 0, 1.0, 0], [1.0, 0, 0, 0], [0.5, 0.5, 0, 0], [0, 1.0, 0, 0]]))
+    moves = Moves(distribution, source=np.array([3, 2, 3, 2]))
     assert moves.order.tolist() == [1, 3, 0, 2]
     found = moves.cheapest(np.array([3.0, 1.0, np.inf, np.inf]), 0.0, 1e-13)
     assert found.values.tolist() == [3.0, 1.0, 1.0, 1.0]
@@ -217,7 +217,7 @@ def test_moves_by_hand():
     assert moves.largest_fall(np.array([0.0, 2.0, 1.0, 3.0])) == pytest.approx(2.0)
     assert moves.largest_fall(np.array([1.0, 1.0, 1.0, 1.0])) == 0.0
     with pytest.raises(SolverError, match="neither stay nor move on"):
-        Moves(law, source=np.array([3, 3, 3, 3])).cheapest(np.array([3.0, 1.0, np.inf, np.inf]), 0.0, 1e-13)
+        Moves(distribution, source=np.array([3, 3, 3, 3])).cheapest(np.array([3.0, 1.0, np.inf, np.inf]), 0.0, 1e-13)
 
 
 def test_the_law_of_moves_leaves_out_the_node_they_come_from():
@@ -228,7 +228,7 @@ def test_the_law_of_moves_leaves_out_the_node_they_come_from():
     model = CMDP(P, np.zeros((1, 3, 1)))
     quotient = Quotient(model.transition, model.available, find_end_components(model.transition, model.available))
     assert quotient.node.tolist() == [1, 0, 0]
-    assert quotient.moves.law.toarray().tolist() == [[1.0, 0.0]]
+    assert quotient.moves.distribution.toarray().tolist() == [[1.0, 0.0]]
     assert quotient.pairs.tolist() == [0]
     assert quotient.of_nodes(np.array([0.5, 0.2, 0.3])).tolist() == [0.5, 0.5]
 
@@ -320,9 +320,9 @@ def test_frequencies_are_those_of_the_policy_where_averages_tie():
         (5, 0): {5: 1.0}, (5, 1): {5: 1.0}, (5, 2): {5: 1.0}, (6, 0): {6: 1.0}, (6, 1): {1: 0.9, 6: 0.1},
     }  # fmt: skip
     P, available = np.zeros((S, A, S)), np.zeros((S, A), dtype=bool)
-    for (s, a), law in goes.items():
+    for (s, a), distribution in goes.items():
         available[s, a] = True
-        for t, p in law.items():
+        for t, p in distribution.items():
             P[s, a, t] = p
     objective = [[0, 1, 0], [1, 1, 1], [2, 3, 1], [3, 1, 1], [2, 0, 0], [3, 0, 0], [1, 1, 3]]
     limited = [[1, 3, 2], [2, 2, 3], [1, 2, 2], [0, 0, 2], [1, 0, 3], [3, 1, 1], [2, 1, 0]]

@@ -76,7 +76,7 @@ def test_the_least_excess_from_where_one_is_if_the_sample_falls_apart():
 
 
 def test_ps_curl_is_psconrl_with_other_parts():
-    parts = {"belief": Dirichlet(), "schedule": Doubling(), "fallback": LeastExcess(), "outlook": Endless()}
+    parts = {"belief": Dirichlet(), "schedule": Doubling(), "fallback": LeastExcess(), "planning_horizon": Endless()}
     one = make_agent("ps-curl", 16, 4, ROVER.thresholds, ROVER.costs, seed=3, K=0.7)
     two = PSConRL(16, 4, ROVER.thresholds, ROVER.costs, ledger=Tightened(0.7), seed=3, **parts)
     traces = [simulate(ROVER, agent, 1000, seed=1) for agent in (one, two)]

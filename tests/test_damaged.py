@@ -100,7 +100,7 @@ def make_run(path):
 def make_thinking(path):
     """Saved in the middle of a bridge, of an agent that thinks in the background."""
     agent = PSConRL(2, 2, WORLD.thresholds, seed=0)
-    agent.think_in_background(executor=Never())
+    agent.plan_in_background(executor=Never())
     for _ in range(20):
         agent.observe(agent.act(0), 1, [0.5, 0.5])
     agent.save(path)
@@ -146,7 +146,7 @@ def go_on_by_steps(path):
 
 def go_on_thinking(path):
     agent = load_agent(path)
-    agent.think_in_background(executor=AtOnce())
+    agent.plan_in_background(executor=AtOnce())
     for _ in range(20):
         agent.observe(agent.act(0), 1, [0.5, 0.5])
     agent.finish()

@@ -195,10 +195,10 @@ def test_a_plan_that_is_not_attained_acts_only_within_its_limits():
     apart = CMDP([[[1, 0], [0, 1]], [[0, 1], [1, 0]]], [[[0, 5], [1, 5]], [[1, 5], [0, 5]]], [0.5])
     best = plan(apart, method="lp")
     assert best.status.value == "not attained"
-    if best.keeps_limits:
+    if best.meets_constraints:
         assert best.act(0, np.random.default_rng(0)) in (0, 1)
     over = Plan(**{**vars(best), "certificate": replace(best.certificate, excess=np.array([0.2]))})
-    assert not over.keeps_limits
+    assert not over.meets_constraints
     with pytest.raises(PolicyError, match=r"which is not attained, exceeds its limits by 0\.2"):
         over.act(0)
 

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from exact import rationals
 from psconrl.kernels import double_double
 from psconrl.kernels.elimination import unichain
-from psconrl.kernels.leading import led_into_best
+from psconrl.kernels.drive_to_best import driven_to_best
 from psconrl.markov.chain import DenseChain, SparseChain
 from psconrl.model.transition import Transition
 
@@ -97,10 +97,10 @@ def test_everything_is_led_into_the_cheapest_part():
     available = np.ones((2, 2), dtype=bool)
     both = np.zeros(2, dtype=np.int64)
     costs = np.array([[1.0, 9.0, 2.0, 9.0]])
-    assert led_into_best(P, costs, np.ones(1), available, both, 1, 1e-10, 1e-12).tolist() == [0, 1]
-    assert led_into_best(P, -costs, np.ones(1), available, both, 0, 1e-10, 1e-12).tolist() == [1, 0]
+    assert driven_to_best(P, costs, np.ones(1), available, both, 1, 1e-10, 1e-12).tolist() == [0, 1]
+    assert driven_to_best(P, -costs, np.ones(1), available, both, 0, 1e-10, 1e-12).tolist() == [1, 0]
     tied = np.array([[1.0, 9.0, 1.0, 9.0]])  # then the favoured one
-    assert led_into_best(P, tied, np.ones(1), available, both, 1, 1e-10, 1e-12).tolist() == [1, 0]
-    assert led_into_best(P, tied, np.ones(1), available, both, 0, 1e-10, 1e-12).tolist() == [0, 1]
+    assert driven_to_best(P, tied, np.ones(1), available, both, 1, 1e-10, 1e-12).tolist() == [1, 0]
+    assert driven_to_best(P, tied, np.ones(1), available, both, 0, 1e-10, 1e-12).tolist() == [0, 1]
     only_stay = np.array([[True, False], [True, False]])  # nobody can be led: all stays as it is
-    assert led_into_best(P, costs, np.ones(1), only_stay, both, 1, 1e-10, 1e-12).tolist() == [0, 0]
+    assert driven_to_best(P, costs, np.ones(1), only_stay, both, 1, 1e-10, 1e-12).tolist() == [0, 0]

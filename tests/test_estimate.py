@@ -258,7 +258,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
     deviations, false alarms below 2e-5 a number. That pairs are not chosen by lot, and that the policy was planned on
     the same rounds (every second time), makes no difference to a belief that is right.
     """
-    worlds, held, draws = 0, np.zeros(2), 49
+    environments, held, draws = 0, np.zeros(2), 49
     for seed in range(150):
         truth = psconrl.load("dirichlet", states=4, actions=2, prior=0.5, seed=seed)
         found = psconrl.estimate(truth, 80, seed=seed, belief=Dirichlet(0.5))
@@ -268,10 +268,12 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
         interval = found.interval(policy, level=0.8, draws=draws, seed=seed)
         costs = psconrl.evaluate(truth, policy).costs
         held += (interval.low <= costs) & (costs <= interval.high)
-        worlds += 1
-    assert worlds > 140
+        environments += 1
+    assert environments > 140
     share = 0.8 * (draws - 1) / (draws + 1)  # of the ranks among the draws, quantiles being interpolated
-    assert (abs(held - share * worlds) < 4.4 * np.sqrt(share * (1 - share) * worlds)).all(), held / worlds
+    assert (abs(held - share * environments) < 4.4 * np.sqrt(share * (1 - share) * environments)).all(), (
+        held / environments
+    )
 
 
 def test_a_policy_of_the_whole_environment_has_an_interval_in_another_estimate():

@@ -139,7 +139,7 @@ def ward(limits):
     """A waiting room in front of two wards; whoever finds all full is turned away, unless the staff is doubled."""
     A, B, W = 4, 4, 5
     S = A * B * W
-    rows, columns, chances, costs = [], [], [], np.zeros((3, S, 6))
+    rows, columns, probabilities, costs = [], [], [], np.zeros((3, S, 6))
     for s in range(S):
         a, b, w = s // (B * W), s // W % B, s % W
         for k in range(6):
@@ -148,15 +148,15 @@ def ward(limits):
             arrival = s + B * W if room_a else s + W if room_b else s + 1 if w < W - 1 else s
             leave_a = s - 1 if w else s - B * W if a else s
             leave_b = s - 1 if w else s - W if b else s
-            for target, chance in ((arrival, 0.3), (leave_a, 0.1 * a), (leave_b, (0.08 + 0.05 * staff) * b)):
+            for target, probability in ((arrival, 0.3), (leave_a, 0.1 * a), (leave_b, (0.08 + 0.05 * staff) * b)):
                 rows.append(s * 6 + k)
                 columns.append(target)
-                chances.append(chance)
+                probabilities.append(probability)
             rows.append(s * 6 + k)
             columns.append(s)
-            chances.append(1 - 0.3 - 0.1 * a - (0.08 + 0.05 * staff) * b)
+            probabilities.append(1 - 0.3 - 0.1 * a - (0.08 + 0.05 * staff) * b)
             costs[:, s, k] = 1 + 2 * staff, (0.3 if arrival == s and not staff else 0.0), w
-    P = csr_array((chances, (rows, columns)), shape=(S * 6, S))
+    P = csr_array((probabilities, (rows, columns)), shape=(S * 6, S))
     return CMDP(P, costs, limits, cost_names=("staff", "turned away", "waiting"))
 
 

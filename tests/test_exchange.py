@@ -127,8 +127,12 @@ def test_a_text_says_what_it_says(tmp_path):
 def test_rates_become_rounds_and_averages_are_per_unit_of_time(tmp_path):
     """M/M/1/2 with arrivals at 2 and service at 3: the law is 9, 6, 4 of 19."""
     path = written(tmp_path, QUEUE, "queue.drn")
-    law = np.array([9, 6, 4]) / 19
-    for name, average in (("waiting", law @ [0, 1, 2]), ("served", 3 * (law[1] + law[2])), ("full", law[2])):
+    distribution = np.array([9, 6, 4]) / 19
+    for name, average in (
+        ("waiting", distribution @ [0, 1, 2]),
+        ("served", 3 * (distribution[1] + distribution[2])),
+        ("full", distribution[2]),
+    ):
         assert psconrl.plan(psconrl.load(path, minimise=name)).value == pytest.approx(average, rel=1e-10)
 
 

@@ -44,13 +44,13 @@ class Saving(Coin):
 
 
 def test_it_runs_on_a_model_in_gymnasium_and_step_by_step_with_the_same_bits():
-    coins = [Coin() for _ in range(3)]
-    compiled = simulate(WORLD, coins[0], 300, seed=4)
+    randomised = [Coin() for _ in range(3)]
+    compiled = simulate(WORLD, randomised[0], 300, seed=4)
     assert compiled.provenance["agent"] == "Coin"
     assert set(compiled.episodes.kind) == {"coin"}
-    gym = simulate(CMDPEnv(WORLD), coins[1], 300, seed=4)
+    gym = simulate(CMDPEnv(WORLD), randomised[1], 300, seed=4)
     assert gym.cumulative.tolist() == compiled.cumulative.tolist()
-    agent, env = adapt(coins[2], 2, 2, WORLD.thresholds, seed=4), CMDPEnv(WORLD)
+    agent, env = adapt(randomised[2], 2, 2, WORLD.thresholds, seed=4), CMDPEnv(WORLD)
     state, _ = env.reset(seed=4)
     events = []
     agent.watch(events.append)
@@ -59,8 +59,8 @@ def test_it_runs_on_a_model_in_gymnasium_and_step_by_step_with_the_same_bits():
         state, reward, _, _, info = env.step(action)
         agent.observe(action, state, [-reward, *info["costs"]])
     assert [e.length for e in events] == compiled.episodes.length[: len(events)]
-    assert sum(coins[2].visits) - 4 == agent.rounds == agent.counts.visits.sum()
-    np.testing.assert_array_equal(coins[0].visits, coins[1].visits)
+    assert sum(randomised[2].visits) - 4 == agent.rounds == agent.counts.visits.sum()
+    np.testing.assert_array_equal(randomised[0].visits, randomised[1].visits)
 
 
 def test_a_run_is_saved_and_resumed_bit_for_bit_into_a_fresh_object(tmp_path):

@@ -177,16 +177,16 @@ def test_models_without_a_map_are_drawn_as_a_strip_with_the_name_of_the_state(na
 def test_three_ways_to_play_an_episodic_environment_are_one(policy):
     """The table as a model, the environment as it is, and the continuing task: the same states, rewards and costs."""
     limited = gymnasium.make("FrozenLake-v1", is_slippery=False, max_episode_steps=2)
-    worlds = (
+    environments = (
         CMDP.from_gymnasium(lake(), rightwards, [1.0]),
         continuing(lake(), rightwards),
         continuing(limited, rightwards),
     )
     fixed = np.eye(4)[policy]
     seen = []
-    for world in worlds:
+    for environment in environments:
         agent = FixedPolicy(16, 4, [1.0], policy=fixed, seed=0)
-        trace = simulate(world, agent, 50, seed=0, checkpoints=50)
+        trace = simulate(environment, agent, 50, seed=0, checkpoints=50)
         agent.finish()
         seen.append((trace.cumulative.tolist(), agent.counts.transitions.tolist(), agent.counts.cost_sums.tolist()))
     assert seen[0] == seen[1] == seen[2]

@@ -46,12 +46,12 @@ def jobs_by_label(text, folder):
 
 def test_the_agent_is_the_one_of_python(folder):
     jobs = jobs_by_label(SPEC, folder)
-    world = psconrl.load("network", side=3)
+    environment = psconrl.load("network", side=3)
     rough = psconrl.load(folder / "rough.npz")
-    agents = {label: job.make_agent(world) for label, job in jobs.items()}
+    agents = {label: job.make_agent(environment) for label, job in jobs.items()}
     assert agents["nothing"].belief.support is None
     told = agents["support"].belief.support
-    np.testing.assert_array_equal(told.toarray(), (world.transition.toarray() > 0).astype(float))
+    np.testing.assert_array_equal(told.toarray(), (environment.transition.toarray() > 0).astype(float))
     learned = psconrl.PSConRL.trusting(rough)
     np.testing.assert_array_equal(agents["trust"].belief.support.toarray(), learned.belief.support.toarray())
     assert agents["trust"].belief.grid == learned.belief.grid
@@ -154,7 +154,7 @@ horizon = 200
 
 def test_theory_that_needs_constants_gets_those_of_the_true_model():
     """The chain's are proven in test_worlds.py by other ways."""
-    horizon, account = (job.make_agent(job.world()) for job in parse_spec(SPANS).jobs())
+    horizon, account = (job.make_agent(job.environment()) for job in parse_spec(SPANS).jobs())
     assert horizon.span == pytest.approx([0.84708], abs=1e-5)
     assert (account.span_objective, account.span_limited) == pytest.approx((1.0, 0.84708), abs=1e-5)
     assert account.gap == pytest.approx(0.1378948896, abs=1e-9)
@@ -163,7 +163,7 @@ def test_theory_that_needs_constants_gets_those_of_the_true_model():
 def test_with_several_limits_there_is_a_span_for_each():
     spec = SPANS.replace("[experiments.chain]", "[experiments.queue]").replace("sa-cvi-ucb", "fha")
     job = parse_spec(spec).jobs()[0]
-    model = job.world()
+    model = job.environment()
     spans = np.ptp(psconrl.evaluate(model, psconrl.plan(model).policy).biases, axis=1)
     assert job.make_agent(model).span == pytest.approx(spans[1:])
 

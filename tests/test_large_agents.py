@@ -61,10 +61,10 @@ def test_a_sparse_sample_has_the_plan_of_the_same_sample_in_dense_form(known):
     belief = BELIEFS[known]().made_for(S, A, 1)
     sparse, dense = EpisodePlanner(S, A), EpisodePlanner(S, A)
     verdicts = set()
-    for limit, chance in ((6.0, 0.01), (3.0, 1e-4), (0.05, 0.01), (12.0, 1e-9)):
+    for limit, probability in ((6.0, 0.01), (3.0, 1e-4), (0.05, 0.01), (12.0, 1e-9)):
         drawn = belief.sample(counts, rng)
         assert drawn.is_sparse
-        P = drawn.restarting(5, chance)
+        P = drawn.restarting(5, probability)
         limits = np.array([limit])
         found = sparse.optimal(P, WORLD.costs, limits, 5)
         wanted = dense.optimal(DenseTransition(P.toarray()), WORLD.costs, limits, 5)
@@ -90,8 +90,8 @@ def test_an_order_is_found_once_for_a_support_and_again_if_that_grows(monkeypatc
     monkeypatch.setattr(episode_planner, "order_for", noticed)
     belief, counts, rng = LearnedMass(support=SUPPORT).made_for(S, A, 1), experienced(), np.random.default_rng(0)
     planner = EpisodePlanner(S, A)
-    for chance in (0.1, 0.01):
-        assert planner.optimal(belief.sample(counts, rng).restarting(0, chance), WORLD.costs, WORLD.thresholds, 0)
+    for probability in (0.1, 0.01):
+        assert planner.optimal(belief.sample(counts, rng).restarting(0, probability), WORLD.costs, WORLD.thresholds, 0)
     assert len(asked) == 1
     assert asked[0].position.size == S
     record = Record.empty(counts)
@@ -259,7 +259,7 @@ def test_kill_9_loses_nothing_that_was_saved(side, tmp_path):
         "    print(run.round, flush=True)\n"
         "Simulation(m, a, seed=4).run(10**9, checkpoints=[60], progress=keep)\n"
     )
-    path, world = tmp_path / "run.npz", network(side=side, waiting=6.0)
+    path, environment = tmp_path / "run.npz", network(side=side, waiting=6.0)
     child = subprocess.Popen([sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE, text=True)
     saved = 0
     for line in child.stdout:
@@ -270,13 +270,13 @@ def test_kill_9_loses_nothing_that_was_saved(side, tmp_path):
     child.wait()
     child.stdout.close()
     assert [p.name for p in tmp_path.iterdir() if not p.name.startswith(".")] == ["run.npz"]
-    resumed = Simulation.resume(world, path)
+    resumed = Simulation.resume(environment, path)
     end = resumed.round + 50
     assert resumed.round >= saved > 100
     resumed.run(end, checkpoints=[60])
-    support = csr_array(world.transition.csr() > 0, dtype=float)
-    agent = PSConRL(side**2, 4, world.thresholds, world.costs, belief=LearnedMass(support=support), seed=3)
-    whole = Simulation(world, agent, seed=4)
+    support = csr_array(environment.transition.csr() > 0, dtype=float)
+    agent = PSConRL(side**2, 4, environment.thresholds, environment.costs, belief=LearnedMass(support=support), seed=3)
+    whole = Simulation(environment, agent, seed=4)
     whole.run(end, checkpoints=[60])
     assert resumed.cumulative.tolist() == whole.cumulative.tolist()
     assert resumed.agent.episodes == whole.agent.episodes
@@ -360,7 +360,7 @@ def test_what_helps_against_slowness_is_not_what_was_done_already():
     support = csr_array(many.transition.csr() > 0, dtype=float)
     sizes = (many.n_states, 4, many.thresholds)
     told = PSConRL(*sizes, belief=LearnedMass(support=support)).why_slow()
-    assert "think_in_background" in told
+    assert "plan_in_background" in told
     assert "support" not in told
     assert "learn --support" in PSConRL(30_000, 4, many.thresholds).why_slow()
     assert PSConRL(S, A, WORLD.thresholds).why_slow() == ""
@@ -376,7 +376,7 @@ def test_a_weight_beyond_reason_is_called_a_weight(weight):
 
 def test_a_second_question_leaves_the_agent_as_it_was():
     agent = AGENTS["psconrl"](seed=1)
-    agent.think_in_background(executor=Never())
+    agent.plan_in_background(executor=Never())
     agent.act(0)
     agent.set_thresholds([5.0])
     with pytest.raises(AgentError, match="act was called twice"):

@@ -13,7 +13,7 @@ from psconrl.kernels import krylov, sweeps
 from psconrl.markov import policy_iteration as policy_steps
 from psconrl.markov import sparse_solver
 from psconrl.markov.sparse_solver import SparseSolver
-from psconrl.markov.structure import approach
+from psconrl.markov.structure import attractor_policy
 from psconrl.model.transition import Transition
 from psconrl.planning import methods, randomisation
 from psconrl.planning.methods import guessed_weights
@@ -131,8 +131,8 @@ def test_the_way_into_a_set_is_the_same_dense_and_sparse(seed):
     policy = available.argmax(axis=1)
     inside = rng.random(S) < 0.1
     for least in (0.0, 0.2):
-        dense = approach(Transition.of(P), available, inside, policy, least)
-        sparse = approach(Transition.of(csr_array(P)), available, inside, policy, least)
+        dense = attractor_policy(Transition.of(P), available, inside, policy, least)
+        sparse = attractor_policy(Transition.of(csr_array(P)), available, inside, policy, least)
         np.testing.assert_array_equal(dense, sparse)
         assert available[np.arange(S), sparse].all()
 
@@ -158,11 +158,11 @@ def test_sweeps_until_a_residual_is_small():
 def test_a_law_is_followed_until_it_rests():
     rng = np.random.default_rng(3)
     P = csr_array(rng.dirichlet(np.ones(40), size=40))
-    law = np.eye(1, 40)[0]
-    moved = sweeps.step_until(P.indptr, P.indices, P.data, law, 1e-12, 100)
+    distribution = np.eye(1, 40)[0]
+    moved = sweeps.step_until(P.indptr, P.indices, P.data, distribution, 1e-12, 100)
     assert moved <= 1e-12
-    assert law.sum() == pytest.approx(1.0, abs=1e-15)
-    assert np.abs(law @ P - law).sum() <= 1e-12
+    assert distribution.sum() == pytest.approx(1.0, abs=1e-15)
+    assert np.abs(distribution @ P - distribution).sum() <= 1e-12
     few = np.eye(1, 40)[0]
     assert sweeps.step_until(P.indptr, P.indices, P.data, few, 1e-12, 2) > 1e-6  # no more steps than that
     assert few == pytest.approx(np.eye(1, 40)[0] @ P.toarray() @ P.toarray())
@@ -178,7 +178,7 @@ def test_large_chains_that_mix_fast_take_sweeps_and_steps_alone(monkeypatch):
     P = in_32_bits(csr_array(drawn, shape=(n, n)))
     costs = rng.random((2, n))
     wanted = SparseSolver()
-    monkeypatch.setattr(sparse_solver, "LEVELS_STATES", n + 1)  # as a small one
+    monkeypatch.setattr(sparse_solver, "MULTIGRID_STATES", n + 1)  # as a small one
     slow = wanted.solve(P, costs)
     monkeypatch.undo()
 

@@ -29,8 +29,8 @@ SMALL = {
 def row(cmdp, state, action):
     """Where an action leads from a state, all by name."""
     k = cmdp.state_names.index(state) * cmdp.n_actions + cmdp.action_names.index(action)
-    law = cmdp.transition.csr()[[k]].toarray().ravel()
-    return {cmdp.state_names[s]: pytest.approx(law[s], abs=1e-15) for s in np.flatnonzero(law)}
+    distribution = cmdp.transition.csr()[[k]].toarray().ravel()
+    return {cmdp.state_names[s]: pytest.approx(distribution[s], abs=1e-15) for s in np.flatnonzero(distribution)}
 
 
 def always(cmdp, action):
@@ -129,13 +129,13 @@ def test_a_ward_of_one_class_and_one_staff_is_erlangs(beds):
 
 def test_a_ward_that_admits_all_has_the_law_of_a_loss_network():
     cmdp = ward(beds=7)
-    law = evaluate(cmdp, always(cmdp, "staff 2 admits urgent and elective and transfer")).occupancy.sum(axis=1)
+    distribution = evaluate(cmdp, always(cmdp, "staff 2 admits urgent and elective and transfer")).occupancy.sum(axis=1)
     loads = (0.16 / 0.02, 0.2 / 0.03, 0.1 / 0.025)
     weights = np.array([np.prod([r**n / factorial(n) for r, n in zip(loads, _numbers(s), strict=True)])
                         for s in cmdp.state_names])  # fmt: skip
-    np.testing.assert_allclose(law, weights / weights.sum(), rtol=1e-10)
+    np.testing.assert_allclose(distribution, weights / weights.sum(), rtol=1e-10)
     full = [sum(_numbers(s)) == 7 for s in cmdp.state_names]
-    assert law[full].sum() == pytest.approx(erlang(sum(loads), 7), rel=1e-12)
+    assert distribution[full].sum() == pytest.approx(erlang(sum(loads), 7), rel=1e-12)
 
 
 def test_who_is_admitted_is_discharged():
@@ -188,12 +188,12 @@ def test_one_station_alone_is_the_queue_of_the_textbook(action, rate):
     """M/M/1 with room for K: a geometric law, cut off."""
     K = 9
     cmdp = network(side=K + 1, onward=0.0)
-    law = (1.2 / rate) ** np.arange(K + 1)
-    law /= law.sum()
+    distribution = (1.2 / rate) ** np.arange(K + 1)
+    distribution /= distribution.sum()
     exact = evaluate(cmdp, always(cmdp, action))
-    assert exact.costs[1] == pytest.approx(law @ np.arange(K + 1), rel=1e-10)
-    assert exact.value == pytest.approx(rate * (1 - law[0]), rel=1e-10)
-    assert exact.value == pytest.approx(1.2 * (1 - law[-1]), rel=1e-10)
+    assert exact.costs[1] == pytest.approx(distribution @ np.arange(K + 1), rel=1e-10)
+    assert exact.value == pytest.approx(rate * (1 - distribution[0]), rel=1e-10)
+    assert exact.value == pytest.approx(1.2 * (1 - distribution[-1]), rel=1e-10)
 
 
 def test_who_comes_is_served_or_lost_on_the_way():

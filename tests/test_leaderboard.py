@@ -14,8 +14,8 @@ from psconrl.planning.analysis.pareto import cost_ranges
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.leaderboard import leaderboard, leaderboards
 from psconrl.report.leaderboard_figure import leaderboard_figure
-from psconrl.report.leaderboard_tables import markdown_page, standings_table, worlds_table
-from psconrl.report.sensitivity import knob_table, knobs
+from psconrl.report.leaderboard_tables import environments_table, markdown_page, standings_table
+from psconrl.report.sensitivity import hyperparameter_table, hyperparameters
 from psconrl.report.sensitivity_figure import sensitivity_figure
 
 RUNS = 12
@@ -36,7 +36,7 @@ def curves(label, regret, violation, strong=0.0, worst=0.0, seconds=1.0):
     )  # fmt: skip
 
 
-def world(name, *agents, price=2.0):
+def environment(name, *agents, price=2.0):
     return Experiment(name, {"prices": [price]}, None, {c.label: c for c in agents})
 
 
@@ -64,44 +64,47 @@ def test_only_optimal_policies_have_no_score(name):
 
 def test_losses_are_in_hundredths_of_uniform_play_and_places_by_hand():
     a = curves("a", 8.0, 1.0, strong=1.5, worst=2.5, seconds=3.0)
-    board = leaderboard([world("w", a, curves("b", 30.0, -5.0), curves("uniform", 80, 30))])
+    board = leaderboard([environment("w", a, curves("b", 30.0, -5.0), curves("uniform", 80, 30))])
     place = board.places["w"]["a"]
     assert float(place.score.mean) == pytest.approx(12.0)
     assert place.loss == pytest.approx(12.0 / 200 * 100)
     assert place.overspent == pytest.approx(2.0 / 200 * 100)
     assert place.worst == pytest.approx(5.0 / 200 * 100)
     assert place.strong == pytest.approx(3.0 / 200 * 100)
-    assert (place.unbeaten, place.seconds) == (True, 3.0)
+    assert (place.not_worse, place.seconds) == (True, 3.0)
     assert board.places["w"]["b"].overspent == 0.0
     assert [s.label for s in board.standings] == ["a", "b", "uniform"]
     assert [float(s.rank.mean) for s in board.standings] == [1.0, 2.0, 3.0]
 
 
 def test_ranks_are_averaged_over_the_worlds_that_an_agent_plays():
-    worlds = [
-        world("one", curves("a", 1.0, 0.0), curves("b", 2.0, 0.0), curves("uniform", 9.0, 0.0)),
-        world("two", curves("a", 5.0, 0.0), curves("b", 2.0, 0.0), curves("c", 3.0, 0.0), curves("uniform", 9.0, 0.0)),
+    environments = [
+        environment("one", curves("a", 1.0, 0.0), curves("b", 2.0, 0.0), curves("uniform", 9.0, 0.0)),
+        environment(
+            "two", curves("a", 5.0, 0.0), curves("b", 2.0, 0.0), curves("c", 3.0, 0.0), curves("uniform", 9.0, 0.0)
+        ),
     ]
-    standings = {s.label: s for s in leaderboard(worlds).standings}
+    standings = {s.label: s for s in leaderboard(environments).standings}
     ranks = {label: float(standing.rank.mean) for label, standing in standings.items()}
     assert ranks == {"a": 2.0, "b": 1.5, "c": 2.0, "uniform": 3.5}
-    assert standings["c"].worlds == 1
-    assert standings["a"].worlds == 2
+    assert standings["c"].environments == 1
+    assert standings["a"].environments == 2
     assert (standings["b"].rank.low, standings["b"].rank.high) == (1.5, 1.5)  # there is no luck in these runs
 
 
 def test_equal_scores_share_their_rank():
-    board = leaderboard([world("w", curves("a", 1.0, 0.0), curves("b", 1.0, 0.0), curves("uniform", 9.0, 0.0))])
+    board = leaderboard([environment("w", curves("a", 1.0, 0.0), curves("b", 1.0, 0.0), curves("uniform", 9.0, 0.0))])
     assert [float(s.rank.mean) for s in board.standings] == [1.5, 1.5, 3.0]
 
 
 def test_an_agent_that_cannot_be_told_from_the_best_is_unbeaten():
     luck = 5.0 * np.cos(7.0 * np.arange(RUNS))
     board = leaderboard([
-        world("w", curves("a", 10.0, 0.0), curves("b", 10.5 + luck - luck.mean(), 0.0), curves("c", 14 + NOISE, 0.0),
+        environment("w", curves("a", 10.0, 0.0), curves("b", 10.5 + luck - luck.mean(), 0.0),
+                    curves("c", 14 + NOISE, 0.0),
               curves("uniform", 90.0, 0.0)),
     ])  # fmt: skip
-    assert {label: place.unbeaten for label, place in board.places["w"].items()} == {
+    assert {label: place.not_worse for label, place in board.places["w"].items()} == {
         "a": True, "b": True, "c": False, "uniform": False,
     }  # fmt: skip
     low, high = board.standings[1].rank.low, board.standings[1].rank.high
@@ -111,20 +114,20 @@ def test_an_agent_that_cannot_be_told_from_the_best_is_unbeaten():
 def test_the_verdict_is_corrected_for_all_tests_of_the_board():
     """A p-value between .05/150 and .05/3: told apart in one world of its own, not on a board of fifty."""
     close = curves("b", 10.0 + 1.45 * (0.75 + NOISE * 0.9), 0.0)
-    one = world("w", curves("a", 10.0, 0.0), close, curves("uniform", 90.0, 0.0))
-    assert not leaderboard([one]).places["w"]["b"].unbeaten
+    one = environment("w", curves("a", 10.0, 0.0), close, curves("uniform", 90.0, 0.0))
+    assert not leaderboard([one]).places["w"]["b"].not_worse
     many = [one, *(dataclasses.replace(one, name=f"w{k}") for k in range(49))]
-    assert leaderboard(many).places["w"]["b"].unbeaten
+    assert leaderboard(many).places["w"]["b"].not_worse
 
 
 def test_of_few_runs_nothing_is_said():
     agents = [curves("a", 1.0 + NOISE, 0.0), curves("b", 50.0, 0.0), curves("uniform", 90.0, 0.0)]
     parts = ("cumulative", "thresholds", "optimum", "replicates", "seconds", "strong", "largest_excess")
     few = [dataclasses.replace(c, **{name: getattr(c, name)[:3] for name in parts}) for c in agents]
-    board = leaderboard([world("w", *few)])
-    assert all(place.unbeaten is None for place in board.places["w"].values())
+    board = leaderboard([environment("w", *few)])
+    assert all(place.not_worse is None for place in board.places["w"].values())
     assert [row[3] for row in standings_table(board, {})["rows"]] == ["-"] * 3
-    assert "**" not in str(worlds_table(board)["rows"])
+    assert "**" not in str(environments_table(board)["rows"])
     assert "•" not in str([t.get_text() for t in leaderboard_figure({"w": board}).axes[0].texts])
 
 
@@ -132,24 +135,26 @@ def test_a_world_with_enough_runs_counts_though_others_have_few():
     agents = [curves("a", 1.0 + NOISE, 0.0), curves("b", 50.0, 0.0), curves("uniform", 90.0, 0.0)]
     parts = ("cumulative", "thresholds", "optimum", "replicates", "seconds", "strong", "largest_excess")
     few = [dataclasses.replace(c, **{name: getattr(c, name)[:9] for name in parts}) for c in agents]
-    standings = leaderboard([world("few", *few), world("enough", *agents)]).standings
-    assert [s.unbeaten for s in standings] == [1, 0, 0]
+    standings = leaderboard([environment("few", *few), environment("enough", *agents)]).standings
+    assert [s.not_worse for s in standings] == [1, 0, 0]
 
 
 def test_worlds_without_prices_or_uniform_play_and_boards_without_runs_get_one_line():
     with pytest.raises(ConfigError, match=r"'w' has no place on a leaderboard: it needs .* runs of 'uniform'"):
-        leaderboard([world("w", curves("a", 1.0, 0.0))])
+        leaderboard([environment("w", curves("a", 1.0, 0.0))])
     with pytest.raises(ConfigError, match="needs finished runs"):
         leaderboard([])
 
 
 def test_tables_and_pictures():
     strong = [curves("a", 1.0, 0.0), curves("uniform", 9.0, 1.0, strong=np.nan)]
-    board = leaderboard([world("w", *strong), world("v", curves("uniform", 4.0, 0.0), curves("b", 1.0, 0.0))])
+    board = leaderboard(
+        [environment("w", *strong), environment("v", curves("uniform", 4.0, 0.0), curves("b", 1.0, 0.0))]
+    )
     table = standings_table(board, {"a": "authors'"})
     assert table["rows"][0] == ["a", "authors'", "1 [1, 1]", 1, 1, "7.7", "7.7", "7.7", "0", "0", "0", "1"]
     assert table["rows"][-1][10] == "-"
-    assert worlds_table(board)["rows"][0] == ["a", "**1 [1, 1]**", ""]
+    assert environments_table(board)["rows"][0] == ["a", "**1 [1, 1]**", ""]
     text = markdown_page({"Costs known": board}, {})
     assert "## Costs known" in text
     assert "| b | " in text
@@ -159,18 +164,18 @@ def test_tables_and_pictures():
 
 
 def test_the_knob_of_an_agent_has_its_mean_loss_over_worlds():
-    one = world(
+    one = environment(
         "one", curves("c-ucrl K=1.0", 10.0, 0.0), curves("c-ucrl K=0.5", 30.0, 0.0), curves("uniform", 100.0, 0.0)
     )
-    two = world(
+    two = environment(
         "two", curves("c-ucrl K=1.0", 40.0, 0.0), curves("c-ucrl K=0.5", 10.0, 0.0), curves("uniform", 200.0, 0.0)
     )
-    (knob,) = knobs([one, two])
-    assert (knob.label, knob.option, knob.values) == ("c-ucrl", "K", (0.5, 1.0))
-    assert [float(loss.mean) for loss in knob.losses] == pytest.approx([(30 + 5) / 2, (10 + 20) / 2])
-    assert knob.best == 1
-    assert knob_table([knob])["rows"] == [["C-UCRL", "K", "0.5: 18", "1: 15*"]]
-    assert sensitivity_figure([knob]).axes[0].get_title() == "C-UCRL"
+    (hyperparameter,) = hyperparameters([one, two])
+    assert (hyperparameter.label, hyperparameter.option, hyperparameter.values) == ("c-ucrl", "K", (0.5, 1.0))
+    assert [float(loss.mean) for loss in hyperparameter.losses] == pytest.approx([(30 + 5) / 2, (10 + 20) / 2])
+    assert hyperparameter.best == 1
+    assert hyperparameter_table([hyperparameter])["rows"] == [["C-UCRL", "K", "0.5: 18", "1: 15*"]]
+    assert sensitivity_figure([hyperparameter]).axes[0].get_title() == "C-UCRL"
 
 
 def test_the_shipped_board_has_every_world_for_all_costs_and_every_agent():
@@ -181,20 +186,20 @@ def test_the_shipped_board_has_every_world_for_all_costs_and_every_agent():
     assert all(job.known_costs == (job.experiment in known) for job in jobs)
     assert all((job.emission == "two-point") == job.experiment.endswith(" (costs noisy)") for job in jobs)
     assert all(agent.setting for agent in spec.agents.values())
-    worlds = {(job.env, str(job.env_options)) for job in jobs}
+    environments = {(job.env, str(job.env_options)) for job in jobs}
     tuned_on = {(job.env, str(job.env_options)) for job in shipped_spec("sensitivity").jobs()}
-    assert not worlds & tuned_on
+    assert not environments & tuned_on
     assert shipped_spec("sensitivity").seed != spec.seed
 
 
 def test_every_kind_of_costs_has_a_board_of_its_own():
     played = [
-        world(name + suffix, curves("psconrl", 10.0, 0.0), curves("uniform", 100.0, 0.0))
+        environment(name + suffix, curves("psconrl", 10.0, 0.0), curves("uniform", 100.0, 0.0))
         for name in ("one", "two")
         for suffix in ("", " (costs noisy)")
     ]
     boards = leaderboards(played)
-    assert {title: board.worlds for title, board in boards.items()} == {
+    assert {title: board.environments for title, board in boards.items()} == {
         "Costs known": ("one", "two"),
         "Costs noisy": ("one (costs noisy)", "two (costs noisy)"),
     }
@@ -204,7 +209,7 @@ def test_every_kind_of_costs_has_a_board_of_its_own():
 
 def test_all_kinds_of_costs_meet_the_same_luck():
     jobs = [job for job in shipped_spec("leaderboard").jobs() if job.agent == "psconrl" and job.env == "queue"]
-    seeds = {job.experiment: job.world_seed() for job in jobs if job.replicate == 0}
+    seeds = {job.experiment: job.environment_seed() for job in jobs if job.replicate == 0}
     assert len(seeds) == 3
     assert len({str(seed) for seed in seeds.values()}) == 1
 

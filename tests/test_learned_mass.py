@@ -78,14 +78,14 @@ def test_one_mass_a_pool_is_drawn_from_its_posterior():
     rows = {(0, 0): [4, 0, 0], (1, 0): [3, 1, 0], (2, 1): [2, 2, 2]}
     counts, grid = counted(3, 2, rows), [0.1, 1.0, 10.0]
     rng, draws = np.random.default_rng(1), 4000
-    for pool, groups in (("action", {0: [(0, 0), (1, 0)], 1: [(2, 1)]}), ("world", {0: list(rows)})):
+    for pool, groups in (("action", {0: [(0, 0), (1, 0)], 1: [(2, 1)]}), ("all", {0: list(rows)})):
         belief = LearnedMass(grid, pool, exceptions=False).made_for(3, 2, 0)
         drawn = np.array([belief.masses(counts, rng) for _ in range(draws)])
         for group, members in groups.items():
             logs = np.array([sum(predictive(rows[pair], mass, 3) for pair in members) for mass in grid])
             posterior = np.exp(logs) / np.exp(logs).sum()
-            for mass, chance in zip(grid, posterior, strict=True):
-                assert not far_off((drawn[:, group] == mass).mean(), chance, draws)
+            for mass, probability in zip(grid, posterior, strict=True):
+                assert not far_off((drawn[:, group] == mass).mean(), probability, draws)
         assert (drawn[:, 0] == drawn[:, 2]).all()  # the rows of an action have one mass
 
 
@@ -173,9 +173,9 @@ def test_the_mean_is_that_of_many_samples_at_the_same_weights():
     counts = counted(3, 1, {(0, 0): [4, 1, 0]})
     belief = LearnedMass([0.1, 3.0], exact=False).made_for(3, 1, 0)
     by_hand = np.zeros(3)
-    chance = np.array([predictive([4, 1, 0], mass, 3) for mass in (0.1, 3.0)])
-    chance = np.exp(chance) / np.exp(chance).sum()
-    for weight, mass in zip(chance, (0.1, 3.0), strict=True):
+    probability = np.array([predictive([4, 1, 0], mass, 3) for mass in (0.1, 3.0)])
+    probability = np.exp(probability) / np.exp(probability).sum()
+    for weight, mass in zip(probability, (0.1, 3.0), strict=True):
         by_hand += weight * (np.array([4, 1, 0]) + mass / 3) / (5 + mass)
     np.testing.assert_allclose(belief.mean(counts)[0], by_hand, rtol=1e-12)
     np.testing.assert_allclose(belief.mean(counts)[1], np.full(3, 1 / 3))
@@ -285,7 +285,7 @@ def test_no_plan_may_spend_more_than_an_episode_could():
 def test_new_limits_begin_with_an_empty_balance_and_no_costs():
     tau = np.array([0.5])
     ledger = booked(Balance(0.1), [40.0], 100, tau)
-    ledger.begin_anew(None, np.array([0.7]))
+    ledger.begin_again(None, np.array([0.7]))
     assert (ledger.balance.tolist(), ledger.extremes.tolist()) == ([0.0], [[0.0], [0.0]])
 
 
@@ -299,8 +299,8 @@ def test_the_expected_transitions_of_one_mass_a_pool():
     counts = counted(3, 1, {(0, 0): [4, 1, 0], (1, 0): [0, 2, 0]})
     belief = LearnedMass([0.1, 3.0]).made_for(3, 1, 0)
     logs = [sum(predictive(ns, mass, 3) for ns in ([4, 1, 0], [0, 2, 0])) for mass in (0.1, 3.0)]
-    chance = np.exp(logs) / np.exp(logs).sum()
-    by_hand = sum(w * (np.array([4, 1, 0]) + M / 3) / (5 + M) for w, M in zip(chance, (0.1, 3.0), strict=True))
+    probability = np.exp(logs) / np.exp(logs).sum()
+    by_hand = sum(w * (np.array([4, 1, 0]) + M / 3) / (5 + M) for w, M in zip(probability, (0.1, 3.0), strict=True))
     np.testing.assert_allclose(belief.mean(counts)[0], by_hand, rtol=1e-12)
 
 

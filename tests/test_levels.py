@@ -6,10 +6,10 @@ from scipy.sparse import csr_array, diags_array, random_array
 
 from psconrl.arrays import in_32_bits
 from psconrl.errors import SolverError
-from psconrl.kernels import level_steps
+from psconrl.kernels import multigrid_steps
 from psconrl.markov import multigrid as multilevel
 from psconrl.markov import sparse_solver
-from psconrl.markov.multigrid import COARSEST, Hierarchy, Level, first_law, stationary_law
+from psconrl.markov.multigrid import COARSEST, Hierarchy, Level, first_distribution, stationary_distribution
 from psconrl.markov.sparse_solver import SparseSolver, solve_sparse
 from psconrl.markov.unichain import solve_dense
 
@@ -81,18 +81,20 @@ def test_sweeps_by_hand():
         for s in range(35, -1, -1) if down else range(36):
             by_hand[s] += (r[s] - 0.25 - A[s] @ by_hand) / A[s, s]
         swept = z.copy()
-        level_steps.sweep(*level.moves, level.inverse, r, 0.25, swept, down)
+        multigrid_steps.sweep(*level.moves, level.inverse, r, 0.25, swept, down)
         np.testing.assert_allclose(swept, by_hand, atol=1e-14)
     first = np.full(36, np.nan)
-    level_steps.first_sweep(*level.moves, level.inverse, r, first)
+    multigrid_steps.first_sweep(*level.moves, level.inverse, r, first)
     zero = np.zeros(36)
-    level_steps.sweep(*level.moves, level.inverse, r, 0.0, zero, False)
+    multigrid_steps.sweep(*level.moves, level.inverse, r, 0.0, zero, False)
     np.testing.assert_allclose(first, zero, atol=1e-15)
     out = np.empty(36)
-    level_steps.drift(*level.moves, level.leaving, z, 0.5, out)
+    multigrid_steps.drift(*level.moves, level.leaving, z, 0.5, out)
     np.testing.assert_allclose(out, A @ z + 0.5, atol=1e-15)
     x = rng.random(36)
-    assert level_steps.imbalance(*level.columns(), level.leaving, x) == pytest.approx(np.abs(x @ A).sum(), rel=1e-12)
+    assert multigrid_steps.imbalance(*level.columns(), level.leaving, x) == pytest.approx(
+        np.abs(x @ A).sum(), rel=1e-12
+    )
 
 
 def test_residuals_are_lowered_and_corrections_raised_by_shares():
@@ -100,10 +102,10 @@ def test_residuals_are_lowered_and_corrections_raised_by_shares():
     level, A = level_of(P), np.eye(36) - P.toarray()
     r, z, share, group = rng.normal(size=36), rng.normal(size=36), rng.random(36), rng.integers(9, size=36)
     lowered = np.full(9, np.nan)
-    level_steps.lowered(*level.moves, level.leaving, r, z, share, group, lowered)
+    multigrid_steps.lowered(*level.moves, level.leaving, r, z, share, group, lowered)
     np.testing.assert_allclose(lowered, (share * (r - A @ z)) @ np.eye(9)[group], atol=1e-13)
     raised, correction = z.copy(), rng.normal(size=9)
-    level_steps.raised(group, share, correction, raised)
+    multigrid_steps.raised(group, share, correction, raised)
     np.testing.assert_allclose(raised, z + share * correction[group], atol=1e-15)
 
 
@@ -115,14 +117,14 @@ def test_directions_are_orthogonal_by_the_weights():
     along = (weights * basis[0]) @ v
     length = np.sqrt((weights * (v - along * basis[0])) @ (v - along * basis[0]))
     wanted = (c - along * found[0]) / length, (gain - along * gains[0]) / length
-    got = level_steps.against(weights, basis, found, gains, 1, v, c, gain)
+    got = multigrid_steps.against(weights, basis, found, gains, 1, v, c, gain)
     assert (weights * basis[0]) @ v == pytest.approx(0.0, abs=1e-15)
     assert (weights * v) @ v == pytest.approx(1.0)
     np.testing.assert_allclose(c, wanted[0])
     assert got == pytest.approx(wanted[1])
     r, x = rng.random(8), np.zeros(8)
     before = r.copy()
-    step, left = level_steps.step_along(weights, v, c, r, x)
+    step, left = multigrid_steps.step_along(weights, v, c, r, x)
     assert step == pytest.approx((weights * v) @ before)
     np.testing.assert_allclose(r, before - step * v)
     np.testing.assert_allclose(x, step * c)
@@ -139,10 +141,10 @@ def test_biases_and_laws_of_a_walk(side, up, down):
     costs = np.random.default_rng(5).random((2, n))
     exact = solve_dense(P.toarray(), np.arange(n), costs)
     level = level_of(P)
-    law = first_law(level)
-    found = stationary_law(level, law, 1e-13, 80)
+    distribution = first_distribution(level)
+    found = stationary_distribution(level, distribution, 1e-13, 80)
     np.testing.assert_allclose(found, exact.stationary, atol=1e-10)
-    mass = np.sqrt(law)
+    mass = np.sqrt(distribution)
     cycles = Hierarchy(level, mass / mass.sum()).for_biases()
     for i in range(2):
         h = np.zeros(n)
@@ -160,8 +162,8 @@ def test_a_line_of_ten_thousand_states_in_closed_form(monkeypatch):
     costs = np.vstack([np.arange(n) / n, np.ones(n)])
     found = solve_sparse(line(n, up, down), costs)
     ratio = up / down
-    law = (1 - ratio) * ratio ** np.arange(n)
-    np.testing.assert_allclose(found.stationary, law, atol=1e-12)
+    distribution = (1 - ratio) * ratio ** np.arange(n)
+    np.testing.assert_allclose(found.stationary, distribution, atol=1e-12)
     np.testing.assert_allclose(found.gains, [ratio / (1 - ratio) / n, 1.0], atol=1e-11)
     # From state k to k - 1 it takes 1 / (down - up) steps, far from the end, in which the cost falls from k / n.
     k = np.arange(1, n // 2)
@@ -223,7 +225,7 @@ def test_where_levels_fail_a_factorisation_is_next(monkeypatch):
     asked = []
     direct = sparse_solver.solve_directly
     monkeypatch.setattr(sparse_solver, "solve_directly", lambda *a: asked.append(1) or direct(*a))
-    monkeypatch.setattr(SparseSolver, "PRODUCTS_OF_LARGE", 3)
+    monkeypatch.setattr(SparseSolver, "KRYLOV_STEPS_OF_LARGE", 3)
     monkeypatch.setattr(SparseSolver, "PATIENT", 3)
     monkeypatch.setattr(multilevel, "_STALLED", 0.0)
     found = SparseSolver().solve(P, costs)

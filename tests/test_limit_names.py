@@ -19,8 +19,8 @@ def test_an_agent_takes_thresholds_by_name_in_their_order():
     plain = PSConRL(QUEUE.n_states, QUEUE.n_actions, [2.0, 0.3], QUEUE.costs, seed=0)
     agent = named(delay=2.0, power=0.3)
     assert agent.thresholds.tolist() == [2.0, 0.3]
-    assert agent.limit_names.names == ("delay", "power")
-    assert plain.limit_names is None
+    assert agent.constraint_names.names == ("delay", "power")
+    assert plain.constraint_names is None
     one, two = (simulate(QUEUE, each, 200, seed=1).cumulative for each in (plain, agent))
     assert (one == two).all()
 
@@ -81,10 +81,10 @@ def test_names_are_saved_with_the_agent(tmp_path):
     agent.set_thresholds({"power": 0.4})
     agent.save(tmp_path / "agent.npz")
     again = load_agent(tmp_path / "agent.npz")
-    assert again.limit_names == agent.limit_names
+    assert again.constraint_names == agent.constraint_names
     again.set_thresholds({"delay": 1.0})
     assert again.thresholds.tolist() == [1.0, 0.4]
-    assert "limit_names" not in PSConRL(2, 2, [0.5]).state()
+    assert "constraint_names" not in PSConRL(2, 2, [0.5]).state()
 
 
 def test_thresholds_in_another_order_than_the_costs_are_refused():
@@ -108,4 +108,4 @@ def test_every_kind_of_agent_takes_names():
         adapt(Coin(), 2, 2, {"risk": 0.5}),
     ):
         assert agent.thresholds.tolist() == [0.5]
-        assert agent.limit_names.names == ("risk",)
+        assert agent.constraint_names.names == ("risk",)

@@ -274,8 +274,8 @@ def test_the_largest_costs_are_learned_from(size):
     agent.finish()
     assert np.isfinite(agent.counts.cost_sums).all()
     model = CMDP(np.full((3, 2, 3), 1 / 3), size * rng.random((2, 3, 2)), [0.0])
-    for world in (model, psconrl.CMDPEnv(model)):
-        trace = simulate(world, PSConRL(3, 2, model.thresholds, seed=0), 300, seed=0)
+    for environment in (model, psconrl.CMDPEnv(model)):
+        trace = simulate(environment, PSConRL(3, 2, model.thresholds, seed=0), 300, seed=0)
         assert np.isfinite(trace.cumulative).all()
 
 

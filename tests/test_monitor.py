@@ -84,7 +84,7 @@ def test_a_log_is_read_as_it_was_written(tmp_path):
     np.testing.assert_array_equal(episodes.costs, [e.costs for e in EVENTS])
     np.testing.assert_array_equal(episodes.averages, [e.averages for e in EVENTS])
     np.testing.assert_array_equal(episodes.limits, [e.thresholds for e in EVENTS])
-    for column in ("explored", "value", "thinking", "changed"):
+    for column in ("explored", "value", "planning_time", "changed"):
         np.testing.assert_array_equal(getattr(episodes, column), [getattr(e, column) for e in EVENTS])
     assert log.unread == 0
 
@@ -251,10 +251,10 @@ def test_averages_are_recent_ones_and_those_since_the_start_against_the_limits(t
     assert expected[-1] == pytest.approx(sum(e.value * e.length for e in planned) / sum(e.length for e in planned))
     _, explored = curve(panels["Exploring"], "since the start")
     assert explored[-1] == EVENTS[-1].explored / EVENTS[-1].round > 0
-    _, thinking = curve(panels["Thinking time"], "running average")
-    assert thinking[-1] == pytest.approx(np.mean([e.thinking for e in recent]))
+    _, planning_time = curve(panels["Thinking time"], "running average")
+    assert planning_time[-1] == pytest.approx(np.mean([e.planning_time for e in recent]))
     _, longest = curve(panels["Thinking time"], "longest of them")
-    assert longest[-1] == max(e.thinking for e in recent)
+    assert longest[-1] == max(e.planning_time for e in recent)
     _, changed = curve(panels["Change of policy"], "running average")
     assert changed[-1] == pytest.approx(sum(e.changed * e.length for e in recent) / rounds)
     facts = dict(contents["facts"])
@@ -297,9 +297,12 @@ def test_the_policy_is_that_of_now_and_of_moments_before(tmp_path):
     for k in (0, 40, MOMENTS - 1):
         middle = (k + 0.5) * EVENTS[-1].round / MOMENTS
         playing = next(e for e in EVENTS if e.round >= middle)
-        law = playing.policy[busiest]
+        distribution = playing.policy[busiest]
         if playing.visits[busiest]:
-            assert first["moments"][k] == [QUEUE.action_names[int(np.argmax(law))], round(float(law.max()), 3)]
+            assert first["moments"][k] == [
+                QUEUE.action_names[int(np.argmax(distribution))],
+                round(float(distribution.max()), 3),
+            ]
         else:
             assert first["moments"][k] is None
     now = EVENTS[-1].policy[busiest]

@@ -98,8 +98,10 @@ def test_no_certificate_holds_for_a_bound_that_some_policy_beats(S, A, m, seed):
 
 def test_most_moves_is_twice_the_longest_mean_path():
     """From 1 to 2, from there back or to the end, evenly: 4 moves from 1; another pair of 1 ends at once."""
-    law = csr_array(np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.5, 0.5, 0.0]]))
-    assert most_moves(Moves(law, source=np.array([1, 1, 2])), np.array([True, False, False])) == pytest.approx(8.0)
+    distribution = csr_array(np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.5, 0.5, 0.0]]))
+    assert most_moves(Moves(distribution, source=np.array([1, 1, 2])), np.array([True, False, False])) == pytest.approx(
+        8.0
+    )
     round_and_round = Moves(csr_array(np.array([[0.0, 1.0], [1.0, 0.0]])), np.array([0, 1]))
     assert most_moves(round_and_round, np.zeros(2, dtype=bool)) == np.inf
 

@@ -11,7 +11,7 @@ from models import examples
 from psconrl import evaluate, plan, simulate
 from psconrl.agents import UCRLCMDP
 from psconrl.kernels.boxes import pour
-from psconrl.kernels.optimism import improve_optimistic, lead_into, optimistic_horizon
+from psconrl.kernels.optimism import drive_to, improve_optimistic, optimistic_horizon
 from psconrl.learning.parts.radii import Box
 from psconrl.planning.optimism.average import optimistic_policy, solve_optimistic
 from psconrl.planning.optimism.horizon import solve_horizon
@@ -161,10 +161,10 @@ def test_pouring_minimises_over_the_box(seed, S):
     rng = np.random.default_rng(seed)
     box = Box.around(rng.dirichlet(np.ones(S), size=1), rng.random(1))
     h = rng.normal(size=S)
-    law = pour(box.low, box.high, 0, np.argsort(h))
+    distribution = pour(box.low, box.high, 0, np.argsort(h))
     best = linprog(h, A_eq=np.ones((1, S)), b_eq=[1.0], bounds=list(zip(box.low[0], box.high[0], strict=True)))
-    assert law.sum() == pytest.approx(1.0)
-    assert law @ h == pytest.approx(best.fun, abs=1e-9)
+    assert distribution.sum() == pytest.approx(1.0)
+    assert distribution @ h == pytest.approx(best.fun, abs=1e-9)
 
 
 class TestOfEqualStatesTheFirstComesFirst:
@@ -184,18 +184,18 @@ class TestOfEqualStatesTheFirstComesFirst:
         policy, kernel = np.ones(self.S, dtype=np.int64), np.eye(self.S)
         biases = np.zeros((1, self.S))
         biases[0, 20:] = -1.0
-        bound, switched, actions, laws = improve_optimistic(
+        bound, switched, actions, distributions = improve_optimistic(
             self.low, self.high, self.costs, np.ones(1), policy, kernel, biases, 1e-9
         )
         assert switched == self.S
         assert bound == pytest.approx(-1.0)
         assert (actions == 0).all()
-        np.testing.assert_allclose(laws, np.tile(self.filled(np.arange(20, 40)), (self.S, 1)), atol=1e-15)
+        np.testing.assert_allclose(distributions, np.tile(self.filled(np.arange(20, 40)), (self.S, 1)), atol=1e-15)
 
     def test_on_the_way_into_a_set(self):
         policy, kernel = np.zeros(self.S, dtype=np.int64), np.eye(self.S)
         inside = np.arange(self.S) % 2 == 1
-        assert lead_into(self.low, self.high, inside, policy, kernel)
+        assert drive_to(self.low, self.high, inside, policy, kernel)
         np.testing.assert_allclose(kernel[~inside], np.tile(self.filled(np.flatnonzero(inside)), (20, 1)), atol=1e-15)
 
     def test_over_a_horizon(self):

@@ -25,19 +25,21 @@ def test_a_run_that_restarts_goes_back_with_its_chance(make):
 
 def test_averages_move_by_the_chance_times_a_difference_of_the_bias():
     """J' = J + eta (h(s) - mu' h) / (1 - eta), whatever the policy."""
-    world = psconrl.load("garnet", states=8, seed=3)
-    policy = np.random.default_rng(0).dirichlet(np.ones(world.n_actions), size=8)
-    before = psconrl.evaluate(world, policy)
+    environment = psconrl.load("garnet", states=8, seed=3)
+    policy = np.random.default_rng(0).dirichlet(np.ones(environment.n_actions), size=8)
+    before = psconrl.evaluate(environment, policy)
     for state, eta in ((0, 0.1), (5, 0.4)):
-        after = psconrl.evaluate(CMDP(world.transition.restarting(state, eta), world.costs, world.thresholds), policy)
-        law = after.occupancy.sum(axis=1)
-        moved = eta / (1 - eta) * (before.biases[:, state] - before.biases @ law)
+        after = psconrl.evaluate(
+            CMDP(environment.transition.restarting(state, eta), environment.costs, environment.thresholds), policy
+        )
+        distribution = after.occupancy.sum(axis=1)
+        moved = eta / (1 - eta) * (before.biases[:, state] - before.biases @ distribution)
         np.testing.assert_allclose(after.costs, before.costs + moved, rtol=1e-10)
 
 
-@pytest.mark.parametrize(("rounds", "chance"), [(0, 0.5), (1, 0.5), (6, 0.5), (30, 0.1), (3000, 0.001)])
-def test_plans_are_for_a_third_of_the_rounds_so_far(rounds, chance):
-    assert Proportional().restart(rounds) == pytest.approx(chance)
+@pytest.mark.parametrize(("rounds", "probability"), [(0, 0.5), (1, 0.5), (6, 0.5), (30, 0.1), (3000, 0.001)])
+def test_plans_are_for_a_third_of_the_rounds_so_far(rounds, probability):
+    assert Proportional().restart(rounds) == pytest.approx(probability)
     assert Endless().restart(rounds) == 0.0
 
 
@@ -63,16 +65,16 @@ def sure_of_it(**parts):
 
 def test_plans_do_not_wait_for_miracles():
     """For ever: work until the miracle. For a while: work in a tenth of the rounds, as the limit has it from here."""
-    for outlook, share in ((Endless(), 1.0), (Proportional(), 0.1)):
-        agent = sure_of_it(ledger=None, outlook=outlook)
+    for planning_horizon, share in ((Endless(), 1.0), (Proportional(), 0.1)):
+        agent = sure_of_it(ledger=None, planning_horizon=planning_horizon)
         agent.counts.visits[:] = 100
         agent.rounds = 400
         assert agent.begin(0).policy[0, 0] == pytest.approx(share, abs=1e-6)
 
 
 def test_over_the_whole_run_the_limit_is_kept():
-    world = CMDP(np.array([[[1.0, 0.0], [1.0, 0.0]], [[0.0, 1.0], [1.0, 0.0]]]), COSTS, [0.1])
-    trace = psconrl.simulate(world, sure_of_it(ledger=Balance(0.1)), 2000, seed=0)
+    environment = CMDP(np.array([[[1.0, 0.0], [1.0, 0.0]], [[0.0, 1.0], [1.0, 0.0]]]), COSTS, [0.1])
+    trace = psconrl.simulate(environment, sure_of_it(ledger=Balance(0.1)), 2000, seed=0)
     # Tossed every round, with nothing kept of it, the sum has a deviation of 13: five are off once in 2 million seeds.
     assert abs(trace.cumulative[-1, 1] - 200) < 67
 
@@ -93,12 +95,12 @@ def test_a_limit_without_slack_is_kept_by_looking_further():
 def test_chances_become_smaller_until_they_are_nothing():
     agent = sure_of_it()
     agent.rounds = 3000
-    chances = agent._chances()
-    assert chances[:3] == pytest.approx([1e-3, 1e-5, 1e-7])
-    assert chances[-1] == 1e-12
+    probabilities = agent._probabilities()
+    assert probabilities[:3] == pytest.approx([1e-3, 1e-5, 1e-7])
+    assert probabilities[-1] == 1e-12
     agent.rounds = 900  # plans for 300 rounds at most are given up at once
-    assert agent._chances() == pytest.approx([1 / 300])
-    assert sure_of_it(outlook=Endless())._chances() == [0.0]
+    assert agent._probabilities() == pytest.approx([1 / 300])
+    assert sure_of_it(planning_horizon=Endless())._probabilities() == [0.0]
 
 
 class Odd:
@@ -114,10 +116,10 @@ class Odd:
         yield self.value
 
 
-@pytest.mark.parametrize("chance", [1.5, -0.1, float("nan"), "x", None])
-def test_a_chance_that_is_none_is_refused(chance):
+@pytest.mark.parametrize("probability", [1.5, -0.1, float("nan"), "x", None])
+def test_a_chance_that_is_none_is_refused(probability):
     agent = sure_of_it()
-    agent.outlook, agent._trusted = Odd(chance), False
+    agent.planning_horizon, agent._trusted = Odd(probability), False
     with pytest.raises(AgentError, match="the chance of an outlook must be a number from 0 to 1"):
         agent.begin(0)
 

@@ -33,7 +33,7 @@ TIGHT = [0.02]  # a limit that some samples cannot keep, so that the agent explo
 
 
 # With these samples are infeasible now and then, and the agent explores.
-PLAIN = {"belief": Dirichlet(), "schedule": Ouyang(), "ledger": None, "outlook": Endless()}
+PLAIN = {"belief": Dirichlet(), "schedule": Ouyang(), "ledger": None, "planning_horizon": Endless()}
 
 
 def agent_for(thresholds=ROVER.thresholds, **options):
@@ -383,7 +383,7 @@ def rows_of(path):
 
 def untimed(path):
     """The rows of a log, but for what a clock has measured."""
-    return [{key: value for key, value in row.items() if key != "thinking"} for row in rows_of(path)]
+    return [{key: value for key, value in row.items() if key != "planning_time"} for row in rows_of(path)]
 
 
 def same_rows(resumed, whole, starts):
@@ -403,7 +403,7 @@ def test_a_csv_log_has_one_line_an_episode_at_once(tmp_path):
     assert lengths == list(range(1, len(lengths) + 1))
     last = rows_of(path)[-1]
     assert list(last) == [
-        "round", "episode", "kind", "length", "explored", "value", "thinking", "changed",
+        "round", "episode", "kind", "length", "explored", "value", "planning_time", "changed",
         "steps", "risk", "steps so far", "risk so far", "risk limit", "policy",
     ]  # fmt: skip
     assert int(last["round"]) == agent.rounds
@@ -515,12 +515,12 @@ def test_the_policy_in_a_log_is_that_of_the_states_visited_most(tmp_path):
     last, cells = found[-1], [read_policy_cell(row["policy"]) for row in rows_of(path)]
     assert max(map(len, cells)) == 3
     assert last.visits.tolist() == agent.counts.pairs.sum(axis=1).tolist()
-    for rank, conduct in enumerate(cells[-1]):
-        s = ROVER.state_names.index(conduct.state)
+    for rank, state_policy in enumerate(cells[-1]):
+        s = ROVER.state_names.index(state_policy.state)
         assert last.visits[s] == sorted(last.visits)[-1 - rank]
-        assert conduct.share == round(last.visits[s] / last.round, 4)
-        law = {ROVER.action_names[a]: round(p, 3) for a, p in enumerate(last.policy[s]) if p >= 0.0005}
-        assert conduct.actions == law
+        assert state_policy.share == round(last.visits[s] / last.round, 4)
+        distribution = {ROVER.action_names[a]: round(p, 3) for a, p in enumerate(last.policy[s]) if p >= 0.0005}
+        assert state_policy.actions == distribution
     with pytest.raises(ValueError, match="read-only"):
         last.policy[0, 0] = 1.0
     silent = tmp_path / "silent.csv"
@@ -639,7 +639,9 @@ def test_tensorboard_gets_every_episode(tmp_path):
     np.testing.assert_allclose([v for _, v in points["so_far/risk"]], [e.averages[1] for e in events], rtol=1e-6)
     assert len(points["expected/steps"]) == sum(not np.isnan(e.value) for e in events)
     assert points["limit/risk"][-1][1] == pytest.approx(0.2)
-    np.testing.assert_allclose([v for _, v in points["episode/seconds_thinking"]], [e.thinking for e in events], 1e-6)
+    np.testing.assert_allclose(
+        [v for _, v in points["episode/seconds_thinking"]], [e.planning_time for e in events], 1e-6
+    )
 
 
 def test_tensorboard_says_what_to_install(tmp_path, monkeypatch):

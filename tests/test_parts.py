@@ -66,7 +66,7 @@ def test_the_kinds_and_names_are_those_of_the_documentation():
         "fallback": ["explore", "uniform", "unconstrained", "least-excess"],
         "radius": ["scaled", "hoeffding", "bernstein"],
         "ledger": ["repay", "balance", "tightened"],
-        "outlook": ["endless", "proportional"],
+        "planning_horizon": ["endless", "proportional"],
         "commitment": ["when-slow"],
     }
 
@@ -85,12 +85,12 @@ def test_the_kinds_and_names_are_those_of_the_documentation():
         ),
         (
             "psconrl",
-            {"exact": False, "pool": "world", "ledger": "none", "factor": 1.0},
-            (LearnedMass(exact=False, pool="world"), SquareRoot(), Explore(), None, Proportional(1.0)),
+            {"exact": False, "pool": "all", "ledger": "none", "factor": 1.0},
+            (LearnedMass(exact=False, pool="all"), SquareRoot(), Explore(), None, Proportional(1.0)),
         ),
         (
             "psconrl",
-            {"belief": None, "ledger": None, "outlook": "endless"},
+            {"belief": None, "ledger": None, "planning_horizon": "endless"},
             (LearnedMass(), SquareRoot(), Explore(), None, Endless()),
         ),
         ("psconrl-plain", {}, (Dirichlet(), Ouyang(), Explore(), None, Endless())),
@@ -120,7 +120,7 @@ def test_the_kinds_and_names_are_those_of_the_documentation():
 )
 def test_words_and_objects_make_the_same_agent(name, flat, parts):
     agent = make(name, 3, 2, [0.2], seed=0, **flat)
-    slots = dict(zip(("belief", "schedule", "fallback", "ledger", "outlook"), parts, strict=True))
+    slots = dict(zip(("belief", "schedule", "fallback", "ledger", "planning_horizon"), parts, strict=True))
     slots["commitment"] = WhenSlow(flat.get("within", 0.05)) if name == "psconrl" else None
     slots["cost_belief"] = SampledCosts() if name == "psconrl" else EmpiricalMeans()
     wanted = PSConRL(3, 2, [0.2], **slots, seed=0).config()
@@ -158,7 +158,7 @@ def test_a_radius_is_chosen_by_its_options_too(name, flat, radius):
         ("psconrl", {"schedule": Repay()}, r"schedule must be one such as Doubling\(\); got Repay\(share=0.1\)"),
         ("psconrl", {"piror": 1}, "psconrl: unknown option 'piror'; did you mean 'prior'"),
         ("psconrl-paper", {"share": 0.1}, "option 'share' needs a ledger; say ledger=repay or ledger=balance"),
-        ("psconrl", {"outlook": "endles"}, "unknown outlook 'endles'; did you mean 'endless'"),
+        ("psconrl", {"planning_horizon": "endles"}, "unknown outlook 'endles'; did you mean 'endless'"),
         ("psconrl", {"factor": 0.0}, "factor must be a number above 0 and at most 1"),
         ("psconrl", {"belief": "none"}, "unknown belief 'none'"),
         ("psconrl", {"repay": 0.1}, "option 'repay' is now 'share', of the ledger 'repay'"),
@@ -338,7 +338,7 @@ def test_an_agent_remembers_its_recipe_in_provenance_and_file(name, tmp_path):
 
 def test_cmdp_psrl_is_psconrl_with_other_parts():
     cmdp = psconrl.load("counterexample")
-    parts = {"belief": Dirichlet(), "schedule": Doubling(), "fallback": Unconstrained(), "outlook": Endless()}
+    parts = {"belief": Dirichlet(), "schedule": Doubling(), "fallback": Unconstrained(), "planning_horizon": Endless()}
     parts["cost_belief"] = EmpiricalMeans()
     one = make("cmdp-psrl", 2, 2, cmdp.thresholds, cmdp.costs, seed=3)
     two = PSConRL(2, 2, cmdp.thresholds, cmdp.costs, ledger=None, commitment=None, seed=3, **parts)

@@ -36,14 +36,16 @@ def test_planner_and_referee_agree_and_every_certificate_holds(cmdp):
     again = certify(cmdp, ours)
     assert again.holds == ours.certificate.holds
     assert again.holds
-    by_lot = ours.feasible and ours.mixture is not None
-    if by_lot and ours.gains is not None:
+    initially_randomised = ours.feasible and ours.mixture is not None
+    if initially_randomised and ours.gains is not None:
         assert "memory" in ours.note  # no stationary policy can do it, and the plan says so
     referee = plan(cmdp, method="lp")
     assume(referee.status is not Status.UNCERTIFIED)
-    assert referee.status is (Status.NOT_ATTAINED if by_lot else ours.status)
+    assert referee.status is (Status.NOT_ATTAINED if initially_randomised else ours.status)
     if ours.status is Status.OPTIMAL:
-        assert ours.value == pytest.approx(referee.certificate.lower if by_lot else referee.value, abs=AGREE)
+        assert ours.value == pytest.approx(
+            referee.certificate.lower if initially_randomised else referee.value, abs=AGREE
+        )
         assert (ours.costs[1:] <= cmdp.thresholds + 1e-8).all()
 
 
@@ -95,19 +97,22 @@ def test_compiled_loop_equals_the_general_one(cmdp):
 
 
 def test_classes_that_are_never_left_are_connected_and_the_plan_says_so():
-    by_lot, alone = plan(ring), plan(ring, "lp")
-    assert by_lot.status is Status.OPTIMAL
-    assert by_lot.value == pytest.approx(0.5, abs=1e-12)
-    assert by_lot.certificate.holds
+    initially_randomised, alone = plan(ring), plan(ring, "lp")
+    assert initially_randomised.status is Status.OPTIMAL
+    assert initially_randomised.value == pytest.approx(0.5, abs=1e-12)
+    assert initially_randomised.certificate.holds
     assert alone.status is Status.NOT_ATTAINED
-    for policy, proof in ((by_lot.policy, by_lot.policy_certificate), (alone.policy, alone.certificate)):
+    for policy, proof in (
+        (initially_randomised.policy, initially_randomised.policy_certificate),
+        (alone.policy, alone.certificate),
+    ):
         costs = evaluate(ring, policy).costs
         assert costs[0] == pytest.approx(proof.upper)
         assert costs[0] == pytest.approx(0.5, abs=1e-3)
         assert costs[1] <= 0.5 + 1e-12
         assert proof.lower == pytest.approx(0.5)
         assert proof.holds
-    assert "switches" in by_lot.note
+    assert "switches" in initially_randomised.note
     assert "switches" in alone.note
 
 

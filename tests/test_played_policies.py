@@ -202,10 +202,10 @@ def test_a_policy_that_changes_with_the_step_costs_what_matrices_say():
     assert trace.policies.length == [5] * 8 + [3]
     P = cmdp.transition.toarray().reshape(6, 3, 6)
     for start, policy, found, rounds in zip(starts, policies, trace.policies.costs, trace.policies.length, strict=True):
-        law, total = np.eye(6)[start], np.zeros(3)
+        distribution, total = np.eye(6)[start], np.zeros(3)
         for step in policy[:rounds]:
-            total += np.einsum("s,sa,isa->i", law, step, cmdp.costs)
-            law = np.einsum("s,sa,sat->t", law, step, P)
+            total += np.einsum("s,sa,isa->i", distribution, step, cmdp.costs)
+            distribution = np.einsum("s,sa,sat->t", distribution, step, P)
         np.testing.assert_allclose(found, total / rounds, rtol=1e-12)
 
 
@@ -245,19 +245,19 @@ def test_on_larger_models_a_live_policy_is_evaluated_less_often():
 def law_of_block(cmdp, agent, block, step, position, state):
     """The rest of a block in a model, by dictionaries: {(state, strides): probability}."""
     P = cmdp.transition.toarray().reshape(cmdp.n_states, cmdp.n_actions, -1)
-    law, total, rows = {(state, position): 1.0}, np.zeros(2), []
+    distribution, total, rows = {(state, position): 1.0}, np.zeros(2), []
     for h in range(step, agent.H):
         after = {}
         n = h * block.moves.reach + 1
         first = sum(cmdp.n_states * (k * block.moves.reach + 1) for k in range(h))
-        for (s, j), p in law.items():
+        for (s, j), p in distribution.items():
             a = int(block.actions[first + s * n + j])
             total = total + p * cmdp.costs[:, s, a]
             for t in range(cmdp.n_states):
                 if P[s, a, t] > 0:
                     key = t, j + int(block.moves.increments[s, a])
                     after[key] = after.get(key, 0.0) + p * P[s, a, t]
-        law = after
+        distribution = after
         rows.append(total / (h - step + 1))
     return np.array(rows)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from models import examples, random_cmdp
 from psconrl import CMDP, Status, evaluate, plan
 from psconrl.planning.problem import Problem
-from psconrl.planning.randomisation import drop_coins
+from psconrl.planning.randomisation import drop_randomised
 
 
 @examples(100)
@@ -38,7 +38,7 @@ def test_dropping_coins_changes_no_average(kind, S, seed):
     model = CMDP(model.transition, model.costs[[1, 1, 2]], model.thresholds)  # the objective goes with a constraint
     policy = np.random.default_rng(seed).dirichlet(np.ones(3), size=S)
     before = evaluate(model, policy)
-    occupancy, fewer = drop_coins(Problem.of(model), before.occupancy, policy)
+    occupancy, fewer = drop_randomised(Problem.of(model), before.occupancy, policy)
     after = evaluate(model, fewer)
     np.testing.assert_allclose(after.costs, before.costs, atol=1e-10)
     np.testing.assert_allclose(after.occupancy, occupancy, atol=1e-10)

@@ -19,11 +19,11 @@ def lazy_cycle(n, decades):
 
 @pytest.mark.parametrize("decades", [9, 12, 15])
 def test_a_long_stay_is_known_by_the_chance_to_leave(decades):
-    P, law = lazy_cycle(2500, decades)
+    P, distribution = lazy_cycle(2500, decades)
     costs = np.random.default_rng(1).random((2, 2500))
     solved = solve_sparse(P, costs)
-    assert solved.gains == pytest.approx(costs @ law, abs=1e-11)
-    assert np.abs(solved.stationary - law).sum() <= 1e-11
+    assert solved.gains == pytest.approx(costs @ distribution, abs=1e-11)
+    assert np.abs(solved.stationary - distribution).sum() <= 1e-11
 
 
 def trapped(n, wide):
@@ -69,8 +69,8 @@ def test_a_huge_cost_where_nobody_comes_drowns_nothing(n, huge):
     up, down = np.full(n, 0.1), np.full(n, 0.4)
     up[-1] = down[0] = 0.0
     P = csr_array(diags_array([up[:-1], 1.0 - up - down, down[1:]], offsets=[1, 0, -1]))
-    law = 0.25 ** np.arange(n)
+    distribution = 0.25 ** np.arange(n)
     cost = np.random.default_rng(0).random((1, n, 1))
     cost[0, -1] = huge
     found = psconrl.evaluate(psconrl.CMDP(P, cost, []), np.zeros(n, dtype=int))
-    assert found.costs[0] == pytest.approx(cost[0, :-1, 0] @ law[:-1] / law.sum(), abs=1e-11)
+    assert found.costs[0] == pytest.approx(cost[0, :-1, 0] @ distribution[:-1] / distribution.sum(), abs=1e-11)

@@ -23,8 +23,8 @@ def birth_death(births, deaths):
 
 def product_form(births, deaths):
     """The stationary law of a birth-and-death process."""
-    law = np.concatenate([[1.0], np.cumprod(np.asarray(births, float) / deaths)])
-    return law / law.sum()
+    distribution = np.concatenate([[1.0], np.cumprod(np.asarray(births, float) / deaths)])
+    return distribution / distribution.sum()
 
 
 @pytest.mark.parametrize("as_given", ["dense", "flat", "sparse", "generator", "sparse generator"])
@@ -84,9 +84,9 @@ def test_the_best_speeds_are_those_of_an_exhaustive_search():
     found = psconrl.plan(service_control(arrivals, speeds, room, holding, energy))
 
     def average(chosen):  # by the product form, from no code of ours
-        law = product_form([arrivals] * room, [speeds[a] for a in chosen])
+        distribution = product_form([arrivals] * room, [speeds[a] for a in chosen])
         power = np.array([0.0, *(energy[a] for a in chosen)])
-        return float(law @ (holding * np.arange(room + 1) + power))
+        return float(distribution @ (holding * np.arange(room + 1) + power))
 
     every = {chosen: average(chosen) for chosen in itertools.product(range(3), repeat=room)}
     chosen = min(every, key=every.get)
@@ -100,8 +100,10 @@ def test_a_limit_on_waiting_mixes_two_of_all_policies():
     found = psconrl.plan(service_control(arrivals, speeds, room, 0.0, energy, limit))
     points = []
     for chosen in itertools.product(range(2), repeat=room):
-        law = product_form([arrivals] * room, [speeds[a] for a in chosen])
-        points.append((law @ np.arange(room + 1), law @ np.array([0.0, *(energy[a] for a in chosen)])))
+        distribution = product_form([arrivals] * room, [speeds[a] for a in chosen])
+        points.append(
+            (distribution @ np.arange(room + 1), distribution @ np.array([0.0, *(energy[a] for a in chosen)]))
+        )
     # The least energy on the line between two policies, at the limit: the lower boundary of the convex hull.
     best = min(
         y + (v - y) * (limit - x) / (u - x) if u > limit else y
@@ -148,8 +150,8 @@ def test_admission_as_naor_has_it(as_given):
     found = psconrl.plan(cmdp)
 
     def gain(threshold):
-        law = product_form([arrivals] * threshold, [service] * threshold)
-        return reward * arrivals * law[:-1].sum() - holding * law @ np.arange(threshold + 1)
+        distribution = product_form([arrivals] * threshold, [service] * threshold)
+        return reward * arrivals * distribution[:-1].sum() - holding * distribution @ np.arange(threshold + 1)
 
     gains = {n: gain(n) for n in range(1, room + 1)}
     best = max(gains, key=gains.get)
@@ -279,8 +281,8 @@ def test_wrong_options_are_said(options, words):
 
 @pytest.mark.parametrize("stay", [0.0, -1.0, np.nan, np.inf])
 def test_stays_must_last(stay):
-    law = [[[0, 1.0]], [[1.0, 0]]]
+    distribution = [[[0, 1.0]], [[1.0, 0]]]
     with pytest.raises(ModelError, match=r"sojourn\[1, 0\] must be a time above 0"):
-        CMDP.from_rates(law, C, sojourn=[[1.0], [stay]])
+        CMDP.from_rates(distribution, C, sojourn=[[1.0], [stay]])
     with pytest.raises(ModelError, match=r"sojourn must have shape \(S, A\) = \(2, 1\)"):
-        CMDP.from_rates(law, C, sojourn=[1.0, stay])
+        CMDP.from_rates(distribution, C, sojourn=[1.0, stay])

@@ -19,7 +19,7 @@ def walk(up):
     return in_32_bits(csr_array((np.repeat([up, down], N), (rows, columns)), shape=(N, N)))
 
 
-def law(up):
+def distribution(up):
     ratio = up / (1.0 - up)
     powers = ratio ** -np.arange(N)[::-1].astype(float) if ratio > 1 else ratio ** np.arange(N).astype(float)
     return powers / powers.sum()
@@ -31,10 +31,10 @@ def test_the_reference_follows_the_mass():
     for up in (0.505, 0.495, 0.506):  # from the top of the line to its bottom and back
         result = solver.solve(walk(up), costs)
         assert result.stationary[result.reference] >= 0.01 * result.stationary.max()
-        assert result.stationary == pytest.approx(law(up), abs=1e-12)
-        assert result.gains == pytest.approx(costs @ law(up), rel=1e-10)
+        assert result.stationary == pytest.approx(distribution(up), abs=1e-12)
+        assert result.gains == pytest.approx(costs @ distribution(up), rel=1e-10)
         h = result.biases
         assert h[:, result.reference].tolist() == [0.0, 0.0]
-        near = law(up) > 1e-12  # where the chain lives
+        near = distribution(up) > 1e-12  # where the chain lives
         poisson = result.gains[:, None] + h - costs - (walk(up) @ h.T).T
         assert np.abs(poisson[:, near]).max() < 1e-9

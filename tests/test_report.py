@@ -77,8 +77,8 @@ def experiments(results):
 
 def test_curves_are_those_of_the_runs(experiments):
     job = next(j for j in parse_spec(SPEC).jobs() if j.experiment == "marsrover-4x4" and j.replicate == 1)
-    cmdp = job.world()
-    trace = psconrl.simulate(cmdp, job.make_agent(cmdp), 2_000, job.world_seed(), checkpoints=20)
+    cmdp = job.environment()
+    trace = psconrl.simulate(cmdp, job.make_agent(cmdp), 2_000, job.environment_seed(), checkpoints=20)
     curves = experiments["marsrover-4x4"].curves["psconrl"]
     result = psconrl.regret(trace, psconrl.plan(cmdp))
     np.testing.assert_array_equal(curves.cumulative[1], trace.cumulative)
@@ -90,8 +90,8 @@ def test_curves_are_those_of_the_runs(experiments):
 
 def test_the_papers_metric_is_one_and_the_same(experiments):
     jobs = [j for j in parse_spec(SPEC).jobs() if (j.experiment, j.label) == ("marsrover-4x4", "psconrl")]
-    cmdp = jobs[0].world()
-    traces = [psconrl.simulate(cmdp, j.make_agent(cmdp), 2_000, j.world_seed(), checkpoints=20) for j in jobs]
+    cmdp = jobs[0].environment()
+    traces = [psconrl.simulate(cmdp, j.make_agent(cmdp), 2_000, j.environment_seed(), checkpoints=20) for j in jobs]
     _, expected = paper_regret(traces, psconrl.plan(cmdp), window=500)
     curves = experiments["marsrover-4x4"].curves["psconrl"]
     for i in (0, 1):
@@ -100,9 +100,9 @@ def test_the_papers_metric_is_one_and_the_same(experiments):
 
 def test_strong_regret_is_that_of_the_library(experiments):
     job = next(j for j in parse_spec(SPEC).jobs() if j.experiment == "bayes states=6" and j.replicate == 2)
-    cmdp = job.world()
+    cmdp = job.environment()
     trace = psconrl.simulate(
-        cmdp, job.make_agent(cmdp), 1_000, job.world_seed(), checkpoints="log", evaluate_policies=True
+        cmdp, job.make_agent(cmdp), 1_000, job.environment_seed(), checkpoints="log", evaluate_policies=True
     )
     strong = psconrl.regret(trace, psconrl.plan(cmdp)).strong
     np.testing.assert_allclose(experiments["bayes states=6"].curves["psconrl"].strong[2, -1], strong, rtol=1e-9)

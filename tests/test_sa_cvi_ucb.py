@@ -120,8 +120,8 @@ def sparse_rows(p_hat, tried):
     rows = p_hat.reshape(-1, p_hat.shape[-1])
     kept = [np.flatnonzero(row) if known else np.empty(0, int) for row, known in zip(rows, tried.ravel(), strict=True)]
     indptr = np.cumsum([0, *(len(k) for k in kept)])
-    laws = np.concatenate([row[k] for row, k in zip(rows, kept, strict=True)])
-    return indptr.astype(np.int32), np.concatenate(kept).astype(np.int32), laws
+    distributions = np.concatenate([row[k] for row, k in zip(rows, kept, strict=True)])
+    return indptr.astype(np.int32), np.concatenate(kept).astype(np.int32), distributions
 
 
 def compiled(H, first, grid, r, g, p_hat, tried, bonus, slope, width, C):
@@ -216,8 +216,8 @@ def test_the_three_ways_of_playing_meet_the_same_luck():
     runs = []
     for way in (Simulation, GymSimulation):
         agent = SACVIUCB(8, 2, CHAIN.thresholds, CHAIN.costs, horizon=900, gap=GAP, **SPANS, seed=3)
-        world = CHAIN if way is Simulation else psconrl.CMDPEnv(CHAIN)
-        runs.append((way(world, agent, seed=4).run(900, checkpoints=30), agent))
+        environment = CHAIN if way is Simulation else psconrl.CMDPEnv(CHAIN)
+        runs.append((way(environment, agent, seed=4).run(900, checkpoints=30), agent))
     np.testing.assert_array_equal(runs[0][0].cumulative, runs[1][0].cumulative)
     assert runs[0][0].episodes.length == runs[1][0].episodes.length
     assert runs[0][1].account == runs[1][1].account

@@ -107,11 +107,14 @@ def test_mean_costs_are_bounded_in_their_own_units():
 # The certificate.
 
 
-def laws_within(laws, pair, S, rng, n):
+def laws_within(distributions, pair, S, rng, n):
     """Laws of one pair inside its bounds, by rejection towards the middle, and the vertices for small S."""
-    low, high = np.zeros(S), np.full(S, laws[4][pair])
-    entries = slice(laws[0][pair], laws[0][pair + 1])
-    low[laws[1][entries]], high[laws[1][entries]] = laws[2][entries], laws[3][entries]
+    low, high = np.zeros(S), np.full(S, distributions[4][pair])
+    entries = slice(distributions[0][pair], distributions[0][pair + 1])
+    low[distributions[1][entries]], high[distributions[1][entries]] = (
+        distributions[2][entries],
+        distributions[3][entries],
+    )
     for order in itertools.islice(itertools.permutations(range(S)), n):
         p = low.copy()
         for j in order:
@@ -122,22 +125,22 @@ def laws_within(laws, pair, S, rng, n):
 @pytest.mark.parametrize("seed", range(4))
 def test_the_worst_law_is_the_worst_of_all_vertices(seed):
     cmdp = garnet(seed, S=4)
-    laws = Intervals.of(seen(cmdp, 60, seed), math.log(100.0))
+    distributions = Intervals.of(seen(cmdp, 60, seed), math.log(100.0))
     rng = np.random.default_rng(seed)
     h = rng.normal(size=4)
-    found = largest_means(laws, h)
+    found = largest_means(distributions, h)
     for pair in range(12):
-        assert found[pair] == pytest.approx(max(p @ h for p in laws_within(laws, pair, 4, rng, 24)), abs=1e-12)
+        assert found[pair] == pytest.approx(max(p @ h for p in laws_within(distributions, pair, 4, rng, 24)), abs=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_no_model_of_the_set_costs_more_than_the_bound_and_one_costs_as_much(seed):
     cmdp = garnet(seed, S=4)
-    laws = Intervals.of(seen(cmdp, 400, seed), math.log(100.0))
+    distributions = Intervals.of(seen(cmdp, 400, seed), math.log(100.0))
     rng = np.random.default_rng(seed)
     policy = rng.dirichlet(np.ones(3), size=4)
-    case = worst_average(policy, cmdp.costs[1], laws)
-    vertices = [list(laws_within(laws, pair, 4, rng, 24)) for pair in range(12)]
+    case = worst_average(policy, cmdp.costs[1], distributions)
+    vertices = [list(laws_within(distributions, pair, 4, rng, 24)) for pair in range(12)]
     top = 0.0
     for trial in range(300):
         P = np.array([v[int(rng.integers(len(v)))] for v in vertices])
@@ -314,11 +317,14 @@ def look_around(agent, cmdp, rng):
 
 def is_in(agent, cmdp):
     """Is the true model among those that the agent thinks possible?"""
-    laws, P = Intervals.of(agent.counts, agent._log_inverse), cmdp.transition.toarray()
+    distributions, P = Intervals.of(agent.counts, agent._log_inverse), cmdp.transition.toarray()
     for pair, truth in enumerate(P):
-        low, high = np.zeros(truth.size), np.full(truth.size, laws.unseen[pair])
-        entries = slice(laws.indptr[pair], laws.indptr[pair + 1])
-        low[laws.successors[entries]], high[laws.successors[entries]] = laws.low[entries], laws.high[entries]
+        low, high = np.zeros(truth.size), np.full(truth.size, distributions.unseen[pair])
+        entries = slice(distributions.indptr[pair], distributions.indptr[pair + 1])
+        low[distributions.successors[entries]], high[distributions.successors[entries]] = (
+            distributions.low[entries],
+            distributions.high[entries],
+        )
         if (truth < low - 1e-15).any() or (truth > high + 1e-15).any():
             return False
     return bool((agent._highest_costs() >= cmdp.costs[1:] - 1e-12 * np.abs(cmdp.costs).max()).all())
@@ -392,9 +398,9 @@ WORLDS = {
 @pytest.mark.part(2)
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("world", WORLDS)
-def test_every_policy_that_is_played_keeps_every_limit_from_every_state(world, known, full):
+def test_every_policy_that_is_played_keeps_every_limit_from_every_state(environment, known, full):
     """Delta .01: the proofs of a seed are wrong in one of 100 at most; of four seeds (``--full``), in one of 25."""
-    cmdp, horizon = WORLDS[world]
+    cmdp, horizon = WORLDS[environment]
     told = known_baseline(cmdp)
     kinds = set()
     for seed in range(4 if full else 1):
@@ -408,7 +414,7 @@ def test_every_policy_that_is_played_keeps_every_limit_from_every_state(world, k
         kinds |= set(trace.episodes.kind)
         assert (agent.excess <= agent.allowance).all()
     assert kinds <= {"baseline", "mixed", "certified"}
-    assert known is False or world == "two limits" or "certified" in kinds
+    assert known is False or environment == "two limits" or "certified" in kinds
 
 
 def test_nothing_holds_whose_bound_is_above_a_limit():
@@ -531,14 +537,14 @@ class Later:
     ready = False
 
     def submit(self, task):
-        self.thought = task()
+        self.planned = task()
         return self
 
     def done(self):
         return self.ready
 
     def result(self):
-        return self.thought
+        return self.planned
 
 
 def test_while_it_thinks_in_the_background_it_plays_the_baseline():
@@ -551,11 +557,11 @@ def test_while_it_thinks_in_the_background_it_plays_the_baseline():
     assert (agent.begin(0).policy != agent.baseline).any()
     fresh = make("safe", 8, 2, cmdp.thresholds, cmdp.costs, 5, **told)
     for one in (fresh, agent):
-        one.think_in_background(executor=later)
+        one.plan_in_background(executor=later)
         one.set_thresholds([0.25])
         current = one.present(0)
-        assert current.bridge
-        assert current.episode.kind == "bridge"
+        assert current.interim
+        assert current.episode.kind == "interim"
         assert (current.episode.policy == one.baseline).all()
 
 
@@ -565,7 +571,7 @@ def test_a_bridge_is_accounted_with_the_span_of_the_baseline():
     agent, later = make("safe", 8, 2, cmdp.thresholds, cmdp.costs, 5, **told | {"span": 3.0}), Later()
     simulate(cmdp, agent, 4_000, seed=6)
     agent.finish()
-    agent.think_in_background(executor=later)
+    agent.plan_in_background(executor=later)
     spent, begun, kinds = agent._variance.copy(), agent._beginnings.copy(), []
     agent.watch(lambda event: kinds.append(event.kind))
     later.ready = True
@@ -573,7 +579,7 @@ def test_a_bridge_is_accounted_with_the_span_of_the_baseline():
     proof = agent._spans.copy()  # of the plan that is ready
     assert proof != pytest.approx([3.0])
     agent.observe(0, 0, cmdp.costs[:, 0, 0])
-    assert kinds == ["bridge"]
+    assert kinds == ["interim"]
     assert agent._beginnings - begun == pytest.approx([3.0])
     assert agent._variance - spent == pytest.approx([(1.0 + 3.0) ** 2 / 4])
     agent.act(0)
@@ -660,7 +666,7 @@ def test_a_spec_tells_the_ranges_of_what_can_come_out_not_of_means():
         replicates = 1
     """
     told, own = parse_spec(text).jobs()
-    cmdp = told.world()
+    cmdp = told.environment()
     assert cmdp.costs[1].max() < 1.0
     assert told.make_agent(cmdp).ranges.tolist() == [[0.0, 1.0], [0.0, 1.0]]
     assert own.make_agent(cmdp).ranges.tolist() == [[0.0, 3.0], [0.0, 2.0]]

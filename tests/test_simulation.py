@@ -252,7 +252,7 @@ def test_ctrl_c_leaves_what_was_done():
 
 @pytest.mark.parametrize("world", ["model", "Gymnasium"])
 @pytest.mark.parametrize("when", ["early", "in the last moment"])
-def test_ctrl_c_ends_the_callers_loop(world, when):
+def test_ctrl_c_ends_the_callers_loop(environment, when):
     """However late it comes: who presses it does not want the next seed."""
     cmdp = psconrl.load("counterexample")
     horizon, seeds = 500, []
@@ -264,7 +264,7 @@ def test_ctrl_c_ends_the_callers_loop(world, when):
     def all_seeds():
         for seed in range(3):
             seeds.append(seed)
-            env = cmdp if world == "model" else psconrl.CMDPEnv(cmdp)
+            env = cmdp if environment == "model" else psconrl.CMDPEnv(cmdp)
             simulate(env, PSConRL(2, 2, cmdp.thresholds, seed=0), horizon, seed=seed, progress=progress)
 
     with pytest.raises(KeyboardInterrupt) as raised:

@@ -91,20 +91,20 @@ def birth_death(n, rng, powers):
             P[name[i + 1], name[i]] = down[i + 1]
             mass.append(mass[-1] * Fraction(float(up[i])) / Fraction(float(down[i + 1])))
     P[np.arange(n), np.arange(n)] = 1.0 - P.sum(axis=1)
-    law, total = [Fraction(0)] * n, sum(mass)
+    distribution, total = [Fraction(0)] * n, sum(mass)
     for i in range(n):
-        law[name[i]] = mass[i] / total
-    return P, law
+        distribution[name[i]] = mass[i] / total
+    return P, distribution
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_long_queue_whose_moves_are_rare_has_its_law_to_the_last_digits(seed):
     """200 states, so that there are blocks; with a reference anywhere."""
     rng = np.random.default_rng(seed)
-    P, law = birth_death(200, rng, (0, -1, -2))
+    P, distribution = birth_death(200, rng, (0, -1, -2))
     for form in (DenseChain, lambda P: SparseChain(csr_array(P))):
         chain = form(P).solve(rng.random((1, 200)), int(rng.integers(200)))
-        wanted = np.array([float(x) for x in law])
+        wanted = np.array([float(x) for x in distribution])
         if form is DenseChain:
             np.testing.assert_allclose(chain.stationary, wanted, rtol=1e-12)
         else:  # by products or by LU, which subtract: to so much of the largest
@@ -235,12 +235,12 @@ def leads_to(P, target):
     return reached.all()
 
 
-def eliminated(P, costs, reference, chance, rows=None):
+def eliminated(P, costs, reference, probability, rows=None):
     matrix = csr_array(P)
     rows = np.arange(len(P)) if rows is None else rows
     order = order_of(P)
     stuck, *chain = sparse_elimination.unichain(
-        matrix.indptr, matrix.indices, matrix.data, rows, costs, reference, chance, order
+        matrix.indptr, matrix.indices, matrix.data, rows, costs, reference, probability, order
     )
     assert stuck < 0 or not leads_to(P, reference)
     return stuck < 0, *chain
@@ -252,18 +252,18 @@ def test_sparse_elimination_finds_what_dense_elimination_finds(kind):
     rng, verdicts = np.random.default_rng(2), set()
     for trial in range(30):
         P = graph(kind, rng)
-        n, chance = len(P), (0.0, 1e-12, 1e-9, 1e-4, 0.5)[trial % 5]
+        n, probability = len(P), (0.0, 1e-12, 1e-9, 1e-4, 0.5)[trial % 5]
         reference, costs = int(rng.integers(n)), rng.random((3, n))
-        found, gains, biases, law = eliminated(P, costs, reference, chance)
-        assert found == (chance > 0.0 or leads_to(P, reference))
+        found, gains, biases, distribution = eliminated(P, costs, reference, probability)
+        assert found == (probability > 0.0 or leads_to(P, reference))
         verdicts.add(found)
         if not found:
             continue
-        whole = (1.0 - chance) * P
-        whole[:, reference] += chance
+        whole = (1.0 - probability) * P
+        whole[:, reference] += probability
         anchor, wanted, h, mu, _ = elimination.unichain(whole, costs, reference)
         assert anchor >= 0
-        np.testing.assert_allclose(law, mu, rtol=1e-11)
+        np.testing.assert_allclose(distribution, mu, rtol=1e-11)
         np.testing.assert_allclose(gains, wanted, rtol=1e-11)
         assert (biases[:, reference] == 0.0).all()
         # However long it takes from the reference back to it, of the largest bias all but three digits are right.
@@ -282,9 +282,9 @@ def test_sparse_elimination_against_exact_fractions(seed):
     P[np.arange(n), np.arange(n)] = 0.0
     exact = stationary([rationals(row) for row in P], range(n))
     for reference in range(n):
-        found, _, _, law = eliminated(P, np.zeros((1, n)), reference, 0.0)
+        found, _, _, distribution = eliminated(P, np.zeros((1, n)), reference, 0.0)
         assert found
-        for s, mass in enumerate(law):
+        for s, mass in enumerate(distribution):
             if exact[s] > Fraction(1, 10**290):
                 assert abs(Fraction(float(mass)) / exact[s] - 1) < 1e-13
 
@@ -307,14 +307,14 @@ def test_the_rows_of_a_policy_are_eliminated_in_the_order_of_the_model():
     costs = rng.random((2, n * A))
     for _ in range(10):
         rows = np.arange(n) * A + rng.integers(A, size=n)
-        stuck, gains, _, law = sparse_elimination.unichain(
+        stuck, gains, _, distribution = sparse_elimination.unichain(
             twice.indptr, twice.indices, twice.data, rows, costs, 9, 0.01, order
         )
         ahead = 0.99 * P
         ahead[:, 9] += 0.01
         _, wanted, _, mu, _ = elimination.unichain(*policy_chain.gathered(ahead, rows, costs), 9)
         assert stuck < 0
-        np.testing.assert_allclose(law, mu, rtol=1e-12)
+        np.testing.assert_allclose(distribution, mu, rtol=1e-12)
         np.testing.assert_allclose(gains, wanted, rtol=1e-12)
 
 

@@ -155,8 +155,8 @@ def test_what_is_neglected_does_not_happen_at_all():
     P, _ = drawn({3: 1e-3, 10: 1.0}, 0.0, 6)
     p = P.toarray()[:, 3]
     assert p[p > 0.0].min() >= NEGLECTED
-    chance = NEGLECTED**1e-3
-    assert off((p == 0.0).astype(float)[:, None], chance, chance) < 1.0
+    probability = NEGLECTED**1e-3
+    assert off((p == 0.0).astype(float)[:, None], probability, probability) < 1.0
     assert P.matrix.nnz == 2 * N  # it is stored nevertheless: the pattern is that of the support
 
 
@@ -164,8 +164,8 @@ def test_a_rest_that_is_neglected_leaves_no_atom():
     """Beside a parameter of 1: a rest of 1e-3 is below 1e-12 with chance (1e-12)^0.001; 1e-7."""
     P, _ = drawn({3: 1.0}, 1e-3, 7)
     atoms = np.diff(P.matrix.indptr) - 1
-    chance = NEGLECTED**1e-3
-    assert off((atoms == 0).astype(float)[:, None], chance, chance) < 1.0
+    probability = NEGLECTED**1e-3
+    assert off((atoms == 0).astype(float)[:, None], probability, probability) < 1.0
     p = P.matrix.data[P.matrix.data < 1.0]
     assert p.min() > 0.0
 
@@ -312,12 +312,12 @@ def test_learned_masses_have_the_mean_of_the_mixture_in_closed_form(form, option
     base = (1.0 - surprise) * base / base.sum(axis=1, keepdims=True) + surprise / S
     n = counts.transitions
     logs = np.array([sum(log_likelihood(mass * base[s], n[s]) for s in range(S)) for mass in grid])
-    chances = np.exp(logs - logs.max()) / np.exp(logs - logs.max()).sum()
-    assert np.sort(chances)[-2] > 0.01  # a mixture that is one
+    probabilities = np.exp(logs - logs.max()) / np.exp(logs - logs.max()).sum()
+    assert np.sort(probabilities)[-2] > 0.01  # a mixture that is one
     mean = np.zeros((S, S))
-    for chance, mass in zip(chances, grid, strict=True):
+    for probability, mass in zip(probabilities, grid, strict=True):
         alpha = mass * base + n
-        mean += chance * alpha / alpha.sum(axis=1, keepdims=True)
+        mean += probability * alpha / alpha.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(belief.mean(counts), mean, rtol=1e-9)
     check_means(belief, counts, mean, 9)
 

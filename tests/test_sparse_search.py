@@ -21,7 +21,7 @@ SAME = 1e-9  # both search until the gap is below 1e-11, products until gains ar
 AGREE = 1e-7  # against HiGHS, whose own tolerances are 1e-9 at best
 
 
-def laws(kind, S, A, rng, twice=False):
+def distributions(kind, S, A, rng, twice=False):
     """Sparse transitions: of neighbours on a line with some long ways, or anywhere; ``twice``: entries in two parts."""
     rows, columns, data = [], [], []
     for row in range(S * A):
@@ -41,9 +41,9 @@ def problems(m, count, seed=0):
     rng = np.random.default_rng(100 * m + seed)
     for trial in range(count):
         S, A = int(rng.integers(2, 40)), int(rng.integers(2, 4))
-        base = laws("line" if trial % 2 else "random", S, A, rng, twice=trial % 3 == 0)
-        chance = (1e-12, 1e-6, 1e-3, 0.1, 0.5)[trial % 5]
-        P = SparseTransition(base).restarting(int(rng.integers(S)), chance)
+        base = distributions("line" if trial % 2 else "random", S, A, rng, twice=trial % 3 == 0)
+        probability = (1e-12, 1e-6, 1e-3, 0.1, 0.5)[trial % 5]
+        P = SparseTransition(base).restarting(int(rng.integers(S)), probability)
         costs, limits = rng.random((m + 1, S, A)), rng.uniform(0.25, 0.7, m)
         available = np.ones((S, A), dtype=bool)
         available[:, 0] = rng.random(S) < 0.8
@@ -117,9 +117,9 @@ def test_laws_of_the_mixture_are_stationary():
             found = solve_compiled(problem, order=chosen)
             if found is not None:
                 for column in found.mixture.answers:
-                    law, chain = column.stationary, chain_of(problem.transition, column.policy)
-                    assert law.sum() == pytest.approx(1.0)
-                    np.testing.assert_allclose(law @ chain.toarray(), law, atol=1e-9)
+                    distribution, chain = column.stationary, chain_of(problem.transition, column.policy)
+                    assert distribution.sum() == pytest.approx(1.0)
+                    np.testing.assert_allclose(distribution @ chain.toarray(), distribution, atol=1e-9)
 
 
 GUESSES = {
@@ -179,7 +179,7 @@ def test_the_right_guess_is_the_shorter_way():
     """From one policy of another sample, as an agent plans: at the prices of the optimum it takes fewer policies."""
     rng, S, A, plain, guessed = np.random.default_rng(4), 150, 4, 0, 0
     for _ in range(10):
-        base = laws("line", S, A, rng)
+        base = distributions("line", S, A, rng)
         order = order_for(base.indptr, base.indices, S, np.inf)
         P = SparseTransition(base).restarting(0, 0.01)
         problem = Problem.scaled(P, rng.random((3, S, A)), np.array([0.4, 0.45]), np.ones((S, A), dtype=bool))
@@ -195,9 +195,9 @@ def test_a_search_that_gives_up_tries_the_order_and_then_the_general_loop(monkey
     (problem, order, _), *_ = problems(1, 1, seed=5)
     asked = []
 
-    def stubborn(laws, *arguments):
-        asked.append(laws.order.position.size)
-        return newton(laws, *arguments)._replace(outcome=GIVE_UP)
+    def stubborn(distributions, *arguments):
+        asked.append(distributions.order.position.size)
+        return newton(distributions, *arguments)._replace(outcome=GIVE_UP)
 
     value = solve(problem, order=order).value
     monkeypatch.setattr(solving, "newton", stubborn)
@@ -230,10 +230,10 @@ def test_a_plan_that_is_not_settled_is_searched_for_in_general(monkeypatch):
 
 def test_so_many_products_are_tried_as_are_allowed():
     rng, S, A = np.random.default_rng(0), 80, 2
-    P = SparseTransition(laws("line", S, A, rng)).restarting(0, 0.01)
+    P = SparseTransition(distributions("line", S, A, rng)).restarting(0, 0.01)
     problem = Problem.scaled(P, rng.random((2, S, A)), np.array([0.45]), np.ones((S, A), dtype=bool))
     assert solve_compiled(problem, order=NO_ORDER, products=20) is None
-    found = solve_compiled(problem, order=NO_ORDER, products=solving.PATIENT * solving.PRODUCTS)
+    found = solve_compiled(problem, order=NO_ORDER, products=solving.PATIENT * solving.KRYLOV_STEPS)
     order = order_for(P.base.matrix.indptr, P.base.matrix.indices, S, np.inf)
     assert found.value == pytest.approx(solve_compiled(problem, order=order).value, abs=SAME)
 
@@ -243,7 +243,7 @@ def test_what_never_begins_anew_is_searched_as_long_as_no_policy_falls_apart():
     rng, given_up = np.random.default_rng(6), 0
     for trial in range(40):
         S, A, m = int(rng.integers(2, 30)), 3, trial % 3
-        base = SparseTransition(laws("line" if trial % 2 else "random", S, A, rng))
+        base = SparseTransition(distributions("line" if trial % 2 else "random", S, A, rng))
         if not base.communicates:
             continue
         costs, limits = rng.random((m + 1, S, A)), rng.uniform(0.35, 0.7, m)
@@ -283,24 +283,24 @@ def test_a_policy_that_falls_apart_is_left_to_others():
     assert found.value == 0.0
 
 
-@pytest.mark.parametrize("chance", [1e-8, 1e-10, 1e-12])
-def test_a_plan_from_a_state_that_is_never_seen_again(chance):
+@pytest.mark.parametrize("probability", [1e-8, 1e-10, 1e-12])
+def test_a_plan_from_a_state_that_is_never_seen_again(probability):
     """It begins there once in 1 / chance rounds: cycles are that long, and biases counted from there would lose as
     many digits. The value is that of the states behind it, up to the chance times the longest way."""
     rng, S, A = np.random.default_rng(0), 300, 2
-    P = laws("line", S, A, rng).toarray()
+    P = distributions("line", S, A, rng).toarray()
     P[:, 0] = 0.0  # nothing leads to the first state
     P[np.arange(2 * A), 1] += 0.1
     P /= P.sum(axis=1, keepdims=True)
     base = SparseTransition(csr_array(P))
     costs, limits = rng.random((2, S, A)), np.array([0.45])
-    problem = Problem.scaled(base.restarting(0, chance), costs, limits, np.ones((S, A), dtype=bool))
+    problem = Problem.scaled(base.restarting(0, probability), costs, limits, np.ones((S, A), dtype=bool))
     found = solve_compiled(problem, order=order_for(base.matrix.indptr, base.matrix.indices, S, np.inf))
     assert found.settled
     assert abs(found.gap) <= 1e-11
     shift, scale = problem.scaling
     behind = plan(CMDP(P[A:, 1:], costs[:, 1:], limits))
-    assert shift[0] + scale[0] * found.value == pytest.approx(behind.costs[0], abs=1e3 * chance)
+    assert shift[0] + scale[0] * found.value == pytest.approx(behind.costs[0], abs=1e3 * probability)
 
 
 # One step ahead and more
@@ -328,14 +328,18 @@ def test_looking_ahead_is_value_iteration_state_by_state(sweeps):
     rng = np.random.default_rng(sweeps)
     for trial in range(20):
         S, A = int(rng.integers(2, 25)), 3
-        base, chance, state = laws("random", S, A, rng, trial % 2 == 0), (0.0, 0.2)[trial % 2], int(rng.integers(S))
+        base, probability, state = (
+            distributions("random", S, A, rng, trial % 2 == 0),
+            (0.0, 0.2)[trial % 2],
+            int(rng.integers(S)),
+        )
         cost, h = rng.random(S * A), rng.random(S)
         available = rng.random((S, A)) < 0.7
         policy = rng.integers(A, size=S)
         available[np.arange(S), policy] = True
         arguments = (cost, available, policy, h, 0.4, sweeps, 1e-13)
-        found = look_ahead(base.indptr, base.indices, base.data, state, chance, *arguments)
-        P = SparseTransition(base).restarting(state, chance).toarray()
+        found = look_ahead(base.indptr, base.indices, base.data, state, probability, *arguments)
+        P = SparseTransition(base).restarting(state, probability).toarray()
         np.testing.assert_array_equal(found, sweeps_by_hand(P, *arguments))
         if sweeps == 0:
             np.testing.assert_array_equal(found, policy)
@@ -362,15 +366,15 @@ def test_one_sweep_is_the_greedy_policy_where_states_lead_to_later_ones():
 @pytest.mark.parametrize("twice", [False, True])
 def test_restarting_is_a_mixture_with_one_state(twice):
     rng, S, A = np.random.default_rng(0), 12, 2
-    base = SparseTransition(laws("random", S, A, rng, twice))
+    base = SparseTransition(distributions("random", S, A, rng, twice))
     P = base.toarray()
-    for chance in (0.0, 1e-9, 0.3, 1.0):
-        ahead = base.restarting(4, chance)
-        wanted = (1.0 - chance) * P + chance * np.eye(S)[4]
+    for probability in (0.0, 1e-9, 0.3, 1.0):
+        ahead = base.restarting(4, probability)
+        wanted = (1.0 - probability) * P + probability * np.eye(S)[4]
         assert isinstance(ahead, RestartingTransition)
         np.testing.assert_allclose(ahead.toarray(), wanted, rtol=1e-15)
         np.testing.assert_allclose(ahead.matrix.sum(axis=1), 1.0)
-        np.testing.assert_allclose(DenseTransition(P).restarting(4, chance).toarray(), wanted, rtol=1e-15)
+        np.testing.assert_allclose(DenseTransition(P).restarting(4, probability).toarray(), wanted, rtol=1e-15)
         assert (ahead.shape, ahead.restarts_in) == ((S * A, S), 4)
         assert (ahead.n_states, ahead.n_actions, ahead.n_possible) == (S, A, base.n_possible)
         policy = rng.integers(A, size=S)
@@ -401,9 +405,9 @@ def test_products_are_as_exact_as_the_plan_needs(monkeypatch, within, off):
     """The gap is closed to a hundredth of what is allowed, and gains are as exact: closer policies are the same."""
     told = []
 
-    def noticed(laws, *arguments):
-        told.append((getattr(laws, "off", None), arguments[6:]))
-        return newton(laws, *arguments)
+    def noticed(distributions, *arguments):
+        told.append((getattr(distributions, "off", None), arguments[6:]))
+        return newton(distributions, *arguments)
 
     monkeypatch.setattr(solving, "newton", noticed)
     problem, order, _ = next(problems(1, 1))

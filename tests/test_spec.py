@@ -51,7 +51,7 @@ def test_a_spec_is_environments_times_agents_times_parameters_times_replicates()
 
 def test_limits_can_be_changed_by_name():
     text = '[experiments.queue]\nagents = ["psconrl"]\nthresholds = { delay = 3.5 }'
-    assert parse_spec(text).jobs()[0].world().thresholds.tolist() == [3.5, 0.3]
+    assert parse_spec(text).jobs()[0].environment().thresholds.tolist() == [3.5, 0.3]
     with pytest.raises(psconrl.errors.PsconrlError, match="dela"):
         check(parse_spec(text.replace("delay", "dela")).jobs())
 
@@ -59,7 +59,7 @@ def test_limits_can_be_changed_by_name():
 def test_agents_that_learn_rewards_are_told_the_largest():
     text = '[agents.blind]\nagent = "psconrl"\nknown_costs = false\n[experiments.riverswim]\nagents = ["blind"]'
     job = parse_spec(text).jobs()[0]
-    assert job.make_agent(job.world()).optimistic_cost == -1.0
+    assert job.make_agent(job.environment()).optimistic_cost == -1.0
 
 
 def test_quick_is_the_short_form():
@@ -223,11 +223,11 @@ def test_seeds_come_from_seed_environment_agent_and_replicate_alone():
     jobs = parse_spec(FULL).jobs()
     cmdp = psconrl.load("marsrover-4x4")
     same_luck = [job for job in jobs if job.experiment == "slippery slip=0.0" and job.replicate == 1]
-    assert len({tuple(job.world_seed()) for job in same_luck}) == 1
+    assert len({tuple(job.environment_seed()) for job in same_luck}) == 1
     assert len({job.make_agent(cmdp).rng.bit_generator.state["state"]["state"] for job in same_luck}) == len(same_luck)
     renamed = dataclasses.replace(jobs[0], experiment="another", label="other", horizon=5)
-    assert renamed.world_seed() == jobs[0].world_seed()
-    assert tuple(jobs[1].world_seed()) != tuple(jobs[0].world_seed())
+    assert renamed.environment_seed() == jobs[0].environment_seed()
+    assert tuple(jobs[1].environment_seed()) != tuple(jobs[0].environment_seed())
 
 
 def test_the_shipped_specs_have_the_papers_figures():
@@ -237,7 +237,7 @@ def test_the_shipped_specs_have_the_papers_figures():
 
     def numbers(experiment, label):
         own = [job for job in jobs if (job.experiment, job.label) == (experiment, label)]
-        return own[0].horizon, len(own), float(own[0].world().thresholds[0])
+        return own[0].horizon, len(own), float(own[0].environment().thresholds[0])
 
     assert numbers("marsrover-4x4", "psconrl-paper") == (11_000, 50, 0.2)
     assert numbers("marsrover-8x8", "psconrl-paper") == (20_000, 30, 0.1)
@@ -259,7 +259,7 @@ def test_parts_are_words_and_tables_in_a_spec():
     """)
     jobs = spec.jobs()
     check(jobs)
-    one, two = (jobs[k].make_agent(jobs[k].world()) for k in (0, -1))
+    one, two = (jobs[k].make_agent(jobs[k].environment()) for k in (0, -1))
     assert (one.schedule.name, one.fallback.action, one.ledger.share) == ("doubling", "least_tried", 0.2)
     assert (one.belief.name, two.belief.name, two.belief.prior) == ("dirichlet", "floored", 0.5)
     with pytest.raises(ConfigError, match="unknown schedule 'doublin'; did you mean 'doubling'"):
@@ -293,9 +293,9 @@ def test_costs_known_and_learned_are_two_experiments_with_the_same_luck():
     assert [(job.label, job.known_costs) for job in known] == [("psconrl", True)] * 2
     assert [job.label for job in learned] == ["psconrl"] * 2 + ["psconrl-published"] * 2 + ["own"] * 2
     assert not any(job.known_costs for job in learned)
-    assert [job.world_seed() for job in known] == [job.world_seed() for job in learned[:2]]
+    assert [job.environment_seed() for job in known] == [job.environment_seed() for job in learned[:2]]
     assert len(jobs) == 8
-    assert learned[0].make_agent(learned[0].world()).costs is None
+    assert learned[0].make_agent(learned[0].environment()).costs is None
 
 
 def test_noisy_costs_are_learned_from_draws_around_the_means():

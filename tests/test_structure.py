@@ -45,7 +45,7 @@ def tiny(seed):
     return build(P, rng.choice([np.array, csr_array]), available=available, initial=initial)
 
 
-def laws(cmdp):
+def distributions(cmdp):
     return cmdp.transition.toarray().reshape(cmdp.n_states, cmdp.n_actions, cmdp.n_states)
 
 
@@ -61,7 +61,7 @@ def policies(cmdp):
 
 def chains(cmdp):
     states = np.arange(cmdp.n_states)
-    return [laws(cmdp)[states, np.array(actions)] for actions in policies(cmdp)]
+    return [distributions(cmdp)[states, np.array(actions)] for actions in policies(cmdp)]
 
 
 def recurrent_classes(P):
@@ -71,7 +71,7 @@ def recurrent_classes(P):
 
 def brute_end_components(cmdp):
     """All maximal sets of states with actions that stay inside, strongly connected under them."""
-    P, S = laws(cmdp), cmdp.n_states
+    P, S = distributions(cmdp), cmdp.n_states
     found = {}
     for size in range(S, 0, -1):
         for states in map(set, itertools.combinations(range(S), size)):
@@ -103,7 +103,7 @@ def brute_hitting_times(cmdp, target):
 @SEEDS
 def test_reachable_states(seed):
     cmdp = tiny(seed)
-    lead = paths((laws(cmdp) > 0).any(axis=1))
+    lead = paths((distributions(cmdp) > 0).any(axis=1))
     assert reachable(cmdp).tolist() == np.flatnonzero(lead[cmdp.initial > 0].any(axis=0)).tolist()
 
 
@@ -137,7 +137,7 @@ def test_end_components_without_some_states():
 @SEEDS
 def test_communicating_and_weakly_communicating(seed):
     cmdp = tiny(seed)
-    assert is_communicating(cmdp) == paths((laws(cmdp) > 0).any(axis=1)).all()
+    assert is_communicating(cmdp) == paths((distributions(cmdp) > 0).any(axis=1)).all()
     assert is_weakly_communicating(cmdp) == (len(brute_end_components(cmdp)) == 1)
 
 

@@ -9,13 +9,13 @@ from psconrl import CMDP, load
 from psconrl.kernels import graph
 from psconrl.markov.chain import DenseChain, SparseChain, chain_of
 from psconrl.markov.policy_iteration import policy_steps
-from psconrl.markov.structure import approach, end_components
+from psconrl.markov.structure import attractor_policy, end_components
 from psconrl.model.transition import DenseTransition, SparseTransition, Transition
 
 SEEDS = pytest.mark.parametrize("seed", range(30))
 
 
-def laws(seed, S=None, A=None):
+def distributions(seed, S=None, A=None):
     """Laws (S*A, S) with few or many successors."""
     rng = np.random.default_rng(seed)
     S, A = S or int(rng.integers(1, 9)), A or int(rng.integers(1, 4))
@@ -30,7 +30,7 @@ def both(P):
 
 @SEEDS
 def test_dense_and_sparse_answer_alike(seed):
-    P, A, rng = laws(seed)
+    P, A, rng = distributions(seed)
     S = P.shape[1]
     dense, sparse = both(P)
     h, mass, actions = rng.normal(size=S), rng.random(S * A), rng.integers(0, A, S)
@@ -59,7 +59,7 @@ def test_dense_and_sparse_answer_alike(seed):
 
 @SEEDS
 def test_answers_by_hand(seed):
-    P, A, rng = laws(seed)
+    P, A, rng = distributions(seed)
     S = P.shape[1]
     h, actions = rng.normal(size=S), rng.integers(0, A, S)
     mixed = rng.dirichlet(np.ones(A), size=S)
@@ -78,7 +78,7 @@ def test_answers_by_hand(seed):
 
 @SEEDS
 def test_the_graph_is_searched_as_others_search_it(seed):
-    P, _, rng = laws(seed, A=1)
+    P, _, rng = distributions(seed, A=1)
     S = P.shape[1]
     for chain in (DenseChain(P), SparseChain(csr_array(P))):
         count, labels = connected_components(csr_array(P), directed=True, connection="strong")
@@ -106,7 +106,7 @@ def test_a_long_path_needs_no_recursion():
 
 @SEEDS
 def test_what_is_collected_on_the_way_out(seed):
-    P, _, rng = laws(seed, S=6, A=1)
+    P, _, rng = distributions(seed, S=6, A=1)
     leak = rng.random(6) * 0.5 + 0.05
     W = np.zeros((7, 7))
     W[:6, :6], W[:6, 6], W[6, 6] = P * (1 - leak)[:, None], leak, 1.0
@@ -143,13 +143,13 @@ def test_unlikely_moves_need_not_count():
     P = np.array([[1.0, 0.0], [0.0, 1.0], [1e-12, 1 - 1e-12], [0.0, 1.0]])
     everything, first = np.ones((2, 2), dtype=bool), np.array([True, False])
     for transition in both(P):
-        assert approach(transition, everything, first, np.array([0, 1])).tolist() == [0, 0]
-        assert approach(transition, everything, first, np.array([0, 1]), 1e-10).tolist() == [0, 1]
+        assert attractor_policy(transition, everything, first, np.array([0, 1])).tolist() == [0, 0]
+        assert attractor_policy(transition, everything, first, np.array([0, 1]), 1e-10).tolist() == [0, 1]
 
 
 @SEEDS
 def test_end_components_are_closed_connected_and_largest(seed):
-    P, A, _ = laws(seed)
+    P, A, _ = distributions(seed)
     S = P.shape[1]
     for form in (P, csr_array(P)):
         found = end_components(CMDP(form, np.zeros((1, S, A))))
@@ -166,7 +166,7 @@ def test_end_components_are_closed_connected_and_largest(seed):
 @SEEDS
 def test_the_steps_of_policy_iteration_are_the_same_on_all_kinds(seed):
     """Evaluation and improvement, dense, sparse and in twice the precision, against plain sums."""
-    P, A, rng = laws(seed, S=6)
+    P, A, rng = distributions(seed, S=6)
     P = 0.9 * P + 0.1 / 6  # one class
     costs, weights, available = rng.random((2, 6 * A)), rng.dirichlet(np.ones(2)), np.ones((6, A), dtype=bool)
     available[rng.random((6, A)) < 0.3] = False

@@ -255,7 +255,7 @@ def test_new_limits_hold_from_the_end_of_the_frame_on():
 
 def test_there_is_nothing_to_think_about_in_the_background():
     one, two = rover_agent(), rover_agent()
-    two.think_in_background()
+    two.plan_in_background()
     traces = [simulate(CMDPEnv(ROVER), agent, 200, seed=0) for agent in (one, two)]
     assert traces[0].cumulative.tolist() == traces[1].cumulative.tolist()
     assert set(traces[1].episodes.kind) == {"learning"}

@@ -62,9 +62,9 @@ def test_what_it_is_worth_may_be_learned():
     np.testing.assert_allclose(agent.belief.support.toarray(), QUEUE.transition.toarray())
     np.testing.assert_allclose(agent.belief.mean(agent.counts), QUEUE.transition.toarray(), rtol=1e-12)
     masses = {}
-    for name, world in {"right": QUEUE, "wrong": elsewhere(QUEUE)}.items():
+    for name, environment in {"right": QUEUE, "wrong": elsewhere(QUEUE)}.items():
         agent = PSConRL.trusting(QUEUE, seed=1)
-        simulate(world, agent, 5000, seed=2)
+        simulate(environment, agent, 5000, seed=2)
         agent.finish()
         tried = agent.counts.visits > 0
         masses[name] = agent.belief.masses(agent.counts, np.random.default_rng(0))[tried]
@@ -186,7 +186,7 @@ def test_a_model_with_actions_that_are_missing_is_refused_like_everywhere(row):
 
 def test_much_trust_is_the_plan_of_the_model():
     """A hundred million observations of every pair: samples are the model up to four digits, and so are their plans."""
-    agent = PSConRL.trusting(QUEUE, 1e8, outlook=Endless(), ledger=None, seed=3)
+    agent = PSConRL.trusting(QUEUE, 1e8, planning_horizon=Endless(), ledger=None, seed=3)
     assert isinstance(agent.belief, Dirichlet)
     episode, best = agent.begin(0), psconrl.plan(QUEUE)
     assert episode.value == pytest.approx(best.costs[0], abs=1e-3)
@@ -241,22 +241,24 @@ def test_unknown_costs_make_a_strong_prior_try_everything():
 
     Over 20 runs a day cost 16.1 and 5.24, standard deviations 0.4 and 0.15: the bound is nine standard errors away.
     """
-    world = psconrl.load("inventory", capacity=20, customers=12)
-    best = psconrl.plan(world)
-    belief = Dirichlet(csr_array(20.0 * world.transition.csr()))
+    environment = psconrl.load("inventory", capacity=20, customers=12)
+    best = psconrl.plan(environment)
+    belief = Dirichlet(csr_array(20.0 * environment.transition.csr()))
     paid, tried = {}, {}
     for name in ("known", "unknown", "sampled"):
         runs = []
         for seed in range(3):
-            known = {"costs": world.costs} if name == "known" else {"optimistic_cost": None}
+            known = {"costs": environment.costs} if name == "known" else {"optimistic_cost": None}
             if name == "unknown":
                 known["cost_belief"] = EmpiricalMeans()
             with pytest.warns(CostsWarning) if name != "known" else nullcontext():
-                agent = PSConRL(21, 21, world.thresholds, belief=belief, seed=seed, **known)
-            simulate(world, agent, 300, seed=seed)
+                agent = PSConRL(21, 21, environment.thresholds, belief=belief, seed=seed, **known)
+            simulate(environment, agent, 300, seed=seed)
             agent.finish()
             a_day = agent.counts.cost_sums.sum(axis=1) / agent.counts.visits.sum()
-            runs.append((a_day[0] + best.multipliers @ (a_day[1:] - world.thresholds), (agent.counts.visits > 0).sum()))
+            runs.append(
+                (a_day[0] + best.multipliers @ (a_day[1:] - environment.thresholds), (agent.counts.visits > 0).sum())
+            )
         paid[name], tried[name] = np.mean(runs, axis=0)
     assert paid["unknown"] > 2.5 * paid["known"]
     assert tried["unknown"] > 4 * tried["known"]

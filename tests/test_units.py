@@ -14,7 +14,7 @@ LEARNERS = ("psconrl", "psconrl-repaying", "psconrl-published", "cmdp-psrl", "c-
 T = 800
 
 
-def world():
+def environment():
     return psconrl.load("garnet", states=5, actions=3, branching=3, constraints=1, slack=0.05, seed=3)
 
 
@@ -29,7 +29,7 @@ def test_other_units_make_the_same_run(learner, known):
     """Powers of two are exact in floating point: not one bit may differ."""
     runs = []
     for objective, cost in ((1.0, 1.0), (128.0, 0.25)):
-        cmdp = in_other_units(world(), objective, cost)
+        cmdp = in_other_units(environment(), objective, cost)
         options = {"fha": {"H": 20, "span": 0.5 * cost}, "c-ucrl": {"h": 20}}.get(learner, {})
         costs = cmdp.costs if known else None
         agent = make_agent(learner, 5, 3, cmdp.thresholds, costs, 1, T, **options)

@@ -69,7 +69,7 @@ def test_ctrl_c_returns_the_best_plan_so_far(monkeypatch):
     plan = psconrl.plan(model, progress=lambda _: None)
     assert plan.status is Status.STOPPED
     assert plan.note == "stopped by hand"
-    assert plan.keeps_limits
+    assert plan.meets_constraints
     assert plan.certificate.holds
     assert plan.certificate.lower <= best.value <= plan.value
     assert plan.gap > 1e-6
@@ -174,9 +174,9 @@ def test_progress_that_cannot_be_called():
         psconrl.plan(queue(300), progress=3)
 
 
-@pytest.mark.parametrize("where", ["laws", "certificate"])
+@pytest.mark.parametrize("where", ["distributions", "certificate"])
 def test_ctrl_c_while_a_plan_is_put_together(monkeypatch, where):
-    place, name = {"laws": (solving, "mixed_occupancy"), "certificate": (planner, "evaluate_policy")}[where]
+    place, name = {"distributions": (solving, "mixed_occupancy"), "certificate": (planner, "evaluate_policy")}[where]
     work, asked = getattr(place, name), []
 
     def stop(*given):

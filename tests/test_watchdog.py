@@ -8,7 +8,7 @@ import pytest
 
 import psconrl
 from psconrl import PSConRL, Watchdog, simulate
-from psconrl.errors import AgentError, LimitWarning
+from psconrl.errors import AgentError, ConstraintWarning
 from psconrl.learning.runtime.events import EpisodeEvent
 from psconrl.learning.runtime.watchdog import BEYOND, ERRORS, FEWEST, FIRST, Alarm, ratio
 
@@ -41,7 +41,7 @@ def test_it_barks_at_a_limit_that_plans_promise_to_keep():
     alternating = [1.4, 1.6] * 10
     assert watched(alternating) == [Alarm("delay", 1000, 2000, pytest.approx(1.5), 1.0)]
     assert "delay was 1.5 on average in rounds 1,001 to 2,000, while plans promised 1" in str(watched(alternating)[0])
-    for kind in ("explore", "least excess", "unconstrained", "bridge", "fixed"):
+    for kind in ("explore", "least excess", "unconstrained", "interim", "fixed"):
         assert not watched(alternating, kind=kind)
     assert watched(alternating, kind="balance")
     assert not watched(alternating, debt=False)
@@ -81,7 +81,7 @@ def test_it_barks_where_the_agent_was_told_wrong_costs():
     wrong[1] *= 0.5
     agent = PSConRL(model.n_states, model.n_actions, model.thresholds, wrong, ledger=None, seed=0)
     agent.watch(Watchdog(model.cost_names[1:]))
-    with pytest.warns(LimitWarning, match="delay was .* while plans promised 2"):
+    with pytest.warns(ConstraintWarning, match="delay was .* while plans promised 2"):
         simulate(model, agent, 4100, seed=0)
 
 

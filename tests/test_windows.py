@@ -150,10 +150,10 @@ def test_a_window_begins_only_where_the_start_leads():
         psconrl.plan_windows(model, 10).controller(0).act("there")
 
 
-@pytest.mark.parametrize("chance", [-0.1, 1.1, float("nan")])
-def test_the_probability_of_a_restart_is_checked(chance):
-    with pytest.raises(ModelError, match="chance must lie in"):
-        psconrl.load("islands").restarting(0, chance)
+@pytest.mark.parametrize("probability", [-0.1, 1.1, float("nan")])
+def test_the_probability_of_a_restart_is_checked(probability):
+    with pytest.raises(ModelError, match="probability must lie in"):
+        psconrl.load("islands").restarting(0, probability)
 
 
 def test_a_restart_leads_to_one_state():

@@ -56,12 +56,12 @@ def test_a_queue_with_one_speed_is_the_birth_death_chain_of_the_textbook():
     always_open = np.zeros(capacity + 1, dtype=int)
     up = np.array([arrival] + [arrival * (1 - speed)] * (capacity - 1))
     down = np.array([speed * (1 - arrival)] * capacity)
-    law = np.append(1.0, np.cumprod(up / down))
-    law /= law.sum()
+    distribution = np.append(1.0, np.cumprod(up / down))
+    distribution /= distribution.sum()
     exact = evaluate(cmdp, always_open)
-    np.testing.assert_allclose(exact.occupancy.sum(axis=1), law, rtol=1e-12)
-    assert exact.costs[1] == pytest.approx(law @ np.arange(capacity + 1))
-    assert exact.value == pytest.approx(arrival * (1 - law[-1]) + arrival * speed * law[-1])
+    np.testing.assert_allclose(exact.occupancy.sum(axis=1), distribution, rtol=1e-12)
+    assert exact.costs[1] == pytest.approx(distribution @ np.arange(capacity + 1))
+    assert exact.value == pytest.approx(arrival * (1 - distribution[-1]) + arrival * speed * distribution[-1])
 
 
 def test_what_flows_in_flows_out():

@@ -25,7 +25,7 @@ from psconrl.learning.baseline import known_baseline
 from psconrl.learning.parts.commitment import Commitment, RandomisedPlan, WhenSlow
 from psconrl.learning.parts.fallbacks import Explore, Fallback, LeastExcess, Unconstrained, Uniformly
 from psconrl.learning.parts.ledger import Balance, Ledger, Repay
-from psconrl.learning.parts.planning_horizons import Endless, Outlook, Proportional
+from psconrl.learning.parts.planning_horizons import Endless, PlanningHorizon, Proportional
 from psconrl.learning.parts.radii import Bernstein, Hoeffding, Radius, Scaled
 from psconrl.learning.parts.schedules import Doubling, EveryRound, Ouyang, Published, Schedule, SquareRoot, Steady
 from psconrl.learning.parts.tightened import Tightened
@@ -61,9 +61,9 @@ __all__ = [
     "LearnedMass",
     "LeastExcess",
     "Ledger",
-    "Outlook",
     "Ouyang",
     "PSConRL",
+    "PlanningHorizon",
     "Proportional",
     "Published",
     "Radius",

@@ -48,7 +48,7 @@ class AdviceWarning(UserWarning):
     """An agent can play, but will learn little; the message says what would help."""
 
 
-class LimitWarning(UserWarning):
+class ConstraintWarning(UserWarning):
     """A limit is broken although every plan promises to keep it."""
 
 

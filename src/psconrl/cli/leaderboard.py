@@ -53,11 +53,11 @@ def _leaderboard(results: Path, folder: Path, spec: Spec) -> list[Path]:
 
 
 def _sensitivity(results: Path, folder: Path) -> list[Path]:
-    from psconrl.report.sensitivity import knob_table, knobs
+    from psconrl.report.sensitivity import hyperparameter_table, hyperparameters
     from psconrl.report.sensitivity_figure import sensitivity_figure
 
-    found = knobs(_experiments(results))
-    print_table(knob_table(found))
+    found = hyperparameters(_experiments(results))
+    print_table(hyperparameter_table(found))
     return _pictures(sensitivity_figure(found), folder / "sensitivity")
 
 

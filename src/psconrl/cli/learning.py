@@ -16,7 +16,7 @@ from rich.text import Text
 
 from psconrl.caps import MOST_ROUNDS
 from psconrl.cli import INTERRUPTED
-from psconrl.cli.options import end_politely, picture_path, read_world, words
+from psconrl.cli.options import end_politely, picture_path, read_environment, words
 from psconrl.cli.render import console, number
 from psconrl.envs.continuing import ContinuingEnv
 from psconrl.envs.gym_env import CMDPEnv
@@ -113,41 +113,41 @@ def learn(
         raise ConfigError("--background: such a run cannot be kept or resumed; leave out --save and --resume")
     target = save_path(save_to or resume_from, resume_from)
     log = log_path(log_to, target)
-    world = read_world(env, settings, thresholds)
+    environment = read_environment(env, settings, thresholds)
     rounds = horizon or (ENVIRONMENTS[env].horizon if env in ENVIRONMENTS else 20_000)
     run: Run
     if resume_from is not None:
         told = ("support", "trust", "worth", "baseline")
         _refuse_with_resume("agent_name", "seed", "options", "unknown_costs", "emission", *told)
-        run = Simulation.resume(_model(world, env, "--resume"), resume_from)
+        run = Simulation.resume(_model(environment, env, "--resume"), resume_from)
         rounds = horizon or run.horizon
     else:
         chosen = agent_options(options)
-        if isinstance(world, CMDP):
+        if isinstance(environment, CMDP):
             knowledge = Knowledge(support, trust or "", worth, baseline or "", dashes="--")
             knowledge.need_believer(agent_name, chosen)
-            chosen = knowledge.options(world, agent_name) | chosen
-            agent = _agent_for(world, agent_name, seed, rounds, unknown_costs, chosen)
-            run = _in_steps(world, agent, seed, emission) if background else Simulation(
-                world, agent, seed, emission=emission, evaluate_policies=world.n_states <= EVALUATED_STATES
+            chosen = knowledge.options(environment, agent_name) | chosen
+            agent = _agent_for(environment, agent_name, seed, rounds, unknown_costs, chosen)
+            run = _in_steps(environment, agent, seed, emission) if background else Simulation(
+                environment, agent, seed, emission=emission, evaluate_policies=environment.n_states <= EVALUATED_STATES
             )  # fmt: skip
         else:
             _refuse_without_model(env, "save_to", "emission", "support", "trust", "worth", "baseline")
-            sizes = (world.states.size, world.actions.size, world.thresholds)
+            sizes = (environment.states.size, environment.actions.size, environment.thresholds)
             agent = make_agent(agent_name, *sizes, None, seed, rounds, **chosen)
             if background:
-                agent.think_in_background()
-            run = GymSimulation(world, agent, seed)
+                agent.plan_in_background()
+            run = GymSimulation(environment, agent, seed)
     if log is not None:
-        run.agent.watch(_log_of(world, run, log))
-    floors = world.at_least if isinstance(world, CMDP) else ()
+        run.agent.watch(_log_of(environment, run, log))
+    floors = environment.at_least if isinstance(environment, CMDP) else ()
     watchdog = Watchdog(run.cost_names[1:], lambda alarm: None, floors)  # told at the end
     run.agent.watch(watchdog)
     out = console()
-    maximise = isinstance(world, CMDP) and world.maximise
+    maximise = isinstance(environment, CMDP) and environment.maximise
     for line in advice(run.agent, rounds, maximise):
         out.print(Text(line, style="yellow"))
-    best = plan(world) if isinstance(world, CMDP) else None
+    best = plan(environment) if isinstance(environment, CMDP) else None
     who = run.agent.recipe
     if run.round >= rounds:
         trace = run.trace()
@@ -185,9 +185,9 @@ def _agent_for(cmdp: CMDP, name: str, seed: int, rounds: int, unknown_costs: boo
     return make_agent(name, cmdp.n_states, cmdp.n_actions, cmdp.thresholds, costs, seed, rounds, **options)
 
 
-def _model(world: CMDP | ContinuingEnv, env: str, what: str) -> CMDP:
-    if isinstance(world, CMDP):
-        return world
+def _model(environment: CMDP | ContinuingEnv, env: str, what: str) -> CMDP:
+    if isinstance(environment, CMDP):
+        return environment
     raise ConfigError(f"{what}: {env} can only be played, and such a run cannot be kept or resumed")
 
 
@@ -199,7 +199,7 @@ def _refuse_without_model(env: str, *names: str) -> None:
 def _in_steps(cmdp: CMDP, agent: Player, seed: int, emission: str) -> Run:
     """A run on the model as an environment that goes on while the agent thinks."""
     copy.deepcopy(agent).begin(0)  # modules that are read in at the first plan take longer than many runs
-    agent.think_in_background()
+    agent.plan_in_background()
     run = GymSimulation(CMDPEnv(cmdp, emission=emission), agent, seed)
     run.cost_names = cmdp.cost_names
     run.provenance |= {
@@ -239,12 +239,14 @@ def log_path(path: str | None, saved: Path | None) -> Path | None:
     return Path(path)
 
 
-def _log_of(world: CMDP | ContinuingEnv, run: Run, path: Path) -> CSVLog:
+def _log_of(environment: CMDP | ContinuingEnv, run: Run, path: Path) -> CSVLog:
     """A log in the words and units of the model, if it has any."""
-    if not isinstance(world, CMDP):
+    if not isinstance(environment, CMDP):
         return CSVLog(path, run.cost_names, maximise=True)
-    costs = [world.units.named(name) for name in run.cost_names]
-    return CSVLog(path, costs, states=world.state_names, actions=world.action_names, maximise=world.maximise)
+    costs = [environment.units.named(name) for name in run.cost_names]
+    return CSVLog(
+        path, costs, states=environment.state_names, actions=environment.action_names, maximise=environment.maximise
+    )
 
 
 def _refuse_with_resume(*names: str) -> None:
@@ -358,18 +360,20 @@ def envs() -> None:
         table.add_row(name, *_size_and_limits(environment.build()), Text(environment.summary))
     for name in installed(OWN_ENVIRONMENTS):
         try:
-            world = open_environment(name)
-            table.add_row(Text(name), *_size_and_limits(world), Text(_summary_of(name)))
+            found = open_environment(name)
+            table.add_row(Text(name), *_size_and_limits(found), Text(_summary_of(name)))
         except Exception as error:  # of somebody else's code; the others are listed all the same
             table.add_row(Text(name), "", "", "", Text(_failure(name, error)))
     console().print(table)
 
 
-def _size_and_limits(world: CMDP | ContinuingEnv) -> tuple[str, str, Text]:
-    limits = ", ".join(f"{n} <= {t:.4g}" for n, t in zip(world.cost_names[1:], world.thresholds, strict=False))
-    if isinstance(world, CMDP):
-        return str(world.n_states), str(world.n_actions), Text(limits)
-    return str(world.states.size), str(world.actions.size), Text(limits)
+def _size_and_limits(environment: CMDP | ContinuingEnv) -> tuple[str, str, Text]:
+    limits = ", ".join(
+        f"{n} <= {t:.4g}" for n, t in zip(environment.cost_names[1:], environment.thresholds, strict=False)
+    )
+    if isinstance(environment, CMDP):
+        return str(environment.n_states), str(environment.n_actions), Text(limits)
+    return str(environment.states.size), str(environment.actions.size), Text(limits)
 
 
 def _summary_of(name: str) -> str:

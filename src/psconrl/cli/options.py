@@ -71,12 +71,12 @@ def read_model(
     return _limited(load(name, **options, **goal), pairs("--threshold", thresholds))
 
 
-def read_world(name: str, settings: tuple[str, ...], thresholds: tuple[str, ...]) -> "CMDP | ContinuingEnv":
+def read_environment(name: str, settings: tuple[str, ...], thresholds: tuple[str, ...]) -> "CMDP | ContinuingEnv":
     """The same, or a task that can only be played."""
-    world, limits = open_environment(name, **words("--set", settings)), pairs("--threshold", thresholds)
-    if isinstance(world, CMDP):
-        return _limited(world, limits)
-    return world.with_thresholds(limits) if limits else world
+    environment, limits = open_environment(name, **words("--set", settings)), pairs("--threshold", thresholds)
+    if isinstance(environment, CMDP):
+        return _limited(environment, limits)
+    return environment.with_thresholds(limits) if limits else environment
 
 
 def _limited(cmdp: CMDP, limits: dict[str, float]) -> CMDP:

@@ -52,7 +52,9 @@ from psconrl.planning.tolerances import PROVEN_GAP
 
 EXIT = {Status.OPTIMAL: 0, Status.NOT_ATTAINED: 0, Status.STOPPED: 0, Status.INFEASIBLE: 3, Status.UNCERTIFIED: 4}
 
-BY_LOT = "A run draws one of several policies: on average over runs they meet every threshold, and nothing costs less."
+INITIALLY_RANDOMISED = (
+    "A run draws one of several policies: on average over runs they meet every threshold, and nothing costs less."
+)
 
 KINDS = ("best", "deterministic", "threshold")
 SMALL_MODEL = 100  # states up to which simpler policies are looked for unasked
@@ -140,7 +142,7 @@ def solve(
         sys.exit(EXIT[result.status])
     out = console()
     out.print(Text(f"{model}: {cmdp!r}"))
-    advice = result.status.advice if result.mixture is None or not result.feasible else BY_LOT
+    advice = result.status.advice if result.mixture is None or not result.feasible else INITIALLY_RANDOMISED
     out.print(Text(f"{result.status.value.upper()}. {advice}", style="bold"))
     if result.infeasibility is not None:
         why = str(result.infeasibility)
@@ -219,7 +221,7 @@ def explain(
         click.echo(json.dumps(why.record(), allow_nan=False))
         return
     out = console()
-    if why.by_lot:
+    if why.initially_randomised:
         out.print(Text("The plan draws a lot; this is about its stationary policy, which comes closest to it."))
     out.print(Text(f"{cmdp.state_name(why.state)}: {100 * why.share:.3g}% of the rounds are spent here"))
     out.print(explanation_table(why))

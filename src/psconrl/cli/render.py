@@ -115,11 +115,11 @@ def signed(x: float) -> str:
 def policy_view(cmdp: CMDP, plan: Plan) -> list[Any]:
     """The policy as maps if the model lies on a grid, else as a table of its most visited states."""
     if cmdp.layout:
-        return [*policy_maps(cmdp, plan), *([lot_table(plan)] if plan.mixture else [])]
-    return [lot_table(plan) if plan.mixture else policy_table(plan)]
+        return [*policy_maps(cmdp, plan), *([mixture_table(plan)] if plan.mixture else [])]
+    return [mixture_table(plan) if plan.mixture else policy_table(plan)]
 
 
-def lot_table(plan: Plan) -> Table:
+def mixture_table(plan: Plan) -> Table:
     """States by how often they are visited, with the action of every policy that may be drawn."""
     lot = plan.mixture
     assert lot is not None
@@ -159,12 +159,12 @@ def policy_maps(cmdp: CMDP, plan: Plan) -> list[Any]:
                 grid[i][j] = _arrows(cmdp, plan.shown_policy[s]) + grid[i][j][1] + " "
         title = f"{layer}\n" if layer else ""
         views.append(Text(title + "\n".join("  " + " ".join(cell) for cell in grid)))
-    coins = coin_tosses(cmdp, plan)
+    randomised = randomised_actions(cmdp, plan)
     symbols = {"S": "start", "G": "goal", "R": "risky", "#": "wall"}
     known = [f"{symbol} {meaning}" for symbol, meaning in symbols.items() if symbol in "".join(layout.rows)]
     known += ["B box"] if layout.layers and layout.moved(0) is not None else []
     legend = f"  arrows: the way taken in the long run; {', '.join(known)}"
-    return [*views, Text(legend), *([Text(coins)] if coins else [])]
+    return [*views, Text(legend), *([Text(randomised)] if randomised else [])]
 
 
 def _arrows(cmdp: CMDP, row: Floats) -> str:
@@ -173,7 +173,7 @@ def _arrows(cmdp: CMDP, row: Floats) -> str:
     return marks[0] if len(best) == 1 else "*"
 
 
-def coin_tosses(cmdp: CMDP, plan: Plan) -> str:
+def randomised_actions(cmdp: CMDP, plan: Plan) -> str:
     """The visited states in which the policy randomises, in words."""
     lines = []
     for s in plan.randomised_states[:MAX_ROWS]:

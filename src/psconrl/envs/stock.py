@@ -39,9 +39,9 @@ def stock(
             raise ModelError(f"{name} must be a whole number from 1 on; got {given}")
     if items > MOST_ITEMS:
         raise ModelError(f"items must be at most {MOST_ITEMS}; got {items}")
-    for name, chance in (("demand", demand), ("delivery", delivery)):
-        if not 0 < chance < 1:
-            raise ModelError(f"{name} must lie strictly between 0 and 1; got {chance}")
+    for name, probability in (("demand", demand), ("delivery", delivery)):
+        if not 0 < probability < 1:
+            raise ModelError(f"{name} must lie strictly between 0 and 1; got {probability}")
     n, room = int(items), int(room)
     load = min(int(load), room)  # what does not fit stays on the truck
     S, A = (room + 1) ** n, n + 1

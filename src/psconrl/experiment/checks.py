@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from psconrl.errors import ConfigError, PsconrlError
-from psconrl.experiment.job import Job, World
+from psconrl.experiment.job import Environment, Job
 from psconrl.model.cmdp import CMDP
 from psconrl.model.tables import EMISSIONS
 from psconrl.simulation.trace import checkpoint_rounds
@@ -12,7 +12,7 @@ from psconrl.simulation.trace import checkpoint_rounds
 
 def check(jobs: Iterable[Job]) -> None:
     """Build every environment and agent once, so that a misspelt option is an error now, not in the 40th run."""
-    worlds: dict[tuple[str, str, str], World] = {}
+    environments: dict[tuple[str, str, str], Environment] = {}
     seen: dict[tuple[str, str], Any] = {}
     for job in jobs:
         name = (job.experiment, job.label)
@@ -22,9 +22,9 @@ def check(jobs: Iterable[Job]) -> None:
             continue
         seen[name] = _what(job)
         try:
-            if job.model_key not in worlds:
-                worlds[job.model_key] = job.world()
-            _check_one(job, worlds[job.model_key])
+            if job.model_key not in environments:
+                environments[job.model_key] = job.environment()
+            _check_one(job, environments[job.model_key])
         except PsconrlError as error:
             raise type(error)(f"experiment {job.experiment!r}, agent {job.label!r}: {error}") from None
 
@@ -34,13 +34,13 @@ def _what(job: Job) -> Any:
     return job.env, drawn, job.thresholds, job.agent, job.agent_options, job.known_costs, job.knowledge, job.horizon
 
 
-def _check_one(job: Job, world: World) -> None:
-    job.make_agent(world)
+def _check_one(job: Job, environment: Environment) -> None:
+    job.make_agent(environment)
     checkpoint_rounds(job.horizon, job.checkpoints)
-    if not isinstance(world, CMDP):
+    if not isinstance(environment, CMDP):
         if job.emission != EMISSIONS[0] or job.evaluate or job.probe is not None:
             raise ConfigError("emission, evaluate and probe need a model; this environment can only be played")
     elif job.probe is not None:
-        sizes = (world.n_states, world.n_actions, world.n_states)
+        sizes = (environment.n_states, environment.n_actions, environment.n_states)
         if any(not 0 <= k < size for k, size in zip(job.probe, sizes, strict=True)):
             raise ConfigError(f"probe {job.probe} is not within [state, action, next state] = {list(sizes)}")

@@ -18,15 +18,15 @@ from psconrl.planning.proof import Status
 MODEL_BYTES = 2_000_000
 
 
-def environment_record(world: CMDP | ContinuingEnv) -> dict[str, Any]:
+def environment_record(environment: CMDP | ContinuingEnv) -> dict[str, Any]:
     """The exact values that the runs are compared with, as plain data; what can only be played has none."""
-    if isinstance(world, CMDP):
-        return _record_of_model(world, plan(world))
+    if isinstance(environment, CMDP):
+        return _record_of_model(environment, plan(environment))
     return {
-        "states": world.states.size,
-        "actions": world.actions.size,
-        "cost_names": list(world.cost_names),
-        "thresholds": world.thresholds.tolist(),
+        "states": environment.states.size,
+        "actions": environment.actions.size,
+        "cost_names": list(environment.cost_names),
+        "thresholds": environment.thresholds.tolist(),
         "maximise": True,
         "status": "unknown",
     }

@@ -40,7 +40,7 @@ from psconrl.simulation.regret import strong_regret, targets
 from psconrl.simulation.run import Run
 from psconrl.simulation.trace import Trace
 
-World = CMDP | ContinuingEnv
+Environment = CMDP | ContinuingEnv
 
 # Beyond, the diameter takes longer than the run.
 DIAMETER_STATES = 100
@@ -82,33 +82,33 @@ class Job:
         """What tells the models of jobs apart."""
         return Path(self.env).name, _canonical([self.env_options, self.thresholds]), self.file + self.env_code
 
-    def world(self) -> World:
+    def environment(self) -> Environment:
         """The environment: a model, or a task that can only be played."""
-        return _world(self.env, self.env_options, self.thresholds)
+        return _environment(self.env, self.env_options, self.thresholds)
 
-    def make_agent(self, world: World) -> Player:
+    def make_agent(self, environment: Environment) -> Player:
         """The agent, for its environment."""
         options = dict(self.agent_options)
         if self.knowledge:
-            options = self._told(world, options) | options
+            options = self._prior_options(environment, options) | options
         costs = None
-        if isinstance(world, CMDP):
-            sizes = (world.n_states, world.n_actions, world.thresholds)
-            costs = world.costs if self.known_costs else None
+        if isinstance(environment, CMDP):
+            sizes = (environment.n_states, environment.n_actions, environment.thresholds)
+            costs = environment.costs if self.known_costs else None
             if costs is None:
-                options = with_hints(self.agent, world, options)
+                options = with_hints(self.agent, environment, options)
         else:
-            sizes = (world.states.size, world.actions.size, world.thresholds)
+            sizes = (environment.states.size, environment.actions.size, environment.thresholds)
         seeds = self._entropy("agent", [self.agent, self.agent_options, self.known_costs])
         return make_agent(self.agent, *sizes, costs, seeds, self.horizon, **options)
 
-    def _told(self, world: World, options: Mapping[str, Any]) -> dict[str, Any]:
-        if not isinstance(world, CMDP):
+    def _prior_options(self, environment: Environment, options: Mapping[str, Any]) -> dict[str, Any]:
+        if not isinstance(environment, CMDP):
             raise ConfigError(f"{self.knowledge.word} needs a model, and {self.env} has none: it can only be played")
         self.knowledge.need_believer(self.agent, self.agent_options)
-        return self.knowledge.options(world, self.agent)
+        return self.knowledge.options(environment, self.agent)
 
-    def world_seed(self) -> list[int]:
+    def environment_seed(self) -> list[int]:
         """Of the environment's luck: the same for all agents, so that they can be compared run by run."""
         return self._entropy("world", None)
 
@@ -140,14 +140,16 @@ def execute(job: Job) -> Result:
     began = time.perf_counter()
     try:
         need_the_same(job)
-        world, best = _planned(job)
-        agent = job.make_agent(world)
+        environment, best = _planned(job)
+        agent = job.make_agent(environment)
         run: Run
-        if isinstance(world, CMDP):
-            evaluate = world.n_states <= EVALUATED_STATES if job.evaluate is None else job.evaluate
-            run = Simulation(world, agent, job.world_seed(), emission=job.emission, evaluate_policies=evaluate)
+        if isinstance(environment, CMDP):
+            evaluate = environment.n_states <= EVALUATED_STATES if job.evaluate is None else job.evaluate
+            run = Simulation(
+                environment, agent, job.environment_seed(), emission=job.emission, evaluate_policies=evaluate
+            )
         else:
-            run = GymSimulation(world, agent, _one_number(job.world_seed()))
+            run = GymSimulation(environment, agent, _one_number(job.environment_seed()))
         probe = _Probe(job.probe)
         trace = run.run(job.horizon, job.checkpoints, probe if job.probe else None)
         optimum = [] if best is None or best.infeasibility else best.costs.tolist()
@@ -158,7 +160,7 @@ def execute(job: Job) -> Result:
             probe.at(trace.rounds),
             trace.largest_excess,
             _strong(trace, optimum[0] if optimum else np.nan),
-            world.thresholds.tolist(),
+            environment.thresholds.tolist(),
             optimum,
             _summary(trace) | _size(job) | _bounds(run.agent, job.horizon),
             _provenance(time.perf_counter() - began, trace),
@@ -214,37 +216,37 @@ def _one_number(seeds: list[int]) -> int:
     return int(np.random.SeedSequence(seeds).generate_state(1)[0])
 
 
-def _planned(job: Job) -> tuple[World, Plan | None]:
-    return _planned_world(*_world_id(job))
+def _planned(job: Job) -> tuple[Environment, Plan | None]:
+    return _planned_environment(*_environment_id(job))
 
 
-def _world_id(job: Job) -> tuple[str, str, str]:
+def _environment_id(job: Job) -> tuple[str, str, str]:
     return job.env, _canonical([job.env_options, job.thresholds]), job.file + job.env_code
 
 
 @lru_cache(maxsize=16)
-def _planned_world(env: str, options: str, digest: str) -> tuple[World, Plan | None]:
-    world = _world(env, *json.loads(options))
-    return world, plan(world) if isinstance(world, CMDP) else None
+def _planned_environment(env: str, options: str, digest: str) -> tuple[Environment, Plan | None]:
+    environment = _environment(env, *json.loads(options))
+    return environment, plan(environment) if isinstance(environment, CMDP) else None
 
 
-def _world(env: str, options: Mapping[str, Any], thresholds: Mapping[str, float] | None) -> World:
-    world = open_environment(env, **options)
-    return world.with_thresholds(thresholds) if thresholds else world
+def _environment(env: str, options: Mapping[str, Any], thresholds: Mapping[str, float] | None) -> Environment:
+    environment = open_environment(env, **options)
+    return environment.with_thresholds(thresholds) if thresholds else environment
 
 
 def _size(job: Job) -> dict[str, Any]:
     """What bounds are made of: S, A and, for models that are not too large, the diameter."""
-    return _size_of_world(*_world_id(job))
+    return _size_of_environment(*_environment_id(job))
 
 
 @lru_cache(maxsize=16)
-def _size_of_world(env: str, options: str, digest: str) -> dict[str, Any]:
-    world, _ = _planned_world(env, options, digest)
-    if not isinstance(world, CMDP):
-        return {"states": world.states.size, "actions": world.actions.size}
-    size = {"states": world.n_states, "actions": world.n_actions}
-    return size | {"diameter": float(diameter(world))} if world.n_states <= DIAMETER_STATES else size
+def _size_of_environment(env: str, options: str, digest: str) -> dict[str, Any]:
+    environment, _ = _planned_environment(env, options, digest)
+    if not isinstance(environment, CMDP):
+        return {"states": environment.states.size, "actions": environment.actions.size}
+    size = {"states": environment.n_states, "actions": environment.n_actions}
+    return size | {"diameter": float(diameter(environment))} if environment.n_states <= DIAMETER_STATES else size
 
 
 def _summary(trace: Trace) -> dict[str, Any]:

@@ -104,7 +104,7 @@ def run_sweep(
             if missing:
                 with executor_factory(executor, workers, missing) as factory:
                     _run_all(missing, factory, keep, stop)
-            stop.heed()  # whoever asked for the end in the last moment does not want what comes next either
+            stop.check()  # whoever asked for the end in the last moment does not want what comes next either
         except KeyboardInterrupt:
             outcome.interrupted = True
         outcome.seconds = time.perf_counter() - began
@@ -121,7 +121,7 @@ def _note_experiments(store: Writer, jobs: Sequence[Job], names: list[str], stop
     }
     following = itertools.count(1 + max((position for position, _ in known.values()), default=-1))
     for name in names:
-        stop.heed()
+        stop.check()
         models = {job.model_key: job for job in jobs if job.experiment == name}
         key = [list(model) for model in models]
         if name in known and known[name][1].get("key") == key:
@@ -132,9 +132,9 @@ def _note_experiments(store: Writer, jobs: Sequence[Job], names: list[str], stop
         if len(models) > 1:  # drawn anew for each run: each keeps its own optimum
             store.add_experiment(name, position, facts | {"drawn": True}, None)
         else:
-            world = job.world()
-            model = model_bytes(world) if isinstance(world, CMDP) else None
-            store.add_experiment(name, position, facts | environment_record(world), model)
+            environment = job.environment()
+            model = model_bytes(environment) if isinstance(environment, CMDP) else None
+            store.add_experiment(name, position, facts | environment_record(environment), model)
 
 
 def _of_this_code(result: Result) -> Result:
@@ -181,7 +181,7 @@ def _run_together(
                     lost.append(job)
                 else:
                     keep(result)
-            stop.heed()
+            stop.check()
     except BaseException:
         _abandon(executor)
         raise
@@ -225,7 +225,7 @@ def _next_done(pending: Collection[Future[Result]], stop: StopRequest) -> list[F
         done |= {future for future in pending if future.cancelled()}  # not always told to those who wait
         if done:
             return sorted(done, key=Future.cancelled)
-        stop.heed()
+        stop.check()
 
 
 def _outcome(future: Future[Result], job: Job) -> Result | None:

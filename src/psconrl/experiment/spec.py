@@ -155,9 +155,9 @@ class Spec:
 
     def _jobs_of(self, name: str, experiment: ExperimentSpec, quick: bool) -> Iterator[Job]:
         digest = file_digest(experiment.env)
-        worlds = _variants(name, experiment.options, experiment.grid)
-        for (world, env_options), costs in itertools.product(worlds, experiment.costs):
-            title = world + COSTS_SUFFIX[costs] if len(experiment.costs) > 1 else world
+        environments = _variants(name, experiment.options, experiment.grid)
+        for (environment, env_options), costs in itertools.product(environments, experiment.costs):
+            title = environment + COSTS_SUFFIX[costs] if len(experiment.costs) > 1 else environment
             of_env = env_code_names(experiment.env, env_options)
             env_code = digest_of(of_env)
             for label, agent, options, grid, runs, horizon in self._agents_of(experiment, quick):

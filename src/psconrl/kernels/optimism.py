@@ -145,7 +145,7 @@ def _grow(
     return count
 
 
-def lead_into(
+def drive_to(
     low: cython.const[cython.double][:, ::1],
     high: cython.const[cython.double][:, ::1],
     inside: cython.const[cython.uchar][::1],

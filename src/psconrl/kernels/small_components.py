@@ -7,7 +7,7 @@ import cython
 import numpy as np
 from cython.cimports.psconrl.kernels.elimination import solve_unichain
 from cython.cimports.psconrl.kernels.improvement import dense_rounding, improve_dense
-from cython.cimports.psconrl.kernels.leading import Leading
+from cython.cimports.psconrl.kernels.drive_to_best import DriveToBest
 from cython.cimports.psconrl.kernels.policy_chain import gather_rows
 from cython.cimports.psconrl.kernels.successors import check_closed, check_graph, check_lists, check_numbers, index
 
@@ -39,7 +39,7 @@ class Room:
     gain: cython.double[::1]
     one: cython.double[::1]
     bound: cython.double
-    leading: Leading
+    drive: DriveToBest
     nearly_closed: cython.double
     same_cost: cython.double
 
@@ -51,7 +51,7 @@ class Room:
         self.chain, self.W, self.C = np.empty((n, n)), np.empty((n, n)), np.empty((n, 2))
         self.cost, self.biases, self.stationary = np.empty((1, n)), np.empty((1, n)), np.empty(n)
         self.difference, self.gain, self.one = np.empty(n), np.empty(1), np.ones(1)
-        self.leading, self.nearly_closed, self.same_cost = Leading(n), nearly_closed, same_cost
+        self.drive, self.nearly_closed, self.same_cost = DriveToBest(n), nearly_closed, same_cost
 
     @cython.cfunc
     @cython.nogil
@@ -87,7 +87,7 @@ class Room:
         for _ in range(_MAX_ROUNDS):
             found, slowest = self.solve(n, reference)
             if slowest < self.nearly_closed:
-                self.leading.lead(
+                self.drive.lead(
                     self.P[: n * A, :n], self.chain[:n, :n], self.cost[:, :n], self.one, self.available[:n],
                     self.policy[:n], reference, self.nearly_closed, self.same_cost,
                 )  # fmt: skip

@@ -1,7 +1,7 @@
 # What other kernels call without going through Python.
 
 from psconrl.kernels.krylov cimport Workspace
-from psconrl.kernels.leading cimport Leading
+from psconrl.kernels.drive_to_best cimport DriveToBest
 from psconrl.kernels.sparse_elimination cimport Elimination
 
 
@@ -33,7 +33,7 @@ cdef class Dense(Transitions):
     cdef const double[:, ::1] P
     cdef double[:, ::1] chain, cost, W, C
     cdef double[::1] difference
-    cdef Leading leading
+    cdef DriveToBest drive
 
     cdef void take(
         self, const double[:, ::1] P, const double[:, ::1] costs, const unsigned char[:, ::1] available

@@ -12,7 +12,7 @@ from cython.cimports.psconrl.kernels import csr
 from cython.cimports.psconrl.kernels.elimination import solve_unichain
 from cython.cimports.psconrl.kernels.improvement import dense_rounding, improve_dense, weigh_biases
 from cython.cimports.psconrl.kernels.krylov import Workspace, solve_into
-from cython.cimports.psconrl.kernels.leading import Leading
+from cython.cimports.psconrl.kernels.drive_to_best import DriveToBest
 from cython.cimports.psconrl.kernels.policy_chain import gather_rows
 from cython.cimports.psconrl.kernels.sparse_elimination import Elimination, eliminate_unichain
 from cython.cimports.psconrl.kernels.sparse_improvement import improve_sparse, sparse_rounding, sweep_ahead
@@ -129,7 +129,7 @@ class Dense(Transitions):
         self.chain, self.W = numbers[:S], numbers[S : 2 * S]
         self.cost, self.difference = numbers[2 * S : 2 * S + q], numbers[2 * S + q]
         self.C = np.empty((S, q + 1))
-        self.leading = None  # made when it is needed
+        self.drive = None  # made when it is needed
 
     @cython.cfunc
     @cython.exceptval(check=False)
@@ -172,10 +172,10 @@ class Dense(Transitions):
         """By GTH elimination."""
         found, slowest = self._solve(reference)
         if slowest < nearly_closed:
-            if self.leading is None:
+            if self.drive is None:
                 with cython.gil:
-                    self.leading = Leading(self.S)
-            if self.leading.lead(
+                    self.drive = DriveToBest(self.S)
+            if self.drive.lead(
                 self.P, self.chain, self.cost, weights, self.available, self.policy, reference, nearly_closed, same
             ):
                 found, slowest = self._solve(max(found, 0))

@@ -4,7 +4,7 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.learning.parts.ledger import promises
-from psconrl.learning.runtime.constraint_names import LimitNames
+from psconrl.learning.runtime.constraint_names import ConstraintNames
 from psconrl.learning.runtime.player import Player
 from psconrl.learning.sampler import Sampler
 from psconrl.markov.evaluation import evaluate
@@ -68,7 +68,7 @@ def _infeasible_guess(agent: Sampler) -> str:
     guess, costs = agent.belief.guess(), agent.guessed_costs if agent.costs is None else agent.costs
     if agent.rounds or guess is None or costs is None or agent.n_states > CHECKED_STATES:
         return ""
-    names = agent.limit_names
+    names = agent.constraint_names
     model = CMDP(guess, costs, agent.thresholds, cost_names=None if names is None else ["objective", *names.names])
     if not model.transition.communicates:  # what can be kept may depend on where it begins
         return ""
@@ -96,7 +96,7 @@ def _slow(agent: Player, maximise: bool, model: CMDP, ever: Floats, soon: Floats
     i = int(apart.argmax())
     if apart[i] < FAR:
         return ""
-    limits = agent.limit_names or LimitNames.of([f"limited cost {k}" for k in range(1, agent.n_costs)], ())
+    limits = agent.constraint_names or ConstraintNames.of([f"limited cost {k}" for k in range(1, agent.n_costs)], ())
     name = ("the objective", *limits.names)[i]
     sign = -1.0 if (maximise if i == 0 else name in limits.at_least) else 1.0
     return (

@@ -48,8 +48,8 @@ def known_baseline(model: CMDP, policy: Any = None) -> dict[str, Any]:
     if not isinstance(model, CMDP):
         raise AgentError(f"known_baseline needs a model, a CMDP; got {type(model).__name__}")
     need_all_actions(model.available)
-    laws = safest_policy(model) if policy is None else as_policy(model, getattr(policy, "policy", policy))
-    found = evaluate_policy(model, laws)
+    distributions = safest_policy(model) if policy is None else as_policy(model, getattr(policy, "policy", policy))
+    found = evaluate_policy(model, distributions)
     slack, span = np.empty(model.n_constraints), np.empty(model.n_constraints)
     for i in range(model.n_constraints):
         tau, cost = float(model.thresholds[i]), model.costs[i + 1]
@@ -58,12 +58,12 @@ def known_baseline(model: CMDP, policy: Any = None) -> dict[str, Any]:
             raise AgentError(
                 f"the baseline must keep {model.cost_names[i + 1]!r} below {tau:g}; its average is {tau - whole:.6g}"
             )
-        pairs = [_recovery(model, laws, i + 1, tau - share * whole) for share in SHARES]
+        pairs = [_recovery(model, distributions, i + 1, tau - share * whole) for share in SHARES]
         pairs.append((tau - whole, float(np.ptp(found.biases[i + 1]))))
         safe = [(tau - average, H) for average, H in pairs if average < tau]
         highest = float(cost.max())
         slack[i], span[i] = max(safe, key=lambda pair: (_share(pair[0], pair[1], highest - tau), -pair[1], pair[0]))
-    return {"baseline": laws, "slack": slack, "span": span, "ranges": outcome_ranges(model)}
+    return {"baseline": distributions, "slack": slack, "span": span, "ranges": outcome_ranges(model)}
 
 
 def _share(slack: float, span: float, over: float) -> float:
@@ -75,15 +75,18 @@ def outcome_ranges(model: CMDP) -> Floats:
     """What every cost can be, (m+1, 2); of those in [0, 1] all of it, since they may be chances (Bernoulli)."""
     outcomes = Tables.of(model, "deterministic").outcomes
     lowest, highest = outcomes.min(axis=1), outcomes.max(axis=1)
-    chances = (lowest >= 0.0) & (highest <= 1.0)
-    lowest, highest = np.where(chances, 0.0, lowest), np.where(chances, 1.0, np.maximum(highest, lowest + 1.0))
+    probabilities = (lowest >= 0.0) & (highest <= 1.0)
+    lowest, highest = (
+        np.where(probabilities, 0.0, lowest),
+        np.where(probabilities, 1.0, np.maximum(highest, lowest + 1.0)),
+    )
     return np.column_stack([lowest, highest])
 
 
-def _recovery(model: CMDP, laws: Floats, i: int, average: float) -> tuple[float, float]:
+def _recovery(model: CMDP, distributions: Floats, i: int, average: float) -> tuple[float, float]:
     """An average and the span that prove each other: about the one that is wanted, and the least span."""
-    chain = chain_of(model.transition, laws)
-    cost = (laws * model.costs[i]).sum(axis=1) - average
+    chain = chain_of(model.transition, distributions)
+    cost = (distributions * model.costs[i]).sum(axis=1) - average
     unit = float(np.ptp(model.costs[i])) or 1.0
     h = np.zeros(model.n_states)
     for _ in range(SWEEPS):
@@ -118,4 +121,4 @@ def safest_policy(model: CMDP) -> Floats:
 
 def _within(model: CMDP, limits: Floats) -> Floats | None:
     found: Plan = plan_unexplained(model.with_thresholds(limits))
-    return found.policy if found.policy_keeps_limits else None
+    return found.policy if found.policy_meets_constraints else None

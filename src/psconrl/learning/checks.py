@@ -105,14 +105,14 @@ def as_weight(values: Any, what: str, n_states: int, n_actions: int) -> float | 
     return weight.copy() if weight.ndim else float(weight)
 
 
-def as_laws(policy: Any, what: str, n_states: int, n_actions: int) -> Floats:
+def as_distributions(policy: Any, what: str, n_states: int, n_actions: int) -> Floats:
     """A policy (S, A): a distribution over the actions for every state."""
-    laws = as_numbers(policy, what).copy()
-    if laws.shape != (n_states, n_actions):
-        raise AgentError(f"{what} must have shape (S, A) = {(n_states, n_actions)}; got {laws.shape}")
-    if not (laws >= 0).all() or not np.allclose(laws.sum(axis=1), 1.0):
+    distributions = as_numbers(policy, what).copy()
+    if distributions.shape != (n_states, n_actions):
+        raise AgentError(f"{what} must have shape (S, A) = {(n_states, n_actions)}; got {distributions.shape}")
+    if not (distributions >= 0).all() or not np.allclose(distributions.sum(axis=1), 1.0):
         raise AgentError(f"{what} must hold a distribution over {n_actions} actions for each of {n_states} states")
-    return laws
+    return distributions
 
 
 def need_all_actions(available: Bools) -> None:
@@ -140,20 +140,25 @@ def saved_policies(values: Iterable[Any], n_states: int, n_actions: int) -> tupl
     return tuple(policies)
 
 
-def checked_laws(given: Any, n_states: int, n_actions: int) -> Transition:
+def checked_distributions(given: Any, n_states: int, n_actions: int) -> Transition:
     """Transitions that somebody's belief has drawn, dense or sparse, as a planner needs them."""
     shape, what = (n_states * n_actions, n_states), "what a belief samples"
     matrix = given.matrix if isinstance(given, Transition) else given
     if issparse(matrix):
         need_valid_sparse(matrix, what, AgentError)
-    laws: Any = csr_array(matrix, dtype=np.float64, copy=True) if issparse(matrix) else as_numbers(matrix, what)
-    if laws.shape != shape:
-        raise AgentError(f"{what} must have shape (S*A, S) = {shape}; got {laws.shape}")
-    entries, sums = np.asarray(laws.data if issparse(laws) else laws), np.asarray(laws.sum(axis=1)).ravel()
+    distributions: Any = (
+        csr_array(matrix, dtype=np.float64, copy=True) if issparse(matrix) else as_numbers(matrix, what)
+    )
+    if distributions.shape != shape:
+        raise AgentError(f"{what} must have shape (S*A, S) = {shape}; got {distributions.shape}")
+    entries, sums = (
+        np.asarray(distributions.data if issparse(distributions) else distributions),
+        np.asarray(distributions.sum(axis=1)).ravel(),
+    )
     if not (entries >= 0).all() or not np.allclose(sums, 1.0):
         raise AgentError(f"{what} must be a distribution over next states for every pair")
-    if issparse(laws):
-        laws.sum_duplicates()
-        laws.data /= np.repeat(sums, np.diff(laws.indptr))
-        return Transition.of(laws)
-    return Transition.of(np.ascontiguousarray(laws / sums[:, None]))
+    if issparse(distributions):
+        distributions.sum_duplicates()
+        distributions.data /= np.repeat(sums, np.diff(distributions.indptr))
+        return Transition.of(distributions)
+    return Transition.of(np.ascontiguousarray(distributions / sums[:, None]))

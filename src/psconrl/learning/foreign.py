@@ -15,7 +15,7 @@ from psconrl.learning.runtime.adapter import adapt
 from psconrl.learning.runtime.contract import is_learner
 from psconrl.learning.runtime.player import Player
 
-TOLD = (*GIVEN, "seed", "horizon")
+ARGUMENTS = (*GIVEN, "seed", "horizon")
 
 
 class Foreign:
@@ -51,14 +51,15 @@ class Foreign:
                 if option not in self.option_names():
                     raise ConfigError(f"{self.name}: {unknown_name('option', option, self.option_names())}")
         numbers = list(thresholds.values()) if isinstance(thresholds, Mapping) else thresholds
-        told = dict(zip(TOLD, (n_states, n_actions, numbers, costs, seed, horizon), strict=True))
+        told = dict(zip(ARGUMENTS, (n_states, n_actions, numbers, costs, seed, horizon), strict=True))
         told = {key: value for key, value in told.items() if key in self._takes} | options
         for parameter in self._takes.values():
             if parameter.default is parameter.empty and parameter.kind in (
                 parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY,
             ) and parameter.name not in told:  # fmt: skip
                 raise ConfigError(
-                    f"{self.name}: needs {parameter.name!r}, which is no option given and none of {', '.join(TOLD)}"
+                    f"{self.name}: needs {parameter.name!r}, which is neither an option given nor one of "
+                    f"{', '.join(ARGUMENTS)}"
                 )
         made = self._make(**told)
         if isinstance(made, Player):

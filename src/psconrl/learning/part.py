@@ -45,13 +45,13 @@ class Part(ABC):
             raise AgentError(f"{cls.__name__}: {other.__name__} is a {cls.kind} called {cls.name!r} already")
         cls.known[cls.name] = cls
 
-    def made_for(self, n_states: int, n_actions: int, n_limits: int) -> Self:
+    def made_for(self, n_states: int, n_actions: int, n_constraints: int) -> Self:
         """A copy for an agent of these sizes, so that two agents never share what a part remembers."""
         own = copy.deepcopy(self)
-        own._prepare(n_states, n_actions, n_limits)
+        own._prepare(n_states, n_actions, n_constraints)
         return own
 
-    def _prepare(self, n_states: int, n_actions: int, n_limits: int) -> None:  # noqa: B027
+    def _prepare(self, n_states: int, n_actions: int, n_constraints: int) -> None:  # noqa: B027
         """Check the options against the sizes, and begin with a clean memory."""
 
     def state(self) -> dict[str, Any]:

@@ -52,7 +52,7 @@ PLAIN: dict[str, Part | None] = {
     "schedule": Ouyang(),
     "cost_belief": EmpiricalMeans(),
     "ledger": None,
-    "outlook": Endless(),
+    "planning_horizon": Endless(),
     "commitment": None,
 }
 

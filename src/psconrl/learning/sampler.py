@@ -14,7 +14,7 @@ from psconrl.learning.agent import Agent
 from psconrl.learning.checks import (
     as_optimistic_cost,
     as_weight,
-    checked_laws,
+    checked_distributions,
     need_all_actions,
     saved_floats,
     saved_policies,
@@ -25,7 +25,7 @@ from psconrl.learning.posterior.beliefs import Belief, Dirichlet
 from psconrl.learning.posterior.cost_beliefs import CostBelief, Hints
 from psconrl.learning.posterior.counts import Record
 from psconrl.learning.posterior.learned_mass import LearnedMass
-from psconrl.learning.runtime.constraint_names import LimitNames, Thresholds
+from psconrl.learning.runtime.constraint_names import ConstraintNames, Thresholds
 from psconrl.model.cmdp import CMDP
 from psconrl.model.transition import Transition
 
@@ -117,7 +117,7 @@ class Sampler(Agent):
             del known["guessed_costs"], known["cost_weight"]
         make: Any = cls
         agent: Self = make(model.n_states, model.n_actions, **(known | options))
-        agent._limit_names = LimitNames.of(model.cost_names[1:], model.at_least)
+        agent._constraint_names = ConstraintNames.of(model.cost_names[1:], model.at_least)
         return agent
 
     def why_slow(self) -> str:
@@ -140,7 +140,7 @@ class Sampler(Agent):
     def _draw(self) -> Transition:
         """A model from the belief; one of somebody else's is checked first."""
         drawn = self.belief.sample(self.counts, self.rng)
-        self.sampled = drawn if self._trusted else checked_laws(drawn, self.n_states, self.n_actions)
+        self.sampled = drawn if self._trusted else checked_distributions(drawn, self.n_states, self.n_actions)
         return self.sampled
 
     def _episode_costs(self) -> Floats:

@@ -12,7 +12,8 @@ from scipy.sparse import csr_array, issparse
 
 from psconrl.arrays import Bools, Floats, Ints, Matrix, in_32_bits
 from psconrl.errors import SolverError
-from psconrl.kernels import ahead, closed_classes, graph, successors
+from psconrl.kernels import closed_classes, graph, successors
+from psconrl.kernels import finite_occupancy
 from psconrl.markov.sparse_solver import solve_sparse
 from psconrl.markov.transient_costs import collect_onward
 from psconrl.markov.transient_visits import visit_onward
@@ -28,7 +29,7 @@ class SolvedClasses(NamedTuple):
     of_state: Ints  # (S,) the number of the class, or -1
     gains: Floats  # (q, K)
     biases: Floats  # (q, S) of stationary mean zero in every class; zero outside of them
-    law: Floats  # (S,) the stationary law of the class of the state
+    distribution: Floats  # (S,) the stationary law of the class of the state
 
 
 class Chain(ABC):
@@ -68,13 +69,13 @@ class Chain(ABC):
         count, label = self.labelled_classes()
         start, members = successors.grouped(label, count)
         q, S = costs.shape
-        gains, biases, law = np.zeros((q, count)), np.zeros((q, S)), np.zeros(S)
-        done = self._solve_small_classes(costs, start, members, gains, biases, law)
+        gains, biases, distribution = np.zeros((q, count)), np.zeros((q, S)), np.zeros(S)
+        done = self._solve_small_classes(costs, start, members, gains, biases, distribution)
         for k in np.flatnonzero(~done):
             states = members[start[k] : start[k + 1]]
             part = self.solve_class(costs, states)
-            gains[:, k], biases[:, states], law[states] = part.gains, part.centred_biases(), part.stationary
-        return SolvedClasses(count, label, gains, biases, law)
+            gains[:, k], biases[:, states], distribution[states] = part.gains, part.centred_biases(), part.stationary
+        return SolvedClasses(count, label, gains, biases, distribution)
 
     def solve_class(self, costs: Floats, states: Ints) -> Unichain:
         """Gains, biases and stationary law on one of the closed classes, from costs (q, S)."""
@@ -127,7 +128,7 @@ class Chain(ABC):
     def _collect(self, per_step: Floats, exits: Floats) -> Floats: ...
 
     def _solve_small_classes(
-        self, costs: Floats, start: Ints, members: Ints, gains: Floats, biases: Floats, law: Floats
+        self, costs: Floats, start: Ints, members: Ints, gains: Floats, biases: Floats, distribution: Floats
     ) -> Bools:
         """Which classes are solved at once, (K,)."""
         return np.zeros(start.size - 1, dtype=bool)
@@ -145,7 +146,7 @@ class DenseChain(Chain):
 
     def time_in_states(self, state: int, rounds: int, tol: float = 0.0) -> Floats:
         """By products with the matrix."""
-        return np.asarray(ahead.time_in_states_dense(self.matrix, state, rounds, tol))
+        return np.asarray(finite_occupancy.time_in_states_dense(self.matrix, state, rounds, tol))
 
     def restrict(self, states: Ints) -> Chain:
         """The moves among some states."""
@@ -179,7 +180,7 @@ class SparseChain(Chain):
     def time_in_states(self, state: int, rounds: int, tol: float = 0.0) -> Floats:
         """By products with the matrix."""
         P = self.matrix
-        return np.asarray(ahead.time_in_states_sparse(P.indptr, P.indices, P.data, state, rounds, tol))
+        return np.asarray(finite_occupancy.time_in_states_sparse(P.indptr, P.indices, P.data, state, rounds, tol))
 
     def restrict(self, states: Ints) -> Chain:
         """The moves among some states."""
@@ -200,11 +201,11 @@ class SparseChain(Chain):
         return collect_onward(self.matrix, per_step, exits)
 
     def _solve_small_classes(
-        self, costs: Floats, start: Ints, members: Ints, gains: Floats, biases: Floats, law: Floats
+        self, costs: Floats, start: Ints, members: Ints, gains: Floats, biases: Floats, distribution: Floats
     ) -> Bools:
         P = self.matrix
         done: Bools = closed_classes.solve_small_classes(
-            P.indptr, P.indices, P.data, np.ascontiguousarray(costs), start, members, gains, biases, law
+            P.indptr, P.indices, P.data, np.ascontiguousarray(costs), start, members, gains, biases, distribution
         )
         return done
 

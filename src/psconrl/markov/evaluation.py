@@ -19,7 +19,7 @@ from psconrl.model.policies import as_policy
 from psconrl.products import product
 
 FEW_CLASSES = 16  # up to this many the chance to end in each is found for every state
-BY_LAW = 1e-10  # of the costs that are met: gains that may be off by more are taken from the law
+BY_DISTRIBUTION = 1e-10  # of the costs that are met: gains that may be off by more are taken from the law
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,24 +60,24 @@ def evaluate_policy(cmdp: CMDP, pi: Floats) -> Evaluation:
     C, base = policy_chain.mixed_costs(cmdp.costs, pi)
     classes = chain.closed_classes()
     if len(classes) > FEW_CLASSES:
-        law, averages, gains, biases = _absorbed_in_many(chain, C, cmdp.initial)
+        distribution, averages, gains, biases = _absorbed_in_many(chain, C, cmdp.initial)
     else:
         parts = [chain.solve_class(C, states) for states in classes]
         for states, part in zip(classes, parts, strict=True):
-            _use_law(part, C[:, states])
+            _use_distribution(part, C[:, states])
         if classes[0].size == cmdp.n_states:
-            law, averages, biases = parts[0].stationary, parts[0].gains, parts[0].centred_biases()
+            distribution, averages, biases = parts[0].stationary, parts[0].gains, parts[0].centred_biases()
             gains = averages[:, None].repeat(cmdp.n_states, axis=1)
         else:
-            law, averages, gains, biases = _absorbed(chain, C, cmdp.initial, classes, parts)
+            distribution, averages, gains, biases = _absorbed(chain, C, cmdp.initial, classes, parts)
     sign = -1.0 if cmdp.maximise else 1.0
-    return Evaluation(base + averages, law[:, None] * pi, base[:, None] + gains, biases, tuple(classes), sign)
+    return Evaluation(base + averages, distribution[:, None] * pi, base[:, None] + gains, biases, tuple(classes), sign)
 
 
-def _use_law(part: Unichain, costs: Floats) -> None:
+def _use_distribution(part: Unichain, costs: Floats) -> None:
     """Take gains from the law where a huge cost of states that are hardly visited drowns all that is met."""
     if part.off > 0.0:
-        drowned = part.off > BY_LAW * product(np.abs(costs), part.stationary)
+        drowned = part.off > BY_DISTRIBUTION * product(np.abs(costs), part.stationary)
         part.gains = np.where(drowned, product(costs, part.stationary), part.gains)
 
 
@@ -101,10 +101,10 @@ def _absorbed(
         onward = C[:, passing].T - gains[passing] + (chain @ biases)[passing]
         biases[passing] = chain.collect(passing, onward)
     share = product(initial, absorbed)
-    law = np.zeros(S)
+    distribution = np.zeros(S)
     for k, (states, part) in enumerate(zip(classes, parts, strict=True)):
-        law[states] = share[k] * part.stationary
-    return law, product(initial, gains), gains.T, biases.T
+        distribution[states] = share[k] * part.stationary
+    return distribution, product(initial, gains), gains.T, biases.T
 
 
 def _absorbed_in_many(chain: Chain, C: Floats, initial: Floats) -> tuple[Floats, Floats, Floats, Floats]:
@@ -125,6 +125,6 @@ def _absorbed_in_many(chain: Chain, C: Floats, initial: Floats) -> tuple[Floats,
         visits[passing] = chain.visits(passing, initial)
         arrivals += np.where(ended, product(visits, chain.matrix), 0.0)
     share = np.bincount(solved.of_state[ended], arrivals[ended], minlength=solved.number)
-    law = np.zeros(initial.size)
-    law[ended] = (share / share.sum())[solved.of_state[ended]] * solved.law[ended]
-    return law, product(gains, initial), gains, biases
+    distribution = np.zeros(initial.size)
+    distribution[ended] = (share / share.sum())[solved.of_state[ended]] * solved.distribution[ended]
+    return distribution, product(gains, initial), gains, biases

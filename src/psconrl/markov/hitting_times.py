@@ -14,7 +14,7 @@ import numpy as np
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.markov.chain import chain_of
-from psconrl.markov.structure import approach, is_communicating
+from psconrl.markov.structure import attractor_policy, is_communicating
 from psconrl.markov.unichain import FALLS_APART
 from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.transition import Transition
@@ -40,7 +40,7 @@ def shortest_path(P: Transition, available: Bools, target: int) -> ShortestPath:
     usable, sure = _sure_pairs(P, available, target)
     reached = ~sure
     reached[target] = True
-    policy = approach(P, usable, reached, usable.argmax(axis=1))
+    policy = attractor_policy(P, usable, reached, usable.argmax(axis=1))
     away = np.flatnonzero(sure & (np.arange(S) != target))
     times = np.where(sure, 0.0, np.inf)
     if not away.size:

@@ -20,7 +20,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from psconrl.arrays import Floats, Ints, Places
-from psconrl.kernels import aggregation, level_steps, lu
+from psconrl.kernels import aggregation, lu
+from psconrl.kernels import multigrid_steps
 from psconrl.kernels.csr import by_columns
 from psconrl.kernels.elimination import unichain
 
@@ -32,8 +33,8 @@ _INNER = 2  # steps on every level but the first and the last,
 _ENOUGH = 0.2  # or one, if it leaves no more than this of the residual
 _RESTART = 20  # directions that are kept
 _LEAST = 1e-290  # of a mass: groups need some
-_LAW_CYCLES = 4  # of aggregation, until a law is close enough for corrections
-_LAW_GOAL = 1e-3  # of the tolerance, for a single state
+_DISTRIBUTION_CYCLES = 4  # of aggregation, until a law is close enough for corrections
+_DISTRIBUTION_GOAL = 1e-3  # of the tolerance, for a single state
 _ROUNDS = 4  # of both
 _WEIGHT, _LEAST_WEIGHT = 0.3, 1e-20  # the power of a mass by which a residual counts, and the least mass
 _PATIENCE = 20  # so many cycles must leave
@@ -115,21 +116,21 @@ class Level(NamedTuple):
         return inverse
 
 
-def first_law(level: Level) -> Floats:
+def first_distribution(level: Level) -> Floats:
     """A law that shows where the mass is: one cycle from the uniform one."""
     return _improved(level, np.full(level.size, 1.0 / level.size), 1)
 
 
-def stationary_law(level: Level, guess: Floats, tolerance: float, cycles: int) -> Floats:
+def stationary_distribution(level: Level, guess: Floats, tolerance: float, cycles: int) -> Floats:
     """A law of which no more than the tolerance is out of balance in a step, if it is found."""
     columns, x = level.columns(), guess
     right = np.zeros(level.size)
     for _ in range(_ROUNDS):
-        x = _improved(level, x, _LAW_CYCLES)
+        x = _improved(level, x, _DISTRIBUTION_CYCLES)
         hierarchy = Hierarchy(level, x)
         if hierarchy.usable:
             better = x.copy()
-            hierarchy.for_laws().solve(right, better, _LAW_GOAL * tolerance, cycles)
+            hierarchy.for_distributions().solve(right, better, _DISTRIBUTION_GOAL * tolerance, cycles)
             better = np.maximum(better, 0.0)
             better /= better.sum()
             if _imbalance(level, columns, better) < _imbalance(level, columns, x):
@@ -140,15 +141,15 @@ def stationary_law(level: Level, guess: Floats, tolerance: float, cycles: int) -
 
 
 def _imbalance(level: Level, columns: Moves, x: Floats) -> float:
-    return float(level_steps.imbalance(*columns, level.leaving, x))
+    return float(multigrid_steps.imbalance(*columns, level.leaving, x))
 
 
 def _improved(level: Level, x: Floats, cycles: int) -> Floats:
     """A law nearer to the stationary one, by cycles of aggregation and disaggregation."""
     if level.size <= COARSEST:
         # By elimination without subtractions: threads of LAPACK take a hundred times as long on a busy machine.
-        reference, _, _, law, _ = unichain(-level.dense(), np.empty((0, level.size)), int(x.argmax()))
-        return np.maximum(law, _LEAST) if reference >= 0 else x
+        reference, _, _, distribution, _ = unichain(-level.dense(), np.empty((0, level.size)), int(x.argmax()))
+        return np.maximum(distribution, _LEAST) if reference >= 0 else x
     columns = level.columns()
     for _ in range(cycles):
         x = _swept(columns, level.inverse, x)
@@ -162,7 +163,7 @@ def _improved(level: Level, x: Floats, cycles: int) -> Floats:
 
 def _swept(columns: Moves, inverse: Floats, x: Floats) -> Floats:
     for down in (False, True):
-        level_steps.sweep_distribution(*columns, inverse, x, down)
+        multigrid_steps.sweep_distribution(*columns, inverse, x, down)
     x = np.maximum(x, _LEAST)
     return np.asarray(x / x.sum())
 
@@ -198,7 +199,7 @@ class Hierarchy:
         weights = [np.maximum(mass / mass.max(), _LEAST_WEIGHT) ** _WEIGHT for mass in self.masses]
         return Cycles(self, moves, self.shares, ones, weights, self.inverse, 1.0)
 
-    def for_laws(self) -> "Cycles":
+    def for_distributions(self) -> "Cycles":
         """Solves x D - x W = r, of no sum."""
         ones = [np.ones_like(share) for share in self.shares]
         columns = [level.columns() for level in self.levels]
@@ -220,7 +221,7 @@ class Cycles:
     def solve(self, right: Floats, x: Floats, goal: float, most: int) -> tuple[float, float]:
         """Improve a guess x in place until no entry of the residual exceeds the goal; the gain, and what is left."""
         r = np.empty_like(right)
-        level_steps.drift(*self._moves[0], self._levels[0].leaving, x, 0.0, r)
+        multigrid_steps.drift(*self._moves[0], self._levels[0].leaving, x, 0.0, r)
         np.subtract(right, r, out=r)
         return self._minimise(0, r, x, most, goal)
 
@@ -231,11 +232,11 @@ class Cycles:
         basis, found, gains = np.empty((kept + 1, n)), np.empty((kept + 1, n)), np.empty(kept + 1)
         basis[0] = gains[0] = weights.sum() ** -0.5
         found[0] = 0.0
-        along, length = level_steps.step_along(weights, basis[0], found[0], r, x)
+        along, length = multigrid_steps.step_along(weights, basis[0], found[0], r, x)
         gain, k, begin, check = along * gains[0], 1, length, np.inf
         for i in range(most):
             if goal is not None:
-                worst = level_steps.largest(r)
+                worst = multigrid_steps.largest(r)
                 if worst <= goal or worst == np.inf:
                     return gain, worst
                 if i % _PATIENCE == _PATIENCE - 1:
@@ -248,14 +249,14 @@ class Cycles:
                 k = 1
             basis_k, found_k = basis[k], found[k]
             of_cycle = self._cycle(depth, r, found_k)
-            level_steps.drift(*self._moves[depth], leaving, found_k, of_cycle, basis_k)
-            gains[k] = level_steps.against(weights, basis, found, gains, k, basis_k, found_k, of_cycle)
+            multigrid_steps.drift(*self._moves[depth], leaving, found_k, of_cycle, basis_k)
+            gains[k] = multigrid_steps.against(weights, basis, found, gains, k, basis_k, found_k, of_cycle)
             if not np.isfinite(gains[k]):
                 break
-            along, length = level_steps.step_along(weights, basis_k, found_k, r, x)
+            along, length = multigrid_steps.step_along(weights, basis_k, found_k, r, x)
             gain += along * gains[k]
             k += 1
-        return gain, level_steps.largest(r) if goal is not None else length
+        return gain, multigrid_steps.largest(r) if goal is not None else length
 
     def _cycle(self, depth: int, r: Floats, z: Floats) -> float:
         """One cycle for the right side r, written to z; its gain."""
@@ -264,16 +265,16 @@ class Cycles:
             z[:] = solution[:-1]
             return self._gain * float(solution[-1])
         level, moves, group = self._levels[depth], self._moves[depth], self._groups[depth]
-        level_steps.first_sweep(*moves, level.inverse, r, z)
-        level_steps.sweep(*moves, level.inverse, r, 0.0, z, True)
+        multigrid_steps.first_sweep(*moves, level.inverse, r, z)
+        multigrid_steps.sweep(*moves, level.inverse, r, 0.0, z, True)
         below = self._levels[depth + 1].size
         rest, correction = np.empty(below), np.zeros(below)
-        level_steps.lowered(*moves, level.leaving, r, z, self._lowering[depth], group, rest)
+        multigrid_steps.lowered(*moves, level.leaving, r, z, self._lowering[depth], group, rest)
         if depth + 1 == len(self._levels) - 1:
             gain = self._cycle(depth + 1, rest, correction)
         else:
             gain = self._gain * self._minimise(depth + 1, rest, correction, _INNER, None)[0]
-        level_steps.raised(group, self._raising[depth], correction, z)
-        level_steps.sweep(*moves, level.inverse, r, gain, z, False)
-        level_steps.sweep(*moves, level.inverse, r, gain, z, True)
+        multigrid_steps.raised(group, self._raising[depth], correction, z)
+        multigrid_steps.sweep(*moves, level.inverse, r, gain, z, False)
+        multigrid_steps.sweep(*moves, level.inverse, r, gain, z, True)
         return gain

@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.kernels import double_double, improvement, sparse_improvement
-from psconrl.markov.sparse_solver import LEVELS_STATES as LARGE
+from psconrl.markov.sparse_solver import MULTIGRID_STATES as LARGE
 from psconrl.markov.sparse_solver import SparseSolver
 from psconrl.markov.unichain import FALLS_APART, Unichain, solve_dense
 from psconrl.model.chosen_rows import chosen_rows
@@ -62,7 +62,7 @@ class PolicySteps(ABC):
 
 
 def policy_steps(P: Transition, double_double: bool = False) -> PolicySteps:
-    """The steps for some transitions: compiled loops on an array, an iterative or a direct solver on a sparse matrix."""
+    """The steps for some transitions, in double or in double-double precision."""
     if double_double:
         return RefinedSteps(P.toarray())
     return SparseSteps(P.matrix, P.restarts_in) if P.array is None else DenseSteps(P.array)

@@ -19,7 +19,7 @@ from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.kernels import graph, krylov, sweeps
 from psconrl.markov.factorisation import TOO_RARE, cycle_solve, solve_directly
-from psconrl.markov.multigrid import Hierarchy, Level, first_law, stationary_law
+from psconrl.markov.multigrid import Hierarchy, Level, first_distribution, stationary_distribution
 from psconrl.markov.transient_costs import collect_onward
 from psconrl.markov.unichain import FALLS_APART, Unichain, solve_chain
 from psconrl.products import product
@@ -28,11 +28,11 @@ GAIN_TOL = 1e-9  # of the largest cost: two ways to compute a gain may differ by
 RESIDUAL_TOL = 1e-14  # of a residual, relative to the largest bias
 SWEPT_TOL = 1e-13  # the same of large chains by sweeps, each of which takes long
 ANY = 1e300  # a tolerance that does not count
-LEVELS_RESIDUAL = 2e-15  # the same by levels, which lose little to rounding,
-LEVELS_TOL = 1e-12  # relative to the largest cost, if that is more
-LAW_TOL = 1e-13  # of the mass of a stationary law that may be out of balance in a step
+MULTIGRID_RESIDUAL = 2e-15  # the same by levels, which lose little to rounding,
+MULTIGRID_TOL = 1e-12  # relative to the largest cost, if that is more
+DISTRIBUTION_TOL = 1e-13  # of the mass of a stationary law that may be out of balance in a step
 SMALL_CLASS = 200  # states of a closed class that is solved as a dense one
-LEVELS_STATES = 5000  # of smaller chains an LU is quicker
+MULTIGRID_STATES = 5000  # of smaller chains an LU is quicker
 CYCLES = 80  # more are not worth it
 
 Solved = TypeVar("Solved")
@@ -48,7 +48,7 @@ class SparseSolver:
 
     # A chain that needs more products than this mixes slowly. Of large ones that is known earlier, but where levels
     # do not help, a factorisation would hardly do better than many products.
-    PRODUCTS, PRODUCTS_OF_LARGE, PATIENT = 400, 100, 4000
+    KRYLOV_STEPS, KRYLOV_STEPS_OF_LARGE, PATIENT = 400, 100, 4000
 
     def __init__(self) -> None:
         self.slow = False  # do products alone not settle it?
@@ -103,8 +103,8 @@ class SparseSolver:
         rows = csr_array(P[passing])
         onward = (costs[:, passing] - part.gains[:, None]).T + product(rows, biases.T)
         biases[:, passing] = collect_onward(csr_array(rows[:, passing]), onward, product(rows, 1.0 - outside)).T
-        law = partial(_spread, part, inside, P.shape[0])
-        return Unichain(part.gains, biases, law, int(inside[part.reference]), off=part.off, rough=part.rough)
+        distribution = partial(_spread, part, inside, P.shape[0])
+        return Unichain(part.gains, biases, distribution, int(inside[part.reference]), off=part.off, rough=part.rough)
 
     def _irreducible(
         self, P: csr_array, costs: Floats, recurrent: Ints, within: float, guess: Unichain | None
@@ -112,23 +112,23 @@ class SparseSolver:
         """A chain without states that are only passed through, by what works."""
         result = None
         if not self.slow:
-            few = self.PRODUCTS if P.shape[0] < LEVELS_STATES else self.PRODUCTS_OF_LARGE
-            result = self._by_products(P, costs, within, guess, few)
+            few = self.KRYLOV_STEPS if P.shape[0] < MULTIGRID_STATES else self.KRYLOV_STEPS_OF_LARGE
+            result = self._by_krylov(P, costs, within, guess, few)
             self.slow = result is None
-        if result is None and P.shape[0] >= LEVELS_STATES:
-            result = self._by_levels(P, costs, within, guess)
-            result = result or self._by_products(P, costs, within, guess, self.PATIENT)
+        if result is None and P.shape[0] >= MULTIGRID_STATES:
+            result = self._by_multigrid(P, costs, within, guess)
+            result = result or self._by_krylov(P, costs, within, guess, self.PATIENT)
         if result is None:
             result = solve_directly(P, costs, recurrent, None if guess is None else guess.reference)
             if not _agree(costs, result.gains, result.stationary):
                 raise SolverError(TOO_RARE.format(P.shape[0]))
         return result
 
-    def _by_products(
+    def _by_krylov(
         self, P: csr_array, costs: Floats, within: float, guess: Unichain | None, most: int
     ) -> Unichain | None:
         biases = _first_biases(costs, guess)
-        large = P.shape[0] >= LEVELS_STATES
+        large = P.shape[0] >= MULTIGRID_STATES
 
         def one(i: int) -> float:
             right, x = costs[i : i + 1], biases[i : i + 1]
@@ -147,14 +147,19 @@ class SparseSolver:
         reference = 0 if guess is None else guess.reference
         biases -= biases[:, [reference]]
         return Unichain(
-            gains, biases, partial(_law_by_products, P, costs, gains, off), reference, off=off, rough=within > 0.0
+            gains,
+            biases,
+            partial(_distribution_by_krylov, P, costs, gains, off),
+            reference,
+            off=off,
+            rough=within > 0.0,
         )
 
-    def _by_levels(self, P: csr_array, costs: Floats, within: float, guess: Unichain | None) -> Unichain | None:
+    def _by_multigrid(self, P: csr_array, costs: Floats, within: float, guess: Unichain | None) -> Unichain | None:
         level = Level.of_chain(P.indptr, P.indices, P.data)
-        law = first_law(level)
+        distribution = first_distribution(level)
         biases = _first_biases(costs, guess)
-        for mass in (np.sqrt(law), np.ones_like(law)):
+        for mass in (np.sqrt(distribution), np.ones_like(distribution)):
             hierarchy = Hierarchy(level, mass / mass.sum())
             if not hierarchy.usable:
                 continue
@@ -163,9 +168,9 @@ class SparseSolver:
                 break
         else:
             return None
-        reference = int(law.argmax())
+        reference = int(distribution.argmax())
         biases -= biases[:, [reference]]
-        stationary = partial(_law_by_levels, level, law, P, costs, gains, float(off.max()))
+        stationary = partial(_distribution_by_multigrid, level, distribution, P, costs, gains, float(off.max()))
         return Unichain(gains, biases, stationary, reference, off=float(off.max()), rough=within > 0.0)
 
 
@@ -188,9 +193,9 @@ def _restricted(guess: Unichain | None, states: Ints) -> Unichain | None:
 
 def _spread(part: Unichain, states: Ints, n: int) -> Floats:
     """The law of a closed class among all states."""
-    law = np.zeros(n)
-    law[states] = part.stationary
-    return law
+    distribution = np.zeros(n)
+    distribution[states] = part.stationary
+    return distribution
 
 
 def _solved(hierarchy: Hierarchy, costs: Floats, biases: Floats, within: float) -> tuple[Floats, Floats]:
@@ -198,7 +203,7 @@ def _solved(hierarchy: Hierarchy, costs: Floats, biases: Floats, within: float) 
     cycles = hierarchy.for_biases()
 
     def one(i: int) -> tuple[float, float]:
-        goal = max(within, LEVELS_RESIDUAL * np.abs(biases[i]).max(), LEVELS_TOL * np.abs(costs[i]).max())
+        goal = max(within, MULTIGRID_RESIDUAL * np.abs(biases[i]).max(), MULTIGRID_TOL * np.abs(costs[i]).max())
         return cycles.solve(costs[i], biases[i], goal, CYCLES)
 
     found = np.array(_for_each(one, costs))
@@ -207,41 +212,49 @@ def _solved(hierarchy: Hierarchy, costs: Floats, biases: Floats, within: float) 
 
 def _for_each(one: Callable[[int], Solved], costs: Floats) -> list[Solved]:
     """What is found for each of the costs (q, n), at a time where that is worth a thread."""
-    if len(costs) == 1 or costs.shape[1] < LEVELS_STATES:
+    if len(costs) == 1 or costs.shape[1] < MULTIGRID_STATES:
         return [one(i) for i in range(len(costs))]
     with ThreadPoolExecutor(min(len(costs), os.cpu_count() or 1)) as pool:
         return list(pool.map(one, range(len(costs))))
 
 
-def _law_by_products(P: csr_array, costs: Floats, gains: Floats, off: float) -> Floats:
+def _distribution_by_krylov(P: csr_array, costs: Floats, gains: Floats, off: float) -> Floats:
     """The stationary law of a chain whose gains are known, up to what they may be off."""
     n = P.shape[0]
     uniform = np.full((1, n), 1.0 / n)
-    law = uniform.copy()
-    large = n >= LEVELS_STATES
+    distribution = uniform.copy()
+    large = n >= MULTIGRID_STATES
     if large:
-        moved = sweeps.step_until(P.indptr, P.indices, P.data, law[0], LAW_TOL, SparseSolver.PRODUCTS_OF_LARGE)
-        if moved <= LAW_TOL and _agree(costs, gains, law[0], off):
-            return np.asarray(law[0])
-    most = 2 * (SparseSolver.PRODUCTS_OF_LARGE if large else SparseSolver.PRODUCTS)
-    left = krylov.solve(P.indptr, P.indices, P.data, True, uniform, law, RESIDUAL_TOL, np.inf, most)
-    law = np.maximum(law[0], 0.0)
-    law /= law.sum()
-    if left <= 1e-3 / n and _agree(costs, gains, law, off):
-        return np.asarray(law)
+        moved = sweeps.step_until(
+            P.indptr, P.indices, P.data, distribution[0], DISTRIBUTION_TOL, SparseSolver.KRYLOV_STEPS_OF_LARGE
+        )
+        if moved <= DISTRIBUTION_TOL and _agree(costs, gains, distribution[0], off):
+            return np.asarray(distribution[0])
+    most = 2 * (SparseSolver.KRYLOV_STEPS_OF_LARGE if large else SparseSolver.KRYLOV_STEPS)
+    left = krylov.solve(P.indptr, P.indices, P.data, True, uniform, distribution, RESIDUAL_TOL, np.inf, most)
+    distribution = np.maximum(distribution[0], 0.0)
+    distribution /= distribution.sum()
+    if left <= 1e-3 / n and _agree(costs, gains, distribution, off):
+        return np.asarray(distribution)
     if large:
         level = Level.of_chain(P.indptr, P.indices, P.data)
-        return _law_by_levels(level, first_law(level), P, costs, gains, off)
-    return _law_directly(P, costs, gains, law, off)
+        return _distribution_by_multigrid(level, first_distribution(level), P, costs, gains, off)
+    return _distribution_by_lu(P, costs, gains, distribution, off)
 
 
-def _law_by_levels(level: Level, guess: Floats, P: csr_array, costs: Floats, gains: Floats, off: float) -> Floats:
+def _distribution_by_multigrid(
+    level: Level, guess: Floats, P: csr_array, costs: Floats, gains: Floats, off: float
+) -> Floats:
     """The same from a rough one."""
-    law = stationary_law(level, guess, LAW_TOL, CYCLES)
-    return law if _agree(costs, gains, law, off) else _law_directly(P, costs, gains, law, off)
+    distribution = stationary_distribution(level, guess, DISTRIBUTION_TOL, CYCLES)
+    return (
+        distribution
+        if _agree(costs, gains, distribution, off)
+        else _distribution_by_lu(P, costs, gains, distribution, off)
+    )
 
 
-def _law_directly(P: csr_array, costs: Floats, gains: Floats, guess: Floats, off: float) -> Floats:
+def _distribution_by_lu(P: csr_array, costs: Floats, gains: Floats, guess: Floats, off: float) -> Floats:
     exact = cycle_solve(P, costs, int(guess.argmax()))
     if not (np.isfinite(exact.gains).all() and _agree(costs, gains, exact.stationary, off)):
         raise SolverError(TOO_RARE.format(P.shape[0]))

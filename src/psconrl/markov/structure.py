@@ -14,7 +14,7 @@ import numpy as np
 
 from psconrl.arrays import Bools, Ints
 from psconrl.kernels import successors
-from psconrl.kernels.approach import approach_by_layers
+from psconrl.kernels.attractor import attractor_by_layers
 from psconrl.kernels.end_components import end_component_pairs
 from psconrl.markov.chain import chain_of
 from psconrl.model.cmdp import CMDP
@@ -75,7 +75,7 @@ def find_end_components(P: Transition, available: Bools, without: Ints | None = 
     return EndComponents(count, component, inside.reshape(S, A))
 
 
-def approach(P: Transition, available: Bools, reached: Bools, policy: Ints, least: float = 0.0) -> Ints:
+def attractor_policy(P: Transition, available: Bools, reached: Bools, policy: Ints, least: float = 0.0) -> Ints:
     """The policy changed outside a set of states so that everything surely moves into it, as far as it can be.
 
     The action of the given policy is kept where it has a chance to come closer, else the likeliest one is taken. A
@@ -84,17 +84,19 @@ def approach(P: Transition, available: Bools, reached: Bools, policy: Ints, leas
     S, A = available.shape
     if P.is_sparse:
         matrix = P.matrix
-        led: Ints = approach_by_layers(matrix.indptr, matrix.indices, matrix.data, available, reached, policy, least)
-        return led
+        driven: Ints = attractor_by_layers(
+            matrix.indptr, matrix.indices, matrix.data, available, reached, policy, least
+        )
+        return driven
     reached, policy = reached.copy(), policy.copy()
     states = np.arange(S)
     while not reached.all():
-        chance = np.where(available, (P @ reached.astype(np.float64)).reshape(S, A), 0.0)
-        new = ~reached & (chance > least).any(axis=1)
+        probability = np.where(available, (P @ reached.astype(np.float64)).reshape(S, A), 0.0)
+        new = ~reached & (probability > least).any(axis=1)
         if not new.any():
             break
-        change = new & ~(chance[states, policy] > least)
-        policy[change] = chance[change].argmax(axis=1)
+        change = new & ~(probability[states, policy] > least)
+        policy[change] = probability[change].argmax(axis=1)
         reached |= new
     return policy
 

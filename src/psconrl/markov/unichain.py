@@ -20,7 +20,7 @@ FALLS_APART = "some states are left too rarely for floating point: with probabil
 class Unichain:
     """What one chain with one closed class yields, for q costs."""
 
-    __slots__ = ("_law", "biases", "gains", "low_biases", "off", "reference", "rough", "slowest")
+    __slots__ = ("_distribution", "biases", "gains", "low_biases", "off", "reference", "rough", "slowest")
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Unichain:
     ) -> None:
         self.gains = gains  # (q,)
         self.biases = biases  # (q, S); zero at the reference state
-        self._law = stationary
+        self._distribution = stationary
         self.reference = reference  # a recurrent state
         self.slowest = slowest  # if tiny, a set of states is nearly closed; dense chains only
         self.low_biases = low_biases  # (q, S) what one double a state cannot hold of the biases
@@ -45,9 +45,9 @@ class Unichain:
     @property
     def stationary(self) -> Floats:
         """The stationary law (S,), solved for when first asked for if it does not come with the rest."""
-        if callable(self._law):
-            self._law = self._law()
-        return self._law
+        if callable(self._distribution):
+            self._distribution = self._distribution()
+        return self._distribution
 
     def centred_biases(self) -> Floats:
         """The biases (q, S) with stationary mean zero; beyond the range of doubles, no numbers."""

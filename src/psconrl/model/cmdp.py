@@ -265,23 +265,23 @@ class CMDP:
             initial=validation.frozen(validation.read_initial(initial, self.n_states, self.state_names))
         )
 
-    def restarting(self, state: int | str, chance: float) -> "CMDP":
+    def restarting(self, state: int | str, probability: float) -> "CMDP":
         """The model that begins in a state, and returns there with this probability instead of every move.
 
-        Long-run averages of it are those over a time of 1 / ``chance`` rounds, on average, from the state.
+        Long-run averages of it are those over a time of 1 / ``probability`` rounds, on average, from the state.
 
         >>> import psconrl
         >>> psconrl.load("box").restarting(3, 0.01).initial.nonzero()[0].tolist()
         [3]
         """
-        probability = float(validation.as_floats(chance, "chance"))
-        if not 0.0 <= probability <= 1.0:
-            raise ModelError(f"chance must lie in [0, 1]; got {chance!r}")
+        share = float(validation.as_floats(probability, "probability"))
+        if not 0.0 <= share <= 1.0:
+            raise ModelError(f"probability must lie in [0, 1]; got {probability!r}")
         initial = validation.read_initial(state, self.n_states, self.state_names)
         if initial.max() < 1.0:
             raise ModelError(f"restarting needs one state, by name or number; got {state!r}")
         return self._replaced(
-            transition=self.transition.restarting(int(initial.argmax()), probability),
+            transition=self.transition.restarting(int(initial.argmax()), share),
             initial=validation.frozen(initial),
             outcome_costs=(None,) * len(self.costs),
         )

@@ -154,9 +154,9 @@ def _costs(cost: Callable[[int, int, int], Any] | None, pair: Ints, successor: I
 
 def _start(base: Any, S: int) -> Any:
     """The law of the start: as the environment says, or where it begins whenever it is asked."""
-    law = getattr(base, "initial_state_distrib", None)
-    if law is not None:
-        return law
+    distribution = getattr(base, "initial_state_distrib", None)
+    if distribution is not None:
+        return distribution
     seen = {int(base.reset(seed=seed)[0]) for seed in range(RESETS)}
     if len(seen) > 1:
         raise ModelError(

@@ -20,8 +20,8 @@ def as_policy(cmdp: CMDP, policy: ArrayLike) -> Floats:
     """
     S, A = cmdp.n_states, cmdp.n_actions
     if hasattr(policy, "policy"):
-        by_lot = getattr(policy, "mixture", None) is not None
-        wanted = "one of its .mixture.policies, among which it draws by lot" if by_lot else "its .policy"
+        initially_randomised = getattr(policy, "mixture", None) is not None
+        wanted = "one of its .mixture.policies, among which it draws by lot" if initially_randomised else "its .policy"
         raise PolicyError(f"policy must be an array; got {type(policy).__name__}: give {wanted}")
     array = as_floats(policy, "policy", PolicyError)
     if array.shape == (S,):

@@ -115,7 +115,7 @@ class Transition(ABC):
         """The transitions among some states; of a set that nothing leaves, those of the model on it."""
 
     @abstractmethod
-    def restarting(self, state: int, chance: float) -> "Transition":
+    def restarting(self, state: int, probability: float) -> "Transition":
         """The same, but that every step leads, with this chance, to one state instead."""
 
     @abstractmethod
@@ -206,10 +206,10 @@ class DenseTransition(Transition):
         """The transitions among some states."""
         return DenseTransition(np.ascontiguousarray(self.array[np.ix_(self.pairs_of(states), states)]))
 
-    def restarting(self, state: int, chance: float) -> Transition:
+    def restarting(self, state: int, probability: float) -> Transition:
         """With one column more likely."""
-        P = (1.0 - chance) * self.array
-        P[:, state] += chance
+        P = (1.0 - probability) * self.array
+        P[:, state] += probability
         new = DenseTransition(P)
         new.restarts_in = state
         return new
@@ -287,9 +287,9 @@ class SparseTransition(Transition):
         """The transitions among some states."""
         return SparseTransition(csr_array(self.matrix[self.pairs_of(states)][:, states]))
 
-    def restarting(self, state: int, chance: float) -> Transition:
+    def restarting(self, state: int, probability: float) -> Transition:
         """With one column more likely."""
-        return RestartingTransition(self, state, chance)
+        return RestartingTransition(self, state, probability)
 
     def without(self, least: float) -> Transition:
         """With nothing stored for what is less likely."""
@@ -321,8 +321,8 @@ class SparseTransition(Transition):
 class RestartingTransition(SparseTransition):
     """Sparse transitions every step of which leads to a state with a chance: put together if somebody asks."""
 
-    def __init__(self, base: SparseTransition, state: int, chance: float) -> None:
-        self.base, self.state, self.chance = base, state, chance
+    def __init__(self, base: SparseTransition, state: int, probability: float) -> None:
+        self.base, self.state, self.probability = base, state, probability
         self.restarts_in = state
         self.n_states, self.n_actions = base.n_states, base.n_actions
         self._all_communicate = None
@@ -330,12 +330,12 @@ class RestartingTransition(SparseTransition):
     @cached_property
     def matrix(self) -> csr_array:
         """All transitions."""
-        return restarting(self.base.matrix, self.state, self.chance)
+        return restarting(self.base.matrix, self.state, self.probability)
 
     def toarray(self) -> Floats:
         """As a plain array (S*A, S)."""
-        array = (1.0 - self.chance) * self.base.toarray()
-        array[:, self.state] += self.chance
+        array = (1.0 - self.probability) * self.base.toarray()
+        array[:, self.state] += self.probability
         return array
 
     @property

@@ -285,9 +285,9 @@ def read_initial(initial: Any, S: int, names: tuple[str, ...] | None) -> Floats:
     if beta.ndim == 0:
         if not (float(beta).is_integer() and 0 <= beta < S):
             raise ModelError(f"initial state must be an index from 0 to {S - 1}; got {initial}")
-        law = np.zeros(S)
-        law[int(beta)] = 1.0
-        return law
+        distribution = np.zeros(S)
+        distribution[int(beta)] = 1.0
+        return distribution
     if beta.shape != (S,):
         raise ModelError(f"initial must be a state or a distribution over {S} states; got shape {beta.shape}")
     wrong = ~np.isfinite(beta) | (beta < 0)

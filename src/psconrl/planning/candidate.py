@@ -6,7 +6,7 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.kernels.occupancy import one_hot
-from psconrl.planning.tolerances import DUST
+from psconrl.planning.tolerances import RESIDUE
 
 
 class Dual(NamedTuple):
@@ -36,18 +36,18 @@ class Candidate(NamedTuple):
     shares: Floats | None = None  # of the columns, if a lot at the start may choose among them
 
 
-def without_dust(candidate: Candidate) -> Candidate | None:
+def without_residue(candidate: Candidate) -> Candidate | None:
     """The candidate without shares that are rounding: of actions in a state, and of policies in a lot. None if none."""
     shares, columns = candidate.shares, candidate.columns
-    kept = candidate.policy > DUST
+    kept = candidate.policy > RESIDUE
     clean = np.array_equal(kept, candidate.policy > 0)
-    if clean and (shares is None or (shares > DUST).all()):
+    if clean and (shares is None or (shares > RESIDUE).all()):
         return None
     if shares is not None:
-        columns = tuple(column for column, share in zip(columns, shares, strict=True) if share > DUST)
-        shares = shares[shares > DUST] / shares[shares > DUST].sum()
+        columns = tuple(column for column, share in zip(columns, shares, strict=True) if share > RESIDUE)
+        shares = shares[shares > RESIDUE] / shares[shares > RESIDUE].sum()
     policy = np.where(kept, candidate.policy, 0.0)
-    occupancy = np.where(candidate.occupancy > DUST, candidate.occupancy, 0.0)
+    occupancy = np.where(candidate.occupancy > RESIDUE, candidate.occupancy, 0.0)
     if shares is not None and candidate.dual.gains is None:
         # States that only a policy of no share stayed in: the heaviest one leads on.
         left = (occupancy.sum(axis=1) == 0) & (candidate.occupancy.sum(axis=1) > 0)

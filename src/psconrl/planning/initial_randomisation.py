@@ -15,7 +15,7 @@ from psconrl.planning.proof import Status
 from psconrl.planning.settling import rounds_to_settle
 
 
-def by_lot(part: CMDP, candidate: Candidate, found: Plan) -> Plan:
+def initially_randomised(part: CMDP, candidate: Candidate, found: Plan) -> Plan:
     """The plan with the mixture of its candidate, if there is one and its proof holds; else as it was.
 
     The policy of the plan remains: with what it costs, and by how much it exceeds the limits, in the note.
@@ -25,7 +25,7 @@ def by_lot(part: CMDP, candidate: Candidate, found: Plan) -> Plan:
     status = Status.INFEASIBLE if found.status is Status.INFEASIBLE else Status.OPTIMAL
     policies = np.array(candidate.columns)
     dual = Dual(found.multipliers, found.potential, found.low_potential, found.gains)
-    exact, laws = evaluate_mixture(part, policies, candidate.shares)
+    exact, distributions = evaluate_mixture(part, policies, candidate.shares)
     proof = check(part, status, exact.occupancy, dual, exact)
     if not proof.holds:
         return found
@@ -38,5 +38,5 @@ def by_lot(part: CMDP, candidate: Candidate, found: Plan) -> Plan:
         certificate=proof,
         note=f"a run draws one of {len(policies)} policies by lot; plan.policy draws none: {found.note}",
         settles=max(rounds_to_settle(part, evaluate_policy(part, one_hot(each, part.n_actions))) for each in policies),
-        mixture=PolicyMixture(policies, candidate.shares, laws, found.certificate),
+        mixture=PolicyMixture(policies, candidate.shares, distributions, found.certificate),
     )

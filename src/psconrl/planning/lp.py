@@ -14,7 +14,7 @@ from scipy.sparse import csc_array, csr_array, hstack, vstack
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
-from psconrl.markov.structure import approach
+from psconrl.markov.structure import attractor_policy
 from psconrl.planning.candidate import Candidate, Dual
 from psconrl.planning.highs import run, status
 from psconrl.planning.problem import Problem
@@ -30,11 +30,11 @@ class Program(NamedTuple):
     matrix: csr_array
     cost: Floats
     right: Floats
-    n_limits: int
+    n_constraints: int
 
     def elastic(self) -> "Program":
         """The least excess t over all limits instead: one more column, and nothing else costs."""
-        m, rows = self.n_limits, self.matrix.shape[0]
+        m, rows = self.n_constraints, self.matrix.shape[0]
         excess = csr_array((-np.ones(m), (np.arange(m), np.zeros(m, int))), shape=(rows, 1))
         cost = np.append(np.zeros(self.cost.size), 1.0)
         return self._replace(matrix=csr_array(hstack([self.matrix, excess])), cost=cost)
@@ -47,7 +47,7 @@ class Program(NamedTuple):
         lp.num_row_, lp.num_col_ = matrix.shape
         lp.col_cost_ = self.cost
         lp.col_lower_, lp.col_upper_ = np.zeros(self.cost.size), np.full(self.cost.size, highspy.kHighsInf)
-        lower, upper, m = self.right.copy(), self.right.copy(), self.n_limits
+        lower, upper, m = self.right.copy(), self.right.copy(), self.n_constraints
         lower[:m] = -highspy.kHighsInf
         # The balance rows add up to nothing: with all of them HiGHS takes rounding for a contradiction.
         lower[m], upper[m] = -highspy.kHighsInf, highspy.kHighsInf
@@ -106,7 +106,7 @@ def optimum(program: Program, way_out: str) -> Optimum:
     if status(highs) != "kOptimal":
         raise SolverError(f"HiGHS ended with {status(highs)}; {way_out}")
     solution = highs.getSolution()
-    dual, m = np.array(solution.row_dual), program.n_limits
+    dual, m = np.array(solution.row_dual), program.n_constraints
     return Optimum(feasible, np.array(solution.col_value), np.maximum(-dual[:m], 0.0), dual[m:])
 
 
@@ -120,5 +120,5 @@ def spread(values: Floats, pairs: Ints, S: int, A: int) -> Floats:
 def towards(problem: Problem, occupancy: Floats) -> Floats:
     """A policy (S, A) that leads to the states with mass."""
     visited = occupancy.sum(axis=1) > LP_MASS
-    onward = approach(problem.transition, problem.available, visited, problem.available.argmax(axis=1))
+    onward = attractor_policy(problem.transition, problem.available, visited, problem.available.argmax(axis=1))
     return one_hot(onward, occupancy.shape[1])

@@ -24,7 +24,7 @@ class PolicyMixture:
 
     policies: Ints  # (k, S)
     shares: Floats  # (k,) of sum one
-    laws: Floats  # (k, S) the long-run frequencies of the states under each, from the initial law
+    distributions: Floats  # (k, S) the long-run frequencies of the states under each, from the initial law
     policy_certificate: Certificate  # of ``plan.policy``, which draws no lot: what it costs, by how much it exceeds
     _runs: "_Runs" = field(default_factory=lambda: _Runs(), init=False, repr=False)
 

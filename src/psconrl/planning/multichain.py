@@ -38,7 +38,7 @@ class Departures(NamedTuple):
     """One departure by each pair."""
 
     balance: csr_array  # (S, pairs) what it takes out of every state
-    chance: Floats  # (pairs,) that a visit ends in one
+    probability: Floats  # (pairs,) that a visit ends in one
 
 
 def solve_multichain(problem: Problem, initial: Floats, recurrent: Ints) -> Candidate:
@@ -52,7 +52,7 @@ def solve_multichain(problem: Problem, initial: Floats, recurrent: Ints) -> Cand
     occupancy = spread(found.x[:n], recurrent, S, A)
     occupancy /= occupancy.sum()
     departed = found.x[n : n + pairs.size]
-    visits = np.where(departed > LP_MASS, departed, 0.0) / np.where(leaving.chance > 0, leaving.chance, 1.0)
+    visits = np.where(departed > LP_MASS, departed, 0.0) / np.where(leaving.probability > 0, leaving.probability, 1.0)
     # Play by the occupancy; off its support by the transient visits, or towards it.
     onward = policy_from_occupancy(spread(visits, pairs, S, A), towards(problem, occupancy), LP_MASS)
     policy = policy_from_occupancy(occupancy, onward, LP_MASS)
@@ -78,10 +78,10 @@ def departures(problem: Problem, pairs: Ints) -> Departures:
     moves = problem.transition.csr()[pairs].tocoo()
     row, column = moves.coords
     away = column != pairs[row] // A
-    chance = np.bincount(row[away], moves.data[away], minlength=pairs.size).astype(np.float64)
-    arrive = csr_array((moves.data[away] / chance[row[away]], (column[away], row[away])), shape=(S, pairs.size))
-    leaves = csr_array(states_of(pairs, S, A) * (chance > 0))
-    return Departures(csr_array(leaves - arrive), chance)
+    probability = np.bincount(row[away], moves.data[away], minlength=pairs.size).astype(np.float64)
+    arrive = csr_array((moves.data[away] / probability[row[away]], (column[away], row[away])), shape=(S, pairs.size))
+    leaves = csr_array(states_of(pairs, S, A) * (probability > 0))
+    return Departures(csr_array(leaves - arrive), probability)
 
 
 def transit_loss(cmdp: CMDP, states: Bools, components: EndComponents, gains: Floats) -> float:

@@ -28,7 +28,7 @@ from psconrl.kernels.pessimism import worst_case, worst_means
 
 SWEEPS = 3000  # of value iteration; the bound holds after any number
 SETTLED = 1e-3  # of the range of a cost: as near as bound and lower bound need to come
-Laws: TypeAlias = tuple[Places, Places, Floats, Floats, Floats]
+Distributions: TypeAlias = tuple[Places, Places, Floats, Floats, Floats]
 # What sums of doubles may miss, in units of what is added up.
 ROUNDING = 1e-12
 
@@ -47,16 +47,16 @@ class WorstCase:
         return float(np.ptp(self.bias))
 
 
-def largest_means(laws: Laws, h: Floats) -> Floats:
+def largest_means(distributions: Distributions, h: Floats) -> Floats:
     """The largest p.h of every pair over all laws p in a set, (S*A,)."""
-    means: Floats = worst_means(*laws, h)
+    means: Floats = worst_means(*distributions, h)
     return means
 
 
 def worst_average(
     policy: Floats,
     costs: Floats,
-    laws: Laws,
+    distributions: Distributions,
     limit: float = -np.inf,
     relying: Bools | None = None,
     recovery: float = np.inf,
@@ -77,7 +77,9 @@ def worst_average(
         return WorstCase(np.inf, bias, np.full((S, A), np.inf))
     flat = np.ascontiguousarray(costs).ravel()
     unit = float(np.ptp(flat)) or 1.0
-    bound = worst_case(np.ascontiguousarray(policy), flat, *laws, states, recovery, limit, sweeps, SETTLED * unit, bias)
-    values = largest_means(laws, bias)
+    bound = worst_case(
+        np.ascontiguousarray(policy), flat, *distributions, states, recovery, limit, sweeps, SETTLED * unit, bias
+    )
+    values = largest_means(distributions, bias)
     scale = float(np.abs(bias).max() + np.abs(flat).max())
     return WorstCase(bound + ROUNDING * scale, bias, (values + flat).reshape(S, A))

@@ -59,7 +59,7 @@ class Plan(Deployable):
         return self.status is not Status.INFEASIBLE
 
     @property
-    def keeps_limits(self) -> bool:
+    def meets_constraints(self) -> bool:
         """Is what ``act`` plays within the thresholds? An optimal plan is; one that is not attained may not be."""
         allowed = PROVEN_EXCESS * np.abs(self.thresholds)
         return self.status is Status.OPTIMAL or bool((self.certificate.excess <= allowed).all())
@@ -70,9 +70,11 @@ class Plan(Deployable):
         return self.certificate if self.mixture is None else self.mixture.policy_certificate
 
     @property
-    def policy_keeps_limits(self) -> bool:
+    def policy_meets_constraints(self) -> bool:
         """Is ``policy``, which draws no lot, within the thresholds?"""
-        return self.keeps_limits if self.mixture is None else self.feasible and self.mixture.policy_certificate.holds
+        return (
+            self.meets_constraints if self.mixture is None else self.feasible and self.mixture.policy_certificate.holds
+        )
 
     @property
     def shown_policy(self) -> Floats:
@@ -145,7 +147,7 @@ class Plan(Deployable):
             return
         for j, (actions, share) in enumerate(zip(self.mixture.policies, self.mixture.shares, strict=True)):
             for s, a in enumerate(actions):
-                long_run = float(share * self.mixture.laws[j, s])
+                long_run = float(share * self.mixture.distributions[j, s])
                 yield self.names.state(s), self.names.action(int(a)), 1.0, long_run, j + 1, float(share)
 
     @property
@@ -157,7 +159,7 @@ class Plan(Deployable):
         if not self.feasible:
             why = self.infeasibility or "no policy meets the thresholds."
             raise InfeasibleError(f"{why} The policy of least excess is in plan.policy")
-        if not self.keeps_limits:
+        if not self.meets_constraints:
             raise PolicyError(
                 f"the policy of this plan, which is {self.status.value}, exceeds its limits by "
                 f"{self.certificate.excess.max():.3g}; see plan.note. It is in plan.policy"

@@ -115,7 +115,7 @@ def save(plan: Any, path: str | os.PathLike[str]) -> None:
     if plan.gains is not None:
         arrays["gains"] = plan.gains
     if plan.mixture is not None:
-        arrays |= {f"mixture_{name}": getattr(plan.mixture, name) for name in ("policies", "shares", "laws")}
+        arrays |= {f"mixture_{name}": getattr(plan.mixture, name) for name in ("policies", "shares", "distributions")}
         arrays["mixture_excess"] = plan.mixture.policy_certificate.excess
         record = plan.mixture.policy_certificate
         header["policy_certificate"] = {f.name: getattr(record, f.name) for f in fields(record) if f.name != "excess"}
@@ -194,11 +194,14 @@ def _policies(arrays: Archive, name: str, S: int, A: int) -> Ints:
 def _mixture(header: dict[str, Any], arrays: Archive, sizes: tuple[int, int, int]) -> PolicyMixture:
     S, A, m = sizes
     policies = _policies(arrays, "mixture_policies", S, A)
-    shares, laws = _floats(arrays, "mixture_shares", (len(policies),)), _floats(arrays, "mixture_laws", policies.shape)
+    shares, distributions = (
+        _floats(arrays, "mixture_shares", (len(policies),)),
+        _floats(arrays, "mixture_laws", policies.shape),
+    )
     if not (shares >= 0).all() or not abs(shares.sum() - 1.0) <= ROUNDING:
         raise PolicyError("the shares of a mixture must add up to 1")
     proof = _certificate(header["policy_certificate"], _floats(arrays, "mixture_excess", (m,)))
-    return PolicyMixture(policies, shares, laws, proof)
+    return PolicyMixture(policies, shares, distributions, proof)
 
 
 def _floats(arrays: Archive, name: str, shape: tuple[int, ...]) -> Floats:

@@ -17,10 +17,10 @@ from psconrl.kernels.occupancy import one_hot
 from psconrl.markov.evaluation import Evaluation, evaluate_policy
 from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.fingerprint import fingerprint
-from psconrl.planning.candidate import Candidate, Dual, without_dust
+from psconrl.planning.candidate import Candidate, Dual, without_residue
 from psconrl.planning.certificate import check, units
 from psconrl.planning.infeasibility import Infeasibility, explain
-from psconrl.planning.initial_randomisation import by_lot
+from psconrl.planning.initial_randomisation import initially_randomised
 from psconrl.planning.methods import LP, METHODS, MIXTURE, find_candidate, unproven
 from psconrl.planning.plan import Plan
 from psconrl.planning.problem import Problem
@@ -164,7 +164,7 @@ def _certified_as_played(part: CMDP, problem: Problem, candidate: Candidate, sto
     proof holds.
     """
     found = _certified(part, problem, candidate, stopped=stopped)
-    clean = without_dust(candidate) if candidate.feasible and found.mixture is None else None
+    clean = without_residue(candidate) if candidate.feasible and found.mixture is None else None
     if clean is None:
         return found
     cleaned = _certified(part, problem, clean, stopped=stopped)
@@ -216,4 +216,4 @@ def _certified(part: CMDP, problem: Problem, candidate: Candidate, *, stopped: b
         status, exact.value, exact.costs, part.thresholds, policy, occupancy, *dual, proof, candidate.method, note,
         None, candidate.columns, part.names, settles=rounds_to_settle(part, exact),
     )  # fmt: skip
-    return by_lot(part, candidate, result) if status is Status.NOT_ATTAINED or elsewhere else result
+    return initially_randomised(part, candidate, result) if status is Status.NOT_ATTAINED or elsewhere else result

@@ -18,7 +18,7 @@ from psconrl.arrays import Bools, Floats
 from psconrl.kernels import lu
 from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
 from psconrl.markov.chain import chain_of
-from psconrl.markov.structure import approach
+from psconrl.markov.structure import attractor_policy
 from psconrl.planning.mixture.column_generation import Mixture
 from psconrl.planning.mixture.howard import Column, Howard
 from psconrl.planning.mixture.solve import Solution, stationary_policy
@@ -42,7 +42,7 @@ def fewest_randomised(problem: Problem, solution: Solution) -> tuple[Floats, Flo
         policy = stationary_policy(problem, columns, shares, occupancy)
         if len(columns) < 2 or np.count_nonzero(columns[0].policy != columns[1].policy) <= 1:
             return occupancy, policy
-    return drop_coins(problem, occupancy, policy)
+    return drop_randomised(problem, occupancy, policy)
 
 
 def nearest_pair(oracle: Howard, mixture: Mixture[Column]) -> tuple[tuple[Column, ...], Floats]:
@@ -84,7 +84,7 @@ def _alike_where_unvisited(oracle: Howard, column: Column, other: Column, w: Flo
     return alike if same else column
 
 
-def drop_coins(problem: Problem, occupancy: Floats, policy: Floats) -> tuple[Floats, Floats]:
+def drop_randomised(problem: Problem, occupancy: Floats, policy: Floats) -> tuple[Floats, Floats]:
     """Several: occupancy and policy of the same averages with at most m coins, unless rounding is in the way."""
     S, m = len(policy), problem.thresholds.size
     tossed = ((policy > 0).sum(axis=1) > 1) & (occupancy.sum(axis=1) > 0)
@@ -98,14 +98,14 @@ def drop_coins(problem: Problem, occupancy: Floats, policy: Floats) -> tuple[Flo
     # Whether what is left out here was rounding, the averages will tell.
     visited = x.sum(axis=1) > DIRECTION_ROUNDING
     x[x <= LEAST_SHARE * x.sum(axis=1, keepdims=True)] = 0.0
-    onward = approach(problem.transition, problem.available, visited, policy.argmax(axis=1))
+    onward = attractor_policy(problem.transition, problem.available, visited, policy.argmax(axis=1))
     fewer = policy_from_occupancy(np.where(visited[:, None], x, 0.0), one_hot(onward, policy.shape[1]), 0.0)
     chain = chain_of(problem.transition, fewer).solve(np.zeros((1, S)))
     if chain is None:
         return occupancy, policy
-    law = chain.stationary[:, None] * fewer
-    moved = float(np.abs(product(problem.costs, (law - occupancy).ravel())).max())
-    return (law, fewer) if moved <= SAME_LINE else (occupancy, policy)
+    distribution = chain.stationary[:, None] * fewer
+    moved = float(np.abs(product(problem.costs, (distribution - occupancy).ravel())).max())
+    return (distribution, fewer) if moved <= SAME_LINE else (occupancy, policy)
 
 
 def _directions(problem: Problem, policy: Floats, tossed: Bools) -> Floats | None:

@@ -15,7 +15,7 @@ from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
 from psconrl.markov.evaluation import Evaluation, evaluate_policy
-from psconrl.markov.structure import approach
+from psconrl.markov.structure import attractor_policy
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.candidate import Candidate
 from psconrl.planning.certificate import units
@@ -46,7 +46,7 @@ def repairs(
         return
     for states in exact.classes:
         if (exact.gains[1:, states[0]] <= part.thresholds).all():  # by ties, one class alone may do
-            policy = led_into(part, candidate.policy, states)
+            policy = driven_to(part, candidate.policy, states)
             yield policy, evaluate_policy(part, policy).occupancy, candidate.note
     ties = optimal_actions(problem, candidate)
     for share in TIED_SHARES:
@@ -63,11 +63,11 @@ def repairs(
     yield policy, occupancy, note
 
 
-def led_into(part: CMDP, policy: Floats, states: Ints) -> Floats:
+def driven_to(part: CMDP, policy: Floats, states: Ints) -> Floats:
     """The policy changed so that everything ends in one of its classes."""
     inside = np.zeros(part.n_states, dtype=bool)
     inside[states] = True
-    onward = approach(part.transition, part.available, inside, policy.argmax(axis=1))
+    onward = attractor_policy(part.transition, part.available, inside, policy.argmax(axis=1))
     return np.where(inside[:, None], policy, one_hot(onward, part.n_actions))
 
 

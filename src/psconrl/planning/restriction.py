@@ -57,8 +57,10 @@ class Restriction:
 
     def _spread_mixture(self, part: PolicyMixture, idle: Ints) -> PolicyMixture:
         policies = np.array([self._spread(actions, idle) for actions in part.policies])
-        laws = np.array([self._spread(law, np.zeros(idle.size)) for law in part.laws])
-        return replace(part, policies=policies, laws=laws)
+        distributions = np.array(
+            [self._spread(distribution, np.zeros(idle.size)) for distribution in part.distributions]
+        )
+        return replace(part, policies=policies, distributions=distributions)
 
     def _spread(self, values: Floats | Ints, elsewhere: Floats | Ints) -> Any:
         full = elsewhere.copy()

@@ -16,7 +16,7 @@ ROUGH = 1e-5  # gains may be off by so much at first where evaluations take long
 ROUGH_SHARE = 0.01  # or by this share of what the last policy gained,
 LEAST_ROUGH = 1e-10  # unless that is so little that they may as well be exact
 NEARLY_CLOSED = 1e-10  # a set of states left less often counts as closed: a double keeps five decimals of its biases
-NEARLY_CLOSED_DOUBLED = 1e-18  # the same where biases have two doubles a state
+NEARLY_CLOSED_DOUBLE_DOUBLE = 1e-18  # the same where biases have two doubles a state
 SAME_CLASS_COST = 1e-12  # classes whose costs differ by less are equally cheap
 
 # The search for a mixture.
@@ -32,7 +32,7 @@ SAME_LINE = 1e-11  # how far from the optimal line a policy in between may lie
 DIRECTION_ROUNDING = 1e-13  # of a direction, whose largest entry is one, and of an occupancy
 UNVISITED = 1e-13  # of the mass of a state: what is done there changes no average by more than rounding
 LEAST_SHARE = 1e-9  # of an action in a state
-DUST = 1e-12  # a share of an action in a state, or of a policy in a lot, that may be rounding of the master
+RESIDUE = 1e-12  # a share of an action in a state, or of a policy in a lot, that may be rounding of the master
 
 # Linear programs on HiGHS.
 LP_MASS = 1e-10  # HiGHS' primal tolerance: less is not mass

@@ -37,7 +37,7 @@ class Place:
     overspent: float  # the violations above 0 at their prices, in hundredths
     worst: float  # the same of the largest running excess
     strong: float  # the same of strong violations; nan if policies were not evaluated
-    unbeaten: bool | None  # not told from the one with the least mean score; None: too few runs to tell
+    not_worse: bool | None  # not told from the one with the least mean score; None: too few runs to tell
     seconds: float  # a run, in the middle
 
 
@@ -47,9 +47,9 @@ class Standing:
 
     label: str
     title: str
-    worlds: int
+    environments: int
     rank: Estimate  # among those who play a world, 1 the best
-    unbeaten: int | None  # in how many worlds
+    not_worse: int | None  # in how many worlds
     loss: float
     tail: float
     worst_run: float
@@ -63,18 +63,18 @@ class Standing:
 class Board:
     """Standings, the best first, and the places by world and label."""
 
-    worlds: tuple[str, ...]
+    environments: tuple[str, ...]
     standings: tuple[Standing, ...]
     places: Mapping[str, Mapping[str, Place]]
 
 
-def short(world: str) -> str:
+def short(environment: str) -> str:
     """The name of a world without what its whole board has in common.
 
     >>> short("queue (costs learned)")
     'queue'
     """
-    return world.partition(" (")[0]
+    return environment.partition(" (")[0]
 
 
 def leaderboards(experiments: Sequence[Experiment]) -> dict[str, Board]:
@@ -92,22 +92,22 @@ def leaderboards(experiments: Sequence[Experiment]) -> dict[str, Board]:
 
 def leaderboard(experiments: Sequence[Experiment]) -> Board:
     """The board of some worlds."""
-    worlds = [e for e in experiments if e.curves]
-    for experiment in worlds:
+    environments = [e for e in experiments if e.curves]
+    for experiment in environments:
         if REFERENCE not in experiment.curves or not experiment.facts.get("prices"):
             raise ConfigError(
                 f"experiment {experiment.name!r} has no place on a leaderboard: it needs shadow prices, "
                 f"and runs of {REFERENCE!r}"
             )
-    if not worlds:
+    if not environments:
         raise ConfigError("a leaderboard needs finished runs; there are none")
-    tests = sum(len(e.curves) - 1 for e in worlds)
-    places = {e.name: _places(e, tests) for e in worlds}
-    titles = {label: c.title for e in worlds for label, c in e.curves.items()}
-    ranks = [_ranks(e) for e in worlds]
+    tests = sum(len(e.curves) - 1 for e in environments)
+    places = {e.name: _places(e, tests) for e in environments}
+    titles = {label: c.title for e in environments for label, c in e.curves.items()}
+    ranks = [_ranks(e) for e in environments]
     standings = [_standing(label, title, places, ranks) for label, title in titles.items()]
     ordered = sorted(standings, key=lambda s: (float(s.rank.mean), s.label))
-    return Board(tuple(e.name for e in worlds), tuple(ordered), places)
+    return Board(tuple(e.name for e in environments), tuple(ordered), places)
 
 
 def _places(experiment: Experiment, tests: int) -> dict[str, Place]:
@@ -131,7 +131,7 @@ def _places(experiment: Experiment, tests: int) -> dict[str, Place]:
             worst_run=float(score(curves).max()) / unit,
             worst=float((curves.largest_excess[:, -1, 1:] @ prices).mean()) / unit,
             strong=float((curves.strong[:, -1, 1:] @ prices).mean()) / unit,
-            unbeaten=None if np.isnan(against.p_value) else verdict(against, tests) != f"{best.label} has less",
+            not_worse=None if np.isnan(against.p_value) else verdict(against, tests) != f"{best.label} has less",
             seconds=float(np.nanmedian(curves.seconds)),
         )
     return found
@@ -148,15 +148,15 @@ def _ranks(experiment: Experiment) -> dict[str, Floats]:
 def _standing(
     label: str, title: str, places: Mapping[str, Mapping[str, Place]], ranks: Sequence[Mapping[str, Floats]]
 ) -> Standing:
-    own = [of_world[label] for of_world in places.values() if label in of_world]
-    told = [place.unbeaten for place in own if place.unbeaten is not None]
-    averages = np.mean([of_world[label] for of_world in ranks if label in of_world], axis=0)
+    own = [of_environment[label] for of_environment in places.values() if label in of_environment]
+    told = [place.not_worse for place in own if place.not_worse is not None]
+    averages = np.mean([of_environment[label] for of_environment in ranks if label in of_environment], axis=0)
     return Standing(
         label=label,
         title=title,
-        worlds=len(own),
+        environments=len(own),
         rank=Estimate(averages[0], *interval(averages[1:])),
-        unbeaten=sum(told) if told else None,
+        not_worse=sum(told) if told else None,
         loss=float(np.mean([place.loss for place in own])),
         overspent=float(np.mean([place.overspent for place in own])),
         tail=float(np.mean([place.tail for place in own])),

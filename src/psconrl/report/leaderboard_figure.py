@@ -17,23 +17,25 @@ DARK = 8.0  # up to here letters are white
 @LITERAL
 def leaderboard_figure(boards: Mapping[str, Board]) -> Figure:
     """One panel for each board: rows are agents, the best first, columns worlds, a dot where it is unbeaten."""
-    wide = max(len(board.worlds) for board in boards.values())
+    wide = max(len(board.environments) for board in boards.values())
     tall = sum(len(board.standings) for board in boards.values())
     size = (3.0 + 0.55 * wide, 0.6 + 1.3 * len(boards) + 0.28 * tall)
     figure = Figure(figsize=size, layout="constrained")
     heights = [len(board.standings) for board in boards.values()]
     panels = figure.subplots(len(boards), 1, squeeze=False, height_ratios=heights)[:, 0]
     for axes, (name, board) in zip(panels, boards.items(), strict=True):
-        places = [[board.places[world].get(s.label) for world in board.worlds] for s in board.standings]
+        places = [
+            [board.places[environment].get(s.label) for environment in board.environments] for s in board.standings
+        ]
         losses = np.array([[np.nan if p is None else p.loss for p in row] for row in places])
         shown = axes.imshow(np.clip(losses, LEAST, MOST), norm=LogNorm(LEAST, MOST), cmap="viridis", aspect="auto")
         for (i, j), loss in np.ndenumerate(losses):
             place = places[i][j]
             if place is not None:
-                text = written(float(loss), 2) + ("•" if place.unbeaten else "")
+                text = written(float(loss), 2) + ("•" if place.not_worse else "")
                 axes.text(j, i, text, ha="center", va="center", fontsize=6, color="white" if loss < DARK else "black")
-        axes.set_xticks(range(len(board.worlds)), [short(world) for world in board.worlds], rotation=60, ha="right",
-                        rotation_mode="anchor", fontsize=7)  # fmt: skip
+        names = [short(environment) for environment in board.environments]
+        axes.set_xticks(range(len(names)), names, rotation=60, ha="right", rotation_mode="anchor", fontsize=7)
         ranked = [f"{s.title}  {float(s.rank.mean):.1f}" for s in board.standings]
         axes.set_yticks(range(len(ranked)), ranked, fontsize=7)
         axes.set_title(f"{name}: loss in % of uniform play", fontsize=9)

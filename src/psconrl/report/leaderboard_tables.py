@@ -27,12 +27,13 @@ def standings_table(board: Board, settings: Mapping[str, str]) -> dict[str, Any]
         "title": "Standings",
         "note": NOTE,
         "header": [
-            "agent", "setting", "rank", "unbeaten", "worlds", "loss", "90%", "worst run", "overspent", "at worst",
-            "strong", "s",
+            "agent", "setting", "rank", "not worse", "environments", "loss", "90%", "worst run", "overspent",
+            "at worst", "strong", "s",
         ],
         "rows": [
             [
-                s.title, settings.get(s.label, ""), str(s.rank), "-" if s.unbeaten is None else s.unbeaten, s.worlds,
+                s.title, settings.get(s.label, ""), str(s.rank), "-" if s.not_worse is None else s.not_worse,
+                s.environments,
                 *map(_percent, (s.loss, s.tail, s.worst_run, s.overspent, s.worst, s.strong)), written(s.seconds, 2),
             ]
             for s in board.standings
@@ -40,17 +41,17 @@ def standings_table(board: Board, settings: Mapping[str, str]) -> dict[str, Any]
     }  # fmt: skip
 
 
-def worlds_table(board: Board) -> dict[str, Any]:
+def environments_table(board: Board) -> dict[str, Any]:
     """The score of every agent in every world; bold where it is unbeaten."""
     rows = []
     for standing in board.standings:
-        places = [board.places[world].get(standing.label) for world in board.worlds]
-        cells = ["" if p is None else f"**{p.score}**" if p.unbeaten else str(p.score) for p in places]
+        places = [board.places[environment].get(standing.label) for environment in board.environments]
+        cells = ["" if p is None else f"**{p.score}**" if p.not_worse else str(p.score) for p in places]
         rows.append([standing.title, *cells])
     return {
         "title": "World by world",
         "note": "Mean score and its 95% interval over runs; bold: unbeaten; empty: no runs.",
-        "header": ["agent", *map(short, board.worlds)],
+        "header": ["agent", *map(short, board.environments)],
         "rows": rows,
     }
 
@@ -60,7 +61,7 @@ def markdown_page(boards: Mapping[str, Board], settings: Mapping[str, str]) -> s
     parts: list[str] = []
     for name, board in boards.items():
         parts.append(f"## {name}\n")
-        for table in (standings_table(board, settings), worlds_table(board)):
+        for table in (standings_table(board, settings), environments_table(board)):
             parts += [f"### {table['title']}\n", markdown_table(table["header"], table["rows"]), "", table["note"], ""]
     return "\n".join(parts)
 

@@ -15,7 +15,7 @@ from psconrl.report.style import title_of
 
 
 @dataclass(frozen=True, eq=False)
-class Knob:
+class Hyperparameter:
     """An option of an agent, its values, and the mean loss over worlds at each."""
 
     label: str
@@ -29,7 +29,7 @@ class Knob:
         return int(np.argmin([loss.mean for loss in self.losses]))
 
 
-def knobs(experiments: Sequence[Experiment]) -> list[Knob]:
+def hyperparameters(experiments: Sequence[Experiment]) -> list[Hyperparameter]:
     """Of all agents whose labels say ``option=value``, in the order of the file."""
     found: dict[tuple[str, str], dict[float, list[Floats]]] = {}
     for experiment in experiments:
@@ -40,24 +40,24 @@ def knobs(experiments: Sequence[Experiment]) -> list[Knob]:
                 values = found.setdefault(setting[:2], {})
                 values.setdefault(setting[2], []).append(_resampled(curves, prices) / unit)
     return [
-        Knob(label, option, tuple(sorted(values)), tuple(_estimate(values[x]) for x in sorted(values)))
+        Hyperparameter(label, option, tuple(sorted(values)), tuple(_estimate(values[x]) for x in sorted(values)))
         for (label, option), values in found.items()
     ]
 
 
-def knob_table(found: Sequence[Knob]) -> dict[str, Any]:
+def hyperparameter_table(found: Sequence[Hyperparameter]) -> dict[str, Any]:
     """A row for every agent: the loss at each value, the best one marked."""
     return {
         "title": "One knob each",
         "note": "Mean loss over the development worlds, in % of uniform play, at values of the knob; * the least.",
-        "header": ["agent", "knob", *(["value: loss"] * max((len(knob.values) for knob in found), default=0))],
+        "header": ["agent", "hyperparameter", *(["value: loss"] * max((len(each.values) for each in found), default=0))],
         "rows": [
             [
-                title_of(knob.label), knob.option,
-                *(f"{x:g}: {written(float(loss.mean), 2)}{'*' * (k == knob.best)}"
-                  for k, (x, loss) in enumerate(zip(knob.values, knob.losses, strict=True))),
+                title_of(hyperparameter.label), hyperparameter.option,
+                *(f"{x:g}: {written(float(loss.mean), 2)}{'*' * (k == hyperparameter.best)}"
+                  for k, (x, loss) in enumerate(zip(hyperparameter.values, hyperparameter.losses, strict=True))),
             ]
-            for knob in found
+            for hyperparameter in found
         ],
     }  # fmt: skip
 
@@ -82,6 +82,6 @@ def _resampled(curves: Curves, prices: Sequence[float]) -> Floats:
     return np.append(scores.mean(), resample_weights(len(scores)) @ scores)
 
 
-def _estimate(of_worlds: list[Floats]) -> Estimate:
-    means = np.mean(of_worlds, axis=0)
+def _estimate(of_environments: list[Floats]) -> Estimate:
+    means = np.mean(of_environments, axis=0)
     return Estimate(means[0], *interval(means[1:]))

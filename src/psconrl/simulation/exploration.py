@@ -38,7 +38,7 @@ class Explorer:
             if self._hops[state] >= 0 and self._left > 0:
                 self._left -= 1
                 return int(self._hops[state])
-            self._think(state)
+            self._plan(state)
             if (tries.min() + 1.0) ** 2 > self._bar:
                 return int(self._hops[state])
         return int(self._rng.choice(np.flatnonzero(tries == tries.min())))
@@ -47,7 +47,7 @@ class Explorer:
         """How often every action was tried, inf where there is none."""
         return np.where(self.seen.allowed[state], self.seen.visits[state], np.inf)
 
-    def _think(self, state: int) -> None:
+    def _plan(self, state: int) -> None:
         """Choose a target, and the way there from everywhere."""
         graph, best_action = self._graph()
         away: Floats = dijkstra(graph, indices=state)

@@ -42,7 +42,7 @@ class GymSimulation(Run):
     def _advance(self, horizon: int, grid: Ints, reached: int, at: Snapshots) -> tuple[int, bool]:
         current = self.agent.present(self.state)
         if current.record.steps == 0:
-            self._note_beginning(current.episode, current.thinking)
+            self._note_beginning(current.episode, current.planning_time)
         over = False
         while self.round < horizon and not over:
             action = self.agent.act(self.state)

@@ -29,7 +29,7 @@ class StopRequest:
 
     asked = False
 
-    def heed(self) -> None:
+    def check(self) -> None:
         """Raise the KeyboardInterrupt that was held back, if any; call it where it does no harm."""
         if self.asked:
             raise KeyboardInterrupt

@@ -75,9 +75,9 @@ def estimate(
             _need_limits(costs.size - 1, task)
             seen = Observations(task.states.size, task.actions.size, costs.size)
             explorer = Explorer(seen, np.random.default_rng(seed))
-            _heed_mask(seen, at, info)
+            _check_mask(seen, at, info)
         seen.note(at, action, following, costs)
-        _heed_mask(seen, following, after)
+        _check_mask(seen, following, after)
         at, info = following, after
     assert seen is not None
     return _model_of(seen, task, first, rounds, belief)
@@ -132,8 +132,8 @@ class EstimatedModel:
         seen, model = self._seen, self.model
         drawn = seen.means + seen.noise / np.sqrt(seen.times)[:, None] * rng.standard_normal(seen.means.shape)
         average = _averages(seen.pairs, drawn, seen.times, model.n_states * model.n_actions)
-        chance = np.asarray(P.csr()[seen.pairs, seen.successors]).ravel()
-        costs = average + _sums(seen.pairs, chance[:, None] * (drawn - average[seen.pairs]), len(average))
+        probability = np.asarray(P.csr()[seen.pairs, seen.successors]).ravel()
+        costs = average + _sums(seen.pairs, probability[:, None] * (drawn - average[seen.pairs]), len(average))
         return CMDP(
             P.matrix, costs.T.reshape(model.costs.shape), model.thresholds, initial=model.initial,
             available=model.available, state_names=model.state_names, action_names=model.action_names,
@@ -200,7 +200,7 @@ def _first_action(info: Mapping[str, Any]) -> int:
     return int(np.argmax(info["action_mask"])) if "action_mask" in info else 0
 
 
-def _heed_mask(seen: Observations, state: int, info: Mapping[str, Any]) -> None:
+def _check_mask(seen: Observations, state: int, info: Mapping[str, Any]) -> None:
     mask = info.get("action_mask")
     if mask is not None and np.shape(mask) == (seen.n_actions,) and np.any(mask):
         seen.allowed[state] = np.asarray(mask, dtype=bool)

@@ -85,7 +85,7 @@ class Simulation(Run):
         current = agent.play(self.state)
         episode, record = current.episode, current.record
         if record.steps == 0:
-            self._note_beginning(episode, current.thinking)
+            self._note_beginning(episode, current.planning_time)
         room = horizon - self.round
         if self._values is not None:
             self._values.begin(agent, episode, record.steps == 0, self.state, self.round, horizon)
@@ -215,7 +215,7 @@ class Simulation(Run):
 
 def _need_same_order(agent: Player, cmdp: CMDP) -> None:
     """Refuse an agent that was given the thresholds of the model by name, in another order than that of its costs."""
-    names, costs = agent.limit_names, cmdp.cost_names[1:]
+    names, costs = agent.constraint_names, cmdp.cost_names[1:]
     if names is not None and names.names != costs and set(names.names) == set(costs):
         raise AgentError(
             f"the agent has its thresholds in the order {list(names.names)}, the model its costs in the order "

@@ -27,7 +27,7 @@ from psconrl.arrays import Floats
 from psconrl.errors import AgentError, SolverError
 from psconrl.kernels import special
 from psconrl.learning.agent import Agent
-from psconrl.learning.checks import as_count, as_laws, as_optimistic_cost
+from psconrl.learning.checks import as_count, as_distributions, as_optimistic_cost
 from psconrl.learning.cost_units import cost_units
 from psconrl.learning.part import Part
 from psconrl.learning.parts.radii import Hoeffding, Radius, Scaled, empirical
@@ -73,7 +73,9 @@ class CUCRL(Agent):
         if self.radius.each_transition:
             raise AgentError(f"radius of C-UCRL must be one for each pair, such as Hoeffding(); got {self.radius}")
         uniform = uniform_policy(self.n_states, self.n_actions)
-        self.baseline = uniform if baseline is None else as_laws(baseline, "baseline", self.n_states, self.n_actions)
+        self.baseline = (
+            uniform if baseline is None else as_distributions(baseline, "baseline", self.n_states, self.n_actions)
+        )
         self.optimistic_cost = as_optimistic_cost(optimistic_cost)
         self._block = 0  # how many baseline blocks have begun
         self._plan_next = False  # has the baseline of this block been played?

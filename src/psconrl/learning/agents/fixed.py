@@ -6,7 +6,7 @@ from typing import ClassVar
 from numpy.typing import ArrayLike
 
 from psconrl.learning.agent import Agent
-from psconrl.learning.checks import as_laws
+from psconrl.learning.checks import as_distributions
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Episode
 
@@ -27,7 +27,7 @@ class FixedPolicy(Agent):
         seed: int | Sequence[int] | None = None,
     ) -> None:
         super().__init__(n_states, n_actions, thresholds, costs, seed)
-        self.policy = as_laws(policy, "policy", self.n_states, self.n_actions)
+        self.policy = as_distributions(policy, "policy", self.n_states, self.n_actions)
 
     def begin(self, state: int) -> Episode:
         """The policy."""

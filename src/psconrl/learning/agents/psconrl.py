@@ -30,7 +30,7 @@ from psconrl.learning.part import Part
 from psconrl.learning.parts.commitment import Commitment, RandomisedPlan, WhenSlow
 from psconrl.learning.parts.fallbacks import Explore, Fallback, Sample
 from psconrl.learning.parts.ledger import Balance, Ledger
-from psconrl.learning.parts.planning_horizons import Outlook, Proportional
+from psconrl.learning.parts.planning_horizons import PlanningHorizon, Proportional
 from psconrl.learning.parts.schedules import Schedule, SquareRoot
 from psconrl.learning.posterior.beliefs import Belief
 from psconrl.learning.posterior.cost_beliefs import CostBelief, SampledCosts
@@ -72,7 +72,7 @@ class PSConRL(Sampler):
         "cost_belief": SampledCosts(),
         "fallback": Explore(),
         "ledger": USUAL_LEDGER,
-        "outlook": Proportional(),
+        "planning_horizon": Proportional(),
         "commitment": USUAL_COMMITMENT,
     }
 
@@ -88,7 +88,7 @@ class PSConRL(Sampler):
         cost_belief: CostBelief | None = None,
         fallback: Fallback | None = None,
         ledger: Ledger | None = USUAL_LEDGER,
-        outlook: Outlook | None = None,
+        planning_horizon: PlanningHorizon | None = None,
         commitment: Commitment | None = USUAL_COMMITMENT,
         optimistic_cost: float | None = None,
         guessed_costs: ArrayLike | None = None,
@@ -101,7 +101,7 @@ class PSConRL(Sampler):
         )  # fmt: skip
         self.fallback: Fallback = self._part("fallback", fallback)
         self.ledger: Ledger | None = None if ledger is None else self._part("ledger", ledger)
-        self.outlook: Outlook = self._part("outlook", outlook)
+        self.planning_horizon: PlanningHorizon = self._part("planning_horizon", planning_horizon)
         self.commitment: Commitment | None = None if commitment is None else self._part("commitment", commitment)
 
     def begin(self, state: int) -> Episode:
@@ -122,8 +122,8 @@ class PSConRL(Sampler):
 
     def _optimal(self, P: Transition, costs: Floats, state: int) -> tuple[str, Choice] | None:
         """The plan that keeps the limits, or those below them that the ledger asks for; None if no policy does."""
-        chances = self._chances()
-        ahead = self._ahead(P, state, chances[0])
+        probabilities = self._probabilities()
+        ahead = self._ahead(P, state, probabilities[0])
         if self.ledger is not None:
             for targets in self.ledger.targets(self.thresholds, self.rounds):
                 if targets is not self.thresholds:
@@ -131,9 +131,9 @@ class PSConRL(Sampler):
                     if choice is not None:
                         return self.ledger.name, choice
         choice = self.planner.optimal(ahead, costs, self.thresholds, state)
-        for chance in chances[1:]:
+        for probability in probabilities[1:]:
             if choice is None:
-                choice = self.planner.optimal(self._ahead(P, state, chance), costs, self.thresholds, state)
+                choice = self.planner.optimal(self._ahead(P, state, probability), costs, self.thresholds, state)
         return None if choice is None else ("optimal", choice)
 
     def _committed(self, P: Transition, costs: Floats, state: int, choice: Choice, steps: int) -> Floats:
@@ -149,19 +149,21 @@ class PSConRL(Sampler):
         )  # fmt: skip
         return choice.policy if chosen is None else one_hot(choice.columns.policies[chosen], self.n_actions)
 
-    def _ahead(self, P: Transition, state: int, chance: float) -> Transition:
+    def _ahead(self, P: Transition, state: int, probability: float) -> Transition:
         """The model of a plan that begins anew, here, with a chance in every round."""
-        return P.restarting(state, chance) if chance else P
+        return P.restarting(state, probability) if probability else P
 
-    def _chances(self) -> list[float]:
+    def _probabilities(self) -> list[float]:
         """The chance of a restart that the outlook has, and smaller ones, should the limits not be met that soon."""
-        chance = self.outlook.restart(self.rounds)
+        probability = self.planning_horizon.restart(self.rounds)
         if not self._trusted:
-            chance = as_number(chance, "the chance of an outlook", "a number from 0 to 1", lambda x: 0 <= x <= 1)
-        chances = [chance]
-        while UNLIKELY < chances[-1] < 1.0 / SHORT:
-            chances.append(max(chances[-1] / FURTHER, UNLIKELY))
-        return chances
+            probability = as_number(
+                probability, "the chance of an outlook", "a number from 0 to 1", lambda x: 0 <= x <= 1
+            )
+        probabilities = [probability]
+        while UNLIKELY < probabilities[-1] < 1.0 / SHORT:
+            probabilities.append(max(probabilities[-1] / FURTHER, UNLIKELY))
+        return probabilities
 
     def _checked(self, targets: Any) -> Floats:
         """The limits of a ledger; one of somebody else's may ask for anything."""
@@ -174,7 +176,7 @@ class PSConRL(Sampler):
 
     def _sample(self, P: Transition, costs: Floats, state: int) -> Sample:
         if P.is_sparse:  # whoever explores a large model looks as far ahead as plans do
-            P = self._ahead(P, state, self._chances()[0])
+            P = self._ahead(P, state, self._probabilities()[0])
         return Sample(P, costs, state, self.counts, self.planner, self.rng, self.thresholds)
 
     def end(self, record: Record) -> None:
@@ -186,4 +188,4 @@ class PSConRL(Sampler):
     def _limits_changed(self, playing: Record | None) -> None:
         """Debts under the old limits are forgotten."""
         if self.ledger is not None:
-            self.ledger.begin_anew(playing, self.thresholds)
+            self.ledger.begin_again(playing, self.thresholds)

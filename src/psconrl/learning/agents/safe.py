@@ -43,14 +43,14 @@ from psconrl.arrays import Bools, Floats
 from psconrl.errors import AgentError, BaselineWarning, SolverError
 from psconrl.kernels import special
 from psconrl.learning.agent import Agent
-from psconrl.learning.checks import as_amounts, as_costs, as_laws, as_number, as_numbers
+from psconrl.learning.checks import as_amounts, as_costs, as_distributions, as_number, as_numbers
 from psconrl.learning.part import Part
 from psconrl.learning.parts.schedules import Schedule, SquareRoot
 from psconrl.learning.posterior.counts import Record
 from psconrl.learning.posterior.intervals import Intervals, highest_means
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Episode
-from psconrl.learning.runtime.events import BRIDGE
+from psconrl.learning.runtime.events import INTERIM
 from psconrl.learning.runtime.play import Play
 from psconrl.markov.evaluation import evaluate_policy
 from psconrl.model.cmdp import CMDP
@@ -83,7 +83,7 @@ class Certified:
 class View(NamedTuple):
     """What is known when an episode is planned."""
 
-    laws: Intervals
+    distributions: Intervals
     costs: Floats  # (m, S, A) the highest that the limited ones may be
     known: Bools  # (S,) where plans do without the baseline
     own: Bools  # (S,) where what the baseline plays is known, too
@@ -156,7 +156,7 @@ class SafeStart(Agent):
         super().end(record)
         self.schedule.ended(record.steps)
         self.excess += self._overspent(record)
-        spans = self._told_spans if self._bridging else self._spans  # begin may have set those of the next episode
+        spans = self._given_spans if self._bridging else self._spans  # begin may have set those of the next episode
         self._beginnings += spans
         self._variance += record.steps * (self._widths + spans) ** 2 / 4.0
         over = self.excess > self.allowance
@@ -165,7 +165,7 @@ class SafeStart(Agent):
             i = int(over.argmax())
             warnings.warn(
                 f"{self.excess[i]:.4g} was spent beyond limit {i + 1} in {self.rounds:,} rounds, where a baseline with "
-                f"slack {self.slack[i]:.4g} and span {self._told_spans[i]:.4g} allows {self.allowance[i]:.4g} with "
+                f"slack {self.slack[i]:.4g} and span {self._given_spans[i]:.4g} allows {self.allowance[i]:.4g} with "
                 f"probability {1 - self.delta:g}; is what was said of it true?",
                 BaselineWarning,
                 stacklevel=2,
@@ -236,7 +236,7 @@ class SafeStart(Agent):
         return np.asarray(limited.max(axis=(1, 2)) - limited.min(axis=(1, 2)))
 
     @property
-    def _told_spans(self) -> Floats:
+    def _given_spans(self) -> Floats:
         return np.full(self.thresholds.size, np.inf) if self.span is None else self.span
 
     # What is played.
@@ -244,8 +244,8 @@ class SafeStart(Agent):
     def _view(self, state: int) -> View:
         """What is known in the state in which an episode begins."""
         S, A = self.n_states, self.n_actions
-        laws, costs = Intervals.of(self.counts, self._log_inverse), self._highest_costs()
-        pairs = (laws.doubtful <= KNOWN).reshape(S, A)
+        distributions, costs = Intervals.of(self.counts, self._log_inverse), self._highest_costs()
+        pairs = (distributions.doubtful <= KNOWN).reshape(S, A)
         known: Bools = np.asarray(pairs.any(axis=1))
         if self.span is None and not known.all():
             known = np.zeros(S, dtype=np.bool_)
@@ -266,15 +266,15 @@ class SafeStart(Agent):
             available=known[:, None] | (self.baseline > 0),
         )
         own: Bools = np.asarray((pairs | (self.baseline == 0)).all(axis=1) & known)
-        return View(laws, costs, known, own, model)
+        return View(distributions, costs, known, own, model)
 
-    def _bridge(self) -> Episode:
+    def _interim(self) -> Episode:
         """The baseline: at first nothing else is safe, and what was played last may break limits that are new."""
-        return Episode(self.baseline, kind=BRIDGE)
+        return Episode(self.baseline, kind=INTERIM)
 
-    def _set_out(self, episode: Episode, thinking: float = 0.0, bridge: bool = False) -> Play:
-        self._bridging = bridge
-        return super()._set_out(episode, thinking, bridge)
+    def _set_out(self, episode: Episode, planning_time: float = 0.0, interim: bool = False) -> Play:
+        self._bridging = interim
+        return super()._set_out(episode, planning_time, interim)
 
     def _alone(self) -> Certified:
         """The baseline in all states."""
@@ -286,7 +286,7 @@ class SafeStart(Agent):
         """What a beginning can cost, for every limit."""
         if not chosen.relying.all():
             return np.array([case.span for case in chosen.cases])
-        return self._told_spans.copy()
+        return self._given_spans.copy()
 
     def _exploring(self, found: Certified, view: View) -> Certified:
         """The same policy, trying now and then the action tried least, and what is hoped of it."""
@@ -297,8 +297,8 @@ class SafeStart(Agent):
         kind = "certified" if not found.relying.all() else "mixed" if share.max() > 0.0 else "baseline"
         hope, value = math.inf, math.nan
         try:
-            law = evaluate_policy(view.model, policy).occupancy
-            hope, value = float((law * hoped).sum()), float((law * view.model.costs[0]).sum())
+            distribution = evaluate_policy(view.model, policy).occupancy
+            hope, value = float((distribution * hoped).sum()), float((distribution * view.model.costs[0]).sum())
         except SolverError:  # states that are hardly ever left: of such a policy nothing is hoped
             pass
         return replace(found, policy=policy, hope=hope, value=value, kind=kind)
@@ -308,7 +308,7 @@ class SafeStart(Agent):
         everywhere, tried = np.arange(self.n_states), self.counts.pairs.argmin(axis=1)
         share = np.ones(self.n_states)
         for i, case in enumerate(found.cases):
-            tau, span = self.thresholds[i], self._told_spans[i]
+            tau, span = self.thresholds[i], self._given_spans[i]
             if found.relying.all():
                 played = np.full(self.n_states, self._promised[i])
                 trying = view.costs[i][everywhere, tried] + span
@@ -327,7 +327,7 @@ class SafeStart(Agent):
         S, A = self.n_states, self.n_actions
         means = view.model.costs[0]
         if self._potential.any():
-            least = -largest_means(view.laws, -self._potential)
+            least = -largest_means(view.distributions, -self._potential)
             means = means - OPTIMISM * np.maximum(view.model.transition @ self._potential - least, 0.0).reshape(S, A)
         added = (self._fears(view) - view.costs).reshape(self.thresholds.size, S * A)
         return np.asarray(means - product(self._prices, added).reshape(S, A))
@@ -338,7 +338,7 @@ class SafeStart(Agent):
         result = np.empty((self.thresholds.size, S, A))
         for i, h in enumerate(self._biases):
             result[i] = view.costs[i] + np.maximum(
-                largest_means(view.laws, h) - view.model.transition @ h, 0.0
+                largest_means(view.distributions, h) - view.model.transition @ h, 0.0
             ).reshape(S, A)
         return result
 
@@ -392,7 +392,9 @@ class SafeStart(Agent):
 
     def _certify(self, policy: Floats, relying: Bools, view: View) -> Certified:
         cases = [
-            worst_average(policy, view.costs[i], view.laws, tau, relying, self._told_spans[i], self._biases[i])
+            worst_average(
+                policy, view.costs[i], view.distributions, tau, relying, self._given_spans[i], self._biases[i]
+            )
             for i, tau in enumerate(self.thresholds)
         ]
         return Certified(policy, relying, tuple(cases))
@@ -404,8 +406,8 @@ class SafeStart(Agent):
             raise AgentError(
                 "a baseline must be given: a policy (S, A), or a plan, that is known to keep the limits, and its slack"
             )
-        laws = as_laws(getattr(given, "policy", given), "baseline", self.n_states, self.n_actions)
-        return np.asarray(laws / laws.sum(axis=1, keepdims=True))
+        distributions = as_distributions(getattr(given, "policy", given), "baseline", self.n_states, self.n_actions)
+        return np.asarray(distributions / distributions.sum(axis=1, keepdims=True))
 
     def _as_slack(self, given: Any) -> Floats:
         m = self.thresholds.size
@@ -436,7 +438,7 @@ class SafeStart(Agent):
             setattr(self, f"_{name}", self._saved(state[name], getattr(self, f"_{name}").shape, name))
         self.excess = self._saved(state["excess"], self.excess.shape, "excess")
         self._warned = bool(state["warned"])
-        self._bridging = self._play is not None and self._play.bridge
+        self._bridging = self._play is not None and self._play.interim
 
     @staticmethod
     def _saved(value: Any, shape: tuple[int, ...], what: str) -> Floats:

@@ -61,13 +61,13 @@ class SpanFHA(FHA):
     def _search(self, policy: Floats, box: Box, costs: Floats, state: int) -> tuple[Floats, float] | None:
         """The best of the local solutions that meet all constraints."""
         H, (S, A) = self.H, (self.n_states, self.n_actions)
-        n_law, sp = S * A * S, float(np.max(self.span))
+        n_transitions, sp = S * A * S, float(np.max(self.span))
         middle = box.low + box.high
         middle /= middle.sum(axis=1, keepdims=True)
 
         def values(x: Floats) -> Floats:
             """V (m+1, H, S), by backward recursion."""
-            p, pi = x[:n_law].reshape(S, A, S), x[n_law:].reshape(H, S, A)
+            p, pi = x[:n_transitions].reshape(S, A, S), x[n_transitions:].reshape(H, S, A)
             V = np.zeros((len(costs), H + 1, S))
             for h in range(H - 1, -1, -1):
                 Q = costs + np.einsum("saj,ij->isa", p, V[:, h + 1])
@@ -79,14 +79,14 @@ class SpanFHA(FHA):
             budget = H * self.thresholds + sp - V[1:, 0, state]
             return np.concatenate([budget, (2 * sp - np.ptp(V, axis=2)).ravel()])
 
-        def laws(x: Floats) -> Floats:
-            sums = (x[:n_law].reshape(-1, S).sum(axis=1), x[n_law:].reshape(-1, A).sum(axis=1))
+        def distributions(x: Floats) -> Floats:
+            sums = (x[:n_transitions].reshape(-1, S).sum(axis=1), x[n_transitions:].reshape(-1, A).sum(axis=1))
             return np.asarray(np.concatenate(sums) - 1.0)
 
         from scipy.optimize import minimize  # takes longer to load than a small run
 
         bounds = [*zip(box.low.ravel(), box.high.ravel(), strict=True), *[(0.0, 1.0)] * (H * S * A)]
-        constraints = [{"type": "ineq", "fun": slack}, {"type": "eq", "fun": laws}]
+        constraints = [{"type": "ineq", "fun": slack}, {"type": "eq", "fun": distributions}]
         best: tuple[Floats, float] | None = None
         for start in range(STARTS):
             pi = policy if start == 0 else self.rng.dirichlet(np.ones(A), size=(H, S))
@@ -96,9 +96,11 @@ class SpanFHA(FHA):
                 options={"maxiter": 60},
             )  # fmt: skip
             sound = (
-                np.isfinite(result.x).all() and slack(result.x).min() >= -SLACK and abs(laws(result.x)).max() <= SLACK
+                np.isfinite(result.x).all()
+                and slack(result.x).min() >= -SLACK
+                and abs(distributions(result.x)).max() <= SLACK
             )
             if sound and (best is None or result.fun / H < best[1]):
-                found = np.maximum(result.x[n_law:].reshape(H, S, A), 0.0)
+                found = np.maximum(result.x[n_transitions:].reshape(H, S, A), 0.0)
                 best = (found / found.sum(axis=2, keepdims=True), float(result.fun) / H)
         return best

@@ -100,4 +100,4 @@ class UCCURL(Agent):
     def _limits_changed(self, playing: Record | None) -> None:
         """Debts under the old limits are forgotten."""
         if self.ledger is not None:
-            self.ledger.begin_anew(playing, self.thresholds)
+            self.ledger.begin_again(playing, self.thresholds)

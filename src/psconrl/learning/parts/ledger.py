@@ -45,16 +45,16 @@ class Ledger(Part):
         self.balance: Floats = np.zeros(0)
         self.extremes: Floats = np.zeros((2, 0))  # of the costs met so far and the limit, less the limit
 
-    def _prepare(self, n_states: int, n_actions: int, n_limits: int) -> None:
-        self.balance = np.zeros(n_limits)
-        self.extremes = np.zeros((2, n_limits))
+    def _prepare(self, n_states: int, n_actions: int, n_constraints: int) -> None:
+        self.balance = np.zeros(n_constraints)
+        self.extremes = np.zeros((2, n_constraints))
 
     def enter(self, record: Record, thresholds: Floats) -> None:
         """Book an episode. What is left of a limit counts as well: it may be spent later."""
         self.balance += _excess(record, thresholds)
         widen(self.extremes, record.visits, record.cost_sums, thresholds)
 
-    def begin_anew(self, playing: Record | None, thresholds: Floats) -> None:
+    def begin_again(self, playing: Record | None, thresholds: Floats) -> None:
         """Forget all debts, since the limits are new; what is being played and not yet booked is exempt so far."""
         self.balance = np.zeros_like(self.balance)
         self.extremes = np.zeros_like(self.extremes)

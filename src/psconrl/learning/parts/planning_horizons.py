@@ -18,13 +18,13 @@ from typing import ClassVar
 from psconrl.learning.checks import as_fraction
 from psconrl.learning.part import Part
 
-LARGEST_CHANCE = 0.5
+LARGEST_PROBABILITY = 0.5
 
 
-class Outlook(Part):
+class PlanningHorizon(Part):
     """With what chance a planned run begins anew, in the present state, in every round."""
 
-    kind: ClassVar[str] = "outlook"
+    kind: ClassVar[str] = "planning_horizon"
     example: ClassVar[str] = "Endless()"
 
     @abstractmethod
@@ -32,7 +32,7 @@ class Outlook(Part):
         """The chance, after so many rounds."""
 
 
-class Endless(Outlook):
+class Endless(PlanningHorizon):
     """Plans are for ever, as in the paper."""
 
     name: ClassVar[str] = "endless"
@@ -42,7 +42,7 @@ class Endless(Outlook):
         return 0.0
 
 
-class Proportional(Outlook):
+class Proportional(PlanningHorizon):
     r"""Plans are for a ``factor`` f of the rounds so far, above 0 and at most 1: :math:`\eta = \min(1/2, 1/(f t))`."""
 
     name: ClassVar[str] = "proportional"
@@ -52,4 +52,4 @@ class Proportional(Outlook):
 
     def restart(self, rounds: int) -> float:
         """One in so many rounds as the plan is for."""
-        return min(LARGEST_CHANCE, 1.0 / (self.factor * max(1, rounds)))
+        return min(LARGEST_PROBABILITY, 1.0 / (self.factor * max(1, rounds)))

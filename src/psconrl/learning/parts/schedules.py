@@ -45,7 +45,7 @@ class Ouyang(Schedule):
     name: ClassVar[str] = "ouyang"
     last_length: int = 1  # T_0
 
-    def _prepare(self, n_states: int, n_actions: int, n_limits: int) -> None:
+    def _prepare(self, n_states: int, n_actions: int, n_constraints: int) -> None:
         self.last_length = 1
 
     def limits(self, counts: Counts) -> tuple[int, Ints | None]:
@@ -93,7 +93,7 @@ class Steady(Schedule):
     name: ClassVar[str] = "steady"
     number: int = 1  # k
 
-    def _prepare(self, n_states: int, n_actions: int, n_limits: int) -> None:
+    def _prepare(self, n_states: int, n_actions: int, n_constraints: int) -> None:
         self.number = 1
 
     def limits(self, counts: Counts) -> tuple[int, Ints | None]:

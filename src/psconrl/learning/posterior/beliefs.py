@@ -66,7 +66,7 @@ class Dirichlet(Belief):
         self._alpha: Floats = np.empty((0, 0))  # dense, (S*A, S)
         self._prior: Prior | None = None  # or as a few that are stored and a rest
 
-    def _prepare(self, n_states: int, n_actions: int, n_limits: int) -> None:
+    def _prepare(self, n_states: int, n_actions: int, n_constraints: int) -> None:
         pairs = n_states * n_actions
         given = 1.0 / n_states if self.prior is None else self.prior
         rest = self.surprise + (given * n_states if isinstance(given, float) else 0.0)

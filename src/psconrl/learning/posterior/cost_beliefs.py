@@ -97,8 +97,8 @@ class SampledCosts(CostBelief):
         self._squares: Floats = np.zeros(0)  # (m+1,) of what means differ by, in units of their variance
         self._freedom = 0.0  # how many they are
 
-    def _prepare(self, n_states: int, n_actions: int, n_limits: int) -> None:
-        n_costs = n_limits + 1
+    def _prepare(self, n_states: int, n_actions: int, n_constraints: int) -> None:
+        n_costs = n_constraints + 1
         self._of_states, self._of_actions = np.zeros((n_costs, n_states)), np.zeros((n_costs, n_actions))
         self._levels, self._scales = np.zeros((n_costs, 4)), np.zeros((n_costs, 2))
         self._squares, self._freedom = np.zeros(n_costs), 0.0

@@ -54,14 +54,14 @@ from psconrl.model.transition import DenseTransition, Transition
 
 GRID = (1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1.0)
 HEAVIEST = 1e6  # beyond, the difference of two logarithms of gamma functions has no digits left
-POOLS = ("action", "world")
+POOLS = ("action", "all")
 SWEEPS = 2  # turns an episode: the weights move slowly from one to the next
 
 
 class LearnedMass(Belief):
     """The posterior under Dirichlet priors of unknown mass.
 
-    ``grid``: the masses. ``pool``: which rows tell of each other, those of an ``"action"`` or all of the ``"world"``.
+    ``grid``: the masses. ``pool``: which rows tell of each other, those of an ``"action"`` or ``"all"``.
     ``exact``: one mass for all rows of a pool; else one for every row, by Gibbs. ``exceptions``: may a row of a pool
     have a mass of its own nevertheless? Without, draws are exact. ``support``: what is possible, if known: an array (S,
     A, S) of 0 and 1, or a sparse matrix (S*A, S); other weights than 1 say what is thought likelier. ``surprise``: the
@@ -101,7 +101,7 @@ class LearnedMass(Belief):
         self._seen: Ints = np.zeros(0, dtype=np.int64)
         self._exceptional: Bools = np.zeros(0, dtype=bool)  # (S*A,) which rows are, in the last draw
 
-    def _prepare(self, n_states: int, n_actions: int, n_limits: int) -> None:
+    def _prepare(self, n_states: int, n_actions: int, n_constraints: int) -> None:
         pairs, K = np.arange(n_states * n_actions), self._masses.size
         self._prior, self._total = self._base(n_states, n_actions)
         heaviest = self._masses[-1] * (self._prior.rest / self._total).max()
@@ -198,11 +198,11 @@ class LearnedMass(Belief):
             L = np.where(self._exceptional[:, None], L, self._pooled(counts)[self._group])
         table = self._prior.toarray(counts.n_states) if self._table is None else self._table
         expected = np.zeros(table.shape)
-        chance = self.weights[self._group] * special.exp_array(L - L.max(axis=1, keepdims=True))
-        chance /= chance.sum(axis=1, keepdims=True)
+        probability = self.weights[self._group] * special.exp_array(L - L.max(axis=1, keepdims=True))
+        probability /= probability.sum(axis=1, keepdims=True)
         for k, mass in enumerate(self._masses):
             alpha = self._parameters(np.full(self._group.size, mass), table, counts)
-            expected += chance[:, [k]] * alpha / alpha.sum(axis=1, keepdims=True)
+            expected += probability[:, [k]] * alpha / alpha.sum(axis=1, keepdims=True)
         return expected
 
     def _pooled(self, counts: Counts) -> Floats:

@@ -44,7 +44,7 @@ class Adapted(Player):
         if not callable(getattr(self.learner, "set_thresholds", None)):
             raise AgentError(f"{self.recipe} has no set_thresholds(thresholds), so its limits cannot be changed")
         limits = self._checked_limits(thresholds)
-        self._stop_thinking()  # which may be going on in the object
+        self._stop_planning()  # which may be going on in the object
         self.learner.set_thresholds(limits)
         super().set_thresholds(thresholds)
 

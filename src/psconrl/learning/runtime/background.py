@@ -22,13 +22,13 @@ from typing import Any, NamedTuple, Protocol
 from psconrl.errors import AgentError
 from psconrl.learning.checks import is_index
 from psconrl.learning.runtime.contract import NO_CAP, Episode
-from psconrl.learning.runtime.events import BRIDGE, EXPLORING, EXPLORING_BRIDGE
+from psconrl.learning.runtime.events import EXPLORING, EXPLORING_INTERIM, INTERIM
 from psconrl.learning.runtime.play import checked_policy
 
 Memory = dict[str, Any]
 
 
-class Thought(NamedTuple):
+class Planned(NamedTuple):
     """What came of thinking: an episode or an error, and the seconds it took."""
 
     episode: Episode | None
@@ -36,7 +36,7 @@ class Thought(NamedTuple):
     seconds: float
 
     @classmethod
-    def of(cls, plan: Callable[[], Episode]) -> "Thought":
+    def of(cls, plan: Callable[[], Episode]) -> "Planned":
         """Think."""
         began = time.perf_counter()
         try:
@@ -87,7 +87,7 @@ class Background:
         self._ready = False
 
     @property
-    def thinks(self) -> bool:
+    def is_planning(self) -> bool:
         """Is somebody at work on the agent?"""
         return self._job is not None
 
@@ -96,33 +96,33 @@ class Background:
         """Was the plan there when ``look`` was called last?"""
         return self._ready
 
-    def bridge(self, n_states: int, n_actions: int) -> Episode:
+    def interim(self, n_states: int, n_actions: int) -> Episode:
         """More of what was played last, without an end; at first every action alike."""
         if self.last is None:
-            return Episode.uniform(n_states, n_actions, kind=EXPLORING_BRIDGE)
-        kind = EXPLORING_BRIDGE if self.last.kind in EXPLORING else BRIDGE
+            return Episode.uniform(n_states, n_actions, kind=EXPLORING_INTERIM)
+        kind = EXPLORING_INTERIM if self.last.kind in EXPLORING else INTERIM
         return replace(self.last, max_steps=NO_CAP, visit_caps=None, kind=kind)
 
     def begin(self, plan: Callable[[], Episode], before: Memory | None) -> None:
         """Begin to think."""
-        self._job, self.before = self.executor.submit(lambda: Thought.of(plan)), before
+        self._job, self.before = self.executor.submit(lambda: Planned.of(plan)), before
 
     def look(self) -> bool:
         """Is the plan there? Asked once a round: when the answer is yes, the bridge ends with it."""
         self._ready = self._job is not None and self._job.done()
         return self._ready
 
-    def wait(self) -> Thought | None:
+    def wait(self) -> Planned | None:
         """What came of the thinking, once it has ended, whether it is wanted or not. Nothing is being thought then."""
         if self._job is None:
-            thought = None
+            planned = None
         else:
             try:
-                thought = self._job.result()
+                planned = self._job.result()
             except Exception as error:  # nobody does it: the executor has been shut down
-                thought = Thought(None, error, 0.0)
+                planned = Planned(None, error, 0.0)
         self._job, self.before, self.asked_in, self._ready = None, None, None, False
-        return thought
+        return planned
 
     def state(self) -> dict[str, Any]:
         """For saving."""

@@ -12,14 +12,14 @@ from psconrl.errors import AgentError, unknown_name
 Thresholds = ArrayLike | Mapping[str, float]  # in the order of the constraints, or by name
 
 
-class LimitNames(NamedTuple):
+class ConstraintNames(NamedTuple):
     """The names of the constraints, in their order, and which of them are kept from below."""
 
     names: tuple[str, ...]
     at_least: frozenset[str] = frozenset()  # costs that are the negative of what their name says
 
     @classmethod
-    def of(cls, names: Iterable[Any], at_least: Iterable[str] = ()) -> "LimitNames":
+    def of(cls, names: Iterable[Any], at_least: Iterable[str] = ()) -> "ConstraintNames":
         """Checked: all of them are text, and there is no name twice."""
         given = tuple(names)
         wrong = [name for name in given if not isinstance(name, str)]
@@ -39,7 +39,7 @@ class LimitNames(NamedTuple):
         return result
 
 
-def by_name(names: LimitNames | None, thresholds: Mapping[str, float], in_force: Floats) -> list[Any]:
+def by_name(names: ConstraintNames | None, thresholds: Mapping[str, float], in_force: Floats) -> list[Any]:
     """Thresholds that were given by name, in their order; an error if the agent knows no names."""
     if names is None:
         raise AgentError(

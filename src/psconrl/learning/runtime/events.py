@@ -16,9 +16,9 @@ from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.learning.runtime.contract import Episode
 
 # What is played while the agent thinks in the background: the last policy, which may have been an exploring one.
-BRIDGE, EXPLORING_BRIDGE = "bridge", "exploring bridge"
+INTERIM, EXPLORING_INTERIM = "interim", "exploring interim"
 # Kinds of episodes that gather experience, since no plan meets the limits.
-EXPLORING = ("explore", "uniform", "unsettled", EXPLORING_BRIDGE)
+EXPLORING = ("explore", "uniform", "unsettled", EXPLORING_INTERIM)
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class EpisodeEvent:
     thresholds: Floats  # (m,) as they are now
     value: float  # the average objective that the agent expected of this policy, as a cost; nan if none
     explored: int  # rounds so far in episodes that explored
-    thinking: float = math.nan  # seconds that it took to plan this episode; nan if unknown
+    planning_time: float = math.nan  # seconds that it took to plan this episode; nan if unknown
     changed: float = math.nan  # share of its rounds in which the policy before would have acted otherwise; nan if none
     policy: Floats | None = None  # what was played, (S, A) or (H, S, A), to read only
     visits: Ints | None = None  # (S,) rounds so far in every state
@@ -45,7 +45,7 @@ Watcher = Callable[[EpisodeEvent], object]
 
 def event_of(
     episode: Episode, record: Record, counts: Counts, rounds: int, number: int, thresholds: Floats, explored: int,
-    thinking: float = math.nan, before: Episode | None = None,
+    planning_time: float = math.nan, before: Episode | None = None,
 ) -> EpisodeEvent:  # fmt: skip
     """The event of an episode that has been learned from; ``before``: the episode that was played before it."""
     policy = episode.policy.view()
@@ -60,7 +60,7 @@ def event_of(
         thresholds.copy(),
         episode.value,
         explored,
-        thinking,
+        planning_time,
         math.nan if before is None else share_changed(before.policy, episode.policy, record.pairs.sum(axis=1)),
         policy,
         counts.pairs.sum(axis=1),

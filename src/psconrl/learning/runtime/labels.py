@@ -178,9 +178,9 @@ class LabelledAgent:
         """Change the limits while running; see ``Agent.set_thresholds``."""
         self.agent.set_thresholds(thresholds)
 
-    def think_in_background(self, on: bool = True) -> None:
+    def plan_in_background(self, on: bool = True) -> None:
         """Whether to plan in a thread, so that ``act`` answers at once; see ``Agent.think_in_background``."""
-        self.agent.think_in_background(on)
+        self.agent.plan_in_background(on)
 
     def watch(self, callback: Watcher) -> None:
         """Call back after every episode; see ``Agent.watch``."""

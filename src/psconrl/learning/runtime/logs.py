@@ -16,7 +16,7 @@ from psconrl.learning.runtime.policy_cell import Names, policy_cell
 from psconrl.text import csv_cell
 
 # Then come the costs, and then the policy, since it is long.
-COLUMNS = ("round", "episode", "kind", "length", "explored", "value", "thinking", "changed")
+COLUMNS = ("round", "episode", "kind", "length", "explored", "value", "planning_time", "changed")
 
 
 MOST_STATES = 10  # of a policy in a log
@@ -149,7 +149,7 @@ def _follows(line: bytes, facts: Sequence[Any], numbers: Sequence[float]) -> boo
 def _repeats(line: bytes, facts: Sequence[Any], numbers: Sequence[float]) -> bool:
     """Is the line that of this episode, but for what a clock has measured and for the policy before a start?"""
     own, cells = _cells(_line([*facts, *numbers, ""])), _cells(line)
-    timed = {COLUMNS.index("thinking"), COLUMNS.index("changed")}
+    timed = {COLUMNS.index("planning_time"), COLUMNS.index("changed")}
     compared = [k for k in range(len(own) - 1) if k not in timed]
     return len(cells) == len(own) and all(own[k] == cells[k] for k in compared)
 
@@ -174,7 +174,7 @@ class TensorBoardLog:
         points = {
             "episode/length": event.length,
             "episode/explored so far": event.explored,
-            "episode/seconds thinking": event.thinking,
+            "episode/seconds thinking": event.planning_time,
             "episode/policy changed": event.changed,
             f"expected/{names[0]}": event.value,
         }

@@ -21,13 +21,13 @@ class Play:
     record: Record
     asked_in: int | None = None  # the state in which an action was asked for and its outcome is awaited
     action: int | None = None
-    thinking: float = 0.0  # seconds that planning took; nan if unknown
-    bridge: bool = False  # is it played until a plan is there?
+    planning_time: float = 0.0  # seconds that planning took; nan if unknown
+    interim: bool = False  # is it played until a plan is there?
 
-    def law(self, state: int) -> Floats:
+    def distribution(self, state: int) -> Floats:
         """The distribution of the action in a state. A bridge longer than its policy begins the policy again."""
         step, policy = self.record.steps, self.episode.policy
-        return self.episode.row(step % len(policy) if self.bridge and policy.ndim == 3 else step, state)
+        return self.episode.row(step % len(policy) if self.interim and policy.ndim == 3 else step, state)
 
     def is_full(self) -> bool:
         """Has a limit of the episode been reached?"""
@@ -48,8 +48,8 @@ class Play:
             "record": self.record.state(),
             "state": self.asked_in,
             "action": self.action,
-            "thinking": self.thinking,
-            "bridge": self.bridge,
+            "planning_time": self.planning_time,
+            "interim": self.interim,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -68,8 +68,8 @@ class Play:
             self.asked_in = self.action = None
         elif not (is_index(self.asked_in, shape[0]) and is_index(self.action, shape[1])):
             raise AgentError("state and action must be those of the agent")
-        self.thinking, self.bridge = float(state.get("thinking", math.nan)), state.get("bridge", False)
-        if not isinstance(self.bridge, bool):
+        self.planning_time, self.interim = float(state.get("planning_time", math.nan)), state.get("interim", False)
+        if not isinstance(self.interim, bool):
             raise AgentError("bridge must be True or False")
 
 

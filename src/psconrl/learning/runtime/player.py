@@ -16,7 +16,7 @@ from psconrl.errors import AgentError
 from psconrl.learning.checks import as_costs, as_count, is_index, saved_floats
 from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.learning.runtime.background import Background, Executor, Memory
-from psconrl.learning.runtime.constraint_names import LimitNames, Thresholds, by_name
+from psconrl.learning.runtime.constraint_names import ConstraintNames, Thresholds, by_name
 from psconrl.learning.runtime.contract import Episode, LongerPlan, checked_episode
 from psconrl.learning.runtime.description import described
 from psconrl.learning.runtime.events import EXPLORING, Watcher, event_of, tell
@@ -36,9 +36,9 @@ class Player(ABC):
     _trusted: bool = False  # are its episodes what compiled loops need, or must they be checked?
 
     def __init__(self, n_states: int, n_actions: int, thresholds: Thresholds, seed: int | Sequence[int] | None) -> None:
-        self._limit_names: LimitNames | None = None
+        self._constraint_names: ConstraintNames | None = None
         if isinstance(thresholds, Mapping):
-            self._limit_names = LimitNames.of(thresholds)
+            self._constraint_names = ConstraintNames.of(thresholds)
             thresholds = list(thresholds.values())
         self.n_states = as_count(n_states, "n_states")
         self.n_actions = as_count(n_actions, "n_actions")
@@ -102,9 +102,9 @@ class Player(ABC):
         raise AgentError("thresholds are changed by agent.set_thresholds(...), which ends the episode planned for them")
 
     @property
-    def limit_names(self) -> LimitNames | None:
+    def constraint_names(self) -> ConstraintNames | None:
         """The names of the constraints, if the agent was given thresholds by name, or a model."""
-        return self._limit_names
+        return self._constraint_names
 
     def set_thresholds(self, thresholds: Thresholds) -> None:
         """Change the limits while running. From the next action on the agent obeys them: the episode ends here.
@@ -115,7 +115,7 @@ class Player(ABC):
         for the old limits: once its thread has ended, it is made again, from the same random numbers.
         """
         limits = self._checked_limits(thresholds)
-        self._stop_thinking()
+        self._stop_planning()
         self._thresholds = frozen(limits)
         self._limits_changed(self._play.record if self._play is not None else None)
         if self._play is not None and self._play.action is not None:
@@ -125,7 +125,7 @@ class Player(ABC):
 
     def _checked_limits(self, thresholds: Thresholds) -> Floats:
         if isinstance(thresholds, Mapping):
-            thresholds = by_name(self._limit_names, thresholds, self.thresholds)
+            thresholds = by_name(self._constraint_names, thresholds, self.thresholds)
         new = np.atleast_1d(as_costs(thresholds, "thresholds"))
         if new.shape != self.thresholds.shape:
             raise AgentError(f"thresholds must be {self.thresholds.size} finite numbers; got {thresholds!r}")
@@ -151,7 +151,7 @@ class Player(ABC):
             raise AgentError("unwatch: this callback is not watching")
         self._watchers.remove(callback)
 
-    def think_in_background(self, on: bool = True, executor: Executor | None = None) -> None:
+    def plan_in_background(self, on: bool = True, executor: Executor | None = None) -> None:
         """Whether to plan in a thread, so that ``act`` answers at once; off unless it is asked for.
 
         While the agent thinks, it plays the last policy on, as an episode of its own, a "bridge" (at the very beginning
@@ -169,23 +169,23 @@ class Player(ABC):
 
         If that failed, here is where the error comes out; asked again, the agent thinks again.
         """
-        thoughts, current = self._background, self._play
-        if current is None and thoughts.failure is not None:
-            error, thoughts.failure = thoughts.failure, None
+        background, current = self._background, self._play
+        if current is None and background.failure is not None:
+            error, background.failure = background.failure, None
             raise error
-        if current is None and thoughts.on and (thoughts.last is not None or self.rounds == 0):
+        if current is None and background.on and (background.last is not None or self.rounds == 0):
             self._check_state(state)
-            current = self._set_out(self._bridge(), bridge=True)
-        if current is None or not current.bridge:
+            current = self._set_out(self._interim(), interim=True)
+        if current is None or not current.interim:
             return self.play(state)
-        if thoughts.asked_in is None:
-            thoughts.asked_in = int(state)
-        self._go_on_thinking()
+        if background.asked_in is None:
+            background.asked_in = int(state)
+        self._go_on_planning()
         return current
 
     def play(self, state: int) -> Play:
         """The episode in progress, or a new one from a state. Whoever plays it fills in its record."""
-        if self._play is not None and self._play.bridge:
+        if self._play is not None and self._play.interim:
             self.finish()
         if self._play is None:
             self._check_state(state)
@@ -200,23 +200,23 @@ class Player(ABC):
         episode = self.begin(state)
         return episode if self._trusted else checked_episode(episode, self.n_states, self.n_actions)
 
-    def _set_out(self, episode: Episode, thinking: float = 0.0, bridge: bool = False) -> Play:
+    def _set_out(self, episode: Episode, planning_time: float = 0.0, interim: bool = False) -> Play:
         self.episodes += 1
         record = self._spare or Record.empty(self.counts)
         self._spare = None
-        self._play = Play(episode, record, thinking=thinking, bridge=bridge)
+        self._play = Play(episode, record, planning_time=planning_time, interim=interim)
         return self._play
 
-    def _bridge(self) -> Episode:
+    def _interim(self) -> Episode:
         """What to play while it thinks in the background."""
-        return self._background.bridge(self.n_states, self.n_actions)
+        return self._background.interim(self.n_states, self.n_actions)
 
-    def _go_on_thinking(self) -> None:
+    def _go_on_planning(self) -> None:
         """Begin the thinking that a bridge is there for, unless it has begun."""
-        thoughts = self._background
-        state = thoughts.asked_in
-        if state is not None and not thoughts.thinks:
-            thoughts.begin(lambda: self._planned(state), self._memory())
+        background = self._background
+        state = background.asked_in
+        if state is not None and not background.is_planning:
+            background.begin(lambda: self._planned(state), self._memory())
 
     def _memory(self) -> Memory | None:
         """What ``begin`` may change, as it is now; None of somebody else's object that cannot say what it remembers."""
@@ -226,11 +226,11 @@ class Player(ABC):
         except AgentError:
             return None
 
-    def _stop_thinking(self) -> None:
+    def _stop_planning(self) -> None:
         """Let the thread end, and go back to where it began: its plan is not wanted. What is being played goes on."""
         before, playing = self._background.before, self._play
-        thought = self._background.wait()
-        if thought is not None and before is not None:
+        planned = self._background.wait()
+        if planned is not None and before is not None:
             self.restore(before | Player.state(self))
             self._play = playing
 
@@ -245,8 +245,8 @@ class Player(ABC):
         A plan that is being made in the background is dropped, once its thread has ended; only one that ``observe``
         has found ready is played next.
         """
-        thought = self._background.wait() if self._background.ready else None
-        self._stop_thinking()
+        planned = self._background.wait() if self._background.ready else None
+        self._stop_planning()
         current = self._play
         if current is None:
             return
@@ -259,14 +259,14 @@ class Player(ABC):
             if self._watchers:
                 event = event_of(
                     current.episode, record, self.counts, self.rounds, self.episodes, self.thresholds, self.explored,
-                    current.thinking, before,
+                    current.planning_time, before,
                 )  # fmt: skip
         record.clear()
         self._spare = record
-        if thought is not None and thought.episode is not None:
-            self._set_out(thought.episode, thought.seconds)
-        elif thought is not None:
-            self._background.failure = thought.error
+        if planned is not None and planned.episode is not None:
+            self._set_out(planned.episode, planned.seconds)
+        elif planned is not None:
+            self._background.failure = planned.error
         if event is not None:  # last of all: what a callback does wrong finds everything in order
             tell(self._watchers, event)
 
@@ -285,7 +285,7 @@ class Player(ABC):
                 "is lost"
             )
         current = self.present(state)
-        cdf = np.cumsum(current.law(state))
+        cdf = np.cumsum(current.distribution(state))
         u = self.action_uniforms.next() * cdf[-1]
         current.asked_in = int(state)
         current.action = min(int(np.searchsorted(cdf, u, side="right")), self.n_actions - 1)
@@ -315,8 +315,8 @@ class Player(ABC):
             )
         current.record.step(current.asked_in, int(action), int(next_state), vector)
         current.asked_in = current.action = None
-        if current.bridge and not current.is_full():
-            self._go_on_thinking()
+        if current.interim and not current.is_full():
+            self._go_on_planning()
             return self._background.look()
         return current.is_full()
 
@@ -350,12 +350,12 @@ class Player(ABC):
             "action_uniforms": self.action_uniforms.state(),
             "counts": self.counts.state(),
         }
-        if self._limit_names is not None:
-            state["limit_names"] = list(self._limit_names.names)
-            state["at_least"] = sorted(self._limit_names.at_least)
+        if self._constraint_names is not None:
+            state["constraint_names"] = list(self._constraint_names.names)
+            state["at_least"] = sorted(self._constraint_names.at_least)
         if self._play is not None:
             state["play"] = self._play.state()
-        if self._background.on or (self._play is not None and self._play.bridge):
+        if self._background.on or (self._play is not None and self._play.interim):
             state["background"] = self._background.state()
         return state
 
@@ -373,9 +373,9 @@ class Player(ABC):
         self.counts.restore(state["counts"])
         if self.rounds != self.counts.visits.sum():
             raise AgentError("rounds that were not counted")
-        if "limit_names" in state:
-            self._limit_names = LimitNames.of(state["limit_names"], state["at_least"])
-            if len(self._limit_names.names) != self.thresholds.size:
+        if "constraint_names" in state:
+            self._constraint_names = ConstraintNames.of(state["constraint_names"], state["at_least"])
+            if len(self._constraint_names.names) != self.thresholds.size:
                 raise AgentError("names of other constraints")
         self._play = None
         if state.get("play") is not None:

@@ -31,7 +31,7 @@ class Named(Protocol):
 Names = Sequence[object] | Named | None  # without names there are numbers
 
 
-class Conduct(NamedTuple):
+class StatePolicy(NamedTuple):
     """What a policy does in one state."""
 
     state: str
@@ -50,14 +50,14 @@ def policy_cell(policy: Floats, visits: Ints, states: Names, actions: Names, mos
     order = np.argsort(-visits, kind="stable")[:most]
     cell = []
     for s in order[visits[order] > 0].tolist():
-        law = policy[..., s, :].reshape(-1, policy.shape[-1]).mean(axis=0)
-        often = np.argsort(-law, kind="stable")[:MOST_ACTIONS]
-        taken = {action_name(a): round(float(law[a]), 3) for a in often.tolist() if law[a] >= RARE}
+        distribution = policy[..., s, :].reshape(-1, policy.shape[-1]).mean(axis=0)
+        often = np.argsort(-distribution, kind="stable")[:MOST_ACTIONS]
+        taken = {action_name(a): round(float(distribution[a]), 3) for a in often.tolist() if distribution[a] >= RARE}
         cell.append([state_name(s), round(float(visits[s] / visits.sum()), 4), taken])
     return json.dumps(cell, separators=(",", ":")) if cell else ""
 
 
-def read_policy_cell(cell: str) -> list[Conduct]:
+def read_policy_cell(cell: str) -> list[StatePolicy]:
     """What ``policy_cell`` wrote; nothing if it is something else.
 
     >>> read_policy_cell('[["idle",0.25,{"0":1.0}]]')[0].actions
@@ -65,7 +65,7 @@ def read_policy_cell(cell: str) -> list[Conduct]:
     """
     try:
         return [
-            Conduct(str(state), float(share), {str(a): float(p) for a, p in actions.items()})
+            StatePolicy(str(state), float(share), {str(a): float(p) for a, p in actions.items()})
             for state, share, actions in json.loads(cell)
         ]
     except (ValueError, TypeError, AttributeError, RecursionError):

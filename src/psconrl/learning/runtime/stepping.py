@@ -85,7 +85,7 @@ class Stepping(Agent):
         self._unbooked = 0
         super().end(record)
 
-    def think_in_background(self, on: bool = True, executor: Executor | None = None) -> None:
+    def plan_in_background(self, on: bool = True, executor: Executor | None = None) -> None:
         """Nothing changes: there is no plan to wait for, ``act`` answers at once."""
 
     def state(self) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from psconrl.arrays import Floats
-from psconrl.errors import AgentError, LimitWarning
+from psconrl.errors import AgentError, ConstraintWarning
 from psconrl.learning.parts.ledger import promises
 from psconrl.learning.runtime.events import EpisodeEvent
 
@@ -116,4 +116,4 @@ def ratio(excesses: Floats, lengths: Floats) -> tuple[Floats, Floats]:
 
 
 def _warn(alarm: Alarm) -> None:
-    warnings.warn(str(alarm), LimitWarning, stacklevel=2)
+    warnings.warn(str(alarm), ConstraintWarning, stacklevel=2)

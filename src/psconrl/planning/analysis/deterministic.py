@@ -130,8 +130,8 @@ class Search:
         """Round the coins of a plan, and remember it unless its policy has none and is the best of all."""
         for actions in self._roundings(found):
             self._consider(actions)
-        coins = (found.policy > 0).sum(axis=1).max() > 1
-        settled = found.status is Status.OPTIMAL and not coins and found.mixture is None
+        randomised = (found.policy > 0).sum(axis=1).max() > 1
+        settled = found.status is Status.OPTIMAL and not randomised and found.mixture is None
         if not settled and mask.sum() > len(mask):
             heapq.heappush(self._heap, (found.certificate.lower, next(self._number), mask, found))
 
@@ -148,14 +148,14 @@ class Search:
     def _roundings(found: Plan) -> list[Ints]:
         """The policies that do always what the plan does sometimes; of many, the likeliest and the plan's columns."""
         likeliest = found.policy.argmax(axis=1)
-        coins = np.flatnonzero((found.policy > 0).sum(axis=1) > 1)
-        choices = [np.flatnonzero(found.policy[s]) for s in coins]
+        randomised = np.flatnonzero((found.policy > 0).sum(axis=1) > 1)
+        choices = [np.flatnonzero(found.policy[s]) for s in randomised]
         if np.prod([float(c.size) for c in choices]) > MOST_ROUNDINGS:
             return [likeliest, *found.columns]
         rounded = [] if found.mixture is None else list(found.mixture.policies)
         for chosen in itertools.product(*choices):
             actions = likeliest.copy()
-            actions[coins] = chosen
+            actions[randomised] = chosen
             rounded.append(actions)
         return rounded
 

@@ -37,7 +37,9 @@ class Explanation:
     worth: Floats  # (K,) all changes together at these prices, in units of the objective
     average_changes: Floats  # (K, m+1) of the long-run averages; zero unless the action leads to another class
     names: Names
-    by_lot: bool = False  # does the plan draw a lot? Then this is about its stationary policy, which comes closest
+    initially_randomised: bool = (
+        False  # does the plan draw a lot? Then this is about its stationary policy, which comes closest
+    )
 
     def record(self) -> dict[str, Any]:
         """Plain data for JSON, in the user's names and sense: of a reward, a gain is positive, as in tables."""
@@ -46,7 +48,7 @@ class Explanation:
         return {
             "state": self.names.state(self.state),
             "sense": self.names.sense,
-            "by_lot": self.by_lot,
+            "initially_randomised": self.initially_randomised,
             "units": {name: self.names.units.total(name) for name in costs if self.names.units.total(name)},
             "share": self.share,
             "prices": dict(zip(costs[1:], self.prices.tolist(), strict=True)),

@@ -31,7 +31,7 @@ from psconrl.planning.planner import plan
 from psconrl.products import product
 
 MOST_ACTIONS = 6  # of a plan whose pairs are tried
-MOST_LEVELS = 48  # tried for one switch at a time; then finer around the best
+MOST_GRIDS = 48  # tried for one switch at a time; then finer around the best
 MOST_RULES = 2000  # that are all tried, where there are no more
 PLAYED = 1e-9  # long-run share from which on a state or an action counts
 
@@ -198,8 +198,8 @@ class _Search:
         """Where switch k may be: evenly over the room that it has, and everywhere around where it stands."""
         starts = (*rule[1], self.order.size)
         low, high = starts[k - 1], starts[k + 1]  # an interval may be empty
-        yield from np.unique(np.linspace(low, high, MOST_LEVELS).round().astype(int)).tolist()
-        step = max((high - low) // (MOST_LEVELS - 1), 1)
+        yield from np.unique(np.linspace(low, high, MOST_GRIDS).round().astype(int)).tolist()
+        step = max((high - low) // (MOST_GRIDS - 1), 1)
         yield from range(max(low, starts[k] - step), min(high, starts[k] + step) + 1)
 
     def best_mixture(self) -> Floats | None:

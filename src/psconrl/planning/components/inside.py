@@ -26,7 +26,7 @@ class Planned(NamedTuple):
     bounds: Floats  # (K,) no policy that stays costs less
     potential: Floats  # (S,) the bias that shows it
     low_potential: Floats  # (S,) added to it
-    law: Floats  # (S,) the stationary law within each component; zero elsewhere
+    distribution: Floats  # (S,) the stationary law within each component; zero elsewhere
 
 
 class Inside:
@@ -50,11 +50,11 @@ class Inside:
         """The cheapest policy in every component for a cost (S*A,)."""
         S, K = self._policy.size, self.parts.number
         rows, policy = self._rows, self._policy.copy()
-        bounds, law = np.zeros(K), np.zeros(S)
+        bounds, distribution = np.zeros(K), np.zeros(S)
         potential, low = np.zeros(S), np.zeros(S)
         done = plan_small(
             self._room, rows.indptr, rows.indices, rows.data, cost, self._inside, self._start, self._members, policy,
-            bounds, potential, law, SEARCH_GAP, SWITCH_TOL, WORSE_TOL,
+            bounds, potential, distribution, SEARCH_GAP, SWITCH_TOL, WORSE_TOL,
         )  # fmt: skip
         for k in np.flatnonzero(~done):
             states = self._members[self._start[k] : self._start[k + 1]]
@@ -64,19 +64,21 @@ class Inside:
             if not found.settled:
                 raise SolverError(f"rounding left a gap of {found.gap:.1e} in an end component")
             best = found.mixture
-            policy[states], law[states] = best.answers[0].policy, best.answers[0].stationary
+            policy[states], distribution[states] = best.answers[0].policy, best.answers[0].stationary
             bounds[k] = found.value - best.gap
             potential[states], low[states] = best.proof.potential(np.ones(1))
         self._policy = policy
-        return Planned(policy, bounds, potential, low, law)
+        return Planned(policy, bounds, potential, low, distribution)
 
     def _model(self, k: int, states: Ints) -> Problem:
         """One component without costs and limits; the pairs that leave it are not available."""
         if k not in self._models:
             available = self.parts.inside[states]
             rows, A = self._rows, available.shape[1]
-            law = inside_rows(rows.indptr, rows.indices, rows.data, states, available, self._policy.size)
-            P = Transition.of(csr_array((law[2], law[1], law[0]), shape=(states.size * A, states.size)))
+            distribution = inside_rows(rows.indptr, rows.indices, rows.data, states, available, self._policy.size)
+            P = Transition.of(
+                csr_array((distribution[2], distribution[1], distribution[0]), shape=(states.size * A, states.size))
+            )
             nothing, none = np.zeros((1, states.size * A)), np.empty(0)
             self._models[k] = Problem(P.dense_up_to(DENSE_STATES), nothing, none, available, self.problem.scaling)
         return self._models[k]

@@ -38,13 +38,15 @@ class Ending(NamedTuple):
 class Moves:
     """The moves of all nodes. ``law`` (moves, N) is where each leads, never back to its source."""
 
-    def __init__(self, law: csr_array, source: Ints) -> None:
-        self.n_nodes = law.shape[1]
+    def __init__(self, distribution: csr_array, source: Ints) -> None:
+        self.n_nodes = distribution.shape[1]
         self.order = np.argsort(source, kind="stable")  # of the moves: as they were given
-        self.law = chosen_rows(law, self.order)
+        self.distribution = chosen_rows(distribution, self.order)
         self.source = source[self.order]
         self._first = np.searchsorted(self.source, np.arange(self.n_nodes + 1))
-        count, label = graph.strong_components(self.law.indptr[self._first], self.law.indices, self.n_nodes)
+        count, label = graph.strong_components(
+            self.distribution.indptr[self._first], self.distribution.indices, self.n_nodes
+        )
         self._backwards = successors.grouped(label, count)[1]  # every node after those that it leads to
 
     def cheapest(self, stay: Floats, per_move: float, tolerance: float) -> Ending:
@@ -52,13 +54,25 @@ class Moves:
 
         A change of the policy must gain more than the tolerance, relative to the value where it is more than one.
         """
-        law, first = self.law, self._first
-        choice = swept(law.indptr, law.indices, law.data, first, self._backwards, stay, per_move, SWEEPS)
+        distribution, first = self.distribution, self._first
+        choice = swept(
+            distribution.indptr, distribution.indices, distribution.data, first, self._backwards, stay, per_move, SWEEPS
+        )
         if (choice < STAY).any():
             raise SolverError("a state can neither stay nor move on")
         for _ in range(MAX_ROUNDS):
             x = self.collected(choice, np.where(choice == STAY, stay, 0.0)[:, None], per_move)[:, 0]
-            if not improved(law.indptr, law.indices, law.data, first, stay, per_move, tolerance, x, choice):
+            if not improved(
+                distribution.indptr,
+                distribution.indices,
+                distribution.data,
+                first,
+                stay,
+                per_move,
+                tolerance,
+                x,
+                choice,
+            ):
                 return Ending(x, choice)
         raise SolverError("the choice among end components did not come to an end")
 
@@ -81,12 +95,12 @@ class Moves:
 
     def largest_fall(self, values: Floats) -> float:
         """By how much a move may lower the values in mean, rounding included; not negative."""
-        law = self.law
-        fall: float = largest_fall(law.indptr, law.indices, law.data, self.source, values)
+        distribution = self.distribution
+        fall: float = largest_fall(distribution.indptr, distribution.indices, distribution.data, self.source, values)
         return fall
 
     def _chain(self, choice: Ints) -> tuple[Ints, csr_array, csr_array, Floats]:
         """The nodes that move, their moves among themselves and to all nodes, and the chances to end at once."""
         moving = np.flatnonzero(choice != STAY)
-        rows = chosen_rows(self.law, choice[moving])
+        rows = chosen_rows(self.distribution, choice[moving])
         return moving, csr_array(rows[:, moving]), rows, product(rows, (choice == STAY).astype(float))

@@ -70,7 +70,7 @@ class Components(Oracle[WholePolicy]):
         A = self.problem.available.shape[1]
         q = len(self.problem.costs)
         inside = np.flatnonzero(self.parts.of_state >= 0)
-        met = self.problem.costs[:, inside * A + planned.policy[inside]] * planned.law[inside]
+        met = self.problem.costs[:, inside * A + planned.policy[inside]] * planned.distribution[inside]
         averages = np.zeros((self._quotient.moves.n_nodes, q))
         for i in range(q):
             averages[: self.parts.number, i] = np.bincount(

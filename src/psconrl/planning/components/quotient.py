@@ -31,9 +31,11 @@ class Quotient:
             self._settled[self.node[~states]] = True
         pairs = np.flatnonzero(leaving.ravel())
         matrix = P.csr()
-        law = moves_away(matrix.indptr, matrix.indices, matrix.data, pairs, self.node, A)
+        distribution = moves_away(matrix.indptr, matrix.indices, matrix.data, pairs, self.node, A)
         shape = (pairs.size, self._settled.size)
-        self.moves = Moves(csr_array((law[2], law[1], law[0]), shape=shape), self.node[pairs // A])
+        self.moves = Moves(
+            csr_array((distribution[2], distribution[1], distribution[0]), shape=shape), self.node[pairs // A]
+        )
         self.pairs = pairs[self.moves.order]  # of every move
 
     def of_nodes(self, values: Floats) -> Floats:

@@ -45,11 +45,11 @@ def stationary(
         policy = _combined(part, tried, parts, occupancy)
         played = evaluate_policy(part, policy).occupancy
         attained = abs(product(problem.costs, played.ravel()) - averages).max() <= SAME_LINE
-        coins = int(((policy > 0).sum(axis=1) > 1).sum()) if attained else np.inf
-        if best is None or coins < fewest:
+        randomised = int(((policy > 0).sum(axis=1) > 1).sum()) if attained else np.inf
+        if best is None or randomised < fewest:
             # Ties: averages may agree where frequencies do not. What is told is what is played.
-            best, fewest = (played if attained else occupancy, policy), coins
-        if coins <= problem.thresholds.size:
+            best, fewest = (played if attained else occupancy, policy), randomised
+        if randomised <= problem.thresholds.size:
             break
     assert best is not None
     return best

@@ -15,7 +15,7 @@ from psconrl.kernels.improvement import cheapest_for_one_step
 from psconrl.kernels.products import dot, times
 from psconrl.markov.chain import chain_of
 from psconrl.markov.policy_iteration import policy_steps
-from psconrl.markov.structure import approach
+from psconrl.markov.structure import attractor_policy
 from psconrl.markov.unichain import FALLS_APART, Unichain
 from psconrl.planning.mixture.oracle import Oracle
 from psconrl.planning.problem import Problem
@@ -24,7 +24,7 @@ from psconrl.planning.tolerances import (
     CAUTION,
     LEAST_ROUGH,
     NEARLY_CLOSED,
-    NEARLY_CLOSED_DOUBLED,
+    NEARLY_CLOSED_DOUBLE_DOUBLE,
     PLAYABLE_GAP,
     ROUGH,
     ROUGH_SHARE,
@@ -84,7 +84,7 @@ class Howard(Oracle[Column]):
         self.problem = problem
         P = problem.transition
         self._steps = policy_steps(P, double_double=careful)
-        self._nearly_closed = NEARLY_CLOSED_DOUBLED if careful else NEARLY_CLOSED
+        self._nearly_closed = NEARLY_CLOSED_DOUBLE_DOUBLE if careful else NEARLY_CLOSED
         self._reference = 0
         self._within = ROUGH if hasty else 0.0  # by how much gains may be off
         self._hasty, self._last_gap = hasty, np.inf
@@ -102,12 +102,12 @@ class Howard(Oracle[Column]):
         """
         chain = self._solve(policy, None if near is None else near.chain)
         if chain is None:
-            policy = self._led_into_best(policy, weights, 0.0)
+            policy = self._driven_to_best(policy, weights, 0.0)
             chain = self._solve(policy)
         if chain is not None and chain.slowest < self._nearly_closed:
-            led = self._led_into_best(policy, weights, self._nearly_closed)
-            if not np.array_equal(led, policy):
-                policy, chain = led, self._solve(led)
+            driven = self._driven_to_best(policy, weights, self._nearly_closed)
+            if not np.array_equal(driven, policy):
+                policy, chain = driven, self._solve(driven)
         if chain is None:
             raise SolverError("the model is not weakly communicating")
         self._reference = chain.reference
@@ -162,7 +162,7 @@ class Howard(Oracle[Column]):
             raise SolverError(FALLS_APART)
         return chain
 
-    def _led_into_best(self, policy: Ints, weights: Floats, least: float) -> Ints:
+    def _driven_to_best(self, policy: Ints, weights: Floats, least: float) -> Ints:
         """Keep the cheapest of the (nearly) closed classes into which everything can be led, and lead it there.
 
         Moves that are no likelier than ``least`` do not count. Of equally cheap classes that of the last reference
@@ -184,7 +184,7 @@ class Howard(Oracle[Column]):
             home[members] = k
         order = sorted(range(len(classes)), key=lambda k: (prices[k] > cheap, k != home[self._reference], prices[k]))
         for k in order:
-            led = approach(P, self.problem.available, np.isin(states, classes[k]), policy, least)
-            if len(chain_of(P, led).closed_classes(least)) == 1:
-                return led
-        return approach(P, self.problem.available, np.isin(states, classes[order[0]]), policy, least)
+            driven = attractor_policy(P, self.problem.available, np.isin(states, classes[k]), policy, least)
+            if len(chain_of(P, driven).closed_classes(least)) == 1:
+                return driven
+        return attractor_policy(P, self.problem.available, np.isin(states, classes[order[0]]), policy, least)

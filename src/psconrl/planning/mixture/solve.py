@@ -29,7 +29,7 @@ HASTY_STATES = 5000
 # Multiplications of an elimination for every entry of a chain and every cost that are worth trying at once.
 QUICK = 1000.0
 # Products that are tried for a chain: at first, and how many times that before a factorisation that would fill in.
-PRODUCTS, PATIENT = 400, 10
+KRYLOV_STEPS, PATIENT = 400, 10
 # The search goes on until its gap is so much smaller than what is allowed: rounding needs some of that.
 CLOSER = SEARCH_GAP / PLAYABLE_GAP
 
@@ -139,7 +139,7 @@ def _attempts(
             if order.position.size and not quick:
                 yield partial(compiled, order=order)
             elif not order.position.size:
-                yield partial(compiled, order=order, products=PATIENT * PRODUCTS)
+                yield partial(compiled, order=order, products=PATIENT * KRYLOV_STEPS)
         hasty = problem.available.shape[0] >= HASTY_STATES
         yield lambda: _solve_with(Howard(problem, hasty=hasty), start, least_excess, near, hasty, follow)
     if problem.available.shape[0] <= careful_states:
@@ -164,7 +164,7 @@ def solve_compiled(
     least_excess: bool = False,
     near: Floats | None = None,
     order: Order | None = None,
-    products: int = PRODUCTS,
+    products: int = KRYLOV_STEPS,
     closed: float = SEARCH_GAP,
 ) -> Solution | None:
     """The search in one compiled call, which ends when a gap is closed so far; None where that cannot do. Sparse
@@ -197,7 +197,7 @@ def _as_searched(P: Transition, order: Order | None, products: int, off: float) 
         return P.array
     state, restart, matrix = 0, 0.0, None
     if isinstance(P, RestartingTransition):
-        state, restart, matrix = P.state, P.chance, P.base.matrix
+        state, restart, matrix = P.state, P.probability, P.base.matrix
     matrix = P.matrix if matrix is None else matrix
     return Rows(matrix.indptr, matrix.indices, matrix.data, state, restart, order, products, off)
 
@@ -228,10 +228,10 @@ def _solve_with(
     )
     answers, shares = mixture.answers, mixture.shares
 
-    def with_laws() -> Floats:
+    def with_distributions() -> Floats:
         return mixed_occupancy(answers, shares, problem.available.shape[1])
 
-    occupancy = with_laws() if follow is None else follow.finish(with_laws)
+    occupancy = with_distributions() if follow is None else follow.finish(with_distributions)
     policy = stationary_policy(problem, answers, shares, occupancy)
     value = dot(shares, np.array([column.costs[0] for column in answers]))
     policies = tuple(column.policy for column in answers)

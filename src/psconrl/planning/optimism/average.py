@@ -16,7 +16,7 @@ from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.kernels.boxes import likeliest_first
 from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
-from psconrl.kernels.optimism import improve_optimistic, lead_into
+from psconrl.kernels.optimism import drive_to, improve_optimistic
 from psconrl.kernels.products import combine, dot
 from psconrl.markov.chain import DenseChain
 from psconrl.planning.mixture.column_generation import Mixture, mix
@@ -63,7 +63,7 @@ class OptimisticHoward(Oracle[OptimisticColumn]):
             inside = np.zeros(self._states.size, dtype=bool)
             inside[classes[int(np.argmin(gains))]] = True
             policy, kernel = policy.copy(), kernel.copy()
-            if not lead_into(self._low, self._high, inside, policy, kernel):
+            if not drive_to(self._low, self._high, inside, policy, kernel):
                 raise SolverError("the confidence set holds no communicating model")
             costs = np.ascontiguousarray(self._costs[:, self._pairs + policy])
             chain = DenseChain(kernel).solve(costs, self._reference)

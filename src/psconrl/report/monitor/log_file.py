@@ -190,8 +190,8 @@ class Episodes:
     ) -> None:
         self.ends: Ints = facts["round"].astype(np.int64)
         self.length: Ints = facts["length"].astype(np.int64)
-        self.explored, self.value, self.thinking, self.changed = (
-            facts[column] for column in ("explored", "value", "thinking", "changed")
+        self.explored, self.value, self.planning_time, self.changed = (
+            facts[column] for column in ("explored", "value", "planning_time", "changed")
         )
         self.number: Ints = facts["episode"].astype(np.int64)
         self.exploring = exploring  # (K,)

@@ -8,7 +8,7 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.learning.runtime.logs import REWARD
-from psconrl.learning.runtime.policy_cell import Conduct, read_policy_cell
+from psconrl.learning.runtime.policy_cell import StatePolicy, read_policy_cell
 from psconrl.report.monitor.log_file import Episodes, LogFile
 from psconrl.report.page import packed_looks
 from psconrl.report.style import PALETTE, nth_look
@@ -61,9 +61,9 @@ def _facts(log: LogFile, episodes: Episodes) -> list[list[str]]:
         ["last episode", f"{log.kinds[-1]}, {length:,} {'round' if length == 1 else 'rounds'}"],
         ["explored", f"{100 * episodes.explored[-1] / rounds:.3g}% of the rounds"],
     ]
-    thought = episodes.thinking[np.isfinite(episodes.thinking)]
-    if thought.size:
-        facts.append(["thinking", f"{thought.sum():.3g} s in all, {thought.max():.2g} s at most"])
+    planned = episodes.planning_time[np.isfinite(episodes.planning_time)]
+    if planned.size:
+        facts.append(["planning_time", f"{planned.sum():.3g} s in all, {planned.max():.2g} s at most"])
     for name, average, limit in zip(log.cost_names[1:], episodes.averages[-1, 1:], episodes.limits[-1], strict=True):
         facts.append([name, f"{average:.4g} (limit {limit:.4g}{', exceeded' if average > limit else ''})"])
     return facts
@@ -96,8 +96,8 @@ def _panels(names: Sequence[str], episodes: Episodes, at: Ints, window: int) -> 
     panels.append(_panel("Exploring", "share of the rounds", [], episodes.ends[at], shares))
     once = np.ones(length.size)
     times = {
-        RECENT: recent(episodes.thinking, once),
-        LONGEST: recent_maximum(episodes.thinking, episodes.ends, at, window),
+        RECENT: recent(episodes.planning_time, once),
+        LONGEST: recent_maximum(episodes.planning_time, episodes.ends, at, window),
     }
     panels.append(_panel("Thinking time", "seconds an episode", [], episodes.ends[at], times) | {"log": True})
     changes = {RECENT: recent(episodes.changed)}
@@ -133,13 +133,13 @@ def _policy(episodes: Episodes) -> dict[str, Any] | None:
     now = read_policy_cell(episodes.policies[-1][1])
     if not now:
         return None
-    rows = [_conduct(conduct, [cells[int(k)].get(conduct.state) for k in found]) for conduct in now]
+    rows = [_state_policy(state_policy, [cells[int(k)].get(state_policy.state) for k in found]) for state_policy in now]
     taken = Counter(moment[0] for row in rows for moment in [[row["now"]], *filter(None, row["moments"])])
     actions = [[action, PALETTE[k] if k < COLOURED else ""] for k, (action, _) in enumerate(taken.most_common())]
     return {"start": start, "last": last, "actions": actions, "rows": rows}
 
 
-def _conduct(now: Conduct, moments: list[Conduct | None]) -> dict[str, Any]:
+def _state_policy(now: StatePolicy, moments: list[StatePolicy | None]) -> dict[str, Any]:
     words = ", ".join(f"{action} {100 * p:.3g}%" if p < 0.9995 else action for action, p in now.actions.items())
     return {
         "state": now.state,
@@ -150,6 +150,6 @@ def _conduct(now: Conduct, moments: list[Conduct | None]) -> dict[str, Any]:
     }
 
 
-def _likeliest(conduct: Conduct) -> tuple[str, float]:
+def _likeliest(state_policy: StatePolicy) -> tuple[str, float]:
     """The action that is taken most often, and how often."""
-    return max(conduct.actions.items(), key=lambda item: item[1], default=("", 0.0))
+    return max(state_policy.actions.items(), key=lambda item: item[1], default=("", 0.0))

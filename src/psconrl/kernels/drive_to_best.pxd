@@ -1,7 +1,7 @@
 # What other kernels call without going through Python.
 
-cdef class Leading:
-    """Made once by ``Leading(S)`` for chains of up to S states."""
+cdef class DriveToBest:
+    """Made once by ``DriveToBest(S)`` for chains of up to S states."""
     cdef double[:, ::1] part, W, C, cost, biases
     cdef double[::1] gains, stationary
     cdef Py_ssize_t[::1] label, states

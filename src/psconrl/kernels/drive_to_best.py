@@ -16,7 +16,7 @@ _INFINITE = cython.declare(cython.double, float("inf"))
 
 
 @cython.cclass
-class Leading:
+class DriveToBest:
     """Room for chains of up to S states, used again for one after the other."""
 
     def __init__(self, n_states: cython.Py_ssize_t):
@@ -148,7 +148,7 @@ class Leading:
         return total
 
 
-def led_into_best(
+def driven_to_best(
     P: cython.const[cython.double][:, ::1],
     costs: cython.const[cython.double][:, ::1],
     weights: cython.const[cython.double][::1],
@@ -175,7 +175,7 @@ def led_into_best(
     row_view: cython.Py_ssize_t[::1] = rows
     chain_view: cython.double[:, ::1] = chain
     cost_view: cython.double[:, ::1] = cost
-    room = Leading(S)
+    room = DriveToBest(S)
     gather_rows(P, row_view, costs, chain_view, cost_view)
     room.lead(P, chain_view, cost_view, weights, available, new_view, favoured, least, same)
     return new

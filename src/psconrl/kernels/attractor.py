@@ -1,4 +1,4 @@
-"""Leading everything into a set of states, along sparse transitions. See ``structure.approach``."""
+"""Leading everything into a set of states, along sparse transitions. See ``structure.attractor_policy``."""
 
 import cython
 import numpy as np
@@ -9,7 +9,7 @@ from cython.cimports.psconrl.kernels.successors import check_graph, check_number
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _lead(
+def _drive(
     first: cython.const[index][::1],
     pairs: cython.const[index][::1],
     entries: cython.const[cython.double][::1],
@@ -53,7 +53,7 @@ def _lead(
         begin = end
 
 
-def approach_by_layers(
+def attractor_by_layers(
     indptr: cython.const[index][::1],
     indices: cython.const[index][::1],
     data: cython.const[cython.double][::1],
@@ -84,5 +84,5 @@ def approach_by_layers(
             new[s] = policy[s]
             marks[0, s] = reached[s]
         sort_by_columns(indptr, indices, data, first, pairs, values)
-        _lead(first, pairs, values, available, least, marks[0], new, probability, marks[1], waiting)
+        _drive(first, pairs, values, available, least, marks[0], new, probability, marks[1], waiting)
     return changed
