@@ -10,8 +10,8 @@ from scipy.sparse import csr_array
 
 from exact import rationals
 from psconrl.kernels import double_double
-from psconrl.kernels.elimination import unichain
 from psconrl.kernels.drive_to_best import driven_to_best
+from psconrl.kernels.elimination import unichain
 from psconrl.markov.chain import DenseChain, SparseChain
 from psconrl.model.transition import Transition
 

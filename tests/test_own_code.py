@@ -123,7 +123,7 @@ def test_agents_of_all_kinds_are_made_by_name(own):
         ("nowhere_at_all:Agent", "there is no module 'nowhere_at_all', neither in"),
         ("missing.py:Agent", "no such file"),
         ("{}:NoBegin", "an agent has begin(state) and end(record); got NoBegin"),
-        ("{}:Greedy", "needs 'secret', which is no option given and none of n_states"),
+        ("{}:Greedy", "needs 'secret', which is neither an option given nor one of n_states"),
         ("psconl", "did you mean 'psconrl'?"),
     ],
 )

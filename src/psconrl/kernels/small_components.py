@@ -5,9 +5,9 @@ For thousands of components of a few states, calls from Python would take longer
 
 import cython
 import numpy as np
+from cython.cimports.psconrl.kernels.drive_to_best import DriveToBest
 from cython.cimports.psconrl.kernels.elimination import solve_unichain
 from cython.cimports.psconrl.kernels.improvement import dense_rounding, improve_dense
-from cython.cimports.psconrl.kernels.drive_to_best import DriveToBest
 from cython.cimports.psconrl.kernels.policy_chain import gather_rows
 from cython.cimports.psconrl.kernels.successors import check_closed, check_graph, check_lists, check_numbers, index
 

@@ -12,8 +12,7 @@ from scipy.sparse import csr_array, issparse
 
 from psconrl.arrays import Bools, Floats, Ints, Matrix, in_32_bits
 from psconrl.errors import SolverError
-from psconrl.kernels import closed_classes, graph, successors
-from psconrl.kernels import finite_occupancy
+from psconrl.kernels import closed_classes, finite_occupancy, graph, successors
 from psconrl.markov.sparse_solver import solve_sparse
 from psconrl.markov.transient_costs import collect_onward
 from psconrl.markov.transient_visits import visit_onward

@@ -20,8 +20,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from psconrl.arrays import Floats, Ints, Places
-from psconrl.kernels import aggregation, lu
-from psconrl.kernels import multigrid_steps
+from psconrl.kernels import aggregation, lu, multigrid_steps
 from psconrl.kernels.csr import by_columns
 from psconrl.kernels.elimination import unichain
 

@@ -48,9 +48,9 @@ def hyperparameters(experiments: Sequence[Experiment]) -> list[Hyperparameter]:
 def hyperparameter_table(found: Sequence[Hyperparameter]) -> dict[str, Any]:
     """A row for every agent: the loss at each value, the best one marked."""
     return {
-        "title": "One knob each",
-        "note": "Mean loss over the development worlds, in % of uniform play, at values of the knob; * the least.",
-        "header": ["agent", "hyperparameter", *(["value: loss"] * max((len(each.values) for each in found), default=0))],
+        "title": "One hyperparameter each",
+        "note": "Mean loss over the development environments, in % of uniform play, at each value; * the smallest.",
+        "header": ["agent", "hyperparameter", *["value: loss"] * max((len(each.values) for each in found), default=0)],
         "rows": [
             [
                 title_of(hyperparameter.label), hyperparameter.option,
