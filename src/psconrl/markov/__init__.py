@@ -1,1 +1,1 @@
-"""Markov chains: closed classes, gains, biases, stationary distributions and hitting times, and how they are solved."""
+"""Markov chains: closed classes, gains, biases, stationary distributions, hitting times, and the solvers for them."""

@@ -1,7 +1,7 @@
-r"""A Markov chain: what one policy makes of a model, dense or in CSR form.
+r"""Markov chains induced by a policy, dense or in CSR form.
 
-It is asked for its closed classes, for gains and biases where it has a single one, and for what it collects on the way
-out of a set of states.
+A chain reports its closed classes, its gains and biases if it has a single closed class, and the expected total cost
+until it leaves a set of states.
 """
 
 from abc import ABC, abstractmethod
@@ -22,17 +22,17 @@ from psconrl.products import product
 
 
 class SolvedClasses(NamedTuple):
-    """All closed classes of a chain, for q costs."""
+    """Solution on all closed classes of a chain, for q costs."""
 
     number: int
-    of_state: Ints  # (S,) the number of the class, or -1
+    of_state: Ints  # (S,) index of the closed class, or -1
     gains: Floats  # (q, K)
-    biases: Floats  # (q, S) of stationary mean zero in every class; zero outside of them
-    distribution: Floats  # (S,) the stationary law of the class of the state
+    biases: Floats  # (q, S) of stationary mean zero in every class; zero for transient states
+    distribution: Floats  # (S,) stationary distribution of the state's class
 
 
 class Chain(ABC):
-    """The law of the next state for every state, (S, S)."""
+    """Transition matrix (S, S) of a Markov chain: each row is the distribution of the next state."""
 
     def __init__(self, matrix: Matrix) -> None:
         self.matrix = matrix
@@ -43,13 +43,13 @@ class Chain(ABC):
         return int(self.matrix.shape[0])
 
     def __matmul__(self, h: Floats) -> Floats:
-        """The expected value of h (S,) or (S, k) after one step."""
+        """Return the expected value of h, of shape (S,) or (S, k), after one step."""
         return np.asarray(product(self.matrix, h))
 
     def closed_classes(self, least: float = 0.0) -> list[Ints]:
-        """The closed communicating classes, each as a sorted array of states, by their first states.
+        """Return the closed communicating classes, each as a sorted array of states, ordered by their first states.
 
-        Moves that are no likelier than ``least`` count as impossible.
+        Transitions of probability at most ``least`` count as impossible.
 
         >>> chain = DenseChain(np.array([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]))
         >>> [states.tolist() for states in chain.closed_classes()]
@@ -60,11 +60,11 @@ class Chain(ABC):
         return [members[start[k] : start[k + 1]] for k in range(start.size - 1)]
 
     def labelled_classes(self, least: float = 0.0) -> tuple[int, Ints]:
-        """How many closed classes there are, and the number of every state's, or -1."""
+        """Return the number of closed classes and, for every state, the index of its class or -1."""
         return self._closed_components(least)
 
     def solve_classes(self, costs: Floats) -> "SolvedClasses":
-        """Gains, biases and stationary laws of all closed classes, from costs (q, S)."""
+        """Return gains, biases and stationary distributions of all closed classes, for costs (q, S)."""
         count, label = self.labelled_classes()
         start, members = successors.grouped(label, count)
         q, S = costs.shape
@@ -77,32 +77,32 @@ class Chain(ABC):
         return SolvedClasses(count, label, gains, biases, distribution)
 
     def solve_class(self, costs: Floats, states: Ints) -> Unichain:
-        """Gains, biases and stationary law on one of the closed classes, from costs (q, S)."""
+        """Return gains, biases and stationary distribution on one closed class, for costs (q, S)."""
         part = self.restrict(states).solve(np.ascontiguousarray(costs[:, states]))
         if part is None:  # a closed class is irreducible, but products of its probabilities may vanish
             raise SolverError(FALLS_APART)
         return part
 
     def collect(self, states: Ints, per_step: Floats) -> Floats:
-        """What is collected (n, q) from each of n states that are surely left, until they are left.
+        """Return the expected total cost (n, q) from each of n transient states until the chain leaves these states.
 
-        ``per_step`` (n, q) is what one step from each brings.
+        ``per_step`` (n, q) is the cost of one step from each state.
         """
         outside = np.ones(self.n_states)
         outside[states] = 0.0
         return self.restrict(states)._collect(per_step, (self @ outside)[states])
 
     def visits(self, states: Ints, initial: Floats) -> Floats:
-        """How often each of n states that are surely left is visited, (n,), from an initial law (S,) on all states."""
+        """Return the expected number of visits (n,) to each of n transient states from an initial distribution (S,)."""
         outside = np.ones(self.n_states)
         outside[states] = 0.0
         return visit_onward(csr_array(self.restrict(states).matrix), initial[states], (self @ outside)[states])
 
     @abstractmethod
     def time_in_states(self, state: int, rounds: int, tol: float = 0.0) -> Floats:
-        """The share of the next rounds that is spent in every state, (S,), from one of them.
+        """Return the share of the next ``rounds`` steps spent in every state, (S,), starting from ``state``.
 
-        All shares together may be off by half the tolerance.
+        The total error of the shares is at most half the tolerance.
 
         >>> DenseChain(np.array([[0.0, 1.0], [0.0, 1.0]])).time_in_states(0, 10).tolist()
         [0.1, 0.9]
@@ -110,15 +110,15 @@ class Chain(ABC):
 
     @abstractmethod
     def solve(self, costs: Floats, reference: int = 0) -> Unichain | None:
-        """Gains, biases and stationary law for costs (q, S); None if there are two closed classes."""
+        """Return gains, biases and stationary distribution for costs (q, S); None if it has several closed classes."""
 
     @abstractmethod
     def restrict(self, states: Ints) -> "Chain":
-        """The moves among some states."""
+        """Return the chain restricted to the given states (rows may sum to less than one)."""
 
     @abstractmethod
     def toarray(self) -> Floats:
-        """As a plain array (S, S)."""
+        """Return the transition matrix as a plain array (S, S)."""
 
     @abstractmethod
     def _closed_components(self, least: float) -> tuple[int, Ints]: ...
@@ -129,32 +129,32 @@ class Chain(ABC):
     def _solve_small_classes(
         self, costs: Floats, start: Ints, members: Ints, gains: Floats, biases: Floats, distribution: Floats
     ) -> Bools:
-        """Which classes are solved at once, (K,)."""
+        """Solve small classes together; return a mask (K,) of the classes solved."""
         return np.zeros(start.size - 1, dtype=bool)
 
 
 class DenseChain(Chain):
-    """Every entry is stored."""
+    """A chain stored as a dense matrix."""
 
     def __init__(self, matrix: Floats) -> None:
         super().__init__(np.ascontiguousarray(matrix))
 
     def solve(self, costs: Floats, reference: int = 0) -> Unichain | None:
-        """By elimination without subtractions."""
+        """Solve the chain by GTH elimination."""
         return solve_chain(self.matrix, costs, reference)
 
     def time_in_states(self, state: int, rounds: int, tol: float = 0.0) -> Floats:
-        """By products with the matrix."""
+        """Return the shares by matrix-vector products."""
         return np.asarray(finite_occupancy.time_in_states_dense(self.matrix, state, rounds, tol))
 
     def restrict(self, states: Ints) -> Chain:
-        """The moves among some states."""
+        """Return the chain restricted to the given states."""
         if states.size == self.n_states:
             return self
         return DenseChain(self.matrix[np.ix_(states, states)])
 
     def toarray(self) -> Floats:
-        """The matrix."""
+        """Return the transition matrix."""
         matrix: Floats = self.matrix
         return matrix
 
@@ -167,28 +167,28 @@ class DenseChain(Chain):
 
 
 class SparseChain(Chain):
-    """What is possible is stored, row by row."""
+    """A chain stored in CSR form."""
 
     def __init__(self, matrix: csr_array) -> None:
         super().__init__(in_32_bits(matrix))
 
     def solve(self, costs: Floats, reference: int = 0) -> Unichain | None:
-        """By BiCGSTAB or a sparse LU, which choose a reference themselves."""
+        """Solve the chain iteratively or by a sparse LU; both choose a reference state themselves."""
         return solve_sparse(self.matrix, costs)
 
     def time_in_states(self, state: int, rounds: int, tol: float = 0.0) -> Floats:
-        """By products with the matrix."""
+        """Return the shares by matrix-vector products."""
         P = self.matrix
         return np.asarray(finite_occupancy.time_in_states_sparse(P.indptr, P.indices, P.data, state, rounds, tol))
 
     def restrict(self, states: Ints) -> Chain:
-        """The moves among some states."""
+        """Return the chain restricted to the given states."""
         if states.size == self.n_states:
             return self
         return SparseChain(csr_array(self.matrix[states][:, states]))
 
     def toarray(self) -> Floats:
-        """As a plain array (S, S)."""
+        """Return the transition matrix as a plain array (S, S)."""
         return np.asarray(self.matrix.toarray())
 
     def _closed_components(self, least: float) -> tuple[int, Ints]:
@@ -210,6 +210,6 @@ class SparseChain(Chain):
 
 
 def chain_of(P: Transition, policy: Any) -> Chain:
-    """The chain of a policy: an action for every state, (S,), or their probabilities, (S, A)."""
+    """Return the chain of a policy, given as one action per state (S,) or as action probabilities (S, A)."""
     matrix = P.under(policy)
     return SparseChain(matrix) if issparse(matrix) else DenseChain(matrix)

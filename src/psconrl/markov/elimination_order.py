@@ -1,9 +1,9 @@
-r"""The order in which the states of a sparse chain are eliminated, and what fills in: once for all chains of a pattern.
+r"""Elimination order and fill-in of a sparse chain, computed once for all chains with the same sparsity pattern.
 
-Nested dissection (George 1973): a level of a breadth-first search that cuts the states in two goes last, and the same
-again for either half. What fills in follows from the elimination tree (Liu 1990). Where states are nearly neighbours on
-a grid, as in queues and wards, little does; where they are connected at random, nearly everything, and there is no
-order worth having.
+The order is a nested dissection (George 1973): a level of a breadth-first search that separates the states into two
+halves is eliminated last, and each half is dissected in the same way. The fill-in follows from the elimination tree
+(Liu 1990). It is small if states are roughly neighbours on a grid, as in queues and wards. If states are connected at
+random, almost everything fills in, and no order is worth using.
 """
 
 from typing import NamedTuple
@@ -18,18 +18,18 @@ Positions = NDArray[np.uint32]
 
 
 class Order(NamedTuple):
-    """Where each state stands, and which entries there are in the rows of the eliminated chain, by position."""
+    """An elimination order, and the sparsity pattern of the rows of the eliminated chain by position."""
 
-    position: Ints  # (S,) of a state
-    state: Ints  # (S,) at a position
-    lower: Ints  # (S + 1,) where each row begins in...
-    before: Positions  # ... the positions before it that it leads to, rising
-    upper: Ints  # the same of those
-    after: Positions  # after it,
-    runs: Positions  # (S + 1,) where the stretches of subsequent ones begin, of each row, in...
-    first: Positions  # ... the first position of each, and...
-    begins: Positions  # ... where that stands in ``after``; and one more, the end
-    work: float  # multiplications that an elimination takes
+    position: Ints  # (S,) position of each state
+    state: Ints  # (S,) state at each position
+    lower: Ints  # (S + 1,) row starts in ``before``
+    before: Positions  # earlier positions with an entry in the row, ascending
+    upper: Ints  # (S + 1,) row starts in ``after``
+    after: Positions  # later positions with an entry in the row, ascending
+    runs: Positions  # (S + 1,) for each row, where its runs of consecutive positions start in ``first``
+    first: Positions  # first position of each run
+    begins: Positions  # where each run starts in ``after``, followed by the end
+    work: float  # number of multiplications in an elimination
 
 
 _NONE, _NO_ENTRIES = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint32)
@@ -37,9 +37,9 @@ NO_ORDER = Order(_NONE, _NONE, _NONE, _NO_ENTRIES, _NONE, _NO_ENTRIES, _NO_ENTRI
 
 
 def order_for(indptr: Places, indices: Places, n_states: int, most: float) -> Order:
-    """An order for the chains of a graph of pairs, or ``NO_ORDER`` if it takes more work than that.
+    """Return an order for the chains of a graph of pairs, or ``NO_ORDER`` if its work exceeds ``most``.
 
-    The graph is as in ``kernels.graph``.
+    The graph has the format of ``kernels.graph``.
     """
     first, near = nested_dissection.neighbours(indptr, indices, n_states)
     state = nested_dissection.dissected(first, near)
@@ -55,7 +55,7 @@ def order_for(indptr: Places, indices: Places, n_states: int, most: float) -> Or
 
 
 def _stretches(upper: Ints, after: Positions) -> tuple[Positions, Positions]:
-    """Where stretches of subsequent positions begin: of each row among the stretches, and of each one in ``after``."""
+    """Return where runs of consecutive positions start: for each row among the runs, and for each run in ``after``."""
     begins = np.ones(after.size, dtype=bool)
     begins[1:] = np.diff(after) != 1
     begins[upper[:-1][np.diff(upper) > 0]] = True

@@ -1,7 +1,7 @@
-r"""What a policy does in the long run, whatever the classes of its chain.
+r"""Exact long-run evaluation of a policy whose chain may have any number of closed classes.
 
-From the initial law :math:`\beta` the chain ends in one of its closed classes; in each it has a stationary law
-:math:`\mu_k` and a gain. So the averages are :math:`\sum_k \beta_k\, \mu_k c_i`, with :math:`\beta_k` the
+From the initial distribution :math:`\beta` the chain ends in one of its closed classes; in each it has a stationary
+distribution :math:`\mu_k` and a gain. So the averages are :math:`\sum_k \beta_k\, \mu_k c_i`, with :math:`\beta_k` the
 probability of being absorbed in class k (Puterman 1994, appendix A.4 and section 8.2).
 """
 
@@ -18,16 +18,16 @@ from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.policies import as_policy
 from psconrl.products import product
 
-FEW_CLASSES = 16  # up to this many the chance to end in each is found for every state
-BY_DISTRIBUTION = 1e-10  # of the costs that are met: gains that may be off by more are taken from the law
+FEW_CLASSES = 16  # up to this many classes, absorption probabilities are computed for every state and class
+BY_DISTRIBUTION = 1e-10  # relative to the mean absolute cost: gains with a larger error are taken from the distribution
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """The exact long-run behaviour of one policy from the initial law of the model."""
+    """Exact long-run behaviour of one policy from the initial distribution of the model."""
 
-    costs: Floats  # (m+1,) averages from the initial law
-    occupancy: Floats  # (S, A) long-run frequencies from the initial law
+    costs: Floats  # (m+1,) averages from the initial distribution
+    occupancy: Floats  # (S, A) long-run frequencies from the initial distribution
     gains: Floats  # (m+1, S) averages from every state
     biases: Floats  # (m+1, S) relative costs, with stationary mean zero in every class
     classes: tuple[Ints, ...]  # the closed classes of the chain
@@ -35,12 +35,12 @@ class Evaluation:
 
     @property
     def value(self) -> float:
-        """The average of the objective in the user's sense: a reward if the model was built from rewards."""
+        """Average of the objective in the user's sense: a reward if the model was built from rewards."""
         return self.objective_sign * float(self.costs[0])
 
 
 def evaluate(cmdp: CMDP, policy: ArrayLike) -> Evaluation:
-    """Exact averages, occupancy, gain and bias of a policy, also when its chain has several closed classes.
+    """Return the exact averages, occupancy, gain and bias of a policy; its chain may have several closed classes.
 
     >>> import psconrl
     >>> rover = psconrl.load("marsrover-4x4")
@@ -53,10 +53,10 @@ def evaluate(cmdp: CMDP, policy: ArrayLike) -> Evaluation:
 
 
 def evaluate_policy(cmdp: CMDP, pi: Floats) -> Evaluation:
-    """``evaluate`` of a policy (S, A) that is known to fit the model."""
+    """Evaluate a policy (S, A) that is known to fit the model."""
     pi = np.ascontiguousarray(pi)
     chain = chain_of(cmdp.transition, pi)
-    # An offset of the costs must not drown their differences, nor a huge entry all the others.
+    # Remove offsets and scales: a large offset would hide cost differences, and a huge entry all the others.
     C, base = policy_chain.mixed_costs(cmdp.costs, pi)
     classes = chain.closed_classes()
     if len(classes) > FEW_CLASSES:
@@ -75,7 +75,7 @@ def evaluate_policy(cmdp: CMDP, pi: Floats) -> Evaluation:
 
 
 def _use_distribution(part: Unichain, costs: Floats) -> None:
-    """Take gains from the law where a huge cost of states that are hardly visited drowns all that is met."""
+    """Recompute gains from the stationary distribution where huge costs of rarely visited states cause large errors."""
     if part.off > 0.0:
         drowned = part.off > BY_DISTRIBUTION * product(np.abs(costs), part.stationary)
         part.gains = np.where(drowned, product(costs, part.stationary), part.gains)
@@ -84,7 +84,7 @@ def _use_distribution(part: Unichain, costs: Floats) -> None:
 def _absorbed(
     chain: Chain, C: Floats, initial: Floats, classes: list[Ints], parts: list[Unichain]
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Law (S,), averages (q,), gains and biases (q, S) of a chain that ends in one of its closed classes."""
+    """Return distribution (S,), averages (q,), gains and biases (q, S) of a chain with few closed classes."""
     S = chain.n_states
     absorbed = np.zeros((S, len(classes)))
     biases = np.zeros((S, C.shape[0]))
@@ -93,7 +93,7 @@ def _absorbed(
         biases[states] = part.centred_biases().T
     passing = np.flatnonzero(~absorbed.any(axis=1))
     if passing.size:
-        # What flows out of the transient states into each class.
+        # Probability flow from the transient states into each class.
         absorbed[passing] = chain.collect(passing, (chain @ absorbed)[passing])
         absorbed[passing] /= absorbed[passing].sum(axis=1, keepdims=True)
     gains = product(absorbed, np.array([part.gains for part in parts]))
@@ -108,7 +108,7 @@ def _absorbed(
 
 
 def _absorbed_in_many(chain: Chain, C: Floats, initial: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """The same by the visits of the transient states, of which there is one number a state and none a class."""
+    """Return what ``_absorbed`` returns, from visits to transient states: one number per state, not per class."""
     solved = chain.solve_classes(C)
     ended = solved.of_state >= 0
     passing = np.flatnonzero(~ended)

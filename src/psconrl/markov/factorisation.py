@@ -1,7 +1,7 @@
-"""Sparse chains by a factorisation: the costs and the times until one busy state is hit again.
+"""Sparse chains solved by an LU factorisation of the cost and time until a reference state is hit again.
 
-Left out the reference state r, one LU yields the cost u and the time T until r is hit; then
-``g = (c(r) + P_r u) / (1 + P_r T)`` and ``h = u - g T``. The system is well conditioned only if r is visited often.
+Without the reference state r, one LU yields the cost u and the time T until r is hit; then ``g = (c(r) + P_r u) / (1 +
+P_r T)`` and ``h = u - g T``. The system is well conditioned only if r is visited often.
 """
 
 from typing import Any
@@ -13,22 +13,23 @@ from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.markov.unichain import FALLS_APART, Unichain, collect_dense, solve_chain
 
-# The norm of (I - P)^-1 is the longest expected time to leave. Beyond this one an LU, which subtracts, loses more
-# than about seven digits; for chains of up to MAX_DENSE states elimination without subtractions is then used instead.
+# The norm of (I - P)^-1 is the longest expected time to leave. Beyond this value an LU, which subtracts, loses more
+# than about seven digits; chains of up to MAX_DENSE states are then solved by GTH elimination instead.
 LONGEST_TIME = 1e7
 MAX_DENSE = 2000
-SURE = 1e-8  # by which the chance to leave, which is one, may be wrong: then other figures are, too
-REFERENCE_SHARE = 1e-2  # of the largest stationary mass that the reference must hold at least
+SURE = 1e-8  # tolerance for the probability of leaving, which should be one: if it is off, so are the other results
+REFERENCE_SHARE = 1e-2  # least mass of the reference state, relative to the largest stationary mass
 TOO_RARE = "some of {} states are left too rarely for sparse methods; give dense transitions"
 
 
 def solve_directly(P: csr_array, costs: Floats, recurrent: Ints, reference: int | None) -> Unichain:
-    """Chain P of shape (S, S) with costs ``(q, S)``, from a state that is likely to be visited often."""
+    """Solve chain P of shape (S, S) with costs ``(q, S)``, using a reference state that is likely visited often."""
     if reference is None or not np.isin(reference, recurrent):
         reference = _busy_state(P, recurrent)
-    with np.errstate(all="ignore"):  # what overflows here will not agree with the law
+    with np.errstate(all="ignore"):  # overflows are detected when gains and distribution are compared
         result = cycle_solve(P, costs, reference)
-        # Counted from a state that is hardly visited the figures are wrong, but the law still points to the busy ones.
+        # A rarely visited reference gives wrong results, but the distribution still points to frequently visited
+        # states.
         for _ in range(2):
             busiest = int(result.stationary.argmax())
             if result.stationary[result.reference] >= REFERENCE_SHARE * result.stationary[busiest]:
@@ -38,7 +39,7 @@ def solve_directly(P: csr_array, costs: Floats, recurrent: Ints, reference: int 
 
 
 def _busy_state(P: csr_array, recurrent: Ints) -> int:
-    """A state of large stationary mass, from a few steps of the lazy chain on its closed class."""
+    """Return a state of large stationary mass, from 200 steps of the lazy chain on its closed class."""
     chain = P[recurrent][:, recurrent].T.tocsr()
     mu = np.full(recurrent.size, 1.0 / recurrent.size)
     for _ in range(200):
@@ -47,7 +48,7 @@ def _busy_state(P: csr_array, recurrent: Ints) -> int:
 
 
 def collect_sparse(W: csr_array, C: Floats, exits: Floats) -> Floats:
-    """The same for sparse transitions."""
+    """Return the solution (n, q) of x = C + W x for transient states with exit probabilities ``exits``, W sparse."""
     system = _system(W, exits)
     lu = _factorised(system)
     if lu is None:
@@ -58,24 +59,24 @@ def collect_sparse(W: csr_array, C: Floats, exits: Floats) -> Floats:
 
 
 def _system(W: csr_array, exits: Floats) -> csc_array:
-    """I - W for states that lead elsewhere with the chances ``exits``: one minus a chance to stay would lose digits."""
+    """Return I - W given exit probabilities ``exits``; its diagonal avoids one minus the probability of staying."""
     moves = csr_array(W - diags_array(W.diagonal()))
     return csc_array(diags_array(exits + np.asarray(moves.sum(axis=1)).ravel()) - moves)
 
 
 def _is_sure(lu: Any, system: csc_array, exits: Floats) -> bool:
-    """Is every state left in the end, as it should be? Of small chains too much is lost only if that is known."""
+    """True if every state is left with probability one, as it must be; checked only for chains beyond MAX_DENSE."""
     if exits.size <= MAX_DENSE:
         return True
     return bool((np.abs(_refined(lu, system, exits[None, :]) - 1.0) <= SURE).all())
 
 
 def _factorised(system: csc_array) -> Any:
-    """The LU of I - W, or None if too many digits would be lost and the chain can be solved as a dense one."""
-    from scipy.sparse.linalg import splu  # takes longer to load than a small model to plan
+    """Return the LU of I - W, or None if it loses too many digits and the chain can be solved as a dense one."""
+    from scipy.sparse.linalg import splu  # importing it takes longer than planning on a small model
 
     n = system.shape[0]
-    # It is diagonally dominant by rows: no pivoting is needed, and the symmetric ordering keeps it sparse.
+    # The matrix is diagonally dominant by rows: no pivoting is needed, and the symmetric ordering keeps it sparse.
     options = {"permc_spec": "MMD_AT_PLUS_A", "diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
     try:
         lu = splu(system, **options)
@@ -94,7 +95,7 @@ def _refined(lu: Any, system: csc_array, costs: Floats) -> Floats:
 
 
 def cycle_solve(P: csr_array, costs: Floats, reference: int) -> Unichain:
-    """The same from a state that is visited often; no numbers for the gains if from somewhere it is hardly ever hit."""
+    """Solve the chain with the given reference state; gains are NaN if some state hardly ever reaches it."""
     n = P.shape[0]
     if n == 1:
         return Unichain(costs[:, 0].copy(), np.zeros_like(costs), np.ones(1), 0)
@@ -117,7 +118,7 @@ def cycle_solve(P: csr_array, costs: Floats, reference: int) -> Unichain:
     mass = lu.solve(leave, trans="T")
     mass += lu.solve(leave - system.T @ mass, trans="T")
     stationary = np.empty(n)
-    # If r is hardly ever visited, rounding may even turn the sign round.
+    # If r is hardly ever visited, rounding may even flip the sign.
     stationary[others] = np.maximum(np.copysign(1.0, mass.sum()) * mass, 0.0)
     stationary[reference] = 1.0
     return Unichain(gains, biases, stationary / stationary.sum(), reference)

@@ -1,10 +1,11 @@
-r"""How far apart states are: least expected hitting times, and the diameter.
+r"""Least expected hitting times between states, and the diameter of a model.
 
 .. math:: T(s) = 1 + \min_a \sum_{s'} P(s'|s,a)\, T(s'), \qquad T(\text{target}) = 0, \qquad
           D = \max_{s \ne s'} \min_\pi T^\pi_{s \to s'}
 
-(Provodin et al. 2024, section 2). Policy iteration from a policy that reaches the target surely (Bertsekas 2012,
-section 3.4). The time is what a chain collects, at 1 a step, until it leaves the other states.
+(Provodin et al. 2024, section 2). They are computed by policy iteration from a policy that reaches the target with
+probability one (Bertsekas 2012, section 3.4). The time is the total cost, at 1 per step, until the chain leaves the
+other states.
 """
 
 from typing import NamedTuple
@@ -23,14 +24,14 @@ FASTER_TOL = 1e-12  # relative: an action must save more than rounding to be swi
 
 
 class ShortestPath(NamedTuple):
-    """Least expected steps to a target, and the actions that achieve them."""
+    """Least expected number of steps to a target, and a policy that attains it."""
 
-    times: Floats  # (S,); inf where no policy surely arrives
+    times: Floats  # (S,); inf where no policy reaches the target with probability one
     policy: Ints  # (S,)
 
 
 def shortest_path(P: Transition, available: Bools, target: int) -> ShortestPath:
-    """The fastest policy towards a state in transitions P of shape (S*A, S).
+    """Return the fastest policy to a target state in transitions P of shape (S*A, S).
 
     >>> P = Transition.of(np.array([[0.5, 0.5], [1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]))
     >>> shortest_path(P, np.ones((2, 2), bool), target=1)
@@ -62,12 +63,12 @@ def shortest_path(P: Transition, available: Bools, target: int) -> ShortestPath:
 
 
 def hitting_times(cmdp: CMDP, target: int) -> Floats:
-    """Least expected number of steps to the target from every state; inf where no policy surely arrives."""
+    """Return the least expected number of steps to the target from every state; inf where it is not surely reached."""
     return shortest_path(cmdp.transition, cmdp.available, target).times
 
 
 def diameter(cmdp: CMDP) -> float:
-    """The longest of all shortest paths; inf if the model is not communicating.
+    """Return the largest of all least expected hitting times; inf if the model is not communicating.
 
     >>> import psconrl
     >>> diameter(psconrl.load("marsrover-4x4"))
@@ -80,7 +81,7 @@ def diameter(cmdp: CMDP) -> float:
 
 
 def _sure_pairs(P: Transition, available: Bools, target: int) -> tuple[Bools, Bools]:
-    """Pairs and states from which the target can be reached with probability one."""
+    """Return masks of the pairs and states from which the target can be reached with probability one."""
     S, A = available.shape
     usable = available.copy()
     states = np.ones(S, dtype=bool)

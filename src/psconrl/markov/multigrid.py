@@ -1,18 +1,21 @@
-r"""Gains, biases and the stationary law of a large sparse chain by levels of aggregation.
+r"""Gains, biases and the stationary distribution of a large sparse chain by aggregation multigrid.
 
-States that exchange much are put in groups of about four, groups in groups, down to some hundred. A group counts its
-members by their shares of a law x, so that its moves are those of the aggregated chain (Simon and Ando 1961). One cycle
-sweeps upwards and downwards, solves for what is left on the next level, and sweeps again.
+Strongly coupled states are aggregated in groups of about four, recursively, down to a few hundred groups. Members of a
+group are weighted by a distribution x, so that a group moves as in the aggregated chain (Simon and Ando 1961). One
+cycle sweeps forwards and backwards, solves for the residual on the next level, and sweeps again.
 
-The law: what the next level finds rescales the groups, and x is aggregated anew (Horton and Leutenegger 1994), until it
-is close enough for what follows. Both equations, :math:`h + g = c + P h` and :math:`x = x P`, are solved by a Krylov
-method that minimises the residual (GCR), with a cycle as its preconditioner, and two steps of the same on every level
-but the last (the K-cycle of Notay and Vassilevski 2008). For the bias, members count by the roots of their shares in a
-rough law: by the law itself, states that are hardly visited would not count at all, and all alike, they would count too
-much. So would they in the length of a residual: what a correction spoils in a million states that are never visited
-would outweigh what it mends in the few that are, and GCR would take no step worth the name. There, too, states count
-by a power of their mass. The number of cycles hardly grows with the number of states, where products alone need as many
-as it takes to cross the chain.
+Stationary distribution: the next level rescales the groups, and the chain is aggregated again with the new x (Horton
+and Leutenegger 1994), until x is close enough for the Krylov method below. Both equations, :math:`h + g = c + P h` and
+:math:`x = x P`, are solved by GCR, a Krylov method that minimises the residual. Its preconditioner is one cycle, with
+two GCR steps on every level but the last (the K-cycle of Notay and Vassilevski 2008).
+
+Weights: for the bias, members are weighted by the square roots of their masses in a rough distribution. Weighted by the
+masses themselves, rarely visited states would have no influence; weighted equally, they would have too much. The norm
+of the residual is weighted by a power of the mass for the same reason. Otherwise errors that a correction adds in a
+million states that are never visited would outweigh what it repairs in the few that are, and GCR would hardly progress.
+
+The number of cycles hardly grows with the number of states, whereas plain matrix-vector products need as many as it
+takes to cross the chain.
 """
 
 from typing import NamedTuple, TypeAlias
@@ -24,27 +27,27 @@ from psconrl.kernels import aggregation, lu, multigrid_steps
 from psconrl.kernels.csr import by_columns
 from psconrl.kernels.elimination import unichain
 
-COARSEST = 400  # states of the last level, which is solved as a dense one
-_STRONG = 0.25  # ties of less than this share of a state's strongest one make a pair only
-_PAIRED = 0.7  # if there would be more pairs and singles than this share of the states
-_STALLED = 0.8  # a next level with more than this share of the states, or of the moves, is none
-_INNER = 2  # steps on every level but the first and the last,
-_ENOUGH = 0.2  # or one, if it leaves no more than this of the residual
-_RESTART = 20  # directions that are kept
-_LEAST = 1e-290  # of a mass: groups need some
-_DISTRIBUTION_CYCLES = 4  # of aggregation, until a law is close enough for corrections
-_DISTRIBUTION_GOAL = 1e-3  # of the tolerance, for a single state
-_ROUNDS = 4  # of both
-_WEIGHT, _LEAST_WEIGHT = 0.3, 1e-20  # the power of a mass by which a residual counts, and the least mass
-_PATIENCE = 20  # so many cycles must leave
-_SLOWER = 0.5  # less than this of a residual, or there is no point in more
+COARSEST = 400  # states of the coarsest level, which is solved as a dense system
+_STRONG = 0.25  # couplings below this share of a state's strongest one make a pair only
+_PAIRED = 0.7  # if pairs and singles would otherwise exceed this share of the states
+_STALLED = 0.8  # coarsening stops if the next level keeps more than this share of the states or transitions
+_INNER = 2  # GCR steps on every level but the first and the last,
+_ENOUGH = 0.2  # or one, if it reduces the residual to this share
+_RESTART = 20  # directions that GCR keeps
+_LEAST = 1e-290  # least mass of a state: groups need a positive mass
+_DISTRIBUTION_CYCLES = 4  # aggregation cycles before each GCR solve for a distribution
+_DISTRIBUTION_GOAL = 1e-3  # residual per state, relative to the tolerance
+_ROUNDS = 4  # of aggregation cycles and GCR
+_WEIGHT, _LEAST_WEIGHT = 0.3, 1e-20  # exponent of the mass that weights a residual, and the least mass
+_PATIENCE = 20  # GCR stops unless this many cycles reduce
+_SLOWER = 0.5  # the residual to less than this share
 
 
 Moves: TypeAlias = tuple[Places, Places, Floats]  # in CSR form
 
 
 class Level(NamedTuple):
-    """A chain: moves in CSR form, how likely each state is left, and its inverse; zero for one that never is."""
+    """A chain on one level: transitions in CSR form, probabilities of leaving each state, and their inverses (or 0)."""
 
     indptr: Places
     indices: Places
@@ -54,43 +57,43 @@ class Level(NamedTuple):
 
     @classmethod
     def of_chain(cls, indptr: Places, indices: Places, data: Floats) -> "Level":
-        """The first level: a chain with its diagonal."""
+        """Return the finest level, from a chain with its diagonal."""
         return cls.of(*aggregation.moves_of(indptr, indices, data))
 
     @classmethod
     def of(cls, indptr: Places, indices: Places, data: Floats, leaving: Floats) -> "Level":
-        """With the inverse."""
+        """Return a level, computing the inverse."""
         inverse = np.divide(1.0, leaving, out=np.zeros_like(leaving), where=leaving > 0.0)
         return cls(indptr, indices, data, leaving, inverse)
 
     @property
     def size(self) -> int:
-        """How many states it has."""
+        """Number of states."""
         return int(self.leaving.size)
 
     @property
     def moves(self) -> Moves:
-        """From every state."""
+        """Transitions by origin, in CSR form."""
         return self.indptr, self.indices, self.data
 
     def smaller_than(self, other: "Level") -> bool:
-        """Is the next level worth it? States that lead anywhere make groups that lead everywhere."""
+        """True if this level is enough smaller than ``other``; states with random successors make dense groups."""
         return self.size <= _STALLED * other.size and self.data.size <= _STALLED * other.data.size
 
     def columns(self) -> Moves:
-        """Its moves by where they lead."""
+        """Return the transitions by destination."""
         columns: Moves = by_columns(*self.moves, self.size)
         return columns
 
     def grouped(self, mass: Floats) -> "tuple[Ints, Level, Floats]":
-        """The group of every state, the chain of groups, and their masses: pairs of pairs."""
+        """Return the group of every state (pairs of pairs), the chain of groups, and the masses of the groups."""
         flow = aggregation.scaled(self.indptr, self.data, mass)
         moves: Moves = (self.indptr, self.indices, flow)
         group = np.arange(self.size)
         for _ in range(2):
             columns: Moves = by_columns(*moves, moves[0].size - 1)
             pair = aggregation.pairs_of(*moves, *columns, _STRONG)
-            if pair.max() > _PAIRED * pair.size:  # where mass falls steeply, the strongest tie is to one that is taken
+            if pair.max() > _PAIRED * pair.size:  # where mass falls steeply, the strongest neighbour is already paired
                 pair = aggregation.pairs_of(*moves, *columns, 0.0)
             moves = aggregation.gathered(*moves, pair, int(pair.max()) + 1)
             group = pair[group]
@@ -99,13 +102,13 @@ class Level(NamedTuple):
         return group, Level.of(*moves, leaving), of_groups
 
     def dense(self) -> Floats:
-        """D - W."""
+        """Return D - W as a dense matrix."""
         matrix = np.diag(self.leaving)
         matrix[np.repeat(np.arange(self.size), np.diff(self.indptr)), self.indices] -= self.data
         return matrix
 
     def bordered_inverse(self) -> Floats | None:
-        """The inverse of D - W with a row and a column of ones, for the gain; None if it is large or has none."""
+        """Return the inverse of D - W bordered by ones, for the gain; None if the level is too large or singular."""
         if self.size > COARSEST:
             return None
         bordered = np.ones((self.size + 1, self.size + 1))
@@ -116,12 +119,12 @@ class Level(NamedTuple):
 
 
 def first_distribution(level: Level) -> Floats:
-    """A law that shows where the mass is: one cycle from the uniform one."""
+    """Return a rough stationary distribution, by one cycle from the uniform one."""
     return _improved(level, np.full(level.size, 1.0 / level.size), 1)
 
 
 def stationary_distribution(level: Level, guess: Floats, tolerance: float, cycles: int) -> Floats:
-    """A law of which no more than the tolerance is out of balance in a step, if it is found."""
+    """Return a distribution whose imbalance after one step is at most the tolerance, if one is found."""
     columns, x = level.columns(), guess
     right = np.zeros(level.size)
     for _ in range(_ROUNDS):
@@ -144,9 +147,9 @@ def _imbalance(level: Level, columns: Moves, x: Floats) -> float:
 
 
 def _improved(level: Level, x: Floats, cycles: int) -> Floats:
-    """A law nearer to the stationary one, by cycles of aggregation and disaggregation."""
+    """Return a distribution closer to the stationary one, by cycles of aggregation and disaggregation."""
     if level.size <= COARSEST:
-        # By elimination without subtractions: threads of LAPACK take a hundred times as long on a busy machine.
+        # GTH elimination: LAPACK threads take a hundred times as long on a busy machine.
         reference, _, _, distribution, _ = unichain(-level.dense(), np.empty((0, level.size)), int(x.argmax()))
         return np.maximum(distribution, _LEAST) if reference >= 0 else x
     columns = level.columns()
@@ -168,13 +171,13 @@ def _swept(columns: Moves, inverse: Floats, x: Floats) -> Floats:
 
 
 class Hierarchy:
-    """All levels of a chain, for its law and for the biases of any number of costs."""
+    """All levels of a chain, for its stationary distribution and for the biases of any number of costs."""
 
     def __init__(self, level: Level, mass: Floats) -> None:
         self.levels = [level]
-        self.groups: list[Ints] = []  # of every level but the last: the group of each state
-        self.shares: list[Floats] = []  # and its share in it
-        self.masses = [mass]  # of every level
+        self.groups: list[Ints] = []  # for every level but the last: the group of each state
+        self.shares: list[Floats] = []  # and its share of the group
+        self.masses = [mass]  # for every level
         while level.size > COARSEST:
             group, level, of_groups = level.grouped(mass)
             if not level.smaller_than(self.levels[-1]):
@@ -188,18 +191,18 @@ class Hierarchy:
 
     @property
     def usable(self) -> bool:
-        """Do the levels end with one that is small and can be solved?"""
+        """True if the coarsest level is small and can be solved."""
         return self.inverse is not None
 
     def for_biases(self) -> "Cycles":
-        """Solves D h - W h + gain = c."""
+        """Return cycles that solve D h - W h + gain = c."""
         ones = [np.ones_like(share) for share in self.shares]
         moves = [level.moves for level in self.levels]
         weights = [np.maximum(mass / mass.max(), _LEAST_WEIGHT) ** _WEIGHT for mass in self.masses]
         return Cycles(self, moves, self.shares, ones, weights, self.inverse, 1.0)
 
     def for_distributions(self) -> "Cycles":
-        """Solves x D - x W = r, of no sum."""
+        """Return cycles that solve x D - x W = r, where r sums to zero."""
         ones = [np.ones_like(share) for share in self.shares]
         columns = [level.columns() for level in self.levels]
         alike = [np.ones_like(mass) for mass in self.masses]
@@ -207,7 +210,7 @@ class Hierarchy:
 
 
 class Cycles:
-    """GCR with cycles through all levels. Several threads may use it at a time."""
+    """GCR preconditioned by multigrid cycles. Several threads may use it at the same time."""
 
     def __init__(
         self, levels: Hierarchy, moves: list[Moves], lowering: list[Floats], raising: list[Floats],
@@ -218,14 +221,14 @@ class Cycles:
         self._inverse, self._gain = inverse, gain
 
     def solve(self, right: Floats, x: Floats, goal: float, most: int) -> tuple[float, float]:
-        """Improve a guess x in place until no entry of the residual exceeds the goal; the gain, and what is left."""
+        """Improve a guess x in place until no residual exceeds ``goal``; return the gain and the largest residual."""
         r = np.empty_like(right)
         multigrid_steps.drift(*self._moves[0], self._levels[0].leaving, x, 0.0, r)
         np.subtract(right, r, out=r)
         return self._minimise(0, r, x, most, goal)
 
     def _minimise(self, depth: int, r: Floats, x: Floats, most: int, goal: float | None) -> tuple[float, float]:
-        """GCR on one level: add to x what solves for r, which becomes the residual; the gain, and how large that is."""
+        """Run GCR on one level: add the solution for r to x, turn r into the residual; return the gain and its size."""
         leaving, weights, n = self._levels[depth].leaving, self._weights[depth], r.size
         kept = _RESTART if goal is not None else most
         basis, found, gains = np.empty((kept + 1, n)), np.empty((kept + 1, n)), np.empty(kept + 1)
@@ -258,7 +261,7 @@ class Cycles:
         return gain, multigrid_steps.largest(r) if goal is not None else length
 
     def _cycle(self, depth: int, r: Floats, z: Floats) -> float:
-        """One cycle for the right side r, written to z; its gain."""
+        """Run one cycle for the right-hand side r, write the result to z, and return its gain."""
         if depth == len(self._levels) - 1:
             solution = self._inverse @ np.append(r, 0.0)
             z[:] = solution[:-1]

@@ -1,4 +1,4 @@
-r"""The two steps of policy iteration on dense transitions, on sparse ones, and in twice the working precision.
+r"""Policy evaluation and improvement on dense or sparse transitions, and in double-double precision.
 
 ``evaluate`` solves the chain of a deterministic policy for all costs at once. ``improve`` gives every state the action
 that is best for the weighted cost and its bias h, by :math:`c_w(s,a) + \sum P(s'|s,a) (h(s') - h(s))`. The sum is over
@@ -25,14 +25,14 @@ from psconrl.products import product
 
 
 class Improved(NamedTuple):
-    """A lower bound on the weighted gain of every policy, and a better policy, or None if nothing gains enough."""
+    """A lower bound on the weighted gain of every policy, and a better policy, or None if no switch gains enough."""
 
     bound: float
     policy: Ints | None
 
 
 class PolicySteps(ABC):
-    """Evaluates and improves one policy after another under the same transitions."""
+    """Evaluates and improves a sequence of policies under the same transitions."""
 
     def __init__(self, n_states: int, n_actions: int) -> None:
         self._first_pair = np.arange(0, n_states * n_actions, n_actions)
@@ -41,10 +41,10 @@ class PolicySteps(ABC):
     def evaluate(
         self, policy: Ints, costs: Floats, reference: int, within: float = 0.0, guess: Unichain | None = None
     ) -> Unichain | None:
-        """Of a deterministic policy (S,) with costs (q, S*A); None if its chain has two closed classes.
+        """Solve the chain of a deterministic policy (S,) with costs (q, S*A); None if it has several closed classes.
 
-        ``reference``: a state that is likely to be visited often. ``within``: by how much gains may be off, where that
-        saves time. ``guess``: a solution nearby.
+        ``reference``: a state that is likely visited often. ``within``: the allowed error of the gains, where a loose
+        tolerance saves time. ``guess``: a solution of a similar chain.
         """
 
     @abstractmethod
@@ -52,24 +52,24 @@ class PolicySteps(ABC):
         self, policy: Ints, biases: Floats, low: Floats | None, costs: Floats, weights: Floats, available: Bools,
         tolerance: float, ahead: float | None = None,
     ) -> Improved:  # fmt: skip
-        """Switch every state whose best action gains more than rounding can account for there.
+        """Switch every state whose best action gains more than rounding error can account for.
 
-        ``biases`` (q, S) with low parts, if there are any. The tolerance is relative to the bias of the state, which is
-        zero at a busy one. The span of the bias would not do: a corner that is left once in 1e100 steps must not keep
-        the rest from improving. ``ahead``: the gain, if more than one step ahead may be looked: mostly better, but not
-        surely.
+        ``biases`` (q, S), with their low parts ``low`` if there are any. The tolerance is relative to the bias of the
+        state, which is zero at a frequently visited one. The span of the bias would not do: a corner that is left once
+        in 1e100 steps must not keep the rest from improving. ``ahead``: the gain, if the improvement may look more than
+        one step ahead. This is usually better, but not always.
         """
 
 
 def policy_steps(P: Transition, double_double: bool = False) -> PolicySteps:
-    """The steps for some transitions, in double or in double-double precision."""
+    """Return the steps for the given transitions, in double or double-double precision."""
     if double_double:
         return RefinedSteps(P.toarray())
     return SparseSteps(P.matrix, P.restarts_in) if P.array is None else DenseSteps(P.array)
 
 
 class DenseSteps(PolicySteps):
-    """Transitions (S*A, S) as an array: both steps are compiled."""
+    """Policy steps on dense transitions (S*A, S), both compiled."""
 
     def __init__(self, P: Floats) -> None:
         super().__init__(P.shape[1], P.shape[0] // P.shape[1])
@@ -78,22 +78,22 @@ class DenseSteps(PolicySteps):
     def evaluate(
         self, policy: Ints, costs: Floats, reference: int, within: float = 0.0, guess: Unichain | None = None
     ) -> Unichain | None:
-        """By elimination without subtractions, O(S^3)."""
+        """Solve the chain by GTH elimination, in O(S^3)."""
         return solve_dense(self._P, self._first_pair + policy, costs, reference)
 
     def improve(
         self, policy: Ints, biases: Floats, low: Floats | None, costs: Floats, weights: Floats, available: Bools,
         tolerance: float, ahead: float | None = None,
     ) -> Improved:  # fmt: skip
-        """In plain doubles; the bound leaves room for rounding."""
+        """Improve in double precision; the bound allows for rounding."""
         bound, switched, new = improvement.improve(self._P, costs, weights, available, policy, biases, tolerance)
         return Improved(bound - improvement.rounding_of_bound(self._P, weights, biases), new if switched else None)
 
 
 class SparseSteps(PolicySteps):
-    """Transitions (S*A, S) in CSR form."""
+    """Policy steps on transitions (S*A, S) in CSR form."""
 
-    SWEEPS = 20  # a sweep is one product, an evaluation some hundred: but too many lead away from the policy's own bias
+    SWEEPS = 20  # a sweep costs one product, an evaluation some hundred; too many drift from the policy's own bias
 
     def __init__(self, P: csr_array, restarts_in: int | None) -> None:
         super().__init__(P.shape[1], P.shape[0] // P.shape[1])
@@ -103,7 +103,7 @@ class SparseSteps(PolicySteps):
     def evaluate(
         self, policy: Ints, costs: Floats, reference: int, within: float = 0.0, guess: Unichain | None = None
     ) -> Unichain | None:
-        """From the guess or the solution of the last policy."""
+        """Solve the chain iteratively, starting from the guess or the solution of the previous policy."""
         rows = self._first_pair + policy
         chain = chosen_rows(self._P, rows)
         return self._solver.solve(chain, costs.take(rows, axis=1), self._restarts_in, within=within, guess=guess)
@@ -112,13 +112,13 @@ class SparseSteps(PolicySteps):
         self, policy: Ints, biases: Floats, low: Floats | None, costs: Floats, weights: Floats, available: Bools,
         tolerance: float, ahead: float | None = None,
     ) -> Improved:  # fmt: skip
-        """With sums that keep their rounding errors: there is no second try in twice the precision."""
+        """Improve with compensated sums, since sparse transitions have no fallback in double-double precision."""
         h = improvement.weighted_bias(weights, biases)
         moved = self._drift(h)
         values = _values(moved, costs, weights, available)
         bound, new = _switched(values, policy, tolerance * np.maximum(1.0, np.abs(h)))
-        # In a large chain that mixes fast an evaluation is a few products, and looking ahead saves none. Where most
-        # states are only passed through, better actions would else reach them from the closed class one at a time.
+        # In a large chain that mixes fast an evaluation takes a few products, and looking ahead saves none. If most
+        # states are transient, improvements would otherwise spread to them from the closed class one state at a time.
         worth_it = self._solver.slow or self._solver.passing or h.size < LARGE
         if new is not None and ahead is not None and worth_it:
             P = self._P
@@ -139,7 +139,7 @@ class SparseSteps(PolicySteps):
         return Improved(bound, new)
 
     def _drift(self, h: Floats) -> Floats:
-        """P h - h for all pairs (S, A), on all cores if there are many."""
+        """Return P h - h for all pairs (S, A), on all cores if there are many states."""
         P, nothing, cores = self._P, np.zeros(h.size), os.cpu_count() or 1
         if h.size < LARGE or cores == 1:
             moved: Floats = double_double.drift_sparse(P.indptr, P.indices, P.data, h, nothing)
@@ -156,9 +156,9 @@ class SparseSteps(PolicySteps):
 
 
 class RefinedSteps(PolicySteps):
-    """Dense transitions (S*A, S), biases in two doubles a state: where chains nearly fall apart. Ten times slower."""
+    """Policy steps in double-double precision, dense, for nearly decomposable chains. Ten times slower."""
 
-    # The first solution is right to some 1e-16 of the largest bias, each further one to that share of the last.
+    # The first solution has an error of about 1e-16 of the largest bias; each refinement reduces it by that factor.
     REFINEMENTS = 3
 
     def __init__(self, P: Floats) -> None:
@@ -168,7 +168,7 @@ class RefinedSteps(PolicySteps):
     def evaluate(
         self, policy: Ints, costs: Floats, reference: int, within: float = 0.0, guess: Unichain | None = None
     ) -> Unichain | None:
-        """By elimination without subtractions and iterative refinement."""
+        """Solve the chain by GTH elimination and iterative refinement."""
         reference, gains, high, low, stationary, slowest = double_double.refined_unichain(
             self._P, self._first_pair + policy, costs, reference, self.REFINEMENTS
         )
@@ -182,7 +182,7 @@ class RefinedSteps(PolicySteps):
         self, policy: Ints, biases: Floats, low: Floats | None, costs: Floats, weights: Floats, available: Bools,
         tolerance: float, ahead: float | None = None,
     ) -> Improved:  # fmt: skip
-        """The biases carry no rounding that counts: the tolerance is relative to what is compared."""
+        """Improve with a tolerance relative to the compared values, since rounding of the biases is negligible."""
         high, rest = double_double.combine(weights, biases, np.zeros_like(biases) if low is None else low)
         values = _values(double_double.drift_dense(self._P, high, rest), costs, weights, available)
         current = values[np.arange(policy.size), policy]
@@ -190,12 +190,12 @@ class RefinedSteps(PolicySteps):
 
 
 def _values(moved: Floats, costs: Floats, weights: Floats, available: Bools) -> Floats:
-    """What every action is worth, (S, A); inf where it is not available."""
+    """Return the value of every action, (S, A); inf where it is not available."""
     return np.where(available, product(weights, costs).reshape(available.shape) + moved, np.inf)
 
 
 def _switched(values: Floats, policy: Ints, tolerance: Floats) -> Improved:
-    """The best actions where they gain more than the tolerance (S,)."""
+    """Switch to the best action wherever it gains more than the tolerance (S,)."""
     states = np.arange(policy.size)
     best = values.argmin(axis=1)
     lowest = values[states, best]

@@ -1,9 +1,9 @@
-"""Sparse chains, one after another: by products, by levels of aggregation, or by a factorisation.
+"""Solver for a sequence of sparse chains: Krylov, aggregation multigrid, or LU factorisation.
 
-Products alone (``kernels.krylov``) converge in a few dozen where the chain mixes fast and where a factorisation would
-fill in. Where it mixes slowly, large chains are solved by levels (``multilevel``), whose work grows with the number of
-states only; others, and those on which that fails, by a sparse LU (``direct``). States that are only passed through are
-left out of that: they follow component by component (``passage``).
+Krylov iterations (``kernels.krylov``) converge within a few dozen products where the chain mixes fast, and where a
+factorisation would fill in. Large chains that mix slowly are solved by aggregation multigrid (``multigrid``), whose
+work is linear in the number of states. Small ones, and those on which multigrid fails, are solved by a sparse LU
+(``factorisation``). Transient states are solved separately, component by component (``transient_costs``).
 """
 
 import os
@@ -24,35 +24,35 @@ from psconrl.markov.transient_costs import collect_onward
 from psconrl.markov.unichain import FALLS_APART, Unichain, solve_chain
 from psconrl.products import product
 
-GAIN_TOL = 1e-9  # of the largest cost: two ways to compute a gain may differ by this
+GAIN_TOL = 1e-9  # relative to the largest cost: allowed difference between two computations of a gain
 RESIDUAL_TOL = 1e-14  # of a residual, relative to the largest bias
-SWEPT_TOL = 1e-13  # the same of large chains by sweeps, each of which takes long
-ANY = 1e300  # a tolerance that does not count
-MULTIGRID_RESIDUAL = 2e-15  # the same by levels, which lose little to rounding,
-MULTIGRID_TOL = 1e-12  # relative to the largest cost, if that is more
-DISTRIBUTION_TOL = 1e-13  # of the mass of a stationary law that may be out of balance in a step
-SMALL_CLASS = 200  # states of a closed class that is solved as a dense one
-MULTIGRID_STATES = 5000  # of smaller chains an LU is quicker
-CYCLES = 80  # more are not worth it
+SWEPT_TOL = 1e-13  # the looser tolerance for large chains solved by sweeps, which take long
+ANY = 1e300  # a tolerance that is never binding
+MULTIGRID_RESIDUAL = 2e-15  # residual of multigrid, which loses little to rounding, relative to the largest bias,
+MULTIGRID_TOL = 1e-12  # or relative to the largest cost, if that is more
+DISTRIBUTION_TOL = 1e-13  # mass of a stationary distribution that may be out of balance after one step
+SMALL_CLASS = 200  # states up to which a closed class is solved as a dense chain
+MULTIGRID_STATES = 5000  # smaller chains are solved faster by an LU
+CYCLES = 80  # multigrid cycles before giving up
 
 Solved = TypeVar("Solved")
 
 
 def solve_sparse(P: csr_array, costs: Floats) -> Unichain | None:
-    """Chain P of shape (S, S) with costs ``(q, S)``; None if it has two closed classes."""
+    """Solve chain P of shape (S, S) with costs ``(q, S)``; None if it has several closed classes."""
     return SparseSolver().solve(P, costs)
 
 
 class SparseSolver:
-    """Solves one chain after another, from the solution of the last and by what worked for it."""
+    """Solves a sequence of chains, starting from the previous solution and the method that worked for it."""
 
-    # A chain that needs more products than this mixes slowly. Of large ones that is known earlier, but where levels
-    # do not help, a factorisation would hardly do better than many products.
+    # A chain that needs more products than this mixes slowly. Large chains switch to multigrid earlier, but if
+    # multigrid fails on them, a factorisation would hardly do better than many products.
     KRYLOV_STEPS, KRYLOV_STEPS_OF_LARGE, PATIENT = 400, 100, 4000
 
     def __init__(self) -> None:
-        self.slow = False  # do products alone not settle it?
-        self.passing = False  # are most states only passed through?
+        self.slow = False  # True if Krylov iterations alone do not converge
+        self.passing = False  # True if most states are transient
         self._guess: Unichain | None = None
 
     def solve(
@@ -64,10 +64,10 @@ class SparseSolver:
         within: float = 0.0,
         guess: Unichain | None = None,
     ) -> Unichain | None:
-        """Chain P of shape (S, S) with costs ``(q, S)``; None if it has two closed classes.
+        """Solve chain P of shape (S, S) with costs ``(q, S)``; None if it has several closed classes.
 
-        ``restarts_in``: a state to which every step may lead, if there is one. ``within``: how far gains may be off, if
-        not as little as can be. ``guess``: a solution nearby, by default the last one.
+        ``restarts_in``: a state to which every step may lead, if there is one. ``within``: the allowed error of the
+        gains; 0 asks for the smallest possible. ``guess``: a solution of a similar chain, by default the previous one.
         """
         self._guess = guess or self._guess
         costs = np.ascontiguousarray(costs)
@@ -87,7 +87,7 @@ class SparseSolver:
         return result
 
     def _with_passing(self, P: csr_array, costs: Floats, inside: Ints, within: float) -> Unichain:
-        """The closed class by itself, then what is passed through on the way there."""
+        """Solve the closed class by itself, then the transient states."""
         core, part_costs = P[inside][:, inside], np.ascontiguousarray(costs[:, inside])
         if inside.size <= SMALL_CLASS:
             part = solve_chain(core.toarray(), part_costs)
@@ -109,7 +109,7 @@ class SparseSolver:
     def _irreducible(
         self, P: csr_array, costs: Floats, recurrent: Ints, within: float, guess: Unichain | None
     ) -> Unichain:
-        """A chain without states that are only passed through, by what works."""
+        """Solve a chain without transient states by the first method that succeeds."""
         result = None
         if not self.slow:
             few = self.KRYLOV_STEPS if P.shape[0] < MULTIGRID_STATES else self.KRYLOV_STEPS_OF_LARGE
@@ -140,7 +140,7 @@ class SparseSolver:
             return float(krylov.solve(P.indptr, P.indices, P.data, False, right, x, *goal, most))
 
         goal = (ANY, within) if within else (RESIDUAL_TOL, np.inf)
-        off = max(_for_each(one, costs))  # by which the gains may be wrong
+        off = max(_for_each(one, costs))  # error bound of the gains
         if not off <= max(within, GAIN_TOL * float(np.abs(costs).max())):
             return None
         gains = biases.mean(axis=1)
@@ -175,14 +175,14 @@ class SparseSolver:
 
 
 def _first_biases(costs: Floats, guess: Unichain | None) -> Floats:
-    """Those of a chain whose policy or transitions were nearly the same; their means are the gains."""
+    """Return initial biases from a similar chain, shifted such that their means are the gains."""
     if guess is None:
         return np.zeros(costs.shape)
     return np.ascontiguousarray(guess.biases - guess.biases.mean(axis=1, keepdims=True) + guess.gains[:, None])
 
 
 def _restricted(guess: Unichain | None, states: Ints) -> Unichain | None:
-    """What a guess says of some states; nothing, if its reference is not among them."""
+    """Return a guess restricted to some states; None if its reference is not among them."""
     if guess is None:
         return None
     at = int(np.searchsorted(states, guess.reference))
@@ -192,14 +192,14 @@ def _restricted(guess: Unichain | None, states: Ints) -> Unichain | None:
 
 
 def _spread(part: Unichain, states: Ints, n: int) -> Floats:
-    """The law of a closed class among all states."""
+    """Return the distribution of a closed class, extended by zeros to all states."""
     distribution = np.zeros(n)
     distribution[states] = part.stationary
     return distribution
 
 
 def _solved(hierarchy: Hierarchy, costs: Floats, biases: Floats, within: float) -> tuple[Floats, Floats]:
-    """The gains (q,), and how far off each may be; the biases are solved for in place, those of all costs at once."""
+    """Return the gains (q,) and their error bounds; the biases are updated in place, in parallel over the costs."""
     cycles = hierarchy.for_biases()
 
     def one(i: int) -> tuple[float, float]:
@@ -211,7 +211,7 @@ def _solved(hierarchy: Hierarchy, costs: Floats, biases: Floats, within: float) 
 
 
 def _for_each(one: Callable[[int], Solved], costs: Floats) -> list[Solved]:
-    """What is found for each of the costs (q, n), at a time where that is worth a thread."""
+    """Call ``one`` for each of the costs (q, n), in parallel if the chain is large."""
     if len(costs) == 1 or costs.shape[1] < MULTIGRID_STATES:
         return [one(i) for i in range(len(costs))]
     with ThreadPoolExecutor(min(len(costs), os.cpu_count() or 1)) as pool:
@@ -219,7 +219,7 @@ def _for_each(one: Callable[[int], Solved], costs: Floats) -> list[Solved]:
 
 
 def _distribution_by_krylov(P: csr_array, costs: Floats, gains: Floats, off: float) -> Floats:
-    """The stationary law of a chain whose gains are known, up to what they may be off."""
+    """Return the stationary distribution of a chain whose gains are known up to ``off``."""
     n = P.shape[0]
     uniform = np.full((1, n), 1.0 / n)
     distribution = uniform.copy()
@@ -245,7 +245,7 @@ def _distribution_by_krylov(P: csr_array, costs: Floats, gains: Floats, off: flo
 def _distribution_by_multigrid(
     level: Level, guess: Floats, P: csr_array, costs: Floats, gains: Floats, off: float
 ) -> Floats:
-    """The same from a rough one."""
+    """Return the stationary distribution by multigrid from a rough one, or by an LU if that fails."""
     distribution = stationary_distribution(level, guess, DISTRIBUTION_TOL, CYCLES)
     return (
         distribution
@@ -262,6 +262,6 @@ def _distribution_by_lu(P: csr_array, costs: Floats, gains: Floats, guess: Float
 
 
 def _agree(costs: Floats, gains: Floats, stationary: Floats, off: float = 0.0) -> bool:
-    """Are the gains found from the costs those of the stationary law? Not where a chain nearly falls apart."""
+    """True if the gains match those of the stationary distribution; they do not if the chain is nearly decomposable."""
     apart: Floats = np.abs(product(costs, stationary) - gains)
     return bool((apart <= off + GAIN_TOL * np.abs(costs).max(axis=1)).all())

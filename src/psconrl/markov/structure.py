@@ -1,8 +1,8 @@
-"""The graph of a CMDP: what is reachable, and what communicates.
+"""Graph structure of a CMDP: reachability and communication.
 
 A set of states with a choice of actions that never leave it, strongly connected under them, is an *end component*.
-Whatever the policy, a path ends in one of them (de Alfaro 1997). The model is weakly communicating exactly when
-there is a single maximal one, and communicating when that one holds every state.
+Under every policy a path ends in one of them (de Alfaro 1997). The model is weakly communicating exactly when there is
+a single maximal one, and communicating when that one contains every state.
 """
 
 import itertools
@@ -20,7 +20,7 @@ from psconrl.markov.chain import chain_of
 from psconrl.model.cmdp import CMDP
 from psconrl.model.transition import Transition
 
-# Recognising unichain models is NP-hard (Tsitsiklis 2007); for models with at most this many policies we try them all.
+# Recognising unichain models is NP-hard (Tsitsiklis 2007); models with at most this many policies are enumerated.
 MAX_POLICIES = 20_000
 
 
@@ -33,14 +33,14 @@ class EndComponent:
 
 
 class EndComponents(NamedTuple):
-    """All maximal end components at once, numbered by their first states: there may be as many as states."""
+    """All maximal end components as arrays, numbered by their first states: there may be as many as states."""
 
     number: int
-    of_state: Ints  # (S,) the number of the component, or -1
+    of_state: Ints  # (S,) index of the component, or -1
     inside: Bools  # (S, A) pairs that keep the path in the component of their state
 
     def listed(self) -> list[EndComponent]:
-        """One by one."""
+        """Return the end components as a list."""
         start, states = successors.grouped(self.of_state, self.number)
         pairs = np.where(self.inside, self.of_state[:, None], -1).ravel()
         first, inside = successors.grouped(pairs, self.number)
@@ -50,19 +50,19 @@ class EndComponents(NamedTuple):
 
 
 def reachable(cmdp: CMDP) -> Ints:
-    """The states that some policy visits from the initial law, sorted."""
+    """Return the states that some policy visits from the initial distribution, sorted."""
     if cmdp.transition.communicates:
         return np.arange(cmdp.n_states)
     return np.flatnonzero(cmdp.transition.reachable_from(cmdp.initial > 0))
 
 
 def end_components(cmdp: CMDP, without: Ints | None = None) -> list[EndComponent]:
-    """The maximal end components by their first states, optionally of the model without some states."""
+    """Return the maximal end components, ordered by their first states, optionally of the model without some states."""
     return find_end_components(cmdp.transition, cmdp.available, without).listed()
 
 
 def find_end_components(P: Transition, available: Bools, without: Ints | None = None) -> EndComponents:
-    """The same, in arrays."""
+    """Return the maximal end components as arrays, optionally of the model without some states."""
     S, A = available.shape
     indptr, indices = P.support
     keep = available.ravel().copy()
@@ -76,10 +76,10 @@ def find_end_components(P: Transition, available: Bools, without: Ints | None = 
 
 
 def attractor_policy(P: Transition, available: Bools, reached: Bools, policy: Ints, least: float = 0.0) -> Ints:
-    """The policy changed outside a set of states so that everything surely moves into it, as far as it can be.
+    """Return the policy, changed outside a set of states so that it reaches the set with probability one if possible.
 
-    The action of the given policy is kept where it has a chance to come closer, else the likeliest one is taken. A
-    chance of no more than ``least`` is none.
+    The action of the given policy is kept if its probability of moving closer is positive; otherwise the likeliest such
+    action is taken. Probabilities of at most ``least`` count as zero.
     """
     S, A = available.shape
     if P.is_sparse:
@@ -102,7 +102,7 @@ def attractor_policy(P: Transition, available: Bools, reached: Bools, policy: In
 
 
 def is_communicating(cmdp: CMDP) -> bool:
-    """Can every state be reached from every other under some policy?
+    """True if every state can be reached from every other under some policy.
 
     >>> import psconrl
     >>> is_communicating(psconrl.load("box"))
@@ -112,15 +112,15 @@ def is_communicating(cmdp: CMDP) -> bool:
 
 
 def is_weakly_communicating(cmdp: CMDP) -> bool:
-    """Is there one communicating class, all other states being transient under every policy?"""
+    """True if there is one communicating class and all other states are transient under every policy."""
     return len(end_components(cmdp)) == 1
 
 
 def is_unichain(cmdp: CMDP) -> bool | None:
-    """Has every deterministic policy a single closed class? None if that could not be settled.
+    """True if every deterministic policy has a single closed class; None if that could not be decided.
 
     Two end components that share no state refute it; a state that no end component avoids proves it. In between the
-    question is NP-hard, and small models are settled by trying all policies.
+    question is NP-hard, and small models are decided by trying all policies.
     """
     if len(end_components(cmdp)) > 1:
         return False

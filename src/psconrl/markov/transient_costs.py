@@ -1,11 +1,11 @@
-r"""What is collected on the way through states that are surely left.
+r"""Expected total cost collected in transient states until they are left.
 
 .. math:: x = C + W x
 
-for moves W among n such states, in CSR form. States that lead back to each other are solved together, and such groups
-one after the other, each after all that it leads to. Where nothing leads back, that is one pass. A small group is
-eliminated without subtractions (``kernels.elimination``); a large one is swept until nothing changes if it is left
-quickly, and else factorised.
+for transitions W among n such states, in CSR form. States that communicate are solved together. These groups are solved
+one after the other, each after all groups that it leads to; without cycles that is one pass. A small group is solved by
+GTH elimination (``kernels.elimination``). A large one is swept until convergence if it is left quickly, and factorised
+otherwise.
 """
 
 import numpy as np
@@ -18,11 +18,11 @@ from psconrl.markov.factorisation import collect_sparse
 from psconrl.markov.unichain import FALLS_APART
 from psconrl.products import product
 
-TOGETHER = 64  # states that lead back to each other and are solved as a dense system
+TOGETHER = 64  # communicating states up to which a group is solved as a dense system
 
 
 def collect_onward(W: csr_array, C: Floats, exits: Floats) -> Floats:
-    """The solution (n, q) of x = C + W x; ``exits`` (n,) is the probability that each leads out of all."""
+    """Return the solution (n, q) of x = C + W x; ``exits`` (n,) are the probabilities of leaving all n states."""
     count, label = graph.strong_components(W.indptr, W.indices, W.shape[0])
     start, members = successors.grouped(label, count)
     C, x = np.ascontiguousarray(C), np.zeros(C.shape)
@@ -38,6 +38,6 @@ def collect_onward(W: csr_array, C: Floats, exits: Floats) -> Floats:
         rows = csr_array(W[group])
         inside = csr_array(rows[:, group])
         away = product(rows, (label != done).astype(float))
-        # x is still zero in the group: the product sees what is outside of it.
+        # x is still zero in the group, so the product only includes states outside of it.
         x[group] = collect_sparse(inside, C[group] + product(rows, x), exits[group] + away)
         done += 1

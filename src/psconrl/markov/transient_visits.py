@@ -1,8 +1,9 @@
-r"""How often each state is visited on the way through states that are surely left.
+r"""Expected number of visits to each transient state.
 
 .. math:: y = b + y W
 
-for moves W among n such states, in CSR form: as in ``passage``, but each group after all those that lead to it.
+for transitions W among n such states, in CSR form: as in ``transient_costs``, but each group is solved after all groups
+that lead to it.
 """
 
 import numpy as np
@@ -18,7 +19,7 @@ from psconrl.products import product
 
 
 def visit_onward(W: csr_array, begin: Floats, exits: Floats) -> Floats:
-    """The expected visits (n,) of each state, from an expected number of beginnings (n,) in each."""
+    """Return the expected number of visits (n,) to each state, given the expected number of starts (n,) in each."""
     n = W.shape[0]
     count, label = graph.strong_components(W.indptr, W.indices, n)
     start, members = successors.grouped(label, count)
@@ -43,11 +44,11 @@ def visit_onward(W: csr_array, begin: Floats, exits: Floats) -> Floats:
 
 
 def _visits_by_distribution(W: csr_array, begin: Floats, exits: Floats) -> Floats:
-    """The visits of a large group: in proportion to the distribution of the chain that begins anew when it is left."""
+    """Return the visits of a large group from the stationary distribution of the chain that restarts when it leaves."""
     n, total = W.shape[0], float(begin.sum())
     if total <= 0.0:
         return np.zeros(n)
-    # One more state: where every path begins, and where it goes when it leaves.
+    # One more state: every path starts there, and goes there when it leaves.
     top = csr_array(np.append(begin / total, 0.0)[None, :])
     chain = csr_array(vstack([hstack([W, csr_array(exits[:, None])]), top]))
     solved = solve_sparse(chain, np.zeros((1, n + 1)))
