@@ -1,4 +1,4 @@
-"""Products of arrays and sparse matrices that are the same to the last bit on every processor."""
+"""Products of arrays and sparse matrices that agree to the last bit on every processor."""
 
 from typing import Any
 
@@ -9,9 +9,9 @@ from psconrl.kernels import products
 
 
 def product(left: Matrix, right: Matrix) -> Any:
-    """``left @ right`` for vectors and matrices, of which at most one is sparse (CSR).
+    """Return ``left @ right`` for vectors and matrices, of which at most one is sparse (CSR).
 
-    BLAS chooses its order of summation by the processor. This one never changes it.
+    The order of summation is fixed, whereas BLAS chooses it by the processor.
 
     >>> product([1.0, 2.0], [3.0, 4.0])
     11.0
@@ -40,5 +40,5 @@ def product(left: Matrix, right: Matrix) -> Any:
 
 
 def _array(x: Any) -> Floats:
-    """As the kernels take it."""
+    """Return an array as the kernels expect it."""
     return np.ascontiguousarray(x, dtype=np.float64)

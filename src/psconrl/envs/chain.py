@@ -1,11 +1,11 @@
-r"""A chain on which what pays and what scores compete (Yu, Bae and Lee 2026, arXiv 2609.39093, section of experiments).
+r"""A chain with a trade-off between reward and score (Yu, Bae and Lee 2026, arXiv 2609.39093, section of experiments).
 
-Positions 0 to ``length`` - 1, then ``end``; and ``prize``, which may come at every position. ``score`` goes on to the
-next position with probability 0.94, ``pass`` with 0.96; otherwise the prize comes. End and prize lead back to
-position 0. Reward: in the first half of the chain 0.4 for passing, in the second 0.4 for scoring; 1 for the prize.
+Positions are 0 to ``length`` - 1, then ``end``; the state ``prize`` may follow every position. ``score`` goes on to the
+next position with probability 0.94, ``pass`` with 0.96; otherwise the prize comes. End and prize lead back to position
+0. Reward: in the first half of the chain 0.4 for passing, in the second 0.4 for scoring; 1 for the prize.
 
-The paper wants an average score of at least 0.7, over all rounds. Here that is a limit on the rounds without one,
-``missed``: at most 0.3. (In end and prize nobody scores.)
+The paper requires an average score of at least 0.7, over all rounds. Here that is a constraint on the rounds without a
+score, ``missed``: at most 0.3. (There is no score in end and prize.)
 """
 
 import numpy as np

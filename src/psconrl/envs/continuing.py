@@ -1,13 +1,13 @@
 """Any finite Gymnasium environment as a constrained continuing task.
 
 An episodic environment never ends here. The state that ends an episode is shown like any other; the step after it,
-whatever the action, leads to a new start at reward 0 and cost 0. ``psconrl.simulate`` plays environments in this way,
-and ``CMDP.from_gymnasium`` reads tables in this way, so that all three speak of the same process.
+under every action, leads to a new start at reward 0 and cost 0. ``psconrl.simulate`` plays environments in this way,
+and ``CMDP.from_gymnasium`` reads tables in this way, so that all three describe the same process.
 
-A ``TimeLimit``, such as ``gymnasium.make`` puts around many environments, is taken off: it cuts an episode by the
-clock, which no state shows, so that the task would not be Markov. (``make`` prefers episodes that end, for agents
-that cannot learn otherwise; ours can.) If the environment itself reports a truncation, that ends an episode as a
-termination does.
+A ``TimeLimit``, which ``gymnasium.make`` puts around many environments, is removed: it truncates an episode by the
+clock, which is not part of the state, so that the task would not be Markov. (``make`` prefers episodes that end, for
+agents that cannot learn otherwise; the agents here can.) If the environment itself reports a truncation, that ends an
+episode as a termination does.
 """
 
 import copy
@@ -39,21 +39,21 @@ def continuing(
     most_states: int | None = None,
     limits: ArrayLike | Mapping[str, float] = (),
 ) -> "ContinuingEnv":
-    """A finite Gymnasium environment as a continuing task with constrained costs.
+    """Turn a finite Gymnasium environment into a continuing task with constrained costs.
 
     ``cost(state, action, next_state)``: a number, or several, in the environment's own terms. Without it the costs are
-    those that the environment reports: ``info["costs"]``, ``info["cost"]``, or the third of six returned values.
-    States and actions are numbered from 0 on (``task.states``, ``task.actions``), also those of Tuple spaces; states
-    that are too many, or not of a finite space, as they appear, at most ``most_states``.
+    those that the environment reports: ``info["costs"]``, ``info["cost"]``, or the third of six returned values. States
+    and actions are numbered from 0 on (``task.states``, ``task.actions``), also those of Tuple spaces. If there are too
+    many states, or their space is not finite, they are numbered as they appear, at most ``most_states``.
 
-    If the reward is a vector: ``objective``, the component to maximise, and ``costs``, those to limit, with the
-    opposite sign, or with the sign that a mapping gives; by number, or by name if ``reward_names`` has them. All but
-    the objective are costs, unless told otherwise. What ``cost`` returns comes after these. ``limits``: of the costs,
-    in their order or by name, for whoever makes an agent or a model of the task (``task.thresholds``).
+    If the reward is a vector: ``objective`` is the component to maximise, and ``costs`` those to constrain, with the
+    opposite sign, or with the sign that a mapping gives; by number, or by name if ``reward_names`` has them. By default
+    all but the objective are costs. The values of ``cost`` come after these. ``limits``: the thresholds of the costs,
+    in their order or by name, for agents and models made from the task (``task.thresholds``).
 
     >>> lake = gymnasium.make("FrozenLake-v1", is_slippery=False)
     >>> task = continuing(lake, cost=lambda state, action, next_state: float(next_state == 5))
-    >>> task.reset(seed=0)[0], [task.step(a)[0] for a in (2, 1, 0, 2)]  # right, down into the hole, anew, right
+    >>> task.reset(seed=0)[0], [task.step(a)[0] for a in (2, 1, 0, 2)]  # right, down into the hole, new start, right
     (0, [1, 5, 0, 1])
     """
     return ContinuingEnv(
@@ -62,7 +62,7 @@ def continuing(
 
 
 class ContinuingEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """What ``continuing`` returns. ``info["costs"]``: the constrained costs of a step; ``info["cost"]``: their sum."""
+    """A continuing task. ``info["costs"]`` holds the constrained costs of a step, ``info["cost"]`` their sum."""
 
     def __init__(
         self,
@@ -90,13 +90,13 @@ class ContinuingEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         self.action_space = gymnasium.spaces.Discrete(self.actions.size)
         self._cost = cost
         self._components = _components(env, objective, costs, reward_names)
-        self._n_costs: int | None = None  # known from the first step on
+        self._n_costs: int | None = None  # known after the first step
         self.cost_names, self.thresholds = self._named(limits)
         self._at: Any = None
         self._over = False
 
     def _named(self, limits: ArrayLike | Mapping[str, float]) -> tuple[tuple[str, ...], Floats]:
-        """Names for the objective and the costs that are limited, and the limits."""
+        """Return names for the objective and the constrained costs, and the thresholds."""
         components = () if self._components is None else self._components.cost_names
         if isinstance(limits, Mapping):
             names, values = tuple(map(str, limits)), list(limits.values())
@@ -114,8 +114,9 @@ class ContinuingEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         return ("reward", *names), tau
 
     def with_thresholds(self, thresholds: ArrayLike | Mapping[str, float]) -> "ContinuingEnv":
-        """The same task under other limits, all in order, or by the names of its costs; if it has none yet, they are
-        named by these.
+        """Return the task with other thresholds, all in order or by the names of its costs.
+
+        If the costs have no names yet, they take those of the thresholds.
         """
         names = self.cost_names[1:]
         limits: Any = thresholds
@@ -132,31 +133,31 @@ class ContinuingEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
 
     @property
     def has_table(self) -> bool:
-        """Does the environment know its transitions, and can they be read off (rewards that are no vectors)?"""
+        """True if the environment exposes its transitions in a readable form (its rewards are not vectors)."""
         return bool(getattr(self.unwrapped, "P", None)) and self._components is None
 
     def model(self) -> CMDP:
-        """The model of the task, if the environment knows its transitions."""
+        """Return the model of the task, if the environment exposes its transitions."""
         names = dict(zip(self.cost_names[1:], self.thresholds.tolist(), strict=True))
         if self._cost is None and names:
             raise ModelError("limits need costs: give cost=, a function of state, action and next state")
         return CMDP.from_gymnasium(self.env, self._cost, names)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
-        """A new start, asked for from outside."""
+        """Start again, on the caller's request."""
         self._at, info = self.env.reset(seed=seed, options=options)
         self._over = False
         return self.states.number(self._at), dict(info)
 
     def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
-        """One round; after the end of an episode it leads to a new start, at reward 0 and cost 0."""
+        """Play one round; after the end of an episode it leads to a new start, at reward 0 and cost 0."""
         if self._over:
             state, info = self.reset()
             return state, 0.0, False, False, info | _costs_info(np.zeros(self._n_costs or 0))
         taken = self.actions.element(action)
         outcome: tuple[Any, ...] = self.env.step(taken)
         if len(outcome) not in (5, 6) or not isinstance(outcome[-1], dict):
-            raise ModelError("step must return observation, reward, terminated, truncated, info, as Gymnasium has it")
+            raise ModelError("step must return observation, reward, terminated, truncated, info, as in Gymnasium")
         shown, info = outcome[0], outcome[-1]
         state = self.states.number(shown)
         costs = _reported(outcome) if self._cost is None else _as_vector(self._cost(self._at, taken, shown), "cost")
@@ -175,7 +176,7 @@ class ContinuingEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
 
 
 def without_time_limit(env: "gymnasium.Env[Any, Any]") -> "gymnasium.Env[Any, Any]":
-    """The environment without its ``TimeLimit``, wherever in the stack that sits; the one given stays as it is."""
+    """Return the environment without its ``TimeLimit``, anywhere in the wrapper stack; the original is unchanged."""
     if isinstance(env, gymnasium.wrappers.TimeLimit):
         return without_time_limit(env.env)
     if isinstance(env, gymnasium.Wrapper):
@@ -188,7 +189,7 @@ def without_time_limit(env: "gymnasium.Env[Any, Any]") -> "gymnasium.Env[Any, An
 
 
 def _components(env: Any, objective: Component, costs: Any, names: Any) -> Components | None:
-    """The parts of a reward that is a vector, as mo-gymnasium declares it."""
+    """Return the components of a vector reward, as mo-gymnasium declares it."""
     space = getattr(env.unwrapped, "reward_space", None)
     if space is None:
         if objective != 0 or costs is not None or names is not None:

@@ -1,7 +1,7 @@
-r"""Environments in which the optimum lives in two places, and the way between them takes time.
+r"""Environments whose optimum alternates between two distant places.
 
 The optimal mixture of two stationary policies is then hardly ever a good stationary policy: it randomises once in
-thousands of rounds, and an agent that plans again before that has happened never gets away. docs/theory.md has the
+thousands of rounds, and an agent that plans again before that happens never leaves its place. docs/theory.md has the
 argument.
 """
 
@@ -13,10 +13,11 @@ from psconrl.model.cmdp import CMDP
 
 
 def corridor(length: int = 8, used: float = 0.25, success: float = 1.0) -> CMDP:
-    """Walk left or right; the far end pays, and may be used a fraction of the time.
+    """Walk left or right; the far end pays, but may be used only a fraction of the time.
 
     A round costs 1, but nothing for going right at the far end. ``used``: the fraction of rounds in which that is
-    allowed. ``success``: how likely one step in the middle of the corridor succeeds to the right; all others do.
+    allowed. ``success``: probability that a step to the right succeeds in the middle of the corridor; all other steps
+    do.
 
     >>> corridor()
     CMDP(8 states, 2 actions, 1 constraint, dense)
@@ -48,9 +49,10 @@ def corridor(length: int = 8, used: float = 0.25, success: float = 1.0) -> CMDP:
 
 
 def islands(threshold: float = 0.5) -> CMDP:
-    """Two states, stay or move: each is free in one cost and dear in the other, and moving is dear in both.
+    """Build a model of two states with actions stay and move.
 
-    No stationary policy attains the optimum, one half: it is the limit of ever rarer moves.
+    Each state is free in one cost and expensive in the other, and moving is expensive in both. No stationary policy
+    attains the optimum, one half: it is the limit of ever rarer moves.
 
     >>> islands()
     CMDP(2 states, 2 actions, 1 constraint, dense)

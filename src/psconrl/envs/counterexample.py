@@ -1,17 +1,17 @@
 r"""Example 1 of the paper: two states in which posterior sampling without exploration never learns.
 
-In s0 the action ``stay`` stays, ``go`` moves to s1 with probability :math:`\theta`; from s1 every action returns to
-s0. Reward and cost are both 1 in s0 and 0 in s1, so the reward wants to stay and the limit forbids it: the least
+In s0 the action ``stay`` stays, ``go`` moves to s1 with probability :math:`\theta`; from s1 every action returns to s0.
+Reward and cost are both 1 in s0 and 0 in s1. So the reward favours staying and the constraint forbids it: the least
 average cost is :math:`1 / (1 + \theta)`.
 
-The paper's text has s1 absorbing and the first action leaving s0; then neither its story nor its assumption holds.
+In the paper's text s1 is absorbing and the first action leaves s0; then neither its argument nor its assumption holds.
 """
 
 from psconrl.model.cmdp import CMDP
 
 
 def counterexample(theta: float = 0.9, threshold: float = 0.5275) -> CMDP:
-    """The two-state model with the paper's figures.
+    """Build the two-state model with the paper's numbers.
 
     >>> counterexample().transition.toarray()[1].round(3).tolist()
     [0.1, 0.9]

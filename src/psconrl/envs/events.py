@@ -1,4 +1,4 @@
-"""Sparse transitions from events: in every state, under every action, one of a few things happens, or nothing."""
+"""Sparse transitions from events: in every state, under every action, one of a few events happens, or none."""
 
 from collections.abc import Iterable
 
@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
-ROUNDING = 1e-12  # what probabilities that sum to one may leave of it
+ROUNDING = 1e-12  # rounding error of probabilities that should sum to one
 
 
 def transitions(n_states: int, n_actions: int, events: Iterable[tuple[ArrayLike, ArrayLike]]) -> csr_array:
-    """Transitions (S*A, S) of events that exclude each other; with what their probabilities leave, the state stays.
+    """Return transitions (S*A, S) of mutually exclusive events; with the remaining probability, the state stays.
 
-    An event is a probability and the state it leads to, both (S, A) or what can be broadcast to that.
+    An event is a probability and its next state, both (S, A) or broadcastable to that.
 
     >>> transitions(2, 1, [(0.25, [[1], [0]])]).toarray().tolist()
     [[0.75, 0.25], [0.25, 0.75]]

@@ -1,9 +1,9 @@
-"""Grid worlds from text maps, as continuing tasks.
+"""Gridworlds from text maps, as continuing tasks.
 
 Cells: ``.`` free, ``S`` start, ``G`` goal, ``R`` risky, ``#`` wall; every map is walled in. Actions: up, down, left,
-right; a move into a wall leaves the agent where it is. Every step costs 1, except that any action in the goal
-costs 0 and leads back to the start: the average cost is one minus the rate of arrivals. Entering a risky cell
-costs 1 of ``risk``, whose long-run average is limited by the threshold.
+right; a move into a wall leaves the agent where it is. Every step costs 1, except that any action in the goal costs 0
+and leads back to the start: the average cost is one minus the rate of arrivals. Entering a risky cell costs 1 of
+``risk``, whose long-run average is constrained by the threshold.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -24,7 +24,7 @@ MOVES: tuple[Cell, ...] = ((-1, 0), (1, 0), (0, -1), (0, 1))
 
 
 def parse_map(text: str | Iterable[str], symbols: str) -> tuple[str, ...]:
-    """The rows of a map, blanks removed, checked for shape, symbols, and exactly one start, goal and box.
+    """Return the rows of a map without blanks, checked for shape, symbols, and exactly one start, goal and box.
 
     >>> parse_map("S . G", symbols=".SG")
     ('S.G',)
@@ -46,23 +46,23 @@ def parse_map(text: str | Iterable[str], symbols: str) -> tuple[str, ...]:
 
 
 def find(rows: Sequence[str], symbol: str) -> Cell:
-    """The cell of a symbol that occurs once."""
+    """Return the cell of a symbol that occurs once."""
     return next((i, row.index(symbol)) for i, row in enumerate(rows) if symbol in row)
 
 
 def free(rows: Sequence[str], cell: Cell) -> bool:
-    """Is the cell inside the map and not a wall?"""
+    """True if the cell is inside the map and not a wall."""
     i, j = cell
     return 0 <= i < len(rows) and 0 <= j < len(rows[0]) and rows[i][j] != "#"
 
 
 def add(cell: Cell, move: Cell) -> Cell:
-    """The neighbouring cell in the direction of a move."""
+    """Return the neighbouring cell in the direction of a move."""
     return cell[0] + move[0], cell[1] + move[1]
 
 
 def explore(start: State, step: Callable[[State, int], State]) -> list[State]:
-    """All states reachable from the start under a deterministic step, in order of discovery."""
+    """Return all states reachable from the start under a deterministic step, in order of discovery."""
     found = [start]
     known = {start}
     for state in found:
@@ -75,7 +75,7 @@ def explore(start: State, step: Callable[[State, int], State]) -> list[State]:
 
 
 def slippery(successors: Ints, slip: float) -> Floats:
-    """Transitions (S, A, S) in which, with probability ``slip``, a uniformly random action acts instead."""
+    """Return transitions (S, A, S) in which, with probability ``slip``, a uniformly random action acts instead."""
     if not 0 <= slip <= 1:
         raise ModelError(f"slip must lie in [0, 1]; got {slip}")
     S, A = successors.shape
@@ -89,7 +89,7 @@ def slippery(successors: Ints, slip: float) -> Floats:
 
 
 def gridworld(map: str | Iterable[str], slip: float = 0.0, threshold: float = 1.0) -> CMDP:
-    """A grid world with risky cells; states are the cells that can be reached from the start.
+    """Build a gridworld with risky cells; states are the cells that can be reached from the start.
 
     ``slip``: probability that a uniformly random action acts instead of the chosen one. ``threshold``: the largest
     allowed long-run frequency of entering a risky cell.

@@ -16,11 +16,11 @@ class CMDPEnv(gymnasium.Env[int, int]):
     """Any CMDP, or a built-in one by name with its options, as a Gymnasium environment.
 
     The reward is the negative cost of the objective (the reward itself, if the model was built from rewards).
-    ``info["costs"]`` holds the m constrained costs, ``info["cost"]`` their sum. The task goes on for ever:
-    ``terminated`` is always False, and ``truncated`` too, unless a ``TimeLimit`` is asked for, as by
-    ``gymnasium.make(id, max_episode_steps=200)``. If some actions are unavailable in some states,
-    ``info["action_mask"]`` says which are available now; another one is an error. ``emission``: how costs
-    occur, as in ``psconrl.simulate``. The same seed gives the same luck as ``psconrl.simulate`` on the model.
+    ``info["costs"]`` holds the m constrained costs, ``info["cost"]`` their sum. The task never ends: ``terminated`` is
+    always False, and so is ``truncated``, unless you ask for a ``TimeLimit``, as by ``gymnasium.make(id,
+    max_episode_steps=200)``. If some actions are unavailable in some states, ``info["action_mask"]`` marks those
+    available now; any other is an error. ``emission``: the distribution of costs, as in ``psconrl.simulate``. The same
+    seed gives the same random outcomes as ``psconrl.simulate`` on the model.
 
     >>> env = CMDPEnv("counterexample", theta=0.5)
     >>> env.reset(seed=0)
@@ -53,13 +53,13 @@ class CMDPEnv(gymnasium.Env[int, int]):
         self._state: int | None = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
-        """Start from the initial law of the model."""
+        """Start from the initial distribution of the model."""
         super().reset(seed=seed)
         self._state = int(self.np_random.choice(self.model.n_states, p=self.model.initial))
         return self._state, self._mask_info(self._state)
 
     def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
-        """One transition; nothing ever ends."""
+        """Play one transition; the task never ends."""
         if self._state is None:
             raise gymnasium.error.ResetNeeded("call reset before step")
         if not self.action_space.contains(action):
@@ -80,7 +80,7 @@ class CMDPEnv(gymnasium.Env[int, int]):
         return self._state, -float(costs[0]), False, False, info
 
     def render(self) -> Any:
-        """The state as text (``ansi``) or as a picture (``rgb_array``)."""
+        """Return the state as text (``ansi``) or as a picture (``rgb_array``)."""
         if self.render_mode is None:
             gymnasium.logger.warn("render needs a render_mode, given when the environment is made: ansi or rgb_array")
             return None

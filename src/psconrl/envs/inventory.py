@@ -1,11 +1,11 @@
-r"""A stock with restocking (Puterman 1994, section 3.2), under limits on lost sales and on orders.
+r"""Inventory control (Puterman 1994, section 3.2), under limits on lost sales and on orders.
 
-State: items on the shelf at the start of a day, 0 to ``capacity``. Action: how many to order; an order beyond what fits
-is cut to what fits. It arrives at once; then the day's demand, binomial with ``customers`` trials of
-probability ``buying``, is served as far as the stock goes.
+State: items on the shelf at the start of a day, 0 to ``capacity``. Action: how many to order; an order beyond the free
+capacity is cut to fit. It arrives at once; then the day's demand, binomial with ``customers`` trials of probability
+``buying``, is served as far as the stock goes.
 
 Cost: ``holding`` per item left over at night. Limits: ``lost``, the average number of sales lost per day; ``orders``,
-the average number of orders per day, since somebody must drive.
+the average number of orders per day, since each needs a delivery.
 """
 
 from math import comb
@@ -17,7 +17,7 @@ from psconrl.errors import ModelError
 from psconrl.model.cmdp import CMDP
 from psconrl.model.units import Units
 
-MOST_CUSTOMERS = 1000  # the binomial coefficients of more are beyond doubles
+MOST_CUSTOMERS = 1000  # binomial coefficients of more overflow doubles
 
 
 def inventory(

@@ -1,13 +1,13 @@
-r"""Two stations with routing: who comes is sent to one of them or away (for such networks see Stidham and Weber 1993).
+r"""Two stations with routing: an arrival is sent to one of them or refused (see Stidham and Weber 1993).
 
 State: the customers at either station, 0 to ``side - 1`` each. Customers arrive at rate ``arrival``; the stations serve
-at the rates ``service``. Who is done at the first goes on to the second with probability ``onward``, and is lost if
-that is full; all others who are done leave served. A step is one uniformised event time: at most one of these happens.
-Actions: ``first``, ``second`` and ``refuse`` say where an arrival goes; by ``fast`` it goes where fewer are, to the
-first if equal, and both stations serve at the rates ``fast``. A full station takes nobody.
+at the rates ``service``. A customer served at the first goes on to the second with probability ``onward``, and is lost
+if that is full; all other served customers leave. A step is one uniformised event time: at most one of these happens.
+The actions ``first``, ``second`` and ``refuse`` say where an arrival goes. Under ``fast`` it goes to the shorter queue,
+the first if equal, and both stations serve at the rates ``fast``. A full station admits no customer.
 
 Reward: ``earn`` per customer served, less ``price`` per unit of time of fast service. Limit: ``waiting``, the average
-number of customers in the network. All are paid as rates, so that averages are those of a unit of time.
+number of customers in the network. All are paid as rates, so that averages are per unit of time.
 """
 
 import numpy as np
@@ -33,7 +33,7 @@ def network(
     price: float = 0.15,
     waiting: float = 12.0,
 ) -> CMDP:
-    """Maximise what is earned in a network of two stations within a limit on the customers waiting.
+    """Maximise the earnings of a network of two stations within a limit on the customers waiting.
 
     >>> network()
     CMDP(2500 states, 4 actions, 1 constraint, sparse)
@@ -52,8 +52,8 @@ def network(
     need_sparse(S, A, 6)
     first, second = (n.reshape(S, 1) for n in np.divmod(np.arange(S), side))
     last = side - 1
-    sent = np.hstack([np.broadcast_to([0, 1, -1], (S, 3)), first > second])  # where to, by action; -1 is away
-    rate = np.stack([usual, usual, usual, hurried])  # of the stations, by action
+    sent = np.hstack([np.broadcast_to([0, 1, -1], (S, 3)), first > second])  # destination by action; -1 is refused
+    rate = np.stack([usual, usual, usual, hurried])  # service rates by action
     done_first, done_second = (first > 0) * rate[:, 0], (second > 0) * rate[:, 1]
     total = arrival + hurried.sum()
     here = np.arange(S)[:, None]

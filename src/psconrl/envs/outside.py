@@ -1,8 +1,8 @@
-"""Environments that this library did not bring: Gymnasium's by id, ``gym:FrozenLake-v1``, and code that a user names.
+"""Environments from outside this library: Gymnasium's by id, ``gym:FrozenLake-v1``, and code that a user names.
 
 A function, ``mine:my_model``, is called with the options, and returns a CMDP or a Gymnasium environment. With an id,
-the options of ``psconrl.continuing`` are for that (``cost`` is the name of a function, ``mine:my_cost``); all others
-are the environment's own.
+options that ``psconrl.continuing`` knows are passed to it (``cost`` is the name of a function, ``mine:my_cost``); all
+others are passed to the environment.
 """
 
 import inspect
@@ -16,17 +16,17 @@ from psconrl.named_code import ENVIRONMENTS, announce, find, from_package, insta
 if TYPE_CHECKING:
     from psconrl.envs.continuing import ContinuingEnv
 
-# Gymnasium is imported when an environment of its kind is opened: loading it takes longer than a plan of a small model.
+# Gymnasium is imported on demand: loading it takes longer than planning on a small model.
 GYM = "gym:"
 
 
 def is_outside(name: str) -> bool:
-    """Is it an id of Gymnasium, an entry point of a package, or code?"""
+    """True if the name is an id of Gymnasium, an entry point of a package, or code."""
     return name.startswith(GYM) or name in installed(ENVIRONMENTS) or is_code(name)
 
 
 def open_outside(name: str, options: dict[str, Any]) -> "CMDP | ContinuingEnv":
-    """The environment: a model if it is known, else a task that can only be played."""
+    """Return the environment: a model if it is known, else a task that can only be played."""
     import gymnasium
 
     from psconrl.envs.continuing import ContinuingEnv, continuing
@@ -58,7 +58,7 @@ def _built(name: str, options: dict[str, Any]) -> Any:
 
 
 def _by_id(name: str, options: dict[str, Any]) -> "ContinuingEnv":
-    """An environment of Gymnasium's registry; ``module:Id-v0`` imports the module first, which may register it."""
+    """Make an environment of Gymnasium's registry; ``module:Id-v0`` imports the module first, which may register it."""
     import gymnasium
 
     from psconrl.envs.continuing import continuing

@@ -1,6 +1,6 @@
-"""Where a model stands, as text and as an image: the map with the agent on it, or a strip of all states.
+"""The current state of a model as text or image: the map with the agent on it, or a strip of all states.
 
-Images are drawn with NumPy; only the caption of a strip needs Matplotlib, without a display, once a state.
+Images are drawn with NumPy; only the caption of a strip needs Matplotlib, without a display, once per state.
 """
 
 from functools import lru_cache
@@ -15,7 +15,7 @@ from psconrl.model.cmdp import CMDP
 Image = NDArray[np.uint8]
 
 CELL = 24  # pixels
-STRIP = 40  # cells at most; of more states, neighbours share one
+STRIP = 40  # most cells; with more states, neighbours share one
 CAPTION = 26  # pixels
 FLOOR = (236, 236, 230)
 COLOURS = {"#": (58, 62, 70), "S": (178, 204, 232), "G": (150, 206, 150), "R": (236, 158, 140)}
@@ -24,7 +24,7 @@ BOX = (150, 104, 60)
 
 
 def as_text(cmdp: CMDP, state: int) -> str:
-    """The map with the agent as ``@`` (and the box as ``B``), or a strip of states, under the name of the state.
+    """Return the map with the agent as ``@`` (and the box as ``B``), or a strip of states, below the state's name.
 
     >>> import psconrl
     >>> print(as_text(psconrl.load("riverswim"), 2))
@@ -44,7 +44,7 @@ def as_text(cmdp: CMDP, state: int) -> str:
 
 
 def as_image(cmdp: CMDP, state: int) -> Image:
-    """The same as an array of shape (height, width, 3)."""
+    """Return the state as an image of shape (height, width, 3)."""
     if cmdp.layout is None:
         place, cells = _place(cmdp.n_states, state)
         strip = _tiles(["." * cells])
@@ -62,7 +62,7 @@ def as_image(cmdp: CMDP, state: int) -> Image:
 
 
 def _place(n_states: int, state: int) -> tuple[int, int]:
-    """The cell of a state in a strip, and how many there are."""
+    """Return the cell of a state in a strip, and the number of cells."""
     cells = min(n_states, STRIP)
     return state * cells // n_states, cells
 

@@ -1,11 +1,11 @@
 r"""A single-server queue with control of service and admission (Altman 1999, chapter 1 and section 5.1).
 
 State: the number of customers, 0 to ``capacity``. A step is one uniformised event time: a customer arrives with
-probability ``arrival`` and is let in or turned away; the one in service leaves with the probability of the chosen
-speed. Actions: every pair of a speed and a gate, the gates ``open`` and ``closed``.
+probability ``arrival`` and is admitted or refused; the one in service leaves with the probability of the chosen speed.
+Actions: every pair of a speed and a gate, the gates ``open`` and ``closed``.
 
-Reward: customers let in per step (throughput). Limits: ``delay``, the average number in the system, which Little's law
-turns into waiting time; ``power``, the average of the power of the chosen speed.
+Reward: customers admitted per step (throughput). Limits: ``delay``, the average number in the system, which Little's
+formula turns into waiting time; ``power``, the average power of the chosen speed.
 """
 
 import numpy as np
@@ -27,7 +27,7 @@ def queue(
 ) -> CMDP:
     """Maximise the throughput of a queue within limits on delay (customers) and power.
 
-    ``speeds``: probability that the customer in service leaves in a step, one a speed; ``powers``: what each consumes.
+    ``speeds``: probability that the customer in service leaves in a step, one per speed; ``powers``: the power of each.
 
     >>> queue()
     CMDP(10 states, 6 actions, 2 constraints, dense)
@@ -48,7 +48,7 @@ def queue(
             serve = rate if n else 0.0
             for gate in (0, 1):  # open, closed
                 a = 2 * k + gate
-                # One who leaves makes room for one who comes in the same step.
+                # A departure makes room for an arrival in the same step.
                 enter = 0.0 if gate else arrival
                 up = enter * (1 - serve) if n < capacity else 0.0
                 down = serve * (1 - enter)

@@ -1,9 +1,9 @@
 r"""Random CMDPs: Garnets, and draws from a Dirichlet prior, on which Bayesian regret is defined.
 
-A seed names the same model on every machine and with every version of the libraries. NumPy promises the raw output of a
-bit generator for good, but neither the methods of ``Generator`` nor the order that its sorts leave; so every draw here
-is a function of raw output, written out below. Successors and costs are equal bit by bit; probabilities from
-logarithms and limits from linear algebra are equal up to rounding.
+A seed gives the same model on every machine and with every version of the libraries. NumPy guarantees the raw output of
+a bit generator permanently, but neither the methods of ``Generator`` nor the order of unstable sorts. So every draw
+here is an explicit function of raw output. Successors and costs are equal bit by bit; probabilities from logarithms and
+thresholds from linear algebra are equal up to rounding.
 """
 
 from collections.abc import Sequence
@@ -31,9 +31,9 @@ def garnet(
     sparse: bool = False,
     seed: int = 0,
 ) -> CMDP:
-    """A Garnet: from every pair ``branching`` random successors with random probabilities, uniform costs.
+    """Draw a Garnet: every pair has ``branching`` random successors with random probabilities, and uniform costs.
 
-    Drawn again until it is communicating. The thresholds lie ``slack`` below the averages of the uniform policy.
+    It is drawn again until it is communicating. The thresholds lie ``slack`` below the averages of the uniform policy.
 
     >>> garnet(seed=1)
     CMDP(20 states, 3 actions, 1 constraint, dense)
@@ -63,7 +63,7 @@ def dirichlet_cmdp(
     seed: int = 0,
     masses: Sequence[float] | None = None,
 ) -> CMDP:
-    """Transitions drawn from Dirichlet(prior), by default 0.1, uniform costs: a model from the very prior of a learner.
+    """Draw transitions from Dirichlet(prior), by default 0.1, and uniform costs: a model from a learner's own prior.
 
     ``masses``, instead of the prior: every action draws one, and its rows are from Dirichlet(mass/S), as in
     ``LearnedMass``.
@@ -101,17 +101,17 @@ def _as_masses(masses: Sequence[float]) -> Floats:
 def _bits(seed: int) -> PCG64:
     if int(seed) < 0:
         raise ModelError(f"seed must not be negative; got {seed}")
-    return PCG64(int(seed))  # by name: what default_rng stands for may change
+    return PCG64(int(seed))  # explicit, since default_rng may change
 
 
 def _uniforms(bits: PCG64, *shape: int) -> Floats:
-    """Midpoints of 2^52 equal cells: never 0, never 1, so that a logarithm may be taken of u and of 1 - u."""
+    """Return midpoints of 2^52 equal cells: never 0 or 1, so that u and 1 - u have finite logarithms."""
     raw = bits.random_raw(int(np.prod(shape))) >> np.uint64(12)
     return np.asarray((raw.astype(np.float64) + 0.5) * 2.0**-52).reshape(shape)
 
 
 def _subsets(bits: PCG64, rows: int, size: int, n: int) -> Ints:
-    """In every row ``size`` distinct numbers below n, all sets equally likely (Floyd; Bentley 1987, column 13)."""
+    """Draw ``size`` distinct numbers below n in every row, all sets equally likely (Floyd; Bentley 1987, column 13)."""
     chosen = np.empty((rows, size), dtype=np.int64)
     for k, last in enumerate(range(n - size, n)):
         pick = (_uniforms(bits, rows) * (last + 1)).astype(np.int64)
@@ -121,17 +121,17 @@ def _subsets(bits: PCG64, rows: int, size: int, n: int) -> Ints:
 
 
 def _spacings(bits: PCG64, rows: int, size: int) -> Floats:
-    """Rows from Dirichlet(1, ..., 1): the gaps between sorted uniforms (Devroye 1986, section V.2.1)."""
+    """Draw rows from Dirichlet(1, ..., 1): the gaps between sorted uniforms (Devroye 1986, section V.2.1)."""
     cuts = np.sort(_uniforms(bits, rows, size - 1), axis=1)
     return np.diff(cuts, axis=1, prepend=0.0, append=1.0)
 
 
 def _dirichlet(bits: PCG64, rows: int, size: int, mass: Floats) -> Floats:
-    r"""Rows from Dirichlet(mass, ..., mass), a mass (rows, 1) each, in logarithms: small ones would underflow to zeros.
+    r"""Draw rows from Dirichlet(mass, ..., mass), one mass per row (rows, 1), in logarithms to avoid underflow.
 
     A gamma variable of shape a is one of shape a + 1, here by inversion, times :math:`U^{1/a}` (Devroye 1986, IX.3.5).
     """
-    from scipy.special import gammaincinv  # takes longer to load than a small model to plan
+    from scipy.special import gammaincinv  # importing it takes longer than planning on a small model
 
     larger, power = _uniforms(bits, rows, size), _uniforms(bits, rows, size)
     log_gamma = np.log(gammaincinv(mass + 1.0, larger)) + np.log(power) / mass

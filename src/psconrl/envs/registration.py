@@ -1,7 +1,7 @@
 """The built-in environments in Gymnasium's registry: ``gymnasium.make("psconrl/Box-v0", slip=0.1)``.
 
-``import psconrl`` registers them, as soon as Gymnasium itself is imported: before or after, but never by us, since that
-takes longer than all the rest of ``import psconrl``.
+``import psconrl`` registers them as soon as Gymnasium is imported, before or after. It does not import Gymnasium
+itself, since that takes longer than the rest of ``import psconrl``.
 """
 
 import sys
@@ -29,7 +29,7 @@ IDS = {
 
 
 def register() -> None:
-    """Tell Gymnasium of the built-in environments, once."""
+    """Register the built-in environments with Gymnasium, once."""
     import gymnasium
 
     for id, name in IDS.items():
@@ -46,10 +46,10 @@ def register_with_gymnasium() -> None:
 
 
 class _AfterGymnasium(MetaPathFinder):
-    """Finds nothing by itself: lets the import of Gymnasium be followed by ``register``."""
+    """An import hook that finds no module itself, and calls ``register`` after the import of Gymnasium."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """What the other finders say, with one more step after the module was executed."""
+        """Return the spec of the other finders, extended by a step after the module is executed."""
         if name != "gymnasium":
             return None
         sys.meta_path.remove(self)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Environment:
-    """A named model: how to build it, what it is, and for how many rounds it is usually played."""
+    """A named model: its builder, its description, and the usual number of rounds of a run."""
 
     build: Callable[..., CMDP]
     summary: str
@@ -71,8 +71,8 @@ ENVIRONMENTS: dict[str, Environment] = {
     "inventory": Environment(inventory, "restock within limits on lost sales and on orders"),
     "riverswim": Environment(riverswim, "swim up a river with limited effort: hard to explore"),
     "chain": Environment(chain, "go along a chain and score in most rounds (Yu, Bae and Lee)", 32_000),
-    "corridor": Environment(corridor, "use the far end of a corridor a quarter of the time: plans that never leave"),
-    "islands": Environment(islands, "live in two places in turn: no stationary policy is optimal"),
+    "corridor": Environment(corridor, "use the far end of a corridor a quarter of the time: some plans never leave it"),
+    "islands": Environment(islands, "alternate between two states: no stationary policy is optimal"),
     "ward": Environment(ward, "admit patients and call staff within limits on staff, refusals and beds", 200_000),
     "network": Environment(network, "route customers through two stations within a limit on those waiting", 200_000),
     "stock": Environment(stock, "share a truck between items within limits on the lost sales of each", 200_000),
@@ -86,12 +86,12 @@ def _is_whole(value: Any) -> bool:
 
 
 def load(name_or_path: str | os.PathLike[str], **options: Any) -> CMDP:
-    """A built-in environment by name, a model from a file, or one of your own.
+    """Load a built-in environment by name, a model from a file, or one of your own.
 
-    Options go to the environment: ``load("box", slip=0.1, threshold=0.5)``. Files: ours, ``.npz`` and ``.json``; those
-    of Storm and PRISM, ``.umb`` and ``.drn``, which have no objective: ``load("model.umb", minimise="hungry",
-    limits="eat >= 0.5")``; and their sources where stormpy is installed, with ``constants="N=3"``. Your own:
-    ``"mine:my_model"``, a function in a module that returns a CMDP or a Gymnasium environment;
+    Options go to the environment: ``load("box", slip=0.1, threshold=0.5)``. Files: psconrl's own, ``.npz`` and
+    ``.json``; those of Storm and PRISM, ``.umb`` and ``.drn``, which have no objective: ``load("model.umb",
+    minimise="hungry", limits="eat >= 0.5")``; and their sources if stormpy is installed, with ``constants="N=3"``. Your
+    own: ``"mine:my_model"``, a function in a module that returns a CMDP or a Gymnasium environment;
     ``"gym:FrozenLake-v1"``, which has a table of its transitions.
 
     >>> load("marsrover-8x8")
@@ -108,7 +108,7 @@ def load(name_or_path: str | os.PathLike[str], **options: Any) -> CMDP:
 
 
 def open_environment(name: str, **options: Any) -> "CMDP | ContinuingEnv":
-    """What a name stands for: a model, or a task that can only be played."""
+    """Return the model of a name, or a task that can only be played."""
     if name in ENVIRONMENTS:
         build = ENVIRONMENTS[name].build
         known = inspect.signature(build).parameters
@@ -120,7 +120,7 @@ def open_environment(name: str, **options: Any) -> "CMDP | ContinuingEnv":
                 raise ConfigError(f"{name}: option {option!r} must be a number; got {value!r}")
             if isinstance(default, int) and not (_is_whole(value) and value >= 0):
                 raise ConfigError(f"{name}: option {option!r} must be a whole number from 0 on; got {value!r}")
-        with np.errstate(all="ignore"):  # what overflows is not finite, and refused by the model
+        with np.errstate(all="ignore"):  # values that overflow are refused by the model
             return build(**options)
     if is_exchange_file(name):
         return read_cmdp(name, **options)

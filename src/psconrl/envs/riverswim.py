@@ -1,8 +1,8 @@
-r"""Constrained RiverSwim: the exploration benchmark of Strehl and Littman (2008) with an effort that is limited.
+r"""Constrained RiverSwim: the exploration benchmark of Strehl and Littman (2008) with limited effort.
 
-A swimmer in a chain of ``length`` positions. ``float`` drifts one position down. ``swim`` moves up with probability
-0.35 (0.6 from the bank), stays with 0.6 (0.4 from the bank), slips down with 0.05. Reward 0.005 for floating at the
-bank, 1 for swimming at the far end. The cost ``effort`` is 1 for every stroke against the current.
+A swimmer moves in a chain of ``length`` positions. ``float`` drifts one position down. ``swim`` moves up with
+probability 0.35 (0.6 from the bank), stays with 0.6 (0.4 from the bank), slips down with 0.05. Reward 0.005 for
+floating at the bank, 1 for swimming at the far end. The cost ``effort`` is 1 for every stroke against the current.
 """
 
 import numpy as np

@@ -1,11 +1,11 @@
-"""Gymnasium spaces, their elements numbered from 0 on.
+"""Gymnasium spaces, with their elements numbered from 0 on.
 
 A ``Discrete`` space is shifted to begin at 0; ``MultiDiscrete``, ``MultiBinary``, a ``Box`` of whole numbers, and
-``Tuple`` or ``Dict`` of such, are numbered like the digits of a clock, the last one running fastest. What is too large
-for that, or of another kind, is numbered as it appears.
+``Tuple`` or ``Dict`` of such, are numbered in row-major order, the last component varying fastest. Spaces that are too
+large for that, or of another kind, are numbered as their elements appear.
 
-Some environments show what does not lie in the space that they declare. Where the space has several parts, so that its
-numbers mean nothing to a user, such an observation takes the number of one that was not met, with a warning.
+Some environments return observations outside the space that they declare. If the space has several components, so that
+its numbers mean nothing to a user, such an observation takes the number of one that has not occurred, with a warning.
 """
 
 import math
@@ -19,11 +19,11 @@ from gymnasium import spaces
 from psconrl.errors import ModelError
 
 MAX_SIZE = 10**6  # tables of more states do not fit into memory
-MOST_MET = 1_000  # observations that are numbered as they appear, unless more are asked for
+MOST_MET = 1_000  # observations that are numbered as they appear, unless more are requested
 
 
 class Numbering:
-    """The elements of a finite space as numbers, and back.
+    """Numbering of the elements of a finite space.
 
     >>> hands = Numbering(spaces.Tuple((spaces.Discrete(32), spaces.Discrete(11), spaces.Discrete(2))), "observations")
     >>> hands.size, hands.number((12, 10, 1)), hands.element(285)
@@ -43,7 +43,7 @@ class Numbering:
             raise ModelError(f"{what} must have at most {MAX_SIZE:,} values; {space} has {self.size:,}")
 
     def number(self, element: Any) -> int:
-        """The number of an element."""
+        """Return the number of an element."""
         return self._number(self._digits_of(element), element)
 
     def _digits_of(self, element: Any) -> list[int]:
@@ -64,7 +64,7 @@ class Numbering:
         return ModelError(f"{self.what}: {element!r} does not lie in {self.space}")
 
     def element(self, number: int) -> Any:
-        """The element with a number."""
+        """Return the element with a number."""
         if not 0 <= number < self.size:
             raise ModelError(f"{self.what} are numbered from 0 to {self.size - 1}; got {number!r}")
         digits = []
@@ -75,7 +75,7 @@ class Numbering:
 
 
 class Forgiving(Numbering):
-    """The same for a space of several parts, of which some may turn out to be larger than declared.
+    """Numbering of a space of several components, some of which may exceed their declared range.
 
     >>> flags = Forgiving(spaces.MultiBinary(2), "observations")
     >>> with warnings.catch_warnings(action="ignore"):
@@ -85,12 +85,12 @@ class Forgiving(Numbering):
 
     def __init__(self, space: Any, what: str) -> None:
         super().__init__(space, what)
-        self._met: set[int] = set()  # numbers that belong to what was met
-        self._moved: dict[tuple[int, ...], int] = {}  # what has another number than its own, and which
-        self._strangers: dict[int, Any] = {}  # by their numbers
+        self._met: set[int] = set()  # numbers in use
+        self._moved: dict[tuple[int, ...], int] = {}  # observations whose number is not their own, and that number
+        self._strangers: dict[int, Any] = {}  # observations outside the space, by number
 
     def number(self, element: Any) -> int:
-        """The number of an observation; of one that is outside, or came too late for its own, another that is free."""
+        """Return the number of an observation; one that is outside, or whose own number is taken, gets a free one."""
         digits = self._digits_of(element)
         try:
             number = self._number(digits, element)
@@ -117,12 +117,12 @@ class Forgiving(Numbering):
         )
 
     def element(self, number: int) -> Any:
-        """The element with a number."""
+        """Return the element with a number."""
         return self._strangers[number] if number in self._strangers else super().element(number)
 
 
 class Appearing:
-    """Observations numbered in the order in which they are met, at most so many.
+    """Observations numbered in the order in which they appear, up to a maximum.
 
     >>> met = Appearing(2)
     >>> met.number({"image": np.zeros((2, 2)), "mission": "go"}), met.number("home"), met.number("home")
@@ -137,7 +137,7 @@ class Appearing:
         self._elements: list[Any] = []
 
     def number(self, element: Any) -> int:
-        """The number of an observation, a new one if it has none."""
+        """Return the number of an observation, a new one if it has none."""
         key = _key(element)
         number = self._numbers.get(key)
         if number is None:
@@ -152,16 +152,16 @@ class Appearing:
         return number
 
     def element(self, number: int) -> Any:
-        """The observation with a number."""
+        """Return the observation with a number."""
         if not 0 <= number < len(self._elements):
             raise ModelError(f"{len(self._elements)} observations were met, numbered from 0 on; got {number!r}")
         return self._elements[number]
 
 
 def numbered(space: Any, what: str, most: int | None = None) -> Numbering | Appearing:
-    """The observations of a space, numbered beforehand if there are not too many, else as they appear.
+    """Return a numbering of a space: in advance if it is not too large, else as observations appear.
 
-    ``most``: how many there may be; then they are numbered as they appear, whatever the space.
+    ``most``: the largest number of observations; if given, they are numbered as they appear, for every space.
     """
     if most is not None and (isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= MAX_SIZE):
         raise ModelError(f"most_states must be a whole number from 1 to {MAX_SIZE:,}; got {most!r}")
@@ -177,7 +177,7 @@ def numbered(space: Any, what: str, most: int | None = None) -> Numbering | Appe
 
 
 def _key(element: Any) -> Any:
-    """Something that can be looked up, the same for equal observations."""
+    """Return a hashable key that is the same for equal observations."""
     if isinstance(element, np.ndarray):
         return (element.shape, element.dtype.str, element.tobytes())
     if isinstance(element, dict):
@@ -241,7 +241,7 @@ def _element(space: Any, digits: Iterator[int]) -> Any:
 
 
 def _first(space: Any) -> Any:
-    """The smallest value in every place."""
+    """Return the smallest value of every component."""
     if isinstance(space, spaces.Box):
         return space.low
     return np.asarray(getattr(space, "start", np.zeros(space.shape, dtype=np.int64)))

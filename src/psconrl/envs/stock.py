@@ -1,9 +1,9 @@
 r"""A stock of several items that share one truck, under a limit on the lost sales of each.
 
-State: how many of each item are on the shelf, 0 to ``room`` each. In a step somebody asks for an item with probability
-``demand``, for the first most often: of three items, for the first, second and third as 3 to 2 to 1. The sale is lost
-if the shelf is empty. Actions: ``wait``, or send the truck with an item. The truck is through with probability
-``delivery`` and then brings ``load``, as far as there is room, after the sale of the step.
+State: how many of each item are on the shelf, 0 to ``room`` each. In a step a customer asks for an item with
+probability ``demand``, most often for the first: with three items, for the first, second and third as 3 to 2 to 1. The
+sale is lost if the shelf is empty. Actions: ``wait``, or send the truck with an item. The truck arrives with
+probability ``delivery`` and then brings ``load``, as far as there is room, after the sale of the step.
 
 Cost: ``holding`` per item on the shelf, and ``trip`` per step in which the truck is out. Limits: for each item the
 share of its customers who find the shelf empty, at most ``lost``.
@@ -43,16 +43,16 @@ def stock(
         if not 0 < probability < 1:
             raise ModelError(f"{name} must lie strictly between 0 and 1; got {probability}")
     n, room = int(items), int(room)
-    load = min(int(load), room)  # what does not fit stays on the truck
+    load = min(int(load), room)  # the excess stays on the truck
     S, A = (room + 1) ** n, n + 1
     need_sparse(S, A, 2 * n + 2)
     levels = np.indices((room + 1,) * n).reshape(n, S).T
-    place = (room + 1) ** np.arange(n)[::-1]  # of an item in the number of a state
+    place = (room + 1) ** np.arange(n)[::-1]  # place value of an item in the number of a state
     asked = demand * np.arange(n, 0, -1) / (n * (n + 1) // 2)
-    brings = np.eye(A, n, -1, dtype=np.int64) * load  # by the action: nothing, or one item
+    brings = np.eye(A, n, -1, dtype=np.int64) * load  # delivered by each action: nothing, or one item
     comes = np.append(0.0, np.full(n, delivery))
     events = []
-    for k in range(n + 1):  # the item asked for; n is none
+    for k in range(n + 1):  # the requested item; n is none
         p = asked[k] if k < n else 1 - demand
         left = np.maximum(levels - (np.arange(n) == k), 0)
         filled = np.minimum(left[:, None, :] + brings, room)

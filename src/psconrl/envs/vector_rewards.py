@@ -1,7 +1,7 @@
-"""Rewards that are vectors, as mo-gymnasium has them: which component is the objective, and which are costs.
+"""Vector rewards, as in mo-gymnasium: which component is the objective, and which are costs.
 
-Unless told otherwise the first is the objective, and all others are costs with the opposite sign: a reward of -1 a step
-is a cost of 1, and "at least 0.3 of the second" is a limit of -0.3 on its cost.
+By default the first is the objective, and all others are costs with the opposite sign: a reward of -1 per step is a
+cost of 1, and "at least 0.3 of the second" is a threshold of -0.3 on its cost.
 """
 
 from collections.abc import Mapping, Sequence
@@ -64,7 +64,7 @@ class Components:
         return f"component {index}" if self._names is None else self._names[index]
 
     def split(self, reward: Any) -> tuple[float, Floats]:
-        """The reward that is the objective, and the costs."""
+        """Return the reward that is the objective, and the costs."""
         vector = np.asarray(reward, dtype=np.float64)
         if vector.shape != (self.size,):
             raise ModelError(f"the reward must have {self.size} components; got {reward!r}")

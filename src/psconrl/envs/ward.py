@@ -2,12 +2,13 @@ r"""A hospital ward whose beds several classes of patients share: a loss network
 
 State: the patients of each class, urgent, elective and transfer, together at most ``beds``. Patients of class i arrive
 at rate ``arrivals[i]`` and are discharged at rate ``discharges[i]`` each, times the speed of the staff. A step is one
-uniformised event time: at most one patient comes or goes. Actions: every pair of a staff and of what is admitted
-besides urgent patients, who are whenever a bed is free. Nobody is admitted when none is.
+uniformised event time: at most one patient comes or goes. Actions: every pair of a staff level and a set of classes
+admitted besides urgent patients. Urgent patients are admitted whenever a bed is free. No patient is admitted when none
+is.
 
 Reward: the value of the patients admitted. Limits: ``staff``, the average number on duty; ``refused``, the share of
-urgent patients turned away, which is the share of time without a free bed, since Poisson arrivals see time averages;
-``occupied``, the average number of occupied beds. All are paid as rates, so that averages are those of a unit of time.
+urgent patients refused, which is the share of time without a free bed, since Poisson arrivals see time averages;
+``occupied``, the average number of occupied beds. All are paid as rates, so that averages are per unit of time.
 """
 
 from itertools import product
@@ -40,8 +41,8 @@ def ward(
 ) -> CMDP:
     """Maximise the value of the patients admitted within limits on staff, urgent patients refused and occupied beds.
 
-    ``arrivals``, ``discharges``, ``values``: one number a class, of one to three classes. ``speeds``: how fast patients
-    recover, one number a staff; ``nurses``: how many are on duty then.
+    ``arrivals``, ``discharges``, ``values``: one number per class, of one to three classes. ``speeds``: how fast
+    patients recover, one number per staff level; ``nurses``: the number on duty at that level.
 
     >>> ward()
     CMDP(1330 states, 12 actions, 3 constraints, sparse)
@@ -64,7 +65,7 @@ def ward(
     number = np.zeros((beds + 1,) * K, dtype=np.int64)
     number[tuple(patients.T)] = np.arange(S)
     room = (patients.sum(axis=1) < beds)[:, None]
-    # An action is a staff and, running faster, what is admitted besides urgent patients.
+    # An action is a staff level and, varying faster, the classes admitted besides urgent patients.
     admitted = np.tile(np.column_stack([np.ones(len(admits)), admits]), (speed.size, 1))
     pace, on_duty = np.repeat(speed, len(admits)), np.repeat(duty, len(admits))
     total = come.sum() + beds * leave.max() * speed.max()
@@ -90,7 +91,7 @@ def ward(
 
 
 def _patients(beds: int, classes: int) -> Ints:
-    """All ways to fill up to so many beds, one a row."""
+    """Return all ways to occupy up to ``beds`` beds, one per row."""
     rows: Ints = np.indices((beds + 1,) * classes).reshape(classes, -1).T
     return np.asarray(rows[rows.sum(axis=1) <= beds])
 

@@ -1,1 +1,1 @@
-"""The model: a validated CMDP, what its policies do in the long run, and how its states hang together."""
+"""The model: a validated CMDP, its transitions, costs, names and units, and its file formats."""

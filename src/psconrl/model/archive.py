@@ -1,4 +1,4 @@
-"""The arrays of an ``.npz`` file, whose sizes are looked at before anything is unpacked. Never pickle."""
+"""Arrays of an ``.npz`` file, with size checks before anything is unpacked. Never uses pickle."""
 
 import math
 import zipfile
@@ -12,15 +12,15 @@ from psconrl.errors import PsconrlError
 
 
 class Archive:
-    """Arrays by name, each unpacked when it is first asked for."""
+    """Arrays by name, each unpacked on first access."""
 
     def __init__(self, f: IO[bytes], error: type[PsconrlError]) -> None:
         self._zip = zipfile.ZipFile(f)
         self._error = error
-        # What the directory says is the most that is ever unpacked, whatever the file holds.
+        # The directory bounds the memory that is ever unpacked, whatever the file contains.
         need(sum(member.file_size for member in self._zip.infolist()), "what it unpacks to", error)
         self._names = {member.filename: member for member in self._zip.infolist()}
-        self._unpacked: dict[str, Any] = {}  # so that asking a thousand times takes no more memory
+        self._unpacked: dict[str, Any] = {}  # cached: repeated access takes no more memory
 
     def __contains__(self, name: str) -> bool:
         return f"{name}.npy" in self._names
@@ -41,7 +41,7 @@ class Archive:
             return npy.read_array(f, allow_pickle=False)
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """The shape of an array, without unpacking it."""
+        """Return the shape of an array without unpacking it."""
         return self._header(self._names[f"{name}.npy"])[0]
 
     def _header(self, member: zipfile.ZipInfo) -> tuple[tuple[int, ...], np.dtype[Any], int]:

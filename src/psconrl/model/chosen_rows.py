@@ -1,4 +1,4 @@
-"""Rows of a sparse matrix, as a sparse matrix: what makes a chain of transitions and a policy."""
+"""Row selections and row mixtures of sparse matrices, which build the chain of a policy from transitions."""
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -8,19 +8,19 @@ from psconrl.kernels import csr
 
 
 def chosen_rows(matrix: csr_array, rows: Ints) -> csr_array:
-    """The rows of a matrix with the given numbers; SciPy's own way takes ten times as long for a small one."""
+    """Return the given rows of a matrix; SciPy's own indexing takes ten times as long for small matrices."""
     indptr, indices, data = csr.gathered(matrix.indptr, matrix.indices, matrix.data, rows, 0, 0.0)
     return csr_array((data, indices, indptr), shape=(rows.size, matrix.shape[1]))
 
 
 def mixed_rows(matrix: csr_array, policy: Floats) -> csr_array:
-    """The chain (S, S) of a randomised policy (S, A), from transitions (S*A, S)."""
+    """Return the chain (S, S) of a randomised policy (S, A), from transitions (S*A, S)."""
     indptr, indices, data = csr.mixed(matrix.indptr, matrix.indices, matrix.data, np.ascontiguousarray(policy))
     return csr_array((data, indices, indptr), shape=(matrix.shape[1], matrix.shape[1]))
 
 
 def restarting(matrix: csr_array, state: int, probability: float) -> csr_array:
-    """A matrix each of whose rows leads to one state with a probability, and else where it did."""
+    """Return a matrix whose every row moves to ``state`` with a probability, and otherwise as before."""
     rows = np.arange(matrix.shape[0])
     indptr, indices, data = csr.gathered(matrix.indptr, matrix.indices, matrix.data, rows, state, probability)
     return csr_array((data, indices, indptr), shape=matrix.shape)

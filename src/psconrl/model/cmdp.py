@@ -1,10 +1,10 @@
-r"""The constrained Markov decision process, validated once at the door.
+r"""The constrained Markov decision process, validated on construction.
 
 .. math:: \min_\pi J^\pi(c_0) \quad\text{subject to}\quad J^\pi(c_i) \le \tau_i,\ i = 1, \dots, m,
           \qquad J^\pi(c) = \limsup_T \tfrac1T\, E^\pi \sum_{t=1}^T c(s_t, a_t)
 
-(Altman 1999; Provodin et al. 2024, section 2). Transitions are one matrix of shape (S*A, S), dense or CSR, whose
-row ``s * A + a`` is the law of the next state; see ``model.transition``.
+(Altman 1999; Provodin et al. 2024, section 2). Transitions are one matrix of shape (S*A, S), dense or CSR, whose row
+``s * A + a`` is the distribution of the next state; see ``model.transition``.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,8 +32,9 @@ class CMDP:
     ``transition``: (S, A, S) array, or (S*A, S) dense or sparse. ``costs``: (m+1, S, A), or (m+1, S, A, S) if they
     depend on the next state; cost 0 is the objective (minimised), costs 1..m are kept at or below ``thresholds``.
     ``initial``: a state (index or name) or a distribution. ``available``: (S, A) mask of the actions that exist.
-    ``units``: what a round lasts and costs are counted in, see ``psconrl.Units``; they are shown wherever numbers are.
-    ``at_least``: names of costs that are the negative of what is kept at or above a limit; plans show them as that.
+    ``units``: the duration of a round and the units of costs, see ``psconrl.Units``; they are shown next to all
+    numbers. ``at_least``: names of costs that are negated quantities to be kept at or above a threshold; plans show the
+    quantity.
 
     >>> m = CMDP([[[1, 0], [0.1, 0.9]], [[1, 0], [1, 0]]], costs=[[[0, 0], [1, 1]], [[1, 1], [0, 0]]], thresholds=[0.6])
     >>> m
@@ -107,7 +108,7 @@ class CMDP:
         thresholds: ArrayLike | Mapping[str, float] = (),
         **options: Any,
     ) -> Self:
-        """Maximise an average reward under limits on costs; plans report the value as a reward.
+        """Build a model that maximises an average reward under constraints on costs; plans report rewards.
 
         ``rewards``: (S, A) or (S, A, S). ``costs``: (m, S, A) or (m, S, A, S), as many as thresholds.
 
@@ -131,7 +132,7 @@ class CMDP:
         prior: float = 0.0,
         **options: Any,
     ) -> Self:
-        """The model of observed frequencies, ``(N(s,a,s') + prior) / (N(s,a) + S prior)``.
+        """Build the model of observed frequencies, ``(N(s,a,s') + prior) / (N(s,a) + S prior)``.
 
         >>> CMDP.from_counts([[[3, 1]], [[2, 0]]], costs=[[[0], [1]]]).transition.toarray().tolist()
         [[0.75, 0.25], [1.0, 0.0]]
@@ -167,15 +168,16 @@ class CMDP:
         available: ArrayLike | None = None,
         **options: Any,
     ) -> Self:
-        """A process in continuous time: queues, machines, any CTMDP; all averages are per unit of time.
+        """Build a model from a process in continuous time (queues, machines, any CTMDP); averages are per unit of time.
 
         ``rates``: (S, A, S), or (S*A, S) dense or sparse, at which an action leads from a state to another; the
-        diagonal may be that of a generator. ``costs``: (m+1, S, A), per unit of time. ``impulses``: what a jump costs,
-        for every cost (S, A), (S, A, S) or None. With ``sojourn``, mean times (S, A) of any law, the process is
-        semi-Markov, and ``rates`` are the probabilities of the next state instead. ``uniform_rate``: of the clock
-        whose ticks are the rounds; by default a little above the fastest. See ``psconrl.model.rates``.
+        diagonal may be that of a generator. ``costs``: (m+1, S, A), per unit of time. ``impulses``: the cost of a jump,
+        for every cost (S, A), (S, A, S) or None. With ``sojourn``, mean holding times (S, A) of any distribution, the
+        process is semi-Markov, and ``rates`` are the probabilities of the next state instead. ``uniform_rate``: rate of
+        the clock whose ticks are the rounds; by default slightly above the fastest. See ``psconrl.model.rates``.
 
-        A queue for one, arrivals at rate 2, service at rate 3 that is open or closed, and the share of time it is full:
+        Example: a queue for one customer with arrivals at rate 2 and service at rate 3. The objective is the share of
+        time it is full:
 
         >>> q = [[[0, 2], [0, 0]], [[3, 0], [3, 0]]]
         >>> m = CMDP.from_rates(q, costs=[[[0, 0], [1, 1]]], impulses=[None], available=[[1, 0], [1, 0]])
@@ -197,11 +199,11 @@ class CMDP:
         initial: int | ArrayLike | None = None,
         **options: Any,
     ) -> Self:
-        """The continuing task of a Gymnasium environment with a table ``P``: FrozenLake, CliffWalking, Taxi.
+        """Build the continuing task of a Gymnasium environment with a table ``P``: FrozenLake, CliffWalking, Taxi.
 
-        States and actions keep their numbers. The average reward is maximised; ``cost(state, action, next_state)``, a
-        number or several, is limited by ``thresholds``; if these are given by name, the costs are named after them, in
-        their order. An end leads to a new start, see ``psconrl.model.gymnasium_table``.
+        States and actions keep their numbers. The average reward is maximised; ``cost(state, action, next_state)``, one
+        number or several, is constrained by ``thresholds``. If the thresholds are given by name, the costs take these
+        names, in their order. The end of an episode leads to a new start, see ``psconrl.model.gymnasium_table``.
 
         >>> import gymnasium
         >>> CMDP.from_gymnasium(gymnasium.make("FrozenLake-v1"), cost=lambda s, a, t: t == 5, thresholds=[0.1])
@@ -230,24 +232,24 @@ class CMDP:
 
     @property
     def is_sparse(self) -> bool:
-        """Is the transition matrix stored as CSR?"""
+        """True if the transition matrix is stored in CSR form."""
         return self.transition.is_sparse
 
     @property
     def names(self) -> Names:
-        """What states, actions and costs are called, and what costs are counted in."""
+        """Names of states, actions and costs, and the units of costs."""
         return Names(self.state_names, self.action_names, self.cost_names, self.maximise, self.units, self.at_least)
 
     def state_name(self, state: int) -> str:
-        """The user's name of a state, or its number."""
+        """Return the user's name of a state, or its number."""
         return self.state_names[state] if self.state_names else str(state)
 
     def action_name(self, action: int) -> str:
-        """The user's name of an action, or its number."""
+        """Return the user's name of an action, or its number."""
         return self.action_names[action] if self.action_names else str(action)
 
     def with_thresholds(self, thresholds: ArrayLike | Mapping[str, float]) -> "CMDP":
-        """The same model under other limits; a mapping changes only the costs it names, in the sense they are shown in.
+        """Return the model with other thresholds; a mapping changes only the named costs, with the sign shown to users.
 
         >>> import psconrl
         >>> psconrl.load("box").with_thresholds({"corner": 0.5}).thresholds.tolist()
@@ -260,15 +262,15 @@ class CMDP:
         return self._replaced(thresholds=validation.frozen(limits))
 
     def with_initial(self, initial: int | str | ArrayLike) -> "CMDP":
-        """The same model started elsewhere."""
+        """Return the model with another initial state or distribution."""
         return self._replaced(
             initial=validation.frozen(validation.read_initial(initial, self.n_states, self.state_names))
         )
 
     def restarting(self, state: int | str, probability: float) -> "CMDP":
-        """The model that begins in a state, and returns there with this probability instead of every move.
+        """Return the model that starts in a state, and at every step returns there with the given probability.
 
-        Long-run averages of it are those over a time of 1 / ``probability`` rounds, on average, from the state.
+        Its long-run averages are averages over 1 / ``probability`` rounds, in expectation, from that state.
 
         >>> import psconrl
         >>> psconrl.load("box").restarting(3, 0.01).initial.nonzero()[0].tolist()
@@ -287,7 +289,7 @@ class CMDP:
         )
 
     def restricted(self, states: ArrayLike) -> "CMDP":
-        """The part on a set of states that no transition leaves; the initial law must live on it."""
+        """Return the model on a closed set of states, which must contain the support of the initial distribution."""
         states = np.asarray(states, dtype=np.int64)
         if ((states < 0) | (states >= self.n_states)).any():
             raise ModelError(f"states must be indices from 0 to {self.n_states - 1}; got {states.tolist()}")
@@ -320,7 +322,7 @@ class CMDP:
         )
 
     def stored(self, transition: Transition) -> "CMDP":
-        """The same model, its transitions stored in another way."""
+        """Return the model with its transitions stored in another format."""
         return self if transition is self.transition else self._replaced(transition=transition)
 
     def _replaced(self, **changes: Any) -> "CMDP":
@@ -336,6 +338,6 @@ class CMDP:
 
 
 def need_model(cmdp: object, asked: str) -> None:
-    """An error that says what was handed to a function in place of a model."""
+    """Raise an error that names the type of the object passed in place of a model."""
     if not isinstance(cmdp, CMDP):
         raise ModelError(f"{asked} needs a CMDP; psconrl.load reads one from a file. Got {type(cmdp).__name__}")

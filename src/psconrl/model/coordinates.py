@@ -1,4 +1,4 @@
-"""States that are described by numbers: what their names count.
+"""Coordinates of states, read from the numbers in their names.
 
 ``"4 urgent, 1 elective, 0 transfer"`` is the point (4, 1, 0) of a space whose axes are urgent, elective and transfer.
 """
@@ -15,14 +15,14 @@ NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 
 class Coordinates(NamedTuple):
-    """The numbers in the names of all states, and what each counts."""
+    """Coordinates of all states, and the name of each axis."""
 
     names: tuple[str, ...]
     values: Floats  # (states, coordinates)
 
 
 def coordinates(cmdp: CMDP) -> Coordinates | None:
-    """The numbers that tell the states apart; None if the names are not all of one form, or alike but for words.
+    """Return the numbers that distinguish the states; None if the names differ in form, or only in words.
 
     States without names have one coordinate, their number.
     """
@@ -39,7 +39,7 @@ def coordinates(cmdp: CMDP) -> Coordinates | None:
 
 
 def with_total(places: Coordinates) -> Coordinates:
-    """Of three and more numbers that count something also their sum, on which rules often hang."""
+    """Append the sum of three or more counts as a coordinate, since rules often depend on it."""
     counts = (places.values >= 0).all() and (places.values == places.values.round()).all()
     if len(places.names) < 3 or not counts:
         return places
@@ -47,7 +47,7 @@ def with_total(places: Coordinates) -> Coordinates:
 
 
 def axis_name(form: str, k: int) -> str:
-    """What the k-th number of a name counts, from the words around it.
+    """Return what the k-th number of a name counts, from the words around it.
 
     >>> [axis_name("# urgent, # elective", k) for k in (0, 1)], axis_name("# and # waiting", 1), axis_name("(#, #)", 0)
     (['urgent', 'elective'], '· and n waiting', '(n, ·)')

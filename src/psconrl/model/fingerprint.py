@@ -1,8 +1,8 @@
-"""A digest of a model, by which a run and a plan can tell whether they belong to the same one.
+"""A digest of a model, used to check that a run and a plan belong to the same model.
 
 It covers sizes, transitions, available actions and expected costs, which determine the averages of every policy.
-Thresholds, names and the initial distribution do not enter, nor does the storage: a dense and a sparse model with equal
-entries have one digest.
+Thresholds, names and the initial distribution do not enter, nor does the storage format: a dense and a sparse model
+with equal entries have the same digest.
 """
 
 import hashlib
@@ -14,11 +14,11 @@ from psconrl.arrays import Floats, Ints
 from psconrl.model.cmdp import CMDP
 from psconrl.model.transition import Transition
 
-BLOCK = 2**20  # entries of a dense model that are read at once, to need little memory beside it
+BLOCK = 2**20  # entries of a dense model that are read at once, to limit the memory
 
 
 def fingerprint(cmdp: CMDP) -> str:
-    """A digest of transitions and costs, O(entries).
+    """Return a digest of transitions and costs, in O(entries).
 
     >>> import psconrl
     >>> model = psconrl.load("queue")
@@ -37,17 +37,17 @@ def fingerprint(cmdp: CMDP) -> str:
         values.digest(),
         cmdp.available.tobytes(),
         (cmdp.costs + 0.0).tobytes(),
-    ):  # -0.0 is 0.0
+    ):  # turns -0.0 into 0.0
         whole.update(part)
     return whole.hexdigest()
 
 
 def _entries(transition: Transition) -> Iterator[tuple[Ints, Floats]]:
-    """Places in the matrix (S*A, S), row by row, and what is there; zeros are left out."""
+    """Yield positions in the matrix (S*A, S), row by row, and the entries there, without zeros."""
     (pairs, S), dense = transition.shape, transition.array
     if dense is None:
         P = transition.csr().copy()
-        P.sum_duplicates()  # which also sorts
+        P.sum_duplicates()  # also sorts
         P.eliminate_zeros()
         rows = np.repeat(np.arange(pairs, dtype=np.int64), np.diff(P.indptr))
         yield rows * S + P.indices, np.asarray(P.data, dtype=np.float64)

@@ -1,10 +1,10 @@
 """Gymnasium's toy-text tables as continuing CMDPs.
 
 ``env.unwrapped.P[s][a]`` lists outcomes ``(probability, next state, reward, done)``. A state that ends an episode
-leads, whatever the action, to a new start at reward 0 and cost 0, just as ``psconrl.continuing`` and
-``psconrl.simulate`` play it. What the table says of such a state (a loop in FrozenLake, ordinary moves in CliffWalking)
-is never played, and not read. Whether the episode is over must show in the state: one that ends it on some paths only
-is refused. Wrappers around the environment are not seen.
+leads, under every action, to a new start at reward 0 and cost 0, exactly as ``psconrl.continuing`` and
+``psconrl.simulate`` play it. The table's own rows for such a state (a loop in FrozenLake, ordinary moves in
+CliffWalking) are never played, and are not read. The state must determine whether the episode is over: a state that
+ends it on some paths only is refused. Wrappers around the environment are ignored.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,23 +17,23 @@ from psconrl.arrays import Bools, Floats, Ints, Matrix
 from psconrl.errors import ModelError
 from psconrl.model.validation import as_floats, read_initial
 
-DENSE_UP_TO = 4_000_000  # entries, that is 32 MB a matrix; the planner is faster on dense ones
-RESETS = 50  # to find out where an environment starts that does not say
+DENSE_UP_TO = 4_000_000  # entries, or 32 MB per matrix; the planner is faster on dense ones
+RESETS = 50  # number of resets to find the start of an environment that does not declare it
 
 
 class Outcomes(NamedTuple):
-    """The outcomes of a table, those of one pair with one next state added up."""
+    """Outcomes of a table; those of one pair with the same next state are added up."""
 
     pair: Ints
     successor: Ints
     probability: Floats
-    reward: Floats  # mean, where several were added up
-    ends: Bools  # may the episode end with it?
-    goes_on: Bools  # may it go on?
+    reward: Floats  # mean over the added outcomes
+    ends: Bools  # True if the episode may end with it
+    goes_on: Bools  # True if the episode may continue
 
 
 class Table(NamedTuple):
-    """What a CMDP is made of."""
+    """The ingredients of a CMDP."""
 
     transition: Matrix
     reward: Any  # (S, A), or (S*A, S) if it depends on the next state
@@ -42,7 +42,7 @@ class Table(NamedTuple):
 
 
 def read_table(env: Any, cost: Callable[[int, int, int], Any] | None, initial: Any) -> Table:
-    """The continuing task of an environment with a table."""
+    """Return the continuing task of an environment with a table."""
     base = getattr(env, "unwrapped", env)
     table = getattr(base, "P", None)
     if not isinstance(table, Mapping | list | tuple) or not len(table):
@@ -61,7 +61,7 @@ def read_table(env: Any, cost: Callable[[int, int, int], Any] | None, initial: A
     rows = np.concatenate([pair, np.repeat(restarts, starts.size)])
     columns = np.concatenate([successor, np.tile(starts, restarts.size)])
     p = np.concatenate([found.probability[lives], np.tile(start[starts], restarts.size)])
-    mass = np.maximum(np.bincount(rows, p, minlength=S * A), 1e-300)  # an empty row is the CMDP's to refuse
+    mass = np.maximum(np.bincount(rows, p, minlength=S * A), 1e-300)  # an empty row is refused by CMDP
 
     def layer(values: Floats) -> Any:
         whole = np.concatenate([values, np.zeros(rows.size - values.size)])
@@ -75,7 +75,7 @@ def read_table(env: Any, cost: Callable[[int, int, int], Any] | None, initial: A
 
 
 def cost_names(thresholds: Mapping[str, float], m: int) -> tuple[str, ...]:
-    """Names for the objective and m costs that have none but those of their thresholds."""
+    """Return names for the objective and m costs, taken from the names of the thresholds."""
     if len(thresholds) != m:
         raise ModelError(f"thresholds must have one entry per cost, {m} here; got {', '.join(map(repr, thresholds))}")
     return ("reward", *map(str, thresholds))
@@ -87,7 +87,7 @@ def _matrix(values: Floats, rows: Ints, columns: Ints, shape: tuple[int, int]) -
 
 
 def _outcomes(table: Any) -> tuple[Outcomes, int]:
-    """Every outcome of a positive probability, and the number of actions."""
+    """Return every outcome of positive probability, and the number of actions."""
     merged: dict[tuple[int, int], Floats] = {}
     s = 0
     try:
@@ -113,13 +113,13 @@ def _outcomes(table: Any) -> tuple[Outcomes, int]:
 
 
 def _ends(found: Outcomes, S: int, A: int, start: Floats) -> Bools:
-    """The states that end an episode.
+    """Return a mask of the states that end an episode.
 
-    Where the start can lead, what is played decides; elsewhere, what the table says of any way to get there.
+    For states reachable from the start, only reachable transitions count; for all others, any transition into them.
     """
     source = found.pair // A
     over = np.zeros(S, dtype=bool)
-    going, before = start > 0, over  # states that can be met while an episode goes on
+    going, before = start > 0, over  # states that can occur while an episode continues
     while (going != before).any():
         before = going.copy()
         going[found.successor[before[source] & found.goes_on]] = True
@@ -137,7 +137,7 @@ def _ends(found: Outcomes, S: int, A: int, start: Floats) -> Bools:
 
 
 def _costs(cost: Callable[[int, int, int], Any] | None, pair: Ints, successor: Ints, A: int) -> Floats:
-    """The costs (m, outcomes) by the user's function."""
+    """Return the costs (m, outcomes) of the user's function."""
     if cost is None:
         return np.empty((0, pair.size))
     if not callable(cost):
@@ -153,7 +153,7 @@ def _costs(cost: Callable[[int, int, int], Any] | None, pair: Ints, successor: I
 
 
 def _start(base: Any, S: int) -> Any:
-    """The law of the start: as the environment says, or where it begins whenever it is asked."""
+    """Return the initial distribution: the one the environment declares, or the state in which every reset starts."""
     distribution = getattr(base, "initial_state_distrib", None)
     if distribution is not None:
         return distribution

@@ -1,6 +1,6 @@
-"""Models in files: ``.npz`` (compact, exact) and ``.json`` (readable, writable by hand). Never pickle.
+"""Model files: ``.npz`` (compact, exact) and ``.json`` (readable, writable by hand). Never uses pickle.
 
-Both hold the same fields under the same names. In JSON the transitions are either nested lists of shape (S, A, S)
+Both contain the same fields under the same names. In JSON the transitions are either nested lists of shape (S, A, S)
 or, for sparse models, ``{"shape": [S*A, S], "entries": [[row, column, probability], ...]}``. The formats of other
 programs, ``.umb`` and ``.drn``, are in ``model.exchange``.
 """
@@ -31,14 +31,14 @@ _FIELDS = (
 _REQUIRED = ("transition", "costs")
 OWN = (".npz", ".json")
 WRITTEN = (*OWN, *exchange_files.ENDINGS)
-PARSED = 20  # bytes of memory that a byte of JSON may become: "[]," is a list
+PARSED = 20  # bytes of memory per byte of JSON, at worst: "[]," is a list
 
 
 def save(cmdp: CMDP, path: str | os.PathLike[str], policy: Any = None) -> None:
-    """Write a model to ``.npz`` or ``.json``, or for Storm and PRISM to ``.umb`` or ``.drn``. Whole or not at all.
+    """Write a model to ``.npz`` or ``.json``, or for Storm and PRISM to ``.umb`` or ``.drn``. The write is atomic.
 
-    With a ``policy``, such as ``plan.policy``, the chain that it makes of the model is written instead, to
-    ``.umb`` or ``.drn``, so that another program can check its averages.
+    With a ``policy``, such as ``plan.policy``, the Markov chain of that policy is written instead, to ``.umb`` or
+    ``.drn``, so that another program can check its averages.
     """
     if not isinstance(cmdp, CMDP):
         raise ModelError(f"save needs a CMDP and then a path; got {type(cmdp).__name__} first")
@@ -105,7 +105,7 @@ def _matrix_to_json(matrix: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _matrix_from_json(value: Any, rows_given: int) -> Any:
-    """A matrix, sparse if it is given by entries. No row may be claimed that nothing in the file stands for."""
+    """Return a matrix, sparse if given by entries. The shape may not claim more rows than the file has data for."""
     if not isinstance(value, dict):
         return value
     entries = as_floats(value["entries"], "entries").reshape(-1, 3)
@@ -148,7 +148,7 @@ def _read_json(path: Path) -> CMDP:
 
 
 def _build(record: dict[str, Any]) -> CMDP:
-    """A model from named fields. ``format`` may be left out by hand-written files, but must be ours if given."""
+    """Build a model from named fields. Hand-written files may omit ``format``; if given, it must match."""
     record = dict(record)
     if record.pop("format", FORMAT) != FORMAT:
         raise ModelError(f"not a {FORMAT} file")
@@ -187,7 +187,7 @@ def _to_arrays(cmdp: CMDP) -> dict[str, Any]:
         "layout": _layout_to_json(cmdp.layout) if cmdp.layout else None,
         "outcome_costs": [i for i, outcome in enumerate(cmdp.outcome_costs) if outcome is not None],
     }
-    if cmdp.units.record():  # those who say nothing of units can be read by versions that know of none
+    if cmdp.units.record():  # files without units stay readable by versions that know none
         header["units"] = cmdp.units.record()
     if cmdp.at_least:
         header["at_least"] = sorted(cmdp.at_least)
@@ -221,7 +221,7 @@ def _get_matrix(arrays: Archive, name: str) -> Any:
     if not 0 < columns <= rows or arrays.shape(f"{name}_indptr") != (rows + 1,):
         raise ModelError(f"{name}_shape claims {rows} rows and {columns} columns, which {name}_indptr does not have")
     data, indices, indptr = (arrays[f"{name}_{part}"] for part in ("data", "indices", "indptr"))
-    # SciPy's compiled loops go wherever these point, even those that check it.
+    # SciPy's compiled loops follow these indices unchecked, even in its own validity checks.
     whole_numbers = indices.dtype.kind == indptr.dtype.kind == "i" and indices.shape == data.shape == (data.size,)
     if not whole_numbers or not ((indices >= 0) & (indices < columns)).all():
         raise ModelError(f"{name}_indices must be columns from 0 to {columns - 1}, one for each number")
@@ -231,12 +231,12 @@ def _get_matrix(arrays: Archive, name: str) -> Any:
 
 
 def write_npz(cmdp: CMDP, f: IO[bytes]) -> None:
-    """Write a model in the compact form to an open file."""
+    """Write a model in ``.npz`` format to an open file."""
     np.savez_compressed(f, **_to_arrays(cmdp))
 
 
 def read_npz(f: IO[bytes]) -> CMDP:
-    """Read a model in the compact form from an open file."""
+    """Read a model in ``.npz`` format from an open file."""
     try:
         arrays = Archive(f, ModelError)
         if "header" not in arrays:
@@ -252,5 +252,5 @@ def read_npz(f: IO[bytes]) -> CMDP:
         return _build(record)
     except (PsconrlError, OSError):
         raise
-    except Exception as error:  # zip, zlib, the header's tokenizer and JSON: each has errors of its own
+    except Exception as error:  # zip, zlib, the header's tokenizer and JSON each raise their own errors
         raise ModelError(f"truncated, or not a {FORMAT} file ({type(error).__name__})") from None

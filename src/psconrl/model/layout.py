@@ -1,4 +1,4 @@
-"""Where the states of a grid world lie on its map, so that a policy can be drawn as arrows."""
+"""Positions of states on a map, so that a policy can be drawn as arrows."""
 
 import re
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from psconrl.errors import ModelError
 class GridLayout:
     """A map and the cell of every state.
 
-    Several states may share a cell, as in Box, where a state is the agent's cell and the box's; then ``layers``
-    names what tells them apart, and a picture shows one map a layer.
+    Several states may share a cell, as in Box, where a state is the agent's cell and the box's cell. Then ``layers``
+    names what distinguishes them, and a picture shows one map per layer.
     """
 
     rows: tuple[str, ...]
@@ -30,11 +30,11 @@ class GridLayout:
             raise ModelError(f"layout must have one layer per cell, {len(self.cells)}; got {len(self.layers)}")
 
     def moved(self, state: int) -> tuple[int, int] | None:
-        """The cell of what else has moved, such as the box, if the layer of a state names one: ``"box at (3,1)"``."""
+        """Return the cell of a second object, such as the box, if the state's layer names one: ``"box at (3,1)"``."""
         found = re.search(r"\((\d+), ?(\d+)\)", self.layers[state]) if self.layers else None
         return (int(found[1]), int(found[2])) if found else None
 
     def restricted(self, states: Ints) -> "GridLayout":
-        """The layout of a subset of the states."""
+        """Return the layout of a subset of the states."""
         layers = tuple(self.layers[s] for s in states) if self.layers else None
         return GridLayout(self.rows, tuple(self.cells[s] for s in states), layers)

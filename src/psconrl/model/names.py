@@ -1,4 +1,4 @@
-"""What a user calls the states, actions and costs of a model: all that a plan needs of it to be read and deployed."""
+"""Names of the states, actions and costs of a model: all that is needed to read and deploy a plan."""
 
 import ast
 from dataclasses import dataclass
@@ -11,58 +11,58 @@ from psconrl.arrays import Floats
 from psconrl.errors import PolicyError, unknown_name
 from psconrl.model.units import Units
 
-LEAST_SHARE = 1e-9  # probability below which an action does not show
+LEAST_SHARE = 1e-9  # actions of smaller probability are not shown
 
 
 @dataclass(frozen=True)
 class Names:
-    """Names of states and actions, or None where they only have numbers; names and units of the costs."""
+    """Names of states and actions, or None if they only have numbers; names and units of the costs."""
 
     states: tuple[str, ...] | None
     actions: tuple[str, ...] | None
     costs: tuple[str, ...]
     maximise: bool
     units: Units
-    at_least: frozenset[str] = frozenset()  # costs that are the negative of what is kept at or above a limit
+    at_least: frozenset[str] = frozenset()  # costs that are negated quantities, kept at or above a threshold
 
     def state(self, number: int) -> str:
-        """The name of a state, or its number."""
+        """Return the name of a state, or its number."""
         return self.states[number] if self.states else str(number)
 
     def action(self, number: int) -> str:
-        """The name of an action, or its number."""
+        """Return the name of an action, or its number."""
         return self.actions[number] if self.actions else str(number)
 
     @property
     def sense(self) -> str:
-        """What is done with the objective."""
+        """Direction in which the objective is optimised."""
         return "maximise" if self.maximise else "minimise"
 
     @cached_property
     def signs(self) -> Floats:
-        """(m+1,) of what every cost is shown as: -1 for a reward, and for what is kept at or above a limit."""
+        """Signs (m+1,) with which costs are shown: -1 for a reward, and for a quantity kept at or above a threshold."""
         return np.array([-1.0 if self.is_negated(i) else 1.0 for i in range(len(self.costs))])
 
     def is_negated(self, i: int) -> bool:
-        """Is a cost the negative of what it is called?"""
+        """True if a cost is the negative of the quantity it is named after."""
         return self.maximise if i == 0 else self.costs[i] in self.at_least
 
     def relation(self, i: int) -> str:
-        """How a limited cost is kept: "<=", or ">=" as it is shown."""
+        """Return the relation of a constraint as shown to users: "<=" or ">="."""
         return ">=" if self.is_negated(i) else "<="
 
     def shares(self, row: Floats) -> str:
-        """What is played in a state, the likeliest first, from the probabilities (A,) there."""
+        """Describe the actions played in a state, likeliest first, given their probabilities (A,)."""
         played = [int(a) for a in np.argsort(-row, kind="stable") if row[a] > LEAST_SHARE]
         if len(played) == 1:
             return self.action(played[0])
         return ", ".join(f"{self.action(a)} {100 * row[a]:.4g}%" for a in played)
 
     def answer(self, action: int, state: Any) -> Any:
-        """An action as the user who asks about a state calls it: by name, by label or by number.
+        """Return an action in the form in which the caller gave the state: by name, by label or by number.
 
-        A label that is a tuple has its text as name. Asked by such a label, the answer is one too, as far as the name
-        of the action is the text of a tuple.
+        A label that is a tuple has its text as name. If the state is given by such a label, the action is returned as a
+        tuple, too, provided that its name is the text of a tuple.
         """
         if isinstance(state, str):
             return self.action(action)
@@ -73,7 +73,7 @@ class Names:
         return {name: s for s, name in enumerate(self.states or ())}
 
     def state_number(self, state: Any, n_states: int) -> int:
-        """The number of a state given by name or number, or by the tuple that the name is the text of."""
+        """Return the number of a state given by name, by number, or by the tuple whose text is its name."""
         if isinstance(state, str | tuple) and str(state) in self._numbers:
             return self._numbers[str(state)]
         if isinstance(state, int | np.integer) and not isinstance(state, bool) and 0 <= state < n_states:
@@ -85,7 +85,7 @@ class Names:
 
 
 def _label(name: str) -> Any:
-    """The tuple that a name is the text of, else the name.
+    """Return the tuple whose text is the given name, or the name itself if there is none.
 
     >>> _label("('go', 1)"), _label("go"), _label("(go)")
     (('go', 1), 'go', '(go)')

@@ -1,4 +1,4 @@
-"""Reading a policy that a user hands in."""
+"""Validation of policies given by the user."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -8,11 +8,11 @@ from psconrl.errors import PolicyError
 from psconrl.model.cmdp import CMDP
 from psconrl.model.validation import as_floats
 
-POLICY_TOL = 1e-9  # how far a policy's row may be from a distribution
+POLICY_TOL = 1e-9  # allowed deviation of a policy's row from a distribution
 
 
 def as_policy(cmdp: CMDP, policy: ArrayLike) -> Floats:
-    """A policy as an (S, A) array of probabilities, from that or from one action a state.
+    """Return a policy as an (S, A) array of probabilities, given such an array or one action per state.
 
     >>> import psconrl
     >>> as_policy(psconrl.load("counterexample"), [1, 0]).tolist()
@@ -21,7 +21,7 @@ def as_policy(cmdp: CMDP, policy: ArrayLike) -> Floats:
     S, A = cmdp.n_states, cmdp.n_actions
     if hasattr(policy, "policy"):
         initially_randomised = getattr(policy, "mixture", None) is not None
-        wanted = "one of its .mixture.policies, among which it draws by lot" if initially_randomised else "its .policy"
+        wanted = "one of its .mixture.policies, of which each run draws one" if initially_randomised else "its .policy"
         raise PolicyError(f"policy must be an array; got {type(policy).__name__}: give {wanted}")
     array = as_floats(policy, "policy", PolicyError)
     if array.shape == (S,):

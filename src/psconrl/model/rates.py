@@ -1,18 +1,20 @@
-r"""Continuous time: a process that is given by rates, as a chain whose rounds all last equally long on average.
+r"""Continuous time: uniformisation of a process given by rates, so that all rounds have the same mean duration.
 
-From state s, action a leads to s' at the rate :math:`q(s'|s,a)`, and :math:`q(s,a) = \sum_{s'} q(s'|s,a)` is the rate
-of all its jumps. With a rate :math:`\Lambda > \max q(s,a)` of a common clock,
+From state s, action a leads to s' at the rate :math:`q(s'|s,a)`, and :math:`q(s,a) = \sum_{s'} q(s'|s,a)` is the total
+rate of its jumps. With a rate :math:`\Lambda > \max q(s,a)` of a common clock,
 
 .. math:: P(s'|s,a) = \frac{q(s'|s,a)}{\Lambda} \quad (s' \ne s), \qquad
           P(s|s,a) = 1 - \sum_{s' \ne s} P(s'|s,a)
 
-is the same process, seen whenever the clock ticks (uniformisation; Puterman 1994, section 11.5). A chain that stays
-for :math:`\tau(s,a)` on average, whatever the law of the stay, and then moves by :math:`p(s'|s,a)`, has the averages
-of one with the rates :math:`p / \tau` (Schweitzer 1971). Since all rounds last :math:`1 / \Lambda` on average, the
-average over rounds of a cost per unit of time is its average over time: costs need no change, and neither do limits.
+is the same process, observed whenever the clock ticks (uniformisation; Puterman 1994, section 11.5). A process that
+stays for :math:`\tau(s,a)` on average, with any distribution of the holding time, and then moves by :math:`p(s'|s,a)`,
+has the averages of one with the rates :math:`p / \tau` (Schweitzer 1971). All rounds last :math:`1 / \Lambda` on
+average. So the average over rounds of a cost per unit of time is its average over time: costs and thresholds need no
+change.
 
-What stays equal: the averages per unit of time of every stationary policy, the optimal policies, the prices of limits.
-What does not: relative values are those of rounds, :math:`\Lambda` times as large as those of time.
+Uniformisation preserves the averages per unit of time of every stationary policy, the optimal policies, and the prices
+of constraints. It does not preserve relative values: those of rounds are :math:`\Lambda` times as large as those of
+time.
 """
 
 from typing import Any, NamedTuple
@@ -24,23 +26,23 @@ from psconrl.arrays import Bools, Floats, Matrix
 from psconrl.errors import ModelError
 from psconrl.model import validation
 
-# How much faster than the fastest state the clock ticks. More than once, so that every state may keep still and no
-# chain has a period, which some methods (successive approximation) need; hardly more, as idle rounds only cost time.
+# Ratio of the clock rate to the fastest rate. It exceeds one, so that every state has a self-loop and no chain is
+# periodic, which some methods (successive approximation) need. It hardly exceeds one, as idle rounds only cost time.
 FASTER = 17 / 16
-GENERATOR_TOL = 1e-9  # by which the diagonal of a generator may miss minus the sum of its row, relative to that
+GENERATOR_TOL = 1e-9  # allowed relative error of a generator's diagonal against minus the sum of its row
 
 
 class Uniformised(NamedTuple):
-    """A process in rounds of equal mean length."""
+    """A process in rounds of equal mean duration."""
 
     transition: Matrix  # (S*A, S)
-    rates: Matrix  # (S*A, S) of all jumps, those that lead back among them
+    rates: Matrix  # (S*A, S) of all jumps, including those back to the same state
     mask: Bools  # (S, A)
 
 
 def uniformised(rates: Any, sojourn: Any, available: Any, uniform_rate: float | None) -> Uniformised:
-    """The rounds of a process that is given by rates, or by a law of the next state and the mean times of staying."""
-    what = "rates" if sojourn is None else "the law of the next state"
+    """Uniformise a process given by rates, or by next-state distributions and mean holding times."""
+    what = "rates" if sojourn is None else "the next-state distribution"
     q, A = validation.read_transition(rates, what)
     S = q.shape[1]
     mask = validation.read_mask(available, S, A)
@@ -60,7 +62,7 @@ def uniformised(rates: Any, sojourn: Any, available: Any, uniform_rate: float | 
 
 
 def costs_of_time(costs: Any, impulses: Any, jumps: Uniformised) -> list[Floats]:
-    """Costs per unit of time (S, A), from such costs and from what every jump costs."""
+    """Return costs per unit of time (S, A), from running costs and the costs of jumps."""
     S, A = jumps.mask.shape
     parts = validation.as_parts(costs)
     lumps: list[Any] = [None] * len(parts) if impulses is None else list(impulses)
@@ -77,7 +79,7 @@ def costs_of_time(costs: Any, impulses: Any, jumps: Uniformised) -> list[Floats]
 
 
 def _per_time(lump: Any, i: int, jumps: Uniformised) -> Floats:
-    """What jumps cost per unit of time: the sum of rate times impulse."""
+    """Return the cost of jumps per unit of time: the sum of rate times impulse."""
     S, A = jumps.mask.shape
     if issparse(lump):
         by_next: Matrix = validation.as_csr(lump, f"impulses[{i}]")
@@ -104,14 +106,14 @@ def _read_sojourn(sojourn: Any, mask: Bools) -> Floats:
 
 def _read_clock(uniform_rate: float | None, fastest: float) -> float:
     if uniform_rate is None:
-        return fastest * FASTER or 1.0  # where nothing ever moves, any clock will do
+        return fastest * FASTER or 1.0  # if nothing ever moves, any clock will do
     if not isinstance(uniform_rate, int | float | np.number) or not fastest <= uniform_rate < np.inf:
         raise ModelError(f"uniform_rate must be at least the largest rate of leaving, {fastest:g}; got {uniform_rate}")
     return float(uniform_rate) or 1.0
 
 
 def _without_diagonal_of_generator(q: Matrix, A: int) -> Matrix:
-    """Rates whose diagonal, if it is that of a generator, is left out."""
+    """Return the rates without a diagonal, if it is that of a generator."""
     rows = np.arange(q.shape[0])
     diagonal = np.asarray(q[rows, rows // A]).ravel()
     negative = np.flatnonzero(diagonal < 0)
@@ -132,7 +134,7 @@ def _without_diagonal_of_generator(q: Matrix, A: int) -> Matrix:
 
 
 def _rounds(q: Matrix, leaving: Floats, clock: float, mask: Bools) -> Matrix:
-    """The law of the state at the next tick."""
+    """Return the distribution of the state at the next tick."""
     A = mask.shape[1]
     rows = np.flatnonzero(mask)
     still = 1.0 - leaving[rows] / clock
@@ -144,7 +146,7 @@ def _rounds(q: Matrix, leaving: Floats, clock: float, mask: Bools) -> Matrix:
 
 
 def _scaled(matrix: Matrix, factor: Floats) -> Matrix:
-    """The rows of a matrix, each times its factor."""
+    """Return a matrix with each row multiplied by its factor."""
     if isinstance(matrix, np.ndarray):
         return matrix * factor[:, None]
     return csr_array(

@@ -1,4 +1,4 @@
-"""A CMDP laid out for playing it: successors, cumulative probabilities, and the cost of every transition."""
+"""A CMDP laid out for simulation: successors, cumulative probabilities, and the cost of every transition."""
 
 from dataclasses import dataclass
 
@@ -15,21 +15,21 @@ EMISSIONS = ("deterministic", "bernoulli", "two-point", "poisson")
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """The rows ``s * A + a`` of a model in CSR form."""
+    """Rows ``s * A + a`` of a model in CSR form, for simulation."""
 
     indptr: Places
     successors: Places
     cdf: Floats
-    outcomes: Floats  # (m+1, entries) the cost of each transition, or its mean if costs are drawn
-    emission: int  # how costs occur around their means, as ``kernels.play`` has it
+    outcomes: Floats  # (m+1, entries) cost of each transition, or its mean if costs are random
+    emission: int  # distribution of costs around their means, as in ``kernels.play``
     ranges: Floats  # (2, m+1) the two values of each cost, if it has two
 
     @classmethod
     def of(cls, cmdp: CMDP, emission: str) -> "Tables":
-        """Costs occur as they are, or drawn around their means.
+        """Lay out a model with exact costs, or with costs drawn around their means.
 
         ``"bernoulli"``: 0 or 1. ``"two-point"``: the least or the largest value that a cost has anywhere in the model,
-        the most that a bounded cost can vary. ``"poisson"``: counts.
+        which is the largest variance of a bounded cost. ``"poisson"``: counts.
         """
         if emission not in EMISSIONS:
             raise ConfigError(unknown_name("emission", emission, EMISSIONS))
@@ -47,7 +47,7 @@ class Tables:
         return cls(P.indptr, P.indices, cdf, outcomes, kind, ranges)
 
     def emitted(self, entry: int, uniforms: Floats) -> Floats:
-        """The costs (m+1,) of one transition, from a uniform number for each; none are needed if costs are exact."""
+        """Return the costs (m+1,) of one transition, from one uniform number per cost; exact costs need none."""
         costs = self.outcomes[:, entry]
         if self.emission == EXACT:
             return costs.copy()
@@ -56,7 +56,7 @@ class Tables:
 
 
 def _drawn(outcomes: Floats, emission: str) -> tuple[int, Floats]:
-    """The kind of emission, and the two values of each cost."""
+    """Return the kind of emission, and the two values of each cost."""
     low, high = outcomes.min(axis=1), outcomes.max(axis=1)
     if emission == "bernoulli":
         if low.min() < 0.0 or high.max() > 1.0:

@@ -1,8 +1,8 @@
-r"""Transitions: one matrix :math:`P(s'|s,a)` of shape (S*A, S), row ``s * A + a``, kept dense or in CSR form.
+r"""Transitions: one matrix :math:`P(s'|s,a)` of shape (S*A, S), row ``s * A + a``, stored dense or in CSR form.
 
-Everybody who plans, evaluates or searches asks the few questions below and not which of the two it is; the numerics
-behind them are the same. (Only ``array`` tells: for a method that is compiled for plain arrays.) True models, samples
-of a posterior and the models inside a confidence set share the type.
+Planning, evaluation and search use the interface below, independently of the storage format; the numerics behind it are
+the same. (Only ``array`` depends on the format: for methods that are compiled for plain arrays.) True models, posterior
+samples and the models inside a confidence set share this type.
 """
 
 from abc import ABC, abstractmethod
@@ -18,12 +18,12 @@ from psconrl.kernels import double_double, graph, policy_chain, successors
 from psconrl.model.chosen_rows import chosen_rows, mixed_rows, restarting
 from psconrl.products import product
 
-# A dense matrix of more states with at most this share of positive entries is better planned as a sparse one.
+# A dense matrix with more states and at most this share of positive entries is planned faster as a sparse one.
 LARGE, MOSTLY_ZEROS = 200, 0.1
 
 
 class Transition(ABC):
-    """The law of the next state for every state and action.
+    """Distribution of the next state for every state and action.
 
     >>> P = Transition.of(np.array([[1.0, 0.0], [0.2, 0.8], [0.5, 0.5], [1.0, 0.0]]))
     >>> P.n_states, P.n_actions, (P @ np.array([0.0, 10.0])).tolist()
@@ -32,20 +32,20 @@ class Transition(ABC):
     [[0.0, 8.0], [-5.0, -10.0]]
     """
 
-    __array_ufunc__ = None  # so that ``mass @ P`` asks us instead of making an array of P
+    __array_ufunc__ = None  # so that ``mass @ P`` calls __rmatmul__ instead of converting P to an array
     is_sparse: ClassVar[bool]
-    mass_error: ClassVar[float]  # what rounding may leave of a stationary mass that is zero
+    mass_error: ClassVar[float]  # rounding residue of a stationary mass that is zero
 
     def __init__(self, matrix: Matrix) -> None:
         self.matrix = matrix
         self.n_states: int = matrix.shape[1]
         self.n_actions: int = matrix.shape[0] // matrix.shape[1]
-        self.restarts_in: int | None = None  # a state to which every step may lead: no policy's chain falls apart
+        self.restarts_in: int | None = None  # a state that every step may lead to: one closed class for every policy
         self._all_communicate: bool | None = None
 
     @staticmethod
     def of(matrix: Any) -> "Transition":
-        """Transitions from an array or a CSR matrix (S*A, S) that is known to be right; ``CMDP`` checks a user's."""
+        """Wrap an array or a CSR matrix (S*A, S) that is known to be valid; ``CMDP`` checks a user's."""
         if isinstance(matrix, Transition):
             return matrix
         shape = np.shape(matrix)
@@ -55,25 +55,25 @@ class Transition(ABC):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(S*A, S)."""
+        """Shape (S*A, S)."""
         return int(self.matrix.shape[0]), int(self.matrix.shape[1])
 
     def __matmul__(self, h: Floats) -> Floats:
-        """The expected value of h (S,) or (S, k) after one step from every pair."""
+        """Return the expected value of h, of shape (S,) or (S, k), after one step from every pair."""
         return np.asarray(product(self.matrix, h))
 
     def __rmatmul__(self, mass: Floats) -> Floats:
-        """Where a mass (S*A,) on the pairs goes in one step, (S,)."""
+        """Return the distribution (S,) of a mass (S*A,) on the pairs after one step."""
         return np.asarray(product(mass, self.matrix))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return np.array(self.toarray(), dtype=dtype) if dtype is not None or copy else self.toarray()
 
     def drift(self, high: Floats, low: Floats | None = None) -> Floats:
-        r"""The expected change :math:`\sum_{s'} P(s'|s,a) (h(s') - h(s))` of a potential h = high + low, (S, A).
+        r"""Return the expected change :math:`\sum_{s'} P(s'|s,a) (h(s') - h(s))` of a potential h = high + low, (S, A).
 
-        Summed over differences, with its rounding errors: h may be huge where it is hard to leave, and P h - h(s) would
-        lose what matters there.
+        It is a compensated sum over differences: h may be huge where it is hard to leave, and P h - h(s) would lose the
+        significant digits there.
         """
         high = np.ascontiguousarray(high, dtype=np.float64)
         low = np.zeros(high.size) if low is None else np.ascontiguousarray(low, dtype=np.float64)
@@ -81,72 +81,72 @@ class Transition(ABC):
 
     @property
     def communicates(self) -> bool:
-        """Can every state be reached from every other under some policy?"""
+        """True if every state can be reached from every other under some policy."""
         if self._all_communicate is None:  # a cached property would take longer than the search in a small sample
             self._all_communicate = self._communicates()
         return self._all_communicate
 
     @cached_property
     def support(self) -> tuple[Ints, Ints]:
-        """What is possible: the graph (indptr, indices) of the pairs, as in CSR form; see ``kernels.graph``."""
+        """Graph of possible transitions (indptr, indices) of the pairs, in CSR form; see ``kernels.graph``."""
         return self._support()
 
     def reachable_from(self, start: Bools) -> Bools:
-        """The states (S,) that some policy meets from the start."""
+        """Return a mask (S,) of the states that some policy reaches from the start."""
         indptr, indices = self.support
         seen: Bools = successors.reached(indptr, indices, start)
         return seen
 
     def pairs_of(self, states: Ints) -> Ints:
-        """The rows of all actions in some states, in their order."""
+        """Return the rows of all actions in the given states, in order."""
         A = self.n_actions
         return np.asarray((states[:, None] * A + np.arange(A)).ravel())
 
     @abstractmethod
     def rows(self, pairs: Ints) -> Floats:
-        """The laws of some pairs, as a plain array (n, S)."""
+        """Return the next-state distributions of the given pairs as a plain array (n, S)."""
 
     @abstractmethod
     def under(self, policy: Any) -> Matrix:
-        """The transition matrix (S, S) of the chain of a policy: an action for every state, (S,), or (S, A)."""
+        """Return the transition matrix (S, S) of a policy, given as one action per state (S,) or as (S, A)."""
 
     @abstractmethod
     def restrict(self, states: Ints) -> "Transition":
-        """The transitions among some states; of a set that nothing leaves, those of the model on it."""
+        """Return the transitions among the given states; for a closed set, they are those of the model on it."""
 
     @abstractmethod
     def restarting(self, state: int, probability: float) -> "Transition":
-        """The same, but that every step leads, with this chance, to one state instead."""
+        """Return the transitions in which every step moves, with this probability, to one state instead."""
 
     @abstractmethod
     def without(self, least: float) -> "Transition":
-        """The same without moves that are less likely than this."""
+        """Return the transitions without moves of probability below ``least``."""
 
     @abstractmethod
     def dense_up_to(self, n_states: int) -> "Transition":
-        """The same, dense if there are at most this many states: there compiled loops win."""
+        """Return the transitions, dense if there are at most this many states: compiled loops are faster there."""
 
     def sparse_if_empty(self) -> "Transition":
-        """The same, sparse if it is large and mostly zeros: what is not there need not be computed with."""
+        """Return the transitions, sparse if there are many states and mostly zeros."""
         return self
 
     @property
     @abstractmethod
     def array(self) -> Floats | None:
-        """The matrix if it is kept as a plain array: for methods that are compiled for those alone."""
+        """The matrix if it is stored as a plain array, else None: for methods compiled for arrays only."""
 
     @property
     @abstractmethod
     def n_possible(self) -> int:
-        """How many transitions are possible."""
+        """Number of possible transitions."""
 
     @abstractmethod
     def csr(self) -> csr_array:
-        """As a sparse matrix, for libraries that want one."""
+        """Return the transitions as a sparse matrix, for libraries that need one."""
 
     @abstractmethod
     def toarray(self) -> Floats:
-        """As a plain array (S*A, S)."""
+        """Return the transitions as a plain array (S*A, S)."""
 
     @abstractmethod
     def _drift(self, high: Floats, low: Floats) -> Floats: ...
@@ -163,10 +163,10 @@ class Transition(ABC):
 
 
 class DenseTransition(Transition):
-    """Every entry is stored."""
+    """Transitions stored as a dense array."""
 
     is_sparse = False
-    mass_error = 0.0  # elimination without subtractions: a mass is exact to its last digits, or zero
+    mass_error = 0.0  # GTH elimination: a mass is exact to its last digits, or zero
 
     def __init__(self, matrix: Floats) -> None:
         super().__init__(np.ascontiguousarray(matrix, dtype=np.float64))
@@ -179,23 +179,23 @@ class DenseTransition(Transition):
 
     @property
     def n_possible(self) -> int:
-        """How many transitions are possible."""
+        """Number of possible transitions."""
         return int(np.count_nonzero(self.array))
 
     def csr(self) -> csr_array:
-        """As a sparse matrix."""
+        """Return the transitions as a sparse matrix."""
         return csr_array(self.array)
 
     def toarray(self) -> Floats:
-        """The matrix."""
+        """Return the matrix."""
         return self.array
 
     def rows(self, pairs: Ints) -> Floats:
-        """The laws of some pairs."""
+        """Return the next-state distributions of the given pairs."""
         return self.array[pairs]
 
     def under(self, policy: Any) -> Floats:
-        """The transition matrix of the chain of a policy."""
+        """Return the transition matrix of the chain of a policy."""
         S, A = self.n_states, self.n_actions
         if policy.ndim == 1:
             return np.asarray(self.array[np.arange(0, S * A, A) + policy])
@@ -203,11 +203,11 @@ class DenseTransition(Transition):
         return mixed
 
     def restrict(self, states: Ints) -> Transition:
-        """The transitions among some states."""
+        """Return the transitions among the given states."""
         return DenseTransition(np.ascontiguousarray(self.array[np.ix_(self.pairs_of(states), states)]))
 
     def restarting(self, state: int, probability: float) -> Transition:
-        """With one column more likely."""
+        """Return the transitions in which every step moves, with this probability, to one state instead."""
         P = (1.0 - probability) * self.array
         P[:, state] += probability
         new = DenseTransition(P)
@@ -215,16 +215,16 @@ class DenseTransition(Transition):
         return new
 
     def without(self, least: float) -> Transition:
-        """With zeros for what is less likely."""
+        """Return the transitions with zeros for moves of probability below ``least``."""
         likely = np.where(self.array < least, 0.0, self.array)
         return DenseTransition(likely / likely.sum(axis=1, keepdims=True))
 
     def dense_up_to(self, n_states: int) -> Transition:
-        """The same."""
+        """Return the transitions unchanged."""
         return self
 
     def sparse_if_empty(self) -> Transition:
-        """The same, sparse if it is large and mostly zeros."""
+        """Return the transitions, sparse if there are many states and mostly zeros."""
         if self.n_states <= LARGE or np.count_nonzero(self.array) > MOSTLY_ZEROS * self.array.size:
             return self
         return SparseTransition(csr_array(self.array))
@@ -242,9 +242,10 @@ class DenseTransition(Transition):
 
 
 class SparseTransition(Transition):
-    """What is possible is stored, row by row.
+    """Transitions stored in CSR form.
 
-    ``repeats``: are other transitions of the same pattern to be expected, as samples on a known support are?
+    ``repeats``: True if other transitions with the same sparsity pattern will follow, such as samples on a known
+    support.
     """
 
     is_sparse = True
@@ -256,43 +257,43 @@ class SparseTransition(Transition):
 
     @property
     def array(self) -> None:
-        """There is none."""
+        """None: there is no plain array."""
         return None
 
     @property
     def n_possible(self) -> int:
-        """How many transitions are possible."""
+        """Number of possible transitions."""
         return int(self.matrix.nnz)
 
     def csr(self) -> csr_array:
-        """The matrix."""
+        """Return the matrix."""
         return self.matrix
 
     def toarray(self) -> Floats:
-        """As a plain array (S*A, S)."""
+        """Return the transitions as a plain array (S*A, S)."""
         return np.asarray(self.matrix.toarray())
 
     def rows(self, pairs: Ints) -> Floats:
-        """The laws of some pairs."""
+        """Return the next-state distributions of the given pairs."""
         return np.asarray(self.matrix[pairs].toarray())
 
     def under(self, policy: Any) -> csr_array:
-        """The transition matrix of the chain of a policy."""
+        """Return the transition matrix of the chain of a policy."""
         if policy.ndim == 1:
             S, A = self.n_states, self.n_actions
             return chosen_rows(self.matrix, np.arange(0, S * A, A) + policy)
         return mixed_rows(self.matrix, policy)
 
     def restrict(self, states: Ints) -> Transition:
-        """The transitions among some states."""
+        """Return the transitions among the given states."""
         return SparseTransition(csr_array(self.matrix[self.pairs_of(states)][:, states]))
 
     def restarting(self, state: int, probability: float) -> Transition:
-        """With one column more likely."""
+        """Return the transitions in which every step moves, with this probability, to one state instead."""
         return RestartingTransition(self, state, probability)
 
     def without(self, least: float) -> Transition:
-        """With nothing stored for what is less likely."""
+        """Return the transitions without stored entries for moves of probability below ``least``."""
         matrix = self.matrix.copy()
         matrix.data[matrix.data < least] = 0.0
         matrix.eliminate_zeros()
@@ -300,7 +301,7 @@ class SparseTransition(Transition):
         return SparseTransition(matrix)
 
     def dense_up_to(self, n_states: int) -> Transition:
-        """The same as an array if it is small."""
+        """Return the transitions, as an array if there are at most this many states."""
         return DenseTransition(self.toarray()) if self.n_states <= n_states else self
 
     def _drift(self, high: Floats, low: Floats) -> Floats:
@@ -319,7 +320,7 @@ class SparseTransition(Transition):
 
 
 class RestartingTransition(SparseTransition):
-    """Sparse transitions every step of which leads to a state with a chance: put together if somebody asks."""
+    """Sparse transitions that restart in a state with a given probability at every step; assembled on demand."""
 
     def __init__(self, base: SparseTransition, state: int, probability: float) -> None:
         self.base, self.state, self.probability = base, state, probability
@@ -329,21 +330,21 @@ class RestartingTransition(SparseTransition):
 
     @cached_property
     def matrix(self) -> csr_array:
-        """All transitions."""
+        """All transitions, including the restarts."""
         return restarting(self.base.matrix, self.state, self.probability)
 
     def toarray(self) -> Floats:
-        """As a plain array (S*A, S)."""
+        """Return the transitions as a plain array (S*A, S)."""
         array = (1.0 - self.probability) * self.base.toarray()
         array[:, self.state] += self.probability
         return array
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(S*A, S)."""
+        """Shape (S*A, S)."""
         return self.base.shape
 
     @property
     def n_possible(self) -> int:
-        """How many transitions are possible; the restarts are not counted."""
+        """Number of possible transitions; the restarts are not counted."""
         return self.base.n_possible

@@ -1,4 +1,4 @@
-"""What the numbers of a model are counted in: "euro an hour", "patients"."""
+"""Units of the numbers in a model, such as "euro an hour" or "patients"."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,11 +11,11 @@ FIELDS = ("round", "counted", "levels")
 
 @dataclass(frozen=True)
 class Units:
-    """What a round lasts, and what costs are counted in. It changes no number: averages stay those of a round.
+    """Duration of a round, and units of the costs. Units change no number: averages stay averages per round.
 
     ``round``: "hour", "15 minutes". ``counted``: the unit of costs that add up, by their names: 3 euro in every hour
-    are "euro an hour" on average. ``levels``: the unit of costs that tell how many there are, whose average is as many:
-    "patients".
+    are "euro an hour" on average. ``levels``: the unit of costs that are numbers of something present, whose average
+    has the same unit: "patients".
 
     >>> units = Units(round="hour", counted={"cost": "euro"}, levels={"delay": "patients"})
     >>> units.average("cost"), units.total("cost"), units.average("delay"), units.average("risk")
@@ -29,19 +29,19 @@ class Units:
     levels: Mapping[str, str] = field(default_factory=dict)
 
     def average(self, cost: str) -> str:
-        """The unit of a cost's long-run average; empty if the model does not say."""
+        """Return the unit of a cost's long-run average; empty if the model has none."""
         if cost in self.levels:
             return self.levels[cost]
         return f"{self.counted[cost]} {_each(self.round or 'round')}" if cost in self.counted else ""
 
     def total(self, cost: str) -> str:
-        """The unit of what adds up over the rounds: regret, violation."""
+        """Return the unit of a sum over rounds, such as regret or violation."""
         if cost in self.levels:
             return f"{self.levels[cost]} x {self.round or 'rounds'}"
         return self.counted.get(cost, "")
 
     def named(self, cost: str) -> str:
-        """The name of a cost with the unit of its average, for the head of a table or an axis.
+        """Return the name of a cost with the unit of its average, for a table header or an axis.
 
         >>> Units(counted={"cost": "euro"}).named("cost")
         'cost (euro a round)'
@@ -50,20 +50,20 @@ class Units:
         return f"{cost} ({unit})" if unit and unit != cost else cost
 
     def with_unit(self, value: str, cost: str) -> str:
-        """A number with the unit of a cost's average, for a sentence."""
+        """Return a number with the unit of a cost's average, for a sentence."""
         return f"{value} {self.average(cost)}".rstrip()
 
     def price(self, cost: str, objective: str) -> str:
-        """The unit of a price: what a unit of one average is worth in units of the objective's."""
+        """Return the unit of a price: units of the objective's average per unit of a cost's average."""
         return f"{top} per {bottom}" if (top := self.average(objective)) and (bottom := self.average(cost)) else ""
 
     def record(self) -> dict[str, Any]:
-        """Plain data for a file; nothing if nothing is said."""
+        """Return plain data for a file; empty if there are no units."""
         said = {"round": self.round, "counted": dict(self.counted), "levels": dict(self.levels)}
         return {key: value for key, value in said.items() if value}
 
     def of(self, costs: Iterable[str]) -> "Units":
-        """What is said of some of the costs."""
+        """Return the units of the given costs only."""
         kept = set(costs)
         return Units(
             self.round,
@@ -73,7 +73,7 @@ class Units:
 
 
 def read_units(units: Any, cost_names: tuple[str, ...]) -> Units:
-    """Units as they are, or from a mapping with the same fields, checked against the names of the costs."""
+    """Return units, given as such or as a mapping with the same fields, checked against the names of the costs."""
     if units is None:
         return Units()
     if isinstance(units, Mapping):
@@ -105,7 +105,7 @@ def _is_line(text: object) -> bool:
 
 
 def _each(duration: str) -> str:
-    """A duration behind "euro": an hour, a day, per 15 minutes."""
+    """Return a duration as it follows "euro": an hour, a day, per 15 minutes."""
     if not duration[0].isalpha():
         return f"per {duration}"
     return f"{'an' if duration[0].lower() in 'aeio' or duration.startswith('hour') else 'a'} {duration}"

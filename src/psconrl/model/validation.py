@@ -1,4 +1,4 @@
-"""Reading what a user hands in as a model: shapes, laws, names, each with the error that says what to repair."""
+"""Validation of a user's model: shapes, distributions and names, with errors that say how to fix them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -12,13 +12,13 @@ from psconrl.caps import LARGEST_COST
 from psconrl.errors import ModelError, PsconrlError, unknown_name
 from psconrl.model.transition import Transition
 
-ROW_SUM_TOL = 1e-9  # what a user may write as a probability law; rows are then normalised exactly
-EXACT_SUM = 1e-13  # rounding of an exact law: left as it is, so that save and load return the same bits
-NOT_REAL = "cSUmM"  # NumPy's kinds that would turn into floats in silence: complex, text, times
+ROW_SUM_TOL = 1e-9  # allowed error of a row's sum; rows are then normalised exactly
+EXACT_SUM = 1e-13  # rounding of an exact distribution: left unchanged, so that save and load return the same bits
+NOT_REAL = "cSUmM"  # NumPy kinds that would silently convert to floats: complex, text, times
 
 
 def frozen(x: Any) -> Any:
-    """The same arrays, read-only."""
+    """Return arrays made read-only."""
     if isinstance(x, np.ndarray):
         return read_only(x)
     for part in (x.data, x.indices, x.indptr):
@@ -27,7 +27,7 @@ def frozen(x: Any) -> Any:
 
 
 def read_transition(transition: Any, what: str = "transition") -> tuple[Matrix, int]:
-    """Transitions as one matrix (S*A, S), and the number of actions."""
+    """Return transitions as one matrix (S*A, S), and the number of actions."""
     if isinstance(transition, Transition):
         transition = transition.matrix
     if issparse(transition):
@@ -50,7 +50,7 @@ def read_transition(transition: Any, what: str = "transition") -> tuple[Matrix, 
 
 
 def as_floats(x: Any, what: str, error: type[PsconrlError] = ModelError) -> Floats:
-    """An array of floats, or an error that names what was wrong."""
+    """Return an array of floats, or raise an error that names what is wrong."""
     try:
         array = np.asarray(x)
         kind = array.dtype.kind
@@ -62,7 +62,7 @@ def as_floats(x: Any, what: str, error: type[PsconrlError] = ModelError) -> Floa
 
 
 def need_valid_sparse(x: Any, what: str, error: type[PsconrlError] = ModelError) -> None:
-    """Refuse a sparse matrix whose index arrays lead out of it: compiled loops, SciPy's among them, trust them."""
+    """Refuse a sparse matrix with invalid index arrays: compiled loops, including SciPy's, trust them."""
     if hasattr(x, "check_format"):
         try:
             x.check_format(full_check=True)
@@ -71,7 +71,7 @@ def need_valid_sparse(x: Any, what: str, error: type[PsconrlError] = ModelError)
 
 
 def as_csr(x: Any, what: str) -> csr_array:
-    """A copy of a sparse matrix as CSR of floats, in canonical form."""
+    """Return a copy of a sparse matrix as CSR of floats, in canonical form."""
     need_valid_sparse(x, what)
     if x.dtype.kind in NOT_REAL:
         raise ModelError(f"{what} must hold real numbers; got {x.dtype}")
@@ -83,7 +83,7 @@ def as_csr(x: Any, what: str) -> csr_array:
 
 
 def read_mask(available: ArrayLike | None, S: int, A: int) -> Bools:
-    """The mask of available actions, at least one a state."""
+    """Return the mask of available actions, at least one per state."""
     if available is None:
         return np.ones((S, A), dtype=bool)
     values = as_floats(available, "available")
@@ -99,7 +99,7 @@ def read_mask(available: ArrayLike | None, S: int, A: int) -> Bools:
 
 
 def check_rows(P: Matrix, mask: Bools) -> Matrix:
-    """Transitions whose available rows are laws (normalised if a little off) and whose other rows are empty."""
+    """Return transitions whose available rows are distributions (normalised if slightly off), and others empty."""
     S, A = mask.shape
     clear(P, ~mask.ravel())
     first = first_entry(P, lambda p: ~np.isfinite(p) | (p < 0))
@@ -128,7 +128,7 @@ def check_rows(P: Matrix, mask: Bools) -> Matrix:
 
 
 def clear(matrix: Matrix, rows: Bools) -> None:
-    """Empty the marked rows of a matrix, in place."""
+    """Clear the marked rows of a matrix, in place."""
     if isinstance(matrix, np.ndarray):
         matrix[rows] = 0.0
     elif rows.any():
@@ -137,7 +137,7 @@ def clear(matrix: Matrix, rows: Bools) -> None:
 
 
 def first_entry(matrix: Matrix, wrong: Callable[[Floats], Bools]) -> tuple[int, int] | None:
-    """Row and column of the first entry that is wrong, if any."""
+    """Return row and column of the first wrong entry, or None."""
     if isinstance(matrix, np.ndarray):
         found = np.argwhere(wrong(matrix))
     else:
@@ -147,7 +147,7 @@ def first_entry(matrix: Matrix, wrong: Callable[[Floats], Bools]) -> tuple[int, 
 
 
 def read_costs(costs: Any, P: Matrix, mask: Bools) -> tuple[Floats, list[Matrix | None]]:
-    """Expected costs (m+1, S, A), and the costs by next state where such were given."""
+    """Return expected costs (m+1, S, A), and the costs by next state where given."""
     S, A = mask.shape
     parts = as_parts(costs)
     expected = np.empty((len(parts), S, A))
@@ -185,7 +185,7 @@ def read_costs(costs: Any, P: Matrix, mask: Bools) -> tuple[Floats, list[Matrix 
 
 
 def as_parts(costs: Any) -> list[Any]:
-    """The costs one by one, the objective first."""
+    """Return the costs as a list, the objective first."""
     try:
         parts = list(costs)
     except TypeError:
@@ -196,17 +196,17 @@ def as_parts(costs: Any) -> list[Any]:
 
 
 def in_range(x: Floats) -> Bools:
-    """Which of these can be costs: finite, and not so large that sums of them are not."""
+    """Return a mask of the values that can be costs: finite, and small enough that their sums are."""
     return np.asarray(np.abs(x) <= LARGEST_COST)
 
 
 def wanted(x: float) -> str:
-    """What a cost that is not in range should be."""
+    """Describe what a cost out of range should be."""
     return f"at most {LARGEST_COST:g} in size (take a larger unit)" if np.isfinite(x) else "finite"
 
 
 def expectation(P: Matrix, outcome: Matrix) -> Floats:
-    """The expected cost of every row of P, from costs by next state."""
+    """Return the expected cost of every row of P, from costs by next state."""
     if isinstance(P, np.ndarray):
         dense = outcome if isinstance(outcome, np.ndarray) else outcome.toarray()
         return np.asarray((P * dense).sum(axis=1))
@@ -217,12 +217,12 @@ def expectation(P: Matrix, outcome: Matrix) -> Floats:
 
 
 def default_cost_names(m: int, maximise: bool) -> tuple[str, ...]:
-    """Names for costs that have none."""
+    """Return names for unnamed costs."""
     return ("reward" if maximise else "objective", *(f"cost {i}" for i in range(1, m + 1)))
 
 
 def read_names(names: Sequence[str] | None, n: int, what: str) -> tuple[str, ...] | None:
-    """Names as distinct strings, or None."""
+    """Return names as distinct strings, or None."""
     if names is None:
         return None
     if isinstance(names, str) or not isinstance(names, Iterable):
@@ -239,7 +239,7 @@ def read_names(names: Sequence[str] | None, n: int, what: str) -> tuple[str, ...
 
 
 def read_at_least(at_least: Any, cost_names: tuple[str, ...]) -> frozenset[str]:
-    """The names of those costs that are the negative of what is kept at or above a limit."""
+    """Return the names of the costs that are negated quantities, kept at or above a threshold."""
     if isinstance(at_least, str) or not isinstance(at_least, Iterable):
         raise ModelError(f"at_least must be a list of names of costs; got {at_least!r}")
     given = [str(name) for name in at_least]
@@ -250,7 +250,7 @@ def read_at_least(at_least: Any, cost_names: tuple[str, ...]) -> frozenset[str]:
 
 
 def read_thresholds(thresholds: Any, cost_names: tuple[str, ...], at_least: frozenset[str]) -> Floats:
-    """Thresholds (m,), from an array, or from a mapping by name, in which a cost kept from below has its own sign."""
+    """Return thresholds (m,), from an array or a mapping by name, which gives negated quantities their own sign."""
     m = len(cost_names) - 1
     if isinstance(thresholds, Mapping):
         for name in thresholds:
@@ -274,7 +274,7 @@ def read_thresholds(thresholds: Any, cost_names: tuple[str, ...], at_least: froz
 
 
 def read_initial(initial: Any, S: int, names: tuple[str, ...] | None) -> Floats:
-    """The initial law, from a state (index or name) or a distribution."""
+    """Return the initial distribution, from a state (index or name) or a distribution."""
     if isinstance(initial, str):
         if names is None:
             raise ModelError(f"initial must be an index, as the states have no names; got {initial!r}")

@@ -1,4 +1,4 @@
-"""From what a file says, and a goal, to a ``CMDP``; and from a ``CMDP``, or the chain of a policy in it, to a file."""
+"""Conversion of a file's contents and a goal to a ``CMDP``, and of a ``CMDP``, or a policy's chain, to a file."""
 
 from typing import NamedTuple
 
@@ -12,25 +12,25 @@ from psconrl.model.cmdp import CMDP
 from psconrl.model.exchange.explicit_model import ChoiceNames, ExplicitModel, Reward, distinct
 from psconrl.model.exchange.goal import Goal, Limit
 
-LONGEST_NAME = 40  # of a column of actions that are called differently in different states
-MOST_JOINED = 3  # such names in one
+LONGEST_NAME = 40  # longest name of an action that has different names in different states
+MOST_JOINED = 3  # most names joined in one
 
 
 class _Rows(NamedTuple):
-    """Where the choices of a model lie in a table of states and actions."""
+    """Positions of the choices of a model in a table of states and actions."""
 
     n_actions: int
     state: Ints  # (C,) of a choice
     row: Ints  # (C,) state * n_actions + action
-    stuck: Ints  # states without a choice, which stay where they are
+    stuck: Ints  # states without a choice, which get a self-loop
     available: Bools  # (S, A)
     action_names: list[str] | None
 
 
 def to_cmdp(model: ExplicitModel, goal: Goal) -> CMDP:
-    """The model under a goal. A state has as many actions as choices; of the others it has none.
+    """Build a CMDP from a model and a goal. The actions of a state are its choices; all others are unavailable.
 
-    The start is one of the initial states, each as likely; the first state, if none is marked.
+    The start is uniform over the initial states, or the first state if none is marked.
     """
     goal.check(model.quantities)
     S = model.n_states
@@ -62,7 +62,7 @@ def to_cmdp(model: ExplicitModel, goal: Goal) -> CMDP:
 
 
 def everything(model: ExplicitModel) -> Goal:
-    """A goal that names all there is and limits nothing, to look at a model before anything is wanted of it."""
+    """Return a goal that names every quantity and constrains none, to inspect a model before choosing a goal."""
     names = list(model.quantities)
     if not names:
         raise ModelError("it has neither rewards nor labels, and so nothing to plan for")
@@ -83,10 +83,11 @@ def _rows(model: ExplicitModel, n_costs: int) -> _Rows:
 
 
 def _columns(model: ExplicitModel, state: Ints) -> tuple[Ints, list[str] | None]:
-    """Which action of its state each choice is, and what the actions are called.
+    """Return for each choice its action index, and the names of the actions.
 
-    Where a name stands for one choice of a state at most and there are no more names than actions, an action is what
-    is called so. Else the first choice of a state is its first action, named after all that are called differently.
+    If a name marks at most one choice per state, and there are no more names than actions, an action is identified by
+    its name. Otherwise the first choice of a state is its first action, and its name joins the different names of that
+    choice.
     """
     order = np.arange(model.n_choices) - model.first_choice[state]
     called = model.choice_names
@@ -114,7 +115,7 @@ def _lines(names: list[str]) -> list[str]:
 
 
 def _tables(model: ExplicitModel, rows: _Rows, name: str, sign: float) -> tuple[Floats, Floats]:
-    """What a quantity costs (S, A) while a state lasts, and at the end of a stay; labels and rewards alike."""
+    """Return the running cost (S, A) of a quantity, and its cost at the end of a stay; for labels and rewards alike."""
     shape = rows.available.shape
     lasting, jump = np.zeros(rows.available.size), np.zeros(rows.available.size)
     reward = model.rewards.get(name)
@@ -134,10 +135,10 @@ def _tables(model: ExplicitModel, rows: _Rows, name: str, sign: float) -> tuple[
 
 
 def _matrix(model: ExplicitModel, rows: _Rows, values: Floats) -> csr_array:
-    """Values of branches, (S*A, S)."""
+    """Return values of branches as a matrix (S*A, S)."""
     S, lengths = model.n_states, np.diff(model.first_branch)
     targets = model.targets
-    if (np.diff(rows.row) < 0).any():  # actions in the order of their names, not of the file
+    if (np.diff(rows.row) < 0).any():  # actions are ordered by name, not as in the file
         order = np.argsort(rows.row, kind="stable")
         moved = np.repeat(model.first_branch[:-1][order], lengths[order]) + _counted(lengths[order])
         values, targets = values[moved], targets[moved]
@@ -147,13 +148,13 @@ def _matrix(model: ExplicitModel, rows: _Rows, values: Floats) -> csr_array:
 
 
 def _counted(lengths: Ints) -> Ints:
-    """0, 1, ... anew for every length."""
+    """Return 0, 1, ... restarting for every length."""
     ends = np.cumsum(lengths)
     return np.arange(int(ends[-1]) if ends.size else 0) - np.repeat(ends - lengths, lengths)
 
 
 def from_cmdp(cmdp: CMDP) -> ExplicitModel:
-    """A model for a file: its costs as rewards of choices, in the sense they are shown in. Its limits have no place."""
+    """Return a model for a file, with costs as rewards of choices, in the sense shown to users, and no constraints."""
     rows = np.flatnonzero(cmdp.available)
     state, action = np.divmod(rows, cmdp.n_actions)
     matrix = csr_array(cmdp.transition.matrix)[rows]
@@ -177,7 +178,7 @@ def from_cmdp(cmdp: CMDP) -> ExplicitModel:
 
 
 def from_policy(cmdp: CMDP, policy: Floats) -> ExplicitModel:
-    """The chain of a policy (S, A) for a file, with the costs it meets: another program can check its averages."""
+    """Return the chain of a policy (S, A) for a file, with its costs; another program can check its averages."""
     S, A = cmdp.n_states, cmdp.n_actions
     state, action = np.nonzero(policy)
     weights = csr_array((policy[state, action], (state, state * A + action)), shape=(S, S * A))

@@ -1,4 +1,4 @@
-"""Storm's explicit text format, ``.drn``: read, and written.
+"""Reader and writer for Storm's explicit text format, ``.drn``.
 
 ::
 
@@ -20,7 +20,7 @@
         action repair [5]
             0 : 1
 
-Of a CTMC the numbers are rates, and ``state 0 !3.5`` says the rate of leaving. Numbers may be fractions, ``1/3``.
+In a CTMC the numbers are rates, and ``state 0 !3.5`` gives the exit rate. Numbers may be fractions, ``1/3``.
 """
 
 import re
@@ -37,11 +37,11 @@ from psconrl.model.exchange.explicit_model import MOST_NAMED, ChoiceNames, Expli
 from psconrl.model.exchange.packed import is_tar, read_tar, unpacked
 from psconrl.model.validation import EXACT_SUM
 
-PRINTED = 1e-5  # by which the probabilities of a choice may miss one: they are printed with few digits
+PRINTED = 1e-5  # allowed error of the sum of a choice's probabilities, which are printed with few digits
 KINDS = ("DTMC", "MDP", "CTMC")
-UNNAMED = "reward"  # what a reward model without a name is called
+UNNAMED = "reward"  # name of a reward model without a name
 NO_LABEL, DEADLOCK = "__NOLABEL__", "deadlock"
-PARSED = 20  # bytes of memory that a byte of text may become
+PARSED = 20  # bytes of memory per byte of text, at worst
 STATE = re.compile(
     r"state (?P<id>\d+)(?: !(?P<rate>\S+))?(?: \{(?P<seen>[^}]*)\})?(?: \[(?P<rewards>[^\]]*)\])?(?P<labels>.*)"
 )
@@ -61,7 +61,7 @@ KNOWN = (
 
 @dataclass
 class _Head:
-    """What stands above the model."""
+    """The header of a file."""
 
     kind: str = ""
     rewards: list[str] = field(default_factory=list)
@@ -71,7 +71,7 @@ class _Head:
 
 
 class _Lines(NamedTuple):
-    """The texts of a model's lines, taken apart and not yet read as numbers."""
+    """The fields of a model's lines as text, not yet converted to numbers."""
 
     first_choice: list[int]
     first_branch: list[int]
@@ -82,11 +82,11 @@ class _Lines(NamedTuple):
     choice_rewards: dict[int, str]
     labels: dict[str, list[int]]
     actions: list[str]
-    comments: list[str]  # the one below each state, if there is exactly one below every state
+    comments: list[str]  # the comment below each state, if every state has exactly one
 
 
 def read_drn(data: bytes) -> ExplicitModel:
-    """A model from the contents of a file."""
+    """Return a model from the contents of a file."""
     data = unpacked(data)
     if is_tar(data):
         files = list(read_tar(data).values())
@@ -103,7 +103,7 @@ def read_drn(data: bytes) -> ExplicitModel:
 
 
 def _read_head(lines: list[str]) -> tuple[_Head, int]:
-    """The head, and the line behind it."""
+    """Return the header, and the line after it."""
     head, k = _Head(), 0
     while k < len(lines):
         line = lines[k]
@@ -133,7 +133,7 @@ def _read_head(lines: list[str]) -> tuple[_Head, int]:
                 if below.strip():
                     raise ModelError(f"it has parameters, {below.strip()[:60]}; give them values before it is exported")
             elif word == "@reward_models":
-                # Storm ends every name with a blank, so that one without a name is a blank alone.
+                # Storm ends every name with a blank, so that a model without a name is a single blank.
                 parts = below.split(" ")[:-1] if below.endswith(" ") else below.split()
                 head.rewards = [name or UNNAMED for name in parts]
             elif not below.strip().isdecimal():
@@ -161,7 +161,7 @@ def _checked(head: _Head) -> _Head:
 
 
 def _take_apart(lines: Sequence[str], begin: int, head: _Head) -> _Lines:
-    """Which line says what. The inner loop is that of all transitions, and so does little."""
+    """Split the lines into fields. The inner loop runs once per transition, and so does little."""
     out = _Lines([], [], [], [], [], {}, {}, {}, [], [])
     targets, values, first_branch = out.targets, out.values, out.first_branch
     timed, below_state = head.kind == "CTMC", False
@@ -239,7 +239,7 @@ def _build(head: _Head, found: _Lines) -> ExplicitModel:
         rates[state] = total
     else:
         _check_sums(total, np.ones(C), state, "probabilities")
-        as_given = np.abs(total - 1.0) <= EXACT_SUM  # so that what was written is read, bit for bit
+        as_given = np.abs(total - 1.0) <= EXACT_SUM  # so that written values are read back bit for bit
     values = values / np.where(as_given, 1.0, total)[choice]
     labels = {name: _marked(states, S) for name, states in found.labels.items()}
     return ExplicitModel(
@@ -257,7 +257,7 @@ def _build(head: _Head, found: _Lines) -> ExplicitModel:
 
 
 def _check_choices(head: _Head, found: _Lines, counts: Ints) -> None:
-    """A state without a choice may be meant so, or be where the file was cut off. Storm counts a choice for it."""
+    """Refuse a truncated file. A state without a choice may be intended; Storm counts one choice for it."""
     C, stuck = int(counts.sum()), np.flatnonzero(counts == 0)
     if stuck.size and head.n_choices is None:
         raise ModelError(f"truncated: state {stuck[0]} has no action, and there is no @nr_choices")
@@ -274,7 +274,7 @@ def _check_sums(total: Floats, wanted: Floats, state: Ints, what: str) -> None:
 
 
 def _rewards(head: _Head, found: _Lines, number: Callable[[str], float], S: int, C: int) -> dict[str, Reward]:
-    """The rewards of states and choices, written in the order of the names."""
+    """Return the rewards of states and choices, which are written in the order of the names."""
     names = head.rewards
     tables = []
     for n, given in ((S, found.state_rewards), (C, found.choice_rewards)):
@@ -297,7 +297,7 @@ def _marked(states: list[int], n: int) -> np.ndarray[tuple[int], np.dtype[np.boo
 
 
 def _choice_names(found: _Lines, first_choice: Ints) -> ChoiceNames | None:
-    """The names of the actions; those that only count the choices of a state say nothing."""
+    """Return the names of the actions, unless they only number the choices of a state."""
     codes: dict[str, int] = {}
     of_choice = np.array([codes.setdefault(name, len(codes)) for name in found.actions], dtype=np.int64)
     if all(name.isdecimal() for name in codes):
@@ -306,7 +306,7 @@ def _choice_names(found: _Lines, first_choice: Ints) -> ChoiceNames | None:
 
 
 def _state_names(comments: list[str], S: int) -> tuple[str, ...] | None:
-    """What is written below the states, where that tells them apart: ``//[x=0 & y=2]``."""
+    """Return the comments below the states, if they distinguish the states: ``//[x=0 & y=2]``."""
     if len(comments) != S or S > MOST_NAMED:
         return None
     names = tuple(
@@ -317,7 +317,7 @@ def _state_names(comments: list[str], S: int) -> tuple[str, ...] | None:
 
 
 def _reader(placeholders: dict[str, str]) -> Callable[[str], float]:
-    """How a number is written if it is not plain."""
+    """Return a parser for numbers that are not plain."""
     known: dict[str, float] = {}
 
     def read(text: str) -> float:
@@ -356,7 +356,7 @@ def _whole(texts: Sequence[str]) -> Ints:
 
 
 def write_drn(model: ExplicitModel) -> bytes:
-    """A model as text, in the form that Storm writes itself."""
+    """Return a model as text, in the form that Storm writes."""
     return "".join(_written(model)).encode()
 
 
@@ -391,7 +391,7 @@ def _written(model: ExplicitModel) -> Iterator[str]:
 
 
 def _brackets(columns: list[Floats | None], n: int) -> list[str]:
-    """The rewards of every state or choice, as " [1.0, 0.0]"; nothing if there are no reward models."""
+    """Return the rewards of every state or choice, as " [1.0, 0.0]"; empty if there are no reward models."""
     if not columns:
         return [""] * n
     texts = [["0"] * n if column is None else list(map(repr, column.tolist())) for column in columns]
@@ -399,7 +399,7 @@ def _brackets(columns: list[Floats | None], n: int) -> list[str]:
 
 
 def _word(name: str) -> str:
-    """A name without blanks, which would end it."""
+    """Return a name without blanks, which would end it."""
     return "_".join(name.split())
 
 

@@ -1,6 +1,7 @@
-"""What an explicit model file says, whatever its format: states, their choices, the branches of these, rewards, labels.
+"""An explicit model, independent of its file format: states, their choices, branches, rewards and labels.
 
-Such a model has no objective and no limits. ``conversion`` makes a ``CMDP`` of it and of a ``Goal``, and the way back.
+Such a model has no objective and no constraints. ``conversion`` combines it with a ``Goal`` to a ``CMDP``, and converts
+back.
 """
 
 from dataclasses import dataclass, field
@@ -10,12 +11,12 @@ import numpy as np
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import ModelError
 
-MOST_NAMED = 100_000  # states up to which their names are read: beyond, nobody looks at them, and they take the memory
+MOST_NAMED = 100_000  # larger models are read without state names, which take much memory
 
 
 @dataclass(frozen=True, eq=False)
 class Reward:
-    """A reward model. In continuous time that of a state is earned per unit of time, the others at every jump."""
+    """A reward model. In continuous time, state rewards are earned per unit of time, the others at every jump."""
 
     states: Floats | None = None  # (S,)
     choices: Floats | None = None  # (C,)
@@ -24,7 +25,7 @@ class Reward:
 
 @dataclass(frozen=True, eq=False)
 class ChoiceNames:
-    """What the choices are called: distinct names, and which of them each choice has."""
+    """Names of the choices: distinct names, and the index of each choice's name."""
 
     names: tuple[str, ...]
     of_choice: Ints  # (C,)
@@ -32,13 +33,13 @@ class ChoiceNames:
 
 @dataclass(frozen=True, eq=False)
 class ExplicitModel:
-    """States with choices with branches, one list after the other, as in a CSR matrix."""
+    """States with choices with branches, as concatenated lists, as in a CSR matrix."""
 
     first_choice: Ints  # (S+1,) the choices of state s are first_choice[s] to first_choice[s+1]
     first_branch: Ints  # (C+1,)
-    targets: Ints  # (B,) the state that a branch leads to
+    targets: Ints  # (B,) the target state of a branch
     probabilities: Floats  # (B,)
-    initial: Bools  # (S,) where the model may start
+    initial: Bools  # (S,) states in which the model may start
     exit_rates: Floats | None = None  # (S,) in continuous time
     rewards: dict[str, Reward] = field(default_factory=dict)
     labels: dict[str, Bools] = field(default_factory=dict)  # (S,) each
@@ -52,22 +53,22 @@ class ExplicitModel:
 
     @property
     def n_choices(self) -> int:
-        """Number of choices C of all states together."""
+        """Total number of choices C of all states."""
         return self.first_branch.size - 1
 
     @property
     def quantities(self) -> dict[str, str]:
-        """All that can be minimised, maximised or limited, and which kind it is: "reward" or "label"."""
+        """Return all quantities that can be optimised or constrained, and the kind of each: "reward" or "label"."""
         known = dict.fromkeys(self.rewards, "reward")
         return known | {self.label_name(label): "label" for label in self.labels}
 
     def label_name(self, label: str) -> str:
-        """What a label is called where a reward has its name."""
+        """Return the name of a label, marked if a reward has the same name."""
         return f"{label} (label)" if label in self.rewards else label
 
 
 def distinct(names: list[str], copy: str) -> list[str]:
-    """Names of which none is there twice; a second one is called as ``copy`` says.
+    """Make names distinct by renaming repeated ones with the template ``copy``.
 
     >>> distinct(["a", "b", "a"], "{} ({})")
     ['a', 'b', 'a (2)']
@@ -80,6 +81,6 @@ def distinct(names: list[str], copy: str) -> list[str]:
 
 
 def check_offsets(offsets: Ints, n: int, total: int, what: str) -> None:
-    """The n + 1 places where the lists of n things begin must rise from 0 to the number of all entries."""
+    """Check that the n + 1 offsets of n lists rise from 0 to the total number of entries."""
     if offsets.size != n + 1 or offsets[0] != 0 or offsets[-1] != total or (np.diff(offsets) < 0).any():
         raise ModelError(f"{what} must be {n + 1} numbers that rise from 0 to {total}")

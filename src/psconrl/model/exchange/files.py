@@ -1,4 +1,4 @@
-"""Files of other programs by their endings: read with a goal as a ``CMDP``, and written."""
+"""Files of other programs, by extension: read with a goal as a ``CMDP``, and written."""
 
 import os
 from pathlib import Path
@@ -16,19 +16,19 @@ from psconrl.model.exchange.goal import read_goal
 from psconrl.model.exchange.umb import read_umb, write_umb
 from psconrl.model.policies import as_policy
 
-ENDINGS = (".umb", ".drn")  # that are read and written
-PACKED = (".gz", ".xz")  # behind .drn
+ENDINGS = (".umb", ".drn")  # read and written
+PACKED = (".gz", ".xz")  # allowed after .drn
 OPTIONS = ("minimise", "maximise", "limits")
-SHOWN = 12  # names in a sentence
+SHOWN = 12  # names listed in a message
 
 
 def is_exchange_file(name: str) -> bool:
-    """Is this the name of a file of another program?"""
+    """True if the name has the extension of another program's file."""
     return _ending(Path(name)) in (*ENDINGS, *symbolic.ENDINGS)
 
 
 def read_explicit(path: str | os.PathLike[str], constants: Any = "") -> ExplicitModel:
-    """What a file says. ``constants``: values for those that a source leaves open."""
+    """Return the contents of a file. ``constants``: values for those that a source leaves undefined."""
     source = Path(path)
     ending = _ending(source)
     with reading(source):
@@ -42,12 +42,12 @@ def read_explicit(path: str | os.PathLike[str], constants: Any = "") -> Explicit
             return read_umb(data) if ending == ".umb" else read_drn(data)
         except (PsconrlError, OSError, MemoryError):
             raise
-        except Exception as error:  # tar, JSON and NumPy: each has errors of its own for what is damaged
+        except Exception as error:  # tar, JSON and NumPy each raise their own errors for damaged data
             raise ModelError(f"truncated or damaged, or not a {ending} file ({type(error).__name__})") from None
 
 
 def read_cmdp(path: str | os.PathLike[str], **options: Any) -> CMDP:
-    """The model of a file under a goal: ``minimise`` or ``maximise``, and ``limits``."""
+    """Return the model of a file under a goal: ``minimise`` or ``maximise``, and ``limits``."""
     known = (*OPTIONS, "constants")
     for option in options:
         if option not in known:
@@ -62,14 +62,14 @@ def read_cmdp(path: str | os.PathLike[str], **options: Any) -> CMDP:
 
 
 def read_everything(path: str | os.PathLike[str], constants: Any = "") -> tuple[CMDP, dict[str, str]]:
-    """The model of a file with all its rewards and labels as costs and no limits, and the kind of each."""
+    """Return the model of a file with all its rewards and labels as unconstrained costs, and the kind of each."""
     model = read_explicit(path, constants)
     with reading(Path(path)):
         return to_cmdp(model, everything(model)), model.quantities
 
 
 def written(cmdp: CMDP, path: Path, policy: Any = None) -> bytes:
-    """The contents of a file: the model, or the chain of a policy in it."""
+    """Return the contents of a file for the model, or for the chain of a policy in it."""
     if path.suffix not in ENDINGS:
         raise ModelError(f"{path}: the chain of a policy is written to {' or '.join(ENDINGS)}")
     model = from_cmdp(cmdp) if policy is None else from_policy(cmdp, as_policy(cmdp, policy))
@@ -77,7 +77,7 @@ def written(cmdp: CMDP, path: Path, policy: Any = None) -> bytes:
 
 
 def _ending(path: Path) -> str:
-    """``.drn`` of ``model.drn.gz`` too."""
+    """Return the extension, which for ``model.drn.gz`` is ``.drn``."""
     return Path(path.stem).suffix if path.suffix in PACKED else path.suffix
 
 

@@ -1,4 +1,4 @@
-"""What is wanted of a model that comes without an objective: one quantity optimised, others kept within limits."""
+"""A goal for a model that comes without an objective: one quantity optimised, others constrained."""
 
 import math
 import re
@@ -22,21 +22,21 @@ class Limit:
 
 @dataclass(frozen=True)
 class Goal:
-    """What to minimise or maximise, and within which limits."""
+    """The quantity to minimise or maximise, and the constraints."""
 
     objective: str
     maximise: bool
     limits: tuple[Limit, ...] = ()
 
     def check(self, known: Iterable[str]) -> None:
-        """All names must be quantities of the model."""
+        """Check that all names are quantities of the model."""
         names = list(known)
         for name in (self.objective, *(limit.name for limit in self.limits)):
             if name not in names:
                 raise ConfigError(unknown_name("reward or label", name, names))
 
     def cost_names(self) -> list[str]:
-        """A name for every cost; what is named twice says the second time which side is meant."""
+        """Return a name for every cost; a quantity constrained on both sides gets the side as a suffix."""
         names, sides = [self.objective], set()
         for limit in self.limits:
             side = limit.name, limit.at_least
@@ -51,7 +51,7 @@ class Goal:
 
 
 def read_goal(minimise: Any = None, maximise: Any = None, limits: Any = ()) -> Goal | None:
-    """A goal from options; None if nothing is said.
+    """Return a goal from options; None if no option is given.
 
     >>> read_goal(minimise="hungry", limits="eat >= 0.5")
     Goal(objective='hungry', maximise=False, limits=(Limit(name='eat', at_least=True, value=0.5),))
@@ -73,7 +73,7 @@ def read_goal(minimise: Any = None, maximise: Any = None, limits: Any = ()) -> G
 
 
 def read_limit(text: Any) -> Limit:
-    """A limit as it is written: ``"eat >= 0.5"``, ``"attacks<=0.01"``."""
+    """Parse a limit such as ``"eat >= 0.5"`` or ``"attacks<=0.01"``."""
     match = LIMIT.fullmatch(text.strip()) if isinstance(text, str) else None
     try:
         if match is None or not math.isfinite(value := float(match["value"])):

@@ -1,4 +1,4 @@
-"""Files as they come: plain, gzip or xz, and tar archives, whose sizes are looked at before anything is unpacked."""
+"""Plain, gzip, xz and tar files, with size checks before anything is unpacked."""
 
 import gzip
 import io
@@ -9,13 +9,13 @@ from psconrl.caps import memory_gb, need
 from psconrl.errors import ModelError
 
 GZIP, XZ, TAR = b"\x1f\x8b\x08", b"\xfd7zXZ\x00", b"ustar"
-TAR_MARK = 257  # where a tar says what it is
+TAR_MARK = 257  # offset of the tar magic
 BLOCK = 512
 XZ_WORKS_IN = 2**27  # bytes; its strongest setting takes 65 MB
 
 
 def unpacked(data: bytes) -> bytes:
-    """The contents of a file, decompressed if need be."""
+    """Return the contents of a file, decompressed if needed."""
     allowed = int(1e9 * memory_gb())
     try:
         if data.startswith(GZIP):
@@ -31,7 +31,7 @@ def unpacked(data: bytes) -> bytes:
 
 
 def _from_xz(data: bytes, allowed: int) -> bytes:
-    import lzma  # not every Python was built with it
+    import lzma  # some Python builds lack it
 
     try:
         stream = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=max(allowed, XZ_WORKS_IN))
@@ -44,12 +44,12 @@ def _from_xz(data: bytes, allowed: int) -> bytes:
 
 
 def is_tar(data: bytes) -> bool:
-    """Does this begin like a tar archive?"""
+    """True if the data starts like a tar archive."""
     return data[TAR_MARK : TAR_MARK + len(TAR)] == TAR
 
 
 def read_tar(data: bytes) -> dict[str, memoryview]:
-    """The files of a tar archive by their paths. One that lacks its end was cut off."""
+    """Return the files of a tar archive by path. An archive without an end was truncated."""
     files: dict[str, memoryview] = {}
     end = 0
     with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
@@ -68,7 +68,7 @@ def read_tar(data: bytes) -> dict[str, memoryview]:
 
 
 def write_tar(files: dict[str, bytes]) -> bytes:
-    """A compressed archive; the same files give the same bytes."""
+    """Return a compressed archive; the same files give the same bytes."""
     plain = io.BytesIO()
     with tarfile.open(fileobj=plain, mode="w") as archive:
         for name, content in files.items():

@@ -1,6 +1,6 @@
-"""PRISM and JANI sources, built by Storm where stormpy is installed: it writes a file, which is then read.
+"""PRISM and JANI sources, built by Storm if stormpy is installed: it writes a file, which is then read.
 
-Objects of stormpy are not touched beyond that, as they differ between its versions.
+Nothing else of stormpy's objects is used, as they differ between its versions.
 """
 
 import importlib
@@ -18,7 +18,7 @@ ENDINGS = (".prism", ".nm", ".pm", ".sm", ".jani")
 
 
 def read_symbolic(path: Path, constants: Any = "") -> ExplicitModel:
-    """A model from its source. ``constants``: values for those that have none, as ``"N=3,p=0.5"``."""
+    """Read a model from its source. ``constants``: values for undefined constants, as ``"N=3,p=0.5"``."""
     need_stormpy(f"a {path.suffix} file")
     given = constants if isinstance(constants, str) else ",".join(map(str, constants))  # --set splits at commas
     stormpy = importlib.import_module("stormpy")
@@ -27,13 +27,13 @@ def read_symbolic(path: Path, constants: Any = "") -> ExplicitModel:
             return _through_a_file(stormpy, _built(stormpy, path, given), Path(folder))
     except PsconrlError:
         raise
-    except Exception as error:  # Storm's errors are those of C++, of several types
+    except Exception as error:  # Storm raises C++ errors of several types
         hint = "; give values to open constants, as constants='N=3'" if "undefined constants" in str(error) else ""
         raise ModelError(f"Storm cannot build it: {' '.join(str(error).split())[:300]}{hint}") from None
 
 
 def _built(stormpy: Any, path: Path, constants: str) -> Any:
-    """A model in the memory of Storm, with all its rewards, labels and names of actions."""
+    """Build a model in Storm, with all its rewards, labels and action names."""
     if path.suffix == ".jani":
         source: Any = stormpy.parse_jani_model(str(path))[0]
     else:
@@ -54,7 +54,7 @@ def _built(stormpy: Any, path: Path, constants: str) -> Any:
 
 
 def _through_a_file(stormpy: Any, model: Any, folder: Path) -> ExplicitModel:
-    """What Storm writes: UMB, which keeps all digits, or before 2.0 text."""
+    """Convert a model through a file that Storm writes: UMB, which keeps all digits, or text before 2.0."""
     if hasattr(stormpy, "export_to_drn"):
         stormpy.export_to_drn(model, str(folder / "model.drn"))
         return read_drn((folder / "model.drn").read_bytes())

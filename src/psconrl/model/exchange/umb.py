@@ -26,14 +26,14 @@ from psconrl.model.exchange.packed import is_tar, read_tar, unpacked, write_tar
 from psconrl.model.exchange.umb_values import bits, numbers, packed_bits, packed_strings, strings, variables, whole
 
 VERSION = 1
-LARGEST = 2**48  # of any count: what comes near it fits no memory, and products of such still fit 128 bits
+LARGEST = 2**48  # largest count: larger models fit no memory, and products of counts still fit 128 bits
 PARTS = ("states", "choices", "branches")
-NAMES = "state-names"  # among the parameters of the file
+NAMES = "state-names"  # key among the parameters of the file
 DOUBLE, BOOL = {"type": "double", "size": 64}, {"type": "bool", "size": 1}
 
 
 def read_umb(data: bytes) -> ExplicitModel:
-    """A model from the contents of a file."""
+    """Return a model from the contents of a file."""
     data = unpacked(data)
     if not is_tar(data):
         raise ModelError("truncated, or not a UMB file: it is no tar archive")
@@ -41,7 +41,7 @@ def read_umb(data: bytes) -> ExplicitModel:
 
 
 class _Reader:
-    """The files of an archive, and what the index says of them."""
+    """The files of an archive, and their description in the index."""
 
     def __init__(self, files: dict[str, memoryview]) -> None:
         self.files = files
@@ -72,7 +72,7 @@ class _Reader:
             raise ModelError("its states cannot be seen, only observations; such models are not read")
 
     def model(self) -> ExplicitModel:
-        """All that is read of the archive."""
+        """Return the model in the archive."""
         first_choice = self._offsets("state-to-choices.bin", self.n_states, self.n_choices)
         first_branch = self._offsets("choice-to-branches.bin", self.n_choices, self.n_branches)
         return ExplicitModel(
@@ -102,7 +102,7 @@ class _Reader:
 
     def _targets(self) -> Ints:
         name = "branch-to-target.bin"
-        if name not in self.files:  # as of any list that is not there, all entries are 0
+        if name not in self.files:  # if a list is absent, all its entries are 0
             return np.zeros(self.n_branches, dtype=np.int64)
         targets = whole(self.files[name], "<u8", self.n_branches, name)
         if targets.size and targets.max() >= self.n_states:
@@ -136,7 +136,7 @@ class _Reader:
         return rates
 
     def _annotations(self, group: str) -> list[tuple[str, str, Mapping[str, Any]]]:
-        """Name, folder and description of all rewards or labels."""
+        """Return name, folder and description of all rewards or labels."""
         if not isinstance(self.index.get("annotations", {}), dict):
             raise ModelError("index.json: annotations must be an object")
         found: list[tuple[str, str, Mapping[str, Any]]] = []
@@ -181,7 +181,7 @@ class _Reader:
         return ChoiceNames(tuple(names), codes)
 
     def _state_names(self) -> tuple[str, ...] | None:
-        """The names that we wrote, or what the variables of the states are, where that tells them apart."""
+        """Return the names written by this library, or the variables of the states, if these distinguish them."""
         written = self.index.get("file-data", {}).get("parameters", {})
         if isinstance(written, dict) and NAMES in written:
             return self._distinct([str(name) for name in written[NAMES]])
@@ -222,7 +222,7 @@ class _Reader:
 
 
 def write_umb(model: ExplicitModel) -> bytes:
-    """A model as an archive."""
+    """Return a model as an archive."""
     is_chain = bool((np.diff(model.first_choice) == 1).all()) and model.choice_names is None
     S, C, B = model.n_states, model.n_choices, model.targets.size
     system: dict[str, Any] = {
@@ -261,7 +261,7 @@ def write_umb(model: ExplicitModel) -> bytes:
         "annotations": {"rewards": _written_rewards(model, files), "aps": _written_labels(model, files)},
     }
     if model.state_names is not None:
-        # The place of names would be a valuation of type "string", which Storm 2.0 takes for an error.
+        # Names belong in a valuation of type "string", but Storm 2.0 rejects that.
         index["file-data"]["parameters"] = {NAMES: list(model.state_names)}
     return write_tar({"index.json": json.dumps(index, indent=1).encode(), **files})
 
@@ -285,5 +285,5 @@ def _written_labels(model: ExplicitModel, files: dict[str, bytes]) -> dict[str, 
 
 
 def _identifiers(names: list[str]) -> list[str]:
-    """Names in the letters that a folder may have, none of them twice."""
+    """Return distinct names in the characters that a folder may have."""
     return distinct([re.sub(r"[^0-9a-z_-]+", "_", name.lower()) or "_" for name in names], "{}_{}")

@@ -1,4 +1,4 @@
-"""The binary arrays of UMB: numbers of all its types, bits, strings, and the variables of a state."""
+"""Binary arrays of UMB: numbers of all its types, bits, strings, and the variables of a state."""
 
 from collections.abc import Mapping
 from itertools import pairwise
@@ -14,13 +14,13 @@ DEFAULT_SIZE = {
     "int-interval": 128, "uint-interval": 128, "double-interval": 128, "rational-interval": 256,
 }  # fmt: skip
 PLAIN = {"double": "<f8", "int": "<i8", "uint": "<u8"}
-WORD = 64  # bits that a list of bits is filled up to
+WORD = 64  # lists of bits are padded to multiples of this
 
 
 def type_of(record: Any, what: str) -> tuple[str, int]:
-    """A type of the index, and its size in bits."""
+    """Return a type of the index, and its size in bits."""
     kind = record.get("type") if isinstance(record, Mapping) else None
-    kind = "string" if kind == "String" else kind  # as Storm 2.0 spells it
+    kind = "string" if kind == "String" else kind  # Storm 2.0's spelling
     if kind not in DEFAULT_SIZE:
         raise ModelError(f"index.json: the type of {what} is not known: {record!r}")
     size = record.get("size", DEFAULT_SIZE[kind])
@@ -30,7 +30,7 @@ def type_of(record: Any, what: str) -> tuple[str, int]:
 
 
 def numbers(data: memoryview, record: Any, n: int, what: str) -> Floats:
-    """n numbers of a numeric type, as doubles; fractions are rounded once."""
+    """Return n numbers of a numeric type as doubles; fractions are rounded once."""
     kind, size = type_of(record, what)
     if kind.endswith("-interval"):
         raise ModelError(f"{what} is given by intervals; only a model with plain numbers can be planned")
@@ -42,7 +42,7 @@ def numbers(data: memoryview, record: Any, n: int, what: str) -> Floats:
 
 
 def whole(data: memoryview, kind: str, n: int, what: str) -> Any:
-    """n entries of a plain type, as they are."""
+    """Return n entries of a plain type, unconverted."""
     size = np.dtype(kind).itemsize
     if len(data) != n * size:
         raise ModelError(f"{what} must have {n} entries of {size} bytes; it has {len(data)} bytes")
@@ -50,7 +50,7 @@ def whole(data: memoryview, kind: str, n: int, what: str) -> Any:
 
 
 def _fractions(data: memoryview, half: int, n: int, what: str) -> Floats:
-    """Numerators, signed, and denominators of ``half`` bytes each."""
+    """Return fractions from signed numerators and denominators of ``half`` bytes each."""
     if len(data) != 2 * half * n:
         raise ModelError(f"{what} must have {n} entries of {2 * half} bytes; it has {len(data)} bytes")
     if half == 8:
@@ -69,21 +69,21 @@ def _fractions(data: memoryview, half: int, n: int, what: str) -> Floats:
 
 
 def bits(data: memoryview, n: int, what: str) -> Bools:
-    """n bits, the first the least significant of the first byte."""
+    """Return n bits; the first is the least significant bit of the first byte."""
     if len(data) != (n + WORD - 1) // WORD * (WORD // 8):
         raise ModelError(f"{what} must have {n} bits, filled up to multiples of {WORD}; it has {len(data)} bytes")
     return np.unpackbits(np.frombuffer(data, dtype=np.uint8), count=n, bitorder="little").astype(bool)
 
 
 def packed_bits(mask: Bools) -> bytes:
-    """The same, written."""
+    """Return a mask as bits in the format that ``bits`` reads."""
     filled = np.zeros((mask.size + WORD - 1) // WORD * WORD, dtype=bool)
     filled[: mask.size] = mask
     return np.packbits(filled, bitorder="little").tobytes()
 
 
 def strings(mapping: memoryview, texts: memoryview, n: int, what: str) -> list[str]:
-    """n strings, from the places where they begin in a list of bytes."""
+    """Return n strings, given their offsets in a list of bytes."""
     begins = whole(mapping, "<u8", n + 1, what)
     if begins[0] != 0 or begins[-1] != len(texts) or (begins[1:] < begins[:-1]).any():
         raise ModelError(f"{what} must rise from 0 to {len(texts)}")
@@ -95,16 +95,16 @@ def strings(mapping: memoryview, texts: memoryview, n: int, what: str) -> list[s
 
 
 def packed_strings(texts: list[str]) -> tuple[bytes, bytes]:
-    """The places where strings begin, and their bytes."""
+    """Return the offsets of strings, and their bytes."""
     encoded = [text.encode() for text in texts]
     places = np.concatenate([[0], np.cumsum([len(text) for text in encoded], dtype=np.int64)])
     return places.astype("<u8").tobytes(), b"".join(encoded)
 
 
 def variables(data: memoryview, classes: Any, texts: list[str], n: int) -> list[str] | None:
-    """What is said of each of n states, "x=2, ready=true"; None where it is written in a way that is not read.
+    """Return a description of each of n states, "x=2, ready=true"; None if the encoding is not supported.
 
-    A string that stands alone is the name itself.
+    A single string variable is the name itself.
     """
     if not isinstance(classes, list) or len(classes) != 1:
         return None
@@ -131,13 +131,13 @@ def variables(data: memoryview, classes: Any, texts: list[str], n: int) -> list[
         begin += size
     if len(names) == 1 and parts[0].get("type", {}).get("type") == "string":
         return shown[0]
-    varied = [k for k, column in enumerate(shown) if len(set(column)) > 1]  # what is the same everywhere tells nothing
+    varied = [k for k, column in enumerate(shown) if len(set(column)) > 1]  # drops constant variables
     chosen, columns = [names[k] for k in varied], [shown[k] for k in varied]
     return [", ".join(f"{name}={x}" for name, x in zip(chosen, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def _word(table: Any, begin: int, size: int) -> Any:
-    """Bits ``begin`` to ``begin + size`` of every row, as unsigned numbers."""
+    """Return bits ``begin`` to ``begin + size`` of every row, as unsigned numbers."""
     first, last = begin // 8, (begin + size - 1) // 8
     spread = np.unpackbits(np.ascontiguousarray(table[:, first : last + 1]), axis=1, bitorder="little")
     chosen = spread[:, begin - 8 * first : begin - 8 * first + size]
