@@ -14,7 +14,7 @@ CHOICES = ("baseline", "avx2", "avx512", "python")
 
 
 def _choose(wanted: str | None) -> str:
-    """Let this package find its modules in the folder of an instruction set first; returns which."""
+    """Make this package find its modules in the folder of an instruction set first; return which."""
     if wanted == "python":
         from psconrl.kernels import _uncompiled
 

@@ -1,4 +1,4 @@
-# The bits of a number, and the number with given bits: no arithmetic, and no call either.
+# The bits of a number, and the number with given bits: neither arithmetic nor a call.
 
 cdef extern from *:
     """

@@ -1,4 +1,4 @@
-# Has the user pressed Ctrl-C? For kernels that run for seconds without the interpreter.
+# Check for Ctrl-C, in kernels that run for seconds outside the interpreter.
 
 cdef extern from "Python.h":
     int PyErr_CheckSignals() except -1

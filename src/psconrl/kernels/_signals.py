@@ -1,6 +1,6 @@
-"""``_signals.pxd`` for kernels that run uncompiled: there the interpreter looks for signals by itself."""
+"""Pure-Python stand-in for ``_signals.pxd``: uncompiled, the interpreter checks for signals itself."""
 
 
 def PyErr_CheckSignals() -> int:  # noqa: N802  its name in C
-    """Nothing to do."""
+    """Do nothing."""
     return 0

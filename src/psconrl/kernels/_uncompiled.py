@@ -1,4 +1,4 @@
-"""Runs the kernels as the Python that they are: for debuggers, coverage, and to compare with what was compiled."""
+"""Run the kernels uncompiled, as Python: for debuggers, coverage, and comparison with the compiled ones."""
 
 import sys
 from collections.abc import MutableSequence, Sequence
@@ -11,18 +11,18 @@ PREFIX = "cython.cimports."
 
 
 class _CImports(MetaPathFinder, Loader):
-    """Answers ``from cython.cimports.psconrl.kernels.x import y`` with the module ``psconrl.kernels.x``."""
+    """Import hook that resolves ``from cython.cimports.psconrl.kernels.x import y`` to ``psconrl.kernels.x``."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """Only for the kernels."""
+        """Return a spec for kernels only."""
         return ModuleSpec(name, self, is_package=True) if name.startswith(PREFIX + "psconrl") else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """The module itself."""
+        """Return the module itself."""
         return import_module(spec.name.removeprefix(PREFIX))
 
     def exec_module(self, module: ModuleType) -> None:
-        """It has been executed."""
+        """Do nothing: the module is already executed."""
 
 
 def use(path: MutableSequence[str]) -> None:

@@ -1,7 +1,6 @@
-"""The levels of a multilevel method: the states of a chain in groups, and the chain of the groups.
+"""Levels of a multigrid method: groups of the states of a chain, and the chain of the groups.
 
-A level is a chain without its diagonal: rates of moving on in CSR form, and their sums. See
-``model.multilevel``.
+A level is a chain without its diagonal: transition rates in CSR form, and their row sums. See ``markov.multigrid``.
 """
 
 import cython
@@ -12,7 +11,7 @@ from cython.cimports.psconrl.kernels.successors import check_graph, check_number
 def moves_of(
     indptr: cython.const[index][::1], indices: cython.const[index][::1], data: cython.const[cython.double][::1]
 ):
-    """The moves of a chain to other states, and how likely a state is left."""
+    """Return the transitions of a chain to other states, and the probability of leaving each state."""
     n, entries = indptr.shape[0] - 1, indices.shape[0]
     check_graph(indptr, indices, data.shape[0], n)
     starts, columns, values, sums = (
@@ -45,7 +44,7 @@ def scaled(
     data: cython.const[cython.double][::1],
     mass: cython.const[cython.double][::1],
 ):
-    """Every row times the mass of its state."""
+    """Return every row multiplied by the mass of its state."""
     if indptr.shape[0] != mass.shape[0] + 1:
         raise ValueError("moves of as many states as there are masses are needed")
     check_rows(indptr, data.shape[0])
@@ -72,7 +71,7 @@ def _pair(
     tie: cython.double[::1],
     pair: cython.Py_ssize_t[::1],
 ) -> cython.void:
-    """``pairs_of`` from -1 in every place of ``pair`` and zero ties."""
+    """Compute ``pairs_of``, with -1 in every entry of ``pair`` and zeros in ``tie`` on entry."""
     s: cython.Py_ssize_t
     t: cython.Py_ssize_t
     e: cython.Py_ssize_t
@@ -118,9 +117,9 @@ def pairs_of(
     t_flow: cython.const[cython.double][::1],
     strong: cython.double,
 ):
-    """Pair every state with the free one that it exchanges most with; the number of the pair, (n,).
+    """Pair every state with the free state of largest mutual flow; return the index of the pair, (n,).
 
-    ``strong``: of its strongest tie to any state; weaker ones do not make a pair.
+    ``strong``: share of a state's strongest coupling; weaker couplings do not make a pair.
     """
     n = indptr.shape[0] - 1
     if t_indptr.shape[0] != n + 1:
@@ -141,10 +140,10 @@ def pairs_of(
 def _sort_members(
     group: cython.const[cython.Py_ssize_t][::1], first: cython.Py_ssize_t[::1], member: cython.Py_ssize_t[::1]
 ) -> cython.void:
-    """The members of every group, one group after the other; ``first`` (groups + 2) says where each begins."""
+    """List the members of every group, group by group; ``first`` (groups + 2) receives the start of each."""
     s: cython.Py_ssize_t
     a: cython.Py_ssize_t
-    for s in range(group.shape[0]):  # counted two places ahead, so that each group ends where the next one begins
+    for s in range(group.shape[0]):  # counted two positions ahead, so that each group ends where the next one begins
         first[group[s] + 2] += 1
     for a in range(2, first.shape[0]):
         first[a] += first[a - 1]
@@ -169,7 +168,7 @@ def _gather(
     columns: index[::1],
     values: cython.double[::1],
 ) -> cython.void:
-    """``gathered``, from -1 in every ``place``."""
+    """Compute ``gathered``, with -1 in every ``place`` on entry."""
     a: cython.Py_ssize_t
     b: cython.Py_ssize_t
     i: cython.Py_ssize_t
@@ -201,7 +200,7 @@ def gathered(
     group: cython.const[cython.Py_ssize_t][::1],
     k: cython.Py_ssize_t,
 ):
-    """The flow between k groups."""
+    """Return the flow between k groups."""
     entries = indices.shape[0]
     if indptr.shape[0] != group.shape[0] + 1:
         raise ValueError("the flow of as many states as have a group is needed")
@@ -226,7 +225,7 @@ def per_mass(
     flow: cython.double[::1],
     mass: cython.const[cython.double][::1],
 ):
-    """Flow over mass, in place, and the sums of rows."""
+    """Divide flow by mass, in place; return the row sums."""
     if indptr.shape[0] != mass.shape[0] + 1:
         raise ValueError("moves of as many states as there are masses are needed")
     check_rows(indptr, flow.shape[0])
@@ -243,7 +242,7 @@ def per_mass(
 def sums_of(
     group: cython.const[cython.Py_ssize_t][::1], values: cython.const[cython.double][::1], k: cython.Py_ssize_t
 ):
-    """The sum over each of k groups."""
+    """Return the sum over each of k groups."""
     if values.shape[0] != group.shape[0]:
         raise ValueError("as many values as states are needed")
     check_numbers(group, k, "there is no such group")

@@ -1,4 +1,4 @@
-"""Leading everything into a set of states, along sparse transitions. See ``structure.attractor_policy``."""
+"""Attractors of a set of states along sparse transitions. See ``markov.structure.attractor_policy``."""
 
 import cython
 import numpy as np
@@ -21,7 +21,7 @@ def _drive(
     waiting: cython.uchar[::1],
     layer: cython.Py_ssize_t[::1],
 ) -> cython.void:
-    """Change the policy, layer by layer; ``probability`` (S, A) and ``waiting`` (S,) are zero at first."""
+    """Change the policy, layer by layer; ``probability`` (S, A) and ``waiting`` (S,) are zero on entry."""
     S, A = available.shape[0], available.shape[1]
     n: cython.Py_ssize_t = 0
     for s in range(S):
@@ -62,9 +62,9 @@ def attractor_by_layers(
     policy: cython.const[cython.Py_ssize_t][::1],
     least: cython.double,
 ):
-    """The policy (S,) changed outside the set so that everything moves into it; every entry is looked at once.
+    """Return the policy (S,), changed outside a set so that all states move into it; visits every entry once.
 
-    A layer holds the states with a probability above ``least`` to step into the set and the layers before.
+    A layer holds the states with a probability above ``least`` of stepping into the set and the previous layers.
     """
     S, A, entries = available.shape[0], available.shape[1], indices.shape[0]
     check_graph(indptr, indices, data.shape[0], S)

@@ -1,4 +1,4 @@
-# What other kernels call without going through Python.
+# Declarations that other kernels cimport.
 
 cdef (double, Py_ssize_t, Py_ssize_t) hope_for(
     const double[:, ::1] low, const double[:, ::1] high, const double[::1] left, Py_ssize_t state,

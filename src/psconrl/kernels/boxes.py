@@ -1,8 +1,8 @@
-r"""Boxes of models: the distribution of the next state in a box that is best for given values.
+r"""Boxes of models: the distribution of the next state within a box that is best for given values.
 
 For a pair with bounds :math:`lo \le p \le hi,\ \sum p = 1`, the p that minimises :math:`p \cdot h` starts at lo and
-pours the remaining mass in increasing order of h, up to hi: sort once, then O(S) a pair. Of equal states the first
-comes first: else the sort would choose the distribution. Boxes are given by ``low`` and ``high``, (S*A, S).
+adds the remaining mass in increasing order of h, up to hi: one sort, then O(S) per pair. Ties are broken by state
+index; otherwise the sort would determine the distribution. Boxes are given by ``low`` and ``high``, (S*A, S).
 """
 
 import cython
@@ -22,7 +22,7 @@ def count_actions(
     costs: cython.const[cython.double][:, ::1],
     weights: cython.const[cython.double][::1],
 ) -> cython.Py_ssize_t:
-    """The number of actions of a model that is given by a box, costs (q, S*A) and their weights (q,)."""
+    """Return the number of actions of a model given by a box, costs (q, S*A) and their weights (q,)."""
     n, S = low.shape[0], low.shape[1]
     if S == 0 or n == 0 or n % S or high.shape[0] != n or high.shape[1] != S:
         raise ValueError("bounds (S*A, S) are needed")
@@ -38,7 +38,7 @@ def count_actions(
 def _dot(
     W: cython.const[cython.double][:, ::1], i: cython.Py_ssize_t, x: cython.const[cython.double][::1]
 ) -> cython.double:
-    """The product of row i and a vector in eight lanes, as ``elimination.row_dot``, without a call for each row."""
+    """Return the product of row i and a vector in eight lanes, as ``elimination.row_dot``, without a call per row."""
     a: cython.double = 0.0
     b: cython.double = 0.0
     c: cython.double = 0.0
@@ -76,7 +76,7 @@ def pour_into(
     out: cython.double[:, ::1],
     row: cython.Py_ssize_t,
 ) -> cython.void:
-    """``pour``, into a row of ``out``; ``left`` is one less the lowest probabilities."""
+    """Compute ``pour`` into a row of ``out``; ``left`` is one minus the lowest probabilities."""
     S = low.shape[1]
     for j in range(S):
         out[row, j] = low[pair, j]
@@ -95,7 +95,7 @@ def pour_into(
 @cython.nogil
 @cython.exceptval(check=False)
 def leave_over(low: cython.const[cython.double][:, ::1], left: cython.double[::1]) -> cython.void:
-    """One less the lowest probabilities of every pair, (S*A,)."""
+    """Compute one minus the lowest probabilities of every pair, (S*A,)."""
     for pair in range(left.shape[0]):
         left[pair] = 1.0 - row_sum(low, pair, low.shape[1])
 
@@ -113,10 +113,10 @@ def hope_for(
     cost: cython.const[cython.double][::1],
     tried: cython.double[:, ::1],
 ) -> tuple[cython.double, cython.Py_ssize_t, cython.Py_ssize_t]:
-    """The least cost (S*A,) plus mean of x (S,) in a state, the action that has it, and the row of its distribution.
+    """Return the least cost (S*A,) plus mean of x (S,) in a state, its action, and the row of its distribution.
 
-    ``left`` (S*A,): one less the lowest probabilities. ``order``: the states by rising x. ``tried`` (2, S) has room for
-    the best distribution and for another.
+    ``left`` (S*A,): one minus the lowest probabilities. ``order``: the states by increasing x. ``tried`` (2, S) is
+    scratch for the best distribution and another one.
     """
     A = low.shape[0] // low.shape[1]
     best: cython.double = _INFINITE
@@ -138,7 +138,7 @@ def weigh_costs(
     weights: cython.const[cython.double][::1],
     cost: cython.double[::1],
 ) -> cython.void:
-    """The weighted sum (S*A,) of costs (q, S*A)."""
+    """Compute the weighted sum (S*A,) of costs (q, S*A)."""
     for pair in range(cost.shape[0]):
         cost[pair] = 0.0
     for i in range(weights.shape[0]):
@@ -152,7 +152,7 @@ def pour(
     pair: cython.Py_ssize_t,
     order: cython.const[cython.Py_ssize_t][::1],
 ):
-    """The distribution (S,) in the box of a pair with as much mass as possible on the first states of an order."""
+    """Return the distribution (S,) in the box of a pair with the most possible mass on the first states of an order."""
     S = low.shape[1]
     if not 0 <= pair < low.shape[0] or high.shape[0] != low.shape[0] or high.shape[1] != S or order.shape[0] != S:
         raise ValueError("bounds (S*A, S), one of the pairs and an order of all states are needed")
@@ -168,7 +168,7 @@ def likeliest_first(
     high: cython.const[cython.double][:, ::1],
     policy: cython.const[cython.Py_ssize_t][::1],
 ):
-    """The distributions (S, S) under a policy (S,) that give the likeliest successors the most they can have."""
+    """Return the distributions (S, S) under a policy (S,) with the most possible mass on the likeliest successors."""
     n, S = low.shape[0], low.shape[1]
     if S == 0 or n % S or high.shape[0] != n or high.shape[1] != S or policy.shape[0] != S:
         raise ValueError("bounds (S*A, S) and actions (S,) are needed")

@@ -1,6 +1,6 @@
-"""Passes over a table of costs for certificates: what a deviation is judged by, and what proves a bound.
+"""Passes over a table of costs for certificates: units of deviations, and quantities that prove a bound.
 
-``planning.certificate`` says what for, and hands in the constants.
+``planning.certificate`` explains their use, and passes the constants.
 """
 
 import cython
@@ -8,7 +8,7 @@ import numpy as np
 from cython.cimports.psconrl.kernels.costs import check_table, extent_of
 
 _INFINITE = cython.declare(cython.double, float("inf"))
-_NOTHING = cython.declare(cython.double, 1e-290)  # a unit of this size or less is none
+_NOTHING = cython.declare(cython.double, 1e-290)  # units up to this size count as zero
 
 
 @cython.cfunc
@@ -18,7 +18,7 @@ def _check_numbers(
     numbers: cython.const[cython.double][:, ::1],
     each: cython.const[cython.double][::1],
 ) -> cython.int:
-    """A ValueError unless there is a number for every pair, and one for each cost."""
+    """Raise a ValueError unless there is a number for every pair, and one for each cost."""
     if costs.shape[1] != numbers.shape[0] or costs.shape[2] != numbers.shape[1] or costs.shape[0] != each.shape[0]:
         raise ValueError("costs (q, S, A), numbers (S, A) of pairs and (q,) of costs are needed")
     return 0
@@ -33,7 +33,7 @@ def _distances(
     occupancy: cython.const[cython.double][:, ::1],
     middle: cython.double,
 ) -> tuple[cython.double, cython.double]:
-    """``distances``, of arrays whose shapes were checked."""
+    """Compute ``distances`` of arrays whose shapes are checked."""
     total: cython.double = 0.0
     nearest: cython.double = _INFINITE
     for s in range(costs.shape[0]):
@@ -51,7 +51,7 @@ def _distances(
 def _mean(
     costs: cython.const[cython.double][:, ::1], occupancy: cython.const[cython.double][:, ::1], base: cython.double
 ) -> cython.double:
-    """The mean of costs (S, A) counted from a base under frequencies (S, A), of whatever sum."""
+    """Return the mean of costs (S, A) relative to a base under frequencies (S, A), of any sum."""
     total: cython.double = 0.0
     for s in range(costs.shape[0]):
         for a in range(costs.shape[1]):
@@ -65,7 +65,7 @@ def distances(
     occupancy: cython.const[cython.double][:, ::1],
     middle: cython.double,
 ):
-    """The mean distance of costs (S, A) from a value under frequencies (S, A) of any sum, and the least one.
+    """Return the mean distance of costs (S, A) from a value under frequencies (S, A) of any sum, and the least one.
 
     The least is that of the available entries that differ; 1 if none does.
     """
@@ -115,7 +115,7 @@ def units_of(
     rounded: cython.double,
     largest: cython.double,
 ):
-    """What a deviation of every cost is measured by, (q,); see ``certificate.units``."""
+    """Return the unit of deviations of every cost, (q,); see ``certificate.units``."""
     check_table(costs, thresholds, available)
     units = np.empty(costs.shape[0])
     unit: cython.double[::1] = units
@@ -152,7 +152,7 @@ def excess_units_of(
     met_costs: cython.double,
     one_double: cython.double,
 ):
-    """What an excess over every limit is measured by, (m,); see ``certificate.excess_units``."""
+    """Return the unit of violations of every constraint, (m,); see ``certificate.excess_units``."""
     check_table(costs, thresholds, available)
     _check_numbers(costs, occupancy, unit)
     result = np.empty(thresholds.shape[0])
@@ -167,7 +167,7 @@ def excess_units_of(
 def _flow_residual(
     occupancy: cython.const[cython.double][:, ::1], arrivals: cython.const[cython.double][::1]
 ) -> cython.double:
-    """How far frequencies (S, A) are from a stationary distribution, in L1, given where they lead, (S,)."""
+    """Return the L1 distance of frequencies (S, A) from a stationary distribution, given the mass after a step (S,)."""
     residual: cython.double = 0.0
     total: cython.double = 0.0
     for s in range(occupancy.shape[0]):
@@ -189,7 +189,7 @@ def _largest_error(
     averages: cython.const[cython.double][::1],
     unit: cython.const[cython.double][::1],
 ) -> cython.double:
-    """The largest distance of costs under frequencies from averages (q,), in units."""
+    """Return the largest distance of costs under frequencies from averages (q,), in units."""
     largest: cython.double = 0.0
     for i in range(costs.shape[0]):
         error = abs(_mean(costs[i], occupancy, averages[i])) / unit[i]
@@ -205,10 +205,10 @@ def deviations(
     averages: cython.const[cython.double][::1],
     unit: cython.const[cython.double][::1],
 ):
-    """How far frequencies (S, A) are from a stationary distribution, in L1, and from averages (q,), in units (q,).
+    """Return the distance of frequencies (S, A) from stationarity, in L1, and from averages (q,), in units (q,).
 
-    ``arrivals`` (S,) is where the frequencies lead. Costs are counted from the averages, so that no offset drowns what
-    is compared.
+    ``arrivals`` (S,) is the distribution after one step. Costs are taken relative to the averages, so that no offset
+    hides the differences.
     """
     _check_numbers(costs, occupancy, unit)
     if arrivals.shape[0] != occupancy.shape[0] or averages.shape[0] != costs.shape[0]:
@@ -247,7 +247,7 @@ def reduced_costs(
     moved: cython.const[cython.double][:, ::1],
     available: cython.const[cython.uchar][:, ::1],
 ):
-    """Weighted costs, the objective from a start, the others from their limits, plus a drift, (S, A); inf if masked."""
+    """Return weighted costs (objective minus start, others minus thresholds) plus a drift, (S, A); inf if masked."""
     check_table(costs, thresholds, available)
     _check_numbers(costs, moved, weights)
     result = np.empty((costs.shape[1], costs.shape[2]))

@@ -1,6 +1,6 @@
-"""The closed classes of sparse chains: many small ones at once, and the one in which a policy ends from a state.
+"""Closed classes of sparse chains: many small ones at once, and the one in which a policy ends from a state.
 
-The rows of a model are in CSR form, as in ``graph``; nothing is subtracted, as in ``elimination``.
+The rows of a model are in CSR form, as in ``graph``; GTH elimination is used, as in ``elimination``.
 """
 
 import cython
@@ -9,7 +9,7 @@ from cython.cimports.psconrl.kernels.elimination import eliminate, solve_unichai
 from cython.cimports.psconrl.kernels.graph import label_components
 from cython.cimports.psconrl.kernels.successors import check_closed, check_graph, check_lists, index
 
-_SMALL = cython.declare(cython.Py_ssize_t, 100)  # states of a class that is solved as a dense one
+_SMALL = cython.declare(cython.Py_ssize_t, 100)  # states up to which a class is solved as a dense chain
 _NO_NUMBER = cython.declare(cython.double, float("nan"))
 _EVERY_PAIR = np.empty(0, np.bool_)
 
@@ -25,7 +25,7 @@ def solve_small_classes(
     biases: cython.double[:, ::1],
     distribution: cython.double[::1],
 ):
-    """Fill in gains (q, K), biases (q, S) of mean zero and the distribution (S,) in each class; which are done.
+    """Fill in gains (q, K), biases (q, S) of mean zero and the distribution (S,) in each class; return which are done.
 
     ``members[start[k] : start[k + 1]]`` are the states of class k; costs are (q, S).
     """
@@ -37,7 +37,7 @@ def solve_small_classes(
     check_graph(indptr, indices, data.shape[0], S)
     check_lists(start, members, S)
     check_closed(indptr, indices, data, _EVERY_PAIR, start, members, S)
-    most: cython.Py_ssize_t = 0  # states of a small class
+    most: cython.Py_ssize_t = 0  # states of the largest small class
     for k in range(K):
         if start[k + 1] - start[k] <= _SMALL:
             most = max(most, start[k + 1] - start[k])
@@ -90,7 +90,7 @@ def solve_small_classes(
 def _play(
     policy: cython.const[cython.double][:, ::1], never: cython.double, played: cython.double[:, ::1]
 ) -> cython.void:
-    """The policy without actions that are no likelier than ``never``."""
+    """Copy the policy without actions of probability at most ``never``."""
     for s in range(policy.shape[0]):
         total: cython.double = 0.0
         for a in range(policy.shape[1]):
@@ -114,9 +114,9 @@ def _ending(
     left: cython.uchar[::1],
     room: cython.Py_ssize_t[:, ::1],
 ) -> cython.Py_ssize_t:
-    """The states that are met from one state by the pairs kept, and the label of the closed class that it ends in.
+    """Mark the states reached from one state by the pairs kept; return the label of the closed class it ends in.
 
-    The label is -1 if there are several. Nothing is met before.
+    The label is -1 if there are several. No state is marked on entry.
     """
     S = label.shape[0]
     A = keep.shape[0] // S
@@ -125,7 +125,7 @@ def _ending(
         room[0, s] = -1
     room[7, 0] = state
     count = label_components(indptr, successors, keep, room[7, :1], label, left, room, 0)
-    for k in range(count):  # of components, from now on
+    for k in range(count):  # of components, from here on
         left[k] = False
     stack = room[1]
     met[state] = True
@@ -184,9 +184,9 @@ def _class_gains(
     mu: cython.double[::1],
     gains: cython.double[::1],
 ) -> cython.void:
-    """The averages (q,) of costs (q, S, A) under a policy in one of its closed classes; no numbers if it falls apart.
+    """Compute the averages (q,) of costs (q, S, A) under a policy in a closed class; NaN if nearly decomposable.
 
-    Dense: O(n^3) for n states. W (n, n) is zero at first; mu (n,) becomes the stationary distribution.
+    Dense: O(n^3) for n states. W (n, n) is zero on entry; mu (n,) becomes the stationary distribution.
     """
     n, A, q = states.shape[0], policy.shape[1], costs.shape[0]
     for k in range(n):
@@ -205,7 +205,7 @@ def _class_gains(
         return
     stationary_distribution(W, mu)
     for i in range(q):
-        base = _cost(policy, costs, i, states[0])  # an offset of the costs must not drown their differences
+        base = _cost(policy, costs, i, states[0])  # an offset of the costs must not hide their differences
         total: cython.double = 0.0
         for k in range(1, n):
             total += mu[k] * (_cost(policy, costs, i, states[k]) - base)
@@ -223,11 +223,11 @@ def long_run(
     most: cython.Py_ssize_t,
     gains: cython.double[:, ::1],
 ):
-    """Fill in the gains (q, S) of a policy from one state, and from all others that it meets from there.
+    """Fill in the gains (q, S) of a policy from one state, and from all states that it reaches from there.
 
-    Actions that are no likelier than ``never`` do not count. Returns the policy without them, the states that it meets
-    and those of the closed class that it ends in. Gains are left alone if that has more than ``most`` states, or if
-    there are several: then no states are returned.
+    Actions of probability at most ``never`` are ignored. Returns the policy without them, the states that it reaches
+    and those of the closed class that it ends in. Gains are unchanged if that class has more than ``most`` states, or
+    if there are several: then no states are returned.
     """
     S, A, q = policy.shape[0], policy.shape[1], costs.shape[0]
     check_graph(indptr, successors, probabilities.shape[0], S)

@@ -1,9 +1,10 @@
-r"""One sweep of a Gibbs sampler for costs that are nearly a sum of what a state and what an action costs.
+r"""One sweep of a Gibbs sampler for costs that are nearly a sum of a state effect and an action effect.
 
 .. math:: \theta_{sa} = \mu + u_s + v_a + w_{sa}, \qquad u \sim N(0, \tau_u^2),\; v \sim N(0, \tau_v^2),\;
           w \sim N(0, \tau_w^2),
 
-and the mean of n observations of a pair is :math:`N(\theta_{sa}, \sigma^2/n)`. ``parts/cost_beliefs.py`` has the prior.
+and the mean of n observations of a pair is :math:`N(\theta_{sa}, \sigma^2/n)`. ``learning/posterior/cost_beliefs.py``
+has the prior.
 """
 
 import cython
@@ -24,7 +25,7 @@ def _draw_group(
     weight: cython.double[::1],
     total: cython.double[::1],
 ) -> cython.double:
-    """Draw the effect of every group, given its variance; returns the sum of the squares of those with observations."""
+    """Draw the effect of every group, given its variance; return the sum of squares of those with observations."""
     squares: cython.double = 0.0
     for g in range(effects.shape[0]):
         weight[g] = total[g] = 0.0
@@ -52,12 +53,12 @@ def sweep(
     normals: cython.const[cython.double][::1],
     gammas: cython.const[cython.double][::1],
 ):
-    r"""Draw all effects and variances once, given the means (K,) of the pairs tried and how often each was (K,).
+    r"""Draw all effects and variances once, given the means (K,) of the tried pairs and their numbers of visits (K,).
 
     ``noise``: :math:`\sigma^2`; ``least``: the rate of the inverse gamma priors of the variances. Changed in place:
-    ``of_states`` (S,), ``of_actions`` (A,), and ``levels``: :math:`\mu, \tau_u^2, \tau_v^2, \tau_w^2`. ``normals``
-    (S + A + 1 + K): standard normal variates; ``gammas`` (3,): gamma variates of the shapes that the posteriors of the
-    variances have. Returns the costs :math:`\theta` (K,) of the pairs tried.
+    ``of_states`` (S,), ``of_actions`` (A,), and ``levels``: :math:`\mu, \tau_u^2, \tau_v^2, \tau_w^2`. ``normals`` (S +
+    A + 1 + K): standard normal variates; ``gammas`` (3,): gamma variates with the shapes of the posteriors of the
+    variances. Returns the costs :math:`\theta` (K,) of the tried pairs.
     """
     K, S, A = means.shape[0], of_states.shape[0], of_actions.shape[0]
     if times.shape[0] != K or state.shape[0] != K or action.shape[0] != K or levels.shape[0] != 4:

@@ -1,4 +1,4 @@
-# What other kernels call without going through Python.
+# Declarations that other kernels cimport.
 
 cdef int check_table(
     const double[:, :, ::1] costs, const double[::1] thresholds, const unsigned char[:, ::1] available

@@ -1,14 +1,14 @@
-"""Passes over a table of costs: of what size its entries are, and the costs scaled by that.
+"""Passes over a table of costs: the scale of its entries, and the scaled costs.
 
-``planning.scaling`` says what for, and hands in the constants. Costs (q, S, A) are finite; what they are in pairs that
-are not available does not matter.
+``planning.scaling`` explains their use, and passes the constants. Costs (q, S, A) are finite; their values in
+unavailable pairs do not matter.
 """
 
 import cython
 import numpy as np
 
 _INFINITE = cython.declare(cython.double, float("inf"))
-_NOTHING = cython.declare(cython.double, 1e-290)  # a scale of this size or less is none
+_NOTHING = cython.declare(cython.double, 1e-290)  # scales up to this size count as zero
 
 
 @cython.cfunc
@@ -18,7 +18,7 @@ def check_table(
     thresholds: cython.const[cython.double][::1],
     available: cython.const[cython.uchar][:, ::1],
 ) -> cython.int:
-    """A ValueError unless the shapes of the arrays fit together."""
+    """Raise a ValueError unless the shapes of the arrays fit together."""
     if costs.shape[0] != thresholds.shape[0] + 1:
         raise ValueError("the objective and one cost for every threshold are needed")
     if costs.shape[1] != available.shape[0] or costs.shape[2] != available.shape[1]:
@@ -32,7 +32,7 @@ def check_table(
 def extent_of(
     costs: cython.const[cython.double][:, ::1], available: cython.const[cython.uchar][:, ::1]
 ) -> tuple[cython.double, cython.double, cython.double]:
-    """Least, largest, and smallest in size of the costs (S, A) of available pairs."""
+    """Return the least, the largest, and the smallest absolute value of the costs (S, A) of available pairs."""
     low: cython.double = _INFINITE
     high: cython.double = -_INFINITE
     smallest: cython.double = _INFINITE
@@ -52,7 +52,7 @@ def extent_of(
 @cython.nogil
 @cython.exceptval(check=False)
 def _select(values: cython.double[::1], n: cython.Py_ssize_t, k: cython.Py_ssize_t) -> cython.double:
-    """Reorder the first n values so that the one of rank k is in its place, none before it larger; returns it."""
+    """Reorder the first n values so that the value of rank k is in its place, none before it larger; return it."""
     low: cython.Py_ssize_t = 0
     high: cython.Py_ssize_t = n - 1
     while low < high:
@@ -90,11 +90,11 @@ def _ordinary_distance(
     most: cython.Py_ssize_t,
     near: cython.double[::1],
 ) -> cython.double:
-    """``ordinary_distance``; so many at most are left out, and unless it is 0, ``near`` has 2 (most + 1) places."""
+    """Compute ``ordinary_distance``, leaving out at most ``most``; if that is positive, ``near`` (2 (most + 1),)."""
     least: cython.double = _INFINITE
     n: cython.Py_ssize_t = 0
-    # The nearest, one more than may be left out, are in ``near``, and some farther ones. When it is full these are
-    # dropped, and nothing beyond what was kept is taken in again.
+    # ``near`` holds the nearest entries, one more than may be left out, and some farther ones. When it is full the
+    # farther ones are dropped, and nothing beyond the kept ones is added again.
     bound: cython.double = _INFINITE
     kept: cython.Py_ssize_t = 0
     for s in range(costs.shape[0]):
@@ -134,7 +134,8 @@ def _scale_of(
     for i in range(costs.shape[0]):
         low, high, smallest = extent_of(costs[i], available)
         extent = high - low
-        # A constant cost has no extent of its own; its size stands in, so that 'equal to the limit' means the same.
+        # A constant cost has no range of its own; its absolute value replaces it, so that 'equal to the threshold'
+        # means the same.
         shift[i], scale[i] = low, extent if extent > 0.0 else abs(low)
         if scale[i] <= _NOTHING:
             scale[i] = 1.0
@@ -149,7 +150,7 @@ def _scale_of(
 @cython.cfunc
 @cython.exceptval(-1, check=False)
 def _check_share(few: cython.double) -> cython.int:
-    """A ValueError unless that is a share of all entries."""
+    """Raise a ValueError unless that is a share of all entries."""
     if not 0.0 <= few <= 1.0:
         raise ValueError("a share from 0 to 1 is needed")
     return 0
@@ -163,7 +164,7 @@ def scale_of(
     few: cython.double,
     largest: cython.double,
 ):
-    """Shift and scale (q,) of costs (q, S, A); see ``Scaling.of``."""
+    """Return shift and scale (q,) of costs (q, S, A); see ``Scaling.of``."""
     check_table(costs, thresholds, available)
     _check_share(few)
     q = costs.shape[0]
@@ -183,7 +184,7 @@ def ordinary_distance(
     few: cython.double,
     apart: cython.double,
 ):
-    """How far the nearest of the available entries that differ are from a value; 1 if none does.
+    """Return the distance from a value to the nearest of the available entries that differ; 1 if none does.
 
     A share of ``few`` is left out if entries of all sizes follow on it: then the next is farther by about their number.
     If it is ``apart`` times farther than that, the nearest are few, but of another size.
@@ -221,7 +222,7 @@ def scaled_costs(
     shift: cython.const[cython.double][::1],
     scale: cython.const[cython.double][::1],
 ):
-    """(c - shift) / scale, (q, S*A); 0 where a pair is not available."""
+    """Return (c - shift) / scale, (q, S*A); 0 where a pair is not available."""
     q = costs.shape[0]
     if shift.shape[0] != q or scale.shape[0] != q:
         raise ValueError("a shift and a scale of every cost are needed")

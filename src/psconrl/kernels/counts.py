@@ -1,6 +1,6 @@
-"""Counts: sorted into a tally, added up, and the likelihood that a mass of a Dirichlet prior gives them.
+"""Transition counts: sorting into a tally, sums, and their likelihood under the mass of a Dirichlet prior.
 
-A tally has the numbers of transitions that were seen, rising, and how often each was (``learning/posterior/tally.py``).
+A tally holds the numbers of observed transitions, ascending, and the count of each (``learning/posterior/tally.py``).
 """
 
 import cython
@@ -8,7 +8,7 @@ import numpy as np
 from cython.cimports.psconrl.kernels.special import exp, lgamma, log
 
 _INF = cython.declare(cython.double, float("inf"))
-# Up to so many times, a ratio of gamma functions is quicker as a product.
+# Up to this count, a ratio of gamma functions is faster as a product.
 _FEW = cython.declare(cython.Py_ssize_t, 10)
 
 
@@ -19,7 +19,7 @@ _FEW = cython.declare(cython.Py_ssize_t, 10)
 def _place(
     numbers: cython.const[cython.Py_ssize_t][::1], wanted: cython.Py_ssize_t, low: cython.Py_ssize_t
 ) -> cython.Py_ssize_t:
-    """The first place from ``low`` on with a number that is not less than the one wanted."""
+    """Return the first position from ``low`` on with a number of at least ``wanted``."""
     high: cython.Py_ssize_t = numbers.shape[0]
     while low < high:
         middle: cython.Py_ssize_t = (low + high) // 2
@@ -32,7 +32,7 @@ def _place(
 
 @cython.cfunc
 def _check_rising(numbers: cython.const[cython.Py_ssize_t][::1]):
-    """A ValueError unless each number of a tally is larger than the one before."""
+    """Raise a ValueError unless the numbers of a tally are strictly ascending."""
     fits: cython.bint = True
     for i in range(1, numbers.shape[0]):
         fits &= numbers[i - 1] < numbers[i]
@@ -41,7 +41,7 @@ def _check_rising(numbers: cython.const[cython.Py_ssize_t][::1]):
 
 
 def sorted_log(log: cython.const[cython.Py_ssize_t][::1]):
-    """The distinct numbers of a log, sorted, and how often each occurs."""
+    """Return the distinct numbers of a log, sorted, and the count of each."""
     numbers = np.sort(log)
     times = np.empty_like(numbers)
     x: cython.Py_ssize_t[::1] = numbers
@@ -63,7 +63,7 @@ def merged(
     new_numbers: cython.const[cython.Py_ssize_t][::1],
     new_times: cython.const[cython.Py_ssize_t][::1],
 ):
-    """The sum of two tallies; None if the second has no number that the first has not, whose times are then changed."""
+    """Return the sum of two tallies; None if the first has all numbers of the second, and is updated in place."""
     n, new = numbers.shape[0], new_numbers.shape[0]
     if times.shape[0] != n or new_times.shape[0] != new:
         raise ValueError("every number has its times")
@@ -79,7 +79,7 @@ def merged(
             at = _place(numbers, new_numbers[i], at)
             times[at] += new_times[i]
         return None
-    _check_rising(numbers)  # only here: most tallies are much longer than what is added to them
+    _check_rising(numbers)  # only here: most tallies are much longer than the one added
     all_numbers, all_times = np.empty(n + missing, np.int64), np.empty(n + missing, np.int64)
     x: cython.Py_ssize_t[::1] = all_numbers
     t: cython.Py_ssize_t[::1] = all_times
@@ -128,7 +128,7 @@ def visits_of(
     n_pairs: cython.Py_ssize_t,
     n_states: cython.Py_ssize_t,
 ):
-    """How often each pair was left, (S*A,)."""
+    """Return the number of visits to each pair, (S*A,)."""
     if times.shape[0] != numbers.shape[0]:
         raise ValueError("every transition has its times")
     visits = np.zeros(n_pairs, np.int64)
@@ -146,7 +146,7 @@ def add_pairs(
     new_visits: cython.const[cython.Py_ssize_t][::1],
     new_sums: cython.const[cython.double][:, ::1],
 ):
-    """Add new statistics to old ones. A short episode visits few pairs: only theirs are touched."""
+    """Add new statistics to old ones. A short episode visits few pairs: only these are touched."""
     q, pairs = cost_sums.shape[0], cost_sums.shape[1]
     if new_sums.shape[0] != q or new_sums.shape[1] != pairs:
         raise ValueError("old and new costs must have the same shape")
@@ -166,7 +166,7 @@ def widen(
     cost_sums: cython.const[cython.double][:, ::1],
     thresholds: cython.const[cython.double][::1],
 ):
-    """Take note of the least and the largest average cost of a pair, less the limits (2, m)."""
+    """Update the least and the largest average cost of a pair, minus the thresholds (2, m)."""
     m, pairs = thresholds.shape[0], visits.shape[0]
     if extremes.shape[0] != 2 or extremes.shape[1] != m or cost_sums.shape[0] != m + 1 or cost_sums.shape[1] != pairs:
         raise ValueError("extremes (2, m), visits (S*A,) and costs (m+1, S*A) are needed")
@@ -192,7 +192,7 @@ def _likelihood_of_row(
     n: cython.double,
     grid: cython.const[cython.double][::1],
 ) -> cython.void:
-    """The log-likelihood of n counts that are shared out, under every mass."""
+    """Add the log-likelihood of n counts, under every mass shared out by weights."""
     for k in range(grid.shape[0]):
         mass: cython.double = grid[k]
         unit: cython.double = mass / total
@@ -229,10 +229,10 @@ def update_likelihood(
     grid: cython.const[cython.double][::1],
     n_states: cython.Py_ssize_t,
 ):
-    """Bring log-likelihoods (rows, K) of Dirichlet-multinomial counts up to date, where there are new visits.
+    """Update log-likelihoods (rows, K) of Dirichlet-multinomial counts, for rows with new visits.
 
-    A mass is shared out by weights: those that are stored, and ``rest`` over all states. What has none and was seen
-    nevertheless tells nothing of the mass.
+    A mass is shared out by weights: the stored ones, and ``rest`` over all states. Observed transitions without a
+    weight carry no information about the mass.
     """
     rows = visits.shape[0]
     if likelihood.shape[0] != rows or likelihood.shape[1] != grid.shape[0] or seen.shape[0] != rows:
@@ -270,7 +270,7 @@ def update_likelihood(
 def _weigh(
     logs: cython.const[cython.double][:, ::1], row: cython.Py_ssize_t, weight: cython.double[::1]
 ) -> cython.double:
-    """Write the exponentials of a row, in units of the largest; returns their sum."""
+    """Write the exponentials of a row, relative to the largest; return their sum."""
     top: cython.double = -_INF
     for k in range(weight.shape[0]):
         top = max(top, logs[row, k])
@@ -285,7 +285,7 @@ def _weigh(
 @cython.nogil
 @cython.exceptval(check=False)
 def _drawn(weight: cython.const[cython.double][::1], left: cython.double) -> cython.Py_ssize_t:
-    """The index at which weights, added up, exceed a number; the last if they never do."""
+    """Return the index at which the cumulative weights exceed a number; the last if they never do."""
     for k in range(weight.shape[0] - 1):
         left -= weight[k]
         if left < 0.0:
@@ -294,7 +294,7 @@ def _drawn(weight: cython.const[cython.double][::1], left: cython.double) -> cyt
 
 
 def draw_indices(logs: cython.const[cython.double][:, ::1], uniforms: cython.const[cython.double][::1]):
-    """An index for every row, with probability proportional to the exponentials of its entries."""
+    """Draw an index for every row, with probability proportional to the exponentials of its entries."""
     rows, K = logs.shape[0], logs.shape[1]
     if uniforms.shape[0] != rows or K < 1:
         raise ValueError("every row needs entries and a random number")
@@ -313,7 +313,7 @@ def add_rows(
     rows: cython.const[cython.double][:, ::1],
     n_groups: cython.Py_ssize_t,
 ):
-    """The sums (n_groups, K) of the rows of every group."""
+    """Return the sums (n_groups, K) of the rows of every group."""
     if groups.shape[0] != rows.shape[0]:
         raise ValueError("every row has a group")
     total = np.zeros((n_groups, rows.shape[1]))
@@ -335,10 +335,10 @@ def draw_masses(
     uniforms: cython.const[cython.double][:, ::1],
     exceptional: cython.uchar[::1],
 ):
-    """The index of a mass for every row: that of its group, or one of its own if the row is an exception.
+    """Draw the index of a mass for every row: that of its group, or one of its own if the row is an exception.
 
-    ``odds``: of an exception to none, before the counts of a row; ``uniforms`` (rows, 2). Which rows are exceptions is
-    written to ``exceptional``. All masses are as likely as each other for one.
+    ``odds``: prior odds of an exception, before the counts of a row; ``uniforms`` (rows, 2). The exceptions are written
+    to ``exceptional``. For these, all masses are equally likely.
     """
     rows, K = likelihood.shape[0], likelihood.shape[1]
     if groups.shape[0] != rows or exceptional.shape[0] != rows or K < 1:
@@ -369,7 +369,7 @@ def spread_mass(
     weights: cython.const[cython.double][:, ::1],
     transitions: cython.const[cython.Py_ssize_t][:, ::1],
 ):
-    """Parameters of a posterior (S*A, S): the counts, and in every row its unit times the weights."""
+    """Return the posterior parameters (S*A, S): the counts, plus in every row its unit times the weights."""
     n, S = weights.shape[0], weights.shape[1]
     if unit.shape[0] != n or transitions.shape[0] != n or transitions.shape[1] != S:
         raise ValueError("weights and transitions (S*A, S) are needed, and a unit for every row")

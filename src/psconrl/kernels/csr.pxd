@@ -1,9 +1,9 @@
-# What other kernels call without going through Python.
+# Declarations that other kernels cimport.
 
 from psconrl.kernels.successors cimport index
 
-# Some rows of a CSR matrix, each of which leads to `state` instead with a probability, into `starts` (rows + 1 or
-# more), `columns` and `values` (long enough: one more entry in each row if the probability is positive). Returns the
+# Copies some rows of a CSR matrix, each of which leads to `state` instead with a probability, into `starts` (rows + 1
+# or more), `columns` and `values` (long enough: one more entry in each row if the probability is positive). Returns the
 # number of entries.
 cdef Py_ssize_t gather_rows(
     const index[::1] indptr, const index[::1] indices, const double[::1] data, const Py_ssize_t[::1] rows,

@@ -1,4 +1,4 @@
-"""Matrices in CSR form: some of their rows, their columns, sums along their rows."""
+"""Matrices in CSR form: row selections, columns, sums along rows."""
 
 import cython
 import numpy as np
@@ -21,7 +21,7 @@ def gather_rows(
     columns: index[::1],
     values: cython.double[::1],
 ) -> cython.Py_ssize_t:
-    """``gathered`` in arrays that are handed in; returns the number of entries. See ``csr.pxd``."""
+    """Compute ``gathered`` in given arrays; return the number of entries. See ``csr.pxd``."""
     k: cython.Py_ssize_t = 0
     starts[0] = 0
     for i in range(rows.shape[0]):
@@ -45,7 +45,7 @@ def gathered(
     state: cython.Py_ssize_t,
     probability: cython.double,
 ):
-    """Some rows of a matrix in CSR form, each of which leads to a state instead with a probability."""
+    """Return some rows of a matrix in CSR form, each of which leads to a state instead with a probability."""
     n = rows.shape[0]
     check_rows(indptr, min(indices.shape[0], data.shape[0]))
     check_numbers(rows, indptr.shape[0] - 1, "there is no such row")
@@ -71,9 +71,9 @@ def mixed(
     data: cython.const[cython.double][::1],
     weights: cython.const[cython.double][:, ::1],
 ):
-    """The sums of n rows each of a matrix (k * n, k) in CSR form, by their weights (k, n), as rows in CSR form.
+    """Return weighted sums of n rows each of a matrix (k * n, k) in CSR form, by weights (k, n), as rows in CSR form.
 
-    Entries are added in the order of the rows, and stand in the order in which they are met.
+    Entries are added in the order of the rows, and stored in the order in which they first occur.
     """
     k, n = weights.shape[0], weights.shape[1]
     if indptr.shape[0] != k * n + 1:
@@ -88,7 +88,7 @@ def mixed(
     start: index[::1] = starts
     to: index[::1] = columns
     total: cython.double[::1] = values
-    at: cython.Py_ssize_t[::1] = np.full(k, -1, np.int64)  # where a column is in the present row
+    at: cython.Py_ssize_t[::1] = np.full(k, -1, np.int64)  # position of a column in the current row
     entries: cython.Py_ssize_t = 0
     with cython.nogil:
         for s in range(k):
@@ -116,11 +116,11 @@ def sort_by_columns(
     rows: index[::1],
     entries: cython.double[::1],
 ) -> cython.void:
-    """``by_columns`` in arrays that are handed in; ``first`` has one entry more than there."""
+    """Compute ``by_columns`` in given arrays; ``first`` has one entry more than there."""
     n_columns = first.shape[0] - 2
     for t in range(n_columns + 2):
         first[t] = 0
-    # Counted two places ahead, summed up one place ahead, so that each column ends where the next one begins.
+    # Counted two positions ahead, summed up one ahead, so that each column ends where the next one begins.
     for e in range(indptr[indptr.shape[0] - 1]):
         first[indices[e] + 2] += 1
     for t in range(1, n_columns):
@@ -139,7 +139,7 @@ def by_columns(
     data: cython.const[cython.double][::1],
     n_columns: cython.Py_ssize_t,
 ):
-    """Where every column begins, the rows of its entries, and the entries."""
+    """Return the column starts, the rows of the entries, and the entries, by columns."""
     check_matrix(indptr, indices, data.shape[0], n_columns)
     entries: cython.Py_ssize_t = indptr[indptr.shape[0] - 1]
     first, rows, values = np.empty(n_columns + 2, np.intc), np.empty(entries, np.intc), np.empty(entries)
@@ -152,7 +152,7 @@ def by_columns(
 
 
 def row_cdf(indptr: cython.const[index][::1], probabilities: cython.const[cython.double][::1]):
-    """Cumulative sums within the rows of a CSR matrix."""
+    """Return cumulative sums within the rows of a CSR matrix."""
     n = indptr.shape[0] - 1
     check_rows(indptr, probabilities.shape[0])
     cdf = np.empty(probabilities.shape[0])

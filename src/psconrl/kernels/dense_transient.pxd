@@ -1,4 +1,4 @@
-# What other kernels call without going through Python.
+# Declarations that other kernels cimport.
 
 cdef bint censor_transient(
     double[:, ::1] W, double[:, ::1] C, double[::1] exits, Py_ssize_t n, Py_ssize_t q

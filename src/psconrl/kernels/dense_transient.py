@@ -1,7 +1,7 @@
-r"""GTH elimination of dense transient states: what is collected, and how often each is visited, until they are left.
+r"""GTH elimination of dense transient states: expected total costs and visits until they are left.
 
-The same elimination as for recurrent chains (``kernels.elimination``), without subtractions: the probability with which
-a state is left for outside is handed in, and grows as states are censored.
+This is the elimination used for recurrent chains (``kernels.elimination``): the probability of leaving to the outside
+is given for each state, and grows as states are censored.
 """
 
 import cython
@@ -18,10 +18,10 @@ def censor_transient(
     n: cython.Py_ssize_t,
     q: cython.Py_ssize_t,
 ) -> cython.bint:
-    """Censor the first n states of W, all of which are left, one after the other; was each left with some probability?
+    """Censor the first n states of W one after the other; return whether each is left with positive probability.
 
-    What is collected in a censored state, the first q columns of C, and its exits count where it is entered from. The
-    probabilities of leaving stand on the diagonal of W then.
+    The costs of a censored state, the first q columns of C, and its exits are added to the states from which it is
+    entered. On return the probabilities of leaving are on the diagonal of W.
     """
     for k in range(n - 1, -1, -1):
         out: cython.double = exits[k] + row_sum(W, k, k)
@@ -50,7 +50,7 @@ def _column_dot(
     k: cython.Py_ssize_t,
     n: cython.Py_ssize_t,
 ) -> cython.double:
-    """The product of the first n entries of row i of W and column k of x, in four lanes."""
+    """Return the product of the first n entries of row i of W and column k of x, in four lanes."""
     a: cython.double = 0.0
     b: cython.double = 0.0
     c: cython.double = 0.0
@@ -73,7 +73,7 @@ def _column_dot(
 def solve_transient(
     W: cython.double[:, ::1], C: cython.double[:, ::1], exits: cython.double[::1], n: cython.Py_ssize_t
 ) -> cython.bint:
-    """``transient`` for the first n states, in place; was each left with some probability?"""
+    """Compute ``transient`` for the first n states, in place; return whether each is left with positive probability."""
     q = C.shape[1]
     if not censor_transient(W, C, exits, n, q):
         return False
@@ -89,13 +89,13 @@ def solve_transient(
 def solve_visits(
     W: cython.double[:, ::1], y: cython.double[::1], exits: cython.double[::1], n: cython.Py_ssize_t
 ) -> cython.bint:
-    """Solve y = b + y W for the first n states, all of which are left; was each left with some probability?
+    """Solve y = b + y W for the first n states; return whether each is left with positive probability.
 
-    In y are the arrivals b from outside, which become visits. W and exits are overwritten.
+    On entry y holds the arrivals b from outside; on return, the visits. W and exits are overwritten.
     """
     if not censor_transient(W, W, exits, n, 0):
         return False
-    for k in range(n - 1, 0, -1):  # of each state the visits until one before it is visited; what then arrives there
+    for k in range(n - 1, 0, -1):  # visits to each state until a state before it is visited; then the arrivals there
         visits: cython.double = y[k] / W[k, k]
         if visits > 0.0:
             for j in range(k):
@@ -112,11 +112,11 @@ def transient(
     C: cython.double[:, ::1],
     exits: cython.double[::1],
 ):
-    r"""Solve :math:`x = C + W x` for states that surely leave, given for each the total probability of leaving.
+    r"""Solve :math:`x = C + W x` for transient states, given for each the total probability of leaving.
 
-    W (n, n) are the transitions among the states, C (n, q) what is collected in each, exits (n,) one minus the row
-    sums of W but known without subtraction. W, C and exits are overwritten, C by x. O(n^3). Raises
-    ``ZeroDivisionError`` if some state is left with probability zero.
+    W (n, n) are the transitions among the states, C (n, q) the cost of each, exits (n,) one minus the row sums of W,
+    but computed free of cancellation. W, C and exits are overwritten, C by x. O(n^3). Raises ``ZeroDivisionError`` if
+    some state is left with probability zero.
     """
     n = W.shape[0]
     if W.shape[1] != n or C.shape[0] != n or exits.shape[0] != n:

@@ -12,7 +12,7 @@ _POOL = cython.declare(cython.Py_ssize_t, 4096)  # random numbers drawn together
 
 
 def normalise_logs(logs: cython.double[:, ::1], floor: cython.double):
-    """Turn the logarithms of every row into probabilities, in place; none that is possible is below exp(floor)."""
+    """Turn the logarithms of every row into probabilities, in place; no possible one falls below exp(floor)."""
     with cython.nogil:
         softmax(logs, floor)
 
@@ -25,7 +25,7 @@ def posterior(
     times: cython.const[cython.Py_ssize_t][::1],
     n_states: cython.Py_ssize_t,
 ):
-    """The parameters of all transitions that the prior stores or that were seen, as rows in CSR form."""
+    """Return the parameters of all transitions that the prior stores or that were observed, as rows in CSR form."""
     pairs, n_prior, n_seen = scale.shape[0], prior.shape[0], numbers.shape[0]
     if values.shape[0] != n_prior or times.shape[0] != n_seen:
         raise ValueError("every transition of the prior has a parameter, every one that was seen its times")
@@ -73,7 +73,7 @@ def with_rest(
     alpha: cython.const[cython.double][::1],
     rest: cython.const[cython.double][::1],
 ):
-    """The shapes of the gamma variates: the parameters of every row, and after them its rest."""
+    """Return the shapes of the gamma variates: the parameters of every row, followed by its rest."""
     pairs = rest.shape[0]
     if indptr.shape[0] != pairs + 1 or indptr[0] != 0 or indptr[pairs] != alpha.shape[0]:
         raise ValueError("every row has parameters and a rest")
@@ -101,7 +101,7 @@ def _split(
     p_rest: cython.double[::1],
     ends: cython.double[::1],
 ) -> cython.double:
-    """``split`` into arrays; returns the number of atoms expected."""
+    """Compute ``split`` in given arrays; return the expected number of atoms."""
     pairs = rest.shape[0]
     for pair in range(pairs):
         low: cython.Py_ssize_t = indptr[pair] + pair
@@ -144,9 +144,9 @@ def split(
     floor: cython.double,
     neglected: cython.double,
 ):
-    """Probabilities of what is stored and of the rest, 0 if neglected; overwrites the logarithms.
+    """Return probabilities of the stored entries and of the rest, 0 if neglected; overwrites the logarithms.
 
-    Also where the process of each rest ends, -1 if there is none, and how many atoms are expected in all.
+    Also returns where the process of each rest ends, -1 if there is none, and the expected total number of atoms.
     """
     pairs = rest.shape[0]
     if indptr.shape[0] != pairs + 1 or indptr[0] != 0 or logs.shape[0] != indptr[pairs] + pairs:
@@ -180,10 +180,11 @@ def _place(
     states: index[::1],
     data: cython.double[::1],
 ) -> tuple[cython.Py_ssize_t, cython.Py_ssize_t, cython.Py_ssize_t, cython.double]:
-    """Go on at a pair, with entry k, after an arrival (-1: not begun): all that is stored, and where the atoms are.
+    """Continue at a pair, with entry k, after an arrival (-1: not begun): copy stored entries, and place the atoms.
 
-    A pool has the gaps, with a minus sign, and the places. Gaps turn into logarithms of what remains of a rest. Returns
-    where to go on, and the number of atoms, when the pool is used up, the entries are full, or all pairs are done.
+    A pool has the gaps, with a minus sign, and the places. Gaps become logarithms of the remaining part of a rest.
+    Returns where to continue, and the number of atoms, when the pool is used up, the entries are full, or all pairs are
+    done.
     """
     used: cython.Py_ssize_t = 0
     while pair < rest.shape[0]:
@@ -226,7 +227,7 @@ def _weigh(
     left: cython.double,
     data: cython.double[::1],
 ) -> cython.double:
-    """The probabilities of n atoms: by how much what remains of the rest falls; nothing is left after the last one."""
+    """Compute the probabilities of n atoms: the decreases of the remaining rest; the last atom takes the remainder."""
     for j in range(n):
         whole: cython.double = p_rest[atoms[0, j]]
         if left == 0.0:
@@ -247,9 +248,9 @@ def assemble(
     n_states: cython.Py_ssize_t,
     rng,
 ):
-    """Rows in CSR form: what is stored, and the atoms of the rest, of which so many are expected, in no order.
+    """Assemble rows in CSR form: stored entries, and the ``expected`` atoms of the rest, unsorted.
 
-    Two of them may lie at the same state: then their probabilities add up.
+    Two atoms may lie at the same state: then their probabilities add up.
     """
     pairs, stored = rest.shape[0], indices.shape[0]
     if indptr.shape[0] != pairs + 1 or indptr[0] != 0 or indptr[pairs] != stored or p.shape[0] != stored:

@@ -1,7 +1,7 @@
-r"""Sums in twice the working precision, for potentials that one double a state cannot hold.
+r"""Sums in double-double precision, for potentials that need more than one double per state.
 
-Where a part of a model is left once in 1e12 steps, the potential h is of that size there, and a double keeps it to 1e-4
-only: too coarse for what happens inside. So h is kept as an unevaluated sum of two doubles, ``high + low``, and
+Where a part of a model is left once in 1e12 steps, the potential h is of that size, and a double resolves it to 1e-4
+only, which is too coarse within that part. So h is kept as an unevaluated sum of two doubles, ``high + low``, and
 :math:`\sum_{s'} P(s'|s,a)\,(h(s') - h(s))` is summed with its rounding errors (Dekker 1971; Ogita, Rump and Oishi 2005,
 algorithm Dot2).
 """
@@ -12,7 +12,7 @@ from cython.cimports.psconrl.kernels.elimination import solve_unichain
 from cython.cimports.psconrl.kernels.policy_chain import gather_rows
 from cython.cimports.psconrl.kernels.successors import check_numbers, check_some_rows, index
 
-_SPLITTER = cython.declare(cython.double, 134217729.0)  # 2^27 + 1: cuts a double into two halves of 26 bits
+_SPLITTER = cython.declare(cython.double, 134217729.0)  # 2^27 + 1: splits a double into two halves of 26 bits
 
 
 @cython.ccall
@@ -20,7 +20,7 @@ _SPLITTER = cython.declare(cython.double, 134217729.0)  # 2^27 + 1: cuts a doubl
 @cython.inline
 @cython.exceptval(check=False)
 def two_sum(a: cython.double, b: cython.double) -> tuple[cython.double, cython.double]:
-    """The rounded sum, and what was rounded away (Knuth 1969)."""
+    """Return the rounded sum and its rounding error (Knuth 1969)."""
     s: cython.double = a + b
     t: cython.double = s - a
     return s, (a - (s - t)) + (b - t)
@@ -31,7 +31,7 @@ def two_sum(a: cython.double, b: cython.double) -> tuple[cython.double, cython.d
 @cython.inline
 @cython.exceptval(check=False)
 def two_product(a: cython.double, b: cython.double) -> tuple[cython.double, cython.double]:
-    """The rounded product, and what was rounded away (Dekker 1971)."""
+    """Return the rounded product and its rounding error (Dekker 1971)."""
     p: cython.double = a * b
     t: cython.double = _SPLITTER * a
     a_high: cython.double = t - (t - a)
@@ -73,7 +73,7 @@ def _drift_of_row(
     total: cython.double,
     rest: cython.double,
 ) -> cython.double:
-    """A sum and its rounding errors, and the expected change of h from state s, as a dense row says."""
+    """Add the expected change of h from state s, given by a dense row, to a sum and its rounding errors."""
     high_here, low_here = high[s], low[s]
     for j in range(row.shape[0]):
         if row[j] > 0.0 and j != s:
@@ -86,7 +86,7 @@ def drift_dense(
     high: cython.const[cython.double][::1],
     low: cython.const[cython.double][::1],
 ):
-    """The expected change of h in every pair, (S, A), for dense P (S*A, S)."""
+    """Return the expected change of h in every pair, (S, A), for dense P (S*A, S)."""
     S = high.shape[0]
     if S == 0 or P.shape[0] % S or P.shape[1] != S or low.shape[0] != S:
         raise ValueError("transitions (S*A, S) and both parts (S,) of a potential are needed")
@@ -110,7 +110,7 @@ def drift_of_states(
     end: cython.Py_ssize_t,
     result: cython.double[:, ::1],
 ):
-    """The same for a CSR matrix and some states, written to their rows of the result (S, A)."""
+    """Compute the expected change of h for a CSR matrix and a range of states, into their rows of the result (S, A)."""
     S, A = result.shape[0], result.shape[1]
     if high.shape[0] != S or low.shape[0] != S or not 0 <= begin <= end <= S:
         raise ValueError("both parts (S,) of a potential and a range of states are needed")
@@ -141,7 +141,7 @@ def drift_sparse(
     high: cython.const[cython.double][::1],
     low: cython.const[cython.double][::1],
 ):
-    """The same for all states."""
+    """Return the expected change of h in every pair, (S, A), for a CSR matrix."""
     S = high.shape[0]
     result = np.empty((S, (indptr.shape[0] - 1) // max(S, 1)))
     drift_of_states(indptr, indices, data, high, low, 0, S, result)
@@ -160,7 +160,7 @@ def _correct(
     correction: cython.const[cython.double][:, ::1],
     reference: cython.Py_ssize_t,
 ) -> cython.void:
-    """Add to gains and biases what solves for the rest; the bias of the reference stays zero."""
+    """Add the solution for the residual to gains and biases; the bias of the reference stays zero."""
     rest: cython.double
     for i in range(gains.shape[0]):
         gains[i], rest = two_sum(gains[i], more[i])
@@ -178,9 +178,9 @@ def refined_unichain(
     reference: cython.Py_ssize_t,
     rounds: cython.Py_ssize_t,
 ):
-    r"""``unichain`` of some rows of P with biases in two parts: reference, gains, high, low, stationary, slowest exit.
+    r"""Return ``unichain`` of rows of P in two parts: reference, gains, high, low, stationary, slowest exit.
 
-    Iterative refinement: what a solution leaves over, :math:`r = c - g + P h - h`, summed in twice double precision, is
+    Iterative refinement: the residual of a solution, :math:`r = c - g + P h - h`, summed in double-double precision, is
     taken as the cost of the same chain, whose gain and bias correct g and h. The reference is -1 if there are two
     closed classes.
     """
@@ -222,7 +222,7 @@ def combine(
     high: cython.const[cython.double][:, ::1],
     low: cython.const[cython.double][:, ::1],
 ):
-    """The weighted sum of layers (q, S), again as a high and a low part (S,)."""
+    """Return the weighted sum of layers (q, S), as a high and a low part (S,)."""
     q, S = high.shape[0], high.shape[1]
     if weights.shape[0] != q or low.shape[0] != q or low.shape[1] != S:
         raise ValueError("weights (q,) and both parts (q, S) of the layers are needed")

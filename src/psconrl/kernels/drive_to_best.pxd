@@ -1,7 +1,7 @@
-# What other kernels call without going through Python.
+# Declarations that other kernels cimport.
 
 cdef class DriveToBest:
-    """Made once by ``DriveToBest(S)`` for chains of up to S states."""
+    """Workspace, allocated once by ``DriveToBest(S)``, for chains of up to S states."""
     cdef double[:, ::1] part, W, C, cost, biases
     cdef double[::1] gains, stationary
     cdef Py_ssize_t[::1] label, states
@@ -9,7 +9,7 @@ cdef class DriveToBest:
     cdef int[::1] edges
     cdef unsigned char[::1] left, reached, grown
 
-    # ``chain`` (S, S) and ``costs`` (q, S) are those of the policy (S,), which is changed in place: was it?
+    # ``chain`` (S, S) and ``costs`` (q, S) are those of the policy (S,), which is changed in place; returns if it was.
     cdef bint lead(
         self, const double[:, ::1] P, const double[:, ::1] chain, const double[:, ::1] costs, const double[::1] weights,
         const unsigned char[:, ::1] available, Py_ssize_t[::1] policy, Py_ssize_t favoured, double least, double same

@@ -1,8 +1,8 @@
-"""Leading a policy whose chain nearly falls apart into the best of its parts.
+"""Drive a policy whose chain is nearly decomposable to the best of its parts.
 
 Posterior samples of small priors have probabilities down to 1e-100. A policy then has sets of states that it hardly
-ever leaves, its biases are as large as those times, and rounding hides all that could be improved inside. But where
-some action leads quickly from one part to another, nobody needs to wait: everything is sent to the cheapest part.
+ever leaves, its biases are as large as those times, and rounding hides all possible improvements inside. But if some
+action leads quickly from one part to another, there is no need to wait: all states are driven to the cheapest part.
 """
 
 import cython
@@ -17,7 +17,7 @@ _INFINITE = cython.declare(cython.double, float("inf"))
 
 @cython.cclass
 class DriveToBest:
-    """Room for chains of up to S states, used again for one after the other."""
+    """Workspace for chains of up to S states, used for one after the other."""
 
     def __init__(self, n_states: cython.Py_ssize_t):
         S = n_states
@@ -46,7 +46,7 @@ class DriveToBest:
         weights: cython.const[cython.double][::1],
         k: cython.Py_ssize_t,
     ) -> cython.double:
-        """The weighted average cost of one class by itself."""
+        """Return the weighted average cost of one class by itself."""
         n: cython.Py_ssize_t = 0
         for s in range(chain.shape[0]):
             if self.label[s] == k:
@@ -86,7 +86,7 @@ class DriveToBest:
         least: cython.double,
         same: cython.double,
     ) -> cython.bint:
-        """``led_into_best`` in place, given the chain (S, S) of the policy and its costs (q, S): has it changed?"""
+        """Compute ``driven_to_best`` in place, given chain (S, S) and costs (q, S); return whether it changed."""
         count = closed_classes(chain, least, self.label[: chain.shape[0]], self.edges, self.left, self.room)
         if count < 2:
             return False
@@ -109,7 +109,7 @@ class DriveToBest:
         best: cython.Py_ssize_t,
         least: cython.double,
     ) -> cython.bint:
-        """Change the policy so that all that can do so moves into one class: has anything changed?"""
+        """Change the policy so that all states that can move into one class do so; return whether anything changed."""
         S, A = available.shape[0], available.shape[1]
         changed: cython.bint = False
         more: cython.bint = True
@@ -140,7 +140,7 @@ class DriveToBest:
     @cython.nogil
     @cython.exceptval(check=False)
     def _into(self, P: cython.const[cython.double][:, ::1], pair: cython.Py_ssize_t) -> cython.double:
-        """The probability that a pair leads to states that are reached already."""
+        """Return the probability that a pair leads to states that are already reached."""
         total: cython.double = 0.0
         for j in range(P.shape[1]):
             if self.reached[j]:
@@ -158,10 +158,10 @@ def driven_to_best(
     least: cython.double,
     same: cython.double,
 ):
-    """The policy, changed so that all that can do so moves into the cheapest of its nearly closed classes.
+    """Return the policy, changed so that all states that can move into its cheapest nearly closed class do so.
 
-    Moves no likelier than ``least`` do not count; costs (q, S*A) that differ by no more than ``same`` are equal. Of
-    equally cheap classes it is that of the favoured state. What a state plays is kept where it comes closer by it.
+    Moves of probability at most ``least`` are ignored; costs (q, S*A) that differ by at most ``same`` are equal. Among
+    equally cheap classes, that of the favoured state is chosen. A state keeps its action if that moves it closer.
     """
     S, A, q = available.shape[0], available.shape[1], costs.shape[0]
     if P.shape[0] != S * A or P.shape[1] != S or costs.shape[1] != S * A or weights.shape[0] != q:

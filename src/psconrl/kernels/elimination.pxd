@@ -1,4 +1,4 @@
-# What other kernels call without going through Python.
+# Declarations that other kernels cimport.
 
 cdef double row_sum(const double[:, ::1] W, Py_ssize_t i, Py_ssize_t n) noexcept nogil
 cdef double row_dot(

@@ -1,22 +1,22 @@
 r"""GTH elimination of dense Markov chains: gains, biases, stationary distributions, absorption.
 
-Chains that come from posterior samples have transition probabilities down to 1e-300. In ``I - P`` they are lost
-against 1, and Gaussian elimination then reports a connected chain as disconnected. The elimination of Grassmann,
-Taksar and Heyman (1985) never subtracts: the pivot :math:`1 - P_{kk}` is taken as the sum of the other entries of
-the row. Every quantity below except the bias is therefore accurate in each component, however rarely visited.
+Chains that come from posterior samples have transition probabilities down to 1e-300. In ``I - P`` they are lost against
+1, and Gaussian elimination then reports a connected chain as disconnected. The elimination of Grassmann, Taksar and
+Heyman (1985) never subtracts: the pivot :math:`1 - P_{kk}` is taken as the sum of the other entries of the row. Every
+quantity below except the bias is therefore accurate in each component, however rarely visited.
 
-Sums of rows are taken in eight lanes that are added in a fixed order, so that vector instructions of any width give the
+Row sums are taken in eight lanes that are added in a fixed order, so that vector instructions of any width give the
 same result.
 """
 
 import cython
 import numpy as np
 
-# Chains of more states are censored in blocks of this many.
+# Chains with more states are censored in blocks of this size.
 _UNBLOCKED = cython.declare(cython.Py_ssize_t, 128)
 _BLOCK = cython.declare(cython.Py_ssize_t, 48)
 
-# The bias is counted from a state with at least this share of the largest stationary mass.
+# The bias is relative to a state with at least this share of the largest stationary mass.
 _REFERENCE_SHARE = cython.declare(cython.double, 1e-2)
 
 
@@ -25,7 +25,7 @@ _REFERENCE_SHARE = cython.declare(cython.double, 1e-2)
 @cython.nogil
 @cython.exceptval(check=False)
 def row_sum(W: cython.const[cython.double][:, ::1], i: cython.Py_ssize_t, n: cython.Py_ssize_t) -> cython.double:
-    """The sum of the first n entries of row i, in eight lanes."""
+    """Return the sum of the first n entries of row i, in eight lanes."""
     a: cython.double = 0.0
     b: cython.double = 0.0
     c: cython.double = 0.0
@@ -61,7 +61,7 @@ def row_dot(
     k: cython.Py_ssize_t,
     n: cython.Py_ssize_t,
 ) -> cython.double:
-    """The product of the first n entries of row i of W and row k of x, in eight lanes."""
+    """Return the product of the first n entries of row i of W and row k of x, in eight lanes."""
     a: cython.double = 0.0
     b: cython.double = 0.0
     c: cython.double = 0.0
@@ -90,10 +90,10 @@ def row_dot(
 @cython.nogil
 @cython.exceptval(check=False)
 def eliminate(W: cython.double[:, ::1], C: cython.double[:, ::1]) -> tuple[cython.Py_ssize_t, cython.double]:
-    """Censor the states n-1, ..., 1 out of the chain W; returns 0, or the first state with no way down.
+    """Censor the states n-1, ..., 1 out of the chain W; return 0, or the first state without a transition downwards.
 
-    Also the smallest probability with which a censored state leaves for those that are left. Four states are censored
-    at a time, and large chains in blocks, whose effect on all other rows is one product of matrices.
+    Also returns the smallest probability with which a censored state leaves for the remaining ones. Four states are
+    censored at a time, and large chains in blocks, whose effect on all other rows is one matrix product.
     """
     slowest: cython.double = 1.0
     out: cython.double
@@ -122,9 +122,9 @@ def eliminate(W: cython.double[:, ::1], C: cython.double[:, ::1]) -> tuple[cytho
 def _censor_one(
     W: cython.double[:, ::1], C: cython.double[:, ::1], k: cython.Py_ssize_t, first: cython.Py_ssize_t
 ) -> cython.double:
-    """Censor state k out of the rows from ``first`` on; returns the probability with which it leaves for those before.
+    """Censor state k out of the rows from ``first`` on; return the probability of leaving it for earlier states.
 
-    That stands on the diagonal of W then, and above it how often the state is visited in turn. C is what is collected.
+    On return it is on the diagonal of W, with the visits to the state above it. C holds the accumulated costs.
     """
     q = C.shape[1]
     out: cython.double = row_sum(W, k, k)
@@ -149,9 +149,9 @@ def _censor_one(
 def _censor_four(
     W: cython.double[:, ::1], C: cython.double[:, ::1], k: cython.Py_ssize_t, begin: cython.Py_ssize_t
 ) -> tuple[cython.Py_ssize_t, cython.double]:
-    """Censor the states k+3, ..., k, without state 0; returns what ``eliminate`` does.
+    """Censor the states k+3, ..., k, without state 0; return what ``eliminate`` does.
 
-    What rows before ``begin`` gain in columns before it is left for later. All numbers of states are multiples of four.
+    Updates of rows before ``begin`` in columns before it are deferred. All numbers of states are multiples of four.
     """
     q = C.shape[1]
     slowest: cython.double = 1.0
@@ -163,7 +163,7 @@ def _censor_four(
     out0, out1, out2, out3 = W[k, k], W[k + 1, k + 1], W[k + 2, k + 2], W[k + 3, k + 3]
     w10, w20, w30 = W[k + 1, k], W[k + 2, k], W[k + 3, k]
     w21, w31, w32 = W[k + 2, k + 1], W[k + 3, k + 1], W[k + 3, k + 2]
-    for i in range(k):  # apart from what follows, so that the divisions of many rows go on at the same time
+    for i in range(k):  # separate from what follows, so that the divisions of many rows run in parallel
         f3 = W[i, k + 3] / out3
         f2 = (W[i, k + 2] + f3 * w32) / out2
         f1 = (W[i, k + 1] + (f3 * w31 + f2 * w21)) / out1
@@ -186,7 +186,7 @@ def _censor_four(
 @cython.nogil
 @cython.exceptval(check=False)
 def _add_block(W: cython.double[:, ::1], begin: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.void:
-    """Add what the rows above a block gain left of it: two rows at a time, of four censored states at a time."""
+    """Add the deferred updates left of a block to the rows above it: two rows and four censored states at a time."""
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
     k: cython.Py_ssize_t
@@ -205,7 +205,7 @@ def _add_block(W: cython.double[:, ::1], begin: cython.Py_ssize_t, end: cython.P
 def stationary_distribution(
     W: cython.const[cython.double][:, ::1], stationary: cython.double[::1]
 ) -> cython.Py_ssize_t:
-    """The stationary distribution of an eliminated chain; returns the state of largest mass."""
+    """Compute the stationary distribution of an eliminated chain; return the state of largest mass."""
     n = stationary.shape[0]
     for i in range(n):
         stationary[i] = 0.0
@@ -235,7 +235,7 @@ def _place(
     W: cython.double[:, ::1],
     C: cython.double[:, ::1],
 ) -> cython.void:
-    """Copy chain and costs so that the reference trades places with state 0, the one that is never censored."""
+    """Copy chain and costs with the reference and state 0, which is never censored, swapped."""
     n, q = chain.shape[0], costs.shape[0]
     for i in range(n):
         s = reference if i == 0 else 0 if i == reference else i
@@ -261,12 +261,12 @@ def solve_unichain(
     biases: cython.double[:, ::1],
     stationary: cython.double[::1],
 ) -> tuple[cython.Py_ssize_t, cython.double]:
-    """``unichain`` in arrays that are handed in: W (S, S) and C (S, q + 1) are overwritten, the last three filled in.
+    """Compute ``unichain`` in given arrays: W (S, S) and C (S, q + 1) are overwritten, the last three filled in.
 
     Returns the reference and the slowest exit.
     """
     n, q = chain.shape[0], costs.shape[0]
-    tried, failed = False, False  # a reference that is visited too rarely; one that is not recurrent
+    tried, failed = False, False  # the reference is visited too rarely; the reference is not recurrent
     slowest = 1.0
     while True:
         _place(chain, costs, reference, W, C)
@@ -280,13 +280,13 @@ def solve_unichain(
             reference = 0 if k == reference else k
             continue
         busiest = stationary_distribution(W, stationary)
-        # The bias is a small difference of large numbers if it is counted from a state that is hardly visited.
+        # Relative to a rarely visited state, the bias is a small difference of large numbers.
         if tried or stationary[0] >= _REFERENCE_SHARE * stationary[busiest]:
             break
         tried = True
         reference = 0 if busiest == reference else busiest
 
-    # What is left at state 0 is one cycle: its expected costs C[0, :q] and its expected length C[0, q].
+    # State 0 remains, with one cycle: its expected costs C[0, :q] and its expected length C[0, q].
     for j in range(q):
         gains[j] = C[0, j] / C[0, q]
         biases[j, 0] = 0.0
@@ -304,13 +304,14 @@ def unichain(
     costs: cython.const[cython.double][:, ::1],
     reference: cython.Py_ssize_t,
 ):
-    r"""Gains, biases and stationary distribution of a chain (S, S) with costs (q, S).
+    r"""Return gains, biases and stationary distribution of a chain (S, S) with costs (q, S).
 
     Solves :math:`g_i + h_i(s) = c_i(s) + \sum_{s'} P(s'|s) h_i(s')` with :math:`h_i(r) = 0` for every cost i, O(S^3).
 
     The state ``reference`` must be recurrent; if it is not, the kernel finds one that is. Returns the reference used,
-    ``gains (q,)``, ``biases (q, S)``, ``stationary (S,)``; the reference is -1 if there are two closed classes. Last
-    comes the slowest exit: if it is tiny, a set of states without the reference is nearly closed, and biases are huge.
+    ``gains (q,)``, ``biases (q, S)``, ``stationary (S,)``; the reference is -1 if there are two closed classes. The
+    last value is the slowest exit: if it is tiny, a set of states without the reference is nearly closed, and biases
+    are huge.
     """
     n, q = chain.shape[0], costs.shape[0]
     if chain.shape[1] != n or costs.shape[1] != n or not 0 <= reference < n:

@@ -1,11 +1,11 @@
-"""The maximal end components of a model: what a policy can stay in for ever. Graphs are as in ``graph``."""
+"""Maximal end components of a model: the sets in which a policy can stay for ever. Graphs are as in ``graph``."""
 
 import cython
 import numpy as np
 from cython.cimports.psconrl.kernels.graph import label_components
 from cython.cimports.psconrl.kernels.successors import check_graph, index
 
-# Rows of the room for components that are free between two searches; see ``graph``.
+# Rows of the workspace for components that are free between two searches; see ``graph``.
 _FOUND = cython.declare(cython.Py_ssize_t, 0)
 _DEAD = cython.declare(cython.Py_ssize_t, 1)
 _SIZES = cython.declare(cython.Py_ssize_t, 2)
@@ -23,7 +23,7 @@ def _count_into(
     keep: cython.const[cython.uchar][::1],
     start: cython.Py_ssize_t[::1],
 ) -> cython.Py_ssize_t:
-    """How many pairs lead to states in all; ``start`` (S + 2) becomes, one place ahead, where each list begins."""
+    """Return the total number of pairs leading to states; ``start`` (S + 2) receives list starts, one ahead."""
     n = start.shape[0] - 2
     for s in range(n + 2):
         start[s] = 0
@@ -46,7 +46,7 @@ def _list_into(
     start: cython.Py_ssize_t[::1],
     pairs: cython.Py_ssize_t[::1],
 ) -> cython.void:
-    """Fill in the lists; ``start`` becomes where each begins."""
+    """Fill in the lists; ``start`` receives the start of each."""
     for p in range(keep.shape[0]):
         if keep[p]:
             for e in range(indptr[p], indptr[p + 1]):
@@ -61,7 +61,7 @@ def pairs_into(
     n_states: cython.Py_ssize_t,
     keep: cython.const[cython.uchar][::1],
 ):
-    """The kept pairs that may lead to each state, as a list for every state."""
+    """Return the kept pairs that may lead to each state, as a list for every state."""
     n_pairs = indptr.shape[0] - 1
     check_graph(indptr, indices, indices.shape[0], n_states)
     if keep.shape[0] != n_pairs:
@@ -91,7 +91,7 @@ def _drop_leaving(
     lost: cython.uchar[::1],
     dead: cython.Py_ssize_t[::1],
 ) -> cython.Py_ssize_t:
-    """Drop the pairs that leave their components; how many states have none left, which are listed in ``dead``."""
+    """Drop the pairs that leave their components; return the number of states without pairs, listed in ``dead``."""
     A = (indptr.shape[0] - 1) // label.shape[0]
     n_dead: cython.Py_ssize_t = 0
     for i in range(members.shape[0]):
@@ -157,7 +157,7 @@ def _split(
     sections: cython.Py_ssize_t[:, ::1],
     waiting: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
-    """What is left of the components that lost something, each as a section of its own; how many are waiting then."""
+    """Split the components that lost pairs, each remaining part as a section; return the number of waiting sections."""
     sizes, order, copied = room[_SIZES], room[_ORDER], room[_COPY]
     for k in range(count + 1):
         sizes[k] = 0
@@ -190,10 +190,11 @@ def end_component_pairs(
     n_states: cython.Py_ssize_t,
     keep: cython.const[cython.uchar][::1],
 ):
-    """The maximal end components among the pairs to keep: how many, the number of every state's or -1, their pairs.
+    """Return the maximal end components of the kept pairs: their number, each state's index or -1, and their pairs.
 
-    What leaves its component is dropped, and with it what leads to a state that has nothing left, until nothing leaves
-    (de Alfaro 1997). Only components that lost a pair are looked at again. They are numbered by their first states.
+    Pairs that leave their component are dropped, and with them pairs that lead to a state without pairs, until none
+    leaves (de Alfaro 1997). Only components that lost a pair are processed again. They are numbered by their first
+    states.
     """
     n_pairs = indptr.shape[0] - 1
     A = n_pairs // n_states if n_states else 0
@@ -201,7 +202,7 @@ def end_component_pairs(
     if keep.shape[0] != n_pairs:
         raise ValueError("of every pair it must be said whether to keep it")
     room: cython.Py_ssize_t[:, ::1] = np.empty((_ROOM + 2, n_states + 2), np.int64)
-    before, live = room[_ROOM], room[_ROOM + 1]  # where the pairs that lead to a state begin; how many it has left
+    before, live = room[_ROOM], room[_ROOM + 1]  # where the pairs leading to a state begin; its remaining pairs
     with cython.nogil:
         into = _count_into(indptr, indices, keep, before)
     sources: cython.Py_ssize_t[::1] = np.empty(into, np.int64)
@@ -210,7 +211,7 @@ def end_component_pairs(
     label: cython.Py_ssize_t[::1] = np.empty(n_states, np.int64)
     marks: cython.uchar[:, ::1] = np.empty((2, n_states), np.bool_)
     lost, left = marks[0], marks[1]
-    sections: cython.Py_ssize_t[:, ::1] = np.empty((n_states + 1, 2), np.int64)  # of the order, each to be looked at
+    sections: cython.Py_ssize_t[:, ::1] = np.empty((n_states + 1, 2), np.int64)  # of the order, still to be processed
     number: cython.Py_ssize_t = 0
     with cython.nogil:
         _list_into(indptr, indices, keep, before, sources)

@@ -1,4 +1,4 @@
-"""Where a chain spends the next rounds, from a state: round by round, until nothing moves that matters."""
+"""Time that a chain spends in each state over a finite number of rounds, iterated until hardly any mass moves."""
 
 import cython
 import numpy as np
@@ -13,7 +13,7 @@ def _book(
     onward: cython.const[cython.double][::1],
     total: cython.double[::1],
 ) -> cython.double:
-    """Add the present distribution to the total; returns how much of it moves."""
+    """Add the current distribution to the total; return the mass that moves."""
     moved: cython.double = 0.0
     for s in range(now.shape[0]):
         total[s] += now[s]
@@ -24,10 +24,10 @@ def _book(
 def time_in_states_dense(
     P: cython.const[cython.double][:, ::1], state: cython.Py_ssize_t, rounds: cython.Py_ssize_t, tol: cython.double
 ):
-    """The share of the next rounds, (S,), that a chain (S, S) spends in every state, from one of them.
+    """Return the share of the next rounds, (S,), that a chain (S, S) spends in every state, from one of them.
 
-    What moves in a round never grows. Once the rounds left, times what moves, are no more than ``tol``, the rest is
-    taken to be like the present: all shares together are then off by half of that at most.
+    The mass that moves in a round never grows. Once the remaining rounds, times that mass, are at most ``tol``, the
+    current distribution stands in for the rest: the total error of the shares is then at most half of ``tol``.
     """
     S = P.shape[0]
     if P.shape[1] != S or not 0 <= state < S or rounds < 1:
@@ -65,7 +65,7 @@ def time_in_states_sparse(
     rounds: cython.Py_ssize_t,
     tol: cython.double,
 ):
-    """The share of the next rounds that a chain in CSR form spends in every state; see ``time_in_states_dense``."""
+    """Return the share of the next rounds a chain in CSR form spends in every state; see ``time_in_states_dense``."""
     S = indptr.shape[0] - 1
     if not 0 <= state < S or rounds < 1:
         raise ValueError("a chain (S, S), one of its states and a number of rounds are needed")

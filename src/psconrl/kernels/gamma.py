@@ -1,6 +1,6 @@
 r"""Gamma and normal variates from uniform ones, with the same bits on every machine.
 
-Gamma variates come as logarithms: with a shape of 0.001 most of them are below the smallest double.
+Gamma variates are returned as logarithms: with a shape of 0.001 most of them are below the smallest double.
 """
 
 import cython
@@ -12,11 +12,11 @@ _INF = cython.declare(cython.double, float("inf"))
 _INVERSE_E = cython.declare(cython.double, 0.36787944117144233)
 # A variate below the exponential of this is accepted by all uniforms, which are multiples of 2^-53.
 _SURE = cython.declare(cython.double, -36.8)
-# Shapes of which most variates are accepted like that; those up to which the method GS is quickest.
+# Shapes most of whose variates are accepted like that; largest shapes for which the method GS is fastest.
 _TINY = cython.declare(cython.double, 0.01)
 _MEDIUM = cython.declare(cython.double, 0.2)
 
-# Variates that are drawn together: what that takes fits a processor's cache.
+# Number of variates drawn together, so that the workspace fits a processor's cache.
 _BLOCK = cython.declare(cython.Py_ssize_t, 4096)
 
 # The ziggurat of Marsaglia and Tsang (2000): 256 layers of the same area under exp(-x^2/2), the lowest with the tail.
@@ -27,7 +27,7 @@ _AREA = cython.declare(cython.double, 0.004928673233974655347362)
 
 @cython.cfunc
 def _ziggurat():
-    """Where the layers end, (2, 257): x, which falls, and the density there."""
+    """Return the ends of the layers, (2, 257): x, descending, and the density there."""
     layers = np.empty((2, _LAYERS + 1))
     x: cython.double[:, ::1] = layers
     x[1, 0] = exp(-0.5 * _TAIL * _TAIL)
@@ -53,7 +53,7 @@ def _rare_normal(
 ) -> tuple[cython.double, cython.Py_ssize_t]:
     """Decide about a point of a layer that may not be under the density; 0 if it is not.
 
-    Returns what is accepted, and the place of the next uniform; -1 if they are used up.
+    Returns the accepted value, and the position of the next uniform; -1 if they are used up.
     """
     n = uniforms.shape[0]
     if layer == 0:
@@ -77,9 +77,9 @@ def _rare_normal(
 def _normal(
     uniforms: cython.const[cython.double][::1], k: cython.Py_ssize_t
 ) -> tuple[cython.double, cython.Py_ssize_t]:
-    """A normal variate, and the place of the next uniform; -1 if they are used up."""
+    """Return a normal variate, and the position of the next uniform; -1 if they are used up."""
     while 0 <= k < uniforms.shape[0]:
-        u: cython.double = 512.0 * uniforms[k]  # 8 bits for the layer, one for the sign, 44 for the place
+        u: cython.double = 512.0 * uniforms[k]  # 8 bits for the layer, one for the sign, 44 for the position
         k += 1
         chosen: cython.Py_ssize_t = cython.cast(cython.Py_ssize_t, u)
         layer: cython.Py_ssize_t = chosen >> 1
@@ -99,9 +99,9 @@ def _normal(
 def _large(
     d: cython.double, c: cython.double, uniforms: cython.const[cython.double][::1], k: cython.Py_ssize_t
 ) -> tuple[cython.double, cython.Py_ssize_t]:
-    """A gamma variate of shape 1 or more, d + 1/3, by Marsaglia and Tsang (2000), with c = 1 / sqrt(9 d).
+    """Return a gamma variate of shape 1 or more, d + 1/3, by Marsaglia and Tsang (2000), with c = 1 / sqrt(9 d).
 
-    Also the place of the next uniform; -1 if they are used up.
+    Also returns the position of the next uniform; -1 if they are used up.
     """
     while True:
         x, k = _normal(uniforms, k)
@@ -122,7 +122,7 @@ def _large(
 @cython.nogil
 @cython.exceptval(check=False)
 def _under(x: cython.double) -> cython.double:
-    """A number whose inverse is above exp(x), for x below 0; so 1 less its inverse is below exp(-exp(x))."""
+    """Return a number whose inverse is above exp(x), for x below 0; so 1 less its inverse is below exp(-exp(x))."""
     return 1.0 - x * (1.0 - x * (1.0 / 2.0 - x * (1.0 / 6.0)))
 
 
@@ -137,11 +137,11 @@ def _small(
     uniforms: cython.const[cython.double][::1],
     k: cython.Py_ssize_t,
 ) -> tuple[cython.double, cython.Py_ssize_t]:
-    """The logarithm of a gamma variate of shape a below 1, beginning with uniforms u and w, and log(1 - u).
+    """Return the logarithm of a gamma variate of shape a below 1, from uniforms u and w, and log(1 - u).
 
-    The method GS of Ahrens and Dieter (1974), in which u decides between two bounds of the density. What is accepted
-    with probability exp(-z) is so if 1 - w is at most 1 - z, and not if it is above 1 - z + z^2/2. Also returns the
-    place of the next uniform; -1 if they are used up.
+    The method GS of Ahrens and Dieter (1974), in which u decides between two bounds of the density. A candidate with
+    acceptance probability exp(-z) is accepted if 1 - w is at most 1 - z, and rejected if it is above 1 - z + z^2/2.
+    Also returns the position of the next uniform; -1 if they are used up.
     """
     inverse: cython.double = 1.0 / a
     while True:
@@ -178,9 +178,9 @@ def _begin(
     logs: cython.double[::1],
     todo: cython.Py_ssize_t[:, ::1],
 ) -> tuple[cython.Py_ssize_t, cython.Py_ssize_t, cython.Py_ssize_t]:
-    """Fill in what is decided at once; note the other entries, each with the places of its two uniforms.
+    """Fill in the entries that are decided at once; note the others, each with the positions of its two uniforms.
 
-    Returns how many they are, the place of the next uniform, and the first entry for which there is none.
+    Returns the number of noted entries, the position of the next uniform, and the first entry for which there is none.
     """
     used: cython.Py_ssize_t = 0
     k: cython.Py_ssize_t = 0
@@ -227,7 +227,7 @@ def _finish(
     n: cython.Py_ssize_t,
     factors: cython.double[::1],
 ) -> cython.Py_ssize_t:
-    """Fill in the n entries that are to be done; returns the first that is not, or -1."""
+    """Fill in the n noted entries; return the first that is not done, or -1."""
     large: cython.Py_ssize_t = 0
     last: cython.double = -1.0
     d: cython.double = 0.0
@@ -272,9 +272,9 @@ def _log_gamma(
     factors: cython.double[::1],
     todo: cython.Py_ssize_t[:, ::1],
 ) -> cython.Py_ssize_t:
-    """Logarithms of gamma variates; returns the first entry that is not done when the uniforms are used up.
+    """Compute logarithms of gamma variates; return the first entry that is not done when the uniforms are used up.
 
-    ``u``: one for every shape below 1; ``uniforms``: more of them, which are used one after the other. The last three
+    ``u``: one uniform for every shape below 1; ``uniforms``: further ones, used one after the other. The last three
     arrays are scratch.
     """
     for j in range(u.shape[0]):
@@ -289,7 +289,7 @@ def _log_gamma(
 @cython.nogil
 @cython.exceptval(check=False)
 def _needs(shape: cython.const[cython.double][::1]) -> tuple[cython.Py_ssize_t, cython.Py_ssize_t]:
-    """How many shapes are below 1, and how many more uniforms all of them may want, with a margin."""
+    """Return the number of shapes below 1, and a safe number of further uniforms for all of them."""
     n = shape.shape[0]
     small: cython.Py_ssize_t = 0
     more: cython.double = 0.0
@@ -299,17 +299,18 @@ def _needs(shape: cython.const[cython.double][::1]) -> tuple[cython.Py_ssize_t, 
         if i + 1 == n or shape[i + 1] != shape[i]:
             a: cython.double = shape[i]
             small += run if 0.0 < a < 1.0 else 0
-            # A decision, which tiny ones mostly do without, and another try now and then; or a normal variate, too.
+            # One for a decision, which tiny shapes mostly need not, and an occasional retry; or one for a normal
+            # variate, too.
             more += run * ((1.0 if a > _TINY else 37.0 * a) + 1.8 * a if a < _MEDIUM else 2.1)
             run = 0
     return small, cython.cast(cython.Py_ssize_t, more + 6.0 * sqrt(more)) + 64
 
 
 def log_gamma_variates(shape: cython.const[cython.double][::1], rng):
-    """Logarithms of gamma variates of these shapes, -inf where that is 0, from the uniforms of a NumPy generator.
+    """Return logarithms of gamma variates of these shapes, -inf for shape 0, from a NumPy generator's uniforms.
 
-    Shapes below ``_MEDIUM``: by GS, which is quickest there. Others below 1: a variate of shape a + 1, times the root
-    of order a of a uniform one. Those from 1 on: by Marsaglia and Tsang (2000).
+    Shapes below ``_MEDIUM``: by GS, which is fastest there. Others below 1: a variate of shape a + 1, times the root of
+    order a of a uniform one. Those from 1 on: by Marsaglia and Tsang (2000).
     """
     n = shape.shape[0]
     logs = np.empty(n)
@@ -335,7 +336,7 @@ def log_gamma_variates(shape: cython.const[cython.double][::1], rng):
 
 
 def normal_variates(n: cython.Py_ssize_t, rng):
-    """So many standard normal variates, from the uniforms of a NumPy generator."""
+    """Return n standard normal variates, from the uniforms of a NumPy generator."""
     if n < 0:
         raise ValueError("a number of variates from 0 on is needed")
     variates = np.empty(n)

@@ -1,4 +1,4 @@
-# What other kernels call without going through Python.
+# Declarations that other kernels cimport.
 
 from psconrl.kernels.successors cimport index
 
@@ -8,7 +8,7 @@ cdef Py_ssize_t label_components(
     Py_ssize_t[::1] label, unsigned char[::1] left, Py_ssize_t[:, ::1] room, Py_ssize_t count
 ) noexcept nogil
 
-# The closed classes of a dense chain (S, S) without moves that are no likelier than `least`: returns how many, and
+# The closed classes of a dense chain (S, S) without moves of probability at most `least`: returns how many, and
 # writes the number of every state's class, or -1, to `label` (S,). Overwritten: `edges` (at least S * S + S + 1),
 # `left` (at least S) and `room` (8, at least S).
 cdef Py_ssize_t closed_classes(

@@ -1,17 +1,16 @@
-"""The graph of a model: what leads back to what, and what is never left.
+"""Graph of a model: strongly connected components and closed classes.
 
-A graph is what is stored of transitions in CSR form: the successors of pair ``s * A + a`` are
-``indices[indptr[s * A + a] : indptr[s * A + a + 1]]``, and the successors of state s those of its pairs that are kept.
-A chain is the case A = 1.
+A graph is the sparsity pattern of transitions in CSR form: the successors of pair ``s * A + a`` are ``indices[indptr[s
+* A + a] : indptr[s * A + a + 1]]``, and the successors of state s those of its kept pairs. A chain is the case A = 1.
 """
 
 import cython
 import numpy as np
 from cython.cimports.psconrl.kernels.successors import check_graph, count_above, index, keep_above
 
-# Rows of the room in which components are searched: by state, when it was first met; the states whose component is
-# open; then the path to the present state: by depth, the state, the earliest open one that it leads back to, where its
-# search stands, and whether it leads to a component that is not its own. Last, all states.
+# Rows of the workspace of the component search: by state, when it was discovered; the states whose component is open;
+# then the path to the current state: by depth, the state, the earliest open state that it leads back to, the position
+# of its search, and whether it leads to a component other than its own. Last, all states.
 _FOUND = cython.declare(cython.Py_ssize_t, 0)
 _OPEN = cython.declare(cython.Py_ssize_t, 1)
 _STATE = cython.declare(cython.Py_ssize_t, 2)
@@ -40,10 +39,10 @@ def label_components(
 ) -> cython.Py_ssize_t:
     """Number, from ``count`` on, the components of the states that the roots lead to (Tarjan 1972).
 
-    Returns the next number. A component is numbered after all those that it leads to. ``label`` is -1 for them, and so
-    is the first row of the room: when a state was first met, or the number of states if its component is done. The
-    other rows but the last are overwritten. ``left`` becomes whether the component of a state leads to others. If
-    ``keep`` is empty, all pairs count.
+    Returns the next number. A component is numbered after all those that it leads to. On entry ``label`` is -1 for
+    these states, and so is the first row of the workspace, which records when a state was discovered, or the number of
+    states if its component is done. The other rows but the last are overwritten. ``left`` receives whether the
+    component of a state leads to others. If ``keep`` is empty, all pairs count.
     """
     n = label.shape[0]
     if n == 0:
@@ -108,7 +107,7 @@ def label_components(
                     if t == s:
                         break
                 count += 1
-                leaves = 1  # for the state before it
+                leaves = 1  # for the previous state
             if depth == 0:
                 break
             depth -= 1
@@ -121,7 +120,7 @@ def label_components(
 @cython.nogil
 @cython.exceptval(check=False)
 def _begin(label: cython.Py_ssize_t[::1], room: cython.Py_ssize_t[:, ::1]) -> cython.void:
-    """No state has been met, and all are roots."""
+    """Reset the search: no state is discovered, and all are roots."""
     for s in range(label.shape[0]):
         label[s] = -1
         room[_FOUND, s] = -1
@@ -138,7 +137,7 @@ def _closed_components(
     left: cython.uchar[::1],
     room: cython.Py_ssize_t[:, ::1],
 ) -> cython.Py_ssize_t:
-    """Number the components that nothing leaves by their first states, and all other states -1; how many are there?"""
+    """Number the closed components by their first states, and all other states -1; return the number of components."""
     n = label.shape[0]
     _begin(label, room)
     found = label_components(indptr, indices, left[:0], room[_ALL, :n], label, left, room, 0)
@@ -169,7 +168,7 @@ def closed_classes(
     left: cython.uchar[::1],
     room: cython.Py_ssize_t[:, ::1],
 ) -> cython.Py_ssize_t:
-    """``closed_classes_of_dense`` in arrays that are handed in; see ``graph.pxd``."""
+    """Compute ``closed_classes_of_dense`` in given arrays; see ``graph.pxd``."""
     n = P.shape[0]
     k: cython.Py_ssize_t = 0
     edges[0] = 0
@@ -183,9 +182,9 @@ def closed_classes(
 
 
 def closed_classes_of_dense(P: cython.const[cython.double][:, ::1], least: cython.double):
-    """The closed components of a dense chain (S, S) without the moves that are no likelier than ``least``.
+    """Return the closed components of a dense chain (S, S) without moves of probability at most ``least``.
 
-    How many, and the number of every state's, or -1. They are numbered by their first states.
+    Returns their number, and the index of every state's component, or -1. They are numbered by their first states.
     """
     n = P.shape[0]
     if P.shape[1] != n:
@@ -209,7 +208,7 @@ def closed_classes_of_sparse(
     data: cython.const[cython.double][::1],
     least: cython.double,
 ):
-    """The same for a chain in CSR form."""
+    """Return the closed components of a chain in CSR form; see ``closed_classes_of_dense``."""
     n, entries = indptr.shape[0] - 1, min(indices.shape[0], data.shape[0])
     check_graph(indptr, indices, entries, n)
     labels, rooms, leads = np.empty(n, np.int64), np.empty((_ROOM, n), np.int64), np.empty(n, np.bool_)
@@ -235,7 +234,7 @@ def strong_components(
     n_states: cython.Py_ssize_t,
     keep: cython.const[cython.uchar][::1] = None,
 ):
-    """The strongly connected components (Tarjan 1972) by the pairs to keep: how many, and the number of every state's.
+    """Return the number of strongly connected components (Tarjan 1972) of the kept pairs, and every state's index.
 
     A component is numbered after all those that it leads to. O(pairs + edges), without recursion.
     """

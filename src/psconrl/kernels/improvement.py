@@ -11,7 +11,7 @@ import cython
 import numpy as np
 
 _INFINITE = cython.declare(cython.double, float("inf"))
-_ROUNDING = cython.declare(cython.double, 1.2e-16)  # of one double
+_ROUNDING = cython.declare(cython.double, 1.2e-16)  # unit roundoff of a double
 
 
 @cython.cfunc
@@ -24,7 +24,7 @@ def row_times(
     x: cython.const[cython.double][::1],
     n: cython.Py_ssize_t,
 ) -> cython.double:
-    """The product of the first n entries of row i of P and of x, in eight lanes."""
+    """Return the product of the first n entries of row i of P and of x, in eight lanes."""
     a: cython.double = 0.0
     b: cython.double = 0.0
     c: cython.double = 0.0
@@ -78,7 +78,7 @@ def improve_dense(
     difference: cython.double[::1],
     new: cython.Py_ssize_t[::1],
 ) -> tuple[cython.double, cython.Py_ssize_t]:
-    """``improve`` with the weighted bias h, in arrays (S,) that are handed in: the new policy is written to ``new``."""
+    """Compute ``improve`` with the weighted bias h in given arrays (S,); the new policy is written to ``new``."""
     S, A, q = available.shape[0], available.shape[1], costs.shape[0]
     bound: cython.double = _INFINITE
     switched: cython.Py_ssize_t = 0
@@ -116,7 +116,7 @@ def improve_dense(
 def dense_rounding(
     P: cython.const[cython.double][:, ::1], h: cython.const[cython.double][::1], difference: cython.double[::1]
 ) -> cython.double:
-    """``rounding_of_bound`` with the weighted bias h; ``difference`` (S,) is overwritten."""
+    """Compute ``rounding_of_bound`` with the weighted bias h; ``difference`` (S,) is overwritten."""
     S = P.shape[1]
     A = P.shape[0] // S
     largest: cython.double = 0.0
@@ -129,7 +129,7 @@ def dense_rounding(
 
 
 def weighted_bias(weights: cython.const[cython.double][::1], biases: cython.const[cython.double][:, ::1]):
-    """The bias (S,) of the weighted cost, from those of every cost (q, S)."""
+    """Return the bias (S,) of the weighted cost, from those of every cost (q, S)."""
     if weights.shape[0] != biases.shape[0]:
         raise ValueError("a weight for each of the biases is needed")
     result = np.empty(biases.shape[1])
@@ -149,10 +149,10 @@ def improve(
 ):
     r"""Switch every state to its best action for the weighted cost, given the biases of the current policy.
 
-    Returns the lower bound :math:`\min_{s,a} [c_w + P h - h(s)]` on the gain of any policy, the number of states
-    that switched, and the new policy. A state switches if it gains more than rounding can account for there:
-    ``tol`` times its own bias, which is zero at a busy state. The span of h would not do: a corner that is left once
-    in 1e100 steps must not keep the rest from improving.
+    Returns the lower bound :math:`\min_{s,a} [c_w + P h - h(s)]` on the gain of any policy, the number of states that
+    switched, and the new policy. A state switches if it gains more than rounding error can account for: ``tol`` times
+    its own bias, which is zero at a frequently visited state. The span of h would not do: a corner that is left once in
+    1e100 steps must not keep the rest from improving.
     """
     S, A, q = available.shape[0], available.shape[1], weights.shape[0]
     if P.shape[0] != S * A or P.shape[1] != S or costs.shape[1] != S * A or costs.shape[0] != q:
@@ -174,7 +174,7 @@ def rounding_of_bound(
     weights: cython.const[cython.double][::1],
     biases: cython.const[cython.double][:, ::1],
 ):
-    r"""By how much rounding may falsify the bound of ``improve``: :math:`S\,u \max_{s,a} \sum P |h(s') - h(s)|`."""
+    r"""Return the rounding error of the bound of ``improve``: :math:`S\,u \max_{s,a} \sum P |h(s') - h(s)|`."""
     S = P.shape[1]
     if S == 0 or P.shape[0] % S or biases.shape[1] != S or biases.shape[0] != weights.shape[0]:
         raise ValueError("transitions (S*A, S) and biases (q, S) with q weights are needed")
@@ -188,7 +188,7 @@ def rounding_of_bound(
 
 
 def cheapest_for_one_step(costs: cython.const[cython.double][:, ::1], available: cython.const[cython.uchar][:, ::1]):
-    """The action (S,) in every state with the least sum of all costs (q, S*A); of equal ones the first."""
+    """Return the action (S,) in every state with the least sum of all costs (q, S*A); the first among ties."""
     S, A, q = available.shape[0], available.shape[1], costs.shape[0]
     if costs.shape[1] != S * A:
         raise ValueError("costs (q, S*A) are needed")

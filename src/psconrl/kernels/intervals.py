@@ -1,4 +1,4 @@
-r"""Ends of confidence intervals that hold at all times at once; ``learning/posterior/intervals.py`` says which.
+r"""Ends of confidence intervals that hold uniformly over time; ``learning/posterior/intervals.py`` defines them.
 
 After n observations in [0, 1] with sum k an end p solves :math:`k \ln p + (n-k) \ln(1-p) = \ell`. The left-hand side is
 concave, so that Newton's steps from outside the interval never enter it.
@@ -11,14 +11,14 @@ from cython.cimports.psconrl.kernels.successors import check_rows, index
 
 _INF = cython.declare(cython.double, float("inf"))
 _STEPS = cython.declare(cython.Py_ssize_t, 100)  # at most; most ends take less than ten
-_SMALLEST = cython.declare(cython.double, 1e-12)  # step worth taking, by the distance from the mean
+_SMALLEST = cython.declare(cython.double, 1e-12)  # least step worth taking, relative to the distance from the mean
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
 def _odds(k: cython.double, n: cython.double, p: cython.double) -> cython.double:
-    """The log-probability of k successes in n when each has probability p."""
+    """Return the log-probability of k successes in n when each has probability p."""
     value: cython.double = 0.0
     if k > 0.0:
         value += k * log(p) if p > 0.0 else -_INF
@@ -33,12 +33,12 @@ def _odds(k: cython.double, n: cython.double, p: cython.double) -> cython.double
 def end_of_interval(
     k: cython.double, n: cython.double, log_inverse: cython.double, outer: cython.double
 ) -> cython.double:
-    """The end of the interval towards ``outer``, 0 or 1; rounded outwards."""
+    """Return the end of the interval towards ``outer``, 0 or 1; rounded outwards."""
     least: cython.double = lgamma(k + 1.0) + lgamma(n - k + 1.0) - lgamma(n + 2.0) - log_inverse
     if n <= 0.0 or _odds(k, n, outer) > least:
         return outer
     mean: cython.double = k / n
-    # Two points outside: where one of the terms is as little, and one by Pinsker's inequality.
+    # Two points outside: where one term alone is as small as the right-hand side, and one by Pinsker's inequality.
     p: cython.double = exp(least / k) if outer == 0.0 else -expm1(least / (n - k))
     p = _outside(k, n, least, p, outer)
     most: cython.double = _odds(k, n, mean) if 0.0 < mean < 1.0 else 0.0
@@ -63,7 +63,7 @@ def end_of_interval(
 def _outside(
     k: cython.double, n: cython.double, least: cython.double, p: cython.double, back: cython.double
 ) -> cython.double:
-    """A point that is outside the interval but for rounding, moved ``back`` as little as makes it so."""
+    """Return a point outside the interval except for rounding, moved by ``back`` just enough to make it so."""
     shift: cython.double = 1e-16
     while _odds(k, n, p) > least:
         if shift > 1.0:
@@ -85,7 +85,7 @@ def _fill(
     high: cython.double[::1],
     unseen: cython.double[::1],
 ) -> cython.void:
-    """``fill_intervals`` of arrays that fit."""
+    """Compute ``fill_intervals`` for arrays whose shapes fit."""
     for pair in range(visits.shape[0]):
         n: cython.double = visits[pair]
         unseen[pair] = end_of_interval(0.0, n, log_inverse, 1.0)
@@ -104,7 +104,7 @@ def fill_intervals(
     high: cython.double[::1],
     unseen: cython.double[::1],
 ):
-    """The bounds of every transition that was seen, and of those that were not."""
+    """Compute the bounds of every observed transition, and of the unobserved ones."""
     pairs, entries = visits.shape[0], times.shape[0]
     if indptr.shape[0] != pairs + 1 or unseen.shape[0] != pairs or indptr[0] != 0 or indptr[pairs] != entries:
         raise ValueError("every pair has its transitions, and a bound for others")
@@ -121,7 +121,7 @@ def fill_ends(
     log_inverse: cython.double,
     out: cython.double[::1],
 ):
-    """The upper bound of every mean of observations in [0, 1]."""
+    """Compute the upper bound of every mean of observations in [0, 1]."""
     pairs = visits.shape[0]
     if sums.shape[0] != pairs or out.shape[0] != pairs:
         raise ValueError("every pair has visits, a sum and a bound")

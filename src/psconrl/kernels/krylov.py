@@ -1,11 +1,11 @@
 r"""Gains, biases and the stationary distribution of a sparse chain by BiCGSTAB (van der Vorst 1992).
 
 With q the uniform distribution, the matrix :math:`A = I - P + \mathbf 1 q^T` is regular if the chain has one closed
-class: :math:`A h = c` has as its solution the bias, up to a constant such that q h is the gain, and :math:`\mu A = q`
-the stationary distribution. No factorisation: where a chain mixes fast, some dozen products settle it, however its
-states are connected. Every unknown is counted in units of its diagonal entry (Jacobi).
+class. The solution of :math:`A h = c` is the bias, up to a constant such that q h is the gain; that of :math:`\mu A =
+q` is the stationary distribution. No factorisation is needed: if a chain mixes fast, some dozen products suffice,
+whatever its graph. Every unknown is scaled by its diagonal entry (Jacobi).
 
-Chains come in CSR form.
+Chains are given in CSR form.
 """
 
 import cython
@@ -15,19 +15,19 @@ from cython.cimports.psconrl.kernels.successors import check_graph, index
 from cython.cimports.psconrl.kernels.sweeps import invert_diagonal, product, relax
 
 _INFINITE = cython.declare(cython.double, float("inf"))
-_SMALL = cython.declare(cython.double, 1e-3)  # entries below this are left out of corrections,
-_CORE = cython.declare(cython.double, 0.7)  # if no more than this share of all is left,
-_INNER = cython.declare(cython.double, 1e-3)  # and which are found to within this,
-_SWEEPS = cython.declare(cython.Py_ssize_t, 12)  # or by so many sweeps,
-_SLOW = cython.declare(cython.double, 0.1)  # as long as each leaves no more than this of the residual
+_SMALL = cython.declare(cython.double, 1e-3)  # corrections ignore entries below this,
+_CORE = cython.declare(cython.double, 0.7)  # if at most this share of all entries remains,
+_INNER = cython.declare(cython.double, 1e-3)  # and are solved to this relative residual,
+_SWEEPS = cython.declare(cython.Py_ssize_t, 12)  # or by this many sweeps,
+_SLOW = cython.declare(cython.double, 0.1)  # as long as each reduces the residual to this share or less
 
 
 @cython.cclass
 class Workspace:
-    """Room for chains of n states with at most so many entries: those that matter, and vectors."""
+    """Workspace for chains of n states with a maximum number of entries: the large entries, and vectors."""
 
     def __init__(self, n: cython.Py_ssize_t, entries: cython.Py_ssize_t):
-        """Made once, used for any number of chains."""
+        """Allocate the workspace, for any number of chains."""
         self.indptr = np.empty(n + 1, np.intc)
         self.indices = np.empty(entries, np.intc)
         self.data = np.empty(entries)
@@ -44,7 +44,7 @@ def _keep_core(
     data: cython.const[cython.double][::1],
     work: Workspace,
 ) -> cython.void:
-    """Copy the entries that matter, those of at least ``_SMALL``, to the workspace."""
+    """Copy the entries of at least ``_SMALL`` to the workspace."""
     n = work.scale.shape[0]
     s: cython.Py_ssize_t
     e: cython.Py_ssize_t
@@ -73,7 +73,7 @@ def _bicgstab(
 ) -> cython.Py_ssize_t:
     """Solve A x = residual from x = 0 until no entry of the residual exceeds the goal; x is left in the correction.
 
-    A breakdown ends it early. Returns the products that are left.
+    A breakdown ends it early. Returns the number of products left.
     """
     scale, residual, x = work.scale, work.residual, work.correction
     shadow, p, v, t, y = work.shadow, work.p, work.v, work.t, work.y
@@ -135,7 +135,7 @@ def _solve_one(
     products: cython.Py_ssize_t,
     work: Workspace,
 ) -> cython.double:
-    """``solve`` for one right side (n,): the entries that matter and the inverse diagonal are in the workspace."""
+    """Compute ``solve`` for one right-hand side (n,): large entries and inverse diagonal are in the workspace."""
     n = x.shape[0]
     residual, correction, kept = work.residual, work.correction, work.kept
     without: cython.bint = work.indptr[n] < _CORE * indptr[n]
@@ -153,7 +153,7 @@ def _solve_one(
             left: cython.double = right[s] - residual[s]
             residual[s] = left
             if not abs(left) <= worst:
-                worst = abs(left) if abs(left) < _INFINITE else _INFINITE  # also if it is no number
+                worst = abs(left) if abs(left) < _INFINITE else _INFINITE  # also if it is NaN
             if abs(x[s]) > size:
                 size = abs(x[s])
             if abs(right[s]) > size:
@@ -161,7 +161,7 @@ def _solve_one(
         goal: cython.double = min(tolerance * size, most)
         if worst <= goal < _INFINITE or products < 2:
             break
-        if worst == _INFINITE and before == _INFINITE:  # a guess that is none
+        if worst == _INFINITE and before == _INFINITE:  # the guess is invalid
             if cleared:
                 break
             cleared = True
@@ -169,7 +169,7 @@ def _solve_one(
                 x[s] = 0.0
             continue
         if not worst <= _SLOW * before:
-            if not worst < before:  # it was no correction: take it back
+            if not worst < before:  # no improvement: undo the correction
                 for s in range(n):
                     x[s] = kept[s]
                 if not sweeping and not without:
@@ -178,7 +178,7 @@ def _solve_one(
                 before = _INFINITE
             elif not sweeping and not without and worst > 0.9 * before:
                 break
-            # Sweeps do not suffice, or what was left out matters.
+            # Sweeps do not suffice, or the omitted entries matter.
             if sweeping:
                 sweeping = False
             else:
@@ -217,7 +217,7 @@ def solve_into(
     products: cython.Py_ssize_t,
     work: Workspace,
 ) -> cython.double:
-    """``solve`` in a workspace that is handed in."""
+    """Compute ``solve`` in a given workspace."""
     _keep_core(indptr, indices, data, work)
     invert_diagonal(indptr, indices, data, work.scale)
     largest: cython.double = 0.0
@@ -243,9 +243,9 @@ def solve(
 ):
     """Solve A x = right for every row of ``right`` (q, n), or with the transpose of A, from a guess and in its place.
 
-    Until no entry of a residual exceeds ``most``, nor the tolerance times the largest of right side and solution, or
-    the products are used up. Returns the largest entry of a residual. Rows drawn from a posterior have many tiny
-    entries: corrections are found without them, and what they change is corrected in turn.
+    Stops when no entry of a residual exceeds ``most``, nor the tolerance times the largest of right-hand side and
+    solution, or when the products are used up. Returns the largest entry of a residual. Rows drawn from a posterior
+    have many tiny entries: corrections are computed without them, and their effect is corrected in turn.
     """
     n = x.shape[1]
     if right.shape[0] != x.shape[0] or right.shape[1] != n or indptr.shape[0] != n + 1:

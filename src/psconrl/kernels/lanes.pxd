@@ -1,4 +1,4 @@
-# What other kernels call without going through Python.
+# Declarations that other kernels cimport.
 
 cdef double total(const double[::1] x) noexcept nogil
 cdef double dot(const double[::1] x, const double[::1] z) noexcept nogil

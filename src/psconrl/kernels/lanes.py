@@ -10,7 +10,7 @@ import cython
 @cython.nogil
 @cython.exceptval(check=False)
 def total(x: cython.const[cython.double][::1]) -> cython.double:
-    """The sum of a vector."""
+    """Return the sum of a vector."""
     a: cython.double = 0.0
     b: cython.double = 0.0
     c: cython.double = 0.0
@@ -40,7 +40,7 @@ def total(x: cython.const[cython.double][::1]) -> cython.double:
 @cython.nogil
 @cython.exceptval(check=False)
 def dot(x: cython.const[cython.double][::1], z: cython.const[cython.double][::1]) -> cython.double:
-    """The product of two vectors."""
+    """Return the product of two vectors."""
     a: cython.double = 0.0
     b: cython.double = 0.0
     c: cython.double = 0.0
@@ -76,7 +76,7 @@ def weighted_dot(
     begin: cython.Py_ssize_t,
     end: cython.Py_ssize_t,
 ) -> cython.double:
-    """The product of x and y from one entry to another by the weights."""
+    """Return the weighted product of x and y over a range of entries."""
     a: cython.double = 0.0
     b: cython.double = 0.0
     c: cython.double = 0.0

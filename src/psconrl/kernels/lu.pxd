@@ -1,4 +1,4 @@
-# What other kernels call without going through Python; arrays of k rows each.
+# Declarations that other kernels cimport; arrays of k rows each.
 
 cdef bint factorise(double[:, ::1] matrix, Py_ssize_t[::1] order) noexcept nogil
 cdef void solve(

@@ -1,6 +1,6 @@
-"""Small systems of equations by Gaussian elimination with partial pivoting, without the way to LAPACK.
+"""Small linear systems by Gaussian elimination with partial pivoting, without calling LAPACK.
 
-On the three rows of two limits a call of LAPACK takes ten times as long as the arithmetic.
+For the three rows of two constraints a LAPACK call takes ten times as long as the arithmetic.
 """
 
 import cython
@@ -11,7 +11,7 @@ import numpy as np
 @cython.nogil
 @cython.exceptval(check=False)
 def factorise(matrix: cython.double[:, ::1], order: cython.Py_ssize_t[::1]) -> cython.bint:
-    """Overwrite a matrix (k, k) by its factors, and ``order`` (k,) by that of its rows. False if it is singular."""
+    """Overwrite a matrix (k, k) by its factors, and ``order`` (k,) by the row order; return False if singular."""
     k = matrix.shape[0]
     for i in range(k):
         order[i] = i
@@ -90,7 +90,7 @@ def solved(
     right: cython.const[cython.double][:, ::1],
     transposed: cython.bint = False,
 ):
-    """X (k, n) with A X = B, or A^T X = B, for a matrix A (k, k) and B (k, n); None if A is singular."""
+    """Return X (k, n) with A X = B, or A^T X = B, for a matrix A (k, k) and B (k, n); None if A is singular."""
     k, n = matrix.shape[0], right.shape[1]
     if matrix.shape[1] != k or right.shape[0] != k:
         raise ValueError("a matrix (k, k) and right-hand sides (k, n) are needed")

@@ -1,13 +1,13 @@
-# What other kernels call without going through Python.
+# Declarations that other kernels cimport.
 
-# The master of at most one limit.
+# The master problem of at most one constraint.
 cdef (bint, double) mix_on_line(
     const double[:, ::1] gains, Py_ssize_t n, double tau, double limit, double[::1] weights, Py_ssize_t[::1] columns,
     double[::1] shares
 ) noexcept nogil
 
 
-# The master of several.
+# The master problem of several constraints.
 cdef class Tableau:
     cdef double[:, ::1] columns, B
     cdef double[::1] costs, excess, x, y, d, room

@@ -1,16 +1,16 @@
-r"""The masters: the cheapest mixture of known policies within the limits, and the prices for the next question.
+r"""Master problems: the cheapest feasible mixture of known policies, and the prices for the next pricing step.
 
-With at most one limit that is the edge of a convex hull. With several it is the simplex method on a handful of rows,
+With at most one constraint it is the edge of a convex hull. With several it is the simplex method on a handful of rows,
 
 .. math:: \min_x c \cdot x \quad\text{s.t.}\quad \sum_j x_j A_j = b,\ x \ge 0
 
-from the last basis as columns arrive (Dantzig 1963). Every step solves with the basis anew, so that no errors build up;
-while steps have length zero, Bland's rule (1977) keeps it from going round in circles. Phase one mixes the columns for
-the least excess :math:`\varepsilon` over all limits,
+from the last basis as columns arrive (Dantzig 1963). Every step factorises the basis again, so that no errors build up;
+while steps have length zero, Bland's rule (1977) prevents cycling. Phase one mixes the columns for the least excess
+:math:`\varepsilon` over all thresholds,
 
 .. math:: \sum_j w_j b_j + s - \varepsilon = \tau, \quad \sum_j w_j = 1, \qquad w, s, \varepsilon \ge 0,
 
-phase two for the least cost without one. The dual prices of either are the weights of the next question.
+phase two for the least cost with no excess. The dual prices of either are the weights of the next pricing step.
 """
 
 import cython
@@ -21,7 +21,7 @@ _INFINITE = cython.declare(cython.double, float("inf"))
 _PIVOT_TOL = cython.declare(cython.double, 1e-11)
 _PRICE_TOL = cython.declare(cython.double, 1e-13)
 _MAX_STEPS = cython.declare(cython.Py_ssize_t, 10_000)
-_NO_EXCESS = cython.declare(cython.double, 1e-15)  # an excess of this size is rounding
+_NO_EXCESS = cython.declare(cython.double, 1e-15)  # an excess up to this size is rounding
 
 
 @cython.cfunc
@@ -30,10 +30,10 @@ _NO_EXCESS = cython.declare(cython.double, 1e-15)  # an excess of this size is r
 def _edge(
     gains: cython.const[cython.double][:, ::1], n: cython.Py_ssize_t, tau: cython.double
 ) -> tuple[cython.Py_ssize_t, cython.Py_ssize_t, cython.double, cython.double]:
-    """Where the lower hull of n points (cost, limited cost) crosses the limit.
+    """Return where the lower hull of n points (cost, constrained cost) crosses the threshold.
 
-    The column at or below it, -1 if there is none; the one above, -1 if one suffices; the share of the latter; and the
-    price of the limit: minus the slope.
+    Returns the column at or below it, -1 if there is none; the one above, -1 if one suffices; the share of the latter;
+    and the price of the constraint: minus the slope.
     """
     safe: cython.Py_ssize_t = -1
     for i in range(n):
@@ -73,10 +73,10 @@ def mix_on_line(
     columns: cython.Py_ssize_t[::1],
     shares: cython.double[::1],
 ) -> tuple[cython.bint, cython.double]:
-    """Mix the first n points (cost, limited cost) at the limit: is that feasible, and the weighted cost of the mixture.
+    """Mix the first n points (cost, constrained cost) at the threshold; return feasibility and the weighted cost.
 
-    If it is not, the column of least excess over tau, and the excess. ``limit`` is tau, or what it was relaxed to.
-    Weights (q,), columns (2,) and shares (2,) are written in place.
+    If infeasible, uses the column of least excess over tau, and returns the excess. ``limit`` is tau, or its relaxed
+    value. Weights (q,), columns (2,) and shares (2,) are written in place.
     """
     below, above, share, price = _edge(gains, n, limit)
     feasible: cython.bint = below >= 0
@@ -102,12 +102,12 @@ def mix_on_line(
 
 @cython.cclass
 class Tableau:
-    """The program of several limits. Column 0 is the excess, then what is left of each limit, then the policies.
+    """The master problem of several constraints. Column 0 is the excess, then the slacks, then the policies.
 
     ``columns`` is (m + 1 + capacity, m + 1), ``costs`` and ``excess``, those of phase one, (m + 1 + capacity,),
     ``right`` (m + 1,) and ``basis`` (m + 1,), of -1 before the first solve; n is the number of policies. ``feasible``:
-    has phase two begun? The simplex method leaves the weights of the basic columns in x (m + 1,), and the dual prices
-    of the rows in y (m + 1,). All else is overwritten by every step.
+    True once phase two has begun. The simplex method leaves the weights of the basic columns in x (m + 1,), and the
+    dual prices of the rows in y (m + 1,). All else is overwritten by every step.
     """
 
     def __init__(self, thresholds: cython.const[cython.double][::1], capacity: cython.Py_ssize_t):
@@ -123,7 +123,7 @@ class Tableau:
     @cython.nogil
     @cython.exceptval(check=False)
     def begin(self, thresholds: cython.const[cython.double][::1]) -> cython.void:
-        """Forget all policies; as many limits as before."""
+        """Discard all policies; the number of constraints stays the same."""
         m = thresholds.shape[0]
         self.n, self.feasible = 0, False
         self.excess[0] = 1.0
@@ -139,7 +139,7 @@ class Tableau:
     @cython.nogil
     @cython.exceptval(check=False)
     def put(self, averages: cython.const[cython.double][::1]) -> cython.void:
-        """One more policy, of averages (m + 1,), for which there is room."""
+        """Append a policy of averages (m + 1,); there must be room for it."""
         m = self.right.shape[0] - 1
         at = m + 1 + self.n
         for i in range(m):
@@ -152,7 +152,7 @@ class Tableau:
     @cython.nogil
     @cython.exceptval(check=False)
     def allow(self, excess: cython.double) -> cython.void:
-        """Raise the limits by an excess that is rounding; what follows is phase two."""
+        """Raise the thresholds by an excess that is rounding; phase two follows."""
         for i in range(self.right.shape[0] - 1):
             self.right[i] += excess
         self.feasible = True
@@ -161,7 +161,7 @@ class Tableau:
     @cython.nogil
     @cython.exceptval(check=False)
     def _place(self, j: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """Where a column stands in the basis; -1 if it is not basic."""
+        """Return the position of a column in the basis; -1 if it is not basic."""
         for i in range(self.basis.shape[0]):
             if self.basis[i] == j:
                 return i
@@ -171,7 +171,7 @@ class Tableau:
     @cython.nogil
     @cython.exceptval(check=False)
     def _first_basis(self) -> cython.void:
-        """The first policy alone, with what it leaves of every limit, or with its largest excess."""
+        """Start with the first policy alone, with its slacks, or with its largest excess."""
         m = self.right.shape[0] - 1
         largest: cython.double = 0.0
         over: cython.Py_ssize_t = -1
@@ -188,7 +188,7 @@ class Tableau:
     @cython.nogil
     @cython.exceptval(check=False)
     def _factorise(self) -> cython.bint:
-        """Factorise the basis, a column of the program a row. False if it is singular."""
+        """Factorise the basis, one column of the program per row; return False if it is singular."""
         k = self.basis.shape[0]
         for i in range(k):
             for j in range(k):
@@ -201,7 +201,7 @@ class Tableau:
     def _without_excess(self, at: cython.Py_ssize_t) -> cython.bint:
         """Replace the excess, which is zero, in the basis by the column with the largest entry there.
 
-        False if the basis is singular.
+        Returns False if the basis is singular.
         """
         k = self.basis.shape[0]
         if not self._factorise():
@@ -211,7 +211,7 @@ class Tableau:
         self.room[at] = 1.0
         solve(self.B, self.order, self.room, self.d)
         largest: cython.double = 0.0
-        for j in range(1, k + self.n):  # those that are basic have no entry there but rounding
+        for j in range(1, k + self.n):  # basic columns have only rounding residue there
             entry: cython.double = 0.0
             for i in range(k):
                 entry += self.d[i] * self.columns[j, i]
@@ -226,7 +226,7 @@ class Tableau:
     def _entering(
         self, costs: cython.const[cython.double][::1], first: cython.Py_ssize_t, bland: cython.bint
     ) -> cython.Py_ssize_t:
-        """The column of lowest reduced cost from ``first`` on, or the first that will do; -1 if none will."""
+        """Return the column of lowest reduced cost from ``first`` on, or by Bland's rule; -1 if there is none."""
         k = self.basis.shape[0]
         entering: cython.Py_ssize_t = -1
         lowest: cython.double = 0.0
@@ -247,7 +247,7 @@ class Tableau:
     @cython.nogil
     @cython.exceptval(check=False)
     def _leaving(self, bland: cython.bint) -> tuple[cython.Py_ssize_t, cython.double]:
-        """Which place of the basis a column with the entries d leaves to it, -1 if none, and the length of the step."""
+        """Return the position in the basis that a column with entries d takes, or -1, and the length of the step."""
         leaving: cython.Py_ssize_t = -1
         step: cython.double = _INFINITE
         for i in range(self.basis.shape[0]):
@@ -264,7 +264,7 @@ class Tableau:
     @cython.nogil
     @cython.exceptval(check=False)
     def _simplex(self, costs: cython.const[cython.double][::1], first: cython.Py_ssize_t) -> cython.bint:
-        """Improve a feasible basis to an optimal one over the columns from ``first`` on: did that end?"""
+        """Improve a feasible basis to an optimal one over the columns from ``first`` on; return if it converged."""
         k = self.basis.shape[0]
         idle: cython.Py_ssize_t = 0
         for _ in range(_MAX_STEPS):
@@ -294,16 +294,16 @@ class Tableau:
     def mix(
         self, weights: cython.double[::1], mixed: cython.Py_ssize_t[::1], shares: cython.double[::1]
     ) -> tuple[cython.bint, cython.double]:
-        """Mix all policies, from the last basis: did that end, and the weighted cost minus that of the limits.
+        """Mix all policies, from the last basis; return convergence, and the weighted cost minus the thresholds'.
 
-        If it did not, rounding has spoiled the basis. Weights, the policies that are mixed and their shares, all
-        (m + 1,), are written in place.
+        If it did not converge, rounding has spoiled the basis. Weights, the mixed policies and their shares, all (m +
+        1,), are written in place.
         """
         k = self.basis.shape[0]
         if self.basis[0] < 0:
             self._first_basis()
         ended: cython.bint = False
-        while True:  # once, and once more if phase two begins here
+        while True:  # once, and again if phase two begins here
             at = self._place(0)
             if self.feasible and at >= 0 and not self._without_excess(at):
                 return False, 0.0
@@ -323,7 +323,7 @@ class Tableau:
             shares[i] = self.x[i] if j >= k else 0.0
             total += shares[i]
             if i < k - 1:
-                weights[i + 1] = max(-self.y[i], 0.0) + 0.0  # not -0.0
+                weights[i + 1] = max(-self.y[i], 0.0) + 0.0  # avoids -0.0
                 size += weights[i + 1]
         if not (ended and total > 0.0 and 0.0 < size < _INFINITE):
             return False, 0.0
@@ -333,7 +333,7 @@ class Tableau:
         return True, value / size
 
     def add(self, averages: cython.const[cython.double][::1]):
-        """One more policy, of averages (m + 1,); the tableau grows if it is full."""
+        """Append a policy of averages (m + 1,); the tableau grows if it is full."""
         k = self.right.shape[0]
         if averages.shape[0] != k:
             raise ValueError("an average of the objective and of every limited cost is needed")
@@ -344,11 +344,11 @@ class Tableau:
         self.put(averages)
 
     def relax(self, excess: cython.double):
-        """Raise the limits by an excess that is rounding; what follows is phase two."""
+        """Raise the thresholds by an excess that is rounding; phase two follows."""
         self.allow(excess)
 
     def solve(self):
-        """Feasible?, the value as in ``mix``, the weights, the policies and their shares; None if that did not end."""
+        """Return feasibility, the value as in ``mix``, weights, policies and shares; None if it did not converge."""
         k = self.right.shape[0]
         if self.n == 0:
             raise ValueError("there is nothing to mix")

@@ -1,4 +1,4 @@
-"""Moves between end components and transient states: where they lead, and the cheapest way to end.
+"""Moves between end components and transient states: their targets, and the cheapest way to end.
 
 Matrices are in CSR form. A node is an end component or a transient state; moves are sorted by the node that they leave,
 those of node k are ``first[k] .. first[k + 1] - 1``.
@@ -28,7 +28,7 @@ def moves_away(
     node: cython.const[cython.Py_ssize_t][::1],
     n_actions: cython.Py_ssize_t,
 ):
-    """Where pairs lead, node by node, without the node that they leave; every row adds up to one."""
+    """Return where pairs lead, node by node, without the node that they leave; every row sums to one."""
     n, S = pairs.shape[0], node.shape[0]
     if indptr.shape[0] != S * n_actions + 1:
         raise ValueError("every state must have a node, and every pair a row")
@@ -45,7 +45,7 @@ def moves_away(
     start: index[::1] = starts
     to: index[::1] = columns
     share: cython.double[::1] = values
-    at: cython.Py_ssize_t[::1] = np.full(S, -1, np.int64)  # where a node is in the present row
+    at: cython.Py_ssize_t[::1] = np.full(S, -1, np.int64)  # position of a node in the current row
     k: cython.Py_ssize_t = 0
     with cython.nogil:
         for i in range(n):
@@ -75,7 +75,7 @@ def inside_rows(
     available: cython.const[cython.uchar][:, ::1],
     n_states: cython.Py_ssize_t,
 ):
-    """The rows of a component (n states, A actions) in CSR form; those of pairs that leave it are empty."""
+    """Return the rows of a component (n states, A actions) in CSR form; those of pairs that leave it are empty."""
     n, A = available.shape[0], available.shape[1]
     if states.shape[0] != n or indptr.shape[0] != n_states * A + 1:
         raise ValueError("states of the component and pairs of the model are needed")
@@ -118,10 +118,10 @@ def lead(
     keep: cython.const[cython.uchar][::1],
     policy: cython.Py_ssize_t[::1],
 ):
-    """Change the policy so that kept pairs surely lead to the goals, which keep their actions.
+    """Change the policy so that kept pairs drive to the goals with probability one; the goals keep their actions.
 
-    ``before`` and ``sources`` list the kept pairs that may lead to each state. A state comes closer by the pair that is
-    likeliest to do so.
+    ``before`` and ``sources`` list the kept pairs that may lead to each state. A state takes the pair with the largest
+    probability of moving closer.
     """
     S, n = policy.shape[0], keep.shape[0]
     if S == 0 or n % S or indptr.shape[0] != n + 1 or before.shape[0] != S + 1:
@@ -175,7 +175,7 @@ def _worth(
     move: cython.Py_ssize_t,
     x: cython.const[cython.double][::1],
 ) -> cython.double:
-    """What a move is worth in mean, from what the nodes are worth."""
+    """Return the mean value of a move, from the values of the nodes."""
     total: cython.double = 0.0
     for e in range(indptr[move], indptr[move + 1]):
         total += data[e] * x[indices[e]]
@@ -192,9 +192,9 @@ def swept(
     per_move: cython.double,
     sweeps: cython.Py_ssize_t,
 ):
-    """The choice (N,) that some sweeps lead to: exact where nothing leads back. -1 is to stay, -2 that nothing can be.
+    """Return the choice (N,) after some sweeps, exact without cycles; -1 is to stay, -2 that nothing is possible.
 
-    ``backwards`` (N,): every node after those that it leads to. ``stay`` (N,): what it costs, inf where it cannot be.
+    ``backwards`` (N,): every node after those that it leads to. ``stay`` (N,): the cost of staying, inf if impossible.
     """
     n = stay.shape[0]
     _check_nodes(n, first, indptr, indices, data)
@@ -236,7 +236,7 @@ def improved(
     x: cython.const[cython.double][::1],
     choice: cython.Py_ssize_t[::1],
 ):
-    """Change, in place, every choice (N,) that gains more than the tolerance on its worth x (N,); how many did."""
+    """Change, in place, every choice (N,) that improves its value x (N,) by more than the tolerance; count them."""
     n = x.shape[0]
     _check_nodes(n, first, indptr, indices, data)
     if stay.shape[0] != n or choice.shape[0] != n:
@@ -267,7 +267,7 @@ def _check_nodes(
     indices: cython.const[index][::1],
     data: cython.const[cython.double][::1],
 ):
-    """A ValueError unless every one of n nodes has its moves, and every move a node, and leads to nodes."""
+    """Raise a ValueError unless every one of n nodes has its moves, and every move a node, and leads to nodes."""
     if first.shape[0] != n + 1 or first[n] != indptr.shape[0] - 1:
         raise ValueError("the moves of every node are needed")
     check_starts(first, indptr.shape[0] - 1)
@@ -281,9 +281,9 @@ def largest_fall(
     source: cython.const[cython.Py_ssize_t][::1],
     x: cython.const[cython.double][::1],
 ):
-    """By how much a move lowers values x (N,) in mean at most, rounding included; not negative.
+    """Return the largest mean decrease of values x (N,) by a move, rounding included; not negative.
 
-    Sums of n differences are wrong by no more than n + 2 roundings of the largest of them.
+    Sums of n differences have an error of at most n + 2 roundings of the largest of them.
     """
     if indptr.shape[0] != source.shape[0] + 1:
         raise ValueError("every move must have a row")

@@ -1,7 +1,7 @@
-"""What a multilevel method does on each of its levels: sweeps, residuals, and the steps of its Krylov method.
+"""Operations of a multigrid method on one level: sweeps, residuals, and the steps of its Krylov method.
 
-A level is a chain without its diagonal: rates W of moving on in CSR form, and their sums D. Its equation is
-:math:`D h - W h = r`. See ``model.multilevel``.
+A level is a chain without its diagonal: transition rates W in CSR form, and their row sums D. Its equation is :math:`D
+h - W h = r`. See ``markov.multigrid``.
 """
 
 import cython
@@ -11,7 +11,7 @@ from cython.cimports.psconrl.kernels.successors import check_matrix, check_numbe
 
 _INFINITE = cython.declare(cython.double, float("inf"))
 _NO_NUMBER = cython.declare(cython.double, float("nan"))
-_NEAR = cython.declare(cython.Py_ssize_t, 1024)  # so many entries stay in the cache while they are used twice
+_NEAR = cython.declare(cython.Py_ssize_t, 1024)  # this many entries stay in the cache while they are used twice
 
 
 @cython.cfunc
@@ -22,7 +22,7 @@ def _check_moves(
     n: cython.Py_ssize_t,
     shortest: cython.Py_ssize_t,
 ):
-    """Raise unless these are the moves of n states, and there are vectors of as many."""
+    """Raise unless these are the transitions of n states, and the vectors are as long."""
     if indptr.shape[0] != n + 1 or shortest < n:
         raise ValueError("moves and vectors of the same number of states are needed")
     check_matrix(indptr, indices, data.shape[0], n)
@@ -36,7 +36,7 @@ def first_sweep(
     r: cython.const[cython.double][::1],
     z: cython.double[::1],
 ):
-    """Gauss and Seidel's from z = 0, upwards."""
+    """Run a forward Gauss-Seidel sweep from z = 0."""
     _check_moves(indptr, indices, data, r.shape[0], min(inverse.shape[0], z.shape[0]))
     s: cython.Py_ssize_t
     t: cython.Py_ssize_t
@@ -60,7 +60,7 @@ def sweep(
     z: cython.double[::1],
     down: cython.bint,
 ):
-    """Gauss and Seidel's for D z - W z = r - gain, upwards or downwards, in place."""
+    """Run a Gauss-Seidel sweep for D z - W z = r - gain, forwards or backwards, in place."""
     _check_moves(indptr, indices, data, r.shape[0], min(inverse.shape[0], z.shape[0]))
     n = r.shape[0]
     i: cython.Py_ssize_t
@@ -82,7 +82,7 @@ def sweep_distribution(
     x: cython.double[::1],
     down: cython.bint,
 ):
-    """Gauss and Seidel's for x D = x W, in place; a state that is never left keeps its mass."""
+    """Run a Gauss-Seidel sweep for x D = x W, in place; a state that is never left keeps its mass."""
     _check_moves(t_indptr, t_indices, t_data, x.shape[0], inverse.shape[0])
     n = x.shape[0]
     i: cython.Py_ssize_t
@@ -104,7 +104,7 @@ def imbalance(
     leaving: cython.const[cython.double][::1],
     x: cython.const[cython.double][::1],
 ):
-    """How much of the mass of a distribution moves more out than in, or in than out, in one step."""
+    """Return the mass of a distribution that is out of balance (net inflow or outflow) in one step."""
     _check_moves(t_indptr, t_indices, t_data, x.shape[0], leaving.shape[0])
     total: cython.double = 0.0
     with cython.nogil:
@@ -125,7 +125,7 @@ def drift(
     gain: cython.double,
     out: cython.double[::1],
 ):
-    """D z - W z + gain."""
+    """Compute D z - W z + gain."""
     _check_moves(indptr, indices, data, z.shape[0], min(leaving.shape[0], out.shape[0]))
     with cython.nogil:
         for s in range(z.shape[0]):
@@ -146,7 +146,7 @@ def lowered(
     group: cython.const[cython.Py_ssize_t][::1],
     out: cython.double[::1],
 ):
-    """The residual r - (D z - W z), its mean over every group by the shares of its members."""
+    """Compute the residual r - (D z - W z), restricted to groups by weighted sums over their members."""
     _check_moves(indptr, indices, data, z.shape[0], min(leaving.shape[0], r.shape[0], share.shape[0], group.shape[0]))
     check_numbers(group, out.shape[0], "there is no such group")
     with cython.nogil:
@@ -165,7 +165,7 @@ def raised(
     e: cython.const[cython.double][::1],
     z: cython.double[::1],
 ):
-    """Add its share in the correction of its group to every state."""
+    """Add to every state its share of the correction of its group."""
     if min(group.shape[0], share.shape[0]) < z.shape[0]:
         raise ValueError("a group and a share are needed for every state")
     check_numbers(group, e.shape[0], "there is no such group")
@@ -187,7 +187,7 @@ def _orthogonalise(
     c: cython.double[::1],
     gain: cython.double,
 ) -> cython.double:
-    """``against``."""
+    """Compute ``against``."""
     n = v.shape[0]
     for i in range(k):
         b: cython.double = weighted_dot(weights, basis[i], v, 0, n)
@@ -215,9 +215,9 @@ def against(
     c: cython.double[::1],
     gain: cython.double,
 ):
-    """Make v orthogonal to the first k rows of the basis and its length 1, c and the gain with it; the gain.
+    """Orthonormalise v against the first k rows of the basis, and update c and the gain with it; return the gain.
 
-    Lengths and angles by the weights of states.
+    Inner products are weighted by the weights of states.
     """
     n = v.shape[0]
     if weights.shape[0] != n or c.shape[0] != n or basis.shape[1] != n or found.shape[1] != n:
@@ -236,7 +236,7 @@ def step_along(
     r: cython.double[::1],
     x: cython.double[::1],
 ):
-    """Take the part of r along v away, and add as much of c to x; how much, and the length of what is left."""
+    """Remove the part of r along v, and add as much of c to x; return that amount, and the norm of the rest."""
     n = v.shape[0]
     if weights.shape[0] != n or c.shape[0] != n or r.shape[0] != n or x.shape[0] != n:
         raise ValueError("weights and vectors must have the same number of states")
@@ -255,7 +255,7 @@ def step_along(
 
 
 def largest(r: cython.const[cython.double][::1]):
-    """The largest entry, by its size; infinite if one is no number."""
+    """Return the largest absolute entry; infinite if one is NaN."""
     worst: cython.double = 0.0
     with cython.nogil:
         for s in range(r.shape[0]):

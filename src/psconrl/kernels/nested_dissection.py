@@ -1,18 +1,18 @@
-"""Nested dissection of a graph (George 1973), and what an elimination in that order fills in (Liu 1990).
+"""Nested dissection of a graph (George 1973), and the fill-in of an elimination in that order (Liu 1990).
 
-See ``psconrl.markov.elimination_order``. A symmetric graph is given by where the list of neighbours of each state
-begins and by all these lists; positions are those of states in the order of elimination.
+See ``psconrl.markov.elimination_order``. A symmetric graph is given by the starts of the states' neighbour lists and by
+all these lists; positions are those of states in the order of elimination.
 """
 
 import cython
 import numpy as np
 from cython.cimports.psconrl.kernels.successors import check_graph, check_numbers, check_starts, index
 
-_LEAF = cython.declare(cython.Py_ssize_t, 24)  # parts of so many states are not cut again
+_LEAF = cython.declare(cython.Py_ssize_t, 24)  # parts of this many states are not cut again
 
 
 def neighbours(indptr: cython.const[index][::1], indices: cython.const[index][::1], n_states: cython.Py_ssize_t):
-    """The states that each one leads to or comes from, itself aside: a symmetric graph without repetitions."""
+    """Return the neighbours of each state in either direction, except itself: a symmetric graph, no repetitions."""
     n, pairs = n_states, indptr.shape[0] - 1
     check_graph(indptr, indices, indices.shape[0], n)
     A = pairs // n if n else 0
@@ -65,7 +65,7 @@ def _levels(
     level: cython.Py_ssize_t[::1],
     queue: cython.Py_ssize_t[::1],
 ) -> cython.Py_ssize_t:
-    """A breadth-first search in one part; how many states it meets. The last one in the queue is farthest away."""
+    """Run a breadth-first search in one part; return the number of states found. The last in the queue is farthest."""
     level[root] = 0
     queue[0] = root
     i: cython.Py_ssize_t = 0
@@ -87,7 +87,7 @@ def _levels(
 @cython.inline
 @cython.exceptval(check=False)
 def _side(level: cython.Py_ssize_t, cut: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """One half, the other, or what separates them; if it falls apart (no cut), what was met and the rest."""
+    """Return one half, the other, or the separator; without a cut, the states found or the rest."""
     if cut < 0:
         return 0 if level >= 0 else 1
     return 2 if level == cut else 0 if level < cut else 1
@@ -105,7 +105,7 @@ def _dissect(
     queue: cython.Py_ssize_t[::1],
     stack: cython.Py_ssize_t[:, ::1],
 ) -> cython.void:
-    """Order all nodes; ``inside`` is the part that a state belongs to, zero at first."""
+    """Order all nodes; ``inside`` is the part that a state belongs to, zero on entry."""
     stack[0, 0] = 0
     stack[0, 1] = nodes.shape[0]
     size: cython.Py_ssize_t = 1
@@ -151,7 +151,7 @@ def _dissect(
 
 
 def dissected(first: cython.const[index][::1], near: cython.const[index][::1]):
-    """All states of a symmetric graph, those that separate others after them."""
+    """Return all states of a symmetric graph, separators after the states that they separate."""
     n = first.shape[0] - 1
     check_graph(first, near, near.shape[0], n)
     state = np.arange(n, dtype=np.int64)
@@ -172,7 +172,7 @@ def _check_order(
     state: cython.const[cython.Py_ssize_t][::1],
     position: cython.const[cython.Py_ssize_t][::1],
 ):
-    """A ValueError unless that is a graph, a state of it at every position, and a position of every state."""
+    """Raise a ValueError unless this is a graph with one state per position and one position per state."""
     n = state.shape[0]
     if first.shape[0] != n + 1 or position.shape[0] != n:
         raise ValueError("a state at every position and the position of every state are needed")
@@ -187,14 +187,14 @@ def tree(
     state: cython.const[cython.Py_ssize_t][::1],
     position: cython.const[cython.Py_ssize_t][::1],
 ):
-    """The elimination tree by positions, how many entries each row has before and after the diagonal, and the work."""
+    """Return the elimination tree by positions, the entries of each row before and after the diagonal, and the work."""
     n = state.shape[0]
     _check_order(first, near, state, position)
     parents, rows, columns = np.full(n, -1, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
     parent: cython.Py_ssize_t[::1] = parents
     before: cython.Py_ssize_t[::1] = rows
     after: cython.Py_ssize_t[::1] = columns
-    seen: cython.Py_ssize_t[::1] = np.full(n, -1, np.int64)  # at first the oldest known ancestor
+    seen: cython.Py_ssize_t[::1] = np.full(n, -1, np.int64)  # initially the oldest known ancestor
     work: cython.double = 0.0
     k: cython.Py_ssize_t
     with cython.nogil:
@@ -232,7 +232,7 @@ def filled(
     lower: cython.const[cython.Py_ssize_t][::1],
     upper: cython.const[cython.Py_ssize_t][::1],
 ):
-    """The positions of the entries of all rows before and after the diagonal, rising, from where each row begins."""
+    """Compute the positions of all rows' entries before and after the diagonal, ascending, from the row starts."""
     n = state.shape[0]
     _check_order(first, near, state, position)
     if parent.shape[0] != n or lower.shape[0] != n + 1 or upper.shape[0] != n + 1 or lower[n] != upper[n]:
@@ -259,10 +259,10 @@ def filled(
                     left -= 1
                     k = parent[k]
             fits &= left == 0
-    if not fits:  # if every row has what is before it, nothing after a row is left open
+    if not fits:  # if every row has all earlier entries, no later ones are missing
         raise ValueError("the tree and the beginnings of rows must be those of the graph")
     with cython.nogil:
-        # What is after one is before the other: gone through in this order, it need not be sorted.
+        # Entries after one are before another: processed in this order, they need no sorting.
         for i in range(n):
             at[i] = lower[i]
         for i in range(n):

@@ -1,4 +1,4 @@
-# What other kernels call without going through Python.
+# Declarations that other kernels cimport.
 
 cdef void policy_into(
     const double[:, ::1] occupancy, const double[:, ::1] otherwise, double least, double[:, ::1] policy

@@ -1,4 +1,4 @@
-"""Policies as probabilities (S, A): from the long-run frequencies that they shall have, and from actions."""
+"""Policies as probabilities (S, A), from their long-run frequencies and from actions."""
 
 import cython
 import numpy as np
@@ -15,7 +15,7 @@ def policy_into(
     least: cython.double,
     policy: cython.double[:, ::1],
 ) -> cython.void:
-    """``policy_from_occupancy``, into an array that is handed in; it may be ``otherwise``."""
+    """Compute ``policy_from_occupancy`` in a given array, which may be ``otherwise``."""
     S, A = occupancy.shape[0], occupancy.shape[1]
     for s in range(S):
         mass: cython.double = 0.0
@@ -34,8 +34,9 @@ def policy_from_occupancy(
     otherwise: cython.const[cython.double][:, ::1],
     least: cython.double,
 ) -> Floats:
-    r"""The policy :math:`\pi(a|s) = \mu(s,a) / \sum_a \mu(s,a)`, (S, A); where a state has no more mass than ``least``,
-    the row of ``otherwise`` (S, A).
+    r"""Return the policy :math:`\pi(a|s) = \mu(s,a) / \sum_a \mu(s,a)`, (S, A).
+
+    States of mass at most ``least`` take the row of ``otherwise`` (S, A).
 
     >>> policy_from_occupancy(np.array([[0.25, 0.75], [0.0, 0.0]]), np.eye(2), 0.0).tolist()
     [[0.25, 0.75], [0.0, 1.0]]
@@ -50,7 +51,7 @@ def policy_from_occupancy(
 
 
 def one_hot(actions: cython.const[cython.Py_ssize_t][:], n_actions: cython.Py_ssize_t) -> Floats:
-    """A deterministic policy (S,) as probabilities (S, A).
+    """Return a deterministic policy (S,) as probabilities (S, A).
 
     >>> one_hot(np.array([1, 0]), 2).tolist()
     [[0.0, 1.0], [1.0, 0.0]]

@@ -1,4 +1,4 @@
-"""Optimism: policy iteration and backward recursion over actions together with the best distributions in their boxes.
+"""Optimism: policy iteration and backward recursion over actions and the best distributions in their boxes.
 
 Boxes are given by ``low`` and ``high``, (S*A, S); see ``boxes``.
 """
@@ -29,9 +29,9 @@ def _improve(
     policy: cython.Py_ssize_t[::1],
     kernel: cython.double[:, ::1],
 ) -> tuple[cython.double, cython.Py_ssize_t]:
-    """``improve_optimistic`` in place, given weighted cost (S*A,) and bias h (S,) and the order of the states by it.
+    """Compute ``improve_optimistic`` in place, given weighted cost (S*A,), bias h (S,) and the states ordered by it.
 
-    What is played and what is tried is summed up in one way: where they are equal, so are their values.
+    The current and the new distribution are summed in the same way: if they are equal, so are their values.
     """
     S = low.shape[1]
     A = low.shape[0] // S
@@ -63,9 +63,9 @@ def improve_optimistic(
     biases: cython.const[cython.double][:, ::1],
     tol: cython.double,
 ):
-    """Howard's step over pairs (action, distribution in its box): bound, how many states switched, and the new ones.
+    """Run Howard's step over pairs (action, distribution in its box); return bound, number of switches, new ones.
 
-    ``kernel`` (S, S) is the hoped-for distribution of the next state under the policy (S,).
+    ``kernel`` (S, S) is the optimistic distribution of the next state under the policy (S,).
     """
     A = count_actions(low, high, costs, weights)
     S = low.shape[1]
@@ -103,7 +103,7 @@ def _mass_of(
     order: cython.const[cython.Py_ssize_t][::1],
     n: cython.Py_ssize_t,
 ) -> cython.double:
-    """The probability of the first n states of an order in row i."""
+    """Return the probability of the first n states of an order in row i."""
     mass: cython.double = 0.0
     for k in range(n):
         mass += W[i, order[k]]
@@ -123,7 +123,7 @@ def _grow(
     kernel: cython.double[:, ::1],
     reached: cython.uchar[::1],
 ) -> cython.Py_ssize_t:
-    """One round of ``lead_into``: mark the states that can move into the first n of an order; returns how many."""
+    """Run one round of ``drive_to``: mark the states that can move into the first n of an order; return how many."""
     S = low.shape[1]
     A = low.shape[0] // S
     count: cython.Py_ssize_t = 0
@@ -152,9 +152,9 @@ def drive_to(
     policy: cython.Py_ssize_t[::1],
     kernel: cython.double[:, ::1],
 ):
-    """Change actions and distributions outside a set, in place, so that all states surely move into it.
+    """Change actions and distributions outside a set, in place, so that all states reach it with probability one.
 
-    False if some cannot. What a state plays already is kept where it may come closer.
+    Returns False if some cannot. A state keeps its action if that may move it closer.
     """
     pairs, S = low.shape[0], low.shape[1]
     if S == 0 or pairs == 0 or pairs % S or high.shape[0] != pairs or high.shape[1] != S or inside.shape[0] != S:
@@ -167,7 +167,7 @@ def drive_to(
     reached[:] = inside
     while True:
         first: cython.Py_ssize_t = 0
-        for s in range(S):  # those reached come first, both in their order
+        for s in range(S):  # reached states come first, both in their order
             first += reached[s] != 0
         n: cython.Py_ssize_t = first
         k: cython.Py_ssize_t = 0
@@ -199,9 +199,9 @@ def _backward(
     tried: cython.double[:, ::1],
     order: cython.Py_ssize_t[:, ::1],
 ) -> cython.void:
-    """The recursion of ``optimistic_horizon``: actions (H, S), distributions (H*S, S), values of the first step (S,).
+    """Compute the recursion of ``optimistic_horizon``: actions (H, S), distributions (H*S, S), first values (S,).
 
-    The values are in the first row of ``values``; the second one, the two of ``tried`` and of ``order`` are room.
+    The values are in the first row of ``values``; its second row and both rows of ``tried`` and ``order`` are scratch.
     """
     S = low.shape[1]
     for s in range(S):
@@ -228,7 +228,7 @@ def _forward(
     visits: cython.double[:, ::1],
     totals: cython.double[::1],
 ) -> cython.void:
-    """Visits (H, S) of the chosen path from those of its first step, and what it costs, (q,)."""
+    """Compute visits (H, S) of the chosen path from those of its first step, and its costs, (q,)."""
     H, S = actions.shape[0], actions.shape[1]
     A = costs.shape[1] // S
     for t in range(H):
@@ -250,10 +250,10 @@ def optimistic_horizon(
     horizon: cython.Py_ssize_t,
     start: cython.Py_ssize_t,
 ):
-    r"""Backward recursion :math:`Q_h = c_w + \min_{p} p \cdot V_{h+1}`, then forward along what it chose.
+    r"""Run the backward recursion :math:`Q_h = c_w + \min_{p} p \cdot V_{h+1}`, then forward along its choices.
 
-    Returns the optimal weighted cost from the start (a total), the total of every cost (q,), the actions (H, S) and
-    the visits (H, S) of the optimistic path.
+    Returns the optimal weighted cost from the start (a total), the total of every cost (q,), the actions (H, S) and the
+    visits (H, S) of the optimistic path.
     """
     count_actions(low, high, costs, weights)
     S, q = low.shape[1], costs.shape[0]

@@ -1,7 +1,7 @@
 """Pessimism: the worst distribution within bounds, and value iteration for one policy against it.
 
-Bounds are given by rows as in CSR form: the ``low`` and ``high`` of every successor that was seen, and for each pair
-the most that any other can have, ``unseen``.
+Bounds are given by rows as in CSR form: the ``low`` and ``high`` of every observed successor, and for each pair the
+largest probability of any other successor, ``unseen``.
 """
 
 import cython
@@ -10,7 +10,7 @@ from cython.cimports.psconrl.kernels.sorting import argsort_into
 from cython.cimports.psconrl.kernels.successors import check_matrix, index
 
 _INFINITE = cython.declare(cython.double, float("inf"))
-# How far a sweep goes towards its result: all the way, a periodic chain would go round in circles.
+# Relaxation of a sweep: with a full step, a periodic chain would cycle.
 _STEP = cython.declare(cython.double, 0.9)
 
 
@@ -29,9 +29,9 @@ def _worst_mean(
     order: cython.const[cython.Py_ssize_t][::1],
     place: cython.Py_ssize_t[::1],
 ) -> cython.double:
-    """The largest p.h of a pair: the lowest probabilities, and what is left where h is largest, up to the highest.
+    """Return the largest p.h of a pair: lowest probabilities, and the rest where h is largest, up to the highest.
 
-    ``order``: the states by falling h. ``place`` (S,) must be -1 everywhere, and is so again.
+    ``order``: the states by decreasing h. ``place`` (S,) must be -1 everywhere, and is so again on return.
     """
     left: cython.double = 1.0
     value: cython.double = 0.0
@@ -62,7 +62,7 @@ def _order_falling(
     order: cython.Py_ssize_t[::1],
     scratch: cython.Py_ssize_t[::1],
 ) -> cython.void:
-    """The states by falling h, of equal ones the first first."""
+    """Order the states by decreasing h, ties by index."""
     for s in range(h.shape[0]):
         negative[s] = -h[s]
     argsort_into(negative, order, scratch)
@@ -78,7 +78,7 @@ def _check(
     unseen: cython.const[cython.double][::1],
     n_states: cython.Py_ssize_t,
 ) -> cython.int:
-    """A ValueError unless there are bounds of every pair and of every entry."""
+    """Raise a ValueError unless there are bounds of every pair and of every entry."""
     entries = successors.shape[0]
     if indptr.shape[0] != unseen.shape[0] + 1 or low.shape[0] != entries or high.shape[0] != entries:
         raise ValueError("bounds of every pair and of every successor seen are needed")
@@ -94,7 +94,7 @@ def worst_means(
     unseen: cython.const[cython.double][::1],
     h: cython.const[cython.double][::1],
 ):
-    """The largest p.h of every pair, (S*A,)."""
+    """Return the largest p.h of every pair, (S*A,)."""
     n, S = unseen.shape[0], h.shape[0]
     _check(indptr, successors, low, high, unseen, S)
     if S < 1 or n % S:
@@ -128,7 +128,7 @@ def _sweep(
     place: cython.Py_ssize_t[::1],
     residual: cython.double[::1],
 ) -> tuple[cython.double, cython.double]:
-    """What the states that do not rely gain in a step, less h, into ``residual``; the largest and the least of that."""
+    """Compute the gain of a step minus h in states that do not rely, in ``residual``; return its largest and least."""
     S, A = policy.shape[0], policy.shape[1]
     worst: cython.double = -_INFINITE
     least: cython.double = _INFINITE
@@ -161,9 +161,9 @@ def worst_case(
     settled: cython.double,
     h: cython.double[::1],
 ):
-    """Value iteration from h (S,), in place: the least bound that was met, and the h that has it.
+    """Run value iteration from h (S,), in place; return the least bound found, and the h that attains it.
 
-    Stops once the bound is within the limit, or surely beyond it, or settled. States that are ``relying`` count
+    Stops once the bound is within the limit, provably beyond it, or settled. States that are ``relying`` count
     ``recovery`` more than all others.
     """
     S, n = h.shape[0], unseen.shape[0]

@@ -1,4 +1,4 @@
-"""The inner loop of a simulation: arrays in, arrays out, randomness handed in."""
+"""Inner loop of a simulation: arrays in, arrays out, with all random numbers given."""
 
 import cython
 import numpy as np
@@ -6,11 +6,11 @@ from cython.cimports.psconrl.kernels.rounds import RoundLearner
 from cython.cimports.psconrl.kernels.special import exp
 from cython.cimports.psconrl.kernels.successors import check_graph, index
 
-# How costs occur around their means: exactly, as one of two values, or as counts.
+# Distribution of costs around their means: exact, one of two values, or counts.
 EXACT, TWO_POINT, POISSON = 0, 1, 2
 _TWO_POINT = cython.declare(cython.int, 1)
 _POISSON = cython.declare(cython.int, 2)
-# Counts are found by adding up probabilities, which are below the smallest double for larger means.
+# Counts are found by adding up probabilities, which for larger means are below the smallest double.
 LARGEST_POISSON_MEAN = 500.0
 _MOST = cython.declare(cython.double, 2000.0)
 
@@ -22,7 +22,7 @@ _MOST = cython.declare(cython.double, 2000.0)
 def _emit(
     mean: cython.double, emission: cython.int, low: cython.double, high: cython.double, uniform: cython.double
 ) -> cython.double:
-    """A cost with this mean: the mean itself, low or high, or a Poisson variate, from a uniform number."""
+    """Return a cost with this mean: the mean itself, low or high, or a Poisson variate, from a uniform number."""
     if emission == _TWO_POINT:
         return high if uniform * (high - low) < mean - low else low
     if emission == _POISSON:
@@ -40,7 +40,7 @@ def _emit(
 def emit(
     mean: cython.double, emission: cython.int, low: cython.double, high: cython.double, uniform: cython.double
 ) -> float:
-    """A cost with this mean, as the play loop draws it."""
+    """Return a cost with this mean, as the play loop draws it."""
     return _emit(mean, emission, low, high, uniform)
 
 
@@ -53,7 +53,7 @@ def _action(
     state: cython.Py_ssize_t,
     uniform: cython.double,
 ) -> cython.Py_ssize_t:
-    """The action that a uniform number draws from a row of a policy, whose sum need not be 1."""
+    """Return the action that a uniform number draws from a row of a policy, whose sum need not be 1."""
     a: cython.Py_ssize_t
     A: cython.Py_ssize_t = policy.shape[2]
     total: cython.double = 0.0
@@ -74,7 +74,7 @@ def _action(
 def _entry(
     cdf: cython.const[cython.double][::1], low: cython.Py_ssize_t, high: cython.Py_ssize_t, uniform: cython.double
 ) -> cython.Py_ssize_t:
-    """The first of the entries from low to high whose cumulative probability exceeds a uniform number, or the last."""
+    """Return the first entry from low to high whose cumulative probability exceeds a uniform number, or the last."""
     while low < high:
         middle: cython.Py_ssize_t = (low + high) // 2
         if uniform < cdf[middle]:
@@ -117,10 +117,10 @@ def play(
     ``policy`` is (H, S, A), H = 1 if it is stationary; ``caps`` (S*A,) or empty. The rows of the model are given by
     ``indptr`` into successors, their cumulative probabilities and their costs (m+1, entries). Each round uses one row
     of either kind of uniforms: the action; the next state and, unless costs are exact, each cost. ``ranges`` (2, m+1):
-    the least and the largest value of each cost, if it has two. The transitions met are written to the ``log``, as a
-    ``Tally`` numbers them. ``largest`` (m,) is by how much each limit was exceeded in total, at most: the largest, over
-    all rounds so far, of cumulative cost less rounds times threshold, or 0. ``learner``: of an agent that learns at
-    every round and changes the policy as it goes. The rows of the model are checked when they are met: all of them
+    the least and the largest value of each cost, if it has two. The observed transitions are written to the ``log``, as
+    a ``Tally`` numbers them. ``largest`` (m,) is the largest total violation of each constraint: the maximum, over all
+    rounds so far, of cumulative cost minus rounds times threshold, or 0. ``learner``: that of an agent that learns at
+    every round and changes the policy meanwhile. The rows of the model are checked when they are visited: checking all
     would take longer than a short episode.
 
     Returns the state reached, the rounds played, the next checkpoint, and whether the episode has ended.
@@ -219,7 +219,7 @@ def expected_averages(
     costs: cython.const[cython.double][:, :, ::1],
     state: cython.Py_ssize_t,
 ):
-    """What a policy (H, S, A) is expected to cost from a state on average, after 1, ..., H rounds: (H, q).
+    """Return the expected average costs of a policy (H, S, A) from a state, after 1, ..., H rounds: (H, q).
 
     The rows of the model are given as in ``play``, with their probabilities; ``costs`` (q, S, A).
     """
@@ -233,7 +233,7 @@ def expected_averages(
     averages = np.empty((H, q))
     average: cython.double[:, ::1] = averages
     totals: cython.double[::1] = np.zeros(q)
-    # Where the chain may be now and next, in rows that trade places.
+    # Distribution of the chain now and next, in rows that swap roles.
     distribution: cython.double[:, ::1] = np.zeros((2, S))
     now: cython.Py_ssize_t = 0
     h: cython.Py_ssize_t

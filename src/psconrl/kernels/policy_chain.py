@@ -30,7 +30,7 @@ def gathered(
     rows: cython.const[cython.Py_ssize_t][::1],
     costs: cython.const[cython.double][:, ::1],
 ):
-    """The chain (S, S) made of the given rows of P, and its costs (q, S) out of those of all rows."""
+    """Return the chain (S, S) made of the given rows of P, and its costs (q, S) out of those of all rows."""
     n, q = rows.shape[0], costs.shape[0]
     if P.shape[1] != n or costs.shape[1] != P.shape[0]:
         raise ValueError("transitions (rows, S), one row for each of S states, and costs (q, rows) are needed")
@@ -44,7 +44,7 @@ def gathered(
 
 
 def centred(biases: cython.const[cython.double][:, ::1], stationary: cython.const[cython.double][::1]):
-    """Biases (q, S) less their means under the stationary distribution."""
+    """Return biases (q, S) minus their means under the stationary distribution."""
     q, n = biases.shape[0], biases.shape[1]
     if stationary.shape[0] != n:
         raise ValueError("biases (q, S) and a distribution (S,) are needed")
@@ -60,7 +60,7 @@ def centred(biases: cython.const[cython.double][:, ::1], stationary: cython.cons
 
 
 def mixed_rows(P: cython.const[cython.double][:, ::1], policy: cython.const[cython.double][:, ::1]):
-    """The chain (S, S) of a policy (S, A) under dense transitions (S*A, S)."""
+    """Return the chain (S, S) of a policy (S, A) under dense transitions (S*A, S)."""
     n, A = policy.shape[0], policy.shape[1]
     if P.shape[0] != n * A or P.shape[1] != n:
         raise ValueError("transitions (S*A, S) and a policy (S, A) are needed")
@@ -76,7 +76,7 @@ def mixed_rows(P: cython.const[cython.double][:, ::1], policy: cython.const[cyth
 
 
 def mixed_costs(costs: cython.const[cython.double][:, :, ::1], policy: cython.const[cython.double][:, ::1]):
-    """The costs (q, S) of a policy (S, A), counted from the smallest in size, and what that is, (q,)."""
+    """Return the costs (q, S) of a policy (S, A), relative to the smallest in absolute value, and that base (q,)."""
     q, n, A = costs.shape[0], costs.shape[1], costs.shape[2]
     if policy.shape[0] != n or policy.shape[1] != A:
         raise ValueError("costs (q, S, A) and a policy (S, A) are needed")

@@ -1,4 +1,4 @@
-"""Products of vectors and matrices whose bits no processor changes: BLAS chooses its order of summation by the CPU."""
+"""Products of vectors and matrices with the same bits on every CPU; BLAS chooses its summation order by CPU."""
 
 import cython
 import numpy as np
@@ -7,14 +7,14 @@ from cython.cimports.psconrl.kernels.successors import check_matrix, index
 
 
 def dot(x: cython.const[cython.double][::1], z: cython.const[cython.double][::1]) -> float:
-    """The product of two vectors."""
+    """Return the product of two vectors."""
     if x.shape[0] != z.shape[0]:
         raise ValueError("vectors of different lengths")
     return _dot(x, z)
 
 
 def combine(weights: cython.const[cython.double][::1], rows: cython.const[cython.double][:, ::1]):
-    """The weighted sum of the rows of a matrix, added from the first to the last."""
+    """Return the weighted sum of the rows of a matrix, added from the first to the last."""
     if weights.shape[0] != rows.shape[0]:
         raise ValueError("a weight for every row is needed")
     total = np.zeros(rows.shape[1])
@@ -30,7 +30,7 @@ def combine(weights: cython.const[cython.double][::1], rows: cython.const[cython
 
 
 def times(matrix: cython.const[cython.double][:, ::1], x: cython.const[cython.double][::1]):
-    """A matrix times a vector."""
+    """Return a matrix times a vector."""
     if matrix.shape[1] != x.shape[0]:
         raise ValueError("a matrix and a vector of different sizes")
     product = np.empty(matrix.shape[0])
@@ -43,7 +43,7 @@ def times(matrix: cython.const[cython.double][:, ::1], x: cython.const[cython.do
 
 
 def multiply(left: cython.const[cython.double][:, ::1], right: cython.const[cython.double][:, ::1]):
-    """A matrix times a matrix of few columns: rows of the second, weighted by the first and added in their order."""
+    """Return a matrix times one of few columns: rows of the second, weighted by the first and added in order."""
     if left.shape[1] != right.shape[0]:
         raise ValueError("two matrices of different sizes")
     product = np.zeros((left.shape[0], right.shape[1]))
@@ -67,7 +67,7 @@ def sparse_times(
     data: cython.const[cython.double][::1],
     x: cython.const[cython.double][::1],
 ):
-    """A matrix in CSR form times a vector."""
+    """Return a matrix in CSR form times a vector."""
     n: cython.Py_ssize_t = indptr.shape[0] - 1
     check_matrix(indptr, indices, data.shape[0], x.shape[0])
     product = np.empty(n)
@@ -90,7 +90,7 @@ def times_sparse(
     data: cython.const[cython.double][::1],
     n_columns: cython.Py_ssize_t,
 ):
-    """A vector times a matrix in CSR form."""
+    """Return a vector times a matrix in CSR form."""
     if x.shape[0] != indptr.shape[0] - 1:
         raise ValueError("a vector and a matrix of different sizes")
     check_matrix(indptr, indices, data.shape[0], n_columns)

@@ -1,4 +1,4 @@
-# What the play loop calls after every round.
+# Interface that the play loop calls after every round.
 
 cdef class RoundLearner:
     cdef void learn_round(

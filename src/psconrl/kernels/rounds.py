@@ -1,6 +1,6 @@
-r"""Agents that learn at every round: what the play loop calls, and one round of Triple-QA.
+r"""Agents that learn at every round: the interface of the play loop, and one round of Triple-QA.
 
-Tables of Triple-QA have an entry for the objective first, then one for every limit.
+Tables of Triple-QA have an entry for the objective first, then one for every constraint.
 """
 
 import cython
@@ -23,12 +23,12 @@ def _bonus(tau: cython.double, kappa: cython.double, chi: cython.double, iota: c
 
 
 def rate(tau: cython.double, chi: cython.double) -> float:
-    r""":math:`\alpha = (\chi + 1) / (\chi + \tau)`, at the :math:`\tau`-th visit in a frame."""
+    r"""Return :math:`\alpha = (\chi + 1) / (\chi + \tau)`, at the :math:`\tau`-th visit in a frame."""
     return _rate(tau, chi)
 
 
 def bonus(tau: cython.double, kappa: cython.double, chi: cython.double, iota: cython.double) -> float:
-    r""":math:`b = \kappa \sqrt{(\chi + 1)\, \iota / (\chi + \tau)}`."""
+    r"""Return :math:`b = \kappa \sqrt{(\chi + 1)\, \iota / (\chi + \tau)}`."""
     return _bonus(tau, kappa, chi, iota)
 
 
@@ -54,7 +54,7 @@ class RoundLearner:
     def fits(
         self, n_states: cython.Py_ssize_t, n_actions: cython.Py_ssize_t, n_costs: cython.Py_ssize_t
     ) -> cython.bint:
-        """Can it learn from rounds of a model of this size?"""
+        """Return whether it can learn from rounds of a model of this size."""
         return True
 
     def learn(
@@ -100,11 +100,11 @@ class LastRound(RoundLearner):
     def fits(
         self, n_states: cython.Py_ssize_t, n_actions: cython.Py_ssize_t, n_costs: cython.Py_ssize_t
     ) -> cython.bint:
-        """Are there as many costs as places for them?"""
+        """Return whether there are as many costs as places for them."""
         return n_costs == self.costs.shape[0]
 
     def last(self):
-        """State, action, successor and costs."""
+        """Return state, action, successor and costs."""
         return self.state, self.action, self.successor, np.array(self.costs)
 
 
@@ -115,8 +115,8 @@ class TripleQA(RoundLearner):
     ``estimates`` Q and C, ``hats`` the least of them so far, (m+1, S, A); ``values`` (m+1, S) of the greedy action;
     ``visits`` (S, A) in this frame; ``totals`` (m,) of (1 - gamma) C-hat over the frame; ``queues`` (m,) Z; ``policy``
     (S, A), greedy; ``highest`` (m+1,) the cost that is a gain of 0, and ``units`` (m+1,) by how much a cost must be
-    less for a gain of 1. Then the numbers of the paper; ``together``: do hats follow only where the estimates of all
-    gains fall?
+    less for a gain of 1. Then the numbers of the paper; ``together``: True if hats follow only where the estimates of
+    all gains fall.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class TripleQA(RoundLearner):
     def fits(
         self, n_states: cython.Py_ssize_t, n_actions: cython.Py_ssize_t, n_costs: cython.Py_ssize_t
     ) -> cython.bint:
-        """Do the tables have an entry for every cost, state and action?"""
+        """Return whether the tables have an entry for every cost, state and action."""
         q, S, A = self.hats.shape[0], self.hats.shape[1], self.hats.shape[2]
         return n_costs == q and n_states <= S and n_actions <= A
 

@@ -1,8 +1,8 @@
-"""SA-CVI-UCB: clipped value iteration over states and positions of the account, and what follows from its plan.
+"""SA-CVI-UCB: clipped value iteration over states and account positions, and the consequences of its plan.
 
 A plan is for H rounds from one state of the account. After h of them the account has moved by h times the least move
-and j strides more, j = 0 .. h R, R the reach of one round: only these positions are computed. Actions are stored
-without gaps, step after step: those of step h as (S, h R + 1). Models are in CSR form.
+and j strides more, j = 0 .. h R, where R is the reach of one round: only these positions are computed. Actions are
+stored without gaps, step after step: those of step h as (S, h R + 1). Models are in CSR form.
 """
 
 import cython
@@ -11,7 +11,7 @@ from cython.cimports.psconrl.kernels.successors import check_matrix, index
 
 
 def first_entry(step: int, reach: int, n_states: int) -> int:
-    """Where the actions of a step begin: behind those of h + R h (h - 1) / 2 positions; a number of any size."""
+    """Return where the actions of a step begin: after those of h + R h (h - 1) / 2 positions; of any magnitude."""
     return n_states * (step + reach * (step * (step - 1) // 2))
 
 
@@ -20,7 +20,7 @@ def first_entry(step: int, reach: int, n_states: int) -> int:
 @cython.nogil
 @cython.exceptval(check=False)
 def _begin(step: cython.Py_ssize_t, reach: cython.Py_ssize_t, n_states: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """``first_entry``, of a plan that is in memory."""
+    """Return ``first_entry`` of a plan that fits in memory."""
     return n_states * (step + reach * (step * (step - 1) // 2))
 
 
@@ -29,7 +29,7 @@ def _begin(step: cython.Py_ssize_t, reach: cython.Py_ssize_t, n_states: cython.P
 def _n_states(
     actions: cython.const[cython.ushort][::1], H: cython.Py_ssize_t, reach: cython.Py_ssize_t
 ) -> cython.Py_ssize_t:
-    """For how many states there are actions."""
+    """Return the number of states that have actions."""
     each = first_entry(H, reach, 1) if H > 0 and reach >= 0 else 0
     if each == 0 or actions.shape[0] == 0 or actions.shape[0] % each:
         raise ValueError("the actions of all steps of a block are needed")
@@ -47,7 +47,7 @@ def _check_rows(
     probabilities: cython.const[cython.double][::1],
     increments: cython.const[cython.Py_ssize_t][::1],
 ) -> cython.int:
-    """A ValueError unless every pair has a row and an increment within reach."""
+    """Raise a ValueError unless every pair has a row and an increment within reach."""
     if pairs == 0 or pairs % S or indptr.shape[0] != pairs + 1 or increments.shape[0] != pairs:
         raise ValueError("a row and an increment of every pair are needed")
     check_matrix(indptr, successors, probabilities.shape[0], S)
@@ -66,7 +66,7 @@ def _average_over_states(
     n: cython.Py_ssize_t,
     mean: cython.double[::1],
 ) -> cython.void:
-    """The mean value of each of the first n positions where all states are equally likely."""
+    """Compute the mean value of each of the first n positions under a uniform distribution of the state."""
     S = values.shape[1]
     for j in range(n):
         mean[j] = 0.0
@@ -87,7 +87,7 @@ def _clip_values(
     clip: cython.double,
     least: cython.double[::1],
 ) -> cython.void:
-    """Let no value be more than ``clip`` above the least of its position."""
+    """Clip all values at ``clip`` above the least of their position."""
     S = values.shape[1]
     for j in range(n):
         least[j] = values[now, 0, j]
@@ -118,7 +118,7 @@ def _step(
     begin: cython.Py_ssize_t,
     actions: cython.ushort[::1],
 ) -> cython.void:
-    """One step of value iteration from the values ahead, of n positions: values, and actions from ``begin`` on."""
+    """Run one step of value iteration from the values ahead, of n positions: values, and actions from ``begin`` on."""
     S = values.shape[1]
     A = gains.shape[0] // S
     now = 1 - ahead
@@ -149,7 +149,7 @@ def _step(
                     values[now, s, j] = q[j]
                     actions[own + j] = 0
             else:
-                for j in range(n):  # always stored, so that it is done for several j at once
+                for j in range(n):  # unconditional store, so that several j are processed at once
                     actions[own + j] = action if q[j] > values[now, s, j] else actions[own + j]
                 for j in range(n):
                     values[now, s, j] = q[j] if q[j] > values[now, s, j] else values[now, s, j]
@@ -167,12 +167,12 @@ def plan_block(
     clip: cython.double,
     actions: cython.ushort[::1],
 ):
-    """Clipped value iteration, backward over a block: fills in the actions, returns the values (S,) at its beginning.
+    """Run clipped value iteration backward over a block; fill in actions, return the values (S,) at its beginning.
 
     ``gains`` (S*A,) are rewards and bonuses. The rows of the empirical model are given by ``indptr`` into successors
-    and their frequencies; an empty one, of a pair never tried, leads everywhere alike. ``increments`` (S*A,): by how
-    many strides a pair moves the account. ``final`` (H R + 1,): the value of each position at the end. No value is more
-    than ``clip`` above the least of its position.
+    and their frequencies; an empty one, of a pair never tried, is uniform over all states. ``increments`` (S*A,): by
+    how many strides a pair moves the account. ``final`` (H R + 1,): the value of each position at the end. No value is
+    more than ``clip`` above the least of its position.
     """
     S = _n_states(actions, H, reach)
     _check_rows(S, gains.shape[0], reach, indptr, successors, frequencies, increments)
@@ -209,7 +209,7 @@ def shared_steps(
     most: cython.Py_ssize_t,
     chosen: cython.Py_ssize_t[:, ::1],
 ):
-    """For how many steps, up to ``most``, the action does not depend on how the account will move meanwhile.
+    """Return for how many steps, up to ``most``, the action does not depend on the account's moves meanwhile.
 
     At least one. ``chosen`` (most, S) is filled in with the actions of these steps.
     """
@@ -242,7 +242,7 @@ def block_averages(
     costs: cython.const[cython.double][:, :, ::1],
     state: cython.Py_ssize_t,
 ):
-    """What the rest of a block is expected to cost on average in a model, after 1, 2, ... rounds: (H - step, q).
+    """Return the expected average costs of the rest of a block in a model, after 1, 2, ... rounds: (H - step, q).
 
     Forward over the block, by the distribution of state and position. ``increments`` (S*A,) as in ``plan_block``; the
     rows of the model are given by ``indptr`` into successors and their probabilities; ``costs`` (q, S, A).

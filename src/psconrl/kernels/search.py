@@ -1,8 +1,8 @@
-r"""Column generation as a whole, for dense transitions and for sparse ones.
+r"""Compiled column generation, for dense and for sparse transitions.
 
 The loop of ``planning.mixture.column_generation`` with the oracle ``Howard``, for a learning loop, which calls it
-thousands of times. With one limit it is Newton's method on the concave, piecewise linear dual. The tests hold it to the
-general one.
+thousands of times. With one constraint it is Newton's method on the concave, piecewise linear dual. The tests compare
+it with the general loop.
 """
 
 from typing import Any, NamedTuple
@@ -22,25 +22,25 @@ _INFINITE = cython.declare(cython.double, float("inf"))
 _OPTIMAL = cython.declare(cython.int, 1)
 _INFEASIBLE = cython.declare(cython.int, 0)
 _GIVE_UP = cython.declare(cython.int, -1)
-# More columns than the search ever needs with one limit, and how many more with each further one; beyond, the general
-# loop takes over.
+# Maximum number of columns with one constraint, and how many more with each further one; beyond, the general loop takes
+# over.
 _CAPACITY = cython.declare(cython.Py_ssize_t, 64)
 _CAPACITY_A_LIMIT = cython.declare(cython.Py_ssize_t, 32)
-# How many improvements in a row may not show in the costs.
+# Number of successive improvements that may leave the costs unchanged.
 _PATIENCE = cython.declare(cython.Py_ssize_t, 16)
-# Guesses that are asked for before the master's own weights, and the factor between their prices.
+# Number of guesses priced before the master's own weights, and the factor between their prices.
 _GUESSES = cython.declare(cython.Py_ssize_t, 4)
 _FACTOR = cython.declare(cython.double, 1.2)
-# Arrays for so many states and first policies, and of so many shapes, are kept for the next search.
+# Arrays for up to this many states and first policies, and of this many shapes, are kept for the next search.
 _KEPT_STATES = cython.declare(cython.Py_ssize_t, 128)
 _KEPT_POLICIES = cython.declare(cython.Py_ssize_t, 8)
 _KEPT_SHAPES = cython.declare(cython.Py_ssize_t, 8)
-# In models with so many states an evaluation takes so long that Ctrl-C is looked for before each.
+# In models with this many states an evaluation takes so long that Ctrl-C is checked before each.
 _SLOW_STATES = cython.declare(cython.Py_ssize_t, 512)
 
 
 class Found(NamedTuple):
-    """What the search ended with. An outcome is a claim: whoever uses it looks at the gap.
+    """Result of a search. An outcome is a claim: the caller must check the gap.
 
     Policies, gains and chains: first those of the mixture, last those of the policy whose biases carry the bound.
     """
@@ -50,18 +50,18 @@ class Found(NamedTuple):
     policies: Any  # (k + 1, S)
     gains: Any  # (k + 1, q)
     chains: Any  # (k + 1, q + 1, S): biases, and last the stationary distribution
-    policy: Any  # (S, A) with the frequencies of the mixture; where it has no mass, its heaviest column is followed
+    policy: Any  # (S, A) with the frequencies of the mixture; states without mass follow its heaviest column
     value: float  # the average of the objective
     weights: Any  # (q,) dual weights of the best bound
-    gap: float  # what rounding may hide included
-    evaluated: int  # policies
+    gap: float  # including possible rounding
+    evaluated: int  # number of policies
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
 def _some_positive(values: cython.const[cython.double][::1], first: cython.Py_ssize_t) -> cython.bint:
-    """Is one of them positive, from the first on?"""
+    """Return whether any of the values is positive, from the first on."""
     for i in range(first, values.shape[0]):
         if values[i] > 0.0:
             return True
@@ -105,14 +105,14 @@ def _play(
 
 @cython.cclass
 class Search:
-    """What a search knows: its columns, and where it stands.
+    """State of a search: its columns, and its progress.
 
-    Columns, of which there are n: gains (capacity, q), and one more if there is only one; policies and stationary
-    distributions (capacity, S); biases (capacity * q, S), q rows for each. ``base`` is the one that was improved last.
+    There are n columns: gains (capacity, q), and one more if there is only one; policies and stationary distributions
+    (capacity, S); biases (capacity * q, S), q rows for each. ``base`` is the one that was improved last.
     """
 
     transitions: Transitions
-    table: Tableau  # the master of several limits
+    table: Tableau  # the master of several constraints
     gains: cython.double[:, ::1]
     biases: cython.double[:, ::1]
     policies: cython.Py_ssize_t[:, ::1]
@@ -121,17 +121,17 @@ class Search:
     n: cython.Py_ssize_t
     base: cython.Py_ssize_t
     thresholds: cython.const[cython.double][::1]
-    limit: cython.double  # of the master of one limit
+    limit: cython.double  # threshold in the master of one constraint
     weights: cython.double[::1]
     mixed: cython.Py_ssize_t[::1]
     shares: cython.double[::1]
-    prices: cython.double[::1]  # of the limits, in the guess
+    prices: cython.double[::1]  # of the constraints, in the guess
     guesses: cython.Py_ssize_t
     caution: cython.double
     lowest: cython.double
     idle: cython.Py_ssize_t
     off: cython.double
-    # What it ends with.
+    # Results.
     outcome: cython.int
     gap: cython.double
     best_bound: cython.double
@@ -139,7 +139,7 @@ class Search:
     proof: cython.Py_ssize_t
     evaluated: cython.Py_ssize_t
     kept: cython.Py_ssize_t  # columns in the mixture
-    # What it is told.
+    # Inputs.
     least_excess: cython.bint
     closed: cython.double
     switch: cython.double
@@ -166,7 +166,7 @@ class Search:
     @cython.nogil
     @cython.exceptval(check=False)
     def _begin(self, near: cython.const[cython.double][::1]) -> cython.void:
-        """Forget the last search; guess from weights (q,), if they are some from which prices can be guessed."""
+        """Reset the last search; guess prices from the weights ``near`` (q,), if that is possible."""
         q = self.transitions.q
         self.n = self.base = self.idle = self.guesses = self.proof = self.evaluated = self.kept = 0
         self.caution, self.lowest, self.off = 1.0, _INFINITE, 0.0
@@ -202,7 +202,7 @@ class Search:
     @cython.nogil
     @cython.exceptval(check=False)
     def _biases_of(self, j: cython.Py_ssize_t) -> cython.double[:, ::1]:
-        """Of a column, (q, S)."""
+        """Return the biases (q, S) of a column."""
         q = self.transitions.q
         return self.biases[j * q : (j + 1) * q]
 
@@ -210,7 +210,7 @@ class Search:
     @cython.nogil
     @cython.exceptval(check=False)
     def _keep(self, found: Transitions, searching: cython.bint) -> cython.void:
-        """Keep the evaluated policy as a column, or in the place of the base if that has the same averages.
+        """Keep the evaluated policy as a column, or in place of the base if that has the same averages.
 
         ``searching``: it is not one of the first policies.
         """
@@ -218,7 +218,7 @@ class Search:
         for i in range(1, q):
             self.prices[i] *= _FACTOR if found.gains[i] > self.thresholds[i - 1] else 1.0 / _FACTOR
         if searching:
-            # A switch that makes things worse was rounding: next time only larger gains count.
+            # A switch that makes things worse was due to rounding: require larger gains next time.
             cost: cython.double = self.weights[0] * found.gains[0]
             for i in range(1, q):
                 cost += self.weights[i] * found.gains[i]
@@ -226,13 +226,13 @@ class Search:
                 self.caution *= 100.0
             elif cost < self.lowest - self.same:
                 self.caution = 1.0
-        # Nothing but states that are hardly visited has changed, or nothing at all. If that continues, it is rounding.
+        # Only rarely visited states have changed, or nothing. If that continues, it is due to rounding.
         apart: cython.double = 0.0
         for i in range(q):
             apart = max(apart, abs(found.gains[i] - self.gains[self.base, i]))
         self.idle = self.idle + 1 if searching and apart <= self.same else 0
         if self.idle:
-            at = self.base  # the better policy takes its place
+            at = self.base  # the better policy replaces it
             changed: cython.Py_ssize_t = 0
             for s in range(found.S):
                 changed += found.policy[s] != self.policies[at, s]
@@ -242,7 +242,7 @@ class Search:
                 self.best_bound = -_INFINITE
         elif q > 2:
             self.table.put(found.gains)
-        self.gains[at, 1] = -_INFINITE  # if there is no limit
+        self.gains[at, 1] = -_INFINITE  # if there is no constraint
         for i in range(q):
             self.gains[at, i] = found.gains[i]
             for s in range(found.S):
@@ -256,7 +256,7 @@ class Search:
     @cython.nogil
     @cython.exceptval(check=False)
     def _bounded(self, bound: cython.double) -> cython.void:
-        """The weights and the base, if they bound the objective better than all before."""
+        """Keep the weights and the base if they bound the objective better than all before."""
         if bound > self.best_bound:
             self.best_bound, self.proof = bound, self.base
             self.best_weights[:] = self.weights
@@ -265,7 +265,7 @@ class Search:
     @cython.nogil
     @cython.exceptval(check=False)
     def _choose_base(self) -> cython.void:
-        """The newest of the cheapest columns, up to rounding."""
+        """Choose the newest of the cheapest columns, up to rounding."""
         self.base, self.lowest = 0, _INFINITE
         for j in range(self.n):
             cost: cython.double = self.weights[0] * self.gains[j, 0]
@@ -278,16 +278,16 @@ class Search:
     @cython.nogil
     @cython.exceptval(check=False)
     def _ask(self) -> cython.bint:
-        """Let the master give the prices, and improve the cheapest column for them: has the search ended?"""
+        """Get prices from the master, and improve the cheapest column for them; return whether the search has ended."""
         q = self.transitions.q
         tau: cython.double = self.thresholds[0] if q > 1 else _INFINITE
-        while True:  # once, and once more after the limits were moved to the boundary
+        while True:  # once, and again after the thresholds were moved to the boundary
             feasible: cython.bint
             value: cython.double
             if q > 2:
                 ended, value = self.table.mix(self.weights, self.mixed, self.shares)
                 if not ended:
-                    return True  # and nothing found
+                    return True  # without a result
                 feasible = self.table.feasible
             else:
                 feasible, value = mix_on_line(
@@ -331,7 +331,7 @@ class Search:
                     return True
             elif done:
                 if value > 2.0 * self.feasible_within:
-                    return True  # and nothing found
+                    return True  # without a result
                 self.limit = self.gains[self.mixed[0], 1]
                 if q > 2:
                     self.table.allow(value)
@@ -342,7 +342,7 @@ class Search:
     @cython.nogil
     @cython.exceptval(check=False)
     def _finish(self) -> cython.void:
-        """Leave room for rounding in the gap, and find the stationary distributions that are missing."""
+        """Allow for rounding in the gap, and compute the missing stationary distributions."""
         if self.outcome == _GIVE_UP:
             return
         hidden: cython.double = self.transitions.rounding(self.best_weights, self._biases_of(self.proof)) + self.off
@@ -392,7 +392,7 @@ class Search:
 
     @cython.cfunc
     def found(self) -> object:
-        """What it ended with, in arrays of its own."""
+        """Return the result, in arrays of its own."""
         S, A, q, k = self.transitions.S, self.transitions.A, self.transitions.q, self.kept
         self.mixed[k] = self.proof
         policies, gains, chains = np.empty((k + 1, S), np.int64), np.empty((k + 1, q)), np.empty((k + 1, q + 1, S))
@@ -426,11 +426,11 @@ class Search:
 @cython.nogil
 @cython.exceptval(check=False)
 def _capacity(q: cython.Py_ssize_t, first_policies: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """How many columns a search with q costs may have."""
+    """Return the maximum number of columns of a search with q costs."""
     return _CAPACITY + _CAPACITY_A_LIMIT * max(q - 2, 0) + first_policies
 
 
-# By shape, those in which no search is going on: to make their arrays anew takes as long as to search a small model.
+# Idle searches by shape: allocating their arrays again takes as long as searching a small model.
 _spare: dict[tuple[int, int, int], Search] = {}
 
 
@@ -450,12 +450,12 @@ def newton(
     same_class: cython.double,
     least_guess: cython.double,
 ):
-    """Plan from the deterministic policies ``start`` (k, S), k >= 1, until a gap is ``closed`` so far: ``Found``.
+    """Plan from the deterministic policies ``start`` (k, S), k >= 1, until the gap is at most ``closed``: ``Found``.
 
     Transitions P are dense, (S*A, S), or ``Rows``; the last six arguments are ``tolerances.SEARCH``.
 
-    ``near``: weights (q,) close to which those of the optimum are thought to lie, or none. Then the first questions are
-    asked there, on either side: a master that has seen one side only asks extreme ones.
+    ``near``: weights (q,) near which those of the optimum are expected, or none. Then the first pricing steps are
+    there, on either side: a master that has seen one side only gives extreme prices.
     """
     S, A, q, k = available.shape[0], available.shape[1], costs.shape[0], start.shape[0]
     if S < 1 or costs.shape[1] != S * A or q < 1 or thresholds.shape[0] != q - 1:
@@ -465,7 +465,7 @@ def newton(
     finite: cython.bint = True
     for i in range(q):
         for j in range(S * A):
-            finite &= -_INFINITE < costs[i, j] < _INFINITE  # with one that is not a number it would never end
+            finite &= -_INFINITE < costs[i, j] < _INFINITE  # with a NaN it would never end
     if not finite:
         raise ValueError("costs must be finite")
     for i in range(k):
@@ -479,7 +479,7 @@ def newton(
         array: cython.const[cython.double][:, ::1] = P
         if array.shape[0] != S * A or array.shape[1] != S:
             raise ValueError("transitions (S*A, S) are needed")
-        search = _spare.pop(shape, None)  # nobody else has it then
+        search = _spare.pop(shape, None)  # no other caller has it then
         if search is None or search.gains.shape[0] < _capacity(q, k):
             search = Search(Dense(S, A, q), max(k, _KEPT_POLICIES))
         dense = search.transitions
@@ -507,7 +507,7 @@ def played(
     stationary: cython.const[cython.double][:, ::1],
     n_actions: cython.Py_ssize_t,
 ):
-    """The stationary policy (S, A) with the frequencies of a mixture of some policies (n, S)."""
+    """Return the stationary policy (S, A) with the frequencies of a mixture of some policies (n, S)."""
     n, S = policies.shape[0], policies.shape[1]
     if shares.shape[0] != mixed.shape[0] or stationary.shape[0] != n or stationary.shape[1] != S:
         raise ValueError("a share of each policy in the mixture and distributions (n, S) are needed")

@@ -17,10 +17,10 @@ _INFINITE = cython.declare(cython.double, float("inf"))
 
 @cython.cclass
 class Room:
-    """One component as a model of its own, and what its policies are found to be; for up to n states and A actions.
+    """Workspace for one component as a model of its own, of up to n states and A actions, and its policies.
 
-    ``nearly_closed``: how rarely a set of states is left that counts as closed; ``same_cost``: by how much one such set
-    must be cheaper than another.
+    ``nearly_closed``: exit probability up to which a set of states counts as closed; ``same_cost``: by how much one
+    such set must be cheaper than another.
     """
 
     P: cython.double[:, ::1]  # (n*A, n)
@@ -57,7 +57,7 @@ class Room:
     @cython.nogil
     @cython.exceptval(check=False)
     def solve(self, n: cython.Py_ssize_t, reference: cython.Py_ssize_t) -> tuple[cython.Py_ssize_t, cython.double]:
-        """Gain, bias and stationary distribution of the policy; see ``solve_unichain``."""
+        """Compute gain, bias and stationary distribution of the policy; see ``solve_unichain``."""
         A = self.available.shape[1]
         for i in range(n):
             self.rows[i] = i * A + self.policy[i]
@@ -79,7 +79,7 @@ class Room:
     def howard(
         self, n: cython.Py_ssize_t, gap: cython.double, switch: cython.double, worse: cython.double
     ) -> cython.bint:
-        """Was the best policy found? It replaces the one to begin with; ``bound`` is what any policy costs at least."""
+        """Replace the initial policy by the best one; return if it was found. ``bound``: least cost of any policy."""
         A = self.available.shape[1]
         reference: cython.Py_ssize_t = 0
         caution: cython.double = 1.0
@@ -97,7 +97,7 @@ class Room:
             reference = found
             gain = self.gain[0]
             if gain > lowest + worse:
-                caution *= 100.0  # what made things worse was rounding
+                caution *= 100.0  # the switch made things worse: rounding
             lowest = min(lowest, gain)
             h: cython.const[cython.double][::1] = self.biases[0, :n]
             bound, switched = improve_dense(
@@ -128,7 +128,7 @@ def _fill(
     place: cython.Py_ssize_t[::1],
     policy: cython.const[cython.Py_ssize_t][::1],
 ) -> cython.void:
-    """The component of these states."""
+    """Fill in the component of these states."""
     n, A = states.shape[0], room.available.shape[1]
     for i in range(n):
         place[states[i]] = i
@@ -158,7 +158,7 @@ def _stay(
     inside: cython.const[cython.uchar][::1],
     policy: cython.Py_ssize_t[::1],
 ) -> cython.double:
-    """The least cost of staying in a component of one state; its action is put into the policy."""
+    """Return the least cost of staying in a component of one state; its action is put into the policy."""
     best: cython.double = _INFINITE
     for a in range(A):
         if inside[s * A + a] and cost[s * A + a] < best:
@@ -184,12 +184,13 @@ def plan_small(
     switch: cython.double,
     worse: cython.double,
 ):
-    """The cheapest policy in each component that there is room for, from the one given: which are done, (K,).
+    """Find the cheapest policy in each component that fits, from the one given; return which are done, (K,).
 
     ``cost`` (S*A,) and ``inside`` (S*A,) of every pair; ``members[start[k] : start[k + 1]]`` are the states of
-    component k. Filled in: policy (S,), what every policy costs at least, ``bounds`` (K,), the bias that shows it,
-    ``potential`` (S,), and the stationary distribution (S,). Done is what costs no more than the ``gap`` above its
-    bound; a ``switch`` of actions must gain something, and a policy may seem ``worse`` by some rounding.
+    component k. Filled in: policy (S,), a lower bound on the cost of every policy, ``bounds`` (K,), the bias that
+    proves it, ``potential`` (S,), and the stationary distribution (S,). A component is done if its cost is at most
+    ``gap`` above its bound; a ``switch`` of actions must gain something, and a policy may seem ``worse`` by some
+    rounding.
     """
     S, K = policy.shape[0], bounds.shape[0]
     if S == 0 or cost.shape[0] % S:

@@ -1,7 +1,7 @@
 """A stable argsort for use inside kernels: merge sort of indices.
 
-Equal values keep their order, so that what is made of the order does not depend on how the sort is done. As in NumPy,
-every NaN comes after every number, and -0.0 equals 0.0.
+Equal values keep their order, so that results do not depend on the sorting algorithm. As in NumPy, every NaN comes
+after every number, and -0.0 equals 0.0.
 """
 
 import cython
@@ -16,7 +16,7 @@ _PIECE = cython.declare(cython.Py_ssize_t, 16)
 @cython.nogil
 @cython.exceptval(check=False)
 def _before(x: cython.double, y: cython.double) -> cython.bint:
-    """Does x come strictly before y?"""
+    """Return whether x comes strictly before y."""
     return x < y or (y != y and x == x)
 
 
@@ -26,9 +26,9 @@ def _before(x: cython.double, y: cython.double) -> cython.bint:
 def argsort_into(
     values: cython.const[cython.double][::1], order: cython.Py_ssize_t[::1], scratch: cython.Py_ssize_t[::1]
 ) -> cython.void:
-    """The indices (n,) of values (n,) from the least to the largest, into ``order``; ``scratch`` (n,) is overwritten.
+    """Write the indices (n,) of values (n,) in ascending order to ``order``; ``scratch`` (n,) is overwritten.
 
-    O(n log n), and O(n) where the values are sorted already.
+    O(n log n), and O(n) if the values are already sorted.
     """
     n = values.shape[0]
     begin: cython.Py_ssize_t = 0
@@ -83,7 +83,7 @@ def _merge(
             order[k] = scratch[left]
             left += 1
             if left == n:
-                return  # what is left of the second piece is in place
+                return  # the rest of the second piece is in place
             x = values[scratch[left]]
         k += 1
     for i in range(left, n):
@@ -92,7 +92,7 @@ def _merge(
 
 
 def argsort(values: cython.const[cython.double][::1]):
-    """The indices (n,) that sort values (n,), the least first; of equal ones the first comes first, NaN last."""
+    """Return the indices (n,) that sort values (n,) in ascending order; stable, NaN last."""
     n = values.shape[0]
     order, scratch = np.empty(n, np.int64), np.empty(n, np.int64)
     argsort_into(values, order, scratch)

@@ -1,10 +1,10 @@
-# What other kernels call without going through Python.
+# Declarations that other kernels cimport.
 
 from psconrl.kernels.successors cimport index
 
 
 cdef class Elimination:
-    """Made once by ``Elimination(order, q)`` for chains of the pattern of an ``Order`` with q costs."""
+    """Workspace, allocated once by ``Elimination(order, q)``, for chains with the pattern of an ``Order``."""
     cdef const Py_ssize_t[::1] position, state, lower, upper
     cdef const unsigned int[::1] before, after, runs, first, begins
     cdef Py_ssize_t[::1] alike

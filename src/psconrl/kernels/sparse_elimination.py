@@ -1,25 +1,25 @@
-r"""Gains, biases and stationary distribution of a sparse chain by GTH elimination in a fixed order, never subtracting.
+r"""Gains, biases and stationary distribution of a sparse chain by GTH elimination in a fixed order.
 
-What ``elimination`` does for dense chains, on the entries of an ``Order``: the states are censored one after the other,
-the pivot :math:`1 - P_{kk}` of each being the sum of the ways out that are left (Grassmann, Taksar and Heyman 1985).
-Row by row: each takes in the rows that come before it. The reference is censored last, whatever its place in the order,
-and what leads to it is kept aside, so that a chain may restart there from everywhere without filling in.
+As ``elimination`` for dense chains, on the entries of an ``Order``: the states are censored one after the other. The
+pivot :math:`1 - P_{kk}` of each is the sum of its remaining transitions (Grassmann, Taksar and Heyman 1985). The
+elimination is row-oriented: each row absorbs the rows before it. The reference is censored last, whatever its position,
+and transitions to it are stored separately, so that a chain may restart there from every state without fill-in.
 """
 
 import cython
 import numpy as np
 from cython.cimports.psconrl.kernels.successors import check_graph, check_numbers, check_starts, index
 
-_LONG = cython.declare(cython.double, 1e3)  # steps: biases counted from a state visited more rarely are refined
-_SHORT = cython.declare(cython.Py_ssize_t, 8)  # stretches of fewer subsequent entries are gone through one by one
+_LONG = cython.declare(cython.double, 1e3)  # steps: biases relative to a state with a longer return time are refined
+_SHORT = cython.declare(cython.Py_ssize_t, 8)  # shorter runs of consecutive entries are processed one by one
 
 
 @cython.cclass
 class Elimination:
-    """An order and room for chains of its pattern, with q costs: by position, entries where the order has them."""
+    """An order and a workspace for chains of its pattern, with q costs: by position, entries as in the order."""
 
     def __init__(self, order, q: cython.Py_ssize_t):
-        """Made once, used for any number of chains."""
+        """Allocate the workspace, for any number of chains."""
         self.position, self.state = order.position, order.state
         self.lower, self.before, self.upper, self.after = order.lower, order.before, order.upper, order.after
         self.runs, self.first, self.begins = order.runs, order.first, order.begins
@@ -27,7 +27,7 @@ class Elimination:
         _check_order(self)
         self.F, self.U = np.empty(order.before.size), np.empty(order.after.size)
         self.outs, self.w, self.left, self.more = np.zeros((4, S))
-        self.C, self.h = np.empty((S, q + 2)), np.empty((q, S))  # costs until elsewhere, time, ways to the reference
+        self.C, self.h = np.empty((S, q + 2)), np.empty((q, S))  # costs until leaving, time, moves to the reference
         self.alike = np.ones(S, np.int64)
         _count_alike(self)
         if not _four_together(self):
@@ -36,7 +36,7 @@ class Elimination:
 
 @cython.cfunc
 def _check_order(work: Elimination):
-    """A ValueError unless the arrays of an order lead nowhere but to each other."""
+    """Raise a ValueError unless the arrays of an order are consistent."""
     S, n_runs = work.position.shape[0], work.first.shape[0]
     fits: cython.bint = work.state.shape[0] == S and work.begins.shape[0] == n_runs + 1
     if not fits or work.lower.shape[0] != S + 1 or work.upper.shape[0] != S + 1 or work.runs.shape[0] != S + 1:
@@ -67,7 +67,7 @@ def _check_order(work: Elimination):
 @cython.nogil
 @cython.exceptval(check=False)
 def _four_together(work: Elimination) -> cython.bint:
-    """Where a row leads to the first of four that are alike, does it lead to the others, too?"""
+    """Return whether every row that leads to the first of four rows of the same pattern leads to the others, too."""
     fits: cython.bint = True
     i: cython.Py_ssize_t
     e: cython.Py_ssize_t
@@ -82,9 +82,9 @@ def _four_together(work: Elimination) -> cython.bint:
 @cython.nogil
 @cython.exceptval(check=False)
 def _count_alike(work: Elimination) -> cython.void:
-    """How many rows in a row, from each on, lead to the same positions after the last of them.
+    """Count, from each row on, the consecutive rows that lead to the same positions after the last of them.
 
-    What the first of two leads to is filled in in the second, so that it is enough to count.
+    The entries of the first of two rows fill in the second, so that it is enough to compare counts.
     """
     upper = work.upper
     k: cython.Py_ssize_t
@@ -99,7 +99,7 @@ def _count_alike(work: Elimination) -> cython.void:
 @cython.inline
 @cython.exceptval(check=False)
 def _take_in_one(work: Elimination, k: cython.Py_ssize_t, e: cython.Py_ssize_t) -> cython.void:
-    """Add row k to what has been collected of a row, as often as that leads there: entry e."""
+    """Add row k, times the entry that leads to it, to the accumulated row; the factor is entry e."""
     r: cython.Py_ssize_t
     t: cython.Py_ssize_t
     x: cython.Py_ssize_t
@@ -111,7 +111,7 @@ def _take_in_one(work: Elimination, k: cython.Py_ssize_t, e: cython.Py_ssize_t) 
             for t in range(work.upper[k], work.upper[k + 1]):
                 work.w[work.after[t]] += f * work.U[t]
         else:
-            for r in range(work.runs[k], work.runs[k + 1]):  # subsequent entries are added several at a time
+            for r in range(work.runs[k], work.runs[k + 1]):  # consecutive entries are added several at a time
                 to: cython.Py_ssize_t = work.first[r]
                 begin: cython.Py_ssize_t = work.begins[r]
                 length: cython.Py_ssize_t = work.begins[r + 1] - begin
@@ -125,7 +125,7 @@ def _take_in_one(work: Elimination, k: cython.Py_ssize_t, e: cython.Py_ssize_t) 
 @cython.inline
 @cython.exceptval(check=False)
 def _take_in_four(work: Elimination, k: cython.Py_ssize_t, e: cython.Py_ssize_t) -> cython.void:
-    """The same of four rows that are alike, in one go."""
+    """Add four rows of the same pattern to the accumulated row at once; see ``_take_in_one``."""
     r: cython.Py_ssize_t
     x: cython.Py_ssize_t
     a: cython.Py_ssize_t = work.upper[k]
@@ -161,7 +161,7 @@ def _take_in_four(work: Elimination, k: cython.Py_ssize_t, e: cython.Py_ssize_t)
 @cython.nogil
 @cython.exceptval(check=False)
 def _censor(work: Elimination, i: cython.Py_ssize_t) -> cython.bint:
-    """Take into a row those before it, and keep where it leads after that; returns whether it leads anywhere."""
+    """Absorb the earlier rows into a row, and store its later entries; return whether there are any."""
     columns = work.C.shape[1]
     c: cython.Py_ssize_t
     k: cython.Py_ssize_t
@@ -210,7 +210,7 @@ def eliminate_unichain(
     biases: cython.double[:, ::1],
     stationary: cython.double[::1],
 ) -> cython.Py_ssize_t:
-    """``unichain`` in a workspace that is handed in; the last three are filled in."""
+    """Compute ``unichain`` in a given workspace; the last three arrays are filled in."""
     S, q = rows.shape[0], costs.shape[0]
     last = work.position[reference]
     i: cython.Py_ssize_t
@@ -271,9 +271,9 @@ def eliminate_unichain(
 @cython.nogil
 @cython.exceptval(check=False)
 def _go_round(work: Elimination, last: cython.Py_ssize_t) -> cython.void:
-    """Collect in the row of the reference what a cycle brings, from where its own row leads: w becomes what it visits.
+    """Collect in the reference's row the totals of a cycle, from where its own row leads: w becomes the visits.
 
-    The visits are those of the censored chains: each state counts when the states after it are not yet seen.
+    The visits are those of the censored chains: each state counts while the states after it are not yet included.
     """
     k: cython.Py_ssize_t
     t: cython.Py_ssize_t
@@ -299,7 +299,7 @@ def _solve_upwards(
     gain: cython.double,
     h: cython.double[::1],
 ) -> cython.void:
-    """The bias h of what is collected until a state is left for later ones, from the last position to the first."""
+    """Compute the bias h of the costs collected until a state is left for later ones, from last to first position."""
     q = work.C.shape[1] - 2
     k: cython.Py_ssize_t
     t: cython.Py_ssize_t
@@ -316,7 +316,7 @@ def _solve_upwards(
 @cython.nogil
 @cython.exceptval(check=False)
 def _visits(work: Elimination, last: cython.Py_ssize_t) -> cython.double:
-    """The expected visits to all positions in a cycle, in w; returns their sum."""
+    """Compute the expected visits to all positions in a cycle, in w; return their sum."""
     mass: cython.double = 0.0
     i: cython.Py_ssize_t
     e: cython.Py_ssize_t
@@ -344,10 +344,10 @@ def _refine(
     work: Elimination,
     gains: cython.double[::1],
 ) -> cython.void:
-    """Once more for what is left of the equation, in place, by position.
+    """Solve again for the residual of the equation, in place, by position.
 
-    Biases are differences of what is collected in a cycle, which is long if the reference is hardly ever visited: they
-    have lost as many digits as the length of the cycle has. w: what a cycle begins with, by position.
+    Biases are differences of the totals of a cycle, which is long if the reference is hardly ever visited: they have
+    lost as many digits as the length of the cycle has. w: initial mass of a cycle, by position.
     """
     S, q = rows.shape[0], costs.shape[0]
     left, more = work.left, work.more
@@ -388,10 +388,11 @@ def unichain(
     probability: cython.double,
     order,
 ):
-    """Gains (q,), biases (q, S) and stationary distribution (S,) of the chain made of some rows of a matrix.
+    """Return gains (q,), biases (q, S) and stationary distribution (S,) of the chain of some rows of a matrix.
 
-    Every step leads to the reference with a probability, and else where the row says. First comes -1, or a state of a
-    closed class without the reference. Costs (q, number of rows in the matrix); entries as in the order, in any order.
+    Every step leads to the reference with a probability, and otherwise as the row says. The first value is -1, or a
+    state of a closed class without the reference. Costs (q, number of rows in the matrix); entries as in the order,
+    unsorted.
     """
     S, q = rows.shape[0], costs.shape[0]
     if order.position.size != S or not 0 <= reference < S or indptr.shape[0] - 1 != costs.shape[1]:

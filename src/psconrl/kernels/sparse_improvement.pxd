@@ -1,4 +1,4 @@
-# What other kernels call without going through Python; see improvement.pxd.
+# Declarations that other kernels cimport; see improvement.pxd.
 
 from psconrl.kernels.successors cimport index
 

@@ -1,11 +1,11 @@
-"""Steps of policy iteration and sweeps of value iteration along sparse transitions. See ``improvement``."""
+"""Policy iteration steps and value iteration sweeps on sparse transitions. See ``improvement``."""
 
 import cython
 import numpy as np
 from cython.cimports.psconrl.kernels.successors import check_graph, index
 
 _INFINITE = cython.declare(cython.double, float("inf"))
-_ROUNDING = cython.declare(cython.double, 1.2e-16)  # of one double
+_ROUNDING = cython.declare(cython.double, 1.2e-16)  # unit roundoff of a double
 
 
 @cython.cfunc
@@ -24,7 +24,7 @@ def improve_sparse(
     tol: cython.double,
     new: cython.Py_ssize_t[::1],
 ) -> tuple[cython.double, cython.Py_ssize_t]:
-    """``improve`` for sparse transitions and one cost (S*A,); a step leads to a state with the probability restart."""
+    """Compute ``improve`` for sparse transitions that restart in ``state``, and one cost (S*A,)."""
     S, A = available.shape[0], available.shape[1]
     bound: cython.double = _INFINITE
     switched: cython.Py_ssize_t = 0
@@ -66,7 +66,7 @@ def sparse_rounding(
     restart: cython.double,
     h: cython.const[cython.double][::1],
 ) -> cython.double:
-    """``rounding_of_bound`` for sparse transitions."""
+    """Return ``rounding_of_bound`` for sparse transitions."""
     n, S = indptr.shape[0] - 1, h.shape[0]
     A = n // S
     largest: cython.double = 0.0
@@ -99,7 +99,7 @@ def sweep_ahead(
     tol: cython.double,
     policy: cython.Py_ssize_t[::1],
 ) -> cython.void:
-    """``look_ahead`` in place: h and policy (S,) are overwritten."""
+    """Compute ``look_ahead`` in place: h and policy (S,) are overwritten."""
     S, A = available.shape[0], available.shape[1]
     for _ in range(sweeps):
         switched: cython.bint = False
@@ -142,10 +142,10 @@ def look_ahead(
     sweeps: cython.Py_ssize_t,
     tol: cython.double,
 ):
-    r"""The policy that some sweeps of value iteration lead to, from the bias h (S,) of a policy and its gain.
+    r"""Return the policy after some sweeps of value iteration, from the bias h (S,) of a policy and its gain.
 
-    :math:`h(s) \leftarrow \min_a [c(s,a) - g + \sum P(s'|s,a) h(s')]` for one state after the other, with what the
-    sweep has found already (Gauss and Seidel), until no action changes. Sparse transitions, which restart in a state
+    :math:`h(s) \leftarrow \min_a [c(s,a) - g + \sum P(s'|s,a) h(s')]` for one state after the other, using values
+    already updated in the sweep (Gauss-Seidel), until no action changes. Sparse transitions, which restart in a state
     with a probability; ``cost`` (S*A,).
     """
     S, A = available.shape[0], available.shape[1]

@@ -1,4 +1,4 @@
-# What other kernels call without going through Python.
+# Declarations that other kernels cimport.
 
 cpdef double exp(double x) noexcept nogil
 cpdef double expm1(double x) noexcept nogil

@@ -1,9 +1,9 @@
 r"""Exponentials, logarithms and the gamma function, with the same bits on every machine.
 
-Those of C libraries and of NumPy differ in the last bit from one system and processor to the next, and a run of an
-agent takes another course from there. Here are only additions, products and quotients, which IEEE 754 fixes, and
-scaling by powers of two, which is exact. ``exp`` and ``log`` are off by less than one unit in the last place,
-``expm1`` and ``log1p`` by less than two, ``lgamma`` by less than five. Polynomials were fitted by Remez' algorithm.
+Those of C libraries and of NumPy differ in the last bit between systems and processors, after which a run of an agent
+takes another course. Here are only additions, products and quotients, which IEEE 754 fixes, and scaling by powers of
+two, which is exact. ``exp`` and ``log`` are off by less than one unit in the last place, ``expm1`` and ``log1p`` by
+less than two, ``lgamma`` by less than five. Polynomials were fitted by Remez' algorithm.
 
 The loops ``exp_all`` and ``log_all`` have no branches inside, so that they use vector instructions.
 """
@@ -15,17 +15,17 @@ from cython.cimports.psconrl.kernels.elimination import row_sum
 
 _INF = cython.declare(cython.double, float("inf"))
 _NAN = cython.declare(cython.double, float("nan"))
-_LEAST = cython.declare(cython.double, 2.2250738585072014e-308)  # of those with all their digits
+_LEAST = cython.declare(cython.double, 2.2250738585072014e-308)  # the smallest normal double
 _LN2_INVERSE = cython.declare(cython.double, 1.4426950408889634)
-# ln 2 in two parts: the first ends in so many zeros that its product with an exponent is exact.
+# ln 2 in two parts: the first has enough trailing zeros that its product with an exponent is exact.
 _LN2_HIGH = cython.declare(cython.double, 0.6931471805598903)
 _LN2_LOW = cython.declare(cython.double, 5.497923018708371e-14)
-# Bits: of 1, of the root of 1/2, of 2^52, and where those of a fraction are.
+# Bit patterns: of 1, of the root of 1/2, of 2^52, and the mask of a fraction.
 _ONE = cython.declare(cython.ulonglong, 0x3FF0000000000000)
 _ROOT = cython.declare(cython.ulonglong, 0x3FE6A09E667F3BCD)
 _WHOLE = cython.declare(cython.ulonglong, 0x4330000000000000)
 _FRACTION = cython.declare(cython.ulonglong, 0x000FFFFFFFFFFFFF)
-_BIAS = cython.declare(cython.double, 4503599627371519.0)  # 2^52 + 1023: what exponents are stored with, and 2^52
+_BIAS = cython.declare(cython.double, 4503599627371519.0)  # 2^52 + 1023: the offset of stored exponents, and 2^52
 _HALF_LOG_2PI = cython.declare(cython.double, 0.9189385332046728)
 _DIGAMMA_2 = cython.declare(cython.double, 0.42278433509846713)  # the slope of lgamma at 2
 
@@ -35,7 +35,7 @@ _DIGAMMA_2 = cython.declare(cython.double, 0.42278433509846713)  # the slope of 
 @cython.nogil
 @cython.exceptval(check=False)
 def _beyond_linear(r: cython.double) -> cython.double:
-    r"""(exp(r) - 1 - r) / r^2 for :math:`|r| \le \ln(2)/2`, by a polynomial that is best there (error 3e-18)."""
+    r"""Return (exp(r) - 1 - r) / r^2 for :math:`|r| \le \ln(2)/2`, by a minimax polynomial (error 3e-18)."""
     rr: cython.double = r * r
     a: cython.double = (0.5000000000000012 + 0.166666666666667 * r) + rr * (
         0.04166666666651554 + 0.008333333333307226 * r
@@ -52,10 +52,10 @@ def _beyond_linear(r: cython.double) -> cython.double:
 @cython.nogil
 @cython.exceptval(check=False)
 def _exp(x: cython.double) -> cython.double:
-    """The exponential: by the remainder after a multiple of ln 2, in two parts, and a polynomial."""
-    x = 710.0 if x > 710.0 else x  # which is infinite, too
+    """Return the exponential: by the remainder after a multiple of ln 2, in two parts, and a polynomial."""
+    x = 710.0 if x > 710.0 else x  # infinite as well
     some: cython.double = 0.0 if x < -746.0 else 1.0
-    x = -700.0 if x < -746.0 else x  # the result is 0; most processors are slow where it is not quite 0
+    x = -700.0 if x < -746.0 else x  # the result is 0; most processors are slow on subnormal results
     # 1.5 * 2^52 rounds to whole numbers, and leaves them in the last bits; 2048 more, so that they are not negative.
     shifted: cython.double = x * _LN2_INVERSE + 6755399441057792.0
     k: cython.double = shifted - 6755399441057792.0
@@ -73,7 +73,7 @@ def _exp(x: cython.double) -> cython.double:
 @cython.nogil
 @cython.exceptval(check=False)
 def exp(x: cython.double) -> cython.double:
-    """The exponential function."""
+    """Return the exponential of x."""
     return _exp(x)
 
 
@@ -82,7 +82,7 @@ def exp(x: cython.double) -> cython.double:
 @cython.nogil
 @cython.exceptval(check=False)
 def _log(x: cython.double, bias: cython.double) -> cython.double:
-    r"""The logarithm of a number of full precision, divided by 2 to the ``bias`` less ``_BIAS``.
+    r"""Return the logarithm of a number of full precision, divided by 2 to the ``bias`` less ``_BIAS``.
 
     Its fraction 1 + f is taken from :math:`\sqrt{1/2}` to :math:`\sqrt 2`, the logarithm of that by s = f / (2 + f).
     """
@@ -104,7 +104,7 @@ def _log(x: cython.double, bias: cython.double) -> cython.double:
 @cython.nogil
 @cython.exceptval(check=False)
 def log(x: cython.double) -> cython.double:
-    """The natural logarithm: -inf at 0, nan below."""
+    """Return the natural logarithm: -inf at 0, nan below."""
     if _LEAST <= x < _INF:
         return _log(x, _BIAS)
     if 0.0 < x < _LEAST:
@@ -116,11 +116,11 @@ def log(x: cython.double) -> cython.double:
 @cython.nogil
 @cython.exceptval(check=False)
 def expm1(x: cython.double) -> cython.double:
-    """exp(x) - 1, also where that is tiny."""
+    """Return exp(x) - 1, accurate also where that is tiny."""
     if x == 0.0:
         return x
     x = 710.0 if x > 710.0 else x
-    x = -60.0 if x < -60.0 else x  # which is -1
+    x = -60.0 if x < -60.0 else x  # result -1
     shifted: cython.double = x * _LN2_INVERSE + 6755399441057792.0
     k: cython.double = shifted - 6755399441057792.0
     high: cython.double = x - k * _LN2_HIGH
@@ -139,11 +139,11 @@ def expm1(x: cython.double) -> cython.double:
 @cython.nogil
 @cython.exceptval(check=False)
 def log1p(x: cython.double) -> cython.double:
-    """log(1 + x), also where x is tiny: what 1 + x loses is added again."""
+    """Return log(1 + x), accurate also for tiny x: the rounding error of 1 + x is added again."""
     if x == 0.0 or not -1.0 < x < _INF:
         return log(1.0 + x) if x != 0.0 else x
     sum: cython.double = 1.0 + x
-    # Of two numbers, the smaller one is exact after it has been subtracted.
+    # The smaller of two numbers is exact after the subtraction.
     lost: cython.double = x - (sum - 1.0) if x < 1.0 else 1.0 - (sum - x)
     return log(sum) + lost / sum
 
@@ -152,7 +152,7 @@ def log1p(x: cython.double) -> cython.double:
 @cython.nogil
 @cython.exceptval(check=False)
 def lgamma(x: cython.double) -> cython.double:
-    """The logarithm of the gamma function of a number above 0: by Stirling's series from 10 on, below around 2."""
+    """Return the logarithm of the gamma function of x > 0: by Stirling's series from 10 on, below around 2."""
     if not 0.0 < x < _INF:
         return _INF if x == 0.0 or x > 0.0 else _NAN
     if x >= 10.0:
@@ -177,7 +177,7 @@ def lgamma(x: cython.double) -> cython.double:
 @cython.nogil
 @cython.exceptval(check=False)
 def _lgamma_2(t: cython.double) -> cython.double:
-    """``lgamma`` of 2 + t, t from -1/2 to 1/2: a polynomial that is best there (error 5e-19)."""
+    """Return ``lgamma`` of 2 + t, t from -1/2 to 1/2: by a minimax polynomial (error 5e-19)."""
     tt: cython.double = t * t
     t4: cython.double = tt * tt
     a: cython.double = (0.32246703342411326 - 0.06735230105319816 * t) + tt * (
@@ -200,7 +200,7 @@ def _lgamma_2(t: cython.double) -> cython.double:
 @cython.nogil
 @cython.exceptval(check=False)
 def cbrt(x: cython.double) -> cython.double:
-    """The cube root of a number from 0 on; exact where that is a whole number."""
+    """Return the cube root of a number from 0 on; exact where that is a whole number."""
     if not 0.0 < x < _INF:
         return x
     root: cython.double = exp(log(x) / 3.0)
@@ -211,7 +211,7 @@ def cbrt(x: cython.double) -> cython.double:
 @cython.nogil
 @cython.exceptval(check=False)
 def exp_all(x: cython.const[cython.double][::1], out: cython.double[::1]) -> cython.void:
-    """``exp`` of all entries; ``out`` may be x itself."""
+    """Compute ``exp`` of all entries; ``out`` may be x itself."""
     for i in range(x.shape[0]):
         out[i] = _exp(x[i])
 
@@ -220,7 +220,7 @@ def exp_all(x: cython.const[cython.double][::1], out: cython.double[::1]) -> cyt
 @cython.nogil
 @cython.exceptval(check=False)
 def log_all(x: cython.const[cython.double][::1], out: cython.double[::1]) -> cython.void:
-    """``log`` of all entries; ``out`` may be x itself."""
+    """Compute ``log`` of all entries; ``out`` may be x itself."""
     ordinary: cython.bint = True
     for i in range(x.shape[0]):
         ordinary = ordinary and _LEAST <= x[i] < _INF
@@ -238,7 +238,7 @@ def log_all(x: cython.const[cython.double][::1], out: cython.double[::1]) -> cyt
 def softmax(logs: cython.double[:, ::1], floor: cython.double) -> cython.void:
     """Turn logarithms into probabilities: the exponentials of every row, over their sum.
 
-    What is not -inf is no further below the largest of its row than the floor.
+    Entries other than -inf are raised to at least ``floor`` relative to the largest of their row.
     """
     n = logs.shape[1]
     whole = n - n % 4
@@ -267,7 +267,7 @@ def softmax(logs: cython.double[:, ::1], floor: cython.double) -> cython.void:
 
 
 def exp_array(x):
-    """``exp`` of all entries of an array, as a new one.
+    """Return ``exp`` of all entries of an array, as a new one.
 
     >>> exp_array([0.0, 1.0]).round(12).tolist()
     [1.0, 2.718281828459]
@@ -281,7 +281,7 @@ def exp_array(x):
 
 
 def log_array(x):
-    """``log`` of all entries of an array, as a new one.
+    """Return ``log`` of all entries of an array, as a new one.
 
     >>> log_array([0.0, 1.0]).tolist()
     [-inf, 0.0]

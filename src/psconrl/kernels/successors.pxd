@@ -1,8 +1,8 @@
-# What other kernels call without going through Python.
+# Declarations that other kernels cimport.
 
 ctypedef int index  # of row starts and columns of sparse matrices: fewer than 2^31 entries
 
-# Each raises a ValueError unless what it is given fits together: once, before loops that trust it. Linear time.
+# Each raises a ValueError unless its arguments are consistent. Called once, before unchecked loops. Linear time.
 cdef object check_rows(const index[::1] indptr, Py_ssize_t entries)
 cdef object check_some_rows(
     const index[::1] indptr, const index[::1] indices, Py_ssize_t entries, Py_ssize_t first, Py_ssize_t last,

@@ -1,4 +1,4 @@
-"""The successors of all states and pairs, in lists: what is possible, what leads to each state, what is met from where.
+"""Successor lists of states and pairs: possible transitions, predecessors, and reachability.
 
 A graph has CSR form: the successors of pair ``s * A + a`` are
 ``indices[indptr[s * A + a] : indptr[s * A + a + 1]]``. A chain is the case A = 1.
@@ -15,7 +15,7 @@ if not cython.compiled:
 @cython.nogil
 @cython.exceptval(check=False)
 def _rise(starts: cython.const[index][::1], first: cython.Py_ssize_t, last: cython.Py_ssize_t) -> cython.bint:
-    """Does no row start from the first to the last descend?"""
+    """Return whether the row starts from the first to the last are non-decreasing."""
     down: cython.Py_ssize_t = 0
     for i in range(first, last):
         down += starts[i] > starts[i + 1]
@@ -28,7 +28,7 @@ def _rise(starts: cython.const[index][::1], first: cython.Py_ssize_t, last: cyth
 def _within(
     indices: cython.const[index][::1], begin: cython.Py_ssize_t, end: cython.Py_ssize_t, bound: cython.Py_ssize_t
 ) -> cython.bint:
-    """Are the indices from one entry to another at least 0 and below the bound? Nothing in the loop branches."""
+    """Return whether the indices in a range of entries are at least 0 and below the bound; the loop is branch-free."""
     signs: cython.Py_ssize_t = 0
     for e in range(begin, end):
         i: cython.Py_ssize_t = indices[e]
@@ -38,7 +38,7 @@ def _within(
 
 @cython.cfunc
 def check_rows(indptr: cython.const[index][::1], entries: cython.Py_ssize_t):
-    """Raise unless these are the row starts of a matrix of at most so many entries."""
+    """Raise unless these are the row starts of a matrix of at most ``entries`` entries."""
     n = indptr.shape[0] - 1
     if n < 0 or indptr[0] != 0 or indptr[n] > entries or not _rise(indptr, 0, n):
         raise ValueError("the row starts of a matrix must begin at 0, not descend and not lead out of its entries")
@@ -53,7 +53,7 @@ def check_some_rows(
     last: cython.Py_ssize_t,
     n_columns: cython.Py_ssize_t,
 ):
-    """Raise unless these rows of a matrix, of so many row starts at least, lead to at most so many columns."""
+    """Raise unless these rows of a matrix are valid row starts, with columns below ``n_columns``."""
     if indptr[first] < 0 or indptr[last] > min(entries, indices.shape[0]) or not _rise(indptr, first, last):
         raise ValueError("the row starts of a matrix must begin at 0, not descend and not lead out of its entries")
     if not _within(indices, indptr[first], indptr[last], n_columns):
@@ -67,7 +67,7 @@ def check_matrix(
     entries: cython.Py_ssize_t,
     n_columns: cython.Py_ssize_t,
 ):
-    """Raise unless this is a matrix of so many columns and at most so many entries."""
+    """Raise unless this is a matrix of ``n_columns`` columns and at most ``entries`` entries."""
     check_rows(indptr, min(entries, indices.shape[0]))
     if not _within(indices, 0, indptr[indptr.shape[0] - 1], n_columns):
         raise ValueError("a matrix has no such column")
@@ -80,7 +80,7 @@ def check_graph(
     entries: cython.Py_ssize_t,
     n_states: cython.Py_ssize_t,
 ):
-    """Raise unless these are the successors of S * A pairs, at most so many entries, among so many states."""
+    """Raise unless these are the successors of S * A pairs, at most ``entries``, among ``n_states`` states."""
     pairs = indptr.shape[0] - 1
     if pairs < 0 or n_states < 0 or (pairs % n_states if n_states else pairs):
         raise ValueError("a graph of S states and A actions needs S * A + 1 row starts")
@@ -91,7 +91,7 @@ def check_graph(
 
 @cython.cfunc
 def check_numbers(numbers: cython.const[cython.Py_ssize_t][::1], bound: cython.Py_ssize_t, otherwise: str):
-    """Raise, in these words, unless all numbers are at least 0 and below the bound."""
+    """Raise with this message unless all numbers are at least 0 and below the bound."""
     for i in range(numbers.shape[0]):
         if not 0 <= numbers[i] < bound:
             raise ValueError(otherwise)
@@ -99,7 +99,7 @@ def check_numbers(numbers: cython.const[cython.Py_ssize_t][::1], bound: cython.P
 
 @cython.cfunc
 def check_starts(start: cython.const[cython.Py_ssize_t][::1], entries: cython.Py_ssize_t):
-    """Raise unless lists of at most so many entries begin there, one after the other."""
+    """Raise unless these are the starts of consecutive lists of at most ``entries`` entries."""
     n = start.shape[0] - 1
     fits: cython.bint = n >= 0 and start[0] == 0 and start[n] <= entries
     for k in range(n):
@@ -129,9 +129,9 @@ def check_closed(
     members: cython.const[cython.Py_ssize_t][::1],
     n_states: cython.Py_ssize_t,
 ):
-    """Raise unless every class has members, and none of their kept pairs, all if none are named, leads out of it.
+    """Raise unless every class has members, and none of their kept pairs (all, if none are given) leaves it.
 
-    The graph and the lists of members have been checked.
+    The graph and the lists of members are already checked.
     """
     A = (indptr.shape[0] - 1) // max(n_states, 1)
     label: cython.Py_ssize_t[::1] = np.full(n_states, -1, np.int64)
@@ -156,7 +156,7 @@ def check_closed(
 def count_above(
     values: cython.const[cython.double][::1], n: cython.Py_ssize_t, least: cython.double
 ) -> cython.Py_ssize_t:
-    """How many of the first n values exceed the least."""
+    """Return how many of the first n values exceed the least."""
     count: cython.Py_ssize_t = 0
     for e in range(n):
         count += values[e] > least
@@ -192,7 +192,7 @@ def support_of_sparse(
     n_states: cython.Py_ssize_t,
     least: cython.double,
 ):
-    """The graph (indptr, indices) of the entries above ``least`` of a CSR matrix: its own arrays, if all are."""
+    """Return the graph (indptr, indices) of the entries above ``least`` of a CSR matrix: its own arrays, if all are."""
     n, entries = indptr.shape[0] - 1, min(indices.shape[0], data.shape[0])
     check_graph(indptr, indices, entries, n_states)
     possible = count_above(data, entries, least)
@@ -207,7 +207,7 @@ def support_of_sparse(
 
 
 def support_of_dense(P: cython.const[cython.double][:, ::1], least: cython.double):
-    """The graph (indptr, indices) of the entries above ``least`` of a dense matrix."""
+    """Return the graph (indptr, indices) of the entries above ``least`` of a dense matrix."""
     n, S = P.shape[0], P.shape[1]
     if n * S >= 2**31:
         raise ValueError("a dense matrix of fewer than 2**31 entries is needed")
@@ -227,11 +227,11 @@ def support_of_dense(P: cython.const[cython.double][:, ::1], least: cython.doubl
 
 
 def grouped(label: cython.const[cython.Py_ssize_t][::1], count: cython.Py_ssize_t):
-    """Where the members of each group begin, (count + 1,), and the members, in order; a label of -1 is no group."""
+    """Return the starts of the groups, (count + 1,), and their members, in order; a label of -1 is no group."""
     n = label.shape[0]
     first = np.zeros(count + 2, np.int64)
     start: cython.Py_ssize_t[::1] = first
-    # Counted two places ahead, summed up one place ahead, so that each group ends where the next one begins.
+    # Counted two positions ahead, summed up one ahead, so that each group ends where the next one begins.
     for s in range(n):
         if label[s] >= count:
             raise ValueError("there is no such group")
@@ -252,7 +252,7 @@ def grouped(label: cython.const[cython.Py_ssize_t][::1], count: cython.Py_ssize_
 def reached(
     indptr: cython.const[index][::1], indices: cython.const[index][::1], start: cython.const[cython.uchar][::1]
 ):
-    """The states that some path from the start meets, the start included."""
+    """Return the states on some path from the start, including the start."""
     n = start.shape[0]
     pairs = indptr.shape[0] - 1
     check_graph(indptr, indices, indices.shape[0], n)
@@ -289,11 +289,11 @@ def _all_met(
     waiting: cython.Py_ssize_t[::1],
     rest: cython.Py_ssize_t[::1],
 ) -> cython.bint:
-    """Does state 0 lead to all others; or, backward, do all others lead there?"""
+    """Return whether state 0 leads to all others, or, backward, all others lead there."""
     n = P.shape[1]
     for j in range(1, n):
         rest[j - 1] = j
-    left: cython.Py_ssize_t = n - 1  # states that have not been met: the first so many of the rest
+    left: cython.Py_ssize_t = n - 1  # number of states not reached: the first ones of the rest
     waiting[0] = 0
     size: cython.Py_ssize_t = 1
     while size > 0 and left > 0:
@@ -318,7 +318,7 @@ def _all_met(
 
 
 def all_communicate(P: cython.const[cython.double][:, ::1], n_actions: cython.Py_ssize_t):
-    """Can every state reach every other under some policy? Dense P of shape (S*A, S); O(S^2 A), mostly much less."""
+    """Return whether every state can reach every other under some policy; dense P (S*A, S), at most O(S^2 A)."""
     n = P.shape[1]
     if n_actions < 1 or P.shape[0] != n * n_actions:
         raise ValueError("transitions (S*A, S) are needed")

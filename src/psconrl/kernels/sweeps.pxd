@@ -1,4 +1,4 @@
-# What other kernels call without going through Python.
+# Declarations that other kernels cimport.
 
 from psconrl.kernels.successors cimport index
 

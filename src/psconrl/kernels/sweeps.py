@@ -1,6 +1,6 @@
-r"""Products with a sparse chain, sweeps of Gauss and Seidel, and steps of a distribution.
+r"""Products with a sparse chain, Gauss-Seidel sweeps, and steps of a distribution.
 
-For the matrix :math:`A = I - P + \mathbf 1 q^T` of ``krylov``. The chain P comes in CSR form.
+For the matrix :math:`A = I - P + \mathbf 1 q^T` of ``krylov``. The chain P is in CSR form.
 """
 
 import cython
@@ -9,9 +9,9 @@ from cython.cimports.psconrl.kernels.lanes import total
 from cython.cimports.psconrl.kernels.successors import check_graph, index
 
 _INFINITE = cython.declare(cython.double, float("inf"))
-_FEW_SWEEPS = cython.declare(cython.Py_ssize_t, 3)  # so many between two looks,
-_FEW_LEAVE = cython.declare(cython.double, 0.3)  # and what they must leave
-_FEW_STEPS = cython.declare(cython.Py_ssize_t, 6)  # the same of a distribution that is followed
+_FEW_SWEEPS = cython.declare(cython.Py_ssize_t, 3)  # sweeps between two checks,
+_FEW_LEAVE = cython.declare(cython.double, 0.3)  # and the share of the residual that they must get below
+_FEW_STEPS = cython.declare(cython.Py_ssize_t, 6)  # the number of steps of a distribution between two checks
 
 
 @cython.cfunc
@@ -25,7 +25,7 @@ def product(
     x: cython.const[cython.double][::1],
     out: cython.double[::1],
 ) -> cython.void:
-    """A x, or its transpose times x."""
+    """Compute A x, or its transpose times x."""
     n = x.shape[0]
     mean: cython.double = total(x) / n
     i: cython.Py_ssize_t
@@ -54,7 +54,7 @@ def invert_diagonal(
     data: cython.const[cython.double][::1],
     inverse: cython.double[::1],
 ) -> cython.void:
-    """The inverse diagonal of A; 1 where a state hardly ever moves."""
+    """Compute the inverse diagonal of A; 1 where a state hardly ever moves."""
     n = inverse.shape[0]
     s: cython.Py_ssize_t
     e: cython.Py_ssize_t
@@ -78,7 +78,7 @@ def relax(
     x: cython.double[::1],
     sweeps: cython.Py_ssize_t,
 ) -> cython.void:
-    """Sweeps of Gauss and Seidel for A x = right, in place."""
+    """Run Gauss-Seidel sweeps for A x = right, in place."""
     n = x.shape[0]
     share: cython.double = 1.0 / cython.cast(cython.double, n)
     mean: cython.double = total(x) * share
@@ -103,9 +103,9 @@ def sweep_until(
     most: cython.double,
     products: cython.Py_ssize_t,
 ):
-    """Sweeps for A x = right (n,), in place, until no entry of the residual exceeds ``most`` or they help little.
+    """Sweep for A x = right (n,), in place, until no entry of the residual exceeds ``most`` or sweeps help little.
 
-    Returns the largest entry. For large chains that mix fast: a residual is looked at after few sweeps.
+    Returns the largest entry. For large chains that mix fast: the residual is checked after a few sweeps.
     """
     n = x.shape[0]
     if right.shape[0] != n or indptr.shape[0] != n + 1:
@@ -143,7 +143,7 @@ def _step(
     distribution: cython.double[::1],
     onward: cython.double[::1],
 ) -> cython.double:
-    """Follow a distribution for one step, in place; returns how much of its mass moved."""
+    """Advance a distribution by one step, in place; return the mass that moved."""
     n = distribution.shape[0]
     s: cython.Py_ssize_t
     e: cython.Py_ssize_t
@@ -171,9 +171,9 @@ def step_until(
     most: cython.double,
     products: cython.Py_ssize_t,
 ):
-    """Follow a distribution (n,), in place, until a step moves no more than ``most`` of its mass, or steps help little.
+    """Advance a distribution (n,), in place, until a step moves at most ``most`` of its mass, or steps help little.
 
-    Returns what the last step moved. For large chains that mix fast: a step takes less than a sweep.
+    Returns the mass moved by the last step. For large chains that mix fast: a step takes less than a sweep.
     """
     n = distribution.shape[0]
     if indptr.shape[0] != n + 1:

@@ -1,10 +1,10 @@
-# What other kernels call without going through Python.
+# Declarations that other kernels cimport.
 
 from psconrl.kernels.successors cimport index
 
 
 cdef class Room:
-    cdef Py_ssize_t[::1] place  # of a state in its group; negative outside of it
+    cdef Py_ssize_t[::1] place  # position of a state in its group; negative outside
     cdef double[:, ::1] W, right  # of a small group,
     cdef double[::1] leave  # the probabilities of leaving it
     cdef double[::1] one, two, three  # a number for every member of a group

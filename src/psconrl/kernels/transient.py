@@ -1,11 +1,10 @@
-r"""What is collected on the way through states that are surely left.
+r"""Expected total cost collected in transient states until they are left.
 
 .. math:: x = C + W x
 
-for moves W among n such states, in CSR form. States that lead back to each other make a group, and groups are solved
-one after the other, each after all that it leads to. A small group is eliminated without subtractions
-(``elimination``), a large one is swept until nothing changes if it is left quickly. If it is not, the caller has to
-solve it.
+for transitions W among n such states, in CSR form. States that communicate form a group, and groups are solved one
+after the other, each after all that it leads to. A small group is solved by GTH elimination (``elimination``), a large
+one is swept until convergence if it is left quickly. If it is not, the caller has to solve it.
 """
 
 import cython
@@ -13,15 +12,15 @@ import numpy as np
 from cython.cimports.psconrl.kernels.dense_transient import solve_transient
 from cython.cimports.psconrl.kernels.successors import check_graph, check_lists, index
 
-_SWEEPS = cython.declare(cython.Py_ssize_t, 200)  # of a large group, before it is given up
-_QUICKLY = cython.declare(cython.double, 100.0)  # steps: sweeps lose two digits then, and take no longer than factors
+_SWEEPS = cython.declare(cython.Py_ssize_t, 200)  # of a large group, before giving up
+_QUICKLY = cython.declare(cython.double, 100.0)  # steps: sweeps then lose two digits, and are no slower than an LU
 _INFINITE = cython.declare(cython.double, float("inf"))
-_ROUNDING = cython.declare(cython.double, 4.5e-16)  # of the largest value: what sweeps cannot get below
+_ROUNDING = cython.declare(cython.double, 4.5e-16)  # relative to the largest value: the accuracy that sweeps can reach
 
 
 @cython.cclass
 class Room:
-    """Workspaces for the groups of n states: as dense systems of up to so many together, with q right sides."""
+    """Workspace for the groups of n states: dense systems of up to ``together`` states, with q right-hand sides."""
 
     def __init__(self, n: cython.Py_ssize_t, together: cython.Py_ssize_t, q: cython.Py_ssize_t):
         most: cython.Py_ssize_t = min(n, max(together, 1))
@@ -37,7 +36,7 @@ class Room:
     @cython.nogil
     @cython.exceptval(check=False)
     def enter(self, group: cython.const[cython.Py_ssize_t][::1]) -> cython.void:
-        """Give every member its place."""
+        """Give every member its position."""
         for i in range(group.shape[0]):
             self.place[group[i]] = i
 
@@ -45,7 +44,7 @@ class Room:
     @cython.nogil
     @cython.exceptval(check=False)
     def leave_again(self, group: cython.const[cython.Py_ssize_t][::1]) -> cython.void:
-        """No state has a place."""
+        """Clear the positions of the members."""
         for i in range(group.shape[0]):
             self.place[group[i]] = -1
 
@@ -60,7 +59,7 @@ def longest_time(
     group: cython.const[cython.Py_ssize_t][::1],
     room: Room,
 ) -> cython.double:
-    r"""An upper bound on the expected time in a group, from each of its states; inf if some sweeps do not show one.
+    r"""Return an upper bound on the expected time in a group, from each state; inf if some sweeps do not find one.
 
     Where :math:`t - W t \ge 1/2`, the time is at most 2 t.
     """
@@ -106,7 +105,7 @@ def _swept(
     x: cython.double[:, ::1],
     room: Room,
 ) -> cython.bint:
-    """Solve for a large group by sweeps (Gauss and Seidel), if it is left quickly; was it?"""
+    """Solve for a large group by Gauss-Seidel sweeps, if it is left quickly; return whether it is."""
     n, q = group.shape[0], C.shape[1]
     done: cython.bint = False
     room.enter(group)
@@ -123,7 +122,7 @@ def _swept(
                     change = max(change, abs(after - x[s, c]))
                     size = max(size, abs(after))
                     x[s, c] = after
-            # What is left of the equation is no more than the last change, and x is wrong by that times the time.
+            # The residual is at most the last change, and the error of x at most that times the expected time.
             if change <= _ROUNDING * size:
                 done = True
                 break
@@ -147,7 +146,7 @@ def _collect_alone(
     s: cython.Py_ssize_t,
     x: cython.double[:, ::1],
 ) -> cython.bint:
-    """Solve for a state that does not lead back to others, from the probability of leaving them all; is it left?"""
+    """Solve for a state that is a group by itself, from the probability of leaving all; return whether it is left."""
     q = C.shape[1]
     for c in range(q):
         x[s, c] = C[s, c]
@@ -177,7 +176,7 @@ def _collect_together(
     x: cython.double[:, ::1],
     room: Room,
 ) -> cython.bint:
-    """Solve for a small group as a dense system; is every state left?"""
+    """Solve for a small group as a dense system; return whether every state is left."""
     n, q = group.shape[0], C.shape[1]
     W, right, leave, place = room.W, room.right, room.leave, room.place
     room.enter(group)
@@ -217,7 +216,7 @@ def collect(
     together: cython.Py_ssize_t,
     x: cython.double[:, ::1],
 ):
-    """Solve x = C + W x one group after the other, from number ``done`` on; the first that cannot be, or how many.
+    """Solve x = C + W x group by group, from number ``done`` on; return the first unsolved group, or their number.
 
     ``members[start[k] : start[k + 1]]`` are the states of group k, which leads to no later one; those of more than
     ``together`` states are swept. ``exits`` (n,) is the probability that each state leads out of all of them. Raises

@@ -1,7 +1,7 @@
-"""What the search asks of transitions, dense (an array) or sparse (``Rows``), each in its own way.
+"""The search's interface to transitions, dense (an array) or sparse (``Rows``).
 
-Dense chains are eliminated without subtractions; so are sparse ones that have an order. Others are solved by products
-alone, and where those do not get there, the search gives up.
+Dense chains, and sparse ones with an elimination order, are solved by GTH elimination. Others are solved by Krylov
+iterations alone; if these do not converge, the search gives up.
 """
 
 from typing import Any, NamedTuple
@@ -19,28 +19,28 @@ from cython.cimports.psconrl.kernels.sparse_improvement import improve_sparse, s
 from cython.cimports.psconrl.kernels.successors import check_graph
 
 _INFINITE = cython.declare(cython.double, float("inf"))
-_TOL = cython.declare(cython.double, 0.1)  # of a residual, relative to the largest bias, times what gains may be off
-_APART = cython.declare(cython.double, 10.0)  # times what gains may be off: the stationary distribution is then wrong
+_TOL = cython.declare(cython.double, 0.1)  # of a residual, relative to the largest bias, times ``off``
+_APART = cython.declare(cython.double, 10.0)  # times ``off``: beyond, the stationary distribution is wrong
 _SWEEPS = cython.declare(cython.Py_ssize_t, 4)  # of value iteration after each improvement
 _MOST_ENTRIES = cython.declare(cython.Py_ssize_t, 2**31 - 1)
 
 
 class Rows(NamedTuple):
-    """Sparse transitions (S*A, S) in CSR form. Every step restarts in a state with a probability, else goes on."""
+    """Sparse transitions (S*A, S) in CSR form. Every step restarts in a state with a probability, or goes on."""
 
     indptr: Any
     indices: Any
     data: Any
     state: int
     restart: float
-    order: Any  # in which to eliminate; ``NO_ORDER`` for products,
-    products: int  # of which so many may be tried for a chain...
-    off: float  # ... until its gains are wrong by no more than this
+    order: Any  # elimination order; ``NO_ORDER`` for Krylov,
+    products: int  # with at most this many products per chain,
+    off: float  # until the error of its gains is at most this
 
 
 @cython.cclass
 class Transitions:
-    """Costs (q, S*A), the policy (S,) that is evaluated next, or was last, and then the chain of that.
+    """Costs (q, S*A), the policy (S,) that is evaluated next, or was last, and the solution of its chain.
 
     Gains (q,), biases (q, S) and stationary distribution (S,); gains may be wrong by ``off``. All are overwritten by
     the next evaluation, the policy by an improvement.
@@ -66,9 +66,9 @@ class Transitions:
         nearly_closed: cython.double,
         same: cython.double,
     ) -> cython.Py_ssize_t:
-        """Solve the chain of the policy, from the biases (q, S) of another; returns a recurrent state, or -1.
+        """Solve the chain of the policy, from the biases (q, S) of another; return a recurrent state, or -1.
 
-        If it nearly falls apart, it may be led elsewhere: then the policy has changed.
+        If the chain is nearly decomposable, it may be driven to another class: then the policy has changed.
         """
         return -1
 
@@ -84,7 +84,7 @@ class Transitions:
         gain: cython.double,
         ahead: cython.bint,
     ) -> tuple[cython.double, cython.Py_ssize_t]:
-        """A lower bound on the gain of every policy and how many states switch; the better policy is to be evaluated.
+        """Return a lower bound on the gain of every policy and the number of switches, and set the better policy.
 
         See ``improvement.improve``. ``ahead``: look further than one step, where that is cheap.
         """
@@ -96,7 +96,7 @@ class Transitions:
     def rounding(
         self, weights: cython.const[cython.double][::1], biases: cython.const[cython.double][:, ::1]
     ) -> cython.double:
-        """By how much rounding may falsify the bound of ``improve``."""
+        """Return the rounding error of the bound of ``improve``."""
         return _INFINITE
 
     @cython.cfunc
@@ -108,7 +108,7 @@ class Transitions:
         gains: cython.const[cython.double][::1],
         stationary: cython.double[::1],
     ) -> cython.void:
-        """Find the stationary distribution (S,) of a policy, if evaluating it does not; all zero if that fails."""
+        """Compute the stationary distribution (S,) of a policy, if evaluating it does not; all zero if that fails."""
 
     @cython.cfunc
     @cython.nogil
@@ -120,7 +120,7 @@ class Transitions:
 
 @cython.cclass
 class Dense(Transitions):
-    """Transitions P (S*A, S) as an array; one after the other may be taken."""
+    """Dense transitions P (S*A, S); several may be used in turn."""
 
     def __init__(self, n_states: cython.Py_ssize_t, n_actions: cython.Py_ssize_t, n_costs: cython.Py_ssize_t):
         Transitions.__init__(self, n_states, n_actions, n_costs)
@@ -129,7 +129,7 @@ class Dense(Transitions):
         self.chain, self.W = numbers[:S], numbers[S : 2 * S]
         self.cost, self.difference = numbers[2 * S : 2 * S + q], numbers[2 * S + q]
         self.C = np.empty((S, q + 1))
-        self.drive = None  # made when it is needed
+        self.drive = None  # allocated on demand
 
     @cython.cfunc
     @cython.exceptval(check=False)
@@ -139,13 +139,13 @@ class Dense(Transitions):
         costs: cython.const[cython.double][:, ::1],
         available: cython.const[cython.uchar][:, ::1],
     ) -> cython.void:
-        """The transitions, costs (q, S*A) and actions (S, A) to search with."""
+        """Set the transitions, costs (q, S*A) and actions (S, A) to search with."""
         self.P, self.costs, self.available = P, costs, available
 
     @cython.cfunc
     @cython.exceptval(check=False)
     def release(self) -> cython.void:
-        """Keep nothing of a search that has ended."""
+        """Release all references of a search that has ended."""
         self.P = self.costs = self.available = None
 
     @cython.cfunc
@@ -169,7 +169,7 @@ class Dense(Transitions):
         nearly_closed: cython.double,
         same: cython.double,
     ) -> cython.Py_ssize_t:
-        """By GTH elimination."""
+        """Solve the chain by GTH elimination."""
         found, slowest = self._solve(reference)
         if slowest < nearly_closed:
             if self.drive is None:
@@ -193,7 +193,7 @@ class Dense(Transitions):
         gain: cython.double,
         ahead: cython.bint,
     ) -> tuple[cython.double, cython.Py_ssize_t]:
-        """One step ahead: products take longer than elimination here."""
+        """Improve by one step: sweeps take longer than elimination here."""
         weigh_biases(weights, biases, self.h)
         return improve_dense(
             self.P, self.costs, weights, self.available, policy, self.h, tolerance, self.difference, self.policy
@@ -205,7 +205,7 @@ class Dense(Transitions):
     def rounding(
         self, weights: cython.const[cython.double][::1], biases: cython.const[cython.double][:, ::1]
     ) -> cython.double:
-        """Of sums over all states."""
+        """Return the rounding error of sums over all states."""
         weigh_biases(weights, biases, self.h)
         return dense_rounding(self.P, self.h, self.difference)
 
@@ -260,7 +260,7 @@ class Sparse(Transitions):
         nearly_closed: cython.double,
         same: cython.double,
     ) -> cython.Py_ssize_t:
-        """By GTH elimination in an order, or by products; nothing is led elsewhere."""
+        """Solve by GTH elimination in an order, or by Krylov iterations; the policy is never driven elsewhere."""
         self._choose_rows(self.policy)
         return self._eliminate(reference) if self.elimination is not None else self._iterate(reference, guess)
 
@@ -279,7 +279,7 @@ class Sparse(Transitions):
                 return at
             if self.restart > 0.0:
                 break
-            at = stuck  # in a closed class: if all leads there, it is the only one
+            at = stuck  # in a closed class: if all states lead there, it is the only one
         return -1
 
     @cython.cfunc
@@ -312,7 +312,7 @@ class Sparse(Transitions):
                 self.biases[i, s] -= base
             self.gains[i] = total / S
         for s in range(S):
-            self.stationary[s] = 0.0  # not yet
+            self.stationary[s] = 0.0  # not yet known
         self.off = off
         return reference if off <= self.wrong else -1
 
@@ -328,7 +328,7 @@ class Sparse(Transitions):
         gain: cython.double,
         ahead: cython.bint,
     ) -> tuple[cython.double, cython.Py_ssize_t]:
-        """One step, and some sweeps of value iteration if that gains."""
+        """Improve by one step, and by some sweeps of value iteration if that gains."""
         weigh_biases(weights, biases, self.h)
         for pair in range(self.cost.shape[0]):
             self.cost[pair] = 0.0
@@ -353,7 +353,7 @@ class Sparse(Transitions):
     def rounding(
         self, weights: cython.const[cython.double][::1], biases: cython.const[cython.double][:, ::1]
     ) -> cython.double:
-        """Of sums over the longest row."""
+        """Return the rounding error of sums over the longest row."""
         weigh_biases(weights, biases, self.h)
         return sparse_rounding(self.indptr, self.indices, self.data, self.state, self.restart, self.h)
 
@@ -366,7 +366,7 @@ class Sparse(Transitions):
         gains: cython.const[cython.double][::1],
         stationary: cython.double[::1],
     ) -> cython.void:
-        """By products, and compared with the gains: two ways to one number."""
+        """Compute it by Krylov iterations, and compare with the gains as an independent check."""
         if self.elimination is not None:
             return
         S: cython.Py_ssize_t = self.S

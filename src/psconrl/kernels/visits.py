@@ -1,8 +1,8 @@
-r"""How often each state is visited on the way through states that are surely left.
+r"""Expected number of visits to each transient state.
 
 .. math:: y = b + y W
 
-for moves W among n such states, in CSR form: as in ``transient``, but each group after all those that lead to it.
+for transitions W among n such states, in CSR form: as in ``transient``, but each group after all those that lead to it.
 """
 
 import cython
@@ -10,9 +10,9 @@ from cython.cimports.psconrl.kernels.dense_transient import solve_visits
 from cython.cimports.psconrl.kernels.successors import check_graph, check_lists, index
 from cython.cimports.psconrl.kernels.transient import Room, longest_time
 
-_SWEEPS = cython.declare(cython.Py_ssize_t, 2000)  # of a large group, before it is given up
-_QUICKLY = cython.declare(cython.double, 100.0)  # steps: sweeps lose two digits then, and take no longer than factors
-_ROUNDING = cython.declare(cython.double, 4.5e-16)  # of all visits: what sweeps cannot get below
+_SWEEPS = cython.declare(cython.Py_ssize_t, 2000)  # of a large group, before giving up
+_QUICKLY = cython.declare(cython.double, 100.0)  # steps: sweeps then lose two digits, and are no slower than an LU
+_ROUNDING = cython.declare(cython.double, 4.5e-16)  # relative to all visits: the accuracy that sweeps can reach
 
 
 @cython.cfunc
@@ -26,7 +26,7 @@ def _visit_alone(
     s: cython.Py_ssize_t,
     y: cython.double[::1],
 ) -> cython.bint:
-    """Turn arrivals in a state that others do not lead back to into visits, and pass them on; is it left?"""
+    """Turn arrivals in a state that is a group by itself into visits, and pass them on; return whether it is left."""
     if not y[s] > 0.0:
         return True
     for e in range(indptr[s], indptr[s + 1]):
@@ -53,7 +53,7 @@ def _visit_together(
     y: cython.double[::1],
     room: Room,
 ) -> cython.bint:
-    """Turn arrivals in a small group into visits by a dense system, and pass on what leaves it; is every state left?"""
+    """Turn arrivals in a small group into visits by a dense system, and pass them on; return whether each is left."""
     n = group.shape[0]
     W, visits, leave, place = room.W, room.one, room.leave, room.place
     some: cython.double = 0.0
@@ -95,7 +95,7 @@ def _flown(
     y: cython.double[::1],
     room: Room,
 ) -> cython.bint:
-    """Turn arrivals in a large group into visits, and pass on what leaves it, if it is left quickly; was it?"""
+    """Turn arrivals in a large group into visits, and pass on the exits, if left quickly; return whether it is."""
     n = group.shape[0]
     room.enter(group)
     longest = longest_time(indptr, indices, data, group, room)
@@ -144,10 +144,10 @@ def visit(
     together: cython.Py_ssize_t,
     y: cython.double[::1],
 ):
-    """Solve y = b + y W one group after the other, down from number ``done - 1``; the number after where it ends.
+    """Solve y = b + y W group by group, down from number ``done - 1``; return the number after where it ends.
 
-    That is 0, or the number after a large group that is not left quickly. In y are the arrivals b from outside, which
-    become visits. For the rest see ``transient.collect``.
+    That is 0, or the number after a large group that is not left quickly. On entry y holds the arrivals b from outside;
+    on return, the visits. For the rest see ``transient.collect``.
     """
     n = y.shape[0]
     if indptr.shape[0] != n + 1 or exits.shape[0] != n:
