@@ -193,7 +193,7 @@ class Dense(Transitions):
         gain: cython.double,
         ahead: cython.bint,
     ) -> tuple[cython.double, cython.Py_ssize_t]:
-        """Improve by one step: sweeps take longer than elimination here."""
+        """Improve by one step: matrix-vector products take longer than elimination here."""
         weigh_biases(weights, biases, self.h)
         return improve_dense(
             self.P, self.costs, weights, self.available, policy, self.h, tolerance, self.difference, self.policy

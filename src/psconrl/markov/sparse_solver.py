@@ -2,7 +2,7 @@
 
 Krylov iterations (``kernels.krylov``) converge within a few dozen products where the chain mixes fast, and where a
 factorisation would fill in. Large chains that mix slowly are solved by aggregation multigrid (``multigrid``), whose
-work is linear in the number of states. Small ones, and those on which multigrid fails, are solved by a sparse LU
+work grows only with the number of states. Small ones, and those on which multigrid fails, are solved by a sparse LU
 (``factorisation``). Transient states are solved separately, component by component (``transient_costs``).
 """
 

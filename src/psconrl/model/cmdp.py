@@ -176,8 +176,8 @@ class CMDP:
         process is semi-Markov, and ``rates`` are the probabilities of the next state instead. ``uniform_rate``: rate of
         the clock whose ticks are the rounds; by default slightly above the fastest. See ``psconrl.model.rates``.
 
-        Example: a queue for one customer with arrivals at rate 2 and service at rate 3. The objective is the share of
-        time it is full:
+        Example: a queue for one customer, open or closed, with arrivals at rate 2 and service at rate 3. The objective
+        is the share of time it is full:
 
         >>> q = [[[0, 2], [0, 0]], [[3, 0], [3, 0]]]
         >>> m = CMDP.from_rates(q, costs=[[[0, 0], [1, 1]]], impulses=[None], available=[[1, 0], [1, 0]])

@@ -29,7 +29,7 @@ class Tables:
         """Lay out a model with exact costs, or with costs drawn around their means.
 
         ``"bernoulli"``: 0 or 1. ``"two-point"``: the least or the largest value that a cost has anywhere in the model,
-        which is the largest variance of a bounded cost. ``"poisson"``: counts.
+        which is the largest variance that a bounded cost can have. ``"poisson"``: counts.
         """
         if emission not in EMISSIONS:
             raise ConfigError(unknown_name("emission", emission, EMISSIONS))
