@@ -208,7 +208,7 @@ def test_a_plan_without_a_lot_is_written_as_ever(tmp_path):
         ("mixture_shares", [0.5, 0.6], "the shares of a mixture must add up to 1"),
         ("mixture_shares", [1.5, -0.5], "the shares of a mixture must add up to 1"),
         ("mixture_policies", [[0, 2], [0, 0]], "mixture_policies must be policies of 2 actions from 0 to 1"),
-        ("mixture_laws", [[0.0, 1.0]], "'mixture_laws' must be numbers of shape"),
+        ("mixture_distributions", [[0.0, 1.0]], "'mixture_distributions' must be numbers of shape"),
     ],
 )
 def test_a_mixture_that_was_tampered_with(name, value, says, tmp_path):

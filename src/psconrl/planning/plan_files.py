@@ -196,7 +196,7 @@ def _mixture(header: dict[str, Any], arrays: Archive, sizes: tuple[int, int, int
     policies = _policies(arrays, "mixture_policies", S, A)
     shares, distributions = (
         _floats(arrays, "mixture_shares", (len(policies),)),
-        _floats(arrays, "mixture_laws", policies.shape),
+        _floats(arrays, "mixture_distributions", policies.shape),
     )
     if not (shares >= 0).all() or not abs(shares.sum() - 1.0) <= ROUNDING:
         raise PolicyError("the shares of a mixture must add up to 1")
