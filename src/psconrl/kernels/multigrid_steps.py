@@ -223,7 +223,7 @@ def against(
     if weights.shape[0] != n or c.shape[0] != n or basis.shape[1] != n or found.shape[1] != n:
         raise ValueError("weights, basis and vectors must have the same number of states")
     if not 0 <= k <= min(basis.shape[0], found.shape[0], gains.shape[0]):
-        raise ValueError("the basis has no so many rows")
+        raise ValueError("the basis has fewer than k rows")
     with cython.nogil:
         gain = _orthogonalise(weights, basis, found, gains, k, v, c, gain)
     return gain
