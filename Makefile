@@ -12,7 +12,7 @@ else
   SCRIPTS := bin
 endif
 BIN    := $(VENV)/$(SCRIPTS)
-# What has been done: the library installed, its kernels built, the tools of developers installed.
+# Stamp files: the library installed, its kernels built, the developer tools installed.
 INSTALLED := $(VENV)/.installed
 BUILT     := $(VENV)/.built
 READY     := $(VENV)/.ready
@@ -29,23 +29,23 @@ help:
 	@echo "make reproduce      the paper's figures and a page, short form: results/quick/"
 	@echo "make test           style, types, tests: a part of the long ones, all of the rest"
 	@echo "make test-all       style, types, all tests but the slowest"
-	@echo "make test-slow      stress and search: the minutes-long tests, other random examples at every run"
+	@echo "make test-slow      stress and search: tests that take minutes, other random examples at every run"
 	@echo "make test-sanitized kernels that check every index, under the sanitizers of the compiler"
-	@echo "make test-lowest    the tests with the oldest libraries that are promised to work"
+	@echo "make test-lowest    the tests with the oldest supported libraries"
 	@echo "make test-environments  environments of other packages: mo-gymnasium, MiniGrid"
 	@echo "make test-aarch64   the digests of runs on 64-bit ARM, under emulation (Debian)"
-	@echo "make mutants        small faults put into the source: does a test notice each?"
+	@echo "make mutants        mutation testing: small faults in the source that the tests must detect"
 	@echo "make bench          benchmarks; tables go to benchmarks/RESULTS.md by hand"
 	@echo "make docs           the documentation site: site/index.html"
-	@echo "make dist           wheel and sdist in dist/, checked, and tried in a bare environment"
-	@echo "make format         let ruff tidy the code"
+	@echo "make dist           wheel and sdist in dist/, checked, and tested in a bare environment"
+	@echo "make format         format the code with ruff"
 	@echo "make constraints    write the versions in use to constraints.txt"
 
-# Constraints are exported, since only so do they also bind what builds the package.
+# Constraints are exported: only then do they also apply to the build dependencies.
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 $(INSTALLED) $(READY): export PIP_CONSTRAINT := constraints.txt
 
-# First the library and what draws its figures; the tools of developers follow when a target needs them.
+# First the library and its plotting dependencies; the developer tools follow when a target needs them.
 $(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "psconrl needs Python >= 3.11; $(PYTHON) is older. Try: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
@@ -79,7 +79,7 @@ $(LOWEST)/.ready: pyproject.toml tools/requirements.py
 reproduce: $(BUILT)
 	$(BIN)/psconrl reproduce --quick
 
-# Of the tests, `test` leaves out what is marked `full` or `part`: see CONTRIBUTING.md.
+# `test` leaves out tests marked `full` and cases of tests marked `part`: see CONTRIBUTING.md.
 PYTEST := pytest -n auto --dist worksteal
 
 style: $(READY)
@@ -93,7 +93,7 @@ test: style
 test-all: style
 	$(BIN)/$(PYTEST) --full
 
-# Here Hypothesis explores: other examples at every run, and many more of them.
+# Hypothesis tries other examples at every run, and many more of them.
 test-slow: $(READY)
 	$(BIN)/$(PYTEST) --full -m 'slow or hypothesis' --hypothesis-profile explore
 
@@ -106,7 +106,7 @@ test-sanitized: $(READY)
 	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 PYTHONMALLOC=malloc \
 	  $(BIN)/pytest -p no:cacheprovider $(KERNEL_TESTS)
 
-# Old libraries warn of new ones beneath them: that is not for us to repair.
+# Old libraries emit deprecation warnings about newer dependencies; these are not ours to fix.
 test-lowest: $(LOWEST)/.ready
 	$(LOWEST)/$(SCRIPTS)/$(PYTEST) --full -W ignore::DeprecationWarning
 
@@ -134,7 +134,7 @@ bench: $(READY)
 docs: $(READY)
 	$(BIN)/zensical build --strict --clean
 
-# To publish, for whoever owns the name: $(DIST)/$(SCRIPTS)/twine upload dist/*
+# To publish, as the owner of the name: $(DIST)/$(SCRIPTS)/twine upload dist/*
 dist: $(DIST)/.ready
 	rm -rf dist
 	PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $(DIST)/$(SCRIPTS)/python -m build

@@ -2,17 +2,18 @@
 
     python examples/blackjack.py --rounds 20000
 
-Averages in psconrl are per step, but a player counts hands, and hands take different times. Per step, the best way to
+Averages in psconrl are per step, but a player counts hands, and hands differ in length. Per step, the best way to
 play a losing game is slowly. Two devices turn steps into hands:
 
-- "at most a tenth of the hands" is "busts minus a tenth of the ends are at most 0 on average": a limit like any other;
-- "most per hand" is found by charging every hand its own worth. The charge at which the best average is 0 is the
+- "at most a tenth of the hands" is "busts minus a tenth of the ends are at most 0 on average": a constraint like any
+  other;
+- "most per hand" is found by charging a fee for every hand. The charge at which the best average is 0 is the
   best value of a hand (Dinkelbach 1967), and the certificate of that plan is the proof.
 
 The model is written from the rules: an infinite deck, the dealer draws to 17, all wins pay 1. States are numbered like
-the observations of Gymnasium's Blackjack-v1, and on that the plan is then played, as it is but for two things. It is
-made with ``sab=False``: else a natural beats other hands of 21, but does not show in the observation. And the end of a
-hand shows, as (0, 0, 0): by itself Blackjack shows the hand that stood once more, as if it went on.
+the observations of Gymnasium's Blackjack-v1, on which the plan is then played, with two changes. It is made with
+``sab=False``: otherwise a natural beats other hands of 21, but does not show in the observation. And the end of a hand
+is shown, as (0, 0, 0): by itself Blackjack shows the final hand once more, as if it went on.
 """
 
 import argparse
@@ -36,19 +37,19 @@ HANDS = [(total, dealer, ace) for total in range(4, 22) for dealer in CARDS for 
 
 
 def number(total: int, dealer: int, ace: int) -> int:
-    """The number that ``psconrl.continuing`` gives to an observation."""
+    """Return the number that ``psconrl.continuing`` gives to an observation."""
     return (total * 11 + dealer) * 2 + ace
 
 
 def with_card(total: int, ace: int, card: int) -> tuple[int, int]:
-    """A hand, its sum and whether an ace counts as 11, after one more card."""
+    """Return the sum of a hand after one more card, and whether an ace counts as 11."""
     total, ace = (total + 11, 1) if card == 1 and total + 11 <= 21 else (total + card, ace)
     return (total - 10, 0) if total > 21 and ace else (total, ace)
 
 
 @cache
 def dealt(total: int, ace: int) -> dict[int, float]:
-    """The law of what the dealer ends with; 0 is a bust."""
+    """Return the distribution of the dealer's final sum; 0 is a bust."""
     if total >= 17:
         return {total if total <= 21 else 0: 1.0}
     distribution: dict[int, float] = {}
@@ -60,10 +61,10 @@ def dealt(total: int, ace: int) -> dict[int, float]:
 
 @cache
 def rules() -> tuple[csr_array, np.ndarray, np.ndarray, np.ndarray]:
-    """Transitions, and for every pair what is won, the chance of a bust, and the chance that the hand is over."""
+    """Return the transitions and, for every pair, the expected win and the probabilities of a bust and of an end."""
     P = np.zeros((STATES, 2, STATES))
     won, bust, ends = np.zeros((3, STATES, 2))
-    ends[:] = 1.0  # what is no hand leads to the end, at once
+    ends[:] = 1.0  # states that are no hand lead to the end at once
     for total, dealer, ace in HANDS:
         s = number(total, dealer, ace)
         won[s, STICK] = sum(p * np.sign(total - end) for end, p in dealt(*with_card(0, 0, dealer)).items())
@@ -84,7 +85,7 @@ def rules() -> tuple[csr_array, np.ndarray, np.ndarray, np.ndarray]:
 
 
 def model(charge: float, limit: float) -> psconrl.CMDP:
-    """Maximise what is won less a charge per hand; busts beyond the limit per hand are at most 0 on average."""
+    """Maximise the wins less a charge per hand; busts beyond the limit per hand are at most 0 on average."""
     P, won, bust, ends = rules()
     names = ["won", "busts"]
     return psconrl.CMDP.from_rewards(
@@ -93,7 +94,7 @@ def model(charge: float, limit: float) -> psconrl.CMDP:
 
 
 def best_per_hand(limit: float) -> tuple[float, psconrl.Plan]:
-    """The value of a hand within a limit on the share of busts, and the plan that attains it."""
+    """Return the value of a hand within a limit on the share of busts, and the plan that attains it."""
     value, lacking = -1.0, 1.0
     while lacking > 1e-12:
         best = psconrl.plan(model(value, limit))
@@ -103,32 +104,32 @@ def best_per_hand(limit: float) -> tuple[float, psconrl.Plan]:
 
 
 def hands_per_step(plan: psconrl.Plan) -> float:
-    """How often a hand is over."""
+    """Return the number of hands per step."""
     return float(plan.occupancy[number(*OVER)].sum())
 
 
 def per_hand(plan: psconrl.Plan) -> np.ndarray:
-    """What a plan wins and how often it busts, a hand."""
+    """Return the wins and the busts of a plan per hand."""
     plain = psconrl.evaluate(model(0.0, 0.0), plan.policy)
     return plain.costs * [-1, 1] / hands_per_step(plan)
 
 
 class ShownEnd(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Blackjack in which the end of a hand shows."""
+    """Blackjack with an observation for the end of a hand."""
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """As it is, but for the observation at the end."""
+        """Step, and replace the observation at the end of a hand."""
         hand, reward, terminated, truncated, info = self.env.step(action)
         return (OVER if terminated else hand), reward, terminated, truncated, info
 
 
 def ends_and_busts(hand: Any, action: int, after: Any) -> list[float]:
-    """Two costs: is the hand over, and by a card too many?"""
+    """Return two costs: 1 if the hand is over, and 1 if it is over by a bust."""
     return [float(after == OVER), float(after == OVER and action == HIT)]
 
 
 def played(policy: np.ndarray, rounds: int) -> tuple[np.ndarray, np.ndarray]:
-    """What a policy wins and how often it busts, a hand, on Gymnasium's table, with standard errors."""
+    """Return the wins and busts of a policy per hand on Gymnasium's table, with standard errors."""
     table = psconrl.continuing(ShownEnd(gymnasium.make("Blackjack-v1", sab=False)), cost=ends_and_busts)
     agent = FixedPolicy(STATES, 2, [1.0, 1.0], policy=policy, seed=0)
     blocks = psconrl.simulate(table, agent, rounds, seed=0, checkpoints=20).window_averages()
@@ -137,17 +138,17 @@ def played(policy: np.ndarray, rounds: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def sticks_from(plan: psconrl.Plan, ace: int) -> list[str]:
-    """For every card of the dealer, the sum from which the plan sticks; a star where it tosses a coin."""
+    """Return the sum from which the plan sticks, for every card of the dealer; a star marks randomisation."""
     shown = []
     for dealer in CARDS:
         hit = np.array([plan.policy[number(total, dealer, ace), HIT] for total in range(12, 22)])
-        coin = "*" if ((hit > 0) & (hit < 1)).any() else ""
-        shown.append(f"{12 + np.flatnonzero(hit < 1)[0]}{coin}")
+        star = "*" if ((hit > 0) & (hit < 1)).any() else ""
+        shown.append(f"{12 + np.flatnonzero(hit < 1)[0]}{star}")
     return shown
 
 
 def main() -> None:
-    """Without the limit, with it, and on Gymnasium's table."""
+    """Plan without the limit and with it, and play on Gymnasium's table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=20_000, help="steps to play on Gymnasium's table")
     rounds = parser.parse_args().rounds
@@ -159,7 +160,7 @@ def main() -> None:
     value, best = best_per_hand(LIMIT)
     proven = psconrl.certify(model(value, LIMIT), best)
     print(f"within {LIMIT}:    wins {value:.6f} a hand, busts in {per_hand(best)[1]:.4f} of them")
-    print(f"certificate holds: {proven.holds}, nobody wins {abs(proven.gap) / hands_per_step(best):.0e} more a hand")
+    print(f"certificate holds: {proven.holds}, no policy wins {abs(proven.gap) / hands_per_step(best):.0e} more a hand")
     print(f"one bust less in a hundred hands costs {best.multipliers[0] / 100:.6f} a hand")
 
     print("\nstick from      ace " + " ".join(f"{card:>3}" for card in list(CARDS)[1:]))

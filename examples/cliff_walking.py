@@ -2,8 +2,8 @@
 
     python examples/cliff_walking.py --horizon 60000
 
-The table inside CliffWalking gives the exact optimum, so that we know what there is to learn. The agent is told no more
-than the numbers of states and actions, and the limit.
+The table inside CliffWalking gives the exact optimum, as a reference for learning. The agent knows only the numbers of
+states and actions, and the limit.
 """
 
 import argparse
@@ -16,12 +16,12 @@ LIMIT = 0.4
 
 
 def at_the_edge(state: int, action: int, next_state: int) -> float:
-    """A cost of our own: 1 for every step into the row above the cliff."""
+    """Return a cost of 1 for every step into the row above the cliff."""
     return float(24 <= next_state < 36)
 
 
 def main() -> None:
-    """The exact optimum, then learning."""
+    """Compute the exact optimum, then learn."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--horizon", type=int, default=60_000, help="rounds to learn for")
     horizon = parser.parse_args().horizon

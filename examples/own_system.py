@@ -1,11 +1,11 @@
-"""Learning on your own system, in names instead of numbers, safe against crashes and power cuts.
+"""Learning on your own system, with names instead of numbers, safe against crashes and power cuts.
 
     python examples/own_system.py learned.npz 5000     # kill it at any time; the same command continues
 
-The loop in ``learn`` is all there is to it: ask for an action, take it, tell what came of it, and save now and then.
-The file appears whole or not at all, and holds the agent with its generators. So if your system can be put back to
-where it was, as this one can, an interrupted run ends with the same bits as one that was not. If it cannot, the agent
-forgets only the rounds since the last save: it continues from whatever state it is asked about next.
+The loop in ``learn`` is all you need: ask for an action, take it, report the outcome, and save now and then. The file
+is written atomically, and holds the agent with its generators. If your system can be restored to an earlier state, as
+this one can, an interrupted run ends with the same bits as an uninterrupted one. If it cannot, the agent forgets only the
+rounds since the last save: it continues from the state that it is asked about next.
 """
 
 import sys
@@ -22,14 +22,14 @@ NOISE = {"fine": {"fast": 8, "slow": 3, "repair": 1}, "worn": {"fast": 9, "slow"
 
 
 class Machine:
-    """A machine that is fine or worn: run it fast or slowly, or repair it. Stands for whatever yours is."""
+    """A machine that is fine or worn: run it fast or slowly, or repair it. Replace it by your own system."""
 
     def __init__(self) -> None:
         self.state = "fine"
         self.rng = np.random.default_rng(1)
 
     def take(self, action: str) -> list[float]:
-        """Do it; returns the costs, the objective (here minus the profit) first, then the limited ones."""
+        """Take an action; return the costs, the objective (here minus the profit) first, then the constrained ones."""
         costs = [-float(PROFIT[self.state][action]), float(NOISE[self.state][action])]
         if action == "repair":
             self.state = "fine" if self.state == "fine" or self.rng.random() < 0.9 else "worn"
@@ -38,22 +38,22 @@ class Machine:
         return costs
 
     def saved(self) -> dict[str, Any]:
-        """Where it stands."""
+        """Return the state of the machine and its generator, for saving."""
         return {"state": self.state, "rng": self.rng.bit_generator.state}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Back to where it stood."""
+        """Restore what ``saved`` returned."""
         self.state, self.rng.bit_generator.state = saved["state"], saved["rng"]
 
 
 def new_agent() -> psconrl.LabelledAgent:
-    """Knows nothing but the names, the limit on noise, and that no step can bring more than 10."""
+    """Return an agent that knows the names, the limit on noise, and that no step can earn more than 10."""
     agent = psconrl.PSConRL(n_states=2, n_actions=3, thresholds=[4.0], optimistic_cost=-10.0, seed=0)
     return psconrl.LabelledAgent(agent, states=["fine", "worn"], actions=["fast", "slow", "repair"])
 
 
 def learn(path: Path, rounds: int, save_every: int = 100) -> psconrl.LabelledAgent:
-    """The loop."""
+    """Learn for a number of rounds in all, continuing from the file if it exists."""
     machine, agent, done = Machine(), new_agent(), 0
     if path.exists():
         agent = psconrl.LabelledAgent.load(path)

@@ -1,10 +1,10 @@
-"""A model from elsewhere: written for Storm and PRISM, read with a goal, and its plan written to be checked there.
+"""A model in a file of Storm and PRISM, read with a goal, and its plan written for Storm to check.
 
     python examples/philosophers.py --at-the-table 3
 
-The dining philosophers of Lehmann and Rabin (1981), in the form that needs no fairness: whoever is hungry draws lots
-which fork to take first, and puts it down again if the other is taken. A scheduler decides who moves. How little can
-anybody go hungry, if somebody is to eat half of the time?
+The dining philosophers of Lehmann and Rabin (1981), in the form that needs no fairness: a hungry philosopher chooses at
+random which fork to take first, and puts it down again if the other is taken. A scheduler decides who moves. What is
+the least share of time in which a philosopher is hungry, if one must eat half of the time?
 """
 
 import argparse
@@ -14,18 +14,18 @@ from scipy.sparse import csr_array
 
 import psconrl
 
-THINKS, DRAWS, WANTS_LEFT, WANTS_RIGHT, HAS_LEFT, HAS_RIGHT, DROPS_LEFT, DROPS_RIGHT = range(8)
+IDLE, DRAWS, WANTS_LEFT, WANTS_RIGHT, HAS_LEFT, HAS_RIGHT, DROPS_LEFT, DROPS_RIGHT = range(8)
 SITS, EATS, LEFT_DOWN, RIGHT_DOWN = range(8, 12)
 HUNGRY, EATING = range(DRAWS, DROPS_RIGHT + 1), (SITS, EATS)
-# What the neighbour on either side does while the fork between the two is free.
-LEFT_FREE = {THINKS, DRAWS, WANTS_LEFT, WANTS_RIGHT, HAS_LEFT, DROPS_LEFT, LEFT_DOWN}
-RIGHT_FREE = {THINKS, DRAWS, WANTS_LEFT, WANTS_RIGHT, HAS_RIGHT, DROPS_RIGHT, RIGHT_DOWN}
+# States of the neighbour on either side in which the fork between the two is free.
+LEFT_FREE = {IDLE, DRAWS, WANTS_LEFT, WANTS_RIGHT, HAS_LEFT, DROPS_LEFT, LEFT_DOWN}
+RIGHT_FREE = {IDLE, DRAWS, WANTS_LEFT, WANTS_RIGHT, HAS_RIGHT, DROPS_RIGHT, RIGHT_DOWN}
 
 
 def moves(me, left_free, right_free):
-    """What a philosopher can do: each move is a list of equally likely outcomes."""
+    """Return the moves of a philosopher, each a list of equally likely outcomes."""
     return {
-        THINKS: [[DRAWS]],
+        IDLE: [[DRAWS]],
         DRAWS: [[WANTS_LEFT, WANTS_RIGHT]],
         WANTS_LEFT: [[HAS_LEFT]] if left_free else [],
         WANTS_RIGHT: [[HAS_RIGHT]] if right_free else [],
@@ -35,15 +35,15 @@ def moves(me, left_free, right_free):
         DROPS_RIGHT: [[DRAWS]],
         SITS: [[EATS]],
         EATS: [[LEFT_DOWN], [RIGHT_DOWN]],
-        LEFT_DOWN: [[THINKS]],
-        RIGHT_DOWN: [[THINKS]],
+        LEFT_DOWN: [[IDLE]],
+        RIGHT_DOWN: [[IDLE]],
     }[me]
 
 
 def philosophers(n: int) -> psconrl.CMDP:
-    """All states that n philosophers can get into; a choice is who moves, and how."""
-    states, numbers, choices = [(THINKS,) * n], {(THINKS,) * n: 0}, []
-    for table in states:  # which grows as it is gone through
+    """Return the model of all states that n philosophers can reach; an action is who moves, and how."""
+    states, numbers, choices = [(IDLE,) * n], {(IDLE,) * n: 0}, []
+    for table in states:  # the list grows during the loop
         found = []
         for i, me in enumerate(table):
             left, right = table[(i + 1) % n] in LEFT_FREE, table[(i - 1) % n] in RIGHT_FREE
@@ -79,11 +79,11 @@ if __name__ == "__main__":
     psconrl.save(philosophers(n), "philosophers.umb")
 
     most = psconrl.plan(psconrl.load("philosophers.umb", maximise="eat"))
-    print(f"{n} philosophers: somebody eats for at most {most.value:.6f} of the time")
+    print(f"{n} philosophers: at least one eats for at most {most.value:.6f} of the time")
 
     model = psconrl.load("philosophers.umb", minimise="hungry", limits="eat >= 0.5")
     plan = psconrl.plan(model).required()
-    print(f"with at least half of it, somebody is hungry for {plan.value:.6f} of the time ({plan.status.value})")
+    print(f"with at least half of it, at least one is hungry for {plan.value:.6f} of the time ({plan.status.value})")
 
     psconrl.save(model, "scheduler.drn", plan.policy)
     print("scheduler.drn: the chain of this plan, for Storm to check")

@@ -1,4 +1,4 @@
-"""Your queue: write the model, learn what your limits cost, then let the agent learn it without the model.
+"""Your queue: write the model, compute what its limits cost, then let an agent learn it without the model.
 
     python examples/service_desk.py --horizon 50000 --plot tradeoff.png
 
@@ -19,7 +19,7 @@ SERVICE = {"slow": 0.4, "fast": 0.8}
 
 
 def model(delay_limit: float) -> psconrl.CMDP:
-    """States: customers in the system. Minimise energy, keep the average number of customers below the limit."""
+    """Return the model: minimise energy, with a limit on the average number of customers; states are customers."""
     P = np.zeros((ROOM + 1, len(SERVICE), ROOM + 1))
     for n in range(ROOM + 1):
         for a, leaves in enumerate(SERVICE.values()):
@@ -36,7 +36,7 @@ def model(delay_limit: float) -> psconrl.CMDP:
 
 
 def main() -> None:
-    """From an impossible limit to a learned policy."""
+    """Run the example, from an impossible limit to a learned policy."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--horizon", type=int, default=50_000, help="rounds to learn for")
     parser.add_argument("--plot", help="draw the trade-off curve to this file")
@@ -50,7 +50,7 @@ def main() -> None:
     print(f"with a limit of 2 customers: energy {best.value:.4f} a minute, certificate holds: {best.certificate.holds}")
     print(f"one customer less in the queue would cost {best.multipliers[0]:.4f} energy a minute")
     for n in best.randomised_states:
-        print(f"toss a coin with {n} customers: fast with probability {best.policy[n, 1]:.3f}")
+        print(f"randomises with {n} customers: fast with probability {best.policy[n, 1]:.3f}")
     if options.plot:
         write_figure(pareto_figure(psconrl.pareto(queue, "delay"), queue), options.plot)
 

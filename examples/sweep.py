@@ -1,4 +1,4 @@
-"""An experiment of your own from Python: run it in parallel, kill it, continue, draw it, make the page.
+"""An experiment of your own from Python: run it in parallel, kill it, continue it, and make the page.
 
 python examples/sweep.py mine.db --horizon 5000 --replicates 10
 """
@@ -30,7 +30,7 @@ agents = ["sampling", "cmdp-psrl"]
 
 
 def main() -> None:
-    """Run what is missing, print a table, write the page beside the results."""
+    """Run what is missing, print the regrets, write the page beside the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("results", type=Path)
     parser.add_argument("--horizon", type=int, default=5_000)
@@ -47,5 +47,5 @@ def main() -> None:
         page.write(summary.build(store), options.results.with_suffix(".html"))
 
 
-if __name__ == "__main__":  # the runs are made by processes that import this file
+if __name__ == "__main__":  # worker processes import this file
     main()

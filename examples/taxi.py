@@ -1,11 +1,11 @@
-"""Gymnasium's taxi in the rain, in a town that charges for its centre: what does keeping out of it cost?
+"""Gymnasium's taxi in the rain, in a town with a toll on its centre: what does a limit on tolls cost?
 
     python examples/taxi.py
 
-In the rain a move goes astray one time in five. The taxi earns 20 for every passenger brought home and pays 1 for every
-other step; the next passenger waits somewhere at random. The town allows one step in five to be a move onto one of the
-three middle squares, through which most short ways lead. Nothing is learned here: the table inside the environment is
-a model of 500 states, whose optimum is found and proven.
+In the rain a move goes astray one time in five. The taxi earns 20 for every passenger delivered and pays 1 for every
+other step; the next passenger waits at a random place. The town allows one step in five to be a move onto one of the
+three middle squares, which are on most short routes. Nothing is learned here: the table inside the environment is a
+model of 500 states, whose optimum is computed and proven.
 """
 
 from collections.abc import Iterator
@@ -20,22 +20,22 @@ PLACES = ("red", "green", "yellow", "blue", "the taxi")
 
 
 def square(state: int) -> tuple[int, int]:
-    """Row and column of the taxi."""
+    """Return the row and column of the taxi."""
     return divmod(int(state) // 20, 5)
 
 
 def toll(state: int, action: int, next_state: int) -> float:
-    """1 for every move that ends in the centre."""
+    """Return 1 for every move that ends in the centre, else 0."""
     return float(square(state) != square(next_state) and square(next_state) in CENTRE)
 
 
 def town(rain: bool, limit: float) -> psconrl.CMDP:
-    """The most that the taxi can earn per step, within a limit on tolls."""
+    """Return the model: maximise the earnings per step, within a limit on tolls."""
     return psconrl.CMDP.from_gymnasium(TaxiEnv(is_rainy=rain), cost=toll, thresholds={"toll": limit})
 
 
 def randomised(best: psconrl.Plan) -> Iterator[str]:
-    """Where the plan tosses a coin, in words."""
+    """Describe the states in which the plan randomises."""
     moves = ("south", "north", "east", "west", "pick up", "drop off")
     for s in best.randomised_states:
         probabilities = ", ".join(f"{move} {p:.3f}" for move, p in zip(moves, best.policy[s], strict=True) if p > 0)
@@ -43,7 +43,7 @@ def randomised(best: psconrl.Plan) -> Iterator[str]:
 
 
 def main() -> None:
-    """Dry, in the rain, and in the rain within the limit."""
+    """Plan without rain, with rain, and with rain within the limit."""
     for name, rain in (("dry", False), ("rain", True)):
         free = psconrl.plan(town(rain, limit=1.0))
         print(f"{name}, no limit: earns {free.value:.4f} a step, {free.costs[1]:.4f} tolls")
@@ -52,8 +52,8 @@ def main() -> None:
     print(f"rain, limit {LIMIT}: earns {best.value:.4f} a step, {best.costs[1]:.4f} tolls")
     print(f"certificate holds: {psconrl.certify(model, best).holds}; one toll less costs {best.multipliers[0]:.4f}")
     for line in randomised(best):
-        print(f"toss a coin: {line}")
-    for limit in (0.15, 0.1, 0.0):  # with none at all, not even by accident, it stands still
+        print(f"randomises: {line}")
+    for limit in (0.15, 0.1, 0.0):  # at 0 even an accidental toll is forbidden: the taxi stands still
         tighter = psconrl.plan(model.with_thresholds({"toll": limit}), start=best)
         print(f"rain, limit {limit}: earns {tighter.value:.4f} a step")
 

@@ -17,13 +17,13 @@ pytestmark = pytest.mark.docs
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SCRIPTS = {
-    "service_desk.py": (["--horizon", "2000", "--plot", "tradeoff.png"], ["no policy keeps 'delay'", "toss a coin"]),
+    "service_desk.py": (["--horizon", "2000", "--plot", "tradeoff.png"], ["no policy keeps 'delay'", "randomises"]),
     "cliff_walking.py": (["--horizon", "3000"], ["exact: reward -0.9341", "learned"]),
     "sweep.py": (["mine.db", "--horizon", "500", "--replicates", "2"], ["8 runs done", "sampling prior=0.01: regret"]),
     "own_system.py": (["learned.npz", "300"], ["average profit"]),
     "blackjack.py": (["--rounds", "2000"], ["best per hand: wins -0.046556", "certificate holds: True", "± "]),
     "philosophers.py": ([], ["for at most 0.909091 of the time", "hungry for 0.457143 of the time (optimal)"]),
-    "taxi.py": ([], ["dry, no limit: earns 0.5636", "certificate holds: True", "toss a coin: taxi at"]),
+    "taxi.py": ([], ["dry, no limit: earns 0.5636", "certificate holds: True", "randomises: taxi at"]),
 }
 
 

@@ -1,9 +1,9 @@
-# From nothing to a policy on the wall and an agent that learns: a ward whose beds two kinds of patients share.
+# From an empty folder to a policy on the wall and an agent that learns: a ward with two kinds of patients.
 # Run it in an empty folder: bash operations.sh
 set -eu
 
 cat > ward.py <<'PYTHON'
-"""The model: patients of two kinds, 8 beds, two staffs, and whether planned admissions are let in."""
+"""The model: patients of two kinds, 8 beds, two staff levels, and whether planned admissions are open."""
 import numpy as np
 import psconrl
 
@@ -30,18 +30,18 @@ def ward(arrivals=(0.05, 0.10), leaves=0.02, beds=8):
         units=psconrl.Units("hour", {"treated": "patients"}, {"staff": "nurses", "refused": "of urgent patients"}))
 
 psconrl.save(ward(), "ward.npz")
-psconrl.save(ward(arrivals=(0.04, 0.12)), "rough.npz")  # what an old simulation thinks of it
+psconrl.save(ward(arrivals=(0.04, 0.12)), "rough.npz")  # from an old simulation
 PYTHON
 python ward.py
 
 psconrl inspect ward.npz
-psconrl solve ward.npz || test $? = 3  # the limits cannot be met; the answer says what can
+psconrl solve ward.npz || test $? = 3  # the limits cannot be met; the output says which can
 psconrl solve ward.npz --threshold refused=0.02 --policy wall.csv --save plan.npz --plot policy.png
 psconrl explain ward.npz --threshold refused=0.02 --state "3 urgent, 3 planned"
 psconrl pareto ward.npz --threshold refused=0.02 --constraint refused --points 9 --plot price.png
 
 cat > serve.py <<'PYTHON'
-"""What runs on the ward."""
+"""The program that runs on the ward."""
 import psconrl
 
 plan = psconrl.Plan.load("plan.npz")
@@ -49,7 +49,7 @@ print(plan.act("3 urgent, 3 planned"))
 PYTHON
 python serve.py
 
-# And if the model is only roughly known: learn while it runs, told of the rough one. The run is kept, and goes on.
+# If the model is only roughly known: learn during operation, starting from the rough model. Save the run and resume it.
 psconrl learn ward.npz --threshold refused=0.02 --trust rough.npz --horizon 2000 --log learning.csv --save run.npz
 psconrl learn ward.npz --threshold refused=0.02 --horizon 4000 --log learning.csv --resume run.npz
 psconrl monitor learning.csv --once watched.html  # without --once: a page that refreshes while it learns

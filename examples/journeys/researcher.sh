@@ -1,15 +1,15 @@
-# From an idea to the figure and the table of a paper: an agent of one's own against those of the library.
+# From an idea to the figure and the table of a paper: your own agent against those of the library.
 # Run it in an empty folder: bash researcher.sh
 set -eu
 
 cat > margin.py <<'PYTHON'
-"""Certainty equivalence with a margin on the limits that falls with time."""
+"""Certainty equivalence with a margin on the thresholds that decreases with time."""
 import numpy as np
 from psconrl import CMDP, Episode, plan
 from psconrl.agents import Agent
 
 class Margin(Agent):
-    """Plans on observed frequencies, with limits that are lower at first."""
+    """Plans on observed frequencies, with thresholds that are lower at first."""
 
     def __init__(self, n_states, n_actions, thresholds, costs=None, *, margin=0.5, explore=0.05, seed=None):
         super().__init__(n_states, n_actions, thresholds, costs, seed)
@@ -18,9 +18,9 @@ class Margin(Agent):
     def begin(self, state):
         S, A = self.n_states, self.n_actions
         costs = self.counts.mean_costs() if self.costs is None else self.costs
-        limits = self.thresholds - self.margin / np.sqrt(self.rounds + 1)
+        lowered = self.thresholds - self.margin / np.sqrt(self.rounds + 1)
         seen = self.counts.transitions.reshape(S, A, S)
-        best = plan(CMDP.from_counts(seen, costs, limits, prior=0.1 / S, initial=state))
+        best = plan(CMDP.from_counts(seen, costs, lowered, prior=0.1 / S, initial=state))
         policy = (1 - self.explore) * best.policy + self.explore / A
         return Episode(policy, visit_caps=self.counts.pairs.clip(min=1), kind="optimal")
 PYTHON
@@ -44,4 +44,4 @@ TOML
 psconrl sweep study.toml --out study.db
 psconrl figure study.db --metric regret,violation --rename margin="Margin (ours)" --width 3.25in --out figure.pdf
 psconrl table study.db --rename margin="Margin (ours)" --format latex --out table.tex
-psconrl report study.db -o study.html  # one page with everything, to send around
+psconrl report study.db -o study.html  # one page with everything, to share

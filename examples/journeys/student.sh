@@ -1,4 +1,4 @@
-# From the paper to its figure, and to a notebook that moves.
+# From the paper to its figure, and to a notebook to experiment with.
 # Run it in an empty folder: bash student.sh
 set -eu
 
