@@ -4,8 +4,8 @@
 
 The loop in ``learn`` is all you need: ask for an action, take it, report the outcome, and save now and then. The file
 is written atomically, and holds the agent with its generators. If your system can be restored to an earlier state, as
-this one can, an interrupted run ends with the same bits as an uninterrupted one. If it cannot, the agent forgets only the
-rounds since the last save: it continues from the state that it is asked about next.
+this one can, an interrupted run ends with the same bits as an uninterrupted one. If it cannot, the agent forgets only
+the rounds since the last save: it continues from the state that it is asked about next.
 """
 
 import sys
