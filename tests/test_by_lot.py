@@ -53,10 +53,10 @@ def test_the_policy_that_draws_no_lot_says_what_it_costs():
     assert proof.upper == pytest.approx(exact.costs[0])
     assert proof.excess == pytest.approx(exact.costs[1:] - 0.75)
     assert proof.holds == found.policy_meets_constraints == bool((exact.costs[1:] <= 0.75).all())
-    assert "a run draws one of 2 policies by lot" in found.note
-    assert "needs memory or a choice by lot" in found.note
+    assert "each run draws one of 2 policies" in found.note
+    assert "needs memory or initial randomisation" in found.note
     assert found.meets_constraints
-    assert "by lot among 2 policies" in repr(found)
+    assert "mixture of 2 policies" in repr(found)
 
 
 def test_ever_rarer_switches_are_replaced_by_a_lot():
@@ -160,7 +160,7 @@ def test_draw_returns_a_policy_for_a_run():
 
 def test_what_is_missing_to_draw_a_lot_is_said():
     found = plan(door())
-    with pytest.raises(PolicyError, match=r"draws one of 2 policies by lot .* give act the generator of the run"):
+    with pytest.raises(PolicyError, match=r"draws one of 2 policies for each run: give act the generator of the run"):
         found.act(0)
     with pytest.raises(PolicyError, match="rng must be a NumPy generator"):
         found.draw(7)
@@ -263,7 +263,7 @@ def test_who_reads_a_plan_reads_its_lot():
     assert found.randomised_states.size == 0
     assert found.shown_policy[0] == pytest.approx([1.0, 0.0])  # of the time that is spent there
     assert inspect(model).policies == 2
-    assert dict(inspect(model).lines())["plan"] == "optimal, by lot among 2 policies"
+    assert dict(inspect(model).lines())["plan"] == "optimal, mixture of 2 policies"
     assert inspect(model).record()["policies"] == 2
     assert explain(model, 0, found).initially_randomised
     simple = best_deterministic(model, found)
@@ -297,14 +297,14 @@ def test_the_command_line_shows_the_lot(cli, door_file, tmp_path):
     assert "policy 1 (25% of runs)" in shown
     assert (tmp_path / "p.csv").read_text().startswith("state,action,probability,long_run_share,lot,lot_share")
     assert json.loads(cli("solve", door_file, "--json")[1])["mixture"]["shares"] == [0.25, 0.75]
-    assert "draws a lot" in cli("explain", door_file, "--state", "here")[1]
-    assert "by lot among 2" in cli("inspect", door_file)[1]
+    assert "draws one of several policies" in cli("explain", door_file, "--state", "here")[1]
+    assert "mixture of 2" in cli("inspect", door_file)[1]
 
 
 def test_a_chain_cannot_draw_a_lot(cli, door_file, tmp_path):
     code, said = cli("solve", door_file, "--chain", str(tmp_path / "c.drn"))
     assert code == 2
-    assert "--chain: the plan draws one of 2 policies by lot" in said
+    assert "--chain: the plan draws one of 2 policies" in said
     assert not (tmp_path / "c.drn").exists()
 
 

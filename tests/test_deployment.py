@@ -199,7 +199,7 @@ def test_a_plan_that_is_not_attained_acts_only_within_its_limits():
         assert best.act(0, np.random.default_rng(0)) in (0, 1)
     over = Plan(**{**vars(best), "certificate": replace(best.certificate, excess=np.array([0.2]))})
     assert not over.meets_constraints
-    with pytest.raises(PolicyError, match=r"which is not attained, exceeds its limits by 0\.2"):
+    with pytest.raises(PolicyError, match=r"which is not attained, exceeds its thresholds by 0\.2"):
         over.act(0)
 
 

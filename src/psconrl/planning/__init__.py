@@ -1,1 +1,1 @@
-"""Planning in a known (or sampled) CMDP: an oracle for weighted costs, a master that mixes its answers, a referee."""
+"""Planning in a known or sampled CMDP: an oracle for weighted costs, a master problem that mixes its answers, an LP."""

@@ -1,4 +1,4 @@
-"""A candidate: a policy and the dual point meant to prove it. What a method finds is one until it is checked."""
+"""Candidate plans: a policy and the dual point meant to prove it, as a method returns them before they are checked."""
 
 from typing import NamedTuple
 
@@ -10,21 +10,21 @@ from psconrl.planning.tolerances import RESIDUE
 
 
 class Dual(NamedTuple):
-    """What proves a bound."""
+    """A dual point, which proves a bound on the objective."""
 
     multipliers: Floats  # (m,)
     potential: Floats  # (S,)
-    low_potential: Floats  # (S,) added to it: what one double a state cannot hold
+    low_potential: Floats  # (S,) low-order part, to be added to the potential
     gains: Floats | None  # (S,) of a multichain proof
 
     @classmethod
     def nothing(cls, n_states: int, n_constraints: int) -> "Dual":
-        """What proves nothing."""
+        """Return the zero dual point, which proves nothing."""
         return cls(np.zeros(n_constraints), np.zeros(n_states), np.zeros(n_states), None)
 
 
 class Candidate(NamedTuple):
-    """What a method found, in scaled costs, on a model of which every state is reachable."""
+    """The result of a method, in scaled costs, on a model whose states are all reachable."""
 
     feasible: bool
     occupancy: Floats  # (S, A)
@@ -33,11 +33,11 @@ class Candidate(NamedTuple):
     columns: tuple[Ints, ...]  # deterministic policies to start a later plan from
     method: str
     note: str = ""
-    shares: Floats | None = None  # of the columns, if a lot at the start may choose among them
+    shares: Floats | None = None  # of the columns, if an initial randomisation may choose among them
 
 
 def without_residue(candidate: Candidate) -> Candidate | None:
-    """The candidate without shares that are rounding: of actions in a state, and of policies in a lot. None if none."""
+    """Drop shares of actions and of mixed policies that are rounding residue; None if there are none."""
     shares, columns = candidate.shares, candidate.columns
     kept = candidate.policy > RESIDUE
     clean = np.array_equal(kept, candidate.policy > 0)
@@ -49,7 +49,7 @@ def without_residue(candidate: Candidate) -> Candidate | None:
     policy = np.where(kept, candidate.policy, 0.0)
     occupancy = np.where(candidate.occupancy > RESIDUE, candidate.occupancy, 0.0)
     if shares is not None and candidate.dual.gains is None:
-        # States that only a policy of no share stayed in: the heaviest one leads on.
+        # In states that only dropped policies visited, play the policy with the largest share.
         left = (occupancy.sum(axis=1) == 0) & (candidate.occupancy.sum(axis=1) > 0)
         policy[left] = one_hot(columns[int(shares.argmax())], policy.shape[1])[left]
     return candidate._replace(

@@ -1,12 +1,12 @@
-r"""Check any plan against any model, from the arrays of the plan alone.
+r"""Certification of any plan against any model, from the arrays of the plan alone.
 
 For every potential h and every :math:`\lambda \ge 0` (weak duality; Altman 1999, chapter 4; Puterman 1994, section 8.4)
 
 .. math:: J^* \;\ge\; \min_{s,a}\Big[c_0 + \textstyle\sum_i \lambda_i (c_i - \tau_i) + P h - h(s)\Big]
 
-over the pairs reachable from the initial law. For models with several end components h is joined by gains g with
-:math:`g \le P g` everywhere and :math:`g + h \le c_\lambda + P h` inside the components, where alone a path can stay;
-they bound the objective by :math:`\beta g` (Hordijk and Kallenberg 1979).
+over the pairs reachable from the initial distribution. For models with several end components the proof also has gains
+g with :math:`g \le P g` everywhere and :math:`g + h \le c_\lambda + P h` inside the components, since a path can stay
+only there. They bound the objective by :math:`\beta g` (Hordijk and Kallenberg 1979).
 """
 
 import numpy as np
@@ -37,12 +37,12 @@ from psconrl.planning.tolerances import (
 )
 from psconrl.products import product
 
-ROUNDED_SHARES = 1e-9  # by which the shares of a mixture may miss one
-ONE, NOTHING = np.ones(1), np.zeros(1)  # the weight of the objective in a proof of optimality, and of infeasibility
+ROUNDED_SHARES = 1e-9  # largest deviation of the sum of a mixture's shares from one
+ONE, NOTHING = np.ones(1), np.zeros(1)  # weight of the objective in a proof of optimality and of infeasibility
 
 
 def certify(cmdp: CMDP, plan: Plan) -> Certificate:
-    """Recompute the proof of a plan: bounds, residuals, exact averages of its policy.
+    """Recompute the proof of a plan: bounds, residuals and exact averages of its policy.
 
     >>> import psconrl
     >>> rover = psconrl.load("marsrover-4x4")
@@ -51,7 +51,7 @@ def certify(cmdp: CMDP, plan: Plan) -> Certificate:
     """
     need_model(cmdp, "certify")
     _need_plan_of(cmdp, plan)
-    # Judged on what can be reached, as the plan was: what costs elsewhere are is no scale for it.
+    # Check the reachable part only, as in planning: costs elsewhere must not set the scale.
     reached = Restriction(cmdp)
     part, states = reached.apply(), reached.states
     if plan.mixture is None:
@@ -65,7 +65,7 @@ def certify(cmdp: CMDP, plan: Plan) -> Certificate:
 
 
 def _need_plan_of(cmdp: CMDP, plan: Plan) -> None:
-    """An error unless the arrays of a plan have the sizes of the model: compiled loops trust them."""
+    """Raise unless the arrays of a plan have the sizes of the model; compiled loops do not check them."""
     if not isinstance(plan, Plan):
         raise ModelError(f"certify needs a model and a plan of it; got {type(plan).__name__} for the plan")
     S, A, m = cmdp.n_states, cmdp.n_actions, cmdp.n_constraints
@@ -81,7 +81,7 @@ def _need_plan_of(cmdp: CMDP, plan: Plan) -> None:
 
 
 def _need_mixture_of(cmdp: CMDP, mixture: PolicyMixture) -> None:
-    """An error unless a mixture is one of policies of the model, with shares that add up to one."""
+    """Raise unless a mixture holds policies of the model and its shares sum to one."""
     policies, shares = np.asarray(mixture.policies), np.asarray(mixture.shares)
     if policies.ndim != 2 or policies.shape != (shares.size, cmdp.n_states) or policies.dtype.kind != "i":
         raise ModelError(
@@ -96,7 +96,7 @@ def _need_mixture_of(cmdp: CMDP, mixture: PolicyMixture) -> None:
 
 
 def check(cmdp: CMDP, status: Status, occupancy: Floats, dual: Dual, exact: Evaluation) -> Certificate:
-    """The certificate of a claim, given the exact evaluation of its policy."""
+    """Return the certificate of a claimed status, given the exact evaluation of the policy."""
     unit = units(cmdp, occupancy)
     arrivals = occupancy.ravel() @ cmdp.transition
     flow_residual, policy_error = deviations(cmdp.costs, occupancy, arrivals, exact.costs, unit)
@@ -123,20 +123,20 @@ def check(cmdp: CMDP, status: Status, occupancy: Floats, dual: Dual, exact: Eval
 
 
 def units(cmdp: CMDP, occupancy: Floats) -> Floats:
-    r"""What a deviation of every cost is measured by, (m+1,): its range, unless that says nothing about this policy.
+    r"""Return the unit (m+1,) of deviations of each cost: its range, capped by what the policy meets.
 
-    One entry of 1e11 for "never do this" would make any violation small beside it. So a unit is at most 100 times the
-    mean distance :math:`\sum \mu |c_i - \tau_i|` that the policy meets (for the objective, from its average), or 100
-    times the distance of the nearest entry of the table, if that is more.
+    A single entry of 1e11 for "never do this" would make any violation look small. So a unit is at most 100 times the
+    mean distance :math:`\sum \mu |c_i - \tau_i|` under the policy (for the objective, the distance from its average),
+    or 100 times the distance of the nearest entry of the table, if that is larger.
     """
     unit: Floats = units_of(cmdp.costs, cmdp.thresholds, cmdp.available, occupancy, MET_COSTS, ROUNDED, LARGEST_SCALED)
     return unit
 
 
 def excess_units(cmdp: CMDP, occupancy: Floats, unit: Floats) -> Floats:
-    """What an excess over every limit is measured by, (m,): also no more than the limit itself and what is met of it.
+    """Return the unit (m,) of an excess over each threshold, further capped by the threshold and by the costs met.
 
-    Where all that a policy visits costs exactly the limit, one more double of the nearest other entry is rounding.
+    If every visited pair costs exactly the threshold, one ulp of the nearest other entry counts as rounding.
     """
     allowed: Floats = excess_units_of(
         cmdp.costs, cmdp.thresholds, cmdp.available, occupancy, unit, MET_COSTS, ONE_DOUBLE
@@ -145,7 +145,7 @@ def excess_units(cmdp: CMDP, occupancy: Floats, unit: Floats) -> Floats:
 
 
 def lower_bound(cmdp: CMDP, weights: Floats, dual: Dual, start: float) -> tuple[float, float]:
-    """Bound on ``w0 (J(c0) - start) + sum_i wi (J(ci) - tau_i)`` of all policies, and what a multichain proof lost."""
+    """Bound ``w0 (J(c0) - start) + sum_i wi (J(ci) - tau_i)`` over all policies; also return the multichain loss."""
     S = cmdp.n_states
     moved = cmdp.transition.drift(dual.potential, dual.low_potential)
     reduced = reduced_costs(cmdp.costs, weights, start, cmdp.thresholds, moved, cmdp.available)
@@ -155,7 +155,7 @@ def lower_bound(cmdp: CMDP, weights: Floats, dual: Dual, start: float) -> tuple[
         reduced[~met] = np.inf
     if dual.gains is None:
         return float(reduced.min()), 0.0
-    # Inside an end component gains must be equal, or the bound would drift away with time.
+    # Gains must be constant on an end component, or the bound would drift with time.
     g = dual.gains - weights[0] * start - product(weights[1:], cmdp.thresholds)
     components = find_end_components(cmdp.transition, cmdp.available)
     inside = components.of_state >= 0

@@ -1,4 +1,4 @@
-"""A policy to take home: asked for an action by name or number, and written as a table."""
+"""Policies for deployment: look up actions by name or number, and export the policy as a table."""
 
 import csv
 import io
@@ -18,19 +18,19 @@ COLUMNS = ("state", "action", "probability", "long_run_share")
 
 
 class Deployable:
-    """What every policy can do that knows its long-run frequencies and the names of its states and actions."""
+    """Base class of policies with long-run frequencies and names of states and actions."""
 
     policy: Floats  # (S, A)
     occupancy: Floats  # (S, A)
     names: Names
 
     def act(self, state: Any, rng: np.random.Generator | None = None) -> Any:
-        """The action in a state. It answers as it is asked: a name with a name, a number with a number.
+        """Return the action in a state: a name if the state is given by name, a number if by number.
 
-        A state whose name was given as a tuple may be asked about by the tuple, as with ``LabelledAgent``; an action
-        that was named by one is answered by it.
+        If the name of a state was a tuple, you may pass the tuple, as with ``LabelledAgent``. An action that was named
+        by a tuple is returned as that tuple.
 
-        Where the policy tosses a coin, ``rng`` tosses it: the same generator, the same actions.
+        Randomised actions are drawn from ``rng``; the same generator state gives the same actions.
 
         >>> import psconrl
         >>> plan = psconrl.plan(psconrl.load("queue"))
@@ -48,7 +48,7 @@ class Deployable:
         return self.names.answer(action, state)
 
     def rows(self) -> Iterator[tuple[str | float, ...]]:
-        """State, action, probability of that action there, long-run share of rounds with both; states in order."""
+        """Yield state, action, probability of the action there and long-run share of both, in state order."""
         for s, a in np.argwhere(self.policy > 0):
             yield self.names.state(s), self.names.action(a), float(self.policy[s, a]), float(self.occupancy[s, a])
 
@@ -59,7 +59,7 @@ class Deployable:
 
     @property
     def shown_policy(self) -> Floats:
-        """What is played in every state, (S, A)."""
+        """Action probabilities in every state, (S, A), as shown to the user."""
         return self.policy
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
@@ -68,7 +68,7 @@ class Deployable:
 
 
 def write_table(path: str | os.PathLike[str], header: tuple[str, ...], rows: Iterable[tuple[str | float, ...]]) -> None:
-    """A CSV file, whole or not at all."""
+    """Write a CSV file atomically."""
 
     def write(f: Any) -> None:
         text = io.TextIOWrapper(f, "utf-8", newline="")

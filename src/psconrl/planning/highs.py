@@ -1,11 +1,11 @@
-"""HiGHS as we use it: silent, on one thread, with the tightest tolerances it takes."""
+"""The LP solver HiGHS: silent, on one thread, with the tightest tolerances it accepts."""
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import highspy
 
-# HiGHS drops matrix entries below 1e-9 and accepts errors of 1e-7 unless told otherwise; these are its limits.
+# By default HiGHS drops matrix entries below 1e-9 and accepts errors of 1e-7; these are its tightest settings.
 _OPTIONS: dict[str, Any] = {
     "output_flag": False,
     "threads": 1,
@@ -16,10 +16,10 @@ _OPTIONS: dict[str, Any] = {
 
 
 def new_highs(**options: Any) -> Any:
-    """A fresh instance, with further options."""
+    """Create a solver instance; ``options`` override the defaults above."""
     import highspy
 
-    make: Any = highspy.Highs  # it carries no types
+    make: Any = highspy.Highs  # highspy has no type annotations
     highs = make()
     for name, setting in (_OPTIONS | options).items():
         highs.setOptionValue(name, setting)
@@ -27,12 +27,12 @@ def new_highs(**options: Any) -> Any:
 
 
 def status(highs: Any) -> str:
-    """How the last run ended, by HiGHS' own name, such as ``kOptimal``."""
+    """Return the status of the last run by HiGHS' own name, such as ``kOptimal``."""
     return str(highs.getModelStatus().name)
 
 
 def run(program: "highspy.HighsLp") -> Any:
-    """Run HiGHS; if it cannot settle the tight tolerances, with the next wider ones, down to its own."""
+    """Run HiGHS with tight tolerances; if it fails, retry with wider ones, up to its defaults."""
     for tolerance, options in (
         (1e-10, {}),
         (1e-9, {}),

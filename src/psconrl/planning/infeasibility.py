@@ -1,4 +1,4 @@
-"""Explaining an infeasible model: the least that each cost can be, alone, with the other limits, and together."""
+"""Explanation of infeasible models: the least average of each cost alone, under the other constraints, and jointly."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ class Infeasibility:
 
     names: tuple[str, ...]  # of the constrained costs
     thresholds: Floats  # (m,)
-    alone: Floats  # (m,) the least average of each cost if it were the only concern
-    with_others: Floats  # (m,) the least with all other limits kept; nan if those alone are infeasible
-    jointly: Floats  # (m,) averages of a policy whose largest excess, relative to the cost's range, is least
+    alone: Floats  # (m,) least average of each cost without any constraint
+    with_others: Floats  # (m,) least average under all other constraints; nan if those are infeasible by themselves
+    jointly: Floats  # (m,) averages of a policy that minimises the largest excess relative to the cost's range
     multipliers: Floats  # (m,) the Farkas weights; the largest is 1
-    at_least: frozenset[str] = frozenset()  # costs that are the negative of what is kept at or above a limit
+    at_least: frozenset[str] = frozenset()  # costs that are the negative of a quantity with a lower bound
 
     def __str__(self) -> str:
         tau = self.thresholds
@@ -63,16 +63,16 @@ class Infeasibility:
 
 
 def explain(cmdp: CMDP, jointly: Floats, multipliers: Floats, least: Callable[[CMDP], float | None]) -> Infeasibility:
-    """What could be met instead of the thresholds, by planning relaxations of a model.
+    """Find thresholds that could be met instead, by planning relaxations of a model.
 
-    ``jointly`` are the averages (m,) of a policy of least excess, ``multipliers`` the Farkas weights; ``least`` is the
-    least average objective of a model, or None if that is infeasible too.
+    ``jointly`` are the averages (m,) of a policy of least excess, ``multipliers`` the Farkas weights. ``least`` returns
+    the least average objective of a model, or None if that model is infeasible too.
     """
     m = cmdp.n_constraints
     alone, with_others = np.empty(m), np.full(m, np.nan)
     for i in range(m):
         free = least(_only(cmdp, i, []))
-        assert free is not None, "a model without limits is feasible"
+        assert free is not None, "a model without constraints is feasible"
         alone[i] = free
         others = [j for j in range(m) if j != i]
         kept = least(_only(cmdp, i, others)) if others else free
@@ -82,7 +82,7 @@ def explain(cmdp: CMDP, jointly: Floats, multipliers: Floats, least: Callable[[C
 
 
 def _only(cmdp: CMDP, objective: int, limits: list[int]) -> CMDP:
-    """Minimise one of the constrained costs under some of the limits."""
+    """Return the model that minimises one of the constrained costs under some of the constraints."""
     rows = [objective + 1, *(j + 1 for j in limits)]
     return CMDP(
         cmdp.transition,

@@ -1,4 +1,4 @@
-"""Where the optimum needs a lot at the start: the plan that draws one, if it is proven to be as good as the bound."""
+"""Plans with an initial randomisation: if no stationary policy is optimal, a certified mixture of policies."""
 
 from dataclasses import replace
 
@@ -16,9 +16,9 @@ from psconrl.planning.settling import rounds_to_settle
 
 
 def initially_randomised(part: CMDP, candidate: Candidate, found: Plan) -> Plan:
-    """The plan with the mixture of its candidate, if there is one and its proof holds; else as it was.
+    """Return the plan with the mixture of its candidate if that mixture is certified, else the plan unchanged.
 
-    The policy of the plan remains: with what it costs, and by how much it exceeds the limits, in the note.
+    The stationary policy of the plan is kept. The note says what it costs and by how much it exceeds the thresholds.
     """
     if candidate.shares is None or len(candidate.columns) < 2:
         return found
@@ -36,7 +36,7 @@ def initially_randomised(part: CMDP, candidate: Candidate, found: Plan) -> Plan:
         costs=exact.costs,
         occupancy=exact.occupancy,
         certificate=proof,
-        note=f"a run draws one of {len(policies)} policies by lot; plan.policy draws none: {found.note}",
+        note=f"each run draws one of {len(policies)} policies; plan.policy is stationary: {found.note}",
         settles=max(rounds_to_settle(part, evaluate_policy(part, one_hot(each, part.n_actions))) for each in policies),
         mixture=PolicyMixture(policies, candidate.shares, distributions, found.certificate),
     )

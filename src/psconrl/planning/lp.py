@@ -1,9 +1,9 @@
-r"""The occupancy linear program on HiGHS: the referee of the mixture, right for weakly communicating models.
+r"""The occupancy linear program on HiGHS: the reference for the mixture, valid for weakly communicating models.
 
 .. math:: \min_\mu \mu c_0 \quad\text{s.t.}\quad \mu c_i \le \tau_i,\quad
           \sum_a \mu(s,a) = \sum_{s',a} \mu(s',a) P(s|s',a),\quad \sum \mu = 1,\quad \mu \ge 0
 
-An infeasible model is solved once more for the least excess t over all thresholds; its dual is the Farkas proof.
+An infeasible model is solved again for the least excess t over all thresholds; its dual is the Farkas proof.
 """
 
 from typing import TYPE_CHECKING, NamedTuple
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Program(NamedTuple):
-    """Minimise ``cost x`` over x >= 0 with ``matrix x``: at most the limits in the first rows, equal to the rest."""
+    """Minimise ``cost x`` over x >= 0, where ``matrix x <= right`` in the first rows and ``= right`` in the others."""
 
     matrix: csr_array
     cost: Floats
@@ -33,14 +33,14 @@ class Program(NamedTuple):
     n_constraints: int
 
     def elastic(self) -> "Program":
-        """The least excess t over all limits instead: one more column, and nothing else costs."""
+        """Return the program that minimises the excess t over all thresholds; t is one more column."""
         m, rows = self.n_constraints, self.matrix.shape[0]
         excess = csr_array((-np.ones(m), (np.arange(m), np.zeros(m, int))), shape=(rows, 1))
         cost = np.append(np.zeros(self.cost.size), 1.0)
         return self._replace(matrix=csr_array(hstack([self.matrix, excess])), cost=cost)
 
     def highs(self) -> "highspy.HighsLp":
-        """The program as HiGHS takes it."""
+        """Return the program in HiGHS' format."""
         import highspy
 
         lp, matrix = highspy.HighsLp(), csc_array(self.matrix)
@@ -49,7 +49,7 @@ class Program(NamedTuple):
         lp.col_lower_, lp.col_upper_ = np.zeros(self.cost.size), np.full(self.cost.size, highspy.kHighsInf)
         lower, upper, m = self.right.copy(), self.right.copy(), self.n_constraints
         lower[:m] = -highspy.kHighsInf
-        # The balance rows add up to nothing: with all of them HiGHS takes rounding for a contradiction.
+        # The balance rows sum to zero. With all of them HiGHS mistakes rounding for infeasibility, so one row is freed.
         lower[m], upper[m] = -highspy.kHighsInf, highspy.kHighsInf
         lp.row_lower_, lp.row_upper_ = lower, upper
         lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
@@ -58,7 +58,7 @@ class Program(NamedTuple):
 
 
 class Optimum(NamedTuple):
-    """What HiGHS makes of a program: its primal solution, prices of the limits, duals of the other rows."""
+    """HiGHS' solution of a program: primal variables, prices of the constraints, duals of the other rows."""
 
     feasible: bool
     x: Floats
@@ -67,7 +67,7 @@ class Optimum(NamedTuple):
 
 
 def solve_lp(problem: Problem) -> Candidate:
-    """Solve the occupancy program."""
+    """Solve the occupancy program of a problem."""
     S, A = problem.available.shape
     pairs = np.flatnonzero(problem.available.ravel())
     found = optimum(occupancy_program(problem), "method='mixture' may settle the model")
@@ -79,7 +79,7 @@ def solve_lp(problem: Problem) -> Candidate:
 
 
 def occupancy_program(problem: Problem) -> Program:
-    """Rows: thresholds, balance of every state, norm."""
+    """Return the occupancy program; its rows are thresholds, balance of every state, and normalisation."""
     S = problem.available.shape[0]
     pairs = np.flatnonzero(problem.available.ravel())
     matrix = vstack([problem.costs[1:, pairs], balance(problem, pairs), np.ones((1, pairs.size))])
@@ -88,17 +88,17 @@ def occupancy_program(problem: Problem) -> Program:
 
 
 def balance(problem: Problem, pairs: Ints) -> csr_array:
-    """How much each of some pairs takes out of every state, (S, pairs)."""
+    """Return the net outflow (S, pairs) of every state per visit of each pair."""
     return csr_array(states_of(pairs, *problem.available.shape) - csr_array(problem.transition.csr()[pairs].T))
 
 
 def states_of(pairs: Ints, S: int, A: int) -> csr_array:
-    """Ones where a pair belongs to a state, (S, pairs)."""
+    """Return the incidence matrix (S, pairs): one where a pair belongs to a state."""
     return csr_array((np.ones(pairs.size), (pairs // A, np.arange(pairs.size))), shape=(S, pairs.size))
 
 
 def optimum(program: Program, way_out: str) -> Optimum:
-    """Solve a program, or, if it is infeasible, for its least excess."""
+    """Solve a program; if it is infeasible, minimise its excess instead."""
     highs = run(program.highs())
     feasible = status(highs) != "kInfeasible"
     if not feasible:
@@ -111,14 +111,14 @@ def optimum(program: Program, way_out: str) -> Optimum:
 
 
 def spread(values: Floats, pairs: Ints, S: int, A: int) -> Floats:
-    """What belongs to some pairs, never negative, as a table (S, A)."""
+    """Return values of some pairs, clipped at zero, as a table (S, A)."""
     full = np.zeros(S * A)
     full[pairs] = np.maximum(values, 0.0)
     return full.reshape(S, A)
 
 
 def towards(problem: Problem, occupancy: Floats) -> Floats:
-    """A policy (S, A) that leads to the states with mass."""
+    """Return a policy (S, A) that drives to the states with mass."""
     visited = occupancy.sum(axis=1) > LP_MASS
     onward = attractor_policy(problem.transition, problem.available, visited, problem.available.argmax(axis=1))
     return one_hot(onward, occupancy.shape[1])

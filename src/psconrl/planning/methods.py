@@ -1,4 +1,4 @@
-"""Which method plans which model: the mixture, the mixture by components, or a linear program."""
+"""Choice of the planning method: the mixture, the mixture by components, or a linear program."""
 
 from collections.abc import Sequence
 
@@ -19,15 +19,15 @@ from psconrl.planning.problem import Problem
 from psconrl.planning.progress import Watch
 from psconrl.planning.randomisation import fewest_randomised
 
-LEAST_ROOM = 1e-4  # of the range of a cost: less would make the guess an extreme one
-# The program of a multichain model takes minutes for more states than this.
+LEAST_ROOM = 1e-4  # of the range of a cost: less slack would give extreme weights
+# The linear program of a multichain model takes minutes for more states than this.
 MULTICHAIN_LP_STATES = 5000
 
 METHODS = MIXTURE, LP = ("mixture", "lp")
 
 
 def find_candidate(part: CMDP, problem: Problem, method: str, start: Sequence[Ints], watch: Watch) -> Candidate:
-    """Plan by the method asked for, or by the one that the model needs."""
+    """Plan by the requested method, or by the one that the structure of the model requires."""
     watch.scaling = problem.scaling
     if not part.transition.communicates:
         parts = find_end_components(part.transition, part.available)
@@ -41,10 +41,10 @@ def find_candidate(part: CMDP, problem: Problem, method: str, start: Sequence[In
 
 
 def guessed_weights(problem: Problem) -> Floats | None:
-    """Weights at which the objective and every limit may matter alike: a limit the more, the less room it leaves.
+    """Return initial weights that balance the objective and the constraints; a constraint with less slack weighs more.
 
-    At weights that are far off large models meet policies with corners that they leave once in 1e7 steps, whose
-    evaluation takes long.
+    In large models, poor initial weights yield near-absorbing policies (escape probability about 1e-7), which are slow
+    to evaluate.
     """
     if not problem.transition.is_sparse or not problem.thresholds.size:
         return None
@@ -54,7 +54,7 @@ def guessed_weights(problem: Problem) -> Floats | None:
 
 
 def _multichain(part: CMDP, problem: Problem, method: str, parts: EndComponents, watch: Watch) -> Candidate:
-    """Component by component; by one linear program if that is asked for, or if rounding spoils the rest."""
+    """Plan component by component, or by one linear program if that is requested or if rounding spoils the former."""
     if method != LP:
         try:
             return solve_components(part, problem, parts, watch.follow)
@@ -65,7 +65,7 @@ def _multichain(part: CMDP, problem: Problem, method: str, parts: EndComponents,
 
 
 def from_mixture(problem: Problem, solution: Solution, watch: Watch) -> Candidate:
-    """The policy of a mixture that randomises in as few states as possible, unless the user wants no more of it."""
+    """Return a policy with the mixture's averages and as few randomised states as found before the user interrupts."""
     mixture = solution.mixture
     w = mixture.weights
     unit = w[0] if mixture.feasible else 1.0
@@ -73,7 +73,7 @@ def from_mixture(problem: Problem, solution: Solution, watch: Watch) -> Candidat
     if mixture.feasible and len(mixture.answers) > 1 and not watch.stopped:
         try:
             occupancy, policy = fewest_randomised(problem, solution)
-        except KeyboardInterrupt:  # a few more coins do no harm
+        except KeyboardInterrupt:  # a few more randomised states do no harm
             if watch.follow is None:
                 raise
             watch.interrupted()
@@ -82,7 +82,7 @@ def from_mixture(problem: Problem, solution: Solution, watch: Watch) -> Candidat
 
 
 def unproven(problem: Problem, method: str, trouble: str) -> Candidate:
-    """The policy that is cheapest for one step, where a method has failed: something to evaluate, and no proof."""
+    """Return the one-step greedy policy without proof, as a fallback after a method has failed."""
     S, A = problem.available.shape
     actions = greedy_policy(problem)
     policy = one_hot(actions, A)

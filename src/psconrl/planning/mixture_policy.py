@@ -1,7 +1,7 @@
-"""A lot at the start: deterministic policies, one of which is drawn for a whole run.
+"""Mixture policies: deterministic policies, one of which is drawn at the start of a run and played throughout.
 
-What no stationary policy does, a lot may: half of all runs end here and half there, or stay in one of two places each.
-Averages of a mixture are expectations over the lot.
+An initial randomisation can do what no stationary policy can, such as send half of all runs to each of two closed
+classes, or keep each run in one of two classes. Averages of a mixture are expectations over the initial draw.
 """
 
 import sys
@@ -15,28 +15,28 @@ from psconrl.markov.evaluation import Evaluation, evaluate_policy
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.proof import Certificate
 
-MANY_RUNS = 10_000  # generators whose lots are remembered before it is asked which of them are still in use
+MANY_RUNS = 10_000  # generators remembered before those no longer in use are dropped
 
 
 @dataclass(frozen=True, eq=False)
 class PolicyMixture:
-    """Policies and the chances with which a run draws each."""
+    """Deterministic policies and the probability with which a run draws each."""
 
     policies: Ints  # (k, S)
-    shares: Floats  # (k,) of sum one
-    distributions: Floats  # (k, S) the long-run frequencies of the states under each, from the initial law
-    policy_certificate: Certificate  # of ``plan.policy``, which draws no lot: what it costs, by how much it exceeds
+    shares: Floats  # (k,) probabilities; they sum to one
+    distributions: Floats  # (k, S) long-run state frequencies under each policy, from the initial distribution
+    policy_certificate: Certificate  # of ``plan.policy``, the stationary one: its cost and its excess over thresholds
     _runs: "_Runs" = field(default_factory=lambda: _Runs(), init=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.shares)
 
     def draw(self, rng: np.random.Generator) -> Ints:
-        """The policy (S,) of a new run."""
+        """Draw the policy (S,) of a new run."""
         return np.asarray(self.policies[self._number(rng)])
 
     def drawn_for(self, rng: np.random.Generator) -> Ints:
-        """The policy (S,) of the run that this generator belongs to: drawn when it is first seen, and kept."""
+        """Return the policy (S,) of this generator's run: drawn at the first call with it, and kept."""
         if rng not in self._runs.drawn:
             self._runs.add(rng, self._number(rng))
         return np.asarray(self.policies[self._runs.drawn[rng]])
@@ -47,7 +47,7 @@ class PolicyMixture:
 
 
 class _Runs:
-    """The number that each run has drawn, by its generator, for as long as anybody may ask with that again."""
+    """The index that each run has drawn, by its generator, for as long as that generator is in use."""
 
     def __init__(self) -> None:
         self.drawn: dict[np.random.Generator, int] = {}
@@ -60,18 +60,18 @@ class _Runs:
         self.drawn[rng] = number
 
     def _forget_finished(self) -> None:
-        """Forget generators that nobody else holds; NumPy's cannot be referred to weakly, so references are counted."""
-        self.drawn[np.random.default_rng(0)] = -1  # which nobody holds
+        """Drop generators that are referenced nowhere else, by reference counts: NumPy's have no weak references."""
+        self.drawn[np.random.default_rng(0)] = -1  # referenced nowhere else
         counts = [sys.getrefcount(rng) for rng in self.drawn]
-        of_nobody = counts[-1]
+        unreferenced = counts[-1]
         in_use = zip(self.drawn.items(), counts, strict=True)
-        self.drawn = {rng: number for (rng, number), count in in_use if count > of_nobody}
+        self.drawn = {rng: number for (rng, number), count in in_use if count > unreferenced}
 
 
 def evaluate_mixture(cmdp: CMDP, policies: Ints, shares: Floats) -> tuple[Evaluation, Floats]:
-    """The exact averages of a mixture, and the law of the states (k, S) under each of its policies.
+    """Return the exact evaluation of a mixture and the state distribution (k, S) under each of its policies.
 
-    All that is linear in the policies is the mean over them: averages, frequencies, gains and biases.
+    Averages, frequencies, gains and biases of a mixture are means over its policies.
     """
     found = [evaluate_policy(cmdp, one_hot(actions, cmdp.n_actions)) for actions in policies]
     mixed = Evaluation(

@@ -1,21 +1,22 @@
-r"""Models with several end components: the program of Hordijk and Kallenberg (1979), and what its proof may lose.
+r"""Models with several end components: the program of Hordijk and Kallenberg (1979) and the loss of its proof.
 
-The occupancy program may place its mass in a class that the initial law does not reach. With transient visits x
+The occupancy program may place its mass in a class that the initial distribution does not reach. With transient visits
+x
 
 .. math:: \sum_a \mu(s,a) + \sum_a x(s,a) - \sum_{s',a} x(s',a) P(s|s',a) = \beta(s), \quad x \ge 0
 
-it cannot. Here :math:`\mu` lives on the pairs of end components, where alone a path can stay, and x counts departures
-instead of visits, so that a state which is left once in 1e30 steps is still left.
+it cannot. Here :math:`\mu` is supported on the pairs of end components, since a path can stay only there. x counts
+departures instead of visits, so that a state which is left once in 1e30 steps still counts as left.
 
-The dual has gains g that must not fall along any move, but solvers leave them only almost subharmonic. Whatever the
-policy, a path moves on only finitely often before it stays in one end component. Let U bound the expected number of
-moves, each from one component or transient state to another:
+The dual has gains g that must not decrease along any move, but solvers return gains that are only almost subharmonic.
+Under any policy a path makes finitely many moves before it stays in one end component. Let U bound the expected number
+of moves, each from one component or transient state to another:
 
 .. math:: U(k) \ge 1 + \sum_{l \ne k} P(l|s,a)\, U(l) \Big/ \sum_{l \ne k} P(l|s,a)
           \quad\text{for every pair that may leave } k,\qquad U \ge 0.
 
-If no such pair lowers the gains by more than r a move, the initial law does not lower them by more than
-:math:`r \max U`. Counting moves instead of steps leaves out how long they are waited for.
+If no such pair lowers the gains by more than r per move, the gains fall by at most :math:`r \max U` from the initial
+distribution. The bound counts moves instead of steps, so waiting times do not enter.
 """
 
 from typing import NamedTuple
@@ -35,14 +36,14 @@ from psconrl.planning.tolerances import LP_MASS
 
 
 class Departures(NamedTuple):
-    """One departure by each pair."""
+    """The effect of one departure by each pair."""
 
-    balance: csr_array  # (S, pairs) what it takes out of every state
-    probability: Floats  # (pairs,) that a visit ends in one
+    balance: csr_array  # (S, pairs) net outflow of every state per departure
+    probability: Floats  # (pairs,) that a visit ends in a departure
 
 
 def solve_multichain(problem: Problem, initial: Floats, recurrent: Ints) -> Candidate:
-    """Solve the multichain program from an initial law; ``recurrent`` are the pairs of the end components."""
+    """Solve the multichain program from an initial distribution; ``recurrent`` are the pairs of the end components."""
     S, A = problem.available.shape
     pairs = np.flatnonzero(problem.available.ravel())
     leaving = departures(problem, pairs)
@@ -53,7 +54,7 @@ def solve_multichain(problem: Problem, initial: Floats, recurrent: Ints) -> Cand
     occupancy /= occupancy.sum()
     departed = found.x[n : n + pairs.size]
     visits = np.where(departed > LP_MASS, departed, 0.0) / np.where(leaving.probability > 0, leaving.probability, 1.0)
-    # Play by the occupancy; off its support by the transient visits, or towards it.
+    # Play by the occupancy; off its support, by the transient visits or towards the support.
     onward = policy_from_occupancy(spread(visits, pairs, S, A), towards(problem, occupancy), LP_MASS)
     policy = policy_from_occupancy(occupancy, onward, LP_MASS)
     dual = Dual(found.prices, found.duals[:S], np.zeros(S), found.duals[S : 2 * S])
@@ -62,7 +63,7 @@ def solve_multichain(problem: Problem, initial: Floats, recurrent: Ints) -> Cand
 
 
 def multichain_program(problem: Problem, initial: Floats, recurrent: Ints, onward: csr_array) -> Program:
-    """Rows: thresholds, balance of every state, reachability."""
+    """Return the multichain program; its rows are thresholds, balance of every state, and reachability."""
     S, A = problem.available.shape
     limits = csr_array(problem.costs[1:, recurrent])
     stay = states_of(recurrent, S, A)
@@ -73,7 +74,7 @@ def multichain_program(problem: Problem, initial: Floats, recurrent: Ints, onwar
 
 
 def departures(problem: Problem, pairs: Ints) -> Departures:
-    """What departures by some pairs do."""
+    """Return the departures by the given pairs."""
     S, A = problem.available.shape
     moves = problem.transition.csr()[pairs].tocoo()
     row, column = moves.coords
@@ -85,7 +86,7 @@ def departures(problem: Problem, pairs: Ints) -> Departures:
 
 
 def transit_loss(cmdp: CMDP, states: Bools, components: EndComponents, gains: Floats) -> float:
-    """An upper bound on what gains, constant on each component, lose in mean from the given states (S,)."""
+    """Bound from above the mean loss of gains, constant on each component, from the given states (S,)."""
     if np.ptp(gains) == 0.0:
         return 0.0
     quotient = Quotient(cmdp.transition, cmdp.available, components, states)

@@ -1,4 +1,4 @@
-r"""The most that a policy can cost in any model of a confidence set: a proof, however early the iteration is stopped.
+r"""Upper bounds on the average cost of a policy over a confidence set, valid whenever the iteration is stopped.
 
 For **any** function h of the states let
 
@@ -7,14 +7,14 @@ For **any** function h of the states let
 
 In every model of the set :math:`c_\pi + P_\pi h - h \le G`; summed along a path, n rounds from any state cost at most
 :math:`nG + \max h - \min h` in expectation. So G bounds the long-run average from every state, whatever the classes of
-the chain, and the span of h what a beginning can cost besides. Value iteration finds an h with a small G; it needs no
-proof of its own, and what it has found is the certificate.
+the chain. The span of h bounds the additional cost of the initial rounds. Value iteration finds an h with a small G. It
+needs no convergence proof, since h itself is the certificate.
 
-**States that rely on a baseline.** Where too little is known, no data certify anything. But if of some policy
-:math:`\pi_b` it is known that a function :math:`0 \le h_b \le H` has :math:`c_b + P_b h_b - h_b \le g_b` everywhere
-(n rounds of it cost at most :math:`n g_b + H`), let the policy be :math:`\pi_b` in a set U of states, and there
+**States that rely on a baseline.** With too little data nothing can be certified. But suppose that for some policy
+:math:`\pi_b` a function :math:`0 \le h_b \le H` is known to satisfy :math:`c_b + P_b h_b - h_b \le g_b` everywhere, so
+that n rounds of it cost at most :math:`n g_b + H`. Let the policy be :math:`\pi_b` in a set U of states, and there
 :math:`h = M + h_b` with M the largest h elsewhere. Then :math:`h \le M + h_b` everywhere, so that in U
-:math:`c_b + P_b h - h \le c_b + P_b h_b - h_b \le g_b`, although nothing is known of the transitions; outside of U it
+:math:`c_b + P_b h - h \le c_b + P_b h_b - h_b \le g_b`, although nothing is known about the transitions. Outside U it
 suffices to count every state of U as M + H.
 """
 
@@ -27,9 +27,9 @@ from psconrl.arrays import Bools, Floats, Places
 from psconrl.kernels.pessimism import worst_case, worst_means
 
 SWEEPS = 3000  # of value iteration; the bound holds after any number
-SETTLED = 1e-3  # of the range of a cost: as near as bound and lower bound need to come
+SETTLED = 1e-3  # of the range of a cost: the gap between upper and lower bound at which the iteration stops
 Distributions: TypeAlias = tuple[Places, Places, Floats, Floats, Floats]
-# What sums of doubles may miss, in units of what is added up.
+# Rounding error of sums of doubles, relative to the summands.
 ROUNDING = 1e-12
 
 
@@ -38,17 +38,17 @@ class WorstCase:
     """A bound on the average of one cost in all models of a set, from every state, and the function that proves it."""
 
     bound: float
-    bias: Floats  # (S,) of U: the highest that it may be
-    values: Floats  # (S, A) the q of every pair
+    bias: Floats  # (S,) the h above; in states of U its largest possible value
+    values: Floats  # (S, A) q of every pair
 
     @property
     def span(self) -> float:
-        """What a beginning can cost beyond the bound, in expectation and all told."""
+        """Span of the bias: the largest expected total cost of the initial rounds beyond the bound."""
         return float(np.ptp(self.bias))
 
 
 def largest_means(distributions: Distributions, h: Floats) -> Floats:
-    """The largest p.h of every pair over all laws p in a set, (S*A,)."""
+    """Return the largest p.h of every pair over all distributions p in a set, (S*A,)."""
     means: Floats = worst_means(*distributions, h)
     return means
 
@@ -63,12 +63,12 @@ def worst_average(
     start: Floats | None = None,
     sweeps: int = SWEEPS,
 ) -> WorstCase:
-    """A bound on the average of costs (S, A) under a policy (S, A), over all laws in a set.
+    """Bound the average of costs (S, A) under a policy (S, A) over all transition distributions in a set.
 
-    ``laws``: row pointers, successors, their lowest and highest probabilities, and the highest of all others, as in
-    ``learning.intervals``. ``limit``: the iteration stops once it is known on which side of it the bound is.
-    ``relying``: the states of U, which count ``recovery``, the H above, more than all others. ``start``: a function to
-    begin with.
+    ``distributions``: row pointers, successors, their lowest and highest probabilities, and the highest of all others,
+    as in ``learning.intervals``. ``limit``: the iteration stops once it is known on which side of this number the bound
+    lies. ``relying``: the states of U, which count ``recovery``, the H above, more than all others. ``start``: the
+    initial h.
     """
     S, A = policy.shape
     states = np.zeros(S, dtype=np.bool_) if relying is None else relying

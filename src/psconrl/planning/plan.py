@@ -1,4 +1,4 @@
-"""The one return type of every planner: what to do, what it costs, what the limits are worth, and the proof."""
+"""``Plan``, the return type of every planner: policy, average costs, shadow prices and certificate."""
 
 import math
 import os
@@ -22,63 +22,64 @@ from psconrl.planning.tolerances import PROVEN_EXCESS
 
 @dataclass(frozen=True, eq=False)
 class Plan(Deployable):
-    """A policy with its exact averages, the price of every threshold, and a certificate.
+    """A policy with its exact averages, the shadow price of every threshold, and a certificate.
 
-    ``value`` is the average objective in the user's sense (a reward if the model was built from rewards);
-    ``costs[i]`` the average of ``cmdp.costs[i]``. ``multipliers[i]`` is what one more unit of threshold i is worth, in
-    units of the objective. If infeasible, the policy has the least possible excess and the multipliers are Farkas'.
-    ``act`` plays it; ``save`` and ``Plan.load`` keep it; ``to_csv`` and ``to_json`` write it for other programs.
+    ``value`` is the average objective in the user's sense (a reward if the model was built from rewards).
+    ``costs[i]`` is the average of ``cmdp.costs[i]``. ``multipliers[i]`` is the value of one more unit of threshold i,
+    in units of the objective. If the model is infeasible, the policy has the least possible excess and the multipliers
+    are Farkas weights. ``act`` returns actions, ``save`` and ``Plan.load`` store the plan, ``to_csv`` and ``to_json``
+    export it to other programs.
 
-    Where no stationary policy is best, ``mixture`` holds policies among which a run draws by lot. Then value, costs,
-    occupancy and certificate are those of the mixture, and ``policy`` is the stationary one that comes closest.
+    If no stationary policy is optimal, ``mixture`` holds policies, one of which each run draws at its start. Value,
+    costs, occupancy and certificate are then those of the mixture, and ``policy`` is the closest stationary policy.
     """
 
     status: Status
     value: float
     costs: Floats  # (m+1,)
-    thresholds: Floats  # (m,) the limits that were planned for
+    thresholds: Floats  # (m,) for which the plan was made
     policy: Floats  # (S, A)
     occupancy: Floats  # (S, A)
     multipliers: Floats  # (m,)
-    potential: Floats  # (S,) the h of the certificate
-    low_potential: Floats  # (S,) to be added to it: what one double a state cannot hold; mostly zero
-    gains: Floats | None  # (S,) the g of a multichain certificate
+    potential: Floats  # (S,) h of the certificate
+    low_potential: Floats  # (S,) low-order part, to be added to the potential; mostly zero
+    gains: Floats | None  # (S,) g of a multichain certificate
     certificate: Certificate
     method: str  # "mixture" or "lp"
-    note: str  # what was done beyond the ordinary; empty if nothing
+    note: str  # deviations from the ordinary procedure; empty if none
     infeasibility: Infeasibility | None
     columns: tuple[Ints, ...]  # deterministic policies to start a later plan from
     names: Names  # of states, actions and costs
-    mixture: PolicyMixture | None = None  # policies and their chances, if a run has to draw a lot at its start
-    model: str = ""  # the fingerprint of the model that was planned; empty if it is not known
-    settles: float = math.nan  # rounds until every average, from the start, is final within 1% of the cost's range
+    mixture: PolicyMixture | None = None  # policies and their probabilities, if the optimum needs initial randomisation
+    model: str = ""  # fingerprint of the model; empty if unknown
+    settles: float = math.nan  # rounds until every average is within 1% of the cost's range of its long-run value
 
     @property
     def feasible(self) -> bool:
-        """Are there policies within the thresholds?"""
+        """Whether some policy meets the thresholds."""
         return self.status is not Status.INFEASIBLE
 
     @property
     def meets_constraints(self) -> bool:
-        """Is what ``act`` plays within the thresholds? An optimal plan is; one that is not attained may not be."""
+        """Whether what ``act`` plays meets the thresholds: always if optimal, not necessarily if not attained."""
         allowed = PROVEN_EXCESS * np.abs(self.thresholds)
         return self.status is Status.OPTIMAL or bool((self.certificate.excess <= allowed).all())
 
     @property
     def policy_certificate(self) -> Certificate:
-        """The certificate of ``policy``: that of the plan, unless the plan draws a lot."""
+        """Certificate of ``policy``: that of the plan, unless the plan is a mixture."""
         return self.certificate if self.mixture is None else self.mixture.policy_certificate
 
     @property
     def policy_meets_constraints(self) -> bool:
-        """Is ``policy``, which draws no lot, within the thresholds?"""
+        """Whether ``policy``, the stationary one, meets the thresholds."""
         return (
             self.meets_constraints if self.mixture is None else self.feasible and self.mixture.policy_certificate.holds
         )
 
     @property
     def shown_policy(self) -> Floats:
-        """What is played in every state (S, A), over all runs: of a mixture, in the proportions in which it is."""
+        """Action probabilities in every state (S, A) over all runs; for a mixture, the long-run action frequencies."""
         if self.mixture is None:
             return self.policy
         shown: Floats = policy_from_occupancy(self.occupancy, self.policy, 0.0)
@@ -91,37 +92,37 @@ class Plan(Deployable):
 
     @property
     def randomised_states(self) -> Ints:
-        """Visited states in which the policy tosses a coin; at most m are needed."""
+        """Visited states with randomised actions; at most m are needed."""
         if self.mixture is not None:
             return np.empty(0, dtype=np.int64)
         several = (self.policy > 0).sum(axis=1) > 1
         return np.flatnonzero(several & (self.occupancy.sum(axis=1) > 0))
 
     def required(self) -> "Plan":
-        """This plan, or an error if it is infeasible: for code that cannot do without one."""
+        """Return this plan; raise ``InfeasibleError`` if it is infeasible."""
         if not self.feasible:
             raise InfeasibleError(str(self.infeasibility or "no policy meets the thresholds"))
         return self
 
     def act(self, state: Any, rng: np.random.Generator | None = None) -> Any:
-        """The action in a state, given by name or number; a plan that breaks the limits has to be asked otherwise.
+        """Return the action in a state, given by name or number; raise if the plan does not meet its thresholds.
 
-        A plan with a ``mixture`` draws its lot when it first sees a generator, and plays the policy it drew whenever it
-        is asked with that one again: one generator a run, and a new one for the next.
+        A plan with a ``mixture`` draws a policy at the first call with a generator and plays it at every later call
+        with that generator. Use one generator per run, and a new one for the next run.
         """
         self._need_playable()
         if self.mixture is None:
             return super().act(state, rng)
         if not isinstance(rng, np.random.Generator):
             raise PolicyError(
-                f"this plan draws one of {len(self.mixture)} policies by lot for each run: give act the generator of "
-                f"the run, numpy.random.default_rng(0), or play plan.draw(rng); got {rng!r}"
+                f"this plan draws one of {len(self.mixture)} policies for each run: give act the generator of the run, "
+                f"numpy.random.default_rng(0), or play plan.draw(rng); got {rng!r}"
             )
         action = int(self.mixture.drawn_for(rng)[self.names.state_number(state, len(self.policy))])
         return self.names.answer(action, state)
 
     def draw(self, rng: np.random.Generator) -> Floats:
-        """A policy (S, A) to play for one run: by lot if the plan has a ``mixture``, else its policy.
+        """Return a policy (S, A) to play for one run: drawn from the ``mixture`` if there is one, else ``policy``.
 
         >>> import psconrl
         >>> stay_or_go, end = [[1, 0], [0, 1]], [[0, 1], [0, 1]]
@@ -141,7 +142,7 @@ class Plan(Deployable):
         return drawn
 
     def rows(self) -> Iterator[tuple[str | float, ...]]:
-        """The rows of the table; of a mixture for every policy, with its number, from 1, and its share."""
+        """Yield the rows of the table; for a mixture, those of every policy, with its number from 1 and its share."""
         if self.mixture is None:
             yield from super().rows()
             return
@@ -161,28 +162,28 @@ class Plan(Deployable):
             raise InfeasibleError(f"{why} The policy of least excess is in plan.policy")
         if not self.meets_constraints:
             raise PolicyError(
-                f"the policy of this plan, which is {self.status.value}, exceeds its limits by "
+                f"the policy of this plan, which is {self.status.value}, exceeds its thresholds by "
                 f"{self.certificate.excess.max():.3g}; see plan.note. It is in plan.policy"
             )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Keep the plan in an ``.npz`` file, written whole or not at all."""
+        """Save the plan to an ``.npz`` file, atomically."""
         plan_files.save(self, path)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> "Plan":
-        """A plan that was saved."""
+        """Load a plan that was saved with ``save``."""
         return Plan(**plan_files.load(path))
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
-        """Write everything for other programs, in names and units: what ``psconrl solve --json`` prints."""
+        """Write the plan as JSON, with names and units, as printed by ``psconrl solve --json``."""
         plan_files.write_json(self, path)
 
     def record(self) -> dict[str, Any]:
-        """The same as plain data; what is not a number becomes None."""
+        """Return the plan as plain data, as written by ``to_json``; numbers that are not finite become None."""
         return plan_files.record(self)
 
     def __repr__(self) -> str:
         costs = ", ".join(f"{c + 0.0:.6g}" for c in (self.names.signs * self.costs)[1:])
-        lot = "" if self.mixture is None else f" by lot among {len(self.mixture)} policies"
-        return f"Plan({self.status.value}{lot}, value={self.value:.8g}, costs=[{costs}], gap={abs(self.gap):.1e})"
+        mixture = "" if self.mixture is None else f", mixture of {len(self.mixture)} policies"
+        return f"Plan({self.status.value}{mixture}, value={self.value:.8g}, costs=[{costs}], gap={abs(self.gap):.1e})"

@@ -1,6 +1,6 @@
-"""Plans in files: ``.npz`` to be loaded again, JSON for other programs. Never pickle.
+"""Reading and writing of plans: ``.npz`` to load again, JSON for other programs. Never pickle.
 
-``Plan`` has these as methods, and so this file cannot import it: a plan is whatever has the fields of one.
+``Plan`` has these functions as methods, so this file cannot import it. Any object with the fields of a plan will do.
 """
 
 import json
@@ -24,14 +24,14 @@ from psconrl.planning.proof import Certificate, Status
 
 FORMAT = "psconrl-plan"
 VERSION = 1
-WITH_MIXTURE = 2  # the version of a plan that draws a lot: what knows no lots must not play its policy
-ROUNDING = 1e-9  # by which the probabilities of a state may miss one
+WITH_MIXTURE = 2  # version of a plan with a mixture: a reader without mixtures must not play its policy
+ROUNDING = 1e-9  # largest deviation of a sum of probabilities from one
 _ARRAYS = ("costs", "thresholds", "policy", "occupancy", "multipliers", "potential", "low_potential")
 _LIMITS = ("thresholds", "alone", "with_others", "jointly", "multipliers")  # of an infeasibility
 
 
 def record(plan: Any) -> dict[str, Any]:
-    """A plan as plain data for JSON, in the user's names and units; what is not a number becomes null."""
+    """Return a plan as plain data for JSON, in the user's names and units; non-finite numbers become None."""
     names, proof = plan.names, plan.certificate
     S, A = plan.policy.shape
     limited, sign = names.costs[1:], names.signs[1:]
@@ -80,13 +80,13 @@ def record(plan: Any) -> dict[str, Any]:
 
 
 def write_json(plan: Any, path: str | os.PathLike[str]) -> None:
-    """Write the record of a plan."""
+    """Write the record of a plan to a JSON file."""
     text = json.dumps(record(plan), indent=1, allow_nan=False)
     write_atomically(as_path(path, PolicyError), lambda f: f.write(text.encode()), PolicyError)
 
 
 def save(plan: Any, path: str | os.PathLike[str]) -> None:
-    """Write a plan to an ``.npz`` file, whole or not at all."""
+    """Write a plan to an ``.npz`` file, atomically."""
     target = as_path(path, PolicyError)
     if target.suffix != ".npz":
         raise PolicyError(f"{target}: a plan file must end in .npz; to_json and to_csv write for other programs")
@@ -126,7 +126,7 @@ def save(plan: Any, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The fields of a plan, from an ``.npz`` file."""
+    """Read the fields of a plan from an ``.npz`` file."""
     source = as_path(path, PolicyError)
     if source.suffix != ".npz":
         raise PolicyError(f"{source}: a plan file must end in .npz, as plan.save writes it")
@@ -137,7 +137,7 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise PolicyError(f"{source}: {error}") from None
     except OSError as error:
         raise PolicyError(f"{source}: cannot be read ({error.strerror or error})") from None
-    except Exception as error:  # zip, zlib, the header's tokenizer and JSON: each has errors of its own
+    except Exception as error:  # zip, zlib, the header's tokenizer and JSON each raise their own errors
         raise PolicyError(f"{source}: truncated, or not a {FORMAT} file ({type(error).__name__})") from None
 
 
@@ -222,7 +222,7 @@ def _names(names: Any, n: int) -> tuple[str, ...] | None:
 
 
 def _finite(x: Any) -> Any:
-    """JSON has neither nan nor inf: they become null."""
+    """Replace nan and inf, which JSON lacks, by None."""
     if isinstance(x, dict):
         return {key: _finite(value) for key, value in x.items()}
     if isinstance(x, list):

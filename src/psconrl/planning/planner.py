@@ -1,9 +1,9 @@
 """``plan``: from a model to a certified plan, whatever the structure of the model.
 
-The part reachable from the initial law is planned. If it has one end component, oracle and master find the optimum;
-otherwise they do so with an oracle that plans each component on its own. The policy is then evaluated exactly, and the
-candidate certified. If no stationary policy attains the bound, a lot among several does. If the proof fails, the model
-is planned again on the scale of the costs that the policy meets, and then HiGHS is asked.
+Only the part reachable from the initial distribution is planned. If it has one end component, oracle and master find
+the optimum. Otherwise they use an oracle that plans each component separately. The policy is then evaluated exactly and
+the candidate certified. If no stationary policy attains the bound, a mixture policy does. If the proof fails, the model
+is planned again on the scale of the costs that the policy meets, and then with HiGHS.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,10 +32,10 @@ from psconrl.planning.scaling import Scaling
 from psconrl.planning.settling import rounds_to_settle
 from psconrl.planning.tolerances import PROVEN_POLICY
 
-# How often a model whose proof failed is planned again, on the scale of what its policy meets.
+# Number of times a model whose proof failed is planned again, on the scale of the costs that its policy meets.
 RESCALINGS = 2
 
-# HiGHS is asked for a second opinion on models of up to 2,000 states; beyond, it may take minutes.
+# Unproven models of up to 2,000 states are also planned with HiGHS; beyond, it may take minutes.
 SECOND_OPINION_STATES = 2000
 
 
@@ -45,11 +45,11 @@ def plan(
     start: Plan | None = None,
     progress: Callable[[Progress], object] | None = None,
 ) -> Plan:
-    """The cheapest policy within the thresholds, with its shadow prices and a certificate.
+    """Return the cheapest policy within the thresholds, with its shadow prices and a certificate.
 
-    ``method``: ``"mixture"`` (default; fast) or ``"lp"`` (the referee, on HiGHS). ``start``: an earlier plan of a model
-    with the same states and actions; its policies are tried first. ``progress``: called with the value and the bound so
-    far, again and again, where a plan takes long; ``print`` will do. Ctrl-C then returns the best plan so far, with its
+    ``method``: ``"mixture"`` (default; fast) or ``"lp"`` (the reference, on HiGHS). ``start``: an earlier plan of a
+    model with the same states and actions; its policies are tried first. ``progress``: called repeatedly with the value
+    and the bound so far if a plan takes long, for example ``print``. Ctrl-C then returns the best plan so far, with its
     proven gap.
 
     >>> import psconrl
@@ -69,7 +69,7 @@ def plan(
 
 
 def plan_unexplained(cmdp: CMDP, method: str = MIXTURE, start: Plan | None = None, watch: Watch | None = None) -> Plan:
-    """The plan without the explanation of an infeasible one, which takes further plans."""
+    """Plan without explaining infeasibility, which takes further plans."""
     watch = watch or Watch(None, cmdp.maximise)
     reached = Restriction(cmdp)
     part = reached.apply()
@@ -78,7 +78,7 @@ def plan_unexplained(cmdp: CMDP, method: str = MIXTURE, start: Plan | None = Non
     for _ in range(RESCALINGS):
         if result.status is not Status.UNCERTIFIED or watch.stopped:
             break
-        # What the policy meets is the scale on which it is judged: plan once more on that scale.
+        # The policy is judged on the scale of the costs that it meets: plan again on that scale.
         middle = np.append(result.costs[0], part.thresholds)
         scaling = Scaling(middle, units(part, result.occupancy))
         problem = Problem.scaled(problem.transition, part.costs, part.thresholds, part.available, scaling)
@@ -91,20 +91,20 @@ def plan_unexplained(cmdp: CMDP, method: str = MIXTURE, start: Plan | None = Non
 
 
 def _explained(cmdp: CMDP, infeasible: Plan, method: str) -> Infeasibility:
-    """Why no policy keeps the limits, by planning relaxations of the model with the same method."""
+    """Explain why no policy meets the thresholds, by planning relaxations of the model with the same method."""
 
     def least(relaxed: CMDP) -> float | None:
         found = plan_unexplained(relaxed, method)
         if found.status is Status.INFEASIBLE:
             return None
-        # Where no single policy does it, a lot or ever rarer switches do: the bound is what can be reached.
+        # If no single policy attains the bound, a mixture or ever rarer switches approach it.
         return float(found.certificate.lower if found.status is Status.NOT_ATTAINED else found.costs[0])
 
     return explain(cmdp, infeasible.costs[1:], infeasible.multipliers, least)
 
 
 def _attempt(part: CMDP, problem: Problem, method: str, start: Sequence[Ints], watch: Watch) -> Plan:
-    """The certified plan of a method, or one that nothing is proven about if the method fails."""
+    """Return the certified plan of a method, or an unproven plan if the method fails."""
     try:
         candidate = find_candidate(part, problem, method, start, watch)
         return watch.finish(lambda: _certified_as_played(part, problem, candidate, watch.stopped))
@@ -113,14 +113,14 @@ def _attempt(part: CMDP, problem: Problem, method: str, start: Sequence[Ints], w
 
 
 def _better(first: Plan, second: Plan) -> Plan:
-    """The second plan if it is proven, else the one that is nearer to its bound; one with a gap of nan has none."""
+    """Return the second plan if it is proven, else the one with the smaller gap; a gap of nan means no bound."""
     if second.status is not Status.UNCERTIFIED:
         return second
     return second if abs(second.gap) <= abs(first.gap) or first.gap != first.gap else first
 
 
 def _second_opinion(part: CMDP, problem: Problem, first: Plan) -> Plan:
-    """What HiGHS makes of a model on which the mixture ended without an optimal plan, if it can prove more."""
+    """Plan with HiGHS a model for which the mixture found no optimal plan; return that plan if it proves more."""
     second = _attempt(part, problem, LP, [], Watch(None, part.maximise))
     spoiled = first.status is Status.UNCERTIFIED
     if second.status is Status.OPTIMAL or (spoiled and second.status is not Status.UNCERTIFIED):
@@ -145,9 +145,10 @@ def _start_policies(reached: Restriction, start: Plan | None) -> list[Ints]:
 
 
 def _best_so_far(part: CMDP, dual: Dual, policies: list[Floats]) -> tuple[Floats, Evaluation, Certificate] | None:
-    """Of the policies of a search that was stopped, the first that is proven to keep the limits.
+    """Return the first policy of a stopped search that is proven to meet the thresholds.
 
-    Early ones may not meet, and then a policy between them is not what the search thought: one alone may do.
+    Early policies may have disjoint classes. A stationary policy between them then lacks the averages of the mixture,
+    but one of them alone may be feasible.
     """
     for policy in policies:
         exact = evaluate_policy(part, policy)
@@ -158,10 +159,10 @@ def _best_so_far(part: CMDP, dual: Dual, policies: list[Floats]) -> tuple[Floats
 
 
 def _certified_as_played(part: CMDP, problem: Problem, candidate: Candidate, stopped: bool) -> Plan:
-    """The certified plan, without shares that are rounding if it is proven so.
+    """Return the certified plan, without shares that are rounding residue if the plan is proven without them.
 
-    No run plays a share of 1e-16, but it may join what the policy never moves between, and make units so small that no
-    proof holds.
+    No run plays a share of 1e-16. But such a share may connect classes between which the policy never moves, and make
+    units so small that no proof holds.
     """
     found = _certified(part, problem, candidate, stopped=stopped)
     clean = without_residue(candidate) if candidate.feasible and found.mixture is None else None
@@ -172,9 +173,9 @@ def _certified_as_played(part: CMDP, problem: Problem, candidate: Candidate, sto
 
 
 def _certified(part: CMDP, problem: Problem, candidate: Candidate, *, stopped: bool = False) -> Plan:
-    """Translate a candidate to the user's units, evaluate its policy, and say what is proven.
+    """Convert a candidate to the user's units, evaluate its policy, and determine what is proven.
 
-    ``stopped``: the search was stopped by hand, so that the gap may be open.
+    ``stopped``: the user stopped the search, so the gap may be open.
     """
     occupancy, policy, note = candidate.occupancy, candidate.policy, candidate.note
     dual = problem.scaling.invert_dual(candidate.dual, candidate.feasible)
@@ -182,7 +183,7 @@ def _certified(part: CMDP, problem: Problem, candidate: Candidate, *, stopped: b
     exact = evaluate_policy(part, policy)
     proof = check(part, status, occupancy, dual, exact)
     if not proof.holds:
-        # A policy of a multichain model may leave the classes that it should remain in.
+        # A policy of a multichain model may leave the classes in which it should remain.
         several = candidate.feasible and (len(exact.classes) > 1 or candidate.dual.gains is not None)
         split = several and reaches(part, occupancy, dual.multipliers, proof.lower)
         status = Status.NOT_ATTAINED if split else Status.UNCERTIFIED
@@ -193,21 +194,21 @@ def _certified(part: CMDP, problem: Problem, candidate: Candidate, *, stopped: b
             occupancy, note = exact.occupancy, "; ".join(filter(None, (note, "stopped by hand")))
     elsewhere = status is Status.INFEASIBLE and proof.policy_error > PROVEN_POLICY
     if elsewhere and candidate.dual.gains is not None and candidate.shares is None:
-        occupancy = exact.occupancy  # of frequencies that a lot would have, its policy has others
+        occupancy = exact.occupancy  # the candidate's frequencies are those of a mixture, not of its policy
         proof = check(part, status, occupancy, dual, exact)
     elif elsewhere and len(exact.classes) > 1 and candidate.dual.gains is None:
         policy, occupancy, note = between_classes(part, occupancy)
         exact = evaluate_policy(part, policy)
         proof = check(part, status, occupancy, dual, exact)
     if status is Status.NOT_ATTAINED:
-        # The frequencies are right, but the policy does not move between its classes, or chooses others at the start.
+        # The frequencies are optimal, but the policy does not move between its classes, or enters others initially.
         for repair in repairs(part, problem, candidate, exact, proof.lower):
             policy, occupancy, note = repair
             exact = evaluate_policy(part, policy)
             proof = check(part, Status.OPTIMAL, occupancy, dual, exact)
             if proof.holds:
                 status = Status.OPTIMAL
-                note = candidate.note if candidate.dual.gains is not None else note  # it lacks nothing
+                note = candidate.note if candidate.dual.gains is not None else note  # the repaired policy is optimal
                 break
         else:
             occupancy = exact.occupancy

@@ -1,4 +1,4 @@
-"""Long-run frequencies of a mixture; ``kernels.occupancy`` has the stationary policy that has them."""
+"""Long-run frequencies of a mixture; ``kernels.occupancy`` computes a stationary policy with these frequencies."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -9,7 +9,7 @@ from psconrl.arrays import Floats, Ints
 
 
 class Played(Protocol):
-    """A deterministic policy and the distribution of the states where it is played."""
+    """A deterministic policy and its stationary distribution."""
 
     @property
     def policy(self) -> Ints: ...  # noqa: D102
@@ -18,7 +18,7 @@ class Played(Protocol):
 
 
 def mixed_occupancy(columns: Sequence[Played], shares: Floats, n_actions: int) -> Floats:
-    """The long-run frequencies (S, A) of a mixture."""
+    """Return the long-run frequencies (S, A) of a mixture."""
     occupancy = np.zeros((columns[0].policy.size, n_actions))
     states = np.arange(len(occupancy))
     for column, share in zip(columns, shares, strict=True):

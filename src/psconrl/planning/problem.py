@@ -1,4 +1,4 @@
-"""The problem as the solvers see it: transitions as they are, costs and thresholds scaled."""
+"""The problem passed to the solvers: original transitions, scaled costs and thresholds."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from psconrl.model.cmdp import CMDP
 from psconrl.model.transition import Transition
 from psconrl.planning.scaling import Scaling
 
-# Up to this size a sparse model is planned as a dense one: the compiled kernels win.
+# Up to this size a sparse model is planned as a dense one, since the compiled dense kernels are faster.
 DENSE_STATES = 256
 
 
@@ -25,7 +25,7 @@ class Problem(NamedTuple):
 
     @classmethod
     def of(cls, cmdp: CMDP) -> "Problem":
-        """The scaled problem of a model."""
+        """Return the scaled problem of a model."""
         P = cmdp.transition.dense_up_to(DENSE_STATES)
         return cls.scaled(P, cmdp.costs, cmdp.thresholds, cmdp.available)
 
@@ -33,19 +33,19 @@ class Problem(NamedTuple):
     def scaled(
         cls, transition: Transition, costs: Floats, thresholds: Floats, available: Bools, scaling: Scaling | None = None
     ) -> "Problem":
-        """From costs (m+1, S, A) and thresholds (m,) in the user's units, by default on their own scale."""
+        """Scale costs (m+1, S, A) and thresholds (m,) in the user's units; by default on their own scale."""
         scaling = scaling or Scaling.of(costs, thresholds, available)
         return cls(transition, *scaling.apply(costs, thresholds, available), available, scaling)
 
     def with_transition(self, transition: Transition) -> "Problem":
-        """The same costs and limits under other transitions, as in a learning loop."""
+        """Return the problem with other transitions, as in a learning loop."""
         return Problem(transition, self.costs, self.thresholds, self.available, self.scaling)
 
     def with_thresholds(self, thresholds: Floats) -> "Problem":
-        """The same problem under other limits, in the user's units."""
+        """Return the problem with other thresholds, given in the user's units."""
         return self._replace(thresholds=self.scaling.apply_to_thresholds(thresholds))
 
     def priced(self, weights: Floats) -> Floats:
-        """The weighted cost of every pair, (S, A); inf where it is not available."""
+        """Return the weighted cost of every pair, (S, A); inf for pairs that are not available."""
         cost = combine(weights, self.costs).reshape(self.available.shape)
         return np.where(self.available, cost, np.inf)

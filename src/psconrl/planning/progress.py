@@ -1,4 +1,4 @@
-"""Following a plan of a large model while it is made: how far it is from its bound, and stopping it by hand."""
+"""Progress reports while a large model is planned, and interruption by the user."""
 
 import time
 from collections.abc import Callable
@@ -10,16 +10,16 @@ Made = TypeVar("Made")
 
 
 class Progress(NamedTuple):
-    """How far a plan is: the best mixture so far, and what no policy can be better than."""
+    """Progress of a search: the best mixture so far and the bound on all policies."""
 
     policies: int  # evaluated so far
-    value: float  # the average objective of the best mixture, in the user's sense
-    bound: float  # no policy within the limits is better
-    seconds: float  # since the plan was begun
+    value: float  # average objective of the best mixture, in the user's sense
+    bound: float  # no policy within the thresholds is better
+    seconds: float  # since planning began
 
     @property
     def gap(self) -> float:
-        """The distance between them."""
+        """Distance between value and bound."""
         return abs(self.value - self.bound)
 
     def __str__(self) -> str:
@@ -27,7 +27,7 @@ class Progress(NamedTuple):
 
 
 class Watch:
-    """Follows the search for a plan, tells of its progress, and remembers whether the user has stopped it."""
+    """Follows the search for a plan, reports its progress, and records whether the user has stopped it."""
 
     def __init__(self, tell: Callable[[Progress], object] | None, maximise: bool) -> None:
         self._tell, self._sign = tell, -1.0 if maximise else 1.0
@@ -37,18 +37,18 @@ class Watch:
 
     @property
     def follow(self) -> "Watch | None":
-        """Itself, if there is anybody to tell: else Ctrl-C ends the program, as usual."""
+        """This object if a progress function was given, else None; without one Ctrl-C ends the program, as usual."""
         return None if self._tell is None else self
 
     def found(self, evaluated: int, value: float, bound: float) -> None:
-        """After so many policies a mixture has this value, and nothing feasible costs less than the bound."""
+        """Report the value of the best mixture and the lower bound after ``evaluated`` policies."""
         if self._tell is not None and self.scaling is not None:
             shift, scale = float(self.scaling.shift[0]), float(self.scaling.scale[0])
             value, bound = (self._sign * (shift + scale * x) for x in (value, bound))
             self._tell(Progress(evaluated, value, bound, time.monotonic() - self._began))
 
     def finish(self, work: Callable[[], Made]) -> Made:
-        """Do what makes a plan of what was found, once more from its beginning if the user stops it meanwhile."""
+        """Run ``work``, which turns the search result into a plan; if the user interrupts it, run it again."""
         try:
             return work()
         except KeyboardInterrupt:
@@ -58,5 +58,5 @@ class Watch:
         return work()
 
     def interrupted(self) -> None:
-        """The user has stopped it."""
+        """Record that the user has stopped the search."""
         self.stopped = True

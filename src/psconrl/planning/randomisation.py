@@ -1,15 +1,17 @@
-r"""Fewest coin tosses: of all optimal plans under m constraints, one that randomises in at most m states.
+r"""Fewest randomised states: among all optimal plans under m constraints, one that randomises in at most m states.
 
-One constraint: any policy between two optimal ones, taking each state's action from one or the other, is optimal for
-the same multiplier. So switch half of the states in which they differ and keep the pair that still straddles the
-threshold: after log2(S) evaluations the two differ in one state (Beutler and Ross 1985 prove that one suffices).
+One constraint: take two policies that are optimal for the same multiplier. Any policy that takes each state's action
+from one or the other is optimal too. So switch half of the states in which they differ and keep the pair that still
+straddles the threshold. After log2(S) evaluations the two differ in one state (Beutler and Ross 1985 prove that one
+suffices).
 
-Several: a little more of action a in state s moves the occupancy of a policy :math:`\pi` along
+Several constraints: a little more of action a in state s moves the occupancy of a policy :math:`\pi` along
 
 .. math:: d(t, b) = \nu(t)\, \pi(b|t) + 1[t = s]\,(1[b = a] - \pi(b|s)), \qquad \nu (I - P_\pi) = P_{sa} - P_{\pi, s},
 
-which keeps the balance. If there are more such directions than constraints, some combination of them changes no cost;
-follow it until an action drops out, and so on until at most m are left: a vertex of the optimal occupancies.
+which preserves the balance. If there are more such directions than constraints, some combination of them changes no
+cost. Follow it until an action drops out, and repeat until at most m directions are left: a vertex of the set of
+optimal occupancies.
 """
 
 import numpy as np
@@ -27,12 +29,12 @@ from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import DIRECTION_ROUNDING, LEAST_SHARE, SAME_LINE, UNVISITED
 from psconrl.products import product
 
-VERTEX_STATES = 1000  # of the dense system behind the directions
-SAME_BITS_STATES = 200  # of one that is solved without LAPACK, whose bits depend on the processor
+VERTEX_STATES = 1000  # largest model whose directions are computed, from a dense system
+SAME_BITS_STATES = 200  # largest system solved without LAPACK, whose last bits depend on the processor
 
 
 def fewest_randomised(problem: Problem, solution: Solution) -> tuple[Floats, Floats]:
-    """Occupancy and policy of the same averages that randomise in as few states as possible."""
+    """Return occupancy and policy with the same averages that randomise in as few states as possible."""
     mixture, occupancy, policy = solution.mixture, solution.occupancy, solution.policy
     if mixture.weights.size == 2:
         columns, shares = nearest_pair(Howard(problem), mixture)
@@ -46,7 +48,7 @@ def fewest_randomised(problem: Problem, solution: Solution) -> tuple[Floats, Flo
 
 
 def nearest_pair(oracle: Howard, mixture: Mixture[Column]) -> tuple[tuple[Column, ...], Floats]:
-    """One constraint: an equally good mixture of two policies that differ in as few states as possible."""
+    """Return, for one constraint, an equally good mixture of two policies that differ in as few states as possible."""
     columns, shares, w = mixture.answers, mixture.shares, mixture.weights
     if np.count_nonzero(columns[0].policy != columns[1].policy) <= 1:
         return columns, shares
@@ -74,7 +76,7 @@ def nearest_pair(oracle: Howard, mixture: Mixture[Column]) -> tuple[tuple[Column
 
 
 def _alike_where_unvisited(oracle: Howard, column: Column, other: Column, w: Floats) -> Column:
-    """The column with the actions of another wherever both are hardly ever, if it is as good."""
+    """Return the column with the actions of another in states that neither visits, if it is as good."""
     unvisited = column.stationary + other.stationary <= UNVISITED
     policy = np.where(unvisited, other.policy, column.policy)
     if np.array_equal(policy, column.policy):
@@ -85,17 +87,17 @@ def _alike_where_unvisited(oracle: Howard, column: Column, other: Column, w: Flo
 
 
 def drop_randomised(problem: Problem, occupancy: Floats, policy: Floats) -> tuple[Floats, Floats]:
-    """Several: occupancy and policy of the same averages with at most m coins, unless rounding is in the way."""
+    """Return occupancy and policy with the same averages and at most m randomised states, if rounding permits."""
     S, m = len(policy), problem.thresholds.size
-    tossed = ((policy > 0).sum(axis=1) > 1) & (occupancy.sum(axis=1) > 0)
-    if tossed.sum() <= m or S > VERTEX_STATES:
+    randomised = ((policy > 0).sum(axis=1) > 1) & (occupancy.sum(axis=1) > 0)
+    if randomised.sum() <= m or S > VERTEX_STATES:
         return occupancy, policy
-    directions = _directions(problem, policy, tossed)
+    directions = _directions(problem, policy, randomised)
     moved_to = None if directions is None else _at_a_vertex(problem, occupancy.ravel(), directions)
     if moved_to is None:
         return occupancy, policy
     x = moved_to.reshape(policy.shape)
-    # Whether what is left out here was rounding, the averages will tell.
+    # The averages are compared below, so it is safe to drop small entries here.
     visited = x.sum(axis=1) > DIRECTION_ROUNDING
     x[x <= LEAST_SHARE * x.sum(axis=1, keepdims=True)] = 0.0
     onward = attractor_policy(problem.transition, problem.available, visited, policy.argmax(axis=1))
@@ -108,15 +110,15 @@ def drop_randomised(problem: Problem, occupancy: Floats, policy: Floats) -> tupl
     return (distribution, fewer) if moved <= SAME_LINE else (occupancy, policy)
 
 
-def _directions(problem: Problem, policy: Floats, tossed: Bools) -> Floats | None:
-    """Ways (S*A, K) to move the occupancy by more of an action that is played already; the largest entry is one.
+def _directions(problem: Problem, policy: Floats, randomised: Bools) -> Floats | None:
+    """Return directions (S*A, K) of the occupancy, each more of an action already played; largest entry one.
 
-    None if the chain of the policy falls apart.
+    None if the chain of the policy has several closed classes.
     """
     S, A = policy.shape
     P_pi = chain_of(problem.transition, policy).toarray()
-    extra = (policy > 0) & tossed[:, None]
-    extra[np.arange(S), policy.argmax(axis=1)] = False  # the shares of a state add up to one: one of them follows
+    extra = (policy > 0) & randomised[:, None]
+    extra[np.arange(S), policy.argmax(axis=1)] = False  # probabilities of a state sum to one: one of them is dependent
     pairs = np.flatnonzero(extra.ravel())
     change = problem.transition.rows(pairs) - P_pi[pairs // A]
     nu = _solved(np.ascontiguousarray((np.eye(S) - P_pi + 1.0 / S).T), np.ascontiguousarray(change.T))
@@ -131,7 +133,7 @@ def _directions(problem: Problem, policy: Floats, tossed: Bools) -> Floats | Non
 
 
 def _solved(matrix: Floats, right: Floats) -> Floats | None:
-    """The solution of a linear system, with the same bits on every processor if it is small; None if it is singular."""
+    """Solve a linear system, bit-identically on every processor if it is small; None if it is singular."""
     if len(matrix) <= SAME_BITS_STATES:
         solution: Floats | None = lu.solved(matrix, right)
         return solution
@@ -142,7 +144,7 @@ def _solved(matrix: Floats, right: Floats) -> Floats | None:
 
 
 def _at_a_vertex(problem: Problem, x: Floats, N: Floats) -> Floats | None:
-    """Move along the directions N, no cost changing, until no more of them than constraints are left.
+    """Move along the directions N without changing a cost, until no more directions than constraints are left.
 
     None if no action drops out on the way.
     """
@@ -162,7 +164,7 @@ def _at_a_vertex(problem: Problem, x: Floats, N: Floats) -> Floats | None:
 
 
 def _null_vector(M: Floats) -> Floats:
-    """A vector of length one that a matrix (m, K), m < K, takes to zero: what its rows leave of an axis.
+    """Return a unit vector in the null space of a matrix (m, K), m < K, by orthogonalising an axis against its rows.
 
     >>> _null_vector(np.array([[2.0, 1.0]])).round(3).tolist()
     [-0.447, 0.894]
@@ -179,8 +181,8 @@ def _null_vector(M: Floats) -> Floats:
 
 
 def _orthogonal(x: Floats, basis: list[Floats]) -> Floats:
-    """What is left of a vector without the directions of an orthonormal basis."""
-    for _ in range(2):  # once more for what rounding has left over
+    """Return a vector minus its projection on an orthonormal basis."""
+    for _ in range(2):  # the second pass removes rounding residue
         for v in basis:
             x = x - product(v, x) * v
     return x

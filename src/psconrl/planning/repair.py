@@ -1,10 +1,10 @@
-r"""Where no stationary policy attains the bound: one that comes close, and a note that says so.
+r"""Repair of candidates that do not attain the bound: a stationary policy that comes close, with a note.
 
-A communicating model may want several classes between which it would switch ever more rarely. Then
-:math:`\mu_\epsilon = (1-\epsilon)\,\mu + \epsilon\,\mu_0`, with :math:`\mu_0` the occupancy of a policy that goes
-everywhere, is the occupancy of a single stationary policy, :math:`\epsilon` away from the bound. If :math:`\mu_0` can
-do with actions that are optimal at the shadow prices, nothing is lost at all: several policies tie, and the mixture
-had picked some that do not meet.
+In a communicating model the optimum may be to switch ever more rarely between several classes. Then
+:math:`\mu_\epsilon = (1-\epsilon)\,\mu + \epsilon\,\mu_0`, with :math:`\mu_0` the occupancy of a policy that visits
+all states, is the occupancy of a single stationary policy, :math:`\epsilon` away from the bound. If :math:`\mu_0` uses
+only actions that are optimal at the shadow prices, nothing is lost: several policies tie, and the mixture contained
+some with disjoint classes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,12 +26,12 @@ from psconrl.products import product
 
 
 def reaches(part: CMDP, occupancy: Floats, multipliers: Floats, bound: float) -> bool:
-    """Do these frequencies meet the bound and the thresholds, and stay where they are, whatever policy has them?"""
+    """Whether the occupancy attains the bound, is feasible and has closed support."""
     unit = units(part, occupancy)
     averages = product(part.costs.reshape(len(part.costs), occupancy.size), occupancy.ravel())
     size = unit[0] + product(multipliers, unit[1:])
     within = bool((averages[1:] - part.thresholds <= PROVEN_EXCESS * unit[1:]).all())
-    # However little leaks out of their support, it all leaves in the end.
+    # A leak out of the support, however small, drains all mass in the long run.
     lasting = not (occupancy.ravel() @ part.transition)[occupancy.sum(axis=1) == 0].any()
     # Without constraints a single deterministic policy attains the bound.
     return part.n_constraints > 0 and lasting and within and abs(float(averages[0]) - bound) <= PROVEN_GAP * size
@@ -40,12 +40,12 @@ def reaches(part: CMDP, occupancy: Floats, multipliers: Floats, bound: float) ->
 def repairs(
     part: CMDP, problem: Problem, candidate: Candidate, exact: Evaluation, bound: float
 ) -> Iterator[tuple[Floats, Floats, str]]:
-    """Policies to try where the candidate's own does not do what it should, each with its occupancy and a note."""
+    """Yield policies to try if the candidate's policy misses the bound, each with its occupancy and a note."""
     if candidate.dual.gains is not None:
         yield candidate.policy, exact.occupancy, multichain_note(part, exact, bound)
         return
     for states in exact.classes:
-        if (exact.gains[1:, states[0]] <= part.thresholds).all():  # by ties, one class alone may do
+        if (exact.gains[1:, states[0]] <= part.thresholds).all():  # with ties, one class alone may attain the bound
             policy = driven_to(part, candidate.policy, states)
             yield policy, evaluate_policy(part, policy).occupancy, candidate.note
     ties = optimal_actions(problem, candidate)
@@ -64,7 +64,7 @@ def repairs(
 
 
 def driven_to(part: CMDP, policy: Floats, states: Ints) -> Floats:
-    """The policy changed so that everything ends in one of its classes."""
+    """Return the policy, changed so that every state is driven to one of its classes."""
     inside = np.zeros(part.n_states, dtype=bool)
     inside[states] = True
     onward = attractor_policy(part.transition, part.available, inside, policy.argmax(axis=1))
@@ -72,7 +72,7 @@ def driven_to(part: CMDP, policy: Floats, states: Ints) -> Floats:
 
 
 def optimal_actions(problem: Problem, candidate: Candidate) -> Bools:
-    """The actions (S, A) that lose nothing at the shadow prices, up to rounding."""
+    """Return the actions (S, A) that are optimal at the shadow prices, up to rounding."""
     dual = candidate.dual
     moved = problem.transition.drift(dual.potential, dual.low_potential)
     lost = problem.priced(np.append(1.0, dual.multipliers)) + moved
@@ -83,9 +83,10 @@ def optimal_actions(problem: Problem, candidate: Candidate) -> Bools:
 def connected(
     part: CMDP, problem: Problem, actions: Bools, start: Sequence[Ints], share: float
 ) -> tuple[Floats, Floats] | None:
-    """Policy and occupancy of a plan with these actions, mixed with a policy that plays all of them; None if none is.
+    """Return policy and occupancy of a plan with these actions, mixed with the uniform policy over them.
 
-    The thresholds are first tightened by what that policy spends, so that the mixture keeps the original ones.
+    The thresholds are first tightened by what the uniform policy spends, so that the mixture meets the original ones.
+    None if that is infeasible or the uniform policy has several classes.
     """
     base = evaluate_policy(part, _all_of(actions))
     if len(base.classes) > 1:
@@ -99,7 +100,7 @@ def connected(
 
 
 def between_classes(part: CMDP, occupancy: Floats) -> tuple[Floats, Floats, str]:
-    """A policy near frequencies of several classes, its occupancy, and a note: for the least excess over limits."""
+    """Return a policy near an occupancy with several classes, for the least excess, with its occupancy and a note."""
     policy, mixed = _blend(part, occupancy, part.available, CONNECTING_SHARE)
     note = f"the least excess needs switches between classes; this policy makes them in a share {CONNECTING_SHARE:g}"
     return policy, mixed, note
@@ -116,11 +117,11 @@ def _all_of(actions: Bools) -> Floats:
 
 
 def multichain_note(part: CMDP, exact: Evaluation, bound: float) -> str:
-    """What a stationary policy of a multichain model could not do."""
+    """Return the note on a stationary policy that does not attain the bound of a multichain model."""
     over = exact.costs[1:] - part.thresholds
     beyond = [f"'{name}' by {x:.3g}" for name, x in zip(part.cost_names[1:], over, strict=True) if x > 0]
     excess = f" and exceeds {', '.join(beyond)}" if beyond else ""
     return (
-        f"the bound {bound:.8g} needs memory or a choice by lot at the start; "
+        f"the bound {bound:.8g} needs memory or initial randomisation; "
         f"this policy has neither, costs {exact.costs[0]:.8g}{excess}"
     )

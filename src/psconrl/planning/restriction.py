@@ -1,4 +1,4 @@
-"""Planning on a part of a model: the states that can be reached, and back to all of them."""
+"""Restriction of a model to its reachable states, and extension of a plan back to all states."""
 
 from dataclasses import replace
 from typing import Any
@@ -14,7 +14,7 @@ from psconrl.planning.plan import Plan
 
 
 class Restriction:
-    """The states of a model that its initial law can reach, a set that nothing leaves."""
+    """The states of a model that are reachable from its initial distribution, a closed set."""
 
     def __init__(self, cmdp: CMDP) -> None:
         self.whole = cmdp
@@ -22,20 +22,20 @@ class Restriction:
 
     @property
     def leaves_out(self) -> int:
-        """How many states cannot be reached."""
+        """Number of states that cannot be reached."""
         return self.whole.n_states - self.states.size
 
     def apply(self) -> CMDP:
-        """The model on these states, stored as it is planned best."""
+        """Return the model on these states, in the storage that planning prefers."""
         part = self.whole.restricted(self.states) if self.leaves_out else self.whole
         return part.stored(part.transition.sparse_if_empty())
 
     def apply_to_policy(self, policy: Ints) -> Ints:
-        """A deterministic policy on these states."""
+        """Restrict a deterministic policy to these states."""
         return np.asarray(policy[self.states])
 
     def invert(self, part: Plan) -> Plan:
-        """A plan of the part as one of the whole; elsewhere, where nothing leads, any action is played."""
+        """Extend a plan of the part to the whole model; unreachable states play an arbitrary action."""
         if not self.leaves_out:
             return part
         S = self.whole.n_states

@@ -1,8 +1,8 @@
-r"""Costs on a common scale: a step that is applied to a problem before it is solved and inverted on the answer.
+r"""Scaling of costs, applied to a problem before it is solved and inverted on the solution.
 
 With :math:`c_i' = (c_i - \min c_i) / (\max c_i - \min c_i)` costs lie in [0, 1], and tolerances are plain numbers
-whether the user counts dollars, minutes or probabilities. Where some entries are larger than others by orders of
-magnitude (1e9 for "never do this"), the smaller ones set the scale.
+whether the user counts dollars, minutes or probabilities. If some entries are larger than others by orders of magnitude
+(1e9 for "never do this"), the smaller ones set the scale.
 """
 
 from typing import NamedTuple
@@ -15,39 +15,39 @@ from psconrl.kernels.double_double import combine
 from psconrl.planning.candidate import Dual
 from psconrl.products import product
 
-# A cost whose range is more than this many times its smallest distance from the middle is scaled by that distance,
+# A cost whose range exceeds this many times its smallest distance from the middle is scaled by that distance,
 USUAL_COSTS = 1e4
-FEW_PAIRS = 1e-3  # but for so many of the pairs: among a million costs of all sizes one is always next to the middle
-LARGEST_SCALED = 1e100  # of any scaled cost: its square is still a double
+FEW_PAIRS = 1e-3  # ignoring this share of the pairs: among a million costs one is always next to the middle
+LARGEST_SCALED = 1e100  # largest scaled cost: its square is still a double
 
 
 class Scaling(NamedTuple):
-    """User's units = shift + scale * scaled units, for every cost."""
+    """Affine scaling of every cost: user's units = shift + scale * scaled units."""
 
     shift: Floats  # (m+1,)
     scale: Floats  # (m+1,)
 
     @classmethod
     def of(cls, costs: Floats, thresholds: Floats, available: Bools) -> "Scaling":
-        """The scale of costs (m+1, S, A) and thresholds (m,)."""
+        """Return the scaling of costs (m+1, S, A) and thresholds (m,)."""
         return cls(*scale_of(costs, thresholds, available, USUAL_COSTS, FEW_PAIRS, LARGEST_SCALED))
 
     def apply(self, costs: Floats, thresholds: Floats, available: Bools) -> tuple[Floats, Floats]:
-        """Scaled costs (m+1, S*A) and thresholds (m,); pairs that are not available cost 0."""
+        """Return scaled costs (m+1, S*A) and thresholds (m,); pairs that are not available cost 0."""
         return scaled_costs(costs, available, self.shift, self.scale), self.apply_to_thresholds(thresholds)
 
     def apply_to_thresholds(self, thresholds: Floats) -> Floats:
-        """Scaled thresholds (m,)."""
+        """Return scaled thresholds (m,)."""
         return np.asarray((thresholds - self.shift[1:]) / self.scale[1:])
 
     def invert(self, averages: Floats) -> Floats:
-        """Averages (m+1,) in the user's units."""
+        """Return averages (m+1,) in the user's units."""
         return np.asarray(self.shift + self.scale * averages)
 
     def invert_dual(self, dual: Dual, feasible: bool) -> Dual:
-        """What proves a bound, in the user's units: prices are units of the objective for one of each cost.
+        """Return a dual point in the user's units: prices are units of the objective per unit of each cost.
 
-        A proof of infeasibility has no scale of its own: its largest weight becomes 1.
+        A proof of infeasibility has no natural scale; its largest weight is set to 1.
         """
         if feasible:
             unit = float(self.scale[0])

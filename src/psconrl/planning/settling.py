@@ -1,10 +1,10 @@
-r"""How soon the averages of a policy are what they are in the long run.
+r"""Number of rounds until the averages of a policy are close to their long-run values.
 
 With the gain g and the bias h of a cost, :math:`h + g = c + P h`, the expected average over the first T rounds is
 
 .. math:: g + \frac{\beta h - E\,h(s_T)}{T}
 
-from the initial distribution :math:`\beta`. So it is off by no more than
+from the initial distribution :math:`\beta`. So its error is at most
 :math:`\max(\beta h - \min h, \max h - \beta h) / T`.
 """
 
@@ -19,7 +19,7 @@ SETTLED = 0.01  # of the range of a cost
 
 
 def rounds_to_settle(cmdp: CMDP, exact: Evaluation) -> float:
-    """After so many rounds every average, from the start, is within 1% of the range of its cost of its limit."""
+    """Return the rounds until every average since the start is within 1% of its cost's range of its long-run value."""
     ranges: Floats = np.array([np.ptp(cost[cmdp.available]) for cost in cmdp.costs])
     start = product(exact.biases, cmdp.initial)
     apart = np.maximum(start - exact.biases.min(axis=1), exact.biases.max(axis=1) - start)
