@@ -367,7 +367,7 @@ def test_an_infeasible_part_of_a_surface():
     assert np.isnan(surface.prices[0, 0]).all()
     with pytest.raises(ConfigError, match="constraints must be two constrained costs"):
         psconrl.pareto_surface(both, ["cost 1"])
-    with pytest.raises(ModelError, match="a surface needs two limits; the model has 1"):
+    with pytest.raises(ModelError, match="a surface needs two constraints; the model has 1"):
         psconrl.pareto_surface(psconrl.load("box"))
     with pytest.raises(ConfigError, match="thresholds must be two lists"):
         psconrl.pareto_surface(both, thresholds=[[1]])

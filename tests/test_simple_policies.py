@@ -47,7 +47,7 @@ def test_no_policy_without_coins_is_better(kind, seed, m):
         return
     least = by_brute_force(cmdp)
     if not np.isfinite(least):
-        with pytest.raises(InfeasibleError, match="no policy without coins keeps the thresholds"):
+        with pytest.raises(InfeasibleError, match="no deterministic policy meets the thresholds"):
             best_deterministic(cmdp, best)
         return
     simple = best_deterministic(cmdp, best)
@@ -86,7 +86,7 @@ def test_few_plans_bound_the_price_from_below():
     assert not early.is_proven
     assert early.least_price <= exact.price + 1e-12 <= early.price + 2e-12
     assert "least possible" in repr(early)
-    with pytest.raises(SolverError, match="no policy without coins was found in 1 plans; allow more with most_plans"):
+    with pytest.raises(SolverError, match="no deterministic policy was found in 1 plans; allow more with most_plans"):
         best_deterministic(CMDP([[[1], [1], [1]]], [[[0, 1, 5]], [[2, 0, 1]], [[0, 2, 1]]], [1, 1]), most_plans=1)
 
 

@@ -1,1 +1,1 @@
-"""Questions about a plan: simpler policies, prices, explanations, windows, how long it takes."""
+"""Analysis of plans: simpler policies, shadow prices, explanations, windows, planning time."""

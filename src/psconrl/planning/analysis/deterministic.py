@@ -1,9 +1,10 @@
-r"""The best policy without coins, and what doing without them costs.
+r"""The best deterministic policy and its price relative to the optimum.
 
-With limits an optimal policy may have to randomise, and to find the best that does not is NP-hard. Branch and bound:
-a plan of the model, or of the model with fewer actions, bounds from below what every deterministic policy of it costs.
-Where the plan tosses a coin, the policies are divided by what they do in that state. Rounding the coins of a plan gives
-policies to compare with; what cannot be cheaper than the best of them is not looked at (Land and Doig 1960).
+With constraints an optimal policy may have to randomise, and finding the best deterministic policy is NP-hard. The
+search is branch and bound: a plan of the model, or of the model with fewer actions, bounds from below the cost of every
+deterministic policy in it. Branching is on the action of a state in which the plan randomises. Rounding the plan to
+deterministic policies gives incumbents; branches that cannot be cheaper than the best incumbent are pruned (Land and
+Doig 1960).
 """
 
 import heapq
@@ -25,28 +26,28 @@ from psconrl.planning.planner import plan, plan_unexplained
 from psconrl.planning.proof import Status
 from psconrl.planning.tolerances import PROVEN_EXCESS, PROVEN_GAP
 
-MOST_PLANS = 200  # of the search
+MOST_PLANS = 200  # in one search
 MOST_ROUNDINGS = 64  # of one plan
-NEVER = 1e-12  # what a state that is never visited weighs, when one to branch in is chosen
+NEVER = 1e-12  # weight of an unvisited state in the choice of the state to branch on
 
 
 @dataclass(frozen=True, eq=False)
 class SimplePolicy(Deployable):
-    """A policy with one action a state, within the limits, and its price against the optimum of all policies."""
+    """A feasible deterministic policy and its price relative to the optimum over all policies."""
 
     actions: Ints  # (S,)
     value: float  # average objective in the user's sense
     costs: Floats  # (m+1,)
-    price: float  # by how much the objective is worse than with coins; never negative but for rounding
-    least_price: float  # proven: no policy of this kind has a smaller one
-    unit: float  # what differences of the objective are measured by, as in certificates
+    price: float  # by how much the objective is worse than the optimum; nonnegative up to rounding
+    least_price: float  # proven lower bound on the price of every deterministic policy
+    unit: float  # of differences of the objective, as in certificates
     policy: Floats  # (S, A)
     occupancy: Floats  # (S, A)
     names: Names
 
     @property
     def is_proven(self) -> bool:
-        """Is it proven that no policy of this kind is better?"""
+        """Whether it is proven that no deterministic policy is better."""
         return self.price - self.least_price <= PROVEN_GAP * self.unit
 
     def __repr__(self) -> str:
@@ -55,10 +56,10 @@ class SimplePolicy(Deployable):
 
 
 def best_deterministic(cmdp: CMDP, best: Plan | None = None, *, most_plans: int = MOST_PLANS) -> SimplePolicy:
-    """The cheapest policy within the thresholds that never tosses a coin.
+    """Return the cheapest deterministic policy within the thresholds.
 
     ``best``: the plan of the model, if it is known. After ``most_plans`` plans the best policy found is returned with
-    the least price that is proven. An error if no policy without coins is within the thresholds.
+    the proven least price. Raises an error if no deterministic policy meets the thresholds.
 
     >>> import psconrl
     >>> best_deterministic(psconrl.load("counterexample"))
@@ -72,15 +73,15 @@ def best_deterministic(cmdp: CMDP, best: Plan | None = None, *, most_plans: int 
     bound = search.run(root, most_plans)
     if search.actions is None:
         if np.isfinite(bound):
-            raise SolverError(f"no policy without coins was found in {most_plans} plans; allow more with most_plans")
-        raise InfeasibleError("no policy without coins keeps the thresholds; play the plan, or relax them")
+            raise SolverError(f"no deterministic policy was found in {most_plans} plans; allow more with most_plans")
+        raise InfeasibleError("no deterministic policy meets the thresholds; play the plan, or relax them")
     assert search.exact is not None
     return simple_policy(cmdp, root, search.actions, search.exact, bound)
 
 
 def simple_policy(cmdp: CMDP, best: Plan, actions: Ints, exact: Evaluation, bound: float) -> SimplePolicy:
-    """A deterministic policy with its price; ``bound``: what every policy of its kind costs at least."""
-    optimum = best.certificate.lower  # which a plan that mixes classes of states does not reach
+    """Return a deterministic policy with its price; ``bound`` is a lower bound on the cost of all such policies."""
+    optimum = best.certificate.lower  # a plan that mixes classes of states does not attain it
     price = float(exact.costs[0] - optimum)
     least = min(max(float(bound - optimum), 0.0), price)
     policy = one_hot(actions, cmdp.n_actions)
@@ -89,13 +90,13 @@ def simple_policy(cmdp: CMDP, best: Plan, actions: Ints, exact: Evaluation, boun
 
 
 def is_within(cmdp: CMDP, exact: Evaluation) -> bool:
-    """Does a policy keep the thresholds, as exactly as plans have to?"""
+    """Whether a policy meets the thresholds, to the tolerance of plans."""
     unit = excess_units(cmdp, exact.occupancy, units(cmdp, exact.occupancy))
     return bool((exact.costs[1:] - cmdp.thresholds <= PROVEN_EXCESS * unit).all())
 
 
 class Search:
-    """Branch and bound over the actions that are left in every state."""
+    """Branch and bound over the sets of actions available in each state."""
 
     def __init__(self, cmdp: CMDP) -> None:
         self.cmdp = cmdp
@@ -106,7 +107,7 @@ class Search:
         self._number = itertools.count()  # so that the heap never compares arrays
 
     def run(self, root: Plan, most_plans: int) -> float:
-        """Search; returns what every deterministic policy within the limits costs at least, inf if there is none."""
+        """Search; return a lower bound on the cost of feasible deterministic policies, inf if there are none."""
         self._open(self.cmdp.available, root)
         plans = 1
         while self._heap and plans < most_plans and self._heap[0][0] < self._enough:
@@ -121,13 +122,13 @@ class Search:
 
     @property
     def _enough(self) -> float:
-        """What a bound must reach for its branch to be of no interest."""
+        """Bound from which on a branch is pruned."""
         if self.exact is None:
             return np.inf
         return float(self.exact.costs[0] - PROVEN_GAP * units(self.cmdp, self.exact.occupancy)[0])
 
     def _open(self, mask: Bools, found: Plan) -> None:
-        """Round the coins of a plan, and remember it unless its policy has none and is the best of all."""
+        """Round a plan to deterministic policies, and queue it unless its policy is deterministic and optimal."""
         for actions in self._roundings(found):
             self._consider(actions)
         randomised = (found.policy > 0).sum(axis=1).max() > 1
@@ -146,7 +147,7 @@ class Search:
 
     @staticmethod
     def _roundings(found: Plan) -> list[Ints]:
-        """The policies that do always what the plan does sometimes; of many, the likeliest and the plan's columns."""
+        """Return all roundings of a plan; if there are too many, the most likely actions and the plan's columns."""
         likeliest = found.policy.argmax(axis=1)
         randomised = np.flatnonzero((found.policy > 0).sum(axis=1) > 1)
         choices = [np.flatnonzero(found.policy[s]) for s in randomised]
@@ -161,16 +162,17 @@ class Search:
 
     @staticmethod
     def _branches(mask: Bools, found: Plan) -> list[Bools]:
-        """The deterministic policies of a mask, divided by what they do where the plan tosses its fairest coin.
+        """Split the deterministic policies of a mask by their action where the plan randomises most evenly.
 
-        A plan without coins may miss its bound, if that mixes classes of states: then where it is most often.
+        A deterministic plan may miss its bound if that mixes classes of states. The split is then in the state that the
+        plan visits most often.
         """
         mass = NEVER + found.occupancy.sum(axis=1)
         share = np.sort(found.policy, axis=1)[:, -2] * mass if mask.shape[1] > 1 else np.zeros(len(mask))
         s = int(share.argmax()) if share.max() > 0 else int((mass * (mask.sum(axis=1) > 1)).argmax())
-        tossed = found.policy[s] > 0
-        rows = [np.eye(mask.shape[1], dtype=bool)[a] for a in np.flatnonzero(tossed)]
-        rest = mask[s] & ~tossed
+        played = found.policy[s] > 0
+        rows = [np.eye(mask.shape[1], dtype=bool)[a] for a in np.flatnonzero(played)]
+        rest = mask[s] & ~played
         if rest.any():
             rows.append(rest)
         parts = []
@@ -182,7 +184,7 @@ class Search:
 
 
 def _with_actions(cmdp: CMDP, available: Bools) -> CMDP:
-    """The model with fewer actions."""
+    """Return the model with fewer actions."""
     return CMDP(
         cmdp.transition,
         cmdp.costs,

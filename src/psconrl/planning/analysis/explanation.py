@@ -1,11 +1,13 @@
-r"""Why this action? What each one would change, in units of the objective and of every limit, at the plan's prices.
+r"""Explanation of a plan's action in a state: what each action would change in every cost, and at the shadow prices.
 
-Playing action a once in state s and then following the plan adds, over all rounds to come, to the total of cost i
+Playing action a once in state s and then following the plan changes the total of cost i over all future rounds by the
+advantage
 
-.. math:: A_i(s, a) = c_i(s, a) - g_i + \sum_t P(t | s, a)\, h_i(t) - h_i(s),
+.. math:: A_i(s, a) = c_i(s, a) - g_i + \sum_t P(t | s, a)\, h_i(t) - h_i(s)
 
-its advantage, from the exact gain g and bias h of the plan's policy. At the shadow prices :math:`\lambda` the sum
-:math:`A_0 + \sum_i \lambda_i A_i` is zero for what an optimal plan plays and nowhere negative (Altman 1999, chapter 4).
+with the exact gain g and bias h of the plan's policy. At the shadow prices :math:`\lambda` the sum
+:math:`A_0 + \sum_i \lambda_i A_i` is zero for the actions of an optimal plan and nowhere negative (Altman 1999,
+chapter 4).
 """
 
 from dataclasses import dataclass
@@ -21,28 +23,26 @@ from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
 from psconrl.products import product
 
-SAME_GAIN = 1e-9  # of a cost's range: actions that change its long-run average by less keep it
+SAME_GAIN = 1e-9  # of a cost's range: smaller changes of its long-run average count as zero
 
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """The actions available in one state, and what playing each once would change. Costs, so less is better."""
+    """The actions available in one state and what playing each once would change, as costs (less is better)."""
 
     state: int
-    share: float  # of rounds that the plan spends here
+    share: float  # long-run share of rounds in this state
     actions: Ints  # (K,) available here, the best first
     probabilities: Floats  # (K,) of the plan
-    changes: Floats  # (K, m+1) of the total of every cost over all rounds to come
+    changes: Floats  # (K, m+1) of the total of every cost over all future rounds
     prices: Floats  # (m,) shadow prices of the plan
-    worth: Floats  # (K,) all changes together at these prices, in units of the objective
+    worth: Floats  # (K,) sum of the changes at these prices, in units of the objective
     average_changes: Floats  # (K, m+1) of the long-run averages; zero unless the action leads to another class
     names: Names
-    initially_randomised: bool = (
-        False  # does the plan draw a lot? Then this is about its stationary policy, which comes closest
-    )
+    initially_randomised: bool = False  # whether the plan is a mixture; this then explains its stationary policy
 
     def record(self) -> dict[str, Any]:
-        """Plain data for JSON, in the user's names and sense: of a reward, a gain is positive, as in tables."""
+        """Return plain data for JSON, in the user's names and sense: a higher reward is positive, as in tables."""
         costs = self.names.costs
         sign = self.names.signs
         return {
@@ -68,7 +68,7 @@ class Explanation:
 
 
 def explain(cmdp: CMDP, state: int | str, best: Plan | None = None) -> Explanation:
-    """What each action in a state would change, if it were played once and the plan followed from then on.
+    """Compute what each action in a state would change if it were played once and the plan followed from then on.
 
     ``best``: the plan of the model, if it is known.
 

@@ -1,4 +1,4 @@
-"""What kind of model is this? Sizes, structure, distances, and what every cost can be."""
+"""Inspection of a model: sizes, structure, diameter, and the range of every cost."""
 
 import math
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
 from psconrl.planning.proof import Status
 
-# A diameter needs a shortest path for every target, and the unichain test a search for every state.
+# The diameter needs a shortest path to every target, and the unichain test a search from every state.
 SMALL_MODEL = 500
 
 
 @dataclass(frozen=True, eq=False)
 class Inspection:
-    """The findings. None where a question was not asked because the model is large."""
+    """Properties of a model. Entries are None if they were not computed because the model is large."""
 
     n_states: int
     n_actions: int
@@ -36,13 +36,13 @@ class Inspection:
     end_components: int
     diameter: float | None
     status: Status
-    policies: int  # among which a run draws by lot; 1 if there is none to draw
-    spans: Floats  # (m+1,) span of every cost's bias under the plan, of several policies the largest
+    policies: int  # number of policies in the plan's mixture; 1 if the plan is stationary
+    spans: Floats  # (m+1,) span of every cost's bias under the plan; for a mixture the largest over its policies
     cost_names: tuple[str, ...]
     ranges: list[tuple[float, float]]  # least and largest average of every cost, in the user's sense
 
     def lines(self) -> list[tuple[str, str]]:
-        """Key and value, for a person."""
+        """Return keys and values as text."""
         kind = "communicating" if self.communicating else "weakly communicating" if self.weakly_communicating else ""
         structure = kind or f"multichain ({self.end_components} end components)"
         unichain = {True: "yes", False: "no", None: "not settled (NP-hard in general)"}[self.unichain]
@@ -56,12 +56,12 @@ class Inspection:
             ("structure", structure),
             ("unichain", unichain),
             ("diameter", distance),
-            ("plan", self.status.value + (f", by lot among {self.policies} policies" if self.policies > 1 else "")),
+            ("plan", self.status.value + (f", mixture of {self.policies} policies" if self.policies > 1 else "")),
             ("span of the bias", spans),
         ]
 
     def record(self) -> dict[str, Any]:
-        """Plain data for JSON; an infinite diameter becomes the string "inf"."""
+        """Return plain data for JSON; an infinite diameter becomes the string "inf"."""
         infinite = self.diameter is not None and math.isinf(self.diameter)
         return {
             "n_states": self.n_states,
@@ -83,7 +83,7 @@ class Inspection:
 
 
 def inspect(cmdp: CMDP, always_diameter: bool = False) -> Inspection:
-    """Look at a model from all sides.
+    """Compute sizes, structure, diameter, plan status and cost ranges of a model.
 
     >>> import psconrl
     >>> inspect(psconrl.load("counterexample")).communicating
@@ -116,6 +116,6 @@ def inspect(cmdp: CMDP, always_diameter: bool = False) -> Inspection:
 
 
 def spans_of(cmdp: CMDP, plan: Plan) -> Floats:
-    """The span (m+1,) of every cost's bias under what a plan plays: of policies that are drawn by lot, the largest."""
+    """Return the span (m+1,) of every cost's bias under a plan; for a mixture the largest over its policies."""
     played = [plan.policy] if plan.mixture is None else list(plan.mixture.policies)
     return np.asarray(np.max([np.ptp(evaluate(cmdp, policy).biases, axis=1) for policy in played], axis=0))

@@ -1,4 +1,4 @@
-"""The price of limits: the best value as a function of one threshold or of two, and the range each cost can take."""
+"""Trade-off curves: the optimal value as a function of one threshold or of two, and the range of each cost."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -31,13 +31,13 @@ class Pareto:
 
     @property
     def values(self) -> Floats:
-        """The optimal value at every threshold, in the user's units; nan where infeasible."""
+        """Optimal value at every threshold, in the user's units; nan where infeasible."""
         return np.array([p.value if p.feasible else np.nan for p in self.plans])
 
 
 @dataclass(frozen=True, eq=False)
 class ParetoSurface:
-    """The trade-off of two constraints. Infeasible points have value and prices nan."""
+    """The trade-off surface of two constraints. Infeasible points have value and prices nan."""
 
     constraints: tuple[str, str]
     indices: tuple[int, int]  # of the constraints, from 1
@@ -47,12 +47,12 @@ class ParetoSurface:
 
     @property
     def values(self) -> Floats:
-        """The optimal value (n, k), in the user's units; nan where infeasible."""
+        """Optimal values (n, k), in the user's units; nan where infeasible."""
         return np.array([[p.value if p.feasible else np.nan for p in row] for row in self.plans])
 
     @property
     def prices(self) -> Floats:
-        """The shadow prices (n, k, 2) of both limits; nan where infeasible."""
+        """Shadow prices (n, k, 2) of both constraints; nan where infeasible."""
         both = [i - 1 for i in self.indices]
         nothing = np.full(2, np.nan)
         return np.array([[p.multipliers[both] if p.feasible else nothing for p in row] for row in self.plans])
@@ -68,11 +68,11 @@ def pareto(
     high: float | None = None,
     progress: Progress | None = None,
 ) -> Pareto:
-    """Optimal value and shadow price against the threshold of one cost, the other limits kept.
+    """Compute optimal value and shadow price as functions of one threshold, with the other constraints in force.
 
-    ``constraint``: the name of a constrained cost or its index from 1. Without thresholds, ``points`` of them run from
-    ``low`` to ``high``, by default from the least feasible one to where the limit no longer binds. ``progress`` is
-    told after every plan how many of how many are done.
+    ``constraint``: the name of a constrained cost or its index from 1. Without ``thresholds``, ``points`` of them run
+    from ``low`` to ``high``, by default from the least feasible threshold to where the constraint no longer binds.
+    ``progress`` is called after every plan with the number of plans done and their total.
 
     >>> import psconrl
     >>> curve = psconrl.pareto(psconrl.load("box"), "corner", [0.0, 0.6, 1.0])
@@ -98,11 +98,11 @@ def pareto_surface(
     points: int = 9,
     progress: Progress | None = None,
 ) -> ParetoSurface:
-    """Optimal value and shadow prices against the thresholds of two costs, the other limits kept.
+    """Compute optimal value and shadow prices as functions of two thresholds, with the other constraints in force.
 
-    ``constraints``: two constrained costs, each by name or by its index from 1. ``thresholds``: the levels of the one
-    and of the other; by default ``points`` of each, from the least feasible one to where it no longer binds, whatever
-    the other limit is. ``progress`` is told after every plan how many of how many are done.
+    ``constraints``: two constrained costs, each by name or by its index from 1. ``thresholds``: one list for each of
+    the two; by default ``points`` of each, from the least feasible one to where it no longer binds, whatever the other
+    threshold is. ``progress`` is called after every plan with the number of plans done and their total.
 
     >>> import psconrl
     >>> surface = psconrl.pareto_surface(psconrl.load("queue"), ["delay", "power"], [[1, 2], [0.2, 0.3, 0.4]])
@@ -113,12 +113,12 @@ def pareto_surface(
     if isinstance(constraints, str) or len(constraints) != 2:
         raise ConfigError(f"constraints must be two constrained costs; got {constraints!r}")
     if cmdp.n_constraints < 2:
-        raise ModelError(f"a surface needs two limits; the model has {cmdp.n_constraints}")
+        raise ModelError(f"a surface needs two constraints; the model has {cmdp.n_constraints}")
     i, k = (constraint_index(cmdp, constraint) for constraint in constraints)
     if i == k:
         raise ConfigError(f"constraints must be two different costs; got {cmdp.cost_names[i]!r} twice")
     if thresholds is not None and len(thresholds) != 2:
-        raise ConfigError(f"thresholds must be two lists, one a constraint; got {len(thresholds)}")
+        raise ConfigError(f"thresholds must be two lists, one for each constraint; got {len(thresholds)}")
     given = (None, None) if thresholds is None else thresholds
     rows, columns = _levels(cmdp, i, given[0], points, beside=k), _levels(cmdp, k, given[1], points, beside=i)
     plans: list[list[Plan]] = []
@@ -142,7 +142,7 @@ def _levels(
     high: float | None = None,
     beside: int | None = None,
 ) -> Floats:
-    """The thresholds of a constraint that are planned for, perhaps beside another that varies too."""
+    """Return the thresholds of a constraint to plan for; ``beside`` is another constraint that varies too."""
     if thresholds is None:
         if not isinstance(points, Integral) or points < 1:
             raise ConfigError(f"points must be a whole number from 1; got {points!r}")
@@ -158,7 +158,7 @@ def _levels(
 
 
 def _plan_with(cmdp: CMDP, levels: dict[int, float], neighbours: Sequence[Plan]) -> Plan:
-    """A plan under other limits, started from the policies of plans of nearby ones; infeasible ones unexplained."""
+    """Plan under other thresholds, starting from the policies of neighbouring plans; do not explain infeasibility."""
     limits = cmdp.thresholds.copy()
     for i, level in levels.items():
         limits[i - 1] = level
@@ -170,7 +170,7 @@ def _plan_with(cmdp: CMDP, levels: dict[int, float], neighbours: Sequence[Plan])
 
 
 def constraint_index(cmdp: CMDP, constraint: str | int) -> int:
-    """The index from 1 of a constrained cost given by name or index."""
+    """Return the index from 1 of a constrained cost given by name or index."""
     if cmdp.n_constraints == 0:
         raise ModelError("the model has no constrained cost")
     if isinstance(constraint, str):
@@ -183,7 +183,7 @@ def constraint_index(cmdp: CMDP, constraint: str | int) -> int:
 
 
 def cost_ranges(cmdp: CMDP) -> Floats:
-    """The least and the largest average of every cost over all policies, (m+1, 2), thresholds left aside.
+    """Return the least and the largest average of every cost over all policies, (m+1, 2), ignoring thresholds.
 
     >>> import psconrl
     >>> cost_ranges(psconrl.load("counterexample")).round(4).tolist()
@@ -202,7 +202,7 @@ def _extreme(cmdp: CMDP, i: int, sign: float) -> float:
 
 
 def _span_of_interest(cmdp: CMDP, i: int, low: float | None, high: float | None) -> tuple[float, float]:
-    """From the least feasible threshold to the average that the objective would choose, the other limits kept."""
+    """Return the least feasible threshold and the average at the optimum without this constraint, the others kept."""
     for name, end in (("low", low), ("high", high)):
         if end is not None and not (isinstance(end, Real) and np.isfinite(float(end))):
             raise ConfigError(f"{name} must be a finite number; got {end!r}")
@@ -225,7 +225,7 @@ def _span_of_interest(cmdp: CMDP, i: int, low: float | None, high: float | None)
 
 
 def _span_beside(cmdp: CMDP, i: int, k: int) -> tuple[float, float]:
-    """The span of interest of a limit beside another that varies: without that one, and with it as it is in force."""
+    """Return the span of interest of a constraint beside another that varies, without that one and with it in force."""
     kept = [j for j in range(1, cmdp.n_constraints + 1) if j != k]
     free = CMDP(
         cmdp.transition,

@@ -1,6 +1,6 @@
-"""How long a plan of a large model will take, and how much memory: before it is begun, from one look at this machine.
+"""Estimates of the time and memory that planning a large model takes on this machine, before planning begins.
 
-A plan of a large sparse model is some thousand passes over its transitions, fewer where they mix fast: the figures are
+Planning a large sparse model takes some thousand passes over its transitions, fewer if they mix fast. The figures are
 those of benchmarks/large.py. One pass is timed here.
 """
 
@@ -13,15 +13,16 @@ import numpy as np
 from psconrl.arrays import Floats
 from psconrl.model.cmdp import CMDP
 
-LARGE = 5000  # states: below, a plan takes a moment
-# Passes over all transitions for a plan of 10,000 states, and as many again for each ten times more.
+LARGE = 5000  # states; smaller models are planned in a moment
+# Passes over all transitions for a plan of 10,000 states, and as many again for each factor of ten.
 PASSES, PASSES_IF_MIXING = 3500, 250
-STEPS, MIXED = 40, 0.01  # after so many steps of the uniform policy costs differ by no more than this share
-BYTES_PER_ENTRY, BYTES_PER_COST, BYTES_PER_STATE = 40.0, 60.0, 1400.0  # of transitions, of costs (a pair), and a cost
+STEPS, MIXED = 40, 0.01  # the chain mixes fast if, after 40 steps of the uniform policy, costs differ by at most 1%
+# Per entry of the transitions, per pair and cost, and per state and cost.
+BYTES_PER_ENTRY, BYTES_PER_COST, BYTES_PER_STATE = 40.0, 60.0, 1400.0
 
 
 class Estimate(NamedTuple):
-    """What planning a model takes."""
+    """Time and memory that planning a model takes."""
 
     seconds: float
     gigabytes: float  # beyond the program itself
@@ -33,7 +34,7 @@ class Estimate(NamedTuple):
 
 
 def estimate(cmdp: CMDP) -> Estimate | None:
-    """What planning a model will take; None if it is a small one."""
+    """Estimate time and memory of planning a model; None for a small one."""
     if cmdp.n_states < LARGE or not cmdp.transition.is_sparse:
         return None
     S, q = cmdp.n_states, cmdp.n_constraints + 1
@@ -46,7 +47,7 @@ def estimate(cmdp: CMDP) -> Estimate | None:
 
 
 def _timed(cmdp: CMDP) -> tuple[float, bool]:
-    """The seconds of one pass over the transitions, and whether the uniform policy forgets within some steps."""
+    """Return the seconds of one pass over the transitions, and whether the uniform policy mixes fast."""
     pi = cmdp.available / cmdp.available.sum(axis=1, keepdims=True)
     x: Floats = (cmdp.costs.sum(axis=0) * pi).sum(axis=1)
     spread = float(np.ptp(x))

@@ -1,11 +1,11 @@
-"""Rules that a person can remember: one action up to some level, another beyond it.
+"""Threshold rules, which are easy to remember: one action up to some level, another beyond it.
 
-Where the states have an order, a policy that plays every action in one interval is a threshold rule; at a switch it may
-toss a coin. For some queues one is optimal; elsewhere it may cost little. If the plan is no such rule, all rules are
-tried; if there are too many of them, one is searched for: from every pair of the actions that the plan plays, and from
-all of them, one switch at a time moves to where it serves best, once for the limits and once for the plan's prices. Of
-two rules that differ in one state, the best mixture is known in closed form: averages are linear in it (Beutler and
-Ross 1985).
+If the states have an order, a policy that plays every action in one interval is a threshold rule; at a switch it may
+randomise. For some queues a threshold rule is optimal; elsewhere it may cost little. If the plan is no such rule, all
+rules are tried. If there are too many, a local search starts from every pair of the actions that the plan plays, and
+from all of them. It moves one switch at a time to its best position, once for the thresholds and once for the plan's
+shadow prices. The best mixture of two rules that differ in one state is known in closed form, since averages are linear
+in it (Beutler and Ross 1985).
 """
 
 import itertools
@@ -30,21 +30,21 @@ from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
 from psconrl.products import product
 
-MOST_ACTIONS = 6  # of a plan whose pairs are tried
-MOST_GRIDS = 48  # tried for one switch at a time; then finer around the best
-MOST_RULES = 2000  # that are all tried, where there are no more
-PLAYED = 1e-9  # long-run share from which on a state or an action counts
+MOST_ACTIONS = 6  # of a plan, whose pairs are tried
+MOST_GRIDS = 48  # positions tried for one switch; then every position around the current one
+MOST_RULES = 2000  # up to which all rules are tried
+PLAYED = 1e-9  # long-run share above which a state or an action counts as used
 
-Rule = tuple[tuple[int, ...], tuple[int, ...]]  # actions, and the positions in the order where each begins
+Rule = tuple[tuple[int, ...], tuple[int, ...]]  # actions, and the position in the order where each begins
 
 
 @dataclass(frozen=True, eq=False)
 class ThresholdRule(Deployable):
-    """A policy within the limits that plays every action in one interval of the order; ``str`` says it in words."""
+    """A feasible policy that plays every action in one interval of the states; ``str`` gives it in words."""
 
     value: float  # average objective in the user's sense
     costs: Floats  # (m+1,)
-    price: float  # by how much the objective is worse than the optimum of all policies
+    price: float  # by how much the objective is worse than the optimum over all policies
     order: Ints  # (S,) states from first to last
     policy: Floats  # (S, A)
     occupancy: Floats  # (S, A)
@@ -62,10 +62,10 @@ class ThresholdRule(Deployable):
 
 
 def threshold_rule(cmdp: CMDP, order: ArrayLike | None = None, best: Plan | None = None) -> ThresholdRule | None:
-    """The best threshold rule found within the limits, with its price; None if none is found, or there is no order.
+    """Return the best feasible threshold rule found, with its price; None if none is found or there is no order.
 
-    ``order``: the states from first to last. By default that of the numbers in their names ("3 waiting"), or, if they
-    have no names, of their own numbers. ``best``: the plan of the model, if it is known.
+    ``order``: the states from first to last. By default they are sorted by the numbers in their names ("3 waiting"),
+    or, if they have no names, by index. ``best``: the plan of the model, if it is known.
 
     >>> import psconrl
     >>> print(threshold_rule(psconrl.load("riverswim")))
@@ -87,7 +87,7 @@ def threshold_rule(cmdp: CMDP, order: ArrayLike | None = None, best: Plan | None
 
 
 def state_order(cmdp: CMDP) -> Ints | None:
-    """The states by the one number in their names, or by their own if they have no names; None if there is no order."""
+    """Return the states by the one number in their names, or by index without names; None if there is no order."""
     places = coordinates(cmdp)
     if places is None or len(places.names) != 1:
         return None
@@ -95,7 +95,7 @@ def state_order(cmdp: CMDP) -> Ints | None:
 
 
 def is_threshold_rule(played: Deployable, order: Ints) -> bool:
-    """Does the policy play every action in one interval of the states that it visits, coins only at the ends?"""
+    """Whether the policy plays every action in one interval of its visited states and randomises only at the ends."""
     used: Bools = played.occupancy[order] > PLAYED
     used = used[used.any(axis=1)]
     for a in np.flatnonzero(used.any(axis=0)):
@@ -120,7 +120,7 @@ def _read_order(order: ArrayLike, n_states: int) -> Ints:
 
 
 def _sequences(best: Plan, order: Ints) -> list[tuple[int, ...]]:
-    """Actions in the order in which a rule may play them: every pair, and all by where they are played."""
+    """Return the sequences of actions to try: every ordered pair, and all actions by their mean position."""
     share = best.occupancy.sum(axis=0)
     played = [int(a) for a in np.argsort(-share, kind="stable") if share[a] > PLAYED][:MOST_ACTIONS]
     position = np.argsort(order)
@@ -130,17 +130,17 @@ def _sequences(best: Plan, order: Ints) -> list[tuple[int, ...]]:
 
 
 class _Search:
-    """Rules whose switches move one at a time, and the averages of all that were met."""
+    """Local search over rules, which moves one switch at a time; stores the averages of all rules evaluated."""
 
     def __init__(self, cmdp: CMDP, order: Ints, root: Plan) -> None:
         self.cmdp, self.order = cmdp, order
         self.weights = np.concatenate([[1.0], root.multipliers])
-        self.otherwise = root.policy.argmax(axis=1)  # where the action of the rule does not exist
+        self.otherwise = root.policy.argmax(axis=1)  # where the action of the rule is not available
         self.size = np.maximum(np.abs(cmdp.thresholds), np.ptp(cmdp.costs[1:], axis=(1, 2)))
         self.costs: dict[Rule, Floats] = {}
 
     def policy(self, rule: Rule) -> Ints:
-        """The policy (S,) of a rule."""
+        """Return the policy (S,) of a rule."""
         actions, starts = rule
         S = self.order.size
         chosen = np.empty(S, dtype=np.int64)
@@ -148,13 +148,13 @@ class _Search:
         return np.where(self.cmdp.available[np.arange(S), chosen], chosen, self.otherwise)
 
     def averages(self, rule: Rule) -> Floats:
-        """The averages (m+1,) of a rule."""
+        """Return the averages (m+1,) of a rule."""
         if rule not in self.costs:
             self.costs[rule] = evaluate_policy(self.cmdp, one_hot(self.policy(rule), self.cmdp.n_actions)).costs
         return self.costs[rule]
 
     def try_all(self) -> None:
-        """All rules of as many actions as there are not too many rules of."""
+        """Evaluate all rules with K actions, for the largest K with at most ``MOST_RULES`` rules."""
         S, A = self.cmdp.n_states, self.cmdp.n_actions
         for K in range(A, 1, -1):
             if perm(A, K) * comb(S + K - 1, K - 1) <= MOST_RULES:
@@ -164,7 +164,7 @@ class _Search:
                 return
 
     def move_switches(self, actions: tuple[int, ...]) -> None:
-        """Look for the best switches of these actions, for the limits and for the prices, and at rules beside them."""
+        """Find the best switches of these actions, for the thresholds and for the prices; evaluate neighbours too."""
         S, K = self.order.size, len(actions)
         scores: tuple[Callable[[Rule], Any], ...] = (self._within_limits, self._at_prices)
         for score in scores:
@@ -195,7 +195,7 @@ class _Search:
         return actions, (*starts[:k], start, *starts[k + 1 :])
 
     def _levels(self, rule: Rule, k: int) -> Iterator[int]:
-        """Where switch k may be: evenly over the room that it has, and everywhere around where it stands."""
+        """Yield positions of switch k to try: an even grid between its neighbours, and all around the current one."""
         starts = (*rule[1], self.order.size)
         low, high = starts[k - 1], starts[k + 1]  # an interval may be empty
         yield from np.unique(np.linspace(low, high, MOST_GRIDS).round().astype(int)).tolist()
@@ -203,11 +203,11 @@ class _Search:
         yield from range(max(low, starts[k] - step), min(high, starts[k] + step) + 1)
 
     def best_mixture(self) -> Floats | None:
-        """The policy (S, A) of the best rule within the limits, or of two that differ in one state."""
+        """Return the policy (S, A) of the best feasible rule, or mixture of two rules that differ in one state."""
         pairs: list[tuple[float, Rule, Rule, float]] = []
         for rule, costs in self.costs.items():
             for k in range(len(rule[0])):
-                # The rule itself stands for k = 0.
+                # k = 0 stands for the rule itself.
                 other = self._with_start(rule, k, rule[1][k] + 1) if k else rule
                 if other in self.costs:
                     share = best_share(costs, self.costs[other], self.cmdp.thresholds)
@@ -218,14 +218,14 @@ class _Search:
             one, two = (one_hot(self.policy(r), self.cmdp.n_actions) for r in (rule, other))
             visits, more = (evaluate_policy(self.cmdp, policy).occupancy for policy in (one, two))
             mixed = policy_from_occupancy((1 - share) * visits + share * more, one, 0.0)
-            # In a chain of several classes averages are not linear: look before it is believed.
+            # In a chain with several classes averages are not linear, so evaluate the mixture.
             if is_within(self.cmdp, evaluate_policy(self.cmdp, mixed)):
                 return mixed
         return None
 
 
 def best_share(first: Floats, second: Floats, thresholds: Floats) -> float | None:
-    """The share of the second of two policies, given their averages (m+1,), that is cheapest within the limits.
+    """Return the cheapest feasible share of the second of two policies, given their averages (m+1,).
 
     >>> best_share(np.array([1.0, 0.0]), np.array([0.0, 1.0]), np.array([0.25]))
     0.25

@@ -1,4 +1,4 @@
-r"""Limits that hold over every window of some length, not only in the long run.
+r"""Plans that meet the thresholds over every window of a given mean length, not only in the long run.
 
 A window begins in some state and ends after each round with probability 1/L, so that it lasts L rounds on average.
 The expected average of a cost over a window from state s is
@@ -6,9 +6,9 @@ The expected average of a cost over a window from state s is
 .. math:: u(s) = \frac1L \sum_{t \ge 0} \Bigl(1 - \frac1L\Bigr)^t E_s\, c(s_t, a_t),
 
 which is the long-run average in the model that returns to s with probability 1/L in every round. So the plan of that
-model is the best policy for a window from s that keeps the limits over the window. The next window begins where this
-one has ended. With a plan for each state in which a window can begin, every window keeps the limits in expectation,
-whatever happened before.
+model is the best policy for a window from s that meets the thresholds over the window. The next window begins where
+this one has ended. With a plan for each state in which a window can begin, every window meets the thresholds in
+expectation, whatever happened before.
 
 If d(s) is the occupancy measure of the window from s, the next window begins in a state drawn from d(s) P. So the first
 states of windows are a Markov chain, and the long-run average of a cost is that of u along this chain.
@@ -31,7 +31,7 @@ from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan, plan_unexplained
 from psconrl.planning.proof import Status
 
-MOST_STARTS = 1000  # states in which windows may begin, each with a plan of its own
+MOST_STARTS = 1000  # states in which windows may begin; each needs its own plan
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,9 +39,9 @@ class WindowPlan:
     """A plan for the window from every state in which one can begin.
 
     ``value`` and ``costs`` are the long-run averages of playing window after window. ``plain`` is the plan for the long
-    run alone, ``price`` what that is better by. ``worst`` has the largest expected averages of the limited costs over a
-    window, whatever state it begins in. ``infeasible`` has the states from which no policy keeps the limits over a
-    window; there the policy of least excess is played. ``controller`` plays.
+    run alone, ``price`` the amount by which it is better. ``worst`` has the largest expected averages of the
+    constrained costs over a window, over all first states. ``infeasible`` has the states from which no policy meets the
+    thresholds over a window; there the policy of least excess is played. ``controller`` returns an object that plays.
     """
 
     within: float  # rounds of a window, on average
@@ -57,27 +57,27 @@ class WindowPlan:
 
     @property
     def worst(self) -> Floats:
-        """The largest expected average of every limited cost over a window, (m,)."""
+        """Largest expected average of every constrained cost over a window, (m,)."""
         return np.asarray(np.max([part.costs[1:] for part in self.plans.values()], axis=0))
 
     @property
     def infeasible(self) -> Ints:
-        """The states from which no policy keeps the limits over a window."""
+        """States from which no policy meets the thresholds over a window."""
         return np.array([state for state, part in self.plans.items() if not part.feasible], dtype=np.int64)
 
     @property
     def proven(self) -> bool:
-        """Is the plan of every window proven, as optimal or as that of least excess?"""
+        """Whether the plan of every window is proven to be optimal or of least excess."""
         return all(part.certificate.holds and part.status in _PROVEN for part in self.plans.values())
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write all policies as a table, with the state in which the window begins before the columns of a plan."""
+        """Write all policies as a CSV table: the first state of the window, then the columns of a plan."""
         names = self.plain.names
         rows = ((names.state(first), *row) for first, part in self.plans.items() for row in part.rows())
         write_table(path, ("first_state", *COLUMNS), rows)
 
     def record(self) -> dict[str, Any]:
-        """What is known of the windows as plain data, in names; the policies are in ``to_csv``."""
+        """Return a summary as plain data, with names; ``to_csv`` writes the policies."""
         names = self.plain.names
         costs, worst = names.signs * self.costs, names.signs[1:] * self.worst
         return {
@@ -92,7 +92,7 @@ class WindowPlan:
         }
 
     def controller(self, rng: np.random.Generator | int | None = None) -> "WindowController":
-        """Plays window after window; the same generator or seed, the same actions."""
+        """Return a controller that plays window after window; the same generator or seed gives the same actions."""
         return WindowController(self, np.random.default_rng(rng))
 
     def __repr__(self) -> str:
@@ -107,14 +107,14 @@ _PROVEN = (Status.OPTIMAL, Status.INFEASIBLE)
 
 
 class WindowController:
-    """Asks the plan of the present window for actions, and begins a new window with probability 1/L after each."""
+    """Plays the plan of the current window and begins a new window with probability 1/L after each action."""
 
     def __init__(self, windows: WindowPlan, rng: np.random.Generator) -> None:
         self._windows, self._rng = windows, rng
         self._plan: Plan | None = None
 
     def act(self, state: Any) -> Any:
-        """The action in a state, given by name or number."""
+        """Return the action in a state, given by name or number."""
         if self._plan is None:
             self._plan = self._begin(state)
         action = Deployable.act(self._plan, state, self._rng)
@@ -133,13 +133,13 @@ class WindowController:
 def plan_windows(
     cmdp: CMDP, within: float, plain: Plan | None = None, progress: Callable[[str], object] | None = None
 ) -> WindowPlan:
-    """Plan so that the limits hold over windows of about ``within`` rounds, from any state that is reached.
+    """Plan so that the thresholds are met over windows of about ``within`` rounds, from any state that is reached.
 
-    ``plain``: the plan of the model for the long run, if it has been made. ``progress``: called with a line after the
-    plan of every window; ``print`` will do.
+    ``plain``: the long-run plan of the model, if it is known. ``progress``: called with a line of text after the plan
+    of every window, for example ``print``.
 
-    On two islands that may be used half of the time each, crossing takes a round. In the long run the best policies
-    cross ever more rarely; over windows of a hundred rounds an average of half a round in each is lost:
+    In this example two islands may each be used half of the time, and crossing takes a round. In the long run the best
+    policies cross ever more rarely. Over windows of a hundred rounds, half a round is lost in each on average:
 
     >>> import psconrl
     >>> psconrl.plan_windows(psconrl.load("islands"), within=100)
@@ -183,7 +183,7 @@ def _length(within: Any) -> float:
 
 
 def _one_after_another(cmdp: CMDP, plans: Mapping[int, Plan], next_starts: Mapping[int, Floats]) -> Floats:
-    """The long-run averages of all costs, (m+1,): those of the chain of first states."""
+    """Return the long-run averages of all costs, (m+1,), from the chain of first states."""
     states = np.array(sorted(plans))
     rows = np.array([next_starts[s][states] for s in states.tolist()])
     averages = np.array([plans[s].costs for s in states.tolist()]).T
