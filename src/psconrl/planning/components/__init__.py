@@ -1,1 +1,1 @@
-"""Structure first: each end component of a model is planned on its own, and a small problem chooses among them."""
+"""Planning by decomposition: each end component is planned separately, and a small problem chooses among them."""

@@ -1,4 +1,4 @@
-"""The best policy inside every end component for a weighted cost, kept to begin with the next time."""
+"""Optimal policies inside every end component for a weighted cost, kept as the start of the next call."""
 
 from typing import NamedTuple
 
@@ -16,21 +16,21 @@ from psconrl.planning.mixture.solve import solve
 from psconrl.planning.problem import DENSE_STATES, Problem
 from psconrl.planning.tolerances import NEARLY_CLOSED, SAME_CLASS_COST, SEARCH_GAP, SWITCH_TOL, WORSE_TOL
 
-SMALL = 64  # states of a component that is planned together with others
+SMALL = 64  # states up to which components are planned together in one compiled call
 
 
 class Planned(NamedTuple):
-    """What the components come to, for one weighted cost."""
+    """Plans of all components for one weighted cost."""
 
-    policy: Ints  # (S,) stays in the components; anything elsewhere
+    policy: Ints  # (S,) stays in the components; arbitrary elsewhere
     bounds: Floats  # (K,) no policy that stays costs less
-    potential: Floats  # (S,) the bias that shows it
-    low_potential: Floats  # (S,) added to it
-    distribution: Floats  # (S,) the stationary law within each component; zero elsewhere
+    potential: Floats  # (S,) bias that proves the bounds
+    low_potential: Floats  # (S,) low-order part, to be added to the potential
+    distribution: Floats  # (S,) stationary distribution within each component; zero elsewhere
 
 
 class Inside:
-    """Plans the components of a problem: small ones in one compiled call, each large one as a model of its own."""
+    """Plans the components of a problem: small ones in one compiled call, each large one as a separate model."""
 
     def __init__(self, problem: Problem, parts: EndComponents) -> None:
         self.problem, self.parts = problem, parts
@@ -40,14 +40,14 @@ class Inside:
         sizes = np.diff(self._start)
         largest = int(sizes[sizes <= SMALL].max(initial=1))
         self._room = Room(largest, parts.inside.shape[1], NEARLY_CLOSED, SAME_CLASS_COST)
-        # Where a state is not in a component, any action that it has.
+        # A state outside the components plays any available action.
         self._policy: Ints = np.where(
             parts.of_state >= 0, parts.inside.argmax(axis=1), problem.available.argmax(axis=1)
         )
         self._models: dict[int, Problem] = {}
 
     def plan(self, cost: Floats) -> Planned:
-        """The cheapest policy in every component for a cost (S*A,)."""
+        """Return the cheapest policy in every component for a cost (S*A,)."""
         S, K = self._policy.size, self.parts.number
         rows, policy = self._rows, self._policy.copy()
         bounds, distribution = np.zeros(K), np.zeros(S)
@@ -71,7 +71,7 @@ class Inside:
         return Planned(policy, bounds, potential, low, distribution)
 
     def _model(self, k: int, states: Ints) -> Problem:
-        """One component without costs and limits; the pairs that leave it are not available."""
+        """Return one component without costs and constraints; pairs that leave it are not available."""
         if k not in self._models:
             available = self.parts.inside[states]
             rows, A = self._rows, available.shape[1]

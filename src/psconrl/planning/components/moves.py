@@ -1,12 +1,12 @@
-r"""Moves between end components and transient states, and the cheapest way to end.
+r"""Moves between end components and transient states, and the optimal choice of the component in which to stay.
 
-Whatever the policy, a path moves on only finitely often before it stays in one end component. With every component as
-one node, and every pair that may leave its node as a move, which ends elsewhere in the proportions in which it does,
+Under any policy a path makes finitely many moves before it stays in one end component. Let every component be one node,
+and every pair that may leave its node a move, with the distribution of its successors outside the node. Then
 
 .. math:: x(k) = \min\Big(\text{stay}(k),\; r + \min_{\text{moves of } k} \sum_l P(l|\text{move})\, x(l)\Big)
 
-has one solution: no set of moves goes round for ever, for it would be part of an end component. Values are swept from
-the ends backwards, which settles all that does not lead back; policy iteration settles the rest.
+has one solution: no set of moves cycles forever, since it would be part of an end component. Values are swept backwards
+from the ends, which solves all nodes that are not on a cycle. Policy iteration solves the rest.
 """
 
 from typing import NamedTuple
@@ -29,30 +29,30 @@ STAY = -1
 
 
 class Ending(NamedTuple):
-    """The value of every node, and the move by which it is reached."""
+    """The value of every node, and the choice that attains it."""
 
     values: Floats  # (N,)
     choice: Ints  # (N,) a move, or STAY
 
 
 class Moves:
-    """The moves of all nodes. ``law`` (moves, N) is where each leads, never back to its source."""
+    """The moves of all nodes. ``distribution`` (moves, N) is that of the next node, never the source itself."""
 
     def __init__(self, distribution: csr_array, source: Ints) -> None:
         self.n_nodes = distribution.shape[1]
-        self.order = np.argsort(source, kind="stable")  # of the moves: as they were given
+        self.order = np.argsort(source, kind="stable")  # indices of the moves as they were given
         self.distribution = chosen_rows(distribution, self.order)
         self.source = source[self.order]
         self._first = np.searchsorted(self.source, np.arange(self.n_nodes + 1))
         count, label = graph.strong_components(
             self.distribution.indptr[self._first], self.distribution.indices, self.n_nodes
         )
-        self._backwards = successors.grouped(label, count)[1]  # every node after those that it leads to
+        self._backwards = successors.grouped(label, count)[1]  # every node after its successors
 
     def cheapest(self, stay: Floats, per_move: float, tolerance: float) -> Ending:
-        """The least cost of ending; ``stay`` (N,) is what it costs in each node, inf where that cannot be.
+        """Minimise the cost of ending; ``stay`` (N,) is the cost of staying in each node, inf where that is impossible.
 
-        A change of the policy must gain more than the tolerance, relative to the value where it is more than one.
+        A change of the policy must gain more than the tolerance, relative to the value if that exceeds one.
         """
         distribution, first = self.distribution, self._first
         choice = swept(
@@ -77,7 +77,7 @@ class Moves:
         raise SolverError("the choice among end components did not come to an end")
 
     def collected(self, choice: Ints, ends: Floats, per_move: float = 0.0) -> Floats:
-        """What a choice of moves is worth (N, q) in every node, from what its ends are worth, (N, q)."""
+        """Return the values (N, q) of all nodes under a choice of moves, given the values (N, q) of the ends."""
         x = np.array(ends, dtype=float)
         moving, W, rows, exits = self._chain(choice)
         if moving.size:
@@ -86,7 +86,7 @@ class Moves:
         return x
 
     def ends(self, choice: Ints, initial: Floats) -> Floats:
-        """How likely each node is the end (N,), from an initial law (N,)."""
+        """Return the probability (N,) that a path from an initial distribution (N,) ends in each node."""
         moving, W, rows, exits = self._chain(choice)
         share = np.where(choice == STAY, initial, 0.0)
         if moving.size:
@@ -94,13 +94,13 @@ class Moves:
         return np.asarray(share / share.sum())
 
     def largest_fall(self, values: Floats) -> float:
-        """By how much a move may lower the values in mean, rounding included; not negative."""
+        """Return the largest mean decrease of the values in one move, rounding included; not negative."""
         distribution = self.distribution
         fall: float = largest_fall(distribution.indptr, distribution.indices, distribution.data, self.source, values)
         return fall
 
     def _chain(self, choice: Ints) -> tuple[Ints, csr_array, csr_array, Floats]:
-        """The nodes that move, their moves among themselves and to all nodes, and the chances to end at once."""
+        """Return the moving nodes, their moves among themselves and to all nodes, and probabilities to end at once."""
         moving = np.flatnonzero(choice != STAY)
         rows = chosen_rows(self.distribution, choice[moving])
         return moving, csr_array(rows[:, moving]), rows, product(rows, (choice == STAY).astype(float))

@@ -1,9 +1,10 @@
-r"""The cheapest policy of a model with several end components, for given weights.
+r"""Oracle for models with several end components: the cheapest policy for given weights.
 
-Each component is planned on its own, which gives its least cost :math:`b_k` and a bias. The values V of the problem of
-moves in which every component may be stayed in for :math:`b_k` are gains that no move lowers, with
-:math:`V \le b_k` in each: together with the biases, a multichain proof that no policy costs less than :math:`\beta V`
-(Hordijk and Kallenberg 1979; decomposed as by Ashok et al. 2017, and with several costs by Quatmann and Katoen 2021).
+Each component is planned separately, which gives its least cost :math:`b_k` and a bias. Let V be the values of the
+problem of moves in which staying in component k costs :math:`b_k`. They are gains that no move lowers, with
+:math:`V \le b_k` in each component. Together with the biases they are a multichain proof that no policy costs less than
+:math:`\beta V` (Hordijk and Kallenberg 1979; decomposed as by Ashok et al. 2017, and with several costs by Quatmann and
+Katoen 2021).
 """
 
 from typing import NamedTuple
@@ -23,14 +24,14 @@ from psconrl.products import product
 
 
 class WholePolicy(NamedTuple):
-    """A deterministic policy of the whole model and its averages from the initial law, in scaled costs."""
+    """A deterministic policy of the whole model and its averages from the initial distribution, in scaled costs."""
 
     policy: Ints  # (S,)
     costs: Floats  # (m+1,)
 
 
 class Components(Oracle[WholePolicy]):
-    """The oracle. Every answer is the best one for its weights."""
+    """Oracle for models with several end components; every answer is optimal for its weights."""
 
     def __init__(self, problem: Problem, initial: Floats, parts: EndComponents) -> None:
         self.problem, self.parts = problem, parts
@@ -40,11 +41,11 @@ class Components(Oracle[WholePolicy]):
         self._most_moves: float | None = None
 
     def first(self, weights: Floats) -> WholePolicy:
-        """The best policy for these weights."""
+        """Return the best policy for these weights."""
         return self._answer(*self._best(weights))
 
     def improve(self, answer: WholePolicy, weights: Floats) -> tuple[float, WholePolicy | None]:
-        """A lower bound on the weighted cost of every policy, and the best one unless that is the answer given."""
+        """Return a lower bound on the weighted cost of every policy, and the best one unless ``answer`` is as good."""
         planned, ending = self._best(weights)
         bound = product(self._initial, ending.values) - self._lost(ending.values)
         price = product(weights, answer.costs)
@@ -54,7 +55,7 @@ class Components(Oracle[WholePolicy]):
         return bound, better if product(weights, better.costs) < price - WORSE_TOL else None
 
     def proof(self, weights: Floats, multipliers: Floats) -> Dual:
-        """What proves the bound for these weights, which need not add up to one."""
+        """Return the dual point that proves the bound for these weights, which need not sum to one."""
         planned, ending = self._best(weights)
         gains = ending.values[self._quotient.node]
         return Dual(multipliers, planned.potential, planned.low_potential, gains)
@@ -79,7 +80,7 @@ class Components(Oracle[WholePolicy]):
         return WholePolicy(policy, product(self._initial, self._quotient.moves.collected(ending.choice, averages)))
 
     def _lost(self, gains: Floats) -> float:
-        """What gains that fall a little in some moves may lose until the end; the number of moves is found once."""
+        """Bound the total loss of gains that decrease slightly in some moves; the number of moves is computed once."""
         fall = self._quotient.moves.largest_fall(gains)
         if fall > 0.0 and self._most_moves is None:
             self._most_moves = self._quotient.most_moves()

@@ -1,4 +1,4 @@
-"""A model with every end component as one node: the moves between them, and back from nodes to states."""
+"""The quotient of a model by its end components: moves between nodes, and the way back from nodes to states."""
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -14,18 +14,18 @@ from psconrl.planning.tolerances import MORE_MOVES
 
 
 class Quotient:
-    """Nodes are the end components, by number, and then the transient states.
+    """The quotient of a model; its nodes are the end components, by number, and then the transient states.
 
-    Of ``states`` (S,) that are not met nothing moves, if it is said which are.
+    If ``states`` (S,) is given, states outside it are unreachable and have no moves.
     """
 
     def __init__(self, P: Transition, available: Bools, parts: EndComponents, states: Bools | None = None) -> None:
         A = available.shape[1]
         self.parts, self.n_actions = parts, A
-        passing = parts.of_state < 0
-        self.node = np.where(passing, parts.number + np.cumsum(passing) - 1, parts.of_state)
+        transient = parts.of_state < 0
+        self.node = np.where(transient, parts.number + np.cumsum(transient) - 1, parts.of_state)
         leaving = available & ~parts.inside
-        self._settled = np.arange(parts.number + int(passing.sum())) < parts.number  # nodes in which a path may stay
+        self._settled = np.arange(parts.number + int(transient.sum())) < parts.number  # nodes in which a path may stay
         if states is not None:
             leaving &= states[:, None]
             self._settled[self.node[~states]] = True
@@ -36,23 +36,23 @@ class Quotient:
         self.moves = Moves(
             csr_array((distribution[2], distribution[1], distribution[0]), shape=shape), self.node[pairs // A]
         )
-        self.pairs = pairs[self.moves.order]  # of every move
+        self.pairs = pairs[self.moves.order]  # the pair of every move
 
     def of_nodes(self, values: Floats) -> Floats:
-        """Masses of states (S,) as those of nodes (N,)."""
+        """Sum masses of states (S,) over nodes (N,)."""
         return np.bincount(self.node, values, minlength=self.moves.n_nodes).astype(np.float64)
 
     def most_moves(self) -> float:
-        """The largest expected number of moves, over all policies; inf if not proven."""
+        """Bound the expected number of moves over all policies; inf if not proven."""
         return most_moves(self.moves, self._settled)
 
     def loss(self, gains: Floats) -> float:
-        """By how much values of the nodes (N,) that may fall in some move can fall in mean until the end."""
+        """Bound the total mean decrease, until the end, of values of the nodes (N,)."""
         fall = self.moves.largest_fall(gains)
         return 0.0 if fall == 0.0 else fall * self.most_moves()
 
     def policy(self, choice: Ints, inside: Ints, P: Transition) -> Ints:
-        """The actions (S,): ``inside`` in the components where a choice stays; else to the state it leaves from."""
+        """Return the actions (S,): ``inside`` where a choice stays, elsewhere driving to the state it leaves from."""
         policy = inside.copy()
         moving = np.flatnonzero(choice != STAY)
         pairs = self.pairs[choice[moving]]
@@ -70,10 +70,10 @@ class Quotient:
 
 
 def most_moves(moves: Moves, settled: Bools) -> float:
-    """The largest expected number of moves, over all policies that may stay in settled nodes; inf if not proven."""
+    """Bound the expected number of moves over all policies that may stay in settled nodes; inf if not proven."""
     try:
         found = moves.cheapest(np.where(settled, 0.0, np.inf), -1.0, MORE_MOVES)
     except SolverError:
         return float("inf")
-    # Half a move is left for rounding: the bound then still holds with twice as many.
+    # The factor of two leaves half a move for rounding.
     return -2.0 * float(found.values.min(initial=0.0))

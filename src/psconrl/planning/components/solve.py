@@ -1,4 +1,4 @@
-"""From a model with several end components to a candidate: its policies, their shares, and the proof."""
+"""Solve a model with several end components for a candidate: policies, shares and proof."""
 
 from psconrl.markov.structure import EndComponents
 from psconrl.model.cmdp import CMDP
@@ -12,7 +12,7 @@ NOTE = "several end components, each planned on its own"
 
 
 def solve_components(part: CMDP, problem: Problem, parts: EndComponents, follow: Follow | None = None) -> Candidate:
-    """The cheapest mixture of policies of the whole model, and the stationary policy that may do the same."""
+    """Return the cheapest mixture of policies of the whole model, and a stationary policy that may match it."""
     oracle = Components(problem, part.initial, parts)
     found = mix(oracle, problem.thresholds, least_excess=True, follow=follow)
     w = found.weights

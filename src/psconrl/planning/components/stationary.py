@@ -1,8 +1,9 @@
-"""The stationary policy with the averages of a mixture of policies of the whole model, if one is found.
+"""Search for a stationary policy with the averages of a mixture of policies of the whole model.
 
-In states where the mixture remains it plays by frequencies, in those that it passes through by visits: then all that
-flows through them ends where it should, unless some policies remain where others pass through. With one limit, pairs of
-optimal policies that differ in fewer states are tried, too: any policy between two of them may be optimal.
+In recurrent states it plays in proportion to frequencies, in transient states in proportion to visits. Then all flow
+ends in the right classes, unless a state is recurrent under some policies and transient under others. With one
+constraint, pairs of optimal policies that differ in fewer states are tried too, since any policy between two of them
+may be optimal.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,12 +20,12 @@ from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import SAME_LINE
 from psconrl.products import product
 
-# Up to this size policies between two optimal ones are evaluated: twice the logarithm of the number of states.
+# Up to this size policies between two optimal ones are evaluated, in number twice the logarithm of the states.
 HALVED_STATES = 1000
 
 
 class Point(NamedTuple):
-    """A deterministic policy, and what it comes to in scaled costs."""
+    """A deterministic policy with its occupancy and its averages in scaled costs."""
 
     policy: Ints  # (S,)
     occupancy: Floats  # (S, A)
@@ -34,7 +35,7 @@ class Point(NamedTuple):
 def stationary(
     part: CMDP, problem: Problem, policies: Sequence[Ints], shares: Floats, weights: Floats
 ) -> tuple[Floats, Floats]:
-    """The occupancy (S, A) of a mixture that is optimal for the weights, and a policy that has it if any was found."""
+    """Return the occupancy (S, A) of an optimal mixture, and a policy that has it if one was found."""
     points = [_point(part, problem, actions) for actions in policies]
     if len(points) == 1:
         return points[0].occupancy, one_hot(points[0].policy, part.n_actions)
@@ -47,7 +48,7 @@ def stationary(
         attained = abs(product(problem.costs, played.ravel()) - averages).max() <= SAME_LINE
         randomised = int(((policy > 0).sum(axis=1) > 1).sum()) if attained else np.inf
         if best is None or randomised < fewest:
-            # Ties: averages may agree where frequencies do not. What is told is what is played.
+            # With ties, averages may agree although frequencies differ. Return the frequencies that are played.
             best, fewest = (played if attained else occupancy, policy), randomised
         if randomised <= problem.thresholds.size:
             break
@@ -58,7 +59,7 @@ def stationary(
 def _mixtures(
     part: CMDP, problem: Problem, points: list[Point], shares: Floats, weights: Floats
 ) -> Iterator[tuple[list[Point], Floats]]:
-    """The mixture, and others of the same averages."""
+    """Yield the mixture, and others with the same averages."""
     yield points, shares
     if weights.size == 2 and len(points) == 2 and part.n_states <= HALVED_STATES:
         for backwards in (False, True):
@@ -68,7 +69,7 @@ def _mixtures(
 def _nearest_pair(
     part: CMDP, problem: Problem, points: list[Point], shares: Floats, weights: Floats, backwards: bool
 ) -> tuple[list[Point], Floats]:
-    """Two optimal policies on either side of the limit that differ in as few states as could be reached by halving."""
+    """Return two optimal policies on either side of the threshold that differ in as few states as halving attains."""
     level = product(shares, [point.costs[1] for point in points])
     low, high = sorted(points, key=lambda point: float(point.costs[1]))
     while True:
@@ -108,10 +109,10 @@ def _combined(part: CMDP, points: Sequence[Point], shares: Floats, occupancy: Fl
 
 
 def transient_visits(part: CMDP, actions: Ints) -> Floats:
-    """How often a deterministic policy visits each of the states (S,) that it leaves for ever, in mean."""
+    """Return the mean number of visits (S,) of a deterministic policy to its transient states; zero elsewhere."""
     chain = chain_of(part.transition, actions)
-    passing = np.flatnonzero(chain.labelled_classes()[1] < 0)
+    transient = np.flatnonzero(chain.labelled_classes()[1] < 0)
     visits = np.zeros(part.n_states)
-    if passing.size:
-        visits[passing] = chain.visits(passing, part.initial)
+    if transient.size:
+        visits[transient] = chain.visits(transient, part.initial)
     return visits

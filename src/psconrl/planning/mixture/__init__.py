@@ -1,1 +1,1 @@
-"""Planning by mixing deterministic policies: Howard finds them, a master combines them, a bound proves the result."""
+"""Planning by mixing deterministic policies: policy iteration, a master problem that combines them, and a bound."""

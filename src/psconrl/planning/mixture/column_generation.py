@@ -1,13 +1,13 @@
-r"""Column generation: ask the oracle for policies until the best mixture of them is proven optimal.
+r"""Column generation: query the oracle for policies until the best mixture of them is proven optimal.
 
 For weights :math:`w = (1, \lambda) / (1 + \sum \lambda)` from the master, any lower bound L of the oracle gives
 
 .. math:: J^* \;\ge\; \frac{L - \sum_i w_i \tau_i}{w_0},
 
 the Lagrangian bound, while the master's mixture is feasible and costs at least as much. The two meet in finitely
-many steps: for m = 1 this is Newton's method on the concave, piecewise linear dual. The oracle is not asked for the
-best policy of each weight: every evaluated policy is a column, so the master may move the weights after each single
-improvement. If instead :math:`L > \sum_i w_i \tau_i` for some :math:`w = (0, y)`, nothing is feasible (Farkas).
+many steps: for m = 1 this is Newton's method on the concave, piecewise linear dual. The oracle need not find the best
+policy for each weight: every evaluated policy is a column, so the master may move the weights after each single
+improvement. If instead :math:`L > \sum_i w_i \tau_i` for some :math:`w = (0, y)`, no policy is feasible (Farkas).
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ MAX_COLUMNS = 2000
 
 
 def is_settled(feasible: bool, gap: float, within: float = PLAYABLE_GAP) -> bool:
-    """Does the gap of a mixture, or the margin of a proof of infeasibility, decide the matter?"""
+    """Whether the gap of a mixture, or the margin of a proof of infeasibility, is conclusive."""
     return bool(gap <= within if feasible else gap < -FEASIBLE)
 
 
@@ -35,38 +35,38 @@ Made = TypeVar("Made")
 
 
 class Follow(Protocol):
-    """Follows a search."""
+    """Interface of an object that follows the progress of a search."""
 
     stopped: bool  # by the user
 
     def finish(self, work: Callable[[], Made]) -> Made:
-        """Do what makes a plan of what was found, once more if the user stops it meanwhile."""
+        """Run ``work``, which turns the search result into a plan; if the user interrupts it, run it again."""
 
     def found(self, evaluated: int, value: float, bound: float) -> None:
-        """After so many policies a mixture has this value, and nothing feasible costs less than the bound."""
+        """Report the value of the best mixture and the lower bound after ``evaluated`` policies."""
 
     def interrupted(self) -> None:
-        """The user has stopped it."""
+        """Record that the user has stopped the search."""
 
 
 class Mixture(NamedTuple, Generic[Answer]):
-    """The outcome: policies with weights, and the dual point that proves them best, or proves there is nothing."""
+    """Result of column generation: policies with shares, and the dual point that proves optimality or infeasibility."""
 
     feasible: bool
     answers: tuple[Answer, ...]  # those with positive weight
     shares: Floats  # their weights, of sum one
     weights: Floats  # (m+1,) dual weights of sum one: (1, lambda) or, if infeasible, (0, y), up to scale
-    proof: Answer  # the answer whose bias carries the bound
+    proof: Answer  # the answer whose bias proves the bound
     gap: float  # scaled objective minus its lower bound; if infeasible, minus the margin of the Farkas proof
-    evaluated: int  # policies
+    evaluated: int  # number of policies
 
     @property
     def settled(self) -> bool:
-        """Is it proven, up to what the tolerance allows?"""
+        """Whether the result is proven, within tolerance."""
         return is_settled(self.feasible, self.gap)
 
     def required(self) -> "Mixture[Answer]":
-        """This mixture, or an error if rounding has left its gap open: nobody should play that."""
+        """Return this mixture; raise ``SolverError`` if rounding has left its gap open."""
         if not self.settled:
             raise SolverError(f"rounding left a gap of {self.gap:.1e}")
         return self
@@ -82,28 +82,28 @@ def mix(
     smooth: bool = False,
     follow: Follow | None = None,
 ) -> Mixture[Answer]:
-    """The cheapest mixture that meets the thresholds.
+    """Return the cheapest mixture that meets the thresholds.
 
-    ``start``: answers to begin with, such as the last plan's, evaluated under the present model. ``least_excess``:
-    if infeasible, go on until the largest excess over the thresholds is as small as it can be. ``near``: weights close
-    to which those of the optimum are thought to lie: the first questions are asked near them. ``smooth``: averages
-    change so little from policy to policy, as in large models, that secants find the weights. ``follow``: told of every
-    feasible mixture; if the user interrupts the search, the best one so far is the outcome.
+    ``start``: answers to begin with, such as the last plan's, evaluated under the present model. ``least_excess``: if
+    infeasible, continue until the largest excess over the thresholds is minimal. ``near``: a guess of the optimal
+    weights; the first queries are near it. ``smooth``: averages change so little from policy to policy, as in large
+    models, that secants find the weights. ``follow``: receives every feasible mixture; if the user interrupts the
+    search, the best mixture so far is returned.
     """
     m = thresholds.size
     answers = list(start) or [oracle.first(np.full(m + 1, 1.0 / (m + 1)))]
     master = _master_of(thresholds, answers)
-    best: tuple[float, Floats, Answer] | None = None  # the highest lower bound on the objective so far
+    best: tuple[float, Floats, Answer] | None = None  # highest lower bound on the objective so far
     guess_first, secant = NearGuess(near), Secant(thresholds)
     for evaluated in range(len(answers), MAX_COLUMNS):
         point = master.solve()
         gap = point.value / point.weights[0] - best[0] if smooth and point.feasible and best is not None else np.inf
-        closed = gap <= SEARCH_GAP  # by a bound from other weights than the master's
+        closed = gap <= SEARCH_GAP  # by a bound at weights other than the master's
         guess = secant.weights(point.weights, gap) if not closed and gap < np.inf else None
         if guess is None and not closed:
             guess = guess_first.weights(point.weights)
         w = point.weights if guess is None else guess
-        # The newest of the cheapest answers, up to rounding: Howard continues where it stopped.
+        # Take the newest of the cheapest answers, up to rounding, so that policy iteration continues where it stopped.
         prices = [dot(w, answer.costs) for answer in answers]
         lowest = min(prices) + SAME_AVERAGE
         j = max(j for j, price in enumerate(prices) if price <= lowest)
@@ -118,7 +118,7 @@ def mix(
                 raise
             follow.interrupted()
             return _best_so_far(answers, point, best, evaluated)
-        except SolverError:  # of a policy that rounding spoils: what there is has a gap, which says what it is worth
+        except SolverError:  # rounding spoiled a policy: return the best mixture so far with its gap
             if best is None or not point.feasible:
                 raise
             return _best_so_far(answers, point, best, evaluated)
@@ -146,8 +146,8 @@ def mix(
         if better is None:
             continue
         if np.abs(better.costs - base.costs).max() <= SAME_AVERAGE:
-            # Only states that are hardly visited have improved. It does not show in the costs, but it is the policy
-            # there that reality may need: the better answer takes the place of the other. Prices do not matter much.
+            # Only rarely visited states have improved. The costs do not show it, but the policy there may matter in the
+            # real system, so the better answer replaces the other. Prices do not matter much.
             answers[j] = better
             guess_first = NearGuess(None)
         else:
@@ -166,7 +166,7 @@ def _master_of(thresholds: Floats, answers: Sequence[HasCosts]) -> LineMaster | 
 def _best_so_far(
     answers: list[Answer], point: MasterPoint, best: tuple[float, Floats, Answer], evaluated: int
 ) -> Mixture[Answer]:
-    """The mixture of the master, with the highest bound that was found."""
+    """Return the mixture of the master with the highest bound found."""
     floor, weights, proof = best
     gap = point.value / point.weights[0] - floor
     return _outcome(True, answers, point.mix, weights, proof, gap, evaluated)

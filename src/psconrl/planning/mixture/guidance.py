@@ -1,6 +1,7 @@
-"""Which weights to ask about, where the master's own would lead astray or close in slowly.
+"""Choice of weights for the oracle when the master's weights would be extreme or converge slowly.
 
-Both guides say None where the master's weights are as good. Prices are weights of limits over that of the objective.
+Both classes return None if the master's weights are as good. Prices are weights of constraints divided by the weight of
+the objective.
 """
 
 import numpy as np
@@ -12,13 +13,13 @@ from psconrl.products import product
 
 
 class NearGuess:
-    """Weights near a guess while the master has seen little: its own are extreme until it knows both sides.
+    """Weights near a guess while the master has few columns: its weights are extreme until it has both sides.
 
-    The first question is asked at the guess, the next ones go towards the master's weights, by a larger factor each.
+    The first query is at the guess. Later ones move towards the master's weights, by a larger factor each time.
     """
 
-    FACTOR = 1.5  # by which prices may differ from the last ones, at first; the next time by its square
-    MOST = 5  # questions away from the master's weights
+    FACTOR = 1.5  # by which prices may first differ from the last ones; the next time by its square
+    MOST = 5  # queries away from the master's weights
 
     def __init__(self, near: Floats | None) -> None:
         self._prices: Floats | None = None
@@ -27,10 +28,10 @@ class NearGuess:
         self._left, self._reach = self.MOST, 1.0
 
     def weights(self, master: Floats) -> Floats | None:
-        """What to ask in place of the master's weights (m+1,)."""
+        """Return weights to use in place of the master's (m+1,), or None."""
         if self._prices is None:
             return None
-        with np.errstate(divide="ignore"):  # of a master that has found nothing feasible
+        with np.errstate(divide="ignore"):  # if the master has found nothing feasible
             wanted = np.divide(master[1:], master[0], out=np.zeros_like(self._prices), where=master[1:] > 0.0)
         prices = np.clip(wanted, self._prices / self._reach, self._prices * self._reach)
         self._reach = max(self.FACTOR, self._reach**2)
@@ -40,27 +41,27 @@ class NearGuess:
 
 
 class Secant:
-    """Weights at which limits should be just met, if averages change smoothly with prices, as in large models.
+    """Secant weights at which thresholds should be just met, if averages vary smoothly with prices (large models).
 
-    The master's weights lie where tangents of the dual meet. Of a smooth one that is half way between the points where
-    they touch, so that each question halves what is left. The averages seen so far, taken as linear in the prices, say
-    better where the middle is: m + 1 of them for m priced limits.
+    The master's weights lie where tangents of the dual meet. For a smooth dual that is half way between the points of
+    tangency, so each query halves the remaining interval. Interpolating the averages seen so far linearly in the prices
+    gives a better estimate. It needs m + 1 of them for m priced constraints.
     """
 
-    PAYS = 0.4  # of the gap a question leaves at most; else the master's weights are next
-    FAR = 2.0  # steps from the nearest average seen, in units of its distances from the others: beyond is noise
-    SAME = 1e-9  # averages that differ by less are no news; twice that, and it is a corner that has been found
-    REACH = 2.0  # a factor between its prices and those of the nearest average
+    PAYS = 0.4  # largest share of the gap that a query may leave; otherwise the master's weights are next
+    FAR = 2.0  # largest step from the nearest average seen, in units of its distances from the others: beyond is noise
+    SAME = 1e-9  # averages that differ by less are not new; two such in a row mean that a vertex has been found
+    REACH = 2.0  # largest factor between the new prices and those of the nearest average
 
     def __init__(self, thresholds: Floats) -> None:
         self._thresholds = thresholds
-        self._seen: list[tuple[Floats, Floats]] = []  # prices, and the excess of what was best for them, (m,) each
-        self._asked_at = np.inf  # the gap before the last question, if it came from here
-        self._stale = 0  # answers at the end that were nothing new
-        self._failed = 0  # of the last questions from here
+        self._seen: list[tuple[Floats, Floats]] = []  # prices and the excess of the best policy for them, (m,) each
+        self._asked_at = np.inf  # gap before the last query, if it came from here
+        self._stale = 0  # number of latest answers that were not new
+        self._failed = 0  # number of latest queries that left too large a gap
 
     def saw(self, weights: Floats, costs: Floats) -> None:
-        """Such averages (m+1,) are best for these weights, or nearly so."""
+        """Record averages (m+1,) that are optimal, or nearly so, for these weights."""
         if weights[0] > 0.0:
             excess = costs[1:] - self._thresholds
             new = all(np.abs(excess - other).max(initial=0.0) > self.SAME for _, other in self._seen)
@@ -68,7 +69,7 @@ class Secant:
             self._seen.append((weights[1:] / weights[0], excess))
 
     def weights(self, master: Floats, gap: float) -> Floats | None:
-        """What to ask in place of the master's weights (m+1,), of a feasible mixture, at this gap of the objective."""
+        """Return weights to use in place of the master's (m+1,) of a feasible mixture with this gap, or None."""
         self._failed = 0 if gap <= self.PAYS * self._asked_at else self._failed + 1
         self._asked_at = np.inf
         if self._stale > 1 or self._failed > 1 or not self._seen:
@@ -81,7 +82,7 @@ class Secant:
             return None
         newest_first = self._seen[::-1]
         seen = sorted(newest_first, key=lambda pair: float(np.abs(prices * pair[1]).max()))
-        # One limit that is nearly met from one side needs something close on the other: as far beyond as it was before.
+        # A single threshold nearly met from one side needs a point close on the other side: overshoot by the same step.
         met = self._met(
             [(at[priced], excess[priced]) for at, excess in seen], beyond=self._failed if priced.sum() == 1 else 0
         )
@@ -92,7 +93,7 @@ class Secant:
         return _weights_of(prices)
 
     def _met(self, seen: list[tuple[Floats, Floats]], beyond: int) -> Floats | None:
-        """Prices at which no excess is left, or as little on the other side, by those next to them."""
+        """Return the secant estimate of prices without excess, overshot by ``beyond`` steps; None if unreliable."""
         start, excess = seen[0]
         for k in range(1, len(seen) - start.size + 1):
             others = seen[k : k + start.size]
@@ -108,5 +109,5 @@ class Secant:
 
 
 def _weights_of(prices: Floats) -> Floats:
-    """Weights (m+1,) of sum one."""
+    """Return the weights (m+1,) of sum one for the given prices."""
     return np.asarray(np.append(1.0, prices) / (1.0 + prices.sum()))

@@ -1,6 +1,6 @@
 r"""Howard's policy iteration as an oracle, for weakly communicating models (Puterman 1994, sections 8.6 and 9.5).
 
-A policy is evaluated exactly for all costs at once; then every state takes the action that is best for the weighted
+A policy is evaluated exactly for all costs at once. Then every state takes the action that is best for the weighted
 cost, given the biases. The least :math:`\min_a [c_w + P h - h(s)]` over all states bounds the gain of every policy.
 """
 
@@ -39,35 +39,35 @@ from psconrl.planning.tolerances import (
 
 
 class Column(NamedTuple):
-    """A deterministic policy and all that is known of it, in scaled costs."""
+    """A deterministic policy and its evaluation, in scaled costs."""
 
     policy: Ints  # (S,)
     chain: Unichain
 
     @property
     def costs(self) -> Floats:
-        """The averages (m+1,)."""
+        """Averages (m+1,)."""
         return self.chain.gains
 
     @property
     def biases(self) -> Floats:
-        """Those of every cost, (m+1, S)."""
+        """Biases of every cost, (m+1, S)."""
         return self.chain.biases
 
     @property
     def stationary(self) -> Floats:
-        """The law of the states where it is played, (S,)."""
+        """Stationary distribution of the states, (S,)."""
         return self.chain.stationary
 
     def potential(self, weights: Floats) -> tuple[Floats, Floats]:
-        """The weighted bias as a high and a low part."""
+        """Return the weighted bias as a high and a low part."""
         low = np.zeros_like(self.biases) if self.chain.low_biases is None else self.chain.low_biases
         high, low = combine(weights, self.biases, low)
         return high, low
 
 
 def greedy_policy(problem: Problem) -> Ints:
-    """The policy that is cheapest for one step, all costs weighted alike: where to begin if nothing is known."""
+    """Return the one-step greedy policy for equally weighted costs, a starting point if nothing is known."""
     policy: Ints = cheapest_for_one_step(problem.costs, problem.available)
     return policy
 
@@ -75,9 +75,9 @@ def greedy_policy(problem: Problem) -> Ints:
 class Howard(Oracle[Column]):
     """Policy iteration on a weakly communicating model.
 
-    ``careful``: in twice the working precision, for the few models on which rounding would have the last word. Where
-    parts of a model are left once in 1e8 to 1e18 steps, one double a state cannot hold the bias. ``hasty``: policies
-    are evaluated roughly while much is to gain; whoever mixes answers has them ``refined``.
+    ``careful``: work in double-double precision, for the few models on which rounding would decide. If parts of a model
+    are left once in 1e8 to 1e18 steps, one double per state cannot hold the bias. ``hasty``: evaluate policies roughly
+    while large improvements remain; the caller must have answers ``refined`` before mixing them.
     """
 
     def __init__(self, problem: Problem, *, careful: bool = False, hasty: bool = False) -> None:
@@ -86,19 +86,20 @@ class Howard(Oracle[Column]):
         self._steps = policy_steps(P, double_double=careful)
         self._nearly_closed = NEARLY_CLOSED_DOUBLE_DOUBLE if careful else NEARLY_CLOSED
         self._reference = 0
-        self._within = ROUGH if hasty else 0.0  # by how much gains may be off
+        self._within = ROUGH if hasty else 0.0  # allowed error of gains
         self._hasty, self._last_gap = hasty, np.inf
         self._switch = SWITCH_TOL_OF_LARGE if hasty else SWITCH_TOL
         self._asked: set[int] = set()
 
     def first(self, weights: Floats) -> Column:
-        """The policy that is cheapest for one step."""
+        """Evaluate the one-step greedy policy."""
         return self.evaluate(greedy_policy(self.problem), weights)
 
     def evaluate(self, policy: Ints, weights: Floats, near: Column | None = None) -> Column:
-        """All gains and biases of a policy. One that falls apart, or nearly so, is first led into its best part.
+        """Compute all gains and biases of a policy.
 
-        ``near``: a policy that differs in few states.
+        A policy with several closed, or nearly closed, classes is first driven to the best of them. ``near``: an
+        evaluated policy that differs in few states.
         """
         chain = self._solve(policy, None if near is None else near.chain)
         if chain is None:
@@ -114,16 +115,16 @@ class Howard(Oracle[Column]):
         return Column(policy, chain)
 
     def improve(self, answer: Column, weights: Floats) -> tuple[float, Column | None]:
-        """One step of Howard's: switch all states that gain, evaluate the result.
+        """Make one step of policy iteration: switch all states that gain and evaluate the result.
 
-        A switch that makes things worse was rounding: then only larger gains count.
+        A switch that makes things worse was due to rounding; the step is then repeated with larger gains only.
         """
         question = hash((answer.policy.tobytes(), weights.tobytes(), answer.chain.off))
-        going_round = question in self._asked  # in circles, by rounding: what is left to gain is less than that
+        going_round = question in self._asked  # a cycle caused by rounding, which exceeds the remaining improvement
         self._asked.add(question)
         costs, available = self.problem.costs, self.problem.available
         price = dot(weights, answer.costs)
-        least = max(SEARCH_GAP, BEYOND_OFF * answer.chain.off)  # that is worth an evaluation
+        least = max(SEARCH_GAP, BEYOND_OFF * answer.chain.off)  # smallest improvement that is worth an evaluation
         before, self._last_gap = self._last_gap, np.inf
         for caution in CAUTION:
             bound, policy = self._steps.improve(
@@ -141,31 +142,31 @@ class Howard(Oracle[Column]):
         return bound, None
 
     def _is_stalled(self, gap: float, before: float) -> bool:
-        """Of a large model: is the gap closed, up to what many more evaluations would close of it?"""
+        """Whether the gap of a large model is closed up to what only many more evaluations would close."""
         if self._hasty and not self._within:
             self._last_gap = gap
         return self._last_gap <= PLAYABLE_GAP * STALLED_SHARE and gap > STALLED * before
 
     def refined(self, answer: Column) -> Column | None:
-        """A rough answer evaluated exactly; None if it is exact."""
+        """Return a rough answer evaluated exactly; None if it is exact already."""
         if not answer.chain.rough:
             return None
-        self._within = 0.0  # what is left to gain is little: from now on nothing is rough
+        self._within = 0.0  # little improvement remains: evaluate exactly from now on
         chain = self._steps.evaluate(answer.policy, self.problem.costs, answer.chain.reference, guess=answer.chain)
         assert chain is not None
         return Column(answer.policy, chain)
 
     def _solve(self, policy: Ints, near: Unichain | None = None) -> Unichain | None:
-        """The evaluated chain; None if it has two closed classes."""
+        """Evaluate the chain of a policy; None if it has two closed classes."""
         chain = self._steps.evaluate(policy, self.problem.costs, self._reference, self._within, near)
         if chain is not None and not np.isfinite(chain.gains).all():
             raise SolverError(FALLS_APART)
         return chain
 
     def _driven_to_best(self, policy: Ints, weights: Floats, least: float) -> Ints:
-        """Keep the cheapest of the (nearly) closed classes into which everything can be led, and lead it there.
+        """Drive all states to the cheapest of the (nearly) closed classes to which that is possible.
 
-        Moves that are no likelier than ``least`` do not count. Of equally cheap classes that of the last reference
+        Moves that are no likelier than ``least`` do not count. Among equally cheap classes, that of the last reference
         state comes first.
         """
         P, states = self.problem.transition, np.arange(policy.size)

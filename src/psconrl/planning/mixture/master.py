@@ -2,8 +2,8 @@ r"""The master problem: the cheapest convex combination of known policies that m
 
 .. math:: \min_w \sum_j w_j a_j \quad\text{s.t.}\quad \sum_j w_j b_j \le \tau,\ \sum_j w_j = 1,\ w \ge 0
 
-over the averages :math:`(a_j, b_j)` of the policies found so far. Its dual gives the weights of the next question
-to the oracle. While no combination is feasible, the largest excess over the thresholds is minimised instead.
+over the averages :math:`(a_j, b_j)` of the policies found so far. Its dual gives the weights of the next query to the
+oracle. While no combination is feasible, the largest excess over the thresholds is minimised instead.
 """
 
 from dataclasses import dataclass
@@ -14,21 +14,21 @@ from psconrl.arrays import Floats
 from psconrl.errors import SolverError
 from psconrl.kernels.master import Tableau
 
-_FIRST_CAPACITY = 64  # of a tableau, which grows
+_FIRST_CAPACITY = 64  # initial columns of a tableau, which grows
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class MasterPoint:
-    """Where the master stands."""
+    """Solution of the master problem."""
 
     feasible: bool
-    weights: Floats  # (m+1,), of sum one: the question for the oracle
+    weights: Floats  # (m+1,), of sum one: the query for the oracle
     mix: dict[int, float]  # column -> weight, of sum one
-    value: float  # weighted cost of the mix minus that of the thresholds: the gap's upper end
+    value: float  # weighted cost of the mix minus that of the thresholds: the upper end of the gap
 
 
 class LineMaster:
-    """At most one constraint: the lower convex hull of points (b, a), cut at tau. No solver needed."""
+    """Master for at most one constraint: the lower convex hull of points (b, a), cut at tau, without a solver."""
 
     def __init__(self, thresholds: Floats) -> None:
         self._tau = float(thresholds[0]) if thresholds.size else np.inf
@@ -36,15 +36,15 @@ class LineMaster:
         self._points: list[tuple[float, float]] = []
 
     def add(self, costs: Floats) -> None:
-        """A new column with averages (m+1,)."""
+        """Add a column with averages (m+1,)."""
         self._points.append((float(costs[1]) if self._m else -np.inf, float(costs[0])))
 
     def relax(self) -> None:
-        """Raise the threshold to the least that is reachable: the excess is a rounding error."""
+        """Raise the threshold to the least average found, since the excess is a rounding error."""
         self._tau = min(self._points)[0]
 
     def solve(self) -> MasterPoint:
-        """The edge of the hull above the threshold, or its lowest point if that is allowed."""
+        """Return the point of the hull at the threshold, or its lowest point if that is feasible."""
         tau = self._tau
         hull = _lower_hull(self._points)
         at = [self._points[j] for j in hull]
@@ -63,7 +63,7 @@ class LineMaster:
 
 
 def _lower_hull(points: list[tuple[float, float]]) -> list[int]:
-    """Indices of the lower convex hull, from left to right (Andrew 1979)."""
+    """Return the indices of the lower convex hull, from left to right (Andrew 1979)."""
     hull: list[int] = []
     for j in sorted(range(len(points)), key=points.__getitem__):
         x, y = points[j]
@@ -79,17 +79,17 @@ def _lower_hull(points: list[tuple[float, float]]) -> list[int]:
 
 
 class SimplexMaster:
-    """Any number of constraints: the simplex method on m+1 rows, from the last basis as columns arrive."""
+    """Master for any number of constraints: the simplex method on m+1 rows, warm-started from the last basis."""
 
     def __init__(self, thresholds: Floats) -> None:
         self._table = Tableau(thresholds.astype(np.float64), _FIRST_CAPACITY)
 
     def add(self, costs: Floats) -> None:
-        """A new column with averages (m+1,)."""
+        """Add a column with averages (m+1,)."""
         self._table.add(np.ascontiguousarray(costs, dtype=np.float64))
 
     def relax(self) -> None:
-        """Leave the excess of phase one where it is, a rounding error, and go on to phase two."""
+        """Accept the excess of phase one, a rounding error, and go on to phase two."""
         self._table.relax(self.solve().value)
 
     def solve(self) -> MasterPoint:
@@ -103,5 +103,5 @@ class SimplexMaster:
 
 
 def master_for(thresholds: Floats) -> LineMaster | SimplexMaster:
-    """The simplest master for this number of constraints."""
+    """Return the simplest master for this number of constraints."""
     return LineMaster(thresholds) if thresholds.size <= 1 else SimplexMaster(thresholds)

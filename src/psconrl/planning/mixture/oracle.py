@@ -1,10 +1,10 @@
-r"""The question every constrained planner asks again and again: which policy is cheapest for these weights?
+r"""The oracle interface of column generation: find the cheapest policy for weighted costs.
 
 .. math:: \min_\pi\; g^\pi\Big(\sum_{i=0}^m w_i c_i\Big)
 
-An oracle answers step by step, so that the master can change the weights on the way: it has a ``first`` answer, and it
-can ``improve`` one for given weights, with a lower bound on what any policy can reach. Every answer is evaluated
-for all costs at once, exactly or so far that it can be ``refined``.
+An oracle works in steps, so that the master can change the weights in between. It returns a ``first`` answer and can
+``improve`` an answer for given weights, with a lower bound over all policies. Every answer is evaluated for all costs
+at once, either exactly or roughly, so that it can be ``refined``.
 """
 
 from abc import ABC, abstractmethod
@@ -14,7 +14,7 @@ from psconrl.arrays import Floats
 
 
 class HasCosts(Protocol):
-    """What the master needs to know of an evaluated policy."""
+    """An evaluated policy as the master sees it: its averages."""
 
     @property
     def costs(self) -> Floats: ...  # noqa: D102
@@ -24,16 +24,16 @@ Answer = TypeVar("Answer", bound=HasCosts)
 
 
 class Oracle(ABC, Generic[Answer]):
-    """Evaluates policies and improves them for weighted costs; the master knows nothing else."""
+    """Evaluates policies and improves them for weighted costs; the master uses no other interface."""
 
     @abstractmethod
     def first(self, weights: Floats) -> Answer:
-        """Any evaluated policy to begin with."""
+        """Return any evaluated policy to begin with."""
 
     @abstractmethod
     def improve(self, answer: Answer, weights: Floats) -> tuple[float, Answer | None]:
-        """A lower bound on the weighted cost of every policy, and a better answer, or None if this one is best."""
+        """Return a lower bound on the weighted cost of all policies, and a better answer, or None if there is none."""
 
     def refined(self, answer: Answer) -> Answer | None:
-        """A rough answer evaluated exactly; None if it is exact already."""
+        """Return a rough answer evaluated exactly; None if it is exact already."""
         return None

@@ -1,4 +1,4 @@
-"""From a scaled problem to an occupancy and a policy: what a learning loop calls in each episode."""
+"""Solve a scaled problem for an occupancy and a policy, as a learning loop does in each episode."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -21,24 +21,24 @@ from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import PLAYABLE_GAP, PRODUCT_OFF, SEARCH, SEARCH_GAP, search_with
 
 _NO_WEIGHTS = np.empty(0)
-# Up to this size what rounding left open is tried in twice the precision: dense, O(S^3) three times over per policy.
+# Up to this size a gap left by rounding is retried in double-double precision: dense, three times O(S^3) per policy.
 CAREFUL_STATES = 1000
-# From this size on averages change so little from policy to policy that secants find the weights, and the search is
-# content with rough evaluations while much is to gain.
+# From this size on averages change so little from policy to policy that secants find the weights, and the search uses
+# rough evaluations while large improvements remain.
 HASTY_STATES = 5000
-# Multiplications of an elimination for every entry of a chain and every cost that are worth trying at once.
+# Multiplications per entry of a chain and per cost up to which an elimination is tried first.
 QUICK = 1000.0
-# Products that are tried for a chain: at first, and how many times that before a factorisation that would fill in.
+# Krylov steps for a chain: at first, and the factor by which they grow before a factorisation that would fill in.
 KRYLOV_STEPS, PATIENT = 400, 10
-# The search goes on until its gap is so much smaller than what is allowed: rounding needs some of that.
+# The search aims at a gap smaller than the allowed one by this factor, which leaves room for rounding.
 CLOSER = SEARCH_GAP / PLAYABLE_GAP
 
 
 class Solution:
-    """The answer to a scaled problem. If infeasible, the policy is one of small excess over the thresholds.
+    """The solution of a scaled problem. If it is infeasible, the policy has a small excess over the thresholds.
 
-    A learning loop asks for the policy thousands of times and never for the mixture behind it: that is put together
-    when somebody does.
+    A learning loop needs the policy thousands of times but never the underlying mixture, so the mixture is built on
+    demand.
     """
 
     __slots__ = ("_mixture", "feasible", "gap", "policies", "policy", "value", "weights")
@@ -53,32 +53,32 @@ class Solution:
         weights: Floats,
         mixture: Callable[[], Mixture[Column]],
     ) -> None:
-        self.feasible = feasible  # do policies within the thresholds exist?
+        self.feasible = feasible  # whether some policy meets the thresholds
         self.gap = gap  # as in ``Mixture``
-        self.value = value  # the average of the scaled objective
-        self.policies = policies  # the deterministic ones in the mixture, to start the next solve from
+        self.value = value  # average of the scaled objective
+        self.policies = policies  # deterministic policies of the mixture, to start the next solve from
         self.policy = policy  # (S, A)
-        self.weights = weights  # (m+1,) the dual weights, as in ``Mixture``
+        self.weights = weights  # (m+1,) dual weights, as in ``Mixture``
         self._mixture = mixture
 
     @property
     def mixture(self) -> Mixture[Column]:
-        """The policies with their shares, and the proof."""
+        """Policies with their shares, and the proof."""
         return self._mixture()
 
     @property
     def occupancy(self) -> Floats:
-        """The long-run frequencies (S, A)."""
+        """Long-run frequencies (S, A)."""
         mixture = self.mixture
         return mixed_occupancy(mixture.answers, mixture.shares, self.policy.shape[1])
 
     @property
     def settled(self) -> bool:
-        """Is it proven, up to what the tolerance allows? If not, rounding has stopped the search."""
+        """Whether the solution is proven, within tolerance; if not, rounding has stopped the search."""
         return self.settled_within(PLAYABLE_GAP)
 
     def settled_within(self, gap: float) -> bool:
-        """Is it proven, if the objective may be so far from its bound?"""
+        """Whether the objective is proven to be within ``gap`` of its bound."""
         return is_settled(self.feasible, self.gap, gap)
 
 
@@ -95,14 +95,14 @@ def solve(
 ) -> Solution:
     """Solve a weakly communicating problem, starting from deterministic policies such as those of the last solution.
 
-    ``least_excess``: if infeasible, go on until the largest excess over the thresholds is as small as it can be.
-    ``near``: weights close to which those of the optimum are thought to lie. ``order``: in which the states of sparse
-    transitions may be eliminated, or ``NO_ORDER``, for products; if None, they are not searched by the compiled loop.
-    What ordinary precision cannot settle ``within`` a gap is tried in twice that, for up to so many states. Whoever
-    uses the solution asks if it is ``settled``. ``follow``: is told of the progress of a search that takes long.
+    ``least_excess``: if infeasible, continue until the largest excess over the thresholds is minimal. ``near``: a guess
+    of the optimal weights. ``order``: elimination order for the states of sparse transitions, or ``NO_ORDER`` for
+    Krylov methods; if None, sparse transitions are not searched by the compiled loop. If double precision leaves a gap
+    above ``within``, models of up to ``careful_states`` states are solved in double-double precision. The caller must
+    check whether the solution is ``settled``. ``follow``: receives the progress of a long search.
     """
     best, trouble = None, SolverError("the search did not end")
-    if not problem.transition.is_sparse:  # what a learning loop does thousands of times
+    if not problem.transition.is_sparse:  # the path that a learning loop takes thousands of times
         best = solve_compiled(problem, start, least_excess=least_excess, near=near, closed=CLOSER * within)
         if best is not None and best.settled_within(within):
             return best
@@ -130,7 +130,7 @@ def _attempts(
     within: float,
     follow: Follow | None,
 ) -> Iterator[Callable[[], Solution | None]]:
-    """The ways to solve a problem, the quickest first; that of a dense one has been tried."""
+    """Yield the ways to solve a problem, the quickest first; the compiled search of a dense one has been tried."""
     if problem.transition.is_sparse:
         compiled = partial(solve_compiled, problem, start, least_excess=least_excess, near=near, closed=CLOSER * within)
         if order is not None:
@@ -147,13 +147,13 @@ def _attempts(
 
 
 def _is_quick(problem: Problem, order: Order) -> bool:
-    """Does an elimination take no longer than the products that a chain which mixes quickly needs, a few times over?"""
+    """Whether elimination takes at most a few times as long as the Krylov steps of a fast-mixing chain."""
     entries = problem.transition.n_possible / problem.transition.n_actions
     return order.work <= QUICK * entries * len(problem.costs)
 
 
 def solve_carefully(problem: Problem, start: Sequence[Ints] = (), *, least_excess: bool = False) -> Solution:
-    """``solve`` in twice the working precision from the outset."""
+    """Solve a problem in double-double precision from the outset."""
     return _solve_with(Howard(problem, careful=True), start, least_excess)
 
 
@@ -167,8 +167,9 @@ def solve_compiled(
     products: int = KRYLOV_STEPS,
     closed: float = SEARCH_GAP,
 ) -> Solution | None:
-    """The search in one compiled call, which ends when a gap is closed so far; None where that cannot do. Sparse
-    transitions need an ``order``.
+    """Search in one compiled call until the gap is at most ``closed``; None if that fails.
+
+    Sparse transitions need an ``order``.
     """
     P = _as_searched(problem.transition, order, products, max(closed, PRODUCT_OFF))
     if P is None:
@@ -192,7 +193,7 @@ def solve_compiled(
 
 
 def _as_searched(P: Transition, order: Order | None, products: int, off: float) -> Floats | Rows | None:
-    """Transitions as the compiled search takes them."""
+    """Return transitions in the format of the compiled search."""
     if P.array is not None or order is None:
         return P.array
     state, restart, matrix = 0, 0.0, None
@@ -203,7 +204,7 @@ def _as_searched(P: Transition, order: Order | None, products: int, off: float) 
 
 
 def _mixture_of(found: Found) -> Mixture[Column]:
-    """What the compiled search found, in the terms of the general one."""
+    """Convert the result of the compiled search to a ``Mixture``."""
     *answers, proof = [
         Column(policy, Unichain(gains, chain[:-1], chain[-1], -1))
         for policy, gains, chain in zip(found.policies, found.gains, found.chains, strict=True)
@@ -239,9 +240,9 @@ def _solve_with(
 
 
 def stationary_policy(problem: Problem, columns: Sequence[Column], shares: Floats, occupancy: Floats) -> Floats:
-    """The stationary policy with the occupancy of a mixture.
+    """Return the stationary policy with the occupancy of a mixture.
 
-    Where the mixture has no mass, its heaviest policy is followed: it leads to states that have.
+    In states without mass it follows the policy with the largest share, which leads to states with mass.
     """
     A = problem.available.shape[1]
     if len(columns) == 1:

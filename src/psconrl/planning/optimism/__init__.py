@@ -1,1 +1,1 @@
-"""Planning in the best model of a confidence set: in the long run, and over a finite horizon."""
+"""Optimistic planning in the best model of a confidence set: for the long-run average and for a finite horizon."""

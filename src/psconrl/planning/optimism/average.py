@@ -1,11 +1,11 @@
-r"""Optimistic planning: the best policy in the best model of a confidence box, exactly.
+r"""Exact optimistic planning: the best policy in the best model of a confidence box.
 
 .. math:: \min_{\mu,\, p \in \mathcal C} \mu c_0 \quad\text{s.t.}\quad \mu c_i \le \tau_i, \qquad
           \mathcal C = \{p : lo \le p \le hi\}
 
-(UCRL-CMDP; Singh, Gupta and Shroff 2020). It has been called an intractable non-linear program. It is not: with
+(UCRL-CMDP; Singh, Gupta and Shroff 2020). It has been called an intractable non-linear program. But with
 :math:`q(s,a,s') = \mu(s,a)\,p(s'|s,a)` it is linear, with S^2 A variables. And for fixed multipliers it is an ordinary
-average-cost MDP whose actions are pairs (a, vertex of the box), so that Howard's policy iteration serves the master.
+average-cost MDP whose actions are pairs (a, vertex of the box), so Howard's policy iteration can serve as the oracle.
 """
 
 from dataclasses import dataclass
@@ -27,17 +27,17 @@ from psconrl.planning.tolerances import CAUTION, SWITCH_TOL, WORSE_TOL
 
 @dataclass(frozen=True, eq=False, slots=True)
 class OptimisticColumn:
-    """A policy and the model it hopes for."""
+    """A policy and its optimistic model."""
 
     policy: Ints  # (S,)
-    kernel: Floats  # (S, S) the law of the next state under the policy
+    kernel: Floats  # (S, S) distribution of the next state under the policy
     costs: Floats  # (m+1,)
     biases: Floats  # (m+1, S)
     stationary: Floats  # (S,)
 
 
 class OptimisticHoward(Oracle[OptimisticColumn]):
-    """The oracle over a box of models; costs (m+1, S*A) may carry bonuses of their own."""
+    """Policy iteration as an oracle over a box of models; costs (m+1, S*A) may include bonuses."""
 
     def __init__(self, low: Floats, high: Floats, costs: Floats) -> None:
         self._low, self._high = np.ascontiguousarray(low), np.ascontiguousarray(high)
@@ -47,19 +47,19 @@ class OptimisticHoward(Oracle[OptimisticColumn]):
         self._reference = 0
 
     def first(self, weights: Floats) -> OptimisticColumn:
-        """The policy that is cheapest for one step, in a model that gives the likeliest successors the most it can."""
+        """Evaluate the one-step greedy policy in the model with the most mass on the likeliest successors."""
         S = self._states.size
         policy = combine(weights, self._costs).reshape(S, -1).argmin(axis=1)
         return self.evaluate(policy, likeliest_first(self._low, self._high, policy), weights)
 
     def evaluate(self, policy: Ints, kernel: Floats, weights: Floats) -> OptimisticColumn:
-        """All gains and biases; a chain with several closed classes is first led into its best one."""
+        """Compute all gains and biases; a chain with several closed classes is first driven to its best one."""
         costs = np.ascontiguousarray(self._costs[:, self._pairs + policy])
-        hoped_for = DenseChain(kernel)
-        chain = hoped_for.solve(costs, self._reference)
+        optimistic = DenseChain(kernel)
+        chain = optimistic.solve(costs, self._reference)
         if chain is None:
-            classes = hoped_for.closed_classes()
-            gains = [dot(weights, hoped_for.solve_class(costs, states).gains) for states in classes]
+            classes = optimistic.closed_classes()
+            gains = [dot(weights, optimistic.solve_class(costs, states).gains) for states in classes]
             inside = np.zeros(self._states.size, dtype=bool)
             inside[classes[int(np.argmin(gains))]] = True
             policy, kernel = policy.copy(), kernel.copy()
@@ -73,7 +73,7 @@ class OptimisticHoward(Oracle[OptimisticColumn]):
         return OptimisticColumn(policy, kernel, chain.gains, chain.biases, chain.stationary)
 
     def improve(self, answer: OptimisticColumn, weights: Floats) -> tuple[float, OptimisticColumn | None]:
-        """One step of Howard's; a switch that makes things worse was rounding, then only larger gains count."""
+        """Make one step of policy iteration; if rounding makes a switch worse, repeat with larger gains only."""
         price = dot(weights, answer.costs)
         for caution in CAUTION:
             bound, switched, policy, kernel = improve_optimistic(
@@ -95,7 +95,7 @@ class OptimisticHoward(Oracle[OptimisticColumn]):
 
 
 def solve_optimistic(low: Floats, high: Floats, costs: Floats, thresholds: Floats) -> Mixture[OptimisticColumn]:
-    """The cheapest mixture in the best model of a box, or the one of least excess if none meets the thresholds.
+    """Return the cheapest mixture in the best model of a box, or one of least excess if none meets the thresholds.
 
     ``low``, ``high``: (S*A, S) with ``low.sum(axis=1) <= 1 <= high.sum(axis=1)``. ``costs``: (m+1, S*A), preferably in
     [0, 1].
@@ -104,11 +104,11 @@ def solve_optimistic(low: Floats, high: Floats, costs: Floats, thresholds: Float
 
 
 def optimistic_policy(mixture: Mixture[OptimisticColumn], n_actions: int, rng: np.random.Generator) -> Floats:
-    """A policy (S, A) with the occupancy of the mixture; where the hoped-for model never goes, the heaviest one's.
+    """Return a policy (S, A) with the occupancy of the mixture; in states without mass, that of the largest column.
 
-    If the columns live in classes that never meet, no stationary policy has it: whichever class the state lies in would
-    be played for ever. Then one column is drawn by lot, each with its share, which has the averages of the mixture in
-    expectation and, like the mixture, hopes for the best model of the box.
+    If the columns have disjoint classes, no stationary policy has this occupancy: it would stay forever in the class of
+    the initial state. Then one column is drawn with probability equal to its share. It has the averages of the mixture
+    in expectation and, like the mixture, is optimistic over the box.
     """
     if len(mixture.answers) > 1 and _falls_apart(mixture):
         drawn = int(rng.choice(len(mixture.answers), p=mixture.shares / mixture.shares.sum()))
@@ -119,10 +119,10 @@ def optimistic_policy(mixture: Mixture[OptimisticColumn], n_actions: int, rng: n
 
 
 def _falls_apart(mixture: Mixture[OptimisticColumn]) -> bool:
-    """Has the mixed chain, where the columns live, several closed classes?"""
+    """Whether the mixed chain, on the recurrent states of the columns, has several closed classes."""
     flow = sum(
         share * column.stationary[:, None] * column.kernel
         for column, share in zip(mixture.answers, mixture.shares, strict=True)
     )
-    lived_in = np.flatnonzero(np.asarray(flow).sum(axis=1) > 0.0)
-    return len(DenseChain(np.asarray(flow)[np.ix_(lived_in, lived_in)]).closed_classes()) > 1
+    recurrent = np.flatnonzero(np.asarray(flow).sum(axis=1) > 0.0)
+    return len(DenseChain(np.asarray(flow)[np.ix_(recurrent, recurrent)]).closed_classes()) > 1

@@ -1,9 +1,9 @@
-r"""Optimistic planning over a finite horizon, as an oracle of the same master.
+r"""Optimistic planning over a finite horizon, as an oracle for column generation.
 
 .. math:: Q_h(s,a) = c_w(s,a) + \min_{p \in \mathcal C(s,a)} p \cdot V_{h+1}, \qquad V_{H+1} = 0
 
-The law may be another one at each step h (with one law for all steps the problem would not be convex). One backward
-recursion answers the oracle's question exactly, where the occupancy program has H S^2 A variables (FHA; Chen, Jain and
+The transition distribution may differ at each step h (with the same one at all steps the problem would not be convex).
+One backward recursion answers a query exactly, whereas the occupancy program has H S^2 A variables (FHA; Chen, Jain and
 Luo 2022, Algorithm 3).
 """
 
@@ -22,7 +22,7 @@ from psconrl.planning.tolerances import SAME_VALUE
 
 @dataclass(frozen=True, eq=False, slots=True)
 class HorizonColumn:
-    """A policy that changes with the step, along its most hopeful path."""
+    """A nonstationary policy with its visits in the optimistic model."""
 
     actions: Ints  # (H, S)
     visits: Floats  # (H, S)
@@ -30,7 +30,7 @@ class HorizonColumn:
 
 
 class HorizonOracle(Oracle[HorizonColumn]):
-    """Answers every question exactly by backward recursion; there is nothing to improve step by step."""
+    """Oracle that answers every query exactly by one backward recursion, without improvement steps."""
 
     def __init__(self, low: Floats, high: Floats, costs: Floats, horizon: int, start: int) -> None:
         self._low, self._high = np.ascontiguousarray(low), np.ascontiguousarray(high)
@@ -38,11 +38,11 @@ class HorizonOracle(Oracle[HorizonColumn]):
         self._horizon, self._start = horizon, start
 
     def first(self, weights: Floats) -> HorizonColumn:
-        """The best policy for the weights."""
+        """Return the best policy for the weights."""
         return self._solve(weights)[1]
 
     def improve(self, answer: HorizonColumn, weights: Floats) -> tuple[float, HorizonColumn | None]:
-        """The best value per step, and the policy that has it, unless the answer is as good already."""
+        """Return the best value per step, and the policy that attains it unless ``answer`` is as good."""
         value, better = self._solve(weights)
         return value, better if dot(weights, answer.costs) > value + SAME_VALUE else None
 
@@ -56,7 +56,7 @@ class HorizonOracle(Oracle[HorizonColumn]):
 def solve_horizon(
     low: Floats, high: Floats, costs: Floats, thresholds: Floats, horizon: int, start: int
 ) -> tuple[Mixture[HorizonColumn], Floats]:
-    """The best mixture over a horizon from a state, and its randomised policy (H, S, A).
+    """Return the best mixture over a horizon from a state, and its randomised policy (H, S, A).
 
     ``thresholds`` are averages per step. If they cannot be met, the mixture has the least excess.
     """
@@ -66,7 +66,7 @@ def solve_horizon(
 
 
 def horizon_policy(mixture: Mixture[HorizonColumn], n_actions: int) -> Floats:
-    """The policy with the averaged occupancy; where the hopeful path never goes, that of the heaviest column."""
+    """Return the policy with the mean occupancy; in states without mass, that of the column with the largest share."""
     guide = mixture.answers[int(mixture.shares.argmax())].actions
     H, S = guide.shape
     occupancy = np.zeros((H, S, n_actions))
