@@ -293,7 +293,7 @@ def cli(capsys):
 def test_the_command_line_shows_the_lot(cli, door_file, tmp_path):
     code, shown = cli("solve", door_file, "--policy", str(tmp_path / "p.csv"))
     assert code == 0
-    assert "OPTIMAL. A run draws one of several policies" in shown
+    assert "OPTIMAL. Each run draws one of several policies" in shown
     assert "policy 1 (25% of runs)" in shown
     assert (tmp_path / "p.csv").read_text().startswith("state,action,probability,long_run_share,lot,lot_share")
     assert json.loads(cli("solve", door_file, "--json")[1])["mixture"]["shares"] == [0.25, 0.75]

@@ -402,7 +402,7 @@ def test_solve_writes_the_policy_and_the_plan(cli, tmp_path):
     best.to_csv(tmp_path / "expected.csv")
     assert (tmp_path / "policy.csv").read_bytes() == (tmp_path / "expected.csv").read_bytes()
     assert psconrl.Plan.load(tmp_path / "plan.npz").value == best.value
-    assert "Without coins: throughput 0.36615995 customers a step; that costs 0.011346067" in out
+    assert "Deterministic: throughput 0.36615995 customers a step; that costs 0.011346067" in out
     assert "A threshold rule is optimal: 0 waiting: speed 0 open;" in " ".join(out.split())
 
 

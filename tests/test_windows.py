@@ -174,7 +174,7 @@ def test_the_command_shows_windows_and_writes_their_policies(tmp_path, capsys):
     printed = " ".join(capsys.readouterr().out.split())
     assert "over windows of 20 rounds" in printed
     assert "Windows: they begin in 10 states; to keep the limits wherever that is possible costs" in printed
-    assert "Windows from 2 states exceed a limit, whatever is done: '8 waiting', '9 waiting'." in printed
+    assert "Windows from 2 states exceed a limit under every policy: '8 waiting', '9 waiting'." in printed
     rows = list(csv.DictReader((tmp_path / "policies.csv").read_text(encoding="utf-8").splitlines()))
     assert list(rows[0]) == ["first_state", "state", "action", "probability", "long_run_share"]
     windows = psconrl.plan_windows(psconrl.load("queue"), 20)

@@ -53,14 +53,14 @@ from psconrl.planning.tolerances import PROVEN_GAP
 EXIT = {Status.OPTIMAL: 0, Status.NOT_ATTAINED: 0, Status.STOPPED: 0, Status.INFEASIBLE: 3, Status.UNCERTIFIED: 4}
 
 INITIALLY_RANDOMISED = (
-    "A run draws one of several policies: on average over runs they meet every threshold, and nothing costs less."
+    "Each run draws one of several policies: on average over runs they meet every threshold, and no policy costs less."
 )
 
 KINDS = ("best", "deterministic", "threshold")
-SMALL_MODEL = 100  # states up to which simpler policies are looked for unasked
-FEW_PLANS = 30
-SMALL_ENOUGH = 20_000  # states up to which all rewards and labels of a model without a goal are planned for
-OF_A_GOAL = ("constraints", "plan", "span of the bias")  # what is not known of a model before something is wanted of it
+SMALL_MODEL = 100  # states up to which simpler policies are computed by default
+FEW_PLANS = 30  # for such a policy
+SMALL_ENOUGH = 20_000  # states up to which ranges of all rewards and labels of a model without a goal are computed
+OF_A_GOAL = ("constraints", "plan", "span of the bias")  # properties that a model without a goal does not have
 
 
 @click.command()
@@ -73,19 +73,19 @@ OF_A_GOAL = ("constraints", "plan", "span of the bias")  # what is not known of 
 @click.option("--plot", metavar="FILE", help="Draw the policy to a .png, .svg or .pdf file.")
 @click.option("--policy", "policy_to", metavar="FILE", help="Write the policy as a table to a .csv file.")
 @click.option("--chain", "chain_to", metavar="FILE", help="Write the chain of the policy to a .umb or .drn file.")
-@click.option("--save", "save_to", metavar="FILE", help="Keep the plan in an .npz file, for psconrl.Plan.load.")
+@click.option("--save", "save_to", metavar="FILE", help="Save the plan to an .npz file, for psconrl.Plan.load.")
 @click.option(
     "--kind",
     type=click.Choice(KINDS),
     default=KINDS[0],
     show_default=True,
-    help="Which policy to show and write: the best, the best without coins, or a threshold rule.",
+    help="Which policy to show and write: the best, the best deterministic one, or a threshold rule.",
 )
 @click.option(
     "--within",
     type=float,
     metavar="ROUNDS",
-    help="Keep the limits over windows of about so many rounds, too; --policy then writes a policy for each window.",
+    help="Also keep the limits over windows of about this length; --policy then writes a policy for each window.",
 )
 def solve(
     model: str,
@@ -123,7 +123,7 @@ def solve(
         result.required()
     if chain is not None and result.mixture is not None:
         raise ConfigError(
-            f"--chain: the plan draws one of {len(result.mixture)} policies by lot, which no single chain does; "
+            f"--chain: the plan draws one of {len(result.mixture)} policies, so it has no single chain; "
             "--policy writes each of them"
         )
     if picture is not None:
@@ -166,7 +166,7 @@ def solve(
 
 
 def _print_simpler(out: Console, cmdp: CMDP, best: Plan, kind: str, table: Path | None) -> None:
-    """The best policy without coins and the best threshold rule: if asked for, or in small models by the way."""
+    """Print the best deterministic policy and the best threshold rule, if requested or if the model is small."""
     objective, units = cmdp.cost_names[0], cmdp.units
     small = cmdp.n_states <= SMALL_MODEL
     if kind == "deterministic" or (small and (best.randomised_states.size or best.mixture)):
@@ -175,11 +175,11 @@ def _print_simpler(out: Console, cmdp: CMDP, best: Plan, kind: str, table: Path 
         except (InfeasibleError, SolverError) as error:
             if kind == "deterministic":
                 raise
-            out.print(Text(f"Without coins: {error}."))
+            out.print(Text(f"Deterministic: {error}."))
         else:
             value = units.with_unit(number(simple.value), objective)
-            least = "" if simple.is_proven else f", and {number(simple.least_price)} at least is proven"
-            out.print(Text(f"Without coins: {objective} {value}; that costs {number(simple.price)}{least}."))
+            least = "" if simple.is_proven else f" (proven minimum {number(simple.least_price)})"
+            out.print(Text(f"Deterministic: {objective} {value}; that costs {number(simple.price)}{least}."))
             if kind == "deterministic":
                 out.print(policy_table(simple))
                 if table is not None:
@@ -197,7 +197,7 @@ def _print_simpler(out: Console, cmdp: CMDP, best: Plan, kind: str, table: Path 
 
 @click.command()
 @model_argument
-@click.option("--state", required=True, help="Its name or its number.")
+@click.option("--state", required=True, help="Name or number of the state.")
 @goal_options
 @threshold_option
 @set_option
@@ -210,9 +210,9 @@ def explain(
     as_json: bool,
     goal: dict[str, Any],
 ) -> None:
-    """Why this action? What every action in a state of MODEL would change, at the plan's prices.
+    """Show what every action in a state of MODEL would change, at the plan's shadow prices.
 
-    A change is that of the total over all rounds to come, if the action is played once and the plan followed then.
+    A change is that of the total over all future rounds if the action is played once and the plan followed afterwards.
     """
     cmdp = read_model(model, settings, thresholds, goal)
     named = cmdp.state_names is not None and state in cmdp.state_names
@@ -222,7 +222,7 @@ def explain(
         return
     out = console()
     if why.initially_randomised:
-        out.print(Text("The plan draws a lot; this is about its stationary policy, which comes closest to it."))
+        out.print(Text("Each run draws one of several policies; this explains the closest stationary policy."))
     out.print(Text(f"{cmdp.state_name(why.state)}: {100 * why.share:.3g}% of the rounds are spent here"))
     out.print(explanation_table(why))
     prices = ", ".join(f"{name} {number(float(x))}" for name, x in zip(cmdp.cost_names[1:], why.prices, strict=True))
@@ -243,9 +243,9 @@ def explain(
 @json_option
 @click.option("--diameter", "force", is_flag=True, help="Compute the diameter however large the model is.")
 def inspect(model: str, settings: tuple[str, ...], as_json: bool, force: bool, goal: dict[str, Any]) -> None:
-    """What kind of model MODEL is: sizes, structure, diameter, span, feasible range of every cost.
+    """Show sizes, structure, diameter, span and the feasible range of every cost of MODEL.
 
-    Of a .umb or .drn file, unless a goal is given, every reward and label.
+    For a .umb or .drn file without a goal, show every reward and label.
     """
     cmdp, kinds = _model_to_look_at(model, settings, goal)
     if kinds and cmdp.n_states > SMALL_ENOUGH and not as_json:
@@ -275,7 +275,7 @@ def _without_goal(cmdp: CMDP) -> str:
 
 
 def _print_names(model: str, cmdp: CMDP, kinds: dict[str, str]) -> None:
-    """What a large model has; what each can be takes two plans, and is told with a goal."""
+    """Print the rewards and labels of a large model without their ranges, which take two plans each."""
     out, table = console(), Table("", "kind")
     out.print(Text(f"{model}: {_without_goal(cmdp)}"))
     for name, kind in kinds.items():
@@ -284,7 +284,7 @@ def _print_names(model: str, cmdp: CMDP, kinds: dict[str, str]) -> None:
 
 
 def _model_to_look_at(model: str, settings: tuple[str, ...], goal: dict[str, Any]) -> tuple[CMDP, dict[str, str]]:
-    """A model; one from elsewhere of which nothing is wanted yet comes with all it has, and the kind of each."""
+    """Read a model; an exchange file without a goal is read with all rewards and labels, and the kind of each."""
     options = words("--set", settings)
     if is_exchange_file(model) and not goal and not set(options) - {"constants"}:
         return read_everything(model, options.get("constants", ""))
@@ -299,7 +299,7 @@ def _model_to_look_at(model: str, settings: tuple[str, ...], goal: dict[str, Any
 def convert(model: str, file: str, settings: tuple[str, ...], goal: dict[str, Any]) -> None:
     """Write MODEL to FILE, which ends in .npz or .json, or in .umb or .drn for Storm and PRISM.
 
-    What Storm and PRISM read has no limits, and the objective is a reward among others.
+    The formats of Storm and PRISM hold no limits, and the objective is a reward among others.
     """
     target = output_path("FILE", file, WRITTEN)
     assert target is not None

@@ -1,4 +1,4 @@
-"""Plans and models as text: tables, maps with arrows, and JSON records."""
+"""Plans and models as text: tables and maps with arrows."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -21,14 +21,14 @@ from psconrl.planning.proof import Status
 from psconrl.text import printable
 
 ARROWS = {"up": "↑", "down": "↓", "left": "←", "right": "→"}
-VISITED = 1e-9  # long-run share below which a state does not show
+VISITED = 1e-9  # long-run share below which a state is not shown
 MAX_ROWS = 40  # of a policy table
 FEW_NAMES = 5  # of states in a line
-LONG = 1e5  # rounds to settle that are worth a warning
+LONG = 1e5  # rounds to settle from which on a warning is shown
 
 
 class _SafeConsole(Console):
-    """Shows names that come from files, and never lets them steer the terminal."""
+    """A console that escapes control characters in names that come from files."""
 
     def render(self, renderable: Any, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
@@ -36,13 +36,13 @@ class _SafeConsole(Console):
 
 
 def console(stderr: bool = False) -> Console:
-    """Where to print; wide enough for tables when the output is not a terminal."""
+    """Return the console to print to; wide enough for tables if the output is not a terminal."""
     out = _SafeConsole(highlight=False, stderr=stderr)
     return out if out.is_terminal or stderr else _SafeConsole(highlight=False, width=120)
 
 
 def number(x: float) -> str:
-    """Eight significant digits, no noise.
+    """Format a number with eight significant digits; values below 1e-12 in size become 0.
 
     >>> number(0.30000000000000004), number(-1e-17)
     ('0.3', '0')
@@ -51,7 +51,7 @@ def number(x: float) -> str:
 
 
 def cost_table(plan: Plan) -> Table:
-    """Every cost with its average, threshold, slack and price, and what they are counted in if the model says so."""
+    """Return a table of every cost with average, threshold, slack and shadow price, and units if the model has any."""
     infeasible = plan.status is Status.INFEASIBLE
     table = numbers_table("", "average", "threshold", "slack", "Farkas weight" if infeasible else "shadow price")
     names, units = plan.names, plan.names.units
@@ -72,7 +72,7 @@ def cost_table(plan: Plan) -> Table:
 
 
 def print_table(found: Mapping[str, Any]) -> None:
-    """A table of a report: title, note, header, rows."""
+    """Print a table of a report: title, note, header, rows."""
     table = Table(*found["header"], title=found["title"], caption=found["note"])
     for row in found["rows"]:
         table.add_row(*map(str, row))
@@ -80,12 +80,12 @@ def print_table(found: Mapping[str, Any]) -> None:
 
 
 def limit_text(names: Names, i: int, threshold: float) -> str:
-    """A threshold as it is shown; what is to be kept from below says so."""
+    """Format a threshold; lower bounds are marked by ``>=``."""
     return f">= {number(-threshold)}" if names.is_negated(i) else number(threshold)
 
 
 def numbers_table(first: str, *columns: str) -> Table:
-    """A table of names and, at the right of their columns, numbers."""
+    """Return a table with a column of names and right-aligned columns of numbers."""
     table = Table(first, title_justify="left")
     for column in columns:
         table.add_column(escape(column), justify="right")
@@ -93,7 +93,7 @@ def numbers_table(first: str, *columns: str) -> Table:
 
 
 def explanation_table(why: Explanation) -> Table:
-    """What every action would change; a worth of zero is what the plan plays."""
+    """Return a table of what every action would change; the plan plays actions of worth zero."""
     names, units = why.names, why.names.units
     heads = [f"{name} ({total})" if (total := units.total(name)) else name for name in names.costs]
     table = numbers_table("action", "played", *heads, "all, at the prices")
@@ -104,7 +104,7 @@ def explanation_table(why: Explanation) -> Table:
 
 
 def signed(x: float) -> str:
-    """A change, with its sign.
+    """Format a change with its sign.
 
     >>> signed(0.25), signed(-3.0), signed(1e-17)
     ('+0.25', '-3', '0')
@@ -113,34 +113,34 @@ def signed(x: float) -> str:
 
 
 def policy_view(cmdp: CMDP, plan: Plan) -> list[Any]:
-    """The policy as maps if the model lies on a grid, else as a table of its most visited states."""
+    """Return the policy as maps if the model has a grid layout, else as a table of its most visited states."""
     if cmdp.layout:
         return [*policy_maps(cmdp, plan), *([mixture_table(plan)] if plan.mixture else [])]
     return [mixture_table(plan) if plan.mixture else policy_table(plan)]
 
 
 def mixture_table(plan: Plan) -> Table:
-    """States by how often they are visited, with the action of every policy that may be drawn."""
-    lot = plan.mixture
-    assert lot is not None
+    """Return a table of states by how often they are visited, with the action of every policy of the mixture."""
+    mixture = plan.mixture
+    assert mixture is not None
     mass = plan.occupancy.sum(axis=1)
-    passed = (lot.policies != lot.policies[0]).any(axis=0)  # the lot may decide where nothing remains
-    order = [int(s) for s in np.argsort(-(mass + 2.0 * passed), kind="stable")]
-    shown = [s for s in order if mass[s] > VISITED or passed[s]][:MAX_ROWS]
-    headers = [f"policy {j + 1} ({100 * share:.4g}% of runs)" for j, share in enumerate(lot.shares)]
+    differ = (mixture.policies != mixture.policies[0]).any(axis=0)  # shown even if transient
+    order = [int(s) for s in np.argsort(-(mass + 2.0 * differ), kind="stable")]
+    shown = [s for s in order if mass[s] > VISITED or differ[s]][:MAX_ROWS]
+    headers = [f"policy {j + 1} ({100 * share:.4g}% of runs)" for j, share in enumerate(mixture.shares)]
     table = Table("state", "long-run share", *headers)
     table.columns[1].justify = "right"
     for s in shown:
-        actions = (Text(plan.names.action(int(actions[s]))) for actions in lot.policies)
+        actions = (Text(plan.names.action(int(actions[s]))) for actions in mixture.policies)
         table.add_row(Text(plan.names.state(s)), f"{100 * mass[s]:.3g}%", *actions)
-    left = int(((mass > VISITED) | passed).sum()) - len(shown)
+    left = int(((mass > VISITED) | differ).sum()) - len(shown)
     if left > 0:
         table.caption = f"and {left} more states (--policy FILE.csv has all)"
     return table
 
 
 def policy_maps(cmdp: CMDP, plan: Plan) -> list[Any]:
-    """One map a layer, arrows where the policy goes in the long run, and the coin tosses in words."""
+    """Return one map per layer, with arrows where the policy goes in the long run, and randomised actions in words."""
     layout = cmdp.layout
     assert layout is not None
     mass = plan.occupancy.sum(axis=1)
@@ -174,7 +174,7 @@ def _arrows(cmdp: CMDP, row: Floats) -> str:
 
 
 def randomised_actions(cmdp: CMDP, plan: Plan) -> str:
-    """The visited states in which the policy randomises, in words."""
+    """Describe the visited states in which the policy randomises."""
     lines = []
     for s in plan.randomised_states[:MAX_ROWS]:
         if plan.occupancy[s].sum() > VISITED:
@@ -183,7 +183,7 @@ def randomised_actions(cmdp: CMDP, plan: Plan) -> str:
 
 
 def policy_table(played: Deployable) -> Table:
-    """States by how often they are visited, with the actions taken there."""
+    """Return a table of states by how often they are visited, with the actions taken there."""
     mass = played.occupancy.sum(axis=1)
     order = [int(s) for s in np.argsort(-mass, kind="stable")]
     shown = [s for s in order if mass[s] > VISITED][:MAX_ROWS] or order[:1]
@@ -198,14 +198,14 @@ def policy_table(played: Deployable) -> Table:
 
 
 def settling_line(plan: Plan) -> str:
-    """How soon the averages of a plan hold, in one line."""
+    """Describe in one line how soon the averages of a plan settle."""
     rounds = f"{plan.settles:,.0f}" if plan.settles < LONG else f"{plan.settles:.1e}"
     line = f"Settles: from the start, averages are final within 1% of a cost's range after {rounds} rounds"
     return f"{line}; over shorter times a limit may be exceeded (see --within)." if plan.settles >= LONG else f"{line}."
 
 
 def print_windows(out: Console, windows: WindowPlan) -> None:
-    """What limits over windows cost, and how the averages of windows lie."""
+    """Print the price of limits over windows and the averages over windows."""
     plain, names = windows.plain, windows.plain.names
     rounds = f"{windows.within:,g} rounds"
     table = numbers_table(f"over windows of {rounds}", "long run", "plain plan", "worst window", "threshold")
@@ -223,14 +223,14 @@ def print_windows(out: Console, windows: WindowPlan) -> None:
         some = ", ".join(repr(names.state(int(s))) for s in windows.infeasible[:FEW_NAMES])
         more = ", ..." if windows.infeasible.size > FEW_NAMES else ""
         out.print(
-            Text(f"Windows from {windows.infeasible.size} states exceed a limit, whatever is done: {some}{more}.")
+            Text(f"Windows from {windows.infeasible.size} states exceed a limit under every policy: {some}{more}.")
         )
     if not windows.proven:
         out.print(Text("Windows: not every plan is proven."))
 
 
 def certificate_line(plan: Plan) -> str:
-    """The proof in one line."""
+    """Describe the certificate in one line."""
     proof = plan.certificate
     if plan.status is Status.INFEASIBLE:
         return f"Certificate: Farkas margin {proof.margin:.3g} > 0, {'holds' if proof.holds else 'DOES NOT HOLD'}"

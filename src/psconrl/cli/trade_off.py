@@ -1,4 +1,4 @@
-"""The command ``pareto``: what limits are worth, one of them or two at a time."""
+"""The command ``pareto``: trade-off curves and surfaces over one or two thresholds."""
 
 import json
 import math
@@ -31,7 +31,7 @@ from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
 
 CURVE_POINTS, SURFACE_POINTS = 21, 9
-MOST_SIDE = 100  # of a surface
+MOST_SIDE = 100  # thresholds per side of a surface
 MOST_COLUMNS = 12  # of a surface shown as a table
 
 
@@ -42,14 +42,14 @@ MOST_COLUMNS = 12  # of a surface shown as a table
     "constraints",
     multiple=True,
     metavar="NAME",
-    help="The cost whose threshold varies; needed if there are several. Given twice: a surface over two.",
+    help="The cost whose threshold varies; needed if there are several. Give it twice for a surface over two.",
 )
 @click.option("--from", "low", type=float, help="First threshold.")
 @click.option("--to", "high", type=float, help="Last threshold.")
 @click.option(
     "--points",
     type=click.IntRange(2, 10_000),
-    help=f"Thresholds tried. [default: {CURVE_POINTS}, or {SURFACE_POINTS} a side of a surface]",
+    help=f"Number of thresholds. [default: {CURVE_POINTS}, or {SURFACE_POINTS} per side of a surface]",
 )
 @goal_options
 @threshold_option
@@ -68,7 +68,7 @@ def pareto(
     plot: str | None,
     goal: dict[str, Any],
 ) -> None:
-    """The optimal value of MODEL as one threshold varies, or two, the other limits kept."""
+    """Show the optimal value of MODEL as one or two thresholds vary, with the other limits kept."""
     picture = picture_path(plot)
     for option, level in (("--from", low), ("--to", high)):
         if level is not None and not abs(level) <= LARGEST_COST:
@@ -85,7 +85,7 @@ def pareto(
         if low is not None or high is not None:
             raise click.UsageError("--from and --to go with one constraint")
         if points is not None and points > MOST_SIDE:
-            raise click.UsageError(f"--points: a surface has at most {MOST_SIDE} a side; got {points}")
+            raise click.UsageError(f"--points: a surface has at most {MOST_SIDE} per side; got {points}")
         surface = _with_bar(lambda bar: pareto_surface(cmdp, indices, points=points or SURFACE_POINTS, progress=bar))
         if picture is not None:
             from psconrl.report.figures import write_figure
@@ -117,11 +117,11 @@ def pareto(
 
 
 def _with_bar(work: Callable[[Callable[[int, int], object]], Any]) -> Any:
-    """Work that tells how far it is, shown on a terminal."""
+    """Run work that reports its progress, with a progress bar on a terminal."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     out = console(stderr=True)
     bar = Progress(*columns, console=out, transient=True, disable=not out.is_terminal)
-    with bar if out.is_terminal else nullcontext():  # an older rich ends with a line even if disabled
+    with bar if out.is_terminal else nullcontext():  # older versions of rich print a line even if disabled
         task = bar.add_task("plans", total=None)
         return work(lambda done, total: bar.update(task, completed=done, total=total))
 
@@ -191,7 +191,7 @@ def _print_surface(surface: ParetoSurface, cmdp: CMDP) -> None:
 
 
 def _print_in_force(cmdp: CMDP, near: Plan, indices: Any) -> None:
-    """What the limits that the model has are worth."""
+    """Print the value and the shadow prices at the thresholds in force."""
     here = plan(cmdp, start=near)
     names = cmdp.names
     shown = ((i, float(names.signs[i] * cmdp.thresholds[i - 1])) for i in indices)
