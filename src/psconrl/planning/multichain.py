@@ -1,7 +1,7 @@
 r"""Models with several end components: the program of Hordijk and Kallenberg (1979) and the loss of its proof.
 
-The occupancy program may place its mass in a class that the initial distribution does not reach. With transient visits
-x
+The occupancy program may place its mass in a class that is unreachable from the initial distribution. With transient
+visits x
 
 .. math:: \sum_a \mu(s,a) + \sum_a x(s,a) - \sum_{s',a} x(s',a) P(s|s',a) = \beta(s), \quad x \ge 0
 
