@@ -29,8 +29,8 @@ class Progress(NamedTuple):
 class Watch:
     """Follows the search for a plan, reports its progress, and records whether the user has stopped it."""
 
-    def __init__(self, tell: Callable[[Progress], object] | None, maximise: bool) -> None:
-        self._tell, self._sign = tell, -1.0 if maximise else 1.0
+    def __init__(self, report: Callable[[Progress], object] | None, maximise: bool) -> None:
+        self._report, self._sign = report, -1.0 if maximise else 1.0
         self._began = time.monotonic()
         self.scaling: Scaling | None = None  # of the problem that is solved
         self.stopped = False
@@ -38,21 +38,21 @@ class Watch:
     @property
     def follow(self) -> "Watch | None":
         """This object if a progress function was given, else None; without one Ctrl-C ends the program, as usual."""
-        return None if self._tell is None else self
+        return None if self._report is None else self
 
     def found(self, evaluated: int, value: float, bound: float) -> None:
         """Report the value of the best mixture and the lower bound after ``evaluated`` policies."""
-        if self._tell is not None and self.scaling is not None:
+        if self._report is not None and self.scaling is not None:
             shift, scale = float(self.scaling.shift[0]), float(self.scaling.scale[0])
             value, bound = (self._sign * (shift + scale * x) for x in (value, bound))
-            self._tell(Progress(evaluated, value, bound, time.monotonic() - self._began))
+            self._report(Progress(evaluated, value, bound, time.monotonic() - self._began))
 
     def finish(self, work: Callable[[], Made]) -> Made:
         """Run ``work``, which turns the search result into a plan; if the user interrupts it, run it again."""
         try:
             return work()
         except KeyboardInterrupt:
-            if self._tell is None or self.stopped:
+            if self._report is None or self.stopped:
                 raise
         self.interrupted()
         return work()

@@ -157,7 +157,7 @@ def plan_windows(
     while waiting:
         if len(known) > MOST_STARTS:
             raise ConfigError(
-                f"windows can begin in more than {MOST_STARTS:,} states, and each needs a plan of its own; plan the "
+                f"windows can begin in more than {MOST_STARTS:,} states, and each needs its own plan; plan the "
                 "window from a single state with plan(model.restarting(state, 1 / within))"
             )
         state = waiting.pop()
