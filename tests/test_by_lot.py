@@ -181,7 +181,7 @@ def test_files_carry_the_mixture(tmp_path):
     assert record["mixture"] == {"shares": found.mixture.shares.tolist(), "policies": found.mixture.policies.tolist()}
     found.to_csv(tmp_path / "plan.csv")
     lines = (tmp_path / "plan.csv").read_text().splitlines()
-    assert lines[0] == "state,action,probability,long_run_share,lot,lot_share"
+    assert lines[0] == "state,action,probability,long_run_share,policy_number,policy_share"
     assert sorted(lines[1:]) == sorted(
         [
             "here,go,1.0,0.0,1,0.25",
@@ -295,7 +295,11 @@ def test_the_command_line_shows_the_lot(cli, door_file, tmp_path):
     assert code == 0
     assert "OPTIMAL. Each run draws one of several policies" in shown
     assert "policy 1 (25% of runs)" in shown
-    assert (tmp_path / "p.csv").read_text().startswith("state,action,probability,long_run_share,lot,lot_share")
+    assert (
+        (tmp_path / "p.csv")
+        .read_text()
+        .startswith("state,action,probability,long_run_share,policy_number,policy_share")
+    )
     assert json.loads(cli("solve", door_file, "--json")[1])["mixture"]["shares"] == [0.25, 0.75]
     assert "draws one of several policies" in cli("explain", door_file, "--state", "here")[1]
     assert "mixture of 2" in cli("inspect", door_file)[1]

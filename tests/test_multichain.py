@@ -14,6 +14,7 @@ from psconrl import CMDP, Status, certify, evaluate, plan
 from psconrl.errors import SolverError
 from psconrl.planning import planner, repair
 from psconrl.planning.candidate import Candidate, Dual
+from psconrl.planning.certification import certified
 from psconrl.planning.components.moves import Moves
 from psconrl.planning.components.quotient import most_moves
 from psconrl.planning.methods import find_candidate
@@ -117,7 +118,7 @@ def staying(share, m=1, feasible=True):
 
 def test_if_one_class_alone_is_optimal_the_others_are_led_into_it():
     """Both ways to stay are free, one of them within the limit: no need to switch between them."""
-    p = planner._certified(two_homes, Problem.of(two_homes), staying(0.7))
+    p = certified(two_homes, Problem.of(two_homes), staying(0.7))
     assert p.status is Status.OPTIMAL
     assert p.policy.tolist() == [[1.0, 0.0], [0.0, 1.0]]
     assert p.costs.tolist() == [0.0, 0.0]
@@ -132,13 +133,13 @@ def test_a_failed_retry_leaves_a_plan_that_says_so(monkeypatch):
         raise SolverError("no")
 
     monkeypatch.setattr(repair, "solve", fail)
-    p = planner._certified(clash, Problem.of(clash), staying(0.5, m=2))
+    p = certified(clash, Problem.of(clash), staying(0.5, m=2))
     assert p.status is Status.NOT_ATTAINED
     assert "beyond the thresholds" in p.note
 
 
 def test_weights_of_nothing_prove_nothing():
-    p = planner._certified(two_homes, Problem.of(two_homes), staying(0.7, feasible=False))
+    p = certified(two_homes, Problem.of(two_homes), staying(0.7, feasible=False))
     assert p.status is Status.UNCERTIFIED
     assert np.isfinite(p.potential).all()
 

@@ -154,7 +154,7 @@ class Plan(Deployable):
     @property
     def columns_of_table(self) -> tuple[str, ...]:
         """The header of the table."""
-        return super().columns_of_table + (() if self.mixture is None else ("lot", "lot_share"))
+        return super().columns_of_table + (() if self.mixture is None else ("policy_number", "policy_share"))
 
     def _need_playable(self) -> None:
         if not self.feasible:

@@ -11,26 +11,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
+from psconrl.arrays import Ints
 from psconrl.errors import ConfigError, ModelError, SolverError, unknown_name
-from psconrl.kernels.occupancy import one_hot
-from psconrl.markov.evaluation import Evaluation, evaluate_policy
 from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.fingerprint import fingerprint
-from psconrl.planning.candidate import Candidate, Dual, without_residue
-from psconrl.planning.certificate import check, units
+from psconrl.planning.certificate import units
+from psconrl.planning.certification import certified, certified_as_played
 from psconrl.planning.infeasibility import Infeasibility, explain
-from psconrl.planning.initial_randomisation import initially_randomised
 from psconrl.planning.methods import LP, METHODS, MIXTURE, find_candidate, unproven
 from psconrl.planning.plan import Plan
 from psconrl.planning.problem import Problem
 from psconrl.planning.progress import Progress, Watch
-from psconrl.planning.proof import Certificate, Status
-from psconrl.planning.repair import between_classes, reaches, repairs
+from psconrl.planning.proof import Status
 from psconrl.planning.restriction import Restriction
 from psconrl.planning.scaling import Scaling
-from psconrl.planning.settling import rounds_to_settle
-from psconrl.planning.tolerances import PROVEN_POLICY
 
 # Number of times a model whose proof failed is planned again, on the scale of the costs that its policy meets.
 RESCALINGS = 2
@@ -107,9 +101,9 @@ def _attempt(part: CMDP, problem: Problem, method: str, start: Sequence[Ints], w
     """Return the certified plan of a method, or an unproven plan if the method fails."""
     try:
         candidate = find_candidate(part, problem, method, start, watch)
-        return watch.finish(lambda: _certified_as_played(part, problem, candidate, watch.stopped))
+        return watch.finish(lambda: certified_as_played(part, problem, candidate, stopped=watch.stopped))
     except SolverError as error:
-        return _certified(part, problem, unproven(problem, method, str(error)))
+        return certified(part, problem, unproven(problem, method, str(error)))
 
 
 def _better(first: Plan, second: Plan) -> Plan:
@@ -142,79 +136,3 @@ def _start_policies(reached: Restriction, start: Plan | None) -> list[Ints]:
         )
     everywhere = np.arange(cmdp.n_states)
     return [reached.apply_to_policy(c) for c in start.columns if cmdp.available[everywhere, c].all()]
-
-
-def _best_so_far(part: CMDP, dual: Dual, policies: list[Floats]) -> tuple[Floats, Evaluation, Certificate] | None:
-    """Return the first policy of a stopped search that is proven to meet the thresholds.
-
-    Early policies may have disjoint classes. A stationary policy between them then lacks the averages of the mixture,
-    but one of them alone may be feasible.
-    """
-    for policy in policies:
-        exact = evaluate_policy(part, policy)
-        proof = check(part, Status.STOPPED, exact.occupancy, dual, exact)
-        if proof.holds:
-            return policy, exact, proof
-    return None
-
-
-def _certified_as_played(part: CMDP, problem: Problem, candidate: Candidate, stopped: bool) -> Plan:
-    """Return the certified plan, without shares that are rounding residue if the plan is proven without them.
-
-    No run plays a share of 1e-16. But such a share may connect classes between which the policy never moves, and make
-    units so small that no proof holds.
-    """
-    found = _certified(part, problem, candidate, stopped=stopped)
-    clean = without_residue(candidate) if candidate.feasible and found.mixture is None else None
-    if clean is None:
-        return found
-    cleaned = _certified(part, problem, clean, stopped=stopped)
-    return cleaned if cleaned.status is Status.OPTIMAL else found
-
-
-def _certified(part: CMDP, problem: Problem, candidate: Candidate, *, stopped: bool = False) -> Plan:
-    """Convert a candidate to the user's units, evaluate its policy, and determine what is proven.
-
-    ``stopped``: the user stopped the search, so the gap may be open.
-    """
-    occupancy, policy, note = candidate.occupancy, candidate.policy, candidate.note
-    dual = problem.scaling.invert_dual(candidate.dual, candidate.feasible)
-    status = Status.OPTIMAL if candidate.feasible else Status.INFEASIBLE
-    exact = evaluate_policy(part, policy)
-    proof = check(part, status, occupancy, dual, exact)
-    if not proof.holds:
-        # A policy of a multichain model may leave the classes in which it should remain.
-        several = candidate.feasible and (len(exact.classes) > 1 or candidate.dual.gains is not None)
-        split = several and reaches(part, occupancy, dual.multipliers, proof.lower)
-        status = Status.NOT_ATTAINED if split else Status.UNCERTIFIED
-    if status is Status.UNCERTIFIED and stopped and candidate.feasible:
-        so_far = _best_so_far(part, dual, [policy, *(one_hot(column, part.n_actions) for column in candidate.columns)])
-        if so_far is not None:
-            status, (policy, exact, proof) = Status.STOPPED, so_far
-            occupancy, note = exact.occupancy, "; ".join(filter(None, (note, "stopped by hand")))
-    elsewhere = status is Status.INFEASIBLE and proof.policy_error > PROVEN_POLICY
-    if elsewhere and candidate.dual.gains is not None and candidate.shares is None:
-        occupancy = exact.occupancy  # the candidate's frequencies are those of a mixture, not of its policy
-        proof = check(part, status, occupancy, dual, exact)
-    elif elsewhere and len(exact.classes) > 1 and candidate.dual.gains is None:
-        policy, occupancy, note = between_classes(part, occupancy)
-        exact = evaluate_policy(part, policy)
-        proof = check(part, status, occupancy, dual, exact)
-    if status is Status.NOT_ATTAINED:
-        # The frequencies are optimal, but the policy does not move between its classes, or enters others initially.
-        for repair in repairs(part, problem, candidate, exact, proof.lower):
-            policy, occupancy, note = repair
-            exact = evaluate_policy(part, policy)
-            proof = check(part, Status.OPTIMAL, occupancy, dual, exact)
-            if proof.holds:
-                status = Status.OPTIMAL
-                note = candidate.note if candidate.dual.gains is not None else note  # the repaired policy is optimal
-                break
-        else:
-            occupancy = exact.occupancy
-            proof = check(part, status, occupancy, dual, exact)
-    result = Plan(
-        status, exact.value, exact.costs, part.thresholds, policy, occupancy, *dual, proof, candidate.method, note,
-        None, candidate.columns, part.names, settles=rounds_to_settle(part, exact),
-    )  # fmt: skip
-    return initially_randomised(part, candidate, result) if status is Status.NOT_ATTAINED or elsewhere else result
