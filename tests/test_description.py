@@ -81,10 +81,10 @@ def test_repr_never_raises():
             raise RuntimeError
 
     assert repr(Secretive(2, 2, [])) == "Secretive(2 states, 2 actions, 0 constraints, costs learned, 0 rounds played)"
-    assert repr(PSConRL.__new__(PSConRL)) == "<PSConRL that is not complete>"
-    assert repr(LabelledAgent.__new__(LabelledAgent)) == "<LabelledAgent that is not complete>"
+    assert repr(PSConRL.__new__(PSConRL)) == "<incomplete PSConRL>"
+    assert repr(LabelledAgent.__new__(LabelledAgent)) == "<incomplete LabelledAgent>"
     odd = agent_for()
     odd.optimistic_cost = Loud()
-    assert repr(odd) == "<PSConRL that is not complete>"
+    assert repr(odd) == "<incomplete PSConRL>"
     with pytest.raises(AgentError):
         agent_for(belief=0.1)

@@ -640,7 +640,7 @@ def test_tensorboard_gets_every_episode(tmp_path):
     assert len(points["expected/steps"]) == sum(not np.isnan(e.value) for e in events)
     assert points["limit/risk"][-1][1] == pytest.approx(0.2)
     np.testing.assert_allclose(
-        [v for _, v in points["episode/seconds_thinking"]], [e.planning_time for e in events], 1e-6
+        [v for _, v in points["episode/seconds_planning"]], [e.planning_time for e in events], 1e-6
     )
 
 

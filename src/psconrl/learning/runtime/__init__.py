@@ -1,1 +1,1 @@
-"""Playing an agent: steps, episodes, events, logs, files, planning in the background."""
+"""Running an agent: steps, episodes, events, logs, files, planning in the background."""

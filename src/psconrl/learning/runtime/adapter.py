@@ -1,4 +1,4 @@
-"""An object with two methods, ``begin`` and ``end``, is an agent: this plays it like one of our own."""
+"""Adapter that turns an object with methods ``begin`` and ``end`` into an agent."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from psconrl.learning.runtime.player import Player
 
 
 class Adapted(Player):
-    """Plays an object of somebody else's class, ``learner``; what it returns is checked before it is played."""
+    """Agent that plays a user's own object, ``learner``. Its episodes are checked before they are played."""
 
     name = "adapted"
 
@@ -30,35 +30,35 @@ class Adapted(Player):
         self.recipe = name_of(learner)
 
     def begin(self, state: int) -> Episode:
-        """What the object plans."""
+        """Return the episode that the object plans."""
         planned: Episode = self.learner.begin(state)
         return planned
 
     def end(self, record: Record) -> None:
-        """Let the object learn from a record of its own, which it may keep."""
+        """Learn from an episode. The object gets a copy of the record, which it may keep."""
         super().end(record)
         self.learner.end(record.copy())
 
     def set_thresholds(self, thresholds: Thresholds) -> None:
-        """Change the limits, if the object has a ``set_thresholds`` too."""
+        """Change the thresholds, if the object has a ``set_thresholds`` too."""
         if not callable(getattr(self.learner, "set_thresholds", None)):
             raise AgentError(f"{self.recipe} has no set_thresholds(thresholds), so its limits cannot be changed")
         limits = self._checked_limits(thresholds)
-        self._stop_planning()  # which may be going on in the object
+        self._stop_planning()  # the object may be planning in the background
         self.learner.set_thresholds(limits)
         super().set_thresholds(thresholds)
 
     def config(self) -> dict[str, Any]:
-        """The sizes; the object itself comes from whoever reads the file."""
+        """Return the sizes. The object itself is provided by the caller who reads the file."""
         return {"n_states": self.n_states, "n_actions": self.n_actions, "thresholds": self.thresholds}
 
     def check_memory(self) -> None:
-        """An error unless the object can say what it remembers, and be told."""
+        """Raise an error unless the object has ``state()`` and ``restore(state)``."""
         if not all(callable(getattr(self.learner, method, None)) for method in ("state", "restore")):
             raise AgentError(f"{self.recipe} cannot be saved: it has no state() and restore(state)")
 
     def state(self) -> dict[str, Any]:
-        """All that has changed, what the object says of itself included."""
+        """Return everything that has changed, including the state of the object."""
         self.check_memory()
         return super().state() | {"learner": self.learner.state()}
 
@@ -71,15 +71,17 @@ class Adapted(Player):
 def adapt(
     learner: Any, n_states: int, n_actions: int, thresholds: Thresholds, seed: int | Sequence[int] | None = None
 ) -> Player:
-    """Anything that keeps the contract, with ``act``, ``observe``, ``watch`` and ``save``. The seed is that of acting.
+    """Return an agent with ``act``, ``observe``, ``watch`` and ``save`` for an object with ``begin`` and ``end``.
+
+    ``seed`` seeds the choice of actions.
 
     >>> from psconrl import Episode
-    >>> class Coin:
+    >>> class Uniform:
     ...     def begin(self, state):
     ...         return Episode([[0.5, 0.5]] * 3, max_steps=10)
     ...     def end(self, record):
     ...         print(record.steps, "rounds")
-    >>> agent = adapt(Coin(), n_states=3, n_actions=2, thresholds=[], seed=0)
+    >>> agent = adapt(Uniform(), n_states=3, n_actions=2, thresholds=[], seed=0)
     >>> for _ in range(10):
     ...     agent.observe(agent.act(0), next_state=0, costs=[1.0])
     10 rounds
@@ -88,6 +90,6 @@ def adapt(
 
 
 def name_of(learner: object) -> str:
-    """What to call an object: its own name, or that of its class."""
+    """Return the name of an object: its own ``name``, or that of its class."""
     own = getattr(learner, "name", None)
     return own if isinstance(own, str) and own else type(learner).__name__

@@ -1,15 +1,17 @@
-"""Thinking that does not stop the world: the next episode is planned in a thread, while the last policy goes on.
+"""Planning in the background: a thread plans the next episode while the agent keeps playing the previous policy.
 
-On a real system ``act`` must answer at once, and a plan may take seconds. So an episode that has ended is followed by a
-*bridge*: the policy that was played last is played on, until the plan is there. The agent learns nothing of a bridge
-before it is over, so that ``begin``, in its thread, sees counts, parts and generators that nobody else touches.
+On a real system ``act`` must answer at once, and a plan may take seconds. So an episode that has ended is followed by
+an episode of an *interim policy*: the agent keeps playing the previous policy until the plan is ready. The agent learns
+from an interim episode only when it is over. Until then ``begin``, in its thread, has exclusive access to counts, parts
+and generators.
 
-What the agent remembered when the thinking began is kept until it ends. That is what a file gets, with the bridge as it
-stands: whoever reads it begins the same thinking anew, with the same bits. It is also what the agent goes back to when
-a plan is no longer wanted, since the limits have changed or the bridge was finished.
+The state of the agent at the start of planning is kept until planning ends. A saved file holds this state and the
+interim episode so far; an agent that is loaded from it starts the same planning again, with bit-for-bit the same
+results. The agent also returns to this state if a plan is no longer wanted, because the thresholds have changed or the
+interim episode was finished.
 
-A schedule says after which rounds plans are ready. The same schedule gives the same bits; a clock gives another each
-time.
+Results are reproducible bit for bit given the rounds in which plans are ready. By the clock these rounds differ from
+run to run.
 """
 
 import _thread
@@ -29,7 +31,7 @@ Memory = dict[str, Any]
 
 
 class Planned(NamedTuple):
-    """What came of thinking: an episode or an error, and the seconds it took."""
+    """Result of planning: an episode or an error, and the seconds it took."""
 
     episode: Episode | None
     error: BaseException | None
@@ -37,107 +39,107 @@ class Planned(NamedTuple):
 
     @classmethod
     def of(cls, plan: Callable[[], Episode]) -> "Planned":
-        """Think."""
+        """Plan, and return the result."""
         began = time.perf_counter()
         try:
             return cls(plan(), None, time.perf_counter() - began)
-        except BaseException as error:  # it belongs to whoever asks for the plan
+        except BaseException as error:  # raised later, where the plan is asked for
             return cls(None, error, time.perf_counter() - began)
 
 
 class Job(Protocol):
-    """Something that is being done elsewhere."""
+    """A task submitted to an executor."""
 
     def done(self) -> bool:
-        """Is it?"""
+        """Return True if the task is done."""
 
     def result(self) -> Any:
-        """What came of it; waits until it is done."""
+        """Wait until the task is done, and return its result."""
 
 
 class Executor(Protocol):
-    """Who does it, beside the caller and in the same process; those of ``concurrent.futures`` that have threads can."""
+    """Runs tasks concurrently in the same process, as the thread pools of ``concurrent.futures`` do."""
 
     def submit(self, task: Callable[[], Any]) -> Job:
-        """Begin."""
+        """Start a task."""
 
 
 class Threads:
-    """A thread for every job, which does not keep the process from ending."""
+    """Executor with one thread per task. Its threads do not keep the process from ending."""
 
     def submit(self, task: Callable[[], Any]) -> Job:
-        """Begin."""
+        """Start a task in a new thread."""
         future: Future[Any] = Future()
-        # Not threading.Thread, whose start() waits for the thread: that then has Python to itself for milliseconds.
+        # Not threading.Thread: its start() waits for the thread, which then holds the interpreter for milliseconds.
         _thread.start_new_thread(lambda: future.set_result(task()), ())
         return future
 
 
 class Background:
-    """Whether an agent thinks in the background, what about, and what it plays meanwhile."""
+    """State of an agent's background planning: whether it is on, the job, and the last policy played."""
 
     def __init__(self) -> None:
         self.on = False
         self.executor: Executor = Threads()
         self.last: Episode | None = None  # what was played last
-        self.failure: BaseException | None = None  # of the last thinking, until somebody is told
+        self.failure: BaseException | None = None  # error of the last planning, until it is raised
         self.asked_in: int | None = None  # the state for which a plan is wanted
-        self.before: Memory | None = None  # what the agent remembered when the thinking began, if it could say so
+        self.before: Memory | None = None  # the agent's state when planning began, if it can return one
         self._job: Job | None = None
         self._ready = False
 
     @property
     def is_planning(self) -> bool:
-        """Is somebody at work on the agent?"""
+        """True if a plan is being made."""
         return self._job is not None
 
     @property
     def ready(self) -> bool:
-        """Was the plan there when ``look`` was called last?"""
+        """True if the plan was ready when ``look`` was last called."""
         return self._ready
 
     def interim(self, n_states: int, n_actions: int) -> Episode:
-        """More of what was played last, without an end; at first every action alike."""
+        """Return an episode without end that continues the last policy; before the first, the uniform policy."""
         if self.last is None:
             return Episode.uniform(n_states, n_actions, kind=EXPLORING_INTERIM)
         kind = EXPLORING_INTERIM if self.last.kind in EXPLORING else INTERIM
         return replace(self.last, max_steps=NO_CAP, visit_caps=None, kind=kind)
 
     def begin(self, plan: Callable[[], Episode], before: Memory | None) -> None:
-        """Begin to think."""
+        """Start planning."""
         self._job, self.before = self.executor.submit(lambda: Planned.of(plan)), before
 
     def look(self) -> bool:
-        """Is the plan there? Asked once a round: when the answer is yes, the bridge ends with it."""
+        """Return True if the plan is ready. Called once a round; the interim episode ends when it is True."""
         self._ready = self._job is not None and self._job.done()
         return self._ready
 
     def wait(self) -> Planned | None:
-        """What came of the thinking, once it has ended, whether it is wanted or not. Nothing is being thought then."""
+        """Wait until planning ends, clear the job, and return the result; None if there was no job."""
         if self._job is None:
             planned = None
         else:
             try:
                 planned = self._job.result()
-            except Exception as error:  # nobody does it: the executor has been shut down
+            except Exception as error:  # the job never ran: the executor has been shut down
                 planned = Planned(None, error, 0.0)
         self._job, self.before, self.asked_in, self._ready = None, None, None, False
         return planned
 
     def state(self) -> dict[str, Any]:
-        """For saving."""
+        """Return what to save."""
         last = self.last
-        told = None if last is None else {"policy": last.policy, "kind": last.kind, "value": last.value}
-        return {"on": self.on, "asked_in": self.asked_in, "last": told}
+        played = None if last is None else {"policy": last.policy, "kind": last.kind, "value": last.value}
+        return {"on": self.on, "asked_in": self.asked_in, "last": played}
 
     def restore(self, state: Any, n_states: int, n_actions: int) -> None:
-        """Put back what ``state`` returned, if there was anything; a plan that was wanted is not begun yet."""
+        """Restore what ``state`` returned, or clear everything if it is None; does not start planning."""
         self.last, self.failure, self.asked_in = None, None, None
         if state is None:
             return
-        self.on, self.asked_in, told = state["on"], state["asked_in"], state["last"]
+        self.on, self.asked_in, played = state["on"], state["asked_in"], state["last"]
         if not isinstance(self.on, bool) or not (self.asked_in is None or is_index(self.asked_in, n_states)):
-            raise AgentError("thinking that cannot be")
-        if told is not None:
-            policy = checked_policy(told["policy"], (n_states, n_actions))
-            self.last = Episode(policy, kind=str(told["kind"]), value=float(told["value"]))
+            raise AgentError("invalid state of background planning")
+        if played is not None:
+            policy = checked_policy(played["policy"], (n_states, n_actions))
+            self.last = Episode(policy, kind=str(played["kind"]), value=float(played["value"]))

@@ -1,4 +1,4 @@
-"""Thresholds by name, as ``CMDP`` takes them, for agents that know what their constraints are called."""
+"""Thresholds by name, as ``CMDP`` takes them, for agents that know the names of their constraints."""
 
 from collections.abc import Iterable, Mapping
 from numbers import Real
@@ -13,14 +13,14 @@ Thresholds = ArrayLike | Mapping[str, float]  # in the order of the constraints,
 
 
 class ConstraintNames(NamedTuple):
-    """The names of the constraints, in their order, and which of them are kept from below."""
+    """Names of the constraints, in order, and which of them are lower bounds."""
 
     names: tuple[str, ...]
-    at_least: frozenset[str] = frozenset()  # costs that are the negative of what their name says
+    at_least: frozenset[str] = frozenset()  # their costs are the negative of the named quantity
 
     @classmethod
     def of(cls, names: Iterable[Any], at_least: Iterable[str] = ()) -> "ConstraintNames":
-        """Checked: all of them are text, and there is no name twice."""
+        """Return the names after checking that all are text and distinct."""
         given = tuple(names)
         wrong = [name for name in given if not isinstance(name, str)]
         if wrong or len(set(given)) < len(given):
@@ -28,7 +28,7 @@ class ConstraintNames(NamedTuple):
         return cls(given, frozenset(at_least) & frozenset(given))
 
     def values(self, thresholds: Mapping[str, float], in_force: Floats) -> list[Any]:
-        """All thresholds in their order, as upper limits of costs; those that are not named stay in force."""
+        """Return all thresholds in order, as upper limits of costs; those not named keep their present value."""
         unknown = [name for name in thresholds if name not in self.names]
         if unknown:
             raise AgentError(unknown_name("constraint", unknown[0], self.names))
@@ -40,7 +40,7 @@ class ConstraintNames(NamedTuple):
 
 
 def by_name(names: ConstraintNames | None, thresholds: Mapping[str, float], in_force: Floats) -> list[Any]:
-    """Thresholds that were given by name, in their order; an error if the agent knows no names."""
+    """Return thresholds given by name, in order; raise an error if the agent knows no names."""
     if names is None:
         raise AgentError(
             f"this agent does not know the names of its constraints; give {in_force.size} thresholds in their order, "

@@ -1,8 +1,8 @@
-"""The contract of every agent.
+"""The interface that every agent implements.
 
-Every algorithm in this field works in episodes: fix a policy, play it until a stopping rule fires, think again. So an
-agent does two things, ``begin`` and ``end``. Whoever plays the episode in between (the compiled loop on a model, a
-Gymnasium loop, or a user's own system through ``act`` and ``observe``) needs to know nothing else.
+Every algorithm in this field works in episodes: fix a policy, play it until a stopping rule fires, plan again. So an
+agent has two methods, ``begin`` and ``end``. The loop that plays the episode in between (the compiled loop on a model,
+a Gymnasium loop, or a user's own system through ``act`` and ``observe``) needs nothing else.
 """
 
 import math
@@ -17,44 +17,44 @@ from psconrl.learning.checks import as_numbers, is_whole
 from psconrl.learning.posterior.counts import Record
 
 NO_CAP = np.iinfo(np.int64).max
-SUM_TOL = 1e-6  # how far the probabilities of a row may be from adding up to 1; playing divides by their sum
+SUM_TOL = 1e-6  # largest deviation of the sum of a row's probabilities from 1; playing divides by the sum
 
 
 def uniform_policy(n_states: int, n_actions: int) -> Floats:
-    """Every action with equal probability, (S, A)."""
+    """Return the uniform policy, (S, A): every action with equal probability."""
     return np.full((n_states, n_actions), 1.0 / n_actions)
 
 
 @dataclass(frozen=True, eq=False)
 class Episode:
-    """What to play, and until when: the episode ends with the step after which a limit is reached."""
+    """A policy to play and when to stop: the episode ends with the step after which a cap is reached."""
 
     policy: Floats  # (S, A), or (H, S, A) for a policy that changes from step to step
     max_steps: int = NO_CAP
     visit_caps: Ints | None = None  # (S, A): how often a pair may be visited before the episode ends
     kind: str = "optimal"  # or "explore", "uniform", "baseline", ...
-    value: float = math.nan  # what the agent expects of the objective, in costs
+    value: float = math.nan  # average objective that the agent expects, as a cost
 
     @classmethod
     def uniform(
         cls, n_states: int, n_actions: int, max_steps: int = NO_CAP, visit_caps: Ints | None = None,
         kind: str = "uniform",
     ) -> "Episode":  # fmt: skip
-        """Every action with equal probability: also what to play where no plan could be settled ("unsettled")."""
+        """Return an episode of the uniform policy, also played where no plan could be settled ("unsettled")."""
         return cls(uniform_policy(n_states, n_actions), max_steps, visit_caps, kind)
 
     def row(self, step: int, state: int) -> Floats:
-        """The distribution of the action in a state, ``step`` steps into the episode."""
+        """Return the action distribution in a state, ``step`` steps into the episode."""
         if self.policy.ndim == 2:
             return np.asarray(self.policy[state])
         return np.asarray(self.policy[min(step, len(self.policy) - 1), state])
 
 
 class Learner(Protocol):
-    """Anything that can be simulated: it plans an episode, and learns from what came of it.
+    """Any object that can be simulated: it plans an episode, and learns from its outcome.
 
-    If it also has ``state()``, which returns numbers, text, lists, tables and arrays, and ``restore(state)``, a run can
-    be saved and continued bit for bit.
+    A run can be saved and continued bit for bit if the object also has ``state()``, which returns numbers, text, lists,
+    dictionaries and arrays, and ``restore(state)``.
     """
 
     def begin(self, state: int) -> Episode:
@@ -65,27 +65,27 @@ class Learner(Protocol):
 
 
 class LongerPlan(Protocol):
-    """What several episodes are pieces of, such as a policy that remembers more than the state: one object a plan."""
+    """A plan that spans several episodes, such as a policy that remembers more than the state; one object per plan."""
 
     def averages(self, indptr: Places, successors: Places, probabilities: Floats, costs: Floats, state: int) -> Floats:
-        """What the rest of it is expected to cost from a state on average, after 1, 2, ... rounds: (n, m+1).
+        """Return the expected average costs of the rest of the plan from a state after 1, 2, ... rounds, (n, m+1).
 
         The model is given by its rows ``s * A + a`` in CSR form and its costs (m+1, S, A).
         """
 
 
 def is_learner(thing: object) -> bool:
-    """Does this object seem to keep the contract?"""
+    """Return True if the object seems to implement the interface of ``Learner``."""
     methods = (getattr(thing, name, None) for name in ("begin", "end"))
     return not isinstance(thing, type) and all(callable(method) for method in methods)
 
 
 def checked_episode(given: Any, n_states: int, n_actions: int) -> Episode:
-    """The episode that somebody's agent returned, as compiled loops need it, or an error that says what is wrong."""
+    """Return an episode of a user's agent in the form that compiled loops need; raise an error if it is invalid."""
     if not isinstance(given, Episode):
         raise AgentError(f"begin must return a psconrl.Episode; got {type(given).__name__}")
     shape = (n_states, n_actions)
-    policy = np.array(as_numbers(given.policy, "policy of an episode"), order="C")  # a copy: it may change its own
+    policy = np.array(as_numbers(given.policy, "policy of an episode"), order="C")  # a copy, as the agent may change it
     if policy.ndim not in (2, 3) or policy.shape[-2:] != shape or not policy.size:
         raise AgentError(f"policy of an episode must have shape (S, A) = {shape}, or (H, S, A); got {policy.shape}")
     sums = policy.sum(axis=-1)

@@ -1,21 +1,21 @@
-"""An agent in one line: its class, its sizes, the options that are not the usual ones, and how long it has played."""
+"""One-line description of an agent: its class, its sizes, options other than the defaults, and rounds played."""
 
 import inspect
 from typing import Any
 
 from psconrl.learning.part import Part, argument_names, same_data, shown_value
 
-SIZES = ("n_states", "n_actions", "thresholds", "costs")  # which are said otherwise
-MOST = 60  # characters of an option
+SIZES = ("n_states", "n_actions", "thresholds", "costs")  # described separately
+MOST = 60  # characters of an option, at most
 
 
 def described(agent: Any) -> str:
-    """The line; of an agent that is not whole, since its constructor failed, what can be said."""
+    """Return the description; only the class if the agent is incomplete because its constructor failed."""
     name = type(agent).__name__
     try:
         return f"{name}({', '.join([*_sizes(agent), *_options(agent), _played(agent)])})"
-    except Exception:  # a line for a debugger must not hide the error that is looked for
-        return f"<{name} that is not complete>"
+    except Exception:  # a repr in a debugger must not hide the original error
+        return f"<incomplete {name}>"
 
 
 def _sizes(agent: Any) -> list[str]:
@@ -27,12 +27,12 @@ def _sizes(agent: Any) -> list[str]:
 
 
 def _options(agent: Any) -> list[str]:
-    """The options that differ from the defaults of the class, as far as they are kept under their names."""
+    """Return the options that differ from the defaults of the class, if the agent has them as attributes."""
     cls: Any = type(agent)
     try:
         parameters = inspect.signature(cls.__init__).parameters
         names = [name for name in argument_names(cls) if name not in SIZES and hasattr(agent, name)]
-    except Exception:  # of a constructor that does not name its arguments
+    except Exception:  # the constructor does not name its arguments
         return []
     shown = []
     for name in names:

@@ -1,8 +1,8 @@
-"""Watching an agent learn: one event an episode, however it is played.
+"""Events for watching an agent learn: one per episode, whichever loop plays it.
 
 ``agent.watch(callback)`` calls back after every episode, in the compiled loop, on a Gymnasium environment and on a
-user's own system alike. By then the agent has learned from the episode and stands between two, so whatever a callback
-does wrong cannot harm it: an exception reaches whoever plays, and playing may continue. Callbacks are not saved.
+user's own system alike. By then the agent has learned from the episode and is between two episodes, so a failing
+callback cannot corrupt it: the exception reaches the caller, and playing may continue. Callbacks are not saved.
 """
 
 import math
@@ -15,28 +15,28 @@ from psconrl.arrays import Floats, Ints
 from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.learning.runtime.contract import Episode
 
-# What is played while the agent thinks in the background: the last policy, which may have been an exploring one.
+# Kinds of episodes played while the agent plans in the background: the last policy, which may have been exploring.
 INTERIM, EXPLORING_INTERIM = "interim", "exploring interim"
-# Kinds of episodes that gather experience, since no plan meets the limits.
+# Kinds of episodes that gather experience, because no plan satisfies the constraints.
 EXPLORING = ("explore", "uniform", "unsettled", EXPLORING_INTERIM)
 
 
 @dataclass(frozen=True, eq=False)
 class EpisodeEvent:
-    """An episode that has ended, and how things stand. The objective comes first among the costs, as a cost."""
+    """An episode that has ended, and totals so far. The objective comes first among the costs, as a cost."""
 
-    round: int  # rounds the agent has played, this episode included
-    episode: int  # its number, from 1 on
+    round: int  # rounds the agent has played, including this episode
+    episode: int  # number of the episode, from 1 on
     kind: str  # "optimal", "explore", ...
-    length: int  # its rounds
+    length: int  # number of rounds
     costs: Floats  # (m+1,) averages in this episode
     averages: Floats  # (m+1,) averages of all rounds so far
-    thresholds: Floats  # (m,) as they are now
+    thresholds: Floats  # (m,) in force now
     value: float  # the average objective that the agent expected of this policy, as a cost; nan if none
     explored: int  # rounds so far in episodes that explored
-    planning_time: float = math.nan  # seconds that it took to plan this episode; nan if unknown
-    changed: float = math.nan  # share of its rounds in which the policy before would have acted otherwise; nan if none
-    policy: Floats | None = None  # what was played, (S, A) or (H, S, A), to read only
+    planning_time: float = math.nan  # seconds spent planning this episode; nan if unknown
+    changed: float = math.nan  # share of rounds in which the previous policy would have acted differently; nan if none
+    policy: Floats | None = None  # policy played, (S, A) or (H, S, A), read-only
     visits: Ints | None = None  # (S,) rounds so far in every state
 
 
@@ -47,7 +47,7 @@ def event_of(
     episode: Episode, record: Record, counts: Counts, rounds: int, number: int, thresholds: Floats, explored: int,
     planning_time: float = math.nan, before: Episode | None = None,
 ) -> EpisodeEvent:  # fmt: skip
-    """The event of an episode that has been learned from; ``before``: the episode that was played before it."""
+    """Return the event of an episode that the agent has learned from; ``before``: the previous episode."""
     policy = episode.policy.view()
     policy.flags.writeable = False
     return EpisodeEvent(
@@ -68,11 +68,11 @@ def event_of(
 
 
 def share_changed(before: Floats, now: Floats, visits: Ints) -> float:
-    r"""In which share of some rounds one policy would have acted otherwise than another.
+    r"""Return the share of rounds in which one policy would have acted differently from another.
 
     .. math:: \sum_s \frac{n(s)}{n} \frac12 \sum_a |\pi(a|s) - \pi'(a|s)|
 
-    with n(s) = ``visits``. Of a policy that changes from step to step the mean over the steps counts.
+    with n(s) = ``visits``. A policy that changes from step to step enters by its mean over the steps.
 
     >>> share_changed(np.array([[1.0, 0.0], [0.5, 0.5]]), np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([1, 3]))
     0.625
@@ -83,7 +83,7 @@ def share_changed(before: Floats, now: Floats, visits: Ints) -> float:
 
 
 def tell(watchers: Sequence[Watcher], event: EpisodeEvent) -> None:
-    """Call every watcher, then raise the first exception there was."""
+    """Call every watcher, then raise the first exception, if any."""
     failures: list[Exception] = []
     for watcher in tuple(watchers):
         try:

@@ -1,4 +1,4 @@
-"""Names instead of numbers: an agent for a system whose states and actions are labels of any kind."""
+"""Labels in place of numbers: an agent for a system whose states and actions are labels of any kind."""
 
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
@@ -40,7 +40,7 @@ class Labels:
 
     @staticmethod
     def growing(room: int, labels: Iterable[Hashable] = ()) -> "Labels":
-        """Labels that are numbered as they are met, up to so many.
+        """Return labels that are numbered as they are met, at most ``room`` of them.
 
         >>> labels = Labels.growing(room=2)
         >>> labels["busy"], labels["idle"], labels["busy"], list(labels)
@@ -50,7 +50,7 @@ class Labels:
 
     @property
     def room(self) -> int:
-        """How many labels there can be."""
+        """Largest number of labels."""
         return len(self._labels)
 
     def _add(self, label: Hashable) -> None:
@@ -64,7 +64,7 @@ class Labels:
             raise ConfigError(unknown_name("label", label, self._labels)) from None
 
     def label(self, number: int) -> Any:
-        """The label with a number."""
+        """Return the label with a number."""
         if not is_index(number, len(self)):
             raise ConfigError(f"labels are numbered from 0 to {len(self) - 1}; got {number!r}")
         return self._labels[number]
@@ -97,7 +97,7 @@ class _Growing(Labels):
 
     @property
     def room(self) -> int:
-        """How many labels there can be."""
+        """Largest number of labels."""
         return self._room
 
     def __getitem__(self, label: Hashable) -> int:
@@ -108,15 +108,15 @@ class _Growing(Labels):
         return self._numbers[label]
 
     def forget(self, met: int) -> None:
-        """Forget all labels but the first so many."""
+        """Forget all labels but the first ``met``."""
         while len(self) > met:
             del self._numbers[self._labels.pop()]
 
 
 class LabelledAgent:
-    """An agent of any kind that is spoken to in labels. ``agent`` is the agent itself, which knows numbers only.
+    """Wrapper that lets any agent use labels. ``agent`` is the wrapped agent, which uses numbers only.
 
-    ``states``: their labels, or None: then they get numbers as they are met, up to as many as the agent has.
+    ``states``: their labels, or None to number states as they are met, up to the number of states of the agent.
 
     >>> from psconrl.agents import PSConRL
     >>> thermostat = LabelledAgent(PSConRL(2, 2, [0.5], seed=0), states=["cold", "warm"], actions=["off", "on"])
@@ -149,15 +149,15 @@ class LabelledAgent:
             )
 
     def __repr__(self) -> str:
-        return f"LabelledAgent({self.agent!r})" if hasattr(self, "agent") else "<LabelledAgent that is not complete>"
+        return f"LabelledAgent({self.agent!r})" if hasattr(self, "agent") else "<incomplete LabelledAgent>"
 
     def act(self, state: Hashable) -> Any:
-        """The action to take in a state. Tell the outcome with ``observe`` before asking again."""
+        """Return the action to take in a state. Report its outcome with ``observe`` before the next call."""
         with self._unless_it_fails():
             return self.actions.label(self.agent.act(self.states[state]))
 
     def observe(self, action: Hashable, next_state: Hashable, costs: ArrayLike) -> None:
-        """The outcome of the last action: where it led, and all m+1 costs, the objective first."""
+        """Report the outcome of the last action: the next state and all m+1 costs, the objective first."""
         with self._unless_it_fails():
             over = self.agent.note(self.actions[action], self.states[next_state], costs)
         if over:
@@ -165,7 +165,7 @@ class LabelledAgent:
 
     @contextmanager
     def _unless_it_fails(self) -> Iterator[None]:
-        """A label that is met for the first time in a call that is refused has not been met."""
+        """Forget labels that are first met in a call that raises an error."""
         met = len(self.states)
         try:
             yield
@@ -175,11 +175,11 @@ class LabelledAgent:
             raise
 
     def set_thresholds(self, thresholds: Thresholds) -> None:
-        """Change the limits while running; see ``Agent.set_thresholds``."""
+        """Change the thresholds while running; see ``Agent.set_thresholds``."""
         self.agent.set_thresholds(thresholds)
 
     def plan_in_background(self, on: bool = True) -> None:
-        """Whether to plan in a thread, so that ``act`` answers at once; see ``Agent.think_in_background``."""
+        """Turn planning in a thread on or off, so that ``act`` answers at once; see ``Agent.plan_in_background``."""
         self.agent.plan_in_background(on)
 
     def watch(self, callback: Watcher) -> None:
@@ -195,12 +195,12 @@ class LabelledAgent:
 
     @property
     def extra(self) -> dict[str, Any]:
-        """What else was in the file that it was read from."""
+        """Additional data in the file from which the agent was loaded."""
         return self.agent.extra
 
     @classmethod
     def load(cls, path: Any, agent: type[Agent] | Learner | None = None) -> "LabelledAgent":
-        """A labelled agent from a file, with what else was saved in its ``extra``; ``agent``: as in ``load_agent``."""
+        """Load a labelled agent, with additional saved data in its ``extra``; ``agent``: as in ``load_agent``."""
         loaded = load_agent(path, agent)
         labels = loaded.extra.pop("labels", None)
         if labels is None:
@@ -218,7 +218,7 @@ def _checked(label: Hashable) -> Hashable:
         hash(label)
     except TypeError:
         raise ConfigError(f"labels must be hashable, such as text, numbers and tuples; got {label!r}") from None
-    if _has_nan(label):  # each one would be a label of its own
+    if _has_nan(label):  # nan differs from itself, so each one would be a new label
         raise ConfigError(f"a label must be equal to itself; got {label!r}")
     return label
 
@@ -228,7 +228,7 @@ def _has_nan(label: Any) -> bool:
 
 
 def _as_json(labels: Iterable[Any]) -> list[Any]:
-    """Labels as JSON has them, tuples as lists: a list is no label, so that there is no doubt on the way back."""
+    """Return labels as JSON data. Tuples become lists; this is unambiguous, since a list is not a valid label."""
     return [_part_as_json(label) for label in labels]
 
 
@@ -240,7 +240,7 @@ def _part_as_json(label: Any) -> Any:
         return plain
     raise AgentError(
         f"a label can be saved if it is text, a number, True, False, None or a tuple of these; got {label!r}. "
-        "Save the agent itself (agent.agent.save) and make the labels anew"
+        "Save the agent itself (agent.agent.save) and create the labels again"
     )
 
 

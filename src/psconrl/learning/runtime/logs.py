@@ -15,26 +15,28 @@ from psconrl.learning.runtime.events import EpisodeEvent
 from psconrl.learning.runtime.policy_cell import Names, policy_cell
 from psconrl.text import csv_cell
 
-# Then come the costs, and then the policy, since it is long.
+# The costs follow, then the policy, which comes last because it is long.
 COLUMNS = ("round", "episode", "kind", "length", "explored", "value", "planning_time", "changed")
 
 
-MOST_STATES = 10  # of a policy in a log
+MOST_STATES = 10  # states of a policy shown in a log
 ROUND, EPISODE, KIND, LENGTH, VALUE = map(COLUMNS.index, ("round", "episode", "kind", "length", "value"))
-ROUNDING = 1e-9  # relative: averages times rounds, against sums of costs over at most 1e6 rounds or so
-REWARD = " [reward]"  # behind the name of an objective that is maximised: the more the better
+ROUNDING = 1e-9  # relative error of averages times rounds, against sums of costs over about 1e6 rounds at most
+REWARD = " [reward]"  # appended to the name of an objective that is maximised
 
 
 class CSVLog:
-    """Writes one line an episode to a CSV file, at once, so that a killed process loses nothing.
+    """Callback that writes one line per episode to a CSV file at once, so that a killed process loses nothing.
 
-    A file of the same run is continued, and holds every episode once: a run that resumes from an agent saved earlier
-    repeats the episodes since, and their lines are dropped when the first of them has ended again. A run that is
-    repeated from the beginning finds its episodes there, and continues the file after the last of them. A file of
-    another run is refused, and nothing of it is lost. For every cost there are the average of the episode, the average
-    so far and the limit. ``policy`` is what is done in the ``most_states`` states that were visited most, as
-    JSON; ``states`` and ``actions`` are their names, lists or ``psconrl.Labels``, else they are numbers. With
-    ``maximise`` the objective is written as a reward. ``psconrl monitor`` shows the file as it grows.
+    A file of the same run is continued, and holds every episode once. A run that resumes from an agent saved earlier
+    repeats the episodes since then; their lines are dropped when the first of them has ended again. A run that is
+    repeated from the beginning finds its episodes in the file, and continues it after the last of them. A file of
+    another run is refused and left unchanged.
+
+    For every cost there are the average of the episode, the average so far and the limit. ``policy`` holds the actions
+    taken in the ``most_states`` most visited states, as JSON. ``states`` and ``actions`` are their names, lists or
+    ``psconrl.Labels``; without names, numbers are written. With ``maximise`` the objective is written as a reward.
+    ``psconrl monitor`` shows the file as it grows.
 
     >>> agent.watch(CSVLog("run.csv", cost_names=["steps", "risk"]))  # doctest: +SKIP
     """
@@ -54,7 +56,7 @@ class CSVLog:
         self._maximise = maximise
         self._states, self._actions, self._most_states = states, actions, most_states
         self._begun = False
-        self._expected: list[bytes] = []  # lines of an old file that a run from the beginning must repeat
+        self._expected: list[bytes] = []  # lines of an old file that a run repeated from the beginning must match
         self._refused = False
 
     def __call__(self, event: EpisodeEvent) -> None:
@@ -79,7 +81,7 @@ class CSVLog:
             with self.path.open("ab") as f:
                 f.write(_line([*facts, *numbers, policy]))
         except OSError as error:
-            self._begun = False  # half a line may have been written: look again before the next
+            self._begun = False  # half a line may have been written: check the file before the next
             raise ConfigError(f"{self.path}: cannot be written ({error.strerror or error})") from None
 
     def _policy(self, event: EpisodeEvent) -> str:
@@ -88,9 +90,9 @@ class CSVLog:
         return policy_cell(event.policy, event.visits, self._states, self._actions, self._most_states)
 
     def _begin(self, names: Sequence[str], facts: Sequence[Any], numbers: Sequence[float]) -> None:
-        """Keep of an old file the whole lines of episodes before this one, if its columns and its run are ours.
+        """Keep the complete lines of earlier episodes in an old file, if it has the same columns and the same run.
 
-        If there are none before it, keep all: the run has to repeat them.
+        If there are no earlier episodes, keep all lines: the run has to repeat them.
         """
         old = self.path.read_bytes() if self.path.exists() else b""
         lines = [line for line in old.splitlines(keepends=True) if line.endswith(b"\n")]
@@ -109,7 +111,7 @@ class CSVLog:
             write_atomically(self.path, lambda f: f.write(new), ConfigError)
 
     def _check(self, same_run: bool) -> None:
-        """Refuse the file of another run, now and from now on."""
+        """Refuse the file of another run, in this call and all later ones."""
         self._refused = self._refused or not same_run
         if self._refused:
             raise ConfigError(
@@ -119,15 +121,15 @@ class CSVLog:
 
 
 def header(names: Sequence[str]) -> list[str]:
-    """The first line of a log, for costs of these names."""
+    """Return the first line of a log, for costs with these names."""
     return [*COLUMNS, *names, *(f"{n} so far" for n in names), *(f"{n} limit" for n in names[1:]), "policy"]
 
 
 def _follows(line: bytes, facts: Sequence[Any], numbers: Sequence[float]) -> bool:
-    """May the episode be one of the same run, after that of the line?
+    """Return True if the episode may belong to the same run, after the episode of the line.
 
-    If nothing was played between the two, the sums of costs up to the line and in the episode are those up to its end.
-    Otherwise there were episodes between them, which no log was written of.
+    If nothing was played between the two, the sums of costs up to the line and in the episode add up to those at its
+    end. Otherwise there were episodes between them that were not logged.
     """
     cells = _cells(line)
     rounds, length = facts[ROUND], facts[LENGTH]
@@ -147,7 +149,7 @@ def _follows(line: bytes, facts: Sequence[Any], numbers: Sequence[float]) -> boo
 
 
 def _repeats(line: bytes, facts: Sequence[Any], numbers: Sequence[float]) -> bool:
-    """Is the line that of this episode, but for what a clock has measured and for the policy before a start?"""
+    """Return True if the line is that of this episode, ignoring planning time, change of policy and policy."""
     own, cells = _cells(_line([*facts, *numbers, ""])), _cells(line)
     timed = {COLUMNS.index("planning_time"), COLUMNS.index("changed")}
     compared = [k for k in range(len(own) - 1) if k not in timed]
@@ -155,7 +157,7 @@ def _repeats(line: bytes, facts: Sequence[Any], numbers: Sequence[float]) -> boo
 
 
 class TensorBoardLog:
-    """Writes every episode to a directory that ``tensorboard --logdir`` shows; the steps are rounds.
+    """Callback that writes every episode to a directory for ``tensorboard --logdir``; the steps are rounds.
 
     Needs ``pip install psconrl[tensorboard]``.
     """
@@ -174,7 +176,7 @@ class TensorBoardLog:
         points = {
             "episode/length": event.length,
             "episode/explored so far": event.explored,
-            "episode/seconds thinking": event.planning_time,
+            "episode/seconds planning": event.planning_time,
             "episode/policy changed": event.changed,
             f"expected/{names[0]}": event.value,
         }
@@ -182,12 +184,12 @@ class TensorBoardLog:
             points |= {f"{group}/{name}": value for name, value in zip(names, values, strict=True)}
         points |= {f"limit/{name}": value for name, value in zip(names[1:], event.thresholds, strict=True)}
         for tag, value in points.items():
-            if value == value:  # what nobody knows, as the value of an exploring episode, is nan: no point
+            if value == value:  # unknown values, as that of an exploring episode, are nan and not written
                 self._writer.add_scalar(tag.replace(" ", "_"), float(value), event.round)
         self._writer.flush()
 
     def close(self) -> None:
-        """End the file."""
+        """Close the file."""
         self._writer.close()
 
 
@@ -213,6 +215,6 @@ def _cells(line: bytes) -> list[str]:
 
 
 def _episode(line: bytes) -> float:
-    """The number of a line's episode; of one that is not ours, infinity."""
+    """Return the number of a line's episode; infinity if the line is not one of this log."""
     cell = line.split(b",")[EPISODE : EPISODE + 1]
     return int(cell[0]) if cell and cell[0].isdigit() else math.inf

@@ -1,7 +1,7 @@
-"""Agents in files: one ``.npz`` with everything, generators included. Never pickle.
+"""Saving agents to files: one ``.npz`` with everything, generators included. Pickle is never used.
 
-A file says by name which agent it holds, how to build it and where it stood; the code comes from this library or from
-whoever reads it. A run that is saved and resumed keeps its own state beside the agent's: ``simulation.model_run``.
+A file holds the name of an agent, its configuration and its state; the code comes from this library or from the caller.
+A run that is saved and resumed keeps its own state next to the agent's: ``simulation.model_run``.
 """
 
 import json
@@ -20,13 +20,13 @@ from psconrl.model.archive import Archive
 
 FORMAT = "psconrl-agent"
 VERSION = 1
-ARRAY, SPARSE = "@array", "@sparse"  # the keys of references
-# What a damaged file makes constructors and restore raise. An AgentError is a ValueError.
+ARRAY, SPARSE = "@array", "@sparse"  # keys of references
+# Errors that constructors and restore raise on a damaged file. An AgentError is a ValueError.
 DAMAGE = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 
 
 class Restorable(Protocol):
-    """What reading a file needs to know of an agent."""
+    """The interface of an agent that is needed to load it."""
 
     name: ClassVar[str]
     recipe: str
@@ -40,17 +40,17 @@ A = TypeVar("A", bound=Restorable)
 
 
 class Saved(NamedTuple):
-    """What a file holds: which agent, how to build it, where it stood, and whatever else belongs to the run."""
+    """Contents of a file: the agent's name, its configuration, its state, and additional data of the run."""
 
-    agent: str  # the name of its class
-    recipe: str  # the name under which it was made, such as "cmdp-psrl"
+    agent: str  # name of its class
+    recipe: str  # name under which it was created, such as "cmdp-psrl"
     config: dict[str, Any]
     state: dict[str, Any]
     extra: dict[str, Any]
 
 
 def write(saved: Saved, path: Any) -> None:
-    """Write to one file that appears whole or not at all. Only an agent's own file is overwritten."""
+    """Write to one file atomically. Only a file that holds an agent is overwritten."""
     as_path(path, AgentError)
     taken = Path(path).is_file() and Path(path).stat().st_size > 0
     if taken and _format_of(Path(path)) != FORMAT:
@@ -74,7 +74,7 @@ def _format_of(path: Path) -> str:
     try:
         with path.open("rb") as f:
             return str(json.loads(str(Archive(f, AgentError)["header"]))["format"])
-    except Exception:  # whatever it is, it is not ours
+    except Exception:  # not one of our files
         return ""
 
 
@@ -90,7 +90,7 @@ def read(path: Any) -> Saved:
         raise AgentError(f"{source}: {error}") from None
     except OSError as error:
         raise AgentError(f"{source}: cannot be read ({error.strerror or error})") from None
-    except Exception as error:  # zip, zlib, JSON and NumPy: each has errors of its own
+    except Exception as error:  # zip, zlib, JSON and NumPy each raise their own errors
         raise AgentError(f"{source}: truncated, or not a {FORMAT} file ({type(error).__name__})") from None
 
 
@@ -108,7 +108,7 @@ def _read(arrays: Archive) -> Saved:
 
 
 def rebuilt(cls: type[A], saved: Saved, path: Any) -> A:
-    """The agent of which a file was made, from its class."""
+    """Return the saved agent, built from its class."""
     if saved.agent != cls.name:
         raise AgentError(f"{path}: holds an agent {saved.agent!r}, not {cls.name!r}")
     try:
@@ -123,7 +123,7 @@ def rebuilt(cls: type[A], saved: Saved, path: Any) -> A:
 
 
 def restored(agent: A, saved: Saved, path: Any) -> A:
-    """An agent that was made anew, put where the saved one stood."""
+    """Restore the saved state in a newly built agent, and return the agent."""
     try:
         agent.restore(saved.state)
     except AgentError as error:
@@ -139,7 +139,7 @@ def _as_part(key: str, value: Any) -> Any:
 
 
 def _flatten(value: Any, arrays: dict[str, Any]) -> Any:
-    """JSON in which every array is replaced by a reference to its entry in the file."""
+    """Return JSON data in which every array is replaced by a reference to its entry in the file."""
     if isinstance(value, dict):
         if not all(isinstance(key, str) for key in value) or {ARRAY, SPARSE} & value.keys():
             raise TypeError(
@@ -174,7 +174,7 @@ def _unflatten(value: Any, arrays: Any) -> Any:
 
 
 def _matrix(data: Any, indices: Any, indptr: Any, shape: Any) -> csr_array:
-    """A sparse matrix from a file, checked: compiled loops trust its arrays."""
+    """Return a sparse matrix from a file after checking it, since compiled loops trust its arrays."""
     need(shape[0] * 8.0, f"a matrix of {shape[0]:,} rows", AgentError)
     matrix = csr_array((data, indices, indptr), shape=tuple(shape))
     matrix.check_format(full_check=True)

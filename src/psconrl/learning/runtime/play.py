@@ -1,4 +1,4 @@
-"""An episode in progress: what to play, and what has come of it so far."""
+"""An episode in progress: the policy to play, and the record so far."""
 
 import math
 from dataclasses import dataclass, replace
@@ -19,26 +19,26 @@ class Play:
 
     episode: Episode
     record: Record
-    asked_in: int | None = None  # the state in which an action was asked for and its outcome is awaited
+    asked_in: int | None = None  # the state of the last action, while its outcome is awaited
     action: int | None = None
-    planning_time: float = 0.0  # seconds that planning took; nan if unknown
-    interim: bool = False  # is it played until a plan is there?
+    planning_time: float = 0.0  # seconds spent planning; nan if unknown
+    interim: bool = False  # True if it is played only until a plan is ready
 
     def distribution(self, state: int) -> Floats:
-        """The distribution of the action in a state. A bridge longer than its policy begins the policy again."""
+        """Return the action distribution in a state. An interim episode repeats a policy of finite length."""
         step, policy = self.record.steps, self.episode.policy
         return self.episode.row(step % len(policy) if self.interim and policy.ndim == 3 else step, state)
 
     def is_full(self) -> bool:
-        """Has a limit of the episode been reached?"""
+        """Return True if a cap of the episode has been reached."""
         return self.record.is_full(self.episode.max_steps, self.episode.visit_caps)
 
     def end_with_next_step(self) -> None:
-        """Let the outcome that is awaited be the last of the episode."""
+        """End the episode with the outcome that is awaited."""
         self.episode = replace(self.episode, max_steps=self.record.steps + 1)
 
     def state(self) -> dict[str, Any]:
-        """For saving."""
+        """Return what to save."""
         return {
             "policy": self.episode.policy,
             "max_steps": self.episode.max_steps,
@@ -70,11 +70,11 @@ class Play:
             raise AgentError("state and action must be those of the agent")
         self.planning_time, self.interim = float(state.get("planning_time", math.nan)), state.get("interim", False)
         if not isinstance(self.interim, bool):
-            raise AgentError("bridge must be True or False")
+            raise AgentError("interim must be True or False")
 
 
 def checked_policy(saved: Any, shape: tuple[int, ...]) -> Floats:
-    """A policy from a file, for an agent with (S, A) = ``shape``."""
+    """Return a policy from a file after checking it, for an agent with (S, A) = ``shape``."""
     given = np.asarray(saved)
     policy = saved_floats(given, given.shape[:-2] + shape, "policy")
     if policy.ndim > 3 or not policy.size or (policy < 0).any() or not (policy.sum(axis=-1) > 0).all():

@@ -1,4 +1,4 @@
-"""Playing episodes step by step: ``act`` and ``observe``, built on ``begin`` and ``end`` once for all agents."""
+"""Playing episodes step by step: ``act`` and ``observe``, built on ``begin`` and ``end``, for all agents."""
 
 import copy
 import time
@@ -25,15 +25,15 @@ from psconrl.learning.runtime.play import Play
 from psconrl.learning.runtime.random_numbers import UniformStream, seed_sequences
 from psconrl.model.validation import frozen
 
-# For every pair: policies, visits and caps, and every cost, twice.
+# Memory for every pair: policies, visits and caps, and every cost, twice.
 PAIR_BYTES = 200
 
 
 class Player(ABC):
-    """Plays the episodes of an agent, counts what came of them, and tells whoever watches."""
+    """Base class of agents: plays episodes, counts their outcomes, and calls the watchers."""
 
     name: ClassVar[str]
-    _trusted: bool = False  # are its episodes what compiled loops need, or must they be checked?
+    _trusted: bool = False  # True if its episodes need no check before compiled loops play them
 
     def __init__(self, n_states: int, n_actions: int, thresholds: Thresholds, seed: int | Sequence[int] | None) -> None:
         self._constraint_names: ConstraintNames | None = None
@@ -50,8 +50,8 @@ class Player(ABC):
         self.rounds = 0
         self.episodes = 0
         self.explored = 0  # rounds in episodes that explored
-        self.extra: dict[str, Any] = {}  # what else was in the file that it was read from
-        self.recipe: str = self.name  # by which it was made, as in the list of `psconrl agents`
+        self.extra: dict[str, Any] = {}  # additional data in the file from which it was loaded
+        self.recipe: str = self.name  # the name under which it was created, as listed by `psconrl agents`
         self.action_uniforms = UniformStream(np.random.Generator(np.random.PCG64(seed_sequences(seed)[1])))
         self._play: Play | None = None
         self._spare: Record | None = None
@@ -59,20 +59,20 @@ class Player(ABC):
         self._watchers: list[Watcher] = []
 
     def _need(self, size: float, why: str = "") -> None:
-        """Refuse to be an agent that takes more memory than is allowed."""
+        """Raise an error if the agent would take more memory than allowed."""
         need(size, f"an agent of {self.n_states:,} states and {self.n_actions:,} actions{why}", AgentError)
 
     @property
     def longer_plan(self) -> LongerPlan | None:
-        """What the present episode is a piece of, if what is planned is not one episode; see ``contract``."""
+        """The plan that the present episode is part of, if a plan spans several episodes; see ``contract``."""
         return None
 
     def why_slow(self) -> str:
-        """A line on what would help, of an agent whose episodes are expected to take seconds of thinking; or none."""
+        """Return a line of advice if planning an episode is expected to take seconds; empty otherwise."""
         return ""
 
     def knows_states(self) -> str:
-        """What it was told of single states beforehand, in words; or nothing."""
+        """Return a description of the prior knowledge of single states that the agent was given; empty if none."""
         return ""
 
     def __repr__(self) -> str:
@@ -94,7 +94,7 @@ class Player(ABC):
 
     @property
     def thresholds(self) -> Floats:
-        """The limits (m,), changed by ``set_thresholds`` alone: the episode that was planned for them must end."""
+        """The thresholds (m,). Only ``set_thresholds`` changes them, since the episode planned for them must end."""
         return self._thresholds
 
     @thresholds.setter
@@ -103,16 +103,16 @@ class Player(ABC):
 
     @property
     def constraint_names(self) -> ConstraintNames | None:
-        """The names of the constraints, if the agent was given thresholds by name, or a model."""
+        """Names of the constraints, if the agent was given thresholds by name, or a model."""
         return self._constraint_names
 
     def set_thresholds(self, thresholds: Thresholds) -> None:
-        """Change the limits while running. From the next action on the agent obeys them: the episode ends here.
+        """Change the thresholds while running. The episode ends, and the agent uses them from the next action on.
 
-        An agent that was made with thresholds by name takes them by name, too, and keeps those that are not named.
+        An agent created with thresholds by name also takes them by name here, and keeps those that are not named.
 
         If the outcome of an action is awaited, the episode ends with it. A plan that is being made in the background is
-        for the old limits: once its thread has ended, it is made again, from the same random numbers.
+        for the old thresholds: once its thread has ended, it is made again, from the same random numbers.
         """
         limits = self._checked_limits(thresholds)
         self._stop_planning()
@@ -132,7 +132,7 @@ class Player(ABC):
         return new.copy()
 
     def _limits_changed(self, playing: Record | None) -> None:  # noqa: B027
-        """For a subclass that keeps accounts: what is being played began under the old limits."""
+        """Hook for a subclass that keeps accounts: the episode in progress began under the old thresholds."""
 
     @property
     def last_episode(self) -> Episode | None:
@@ -146,18 +146,20 @@ class Player(ABC):
         self._watchers.append(callback)
 
     def unwatch(self, callback: Watcher) -> None:
-        """Call back no more."""
+        """Stop calling ``callback``."""
         if callback not in self._watchers:
             raise AgentError("unwatch: this callback is not watching")
         self._watchers.remove(callback)
 
     def plan_in_background(self, on: bool = True, executor: Executor | None = None) -> None:
-        """Whether to plan in a thread, so that ``act`` answers at once; off unless it is asked for.
+        """Turn planning in a thread on or off, so that ``act`` answers at once; it is off by default.
 
-        While the agent thinks, it plays the last policy on, as an episode of its own, a "bridge" (at the very beginning
-        every action alike: "exploring bridge"), and learns from it when the plan is there. With the same rounds of
-        thinking the bits are the same. ``finish``, ``set_thresholds`` and a simulation on a model wait for the thread.
-        ``executor``: who thinks, if not a thread for each plan; see ``psconrl.learning.runtime.background``.
+        While the agent plans, it keeps playing the last policy, as a separate episode of kind "interim". At the very
+        beginning it plays the uniform policy, of kind "exploring interim". It learns from such an episode when the plan
+        is ready. Results are reproducible bit for bit given the rounds in which plans are ready.
+
+        ``finish``, ``set_thresholds`` and a simulation on a model wait for the thread. ``executor``: runs the planning,
+        by default one thread per plan; see ``psconrl.learning.runtime.background``.
         """
         if executor is not None and not callable(getattr(executor, "submit", None)):
             raise AgentError(f"executor must have submit(task), as concurrent.futures has it; got {executor!r}")
@@ -165,9 +167,9 @@ class Player(ABC):
         self._background.executor = executor or self._background.executor
 
     def present(self, state: int) -> Play:
-        """What to play in a state now: as ``play``, but one that thinks in the background does not wait for its plan.
+        """Return the episode to play in a state. Unlike ``play``, do not wait for a plan made in the background.
 
-        If that failed, here is where the error comes out; asked again, the agent thinks again.
+        If planning failed, its error is raised here; at the next call the agent plans again.
         """
         background, current = self._background, self._play
         if current is None and background.failure is not None:
@@ -184,7 +186,7 @@ class Player(ABC):
         return current
 
     def play(self, state: int) -> Play:
-        """The episode in progress, or a new one from a state. Whoever plays it fills in its record."""
+        """Return the episode in progress, or a new one from a state. The caller fills in its record."""
         if self._play is not None and self._play.interim:
             self.finish()
         if self._play is None:
@@ -196,7 +198,7 @@ class Player(ABC):
         return self._play
 
     def _planned(self, state: int) -> Episode:
-        """What ``begin`` returns, as compiled loops need it."""
+        """Return the episode of ``begin`` in the form that compiled loops need."""
         episode = self.begin(state)
         return episode if self._trusted else checked_episode(episode, self.n_states, self.n_actions)
 
@@ -208,18 +210,18 @@ class Player(ABC):
         return self._play
 
     def _interim(self) -> Episode:
-        """What to play while it thinks in the background."""
+        """Return the episode to play while planning in the background."""
         return self._background.interim(self.n_states, self.n_actions)
 
     def _go_on_planning(self) -> None:
-        """Begin the thinking that a bridge is there for, unless it has begun."""
+        """Start the planning during an interim episode, unless it has started."""
         background = self._background
         state = background.asked_in
         if state is not None and not background.is_planning:
             background.begin(lambda: self._planned(state), self._memory())
 
     def _memory(self) -> Memory | None:
-        """What ``begin`` may change, as it is now; None of somebody else's object that cannot say what it remembers."""
+        """Return a copy of the state that ``begin`` may change; None for a user's object without ``state()``."""
         ours = Player.state(self)
         try:
             return copy.deepcopy({key: value for key, value in self.state().items() if key not in ours})
@@ -227,7 +229,7 @@ class Player(ABC):
             return None
 
     def _stop_planning(self) -> None:
-        """Let the thread end, and go back to where it began: its plan is not wanted. What is being played goes on."""
+        """Wait for the thread, drop its plan and restore the state before it; the episode in progress goes on."""
         before, playing = self._background.before, self._play
         planned = self._background.wait()
         if planned is not None and before is not None:
@@ -236,13 +238,13 @@ class Player(ABC):
 
     @property
     def between_episodes(self) -> bool:
-        """Is no episode in progress?"""
+        """True if no episode is in progress."""
         return self._play is None
 
     def finish(self) -> None:
-        """End the episode in progress, because a limit was reached or whoever plays it has to stop.
+        """End the episode in progress, because a cap was reached or the caller has to stop.
 
-        A plan that is being made in the background is dropped, once its thread has ended; only one that ``observe``
+        A plan that is being made in the background is dropped once its thread has ended. Only a plan that ``observe``
         has found ready is played next.
         """
         planned = self._background.wait() if self._background.ready else None
@@ -267,11 +269,11 @@ class Player(ABC):
             self._set_out(planned.episode, planned.seconds)
         elif planned is not None:
             self._background.failure = planned.error
-        if event is not None:  # last of all: what a callback does wrong finds everything in order
+        if event is not None:  # last, so that a failing callback leaves the agent consistent
             tell(self._watchers, event)
 
     def act(self, state: int) -> int:
-        """The action to take in a state. Tell the outcome with ``observe`` before asking again.
+        """Return the action to take in a state. Report its outcome with ``observe`` before the next call.
 
         >>> from psconrl.agents import PSConRL
         >>> agent = PSConRL(n_states=2, n_actions=2, thresholds=[0.5], seed=1)
@@ -292,14 +294,14 @@ class Player(ABC):
         return current.action
 
     def observe(self, action: int, next_state: int, costs: ArrayLike) -> None:
-        """The outcome of the last action: where it led, and all m+1 costs, the objective first."""
+        """Report the outcome of the last action: the next state and all m+1 costs, the objective first."""
         if self.note(action, next_state, costs):
             self.finish()
 
     def note(self, action: int, next_state: int, costs: ArrayLike) -> bool:
-        """As ``observe``, but says whether the episode is over and leaves it to the caller to ``finish`` it.
+        """Report an outcome like ``observe``, and return True if the episode is over; the caller has to ``finish`` it.
 
-        A bridge is over when the plan is ready.
+        An interim episode is over when the plan is ready.
         """
         current = self._play
         if current is None or current.asked_in is None or current.action is None:
@@ -326,21 +328,21 @@ class Player(ABC):
 
     @abstractmethod
     def config(self) -> dict[str, Any]:
-        """The arguments that build an agent like this one, seed aside, as plain data."""
+        """Return the constructor arguments of this agent, except the seed, as plain data."""
 
     def save(self, path: str | Path, extra: dict[str, Any] | None = None) -> None:
-        """Write the whole agent, generators included, to one file, which appears whole or not at all.
+        """Write the whole agent, generators included, to one file atomically.
 
-        If it thinks in the background, the file holds it as it was before: read, it begins the same thinking anew.
+        If it is planning in the background, the file holds its state before; once loaded, it starts that plan again.
         """
         before = self._background.before
         state = self.state() if before is None else before | Player.state(self)
         write(Saved(self.name, self.recipe, self.config(), state, extra or {}), path)
 
     def state(self) -> dict[str, Any]:
-        """All that has changed since it was made: numbers, arrays and generators.
+        """Return everything that has changed since construction: numbers, arrays and generators.
 
-        While it thinks in the background some of it is on the move; ``save`` knows how it was before.
+        While the agent plans in the background, some of it is changing; ``save`` uses the state before planning.
         """
         state = {
             "thresholds": self.thresholds,
@@ -368,15 +370,15 @@ class Player(ABC):
         self.episodes = int(state["episodes"])
         self.explored = int(state["explored"])
         if not 0 <= self.explored <= self.rounds <= MOST_ROUNDS:
-            raise AgentError("rounds that cannot be")
+            raise AgentError("invalid number of rounds")
         self.action_uniforms.restore(state["action_uniforms"])
         self.counts.restore(state["counts"])
         if self.rounds != self.counts.visits.sum():
-            raise AgentError("rounds that were not counted")
+            raise AgentError("number of rounds differs from the counts")
         if "constraint_names" in state:
             self._constraint_names = ConstraintNames.of(state["constraint_names"], state["at_least"])
             if len(self._constraint_names.names) != self.thresholds.size:
-                raise AgentError("names of other constraints")
+                raise AgentError("wrong number of constraint names")
         self._play = None
         if state.get("play") is not None:
             self._play = Play(Episode.uniform(self.n_states, self.n_actions), Record.empty(self.counts))

@@ -1,6 +1,6 @@
-"""A policy in one cell of a log: what it does in the states that were visited most, as JSON.
+"""A policy in one cell of a log: its actions in the most visited states, as JSON.
 
-``[[state, share of the rounds so far, {action: probability}], ...]``. Its size has a bound, however large the world.
+``[[state, share of the rounds so far, {action: probability}], ...]``. Its size is bounded for any number of states.
 """
 
 import json
@@ -12,35 +12,35 @@ import numpy as np
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import ConfigError
 
-MOST_ACTIONS = 4  # of one state; rarer ones are left out
-RARE = 0.0005  # probabilities below are left out
+MOST_ACTIONS = 4  # per state; rarer ones are left out
+RARE = 0.0005  # smaller probabilities are left out
 LONGEST_NAME = 60
 
 
 class Named(Protocol):
-    """Names by number, as ``psconrl.Labels`` has them."""
+    """Names by number, such as ``psconrl.Labels``."""
 
     @property
     def room(self) -> int:
-        """How many there can be."""
+        """Largest number of names."""
 
     def label(self, number: int) -> Any:
-        """The one with a number."""
+        """Return the name with a number."""
 
 
-Names = Sequence[object] | Named | None  # without names there are numbers
+Names = Sequence[object] | Named | None  # with None, numbers are written
 
 
 class StatePolicy(NamedTuple):
-    """What a policy does in one state."""
+    """Actions of a policy in one state."""
 
     state: str
-    share: float  # of all rounds so far that were spent there
+    share: float  # of all rounds so far that were spent in it
     actions: dict[str, float]
 
 
 def policy_cell(policy: Floats, visits: Ints, states: Names, actions: Names, most: int) -> str:
-    """The cell, for a policy (S, A) or (H, S, A) and the rounds in every state; empty if ``most`` is 0.
+    """Return the cell for a policy (S, A) or (H, S, A) and the rounds in every state; empty if ``most`` is 0.
 
     >>> policy_cell(np.array([[1.0, 0.0], [0.25, 0.75]]), np.array([1, 3]), ["idle", "busy"], None, most=10)
     '[["busy",0.75,{"1":0.75,"0":0.25}],["idle",0.25,{"0":1.0}]]'
@@ -58,7 +58,7 @@ def policy_cell(policy: Floats, visits: Ints, states: Names, actions: Names, mos
 
 
 def read_policy_cell(cell: str) -> list[StatePolicy]:
-    """What ``policy_cell`` wrote; nothing if it is something else.
+    """Parse a cell written by ``policy_cell``; return an empty list if it is something else.
 
     >>> read_policy_cell('[["idle",0.25,{"0":1.0}]]')[0].actions
     {'0': 1.0}

@@ -1,4 +1,4 @@
-"""Random numbers that can be read one by one or in blocks, with the same bits either way."""
+"""Random numbers that can be read one by one or in blocks, with identical results."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ BLOCK = 4096
 class UniformStream:
     """Uniforms in [0, 1) from a generator, drawn in blocks of fixed size.
 
-    A compiled loop takes ``block`` from ``position`` on and says how many it used; a plain loop calls ``next``.
+    A compiled loop reads ``block`` from ``position`` on and advances ``position``; a Python loop calls ``next``.
     """
 
     def __init__(self, rng: np.random.Generator, width: int = 1) -> None:
@@ -24,28 +24,28 @@ class UniformStream:
         self.position = 0
 
     def refill(self) -> None:
-        """A new block, once the last one is used up."""
+        """Draw a new block if the last one is used up."""
         if self.position >= len(self.block):
             self._before = self._rng.bit_generator.state
             self.block = self._rng.random((BLOCK, self.width))
             self.position = 0
 
     def next(self) -> float:
-        """The next number, of a stream that is one wide."""
+        """Return the next number of a stream of width 1."""
         self.refill()
         self.position += 1
         return float(self.block[self.position - 1, 0])
 
     def state(self) -> dict[str, Any]:
-        """Where the stream stands: the generator before the present block, and the position in it."""
+        """Return the state of the generator before the present block, and the position in the block."""
         before = self._rng.bit_generator.state if self._before is None else self._before
         return {"rng": before, "position": self.position, "begun": self._before is not None, "width": self.width}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go to where ``state`` was taken, of a stream of the same width."""
+        """Restore what ``state`` returned, for a stream of the same width."""
         position = int(state["position"])
         if state["width"] != self.width or not 0 <= position <= BLOCK:
-            raise ValueError("a place that is not in the stream")
+            raise ValueError("invalid position in a random stream")
         self._rng = restored_generator(state["rng"])
         self._before, self.block, self.position = None, np.empty((0, self.width)), 0
         if state["begun"]:
@@ -54,16 +54,16 @@ class UniformStream:
 
 
 def seed_sequences(seed: Any) -> tuple[np.random.SeedSequence, np.random.SeedSequence]:
-    """From one seed, one for thinking and one for acting, so that how an episode is played does not matter."""
+    """Return separate seeds for planning and for acting, so that plans do not depend on how episodes are played."""
     try:
-        think, act = np.random.SeedSequence(seed).spawn(2)
+        plan, act = np.random.SeedSequence(seed).spawn(2)
     except (TypeError, ValueError):
         raise AgentError(f"seed must be a whole number from 0 on, or several; got {seed!r}") from None
-    return think, act
+    return plan, act
 
 
 def restored_generator(state: dict[str, Any]) -> np.random.Generator:
-    """A generator with the given state of its bits."""
+    """Return a generator with the given state of its bit generator."""
     bits: Any = np.random.PCG64()
     bits.state = state
     return np.random.Generator(bits)

@@ -1,9 +1,9 @@
-"""Agents that learn at every round, in place of once an episode.
+"""Agents that learn at every round instead of once per episode.
 
-Their episodes are blocks of rounds in which the policy is alive: an array that changes with what is learned. What plays
-a block informs the agent of every round: ``observe`` calls ``learn``; so does a simulation on a model, unless the agent
-has a ``learner``, a compiled class that the play loop calls by itself. Both are the same function, so the bits are the
-same. A loop of another library, which knows ``begin`` and ``end`` only, gets episodes of one round.
+Their episodes are blocks of rounds during which the policy array is updated in place. The loop that plays a block
+informs the agent of every round. ``observe`` calls ``learn``. So does a simulation on a model, unless the agent has a
+``learner``, a compiled class that the play loop calls directly. Both compute the same function, so results agree bit
+for bit. A loop of another library, which uses ``begin`` and ``end`` only, gets episodes of one round.
 """
 
 from abc import abstractmethod
@@ -24,39 +24,39 @@ from psconrl.learning.runtime.play import checked_policy
 
 
 class Stepping(Agent):
-    """Base of agents that learn at every round.
+    """Base class of agents that learn at every round.
 
-    A subclass keeps ``policy`` (S, A) up to date in ``_learn`` and says in ``_open_block`` how many rounds the next
+    A subclass keeps ``policy`` (S, A) up to date in ``_learn``; its ``_open_block`` returns how many rounds the next
     block may last. If it also has a ``learner``, simulations on a model run at the speed of compiled code.
     """
 
-    policy: Floats  # (S, A) as it is now
-    _unbooked: int = 0  # rounds that were learned from and not yet counted
+    policy: Floats  # (S, A) at present
+    _unbooked: int = 0  # rounds that were learned from but not yet counted
 
     @property
     def learner(self) -> RoundLearner | None:
-        """What the play loop calls after every round, on the arrays of this agent; if None, it calls ``learn``."""
+        """Compiled learner that the play loop calls after every round; if None, it calls ``learn``."""
         return None
 
     @abstractmethod
     def _learn(self, state: int, action: int, next_state: int, costs: Floats) -> None:
-        """Learn from one round, as the ``learner`` does."""
+        """Learn from one round exactly as the ``learner`` does."""
 
     @abstractmethod
     def _open_block(self) -> int:
-        """Make ready for the next round, and say how many there are in this block."""
+        """Prepare the next round, and return the number of rounds in this block."""
 
     def learned(self, rounds: int) -> None:
-        """So many rounds of a block have been learned from, by ``learn`` or by a compiled loop."""
+        """Note that a number of rounds of a block have been learned from, by ``learn`` or by a compiled loop."""
         self._unbooked += rounds
 
     def begin(self, state: int) -> Episode:
-        """One round of the present policy, for whoever does not call ``learn``."""
+        """Return an episode of one round of the present policy, for loops that do not call ``learn``."""
         self._open_block()
         return Episode(self.policy.copy(), max_steps=1, kind="learning")
 
     def _planned(self, state: int) -> Episode:
-        """A block of rounds, in which the policy is alive; an event may keep the one of the block before."""
+        """Return a block of rounds with a new copy of the policy, since an event may keep that of the last block."""
         rounds = self._open_block()
         self.policy = self.policy.copy()
         return Episode(self.policy, max_steps=rounds, kind="learning")
@@ -75,7 +75,7 @@ class Stepping(Agent):
         self.learned(1)
 
     def end(self, record: Record) -> None:
-        """Count the rounds; learn from them, transition by transition, if whoever played them did not say."""
+        """Count the rounds; learn from them, transition by transition, if the loop did not call ``learn``."""
         if not self._unbooked:
             for number, times in zip(record.tally.numbers, record.tally.times, strict=True):
                 pair, successor = divmod(int(number), self.n_states)
@@ -86,14 +86,14 @@ class Stepping(Agent):
         super().end(record)
 
     def plan_in_background(self, on: bool = True, executor: Executor | None = None) -> None:
-        """Nothing changes: there is no plan to wait for, ``act`` answers at once."""
+        """Do nothing: there is no plan to wait for, and ``act`` answers at once."""
 
     def state(self) -> dict[str, Any]:
-        """All that has changed since it was made."""
+        """Return everything that has changed since construction."""
         return super().state() | {"live_policy": self.policy, "unbooked": self._unbooked}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Put back what ``state`` returned; the block in progress gets the live policy again."""
+        """Put back what ``state`` returned; the block in progress shares the live policy array again."""
         super().restore(state)
         self.policy = np.ascontiguousarray(checked_policy(state["live_policy"], self.policy.shape))
         self._unbooked = int(state["unbooked"])

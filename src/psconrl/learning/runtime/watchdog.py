@@ -1,17 +1,17 @@
-r"""A watchdog: says when limits are broken although every plan promises to keep them.
+r"""A watchdog that raises an alarm when constraints are violated although every plan promises to satisfy them.
 
-It looks back after 2,000, 4,000, 8,000, ... rounds, over the second half of them; what happens in the first 1,000 is
-learning. It barks at a limit if
+After 2,000, 4,000, 8,000, ... rounds it checks the second half of them; the first 1,000 rounds are learning. It raises
+an alarm for a constraint if
 
-- plans that keep the limits were played in at least 90% of these rounds, in ten episodes or more,
-- more had been spent than the limit allows when the window began, so that no plan in it was to spend a credit,
-- the average lies above the limit by more than a tenth of it, and by more than five standard errors.
+- plans that satisfy the constraints were played in at least 90% of these rounds, in ten episodes or more,
+- the average so far was above the threshold when the window began, so that no plan in it was to spend a credit,
+- the average in the window is above the threshold by more than a tenth of it, and by more than five standard errors.
 
-The standard error is that of a ratio, with episodes of lengths :math:`n_k` and excesses :math:`x_k` over the limit as
-independent observations: :math:`\hat r = \sum x_k / \sum n_k` has
-:math:`\frac{K}{K-1} \sum (x_k - \hat r n_k)^2 / (\sum n_k)^2`. Were they independent and normal, a limit that is kept
-would be barked at once in 2,700 windows of ten episodes (Student's t with nine degrees of freedom), and once in three
-million windows of many.
+The standard error is that of a ratio, with episodes of lengths :math:`n_k` and excesses :math:`x_k` over the threshold
+as independent observations: :math:`\hat r = \sum x_k / \sum n_k` has
+:math:`\frac{K}{K-1} \sum (x_k - \hat r n_k)^2 / (\sum n_k)^2`. If they were independent and normal, a constraint that
+is satisfied would cause an alarm once in 2,700 windows of ten episodes (Student's t with nine degrees of freedom), and
+once in three million windows of many episodes.
 """
 
 import warnings
@@ -25,19 +25,19 @@ from psconrl.errors import AgentError, ConstraintWarning
 from psconrl.learning.parts.ledger import promises
 from psconrl.learning.runtime.events import EpisodeEvent
 
-FIRST = 1000  # rounds that are learning
-PLANNED = 0.9  # the share of rounds that plans must have had
-FEWEST = 10  # episodes in a window
-BEYOND = 0.1  # of a limit
-ERRORS = 5.0  # standard errors
+FIRST = 1000  # rounds of learning, which are not checked
+PLANNED = 0.9  # smallest share of rounds played by plans
+FEWEST = 10  # smallest number of episodes in a window
+BEYOND = 0.1  # tolerated excess, relative to the threshold
+ERRORS = 5.0  # tolerated excess, in standard errors
 
 
 class Alarm(NamedTuple):
-    """A limit that was broken although plans promised to keep it."""
+    """A constraint that was violated although plans promised to satisfy it."""
 
     name: str
-    first: int  # the window: from the round after this one
-    last: int  # to this one
+    first: int  # the window begins after this round
+    last: int  # and ends with this one
     average: float
     threshold: float
 
@@ -49,10 +49,11 @@ class Alarm(NamedTuple):
 
 
 class Watchdog:
-    """Compares what happens with what plans promise; give it to ``agent.watch``.
+    """Callback for ``agent.watch`` that compares observed average costs with those that plans promise.
 
-    ``names``: of the limited costs. ``tell``: called with every ``Alarm``; by default it becomes a ``LimitWarning``.
-    ``at_least``: names of those that are kept from below, as ``CMDP`` has it. ``alarms`` has all so far.
+    ``names``: names of the constraints. ``tell``: called with every ``Alarm``, which by default becomes a
+    ``ConstraintWarning``. ``at_least``: names of the constraints that are lower bounds, as in ``CMDP``. ``alarms``: all
+    alarms so far.
 
     >>> import psconrl
     >>> agent = psconrl.PSConRL(2, 2, [0.5], seed=0)
@@ -76,7 +77,7 @@ class Watchdog:
         self._in_debt = None if event is None else event.averages[1:] > event.thresholds  # None while all is learning
 
     def __call__(self, event: EpisodeEvent) -> None:
-        """Note an episode, and look back if it is time."""
+        """Note an episode, and check the window if it is complete."""
         if self.names and len(self.names) != event.thresholds.size:
             raise AgentError(f"a watchdog for {len(self.names)} limits watches an agent of {event.thresholds.size}")
         self._lengths.append(event.length)
@@ -103,7 +104,7 @@ class Watchdog:
 
 
 def ratio(excesses: Floats, lengths: Floats) -> tuple[Floats, Floats]:
-    """The sum of (K, m) excesses over that of (K,) lengths, and its standard error, (m,) each.
+    """Return the sum of (K, m) excesses over that of (K,) lengths, and its standard error, (m,) each.
 
     >>> rate, error = ratio(np.array([[1.0], [3.0]]), np.array([1.0, 1.0]))
     >>> rate.tolist(), error.tolist()
