@@ -1,1 +1,1 @@
-"""What an agent knows: counts, priors, and the posteriors from which models are sampled."""
+"""Knowledge of an agent: counts, priors, and the posteriors from which models are sampled."""

@@ -1,9 +1,9 @@
-r"""Beliefs about the transitions: independent Dirichlet laws, one a pair.
+r"""Beliefs about the transitions: independent Dirichlet distributions, one per pair.
 
 .. math:: p(\cdot|s,a) \sim \mathrm{Dirichlet}(\alpha(s,a,\cdot) + N(s,a,\cdot))
 
-A prior entry of 0 says that a transition is impossible, and is honoured until it is seen. How rows are drawn, all
-entries or only those that matter, is said in ``rows``.
+A prior entry of 0 means that a transition is impossible; this holds until the transition is seen. ``sampled_rows``
+describes how rows are drawn, all entries or only those that matter.
 """
 
 import copy
@@ -24,38 +24,38 @@ from psconrl.model.transition import DenseTransition, Transition
 
 
 class Belief(Part):
-    """What is believed of the transitions, given the counts."""
+    """Distribution over transitions, given the counts."""
 
     kind: ClassVar[str] = "belief"
     example: ClassVar[str] = "Dirichlet(0.1)"
 
     @abstractmethod
     def sample(self, counts: Counts, rng: np.random.Generator) -> Transition:
-        """Transitions drawn from the belief."""
+        """Draw transitions from the belief."""
 
     @abstractmethod
     def mean(self, counts: Counts) -> Floats:
-        """The expected transitions (S*A, S)."""
+        """Return the expected transitions (S*A, S)."""
 
     def entries(self, n_states: int, n_actions: int) -> float:
-        """About how many transitions a sample has, for the memory and the time that it takes."""
+        """Return the approximate number of transitions in a sample, to estimate its memory and time."""
         return float(n_states**2 * n_actions)
 
     def told(self) -> float:
-        """How many observations of a pair, of the median one, it was told in advance; 0 if nothing."""
+        """Return the weight of the prior knowledge in observations of the median pair; 0 if there is none."""
         return 0.0
 
     def guess(self) -> csr_array | None:
-        """The transition probabilities (S*A, S) it was given in advance; None if it was given none."""
+        """Return the transition probabilities (S*A, S) given in advance; None if there are none."""
         return None
 
 
 class Dirichlet(Belief):
-    """The posterior under a Dirichlet prior.
+    """Posterior under a Dirichlet prior.
 
     ``prior``: a number for all transitions; an array (S, A, S) in which 0 means impossible; or a sparse matrix (S*A, S)
-    in which what is not stored is impossible. By default 1/S, so that all next states together weigh as much as one
-    observation (docs/prior.md has the study). ``surprise``: a mass besides, spread over all states.
+    in which entries not stored are impossible. By default 1/S, so that all next states together weigh as much as one
+    observation (docs/prior.md has the study). ``surprise``: an additional mass, spread over all states.
     """
 
     name: ClassVar[str] = "dirichlet"
@@ -64,7 +64,7 @@ class Dirichlet(Belief):
         self.prior = None if prior is None else as_weights(prior, "prior")
         self.surprise = as_number(surprise, "surprise", "a mass from 0 on", lambda x: 0 <= x <= LARGEST)
         self._alpha: Floats = np.empty((0, 0))  # dense, (S*A, S)
-        self._prior: Prior | None = None  # or as a few that are stored and a rest
+        self._prior: Prior | None = None  # or sparse: stored parameters and a rest
 
     def _prepare(self, n_states: int, n_actions: int, n_constraints: int) -> None:
         pairs = n_states * n_actions
@@ -79,21 +79,21 @@ class Dirichlet(Belief):
             self._alpha = np.ascontiguousarray(full + self.surprise / n_states if self.surprise else full)
 
     def _may_be_sparse(self) -> bool:
-        """One whose parameters are other ones wants them all."""
+        """Return False for a subclass with other parameters, which needs all of them."""
         return type(self).parameters is Dirichlet.parameters
 
     def entries(self, n_states: int, n_actions: int) -> float:
-        """About how many transitions a sample has."""
+        """Return the approximate number of transitions in a sample."""
         return super().entries(n_states, n_actions) if self._prior is None else self._prior.entries()
 
     def told(self) -> float:
-        """The mass of a prior that is a table: a number for all transitions tells nothing of any."""
+        """Return the median mass of a prior given as a table; 0 for a single number, which carries no knowledge."""
         if self.prior is None or isinstance(self.prior, float):
             return 0.0
         return float(np.median(np.asarray(self.prior.sum(axis=-1))))
 
     def guess(self) -> csr_array | None:
-        """A prior that is a table of different weights."""
+        """Return the probabilities of a prior given as a table of different weights; None for other priors."""
         return as_guess(self.prior) if self.told() >= 1.0 else None
 
     def __deepcopy__(self, memo: object) -> Self:
@@ -103,25 +103,25 @@ class Dirichlet(Belief):
         return new
 
     def parameters(self, counts: Counts) -> Floats:
-        """The parameters of the posterior, (S*A, S)."""
+        """Return the parameters of the posterior, (S*A, S)."""
         prior = self._alpha if self._prior is None else self._prior.toarray(counts.n_states)
         return np.asarray(prior + counts.transitions)
 
     def sample(self, counts: Counts, rng: np.random.Generator) -> Transition:
-        """Transitions drawn from the posterior."""
+        """Draw transitions from the posterior."""
         if self._prior is None:
             return DenseTransition(dirichlet_rows(self.parameters(counts), rng))
         parameters = self._prior.after(counts.tally, np.ones(counts.visits.size))
         return sparse_rows(parameters, counts.n_states, rng)
 
     def mean(self, counts: Counts) -> Floats:
-        """The posterior mean (S*A, S)."""
+        """Return the posterior mean (S*A, S)."""
         alpha = self.parameters(counts)
         return np.asarray(alpha / alpha.sum(axis=1, keepdims=True))
 
 
 class FlooredCounts(Dirichlet):
-    """The rule of the published code: parameters ``max(N, prior)`` in place of ``prior + N``."""
+    """Rule of the published code: parameters ``max(N, prior)`` in place of ``prior + N``."""
 
     name: ClassVar[str] = "floored"
 
@@ -129,5 +129,5 @@ class FlooredCounts(Dirichlet):
         super().__init__(prior)
 
     def parameters(self, counts: Counts) -> Floats:
-        """The parameters of the posterior, (S*A, S)."""
+        """Return the parameters ``max(N, prior)``, (S*A, S)."""
         return np.maximum(self._alpha, counts.transitions)

@@ -1,23 +1,23 @@
-r"""What an agent believes of costs that it has to learn.
+r"""Beliefs about costs that an agent has to learn.
 
-``EmpiricalMeans``: what was paid on average, and nothing for a pair that was never tried. ``SampledCosts`` draws costs
-from a posterior, for every episode anew, as transitions are drawn. Its model is that of a two-way analysis of variance:
-a cost is mostly the sum of what the state and what the action costs,
+``EmpiricalMeans`` uses the average cost of every pair, and 0 for a pair that was never tried. ``SampledCosts`` draws
+costs from a posterior, again for every episode, as transitions are drawn. Its model is that of a two-way analysis of
+variance: a cost is mostly the sum of an effect of the state and an effect of the action,
 
 .. math:: c(s,a) = \mu + u_s + v_a + w_{sa}, \qquad u_s \sim N(0, \tau_u^2),\quad v_a \sim N(0, \tau_v^2),\quad
           w_{sa} \sim N(0, \tau_w^2),
 
-for every cost apart, and a round pays :math:`N(c(s,a), \sigma^2)`. Variances have inverse gamma priors of shape 1/2 and
-rate :math:`(r/100)^2/2`, where r is the range of the means so far. Effects and variances are drawn in turn (Gibbs), one
-sweep an episode. :math:`\sigma^2` is drawn from how the means of a pair differ from episode to episode; costs that
-never differed are taken to be exact.
+separately for every cost, and the cost of a round is :math:`N(c(s,a), \sigma^2)`. Variances have inverse gamma priors
+of shape 1/2 and rate :math:`(r/100)^2/2`, where r is the range of the means so far. Effects and variances are drawn in
+turn (Gibbs), one sweep per episode. :math:`\sigma^2` is drawn given how the means of a pair differ from episode to
+episode; costs that never differed are taken to be exact.
 
-So a pair that was never tried is neither free nor unknown: a holding cost that was met with one order tells of all
-other orders. Two kinds of surprise remain possible in the *objective*, since otherwise the agent would never look for
-what it has not met. While all pairs tried have cost the same, all others count as free. Later a state that was never
-visited does. Of the other pairs, each is an exception with probability :math:`\epsilon`, and free as well: after K
-pairs without one, :math:`\epsilon \sim \mathrm{Beta}(1, K+1)`, the rule of succession. *Limited* costs have no such
-bonus.
+So a pair that was never tried is neither free nor unknown: a holding cost observed with one order is informative about
+all other orders. Two kinds of surprise remain possible in the *objective*, since otherwise the agent would never look
+for what it has not met. While all tried pairs have the same cost, all others count as free. Later, the pairs of a state
+that was never visited count as free. Each of the other untried pairs is an exception with probability
+:math:`\epsilon`, and free as well: after K pairs without an exception, :math:`\epsilon \sim \mathrm{Beta}(1, K+1)`, the
+rule of succession. *Constrained* costs have no such bonus.
 """
 
 from abc import abstractmethod
@@ -36,38 +36,38 @@ from psconrl.learning.part import Part
 from psconrl.learning.posterior.counts import Counts, Record
 
 SHAPE = 0.5  # of the inverse gamma priors
-RESOLVED = 0.01  # of the range of a cost: a spread that is small
-LEAST = 0.5 * RESOLVED * RESOLVED  # the rate of these priors, in units of the range
-ROUNDING = 1e-12  # of a cost: what the means of exact costs may differ by
-FARTHEST = 1e50  # beyond this ratio of two units, what was drawn by one tells nothing by the other
+RESOLVED = 0.01  # a small spread, relative to the range of a cost
+LEAST = 0.5 * RESOLVED * RESOLVED  # rate of these priors, in units of the range
+ROUNDING = 1e-12  # relative difference of the means of exact costs, at most
+FARTHEST = 1e50  # beyond this ratio of two units, draws in one unit are useless in the other
 
 
 @dataclass(frozen=True)
 class Hints:
-    """What an agent is told of costs that it learns."""
+    """Prior knowledge of costs that an agent learns."""
 
-    optimistic: float | None = None  # what the objective may be at best
-    guess: Floats | None = None  # (m+1, S, A) all costs, roughly
-    # How many observations the guess is worth, for all pairs or each, (S, A); None if that is to be learned.
+    optimistic: float | None = None  # best possible value of the objective
+    guess: Floats | None = None  # (m+1, S, A) rough values of all costs
+    # Weight of the guess in observations, for all pairs or each, (S, A); None if it is to be learned.
     weight: float | Floats | None = 0.0
 
 
 class CostBelief(Part):
-    """What costs are taken to be while they are learned."""
+    """Belief about costs while they are learned."""
 
     kind: ClassVar[str] = "cost_belief"
     example: ClassVar[str] = "SampledCosts()"
 
     @abstractmethod
     def costs(self, counts: Counts, hints: Hints, rng: np.random.Generator) -> Floats:
-        """The costs (m+1, S, A) to plan the next episode with."""
+        """Return the costs (m+1, S, A) with which to plan the next episode."""
 
     def learn(self, record: Record, before: Counts) -> None:
-        """Learn from an episode, which is not among the counts yet."""
+        """Learn from an episode; the counts do not include it yet."""
 
 
 class EmpiricalMeans(CostBelief):
-    """What every pair has cost on average; one that was never tried is free.
+    """Average cost of every pair; a pair that was never tried is free.
 
     The optimistic cost, if there is one, counts as one more observation of the objective in every pair.
     """
@@ -75,16 +75,16 @@ class EmpiricalMeans(CostBelief):
     name: ClassVar[str] = "empirical-means"
 
     def costs(self, counts: Counts, hints: Hints, rng: np.random.Generator) -> Floats:
-        """The means; nothing is drawn."""
+        """Return the means; nothing is drawn."""
         return counts.mean_costs(hints.optimistic, hints.guess, 1.0 if hints.weight is None else hints.weight)
 
 
 class SampledCosts(CostBelief):
-    """Costs drawn from a posterior in which states and actions tell of each other; see the module.
+    """Costs drawn from a posterior that shares information between states and actions; see the module docstring.
 
-    The optimistic cost is what the objective may be where nothing is known. Without one that is 0, or if costs below 0
-    were met, which are rewards, the best one less the range of all. A guess whose weight is None is the base from which
-    costs are counted: how far it is off is learned by the same model, and with it what it is worth.
+    The optimistic cost is the objective where nothing is known. By default it is 0 or, if negative costs (rewards) were
+    met, the lowest mean minus the range of all. A guess whose weight is None is the base from which costs are counted:
+    the same model learns its error, and thereby its weight.
     """
 
     name: ClassVar[str] = "sampled"
@@ -93,9 +93,9 @@ class SampledCosts(CostBelief):
         self._of_states: Floats = np.zeros((0, 0))  # (m+1, S)
         self._of_actions: Floats = np.zeros((0, 0))  # (m+1, A)
         self._levels: Floats = np.zeros((0, 4))  # mu and three variances
-        self._scales: Floats = np.zeros((0, 2))  # (m+1, 2) their origin and their unit; 0 before they were drawn
-        self._squares: Floats = np.zeros(0)  # (m+1,) of what means differ by, in units of their variance
-        self._freedom = 0.0  # how many they are
+        self._scales: Floats = np.zeros((0, 2))  # (m+1, 2) their origin and unit; 0 before the first draw
+        self._squares: Floats = np.zeros(0)  # (m+1,) sums of squared differences of means, divided by 1/n + 1/N
+        self._freedom = 0.0  # number of terms in these sums
 
     def _prepare(self, n_states: int, n_actions: int, n_constraints: int) -> None:
         n_costs = n_constraints + 1
@@ -106,7 +106,7 @@ class SampledCosts(CostBelief):
     def learn(self, record: Record, before: Counts) -> None:
         r"""Compare the means of an episode with those before.
 
-        Of n and N observations they differ by :math:`N(0, \sigma^2 (1/n + 1/N))`.
+        The means of n and N observations differ by :math:`N(0, \sigma^2 (1/n + 1/N))`.
         """
         again = np.flatnonzero((record.visits > 0) & (before.visits > 0))
         new, old = record.visits[again], before.visits[again]
@@ -116,7 +116,7 @@ class SampledCosts(CostBelief):
         self._freedom += again.size
 
     def costs(self, counts: Counts, hints: Hints, rng: np.random.Generator) -> Floats:
-        """A draw from the posterior of all costs."""
+        """Draw all costs from the posterior."""
         shape = (len(counts.cost_sums), counts.n_states, counts.n_actions)
         sums, times = counts.cost_sums, counts.visits.astype(np.float64)
         if hints.guess is not None:
@@ -136,7 +136,7 @@ class SampledCosts(CostBelief):
         return drawn.reshape(shape)
 
     def _corrections(self, counts: Counts, guess: Floats, rng: np.random.Generator) -> Floats:
-        """What a guess is off by, (m+1, S, A): drawn by the same model, in which nothing is free."""
+        """Draw the error of a guess, (m+1, S, A), from the same model, without free pairs."""
         tried, rest = np.flatnonzero(counts.visits), np.flatnonzero(counts.visits == 0)
         if not tried.size:
             return np.zeros_like(guess)
@@ -145,7 +145,7 @@ class SampledCosts(CostBelief):
         return self._drawn(off, times, tried, rest, rng).reshape(guess.shape)
 
     def _drawn(self, means: Floats, times: Floats, tried: Ints, rest: Ints, rng: np.random.Generator) -> Floats:
-        """All costs (m+1, S*A), from the means (m+1, K) of the pairs tried."""
+        """Draw all costs (m+1, S*A), given the means (m+1, K) of the pairs tried."""
         drawn = np.empty((len(means), tried.size + rest.size))
         for i, of_cost in enumerate(means):
             drawn[i, tried], drawn[i, rest] = self._draw(i, of_cost, times, tried, rest, rng)
@@ -154,13 +154,13 @@ class SampledCosts(CostBelief):
     def _draw(
         self, i: int, means: Floats, times: Floats, tried: Ints, rest: Ints, rng: np.random.Generator
     ) -> tuple[Floats, Floats | float]:
-        """A cost of the pairs tried, and of the rest."""
+        """Draw one cost for the pairs tried, and for the rest."""
         low, high = float(means.min()), float(means.max())
         n_actions = self._of_actions.shape[1]
         noise = self._noise(i, high - low, rng)
         if low == high and not noise:
             return means, low
-        # From here on costs are counted from the lowest one, in units of their range.
+        # From here on costs are relative to the lowest one, in units of their range.
         unit = max(high - low, float(np.sqrt(noise)))
         self._rescale(i, low, unit)
         u, v, levels = self._of_states[i], self._of_actions[i], self._levels[i]
@@ -175,7 +175,7 @@ class SampledCosts(CostBelief):
         return low + unit * theta if noise else means, np.clip(low + unit * others, low, high)
 
     def _rescale(self, i: int, low: float, unit: float) -> None:
-        """Express what was drawn last of a cost by another origin and another unit; begin, if nothing was."""
+        """Convert the last draw of a cost to another origin and unit; set initial values if there was no draw."""
         before, last = self._scales[i].tolist()
         levels = self._levels[i]
         factor = last / unit
@@ -189,7 +189,7 @@ class SampledCosts(CostBelief):
         self._scales[i] = low, unit
 
     def _noise(self, i: int, spread: float, rng: np.random.Generator) -> float:
-        r"""A draw of :math:`\sigma^2`; 0 if no cost of a pair ever differed from another."""
+        r"""Draw :math:`\sigma^2`; 0 if the cost of a pair never varied."""
         if not self._squares[i]:
             return 0.0
         shape = np.array([SHAPE + 0.5 * self._freedom])
@@ -198,7 +198,7 @@ class SampledCosts(CostBelief):
         )
 
     def _free(self, tried: Ints, rest: Ints, n_states: int, n_actions: int, rng: np.random.Generator) -> Bools:
-        """Which of the rest have the best objective there may be."""
+        """Return a mask of those of the rest that get the best possible objective."""
         visited = np.zeros(n_states, dtype=bool)
         visited[tried // n_actions] = True
         uniforms = rng.random(1 + rest.size)
@@ -206,7 +206,7 @@ class SampledCosts(CostBelief):
         return (uniforms[1:] < rate) | ~visited[rest // n_actions]
 
     def state(self) -> dict[str, Any]:
-        """The effects and variances last drawn, and what is known of the noise."""
+        """Return the effects and variances last drawn, and the statistics of the noise."""
         effects = {"of_states": self._of_states, "of_actions": self._of_actions, "levels": self._levels}
         return effects | {"scales": self._scales, "squares": self._squares, "freedom": self._freedom}
 
@@ -227,7 +227,7 @@ class SampledCosts(CostBelief):
 
 
 def _best(means: Floats, optimistic: float | None) -> float:
-    """What the objective may be at best."""
+    """Return the best possible value of the objective."""
     if optimistic is not None:
         return optimistic
     low, high = float(means.min()), float(means.max())

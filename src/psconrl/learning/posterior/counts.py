@@ -1,4 +1,4 @@
-"""What an agent remembers of its experience: how often, where to, and at what cost."""
+"""Sufficient statistics of an agent's experience: visits, transitions and costs."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ class Seen:
 
     @property
     def transitions(self) -> Ints:
-        """Visits N(s,a,s') as a plain array (S*A, S), to read. ``moves`` takes no more memory than was seen."""
+        """Visits N(s,a,s') as a read-only dense array (S*A, S). The sparse ``moves`` takes less memory."""
         need_table(self.n_states, self.n_actions)
         table = self.tally.toarray()
         table.flags.writeable = False
@@ -40,20 +40,20 @@ class Seen:
         return self.tally.csr()
 
     def state(self) -> dict[str, Any]:
-        """For saving."""
+        """Return what to save."""
         return {"transitions": self.tally.state(), "cost_sums": self.cost_sums, "visits": self.visits}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Put back what ``state`` returned; a planner may never come to an end with counts that cannot be."""
+        """Put back what ``state`` returned, after a check: with inconsistent counts a planner may never terminate."""
         self.tally.restore(state["transitions"])
         self.cost_sums[...] = state["cost_sums"]
         self.visits[...] = state["visits"]
         if (self.tally.visits() != self.visits).any() or not np.isfinite(self.cost_sums).all():
-            raise ValueError("counts that cannot be")
+            raise ValueError("inconsistent counts")
 
 
 class Record(Seen):
-    """What was gathered while one episode was played."""
+    """Statistics of one episode."""
 
     def __init__(self, n_states: int, n_actions: int, n_costs: int) -> None:
         super().__init__(n_states, n_actions, n_costs)
@@ -61,25 +61,25 @@ class Record(Seen):
 
     @classmethod
     def empty(cls, like: "Counts") -> "Record":
-        """A record for an agent with these counts."""
+        """Return an empty record for an agent with these counts."""
         return cls(like.n_states, like.n_actions, len(like.cost_sums))
 
     def copy(self) -> "Record":
-        """As it is now; it is cleared and used again for the next episode."""
+        """Return a copy; the record itself is cleared and used again for the next episode."""
         other = Record(self.n_states, self.n_actions, len(self.cost_sums))
         other.tally, other.cost_sums = self.tally.copy(), self.cost_sums.copy()
         other.visits, other.steps = self.visits.copy(), self.steps
         return other
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Reset all counts to 0."""
         self.tally.clear()
         self.cost_sums.fill(0.0)
         self.visits.fill(0)
         self.steps = 0
 
     def step(self, state: int, action: int, next_state: int, costs: Floats) -> None:
-        """One more transition."""
+        """Add one transition."""
         pair = state * self.n_actions + action
         self.tally.note(pair, next_state)
         self.cost_sums[:, pair] += costs
@@ -87,11 +87,11 @@ class Record(Seen):
         self.steps += 1
 
     def is_full(self, max_steps: int, visit_caps: Ints | None) -> bool:
-        """Has a limit of the episode been reached?"""
+        """Return True if a cap of the episode has been reached."""
         return self.steps >= max_steps or (visit_caps is not None and bool((self.visits >= visit_caps.ravel()).any()))
 
     def state(self) -> dict[str, Any]:
-        """For saving."""
+        """Return what to save."""
         return super().state() | {"steps": self.steps}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -99,18 +99,18 @@ class Record(Seen):
         super().restore(state)
         self.steps = int(state["steps"])
         if self.steps != self.visits.sum():
-            raise ValueError("steps that were not counted")
+            raise ValueError("number of steps differs from the counts")
 
 
 class Counts(Seen):
-    """All that an agent has seen."""
+    """Statistics of everything that an agent has seen."""
 
     def __init__(self, n_states: int, n_actions: int, n_costs: int) -> None:
         super().__init__(n_states, n_actions, n_costs)
-        self._table: Ints | None = None  # the dense table, once somebody has asked for it
+        self._table: Ints | None = None  # the dense table, once it has been asked for
 
     def add(self, record: Record) -> None:
-        """Take in an episode."""
+        """Add an episode."""
         self.tally.add(record.tally)
         if self._table is not None:
             add_to_table(self._table, record.tally.numbers, record.tally.times)
@@ -118,7 +118,7 @@ class Counts(Seen):
 
     @property
     def transitions(self) -> Ints:
-        """Visits N(s,a,s') as a plain array (S*A, S), to read: made when first asked for, and kept up to date."""
+        """Visits N(s,a,s') as a read-only dense array (S*A, S), created at first use and kept up to date."""
         if self._table is None:
             need_table(self.n_states, self.n_actions)
             self._table = self.tally.toarray()
@@ -129,10 +129,10 @@ class Counts(Seen):
     def mean_costs(
         self, optimistic: float | None = None, guess: Floats | None = None, weight: Floats | float = 0.0
     ) -> Floats:
-        """Empirical means (m+1, S, A); an untried pair counts as free.
+        """Return empirical means (m+1, S, A); an untried pair counts as free.
 
-        ``optimistic`` counts as one more observation of the objective in every pair, a ``guess`` (m+1, S, A) as so many
-        of all costs as its ``weight`` says, a number or (S, A).
+        ``optimistic`` counts as one more observation of the objective in every pair. A ``guess`` (m+1, S, A) counts as
+        ``weight`` observations of all costs, a number or (S, A).
         """
         sums, visits = self.cost_sums, self.visits.astype(np.float64)
         if guess is not None:
@@ -150,5 +150,5 @@ class Counts(Seen):
 
 
 def need_table(n_states: int, n_actions: int) -> None:
-    """Refuse a dense table of counts that would take more memory than is allowed."""
+    """Raise an error if a dense table of counts would take more memory than allowed."""
     need(8.0 * n_states**2 * n_actions, f"a table of {n_states:,} x {n_actions:,} x {n_states:,} counts", AgentError)

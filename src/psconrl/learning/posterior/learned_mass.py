@@ -1,7 +1,8 @@
-r"""A belief that learns how scattered the world is: the mass of a Dirichlet prior, unknown, on a grid.
+r"""A belief that learns how random transitions are: a Dirichlet prior whose mass is unknown, on a grid.
 
-A world whose actions lead to one place each wants a prior of small mass, one that scatters a prior of larger mass, and
-nobody knows beforehand which it is. So let every action have a mass, each of K on a grid being as likely as the others:
+An environment with nearly deterministic actions needs a prior of small mass, one whose actions have many outcomes a
+prior of larger mass, and it is not known in advance which it is. So every action has a mass, uniform over K values on
+a grid:
 
 .. math:: M_a \sim \mathrm{Uniform}(M_1, \dots, M_K), \qquad
           p(\cdot|s,a) \sim \mathrm{Dirichlet}(M_a/S, \dots, M_a/S).
@@ -11,27 +12,27 @@ Given the counts n of a row, the mass k has the Dirichlet-multinomial likelihood
 .. math:: L_k = \ln\Gamma(M_k) - \ln\Gamma(M_k + n) +
           \sum_{j:\,n_j > 0} \big[\ln\Gamma(M_k/S + n_j) - \ln\Gamma(M_k/S)\big],
 
-and those of all rows of an action multiply: the rows tell of each other. A draw of (M, p) given the counts is a draw
-from the posterior of this hierarchy, so that posterior sampling keeps its Bayesian identity.
+and the likelihoods of all rows of an action multiply: the rows share information. A draw of (M, p) given the counts is
+a draw from the posterior of this hierarchy, so that posterior sampling keeps its Bayesian identity.
 
-An exception is not a wall: in a world where every other row is deterministic, one door may open at one try in seven,
+Rows may be exceptions. In an environment where every other row is deterministic, one door may open at one try in seven,
 and an agent that is certain of the contrary gives up what is behind it. So each row is an exception with probability
-:math:`\epsilon \sim \mathrm{Beta}(1, SA)`, about one in the model, and has then a mass of its own, each on the grid
-being as likely as the others. Which rows are, the masses and :math:`\epsilon` are drawn in turn (Gibbs), one sweep an
-episode.
+:math:`\epsilon \sim \mathrm{Beta}(1, SA)`, about one in the model. An exception has its own mass, uniform on the grid.
+The set of exceptions, the masses and :math:`\epsilon` are drawn in turn (Gibbs), one sweep per episode.
 
 The grid ends at 1, the weight of one observation. A prior of mass M adds M imaginary observations that are spread over
-*all* states, and where a world scatters it scatters over a few: above 1 the bias does more harm than the spread does
-good. It begins far below: at mass M one row in 1/M is believed to lead, some day, to a state where nobody has been, and
-if that is better than all that can be reached, the agent sets out for it again and again (benchmarks/RESULTS.md).
+*all* states, while the outcomes of a random action are spread over a few: above 1 the bias does more harm than the
+spread does good. The grid begins far below. At mass M, one row in 1/M is believed to lead eventually to a state that
+was never visited. If that state seems better than all that can be reached, the agent heads for it again and again
+(benchmarks/RESULTS.md).
 
-What is known of where a row leads goes into its base measure, by default uniform over all states: M_a times it are the
-parameters. Given a ``support``, it is spread over that; given the transitions of a rough model as weights, it follows
-them, and the mass learned is the number of observations that the model is worth.
+Knowledge of where a row leads goes into its base measure, by default uniform over all states; M_a times the base
+measure gives the parameters. Given a ``support``, the base measure is spread over it. Given the transitions of a rough
+model as weights, it is proportional to them, and the mass learned is the model's worth in observations.
 
-``exact=False`` gives every row a mass of its own, :math:`M_{sa} \sim w_a`, with weights
-:math:`w_a \sim \mathrm{Dirichlet}(1/K, \dots, 1/K)`. Masses and weights are then drawn in turn (Gibbs), rows never
-tried being left out of the turns, which is exact only in the limit of many turns.
+``exact=False`` gives every row its own mass, :math:`M_{sa} \sim w_a`, with weights
+:math:`w_a \sim \mathrm{Dirichlet}(1/K, \dots, 1/K)`. Masses and weights are then drawn in turn (Gibbs), without the
+rows never tried, which is exact only in the limit of many sweeps.
 """
 
 from typing import Any, ClassVar
@@ -53,19 +54,19 @@ from psconrl.learning.posterior.sampled_rows import Prior, dirichlet_rows, is_sp
 from psconrl.model.transition import DenseTransition, Transition
 
 GRID = (1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1.0)
-HEAVIEST = 1e6  # beyond, the difference of two logarithms of gamma functions has no digits left
+HEAVIEST = 1e6  # beyond, the difference of two log-gamma values has no correct digits
 POOLS = ("action", "all")
-SWEEPS = 2  # turns an episode: the weights move slowly from one to the next
+SWEEPS = 2  # per episode, since the weights mix slowly
 
 
 class LearnedMass(Belief):
-    """The posterior under Dirichlet priors of unknown mass.
+    """Posterior under Dirichlet priors of unknown mass.
 
-    ``grid``: the masses. ``pool``: which rows tell of each other, those of an ``"action"`` or ``"all"``.
-    ``exact``: one mass for all rows of a pool; else one for every row, by Gibbs. ``exceptions``: may a row of a pool
-    have a mass of its own nevertheless? Without, draws are exact. ``support``: what is possible, if known: an array (S,
-    A, S) of 0 and 1, or a sparse matrix (S*A, S); other weights than 1 say what is thought likelier. ``surprise``: the
-    share of a mass that is spread over all states nevertheless.
+    ``grid``: the masses. ``pool``: which rows share information, those of an ``"action"`` or ``"all"``. ``exact``: one
+    mass for all rows of a pool; otherwise one for every row, by Gibbs sampling. ``exceptions``: whether a row of a pool
+    may still have its own mass; without exceptions, draws are exact. ``support``: the possible transitions, if known:
+    an array (S, A, S) of 0 and 1, or a sparse matrix (S*A, S); other weights than 1 express what is more likely.
+    ``surprise``: the share of a mass that is spread over all states regardless of the support.
     """
 
     name: ClassVar[str] = "learned-mass"
@@ -92,14 +93,14 @@ class LearnedMass(Belief):
         if isinstance(self.support, float):
             raise AgentError(f"support must have shape (S, A, S), or be sparse, (S*A, S); got {support!r}")
         self.surprise = as_number(surprise, "surprise", "a share from 0 to below 1", lambda x: 0 <= x < 1)
-        self._prior = Prior(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))  # weights, of which...
-        self._total: Floats = np.zeros(0)  # (S*A,) ... this is the sum
+        self._prior = Prior(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))  # weights of the base measure
+        self._total: Floats = np.zeros(0)  # (S*A,) their sums
         self._table: Floats | None = None  # (S*A, S) the weights, if all entries are drawn
         self._group: Ints = np.zeros(0, dtype=np.int64)  # (S*A,) the pool of every row
         self.weights: Floats = np.zeros((0, 0))  # (pools, K)
-        self._likelihood: Floats = np.zeros((0, 0))  # (S*A, K), as of the visits below
+        self._likelihood: Floats = np.zeros((0, 0))  # (S*A, K), given the visits below
         self._seen: Ints = np.zeros(0, dtype=np.int64)
-        self._exceptional: Bools = np.zeros(0, dtype=bool)  # (S*A,) which rows are, in the last draw
+        self._exceptional: Bools = np.zeros(0, dtype=bool)  # (S*A,) the exceptions in the last draw
 
     def _prepare(self, n_states: int, n_actions: int, n_constraints: int) -> None:
         pairs, K = np.arange(n_states * n_actions), self._masses.size
@@ -116,15 +117,15 @@ class LearnedMass(Belief):
         self._exceptional = np.zeros(pairs.size, dtype=bool)
 
     def told(self) -> float:
-        """The largest mass that is thought possible, if it is said where it leads."""
+        """Return the largest mass on the grid if a support is given; 0 otherwise."""
         return 0.0 if self.support is None else float(self._masses[-1])
 
     def guess(self) -> csr_array | None:
-        """A support of different weights."""
+        """Return the probabilities of a support with different weights; None for other supports."""
         return as_guess(self.support)
 
     def _base(self, n_states: int, n_actions: int) -> tuple[Prior, Floats]:
-        """The weights by which a mass is shared out, and their sums: 1 for every state if nothing is known."""
+        """Return the weights of the base measure and their sums; all weights are 1 without a support."""
         pairs = n_states * n_actions
         if self.support is None:
             each = np.full(pairs, float(n_states))
@@ -135,14 +136,14 @@ class LearnedMass(Belief):
         return Prior(*stored, np.asarray(rest)), np.asarray(sums + rest)
 
     def entries(self, n_states: int, n_actions: int) -> float:
-        """About how many transitions a sample has."""
+        """Return the approximate number of transitions in a sample."""
         if self._table is not None:
             return super().entries(n_states, n_actions)
         heaviest = self._prior._replace(rest=self._masses[-1] * self._prior.rest / self._total)
         return heaviest.entries()
 
     def likelihood(self, counts: Counts) -> Floats:
-        """The logarithms (S*A, K) of the likelihood of every row's counts under every mass."""
+        """Return the log-likelihoods (S*A, K) of every row's counts under every mass."""
         tally = counts.tally
         kernels.update_likelihood(
             self._likelihood, self._seen, counts.visits, tally.numbers, tally.times, *self._prior, self._total,
@@ -151,7 +152,7 @@ class LearnedMass(Belief):
         return self._likelihood
 
     def masses(self, counts: Counts, rng: np.random.Generator) -> Floats:
-        """A mass (S*A,) for every row, drawn from the posterior."""
+        """Draw a mass (S*A,) for every row from the posterior."""
         if self.exact:
             return np.asarray(self._masses[self._drawn_by_pool(counts, rng)])
         L = self.likelihood(counts)
@@ -169,7 +170,7 @@ class LearnedMass(Belief):
         return np.asarray(self._masses[index])
 
     def _drawn_by_pool(self, counts: Counts, rng: np.random.Generator) -> Ints:
-        """The index of a mass for every row, that of its pool unless it is an exception."""
+        """Draw the index of a mass for every row: that of its pool unless it is an exception."""
         L = self._pooled(counts)
         chosen = kernels.draw_indices(L, rng.random(len(L)))
         if not self.exceptions:
@@ -185,14 +186,14 @@ class LearnedMass(Belief):
         )
 
     def sample(self, counts: Counts, rng: np.random.Generator) -> Transition:
-        """Masses, and then rows given them."""
+        """Draw masses, and then rows given the masses."""
         masses = self.masses(counts, rng)
         if self._table is None:
             return sparse_rows(self._prior.after(counts.tally, masses / self._total), counts.n_states, rng)
         return DenseTransition(dirichlet_rows(self._parameters(masses, self._table, counts), rng))
 
     def mean(self, counts: Counts) -> Floats:
-        """The expected transitions (S*A, S), at the present weights and exceptions."""
+        """Return the expected transitions (S*A, S), given the present weights and exceptions."""
         L = self.likelihood(counts)
         if self.exact:
             L = np.where(self._exceptional[:, None], L, self._pooled(counts)[self._group])
@@ -206,7 +207,7 @@ class LearnedMass(Belief):
         return expected
 
     def _pooled(self, counts: Counts) -> Floats:
-        """The logarithms (pools, K) of the likelihood of all counts of a pool, under one mass for its usual rows."""
+        """Return the log-likelihoods (pools, K) of a pool's rows other than exceptions, under one mass for all."""
         L = self.likelihood(counts)
         if self._exceptional.any():
             L = np.where(self._exceptional[:, None], 0.0, L)
@@ -217,7 +218,7 @@ class LearnedMass(Belief):
         return parameters
 
     def state(self) -> dict[str, Any]:
-        """The weights and the exceptions; the likelihood follows from the counts."""
+        """Return the weights and the exceptions; the likelihood follows from the counts."""
         return {"weights": self.weights, "exceptional": self._exceptional}
 
     def restore(self, state: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Reading what is known of transitions before anything was seen: a weight for each, 0 for what is impossible."""
+"""Prior weights of transitions, as the user gives them: one for each transition, 0 if it is impossible."""
 
 from typing import Any, TypeAlias
 
@@ -13,14 +13,14 @@ from psconrl.learning.posterior.sampled_rows import numbered
 from psconrl.model.transition import Transition
 from psconrl.model.validation import frozen, need_valid_sparse
 
-# Of a parameter: its inverse, and the sum of all, stay within the range of doubles.
+# Bounds of a parameter, so that its inverse and the sum of all stay within the range of doubles.
 SMALLEST, LARGEST = 1e-100, 1e100
 
 Weights: TypeAlias = Matrix  # a number, an array or a sparse matrix
 
 
 def as_weights(given: Any, what: str) -> Weights:
-    """A number, an array (S, A, S) or a sparse matrix (S*A, S) of numbers that can be parameters."""
+    """Return checked weights: a number, an array (S, A, S) or a sparse matrix (S*A, S) of valid parameters."""
     if isinstance(given, Transition):
         given = given.csr()
     if issparse(given):
@@ -52,7 +52,7 @@ def _check_values(values: Floats, what: str) -> None:
 
 
 def all_weights(given: Weights, n_states: int, n_actions: int, what: str, anything: bool) -> Floats:
-    """The weights of all transitions, (S*A, S). Unless ``anything`` is possible, every pair must lead somewhere."""
+    """Return the weights of all transitions, (S*A, S); without ``anything``, no row may be all 0."""
     need_table(n_states, n_actions)
     _check_sizes(given, n_states, n_actions, what)
     table = np.asarray(given.toarray() if issparse(given) else given)
@@ -64,7 +64,7 @@ def all_weights(given: Weights, n_states: int, n_actions: int, what: str, anythi
 
 
 def stored_weights(given: Weights, n_states: int, n_actions: int, what: str, anything: bool) -> tuple[Ints, Floats]:
-    """The numbers and values of the transitions that are stored; none if all weigh the same."""
+    """Return the numbers and weights of the transitions that are stored; none if one number is given for all."""
     _check_sizes(given, n_states, n_actions, what)
     if isinstance(given, float):
         if not anything:
@@ -77,7 +77,7 @@ def stored_weights(given: Weights, n_states: int, n_actions: int, what: str, any
 
 
 def as_guess(given: Weights | None) -> csr_array | None:
-    """The probabilities (S*A, S) that weights stand for; None if they say at most which transitions are possible."""
+    """Return the probabilities (S*A, S) given by weights; None if these only tell which transitions are possible."""
     if given is None or isinstance(given, float):
         return None
     matrix = csr_array(given if issparse(given) else given.reshape(-1, given.shape[-1]))

@@ -1,7 +1,8 @@
-"""How often each transition was seen, stored for those that were: memory grows with experience, not with S*A*S.
+"""Counts of the transitions seen, stored sparsely: memory grows with experience, not with S*A*S.
 
-Transition (s, a) -> s' has the number ``(s * A + a) * S + s'``. A tally holds the numbers met, sorted, and how often.
-A compiled loop writes numbers into the ``log`` as it goes; they are sorted in when it is full, or when somebody asks.
+Transition (s, a) -> s' has the number ``(s * A + a) * S + s'``. A tally holds the sorted numbers of the transitions
+seen, and their counts. A compiled loop appends numbers to the ``log``; they are merged when the log is full or the
+counts are read.
 """
 
 from typing import Any
@@ -13,11 +14,11 @@ from psconrl.arrays import Ints, in_32_bits
 from psconrl.caps import MOST_ROUNDS
 from psconrl.kernels.counts import add_to_table, merged, sorted_log, visits_of
 
-LOG = 4096  # as long as a block of random numbers, so that a compiled loop need not stop for it
+LOG = 4096  # as long as a block of random numbers, so that a compiled loop does not stop for it
 
 
 class Tally:
-    """Numbers of transitions and how often each was seen.
+    """Numbers of the transitions seen, and their counts.
 
     >>> tally = Tally(n_pairs=2, n_states=2)
     >>> for pair, next_state in ((1, 0), (0, 1), (1, 0)):
@@ -34,35 +35,35 @@ class Tally:
         self._times: Ints = np.empty(0, dtype=np.int64)
 
     def note(self, pair: int, next_state: int) -> None:
-        """One more transition."""
+        """Add one transition."""
         self.room()
         self.log[self.logged] = pair * self.shape[1] + next_state
         self.logged += 1
 
     def room(self) -> int:
-        """How many more transitions may be written into the log, from ``logged`` on; never none."""
+        """Return how many more transitions fit into the log, from ``logged`` on; at least 1."""
         if self.logged == LOG:
             self._sort_in()
         return LOG - self.logged
 
     def add(self, other: "Tally") -> None:
-        """Add what another has seen."""
+        """Add the counts of another tally."""
         self._sort_in()
         self._merge(other.numbers, other.times)
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Reset the tally to empty."""
         self._numbers, self._times, self.logged = self._numbers[:0], self._times[:0], 0
 
     @property
     def numbers(self) -> Ints:
-        """The transitions that were seen, in rising order."""
+        """Numbers of the transitions seen, in increasing order."""
         self._sort_in()
         return self._numbers
 
     @property
     def times(self) -> Ints:
-        """How often each of them was."""
+        """Counts of the transitions in ``numbers``."""
         self._sort_in()
         return self._times
 
@@ -81,41 +82,41 @@ class Tally:
             self._numbers, self._times = both
 
     def csr(self) -> csr_array:
-        """As a sparse matrix (S*A, S)."""
+        """Return the counts as a sparse matrix (S*A, S)."""
         pairs, states = np.divmod(self.numbers, self.shape[1])
         indptr = np.searchsorted(pairs, np.arange(self.shape[0] + 1))
         return in_32_bits(csr_array((self.times.copy(), states, indptr), shape=self.shape))
 
     def toarray(self) -> Ints:
-        """As a plain array (S*A, S)."""
+        """Return the counts as a dense array (S*A, S)."""
         table = np.zeros(self.shape, dtype=np.int64)
         add_to_table(table, self.numbers, self.times)
         return table
 
     def copy(self) -> "Tally":
-        """One that is changed on its own."""
+        """Return an independent copy."""
         other = Tally(*self.shape)
         other._numbers, other._times = self.numbers.copy(), self.times.copy()
         return other
 
     def state(self) -> dict[str, Any]:
-        """For saving."""
+        """Return what to save."""
         return {"numbers": self.numbers, "times": self.times}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Put back what ``state`` returned. What cannot be came from a damaged file: kernels trust their arrays."""
+        """Put back what ``state`` returned, after a check: the file may be damaged, and kernels trust their arrays."""
         if any(np.asarray(state[key]).dtype.kind not in "iu" for key in ("numbers", "times")):
-            raise ValueError("counts that are not whole numbers")
+            raise ValueError("counts must be whole numbers")
         numbers, times = (np.array(state[key], dtype=np.int64) for key in ("numbers", "times"))
         if numbers.ndim != 1 or numbers.shape != times.shape or (numbers[1:] <= numbers[:-1]).any():
-            raise ValueError("counts that cannot be")
+            raise ValueError("invalid counts")
         if (times < 1).any() or times.sum(dtype=np.float64) > MOST_ROUNDS:
-            raise ValueError("counts that cannot be")
+            raise ValueError("invalid counts")
         if numbers.size and (numbers[0] < 0 or numbers[-1] >= self.shape[0] * self.shape[1]):
-            raise ValueError("transitions that there are not")
+            raise ValueError("invalid transition numbers")
         self._numbers, self._times, self.logged = numbers, times, 0
 
     def visits(self) -> Ints:
-        """How often each pair was left, (S*A,)."""
+        """Return the number of visits of each pair, (S*A,)."""
         visits: Ints = visits_of(self.numbers, self.times, *self.shape)
         return visits
