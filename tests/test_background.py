@@ -463,7 +463,7 @@ def test_killed_in_the_middle_of_thinking_it_goes_on_from_the_file(tmp_path):
                 return super().submit(lambda: (self.clock.round > 100 and time.sleep(600), task())[1])
 
         loop = Loop(agent_for(), SCHEDULES["every seventh round"], Slow).run(100)
-        while not loop.agent._background.thinks or loop.clock.round < 102:
+        while not loop.agent._background.is_planning or loop.clock.round < 102:
             loop.run(loop.clock.round + 1)
         loop.agent.save({str(path)!r}, extra={{"round": loop.clock.round}})
         print("saved", flush=True)

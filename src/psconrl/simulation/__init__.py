@@ -1,1 +1,1 @@
-"""Simulation: plays an agent's episodes on a model or a Gymnasium environment, and keeps an exact, small trace."""
+"""Simulation of agents on a model or a Gymnasium environment, with an exact and small trace."""

@@ -1,14 +1,14 @@
-r"""Going where a try tells most for the way there, until every pair has been tried evenly.
+r"""Exploration that trades the information of a try against the distance to it, until all pairs are tried evenly.
 
-The n-th try of a pair shortens what is not known of it by some 1/n², and a state that is d steps away costs d + 1
-rounds. So the next state is that of the least
+The n-th try of a pair reduces the uncertainty about it by about 1/n², and a state that is d steps away costs d + 1
+rounds. So the next state minimises
 
 .. math:: (n(s) + 1)^2 \, (d(s) + 1), \qquad n(s) = \min_a N(s, a),
 
-and in a state that is no worse than that the action tried least is tried. An untried pair is worth a long way, but not
-any: a state that was met once in ten thousand rounds is looked for when the others are known as well. Distances are
-those of the graph of what was seen, a step of frequency p counting as 1/p steps; what cannot be reached any more is
-left.
+and in a state that is no worse than this minimum, the least tried action is tried. An untried pair is worth a long
+path, but not any path: a state that was met once in ten thousand rounds is sought only when the others are known well.
+Distances are those of the graph of observed transitions, where a step of frequency p counts as 1/p steps. States that
+can no longer be reached are left out.
 """
 
 import numpy as np
@@ -18,21 +18,21 @@ from scipy.sparse.csgraph import dijkstra
 from psconrl.arrays import Floats, Ints
 from psconrl.simulation.observations import Observations
 
-PATIENCE = 4.0  # times the expected length of a way, after which it is looked for anew
+PATIENCE = 4.0  # times the expected length of a path, after which a new path is computed
 
 
 class Explorer:
-    """Chooses actions from what was seen, and from a generator where several were tried as often."""
+    """Chooses actions given the observations so far; ties are broken at random."""
 
     def __init__(self, seen: Observations, rng: np.random.Generator) -> None:
         self.seen = seen
         self._rng = rng
-        self._bar = -1.0  # what a state must not exceed to be worth a try
-        self._hops: Ints = np.full(seen.n_states, -1, dtype=np.int64)  # (S,) the action that leads to the target
-        self._left = 0.0  # steps until it is time to think again
+        self._bar = -1.0  # largest score of a state in which to try an action
+        self._hops: Ints = np.full(seen.n_states, -1, dtype=np.int64)  # (S,) the action towards the target
+        self._left = 0.0  # steps until the next planning
 
     def action(self, state: int) -> int:
-        """What to try in a state, or the action that leads to where there is more to be learned."""
+        """Return the action to try in a state, or the action towards a state where more can be learned."""
         tries = self._tries(state)
         if (tries.min() + 1.0) ** 2 > self._bar:
             if self._hops[state] >= 0 and self._left > 0:
@@ -44,11 +44,11 @@ class Explorer:
         return int(self._rng.choice(np.flatnonzero(tries == tries.min())))
 
     def _tries(self, state: int) -> Floats:
-        """How often every action was tried, inf where there is none."""
+        """Return the number of tries of every action; inf where it is not available."""
         return np.where(self.seen.allowed[state], self.seen.visits[state], np.inf)
 
     def _plan(self, state: int) -> None:
-        """Choose a target, and the way there from everywhere."""
+        """Choose a target, and the paths to it from all states."""
         graph, best_action = self._graph()
         away: Floats = dijkstra(graph, indices=state)
         tried = np.where(self.seen.allowed, self.seen.visits, np.inf).min(axis=1)
@@ -64,7 +64,7 @@ class Explorer:
         self._hops[on_the_way] = actions[np.searchsorted(numbers, steps)]
 
     def _graph(self) -> tuple[csr_array, tuple[Ints, Ints]]:
-        """States, and the expected tries of a step from one to the next by the action that does it best; and which."""
+        """Return the graph of states, weighted by the expected tries of every step, and the best action of each."""
         seen, S, A = self.seen, self.seen.n_states, self.seen.n_actions
         length = seen.visits.ravel()[seen.pairs] / seen.times
         steps = (seen.pairs // A) * S + seen.successors

@@ -1,7 +1,7 @@
 """Playing an agent on a Gymnasium environment with finite spaces, step by step.
 
-The objective is the negative reward. Costs, and how an episodic environment becomes a continuing one, are as
-``psconrl.continuing`` has them.
+The objective is the negative reward. Costs, and the conversion of an episodic environment to a continuing one, are
+those of ``psconrl.continuing``.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ from psconrl.simulation.run import Run, Snapshots
 
 
 class GymSimulation(Run):
-    """An agent in a Gymnasium environment. One that thinks in the background plays on meanwhile."""
+    """Run of an agent in a Gymnasium environment. An agent that plans in the background keeps playing meanwhile."""
 
     def __init__(self, env: Any, agent: Player | Learner, seed: int | None = None) -> None:
         task = env if isinstance(env, ContinuingEnv) else continuing(env)
@@ -49,7 +49,7 @@ class GymSimulation(Run):
             try:
                 next_state, costs = self._step(action)
             except BaseException:
-                current.asked_in = current.action = None  # nothing came of it: the run may be continued
+                current.asked_in = current.action = None  # the step had no outcome: the run may be continued
                 raise
             over = self.agent.note(action, next_state, costs)
             self.state = next_state
@@ -77,7 +77,7 @@ class GymSimulation(Run):
 
 
 def _thresholds(env: Any, agent: Learner) -> ArrayLike:
-    """The limits of an object that does not say how many costs it has: its own, or the model's if there is one."""
+    """Return the thresholds of a user's object: its own, or those of the environment's model if there is one."""
     if hasattr(agent, "thresholds"):
         return np.asarray(agent.thresholds)
     if isinstance(env.unwrapped, CMDPEnv):

@@ -1,8 +1,8 @@
-"""Ctrl-C that waits for a good moment.
+"""Deferred handling of Ctrl-C.
 
-An exception in the middle of a round would leave counts and sums that contradict each other. So while a run is on, a
-signal only asks it to stop; the run looks after each step, completes its records and raises ``Interrupted``. A second
-signal is obeyed at once; those that follow do not disturb the tidying up.
+An exception in the middle of a round would leave inconsistent counts and sums. So during a run a signal only requests a
+stop; the run checks for it after each step, completes its records and raises ``Interrupted``. A second signal stops the
+run at once; further signals are ignored during the cleanup.
 """
 
 import signal
@@ -14,7 +14,7 @@ from typing import Any
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, once everything is in order. What was done until then is kept.
+    """KeyboardInterrupt that is raised once all records are consistent, and holds the results so far.
 
     ``trace``: of a run, as ``simulate`` would have returned it. ``outcome``: of a sweep, as of ``run_sweep``.
     """
@@ -25,22 +25,22 @@ class Interrupted(KeyboardInterrupt):
 
 
 class StopRequest:
-    """Has somebody asked to stop?"""
+    """Whether a stop was requested."""
 
     asked = False
 
     def check(self) -> None:
-        """Raise the KeyboardInterrupt that was held back, if any; call it where it does no harm."""
+        """Raise the deferred KeyboardInterrupt, if any; call it where an interruption is safe."""
         if self.asked:
             raise KeyboardInterrupt
 
 
 @contextmanager
 def deferred_interrupts() -> Iterator[StopRequest]:
-    """Turn Ctrl-C into a request. Signals reach the main thread only; elsewhere nothing changes.
+    """Turn Ctrl-C into a stop request. Signals reach the main thread only; in other threads nothing changes.
 
-    Where Ctrl-C is ignored, as in a script's job in the background, it stays so. SIGTERM is a request too if it was
-    made to mean the same, by ``signal.default_int_handler``.
+    Where Ctrl-C is ignored, as in a background job of a script, it stays ignored. SIGTERM is a stop request too if its
+    handler is ``signal.default_int_handler``.
     """
     request = StopRequest()
 

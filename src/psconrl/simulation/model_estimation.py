@@ -1,11 +1,11 @@
-"""A model of an environment from playing it, to plan on, and how far it may be from the truth.
+"""Estimation of a model from playing an environment, with its uncertainty.
 
-The model is one of what was seen: the states that were met, the pairs that were tried, with the frequencies of what
-came of them. A pair that was never tried is not available in it, rather than free: no plan counts on what nobody knows.
+The model consists of the states that were met, the pairs that were tried, and the observed frequencies of their
+outcomes. A pair that was never tried is not available in the model, rather than free, so that no plan relies on it.
 
 Uncertainty is Bayesian. Rows of transitions are drawn from the belief given the counts, independent of how the pairs
-were chosen. A cost belongs to its outcome (s, a, s'); if it varies there, its mean is drawn from a normal law with the
-variance of all outcomes together. Outcomes not seen are as costly as the pair is on average.
+were chosen. A cost belongs to its outcome (s, a, s'); if it varies there, its mean is drawn from a normal distribution
+with the pooled variance of all outcomes. Outcomes not seen have the average cost of their pair.
 """
 
 from collections.abc import Mapping
@@ -41,13 +41,13 @@ def estimate(
     seed: int | None = None,
     belief: Belief | None = None,
 ) -> "EstimatedModel":
-    """Play an environment for a number of rounds, so that all pairs are tried evenly, and make a model of it.
+    """Play an environment for a number of rounds, trying all pairs evenly, and estimate a model of it.
 
-    ``env``: a Gymnasium environment with finite spaces, a task of ``psconrl.continuing``, or a model, for trying this
-    out. ``thresholds``: the limits of its costs, in their order or by name, unless the task has ``limits``. ``belief``:
-    about the transitions among the states that were met, as in an agent; by default a ``LearnedMass`` that thinks
-    possible in a state what any action was seen to do there. If the environment says in ``info["action_mask"]`` which
-    actions there are, no others are tried.
+    ``env``: a Gymnasium environment with finite spaces, a task of ``psconrl.continuing``, or a model, for experiments.
+    ``thresholds``: of its constrained costs, in order or by name, unless the task has ``limits``. ``belief``: about the
+    transitions among the states that were met, as in an agent; by default a ``LearnedMass`` under which an action may
+    lead to any successor that some action in the same state was seen to lead to. If the environment reports available
+    actions in ``info["action_mask"]``, no others are tried.
 
     >>> import psconrl
     >>> lake = gymnasium.make("FrozenLake-v1", is_slippery=False)
@@ -85,7 +85,7 @@ def estimate(
 
 @dataclass(frozen=True, eq=False)
 class Interval:
-    """Where the averages of a policy lie with so much probability, given what was seen: each on its own."""
+    """Credible intervals of the averages of a policy, given the observations; the level holds for each separately."""
 
     low: Floats  # (m+1,) of the costs, the objective first and as a cost
     high: Floats  # (m+1,)
@@ -94,17 +94,17 @@ class Interval:
 
     @property
     def value(self) -> tuple[float, float]:
-        """That of the objective in the user's sense, a reward if it is one: low and high."""
+        """Lower and upper end for the objective in the user's sense: a reward if the model maximises."""
         ends = self.objective_sign * self.low[0], self.objective_sign * self.high[0]
         return float(min(ends)), float(max(ends))
 
 
 class EstimatedModel:
-    """What ``estimate`` returns: a model, what it was made of, and draws of what the truth may be instead.
+    """Result of ``estimate``: a model, the counts behind it, and draws of models from the posterior.
 
-    ``model``: the CMDP of observed frequencies. ``states``: for every state of it, its number in the environment.
+    ``model``: the CMDP of observed frequencies. ``states``: the number in the environment of every state of the model.
     ``counts``: (S*A, S) how often every transition was seen. ``untried``: (n, 2) states and actions of the model that
-    are not available in it, since nobody has tried them.
+    were never tried, and are not available in it.
     """
 
     def __init__(
@@ -123,11 +123,11 @@ class EstimatedModel:
 
     @property
     def counts(self) -> csr_array:
-        """How often every transition was seen, (S*A, S), sparse."""
+        """Counts of every transition, (S*A, S), sparse."""
         return self._counts.moves
 
     def draw(self, rng: np.random.Generator) -> CMDP:
-        """A model from the belief, given what was seen; untried pairs are not available in it either."""
+        """Draw a model from the belief given the observations; untried pairs are not available in it either."""
         P = self._belief.sample(self._counts, rng)
         seen, model = self._seen, self.model
         drawn = seen.means + seen.noise / np.sqrt(seen.times)[:, None] * rng.standard_normal(seen.means.shape)
@@ -141,11 +141,11 @@ class EstimatedModel:
         )  # fmt: skip
 
     def interval(self, policy: ArrayLike, level: float = 0.9, draws: int = 200, seed: int | None = 0) -> Interval:
-        """Credible intervals of the averages of a policy: its exact averages in models that are drawn.
+        """Return credible intervals of the averages of a policy, from its exact averages in drawn models.
 
-        ``policy``: for the states of the model, or for all of the environment (``everywhere``). One that was planned on
-        the same rounds looks better than it is, where few were played: it was chosen for its luck. An interval from
-        other rounds, by another ``estimate``, is free of that.
+        ``policy``: for the states of the model, or for all of the environment (``everywhere``). A policy planned on the
+        same rounds looks better than it is if these are few, because of selection bias. An interval from other rounds,
+        by another ``estimate``, is free of this bias.
         """
         if not 0 < level < 1:
             raise ConfigError(f"level must lie between 0 and 1; got {level!r}")
@@ -158,7 +158,7 @@ class EstimatedModel:
         return Interval(low, high, level, -1.0 if self.model.maximise else 1.0)
 
     def everywhere(self, policy: ArrayLike) -> Floats:
-        """A policy of the model for all states of the environment, (S, A): every action alike where nobody was."""
+        """Return a policy of the model for all states of the environment, (S, A): uniform in states never met."""
         whole = np.full((self._n_task_states, self.model.n_actions), 1.0 / self.model.n_actions)
         whole[self.states] = as_policy(self.model, policy)
         return whole
@@ -174,7 +174,7 @@ class EstimatedModel:
 
 @dataclass(frozen=True, eq=False)
 class _Seen:
-    """The outcomes that the model is made of, its states numbered from 0 on."""
+    """Outcomes from which the model is estimated, with its states numbered from 0 on."""
 
     pairs: Ints
     successors: Ints
@@ -184,7 +184,7 @@ class _Seen:
 
 
 def _task(env: Any, thresholds: ArrayLike | Mapping[str, float] | None) -> ContinuingEnv:
-    """What is to be played, with its limits."""
+    """Return the task to play, with its thresholds."""
     if isinstance(env, CMDP):
         env = CMDPEnv(env)
     if not isinstance(env, gymnasium.Env):
@@ -246,7 +246,7 @@ def _model_of(
 
 
 def _usual_belief(seen: _Seen, S: int, A: int) -> Belief:
-    """What one action was seen to do in a state, another may do there too; nothing else is thought possible."""
+    """Return a belief in which an action may lead to any successor seen in its state, and to no other."""
     states = seen.pairs // A
     pairs = (states[:, None] * A + np.arange(A)).ravel()
     possible = csr_array((np.ones(pairs.size), (pairs, np.repeat(seen.successors, A))), shape=(S * A, S))
@@ -256,13 +256,13 @@ def _usual_belief(seen: _Seen, S: int, A: int) -> Belief:
 
 
 def _names(task: ContinuingEnv) -> tuple[str, ...]:
-    """Of the objective and the costs; of a model that is only played, its own."""
+    """Return the names of the objective and the costs; those of the model if a model is played."""
     base = task.unwrapped
     return (base.model.cost_names[0], *task.cost_names[1:]) if isinstance(base, CMDPEnv) else task.cost_names
 
 
 def _between_known_states(seen: Observations) -> Ints:
-    """The outcomes that lead to states in which something was tried. The last ones may not, and are left out."""
+    """Return the outcomes that lead to states in which an action was tried; the last outcomes may not."""
     kept = np.arange(seen.pairs.size)
     while True:
         left = np.isin(seen.successors[kept], seen.pairs[kept] // seen.n_actions)
@@ -277,10 +277,10 @@ def _matrix(values: Floats, seen: _Seen, n_pairs: int, n_states: int) -> Matrix:
 
 
 def _sums(pairs: Ints, values: Floats, n_pairs: int) -> Floats:
-    """The sums (n_pairs, k) of values (n, k) by pair."""
+    """Return the sums (n_pairs, k) of values (n, k) by pair."""
     return np.stack([np.bincount(pairs, column, minlength=n_pairs) for column in values.T], axis=1)
 
 
 def _averages(pairs: Ints, values: Floats, times: Ints, n_pairs: int) -> Floats:
-    """The means (n_pairs, k) of values (n, k) that occurred so many times."""
+    """Return the means (n_pairs, k) of values (n, k), weighted by ``times`` (n,)."""
     return _sums(pairs, values * times[:, None], n_pairs) / np.maximum(np.bincount(pairs, times, n_pairs), 1)[:, None]

@@ -31,11 +31,12 @@ _NO_CAPS = np.empty(0, dtype=np.int64)
 
 
 class Simulation(Run):
-    """An agent in a model that only the simulation knows.
+    """Run of an agent on a model that is unknown to the agent.
 
-    The model's randomness comes from ``seed``, the agent's from its own, so that different agents meet the same luck.
-    ``agent`` may be any object with ``begin`` and ``end``; its actions are then drawn from ``seed`` as well. The model
-    waits while the agent thinks, also if that would think in the background elsewhere: no time passes in a simulation.
+    The model's random numbers come from ``seed``, the agent's from its own seed, so that different agents meet common
+    random numbers. ``agent`` may be any object with ``begin`` and ``end``; its actions are then drawn from ``seed`` as
+    well. The model waits while the agent plans, even if planning in the background is on: no time passes in a
+    simulation.
     """
 
     def __init__(
@@ -80,7 +81,7 @@ class Simulation(Run):
         self._values = PolicyValues(cmdp) if evaluate_policies else None
 
     def _advance(self, horizon: int, grid: Ints, reached: int, at: Snapshots) -> tuple[int, bool]:
-        """Play the episode in progress, or a new one, as far as one block of random numbers carries."""
+        """Play the episode in progress, or a new one, until one block of random numbers is used up."""
         agent = self.agent
         current = agent.play(self.state)
         episode, record = current.episode, current.record
@@ -171,9 +172,9 @@ class Simulation(Run):
 
     @classmethod
     def resume(cls, cmdp: CMDP, path: Any, agent: type[Agent] | Learner | None = None) -> "Simulation":
-        """A run from a file, on the model it was played on.
+        """Load a run from a file, on the model it was played on.
 
-        ``agent``: for one that is not this library's, a class of your own, or a fresh object to put where it stood.
+        ``agent``: for an agent that is not part of this library, your class, or a new object to restore.
         """
         if not isinstance(cmdp, CMDP):
             raise ConfigError(f"resume needs the model first, then the file; got {type(cmdp).__name__}")
@@ -210,11 +211,11 @@ class Simulation(Run):
             self._values.restore(extra["policies"], self.agent)
         in_place = is_index(self.state, self.cmdp.n_states) and 0 <= self.round <= self.horizon <= MOST_ROUNDS
         if not in_place or sum(self.log.length) != self.round:
-            raise ValueError("a run that cannot be")
+            raise ValueError("inconsistent run")
 
 
 def _need_same_order(agent: Player, cmdp: CMDP) -> None:
-    """Refuse an agent that was given the thresholds of the model by name, in another order than that of its costs."""
+    """Raise an error if the agent has thresholds by name in another order than the costs of the model."""
     names, costs = agent.constraint_names, cmdp.cost_names[1:]
     if names is not None and names.names != costs and set(names.names) == set(costs):
         raise AgentError(
@@ -224,7 +225,7 @@ def _need_same_order(agent: Player, cmdp: CMDP) -> None:
 
 
 def _fingerprint(cmdp: CMDP) -> str:
-    """What tells one model from another: all that the simulation and the limits depend on."""
+    """Return a hash of everything that the simulation and the constraints depend on."""
     digest = hashlib.sha256()
     tables = Tables.of(cmdp, "deterministic")
     for places in (tables.indptr, tables.successors):

@@ -1,8 +1,8 @@
-"""Playing a stationary policy on many copies of a Gymnasium environment at once, to measure its averages.
+"""Monte Carlo evaluation of a stationary policy on a vector of copies of a Gymnasium environment.
 
-Episodes count as ``psconrl.continuing`` has them: the state that ends one is shown, and one more round, at no cost,
-leads to a new start. Vector environments that reset in the next step do just that. Where they reset in the same step,
-or leave it to the caller, that round is counted here.
+Episodes are continued as by ``psconrl.continuing``: the state that ends an episode is shown, and one more round, at no
+cost, leads to a new start. Vector environments that reset in the next step do the same. If they reset in the same step,
+or leave the reset to the caller, that round is counted here.
 """
 
 from dataclasses import dataclass
@@ -21,12 +21,12 @@ from psconrl.model.validation import as_floats
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """Averages of all costs, the objective first and as a cost, and how far chance may have moved them."""
+    """Estimated averages of all costs, the objective first and as a cost, with standard errors."""
 
     costs: Floats  # (m+1,) means over the sub-environments
     errors: Floats  # (m+1,) their standard errors; nan for a single sub-environment
-    each: Floats  # (n, m+1) the averages of every sub-environment
-    rounds: int  # played in each
+    each: Floats  # (n, m+1) averages in every sub-environment
+    rounds: int  # rounds played in each
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{c:.4g} ± {e:.1g}" for c, e in zip(self.costs, self.errors, strict=True))
@@ -34,14 +34,14 @@ class Estimate:
 
 
 def evaluate_on(envs: "VectorEnv[Any, Any, Any]", policy: ArrayLike, rounds: int, seed: int | None = None) -> Estimate:
-    """Play a policy, (S, A) probabilities or one action a state, for a number of rounds in every sub-environment.
+    """Play a policy, (S, A) probabilities or one action per state, for a number of rounds in every sub-environment.
 
-    The averages begin with the first round, so they differ from those of ``psconrl.evaluate`` by chance, for which the
-    standard errors stand, and by the start, whose influence falls like 1 / rounds.
+    The averages include the first rounds. They differ from those of ``psconrl.evaluate`` by sampling noise, which the
+    standard errors measure, and by the influence of the start, which falls like 1 / rounds.
 
     >>> import psconrl
     >>> envs = gymnasium.make_vec("psconrl/Counterexample-v0", num_envs=3, vectorization_mode="sync")
-    >>> evaluate_on(envs, [0, 0], rounds=100, seed=0).costs.tolist()  # stay, for ever
+    >>> evaluate_on(envs, [0, 0], rounds=100, seed=0).costs.tolist()  # stay forever
     [-1.0, 1.0]
     """
     if not isinstance(envs, VectorEnv):
@@ -65,7 +65,7 @@ def evaluate_on(envs: "VectorEnv[Any, Any, Any]", policy: ArrayLike, rounds: int
         if costs.shape[1] != sums.shape[1]:
             if not restarting.all():
                 raise ModelError(f"the number of costs must not change; got {costs.shape[1]} after {sums.shape[1]}")
-            costs = np.zeros_like(sums)  # new starts everywhere: nothing was reported
+            costs = np.zeros_like(sums)  # all sub-environments restart: no costs were reported
         sums[played < rounds] += costs[played < rounds]
         played += 1
         if mode == "NextStep":
@@ -97,10 +97,10 @@ def _policy_cdf(policy: ArrayLike, S: int, A: int) -> Floats:
 
 
 def _costs(infos: dict[str, Any], objective: Floats, over: Bools, restarting: Bools) -> Floats:
-    """All costs (n, m+1) of a step. A new start is free, whatever its info says."""
+    """Return all costs (n, m+1) of a step. A new start is free, regardless of its info."""
     n = objective.size
     now = _reported(infos, n)
-    if "final_info" in infos:  # reset in the same step: what belongs to the step that ended an episode is kept there
+    if "final_info" in infos:  # reset in the same step: this holds the info of the step that ended an episode
         last = _reported(infos["final_info"], n)
         now = last if now.shape[1] < last.shape[1] else now
         now[over] = last[over] if last.shape == now.shape else 0.0

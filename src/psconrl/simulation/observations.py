@@ -1,18 +1,18 @@
-"""What was seen while playing: how often every transition happened, and at what costs.
+"""Statistics of play: counts of transitions, and their costs.
 
-Costs are kept by outcome (s, a, s'), as means and sums of squared deviations (Welford 1962), so that a cost that
-follows from the outcome has a deviation of exactly 0.
+Costs are kept by outcome (s, a, s'), as means and sums of squared deviations (Welford 1962), so that a cost that is a
+function of the outcome has a deviation of exactly 0.
 """
 
 import numpy as np
 
 from psconrl.arrays import Bools, Floats, Ints
 
-FIRST_ROOM = 64  # outcomes; doubled when it is full
+FIRST_ROOM = 64  # initial capacity for outcomes; doubled when full
 
 
 class Observations:
-    """A table of the outcomes met, in the order in which they were, for states and actions numbered from 0 on.
+    """Table of the outcomes met, in order of first appearance, for states and actions numbered from 0 on.
 
     >>> seen = Observations(n_states=2, n_actions=2, n_costs=1)
     >>> for cost in (3.0, 5.0):
@@ -26,14 +26,14 @@ class Observations:
     def __init__(self, n_states: int, n_actions: int, n_costs: int) -> None:
         self.n_states, self.n_actions = n_states, n_actions
         self.visits: Ints = np.zeros((n_states, n_actions), dtype=np.int64)
-        self.allowed: Bools = np.ones((n_states, n_actions), dtype=bool)  # as far as the environment has said
+        self.allowed: Bools = np.ones((n_states, n_actions), dtype=bool)  # as reported by the environment so far
         self._places: dict[int, int] = {}
         self._where: Ints = np.empty((FIRST_ROOM, 2), dtype=np.int64)
         self._times: Ints = np.zeros(FIRST_ROOM, dtype=np.int64)
         self._costs: Floats = np.zeros((FIRST_ROOM, 2, n_costs))
 
     def note(self, state: int, action: int, next_state: int, costs: Floats) -> None:
-        """One more round."""
+        """Add one round."""
         pair = state * self.n_actions + action
         place = self._places.setdefault(pair * self.n_states + next_state, len(self._places))
         if place == len(self._times):
@@ -50,25 +50,25 @@ class Observations:
 
     @property
     def pairs(self) -> Ints:
-        """The pair ``s * A + a`` of every outcome, (n,)."""
+        """Pair ``s * A + a`` of every outcome, (n,)."""
         return np.asarray(self._where[: len(self._places), 0])
 
     @property
     def successors(self) -> Ints:
-        """Where it leads, (n,)."""
+        """Next state of every outcome, (n,)."""
         return np.asarray(self._where[: len(self._places), 1])
 
     @property
     def times(self) -> Ints:
-        """How often it was seen, (n,)."""
+        """Count of every outcome, (n,)."""
         return np.asarray(self._times[: len(self._places)])
 
     @property
     def means(self) -> Floats:
-        """The mean of every cost, the objective first, (n, m+1)."""
+        """Mean of every cost, the objective first, (n, m+1)."""
         return np.asarray(self._costs[: len(self._places), 0])
 
     @property
     def deviations(self) -> Floats:
-        """The sum of squared deviations from it, (n, m+1)."""
+        """Sum of squared deviations of every cost from its mean, (n, m+1)."""
         return np.asarray(self._costs[: len(self._places), 1])

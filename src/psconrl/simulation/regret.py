@@ -1,9 +1,10 @@
-r"""What a run lost against the optimum, in the measures of the field, told apart by name.
+r"""Regret and constraint violation of a run, in the variants used in the literature.
 
 .. math:: R(T) = \sum_{t \le T} (c_0(s_t, a_t) - J^*), \qquad V_i(T) = \sum_{t \le T} (c_i(s_t, a_t) - \tau_i)
 
-Both signed: a run may be ahead of :math:`J^*` by breaking a limit. The paper's BR+ takes the positive part of every
-single step, which for 0/1 costs grows linearly even for the optimal policy; its plots show something else, below.
+Both are signed: a run may be ahead of :math:`J^*` by violating a constraint. The paper's BR+ takes the positive part of
+every single step, which for 0/1 costs grows linearly even for the optimal policy; the paper's plots show another
+quantity, see ``paper_regret``.
 """
 
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ from psconrl.planning.plan import Plan
 from psconrl.planning.proof import Status
 from psconrl.simulation.trace import Trace
 
-THRESHOLD_ROUNDING = 1e-12  # relative: a threshold that was written and read again, or given in another unit
+THRESHOLD_ROUNDING = 1e-12  # relative error of a threshold that was written and read again, or converted to other units
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,17 +29,17 @@ class Regret:
     rounds: Ints  # (n,)
     regret: Floats  # (n,) signed, of the objective as a cost
     violation: Floats  # (n, m) signed
-    worst_violation: Floats  # (n, m) the largest of all rounds so far, not of checkpoints alone; at least 0
+    worst_violation: Floats  # (n, m) largest over all rounds so far, not only checkpoints; at least 0
     strong: Floats | None  # (m+1,) sum over policies of T_k [J(pi_k) - target]+, if they were evaluated
 
     @property
     def positive_regret(self) -> Floats:
-        """The positive part of the cumulative regret."""
+        """Positive part of the cumulative regret."""
         return np.maximum(self.regret, 0.0)
 
     @property
     def positive_violation(self) -> Floats:
-        """The positive part of the cumulative violation."""
+        """Positive part of the cumulative violation."""
         return np.maximum(self.violation, 0.0)
 
     @property
@@ -52,8 +53,8 @@ class Regret:
 def regret(trace: Trace, plan: Plan) -> Regret:
     """Compare a run with the optimal plan of the model it was played on.
 
-    A plan of another model, or for other thresholds, is refused. What a Gymnasium environment does inside is unknown:
-    of a run in one, only the sizes are compared.
+    A plan of another model, or for other thresholds, is refused. For a run in a Gymnasium environment, whose model is
+    unknown, only the sizes are compared.
 
     >>> import psconrl
     >>> model = psconrl.load("marsrover-4x4")
@@ -78,10 +79,10 @@ def regret(trace: Trace, plan: Plan) -> Regret:
 
 
 def paper_regret(traces: Sequence[Trace], plan: Plan, window: int) -> tuple[Ints, Floats]:
-    """The curves of the paper's figures, for comparison with them and nothing else.
+    """Return the curves of the paper's figures, only for comparison with them: (rounds, curves (n, m+1)).
 
-    The mean over runs of each cost, averaged over the last ``window`` rounds, minus its target, positive part, summed
-    over rounds: (rounds, curves (n, m+1)). All traces must share evenly spaced checkpoints.
+    A curve sums over rounds the positive part of a difference: the mean over runs of a cost, averaged over the last
+    ``window`` rounds, minus its target. All traces must share evenly spaced checkpoints.
     """
     rounds = traces[0].rounds
     if any(not np.array_equal(trace.rounds, rounds) for trace in traces):
@@ -95,7 +96,7 @@ def paper_regret(traces: Sequence[Trace], plan: Plan, window: int) -> tuple[Ints
 
 
 def _need_same_model(trace: Trace, plan: Plan) -> None:
-    """Refuse a plan of another model than that of the trace, as far as the two can tell."""
+    """Raise an error if the plan is recognisably of another model than the trace."""
     if plan.costs.size != trace.cumulative.shape[1]:
         raise ConfigError(f"the plan has {plan.costs.size} costs, the trace {trace.cumulative.shape[1]}")
     known = trace.provenance
@@ -119,30 +120,30 @@ def _need_same_model(trace: Trace, plan: Plan) -> None:
         )
 
 
-# The arithmetic, for whoever has arrays in place of traces and plans.
+# The arithmetic, on arrays in place of traces and plans.
 
 
 def targets(optimum: ArrayLike, thresholds: ArrayLike) -> Floats:
-    """What each cost is compared with, (..., m+1): the optimum, then the limits."""
+    """Return the target of each cost, (..., m+1): the optimum, then the thresholds."""
     return np.concatenate([np.asarray(optimum, dtype=np.float64)[..., None], np.asarray(thresholds)], axis=-1)
 
 
 def signed_regret(cumulative: Floats, rounds: ArrayLike, aims: Floats) -> Floats:
-    """Regret and violations (..., n, m+1): cumulative costs (..., n, m+1) after ``rounds`` (n,) less what was due."""
+    """Return regret and violations (..., n, m+1): cumulative costs after ``rounds`` (n,) minus ``rounds * aims``."""
     return cumulative - np.asarray(rounds)[..., None] * aims[..., None, :]
 
 
 def largest_excess(cumulative: Floats, rounds: ArrayLike, thresholds: Floats) -> Floats:
-    """The largest violation up to each checkpoint, as far as checkpoints tell, and at least 0: (n, m)."""
+    """Return the largest violation over the checkpoints so far, at least 0: (n, m)."""
     excess = np.asarray(cumulative).reshape(-1, thresholds.size + 1)[:, 1:] - np.asarray(rounds)[:, None] * thresholds
     return np.asarray(np.maximum.accumulate(np.maximum(excess, 0.0), axis=0))
 
 
 def strong_regret(costs: ArrayLike, lengths: ArrayLike, aims: Floats, rounds: Ints) -> Floats:
-    r"""By exact evaluation, at ``rounds``: :math:`\sum_k T_k [J_i(\pi_k) - \text{aim}_i]_+`, (n, m+1).
+    r"""Return the strong regret at ``rounds``: :math:`\sum_k T_k [J_i(\pi_k) - \text{aim}_i]_+`, (n, m+1).
 
-    ``costs``: (K, m+1), the averages of all policies played, each for ``lengths`` rounds; while one is played it
-    grows evenly.
+    ``costs``: (K, m+1), the exact averages of all policies played, each for ``lengths`` rounds. The regret grows
+    linearly while a policy is played.
     """
     excess, length = np.maximum(np.asarray(costs) - aims, 0.0), np.asarray(lengths)
     ends = np.append(0, np.cumsum(length))
@@ -151,7 +152,7 @@ def strong_regret(costs: ArrayLike, lengths: ArrayLike, aims: Floats, rounds: In
 
 
 def moving_average(totals: Floats, rounds: Ints, window: int) -> Floats:
-    """Averages (..., n) over the last ``window`` rounds, of a cost with cumulative sums (..., n) after ``rounds``."""
+    """Return averages (..., n) over the last ``window`` rounds, from cumulative sums (..., n) after ``rounds``."""
     grid = np.append(0, rounds)
     lag = np.maximum(rounds - window, 0)
     rows = totals.reshape(-1, rounds.size)
@@ -160,5 +161,5 @@ def moving_average(totals: Floats, rounds: Ints, window: int) -> Floats:
 
 
 def paper_curve(moving: Floats, aim: float, rounds: Ints) -> Floats:
-    """The paper's curve (n,): how far a moving average (n,) is above its aim, added up over rounds."""
+    """Return the paper's curve (n,): the excess of a moving average (n,) over its aim, summed over rounds."""
     return np.asarray(np.cumsum(np.maximum(moving - aim, 0.0) * np.diff(rounds, prepend=0)))

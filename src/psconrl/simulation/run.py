@@ -1,4 +1,4 @@
-"""A run of an agent, whatever it is played on: rounds, checkpoints, episodes, interruption."""
+"""Base class of runs of an agent: rounds, checkpoints, episodes, interruption."""
 
 import time
 from abc import ABC, abstractmethod
@@ -20,16 +20,16 @@ Progress = Callable[[Any], None]
 
 
 class Snapshots(NamedTuple):
-    """What is kept at each of n checkpoints."""
+    """Values recorded at each of n checkpoints."""
 
     cumulative: Floats  # (n, m+1)
     largest_excess: Floats  # (n, m)
 
 
 class Run(ABC):
-    """Plays to a horizon, and on from there when asked again. A subclass knows how to advance."""
+    """Run of an agent up to a horizon, which can be extended. A subclass implements ``_advance``."""
 
-    state: int  # in which it stands
+    state: int  # current state
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Run(ABC):
         resumed: bool = False,
     ) -> None:
         if not resumed:
-            agent.finish()  # an episode begun elsewhere cannot be continued here; what came of it is learned
+            agent.finish()  # an episode begun elsewhere cannot be continued here; the agent learns from it
         self.agent = agent
         self.thresholds = thresholds
         self.cost_names = cost_names
@@ -48,18 +48,19 @@ class Run(ABC):
         self.provenance = {"psconrl": __version__, "agent": agent.recipe} | sizes | provenance
         self.round = 0
         self.cumulative = np.zeros(agent.n_costs)
-        self.largest_excess = np.zeros(agent.n_costs - 1)  # of all rounds so far, not of checkpoints alone
+        self.largest_excess = np.zeros(agent.n_costs - 1)  # over all rounds so far, not only checkpoints
         self.log = EpisodeLog()
         self.seconds = 0.0
-        self.horizon = 0  # of the last call, so that a run that was cut can be finished
+        self.horizon = 0  # of the last call, so that an interrupted run can be finished
         self._rounds: list[int] = []
         self._costs: list[Floats] = []
         self._excesses: list[Floats] = []
 
     @abstractmethod
     def _advance(self, horizon: int, grid: Ints, reached: int, at: Snapshots) -> tuple[int, bool]:
-        """Play on, at most to the horizon and to the end of the episode; says which checkpoint comes next, and whether
-        the episode is over.
+        """Play on, at most to the horizon and to the end of the episode.
+
+        Returns the index of the next checkpoint, and True if the episode is over.
         """
 
     def run(
@@ -68,9 +69,9 @@ class Run(ABC):
         checkpoints: int | str | ArrayLike | None = None,
         progress: Progress | None = None,
     ) -> Trace:
-        """Play until ``horizon`` rounds have been played in all.
+        """Play until ``horizon`` rounds have been played in total.
 
-        Ctrl-C raises ``Interrupted``, a KeyboardInterrupt, with what was done in its ``trace``; the run may continue.
+        Ctrl-C raises ``Interrupted``, a KeyboardInterrupt with the run so far in its ``trace``; the run may continue.
         """
         grid = checkpoint_rounds(horizon, checkpoints)
         if horizon < self.round:
@@ -89,7 +90,7 @@ class Run(ABC):
                     self._rounds += grid[before:reached].tolist()
                     self._costs += list(at.cumulative[before:reached])
                     self._excesses += list(at.largest_excess[before:reached])
-                    if over:  # with the run's own books in order, since the agent's watchers may raise
+                    if over:  # after updating the run's own records, since the agent's watchers may raise
                         self.agent.finish()
                     self.seconds = time.perf_counter() - began
                     if progress is not None:
@@ -111,10 +112,10 @@ class Run(ABC):
         self.log.value.append(episode.value)
 
     def trace(self, interrupted: bool = False) -> Trace:
-        """The run so far."""
+        """Return the trace of the run so far."""
         seconds = {"seconds": self.seconds, "planning_seconds": float(sum(self.log.seconds))}
         reached, gathered, excesses = list(self._rounds), list(self._costs), list(self._excesses)
-        if interrupted and self.round > (reached[-1] if reached else 0):  # where it stopped counts as a checkpoint
+        if interrupted and self.round > (reached[-1] if reached else 0):  # the last round counts as a checkpoint
             reached.append(self.round)
             gathered.append(self.cumulative)
             excesses.append(self.largest_excess)
@@ -131,5 +132,5 @@ class Run(ABC):
         )
 
     def _policies(self) -> PolicyLog:
-        """What was played, evaluated; nothing, unless a subclass can."""
+        """Return the evaluated policies; empty unless a subclass evaluates them."""
         return PolicyLog()

@@ -1,4 +1,4 @@
-"""``simulate``: play an agent on a model or a Gymnasium environment."""
+"""The function ``simulate``, which plays an agent on a model or a Gymnasium environment."""
 
 import warnings
 from collections.abc import Sequence
@@ -32,12 +32,14 @@ def simulate(
 ) -> Trace:
     """Play an agent for a number of rounds on a CMDP (compiled) or a Gymnasium environment with finite spaces.
 
-    Episodic environments become continuing tasks, as ``psconrl.continuing`` has it. Any object with ``begin(state)``,
-    which returns a ``psconrl.Episode``, and ``end(record)`` is an agent.
-    ``checkpoints``: how many rounds to remember, evenly spread; ``"log"``; or the rounds. ``emission``: how costs occur
-    around their means: exactly; ``"bernoulli"``, 0 or 1; ``"two-point"``, the least or the largest value that a cost
-    has in the model; ``"poisson"``, counts. ``evaluate_policies``: also record the exact averages of every episode's
-    policy in the true model. ``progress``: called with the run after every episode.
+    Episodic environments become continuing tasks, as by ``psconrl.continuing``. Any object with ``begin(state)``, which
+    returns a ``psconrl.Episode``, and ``end(record)`` is an agent.
+
+    ``checkpoints``: the number of rounds to record, evenly spaced; ``"log"``; or the rounds. ``emission``: the
+    distribution of costs around their means: ``"deterministic"``; ``"bernoulli"``, 0 or 1; ``"two-point"``, the
+    smallest or the largest value of the cost in the model; ``"poisson"``, counts. ``evaluate_policies``: also record
+    the exact averages of every episode's policy in the true model. ``progress``: called with the run after every
+    episode.
 
     Ctrl-C reaches the caller as a KeyboardInterrupt whose ``trace`` holds the run so far
     (``psconrl.simulation.interrupt.Interrupted``).
@@ -61,7 +63,7 @@ def simulate(
         run = GymSimulation(env, agent, None if seed is None else int(seed))
     else:
         raise ConfigError(f"env must be a CMDP or a Gymnasium environment; got {type(env).__name__}")
-    checkpoint_rounds(horizon, checkpoints)  # refuses what cannot be, before any advice
+    checkpoint_rounds(horizon, checkpoints)  # raises an error on invalid arguments, before any advice
     slow = run.agent.why_slow()
     for line in advice(run.agent, horizon, isinstance(env, CMDP) and env.maximise):
         warnings.warn(line, SlowWarning if line == slow else AdviceWarning, stacklevel=2)

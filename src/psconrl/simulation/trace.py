@@ -1,4 +1,4 @@
-"""What is kept of a run: exact cumulative costs at checkpoints, and a line for every episode."""
+"""Record of a run: exact cumulative costs at checkpoints, and an entry for every episode."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,12 +13,12 @@ from psconrl.learning.checks import as_count, is_whole
 from psconrl.model.units import Units
 
 DEFAULT_CHECKPOINTS = 200
-POINT_BYTES = 500  # of a checkpoint with a few costs, as arrays, as lists and on its way to a results file
+POINT_BYTES = 500  # memory of a checkpoint with a few costs, in arrays, in lists and on its way to a results file
 
 
 @dataclass
 class EpisodeLog:
-    """One entry an episode."""
+    """Log with one entry per episode."""
 
     start: list[int] = field(default_factory=list)  # round before its first step
     length: list[int] = field(default_factory=list)
@@ -30,11 +30,11 @@ class EpisodeLog:
         return len(self.start)
 
     def copy(self) -> "EpisodeLog":
-        """As it is now; a run that continues does not change it."""
+        """Return a copy, which does not change if the run continues."""
         return EpisodeLog(*(list(getattr(self, name)) for name in self.__dataclass_fields__))
 
     def state(self) -> dict[str, Any]:
-        """For saving."""
+        """Return what to save."""
         return {
             "start": np.array(self.start, dtype=np.int64),
             "length": np.array(self.length, dtype=np.int64),
@@ -51,12 +51,12 @@ class EpisodeLog:
         self.seconds = [float(s) for s in state["seconds"]]
         self.value = [float(v) for v in state["value"]]
         if len({len(self.start), len(self.length), len(self.kind), len(self.seconds), len(self.value)}) > 1:
-            raise ValueError("an episode that cannot be")
+            raise ValueError("inconsistent episode log")
 
 
 @dataclass
 class PolicyLog:
-    """What was played, and what that costs exactly: one entry a policy, empty if nothing was to be evaluated."""
+    """Log of the policies played and their exact averages, one entry per policy; empty if none were evaluated."""
 
     length: list[int] = field(default_factory=list)  # rounds in which it was played
     costs: list[Floats] = field(default_factory=list)  # (m+1,) averages in the true model
@@ -65,11 +65,11 @@ class PolicyLog:
         return len(self.length)
 
     def copy(self) -> "PolicyLog":
-        """As it is now."""
+        """Return a copy, which does not change if the run continues."""
         return PolicyLog(list(self.length), list(self.costs))
 
     def state(self) -> dict[str, Any]:
-        """For saving."""
+        """Return what to save."""
         return {"length": np.array(self.length, dtype=np.int64), "costs": np.array(self.costs, dtype=np.float64)}
 
     def restore(self, state: dict[str, Any], n_costs: int) -> None:
@@ -80,11 +80,11 @@ class PolicyLog:
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """A run: what it cost up to some rounds, its episodes, what was played, and where it all came from."""
+    """Record of a run: cumulative costs at checkpoints, episodes, evaluated policies, and provenance."""
 
     rounds: Ints  # (n,)
     cumulative: Floats  # (n, m+1) realised costs
-    largest_excess: Floats  # (n, m) of all rounds so far, by which each limit was exceeded in total; at least 0
+    largest_excess: Floats  # (n, m) largest cumulative violation over all rounds so far; at least 0
     episodes: EpisodeLog
     thresholds: Floats
     cost_names: tuple[str, ...]
@@ -94,12 +94,12 @@ class Trace:
 
     @property
     def horizon(self) -> int:
-        """Rounds played."""
+        """Number of rounds played."""
         return int(self.rounds[-1]) if self.rounds.size else 0
 
     @property
     def units(self) -> Units:
-        """What the costs are counted in, if the model said so."""
+        """Units of the costs, if the model has any."""
         return Units(**self.provenance.get("units", {}))
 
     @property
@@ -108,12 +108,12 @@ class Trace:
         return np.asarray(self.cumulative / np.maximum(self.rounds, 1)[:, None])
 
     def window_averages(self) -> Floats:
-        """Average of every cost between one checkpoint and the next, (n, m+1)."""
+        """Return the average of every cost between one checkpoint and the next, (n, m+1)."""
         steps = np.diff(self.rounds, prepend=0)
         return np.asarray(np.diff(self.cumulative, axis=0, prepend=0.0) / np.maximum(steps, 1)[:, None])
 
     def count(self, kind: str) -> int:
-        """How many episodes were of a kind, such as ``"explore"``."""
+        """Return the number of episodes of a kind, such as ``"explore"``."""
         return self.episodes.kind.count(kind)
 
     def __repr__(self) -> str:
@@ -127,7 +127,7 @@ class Trace:
 
 
 def checkpoint_rounds(horizon: int, spec: int | str | ArrayLike | None) -> Ints:
-    """The rounds to remember: a number of them, evenly spread; ``"log"``; or the rounds themselves.
+    """Return the rounds to record, from a number of evenly spaced rounds, ``"log"``, or the rounds themselves.
 
     >>> checkpoint_rounds(100, 4).tolist(), checkpoint_rounds(1000, "log").tolist()[:6]
     ([25, 50, 75, 100], [1, 2, 3, 4, 5, 6])
