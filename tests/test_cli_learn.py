@@ -156,7 +156,7 @@ def test_a_run_that_thinks_in_the_background_says_so_and_keeps_no_file(tmp_path)
     assert shown.exit_code == 0, shown.output
     assert "psconrl on queue: played 500 rounds" in shown.output
     assert "exploring interim" in shown.output
-    assert "s sampling and planning, beside the run" in " ".join(shown.output.split())
+    assert "s sampling and planning, in the background" in " ".join(shown.output.split())
     plain = run("learn", "queue", "--horizon", "500").output
     assert [line.split()[1] for line in plain.splitlines() if "│" in line] == [
         line.split()[1] for line in shown.output.splitlines() if "│" in line
@@ -164,7 +164,7 @@ def test_a_run_that_thinks_in_the_background_says_so_and_keeps_no_file(tmp_path)
     for option in ("--save", "--resume"):
         refused = shell("learn", "queue", "--background", option, str(tmp_path / "run.npz"))
         assert refused.returncode == 2
-        assert "--background: such a run cannot be kept or resumed; leave out --save and --resume" in refused.stderr
+        assert "--background: such a run cannot be saved or resumed; leave out --save and --resume" in refused.stderr
     drawn = run("learn", "queue", "--horizon", "300", "--background", "--plot", str(tmp_path / "run.png"))
     assert drawn.exit_code == 0, drawn.output
     assert (tmp_path / "run.png").exists()
@@ -229,7 +229,7 @@ def test_learn_with_the_support_or_with_a_rough_model(tmp_path):
     assert len({text.split("│ waiting")[1] for text in (nothing, support, trusted, learned)}) == 4  # all play otherwise
     beside = shell(*base, "--support", "--background").stdout
     assert "200 rounds" in beside
-    assert "beside the run" in beside
+    assert "in the background" in beside
 
 
 @pytest.mark.parametrize(

@@ -602,7 +602,7 @@ def test_the_command_serves_until_it_is_told_to_end(tmp_path, sent):
     path = tmp_path / "run.csv"
     with child("-m", "psconrl", "monitor", str(path), "--no-browser") as process:
         line = process.stdout.readline()
-        assert "which is not there yet" in line
+        assert "which does not exist yet" in line
         port = int(re.search(r"http://127\.0\.0\.1:(\d+)/ \(Ctrl-C ends\)", line)[1])
         server = type("At", (), {"server_port": port})
         assert json.loads(ask(server, "/data.json")[2])["contents"]["state"] == "waiting"
@@ -672,7 +672,7 @@ def test_a_run_that_is_killed_and_resumed_has_every_round_once(tmp_path):
     [
         (["--log", "run.txt"], "--log: 'run.txt' must end in .csv"),
         (["--log", "nowhere/run.csv"], "--log: folder 'nowhere' does not exist"),
-        (["--log", "same.csv", "--save", "same.csv"], "is where the run is kept"),
+        (["--log", "same.csv", "--save", "same.csv"], "is the file of the saved run"),
         (["--log", "folder.csv"], "--log: 'folder.csv' is a folder"),
         (["--log", "other.csv"], "other.csv: holds other columns; delete it or give another name"),
     ],

@@ -250,7 +250,7 @@ def test_ctrl_c_leaves_what_was_done():
     assert len(trace.episodes) > 10
 
 
-@pytest.mark.parametrize("world", ["model", "Gymnasium"])
+@pytest.mark.parametrize("environment", ["model", "Gymnasium"])
 @pytest.mark.parametrize("when", ["early", "in the last moment"])
 def test_ctrl_c_ends_the_callers_loop(environment, when):
     """However late it comes: who presses it does not want the next seed."""

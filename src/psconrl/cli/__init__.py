@@ -18,22 +18,22 @@ from psconrl.text import printable
 
 INTERRUPTED = 130
 
-# Command -> the module that holds it. Imported when the command is called, so that --help is quick.
+# Command -> its module, which is imported when the command is called, so that --help is quick.
 _COMMANDS = {
     "agents": ("psconrl.cli.learning", "List the agents."),
     "convert": ("psconrl.cli.planning", "Write a model to another format: .npz, .json, .umb or .drn."),
     "envs": ("psconrl.cli.learning", "List the environments."),
-    "explain": ("psconrl.cli.planning", "Why this action: what each would change, in units and at its price."),
-    "inspect": ("psconrl.cli.planning", "What kind of model is this: sizes, structure, feasible range of every cost."),
+    "explain": ("psconrl.cli.planning", "Explain an action: what each would change, in units and at its price."),
+    "inspect": ("psconrl.cli.planning", "Describe a model: sizes, structure, feasible range of every cost."),
     "learn": ("psconrl.cli.learning", "Let an agent learn an environment; live progress, crash-safe, resumable."),
     "monitor": ("psconrl.cli.monitor", "Watch a run or a sweep on a local page that refreshes by itself."),
-    "pareto": ("psconrl.cli.trade_off", "What limits are worth: the optimal value as one varies, or two."),
-    "figure": ("psconrl.cli.paper", "Curves of a sweep for a paper: agents, names, metric and width of your choice."),
+    "pareto": ("psconrl.cli.trade_off", "Trade-off curves: the optimal value as one or two limits vary."),
+    "figure": ("psconrl.cli.paper", "Plot curves of a sweep for a paper: choose agents, names, metric and width."),
     "export": ("psconrl.cli.experiments", "Write a sweep's results as CSV or Parquet."),
-    "report": ("psconrl.cli.experiments", "One interactive page from a sweep's results."),
+    "report": ("psconrl.cli.experiments", "Write a sweep's results as one interactive page."),
     "reproduce": ("psconrl.cli.reproduce", "Run the paper's experiments, draw its figures, write the page."),
     "solve": ("psconrl.cli.planning", "Plan a model: value, costs, shadow prices, policy, certificate."),
-    "table": ("psconrl.cli.paper", "Final values of a sweep for a paper: LaTeX, Markdown or CSV."),
+    "table": ("psconrl.cli.paper", "Write final values of a sweep for a paper as LaTeX, Markdown or CSV."),
     "sweep": ("psconrl.cli.experiments", "Run experiments from a .toml file; crash-safe, resumable, in parallel."),
 }
 
@@ -64,9 +64,9 @@ def app() -> None:
 
 
 def main(args: list[str] | None = None) -> Any:
-    """Run the command line; a user's mistake is one line and exit code 2, never a traceback."""
+    """Run the command line. A user error prints one line and exits with code 2, without a traceback."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # an arrow that the terminal cannot show is no reason to fail
+        sys.stdout.reconfigure(errors="replace")  # do not fail on characters that the terminal cannot show
     try:
         given = sys.argv[1:] if args is None else args
         with _code_announced():
@@ -74,20 +74,20 @@ def main(args: list[str] | None = None) -> Any:
     except click.ClickException as error:
         _leave("UsageError", error.format_message(), error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        _go_deaf()
+        _ignore_signals()
         sys.exit(INTERRUPTED)
     except SystemExit as leaving:
         if leaving.code == INTERRUPTED:
-            _go_deaf()
+            _ignore_signals()
         raise
     except PsconrlError as error:
         _leave(type(error).__name__, str(error), 3 if isinstance(error, InfeasibleError) else 2)
     except MemoryError:
-        _leave("MemoryError", "there is not enough memory for it on this machine", 2)
+        _leave("MemoryError", "there is not enough memory on this machine", 2)
 
 
 class _Once(logging.Handler):
-    """Says on standard error what it is told, every line once."""
+    """Logging handler that prints every distinct line once, on standard error."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -102,7 +102,7 @@ class _Once(logging.Handler):
 
 @contextmanager
 def _code_announced() -> Iterator[None]:
-    """Whoever runs a spec of somebody else's is told what code it names, before that is run."""
+    """Announce the code that a spec names before it is run, so that the user of another's spec knows of it."""
     handler, level = _Once(), CODE_THAT_RUNS.level
     CODE_THAT_RUNS.addHandler(handler)
     CODE_THAT_RUNS.setLevel(logging.INFO)
@@ -113,8 +113,8 @@ def _code_announced() -> Iterator[None]:
         CODE_THAT_RUNS.setLevel(level)
 
 
-def _go_deaf() -> None:
-    """Whoever presses Ctrl-C again while Python puts things away has said it already."""
+def _ignore_signals() -> None:
+    """Ignore further signals, so that another Ctrl-C does not disturb the cleanup at exit."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
 

@@ -57,31 +57,31 @@ WIDE_SCREEN = 110
 @click.option(
     "--horizon",
     type=click.IntRange(1, MOST_ROUNDS),
-    help="Rounds to play in all. [default: the environment's, or the resumed run's]",
+    help="Total number of rounds. [default: the environment's, or the resumed run's]",
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of agent and environment.")
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Environment option, as slip=0.1.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of agent and environment.")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Environment option, such as slip=0.1.")
 @click.option("--threshold", "thresholds", multiple=True, metavar="NAME=VALUE", help="Change a limit.")
-@click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="Agent option, as prior=0.05.")
+@click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="Agent option, such as prior=0.05.")
 @click.option(
-    "--unknown-costs", is_flag=True, help="The agent has to learn the costs too (of rewards it is told the largest)."
+    "--unknown-costs", is_flag=True, help="The agent has to learn the costs too (it is given the largest reward)."
 )
 @click.option(
-    "--emission", type=click.Choice(EMISSIONS), default=EMISSIONS[0], show_default=True, help="How costs occur."
+    "--emission", type=click.Choice(EMISSIONS), default=EMISSIONS[0], show_default=True, help="Distribution of costs."
 )
 @click.option(
     "--background",
     is_flag=True,
-    help="Think in a thread while the last policy plays on, step by step, in a world that does not wait.",
+    help="Plan in a thread while the environment goes on, step by step, under the previous policy.",
 )
-@click.option("--save", "save_to", metavar="FILE", help="Keep the run in a file, written every 10 s and at the end.")
-@click.option("--resume", "resume_from", metavar="FILE", help="Continue a saved run, bit for bit, and keep it there.")
-@click.option("--log", "log_to", metavar="FILE", help="A .csv file with a line an episode, for `psconrl monitor FILE`.")
-@click.option("--support", is_flag=True, help="Tell the agent which transitions are possible.")
-@click.option("--trust", metavar="MODEL", help="Let the agent begin with another model, such as a rough simulator's.")
-@click.option("--worth", type=float, metavar="N", help="Visits of every pair that it is worth. [learned by default]")
-@click.option("--baseline", metavar="PLAN", help="A safe policy to begin with: a plan's .npz file, or safest.")
-@click.option("--plot", metavar="FILE", help="Draw the run to a .png, .svg or .pdf file.")
+@click.option("--save", "save_to", metavar="FILE", help="Save the run to a file, every 10 s and at the end.")
+@click.option("--resume", "resume_from", metavar="FILE", help="Continue a saved run, bit for bit, and save it there.")
+@click.option("--log", "log_to", metavar="FILE", help="Write a .csv line per episode, for `psconrl monitor FILE`.")
+@click.option("--support", is_flag=True, help="Give the agent the set of possible transitions.")
+@click.option("--trust", metavar="MODEL", help="Start from another model, such as a rough simulator's.")
+@click.option("--worth", type=float, metavar="N", help="Weight of --trust in visits of every pair. [default: learned]")
+@click.option("--baseline", metavar="PLAN", help="A safe policy to start with: a plan's .npz file, or safest.")
+@click.option("--plot", metavar="FILE", help="Plot the run to a .png, .svg or .pdf file.")
 def learn(
     env: str,
     agent_name: str,
@@ -102,23 +102,24 @@ def learn(
     baseline: str | None,
     plot: str | None,
 ) -> None:
-    """Let an agent learn ENV, an environment or a model file that only the simulation knows.
+    """Let an agent learn ENV, an environment or a model file unknown to the agent.
 
-    One of your own is module:function, which returns a model or a Gymnasium environment; gym:Id-v0 is Gymnasium's.
+    module:function names your own environment: the function returns a model or a Gymnasium environment. gym:Id-v0 names
+    one of Gymnasium.
 
-    Ctrl-C ends the run early and keeps what was done (exit code 130).
+    Ctrl-C ends the run early and keeps the results so far (exit code 130).
     """
     picture = picture_path(plot)
     if background and (save_to or resume_from):
-        raise ConfigError("--background: such a run cannot be kept or resumed; leave out --save and --resume")
+        raise ConfigError("--background: such a run cannot be saved or resumed; leave out --save and --resume")
     target = save_path(save_to or resume_from, resume_from)
     log = log_path(log_to, target)
     environment = read_environment(env, settings, thresholds)
     rounds = horizon or (ENVIRONMENTS[env].horizon if env in ENVIRONMENTS else 20_000)
     run: Run
     if resume_from is not None:
-        told = ("support", "trust", "worth", "baseline")
-        _refuse_with_resume("agent_name", "seed", "options", "unknown_costs", "emission", *told)
+        known = ("support", "trust", "worth", "baseline")
+        _refuse_with_resume("agent_name", "seed", "options", "unknown_costs", "emission", *known)
         run = Simulation.resume(_model(environment, env, "--resume"), resume_from)
         rounds = horizon or run.horizon
     else:
@@ -141,7 +142,7 @@ def learn(
     if log is not None:
         run.agent.watch(_log_of(environment, run, log))
     floors = environment.at_least if isinstance(environment, CMDP) else ()
-    watchdog = Watchdog(run.cost_names[1:], lambda alarm: None, floors)  # told at the end
+    watchdog = Watchdog(run.cost_names[1:], lambda alarm: None, floors)  # alarms are printed at the end
     run.agent.watch(watchdog)
     out = console()
     maximise = isinstance(environment, CMDP) and environment.maximise
@@ -151,8 +152,8 @@ def learn(
     who = run.agent.recipe
     if run.round >= rounds:
         trace = run.trace()
-        out.print(Text(f"{resume_from}: complete, {run.round} rounds were played; a larger --horizon plays on"))
-        target = target if save_to else None  # what was read is there already
+        out.print(Text(f"{resume_from}: complete, {run.round} rounds were played; a larger --horizon continues it"))
+        target = target if save_to else None  # the resumed file is up to date
     else:
         end_politely()
         trace = _run_with_progress(run, rounds, best, target)
@@ -178,7 +179,7 @@ def learn(
 
 
 def _agent_for(cmdp: CMDP, name: str, seed: int, rounds: int, unknown_costs: bool, options: dict[str, Any]) -> Player:
-    """The agent, with what it may know of a model."""
+    """Return the agent, with the prior knowledge of a model that it is given."""
     if unknown_costs:
         options = with_hints(name, cmdp, options)
     costs = None if unknown_costs else cmdp.costs
@@ -188,7 +189,7 @@ def _agent_for(cmdp: CMDP, name: str, seed: int, rounds: int, unknown_costs: boo
 def _model(environment: CMDP | ContinuingEnv, env: str, what: str) -> CMDP:
     if isinstance(environment, CMDP):
         return environment
-    raise ConfigError(f"{what}: {env} can only be played, and such a run cannot be kept or resumed")
+    raise ConfigError(f"{what}: {env} can only be played, and such a run cannot be saved or resumed")
 
 
 def _refuse_without_model(env: str, *names: str) -> None:
@@ -197,8 +198,8 @@ def _refuse_without_model(env: str, *names: str) -> None:
 
 
 def _in_steps(cmdp: CMDP, agent: Player, seed: int, emission: str) -> Run:
-    """A run on the model as an environment that goes on while the agent thinks."""
-    copy.deepcopy(agent).begin(0)  # modules that are read in at the first plan take longer than many runs
+    """Return a run on the model as an environment that goes on while the agent plans."""
+    copy.deepcopy(agent).begin(0)  # the imports of the first plan take longer than many runs
     agent.plan_in_background()
     run = GymSimulation(CMDPEnv(cmdp, emission=emission), agent, seed)
     run.cost_names = cmdp.cost_names
@@ -212,7 +213,7 @@ def _in_steps(cmdp: CMDP, agent: Player, seed: int, emission: str) -> Run:
 
 
 def save_path(path: str | None, resumed: str | None = None) -> Path | None:
-    """Where to keep the run, checked before it begins. Only the run that is continued is overwritten."""
+    """Return the file for saving the run, checked before it starts; only a resumed run is overwritten."""
     if path is None:
         return None
     if not Path(path).parent.is_dir():
@@ -225,7 +226,7 @@ def save_path(path: str | None, resumed: str | None = None) -> Path | None:
 
 
 def log_path(path: str | None, saved: Path | None) -> Path | None:
-    """Where to write a line an episode, checked before the run begins. A log that exists is continued."""
+    """Return the file for the log, checked before the run starts; an existing log is continued."""
     if path is None:
         return None
     if Path(path).suffix.lower() != ".csv":
@@ -235,12 +236,12 @@ def log_path(path: str | None, saved: Path | None) -> Path | None:
     if Path(path).is_dir():
         raise ConfigError(f"--log: {path!r} is a folder")
     if saved is not None and Path(path).absolute() == saved.absolute():
-        raise ConfigError(f"--log: {path!r} is where the run is kept; give it another name")
+        raise ConfigError(f"--log: {path!r} is the file of the saved run; give another name")
     return Path(path)
 
 
 def _log_of(environment: CMDP | ContinuingEnv, run: Run, path: Path) -> CSVLog:
-    """A log in the words and units of the model, if it has any."""
+    """Return a log with the names and units of the model, if it has any."""
     if not isinstance(environment, CMDP):
         return CSVLog(path, run.cost_names, maximise=True)
     costs = [environment.units.named(name) for name in run.cost_names]
@@ -250,13 +251,13 @@ def _log_of(environment: CMDP | ContinuingEnv, run: Run, path: Path) -> CSVLog:
 
 
 def _refuse_with_resume(*names: str) -> None:
-    """A resumed run continues as it was begun; saying otherwise is a mistake, not to be passed over."""
+    """Raise an error for options that conflict with --resume: a resumed run keeps its own settings."""
     for option in _given(*names):
         raise ConfigError(f"--resume continues with the run's own settings; leave out {option}")
 
 
 def _given(*names: str) -> list[str]:
-    """Which of some options were given on the command line."""
+    """Return those of some options that were given on the command line."""
     context = click.get_current_context()
     return [
         parameter.opts[0]
@@ -266,7 +267,7 @@ def _given(*names: str) -> list[str]:
 
 
 def agent_options(values: tuple[str, ...]) -> dict[str, Any]:
-    """Agent options given as KEY=VALUE."""
+    """Parse agent options given as KEY=VALUE."""
     result = words("--option", values)
     for key in result:
         if key in RESERVED:
@@ -275,7 +276,7 @@ def agent_options(values: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _run_with_progress(run: Run, horizon: int, best: Plan | None, target: Path | None) -> Trace:
-    """Run under a live bar, saving now and then."""
+    """Run with a live progress bar and periodic saving."""
     shown = saved = time.monotonic()
     screen = console(stderr=True)
     wide = [BarColumn()] if screen.width >= WIDE_SCREEN else []  # the figures matter more than the bar
@@ -298,7 +299,7 @@ def _run_with_progress(run: Run, horizon: int, best: Plan | None, target: Path |
             run.save(target)
             saved = now
 
-    with nullcontext() if bar.disable else bar:  # an older rich ends with a line even if disabled
+    with nullcontext() if bar.disable else bar:  # older versions of rich print a line even if disabled
         try:
             return run.run(horizon, progress=progress)
         except Interrupted as stopped:
@@ -324,7 +325,7 @@ def _print_result(out: Any, title: str, trace: Trace, best: Plan | None) -> None
     ended = "interrupted after" if trace.interrupted else "played"
     seconds, planning = trace.provenance["seconds"], trace.provenance["planning_seconds"]
     out.print(Text(f"{title}: {ended} {sum(trace.episodes.length)} rounds in {len(trace.episodes)} episodes ({kinds})"))
-    beside = ", beside the run" if trace.provenance.get("background") else ""
+    beside = ", in the background" if trace.provenance.get("background") else ""
     out.print(Text(f"{seconds:.2f} s, of which {planning:.2f} s sampling and planning{beside}"))
     if not trace.rounds.size:
         return
@@ -354,7 +355,7 @@ def _print_result(out: Any, title: str, trace: Trace, best: Plan | None) -> None
 
 @click.command()
 def envs() -> None:
-    """List the environments, those of installed packages included."""
+    """List the environments, including those of installed packages."""
     table = Table("environment", "S", "A", "limits", "what it is")
     for name, environment in ENVIRONMENTS.items():
         table.add_row(name, *_size_and_limits(environment.build()), Text(environment.summary))
@@ -362,7 +363,7 @@ def envs() -> None:
         try:
             found = open_environment(name)
             table.add_row(Text(name), *_size_and_limits(found), Text(_summary_of(name)))
-        except Exception as error:  # of somebody else's code; the others are listed all the same
+        except Exception as error:  # of a third-party package; the others are still listed
             table.add_row(Text(name), "", "", "", Text(_failure(name, error)))
     console().print(table)
 
@@ -377,7 +378,7 @@ def _size_and_limits(environment: CMDP | ContinuingEnv) -> tuple[str, str, Text]
 
 
 def _summary_of(name: str) -> str:
-    """The first line that the code of an environment says of itself."""
+    """Return the first line of the docstring of an environment."""
     return (inspect.getdoc(from_package(OWN_ENVIRONMENTS, name)) or "").partition("\n")[0]
 
 
@@ -388,7 +389,7 @@ def _failure(name: str, error: Exception) -> str:
 
 @click.command()
 def agents() -> None:
-    """List the agents, those of installed packages included."""
+    """List the agents, including those of installed packages."""
     table = Table("agent", "what it is")
     for name in [*RECIPES, *installed(AGENTS)]:
         try:

@@ -17,18 +17,18 @@ from psconrl.text import printable
 
 @click.command()
 @click.argument("file")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Of the page. [default: one that is free]")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the page. [default: a free one]")
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
-@click.option("--once", "snapshot", metavar="PAGE", help="Write what there is now to an .html file, and end.")
+@click.option("--once", "snapshot", metavar="PAGE", help="Write the present contents to an .html file, and exit.")
 def monitor(file: str, port: int, no_browser: bool, snapshot: str | None) -> None:
     """Watch FILE, the log of a run or the results of a sweep, on a page that refreshes by itself.
 
-    The log is what `psconrl learn --log FILE` or psconrl.CSVLog writes, the results what `psconrl sweep --out FILE`
-    does. It works while they are written and afterwards, and waits for a file that is not there yet. The page is served
-    to this machine only. Ctrl-C ends it.
+    The log is written by `psconrl learn --log FILE` or psconrl.CSVLog, the results by `psconrl sweep --out FILE`.
+    Monitoring works while they are written and afterwards. A file that does not exist yet is waited for. The page is
+    served to this machine only. Ctrl-C ends it.
     """
     source = Source(Path(file))
-    source.contents()  # what is no such file ends here, in one line
+    source.contents()  # raises an error if it is another kind of file
     if snapshot is not None:
         if Path(snapshot).suffix.lower() not in (".html", ".htm"):
             raise ConfigError(f"--once: {snapshot!r} must end in .html")
@@ -38,7 +38,7 @@ def monitor(file: str, port: int, no_browser: bool, snapshot: str | None) -> Non
         click.echo(printable(f"Page: {snapshot}"))
         return
     with Server(source, port) as server:
-        waits = ", which is not there yet" if not Path(file).exists() else ""
+        waits = ", which does not exist yet" if not Path(file).exists() else ""
         click.echo(printable(f"Watching {file}{waits}: {server.url} (Ctrl-C ends)"))
         sys.stdout.flush()
         if not no_browser and _has_screen():
@@ -51,5 +51,5 @@ def monitor(file: str, port: int, no_browser: bool, snapshot: str | None) -> Non
 
 
 def _has_screen() -> bool:
-    """Without one, Python would open a browser inside the terminal."""
+    """Return True if there is a display; without one, Python would open a browser inside the terminal."""
     return sys.platform in ("win32", "darwin") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

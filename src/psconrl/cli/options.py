@@ -24,25 +24,25 @@ WORDS = {"none": None, "true": True, "false": False}
 
 model_argument = click.argument("model")
 set_option = click.option(
-    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Environment option, as slip=0.1."
+    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Environment option, such as slip=0.1."
 )
 threshold_option = click.option(
     "--threshold", "thresholds", multiple=True, metavar="NAME=VALUE", help="Change a limit; may be repeated."
 )
-_minimise = click.option("--minimise", metavar="NAME", help="Of a .umb or .drn file: the reward or label to minimise.")
-_maximise = click.option("--maximise", metavar="NAME", help="The same, to maximise.")
+_minimise = click.option("--minimise", metavar="NAME", help="Reward or label of a .umb or .drn file to minimise.")
+_maximise = click.option("--maximise", metavar="NAME", help="Reward or label of a .umb or .drn file to maximise.")
 _limit = click.option(
     "--limit",
     "limits",
     multiple=True,
     metavar="'NAME>=VALUE'",
-    help="Keep another within a limit, <= or >=; may be repeated.",
+    help="Constrain another reward or label by <= or >=; may be repeated.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 
 
 def goal_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """What is wanted of a model from elsewhere, which says nothing of it: handed on as one argument, ``goal``."""
+    """Add the options for the objective and limits of a .umb or .drn file, passed on as one argument, ``goal``."""
 
     @wraps(command)
     def with_goal(minimise: str | None, maximise: str | None, limits: tuple[str, ...], **options: Any) -> Any:
@@ -58,7 +58,7 @@ def read_model(
     thresholds: tuple[str, ...] = (),
     goal: Mapping[str, Any] = MappingProxyType({}),
 ) -> CMDP:
-    """The model of a name or file, with environment options, a goal, and thresholds given as NAME=VALUE."""
+    """Return the model of a name or file, with environment options, a goal, and thresholds given as NAME=VALUE."""
     if goal and not is_exchange_file(name):
         raise ConfigError(
             "--minimise, --maximise and --limit go with .umb and .drn files; this model has an objective, and "
@@ -67,12 +67,12 @@ def read_model(
     options = words("--set", settings)
     for option in goal:
         if option in options:
-            raise ConfigError(f"--set {option}: it is said by --{option.removesuffix('s')} already")
+            raise ConfigError(f"--set {option}: already given by --{option.removesuffix('s')}")
     return _limited(load(name, **options, **goal), pairs("--threshold", thresholds))
 
 
 def read_environment(name: str, settings: tuple[str, ...], thresholds: tuple[str, ...]) -> "CMDP | ContinuingEnv":
-    """The same, or a task that can only be played."""
+    """Return the model of a name or file, or a task that can only be played, with options and thresholds."""
     environment, limits = open_environment(name, **words("--set", settings)), pairs("--threshold", thresholds)
     if isinstance(environment, CMDP):
         return _limited(environment, limits)
@@ -87,7 +87,7 @@ def _limited(cmdp: CMDP, limits: dict[str, float]) -> CMDP:
 
 
 def picture_path(path: str | None) -> Path | None:
-    """Where to draw, checked before any work is done."""
+    """Return the file for a plot, checked before any work is done."""
     target = output_path("--plot", path, PICTURES)
     if target is not None:
         need_matplotlib("--plot")
@@ -95,7 +95,7 @@ def picture_path(path: str | None) -> Path | None:
 
 
 def output_path(option: str, path: str | None, endings: tuple[str, ...]) -> Path | None:
-    """Where to write, checked before any work is done."""
+    """Return the file for output, checked before any work is done."""
     if path is None:
         return None
     target = Path(path)
@@ -107,13 +107,13 @@ def output_path(option: str, path: str | None, endings: tuple[str, ...]) -> Path
 
 
 def end_politely() -> None:
-    """Whoever ends the process by SIGTERM gets what Ctrl-C gets: everything is kept and put away."""
+    """Make SIGTERM act like Ctrl-C, so that results are kept and everything is closed properly."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def words(option: str, values: tuple[str, ...]) -> dict[str, Any]:
-    """Options given as KEY=VALUE: a number, none, true, false, another word, or several of these (0.1,1,10)."""
+    """Parse options given as KEY=VALUE: a number, none, true, false, another word, or several of these (0.1,1,10)."""
     result: dict[str, Any] = {}
     for item in values:
         key, equals, text = item.partition("=")
@@ -132,7 +132,7 @@ def _word(text: str) -> Any:
 
 
 def pairs(option: str, values: tuple[str, ...]) -> dict[str, float]:
-    """Options given as NAME=VALUE."""
+    """Parse options given as NAME=VALUE, with numbers as values."""
     result = {}
     for item in values:
         name, equals, number = item.partition("=")

@@ -1,4 +1,4 @@
-"""One line that follows a plan which takes long, and what it will take before it is begun."""
+"""Progress line for long planning, and an estimate of the planning time beforehand."""
 
 import sys
 import time
@@ -18,7 +18,7 @@ WORTH_TELLING = 3.0  # seconds
 
 
 def plan_with_progress(cmdp: CMDP, method: str) -> Plan:
-    """The plan; on a terminal, its progress on the way. Ctrl-C ends with the best plan so far."""
+    """Return the plan; show its progress on a terminal. Ctrl-C ends with the best plan so far."""
     line = _Line(sys.stderr.isatty())
     needed = estimate(cmdp)
     if needed is not None and needed.seconds >= WORTH_TELLING:
@@ -30,7 +30,7 @@ def plan_with_progress(cmdp: CMDP, method: str) -> Plan:
 
 
 def plan_windows_with_progress(cmdp: CMDP, within: float, plain: Plan) -> WindowPlan:
-    """The plans of windows; on a terminal, how many there are already."""
+    """Return the plans of windows; show on a terminal how many are done."""
     line = _Line(sys.stderr.isatty())
     try:
         return plan_windows(cmdp, within, plain, line.show)
@@ -39,13 +39,13 @@ def plan_windows_with_progress(cmdp: CMDP, within: float, plain: Plan) -> Window
 
 
 class _Line:
-    """The last line of a terminal, written over and over; nothing where there is no terminal."""
+    """The last line of a terminal, which is overwritten; nothing is written without a terminal."""
 
     def __init__(self, on_terminal: bool, clock: Callable[[], float] = time.monotonic) -> None:
         self._on, self._clock, self._began, self._width = on_terminal, clock, clock(), 0
 
     def show(self, progress: Progress | str) -> None:
-        """Where the search stands, if it has taken a while."""
+        """Show the progress of the search, if it has taken a second or more."""
         if self._on and self._clock() - self._began >= 1.0:
             text = str(progress)
             self._width = max(self._width, len(text))
@@ -53,6 +53,6 @@ class _Line:
             sys.stderr.flush()
 
     def end(self) -> None:
-        """Leave an empty line behind."""
+        """Clear the line."""
         if self._width:
             sys.stderr.write("\r" + " " * self._width + "\r")
