@@ -133,7 +133,7 @@ class Background:
         return {"on": self.on, "asked_in": self.asked_in, "last": played}
 
     def restore(self, state: Any, n_states: int, n_actions: int) -> None:
-        """Restore what ``state`` returned, or clear everything if it is None; does not start planning."""
+        """Put back what ``state`` returned, None if nothing was saved; planning is not started."""
         self.last, self.failure, self.asked_in = None, None, None
         if state is None:
             return
