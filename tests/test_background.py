@@ -790,7 +790,7 @@ def test_the_process_ends_while_a_thread_thinks(planning_time):
                 pass
 
         agent = adapt(Slow(), 2, 2, [0.5], seed=0)
-        agent.think_in_background()
+        agent.plan_in_background()
         for _ in range(1000):
             agent.observe(agent.act(0), 0, [0.0, 0.0])
         print("over")
