@@ -237,8 +237,8 @@ def test_learn_with_the_support_or_with_a_rough_model(tmp_path):
     [
         (["--worth", "20"], "--worth says how much the model of --trust is worth"),
         (["--support", "--trust", "queue"], "not both"),
-        (["--trust", "queue"], r"(S, A, m) = (10, 6, 2), what is to be learned (16, 4, 1)"),
-        (["--support", "--agent", "c-ucrl"], "agent 'c-ucrl' has no belief that could be told"),
+        (["--trust", "queue"], r"(S, A, m) = (10, 6, 2), the environment (16, 4, 1)"),
+        (["--support", "--agent", "c-ucrl"], "agent 'c-ucrl' has no prior belief to set"),
         (["--support", "--option", "belief=dirichlet"], "--option belief and --support contradict each other"),
         (["--trust", "network", "--option", "cost_weight=3"], "--option cost_weight and --trust contradict each other"),
         (["--trust", "network", "--option", "prior=3"], "--option prior and --trust contradict each other"),

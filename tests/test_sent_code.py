@@ -146,9 +146,9 @@ def test_a_worker_finds_what_was_placed_first_whatever_it_has(folder, own, monke
         need_the_same(jobs[0])
         place(dict(files) | {f"{own}_help/share.py": b"SHARE = 0.7\n"})
         assert find(f"{own}:Coin")(2, 2).policy[0, 0] == 0.7
-        with pytest.raises(ConfigError, match="is another one here"):
+        with pytest.raises(ConfigError, match="differs here"):
             need_the_same(jobs[0])
-        assert "is another one here" in execute(jobs[0]).error
+        assert "differs here" in execute(jobs[0]).error
         place(files)
         assert find(f"{own}:Coin")(2, 2).policy[0, 0] == 0.5
         need_the_same(jobs[0])

@@ -91,7 +91,7 @@ def test_foreign_missing_and_newer_files_are_refused(tmp_path, results):
     with sqlite3.connect(newer) as db:
         db.execute("UPDATE meta SET value = '99' WHERE key = 'schema'")
     db.close()
-    for name, message in (("text.db", "not a results file"), ("other.db", "not one of psconrl's"),
+    for name, message in (("text.db", "not a results file"), ("other.db", "not a results file of psconrl"),
                           ("newer.db", r"newer psconrl \(schema 99\)")):  # fmt: skip
         before = (tmp_path / name).read_bytes()
         with pytest.raises(StoreError, match=message):
@@ -120,7 +120,7 @@ def test_a_full_disk_keeps_what_was_there(tmp_path, results):
         writer.add(results[0])
         pages = writer.query("PRAGMA page_count")[0][0]
         writer.connection.execute(f"PRAGMA max_page_count = {pages}")  # the same error as a full disk
-        with pytest.raises(StoreError, match="the disk is full; all finished runs before this one are kept"):
+        with pytest.raises(StoreError, match="the disk is full; all earlier finished runs are kept"):
             add_until_full(writer, results)
     with Store(path) as store:
         assert len(store.finished()) >= 1

@@ -255,7 +255,7 @@ class ShutDown(ThreadPoolExecutor):
 
 
 def test_runs_that_are_taken_back_are_not_failures(tmp_path, jobs):
-    with ShutDown(1) as executor, pytest.raises(ConfigError, match=r"taken runs back.*the same command continues"):
+    with ShutDown(1) as executor, pytest.raises(ConfigError, match=r"cancelled runs.*the same command continues"):
         run_sweep(jobs[:4], tmp_path / "r.db", executor=executor)
     with Store(tmp_path / "r.db") as store:
         assert store.query("SELECT count(*) FROM runs WHERE status = 'failed'") == [(0,)]
@@ -265,7 +265,7 @@ def test_runs_that_are_taken_back_are_not_failures(tmp_path, jobs):
 def test_an_executor_that_was_shut_down_is_refused(tmp_path, jobs):
     with ThreadPoolExecutor(1) as executor:
         executor.shutdown()
-        with pytest.raises(ConfigError, match="the executor takes no runs: cannot schedule new futures after shutdown"):
+        with pytest.raises(ConfigError, match="accepts no runs: cannot schedule new futures after shutdown"):
             run_sweep(jobs[:4], tmp_path / "r.db", executor=executor)
 
 

@@ -1,1 +1,1 @@
-"""Experiments: what to run, running it anywhere, and keeping the results."""
+"""Experiments: specify the runs, execute them on any executor, and store the results."""

@@ -1,4 +1,4 @@
-"""What can be known to be wrong before anything runs."""
+"""Checks of a sweep that are made before its first run."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -11,7 +11,7 @@ from psconrl.simulation.trace import checkpoint_rounds
 
 
 def check(jobs: Iterable[Job]) -> None:
-    """Build every environment and agent once, so that a misspelt option is an error now, not in the 40th run."""
+    """Build every environment and agent once, so that a misspelt option fails now and not in the 40th run."""
     environments: dict[tuple[str, str, str], Environment] = {}
     seen: dict[tuple[str, str], Any] = {}
     for job in jobs:

@@ -1,4 +1,4 @@
-"""Reading the columns of a results file. What is not as a sweep writes it is one clear line: the file is damaged."""
+"""Validated reading of the columns of a results file. Unexpected content raises a one-line error: file damaged."""
 
 import json
 import math
@@ -11,33 +11,33 @@ from psconrl.arrays import Floats
 from psconrl.errors import StoreError
 from psconrl.learning.checks import is_whole
 
-LARGEST = 2**53  # of whole numbers: beyond, floats skip some
+LARGEST = 2**53  # the largest whole number accepted: beyond it floats are not exact
 
 
 class Columns:
-    """Values of the types they must have, or an error that names the file and the place."""
+    """Checks values for their type; errors name the file and the place."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def wrong(self, where: str, wanted: str) -> NoReturn:
-        """Say what is damaged."""
+        """Raise an error that says what is damaged."""
         raise StoreError(
             f"{self._path}: damaged: {where} must be {wanted}. Take an older copy, or run the sweep into a new file"
         )
 
     def text(self, value: Any, where: str) -> str:
-        """Text."""
+        """Return the value, which must be text."""
         return value if isinstance(value, str) else self.wrong(where, "text")
 
     def whole(self, value: Any, where: str) -> int:
-        """A whole number from 0 on."""
+        """Return the value, which must be a whole number from 0 on."""
         if not is_whole(value) or not 0 <= value <= LARGEST:
             self.wrong(where, "a whole number from 0 on")
         return value
 
     def number(self, value: Any, where: str, finite: bool = True) -> float:
-        """A number."""
+        """Return the value as a float; it must be a number."""
         if isinstance(value, float) and not finite:
             return value
         if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) <= 1e308:
@@ -45,29 +45,32 @@ class Columns:
         return float(value)
 
     def numbers(self, value: Any, where: str, length: int | None = None) -> list[float]:
-        """A list of numbers, of a length if one is given."""
+        """Return the value, which must be a list of numbers, of the given length if any."""
         if not isinstance(value, list) or (length is not None and len(value) != length):
             self.wrong(where, "a list of numbers" if length is None else f"a list of {length} numbers")
         return [self.number(x, where) for x in value]
 
     def texts(self, value: Any, where: str) -> list[str]:
-        """A list of texts."""
+        """Return the value, which must be a list of texts."""
         return [self.text(x, where) for x in value] if isinstance(value, list) else self.wrong(where, "a list of texts")
 
     def json(self, value: Any, where: str) -> Any:
-        """What a column of JSON holds."""
+        """Return the contents of a column of JSON."""
         try:
             return json.loads(self.text(value, where))
         except (ValueError, RecursionError):
             self.wrong(where, "JSON")
 
     def table(self, value: Any, where: str) -> dict[str, Any]:
-        """An object of JSON."""
+        """Return the contents of a column that must hold a JSON object."""
         found = self.json(value, where)
         return found if isinstance(found, dict) else self.wrong(where, "a JSON object")
 
     def points(self, rows: list[tuple[Any, ...]], where: str, n_costs: int) -> Floats:
-        """Checkpoints (n, q, 5) of round, cost, total, strong, largest: every cost in every round, rounds rising."""
+        """Return checkpoints (n, q, 5) of round, cost, total, strong, largest.
+
+        Rounds must increase, and every round must have every cost.
+        """
         try:
             points = np.array(rows, dtype=np.float64).reshape(-1, n_costs, 5)
         except (TypeError, ValueError, OverflowError):
@@ -87,7 +90,7 @@ class Columns:
         return points
 
     def facts(self, value: Any, where: str) -> dict[str, Any]:
-        """What is known of an experiment, as ``experiment.environment_record`` writes it."""
+        """Return the facts of an experiment, as ``experiment.environment_record`` writes them."""
         facts = self.table(value, where)
         self.text(facts.get("env"), f"env in {where}")
         if not facts.get("drawn"):
@@ -95,7 +98,7 @@ class Columns:
                 self.whole(facts.get(key), f"{key} in {where}")
             names = self.texts(facts.get("cost_names"), f"cost_names in {where}")
             lengths = {"optimum": len(names), "prices": len(names) - 1, "thresholds": len(names) - 1}
-            has_optimum = "infeasibility" not in facts and facts.get("status") != "unknown"  # of what is only played
+            has_optimum = "infeasibility" not in facts and facts.get("status") != "unknown"  # unknown: no model
             for key, length in lengths.items():
                 if key in facts or has_optimum:
                     self.numbers(facts.get(key), f"{key} in {where}", length)
@@ -108,7 +111,7 @@ class Columns:
         return facts
 
     def summary(self, value: Any, where: str) -> dict[str, Any]:
-        """What is kept of a run's episodes, as ``experiment.job`` writes it."""
+        """Return the summary of a run's episodes, as ``experiment.job`` writes it."""
         summary = self.table(value, where)
         rounds = summary.get("rounds")
         if not isinstance(rounds, dict):
@@ -123,5 +126,5 @@ class Columns:
         return summary | sizes | {"episodes": episodes, "rounds": counted}
 
     def seconds(self, record: dict[str, Any], key: str, where: str) -> float:
-        """A time in a record of provenance; nan if it was not taken."""
+        """Return a time from a record of provenance; nan if it was not measured."""
         return self.number(record[key], f"{key} in {where}", finite=False) if key in record else math.nan

@@ -1,6 +1,6 @@
-"""What a report must know of an environment: its optimum, its limits, the safe and the fast policy, and the model.
+"""What a report needs of an environment: optimum, thresholds, values of the safest and fastest policies, the model.
 
-In a results file these are the columns ``facts`` and ``model`` of an experiment.
+A results file has them in the columns ``facts`` and ``model`` of an experiment.
 """
 
 import io
@@ -19,7 +19,10 @@ MODEL_BYTES = 2_000_000
 
 
 def environment_record(environment: CMDP | ContinuingEnv) -> dict[str, Any]:
-    """The exact values that the runs are compared with, as plain data; what can only be played has none."""
+    """Return the exact values that runs are compared with, as plain data.
+
+    An environment without a model has none.
+    """
     if isinstance(environment, CMDP):
         return _record_of_model(environment, plan(environment))
     return {
@@ -60,14 +63,14 @@ def _record_of_model(cmdp: CMDP, best: Plan) -> dict[str, Any]:
 
 
 def model_bytes(cmdp: CMDP) -> bytes | None:
-    """The model as a file, unless it is too large to be carried along."""
+    """Return the model as the bytes of a file, or None if it is too large to store with the results."""
     buffer = io.BytesIO()
     model_io.write_npz(cmdp, buffer)
     return buffer.getvalue() if buffer.tell() <= MODEL_BYTES else None
 
 
 def model_from(data: object, n_states: object) -> CMDP | None:
-    """The model that was carried along, unless it is damaged or another one than it should be."""
+    """Return the model stored with the results, or None if it is missing, damaged or of another size."""
     if not isinstance(data, bytes):
         return None
     try:

@@ -1,4 +1,4 @@
-"""Where jobs run: processes on this machine, or a Dask cluster. Both speak the interface of ``concurrent.futures``."""
+"""Where jobs run: processes on this machine or a Dask cluster, both behind the ``concurrent.futures`` interface."""
 
 import multiprocessing
 import os
@@ -15,22 +15,23 @@ from psconrl.experiment.job import Job
 from psconrl.experiment.sent_code import Sending, need_workers, sources_of
 from psconrl.experiment.versions import code_digest, inherit_code_digest
 
-# One BLAS thread a process: small linear systems are many times slower with more.
+# One BLAS thread per process: more threads make small linear systems many times slower.
 PINNED = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
-MOST_WORKERS = 1000  # processes of this machine, at 150 MB each and more; beyond it is a cluster's work
+MOST_WORKERS = 1000  # processes on this machine, each 150 MB or more; use a cluster for more
 
 T = TypeVar("T")
 
-# Makes an executor; called again if its processes have died.
+# Makes an executor; it is called again if the processes die.
 ExecutorFactory = Callable[[], Executor]
 
 
 @contextmanager
 def executor_factory(where: Any, workers: int | None = None, jobs: Sequence[Job] = ()) -> Iterator[ExecutorFactory]:
-    """How to make the executor that ``where`` names: ``"processes"``, ``"dask://HOST:PORT"``, a Dask client, or one.
+    """Yield a factory for the executor that ``where`` names.
 
-    ``jobs``: that it is for; code of the user's own that they name is sent to the workers of a cluster.
+    ``where``: ``"processes"``, ``"dask://HOST:PORT"``, a Dask client, or an executor.
+    ``jobs``: the jobs to run; user code that they name is sent to the workers of a cluster.
     """
     if workers is not None and not 1 <= workers <= MOST_WORKERS:
         raise ConfigError(f"workers must be a whole number from 1 to {MOST_WORKERS}; got {workers}")
@@ -53,20 +54,20 @@ def executor_factory(where: Any, workers: int | None = None, jobs: Sequence[Job]
 
 
 class _Borrowed(Executor):
-    """Somebody else's executor: not ours to shut down."""
+    """Wrapper of the caller's executor, which the sweep must not shut down."""
 
     def __init__(self, owned: Executor) -> None:
         self._owned = owned
         self._futures: list[Future[Any]] = []
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        """Hand it on."""
+        """Submit to the wrapped executor."""
         future = self._owned.submit(fn, *args, **kwargs)
         self._futures.append(future)
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Take back what is not running yet, if asked to."""
+        """Cancel what is not running yet if ``cancel_futures``; the wrapped executor stays open."""
         if cancel_futures:
             for future in self._futures:
                 future.cancel()
@@ -75,12 +76,12 @@ class _Borrowed(Executor):
 def _processes(workers: int) -> ProcessPoolExecutor:
     context = multiprocessing.get_context("spawn")
     before = {name: os.environ.get(name) for name in PINNED}
-    os.environ.update(PINNED)  # inherited: too late once NumPy is loaded
+    os.environ.update(PINNED)  # the workers inherit it; it has no effect once NumPy is loaded
     try:
-        with _deaf_to_interrupts():  # inherited too: a worker that is just starting must not die of Ctrl-C
+        with _interrupts_blocked():  # inherited too: Ctrl-C must not kill a worker that is starting
             pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin, initargs=(code_digest(),))
             for _ in range(workers):
-                pool.submit(os.getpid)  # spawn them all while the settings hold
+                pool.submit(os.getpid)  # spawn all of them while the settings hold
         return pool
     finally:
         for name, value in before.items():
@@ -88,12 +89,12 @@ def _processes(workers: int) -> ProcessPoolExecutor:
 
 
 @contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
-    """Ctrl-C is for the parent to handle, and it does once its workers are on their way."""
+def _interrupts_blocked() -> Iterator[None]:
+    """Block Ctrl-C while workers start; the parent handles it afterwards."""
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    resource_tracker.ensure_running()  # now: when it starts it lets signals in again
+    resource_tracker.ensure_running()  # start it first: it unblocks signals when it starts
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -102,7 +103,7 @@ def _deaf_to_interrupts() -> Iterator[None]:
 
 
 def _begin(digest: str) -> None:
-    """In a worker. Should the parent die, however it does, no worker runs on for nobody."""
+    """Initialise a worker process, which exits if its parent dies for any reason."""
     inherit_code_digest(digest)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
@@ -118,7 +119,7 @@ def _begin(digest: str) -> None:
 def _dask(client: Any, jobs: Sequence[Job]) -> ExecutorFactory:
     files = sources_of(jobs)
     need_workers(client, jobs, files)
-    return lambda: Sending(client.get_executor(pure=False), files)  # each run its own task, not shared with another's
+    return lambda: Sending(client.get_executor(pure=False), files)  # pure=False: equal calls are not merged
 
 
 def _connect(address: str) -> Any:

@@ -1,4 +1,4 @@
-"""Results for other programs: two flat tables, runs and checkpoints, as CSV or Parquet."""
+"""Export of results as two flat tables, runs and checkpoints, in CSV or Parquet."""
 
 import csv
 import io
@@ -22,9 +22,9 @@ CHECKPOINTS = (
 
 
 def export(store: Store, folder: Path, form: str) -> list[Path]:
-    """Write ``runs`` and ``checkpoints`` to a folder; returns the files.
+    """Write the tables ``runs`` and ``checkpoints`` to a folder and return the files.
 
-    The column ``target`` of a checkpoint is the optimum or the threshold times the round, so that total - target is the
+    The column ``target`` of a checkpoint is the optimum or the threshold times the round, so total - target is the
     signed regret or violation.
     """
     if form not in FORMATS:
@@ -69,7 +69,7 @@ def _write_csv(f: IO[bytes], header: Sequence[str], rows: Iterator[tuple[Any, ..
     writer = csv.writer(text)
     writer.writerow(header)
     writer.writerows(map(csv_cell, row) for row in rows)
-    text.detach()  # flushed; the file is whoever's who opened it
+    text.detach()  # flushes, and leaves closing the file to the caller
 
 
 def _parquet_writer() -> Callable[..., None]:

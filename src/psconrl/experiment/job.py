@@ -1,6 +1,6 @@
-"""One run of a sweep: its contents, its hash, its seeds, and what comes of it.
+"""One run of a sweep: its settings, its hash, its seeds and its result.
 
-A job is data. It can be sent to another process or machine, and gives the same bits wherever it runs.
+A job is plain data. It can be sent to another process or machine, and gives bit-identical results wherever it runs.
 """
 
 import hashlib
@@ -42,18 +42,18 @@ from psconrl.simulation.trace import Trace
 
 Environment = CMDP | ContinuingEnv
 
-# Beyond, the diameter takes longer than the run.
+# With more states, computing the diameter takes longer than the run.
 DIAMETER_STATES = 100
 
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """What to run: an agent on an environment, once."""
+    """One run of an agent on an environment."""
 
     experiment: str
     env: str
     env_options: Mapping[str, Any]
-    thresholds: Mapping[str, float] | None  # other than the environment's
+    thresholds: Mapping[str, float] | None  # that replace the environment's
     label: str
     agent: str
     agent_options: Mapping[str, Any]
@@ -65,29 +65,29 @@ class Job:
     probe: list[int] | None
     seed: int
     replicate: int
-    file: str  # digest of the model file, if it is one, as it was when the job was made
-    code: str = ""  # digest of code of the user's own: of the agent, the environment and a model that is trusted
-    env_code: str = ""  # of the environment alone
-    knowledge: Knowledge = NOTHING  # what the agent is told beforehand
+    file: str  # digest of the model file, if any, when the job was made
+    code: str = ""  # digest of user code: of the agent, the environment and a trusted model
+    env_code: str = ""  # digest of the environment's user code alone
+    knowledge: Knowledge = NOTHING  # prior knowledge given to the agent
 
     @property
     def hash(self) -> str:
-        """Of everything that the outcome depends on: the job, the model file, and the versions of the code."""
-        told = asdict(self.knowledge)
-        told |= {key: Path(told[key]).name for key in ("trust", "baseline")}
-        return _digest(asdict(self) | {"env": Path(self.env).name, "knowledge": told, "versions": versions()})
+        """Hash of everything the result depends on: the job, the model file, and the versions of the code."""
+        knowledge = asdict(self.knowledge)
+        knowledge |= {key: Path(knowledge[key]).name for key in ("trust", "baseline")}
+        return _digest(asdict(self) | {"env": Path(self.env).name, "knowledge": knowledge, "versions": versions()})
 
     @property
     def model_key(self) -> tuple[str, str, str]:
-        """What tells the models of jobs apart."""
+        """Key that identifies the model of a job."""
         return Path(self.env).name, _canonical([self.env_options, self.thresholds]), self.file + self.env_code
 
     def environment(self) -> Environment:
-        """The environment: a model, or a task that can only be played."""
+        """Build the environment: a model, or a task without one that can only be played."""
         return _environment(self.env, self.env_options, self.thresholds)
 
     def make_agent(self, environment: Environment) -> Player:
-        """The agent, for its environment."""
+        """Build the agent for its environment."""
         options = dict(self.agent_options)
         if self.knowledge:
             options = self._prior_options(environment, options) | options
@@ -109,34 +109,34 @@ class Job:
         return self.knowledge.options(environment, self.agent)
 
     def environment_seed(self) -> list[int]:
-        """Of the environment's luck: the same for all agents, so that they can be compared run by run."""
-        return self._entropy("world", None)
+        """Seed of the environment's random draws, the same for all agents, so that runs can be compared in pairs."""
+        return self._entropy("world", None)  # this word seeds the random numbers: changing it changes all results
 
     def _entropy(self, stream: str, who: Any) -> list[int]:
-        """Words for a ``SeedSequence``, from (seed, environment, agent, replicate)."""
+        """Return the entropy of a ``SeedSequence``, from (seed, environment, agent, replicate)."""
         words = _digest([stream, Path(self.env).name, self.env_options, who])
         return [self.seed, self.replicate, *(int(words[k : k + 8], 16) for k in range(0, 32, 8))]
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What is kept of a run. ``error`` is the traceback of one that failed; then the rest is empty."""
+    """The stored result of a run. If the run failed, ``error`` is its traceback and the rest is empty."""
 
     job: Job
     rounds: Ints
     cumulative: Floats  # (n, m+1)
     probe: Floats  # (n,) or empty
-    largest_excess: Floats  # (n, m) of all rounds so far
+    largest_excess: Floats  # (n, m) over all rounds so far
     strong: Floats  # (n, m+1) strong regret and violations if the policies were evaluated, or empty
     thresholds: list[float]
-    optimum: list[float]  # the optimal averages (m+1,) of its model; empty if the limits cannot be met
+    optimum: list[float]  # the optimal averages (m+1,) of the model; empty if the constraints cannot be met
     summary: dict[str, Any]  # episodes, their kinds, rounds by kind, S, A, diameter, bounds
     provenance: dict[str, Any]
     error: str = ""
 
 
 def execute(job: Job) -> Result:
-    """Run a job, wherever this is called. A run that raises is a result too."""
+    """Run a job in this process. A run that raises returns a result with the traceback."""
     began = time.perf_counter()
     try:
         need_the_same(job)
@@ -170,16 +170,16 @@ def execute(job: Job) -> Result:
 
 
 def need_the_same(job: Job) -> None:
-    """Refuse a job whose files or code are not here, or are others than where it was made."""
+    """Raise an error if the files or the code of a job are missing here or differ from where it was made."""
     for path, was in ((job.env, job.file), (job.knowledge.trust, job.knowledge.file)):
         if file_digest(path) != was:
             raise ConfigError(f"{path} has changed, or is missing, since the sweep began; start it again")
     if digest_of(code_names(job)) != job.code:
-        raise ConfigError("the code of the agent or of the environment is another one here; start the sweep again")
+        raise ConfigError("the code of the agent or of the environment differs here; start the sweep again")
 
 
 def failure(job: Job, error: str, seconds: float = 0.0) -> Result:
-    """The result of a run that came to nothing."""
+    """Return the result of a run that failed."""
     nothing = np.empty(0)
     return Result(
         job, nothing.astype(np.int64), nothing.reshape(0, 0), nothing, nothing.reshape(0, 0), nothing, [], [], {},
@@ -188,7 +188,7 @@ def failure(job: Job, error: str, seconds: float = 0.0) -> Result:
 
 
 class _Probe:
-    """Follows one entry of the transitions that the agent has sampled."""
+    """Records one entry of the transition probabilities that the agent has sampled."""
 
     def __init__(self, entry: list[int] | None) -> None:
         self._entry = entry
@@ -212,7 +212,7 @@ class _Probe:
 
 
 def _one_number(seeds: list[int]) -> int:
-    """One seed of several, as Gymnasium wants it."""
+    """Combine several seeds into one number, as Gymnasium needs it."""
     return int(np.random.SeedSequence(seeds).generate_state(1)[0])
 
 
@@ -236,7 +236,7 @@ def _environment(env: str, options: Mapping[str, Any], thresholds: Mapping[str, 
 
 
 def _size(job: Job) -> dict[str, Any]:
-    """What bounds are made of: S, A and, for models that are not too large, the diameter."""
+    """Return the quantities in the bounds: S, A and, for models that are not too large, the diameter."""
     return _size_of_environment(*_environment_id(job))
 
 
@@ -258,7 +258,7 @@ def _summary(trace: Trace) -> dict[str, Any]:
 
 
 def _bounds(agent: Player, horizon: int) -> dict[str, float]:
-    """What the theory of its schedule has to say on the number of its episodes."""
+    """Return the bound on the number of episodes that the theory of the agent's schedule gives."""
     if not isinstance(agent, Sampler):
         return {}
     return {"most_episodes": agent.schedule.most_episodes(agent.n_states, agent.n_actions, horizon)}
@@ -284,25 +284,25 @@ def _provenance(seconds: float, trace: Trace | None = None) -> dict[str, Any]:
 
 
 def file_digest(name: str) -> str:
-    """What tells the contents of a model file apart; empty for a built-in environment."""
+    """Return the digest of a model file's contents; empty for a built-in environment."""
     path = Path(name)
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.suffix and path.is_file() else ""
 
 
 def code_names(job: Job) -> list[tuple[str, str]]:
-    """What a job names that may be code of the user's own, with the group of entry points that it may be of."""
+    """Return the names in a job that may be user code, each with its group of entry points."""
     of_env = env_code_names(job.env, job.env_options)
     return [(job.agent, AGENTS), (job.knowledge.trust, ENVIRONMENTS), *of_env]
 
 
 def env_code_names(env: str, env_options: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The same of its environment alone."""
+    """Return the names in an environment's settings that may be user code, each with its group of entry points."""
     cost = [(env_options.get("cost", ""), "")] if env.startswith(GYM) else []
     return [(env, ENVIRONMENTS), *cost]
 
 
 def digest_of(names: Iterable[tuple[str, str]]) -> str:
-    """What tells code of the user's own apart; empty if there is none."""
+    """Return a digest of the user code among the names; empty if there is none."""
     return " ".join(part for part in (digest(name, group) for name, group in names) if part)
 
 

@@ -1,8 +1,8 @@
-"""What an agent is told beforehand: possible transitions, a model and its worth, a safe policy, constants of theory.
+"""Prior knowledge given to an agent: possible transitions, a model and its worth, a safe policy, constants of theory.
 
-The same words on the command line, ``--support``, ``--trust``, ``--worth`` and ``--baseline``, and in a spec,
-``support``, ``trust``, ``worth`` and ``baseline``; ``spans`` in a spec alone: theory that needs spans and a Slater gap
-gets those of the true model.
+The command line has the options ``--support``, ``--trust``, ``--worth`` and ``--baseline``. A spec has the keys
+``support``, ``trust``, ``worth`` and ``baseline``, and also ``spans``, which gives an agent whose theory needs spans
+and a Slater gap those of the true model.
 """
 
 from collections.abc import Collection
@@ -23,22 +23,25 @@ from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
 from psconrl.planning.proof import Status
 
-SAFEST = "safest"  # of the policies of a model: the one farthest below its limits
-# The options that say the same, and would contradict it.
+SAFEST = "safest"  # the policy of a model that is farthest below its thresholds
+# Options that set the prior too, and so would contradict the prior knowledge.
 SAID_BY = ("belief", "cost_weight", "guessed_costs", "prior", "support")
-CONSTANTS = ("span", "span_objective", "span_limited", "gap")  # options with what the theory of an agent must know
+CONSTANTS = ("span", "span_objective", "span_limited", "gap")  # options for constants that an agent's theory needs
 
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What is told; nothing by default. ``dashes``: in front of the words, for errors on the command line."""
+    """Prior knowledge given to an agent; none by default.
+
+    ``dashes``: put in front of the words in error messages, for the command line.
+    """
 
     support: bool = False
     trust: str = ""  # the name or the file of a model
-    worth: float | None = None  # visits of every pair that the model is worth; None: learned
+    worth: float | None = None  # the number of visits of every pair that the model counts for; None: learned
     baseline: str = ""  # "safest", or the file of a plan
-    spans: bool = False  # the spans of the optimal policy's biases and the Slater gap, as far as it asks for them
-    file: str = ""  # digest of the file of the model or the plan, if it is one, as it was when this was made
+    spans: bool = False  # the spans of the optimal policy's biases and the Slater gap, if the agent asks for them
+    file: str = ""  # digest of the file of the model or the plan, if any, when this was made
     dashes: str = ""
 
     def __post_init__(self) -> None:
@@ -47,7 +50,7 @@ class Knowledge:
             raise ConfigError(f"{mark}worth says how much the model of {mark}trust is worth; give that too")
         if self.support and self.trust:
             raise ConfigError(
-                f"give {mark}support or {mark}trust, not both: a model that is trusted says what is possible"
+                f"give {mark}support or {mark}trust, not both: a trusted model already says what is possible"
             )
         if self.baseline and (self.support or self.trust):
             raise ConfigError(f"give {mark}baseline or {mark}{'support' if self.support else 'trust'}, not both")
@@ -57,12 +60,12 @@ class Knowledge:
 
     @property
     def word(self) -> str:
-        """By which it is told."""
-        told = {"support": self.support, "trust": self.trust, "baseline": self.baseline, "spans": self.spans}
-        return self.dashes + next(word for word, given in told.items() if given)
+        """The key or option that gives this knowledge."""
+        words = {"support": self.support, "trust": self.trust, "baseline": self.baseline, "spans": self.spans}
+        return self.dashes + next(word for word, given in words.items() if given)
 
     def need_believer(self, agent: str, chosen: Collection[str]) -> None:
-        """Refuse an agent that cannot be told, or was told otherwise by its options."""
+        """Raise an error if the agent cannot use this knowledge, or if its options contradict it."""
         if not self:
             return
         names, believes = recipe_for(agent).option_names(), self.support or self.trust
@@ -71,13 +74,16 @@ class Knowledge:
         if self.spans and ("slack" in names or not set(CONSTANTS) & set(names)):
             raise ConfigError(f"spans: agent {agent!r} asks for none of the optimal policy's {', '.join(CONSTANTS)}")
         if believes and "belief" not in recipe_for(agent).slots:
-            raise ConfigError(f"{self.word}: agent {agent!r} has no belief that could be told")
+            raise ConfigError(f"{self.word}: agent {agent!r} has no prior belief to set")
         said = SAID_BY if believes else CONSTANTS if self.spans else ("baseline",)
         for option in sorted(set(said) & set(chosen)):
             raise ConfigError(f"{self.dashes}option {option} and {self.word} contradict each other")
 
     def options(self, cmdp: CMDP, agent: str) -> dict[str, Any]:
-        """The same as options of an agent that is to learn a model; of a baseline what is true of it there."""
+        """Return this knowledge as options of an agent on the model ``cmdp``.
+
+        For a baseline these are its true values on the model.
+        """
         if self.spans:
             return _true_constants(cmdp, agent)
         if self.baseline:
@@ -86,7 +92,7 @@ class Knowledge:
             model = load(self.trust)
             sizes, theirs = ((m.n_states, m.n_actions, m.n_constraints) for m in (cmdp, model))
             if sizes != theirs:
-                raise ConfigError(f"{self.word}: {self.trust} has (S, A, m) = {theirs}, what is to be learned {sizes}")
+                raise ConfigError(f"{self.word}: {self.trust} has (S, A, m) = {theirs}, the environment {sizes}")
             return trusted(model, self.worth)
         if self.support:
             need_all_actions(cmdp.available)
@@ -97,10 +103,10 @@ class Knowledge:
 
 
 def _true_constants(cmdp: CMDP, agent: str) -> dict[str, Any]:
-    """Of those that an agent asks for, the true ones."""
+    """Return the true values of the constants that an agent asks for."""
     best = plan(cmdp)
     if best.status is Status.INFEASIBLE:
-        raise ConfigError("spans: the limits of the model cannot be met, so there is no optimal policy to speak of")
+        raise ConfigError("spans: the constraints of the model cannot be met, so it has no optimal policy")
     spans = spans_of(cmdp, best)
     known: dict[str, Any] = {"span": spans[1:].tolist(), "span_objective": float(spans[0])}
     if cmdp.n_constraints == 1:

@@ -1,4 +1,4 @@
-"""Running the jobs of a sweep: only what is missing, on any executor, each kept as soon as it is done."""
+"""Running the missing jobs of a sweep on any executor; each result is stored as soon as it is done."""
 
 import itertools
 import json
@@ -22,26 +22,26 @@ from psconrl.experiment.versions import git_commit, versions
 from psconrl.model.cmdp import CMDP
 from psconrl.simulation.interrupt import Interrupted, StopRequest, deferred_interrupts
 
-# How long a Ctrl-C may wait until it is seen.
+# The longest time until a Ctrl-C is noticed.
 LOOK_SECONDS = 0.2
 
 
 @dataclass
 class Outcome:
-    """What a sweep did; while it runs, how far it is."""
+    """Counts of a sweep's runs; its progress while it runs."""
 
     total: int
-    known: int = 0  # were in the file before
+    known: int = 0  # already in the file before
     done: int = 0
     failed: int = 0
     seconds: float = 0.0
     interrupted: bool = False
-    hidden: int = 0  # runs of the same experiments from other code or settings: kept, but not shown
-    errors: list[str] = field(default_factory=list)  # last line of every traceback
+    hidden: int = 0  # runs of the same experiments from other code or settings: stored, but not shown
+    errors: list[str] = field(default_factory=list)  # the last line of every traceback
 
     @property
     def left(self) -> int:
-        """Runs still to come."""
+        """Number of runs still to come."""
         return self.total - self.known - self.done - self.failed
 
 
@@ -57,12 +57,12 @@ def run_sweep(
     progress: Progress | None = None,
     title: str = "",
 ) -> Outcome:
-    """Run what is missing in a results file.
+    """Run the jobs that are missing in a results file.
 
-    Ctrl-C raises ``psconrl.simulation.interrupt.Interrupted``, a KeyboardInterrupt, with what was done in its
-    ``outcome`` and in the file; the same call continues.
+    Ctrl-C raises ``psconrl.simulation.interrupt.Interrupted``, a KeyboardInterrupt. Its ``outcome`` and the file have
+    what was done; repeat the call to continue.
 
-    ``title``: of the report; by default the name of the spec that the jobs are of, else the one that the file has.
+    ``title``: the title of the report; by default the name of the jobs' spec, else the title that the file has.
     ``executor``: processes by default, ``"dask://HOST:PORT"``, a Dask client, or any ``concurrent.futures`` executor.
     """
     check(jobs)
@@ -83,7 +83,7 @@ def run_sweep(
         outcome.hidden = store.select(names, set(hashes))
         if progress is not None:
             progress(outcome)
-        # The long ones first: nobody waits for one that began last.
+        # Longest first, so that the sweep does not end by waiting for one long run.
         missing.sort(key=lambda job: -job.horizon)
 
         def keep(result: Result) -> None:
@@ -104,7 +104,7 @@ def run_sweep(
             if missing:
                 with executor_factory(executor, workers, missing) as factory:
                     _run_all(missing, factory, keep, stop)
-            stop.check()  # whoever asked for the end in the last moment does not want what comes next either
+            stop.check()  # a Ctrl-C at the last moment still stops what would come next
         except KeyboardInterrupt:
             outcome.interrupted = True
         outcome.seconds = time.perf_counter() - began
@@ -129,7 +129,7 @@ def _note_experiments(store: Writer, jobs: Sequence[Job], names: list[str], stop
         position = known[name][0] if name in known else next(following)
         job = next(iter(models.values()))
         facts = {"key": key, "env": Path(job.env).name}
-        if len(models) > 1:  # drawn anew for each run: each keeps its own optimum
+        if len(models) > 1:  # a new model for each run: each run has its own optimum
             store.add_experiment(name, position, facts | {"drawn": True}, None)
         else:
             environment = job.environment()
@@ -138,7 +138,7 @@ def _note_experiments(store: Writer, jobs: Sequence[Job], names: list[str], stop
 
 
 def _of_this_code(result: Result) -> Result:
-    """A worker elsewhere may have other versions: then its result is not that of the job, whose hash has ours."""
+    """Turn the result of a worker with other versions into a failure, since the job's hash covers our versions."""
     other = {
         key: result.provenance.get(key) for key, value in versions().items() if result.provenance.get(key) != value
     }
@@ -149,7 +149,7 @@ def _of_this_code(result: Result) -> Result:
 
 
 def _run_all(jobs: list[Job], factory: ExecutorFactory, keep: Callable[[Result], None], stop: StopRequest) -> None:
-    """Submit everything and keep what comes back. If the pool breaks, those who may have broken it run alone."""
+    """Submit all jobs and keep the results. If the pool breaks, run each job that may have broken it alone."""
     left = jobs
     while left:
         lost, at_once = _run_together(left, factory, keep, stop)
@@ -161,7 +161,7 @@ def _run_all(jobs: list[Job], factory: ExecutorFactory, keep: Callable[[Result],
 def _run_together(
     jobs: list[Job], factory: ExecutorFactory, keep: Callable[[Result], None], stop: StopRequest
 ) -> tuple[list[Job], int]:
-    """Returns what was lost with the pool, in the order of submission, and how many ran at once."""
+    """Return the jobs lost with the pool, in the order of submission, and how many ran at once."""
     executor = factory()
     pending: dict[Future[Result], Job] = {}
     lost: list[Job] = []
@@ -215,40 +215,40 @@ def _submit(executor: Executor, job: Job) -> Future[Result]:
     except BrokenProcessPool:
         raise
     except RuntimeError as error:
-        raise ConfigError(f"the executor takes no runs: {error}") from None
+        raise ConfigError(f"the executor accepts no runs: {error}") from None
 
 
 def _next_done(pending: Collection[Future[Result]], stop: StopRequest) -> list[Future[Result]]:
-    """Those that are done, once there are any, cancelled ones last. Ctrl-C is raised where nobody holds a lock."""
+    """Wait for and return the futures that are done, cancelled ones last. Ctrl-C is raised while no lock is held."""
     while True:
         done, _ = wait(pending, 0 if stop.asked else LOOK_SECONDS, FIRST_COMPLETED)
-        done |= {future for future in pending if future.cancelled()}  # not always told to those who wait
+        done |= {future for future in pending if future.cancelled()}  # wait does not always report these
         if done:
             return sorted(done, key=Future.cancelled)
         stop.check()
 
 
 def _outcome(future: Future[Result], job: Job) -> Result | None:
-    """What came back of a run; None if it was lost with its process."""
+    """Return the result of a run; None if it was lost with its process."""
     try:
         return future.result()
     except BrokenProcessPool:
         return None
     except CancelledError:
         raise ConfigError(
-            "the executor has taken runs back: it was shut down, or the cluster's scheduler is gone. What was done is "
+            "the executor has cancelled runs: it was shut down, or the cluster's scheduler is gone. Finished runs are "
             "kept; the same command continues"
         ) from None
-    except Exception as error:  # of the cluster, as when a run has killed several workers
+    except Exception as error:  # raised by the cluster, e.g. when a run has killed several workers
         return failure(job, f"{type(error).__name__}: {error}")
 
 
 def _abandon(executor: Executor) -> None:
-    """Leave without waiting for what is running."""
+    """Shut down without waiting for the runs in progress."""
     processes = list((getattr(executor, "_processes", None) or {}).values())
     try:
         executor.shutdown(wait=False, cancel_futures=True)
-    except TypeError:  # Dask's does not know the word, and cancels anyway
+    except TypeError:  # Dask's executor has no such argument, and cancels anyway
         executor.shutdown(wait=False)
     finally:
         for process in processes:

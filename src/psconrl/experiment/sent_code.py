@@ -1,8 +1,8 @@
-"""Code of the user's own on other machines: the source travels with every run.
+"""User code on other machines: the source is sent with every run.
 
-What is sent are the files that a run's hash covers: those of the modules that the user has named, and what they import
-from beside them. A worker keeps them in a folder of its own, first in line, so that it never runs another version. What
-is installed (in site-packages) is not sent, nor are files that the code reads: these must be there.
+The files sent are those that a run's hash covers: the modules that the user names, and what they import from the same
+folder. A worker keeps them in a folder of its own, first in ``sys.path``, so that it never runs another version.
+Installed packages (in site-packages) and files that the code reads are not sent: they must be on the worker.
 """
 
 import hashlib
@@ -22,17 +22,17 @@ from psconrl.experiment.job import Job, code_names, need_the_same
 from psconrl.experiment.versions import versions
 from psconrl.named_code import sources
 
-MOST_BYTES = 1_000_000  # a run carries the code; what is larger belongs into a package
+MOST_BYTES = 1_000_000  # every run carries the code; larger code belongs in a package
 
-Files = Mapping[str, bytes]  # by their paths below the folder that they are found in
+Files = Mapping[str, bytes]  # contents by path, relative to the folder that holds them
 T = TypeVar("T")
 
 _placing = threading.Lock()
-_folders: dict[str, "tempfile.TemporaryDirectory[str]"] = {}  # of a worker, by what is in them
+_folders: dict[str, "tempfile.TemporaryDirectory[str]"] = {}  # of a worker, by digest of the contents
 
 
 def sources_of(jobs: Sequence[Job]) -> Files:
-    """The files of all code that jobs name, but for what is installed."""
+    """Return the files of all code that the jobs name, except installed packages."""
     names = {name for job in jobs if job.code for name, _ in code_names(job)}
     files: dict[str, bytes] = {}
     for name in sorted(names):
@@ -49,22 +49,22 @@ def sources_of(jobs: Sequence[Job]) -> Files:
 
 
 class Sending(Executor):
-    """Another executor, whose workers are elsewhere: what it runs brings the code that it needs."""
+    """Wrapper of an executor with remote workers, which sends the code along with every call."""
 
     def __init__(self, owned: Executor, files: Files) -> None:
         self._owned, self._files = owned, files
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        """Hand it on, with the code."""
+        """Submit to the wrapped executor, with the code."""
         return self._owned.submit(_with_code, self._files, _here(), fn, *args, **kwargs)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """As the other has it; Dask's does not know the word ``cancel_futures``."""
+        """Shut the wrapped executor down; Dask's has no argument ``cancel_futures``."""
         self._owned.shutdown(wait, **({"cancel_futures": True} if cancel_futures else {}))
 
 
 def need_workers(client: Any, jobs: Sequence[Job], files: Files) -> None:
-    """Ask the workers of a Dask cluster whether they can run all jobs; if one cannot, that is one line, now."""
+    """Check that every worker of a Dask cluster can run all jobs; raise a one-line error if one cannot."""
     outside = {
         (job.agent, job.env, str(job.env_options), job.knowledge): job
         for job in jobs
@@ -79,7 +79,7 @@ def need_workers(client: Any, jobs: Sequence[Job], files: Files) -> None:
 
 
 def place(files: Files) -> None:
-    """Put code where this process finds it first, and forget what it has of the same names."""
+    """Put code first in this process's ``sys.path``, and unload modules of the same names."""
     parts = [part for path in sorted(files) for part in (path.encode(), files[path])]
     key = hashlib.sha256(repr(parts).encode()).hexdigest()
     with _placing:
@@ -101,7 +101,7 @@ def place(files: Files) -> None:
 
 
 def _with_code(files: Files, sender: str, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
-    if files and sender != _here():  # a thread of the sender has it all
+    if files and sender != _here():  # a thread of the sender already has the code
         place(files)
     return fn(*args, **kwargs)
 

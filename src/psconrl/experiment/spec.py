@@ -1,4 +1,4 @@
-"""What a spec stands for: agents, experiments, and the runs that they come to."""
+"""The contents of a spec: agents, experiments, and the runs they expand to."""
 
 import itertools
 import math
@@ -20,13 +20,13 @@ from psconrl.named_code import ENVIRONMENTS as OWN_ENVIRONMENTS
 from psconrl.named_code import as_module, is_code
 
 DEFAULT_HORIZON = 20_000
-# What costs are to agents. Noisy ones are learned, too, from costs that are drawn around their means.
+# What an agent knows of the costs. Noisy costs are learned too, from samples drawn around their means.
 KNOWN, LEARNED, NOISY = "known", "learned", "noisy"
-# How the experiments of a table [experiments.NAME] with several of them are told apart.
+# Suffixes that distinguish the experiments of one table [experiments.NAME].
 COSTS_SUFFIX = {KNOWN: "", LEARNED: " (costs learned)", NOISY: " (costs noisy)"}
-USUAL_NOISE = "two-point"  # of noisy costs, where an experiment names no emission
-ALL = "all"  # among the names of agents: those that an experiment has
-RUN_BYTES = 5_000  # that a run waiting for its turn takes: its settings, its hash, its place in the queue
+USUAL_NOISE = "two-point"  # the emission of noisy costs if an experiment names none
+ALL = "all"  # among the names of agents: the experiment's own agents
+RUN_BYTES = 5_000  # memory per waiting run: its settings, its hash, its place in the queue
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ class AgentSpec:
     grid: Mapping[str, list[Any]]
     known_costs: bool = True
     replicates: int | None = None
-    knowledge: Knowledge = NOTHING  # what it is told beforehand: support, trust, worth, baseline, spans
+    knowledge: Knowledge = NOTHING  # prior knowledge: support, trust, worth, baseline, spans
     setting: str = ""  # how its options were chosen, in a few words for tables
 
 
@@ -58,15 +58,15 @@ class ExperimentSpec:
     replicates: int | None = None
     checkpoints: int | str | list[int] = 200
     emission: str = EMISSIONS[0]
-    evaluate: bool | None = None  # also the exact averages of every policy played? if not said, where that is cheap
-    draw: bool = False  # every replicate is played on a model of its own (option seed), drawn from the seed
+    evaluate: bool | None = None  # whether to evaluate every policy played exactly; None: where that is cheap
+    draw: bool = False  # every replicate has a model of its own (option seed), drawn from the spec's seed
     probe: list[int] | None = None  # state, action, next state of a sampled probability to record
-    thresholds: Mapping[str, float] | None = None  # other limits than the environment's, by name
+    thresholds: Mapping[str, float] | None = None  # thresholds that replace the environment's, by name
     costs: list[str] = field(default_factory=lambda: [KNOWN])  # known, learned, noisy: one experiment for each
 
 
 class Jobs(list[Job]):
-    """The runs of a spec, under its name."""
+    """The runs of a spec, with its name as title."""
 
     def __init__(self, title: str, jobs: Iterable[Job]) -> None:
         super().__init__(jobs)
@@ -74,7 +74,7 @@ class Jobs(list[Job]):
 
 
 class _Member(NamedTuple):
-    """An agent as it takes part in an experiment."""
+    """An agent with its settings in one experiment."""
 
     label: str
     agent: AgentSpec
@@ -86,7 +86,7 @@ class _Member(NamedTuple):
 
 @dataclass(frozen=True)
 class Spec:
-    """A whole file."""
+    """The contents of a spec file."""
 
     name: str
     seed: int
@@ -95,7 +95,7 @@ class Spec:
     experiments: Mapping[str, ExperimentSpec]
 
     def jobs(self, quick: bool = False) -> Jobs:
-        """All runs of the file, those of one experiment after those of another."""
+        """Return all runs of the spec, grouped by experiment."""
         count = sum(self._count(experiment, quick) for experiment in self.experiments.values())
         need(count * RUN_BYTES, f"a sweep of {count:,} runs", ConfigError)
         return Jobs(
@@ -104,7 +104,7 @@ class Spec:
         )
 
     def shortened(self) -> list[str]:
-        """What the short form leaves out, a line for all experiments of which that is the same."""
+        """Return what the short form leaves out, one line for all experiments with the same omissions."""
         lines: dict[str, list[str]] = {}
         for name, experiment in self.experiments.items():
             full, quick = ({m.label: m for m in self._agents_of(experiment, q)} for q in (False, True))
@@ -119,9 +119,10 @@ class Spec:
         return [f"{', '.join(names)}: {left}" for left, names in lines.items()]
 
     def with_agents(self, names: Sequence[str]) -> "Spec":
-        """The same experiments with other agents: labels of the file, names of ``psconrl agents``, or code of yours.
+        """Return a spec with the same experiments and other agents.
 
-        ``"all"`` stands for those that an experiment has. Code, ``module:Class``, gets the title of its class as label.
+        Agents are labels of the file, names of ``psconrl agents``, or your own code, ``module:Class``, whose label is
+        the title of the class. ``"all"`` stands for the agents that an experiment has.
         """
         agents = dict(self.agents)
         labels = []
@@ -131,7 +132,7 @@ class Spec:
                 label = name if label in (ALL, *self.agents, *RECIPES) else label
                 agents[label] = AgentSpec(as_module(name), {}, {})
             elif name != ALL and name not in self.agents:
-                recipe_for(name)  # which knows what to say if there is none
+                recipe_for(name)  # raises an error if there is none
             labels.append(label)
         if len(set(labels)) < len(labels):
             raise ConfigError(f"agents must have names that differ; got {', '.join(labels)}")
@@ -146,7 +147,7 @@ class Spec:
         return replace(self, agents=agents, experiments=experiments)
 
     def _count(self, experiment: ExperimentSpec, quick: bool) -> int:
-        """How many runs an experiment has, without making them."""
+        """Return the number of runs of an experiment without building them."""
         points = sum(
             member.runs * _points(member.grid) * len(_columns(experiment, member.agent))
             for member in self._agents_of(experiment, quick)
@@ -190,7 +191,7 @@ class Spec:
                         )
 
     def _agents_of(self, experiment: ExperimentSpec, quick: bool) -> Iterator[_Member]:
-        """The agents of an experiment, all overrides applied."""
+        """Yield the agents of an experiment with all overrides applied."""
         changes = experiment.quick if quick else {}
         labels = changes.get("agents", experiment.agents)
         for label in self.agents if labels is None else labels:
@@ -209,13 +210,13 @@ class Spec:
 
 
 def _columns(experiment: ExperimentSpec, agent: AgentSpec) -> list[str]:
-    """Does an agent of an experiment know the costs, learn them, or both? One that always learns them does it once."""
+    """Return the kinds of costs an agent runs with; an agent that always learns costs has no run with known ones."""
     learns = not agent.known_costs or (not is_code(agent.agent) and recipe_for(agent.agent).learns_costs)
     return [costs for costs in experiment.costs if costs != KNOWN] or experiment.costs if learns else experiment.costs
 
 
 def _emission(experiment: ExperimentSpec, costs: str) -> str:
-    """How costs occur; where some of the experiments have noisy ones, the others have their means."""
+    """Return how costs are emitted; if one kind of costs is noisy, the other kinds emit the means."""
     if NOISY not in experiment.costs:
         return experiment.emission
     noise = USUAL_NOISE if experiment.emission == EMISSIONS[0] else experiment.emission
@@ -229,7 +230,7 @@ def _points(grid: Mapping[str, list[Any]]) -> int:
 def _variants(
     name: str, options: Mapping[str, Any], grid: Mapping[str, list[Any]]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The options for each point of a grid, with a name that says which."""
+    """Yield the options at each point of a grid, with a name that includes the point."""
     for point in itertools.product(*grid.values()):
         chosen = dict(zip(grid, point, strict=True))
         yield " ".join([name, *(f"{key}={value}" for key, value in chosen.items())]), {**options, **chosen}
@@ -240,7 +241,7 @@ def _first(*values: T | None) -> T:
 
 
 def _draw(seed: int, replicate: int) -> int:
-    """The seed of the model of a replicate, if each has its own."""
+    """Return the seed of the model of a replicate, if each replicate has its own."""
     return int(np.random.SeedSequence([seed, replicate]).generate_state(1)[0])
 
 

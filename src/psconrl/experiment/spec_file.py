@@ -1,4 +1,4 @@
-"""What to run, as data: a TOML file of environments, agents, parameters and replicates.
+"""Spec files: what to run, as a TOML file of environments, agents, parameters and replicates.
 
     name = "paper"                        # all keys but [experiments] are optional
     seed = 2024
@@ -16,7 +16,7 @@
     override.c-ucrl = { options = { h = 50 }, replicates = 5 }
     quick = { horizon = 2_000, replicates = 3 }       # what --quick changes
 
-Strict: a key that nobody knows is an error, with the nearest one that exists.
+An unknown key is an error, which names the nearest known key.
 """
 
 import os
@@ -47,16 +47,16 @@ NAMES_OF_TYPES = {
     str: "text", int: "a whole number", float: "a number", dict: "a table", list: "a list", bool: "true or false",
 }  # fmt: skip
 OVERRIDE_KEYS = ("options", "grid", "replicates", "horizon")
-# An unclosed string ends with its line, so that one pass is enough.
+# An unclosed string ends at the end of its line, so that one pass is enough.
 _STRINGS_AND_COMMENTS = re.compile(r""""(?:\\.|[^"\\\n])*"?|'[^'\n]*'?|#[^\n]*""")
 
 
 def read_spec(path: str | os.PathLike[str]) -> Spec:
-    """Read a file; errors name the file, the table and the key."""
+    """Read a spec file; errors name the file, the table and the key."""
     source = Path(path)
     try:
         with source.open("rb") as f:
-            text = f.read(MOST_TEXT + 1).decode()  # of a device without an end, too
+            text = f.read(MOST_TEXT + 1).decode()  # bounded: the file may be an endless device
         return parse_spec(text, source.stem, source.parent)
     except FileNotFoundError:
         raise ConfigError(f"{source}: no such file") from None
@@ -67,13 +67,13 @@ def read_spec(path: str | os.PathLike[str]) -> Spec:
 
 
 def shipped_spec(name: str) -> Spec:
-    """One of the files that come with the library: ``"paper"``, ``"theory"``, ``"leaderboard"``, ``"sensitivity"``."""
+    """Read a spec shipped with the library: ``"paper"``, ``"theory"``, ``"leaderboard"`` or ``"sensitivity"``."""
     text = resources.files("psconrl.experiment").joinpath("specs", f"{name}.toml").read_text(encoding="utf-8")
     return parse_spec(text, name)
 
 
 def parse_spec(text: str, name: str = "experiment", folder: Path | None = None) -> Spec:
-    """The contents of a file. Model files are looked for beside it, in ``folder``.
+    """Parse the text of a spec file. Model files are looked up relative to ``folder``.
 
     >>> spec = parse_spec('[experiments.small]\\nenv = "marsrover-4x4"\\nagents = ["psconrl"]\\nreplicates = 3')
     >>> len(spec.jobs()), spec.jobs()[0].horizon
@@ -92,7 +92,7 @@ def parse_spec(text: str, name: str = "experiment", folder: Path | None = None) 
 
 
 def _toml(text: str) -> dict[str, Any]:
-    """The tables of a text that is not so large or so deep that reading it takes minutes, or all of the stack."""
+    """Parse TOML, after refusing texts so large or so nested that parsing takes minutes or exhausts the stack."""
     if len(text) > MOST_TEXT:
         raise ConfigError(f"a spec has at most {MOST_TEXT:,} characters")
     bare = _STRINGS_AND_COMMENTS.sub("x", text)
@@ -134,25 +134,25 @@ def _agent(label: str, table: Any, folder: Path | None) -> AgentSpec:
         raise ConfigError(f"{where} {error}") from None
     options, grid = _own_options(data.pop("options", {}), where), _grid(data.pop("grid", {}), where)
     words = ("support", "trust", "worth", "baseline", "spans")
-    told: dict[str, Any] = {key: data.pop(key) for key in words if key in data}
-    return AgentSpec(agent, options, _own_options(grid, where), **data, knowledge=_knowledge(told, where, folder))
+    given: dict[str, Any] = {key: data.pop(key) for key in words if key in data}
+    return AgentSpec(agent, options, _own_options(grid, where), **data, knowledge=_knowledge(given, where, folder))
 
 
-def _knowledge(told: dict[str, Any], where: str, folder: Path | None) -> Knowledge:
-    if "trust" in told:
-        told["trust"] = _place(told["trust"], f"{where} trust:", folder)
-        told["file"] = file_digest(told["trust"])
-    if told.get("baseline", SAFEST) != SAFEST:
-        told["baseline"] = str(((folder or Path()) / told["baseline"]).resolve())
-        told["file"] = file_digest(told["baseline"])
+def _knowledge(given: dict[str, Any], where: str, folder: Path | None) -> Knowledge:
+    if "trust" in given:
+        given["trust"] = _place(given["trust"], f"{where} trust:", folder)
+        given["file"] = file_digest(given["trust"])
+    if given.get("baseline", SAFEST) != SAFEST:
+        given["baseline"] = str(((folder or Path()) / given["baseline"]).resolve())
+        given["file"] = file_digest(given["baseline"])
     try:
-        return Knowledge(**told)
+        return Knowledge(**given)
     except ConfigError as error:
         raise ConfigError(f"{where} {error}") from None
 
 
 def _place(env: str, where: str, folder: Path | None) -> str:
-    """The name of an environment, or the path of a model file, as other processes find it."""
+    """Return the name of an environment, or the path of a model file, as other processes can find it."""
     if is_code(env):
         return as_module(env, folder)
     if env in ENVIRONMENTS or is_outside(env):
@@ -217,7 +217,7 @@ def _experiment(name: str, table: Any, agents: Mapping[str, AgentSpec], folder: 
 
 
 def _agent_label(label: Any, where: str, agents: Mapping[str, AgentSpec], folder: Path | None) -> str:
-    """What an agent of an experiment is called: a label, a name, or code of the user's, as other processes find it."""
+    """Return an agent's label, name, or user code as other processes can find it."""
     if _is_own(label, agents):
         try:
             return as_module(label, folder)
@@ -234,7 +234,7 @@ def _is_own(label: Any, agents: Mapping[str, AgentSpec]) -> bool:
 
 
 def _checked(table: Any, where: str, types: Mapping[str, Any]) -> dict[str, Any]:
-    """The table, if all its keys are known and of the right type."""
+    """Return the table after checking that all its keys are known and of the right type."""
     prefix = f"{where} " if where else ""
     if not isinstance(table, dict):
         raise ConfigError(f"{prefix}must be a table; got {table!r}")

@@ -1,15 +1,15 @@
-"""Results in one SQLite file: runs, checkpoints, provenance.
+"""Storage of results in one SQLite file: runs, checkpoints, provenance.
 
-A finished run is one transaction, so that a crash loses at most the runs in flight. Write-ahead logging lets others
-read while a sweep writes. Tables:
+A finished run is one transaction, so a crash loses at most the runs in progress. Write-ahead logging lets other
+programs read while a sweep writes. Tables:
 
-    experiments(name, position, facts, model)           what was run on: optimum, limits, and the model itself
+    experiments(name, position, facts, model)           the environment: optimum, thresholds, and the model itself
     runs(hash, experiment, label, replicate, ...)       status 'done' or 'failed', with the traceback; current = 0
-                                                        if newer code or settings have taken its place
+                                                        if runs of newer code or settings have replaced it
     checkpoints(run, round, cost, total, strong,        cumulative costs; cost 0 is the objective; strong regret and
-                largest)                                violations where policies were evaluated; of a limit, the
-                                                        largest excess of all rounds so far (not in the first files)
-    probes(run, round, value)                           a sampled probability, where one was followed
+                largest)                                violations where policies were evaluated; for a constraint,
+                                                        the largest excess so far (absent from the earliest files)
+    probes(run, round, value)                           a sampled probability, if one was recorded
     meta(key, value)
 """
 
@@ -65,7 +65,7 @@ class Store:
         with _clear_errors(self.path):
             try:
                 self.connection = _opened(self.path)
-            except sqlite3.OperationalError:  # beside a file in WAL mode SQLite needs to write, even to read
+            except sqlite3.OperationalError:  # in WAL mode SQLite must write next to the file, even to read it
                 self.connection = _opened(self.path, "?mode=ro&immutable=1")
 
     def close(self) -> None:
@@ -79,13 +79,13 @@ class Store:
         self.close()
 
     def query(self, sql: str, parameters: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-        """Rows of any SELECT."""
+        """Return the rows of a SELECT statement."""
         with _clear_errors(self.path):
             return self.connection.execute(sql, parameters).fetchall()
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """See the file as it is now, whatever a sweep adds meanwhile."""
+        """Read the file as it is now, even if a sweep adds to it meanwhile."""
         with _clear_errors(self.path):
             self.connection.execute("BEGIN")
         try:
@@ -94,23 +94,23 @@ class Store:
             self.connection.rollback()
 
     def points(self, run: int) -> list[tuple[Any, ...]]:
-        """The checkpoints of a run: round, cost, total, strong, largest; None where there is no number."""
+        """Return the checkpoints of a run: round, cost, total, strong, largest; None where there is no number."""
         largest = "largest" if self._has_largest() else "NULL"
         sql = f"SELECT round, cost, total, strong, {largest} FROM checkpoints WHERE run = ? ORDER BY round, cost"
         return self.query(sql, (run,))
 
     def _has_largest(self) -> bool:
-        """Files that were made before largest excesses were kept have no column for them, until a sweep writes."""
+        """Whether the file has the column of largest excesses. The earliest files lack it until a sweep writes."""
         return bool(self.query("SELECT 1 FROM pragma_table_info('checkpoints') WHERE name = 'largest'"))
 
     def finished(self) -> set[str]:
-        """The hashes of the runs that need not be run again. Failed ones are tried again."""
+        """Return the hashes of the finished runs, which are not run again. Failed runs are retried."""
         return {row[0] for row in self.query("SELECT hash FROM runs WHERE status = 'done'")}
 
     @classmethod
     @contextmanager
     def writer(cls, path: str | os.PathLike[str]) -> Iterator["Writer"]:
-        """Open a file for a sweep, made if missing. One writer at a time: a second gets an error at once."""
+        """Open a file for a sweep, creating it if missing. A second writer at the same time gets an error at once."""
         target = Path(path)
         if target.is_dir():
             raise StoreError(f"{str(path)!r}: is a folder; give the name of a file")
@@ -130,25 +130,25 @@ class Writer(Store):
     """A results file, open for one sweep."""
 
     def make_room(self) -> None:
-        """Give a file from before largest excesses were kept a column for them."""
+        """Add the column of largest excesses to a file from before it existed."""
         if not self._has_largest():
             with _clear_errors(self.path), self.connection:
                 self.connection.execute("ALTER TABLE checkpoints ADD COLUMN largest REAL")
 
     def add_experiment(self, name: str, position: int, facts: dict[str, Any], model: bytes | None) -> None:
-        """Note what an experiment runs on."""
+        """Store the facts and the model of an experiment's environment."""
         with _clear_errors(self.path), self.connection:
             self.connection.execute(
                 "INSERT OR REPLACE INTO experiments VALUES (?, ?, ?, ?)", (name, position, json.dumps(facts), model)
             )
 
     def note(self, values: dict[str, str]) -> None:
-        """Facts about the whole file, such as its title and the order of its agents."""
+        """Store facts about the whole file, such as its title and the order of its agents."""
         with _clear_errors(self.path), self.connection:
             self.connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items())
 
     def add(self, result: Result, provenance: dict[str, Any] | None = None) -> None:
-        """Keep a run, whole or not at all. One that had failed before is replaced."""
+        """Store a run in one transaction. It replaces an earlier failed attempt."""
         job = result.job
         with _clear_errors(self.path), self.connection as db:
             old = db.execute("SELECT id FROM runs WHERE hash = ?", (job.hash,)).fetchone()
@@ -170,9 +170,9 @@ class Writer(Store):
                 db.executemany("INSERT INTO probes VALUES (?, ?, ?)", ((run, t, x) for t, x in probes))
 
     def select(self, experiments: Iterable[str], hashes: set[str]) -> int:
-        """Let reports show these runs of the experiments; others, of older code or settings, stay but are not shown.
+        """Mark the runs of the experiments that reports show; runs of older code or settings stay but are hidden.
 
-        Returns how many those are.
+        Returns the number of hidden runs.
         """
         hidden = 0
         with _clear_errors(self.path), self.connection as db:
@@ -184,7 +184,7 @@ class Writer(Store):
 
 
 def _points(result: Result) -> Iterator[tuple[Any, ...]]:
-    """Round, cost, total, strong and largest of every checkpoint; nan, which SQLite keeps as NULL, for no number."""
+    """Yield round, cost, total, strong, largest of every checkpoint; a missing number is nan, in SQLite NULL."""
     shape = result.cumulative.shape
     strong = result.strong if result.strong.size else np.full(shape, np.nan)
     largest = np.column_stack([np.full(shape[0], np.nan), result.largest_excess])
@@ -215,7 +215,7 @@ def _run_row(job: Job, result: Result, provenance: dict[str, Any]) -> tuple[Any,
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    # No two threads use a connection at once, but the one that closes it need not be the one that opened it.
+    # No two threads use a connection at once, but the thread that closes it may not be the one that opened it.
     return sqlite3.connect(path, timeout=WAIT_SECONDS, check_same_thread=False)
 
 
@@ -243,12 +243,12 @@ def _create_if_empty(path: Path) -> None:
 
 
 def _check_format(connection: sqlite3.Connection, path: Path) -> None:
-    connection.execute("PRAGMA trusted_schema = OFF")  # what a file defines may call nothing that reaches beyond it
+    connection.execute("PRAGMA trusted_schema = OFF")  # the file's schema may not call functions with side effects
     kinds = dict(connection.execute("SELECT name, type FROM sqlite_master WHERE type <> 'index'"))
     tables = {name for name, kind in kinds.items() if kind == "table"}
     meta = dict(connection.execute("SELECT key, value FROM meta")) if "meta" in tables else {}
     if meta.get("format") != FORMAT:
-        raise StoreError(f"{path}: is an SQLite file, but not one of psconrl's results; choose another name")
+        raise StoreError(f"{path}: is an SQLite file, but not a results file of psconrl; choose another name")
     if "trigger" in kinds.values() or not tables.issuperset(TABLES):
         raise StoreError(f"{path}: damaged: it must have the tables {', '.join(TABLES)}, and no triggers")
     if not str(meta.get("schema", "")).isdecimal():
@@ -259,7 +259,7 @@ def _check_format(connection: sqlite3.Connection, path: Path) -> None:
 
 @contextmanager
 def _only_writer(path: Path) -> Iterator[None]:
-    """Hold a lock that the operating system releases when the process dies, however it dies."""
+    """Hold a lock that the operating system releases when the process ends, even if it is killed."""
     beside = path.with_name(f"{path.name}.psconrl-lock")
     lock = None
     try:
@@ -280,7 +280,7 @@ def _only_writer(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _clear_errors(path: Path) -> Iterator[None]:
-    """SQLite's complaints, in words that say what to do. What had been committed stays."""
+    """Turn SQLite's errors into messages that say what to do. Committed data stays."""
     try:
         yield
     except UnicodeDecodeError:
@@ -288,7 +288,7 @@ def _clear_errors(path: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         reason = " ".join(str(error).split())
         if "full" in reason:
-            reason = "the disk is full; all finished runs before this one are kept; make room and run the same again"
+            reason = "the disk is full; all earlier finished runs are kept; free some space and run the same again"
         elif "readonly" in reason or "unable to open" in reason:
             reason = f"cannot be written ({reason})"
         elif "not a database" in reason:

@@ -1,4 +1,4 @@
-"""Which code a result came from. Changed comments, layout or words of a docstring are not changed code."""
+"""The code version of a result. It does not change with comments, layout or docstrings."""
 
 import hashlib
 import subprocess
@@ -10,7 +10,7 @@ from typing import Any
 
 from psconrl._version import __version__
 
-# What the outcome of a run depends on; how it is stored or drawn does not matter.
+# The code that the outcome of a run depends on; storage and reports do not matter.
 PARTS = (
     "arrays.py",
     "products.py",
@@ -27,7 +27,7 @@ PARTS = (
 
 @cache
 def versions() -> dict[str, str]:
-    """The versions that the outcome of a run depends on."""
+    """Return the versions that the outcome of a run depends on."""
     return {
         "psconrl": __version__,
         "code": code_digest(),
@@ -39,14 +39,14 @@ _found: list[str] = []
 
 
 def code_digest() -> str:
-    """A hash of the code that runs depend on, as it is compiled."""
+    """Return a hash of the compiled code that runs depend on."""
     if not _found:
         _found.append(_digest_of_files())
     return _found[0]
 
 
 def inherit_code_digest(digest: str) -> None:
-    """In a process that was started to run the same code: take the digest of the one that started it."""
+    """Take over the digest of the parent process, which runs the same code."""
     _found[:] = [digest]
 
 
@@ -56,7 +56,7 @@ def _digest_of_files() -> str:
     for part in PARTS:
         for path in sorted((root / part).rglob("*") if (root / part).is_dir() else [root / part]):
             if path.parent.name == "kernels" and path.suffix in (".py", ".pxd", ".c"):
-                digest.update(path.read_bytes())  # its types leave no trace in Python's bytecode
+                digest.update(path.read_bytes())  # Cython types do not show in Python's bytecode
             elif path.suffix == ".py":
                 update(digest, compile(path.read_bytes(), path.name, "exec", dont_inherit=True, optimize=2))
             elif path.suffix == ".txt":
@@ -65,7 +65,7 @@ def _digest_of_files() -> str:
 
 
 def update(digest: Any, code: CodeType) -> None:
-    """Add what a program does to a hash, but not on which lines it says so."""
+    """Update a hash with compiled code, without its line numbers."""
     constants = [x for x in code.co_consts if not isinstance(x, CodeType)]
     names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
     header = code.co_name, code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags
@@ -77,7 +77,7 @@ def update(digest: Any, code: CodeType) -> None:
 
 
 def _sorted(constant: Any) -> Any:
-    """Sets have no order of their own: it changes from process to process."""
+    """Replace sets by sorted lists, since the order of a set changes from process to process."""
     if isinstance(constant, tuple):
         return tuple(map(_sorted, constant))
     return ("set", sorted(map(repr, constant))) if isinstance(constant, frozenset) else constant
@@ -85,7 +85,7 @@ def _sorted(constant: Any) -> Any:
 
 @cache
 def git_commit() -> str:
-    """The commit of a source checkout, with a + if it has been changed since; empty elsewhere."""
+    """Return the commit of a source checkout, with a + if files have changed since; empty elsewhere."""
     root = Path(__file__).parents[1]
     try:
         head = subprocess.run(
