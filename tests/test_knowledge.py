@@ -174,7 +174,7 @@ def test_with_several_limits_there_is_a_span_for_each():
         (('"fha"', '"psconrl"'), "spans: agent 'psconrl' asks for none of the optimal policy's span, span_obj"),
         (('"fha"\nspans = true', '"fha"\nspans = true\noptions = { span = 1 }'), "option span and spans contradict"),
         (("spans = true", "spans = 1"), "spans must be true or false; got 1"),
-        (("horizon = 200", "horizon = 200\nthresholds = { missed = 0.001 }"), "spans: the limits of the model"),
+        (("horizon = 200", "horizon = 200\nthresholds = { missed = 0.001 }"), "spans: the constraints of the model"),
     ],
 )  # fmt: skip
 def test_constants_that_nobody_asks_for_end_in_one_line(tmp_path, change, complaint):

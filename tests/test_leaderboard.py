@@ -217,7 +217,7 @@ def test_all_kinds_of_costs_meet_the_same_luck():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["sensitivity", "--agents", "psconrl"], "--agents: sensitivity has agents of its own; they can be"),
+        (["sensitivity", "--agents", "psconrl"], "--agents: sensitivity has fixed agents; they can be"),
         (["leaderboard", "--agents", "psconlr"], "--agents: unknown agent 'psconlr'; did you mean 'psconrl'"),
     ],
 )  # fmt: skip

@@ -232,7 +232,7 @@ def test_a_long_log_keeps_some_policies_and_its_page_stays_small(tmp_path, monke
 def test_averages_are_recent_ones_and_those_since_the_start_against_the_limits(tmp_path):
     contents = log_contents(read(write_log(tmp_path / "run.csv")))
     panels = panels_of(contents)
-    assert list(panels) == ["throughput", "delay", "power", "Exploring", "Thinking time", "Change of policy"]
+    assert list(panels) == ["throughput", "delay", "power", "Exploring", "Planning time", "Change of policy"]
     window = window_for(EVENTS[-1].round)
     assert f"last {window:,} rounds" in contents["notes"][0]
     recent = [e for e in EVENTS if e.round > EVENTS[-1].round - window]
@@ -251,9 +251,9 @@ def test_averages_are_recent_ones_and_those_since_the_start_against_the_limits(t
     assert expected[-1] == pytest.approx(sum(e.value * e.length for e in planned) / sum(e.length for e in planned))
     _, explored = curve(panels["Exploring"], "since the start")
     assert explored[-1] == EVENTS[-1].explored / EVENTS[-1].round > 0
-    _, planning_time = curve(panels["Thinking time"], "running average")
+    _, planning_time = curve(panels["Planning time"], "running average")
     assert planning_time[-1] == pytest.approx(np.mean([e.planning_time for e in recent]))
-    _, longest = curve(panels["Thinking time"], "longest of them")
+    _, longest = curve(panels["Planning time"], "longest of them")
     assert longest[-1] == max(e.planning_time for e in recent)
     _, changed = curve(panels["Change of policy"], "running average")
     assert changed[-1] == pytest.approx(sum(e.changed * e.length for e in recent) / rounds)

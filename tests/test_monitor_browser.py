@@ -55,12 +55,12 @@ def test_it_waits_and_draws_and_follows_the_file_by_itself(shown, tmp_path):
     path = tmp_path / "learning.csv"
     with serving(path) as server:
         shown.browser.get(server.url)
-        assert shown.texts("#message") == ["There is no such file yet. It is shown as soon as it appears."]
+        assert shown.texts("#message") == ["The file does not exist yet. It is shown as soon as it appears."]
         assert shown.texts("h1") == ["learning.csv"]
         write_log(path, EVENTS[:60])
         becomes(lambda: fact(shown, "rounds"), f"{EVENTS[59].round:,}")
         assert shown.texts(".panel h3") == [
-            "throughput", "delay", "power", "Exploring", "Thinking time", "Change of policy",
+            "throughput", "delay", "power", "Exploring", "Planning time", "Change of policy",
         ]  # fmt: skip
         assert len(shown.all(".panel .line[data-agent]")) == 12  # two each of five, what is expected, change
         assert "limit 2" in "".join(shown.texts(".reference-label"))
@@ -80,7 +80,7 @@ def test_it_waits_and_draws_and_follows_the_file_by_itself(shown, tmp_path):
         fetched = shown.js("performance.getEntriesByType('resource').map((e) => e.name)")
         assert {name for name in fetched if not name.startswith("data:")} == {f"{server.url}data.json"}
         assert shown.errors() == []
-    becomes(lambda: shown.texts(".status"), ["The monitor does not answer; this is what it showed last"])
+    becomes(lambda: shown.texts(".status"), ["The monitor does not answer; this is its last state"])
     assert fact(shown, "rounds") == f"{EVENTS[-1].round:,}"
 
 

@@ -418,8 +418,8 @@ def test_figure_2_with_an_agent_of_ones_own_is_one_command(folder, own, capsys):
     assert "PSConRL" not in drawn
     assert "violation" in drawn
     for arguments, message in (
-        (["figure1", "--agents", "fha"], "--agents: figure1 has agents of its own"),
-        (["figure2", "--agents", ","], "--agents: at least one must be named"),
+        (["figure1", "--agents", "fha"], "--agents: figure1 has fixed agents"),
+        (["figure2", "--agents", ","], "--agents: at least one agent must be named"),
         (["figure2", "--agents", "psconl"], "--agents: unknown agent 'psconl'; did you mean 'psconrl'?"),
         (["figure3", "--agents", f"{own}:Nobody"], f"--agents: {own}:Nobody: {own} has no 'Nobody'"),
     ):

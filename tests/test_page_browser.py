@@ -87,7 +87,7 @@ def test_a_tick_hides_an_agent_in_every_chart_and_brings_it_back(shown):
     assert shown.agents() == {"ucrl"}
     shown.click(".pick button", 1)
     assert shown.agents() == set()
-    assert "No agent is ticked." in shown.texts(".empty")
+    assert "No agent is selected." in shown.texts(".empty")
     shown.click(".pick button", 0)
     shown.click("#switch-bands")
     assert shown.agents(".band") == set()

@@ -390,7 +390,7 @@ def test_a_results_file_from_before_is_read_shown_and_continued(swept, tmp_path)
     assert np.isfinite(curves["triple-qa"].largest_excess[:, :, 1]).all()
     assert np.isnan(curves["psconrl"].largest_excess).all()
     assert [row[2:] == ["-"] * 3 for row in table["rows"]] == [True, True, False]
-    assert table["note"].endswith("A dash: not evaluated, or not kept, for this agent.")
+    assert table["note"].endswith("A dash: not evaluated, or not stored, for this agent.")
 
 
 def test_large_models_are_evaluated_where_that_is_asked_for(monkeypatch):

@@ -183,7 +183,7 @@ def test_an_agent_that_lacks_a_metric_has_a_dash_with_a_note(experiments):
     markdown = print_table(both, measured, "markdown").splitlines()
     assert markdown[3].endswith(" | - | - |")
     assert "| - |" not in markdown[2]
-    assert markdown[-1].endswith("A dash: not evaluated, or not kept, for this agent.")
+    assert markdown[-1].endswith("A dash: not evaluated, or not stored, for this agent.")
     assert "A dash" not in print_table(both, measured[:1], "markdown")
     latex = print_table(both, measured, "latex").splitlines()
     assert latex[6].endswith(r"& -- & -- \\")

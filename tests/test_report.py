@@ -164,7 +164,7 @@ def test_verdicts_have_the_false_alarm_rate_they_say():
         difference = rng.normal(size=10)
         t = abs(difference.mean()) / (difference.std(ddof=1) / np.sqrt(10))
         mean = Estimate(difference.mean(), np.nan, np.nan)  # its interval, which takes longest, decides nothing
-        alarms += verdict(Comparison("a", "b", mean, 10, 2 * student.sf(t, 9)), 1) != "not told apart"
+        alarms += verdict(Comparison("a", "b", mean, 10, 2 * student.sf(t, 9)), 1) != "no significant difference"
     assert abs(alarms / 2000 - 0.05) < 4.5 * np.sqrt(0.05 * 0.95 / 2000)
 
 
@@ -197,9 +197,9 @@ def test_figures_are_drawn_in_the_papers_layout(experiments, tmp_path, full):
         run_sweep(jobs, tmp_path / "free.db", executor=threads)
     with Store(tmp_path / "free.db") as store:
         build(store)
-        with pytest.raises(ConfigError, match="has no limits"):
+        with pytest.raises(ConfigError, match="has no constraints"):
             figure2(read_experiments(store))
-    with pytest.raises(ConfigError, match="followed no sampled probability"):
+    with pytest.raises(ConfigError, match="recorded no sampled probability"):
         figure1(experiments["marsrover-4x4"])
 
 
@@ -274,7 +274,7 @@ def test_the_picture_of_the_theory_explains_what_is_tight(experiments):
     )  # fmt: skip
     figure = theory_figure([*bayes, tight])
     notes = [f.get_supxlabel() for f in figure.subfigs]
-    assert "tight: the paper's Example 1, whose limit, 0.5275, leaves a slack of 0.0012." in notes[1]
+    assert "tight: the paper's Example 1, whose threshold, 0.5275, leaves a slack of 0.0012." in notes[1]
     scaling = figure.axes[3]
     assert list(scaling.texts) == []  # nothing is written on lines
     for axes in figure.axes[4:]:

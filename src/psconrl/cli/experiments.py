@@ -25,11 +25,11 @@ from psconrl.simulation.interrupt import Interrupted
 
 SHIPPED = ("paper", "theory", "leaderboard", "sensitivity")
 SOME_FAILED = 1
-# How often a sweep without a terminal says how far it is.
+# Interval of the progress messages of a sweep without a terminal.
 REPORT_SECONDS = 30.0
 
 workers_option = click.option(
-    "--workers", type=click.IntRange(1, MOST_WORKERS), help="Processes. [default: one a core]"
+    "--workers", type=click.IntRange(1, MOST_WORKERS), help="Number of processes. [default: one per core]"
 )
 executor_option = click.option(
     "--executor", default="processes", show_default=True, help="processes, or dask://HOST:PORT for a Dask cluster."
@@ -39,16 +39,15 @@ executor_option = click.option(
 @click.command()
 @click.argument("spec")
 @click.option(
-    "--out", required=True, metavar="FILE", help="Results file (SQLite). If it exists, only what is missing runs."
+    "--out", required=True, metavar="FILE", help="Results file (SQLite). If it exists, only missing runs are made."
 )
 @click.option("--quick", is_flag=True, help="The spec's short form.")
 @workers_option
 @executor_option
 def sweep(spec: str, out: str, quick: bool, workers: int | None, executor: str) -> None:
-    """Run all experiments of SPEC, a .toml file, or one that is shipped: paper, theory, leaderboard,
-    sensitivity.
+    """Run all experiments of SPEC, a .toml file or a shipped spec: paper, theory, leaderboard, sensitivity.
 
-    Ctrl-C, a crash or a power cut loses at most the runs in flight: the same command continues.
+    Ctrl-C, a crash or a power cut loses at most the runs in progress: the same command continues.
     """
     chosen = shipped_spec(spec) if spec in SHIPPED and not Path(spec).exists() else read_spec(spec)
     outcome = run_with_progress(chosen.jobs(quick), out, chosen.name, workers, executor)
@@ -58,9 +57,9 @@ def sweep(spec: str, out: str, quick: bool, workers: int | None, executor: str) 
 
 @click.command()
 @click.argument("results")
-@click.option("-o", "--out", default="report.html", show_default=True, metavar="FILE", help="The page.")
+@click.option("-o", "--out", default="report.html", show_default=True, metavar="FILE", help="The page to write.")
 def report(results: str, out: str) -> None:
-    """One self-contained page from RESULTS: interactive curves, tables, maps, provenance. Works offline."""
+    """Write one self-contained page from RESULTS: interactive curves, tables, maps, provenance. It works offline."""
     from psconrl.report.page import write
     from psconrl.report.summary import build
 
@@ -74,7 +73,7 @@ def report(results: str, out: str) -> None:
 @click.command()
 @click.argument("results")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="csv", show_default=True)
-@click.option("-o", "--out", metavar="FOLDER", help="Where to. [default: RESULTS-tables]")
+@click.option("-o", "--out", metavar="FOLDER", help="The folder to write to. [default: RESULTS-tables]")
 def export(results: str, form: str, out: str | None) -> None:
     """Write the runs and checkpoints of RESULTS as flat tables for other programs."""
     with Store(results) as store:
@@ -84,10 +83,10 @@ def export(results: str, form: str, out: str | None) -> None:
 
 
 def with_agents(spec: Spec, agents: str) -> Spec:
-    """The same experiments with the agents of an option ``--agents A,B``."""
+    """Return the spec with the agents of an option ``--agents A,B``."""
     names = [name.strip() for name in agents.split(",") if name.strip()]
     if not names:
-        raise ConfigError("--agents: at least one must be named")
+        raise ConfigError("--agents: at least one agent must be named")
     try:
         return spec.with_agents(names)
     except ConfigError as error:
@@ -95,7 +94,7 @@ def with_agents(spec: Spec, agents: str) -> Spec:
 
 
 def run_with_progress(jobs: list[Job], out: str | Path, title: str, workers: int | None, executor: str) -> Outcome:
-    """A sweep with a live line: runs done, rate, time left, failures."""
+    """Run a sweep with a live progress line: runs done, rate, time left, failures."""
     screen = console(stderr=True)
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
@@ -110,7 +109,7 @@ def run_with_progress(jobs: list[Job], out: str | Path, title: str, workers: int
         def show(outcome: Outcome) -> None:
             fresh = outcome.done + outcome.failed
             rate = fresh / max(time.monotonic() - began, 1e-9)
-            early = fresh < max(5, 0.1 * outcome.total)  # the long runs come first: too early to tell
+            early = fresh < max(5, 0.1 * outcome.total)  # the long runs come first, so early rates mislead
             note = "" if early else f"{rate:.2g} runs/s, {_duration(outcome.left / rate)} left"
             if outcome.failed:
                 note += f" {outcome.failed} failed"
@@ -128,12 +127,12 @@ def run_with_progress(jobs: list[Job], out: str | Path, title: str, workers: int
 
 
 def print_outcome(outcome: Outcome, path: str | Path) -> None:
-    """What was done, in one line, and what failed."""
+    """Print what was done in one line, and the runs that failed."""
     out = console()
     known = f", {outcome.known} were there" if outcome.known else ""
     out.print(Text(f"{outcome.done} runs done in {outcome.seconds:.1f} s{known}, {outcome.failed} failed: {path}"))
     if outcome.hidden:
-        out.print(Text(f"{outcome.hidden} runs of other settings or code are kept in it, and not shown in reports."))
+        out.print(Text(f"{outcome.hidden} runs of other settings or code stay in the file, but reports omit them."))
     for line in outcome.errors[:10]:
         out.print(Text(f"  failed: {line}"))
     if outcome.interrupted:
@@ -141,7 +140,7 @@ def print_outcome(outcome: Outcome, path: str | Path) -> None:
 
 
 def leave_unless_complete(outcome: Outcome) -> None:
-    """Exit codes for whoever reads them: 130 interrupted, 1 some runs failed."""
+    """Exit with code 130 if the sweep was interrupted, or 1 if some runs failed."""
     if outcome.interrupted:
         sys.exit(INTERRUPTED)
     if outcome.failed:

@@ -1,4 +1,4 @@
-"""``psconrl reproduce leaderboard`` and ``sensitivity``: all agents on all worlds, and what their one knob does."""
+"""``psconrl reproduce leaderboard`` and ``sensitivity``: all agents on all environments, and their hyperparameters."""
 
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,11 @@ REFERENCE = "uniform"
 def reproduce_board(
     what: str, quick: bool, agents: str | None, folder: Path, workers: int | None, executor: str
 ) -> None:
-    """Run what is missing of a board's spec; print its tables; write them, the pictures and the page to the folder."""
+    """Run the missing jobs of a board's spec, print its tables, and write tables, figures and page to the folder."""
     spec = shipped_spec(what)
     if agents is not None:
         if what != "leaderboard":
-            raise ConfigError(f"--agents: {what} has agents of its own; they can be chosen for leaderboard")
+            raise ConfigError(f"--agents: {what} has fixed agents; they can be chosen for leaderboard")
         named = [name.strip() for name in agents.split(",")]
         spec = with_agents(spec, agents if REFERENCE in named else f"{agents},{REFERENCE}")
     results = folder / f"{what}.db"

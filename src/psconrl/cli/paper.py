@@ -1,4 +1,4 @@
-"""The commands ``figure`` and ``table``: what a paper shows of a sweep."""
+"""The commands ``figure`` and ``table``: results of a sweep for a paper."""
 
 import re
 from collections.abc import Callable
@@ -21,14 +21,14 @@ LENGTH = re.compile(r"(\d+\.?\d*|\.\d+) *([a-z]*)", re.ASCII)
 
 
 def inches(text: str) -> float:
-    """A length with its unit, in inches.
+    """Convert a length with its unit to inches.
 
     >>> inches("3.25in"), round(inches("8.5cm"), 3)
     (3.25, 3.346)
     """
     found = LENGTH.fullmatch(text.strip().lower())
     if not found or found[2] not in UNITS:
-        raise ConfigError(f"--width: must be a number with its unit ({', '.join(UNITS)}), as 3.25in; got {text!r}")
+        raise ConfigError(f"--width: must be a number with its unit ({', '.join(UNITS)}), e.g. 3.25in; got {text!r}")
     width = float(found[1]) * UNITS[found[2]]
     if not NARROWEST <= width <= WIDEST:
         raise ConfigError(f"--width: must be from {NARROWEST:g}in to {WIDEST:g}in; got {text!r}")
@@ -36,11 +36,11 @@ def inches(text: str) -> float:
 
 
 def chosen(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say what is shown, and under which name."""
+    """Add the options that select what is shown, and under which names."""
     for option in reversed((
-        click.option("--experiments", multiple=True, metavar="A,B", help="Which, in this order. [default: all]"),
+        click.option("--experiments", multiple=True, metavar="A,B", help="Names, in this order. [default: all]"),
         click.option("--agents", multiple=True, metavar="A,B", help="Labels, in this order. [default: all]"),
-        click.option("--rename", multiple=True, metavar="LABEL=NAME", help="Of an agent or an experiment; repeatable."),
+        click.option("--rename", multiple=True, metavar="LABEL=NAME", help="Of an agent or experiment; repeatable."),
         click.option("--metric", "metrics", multiple=True, metavar="A,B", default=("regret,violation",),
                      show_default=True, help="Also priced, penalised, objective, cost, strong-regret, "
                                              "strong-violation, largest-excess, paper-regret, paper-violation."),
@@ -52,7 +52,7 @@ def chosen(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command()
 @click.argument("results")
 @chosen
-@click.option("--width", metavar="LENGTH", help="Exactly, as 3.25in, 8.5cm, 85mm or 246pt. [default: as it fits]")
+@click.option("--width", metavar="LENGTH", help="Exact width, e.g. 3.25in, 8.5cm, 85mm, 246pt. [default: as it fits]")
 @click.option("-o", "--out", required=True, metavar="FILE", help="A .pdf, .svg or .png file.")
 def figure(
     results: str,
@@ -63,7 +63,7 @@ def figure(
     width: str | None,
     out: str,
 ) -> None:
-    """Draw curves of RESULTS for a paper: means over runs with 95% bands, as wide as its column.
+    """Draw curves of RESULTS for a paper: means over runs with 95% bands, in the width of its column.
 
     Agents have the colours of the page. A curve that leaves the axes is cut off, and the panel says where it ends.
     """
@@ -83,7 +83,7 @@ def figure(
 @click.argument("results")
 @chosen
 @click.option("--format", "form", default="markdown", show_default=True, metavar="FORMAT", help="latex, markdown, csv.")
-@click.option("-o", "--out", metavar="FILE", help="Write it there. [default: print it]")
+@click.option("-o", "--out", metavar="FILE", help="The file to write. [default: print the table]")
 def table(
     results: str,
     experiments: tuple[str, ...],
@@ -93,7 +93,7 @@ def table(
     form: str,
     out: str | None,
 ) -> None:
-    """Final values of RESULTS for a paper: mean and 95% interval over runs, and how many runs there were.
+    """Tabulate final values of RESULTS for a paper: mean and 95% interval over runs, and the number of runs.
 
     LaTeX needs the package booktabs; CSV has a line for each number, not rounded.
     """
@@ -114,7 +114,7 @@ def _read(
     renames: tuple[str, ...],
     metrics: tuple[str, ...],
 ) -> tuple[list[Any], list[Any]]:
-    """The experiments that are shown, and what is shown of them."""
+    """Return the experiments and the measures to show."""
     from psconrl.report.curves import read_experiments
     from psconrl.report.metrics import measures
     from psconrl.report.selection import select

@@ -1,4 +1,4 @@
-"""The command ``reproduce``: the paper's experiments, pictures and page, from nothing; and the leaderboard."""
+"""The command ``reproduce``: the paper's experiments, figures and page from scratch, and the leaderboard."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -31,7 +31,7 @@ from psconrl.report.numbers import written
 
 TITLE = "Posterior sampling in average-reward constrained MDPs"
 GRIDS = ("marsrover-4x4", "marsrover-8x8", "box")
-# What to draw -> the shipped spec and the experiments it needs; None for all.
+# What to draw: the shipped spec and the experiments it needs; None for all.
 PARTS: dict[str, tuple[str, tuple[str, ...] | None]] = {
     "figure1": ("paper", ("counterexample",)),
     "figure2": ("paper", GRIDS),
@@ -42,12 +42,12 @@ PARTS: dict[str, tuple[str, tuple[str, ...] | None]] = {
 
 @click.command()
 @click.argument("what", type=click.Choice([*PARTS, *BOARDS, "all"]), default="all")
-@click.option("--quick", is_flag=True, help="Fewer runs, shorter horizons, fewer rivals: a minute or two.")
-@click.option("--agents", metavar="A,B", help="Of figures 2 and 3 and the leaderboard: names, labels, or your own, "
+@click.option("--quick", is_flag=True, help="Fewer runs, shorter horizons, fewer agents: a minute or two.")
+@click.option("--agents", metavar="A,B", help="For figures 2 and 3 and the leaderboard: names, labels, or your own, "
               "module:Class or file.py:Class; all: the usual ones. [default: all]")  # fmt: skip
-@click.option("--out", metavar="FOLDER", help="Results, pictures, page. [default: results/full or results/quick]")
+@click.option("--out", metavar="FOLDER", help="Folder of all output. [default: results/full or results/quick]")
 @click.option("--metric", type=click.Choice(["signed", "paper"]), default="signed", show_default=True,
-              help="Of figure 2: honest, or the paper's own smoothed one.")  # fmt: skip
+              help="For figure 2: signed, or the paper's smoothed metric.")  # fmt: skip
 @workers_option
 @executor_option
 def reproduce(
@@ -55,12 +55,12 @@ def reproduce(
 ) -> None:
     """Run the paper's experiments with all agents, draw its figures, and write a page.
 
-    Stopped at any moment, the same command continues where it was. figure2 --agents all,mine.py:MyAgent draws figure 2
-    with an agent of yours in it, leaderboard --agents all,mine.py:MyAgent ranks it.
+    You can stop it at any time; the same command continues. figure2 --agents all,mine.py:MyAgent draws figure 2 with
+    your own agent, leaderboard --agents all,mine.py:MyAgent ranks it.
 
-    all: the figures and the theory bench. leaderboard: every agent on every world, ranked (three quarters of an
-    hour; three minutes with --quick). sensitivity: what the one knob of every agent does, by which the leaderboard's
-    settings were chosen.
+    all: the figures and the theory bench. leaderboard: every agent on every environment, ranked (three quarters of an
+    hour; three minutes with --quick). sensitivity: the effect of every agent's one hyperparameter, from which the
+    leaderboard's settings were chosen.
     """
     need_matplotlib("reproduce")
     if what in BOARDS:
@@ -86,7 +86,7 @@ def reproduce(
         _say_what_is_short(results, dict.fromkeys(PARTS[part][0] for part in chosen))
     if "theory" in chosen:
         _print_bounds(results)
-    formats = ("png",) if quick and what == "all" else ("png", "svg", "pdf")  # a first look needs no print
+    formats = ("png",) if quick and what == "all" else ("png", "svg", "pdf")  # a quick look needs no print formats
     for path in _draw(results, folder, chosen, metric, formats):
         console().print(Text(f"Picture: {path}"))
     console().print(Text(f"Page: {_write_page(results, folder)}"))
@@ -104,20 +104,18 @@ def _folder(out: str | None, quick: bool) -> Path:
 
 
 def _with_agents(paper: Spec, what: str, agents: str | None) -> Spec:
-    """The paper's experiments, those on grids with the agents that were asked for."""
+    """Return the paper's spec with the requested agents in the experiments on grids."""
     if agents is None:
         return paper
     if what not in ("figure2", "figure3", "all"):
-        raise ConfigError(
-            f"--agents: {what} has agents of its own; they can be chosen for figure2, figure3 and leaderboard"
-        )
+        raise ConfigError(f"--agents: {what} has fixed agents; they can be chosen for figure2, figure3 and leaderboard")
     changed = with_agents(paper, agents)
     experiments = {name: (changed if name in GRIDS else paper).experiments[name] for name in paper.experiments}
     return replace(changed, experiments=experiments)
 
 
 def _say_what_is_short(results: Path, specs: Iterable[str]) -> None:
-    """Let the page say what the short form left out."""
+    """Store what the short form leaves out, for the page to show."""
     left_out = [line for name in specs for line in shipped_spec(name).shortened()]
     with Store.writer(results) as store:
         store.note({"shortened": "; ".join(left_out)})
@@ -162,7 +160,7 @@ def _write_page(results: Path, folder: Path) -> Path:
 
 
 def _print_bounds(results: Path) -> None:
-    """The theory bench in figures."""
+    """Print the table of the theory bench."""
     from psconrl.report.curves import read_experiments
     from psconrl.report.tables import bounds_table
 
@@ -173,7 +171,7 @@ def _print_bounds(results: Path) -> None:
 
 
 def _print_exact_values() -> None:
-    """The environments solved exactly, with proof."""
+    """Print the exact solutions of the environments, with proof."""
     table = Table("environment", "S", "D", "threshold", "optimum", "fastest", "safest", "shadow price", "gap", "proof")
     for column in table.columns[1:]:
         column.justify = "right"

@@ -1,1 +1,1 @@
-"""Pictures of plans and runs, and of a sweep's results: figures, tables with their statistics, and one page."""
+"""Reports: figures of plans and runs, and figures, tables with statistics and an HTML page of a sweep's results."""

@@ -1,4 +1,4 @@
-"""Reading a results file: for every experiment and agent, the curves of all runs side by side."""
+"""Reading a results file: for every experiment and agent, the curves of all runs as arrays."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -24,20 +24,20 @@ class Curves:
     rounds: Ints  # (n,)
     cumulative: Floats  # (runs, n, q)
     thresholds: Floats  # (runs, m)
-    optimum: Floats  # (runs,) of the objective; nan if there is none
+    optimum: Floats  # (runs,) optimal objective; nan if there is none
     replicates: Ints  # (runs,)
     seconds: Floats  # (runs,)
     planning_seconds: Floats  # (runs,)
     probe: Floats  # (runs, n), or (runs, 0)
     strong: Floats  # (runs, n, q); nan where policies were not evaluated
-    largest_excess: Floats  # (runs, n, q); nan for the objective, and where it was not kept
+    largest_excess: Floats  # (runs, n, q); nan for the objective, and where it was not stored
     summaries: tuple[dict[str, Any], ...]
-    title: str = ""  # its name in pictures and in tables for print
+    title: str = ""  # the agent's name in figures and in tables for print
     look: Look = UNKNOWN
 
     @property
     def runs(self) -> int:
-        """How many there are."""
+        """Number of runs."""
         return len(self.replicates)
 
     @property
@@ -50,14 +50,15 @@ class Curves:
         return self._signed[:, :, i]
 
     def at_prices(self, prices: Sequence[float]) -> Floats:
-        """Regret plus the violations at what they are worth, (runs, n)."""
+        """Regret plus the violations weighted by prices, (runs, n)."""
         return self.regret + sum((p * self.violation(i) for i, p in enumerate(prices, start=1)), start=0.0)
 
     def penalised(self, prices: Sequence[float]) -> Floats:
-        """Regret plus what is overspent at twice its price, (runs, n).
+        """Regret plus the positive violations at twice their prices, (runs, n).
 
-        No policy gets below 0 in the long run, and only an optimal one gets there. Regret at shadow prices is 0 for
-        every policy that the optimum mixes, also for one that breaks a limit for ever, or never uses what it may spend.
+        No policy gets below 0 in the long run, and only an optimal one attains 0. Regret at shadow prices, in contrast,
+        is 0 for every policy that the optimum mixes, also for one that always violates a constraint or never uses its
+        budget.
         """
         overspent = (2.0 * p * np.maximum(self.violation(i), 0.0) for i, p in enumerate(prices, start=1))
         return self.regret + sum(overspent, start=0.0)
@@ -67,7 +68,7 @@ class Curves:
         return signed_regret(self.cumulative, self.rounds, targets(self.optimum, self.thresholds))
 
     def average(self, i: int) -> Floats:
-        """Average of cost i so far, (runs, n)."""
+        """Average of cost i up to each checkpoint, (runs, n)."""
         return np.asarray(self.cumulative[:, :, i] / self.rounds)
 
     def moving_average(self, i: int, window: int) -> Floats:
@@ -75,7 +76,7 @@ class Curves:
         return moving_average(self.cumulative[:, :, i], self.rounds, window)
 
     def paper_curve(self, i: int, window: int) -> Floats:
-        """The curve (n,) of the paper's figures: moving average of the mean over runs, above its target, added up."""
+        """Curve (n,) of the paper's figures: cumulative excess of the runs' moving average over the target."""
         target = float(self.optimum.mean()) if i == 0 else float(self.thresholds[0, i - 1])
         return paper_curve(self.moving_average(i, window).mean(axis=0), target, self.rounds)
 
@@ -89,7 +90,7 @@ class Experiment:
     model: CMDP | None
     curves: dict[str, Curves]
     failures: list[tuple[str, int, str]] = field(default_factory=list)  # label, replicate, traceback
-    title: str = ""  # its name in pictures and in tables for print
+    title: str = ""  # the experiment's name in figures and in tables for print
 
     @property
     def cost_names(self) -> list[str]:
@@ -100,12 +101,12 @@ class Experiment:
 
     @property
     def units(self) -> Units:
-        """What the costs are counted in, if the model said so."""
+        """Units of the costs, if the model has them."""
         return read_units(self.facts.get("units"), tuple(self.cost_names))
 
 
 def read_experiments(store: Store) -> list[Experiment]:
-    """All experiments that have runs, in the order they were given."""
+    """Return all experiments that have runs, in the order of the spec."""
     found = []
     for name, facts, model in store.query("SELECT name, facts, model FROM experiments ORDER BY position, name"):
         curves = _curves_of(store, name)
@@ -156,7 +157,7 @@ def _order(store: Store, experiment: str) -> list[str]:
 
 
 class _Run(NamedTuple):
-    """A run, every part of it checked."""
+    """A run whose parts have been checked."""
 
     id: int
     label: str
@@ -172,7 +173,7 @@ class _Run(NamedTuple):
 
     @property
     def rounds(self) -> Ints:
-        """Its checkpoints."""
+        """Rounds of the checkpoints."""
         return self.points[:, 0, 0].astype(np.int64)
 
 

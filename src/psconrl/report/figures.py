@@ -1,4 +1,4 @@
-"""Pictures: a policy on its map or as a table of shares, and a run."""
+"""Figures of a policy, on its map or as a table of shares, and of a run."""
 
 import os
 from pathlib import Path
@@ -26,16 +26,16 @@ from psconrl.simulation.trace import Trace
 CELLS = {"#": "#4D4D4D", "R": "#E3C6DD", "S": "#CDEBDD", "G": "#5DBB93"}
 BOX = "#C08A4E"
 MOVES = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
-MOST_ROWS = 40  # rows of a policy that has no map
+MOST_ROWS = 40  # rows in the table of a policy without a map
 MAX_LAYERS = 6
 PRINT_DPI = 300
-LITERAL = mpl.rc_context({"text.parse_math": False})  # a $ in a user's name is a $
+LITERAL = mpl.rc_context({"text.parse_math": False})  # a $ in a user's name is shown as $
 
 
 def write_figure(figure: Figure, path: str | os.PathLike[str], exact: bool = False) -> None:
-    """Save a picture; the format follows from the name. The file appears whole or not at all.
+    """Save a figure atomically, in the format of the file's suffix.
 
-    ``exact``: of the size the figure has, for print; else as large as what is drawn.
+    ``exact``: keep the exact size of the figure, for print; otherwise crop it to what is drawn.
     """
     target = Path(path)
     form = target.suffix.lower().removeprefix(".")
@@ -49,9 +49,9 @@ def write_figure(figure: Figure, path: str | os.PathLike[str], exact: bool = Fal
 
 @LITERAL
 def policy_figure(cmdp: CMDP, plan: Plan, title: str = "") -> Figure:
-    """The long-run policy: arrows on the map, as wide as they are often taken, or a table of shares.
+    """Draw the long-run policy: arrows on the map, wider for more frequent actions, or a table of shares.
 
-    Of more states than a table holds it shows the rule: the action over the numbers in the names of the states.
+    If there are more states than a table holds, draw the action over the numbers in the names of the states.
     """
     if cmdp.layout is not None and all(cmdp.action_name(a) in MOVES for a in range(cmdp.n_actions)):
         return _map_figure(cmdp, plan, title)
@@ -68,11 +68,11 @@ def _caption(cmdp: CMDP, plan: Plan, title: str) -> str:
     )
     objective = cmdp.cost_names[0]
     value = cmdp.units.with_unit(f"{plan.value:.6g}", objective)
-    lot = ""
+    mixture = ""
     if plan.mixture is not None:
         shares = ", ".join(f"{100 * share:.3g}%" for share in plan.mixture.shares)
-        lot = f"by lot among {len(plan.mixture)} policies ({shares}); shown: the long run of all"
-    parts = (title, f"{plan.status.value}: {objective} {value}", costs, lot)
+        mixture = f"mixture of {len(plan.mixture)} policies ({shares}); shown: the long-run average of all"
+    parts = (title, f"{plan.status.value}: {objective} {value}", costs, mixture)
     return "\n".join(part for part in parts if part)
 
 
@@ -136,7 +136,7 @@ def _draw_arrows(axes: Axes, cmdp: CMDP, plan: Plan, s: int, i: int, j: int) -> 
             arrowprops={"arrowstyle": "-|>", "color": colour, "lw": 1.0 + 2.0 * p, "shrinkA": 0, "shrinkB": 0},
         )
         if p < 1 - 1e-9:
-            # Beside a vertical arrow, below a horizontal one: never on another arrow from the same cell.
+            # Right of a vertical arrow, below a horizontal one: never on another arrow from the same cell.
             x, y = (j + 0.57, i + 0.5 + 0.25 * dy) if dy else (j + 0.5 + 0.27 * dx, i + 0.64)
             axes.text(x, y, f"{100 * p:.0f}%", fontsize=7, color=ORANGE, ha="left" if dy else "center", va="center")
 
@@ -172,9 +172,10 @@ def _table_figure(cmdp: CMDP, plan: Plan, title: str) -> Figure:
 
 @LITERAL
 def trace_figure(trace: Trace, best: Plan | None, title: str = "") -> Figure:
-    """A run, a row a cost: its running average against the optimum or its limit, and what has added up.
+    """Draw a run, one row per cost: the moving average against the optimum or threshold, and the cumulative regret.
 
-    Every axis has one unit. What adds up is the regret or the violation; without an optimum, the objective itself.
+    Every axis has one unit. The second panel of a constraint has the cumulative violation; that of the objective has
+    the objective itself if there is no optimum.
     """
     optimum = None if best is None or best.status is Status.INFEASIBLE else float(best.costs[0])
     t, window = trace.rounds, window_for(trace.horizon)

@@ -1,13 +1,14 @@
-"""All agents on all worlds: who is ahead where, and on the whole, and how sure that is.
+"""The leaderboard: ranks of all agents on all environments, with intervals and tests.
 
-The score of a run is its regret plus what it overspends, at twice the shadow prices: at the prices alone, breaking a
-limit for ever is worth what it earns (``Curves.penalised``). What worlds have in common is uniform play: a
-loss is a score in hundredths of that agent's.
+The score of a run is its regret plus its positive violations at twice the shadow prices. At the prices alone, a
+permanent violation would cost just what it gains (``Curves.penalised``). A loss is a score in percent of the score of
+uniform play, which makes environments comparable.
 
-Ranks are averages over worlds. Their intervals are from resampling the runs: they hold for these worlds. An agent is
-unbeaten in a world if a paired t-test cannot tell it from the one with the least mean score, at 5%, corrected for all
-tests of the board (Bonferroni). That is no praise: one that fails in some runs differs so much from run to run that ten
-of them tell little. Of fewer than ten nothing is said.
+Ranks are averages over environments. Their intervals come from resampling the runs, so they hold for these environments
+only. An agent is not significantly worse in an environment if a paired t-test at 5%, corrected for all tests of the
+board (Bonferroni), finds no difference from the agent with the least mean score. This need not mean that it is good: an
+agent that fails in some runs varies so much between runs that ten of them show little. With fewer than ten runs there
+is no test.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,33 +24,33 @@ from psconrl.report.curves import Curves, Experiment
 from psconrl.report.statistics import Estimate, compare, interval, mean_interval, resample_weights
 from psconrl.report.tables import TAIL, verdict
 
-REFERENCE = "uniform"  # whose score makes those of different worlds comparable
+REFERENCE = "uniform"  # the agent whose score makes those of different environments comparable
 
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """An agent in a world. Losses in hundredths of the score of uniform play."""
+    """Results of an agent in an environment. Losses are in percent of the score of uniform play."""
 
-    score: Estimate  # regret plus overspending at twice its price
+    score: Estimate  # regret plus positive violations at twice their prices
     loss: float
-    tail: float  # the same of the 90th percentile of runs
-    worst_run: float  # and of the worst
-    overspent: float  # the violations above 0 at their prices, in hundredths
-    worst: float  # the same of the largest running excess
-    strong: float  # the same of strong violations; nan if policies were not evaluated
-    not_worse: bool | None  # not told from the one with the least mean score; None: too few runs to tell
-    seconds: float  # a run, in the middle
+    tail: float  # loss of the 90th percentile of runs
+    worst_run: float  # loss of the worst run
+    overspent: float  # positive violations at their prices, in percent as a loss
+    worst: float  # largest running excesses at their prices, in percent
+    strong: float  # strong violations at their prices, in percent; nan if policies were not evaluated
+    not_worse: bool | None  # not significantly worse than the agent with the least mean score; None: too few runs
+    seconds: float  # median over runs
 
 
 @dataclass(frozen=True, eq=False)
 class Standing:
-    """An agent on the whole: averages over the worlds that it plays."""
+    """Overall results of an agent: averages over the environments that it plays."""
 
     label: str
     title: str
     environments: int
-    rank: Estimate  # among those who play a world, 1 the best
-    not_worse: int | None  # in how many worlds
+    rank: Estimate  # among the agents that play an environment; 1 is the best
+    not_worse: int | None  # number of environments in which it is not significantly worse
     loss: float
     tail: float
     worst_run: float
@@ -61,7 +62,7 @@ class Standing:
 
 @dataclass(frozen=True, eq=False)
 class Board:
-    """Standings, the best first, and the places by world and label."""
+    """Standings, the best first, and the places by environment and label."""
 
     environments: tuple[str, ...]
     standings: tuple[Standing, ...]
@@ -69,7 +70,7 @@ class Board:
 
 
 def short(environment: str) -> str:
-    """The name of a world without what its whole board has in common.
+    """Return the name of an environment without the suffix that its whole board shares.
 
     >>> short("queue (costs learned)")
     'queue'
@@ -78,7 +79,7 @@ def short(environment: str) -> str:
 
 
 def leaderboards(experiments: Sequence[Experiment]) -> dict[str, Board]:
-    """A board for each of what costs are to agents, under the title of its chapter."""
+    """Return one board for each kind of costs (known, learned, noisy), by its title."""
     boards = {}
     for costs, suffix in COSTS_SUFFIX.items():
         others = tuple(other for other in COSTS_SUFFIX.values() if len(other) > len(suffix))
@@ -91,7 +92,7 @@ def leaderboards(experiments: Sequence[Experiment]) -> dict[str, Board]:
 
 
 def leaderboard(experiments: Sequence[Experiment]) -> Board:
-    """The board of some worlds."""
+    """Return the board of several environments."""
     environments = [e for e in experiments if e.curves]
     for experiment in environments:
         if REFERENCE not in experiment.curves or not experiment.facts.get("prices"):
@@ -138,7 +139,7 @@ def _places(experiment: Experiment, tests: int) -> dict[str, Place]:
 
 
 def _ranks(experiment: Experiment) -> dict[str, Floats]:
-    """The rank of every agent by its mean score, then in every resample of the runs, (1 + resamples,)."""
+    """Return the rank of every agent by its mean score, then in every resample of the runs, (1 + resamples,)."""
     prices = experiment.facts["prices"]
     scores = [c.penalised(prices)[:, -1] for c in experiment.curves.values()]
     means = np.array([np.append(x.mean(), resample_weights(len(x)) @ x) for x in scores])
@@ -149,14 +150,14 @@ def _standing(
     label: str, title: str, places: Mapping[str, Mapping[str, Place]], ranks: Sequence[Mapping[str, Floats]]
 ) -> Standing:
     own = [of_environment[label] for of_environment in places.values() if label in of_environment]
-    told = [place.not_worse for place in own if place.not_worse is not None]
+    tested = [place.not_worse for place in own if place.not_worse is not None]
     averages = np.mean([of_environment[label] for of_environment in ranks if label in of_environment], axis=0)
     return Standing(
         label=label,
         title=title,
         environments=len(own),
         rank=Estimate(averages[0], *interval(averages[1:])),
-        not_worse=sum(told) if told else None,
+        not_worse=sum(tested) if tested else None,
         loss=float(np.mean([place.loss for place in own])),
         overspent=float(np.mean([place.overspent for place in own])),
         tail=float(np.mean([place.tail for place in own])),

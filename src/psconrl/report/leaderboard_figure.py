@@ -1,4 +1,4 @@
-"""The leaderboard as a picture: agents by worlds, the loss of each, dark where it is small."""
+"""Figure of the leaderboard: the loss of every agent in every environment, dark where it is small."""
 
 from collections.abc import Mapping
 
@@ -10,13 +10,13 @@ from psconrl.report.figures import LITERAL
 from psconrl.report.leaderboard import Board, short
 from psconrl.report.numbers import written
 
-LEAST, MOST = 0.5, 200.0  # hundredths of uniform play that colours tell apart
-DARK = 8.0  # up to here letters are white
+LEAST, MOST = 0.5, 200.0  # range of the colours, in percent of uniform play
+DARK = 8.0  # text is white below this loss
 
 
 @LITERAL
 def leaderboard_figure(boards: Mapping[str, Board]) -> Figure:
-    """One panel for each board: rows are agents, the best first, columns worlds, a dot where it is unbeaten."""
+    """Draw a panel per board: agents in rows, the best first, environments in columns; dot: not significantly worse."""
     wide = max(len(board.environments) for board in boards.values())
     tall = sum(len(board.standings) for board in boards.values())
     size = (3.0 + 0.55 * wide, 0.6 + 1.3 * len(boards) + 0.28 * tall)
@@ -41,5 +41,5 @@ def leaderboard_figure(boards: Mapping[str, Board]) -> Figure:
         axes.set_title(f"{name}: loss in % of uniform play", fontsize=9)
     bar = figure.colorbar(shown, ax=panels, shrink=0.4, pad=0.01)
     bar.set_ticks([0.5, 1, 10, 100], labels=["0.5", "1", "10", "100"], fontsize=7)
-    figure.supxlabel("behind the names: mean rank; • unbeaten", fontsize=7)
+    figure.supxlabel("after the names: mean rank; •: not significantly worse than the best", fontsize=7)
     return figure

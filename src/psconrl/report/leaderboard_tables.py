@@ -1,4 +1,4 @@
-"""The leaderboard as tables: plain data for a terminal, and a page of Markdown."""
+"""Tables of the leaderboard: plain data for a terminal, and a page of Markdown."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,18 +11,19 @@ from psconrl.report.print_table import markdown_table
 from psconrl.report.statistics import FEW_RUNS
 
 NOTE = (
-    "Score of a run: regret plus what is overspent, at twice the shadow prices. Loss: the score in % of that of "
-    "uniform play; 90% and worst run: the same of the 90th percentile of runs, and of the worst. Overspent: violations "
-    "above 0 at their prices; at worst: the largest running excess; strong: strong violations; all in % of the same. "
-    "Rank: by mean score among those who play a world, averaged over worlds, with a 95% interval over runs. Unbeaten: "
-    "worlds where a paired t-test at 5%, corrected for all tests of the table, does not tell it from the one with the "
-    "least mean score, be it because it is as good or because its runs differ widely "
-    f"(-: fewer than {FEW_RUNS} runs). s: seconds a run, mean over worlds."
+    "Score of a run: regret plus positive violations at twice the shadow prices. Loss: the score in % of that of "
+    "uniform play; 90% and worst run: the loss of the 90th percentile of runs, and of the worst run. Overspent: "
+    "positive violations at their prices; at worst: the largest running excess; strong: strong violations; all in % of "
+    "the score of uniform play. Rank: by mean score among the agents that play an environment, averaged over "
+    "environments, with a 95% interval over runs. Not worse: environments where a paired t-test at 5%, corrected for "
+    "all tests of the table, finds the agent not significantly worse than the one with the least mean score, because "
+    f"it is as good or because its runs differ widely (-: fewer than {FEW_RUNS} runs). s: seconds per run, mean over "
+    "environments."
 )
 
 
 def standings_table(board: Board, settings: Mapping[str, str]) -> dict[str, Any]:
-    """Every agent on the whole."""
+    """Return the table of overall results, one row per agent."""
     return {
         "title": "Standings",
         "note": NOTE,
@@ -42,22 +43,22 @@ def standings_table(board: Board, settings: Mapping[str, str]) -> dict[str, Any]
 
 
 def environments_table(board: Board) -> dict[str, Any]:
-    """The score of every agent in every world; bold where it is unbeaten."""
+    """Return the table of scores of every agent in every environment; bold: not significantly worse."""
     rows = []
     for standing in board.standings:
         places = [board.places[environment].get(standing.label) for environment in board.environments]
         cells = ["" if p is None else f"**{p.score}**" if p.not_worse else str(p.score) for p in places]
         rows.append([standing.title, *cells])
     return {
-        "title": "World by world",
-        "note": "Mean score and its 95% interval over runs; bold: unbeaten; empty: no runs.",
+        "title": "By environment",
+        "note": "Mean score and 95% interval over runs; bold: not significantly worse than the best; empty: no runs.",
         "header": ["agent", *map(short, board.environments)],
         "rows": rows,
     }
 
 
 def markdown_page(boards: Mapping[str, Board], settings: Mapping[str, str]) -> str:
-    """All tables, a chapter for each board."""
+    """Return all tables as Markdown, with one chapter per board."""
     parts: list[str] = []
     for name, board in boards.items():
         parts.append(f"## {name}\n")

@@ -1,4 +1,4 @@
-"""What can be drawn and tabulated of an agent's runs, by name."""
+"""Metrics of an agent's runs for figures and tables, by name."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,15 +9,15 @@ from psconrl.arrays import Floats
 from psconrl.errors import ConfigError, unknown_name
 from psconrl.report.curves import Curves, Experiment
 
-# Rounds of the paper's moving averages.
+# Windows of the paper's moving averages, in rounds.
 WINDOWS = {"marsrover-4x4": 500, "marsrover-8x8": 1_000, "box": 10_000}
 
-# Parts of the results that some agents of an experiment may have and others not, and why one may lack them.
+# Parts of the results that only some agents of an experiment may have, and the message for an agent without them.
 KEPT_BY_AGENT = {
     "strong": "has no exact evaluation of the policies played (evaluate = true, and an environment with a model)",
-    "largest": "has no largest excess (its results are from before it was kept; run the sweep again)",
+    "largest": "has no largest excess (its results are from before it was stored; run the sweep again)",
 }
-UNKNOWN = "A dash: not evaluated, or not kept, for this agent."
+UNKNOWN = "A dash: not evaluated, or not stored, for this agent."
 
 Values = Callable[[Experiment, Curves, int], Floats]
 
@@ -28,14 +28,14 @@ class Metric:
 
     title: str
     meaning: str
-    values: Values  # (experiment, curves, i) -> (runs, n), i the number of the cost, 0 the objective
-    of_limits: bool = False  # one for every limit, or one in all
-    needs: str = ""  # a part of the results without which there is none: optimum, prices, or one of KEPT_BY_AGENT
-    cumulative: bool = True  # zero is where nothing was lost
+    values: Values  # (experiment, curves, i) -> (runs, n); i is the index of the cost, 0 the objective
+    of_limits: bool = False  # one for every constraint, or a single one
+    needs: str = ""  # the part of the results that it requires: optimum, prices, or one of KEPT_BY_AGENT
+    cumulative: bool = True  # sums over rounds, where zero means no loss
 
 
 def window_of(experiment: Experiment, curves: Curves) -> int:
-    """How many rounds the paper's moving average has in an experiment; elsewhere a twentieth of the run."""
+    """Return the window of the paper's moving average in an experiment; elsewhere a twentieth of the run."""
     last = int(curves.rounds[-1])
     return min(WINDOWS.get(experiment.name, last // 20), last)
 
@@ -47,38 +47,39 @@ def _objective(experiment: Experiment, curves: Curves, _: int) -> Floats:
 METRICS = {
     "regret": Metric("regret", "cumulative, signed", lambda e, c, i: c.regret, needs="optimum"),
     "violation": Metric(
-        "violation", "cumulative, signed, of every limit", lambda e, c, i: c.violation(i), of_limits=True
+        "violation", "cumulative, signed, of every constraint", lambda e, c, i: c.violation(i), of_limits=True
     ),
     "priced": Metric(
-        "regret at shadow prices", "regret plus violations at what they are worth",
+        "regret at shadow prices", "regret plus violations at their shadow prices",
         lambda e, c, i: c.at_prices(e.facts["prices"]), needs="prices",
     ),
     "penalised": Metric(
-        "regret, overspending at twice its price", "regret plus violations above 0 at twice what they are worth",
+        "regret, overspending at twice its price", "regret plus positive violations at twice their shadow prices",
         lambda e, c, i: c.penalised(e.facts["prices"]), needs="prices",
     ),
     "objective": Metric("objective", "average so far", _objective, cumulative=False),
     "cost": Metric(
-        "cost", "average so far, of every limited cost", lambda e, c, i: c.average(i), of_limits=True, cumulative=False
+        "cost", "average so far, of every constrained cost", lambda e, c, i: c.average(i), of_limits=True,
+        cumulative=False,
     ),
     "strong-regret": Metric(
         "strong regret", "by exact evaluation of every policy played, positive parts only",
         lambda e, c, i: c.strong[:, :, 0], needs="strong",
     ),
     "strong-violation": Metric(
-        "strong violation", "the same, of every limit", lambda e, c, i: c.strong[:, :, i], of_limits=True,
-        needs="strong",
+        "strong violation", "by exact evaluation, positive parts only, of every constraint",
+        lambda e, c, i: c.strong[:, :, i], of_limits=True, needs="strong",
     ),
     "largest-excess": Metric(
-        "largest running excess", "the largest violation in total of all rounds so far, of every limit",
+        "largest running excess", "the largest cumulative violation so far, of every constraint",
         lambda e, c, i: c.largest_excess[:, :, i], of_limits=True, needs="largest",
     ),
     "paper-regret": Metric(
-        "regret, paper's metric", "smoothed and one-sided, to compare with the paper's pictures and nothing else",
+        "regret, paper's metric", "smoothed and one-sided, only for comparison with the paper's figures",
         lambda e, c, i: c.paper_curve(0, window_of(e, c))[None], needs="optimum",
     ),
     "paper-violation": Metric(
-        "violation, paper's metric", "the same, of every limit",
+        "violation, paper's metric", "smoothed and one-sided, of every constraint",
         lambda e, c, i: c.paper_curve(i, window_of(e, c))[None], of_limits=True,
     ),
 }  # fmt: skip
@@ -93,22 +94,25 @@ class Measure:
     title: str
 
     def applies_to(self, experiment: Experiment) -> bool:
-        """Has the experiment so many limits?"""
+        """Whether the experiment has this cost."""
         return self.cost < len(experiment.cost_names)
 
     def known_of(self, experiment: Experiment, curves: Curves) -> bool:
-        """Has the experiment so many limits, and have these runs what the metric needs?"""
+        """Whether the experiment has this cost and the runs have what the metric needs."""
         if not self.applies_to(experiment):
             return False
         return self.metric.needs not in KEPT_BY_AGENT or bool(np.isfinite(self.values(experiment, curves)).all())
 
     def values(self, experiment: Experiment, curves: Curves) -> Floats:
-        """Of every run, at every checkpoint, (runs, n)."""
+        """Return the values of every run at every checkpoint, (runs, n)."""
         return self.metric.values(experiment, curves, self.cost)
 
 
 def measures(experiments: Sequence[Experiment], names: Sequence[str]) -> list[Measure]:
-    """The metrics by name, those of limits once for each limit; of all experiments some agent must have them."""
+    """Return the named metrics, those of constraints once for each constraint.
+
+    Raises an error if an experiment has no agent with a metric.
+    """
     found = []
     for name in names:
         if name not in METRICS:
@@ -121,7 +125,7 @@ def measures(experiments: Sequence[Experiment], names: Sequence[str]) -> list[Me
 
 
 def available(experiment: Experiment, names: Sequence[str]) -> list[Measure]:
-    """Those of the metrics that an experiment has."""
+    """Return the named metrics that an experiment has."""
     return measures([experiment], [name for name in names if not _missing(METRICS[name], experiment)])
 
 
@@ -132,7 +136,7 @@ def _for_each_limit(metric: Metric, experiments: Sequence[Experiment]) -> list[M
 
 
 def _title(metric: Metric, i: int, experiments: Sequence[Experiment]) -> str:
-    """With the name of the cost and what it is counted in, if all experiments mean the same by it."""
+    """Return the title with the name and the unit of the cost, if they are the same in all experiments."""
     called = {e.cost_names[i] for e in experiments if i < len(e.cost_names)}
     name = called.pop() if len(called) == 1 else ""
     counted = {unit_of(e, i, metric.cumulative) for e in experiments if i < len(e.cost_names)}
@@ -143,20 +147,20 @@ def _title(metric: Metric, i: int, experiments: Sequence[Experiment]) -> str:
 
 
 def unit_of(experiment: Experiment, i: int, cumulative: bool) -> str:
-    """What a cost is counted in, added up or on average; empty if its model does not say."""
+    """Return the unit of a cost, of its sum or its average; empty if the model has none."""
     units, name = experiment.units, experiment.cost_names[i]
     return units.total(name) if cumulative else units.average(name)
 
 
 def _missing(metric: Metric, experiment: Experiment) -> str:
-    """What an experiment lacks of that which a metric needs; nothing, if it has all."""
+    """Return the part that a metric needs and an experiment lacks; empty if it has all."""
     curves = experiment.curves.values()
     if metric.of_limits and len(experiment.cost_names) < 2:
-        return "has no limits"
+        return "has no constraints"
     if metric.needs == "optimum" and not all(np.isfinite(c.optimum).all() for c in curves):
         return (
-            "has no optimum to compare with (its limits cannot be met, or it can only be played); "
-            "take the metrics objective and cost"
+            "has no optimum to compare with (its constraints cannot be met, or it can only be played); "
+            "use the metrics objective and cost"
         )
     if metric.needs == "prices" and not experiment.facts.get("prices"):
         return "has no shadow prices that all its runs share"

@@ -1,12 +1,14 @@
-"""Numbers as people write them: 0, 12.3, 5,380, and never 5.38e+03."""
+"""Formatting of numbers for readers: 0, 12.3, 5,380, and never 5.38e+03."""
 
 import math
 
-SMALL = 1e-4  # below, there is no short way without a power of ten
+SMALL = 1e-4  # smaller numbers are written with a power of ten
 
 
 def written(x: float, digits: int = 3) -> str:
-    """So many significant digits, but all of the whole part, with commas; what is tiny, with a power of ten.
+    """Format a number with ``digits`` significant digits, or more if its whole part is longer, and commas.
+
+    A tiny number has a power of ten.
 
     >>> [written(x) for x in (0.0, 5380.2, -0.5, 0.012345, 12.0, 999.7, 2.31e-6, -0.0)]
     ['0', '5,380', '-0.5', '0.0123', '12', '1,000', '2.31e-06', '0']

@@ -1,6 +1,6 @@
-"""The report as one HTML page that works offline: numbers, style and script in a single file, nothing fetched.
+"""The report as one HTML page that works offline: data, style and script are in a single file, nothing is fetched.
 
-Names come from users, so they travel as JSON that cannot close its block, and the script puts them on the page as text.
+Names come from users. They are embedded as JSON that cannot close its block, and the script inserts them as text.
 """
 
 import base64
@@ -21,9 +21,9 @@ from psconrl.errors import ConfigError
 from psconrl.files import write_atomically
 from psconrl.report.style import Look, looks_of
 
-DIGITS = 6  # of a mean or a table's number: more than a curve or a reader can use
-DISTANCE_DIGITS = 3  # of the distance from a mean to an end of its interval
-LINE = 2  # pixels, the width of a curve: dashes are so many times as long
+DIGITS = 6  # significant digits of means and of numbers in tables: more than a curve or a reader can use
+DISTANCE_DIGITS = 3  # significant digits of the distance from a mean to an end of its interval
+LINE = 2  # width of a curve in pixels, the unit of dash lengths
 EXACT = 2**53  # from here on JavaScript's numbers skip integers
 SCRIPTS = (
     "dom.js",
@@ -40,9 +40,9 @@ _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&"}
 
 
 def render(report: dict[str, Any]) -> str:
-    """The page as text; ``report`` is a plain dict of titles, experiments (panels, tables, maps) and provenance.
+    """Return the page as text; ``report`` is a plain dict of titles, experiments (panels, tables, maps), provenance.
 
-    Numbers may be NumPy's; what is not finite becomes unknown (null). Keys that are missing leave their part out.
+    Numbers may be NumPy's; a number that is not finite becomes null. The page omits parts whose keys are missing.
 
     >>> page = render({"title": "Four agents", "experiments": []})
     >>> "<title>Four agents</title>" in page, "https://" in page
@@ -55,12 +55,12 @@ def render(report: dict[str, Any]) -> str:
         "script": "\n".join(map(_asset, SCRIPTS)),
         "data": _data(report),
     }
-    # One pass, so that a name like {{css}} inside the data stays a name.
+    # A single pass, so that a name like {{css}} inside the data is not replaced.
     return re.sub(r"\{\{(title|css|script|data)\}\}", lambda found: parts[found[1]], _asset("page.html"))
 
 
 def write(report: dict[str, Any], path: str | os.PathLike[str]) -> None:
-    """Write the page to a file, which appears whole or not at all."""
+    """Write the page to a file atomically."""
     page = render(report).encode()
     write_atomically(Path(path), lambda f: f.write(page), ConfigError)
 
@@ -79,7 +79,7 @@ def _data(report: dict[str, Any]) -> str:
 
 
 def as_json(value: Any) -> str:
-    """A value as JSON that may stand in a page: no name in it can become markup, and what is not finite is null.
+    """Return a value as JSON that is safe in a page: no name can become markup, and what is not finite is null.
 
     >>> as_json({"name": "</script>", "mean": [1.0, float("nan")]})
     '{"name":"\\\\u003c/script\\\\u003e","mean":[1,null]}'
@@ -88,19 +88,19 @@ def as_json(value: Any) -> str:
 
 
 def _json(plain: Any) -> str:
-    # ASCII only: U+2028, U+2029 and the lone surrogates of odd file names are escaped with the rest.
+    # ASCII only: this also escapes U+2028, U+2029 and the lone surrogates of odd file names.
     return json.dumps(plain, separators=(",", ":"), allow_nan=False, default=str).translate(_ESCAPES)
 
 
 def _looks(report: dict[str, Any]) -> list[list[str]]:
-    """The colour and the dash of every agent, as in the figures of the same results."""
+    """Return the colour and the dash of every agent, as in the figures of the same results."""
     panels = [panel for e in report.get("experiments") or () for panel in e.get("panels") or ()]
     looks = looks_of(str(series["agent"]) for panel in panels for series in panel.get("series") or ())
     return packed_looks(looks)
 
 
 def packed_looks(looks: Mapping[str, Look]) -> list[list[str]]:
-    """Names, colours and dashes, as the scripts of a page take them."""
+    """Return names, colours and dashes in the form that the scripts of a page expect."""
     return [[name, look.colour, " ".join(f"{LINE * x:g}" for x in look.dash)] for name, look in looks.items()]
 
 
@@ -112,7 +112,7 @@ def _experiment(experiment: dict[str, Any], grids: list[Any]) -> dict[str, Any]:
 
 
 def _image(svg: str) -> str:
-    """A picture as an address: inside an <img> nothing of it can run or fetch."""
+    """Return a picture as a data URL: inside an <img> it can neither run scripts nor fetch anything."""
     return "data:image/svg+xml;base64," + base64.b64encode(svg.encode("utf-8", "replace")).decode()
 
 
@@ -123,9 +123,10 @@ def _panel(panel: dict[str, Any], grids: list[Any]) -> dict[str, Any]:
 
 
 def _series(series: dict[str, Any], grids: list[Any]) -> dict[str, Any]:
-    """A curve, packed: checkpoints as a position in ``grids``, which curves share, and intervals as distances.
+    """Pack a curve: checkpoints as an index into ``grids``, which curves share, and intervals as distances.
 
-    ``below`` and ``above`` lead from the mean to the ends of its interval; a symmetric one needs no ``above``.
+    ``below`` and ``above`` are the distances from the mean to the ends of its interval; a symmetric interval has no
+    ``above``.
     """
     x = _plain(series["x"], _exact)
     if x not in grids:
@@ -134,7 +135,7 @@ def _series(series: dict[str, Any], grids: list[Any]) -> dict[str, Any]:
     result = _fields(series, but=("mean", "low", "high"))
     result |= {"x": grids.index(x), "mean": _plain(mean, _rounded)}
     if low.size and high.size:
-        with np.errstate(invalid="ignore"):  # infinities cancel to unknown, as they should
+        with np.errstate(invalid="ignore"):  # infinities cancel to nan, as they should
             below, above = mean - low, high - mean
         result["below"] = _plain(below, _distance)
         if not np.allclose(below, above, rtol=10.0**-DISTANCE_DIGITS, atol=0.0, equal_nan=True):
@@ -151,7 +152,7 @@ def _fields(record: dict[str, Any], but: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _plain(value: Any, number: Callable[[float], float | int | None]) -> Any:
-    """The value in JSON's own types, every float passed through ``number``."""
+    """Return the value in JSON's types, with ``number`` applied to every float."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, dict):
@@ -164,7 +165,7 @@ def _plain(value: Any, number: Callable[[float], float | int | None]) -> Any:
 
 
 def _exact(value: float) -> float | int | None:
-    """The value itself, without a needless ``.0``; unknown if it is not finite.
+    """Return the value without a needless ``.0``; None if it is not finite.
 
     >>> [_exact(v) for v in (3.0, 0.25, float("nan"))]
     [3, 0.25, None]
@@ -175,13 +176,13 @@ def _exact(value: float) -> float | int | None:
 
 
 def _rounded(value: float) -> float | int | None:
-    """The value to six significant digits.
+    """Return the value rounded to six significant digits.
 
     >>> [_rounded(v) for v in (1234567.0, 0.123456789, float("inf"))]
     [1234567, 0.123457, None]
     """
     if math.isfinite(value) and abs(value) >= 10**DIGITS:
-        return _exact(float(round(value)))  # never fewer digits than the whole part has
+        return _exact(float(round(value)))  # keep all digits of the whole part
     return _exact(float(f"{value:.{DIGITS}g}"))
 
 

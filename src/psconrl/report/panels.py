@@ -1,6 +1,7 @@
 """Figures for print: panels of curves, one for every experiment and measure, of an exact width.
 
-Means over runs with 95% bootstrap bands. A curve that leaves the axes is cut off, and the panel says where it ends.
+Curves are means over runs with 95% bootstrap bands. A curve that leaves the axes is cut off, and the panel says where
+it ends.
 """
 
 import textwrap
@@ -24,29 +25,29 @@ from psconrl.report.numbers import written
 from psconrl.report.statistics import mean_interval
 from psconrl.report.style import GREY
 
-NARROWEST = 1.45  # inches, of a panel: with less room experiments go below one another
-WIDEST_PRINT = 7.5  # inches, of a page for print: up to here letters are small
-# An agent far off would flatten all the others: the axes reach this many times as far as the middle one gets.
+NARROWEST = 1.45  # inches, the least width of a panel: with less, experiments are placed below one another
+WIDEST_PRINT = 7.5  # inches, the width of a printed page: up to here the font is small
+# An outlying agent would flatten all the others: the axes reach at most this many times as far as the median curve.
 CLIP = 4.0
-HANDLE = 3.2  # of a legend, in letters: long enough to show a dash
+HANDLE = 3.2  # length of a line in the legend, in font sizes: long enough to show a dash
 Line = tuple[str, float, str]  # name, level, dash
 
 
 @dataclass(frozen=True)
 class Row:
-    """What a row of panels shows."""
+    """Contents of a row of panels."""
 
     title: str
     values: Callable[[Experiment, Curves], Floats]
     lines: Callable[[Experiment], list[Line]] = lambda e: []
-    clip: bool = False  # are curves that are far off cut off, and is zero drawn?
+    clip: bool = False  # cut off outlying curves and draw the zero line
     applies: Callable[[Experiment], bool] = lambda e: True
-    known: Callable[[Experiment, Curves], bool] = lambda e, c: True  # has an agent what is to be shown?
+    known: Callable[[Experiment, Curves], bool] = lambda e, c: True  # whether an agent has these values
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Of letters, in points."""
+    """Font sizes in points."""
 
     label: float
     tick: float
@@ -54,7 +55,7 @@ class Sizes:
 
 
 def rows_of(measured: Sequence[Measure]) -> list[Row]:
-    """The rows of a figure of these measures."""
+    """Return the rows of a figure for the given measures."""
     return [Row(m.title, m.values, _levels(m), m.metric.cumulative, m.applies_to, m.known_of) for m in measured]
 
 
@@ -72,9 +73,9 @@ def _levels(measure: Measure) -> Callable[[Experiment], list[Line]]:
 
 
 def panel_figure(experiments: Sequence[Experiment], rows: Sequence[Row], width: float | None = None) -> Figure:
-    """A row of panels for each measure, a column for each experiment; ``width`` in inches, exactly.
+    """Draw a row of panels for each measure and a column for each experiment; ``width`` in inches is exact.
 
-    Experiments that do not fit beside one another go below; a single one has its measures side by side.
+    Experiments that do not fit side by side continue below. A single experiment has its measures side by side.
     """
     experiments = [e for e in experiments if e.curves]
     if not experiments or not rows:
@@ -111,13 +112,13 @@ def panel_figure(experiments: Sequence[Experiment], rows: Sequence[Row], width: 
 class _Panel(NamedTuple):
     experiment: Experiment
     row: Row
-    first: bool  # of its experiment, which is named above it
-    left: bool  # the one that names the measure
-    last: bool  # of its column
+    first: bool  # the first of its experiment, with the name above it
+    left: bool  # the leftmost, with the name of the measure
+    last: bool  # the last of its column
 
 
 def _arranged(experiments: Sequence[Experiment], rows: Sequence[Row], across: int) -> list[list[_Panel | None]]:
-    """The panels of a figure, line by line; None where there is nothing to show."""
+    """Return the panels of a figure, line by line; None where there is nothing to show."""
     if len(experiments) == 1:
         (one,) = experiments
         panels = [_Panel(one, row, False, True, True) for row in rows if row.applies(one)]
@@ -139,7 +140,7 @@ def _arranged(experiments: Sequence[Experiment], rows: Sequence[Row], across: in
 
 
 def _last_of(experiment: Experiment, rows: Sequence[Row]) -> Row | None:
-    """The last measure that an experiment has."""
+    """Return the last row that applies to an experiment."""
     return next((row for row in reversed(rows) if row.applies(experiment)), None)
 
 
@@ -161,7 +162,7 @@ def _draw(axes: Axes, experiment: Experiment, row: Row, sizes: Sizes, wide: floa
 
 
 def band(axes: Axes, curves: Curves, values: Floats) -> Floats:
-    """The mean over runs with its interval; returns the mean."""
+    """Draw the mean over runs with its interval and return the mean."""
     estimate = mean_interval(values)
     axes.plot(curves.rounds, estimate.mean, lw=1.5, label=plain(curves.title), **curves.look.line)
     axes.fill_between(curves.rounds, estimate.low, estimate.high, color=curves.look.colour, alpha=0.18, lw=0)
@@ -169,9 +170,9 @@ def band(axes: Axes, curves: Curves, values: Floats) -> Floats:
 
 
 def reach_of(means: Iterable[Floats]) -> tuple[float, float]:
-    """How far an axis goes for these curves: at most CLIP times as far from zero as the middle one of them gets.
+    """Return the range of an axis for these curves: at most CLIP times as far from zero as the median curve.
 
-    Of an even number the smaller of the two in the middle counts.
+    For an even number of curves, the median is the smaller of the two in the middle.
 
     >>> reach_of([np.array([0.0, 10.0]), np.array([-5.0, 3.0]), np.array([0.0, 900.0])])
     (-5.0, 40.0)
@@ -186,7 +187,7 @@ def reach_of(means: Iterable[Floats]) -> tuple[float, float]:
 
 
 def _cut(axes: Axes, means: list[tuple[str, Floats]], sizes: Sizes, wide: float) -> None:
-    """Cut off curves that are far away, and say in the panel where they end."""
+    """Cut off outlying curves and note in the panel where they end."""
     low, high = reach_of([mean for _, mean in means])
     if low == high:
         return
@@ -206,12 +207,12 @@ def _cut(axes: Axes, means: list[tuple[str, Floats]], sizes: Sizes, wide: float)
 
 
 def _heading(experiment: Experiment, wide: float, sizes: Sizes) -> str:
-    """The experiment, and how many runs of every agent were drawn."""
+    """Return the title of the experiment and the number of runs of its agents."""
     return "\n".join(_wrapped(plain(line), 0.75 * wide, sizes.tick) for line in (experiment.title, runs_of(experiment)))
 
 
 def runs_of(experiment: Experiment) -> str:
-    """How many runs the agents have: what most have, then the others by name, as "50 runs; 10 of A and of B"."""
+    """Return the number of runs that most agents have, then the exceptions, e.g. "50 runs; 10 of A and of B"."""
     counts = Counter(curves.runs for curves in experiment.curves.values())
     ((usual, _),) = counts.most_common(1)
     others = [
@@ -223,7 +224,7 @@ def runs_of(experiment: Experiment) -> str:
 
 
 def tidy(axes: Axes, letters: float | None = None, ticks: int = 5) -> None:
-    """Numbers as people write them, light lines, no frame."""
+    """Format the axes: readable numbers, a light grid, no frame."""
     axes.grid(alpha=0.3)
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: written(y, 4).replace("-", "\N{MINUS SIGN}")))
@@ -235,7 +236,7 @@ def tidy(axes: Axes, letters: float | None = None, ticks: int = 5) -> None:
 
 
 def plain(name: str) -> str:
-    """A name as Matplotlib shows it as it is: there $ means something, and so does a leading _ in a legend."""
+    """Escape a name for Matplotlib, where $ starts a formula and a leading _ hides a legend entry."""
     escaped = name.replace("$", r"\$")
     return f" {escaped}" if escaped.startswith("_") else escaped
 
@@ -245,7 +246,7 @@ def _wrapped(text: str, wide: float, letters: float) -> str:
 
 
 def _legend_columns(titles: Collection[str], width: float, sizes: Sizes) -> int:
-    """As many as fit beside one another."""
+    """Return the number of legend columns that fit side by side."""
     widest = max(TextPath((0, 0), plain(title), size=sizes.tick).get_extents().width for title in titles)
-    column = (widest + (HANDLE + 2.8) * sizes.tick) / 72  # a sample of the line, and the gaps
+    column = (widest + (HANDLE + 2.8) * sizes.tick) / 72  # plus the line and the gaps
     return max(1, min(len(titles), 5, int(width / column)))

@@ -1,7 +1,7 @@
 """The paper's figures in the paper's layout, from a results file.
 
-Honest by default: signed cumulative regret and violation, mean over runs with a 95% bootstrap band. ``metric="paper"``
-draws the paper's own smoothed, one-sided curves instead, for comparison with its pictures and nothing else.
+By default they show signed cumulative regret and violation, mean over runs with a 95% bootstrap band.
+``metric="paper"`` draws the paper's smoothed, one-sided curves instead, only for comparison with its figures.
 """
 
 from collections.abc import Sequence
@@ -19,9 +19,9 @@ GRIDS = ("marsrover-4x4", "marsrover-8x8", "box")
 
 
 def figure1(experiment: Experiment) -> Figure:
-    """The counterexample: average cost against its threshold, and the sampled theta."""
+    """Draw the counterexample: average cost against its threshold, and the sampled theta."""
     if not all(curves.probe.size for curves in experiment.curves.values()):
-        raise ConfigError(f"experiment {experiment.name!r} followed no sampled probability (probe = [...])")
+        raise ConfigError(f"experiment {experiment.name!r} recorded no sampled probability (probe = [...])")
     figure = Figure(figsize=(8.2, 3.2))
     left, right = figure.subplots(1, 2)
     for curves in experiment.curves.values():
@@ -42,7 +42,7 @@ def figure1(experiment: Experiment) -> Figure:
 
 
 def figure2(experiments: Sequence[Experiment], metric: str = "signed") -> Figure:
-    """Regret above, violation below, one column an environment."""
+    """Draw regret above and violation below, with one column per environment."""
     if metric not in METRICS:
         raise ConfigError(f"metric must be one of {', '.join(METRICS)}; got {metric!r}")
     _check(experiments)
@@ -50,7 +50,7 @@ def figure2(experiments: Sequence[Experiment], metric: str = "signed") -> Figure
 
 
 def figure3(experiments: Sequence[Experiment]) -> Figure:
-    """Average reward above, with the optimal, safe and fast lines; average of the constrained cost below."""
+    """Draw average reward above, with the optimal, safe and fast lines, and the average constrained cost below."""
     _check(experiments)
     rows = [
         Row("average reward (1 - cost)", lambda e, c: 1.0 - c.moving_average(0, window_of(e, c)), _rewards),
@@ -74,5 +74,5 @@ def _check(experiments: Sequence[Experiment]) -> None:
     for e in experiments:
         if len(e.cost_names) < 2 or not all(np.isfinite(c.optimum).all() for c in e.curves.values()):
             raise ConfigError(
-                f"experiment {e.name!r} has no limits, or none that can be met: there is nothing to compare"
+                f"experiment {e.name!r} has no constraints, or they cannot be met: there is nothing to compare"
             )

@@ -1,4 +1,4 @@
-"""A policy of many states as its rule: the action over the two numbers that decide most, and along each of them."""
+"""Figure of a policy with many states: the action over the two most informative coordinates, and along each one."""
 
 from itertools import combinations
 
@@ -21,15 +21,15 @@ from psconrl.report.style import PALETTE
 Mask = NDArray[np.bool_]
 
 VISITED = 1e-9  # long-run share below which a state does not show
-MOST_ACTIONS = 9  # that have a colour of their own; the others share one
-MOST_AXES = 4  # along which shares are drawn
-MOST_CELLS = 1_000_000  # of a map
-USUAL = 0.99  # of the time: the outline
+MOST_ACTIONS = 9  # actions with a colour of their own; the others share one
+MOST_AXES = 4  # coordinates along which shares are drawn
+MOST_CELLS = 1_000_000  # cells of the map
+USUAL = 0.99  # share of the time that the outline covers
 PALE = "#D0D0D0"
 
 
 def rule_figure(cmdp: CMDP, plan: Plan, places: Coordinates, caption: str) -> Figure:
-    """The long-run policy over the coordinates of its states; only what is visited counts."""
+    """Draw the long-run policy over the coordinates of its states; only visited states count."""
     places = with_total(places)
     order = np.argsort(-plan.occupancy.sum(axis=0), kind="stable")
     used = [int(a) for a in order if plan.occupancy[:, a].sum() > VISITED]
@@ -44,8 +44,8 @@ def rule_figure(cmdp: CMDP, plan: Plan, places: Coordinates, caption: str) -> Fi
     one_a_cell = len(levels) == len(pair)
     if pair:
         axes = figure.add_subplot(grid[:, 0])
-        tossed = [s for s in plan.randomised_states if flow[s].sum() > VISITED] if one_a_cell else []
-        _map(axes, flow, colours, [levels[k] for k in pair], tossed)
+        randomised = [s for s in plan.randomised_states if flow[s].sum() > VISITED] if one_a_cell else []
+        _map(axes, flow, colours, [levels[k] for k in pair], randomised)
         axes.set(xlabel=places.names[pair[0]], ylabel=places.names[pair[1]])
         if not one_a_cell:
             axes.set_title(f"these two decide {100 * decided:.3g}% of the time; pale: the rest matters", fontsize=9)
@@ -64,14 +64,14 @@ def rule_figure(cmdp: CMDP, plan: Plan, places: Coordinates, caption: str) -> Fi
                   frameon=False, title="action, and how often", title_fontsize=8)  # fmt: skip
     visited = int((flow.sum(axis=1) > VISITED).sum())
     notes = [f"outlined: {USUAL:.0%} of the time"] if pair else []
-    notes += ["white dot: a coin is tossed"] if one_a_cell and pair else []
+    notes += ["white dot: randomised action"] if one_a_cell and pair else []
     notes += ["black line: how often", f"{visited:,} of {cmdp.n_states:,} states are visited"]
     figure.suptitle(f"{caption}\n{'; '.join(notes)}", fontsize=9)
     return figure
 
 
 def deciding_pair(flow: Floats, levels: list[tuple[Floats, Ints]]) -> tuple[tuple[int, ...], float]:
-    """The two coordinates by which the action can be told most often, and how often; none if none can be drawn."""
+    """Return the two coordinates that predict the action best, and how often they do; empty if none can be drawn."""
     pairs = combinations(range(len(levels)), 2)
     drawable = [(i, j) for i, j in pairs if levels[i][0].size * levels[j][0].size <= MOST_CELLS]
     decided = [float(_cells(flow, levels[i], levels[j]).max(axis=2).sum()) for i, j in drawable]
@@ -79,14 +79,14 @@ def deciding_pair(flow: Floats, levels: list[tuple[Floats, Ints]]) -> tuple[tupl
 
 
 def _cells(flow: Floats, one: tuple[Floats, Ints], two: tuple[Floats, Ints]) -> Floats:
-    """How often each action is taken at each pair of values, (values of one, values of two, actions)."""
+    """Return how often each action is taken at each pair of values, (values of one, values of two, actions)."""
     total = np.zeros((one[0].size, two[0].size, flow.shape[1]))
     np.add.at(total, (one[1], two[1]), flow)
     return total
 
 
-def _map(axes: Axes, flow: Floats, colours: Floats, levels: list[tuple[Floats, Ints]], tossed: list[int]) -> None:
-    """The action that is taken most at each pair of values, the paler the more others are."""
+def _map(axes: Axes, flow: Floats, colours: Floats, levels: list[tuple[Floats, Ints]], randomised: list[int]) -> None:
+    """Draw the most frequent action at each pair of values, paler the more often others are taken."""
     (x, along), (y, up) = levels
     cells = _cells(flow, levels[0], levels[1])
     mass = cells.sum(axis=2)
@@ -95,7 +95,7 @@ def _map(axes: Axes, flow: Floats, colours: Floats, levels: list[tuple[Floats, I
     paint = 1.0 - certain[..., None] * (1.0 - colours[cells.argmax(axis=2)])
     axes.pcolormesh(_edges(x), _edges(y), paint.transpose(1, 0, 2))
     axes.add_collection(LineCollection(_outline(_most_visited(mass), _edges(x), _edges(y)), colors="black", lw=1.2))
-    axes.plot(x[along[tossed]], y[up[tossed]], "o", color="white", mec="black", ms=4, mew=0.6)
+    axes.plot(x[along[randomised]], y[up[randomised]], "o", color="white", mec="black", ms=4, mew=0.6)
     axes.set_xlim(*_seen(_edges(x), shown.any(axis=1)))
     axes.set_ylim(*_seen(_edges(y), shown.any(axis=0)))
     for axis in (axes.xaxis, axes.yaxis):
@@ -103,7 +103,7 @@ def _map(axes: Axes, flow: Floats, colours: Floats, levels: list[tuple[Floats, I
 
 
 def _most_visited(mass: Floats) -> Mask:
-    """The cells that hold nearly all of the time: as few as will do."""
+    """Return the fewest cells that hold nearly all of the time."""
     order = np.argsort(-mass, axis=None, kind="stable")
     enough = int(np.searchsorted(np.cumsum(mass.ravel()[order]), USUAL * mass.sum())) + 1
     chosen = np.zeros(mass.size, dtype=bool)
@@ -112,7 +112,7 @@ def _most_visited(mass: Floats) -> Mask:
 
 
 def _outline(inside: Mask, x: Floats, y: Floats) -> list[list[tuple[float, float]]]:
-    """The sides of cells that lead outside."""
+    """Return the edges between the cells inside and those outside."""
     padded = np.pad(inside, 1)
     upright = [
         [(x[i], y[j]), (x[i], y[j + 1])] for i, j in np.argwhere(padded[1:, 1:-1] != padded[:-1, 1:-1])
@@ -122,7 +122,7 @@ def _outline(inside: Mask, x: Floats, y: Floats) -> list[list[tuple[float, float
 
 
 def _shares(axes: Axes, flow: Floats, colours: Floats, level: tuple[Floats, Ints]) -> None:
-    """What is done where a coordinate has a value, and as a line how often it has it, against the most frequent."""
+    """Draw the shares of actions at each value of a coordinate, and a line of its frequency relative to the largest."""
     values, at = level
     total = np.zeros((values.size, flow.shape[1]))
     np.add.at(total, at, flow)
@@ -140,13 +140,13 @@ def _shares(axes: Axes, flow: Floats, colours: Floats, level: tuple[Floats, Ints
 
 
 def _seen(edges: Floats, shown: Mask) -> tuple[float, float]:
-    """The range of values that occur."""
+    """Return the range of values that occur."""
     places = np.flatnonzero(shown)
     return float(edges[places[0]]), float(edges[places[-1] + 1])
 
 
 def _edges(values: Floats) -> Floats:
-    """The borders of cells around values."""
+    """Return the edges of cells around values."""
     if values.size == 1:
         return np.array([values[0] - 0.5, values[0] + 0.5])
     middle = (values[1:] + values[:-1]) / 2

@@ -1,4 +1,4 @@
-"""A table for print: agents by experiments, means with their intervals, as LaTeX, Markdown or CSV."""
+"""Table for print: agents by experiments, means with intervals, as LaTeX, Markdown or CSV."""
 
 import csv
 import io
@@ -14,7 +14,7 @@ from psconrl.text import csv_cell
 
 FORMATS = ("latex", "markdown", "csv")
 NOTE = "Mean and 95% bootstrap interval over runs, after the last round."
-# What means something to LaTeX, and how it is written.
+# Characters that are special in LaTeX, and their escapes.
 SPECIAL = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
     "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}", ">": r"\textgreater{}",
@@ -23,14 +23,14 @@ SPECIAL = {
 
 
 def print_table(experiments: Sequence[Experiment], measured: Sequence[Measure], form: str) -> str:
-    """The table as text."""
+    """Return the table as text."""
     if form not in FORMATS:
         raise ConfigError(unknown_name("format", form, FORMATS))
     return {"latex": _latex, "markdown": _markdown, "csv": _csv}[form](experiments, measured)
 
 
 def _entries(experiment: Experiment, measured: Sequence[Measure]) -> list[tuple[str, int, list[Estimate | None]]]:
-    """Of every agent: its name, how many runs it has, and the measures, None where there are none."""
+    """Return the name, number of runs and measures of every agent; None for a measure that it lacks."""
     return [
         (c.title, c.runs, [final(m, experiment, c) if m.known_of(experiment, c) else None for m in measured])
         for c in experiment.curves.values()
@@ -38,7 +38,7 @@ def _entries(experiment: Experiment, measured: Sequence[Measure]) -> list[tuple[
 
 
 def _note(experiments: Sequence[Experiment], measured: Sequence[Measure]) -> str:
-    """What the numbers are, and what a dash is if an agent has one that others have not."""
+    """Return the note on the numbers, and on dashes if the table has any."""
     pairs = [(m, e, c) for m in measured for e in experiments if m.applies_to(e) for c in e.curves.values()]
     return NOTE if all(m.known_of(e, c) for m, e, c in pairs) else f"{NOTE} {UNKNOWN}"
 
@@ -59,18 +59,18 @@ def _latex(experiments: Sequence[Experiment], measured: Sequence[Measure]) -> st
 
 
 def _escaped(name: str) -> str:
-    r"""A name as LaTeX shows it as it is.
+    r"""Escape a name for LaTeX.
 
     >>> _escaped("R&D_2 [50%]")
     'R\\&D\\_2 [50\\%]'
     """
     plain = " ".join(name.split())
     text = "".join(SPECIAL.get(letter, letter) for letter in plain)
-    return f"{{}}{text}" if text.startswith(("[", "*")) else text  # which after \\ would be an argument of it
+    return f"{{}}{text}" if text.startswith(("[", "*")) else text  # after \\ they would start an argument
 
 
 def _in_text(numbers: str) -> str:
-    """With signs that are no hyphens."""
+    """Replace hyphens by minus signs."""
     return re.sub(r"(?<!e)-", "$-$", numbers)
 
 
@@ -86,7 +86,7 @@ def _markdown(experiments: Sequence[Experiment], measured: Sequence[Measure]) ->
 
 
 def markdown_table(header: Sequence[Any], rows: Sequence[Sequence[Any]]) -> str:
-    """Rows between bars.
+    """Return a Markdown table.
 
     >>> print(markdown_table(["agent", "runs"], [["a|b", 5]]))
     | agent | runs |
@@ -102,7 +102,7 @@ def markdown_table(header: Sequence[Any], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def _csv(experiments: Sequence[Experiment], measured: Sequence[Measure]) -> str:
-    """A line for each number, not rounded; without an interval the ends are empty."""
+    """Return CSV with a line for each number, not rounded; the ends of a missing interval are empty."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["experiment", "agent", "runs", "metric", "mean", "low", "high"])

@@ -1,4 +1,4 @@
-"""Which experiments and agents of a results file are shown, in which order, and under which names."""
+"""Selection of the experiments and agents of a results file to show, their order and their names."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,10 +13,10 @@ def select(
     agents: Sequence[str] = (),
     renames: Sequence[str] = (),
 ) -> list[Experiment]:
-    """Those that are named, in the order they are named; all of them if none is.
+    """Return the named experiments with the named agents, in the order given; all of them if none is named.
 
-    ``names`` and ``agents`` may hold several names in one text, with commas between them. ``renames`` are
-    ``LABEL=NAME``, of agents and of experiments.
+    A text in ``names`` and ``agents`` may hold several names, separated by commas. ``renames`` are ``LABEL=NAME``, for
+    agents and experiments.
     """
     experiments = [e for e in experiments if e.curves]
     if not experiments:
@@ -35,7 +35,7 @@ def select(
 
 
 def _listed(kind: str, given: Sequence[str], known: Sequence[str] | dict[str, Experiment]) -> list[str]:
-    """The names in a list of lists. Names may have commas of their own: what is known as a whole is one."""
+    """Return the names in a list of comma-separated lists. A name may contain commas: a known text is one name."""
     found = []
     for text in given:
         for name in [text] if text in known else [part.strip() for part in text.split(",") if part.strip()]:
@@ -48,7 +48,7 @@ def _listed(kind: str, given: Sequence[str], known: Sequence[str] | dict[str, Ex
 
 
 def _titles(renames: Sequence[str], known: Sequence[str]) -> dict[str, str]:
-    """New names by label. Labels may have equals signs of their own: the longest that is known counts."""
+    """Return new names by label. A label may contain equals signs: the longest known label counts."""
     titles = {}
     for text in renames:
         label = max((x for x in known if text.startswith(f"{x}=")), key=len, default=None)

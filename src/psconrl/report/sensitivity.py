@@ -1,4 +1,4 @@
-"""What the one knob of an agent does: its loss over all worlds at each value, in hundredths of uniform play."""
+"""Effect of an agent's hyperparameter: its mean loss over all environments at each value, in % of uniform play."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from psconrl.report.style import title_of
 
 @dataclass(frozen=True, eq=False)
 class Hyperparameter:
-    """An option of an agent, its values, and the mean loss over worlds at each."""
+    """An option of an agent, its values, and the mean loss over environments at each value."""
 
     label: str
     option: str
@@ -25,12 +25,12 @@ class Hyperparameter:
 
     @property
     def best(self) -> int:
-        """Which of the values has the least mean loss."""
+        """Index of the value with the least mean loss."""
         return int(np.argmin([loss.mean for loss in self.losses]))
 
 
 def hyperparameters(experiments: Sequence[Experiment]) -> list[Hyperparameter]:
-    """Of all agents whose labels say ``option=value``, in the order of the file."""
+    """Return the hyperparameters of all agents with labels ``option=value``, in the order of the file."""
     found: dict[tuple[str, str], dict[float, list[Floats]]] = {}
     for experiment in experiments:
         prices = experiment.facts["prices"]
@@ -46,7 +46,7 @@ def hyperparameters(experiments: Sequence[Experiment]) -> list[Hyperparameter]:
 
 
 def hyperparameter_table(found: Sequence[Hyperparameter]) -> dict[str, Any]:
-    """A row for every agent: the loss at each value, the best one marked."""
+    """Return a table with a row for every agent: the loss at each value, with a mark at the smallest."""
     return {
         "title": "One hyperparameter each",
         "note": "Mean loss over the development environments, in % of uniform play, at each value; * the smallest.",
@@ -63,7 +63,7 @@ def hyperparameter_table(found: Sequence[Hyperparameter]) -> dict[str, Any]:
 
 
 def _setting(label: str) -> tuple[str, str, float] | None:
-    """The agent, the option and its value in a label.
+    """Return the agent, the option and its value from a label.
 
     >>> _setting("c-ucrl coef=0.1"), _setting("uniform")
     (('c-ucrl', 'coef', 0.1), None)
@@ -77,7 +77,7 @@ def _setting(label: str) -> tuple[str, str, float] | None:
 
 
 def _resampled(curves: Curves, prices: Sequence[float]) -> Floats:
-    """The mean score, then that of every resample of the runs."""
+    """Return the mean score of the runs, then of every resample of them."""
     scores = curves.penalised(prices)[:, -1]
     return np.append(scores.mean(), resample_weights(len(scores)) @ scores)
 

@@ -1,4 +1,4 @@
-"""A small panel for every agent: its loss over its one knob."""
+"""Figure of the sensitivity study: a small panel for every agent with its loss over its one hyperparameter."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ ACROSS = 4
 
 @LITERAL
 def sensitivity_figure(found: Sequence[Hyperparameter]) -> Figure:
-    """Mean loss over worlds with its 95% interval, both axes by their logarithms; a ring around the best value."""
+    """Draw the mean loss over environments with its 95% interval on log-log axes; a ring marks the best value."""
     rows = -(-len(found) // ACROSS)
     figure = Figure(figsize=(2.1 * ACROSS, 1.55 * rows + 0.4), layout="constrained")
     looks = looks_of(hyperparameter.label for hyperparameter in found)

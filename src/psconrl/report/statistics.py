@@ -1,7 +1,7 @@
 """Means, intervals, comparisons and growth rates over runs.
 
-Intervals are percentile bootstraps over runs: nothing is assumed of the distribution, but with fewer than ten runs they
-are too narrow. The resampling is seeded: the same results give the same report. Verdicts between agents come from
+Intervals are percentile bootstraps over runs. They assume nothing about the distribution, but are too narrow with fewer
+than ten runs. The resampling is seeded, so the same results give the same report. Verdicts between agents come from
 paired t-tests, corrected for the number of pairs (Bonferroni), and are not given for fewer than ten runs.
 """
 
@@ -18,24 +18,24 @@ from psconrl.report.numbers import written
 
 RESAMPLES = 2000
 FEW_RUNS = 10
-# A regret that is nothing but rounding has no growth.
+# Smaller regrets are rounding residue, without a growth rate.
 NOTHING = 1e-6
 LEVEL = 0.95
-# The growth exponent is fitted to this last part of a run, by its logarithm: a decade.
+# The growth exponent is fitted to the last decade of a run.
 DECADE = 10.0
 FIT_POINTS = 12
 
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """A mean with its 95% interval; arrays of one shape, or numbers."""
+    """A mean with its 95% interval: arrays of the same shape, or numbers."""
 
     mean: Floats
     low: Floats
     high: Floats
 
     def __str__(self) -> str:
-        """As in a table.
+        """Format the estimate as in a table.
 
         >>> str(Estimate(np.float64(12.345), np.float64(10.0), np.float64(5380.2)))
         '12.3 [10, 5,380]'
@@ -45,23 +45,23 @@ class Estimate:
 
     @property
     def has_interval(self) -> bool:
-        """Is there one? Of a single run there is none."""
+        """Whether there is an interval; a single run has none."""
         return not (np.isnan(self.low) or np.isnan(self.high))
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A final quantity of one agent minus that of another, over the runs that met the same luck."""
+    """Difference of a final quantity between two agents, over runs paired by their environment seed."""
 
     first: str
     second: str
     difference: Estimate
     runs: int
-    p_value: float  # of a paired t-test; nan if there are too few runs to tell
+    p_value: float  # of a paired t-test; nan if there are too few runs
 
 
 def mean_interval(values: Floats) -> Estimate:
-    """The mean over the first axis, the runs.
+    """Return the mean over the first axis, the runs, with its interval.
 
     >>> estimate = mean_interval(np.array([1.0, 2.0, 3.0, 4.0]))
     >>> float(estimate.mean), bool(estimate.low < 2.5 < estimate.high)
@@ -75,13 +75,13 @@ def mean_interval(values: Floats) -> Estimate:
 
 
 def interval(resampled: Floats) -> tuple[Floats, Floats]:
-    """The middle 95% of resamples (the first axis)."""
+    """Return the central 95% interval of resamples (the first axis)."""
     low, high = np.quantile(resampled, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
     return low, high
 
 
 def growth_exponent(rounds: Ints, regret: Floats) -> Estimate:
-    """The slope of the mean regret in T over the last decade of a run, both by their logarithms; regret is (runs, n).
+    """Return the log-log slope of the mean regret in T over the last decade of a run; regret is (runs, n).
 
     >>> t = np.arange(100, 10_001, 100)
     >>> slope = growth_exponent(t, np.sqrt(t) * np.array([[1.0], [2.0], [3.0]]))
@@ -106,7 +106,7 @@ def growth_exponent(rounds: Ints, regret: Floats) -> Estimate:
 
 
 def compare(first: Curves, second: Curves, score: Callable[[Curves], Floats]) -> Comparison:
-    """The scores (runs,) of two agents, over the runs that both have."""
+    """Compare the scores (runs,) of two agents over the runs that both have."""
     _, one, two = np.intersect1d(first.replicates, second.replicates, return_indices=True)
     difference = score(first)[one] - score(second)[two]
     estimate = mean_interval(difference) if difference.size else _numbers(np.nan, np.nan, np.nan)
@@ -119,12 +119,12 @@ def compare(first: Curves, second: Curves, score: Callable[[Curves], Floats]) ->
 
 
 def final(measure: Measure, experiment: Experiment, curves: Curves) -> Estimate:
-    """A measure after the last round."""
+    """Return a measure after the last round."""
     return mean_interval(measure.values(experiment, curves)[:, -1])
 
 
 def final_cost(curves: Curves, prices: Sequence[float] = ()) -> Floats:
-    """Regret at the end, plus the violations at what they are worth, (runs,)."""
+    """Return the final regret plus the final violations weighted by prices, (runs,)."""
     return curves.at_prices(prices)[:, -1]
 
 
@@ -133,6 +133,6 @@ def _numbers(mean: float, low: float, high: float) -> Estimate:
 
 
 def resample_weights(runs: int) -> Floats:
-    """Shares of every run in each resample, (resamples, runs): the same whenever there are so many runs."""
+    """Return the weight of every run in each resample, (resamples, runs), which depend on the number of runs only."""
     rng = np.random.default_rng(0)
     return np.asarray(rng.multinomial(runs, np.full(runs, 1.0 / runs), size=RESAMPLES) / runs)

@@ -1,7 +1,7 @@
-"""How agents look, in figures and on the page: the one place with their names, colours and dashes.
+"""Names, colours and dashes of agents, in figures and on the page.
 
-Colours are Okabe and Ito's, which everybody can tell apart, the yellow darkened, and a brown; dashes tell them apart in
-print. An agent of the library looks the same wherever it is drawn and whoever is drawn beside it.
+Colours are Okabe and Ito's colour-blind safe palette, with the yellow darkened and a brown added. Dashes distinguish
+agents in black-and-white print. An agent of the library looks the same in every figure.
 """
 
 from collections.abc import Iterable
@@ -14,9 +14,9 @@ from psconrl.learning.registry import RECIPES
 BLUE, ORANGE, GREEN, GREY, PURPLE = "#0072B2", "#D55E00", "#009E73", "#7F7F7F", "#CC79A7"
 AMBER, SKY, BLACK, OLIVE, BROWN = "#E69F00", "#56B4E9", "#000000", "#B3A100", "#7B4B2A"
 PALETTE = (BLUE, ORANGE, GREEN, PURPLE, AMBER, SKY, BLACK, GREY, OLIVE, BROWN)
-# Of agents that the library does not know.
+# Colours of agents that are not in the library.
 OTHERS = ("#5B2A86", "#B0004E", "#00605A", "#8C6BB1", "#3F5300")
-# Lengths of lines and gaps, in widths of the line; none is a line without gaps.
+# Lengths of dashes and gaps, in line widths; empty is a solid line.
 SOLID: tuple[float, ...] = ()
 LONG, SHORT, LONG_SHORT, LONG_DOTS = (6, 2), (2, 1.5), (8, 2, 2, 2), (4, 1.5, 1, 1.5, 1, 1.5)
 DASHES: tuple[tuple[float, ...], ...] = (SOLID, LONG, SHORT, LONG_SHORT, LONG_DOTS)
@@ -31,7 +31,7 @@ class Look:
 
     @property
     def line(self) -> dict[str, Any]:
-        """As Matplotlib takes them."""
+        """Keyword arguments for Matplotlib."""
         return {"color": self.colour, "ls": (0, self.dash) if self.dash else "-"}
 
 
@@ -61,19 +61,19 @@ LOOKS = {
     "resampling-cmdp-psrl": Look(ORANGE, SHORT),
 }
 
-# Names in pictures of labels that are no agents: those of the shipped specs. Agents have theirs in the registry.
+# Titles of labels in the shipped specs that are not agents. Agents have their titles in the registry.
 TITLES = {
     "resampling-psconrl": "PSConRL",
     "resampling-cmdp-psrl": "CMDP-PSRL",
     "psconrl-learning-costs": "PSConRL, learning costs",
     "psconrl-unbooked": "PSConRL, no ledger",
     "psconrl-same-prior": "PSConRL, no ledger",
-    "triple-qa-each": "Triple-QA, hats each",
+    "triple-qa-each": "Triple-QA, separate hats",
 }
 
 
 def title_of(label: str) -> str:
-    """What to call an agent.
+    """Return the title of an agent.
 
     >>> title_of("c-ucrl"), title_of("mine")
     ('C-UCRL', 'mine')
@@ -82,9 +82,9 @@ def title_of(label: str) -> str:
 
 
 def looks_of(labels: Iterable[str]) -> dict[str, Look]:
-    """How the agents of a results file look; those that the library does not know, in the order of the file.
+    """Return the look of every agent of a results file; unknown agents get theirs in the order of the file.
 
-    Give all labels of the file, not only those to be drawn: then an agent looks the same in every picture of it.
+    Give all labels of the file, not only those to be drawn, so that an agent looks the same in every figure.
 
     >>> looks_of(["mine", "psconrl"])["psconrl"] == LOOKS["psconrl"]
     True
@@ -96,6 +96,6 @@ def looks_of(labels: Iterable[str]) -> dict[str, Look]:
 
 
 def nth_look(k: int, colours: tuple[str, ...] = PALETTE) -> Look:
-    """A look for the k-th of several things that are no agents of the library; the pairs repeat late, if at all."""
+    """Return the look of the k-th item that is not an agent of the library; looks repeat only after many items."""
     turn = k // len(colours)
     return Look(colours[k % len(colours)], DASHES[(k + turn) % len(DASHES)])

@@ -1,4 +1,4 @@
-"""From a results file to the contents of the page: panels, tables, maps, provenance, caveats."""
+"""Contents of the report page from a results file: panels, tables, maps, provenance, caveats."""
 
 import io
 from dataclasses import replace
@@ -30,25 +30,25 @@ from psconrl.report.tables import (
 
 MAP_STATES = 2_000
 PANEL_POINTS = 150
-KEPT = 0.01  # by so much of itself a limit may be exceeded, on average over runs, and counts as kept
+KEPT = 0.01  # relative excess over a threshold, on average over runs, up to which it counts as kept
 
-# What the charts of two metrics say of them, by their titles.
+# Subtitles of the charts of two metrics, by their titles.
 MEANING = {"strong violation": "of the policies played, exact", "largest running excess": "of all rounds so far"}
 CAVEATS = (
-    "Regret and violation are signed and cumulative: an agent may be ahead of the optimum by breaking a limit, so that "
-    "the two must be read together. 'Regret at shadow prices' adds the violation at what it is worth.",
-    "In a signed violation what was saved earlier pays for what is overspent later. Strong violation adds up, round by "
-    "round, how far the policy being played exceeds the limit in the long run, exactly, and nothing is ever paid back. "
-    "The largest running excess is how far beyond its budget the run was at its worst moment.",
+    "Regret and violation are signed and cumulative: an agent may be ahead of the optimum by breaking a limit, so read "
+    "the two together. 'Regret at shadow prices' adds the violation at its shadow price.",
+    "In a signed violation, earlier savings pay for later overspending. Strong violation adds up, round by round, the "
+    "exact long-run excess of the policy being played over the limit, and nothing is ever paid back. The largest "
+    "running excess is how far the run was over its budget at its worst moment.",
     "Bands are 95% bootstrap intervals of the mean over runs; with fewer than ten runs they are too narrow.",
-    "Agents meet the same luck of the environment in runs of the same number: comparisons are paired.",
+    "Runs with the same number have the same environment seed for all agents, so comparisons are paired.",
     "Growth exponents are fitted to the last decade of a run; finite horizons prove nothing about rates.",
 )
 
 
 def build(store: Store) -> dict[str, Any]:
-    """Everything that the page shows."""
-    with np.errstate(all="ignore"):  # a damaged total may be any number: its curve then shows it
+    """Return everything that the page shows."""
+    with np.errstate(all="ignore"):  # a damaged total may be any number, and the curve shows it
         return _build(store)
 
 
@@ -77,7 +77,7 @@ def _build(store: Store) -> dict[str, Any]:
 
 
 def _first_grid(experiments: list[Experiment]) -> str:
-    """The experiment that the page opens on: the first that has a map, else the first."""
+    """Return the experiment that the page opens with: the first with a map, else the first."""
     on_map = [e.name for e in experiments if e.model is not None and e.model.layout is not None]
     return next(iter([*on_map, *(e.name for e in experiments)]), "")
 
@@ -97,7 +97,7 @@ def _experiment(experiment: Experiment) -> dict[str, Any]:
 
 def _description(facts: dict[str, Any]) -> str:
     if facts.get("drawn"):
-        return f"{facts['env']}: a model of its own for every run"
+        return f"{facts['env']}: a different model for every run"
     if "infeasibility" in facts:
         return f"{facts['env']}: no policy meets the limits. {facts['infeasibility']}"
     return f"{facts['env']}: {facts['states']} states, {facts['actions']} actions"
@@ -161,7 +161,7 @@ def _panels(experiment: Experiment) -> list[dict[str, Any]]:
 
 
 def _panel(title: str, y: str, lines: list[Any] | None, experiment: Experiment, measure: Any) -> dict[str, Any]:
-    """A chart; without reference lines its zero is one, and agents far off may be cut off."""
+    """Return a chart; if ``lines`` is None, zero is the reference line and outlying agents may be cut off."""
     series = []
     for label, curves in experiment.curves.items():
         values: Floats = measure(curves)
@@ -181,7 +181,7 @@ def _panel(title: str, y: str, lines: list[Any] | None, experiment: Experiment, 
 
 
 def _maps(experiment: Experiment) -> list[dict[str, str]]:
-    """The optimal policy: arrows on a map, or a table of shares; a page that cannot draw it does without."""
+    """Return the figure of the optimal policy, on a map or as a table of shares; empty if it cannot be drawn."""
     cmdp = experiment.model
     if cmdp is None or cmdp.n_states > MAP_STATES or not has_matplotlib():
         return []
@@ -199,16 +199,16 @@ def _maps(experiment: Experiment) -> list[dict[str, str]]:
 
 
 def _finding(experiment: Experiment) -> str:
-    """Who has the least regret at shadow prices, what it paid in violation, and from whom it is not told apart.
+    """Return which agent has the least regret at shadow prices, its violations, and the agents not clearly worse.
 
-    Where that is the same for all, by the model's nature, what matters is who keeps the limits.
+    If this regret is the same for all agents, by the nature of the model, return which agents keep the limits.
     """
     prices = experiment.facts.get("prices")
     curves = list(experiment.curves.values())
     if not prices or len(curves) < 2:
         return ""
     means = [float(final_cost(c, prices).mean()) for c in curves]
-    if max(means) - min(means) < NOTHING:  # what is gained by breaking a limit is worth just that
+    if max(means) - min(means) < NOTHING:  # a violation costs exactly what it gains
         return "; ".join(_keeping(c, experiment.cost_names) for c in curves) + "."
     best = min(curves, key=lambda c: float(final_cost(c, prices).mean()))
     others = [c for c in curves if c is not best]
@@ -218,7 +218,7 @@ def _finding(experiment: Experiment) -> str:
         f"violation of {name} {written(float(best.violation(i)[:, -1].mean()))}"
         for i, name in enumerate(experiment.cost_names[1:], start=1)
     )
-    ahead = f", not told apart from {', '.join(doubtful)}" if doubtful else ""
+    ahead = f", not significantly different from {', '.join(doubtful)}" if doubtful else ""
     if best.runs < FEW_RUNS:
         ahead = ", too few runs for a verdict"
     return (
@@ -228,7 +228,7 @@ def _finding(experiment: Experiment) -> str:
 
 
 def _keeping(curves: Curves, names: list[str]) -> str:
-    """Does an agent keep the limits, on average over runs?"""
+    """Return whether an agent keeps the limits, on average over runs, in words."""
     parts = []
     for i, name in enumerate(names[1:], start=1):
         average, limit = float(curves.average(i)[:, -1].mean()), float(curves.thresholds[0, i - 1])

@@ -1,4 +1,4 @@
-"""The tables of a report as plain data: title, note, header, rows."""
+"""Tables of a report as plain data: title, note, header, rows."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,24 +14,27 @@ from psconrl.report.statistics import FEW_RUNS, Comparison, compare, final, fina
 from psconrl.report.style import title_of
 from psconrl.report.theory import check_theory
 
-# Lines of a traceback that are shown.
+# Number of lines of a traceback that are shown.
 TRACEBACK_LINES = 6
 NO_NUMBER = "-"
-TAIL = 0.9  # the percentile that stands beside a mean
+TAIL = 0.9  # the quantile shown next to a mean
 
 
 def final_table(experiment: Experiment) -> dict[str, Any]:
-    """Final regret and violations of every agent."""
+    """Return the table of final regret and violations of every agent."""
     return _finals(experiment, "Final regret and violation", ("regret", "violation", "priced"))
 
 
 def strong_table(experiment: Experiment) -> dict[str, Any]:
-    """What signed sums hide: strong regret and violations, largest running excesses. No rows if none is known."""
+    """Return the table of what signed sums hide: strong regret and violations, and largest running excesses.
+
+    It has no rows if none is known.
+    """
     return _finals(experiment, "Strong regret and violation", ("strong-regret", "strong-violation", "largest-excess"))
 
 
 def spread_table(experiment: Experiment) -> dict[str, Any]:
-    """How far runs lie apart: the worst one and the 90th percentile beside mean and median."""
+    """Return the table of the spread over runs: mean, median, 90th percentile and worst run."""
     wanted = available(experiment, ("penalised",)) or available(experiment, ("regret",))
     rows = []
     for label, curves in experiment.curves.items() if wanted else ():
@@ -40,15 +43,15 @@ def spread_table(experiment: Experiment) -> dict[str, Any]:
         rows.append([label, curves.runs, *(written(float(x)) for x in numbers)])
     return {
         "title": "Spread over runs",
-        "note": f"Of the {wanted[0].title if wanted else 'regret'}, after the last round. What an agent loses in one "
-        "run of ten shows in the last two columns.",
+        "note": f"The {wanted[0].title if wanted else 'regret'} after the last round. The last two columns show what "
+        "an agent loses in one run of ten.",
         "header": ["agent", "runs", "mean", "median", "90th percentile", "worst run"],
         "rows": rows,
     }
 
 
 def _finals(experiment: Experiment, title: str, names: Sequence[str]) -> dict[str, Any]:
-    """Metrics after the last round, those that some agent has."""
+    """Return the table of metrics after the last round, for those that some agent has."""
     wanted = available(experiment, names)
     rows = [
         [label, curves.runs, *(_cell(measure, experiment, curves) for measure in wanted)]
@@ -70,14 +73,14 @@ def _cell(measure: Measure, experiment: Experiment, curves: Curves) -> str:
 
 
 def comparison_table(experiment: Experiment) -> dict[str, Any]:
-    """Every agent against every other, at shadow prices if they are known."""
+    """Return the table of all pairs of agents, compared at shadow prices if they are known."""
     prices = experiment.facts.get("prices", [])
     results = [compare(a, b, lambda c: final_cost(c, prices)) for a, b in combinations(experiment.curves.values(), 2)]
     what = "regret at shadow prices" if prices else "regret"
     return {
         "title": f"Pairwise comparison of final {what}",
-        "note": f"Difference over runs that met the same luck, with its 95% interval. Verdicts: paired t-tests at 5%, "
-        f"corrected for the number of pairs ({len(results)}); none below {FEW_RUNS} runs.",
+        "note": f"Difference over runs with the same environment seed, with its 95% interval. Verdicts: paired t-tests "
+        f"at 5%, corrected for the number of pairs ({len(results)}); none below {FEW_RUNS} runs.",
         "header": ["agents", "runs", "difference", "verdict"],
         "rows": [
             [f"{r.first} - {r.second}", r.runs, str(r.difference), verdict(r, len(results))]
@@ -88,16 +91,16 @@ def comparison_table(experiment: Experiment) -> dict[str, Any]:
 
 
 def verdict(result: Comparison, pairs: int) -> str:
-    """Who is ahead, if that can be told."""
+    """Return which agent has less, if the difference is significant."""
     if np.isnan(result.p_value):
         return "too few runs"
     if result.p_value * pairs > 0.05:
-        return "not told apart"
+        return "no significant difference"
     return f"{result.first if result.difference.mean < 0 else result.second} has less"
 
 
 def bounds_table(experiments: Sequence[Experiment]) -> list[dict[str, Any]]:
-    """What theory bounds: the agents of which it does, where their policies were evaluated."""
+    """Return the table of runs against the bounds of the theory, for agents with bounds and evaluated policies."""
     evaluated = [replace(e, curves={x: c for x, c in e.curves.items() if _is_bounded(c)}) for e in experiments]
     rows = [
         [
@@ -108,9 +111,10 @@ def bounds_table(experiments: Sequence[Experiment]) -> list[dict[str, Any]]:
     ]  # fmt: skip
     table = {
         "title": "Against the theory",
-        "note": "Strong regret: exact excess of every policy played, positive parts, added up. Ratios: largest over "
-        "runs, to the bounds on episodes (that of the schedule) and 2 D S sqrt(A T) + 1 on rounds spent exploring. The "
-        "second holds only once T is large against the slack of the limits; above 1 it says that T is not.",
+        "note": "Strong regret: sum of the positive parts of the exact excess of every policy played. Ratios: largest "
+        "over runs, to the schedule's bound on episodes and to 2 D S sqrt(A T) + 1 on rounds spent exploring. The "
+        "second bound holds only once T is large relative to the slack of the limits; a ratio above 1 says that T is "
+        "not.",
         "header": [
             "experiment", "agent", "S", "D", "strong regret", "its exponent in T", "signed regret", "episodes",
             "/ bound", "rounds exploring", "/ bound",
@@ -121,13 +125,13 @@ def bounds_table(experiments: Sequence[Experiment]) -> list[dict[str, Any]]:
 
 
 def _is_bounded(curves: Curves) -> bool:
-    """Does theory bound its episodes, is the diameter known, and the strong regret?"""
+    """Whether the theory bounds the agent's episodes, and its diameter and strong regret are known."""
     has_bounds = all("most_episodes" in s and "diameter" in s for s in curves.summaries)
     return has_bounds and bool(np.isfinite(curves.strong[:, :, 0]).all())
 
 
 def growth_table(experiment: Experiment) -> dict[str, Any]:
-    """How regret grows with T, and how often the agents thought."""
+    """Return the table of the growth of regret with T, the number of episodes, and the times."""
     rows = []
     for label, curves in experiment.curves.items():
         episodes = np.array([s.get("episodes", np.nan) for s in curves.summaries], dtype=np.float64)
@@ -147,13 +151,13 @@ def growth_table(experiment: Experiment) -> dict[str, Any]:
         "title": "Growth and timing",
         "note": "Exponent of the mean regret in T over the last decade; - where it is not positive throughout. "
         "Means over runs.",
-        "header": ["agent", "growth exponent", "episodes", "rounds exploring", "seconds a run", "of which planning"],
+        "header": ["agent", "growth exponent", "episodes", "rounds exploring", "seconds per run", "of which planning"],
         "rows": rows,
     }
 
 
 def failures_table(experiments: Sequence[Experiment]) -> list[dict[str, Any]]:
-    """The runs that failed, if any."""
+    """Return the table of the runs that failed, if any."""
     rows = [
         [e.name, label, replicate, "\n".join(error.strip().splitlines()[-TRACEBACK_LINES:])]
         for e in experiments
@@ -161,7 +165,7 @@ def failures_table(experiments: Sequence[Experiment]) -> list[dict[str, Any]]:
     ]
     table = {
         "title": "Runs that failed",
-        "note": "The end of each traceback; the results file has all of it. The same sweep again tries them again.",
+        "note": "The end of each traceback; the results file has all of it. Run the sweep again to retry them.",
         "header": ["experiment", "agent", "run", "error"],
         "rows": rows,
     }

@@ -1,7 +1,7 @@
-r"""Runs against the bounds of the theory.
+r"""Comparison of runs with the bounds of the theory.
 
-Those on the number of episodes (``Schedule.most_episodes``) and, :math:`2 D S \sqrt{A T} + 1`, on the rounds spent
-exploring (the paper's Exploration lemma).
+The bounds are on the number of episodes (``Schedule.most_episodes``) and, :math:`2 D S \sqrt{A T} + 1`, on the rounds
+spent exploring (the paper's Exploration lemma).
 """
 
 from collections.abc import Sequence
@@ -16,13 +16,13 @@ from psconrl.report.statistics import Estimate, growth_exponent, mean_interval
 
 @dataclass(frozen=True)
 class Check:
-    """What theory bounds, for one family member: largest ratios over runs, and means."""
+    """Quantities that the theory bounds, for one agent in one experiment: means, and largest ratios over runs."""
 
     experiment: str
-    agent: str  # its label
+    agent: str  # label of the agent
     states: int
     diameter: float  # mean over runs
-    regret: Estimate  # strong: by exact evaluation, free of sampling noise, and never paid for with violation
+    regret: Estimate  # strong: by exact evaluation, without sampling noise, never offset by violations
     slope: Estimate
     signed: Estimate  # realised
     episodes: float  # mean
@@ -59,5 +59,5 @@ def _check(name: str, curves: Curves) -> Check:
 
 
 def exploring_bound(S: Floats, A: Floats, D: Floats, T: int) -> Floats:
-    """The bound on the rounds spent exploring."""
+    """Return the bound on the number of rounds spent exploring."""
     return np.asarray(2 * D * S * np.sqrt(A * T) + 1)

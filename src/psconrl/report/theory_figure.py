@@ -1,4 +1,4 @@
-"""The theory on trial: growth of regret, episodes and exploring rounds against their bounds, scaling with S and D."""
+"""Figure of the test of the theory: growth of regret, episodes and exploring rounds, scaling with S and D."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,12 +20,12 @@ from psconrl.report.theory import Check, check_theory
 
 
 def theory_figure(experiments: Sequence[Experiment]) -> Figure:
-    """Six panels: regret against T for three families, final regret against D, episodes, exploring rounds."""
+    """Draw six panels: regret against T for three families, final regret against D, episodes, exploring rounds."""
     if not experiments:
         raise ConfigError("there is nothing to draw: no finished runs of the theory bench")
     checks = check_theory(experiments)
     figure = Figure(figsize=(12.4, 8.4), layout="constrained")
-    halves: Any = figure.subfigures(2, 1, height_ratios=[1, 1.1])  # each with columns of its own
+    halves: Any = figure.subfigures(2, 1, height_ratios=[1, 1.1])  # each has its own columns
     above, below = halves
     growth, (scaling, episodes, exploring) = above.subplots(1, 3), below.subplots(1, 3, width_ratios=[1.5, 1, 1])
     panels = {
@@ -51,19 +51,19 @@ def theory_figure(experiments: Sequence[Experiment]) -> Figure:
 
 
 def _about(experiment: Experiment) -> str:
-    """What an experiment whose name does not say it is about."""
+    """Return an explanation of an experiment whose name does not explain it; empty for the others."""
     if experiment.name != "tight" or experiment.model is None:
         return ""
     slack = float(experiment.model.thresholds[0] - cost_ranges(experiment.model)[1, 0])
     return (
-        f"tight: the paper's Example 1, whose limit, {experiment.model.thresholds[0]:g}, leaves a slack of "
-        f"{written(slack, 2)}. Most samples allow no such policy, so agents explore;\nthe bound is one for horizons at "
+        f"tight: the paper's Example 1, whose threshold, {experiment.model.thresholds[0]:g}, leaves a slack of "
+        f"{written(slack, 2)}. Most sampled models are infeasible, so agents explore;\nthe bound holds for horizons at "
         "which samples have become that exact."
     )
 
 
 def _growth(axes: Axes, members: Sequence[Experiment], title: str) -> None:
-    """A colour for each member of a family, a dash for each agent; the legend has the slopes of the last decade."""
+    """Draw a family: a colour per member, a dash per agent; the legend has the slopes over the last decade."""
     names = list(dict.fromkeys(_member(e.name) for e in members))
     labels = list(dict.fromkeys(label for e in members for label in e.curves))
     colours = {name: nth_look(k).colour for k, name in enumerate(names)}
@@ -94,7 +94,7 @@ def _growth(axes: Axes, members: Sequence[Experiment], title: str) -> None:
         axes.legend(handles=handles, fontsize=6, loc="upper left", handlelength=2.6, borderpad=0.3, labelspacing=0.25,
                     title="with exponents of T in the last decade", title_fontsize=6)  # fmt: skip
         low, high = axes.get_ylim()
-        axes.set_ylim(low, high * (high / low) ** 0.35)  # room for the legend
+        axes.set_ylim(low, high * (high / low) ** 0.35)  # space for the legend
     axes.set(title=title, xlabel="T", ylabel="strong regret")
     axes.title.set_fontsize(10)
     axes.grid(alpha=0.3, which="both", lw=0.4)
@@ -134,12 +134,12 @@ def _scaling(axes: Axes, checks: Sequence[Check]) -> None:
 
 
 def _area(states: int) -> float:
-    """Of a dot, in square points: so many times the states, so many times the area."""
+    """Return the area of a dot in square points, linear in the number of states."""
     return 4.0 + 2.5 * states
 
 
 def _ratios(axes: Axes, checks: Sequence[Check], field: str, title: str, named: bool) -> None:
-    """A bar for each, on a root scale, which has room for nothing and for many times the bound; numbers beside."""
+    """Draw a bar per check on a square-root scale, which shows both zero and many times the bound, with numbers."""
     values = [float(getattr(check, field)) for check in checks]
     places = range(len(checks))
     axes.barh(places, values, color=[ORANGE if value > 1 else BLUE for value in values])

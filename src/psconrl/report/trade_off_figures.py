@@ -1,4 +1,4 @@
-"""Pictures of what limits are worth: a curve over one threshold, a surface over two."""
+"""Figures of the trade-off between objective and constraints: a curve over one threshold, a surface over two."""
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -9,12 +9,12 @@ from psconrl.planning.analysis.pareto import Pareto, ParetoSurface
 from psconrl.report.figures import LITERAL
 from psconrl.report.style import BLUE, GREEN, GREY, ORANGE
 
-USUAL = 0.9  # share of the prices that the colours of a surface tell apart
+USUAL = 0.9  # quantile of the prices at which the colours of a surface saturate
 
 
 @LITERAL
 def pareto_figure(curve: Pareto, cmdp: CMDP, title: str = "") -> Figure:
-    """Optimal value against the threshold, and below it what one more unit of threshold is worth."""
+    """Draw the optimal value against the threshold, and below it the shadow price, the worth of one more unit."""
     figure = Figure(figsize=(5.5, 4.6))
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
     i, sign = curve.index - 1, float(cmdp.names.signs[curve.index])
@@ -43,7 +43,7 @@ def pareto_figure(curve: Pareto, cmdp: CMDP, title: str = "") -> Figure:
 
 @LITERAL
 def surface_figure(surface: ParetoSurface, cmdp: CMDP, title: str = "") -> Figure:
-    """The optimal value over two thresholds, and beside it the price of each limit; grey is infeasible."""
+    """Draw the optimal value over two thresholds, and next to it the price of each constraint; grey is infeasible."""
     figure = Figure(figsize=(12.0, 3.9))
     one, two = surface.constraints
     signs = cmdp.names.signs[list(surface.indices)]
@@ -55,7 +55,7 @@ def surface_figure(surface: ParetoSurface, cmdp: CMDP, title: str = "") -> Figur
     ]
     for axes, (values, label, colours) in zip(figure.subplots(1, 3), panels, strict=True):
         axes.set_facecolor("#D9D9D9")
-        # Next to what is infeasible a price may be a thousand times the others.
+        # Next to infeasible thresholds a price may be a thousand times larger than the others.
         top = np.nanquantile(values, USUAL) if np.isfinite(values).any() and colours != "viridis" else None
         mesh = axes.pcolormesh(*levels, values.T, cmap=colours, shading="nearest", vmax=top)
         figure.colorbar(mesh, ax=axes, extend="neither" if top is None else "max")
@@ -72,7 +72,7 @@ def surface_figure(surface: ParetoSurface, cmdp: CMDP, title: str = "") -> Figur
 
 
 def _mark_limits(axes: Axes, surface: ParetoSurface, cmdp: CMDP) -> None:
-    """The limits in force, if they are in the picture."""
+    """Mark the thresholds in force, if they lie within the axes."""
     x, y = (float(cmdp.names.signs[i] * cmdp.thresholds[i - 1]) for i in surface.indices)
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     if left <= x <= right and low <= y <= high:

@@ -1,4 +1,4 @@
-"""Running averages of a run: over how many rounds, so that one sees more than noise."""
+"""Running averages of a run, and the choice of their window."""
 
 import math
 
@@ -6,12 +6,12 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 
-PARTS = 10  # a window is about this part of the run
-FEWEST = 100  # rounds in a window, if the run has as many
+PARTS = 10  # a window is about 1/PARTS of the run
+FEWEST = 100  # least number of rounds in a window, if the run has as many
 
 
 def window_for(rounds: int) -> int:
-    """Over how many rounds to average in a run of so many: about a tenth, at least a hundred, a round number.
+    """Return the window for a run of ``rounds`` rounds: about a tenth, at least a hundred, a round number.
 
     >>> [window_for(n) for n in (0, 30, 1000, 19_961, 40_000, 500_000)]
     [1, 20, 100, 2000, 5000, 50000]
@@ -23,10 +23,10 @@ def window_for(rounds: int) -> int:
 
 
 def recent_mean(values: Floats, weights: Floats, ends: Ints, at: Ints, window: int) -> Floats:
-    """Means over the episodes that ended within the last ``window`` rounds, (n,), for the episodes ``at`` (n,).
+    """Return means over the episodes that ended within the last ``window`` rounds, (n,), at the episodes ``at`` (n,).
 
-    ``values`` and ``weights`` (K,) are those of episodes that ended in the rounds ``ends`` (K,), rising. What is
-    unknown does not count; nan where all is.
+    ``values`` and ``weights`` (K,) are those of episodes that ended in the increasing rounds ``ends`` (K,). Unknown
+    values (nan) are left out; the mean is nan if all are unknown.
 
     >>> recent_mean(np.array([1.0, 4.0, np.nan]), np.array([1.0, 2.0, 9.0]), np.array([5, 10, 15]), np.arange(3), 10)
     array([1., 3., 4.])
@@ -41,7 +41,7 @@ def recent_mean(values: Floats, weights: Floats, ends: Ints, at: Ints, window: i
 
 
 def recent_maximum(values: Floats, ends: Ints, at: Ints, window: int) -> Floats:
-    """The largest of the same episodes, (n,); nan where none is known.
+    """Return maxima over the episodes that ended within the last ``window`` rounds, (n,); nan where none is known.
 
     >>> recent_maximum(np.array([4.0, 1.0, np.nan]), np.array([5, 10, 15]), np.arange(3), 10)
     array([4., 4., 1.])
@@ -52,5 +52,5 @@ def recent_maximum(values: Floats, ends: Ints, at: Ints, window: int) -> Floats:
 
 
 def _gone(ends: Ints, at: Ints, window: int) -> Ints:
-    """How many episodes had ended before the window of each began."""
+    """Return the number of episodes that had ended before each window began."""
     return np.asarray(np.searchsorted(ends, ends[at] - window, side="right"))

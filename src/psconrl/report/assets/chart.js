@@ -1,10 +1,10 @@
-/* One panel: curves, bands, axes and reference lines, drawn anew whenever the view or the width changes. */
+/* One panel: curves, bands, axes and reference lines, redrawn whenever the view or the width changes. */
 
 const NARROW = 400;
-const PAPER_WIDTH = 420; // two charts side by side on a page, with labels of a size to read
-const EARLY = 0.05; // the part of the x axis where intervals may be cut off
-const CLIP = 4; // where zero means nothing lost, an axis reaches this many times as far as the middle curve, as in figures
-const SQUEEZE = 6; // a reference line may stretch the axis to this many times the curves' own range
+const PAPER_WIDTH = 420; // two charts side by side on a printed page, with readable labels
+const EARLY = 0.05; // the first part of the x axis, where intervals may be cut off
+const CLIP = 4; // an axis of cumulative losses reaches at most this many times as far as the median curve, as in figures
+const SQUEEZE = 6; // a reference line may stretch the axis to this many times the range of the curves
 
 function pointsOf(series) {
   const at = (values, k) => (isNumber(list(values)[k]) ? values[k] : null);
@@ -20,7 +20,7 @@ function pointsOf(series) {
     .sort((p, q) => p.x - q.x);
 }
 
-/* Stretches of points without a gap. */
+/* Runs of points without a gap. */
 function stretches(points, whole) {
   const found = [];
   let open = null;
@@ -55,7 +55,7 @@ class Chart {
     }).observe(this.stage);
   }
 
-  /* The contents: at first, and again where they grow. */
+  /* Set the contents: at first, and again when they grow. */
   take(panel, looks) {
     this.panel = panel;
     this.series = list(panel.series).map((series) => ({
@@ -86,7 +86,7 @@ class Chart {
   drawNothing() {
     const any = this.series.some((series) => series.points.some((point) => point.mean !== null));
     const hidden = this.series.every((series) => this.view.hidden.has(series.agent));
-    const why = any && hidden ? "No agent is ticked." : any ? "Nothing to draw on these axes." : "No data.";
+    const why = any && hidden ? "No agent is selected." : any ? "Nothing to draw on these axes." : "No data.";
     this.plot.append(
       svg("rect", { class: "frame", x: 0.5, y: 0.5, width: this.width - 1, height: this.height - 1, rx: 6 }),
       svg("text", { class: "empty", x: this.width / 2, y: this.height / 2 }, why));
@@ -123,7 +123,7 @@ class Chart {
     const change = transform(kind, 1);
     const xs = this.shown.flatMap((series) => series.parts.flat()).map((point) => change.to(point.x));
     if (this.view.logX && this.shown.some((series) => series.points.some((point) => point.x <= 0))) {
-      this.remarks.push(`Log x: points at ${text(this.panel.x) || "x"} ≤ 0 are left out.`);
+      this.remarks.push(`Log x: points at ${text(this.panel.x) || "x"} ≤ 0 are omitted.`);
     }
     const [a, b] = spread(xs);
     return a === b || kind === "linear" ? widen([a, b], kind, 0, 0.2) : [a, b];
@@ -144,7 +144,7 @@ class Chart {
     const { to } = transform(kind, unit);
     const most = kind === "linear" && this.panel.clip ? this.reach() : Infinity;
     const [a, b] = spread(values.map((value) => to(Math.max(-most, Math.min(most, value)))));
-    // Early, very wide intervals must not flatten the curves: they do not count, and bands at most triple the range.
+    // Early, very wide intervals must not flatten the curves: they are ignored, and bands at most triple the range.
     const early = xRange[0] + EARLY * (xRange[1] - xRange[0]);
     const xTo = transform(this.view.logX ? "log" : "linear", 1).to;
     const late = (point) => this.view.bands && xTo(point.x) >= early;
@@ -161,14 +161,14 @@ class Chart {
     return { kind, unit, range: widen(range, kind, 0.05, 0.35) };
   }
 
-  /* How far from zero the axis may go: several times as far as the curve in the middle, of an even number the nearer one. */
+  /* How far from zero the axis may go: CLIP times as far as the median curve (the smaller of two in the middle). */
   reach() {
     const size = (series) => Math.max(...series.parts.flat().map((point) => Math.abs(point.mean)));
     const sizes = this.shown.map(size).sort((p, q) => p - q);
     return CLIP * sizes[Math.floor((sizes.length - 1) / 2)] || Infinity;
   }
 
-  /* Where curves that are cut off end, and how far they go if that is further. */
+  /* Label curves that are cut off with their end, and with their extreme if they come back. */
   nameBeyond() {
     const { left, top, bottom } = this.area;
     const [low, high] = this.limits;
@@ -206,7 +206,7 @@ class Chart {
     this.plot.append(grid, labels, svg("line", { class: "base", x1: left, x2: right, y1: bottom, y2: bottom }));
   }
 
-  /* A nested svg cuts off what runs off the axes, but for half a line's width. */
+  /* A nested svg that clips what leaves the axes, except for half a line width. */
   window() {
     const { left, right, top, bottom } = this.area;
     const place = { x: left, y: top - 1, width: right - left + 1, height: bottom - top + 2 };
@@ -215,7 +215,7 @@ class Chart {
 
   drawBands(clip, kind) {
     const [floor] = this.limits;
-    clip.style.setProperty("--fade", 1 / Math.sqrt(this.shown.length)); // many bands on top of each other stay light
+    clip.style.setProperty("--fade", 1 / Math.sqrt(this.shown.length)); // keeps many overlapping bands light
     const height = (value) => this.y.place(kind === "log" ? Math.max(value, floor) : value);
     for (const series of this.shown) {
       const known = (point) => point.low !== null && point.high !== null;
@@ -252,7 +252,7 @@ class Chart {
     }
   }
 
-  /* A reference line's label; a narrow chart leaves the number to the box of values. */
+  /* The label of a reference line; in a narrow chart only the tooltip has the number. */
   wordsOf(line) {
     return this.width < NARROW ? line.label : `${line.label} ${pretty(line.value, 4)}`;
   }

@@ -1,4 +1,4 @@
-/* Tabs for the experiments, all of them in sight; below, a bar that stays: one legend for all charts, and the switches. */
+/* Tabs for the experiments, all of them visible; below, a sticky bar: one legend for all charts, and the switches. */
 
 const SWITCHES = { bands: "95% intervals", logX: "log x", logY: "log y" };
 
@@ -94,7 +94,7 @@ class Controls {
       el("li", { class: "pick" }, all, none), ...this.chips.map((chip) => chip.root));
   }
 
-  /* Bring ticks and tabs in line with the view; agents that the experiment lacks are left out. */
+  /* Update checkboxes and tabs from the view; agents that the experiment lacks are hidden. */
   show(present) {
     this.tabs.forEach((tab, place) => {
       const chosen = this.choices[place] === this.view.experiment;

@@ -1,9 +1,9 @@
-/* Reading a chart: a vertical line that snaps to the nearest checkpoint, and a box with the values there. */
+/* The cursor of a chart: a vertical line that snaps to the nearest checkpoint, and a tooltip with the values there. */
 
 class Cursor {
   constructor(chart) {
     this.chart = chart;
-    this.peers = []; // the other charts of the experiment: they show the same checkpoint, without the box
+    this.peers = []; // the other charts of the experiment, which show the same checkpoint without the tooltip
     this.mark = svg("g", { class: "cursor" });
     this.tip = el("div", { class: "tip", role: "status", hidden: true });
     chart.stage.append(this.tip);
@@ -14,7 +14,7 @@ class Cursor {
     chart.plot.addEventListener("keydown", (event) => this.step(event));
   }
 
-  /* Called by a redraw: places and checkpoints are no longer what they were. */
+  /* Called by a redraw, which invalidates positions and checkpoints. */
   forget() {
     this.stops = null;
     this.hide();
@@ -107,7 +107,7 @@ class Cursor {
     this.tip.style.left = "";
     this.tip.style.right = "";
     if (narrow) return;
-    // Beside the line, on the side with more room; never past the edge of the page.
+    // Right of the line, or left if there is no room; never past the edge of the page.
     const page = document.documentElement.clientWidth;
     const start = chart.stage.getBoundingClientRect().left;
     const width = this.tip.offsetWidth;

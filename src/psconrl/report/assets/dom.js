@@ -1,4 +1,4 @@
-/* Building elements. Text always becomes a text node, so no name can turn into markup. */
+/* Creation of elements. Text always becomes a text node, so no name can turn into markup. */
 
 function fill(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
@@ -21,7 +21,7 @@ function svg(tag, attributes = {}, ...children) {
 const list = (value) => (Array.isArray(value) ? value : []);
 const text = (value) => (value === null || value === undefined ? "" : String(value));
 
-/* What an element in an agent's colour needs: the style sheet makes of it what can be seen on the paper. */
+/* Attributes of an element in an agent's colour; the style sheet adapts it to the background. */
 const painted = (look) => ({ style: `--own: ${look.colour}`, "data-black": look.colour === "#000000" });
 
 function swatch(look) {

@@ -1,9 +1,9 @@
-/* Saving a chart as it is shown, with its title and legend, or its numbers. All of it happens in the page. */
+/* Saving a chart as shown, with its title and legend, or its numbers. Everything happens in the page. */
 
 const KEPT = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "stroke-linejoin",
   "font-size", "font-family", "font-weight", "text-anchor", "paint-order"];
-const SHARPNESS = 3; // pixels of a PNG for each of the page
-const FORMULA = /^[=+\-@\t\r]/; // what a spreadsheet would run
+const SHARPNESS = 3; // pixels of a PNG per pixel of the page
+const FORMULA = /^[=+\-@\t\r]/; // start of a text that a spreadsheet would take for a formula
 
 function saveButtons(chart) {
   const name = (ending) => `${chart.experiment} ${text(chart.panel.title)}`.replace(/[^\p{L}\p{N}]+/gu, "-") + ending;
@@ -12,7 +12,7 @@ function saveButtons(chart) {
     SVG: () => save(new Blob([pictureOf(chart).source], { type: "image/svg+xml" }), name(".svg")),
     CSV: () => save(new Blob([csvOf(chart)], { type: "text/csv" }), name(".csv")),
   };
-  const title = (kind) => (kind === "CSV" ? "Save the numbers that are shown" : `Save the chart as ${kind}`);
+  const title = (kind) => (kind === "CSV" ? "Save the numbers shown" : `Save the chart as ${kind}`);
   return el("p", { class: "save" }, "Save: ", ...Object.entries(ways).map(([kind, act]) =>
     el("button", { type: "button", class: "small", title: title(kind), click: act }, kind)));
 }
@@ -23,7 +23,7 @@ function save(blob, name) {
   setTimeout(() => URL.revokeObjectURL(address), 60_000);
 }
 
-/* A line for every agent that is shown and every checkpoint; numbers with the digits that the page has of them. */
+/* A line for every visible agent and checkpoint; numbers have the digits that the page has. */
 function csvOf(chart) {
   const cell = (value) => {
     const words = typeof value === "string" && FORMULA.test(value) ? `'${value}` : text(value);
@@ -36,7 +36,7 @@ function csvOf(chart) {
   return [header, ...rows].map((row) => `${row.map(cell).join(",")}\n`).join("");
 }
 
-/* The chart on white paper as a picture of its own: what the style sheet says is written into every element. */
+/* The chart as a standalone picture on white: the style sheet is written into every element. */
 function pictureOf(chart) {
   document.documentElement.classList.add("light");
   const copy = chart.plot.cloneNode(true);
@@ -64,7 +64,7 @@ function inked(element, style) {
   for (const key of ["class", "style", "data-agent", "data-black"]) element.removeAttribute(key);
 }
 
-/* Samples of the lines with their names and numbers of runs, as many in a row as fit. */
+/* The legend: line samples with names and numbers of runs, as many per row as fit. */
 function legendOf(chart, words) {
   const root = svg("g");
   let [x, y] = [0, 44 + chart.height + 18];

@@ -1,4 +1,4 @@
-/* The page: reads the report, builds every part once, then only redraws what the view changes. */
+/* The page: reads the report, builds every part once, then redraws only what the view changes. */
 
 const report = JSON.parse(document.getElementById("report").textContent);
 const experiments = list(report.experiments);
@@ -42,14 +42,14 @@ function update() {
 
 const HELP = [
   "Lines are means over runs, shaded bands their 95% intervals.",
-  "A curve far beyond the others is cut off, and the chart says where it ends; a band that leaves the axis is cut off too.",
+  "A curve far from the others is cut off, and the chart says where it ends; a band that leaves the axis is cut off too.",
   "Dashed horizontal lines are references.",
   "Point at a chart, or focus it and press the arrow keys (with shift: ten at a time), to read a checkpoint's values.",
-  "In the legend, a tick shows or hides an agent in every chart and a click on its name shows it alone.",
+  "In the legend, a checkbox shows or hides an agent in every chart, and a click on its name shows it alone.",
   "Tables always list every agent; a click on a heading sorts.",
   "Where a chart has values ≤ 0, its log y axis is symmetric and linear near zero, and the chart says so.",
-  "PNG, SVG and CSV below a chart save it, or its numbers, as it is shown.",
-  "The address of this page keeps the view: a copied link shows the same.",
+  "The buttons PNG, SVG and CSV below a chart save it, or its numbers, as shown.",
+  "The address of this page includes the view: a copied link shows the same.",
 ];
 const help = el("details", { class: "help" }, el("summary", {}, "How to read the charts"), el("p", {}, HELP.join(" ")));
 

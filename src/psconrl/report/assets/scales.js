@@ -1,9 +1,9 @@
-/* From numbers to places and words: scales, round ticks, number formats. */
+/* Scales, round ticks and number formats. */
 
 const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
 const minus = (string) => string.replace(/-/g, "−");
 
-/* A value as prose shows it: a few digits, thousands apart. */
+/* A value for prose: a few digits, with separators of thousands. */
 function pretty(value, digits = 5) {
   if (!isNumber(value)) return "–";
   const size = Math.abs(value);
@@ -12,7 +12,7 @@ function pretty(value, digits = 5) {
   return minus(value.toLocaleString("en-US", precision));
 }
 
-/* A tick's label: 2,000, 20k, 1.5M, 0.25. `step` tells how many decimals matter, `most` picks one unit for the whole axis. */
+/* A tick's label: 2,000, 20k, 1.5M, 0.25. `step` sets the number of decimals, `most` the unit of the whole axis. */
 function tickLabel(value, step, most) {
   if (value === 0) return "0";
   if (most >= 1e12 || most < 1e-4) return minus(Number(value.toPrecision(3)).toExponential());
@@ -73,7 +73,7 @@ function symlogTicks(low, high, unit, place) {
   return kept.sort((a, b) => a - b).map(ownLabel);
 }
 
-/* The change of variable behind an axis. On "symlog" the axis is linear within ±unit and logarithmic outside. */
+/* The change of variable of an axis. A "symlog" axis is about linear within ±unit and logarithmic outside. */
 function transform(kind, unit) {
   if (kind === "log") return { to: (v) => (v > 0 ? Math.log10(v) : NaN), from: (t) => 10 ** t };
   if (kind === "symlog") {
@@ -98,7 +98,7 @@ function makeScale(kind, unit, [a, b], [p, q]) {
   return { place, ticks };
 }
 
-/* Space around a range of transformed values; an axis that nearly reaches zero starts there. */
+/* Pad a range of transformed values; an axis that nearly reaches zero starts there. */
 function widen([a, b], kind, share, nearZero) {
   if (a === b) {
     const half = kind === "linear" ? Math.abs(a) * 0.1 || 1 : 0.5;

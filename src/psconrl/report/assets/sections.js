@@ -1,8 +1,8 @@
-/* The still parts of the page: facts, tables, maps, lists. */
+/* The static parts of the page: facts, tables, maps, lists. */
 
 const NUMERIC = /^\s*[<>≤≥~±+\-−]*\s*\d[\d,.\s]*(e[+\-−]?\d+)?/i;
 
-/* What a cell sorts by: its number if it starts with one, otherwise nothing. */
+/* The sort key of a cell: its number if it starts with one, otherwise NaN. */
 function numberOf(cell) {
   if (typeof cell === "number") return cell;
   const found = typeof cell === "string" ? cell.match(NUMERIC) : null;
@@ -19,7 +19,7 @@ function cellText(cell, decimals = null) {
   return minus(cell.toLocaleString("en-US", places));
 }
 
-/* One number of decimals for a column: four digits of its largest number, at least two of its smallest. */
+/* The number of decimals of a column: four digits of its largest number, at least two of its smallest. */
 function decimalsOf(cells) {
   const sizes = cells.filter((cell) => typeof cell === "number" && cell !== 0).map(Math.abs);
   if (sizes.every((size) => Number.isInteger(size))) return null;
@@ -48,7 +48,7 @@ function tableOf(table, looks) {
     return el("td", { class: kind }, look && swatch(look), cellText(row[k], decimals[k]));
   }))));
   const state = { column: -1, turn: 0 };
-  /* First click: up; second: down; third: as it came. */
+  /* First click: ascending; second: descending; third: original order. */
   function sortBy(k) {
     state.turn = state.column === k ? (state.turn + 1) % 3 : 1;
     state.column = k;

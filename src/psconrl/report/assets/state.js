@@ -1,10 +1,10 @@
-/* What the reader has chosen, and its copy behind the # of the address, so that a link shows the same view. */
+/* The state of the view, and its copy in the fragment of the address, so that a link shows the same view. */
 
 class View {
   constructor(agents, experiments, start) {
     this.agents = agents;
     this.experiments = experiments;
-    this.start = start; // the experiment that the page opens on
+    this.start = start; // the experiment that the page opens with
     this.reset();
   }
 
@@ -13,7 +13,7 @@ class View {
     this.logX = false;
     this.logY = false;
     this.bands = true;
-    this.experiment = this.start; // a position, or "all"
+    this.experiment = this.start; // an index, or "all"
   }
 
   read(hash) {
@@ -41,7 +41,7 @@ class View {
     try {
       history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search);
     } catch {
-      location.hash = hash; // some viewers forbid touching the history
+      location.hash = hash; // some viewers forbid changing the history
     }
   }
 }

@@ -1,1 +1,1 @@
-"""The page that shows a run or a sweep while it goes on: reading, contents, server."""
+"""The monitor, a page that shows a run or a sweep in progress: reading, contents, server."""

@@ -1,7 +1,7 @@
-"""Reading a log of episodes, as ``psconrl.CSVLog`` writes it, while it grows: each episode once.
+"""Incremental reading of a log of episodes, as ``psconrl.CSVLog`` writes it; each episode counts once.
 
 A run that resumes after a crash repeats the episodes since its last save, and the newer line counts. A line that is
-still being written is left for the next time.
+still being written is read the next time.
 """
 
 import csv
@@ -20,13 +20,13 @@ from psconrl.learning.runtime.logs import COLUMNS, header
 from psconrl.learning.runtime.watchdog import Alarm, Watchdog
 
 BLOCK = 1 << 22  # bytes read at once
-MOST_POLICIES = 512  # kept of a long log, evenly spread, and up to twice as many
-BEGINNING = ",".join(COLUMNS).encode()  # of the first line
+MOST_POLICIES = 512  # policies kept of a long log, evenly spread; up to twice as many
+BEGINNING = ",".join(COLUMNS).encode()  # start of the first line
 FACTS = tuple(column for column in COLUMNS if column != "kind")
 
 
 class LogFile:
-    """The episodes of a log so far. ``refresh`` reads what has been added since, or anew if the file is another one."""
+    """The episodes of a log so far. ``refresh`` reads new lines, or the whole file again if it was replaced."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -35,19 +35,19 @@ class LogFile:
     def _forget(self) -> None:
         self.cost_names: list[str] = []
         self.kinds: list[str] = []
-        self.unread = 0  # lines that are no episodes
+        self.unread = 0  # lines that are not episodes
         self._watchdog: Watchdog | None = None
-        self._watched = 0  # episodes that it has seen
-        self._numbers = array("d")  # a row an episode
+        self._watched = 0  # episodes that the watchdog has seen
+        self._numbers = array("d")  # one row per episode
         self._policies: list[tuple[float, float, str]] = []  # (episode, its last round, cell)
         self._last_policy = ""
         self._every = 1
         self._identity: tuple[int, int] | None = None
         self._offset = 0
-        self._tail = b""  # the end of what was read: if it is another one now, so is the file
+        self._tail = b""  # the end of what was read; if it has changed, the file was replaced
 
     def refresh(self) -> None:
-        """Read on."""
+        """Read the lines added since the last call."""
         with self.path.open("rb") as f:
             status = os.fstat(f.fileno())
             if (status.st_dev, status.st_ino) != self._identity or not self._continues(f):
@@ -67,7 +67,7 @@ class LogFile:
         return f.read(len(self._tail)) == self._tail
 
     def _take(self, lines: bytes) -> None:
-        """Take in whole lines."""
+        """Add complete lines."""
         self._offset += len(lines)
         self._tail = lines[-200:]
         rows = map(_cells, filter(None, lines.decode("utf-8", "replace").split("\n")))
@@ -77,7 +77,7 @@ class LogFile:
             self._add(row)
 
     def _read_header(self, cells: list[str]) -> list[str]:
-        """The names of the costs."""
+        """Return the names of the costs."""
         costs = cells[len(COLUMNS) : -1]
         names = costs[: (len(costs) + 1) // 3]
         if not names or header(names) != cells:
@@ -120,12 +120,12 @@ class LogFile:
         while self.kinds and (self._numbers[1 - width] >= episode or self._numbers[-width] >= end):
             del self._numbers[-width:]
             self.kinds.pop()
-            self._watchdog = None  # it has seen what is no longer there
+            self._watchdog = None  # it has seen lines that are dropped now
         while self._policies and (self._policies[-1][0] >= episode or self._policies[-1][1] >= end):
             self._policies.pop()
 
     def alarms(self) -> list[Alarm]:
-        """What a watchdog says of the run so far."""
+        """Return the alarms of a watchdog on the run so far."""
         if self._watchdog is None:
             self._watchdog, self._watched = Watchdog(self.cost_names[1:], lambda alarm: None), 0
         q, first = len(self.cost_names), len(FACTS)
@@ -147,7 +147,7 @@ class LogFile:
         return len(self.kinds)
 
     def episodes(self) -> "Episodes":
-        """All there is so far."""
+        """Return all episodes so far."""
         table = np.array(self._numbers, dtype=np.float64).reshape(len(self), -1)
         facts = dict(zip(FACTS, table.T, strict=False))
         q, first = len(self.cost_names), len(FACTS)
@@ -161,7 +161,7 @@ class LogFile:
         )
 
     def _shown_policies(self) -> list[tuple[float, str]]:
-        """(last round, cell) of some episodes, and of the last."""
+        """Return (last round, cell) of some episodes, including the last."""
         if not self._last_policy:
             return []
         width = len(FACTS) + 3 * len(self.cost_names) - 1
@@ -169,7 +169,7 @@ class LogFile:
 
 
 def _cells(line: str) -> list[str]:
-    """Line by line, so that a damaged one does not spoil the next."""
+    """Return the cells of one line, parsed alone so that a damaged line does not affect the next."""
     try:
         return next(csv.reader([line]), [])
     except csv.Error:
@@ -195,6 +195,6 @@ class Episodes:
         )
         self.number: Ints = facts["episode"].astype(np.int64)
         self.exploring = exploring  # (K,)
-        self.costs, self.averages = costs, averages  # (K, q) of the episode, and of all rounds so far
+        self.costs, self.averages = costs, averages  # (K, q) averages over the episode, and over all rounds so far
         self.limits = limits  # (K, m)
-        self.policies = policies  # (last round, cell), of some episodes and of the last
+        self.policies = policies  # (last round, cell) of some episodes, including the last

@@ -1,4 +1,4 @@
-"""From a log of episodes to what the page shows: averages against limits, exploring, thinking, the policy."""
+"""Contents of the monitor for a log of episodes: averages against limits, exploration, planning time, the policy."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -14,10 +14,10 @@ from psconrl.report.page import packed_looks
 from psconrl.report.style import PALETTE, nth_look
 from psconrl.report.windows import recent_maximum, recent_mean, window_for
 
-MOST_POINTS = 240  # of a curve
-MOST_ALARMS = 3  # the latest
-MOMENTS = 120  # at which the policy is shown
-COLOURED = 7  # the actions taken most; the others are grey, and named where one points
+MOST_POINTS = 240  # points of a curve
+MOST_ALARMS = 3  # alarms shown, the latest ones
+MOMENTS = 120  # moments at which the policy is shown
+COLOURED = 7  # the most frequent actions have a colour; the others are grey, with their name in a tooltip
 RECENT, SINCE_START, EXPECTED, LIMIT, LONGEST = (
     "running average", "since the start", "expected by the agent", "limit", "longest of them",
 )  # fmt: skip
@@ -25,16 +25,16 @@ SERIES = (RECENT, SINCE_START, EXPECTED, LIMIT, LONGEST)
 
 
 def log_contents(log: LogFile) -> dict[str, Any]:
-    """Everything that the page shows of a log; sizes have a bound, however long the run."""
+    """Return everything that the page shows of a log; its size is bounded for runs of any length."""
     if not len(log):
-        return {"state": "waiting", "message": "The file is there, and no episode has ended yet."}
+        return {"state": "waiting", "message": "The file exists, but no episode has ended yet."}
     episodes = log.episodes()
     window = window_for(int(episodes.ends[-1]))
     at = _shown(episodes.ends)
     notes = [f"Watchdog: {alarm}." for alarm in log.alarms()[-MOST_ALARMS:]]
     notes += [f"Running averages are over the last {window:,} rounds, in whole episodes."]
     if log.unread:
-        notes.append(f"{log.unread:,} lines could not be read and are left out.")
+        notes.append(f"{log.unread:,} lines could not be read and are omitted.")
     return {
         "state": "log",
         "looks": packed_looks({name: nth_look(k) for k, name in enumerate(SERIES)}),
@@ -46,7 +46,7 @@ def log_contents(log: LogFile) -> dict[str, Any]:
 
 
 def _shown(ends: Ints) -> Ints:
-    """The episodes at which curves have points: all, or some that are spread evenly over the rounds."""
+    """Return the episodes at which curves have points: all, or some spread evenly over the rounds."""
     if ends.size <= MOST_POINTS:
         return np.arange(ends.size)
     wanted = np.linspace(ends[0], ends[-1], MOST_POINTS)
@@ -63,14 +63,14 @@ def _facts(log: LogFile, episodes: Episodes) -> list[list[str]]:
     ]
     planned = episodes.planning_time[np.isfinite(episodes.planning_time)]
     if planned.size:
-        facts.append(["planning_time", f"{planned.sum():.3g} s in all, {planned.max():.2g} s at most"])
+        facts.append(["planning time", f"{planned.sum():.3g} s in total, {planned.max():.2g} s at most"])
     for name, average, limit in zip(log.cost_names[1:], episodes.averages[-1, 1:], episodes.limits[-1], strict=True):
         facts.append([name, f"{average:.4g} (limit {limit:.4g}{', exceeded' if average > limit else ''})"])
     return facts
 
 
 def _panels(names: Sequence[str], episodes: Episodes, at: Ints, window: int) -> list[dict[str, Any]]:
-    """One panel a unit."""
+    """Return one panel per unit."""
     length = episodes.length.astype(np.float64)
 
     def recent(values: Floats, weights: Floats = length) -> Floats:
@@ -87,7 +87,7 @@ def _panels(names: Sequence[str], episodes: Episodes, at: Ints, window: int) -> 
         else:
             series[LIMIT] = episodes.limits[at, i - 1]
         better = "more" if name.endswith(REWARD) else "less"
-        unit = f"average: the {better} the better" if i == 0 else "average"
+        unit = f"average ({better} is better)" if i == 0 else "average"
         panels.append(_panel(name.removesuffix(REWARD), unit, lines, episodes.ends[at], series))
     shares = {
         RECENT: recent(episodes.exploring.astype(np.float64)),
@@ -99,15 +99,15 @@ def _panels(names: Sequence[str], episodes: Episodes, at: Ints, window: int) -> 
         RECENT: recent(episodes.planning_time, once),
         LONGEST: recent_maximum(episodes.planning_time, episodes.ends, at, window),
     }
-    panels.append(_panel("Thinking time", "seconds an episode", [], episodes.ends[at], times) | {"log": True})
+    panels.append(_panel("Planning time", "seconds per episode", [], episodes.ends[at], times) | {"log": True})
     changes = {RECENT: recent(episodes.changed)}
-    unit = "share of the rounds in which the policy before would have acted otherwise"
+    unit = "share of the rounds in which the previous policy would have acted differently"
     panels.append(_panel("Change of policy", unit, [], episodes.ends[at], changes))
     return [panel for panel in panels if panel["series"]]
 
 
 def _panel(title: str, unit: str, lines: list[Any], rounds: Ints, series: dict[str, Any]) -> dict[str, Any]:
-    """What is not known at all is left out."""
+    """Return a chart without the series that have no known value."""
     return {
         "title": title,
         "x": "round",
@@ -122,7 +122,7 @@ def _panel(title: str, unit: str, lines: list[Any], rounds: Ints, series: dict[s
 
 
 def _policy(episodes: Episodes) -> dict[str, Any] | None:
-    """What is done in the states that are visited most now, and what was done there at some moments of the run."""
+    """Return the actions in the states visited most now, and those at some moments of the run."""
     if not episodes.policies:
         return None
     ends = np.array([end for end, _ in episodes.policies])
@@ -151,5 +151,5 @@ def _state_policy(now: StatePolicy, moments: list[StatePolicy | None]) -> dict[s
 
 
 def _likeliest(state_policy: StatePolicy) -> tuple[str, float]:
-    """The action that is taken most often, and how often."""
+    """Return the most probable action and its probability."""
     return max(state_policy.actions.items(), key=lambda item: item[1], default=("", 0.0))

@@ -1,6 +1,6 @@
-"""The page of the monitor: one file with style and script, which asks its own server for what is new, and nobody else.
+"""The page of the monitor: one file with style and script, which polls its own server and no other.
 
-Names come from users: they travel as JSON that cannot close its block, and the script puts them on the page as text.
+Names come from users. They are embedded as JSON that cannot close its block, and the script inserts them as text.
 """
 
 import re
@@ -12,7 +12,7 @@ from psconrl.errors import ConfigError
 from psconrl.files import write_atomically
 from psconrl.report.page import as_json
 
-# The report's own, and the monitor's.
+# Assets of the report and of the monitor.
 STYLES = ("report:page.css", "monitor:monitor.css")
 SCRIPTS = (
     "report:dom.js", "report:scales.js", "report:state.js", "report:cursor.js", "report:download.js",
@@ -22,18 +22,18 @@ HOMES = {"report": "psconrl.report", "monitor": "psconrl.report.monitor"}
 
 
 def render(report: dict[str, Any], live: bool) -> str:
-    """The page as text; ``live``: it asks for what is new, every two seconds."""
+    """Return the page as text; ``live``: it polls the server every two seconds."""
     parts = {
         "css": "\n".join(map(_asset, STYLES)),
         "script": "\n".join(map(_asset, SCRIPTS)),
         "data": as_json(report | {"live": live}),
     }
-    # One pass, so that a name like {{css}} inside the data stays a name.
+    # A single pass, so that a name like {{css}} inside the data is not replaced.
     return re.sub(r"\{\{(css|script|data)\}\}", lambda found: parts[found[1]], _asset("monitor:monitor.html"))
 
 
 def write(report: dict[str, Any], path: Path) -> None:
-    """Write the page as it is now to a file, which appears whole or not at all."""
+    """Write a snapshot of the page to a file atomically."""
     page = render(report, live=False).encode()
     write_atomically(path, lambda f: f.write(page), ConfigError)
 

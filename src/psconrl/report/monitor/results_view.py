@@ -1,4 +1,4 @@
-"""From a results file to what the page shows while a sweep writes it: how far it is, and means over the runs so far."""
+"""Contents of the monitor for a results file while a sweep writes it: progress, and means over the runs so far."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,8 +11,8 @@ from psconrl.model.units import read_units
 from psconrl.report.page import packed_looks
 from psconrl.report.style import looks_of
 
-MOST_POINTS = 150  # of a curve
-# Over the finished runs of an experiment: how many there are, and the means of the total and of the regret.
+MOST_POINTS = 150  # points of a curve
+# The number of finished runs of an experiment, and the means over them of the total and of the regret.
 MEANS = """
 SELECT r.label, c.cost, c.round, count(*), avg(c.total), avg(c.total - c.round * json_extract(r.optimum, '$[0]'))
 FROM runs r JOIN checkpoints c ON c.run = r.id
@@ -26,13 +26,13 @@ FROM runs WHERE current GROUP BY experiment, label
 
 
 def results_contents(store: Store) -> dict[str, Any]:
-    """Everything that the page shows of a results file."""
+    """Return everything that the page shows of a results file."""
     with store.snapshot(), np.errstate(all="ignore"):
         return _contents(store)
 
 
 def results_version(store: Store) -> object:
-    """Something that is another one when there is something new to show."""
+    """Return a value that changes when there is something new to show."""
     runs = store.query("SELECT count(*), max(id), sum(current) FROM runs")
     return runs, store.query("SELECT key, value FROM meta ORDER BY key")
 
@@ -70,7 +70,7 @@ def _contents(store: Store) -> dict[str, Any]:
         "title": meta.get("title", ""),
         "looks": packed_looks(looks_of(labels)),
         "facts": shown,
-        "notes": ["Curves are means over the runs that are done; psconrl report has intervals and tests."],
+        "notes": ["Curves are means over the finished runs; psconrl report has intervals and tests."],
         "sections": sections,
         "policy": None,
     }
@@ -81,12 +81,12 @@ def _progress(counted: dict[str, list[Any]], planned: dict[str, int]) -> dict[st
     for label in dict.fromkeys([*planned, *counted]):
         done, failed, seconds = counted.get(label, [0, 0, None])
         rows.append([label, done, planned.get(label), failed, seconds])
-    return {"title": "Progress", "header": ["agent", "done", "planned", "failed", "seconds a run"], "rows": rows}
+    return {"title": "Progress", "header": ["agent", "done", "planned", "failed", "seconds per run"], "rows": rows}
 
 
 def _panels(store: Store, name: str, facts: dict[str, Any], order: list[str]) -> list[dict[str, Any]]:
-    """One panel a unit: the regret, then the average of every cost."""
-    table: dict[int, dict[str, Floats]] = {}  # of every cost and agent: (n, 4) round, runs, total, regret
+    """Return one panel per unit: the regret, then the average of every cost."""
+    table: dict[int, dict[str, Floats]] = {}  # by cost and agent: (n, 4) round, runs, total, regret
     rows: dict[tuple[int, str], list[Any]] = {}
     for label, cost, *numbers in store.query(MEANS, (name,)):
         if label in order:

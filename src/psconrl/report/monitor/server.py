@@ -1,7 +1,7 @@
-"""A web server for one reader on this machine: two addresses, read only, on the loopback interface alone.
+"""Local web server of the monitor: two addresses, read-only, on the loopback interface only.
 
-Pages of other origins cannot read it: there are no headers that would let them, and a request whose Host is not this
-server's own, as after a name of theirs has been pointed at 127.0.0.1, is refused.
+Pages of other origins cannot read it: no header allows them to, and a request with a foreign Host, as in DNS rebinding,
+is refused.
 """
 
 import socketserver
@@ -15,7 +15,7 @@ from psconrl.report.monitor.source import Source
 from psconrl.report.page import as_json
 
 LOOPBACK = "127.0.0.1"
-SECONDS = 10.0  # for a request to arrive
+SECONDS = 10.0  # timeout of a request
 PAGE, DATA = "/", "/data.json"
 HEADERS = {
     "Cache-Control": "no-store",
@@ -28,7 +28,7 @@ HEADERS = {
 
 
 class Server(ThreadingHTTPServer):
-    """Serves what a source has to show; ``serve_forever`` until ``shutdown`` or Ctrl-C. Port 0: any that is free."""
+    """Serves the contents of a source; ``serve_forever`` runs until ``shutdown`` or Ctrl-C. Port 0: any free port."""
 
     daemon_threads = True
 
@@ -42,22 +42,22 @@ class Server(ThreadingHTTPServer):
             raise ConfigError(f"--port: {port} cannot be used ({why}); choose another, or leave it out") from None
 
     def server_bind(self) -> None:
-        """Without the name of this machine, for which its parent would ask a name server."""
+        """Bind without looking up the name of this machine, for which the parent class would ask a name server."""
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = LOOPBACK, self.server_address[1]
 
     @property
     def hosts(self) -> set[str]:
-        """What a browser may call this server."""
+        """Values of the Host header that are accepted."""
         return {f"{name}:{self.server_port}" for name in (LOOPBACK, "localhost")}
 
     @property
     def url(self) -> str:
-        """Where the page is."""
+        """Address of the page."""
         return f"http://{LOOPBACK}:{self.server_port}{PAGE}"
 
     def answer(self, path: str) -> tuple[str, str] | None:
-        """The type and the text of what is at a path; nothing elsewhere."""
+        """Return the type and the text of what is at a path; None if there is nothing."""
         if path not in (PAGE, DATA):
             return None
         with self.reading:
@@ -71,7 +71,7 @@ class _Handler(BaseHTTPRequestHandler):
     server_version, sys_version = "psconrl", ""
 
     def do_GET(self) -> None:
-        """Answer."""
+        """Answer a request."""
         if self.headers.get_all("Host") not in [[host] for host in self.server.hosts]:
             self._send(HTTPStatus.FORBIDDEN, "text/plain", f"This server answers at {self.server.url} only.\n")
             return
@@ -95,4 +95,4 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing: the terminal belongs to whoever started it."""
+        """Print nothing: the terminal belongs to the user."""

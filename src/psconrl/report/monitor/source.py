@@ -1,4 +1,4 @@
-"""The file that is watched: a log of episodes, a results file, or nothing yet."""
+"""The watched file: a log of episodes, a results file, or a file that does not exist yet."""
 
 import time
 from pathlib import Path
@@ -11,11 +11,11 @@ from psconrl.report.monitor.log_view import log_contents
 from psconrl.report.monitor.results_view import results_contents, results_version
 
 SQLITE = b"SQLite format 3\0"
-REST = 4.0  # how many times as long as reading took to leave the file alone: the run needs the processor more
+REST = 4.0  # pause before the next reading, in multiples of the last reading time: the run needs the processor more
 
 
 class Source:
-    """What is in a file now, as the page shows it."""
+    """The current contents of a file, as the page shows them."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -25,7 +25,7 @@ class Source:
         self._not_before = 0.0
 
     def contents(self) -> dict[str, Any]:
-        """What to show. A file that is not there yet is waited for; one of another kind is an error."""
+        """Return what to show. A missing file is waited for; a file of another kind is an error."""
         now = time.monotonic()
         if self._shown is None or now >= self._not_before:
             self._shown = {"title": "", "file": self.path.name} | self._read()
@@ -33,7 +33,7 @@ class Source:
         return self._shown
 
     def report(self) -> dict[str, Any]:
-        """What the page asks for: the contents, or what is wrong, and how old the file is."""
+        """Return the answer to the page: the contents, or the error, and the age of the file."""
         try:
             shown = self.contents()
         except PsconrlError as error:
@@ -41,7 +41,7 @@ class Source:
         return {"age": self._age(), "contents": shown}
 
     def _age(self) -> float | None:
-        """Seconds since the file was written; SQLite writes to another one first."""
+        """Return the seconds since the file was written; SQLite writes to a second file first."""
         times = []
         for path in (self.path, self.path.with_name(f"{self.path.name}-wal")):
             try:
@@ -61,7 +61,7 @@ class Source:
             self._log.refresh()
             return log_contents(self._log)
         except FileNotFoundError:
-            return {"state": "waiting", "message": "There is no such file yet. It is shown as soon as it appears."}
+            return {"state": "waiting", "message": "The file does not exist yet. It is shown as soon as it appears."}
         except OSError as error:
             if isinstance(error, PsconrlError):
                 raise

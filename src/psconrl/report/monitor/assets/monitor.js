@@ -1,14 +1,14 @@
-/* The page of the monitor: shows what the file holds, asks for more every two seconds, and redraws only what is new. */
+/* The page of the monitor: shows the contents of the file, polls every two seconds, and redraws only what is new. */
 
 const EVERY = 2000; // milliseconds
-const FRESH = 15; // seconds after which a file counts as still
+const FRESH = 15; // seconds after which a file counts as inactive
 
 const given = JSON.parse(document.getElementById("report").textContent);
 const view = new View([], []);
-const logView = new View([], []); // for what spans orders of magnitude
+const logView = new View([], []); // for values that span orders of magnitude
 logView.logY = true;
 let shown = ""; // the contents, as text
-let sections = []; // what stands on the page; they stay while their contents grow, so that nobody loses a place
+let sections = []; // sections on the page; they stay while their contents grow, so that the reader keeps the place
 let looks = new Map();
 
 const head = document.getElementById("head");
@@ -32,7 +32,7 @@ function keysOf(panel) {
   return el("ul", { class: "keys" }, ...names.map((name) => el("li", {}, swatch(looks.get(name)), name)));
 }
 
-/* Draw, and put the reader's mark back where it was, or to the last point if that is gone. */
+/* Draw, and put the reader's cursor back where it was, or at the nearest point if that is gone. */
 function redraw(chart) {
   const { at } = chart.cursor;
   const reading = at !== undefined && !chart.cursor.tip.hidden;
@@ -109,7 +109,7 @@ async function ask() {
     take(await answer.json());
   } catch {
     status.className = "status lost";
-    status.textContent = "The monitor does not answer; this is what it showed last";
+    status.textContent = "The monitor does not answer; this is its last state";
   }
   setTimeout(ask, EVERY);
 }

@@ -1,9 +1,9 @@
-/* The policy: what is done in the states visited most, and a strip of what was done there before. */
+/* The policy: the actions in the states visited most, and a strip with their history. */
 
-/* What an element in the colour of an action needs; those taken rarely are grey. */
+/* Attributes of an element in the colour of an action; rare actions are grey. */
 const paint = (colour) => (colour ? { class: "painted", ...painted({ colour }) } : { class: "others" });
 
-/* Stretches of moments with the same likeliest action. */
+/* Consecutive moments with the same most probable action. */
 function runsOf(moments) {
   const runs = [];
   moments.forEach((moment, k) => {
@@ -20,7 +20,7 @@ function stripOf(row, policy, colours) {
   const round = (k) => pretty(Math.round(policy.start + ((policy.last - policy.start) * k) / n), 9);
   const percent = (share) => (share < 0.9995 ? ` ${pretty(100 * share, 3)}%` : "");
   return svg("svg", { class: "strip", viewBox: `0 0 ${n} 1`, preserveAspectRatio: "none", role: "img",
-    "aria-label": `What was done in state ${row.state}` },
+    "aria-label": `Actions in state ${row.state} over time` },
     ...runsOf(row.moments).map((run) => svg("rect", {
       ...paint(colours.get(run.action)), x: run.from, y: 0, width: run.to - run.from, height: 1,
       "fill-opacity": (0.3 + 0.7 * run.share).toFixed(2),
@@ -41,8 +41,8 @@ function policyOf(policy) {
     el("span", {}, `round ${pretty(policy.start, 9)}`), el("span", {}, pretty(policy.last, 9)));
   return el("section", { class: "policy" },
     el("h3", {}, "Policy"),
-    el("p", { class: "note" }, "The states that were visited most, what is done there now, and the likeliest action at " +
-      `${policy.rows[0].moments.length} moments of the run: paler where it is drawn, empty where the state was not among them.`),
+    el("p", { class: "note" }, "The states visited most, their actions now, and the most probable action at " +
+      `${policy.rows[0].moments.length} moments of the run: paler if randomised, empty if the state was not among them.`),
     el("ul", { class: "keys", "aria-label": "Actions" },
       ...coloured.map(([action, colour]) => key(colour, action)), others > 0 && key("", `${others} more`)),
     el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Policy" }, el("table", {},
