@@ -40,7 +40,8 @@ def chosen(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed((
         click.option("--experiments", multiple=True, metavar="A,B", help="Names, in this order. [default: all]"),
         click.option("--agents", multiple=True, metavar="A,B", help="Labels, in this order. [default: all]"),
-        click.option("--rename", multiple=True, metavar="LABEL=NAME", help="Of an agent or experiment; repeatable."),
+        click.option("--rename", multiple=True, metavar="LABEL=NAME",
+                     help="Rename an agent or an experiment; repeatable."),
         click.option("--metric", "metrics", multiple=True, metavar="A,B", default=("regret,violation",),
                      show_default=True, help="Also priced, penalised, objective, cost, strong-regret, "
                                              "strong-violation, largest-excess, paper-regret, paper-violation."),
