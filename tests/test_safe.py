@@ -22,6 +22,7 @@ from psconrl import CMDP, evaluate, plan, simulate
 from psconrl.agents import SafeStart, known_baseline, make
 from psconrl.errors import AgentError, BaselineWarning, ConfigError
 from psconrl.experiment.prior_knowledge import Knowledge
+from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.spec_file import parse_spec
 from psconrl.kernels.intervals import end_of_interval
 from psconrl.learning.baseline import safest_policy
@@ -30,6 +31,7 @@ from psconrl.learning.posterior.intervals import Intervals, highest_means
 from psconrl.markov.chain import chain_of
 from psconrl.planning.pessimism import largest_means, worst_average
 from psconrl.simulation.model_run import Simulation
+from sweeps import AtOnce
 
 
 def garnet(seed, S=6, m=1, slack=0.1):
@@ -397,7 +399,7 @@ WORLDS = {
 @pytest.mark.statistical
 @pytest.mark.part(2)
 @pytest.mark.parametrize("known", [True, False])
-@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("environment", WORLDS)
 def test_every_policy_that_is_played_keeps_every_limit_from_every_state(environment, known, full):
     """Delta .01: the proofs of a seed are wrong in one of 100 at most; of four seeds (``--full``), in one of 25."""
     cmdp, horizon = WORLDS[environment]
@@ -647,6 +649,11 @@ def test_a_spec_tells_the_baseline(tmp_path):
     assert agent.slack == [0.05]
     assert own.knowledge.file
     assert safest.hash != own.hash
+    outcome = run_sweep([safest, own], tmp_path / "r.db", executor=AtOnce())
+    assert outcome.errors == []
+    psconrl.plan(cmdp).save(tmp_path / "cautious.npz")
+    outcome = run_sweep([own], tmp_path / "again.db", executor=AtOnce())
+    assert "cautious.npz has changed, or is missing, since the sweep began" in outcome.errors[0]
 
 
 def test_a_spec_tells_the_ranges_of_what_can_come_out_not_of_means():

@@ -171,7 +171,8 @@ def execute(job: Job) -> Result:
 
 def need_the_same(job: Job) -> None:
     """Raise an error if the files or the code of a job are missing here or differ from where it was made."""
-    for path, was in ((job.env, job.file), (job.knowledge.trust, job.knowledge.file)):
+    known = job.knowledge.trust or job.knowledge.baseline
+    for path, was in ((job.env, job.file), (known, job.knowledge.file)):
         if file_digest(path) != was:
             raise ConfigError(f"{path} has changed, or is missing, since the sweep began; start it again")
     if digest_of(code_names(job)) != job.code:

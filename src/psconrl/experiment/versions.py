@@ -16,6 +16,7 @@ PARTS = (
     "products.py",
     "kernels",
     "model",
+    "markov",
     "planning",
     "envs",
     "learning",
