@@ -60,8 +60,8 @@ def run(row: str, seed: int) -> tuple[float, float, float, float]:
     """Regret, violation, the largest violation so far at 400 checkpoints, seconds."""
     cmdp = psconrl.load("chain")
     name, options = ROWS[row]
-    told = psconrl.agents.known_baseline(cmdp) if name == "safe" else {}
-    agent = psconrl.agents.make(name, 8, 2, cmdp.thresholds, cmdp.costs, seed, T, **told, **options)
+    given = psconrl.agents.known_baseline(cmdp) if name == "safe" else {}
+    agent = psconrl.agents.make(name, 8, 2, cmdp.thresholds, cmdp.costs, seed, T, **given, **options)
     begin = time.perf_counter()
     trace = psconrl.simulate(cmdp, agent, T, seed=seed, checkpoints=400)
     seconds = time.perf_counter() - begin

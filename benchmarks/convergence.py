@@ -1,6 +1,6 @@
 """Does the score grow like the root of the rounds? Environments in which the optimum lives in several places.
 
-    python benchmarks/convergence.py [--rounds 1000000] [--runs 30] [--agents psconrl,psconrl-paper] [--worlds corridor]
+    python benchmarks/convergence.py [--rounds 1000000] [--runs 30] [--agents psconrl,psconrl-paper] [--environments corridor]
 
 The score is the regret of the objective plus overspending at twice its price, with known costs. Two environments were
 used while the rule was found (corridor, islands); harbour, ferry and ring were written before they were tried.
@@ -53,7 +53,7 @@ def ring(size: int = 12) -> psconrl.CMDP:
     return psconrl.CMDP(P, costs, [0.4], initial=0)
 
 
-WORLDS = {
+ENVIRONMENTS = {
     "corridor": lambda: psconrl.load("corridor"),
     "islands": lambda: psconrl.load("islands"),
     "harbour": harbour,
@@ -64,7 +64,7 @@ WORLDS = {
 
 def scores(environment: str, agent: str, rounds: int, run: int) -> list[float]:
     """At a 64th, a 16th and a quarter of the rounds, and at their end."""
-    model = WORLDS[environment]()
+    model = ENVIRONMENTS[environment]()
     best = psconrl.plan(model)
     at = [rounds // 64, rounds // 16, rounds // 4, rounds]
     made = psconrl.agents.make(
@@ -83,7 +83,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=1_000_000)
     parser.add_argument("--runs", type=int, default=30)
     parser.add_argument("--agents", default="psconrl")
-    parser.add_argument("--worlds", default=",".join(WORLDS))
+    parser.add_argument("--environments", default=",".join(ENVIRONMENTS))
     parser.add_argument("--processes", type=int, default=2)
     given = parser.parse_args()
     print("| environment | agent | T/64 | T/16 | T/4 | T | worst | 90th percentile | score / sqrt(T), the same four |")

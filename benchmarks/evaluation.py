@@ -20,7 +20,7 @@ from psconrl.simulation.model_run import Simulation
 
 AGENTS = ("psconrl", "cmdp-psrl", "fha", "c-ucrl", "sa-cvi-ucb", "triple-qa")
 # Environment, its options, rounds, agents.
-WORLDS: tuple[tuple[str, dict[str, Any], int, tuple[str, ...]], ...] = (
+ENVIRONMENTS: tuple[tuple[str, dict[str, Any], int, tuple[str, ...]], ...] = (
     ("marsrover-4x4", {}, 20_000, AGENTS),
     ("marsrover-8x8", {}, 20_000, AGENTS),
     ("box", {}, 20_000, AGENTS),
@@ -43,10 +43,10 @@ def run(cmdp: psconrl.CMDP, name: str, rounds: int, evaluate: bool) -> tuple[flo
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--worlds", nargs="*", help="only these")
+    parser.add_argument("--environments", nargs="*", help="only these")
     given = parser.parse_args()
     print("| world | S | agent | rounds | policies | s without | s with | more | us a policy |\n|" + "---|" * 9)
-    for environment, options, rounds, agents in WORLDS:
+    for environment, options, rounds, agents in ENVIRONMENTS:
         if given.environments and environment not in given.environments:
             continue
         cmdp = psconrl.load(environment, **options)

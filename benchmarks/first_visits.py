@@ -57,11 +57,11 @@ MODELS: dict[str, tuple[Callable[[int], psconrl.CMDP], int, bool]] = {  # of a s
 
 def one(name: str, number: int, seed: int) -> tuple[float, int, float]:
     """Regret at shadow prices, plans and seconds of a run."""
-    make, rounds, told = MODELS[name]
+    make, rounds, support_known = MODELS[name]
     schedules.ENDING_FIRST_VISITS = number
     cmdp = make(seed)
     best = psconrl.plan(cmdp)
-    options = {"belief": LearnedMass(support=support_of(cmdp))} if told else {}
+    options = {"belief": LearnedMass(support=support_of(cmdp))} if support_known else {}
     agent = PSConRL(cmdp.n_states, cmdp.n_actions, cmdp.thresholds, cmdp.costs, seed=seed, **options)
     trace = psconrl.simulate(cmdp, agent, rounds, seed=1000 + seed, checkpoints=1)
     lost, over = psconrl.regret(trace, best).final

@@ -24,7 +24,7 @@ PRIORS = {
     "0.03/S": -0.03,
     "0.001/S": -0.001,
 }
-WORLDS = [
+ENVIRONMENTS = [
     ("marsrover-4x4", {}, 11_000),
     ("marsrover-8x8", {}, 20_000),
     ("box", {}, 50_000),
@@ -77,7 +77,7 @@ def study(title: str, runs: int, priors: dict[str, float], known_costs: bool, kn
         + "---|" * (len(priors) + 1)
     )
     with ProcessPoolExecutor(2) as pool:
-        for name, options, horizon in WORLDS:
+        for name, options, horizon in ENVIRONMENTS:
             row = [f"{name} {options or ''} {horizon:,}".replace("{'slip': 0.1}", "slip 0.1")]
             for prior in priors.values():
                 jobs = [(name, options, horizon, prior, known_costs, known_support, seed) for seed in range(runs)]

@@ -13,7 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 
 import psconrl
-from prior import WORLDS
+from prior import ENVIRONMENTS
 
 SHARES = (0.0, 0.1, 0.3, 1.0)
 # Against the authors' code, at the paper's horizons.
@@ -64,11 +64,11 @@ def main() -> None:
     meaning = "regret; violation (if positive); regret at shadow prices ± standard error"
     table(
         f"Means of {runs} runs: {meaning}",
-        WORLDS,
+        ENVIRONMENTS,
         {f"repay {r:g}": {"ledger": "repay", "share": r} if r else {} for r in SHARES},
         runs,
     )
-    riverswim = next(environment for environment in WORLDS if environment[0] == "riverswim")
+    riverswim = next(environment for environment in ENVIRONMENTS if environment[0] == "riverswim")
     table(f"Bolder, at the paper's horizons, {runs} runs: {meaning}", [*PAPER, riverswim], BOLDER, runs)
 
 

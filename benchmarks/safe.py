@@ -18,7 +18,7 @@ import numpy as np
 import psconrl
 from psconrl.learning.baseline import safest_policy
 
-WORLDS = {
+ENVIRONMENTS = {
     "marsrover-4x4": ("marsrover-4x4", {}, 11_000),
     "marsrover-8x8": ("marsrover-8x8", {}, 20_000),
     "box": ("box", {}, 500_000),
@@ -35,7 +35,7 @@ AGENTS = (
 )  # fmt: skip
 
 
-def told(cmdp: psconrl.CMDP, which: str) -> dict:
+def known_of_baseline(cmdp: psconrl.CMDP, which: str) -> dict:
     """What is said of a baseline."""
     safest = safest_policy(cmdp)
     if "halfway" not in which:
@@ -48,9 +48,9 @@ def agent_for(cmdp: psconrl.CMDP, which: str, seed: int) -> psconrl.agents.Agent
     """One of the agents."""
     sizes = (cmdp.n_states, cmdp.n_actions, cmdp.thresholds, cmdp.costs)
     if which.startswith("safe,"):
-        return psconrl.agents.make("safe", *sizes, seed, **told(cmdp, which))
+        return psconrl.agents.make("safe", *sizes, seed, **known_of_baseline(cmdp, which))
     if which.endswith("alone"):
-        return psconrl.agents.FixedPolicy(*sizes, policy=told(cmdp, which)["baseline"], seed=seed)
+        return psconrl.agents.FixedPolicy(*sizes, policy=known_of_baseline(cmdp, which)["baseline"], seed=seed)
     ledger = {"psconrl": {}, "psconrl, repaying": {"ledger": "repay"}, "psconrl, no ledger": {"ledger": "none"}}[which]
     return psconrl.agents.make("psconrl", *sizes, seed, **ledger)
 
@@ -58,7 +58,7 @@ def agent_for(cmdp: psconrl.CMDP, which: str, seed: int) -> psconrl.agents.Agent
 def one(job: tuple[str, str, int]) -> list[float]:
     """Regret; violation at the end, largest on the way, and of the policies; rounds until first certified; seconds."""
     environment, which, seed = job
-    name, options, horizon = WORLDS[environment]
+    name, options, horizon = ENVIRONMENTS[environment]
     cmdp = psconrl.load(name, **options, **({"seed": seed} if name == "garnet" else {}))
     best, agent = psconrl.plan(cmdp), agent_for(cmdp, which, seed)
     begun = time.perf_counter()
@@ -77,8 +77,8 @@ def one(job: tuple[str, str, int]) -> list[float]:
 def main() -> None:
     """A table for every world."""
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 10
-    for environment in sys.argv[2:] or WORLDS:
-        print(f"\n{environment}, {WORLDS[environment][2]:,} rounds, {runs} runs: mean ± standard deviation\n")
+    for environment in sys.argv[2:] or ENVIRONMENTS:
+        print(f"\n{environment}, {ENVIRONMENTS[environment][2]:,} rounds, {runs} runs: mean ± standard deviation\n")
         print("| | regret | violation at the end | largest on the way | of the policies | leaves the baseline | s |")
         print("|---|---|---|---|---|---|---|")
         with ProcessPoolExecutor(2) as pool:
@@ -86,7 +86,7 @@ def main() -> None:
                 rows = np.array(list(pool.map(one, [(environment, which, seed) for seed in range(runs)])))
                 mean, spread = rows.mean(axis=0), rows.std(axis=0, ddof=1) if runs > 1 else 0 * rows[0]
                 cells = [f"{m:,.0f} ± {s:,.0f}" for m, s in zip(mean[:4], spread[:4], strict=True)]
-                first, horizon = np.median(rows[:, 4]), WORLDS[environment][2]
+                first, horizon = np.median(rows[:, 4]), ENVIRONMENTS[environment][2]
                 left = "" if not which.startswith("safe") else "never" if first >= horizon else f"{first:,.0f}"
                 print(f"| {which} | " + " | ".join([*cells, left, f"{mean[5]:.1f}"]) + " |", flush=True)
 

@@ -112,8 +112,8 @@ def main() -> None:
         for environment in ("queue", "box", "ward", "inventory"):
             cmdp = psconrl.load(environment)
             for ending in (".umb", ".drn"):
-                psconrl.save(cmdp, folder / f"world{ending}")
-                report(f"{environment}{ending} states", cmdp.n_states, in_storm(folder / f"world{ending}").nr_states)
+                psconrl.save(cmdp, folder / f"model{ending}")
+                report(f"{environment}{ending} states", cmdp.n_states, in_storm(folder / f"model{ending}").nr_states)
                 plan = psconrl.plan(cmdp)
                 psconrl.save(cmdp, folder / f"chain{ending}", plan.policy)
                 read = in_storm(folder / f"chain{ending}")

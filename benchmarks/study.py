@@ -260,10 +260,10 @@ def _p_value(mine: list[dict[str, str]], base: list[dict[str, str]]) -> float:
 
 def _holm(p_values: dict[str, float]) -> dict[str, str]:
     """Each with its correction, as text."""
-    told = sorted((p, environment) for environment, p in p_values.items() if not np.isnan(p))
+    finite = sorted((p, environment) for environment, p in p_values.items() if not np.isnan(p))
     adjusted, shown = 0.0, {}
-    for rank, (p, environment) in enumerate(told):
-        adjusted = max(adjusted, min(1.0, p * (len(told) - rank)))
+    for rank, (p, environment) in enumerate(finite):
+        adjusted = max(adjusted, min(1.0, p * (len(finite) - rank)))
         shown[environment] = f"{p:.2g} ({adjusted:.2g})"
     return shown
 

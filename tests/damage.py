@@ -222,7 +222,7 @@ VALUES = {
     "sparse.npz": (members_changed,),
     "run.npz": (members_changed,),
     "old.npz": (members_changed,),
-    "thinking.npz": (members_changed,),
+    "planning.npz": (members_changed,),
     "foreign.npz": (members_changed,),
     "plan.npz": (members_changed,),
     "model.json": (text_changed,),

@@ -67,10 +67,10 @@ def digest(*values):
 def run_digest(name, env, options, known):
     """Of the costs after every round, and of all that the agent knows and plays in the end."""
     model = psconrl.load(env, **options)
-    told = known_baseline(model, None) if name == "safe" else {}
-    told = told if known else with_hints(name, model, told)
+    given = known_baseline(model, None) if name == "safe" else {}
+    given = given if known else with_hints(name, model, given)
     agent = make_agent(
-        name, model.n_states, model.n_actions, model.thresholds, model.costs if known else None, 7, ROUNDS, **told
+        name, model.n_states, model.n_actions, model.thresholds, model.costs if known else None, 7, ROUNDS, **given
     )
     bernoulli = not known and model.costs.min() >= 0 and model.costs.max() <= 1
     trace = psconrl.simulate(

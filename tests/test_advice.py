@@ -29,9 +29,9 @@ def test_more_pairs_than_rounds_to_visit_them():
 def test_support_answers_it():
     network = psconrl.load("network", side=20)
     belief = LearnedMass(support=network.transition.csr())
-    for told in ({"costs": network.costs}, {"optimistic_cost": -1.0}):
-        assert "1,600 pairs" in advice(PSConRL(400, 4, network.thresholds, seed=0, **told), 1200, True)[0]
-        assert advice(PSConRL(400, 4, network.thresholds, belief=belief, seed=0, **told), 1200, True) == []
+    for given in ({"costs": network.costs}, {"optimistic_cost": -1.0}):
+        assert "1,600 pairs" in advice(PSConRL(400, 4, network.thresholds, seed=0, **given), 1200, True)[0]
+        assert advice(PSConRL(400, 4, network.thresholds, belief=belief, seed=0, **given), 1200, True) == []
 
 
 def test_rewards_that_are_learned_without_a_bound():
@@ -48,8 +48,8 @@ def test_a_hundred_runs_that_deserve_nothing():
             model = psconrl.load(name)
             for seed in range(10):
                 for known in (True, False):
-                    told = {"costs": model.costs} if known else {"optimistic_cost": float(model.costs[0].min())}
-                    agent = PSConRL(model.n_states, model.n_actions, model.thresholds, seed=seed, **told)
+                    given = {"costs": model.costs} if known else {"optimistic_cost": float(model.costs[0].min())}
+                    agent = PSConRL(model.n_states, model.n_actions, model.thresholds, seed=seed, **given)
                     assert not advice(agent, 20_000, model.maximise)
 
 
@@ -71,8 +71,8 @@ def test_a_guess_that_no_policy_keeps_the_limits_of():
     assert not advice(PSConRL.trusting(queue, seed=0), 5000, True)
     possible = queue.transition.csr().copy()
     possible.data[:] = 1.0
-    told = LearnedMass(support=possible)  # which transitions are possible, and nothing of how likely they are
-    assert not advice(PSConRL(10, 6, tight.thresholds, tight.costs, belief=told, seed=0), 5000, True)
+    informed = LearnedMass(support=possible)  # it knows which transitions are possible, not how likely they are
+    assert not advice(PSConRL(10, 6, tight.thresholds, tight.costs, belief=informed, seed=0), 5000, True)
 
 
 def test_a_guess_is_what_weights_stand_for():
@@ -109,7 +109,7 @@ class Promising(PSConRL):
         return self.episode
 
 
-def test_a_plan_that_relies_on_states_nobody_has_seen():
+def test_a_plan_that_relies_on_unvisited_states():
     model = chain_of(10)
     right = np.tile([0.0, 1.0], (10, 1))
     reluctant = right.copy()
@@ -160,7 +160,7 @@ def test_a_hundred_runs_that_need_no_hindsight():
         model = psconrl.load(name)
         for seed in range(10):
             for known in (True, False):
-                told = {"costs": model.costs} if known else {"optimistic_cost": float(model.costs[0].min())}
-                agent = PSConRL(model.n_states, model.n_actions, model.thresholds, seed=seed, **told)
+                given = {"costs": model.costs} if known else {"optimistic_cost": float(model.costs[0].min())}
+                agent = PSConRL(model.n_states, model.n_actions, model.thresholds, seed=seed, **given)
                 simulate(model, agent, 5000, seed=seed)
                 assert hindsight(agent, 0) == []

@@ -19,7 +19,7 @@ def environment(S, m, seed=0):
     return psconrl.load("garnet", states=S, actions=3, branching=min(S, 4), constraints=m, slack=0.02, seed=seed)
 
 
-WORLDS = {
+MODELS = {
     "S=2": environment(2, 1),
     "m=1": environment(8, 1),
     "m=3": environment(8, 3),
@@ -31,9 +31,9 @@ WORLDS = {
 ONE_LIMIT = ("sa-cvi-ucb",)  # agents for one limit
 
 
-def world_for(name, kind):
+def model_for(name, kind):
     """A world that an agent serves: with the first of its limits alone, or one that never binds, if it serves one."""
-    cmdp = WORLDS[kind]
+    cmdp = MODELS[kind]
     if name not in ONE_LIMIT or cmdp.n_constraints == 1:
         return cmdp
     if cmdp.n_constraints:
@@ -74,10 +74,10 @@ def test_span_fha_serves_tiny_models_and_refuses_others(tmp_path):
 
 
 @pytest.mark.part(2)
-@pytest.mark.parametrize("kind", WORLDS)
+@pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("known", [True, False])
 def test_episodes_respect_their_limits_and_policies_are_distributions(name, kind, known):
-    cmdp = world_for(name, kind)
+    cmdp = model_for(name, kind)
     agent = make(name, cmdp, known=known)
     rng = np.random.default_rng(0)
     P = cmdp.transition.toarray().reshape(cmdp.n_states, cmdp.n_actions, -1)
@@ -100,9 +100,9 @@ def test_episodes_respect_their_limits_and_policies_are_distributions(name, kind
 
 
 @pytest.mark.part(2)
-@pytest.mark.parametrize("kind", WORLDS)
+@pytest.mark.parametrize("kind", MODELS)
 def test_same_seed_same_bits(name, kind):
-    cmdp = world_for(name, kind)
+    cmdp = model_for(name, kind)
     one, two = (simulate(cmdp, make(name, cmdp, seed=3), T, seed=4) for _ in range(2))
     np.testing.assert_array_equal(one.cumulative, two.cumulative)
     assert one.episodes.start == two.episodes.start
@@ -111,7 +111,7 @@ def test_same_seed_same_bits(name, kind):
 @pytest.mark.part(2)
 @pytest.mark.parametrize("kind", ["m=1", "m=3", "infeasible"])
 def test_a_saved_and_resumed_run_equals_an_uninterrupted_one(name, kind, tmp_path):
-    cmdp = world_for(name, kind)
+    cmdp = model_for(name, kind)
     whole = Simulation(cmdp, make(name, cmdp, seed=5), seed=6).run(T, checkpoints=20)
     first = Simulation(cmdp, make(name, cmdp, seed=5), seed=6)
     first.run(T // 3)
@@ -149,7 +149,7 @@ LEARNERS = {
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("learner", LEARNERS)
-def test_learners_do_better_than_chance_on_the_small_grid(learner):
+def test_learners_do_better_than_uniform_play_on_the_small_grid(learner):
     """Over 12 other seeds the bounds were at least seven standard deviations from the mean, for C-UCRL's risk."""
     cmdp = psconrl.load("marsrover-4x4")
     best = plan(cmdp).value
@@ -257,19 +257,19 @@ def test_bad_options_say_what_is_wanted(learner, options, message):
 LEARN_COSTS = [name for name, recipe in RECIPES.items() if "optimistic_cost" in recipe.option_names()]
 
 
-def test_all_that_learn_can_be_told_the_best_reward():
+def test_all_learners_accept_the_best_reward():
     # The last two are told the ranges of all costs.
     assert set(RECIPES) - set(LEARN_COSTS) == {"uniform", "triple-qa", "safe"}
 
 
-def test_an_agent_that_rescales_costs_is_told_what_each_can_be():
+def test_an_agent_that_rescales_costs_is_given_their_ranges():
     """Where costs depend on the outcome, their means are not all; and a chance may turn out 0 or 1."""
     outcome = np.zeros((3, 1, 2, 1))
     outcome[:, 0, :, 0] = [[-3.0, 0.0], [0.2, 0.9], [0.5, 4.0]]
     model = CMDP(np.ones((1, 2, 1)), outcome, [2.0, 1.0])
-    told = with_hints("triple-qa", model, {})
-    assert told == {"ranges": [[-3.0, 0.0], [0.0, 1.0], [0.5, 4.0]]}
-    assert make_agent("triple-qa", 1, 2, [2.0, 1.0], None, 0, 100, **told).ranges.tolist() == told["ranges"]
+    hints = with_hints("triple-qa", model, {})
+    assert hints == {"ranges": [[-3.0, 0.0], [0.0, 1.0], [0.5, 4.0]]}
+    assert make_agent("triple-qa", 1, 2, [2.0, 1.0], None, 0, 100, **hints).ranges.tolist() == hints["ranges"]
     assert with_hints("triple-qa", model, {"ranges": None}) == {"ranges": None}
     slippery = psconrl.load("marsrover-4x4", slip=0.1)
     assert slippery.costs[1].max() < 1.0
@@ -297,7 +297,7 @@ def test_the_best_reward_counts_as_one_observation_of_every_pair(learner, tmp_pa
 
 
 @pytest.mark.parametrize("learner", LEARN_COSTS)
-def test_whoever_was_told_tries_what_may_pay_more(learner):
+def test_an_informed_agent_tries_what_may_pay_more(learner):
     """One state, a first action that paid 1 four times, and a second one that nobody has tried."""
 
     def choice(**options):
@@ -315,7 +315,7 @@ def test_whoever_was_told_tries_what_may_pay_more(learner):
 
 
 def test_a_resumed_run_has_explored_as_much(name, tmp_path):
-    cmdp = world_for(name, "infeasible")
+    cmdp = model_for(name, "infeasible")
     whole = Simulation(cmdp, make(name, cmdp, seed=5), seed=6)
     whole.run(T)
     first = Simulation(cmdp, make(name, cmdp, seed=5), seed=6)

@@ -113,7 +113,7 @@ def test_solvers_do_not_ask_whether_transitions_are_dense():
                 assert question not in text, f"{module} asks {question}"
 
 
-def test_the_map_of_the_house_names_files_that_exist():
+def test_the_map_of_the_package_names_files_that_exist():
     text = (SOURCE.parents[1] / "CONTRIBUTING.md").read_text().partition("| where is |")[2]
     rows = [line for line in text.splitlines() if line.startswith("| ") and "`" in line]
     assert len(rows) > 10

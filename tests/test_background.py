@@ -24,7 +24,7 @@ from psconrl.learning.registry import make_agent
 from psconrl.simulation.gym_run import GymSimulation
 from psconrl.simulation.interrupt import Interrupted
 from psconrl.simulation.model_run import Simulation
-from test_foreign_agents import Coin, Saving
+from test_foreign_agents import Mixed, Saving
 
 ROVER = psconrl.load("marsrover-4x4", slip=0.1)
 SCHEDULES = {
@@ -96,11 +96,11 @@ class Loop:
 
     def __init__(self, agent, schedule, way=After, environment=ROVER, seed=5):
         self.clock, self.agent, self.actions, self.costs = Clock(schedule), agent, [], np.zeros(agent.n_costs)
-        self.think(way)
+        self.plan_with(way)
         self.env = CMDPEnv(environment)
         self.state, _ = self.env.reset(seed=seed)
 
-    def think(self, way):
+    def plan_with(self, way):
         self.executor = way(self.clock)
         self.agent.plan_in_background(executor=self.executor)
 
@@ -146,29 +146,29 @@ def story(events):
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=SCHEDULES)
-def test_when_the_thinking_is_done_does_not_matter_if_plans_are_ready_in_the_same_rounds(schedule):
-    told = []
+def test_when_planning_happens_does_not_matter_if_plans_are_ready_in_the_same_rounds(schedule):
+    results = []
     for way in WAYS.values():
         agent, events = agent_for(), []
         agent.watch(events.append)
         loop = Loop(agent, schedule, way).run(400)
-        told.append((loop.actions, story(events), facts(agent)))
-    assert told[0] == told[1] == told[2]
+        results.append((loop.actions, story(events), facts(agent)))
+    assert results[0] == results[1] == results[2]
     assert any(e.kind == "interim" for e in events)
 
 
 @pytest.mark.parametrize("name", ["psconrl", "psconrl-paper", "c-ucrl", "ucrl-cmdp", "fha", "lagrangian", "fixed"])
-def test_every_agent_can_think_in_the_background(name):
-    told = []
+def test_every_agent_can_plan_in_the_background(name):
+    results = []
     for way in (After, Beside):
         if name == "fixed":
             agent = psconrl.agents.FixedPolicy(16, 4, ROVER.thresholds, policy=np.full((16, 4), 0.25), seed=2)
         else:
             agent = agent_for(name)
         loop = Loop(agent, SCHEDULES["every seventh round"], way).run(150)
-        told.append((loop.actions, facts(agent)))
+        results.append((loop.actions, facts(agent)))
         assert agent.rounds == 150
-    assert told[0] == told[1]
+    assert results[0] == results[1]
 
 
 def test_what_else_is_planned_meanwhile_changes_nothing():
@@ -223,7 +223,7 @@ def test_every_round_is_counted_once_everywhere(schedule, tmp_path):
     assert trace.rounds.tolist() == list(range(10, 501, 10))
 
 
-def test_a_bridge_plays_the_last_policy_on_and_the_first_one_plays_everything():
+def test_an_interim_episode_keeps_the_last_policy_and_the_first_one_is_uniform():
     agent, policies = agent_for("psconrl-plain"), []
     agent.set_thresholds([0.005])  # a limit that some samples cannot keep, so that the agent explores
     loop = Loop(agent, SCHEDULES["every seventh round"])
@@ -237,9 +237,9 @@ def test_a_bridge_plays_the_last_policy_on_and_the_first_one_plays_everything():
     assert set(kinds) == every
     assert kinds[0] == "exploring interim"
     assert (policies[0][1] == 0.25).all()
-    bridges = [k for k, kind in enumerate(kinds) if "interim" in kind]
-    assert len(bridges) > 10
-    for k in bridges[1:]:
+    interims = [k for k, kind in enumerate(kinds) if "interim" in kind]
+    assert len(interims) > 10
+    for k in interims[1:]:
         assert policies[k][1] is policies[k - 1][1]
         assert policies[k][0].value == policies[k - 1][0].value or np.isnan(policies[k][0].value)
         assert (kinds[k] == "exploring interim") == (kinds[k - 1] == "explore")
@@ -261,8 +261,8 @@ def test_a_plan_is_made_for_the_state_in_which_it_was_asked_for():
     assert planned == asked
 
 
-def test_a_bridge_repeats_a_policy_that_changes_from_step_to_step():
-    class Turns(Coin):
+def test_an_interim_episode_repeats_a_step_dependent_policy():
+    class Turns(Mixed):
         def begin(self, state):
             return Episode([[[1, 0], [1, 0]], [[0, 1], [0, 1]], [[1, 0], [1, 0]]], max_steps=3)
 
@@ -281,7 +281,7 @@ def test_an_agent_that_has_learned_waits_once_if_it_does_not_know_what_it_played
     assert not agent.present(0).interim
 
 
-def test_thinking_is_timed_and_bridges_take_none():
+def test_planning_is_timed_and_interim_episodes_take_no_time():
     agent, events = agent_for(), []
     agent.watch(events.append)
     Loop(agent, SCHEDULES["every seventh round"], Beside).run(200)
@@ -314,7 +314,7 @@ def test_it_is_off_unless_asked_for_and_a_simulation_on_a_model_waits():
         plain.agent.plan_in_background(executor=3)
 
 
-def test_switched_off_it_ends_the_thought_it_is_at_and_waits_from_then_on():
+def test_switched_off_it_finishes_the_current_plan_and_waits_from_then_on():
     agent, events = agent_for(), []
     agent.watch(events.append)
     loop = Loop(agent, SCHEDULES["every seventh round"]).run(100)
@@ -341,10 +341,10 @@ def test_executors_of_the_standard_library_serve_too():
     agent.observe(agent.act(0), 1, [1.0, 0.0])
 
 
-def test_an_agent_with_labels_thinks_in_the_background_too():
+def test_an_agent_with_labels_plans_in_the_background_too():
     cells, moves = [*"abcdefghijklmnop"], ["up", "down", "left", "right"]
-    labelled, told = LabelledAgent(agent_for(), cells, moves), []
-    labelled.watch(told.append)
+    labelled, reported = LabelledAgent(agent_for(), cells, moves), []
+    labelled.watch(reported.append)
     labelled.plan_in_background()
     assert labelled.agent._background.on
     labelled.agent.plan_in_background(executor=After(Clock(lambda t: True)))
@@ -353,13 +353,13 @@ def test_an_agent_with_labels_thinks_in_the_background_too():
         action = labelled.act(state)
         state = cells[(cells.index(state) + moves.index(action)) % 16]
         labelled.observe(action, state, [1.0, 0.5])
-    assert {"exploring interim", "interim"} < {e.kind for e in told}
+    assert {"exploring interim", "interim"} < {e.kind for e in reported}
     labelled.plan_in_background(False)
     assert not labelled.agent._background.on
 
 
 @pytest.mark.statistical
-def test_it_learns_while_it_thinks():
+def test_it_learns_while_it_plans():
     """Every plan takes up to three rounds. Over 16 other seeds the averages of 5000 rounds had standard deviations of
     0.0009 (risk) and 0.0019 (steps, which are 0.0073 above the optimum on average): more than six of them are allowed,
     so that less than one alarm in a million is false."""
@@ -374,31 +374,31 @@ def test_it_learns_while_it_thinks():
 
 @pytest.mark.part(2)
 @pytest.mark.parametrize("schedule", ["every seventh round", "now and then"])
-@pytest.mark.parametrize("name", ["psconrl", "psconrl-paper", "c-ucrl", "lagrangian", "saving coin"])
+@pytest.mark.parametrize("name", ["psconrl", "psconrl-paper", "c-ucrl", "lagrangian", "saving agent"])
 def test_saved_and_read_at_any_time_it_goes_on_bit_for_bit(name, schedule, tmp_path):
-    environment = psconrl.load("counterexample") if name == "saving coin" else ROVER
-    path, planning_time = tmp_path / "agent.npz", 0
+    environment = psconrl.load("counterexample") if name == "saving agent" else ROVER
+    path, in_progress = tmp_path / "agent.npz", 0
 
     def fresh():
-        return own(Saving()) if name == "saving coin" else agent_for(name)
+        return own(Saving()) if name == "saving agent" else agent_for(name)
 
     whole = Loop(fresh(), SCHEDULES[schedule], environment=environment).run(240)
     cut = Loop(fresh(), SCHEDULES[schedule], environment=environment)
     for t in range(1, 241):
         if t % 3 == 0:  # between rounds
             cut.agent.save(path)
-            planning_time += cut.agent._background.is_planning
-            cut.agent = load_agent(path, Saving() if name == "saving coin" else None)
+            in_progress += cut.agent._background.is_planning
+            cut.agent = load_agent(path, Saving() if name == "saving agent" else None)
             assert cut.agent._background.on
-            cut.think(Beside if t % 2 else After)
+            cut.plan_with(Beside if t % 2 else After)
         cut.run(t)
-    assert planning_time > 5
+    assert in_progress > 5
     assert cut.actions == whole.actions
     assert facts(cut.agent) == facts(whole.agent)
 
 
 def test_saved_while_an_outcome_is_awaited_it_goes_on_bit_for_bit(tmp_path):
-    told = []
+    results = []
     for save in (False, True):
         agent, clock = agent_for(), Clock(SCHEDULES["every seventh round"])
         agent.plan_in_background(executor=After(clock))
@@ -411,11 +411,11 @@ def test_saved_while_an_outcome_is_awaited_it_goes_on_bit_for_bit(tmp_path):
                 agent.plan_in_background(executor=After(clock))
             clock.round = t
             agent.observe(actions[-1], int(rng.integers(16)), [1.0, rng.random()])
-        told.append((actions, facts(agent)))
-    assert told[0] == told[1]
+        results.append((actions, facts(agent)))
+    assert results[0] == results[1]
 
 
-def test_what_is_saved_does_not_change_while_it_thinks(tmp_path):
+def test_what_is_saved_does_not_change_during_planning(tmp_path):
     class Counting(Saving):
         """Changes what it remembers where it stands."""
 
@@ -433,7 +433,7 @@ def test_what_is_saved_does_not_change_while_it_thinks(tmp_path):
     assert sorted(agent.learner.visits) == [1, 1, 1, 2]
 
 
-def test_reading_a_file_begins_the_thinking_that_was_going_on_not_another(tmp_path):
+def test_loading_a_file_resumes_the_plan_in_progress_and_starts_no_other(tmp_path):
     agent = agent_for()
     loop = Loop(agent, SCHEDULES["seldom"], Before).run(60)
     assert agent._background.asked_in is not None
@@ -450,7 +450,7 @@ def test_reading_a_file_begins_the_thinking_that_was_going_on_not_another(tmp_pa
     np.testing.assert_array_equal(executor.planned.episode.policy, loop.executor.planned.episode.policy)
 
 
-def test_killed_in_the_middle_of_thinking_it_goes_on_from_the_file(tmp_path):
+def test_killed_during_planning_it_goes_on_from_the_file(tmp_path):
     path, whole = tmp_path / "agent.npz", Loop(agent_for(), SCHEDULES["every seventh round"]).run(200)
     code = f"""
         import sys
@@ -479,17 +479,17 @@ def test_killed_in_the_middle_of_thinking_it_goes_on_from_the_file(tmp_path):
     cut = Loop(agent_for(), SCHEDULES["every seventh round"]).run(load_agent(path).extra["round"])
     assert cut.clock.round > 100  # the system can be put back to where it was: here by playing again
     cut.agent = load_agent(path)
-    cut.think(Beside)
+    cut.plan_with(Beside)
     cut.run(200)
     assert cut.actions == whole.actions
     assert facts(cut.agent) == facts(whole.agent)
 
 
-def test_one_that_cannot_say_what_it_remembers_thinks_but_is_not_saved(tmp_path):
-    agent = own(Coin())
+def test_an_agent_without_state_plans_but_is_not_saved(tmp_path):
+    agent = own(Mixed())
     loop = Loop(agent, SCHEDULES["seldom"], Beside, psconrl.load("counterexample")).run(40)
     assert agent._background.is_planning
-    with pytest.raises(AgentError, match=r"Coin cannot be saved: it has no state\(\)"):
+    with pytest.raises(AgentError, match=r"Mixed cannot be saved: it has no state\(\)"):
         agent.save(tmp_path / "agent.npz")
     loop.run(120)
     agent.finish()
@@ -512,7 +512,7 @@ class Failing(Saving):
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-def test_an_error_in_thinking_reaches_the_next_act_once_and_the_agent_goes_on(way):
+def test_an_error_in_planning_reaches_the_next_act_once_and_the_agent_goes_on(way):
     agent, failures = own(Failing()), []
     loop = Loop(agent, SCHEDULES["every seventh round"], way, psconrl.load("counterexample"))
     while loop.clock.round < 100:
@@ -529,7 +529,7 @@ def test_an_error_in_thinking_reaches_the_next_act_once_and_the_agent_goes_on(wa
     assert agent.learner.begun > 4
 
 
-def test_an_error_in_thinking_ends_a_gymnasium_run_in_order_and_it_may_go_on():
+def test_an_error_in_planning_ends_a_gymnasium_run_in_order_and_it_may_go_on():
     agent = own(Failing())
     agent.plan_in_background(executor=After(Clock(lambda t: True)))
     run = GymSimulation(CMDPEnv("counterexample"), agent, 0)
@@ -543,8 +543,8 @@ def test_an_error_in_thinking_ends_a_gymnasium_run_in_order_and_it_may_go_on():
     assert sum(trace.episodes.length) == agent.rounds == 100
 
 
-def test_what_somebody_elses_agent_returns_is_looked_at_in_the_background_too():
-    class Wrong(Coin):
+def test_what_a_foreign_agent_returns_is_checked_in_the_background_too():
+    class Wrong(Mixed):
         def begin(self, state):
             return Episode(np.ones((2, 2)))
 
@@ -560,7 +560,7 @@ def test_what_somebody_elses_agent_returns_is_looked_at_in_the_background_too():
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 @pytest.mark.parametrize("awaited", [False, True])
-def test_new_limits_while_it_thinks_mean_a_new_plan_from_the_same_random_numbers(way, awaited):
+def test_new_thresholds_during_planning_mean_a_new_plan_from_the_same_random_numbers(way, awaited):
     agent = agent_for("psconrl-paper")
     loop = Loop(agent, SCHEDULES["seldom"], way).run(60)
     background = agent._background
@@ -586,14 +586,14 @@ def test_new_limits_while_it_thinks_mean_a_new_plan_from_the_same_random_numbers
     assert agent.rounds == 600 + awaited
 
 
-def test_limits_that_are_refused_leave_the_thinking_alone():
+def test_thresholds_that_are_refused_leave_the_planning_alone():
     loop = Loop(agent_for(), SCHEDULES["seldom"]).run(60)
     with pytest.raises(AgentError, match="thresholds must be"):
         loop.agent.set_thresholds([0.1, 0.2])
     assert loop.agent._background.is_planning
 
 
-def test_an_object_is_never_spoken_to_while_it_thinks(tmp_path):
+def test_an_object_is_never_called_while_it_plans(tmp_path):
     class Alone(Saving):
         is_planning = False
 
@@ -649,7 +649,7 @@ def test_an_object_is_never_spoken_to_while_it_thinks(tmp_path):
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-def test_to_finish_while_it_thinks_learns_from_the_bridge_and_drops_the_plan(way):
+def test_finish_while_planning_learns_from_the_interim_episode_and_drops_the_plan(way):
     agent = agent_for()
     loop = Loop(agent, SCHEDULES["seldom"], way).run(60)
     assert agent.rounds < 60
@@ -699,7 +699,7 @@ def test_callbacks_may_fail_save_and_change_limits(tmp_path):
     restored = load_agent(tmp_path / "agent.npz")
     loop = Loop(agent_for(), SCHEDULES["now and then"]).run(restored.extra["round"])
     loop.agent = restored
-    loop.think(After)
+    loop.plan_with(After)
     loop.run(300)
     assert loop.actions == calm.actions
     assert facts(restored) == facts(calm.agent)
@@ -746,7 +746,7 @@ def test_an_interrupt_while_it_waits_for_the_thread_changes_nothing():
     assert facts(loop.agent) == facts(calm.agent)
 
 
-def test_ctrl_c_in_a_gymnasium_run_keeps_the_bridge():
+def test_ctrl_c_in_a_gymnasium_run_keeps_the_interim_episode():
     agent = agent_for()
     agent.plan_in_background(executor=Beside(Clock(lambda t: False)))
     run = GymSimulation(CMDPEnv(ROVER), agent, 5)
@@ -769,8 +769,8 @@ def test_ctrl_c_in_a_gymnasium_run_keeps_the_bridge():
     assert agent.rounds == 50
 
 
-@pytest.mark.parametrize("planning_time", ["time.sleep(600)", "compiled()"])
-def test_the_process_ends_while_a_thread_thinks(planning_time):
+@pytest.mark.parametrize("planning", ["time.sleep(600)", "compiled()"])
+def test_the_process_ends_while_a_thread_plans(planning):
     code = f"""
         import time
         import numpy as np
@@ -785,7 +785,7 @@ def test_the_process_ends_while_a_thread_thinks(planning_time):
 
         class Slow:
             def begin(self, state):
-                {planning_time}
+                {planning}
             def end(self, record):
                 pass
 

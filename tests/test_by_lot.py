@@ -28,25 +28,25 @@ islands = CMDP([GO, [[0, 1], [1, 0]]], [[[0, 1], [1, 1]], [[1, 1], [0, 1]]], [0.
 
 
 @pytest.mark.parametrize("limit", [0.1, 0.5, 0.75, 0.99])
-def test_value_and_shares_of_a_lot_in_closed_form(limit):
+def test_value_and_shares_of_a_mixture_in_closed_form(limit):
     """With chance x of staying the costs are 1 - x and x; a stationary policy stays for ever or not at all."""
     found = plan(door(limit))
     assert found.status is Status.OPTIMAL
     assert found.value == pytest.approx(1 - limit, abs=1e-12)
     assert found.costs == pytest.approx([1 - limit, limit], abs=1e-12)
-    lot = found.mixture
-    assert {int(p[0]): float(x) for p, x in zip(lot.policies, lot.shares, strict=True)} == pytest.approx(
+    mixture = found.mixture
+    assert {int(p[0]): float(x) for p, x in zip(mixture.policies, mixture.shares, strict=True)} == pytest.approx(
         {0: limit, 1: 1 - limit}
     )
     assert found.occupancy[0, 0] == pytest.approx(limit)
-    assert lot.distributions @ np.arange(2) == pytest.approx([p[0] for p in lot.policies])
+    assert mixture.distributions @ np.arange(2) == pytest.approx([p[0] for p in mixture.policies])
     assert found.certificate.holds
     assert found.certificate.lower == pytest.approx(1 - limit)
     assert certify(door(limit), found).holds
     assert found.multipliers == pytest.approx([1.0])
 
 
-def test_the_policy_that_draws_no_lot_says_what_it_costs():
+def test_the_stationary_policy_says_what_it_costs():
     found = plan(door())
     exact = evaluate(door(), found.policy)
     proof = found.policy_certificate
@@ -59,7 +59,7 @@ def test_the_policy_that_draws_no_lot_says_what_it_costs():
     assert "mixture of 2 policies" in repr(found)
 
 
-def test_ever_rarer_switches_are_replaced_by_a_lot():
+def test_ever_rarer_switches_are_replaced_by_a_mixture():
     found = plan(islands)
     assert found.status is Status.OPTIMAL
     assert found.value == pytest.approx(0.5, abs=1e-12)
@@ -81,7 +81,7 @@ def test_a_stationary_policy_is_preferred_where_there_is_one():
     np.testing.assert_array_equal(found.shown_policy, found.policy)
 
 
-def test_an_initial_law_on_several_states_and_states_out_of_reach():
+def test_an_initial_distribution_on_several_states_and_unreachable_states():
     """Half of the runs begin behind the door, where nothing is left to choose; a third state is not met."""
     P = [[[1, 0, 0], [0, 1, 0]], [[0, 1, 0]] * 2, [[1, 0, 0]] * 2]
     costs = [[[0, 1], [1, 1], [5, 5]], [[1, 0], [0, 0], [5, 5]]]
@@ -108,7 +108,7 @@ def test_act_draws_once_for_every_generator():
     assert abs(stayed / n - 0.75) <= 4.5 * np.sqrt(0.75 * 0.25 / n)
 
 
-def test_the_same_seed_draws_the_same_lot_and_other_calls_do_not_disturb_it():
+def test_the_same_seed_draws_the_same_policy_and_other_calls_do_not_disturb_it():
     found = plan(door(state_names=["here", "there"], action_names=["stay", "go"]))
     one, two = np.random.default_rng(5), np.random.default_rng(5)
     assert found.act("here", one) == found.act("here", two)
@@ -120,7 +120,7 @@ def test_the_same_seed_draws_the_same_lot_and_other_calls_do_not_disturb_it():
     assert {found.act("here", np.random.default_rng(seed)) for seed in range(30)} == {"stay", "go"}
 
 
-def test_lots_of_runs_that_have_ended_are_forgotten_and_no_others(monkeypatch):
+def test_draws_of_runs_that_have_ended_are_forgotten_and_no_others(monkeypatch):
     monkeypatch.setattr(policy_mixture, "MANY_RUNS", 10)
     found = plan(door())
     for seed in range(25):
@@ -158,7 +158,7 @@ def test_draw_returns_a_policy_for_a_run():
     np.testing.assert_array_equal(one.draw(rng), one.policy)
 
 
-def test_what_is_missing_to_draw_a_lot_is_said():
+def test_what_is_missing_to_draw_a_policy_is_said():
     found = plan(door())
     with pytest.raises(PolicyError, match=r"draws one of 2 policies for each run: give act the generator of the run"):
         found.act(0)
@@ -192,7 +192,7 @@ def test_files_carry_the_mixture(tmp_path):
     )
 
 
-def test_a_plan_without_a_lot_is_written_as_ever(tmp_path):
+def test_a_plan_without_a_mixture_keeps_its_file_format(tmp_path):
     """So that versions which know no lots read it; one with a lot they must not play."""
     for model, version in ((door(1.0), 1), (door(), 2)):
         plan(model).save(tmp_path / "plan.npz")
@@ -246,7 +246,7 @@ def test_a_mixture_is_the_mean_of_its_policies():
     assert distributions.tolist() == [[1.0, 0.0], [0.0, 1.0]]
 
 
-def test_the_least_excess_may_need_a_lot_too():
+def test_the_least_excess_may_need_a_mixture_too():
     """Both limits are broken by 0.3 if half of the runs stay; every stationary policy breaks one by 0.8."""
     model = CMDP([GO, [[0, 1], [0, 1]]], [[[0, 1], [1, 1]], [[1, 1], [0, 0]], [[0, 0], [1, 1]]], [0.2, 0.2])
     found = plan(model)
@@ -257,7 +257,7 @@ def test_the_least_excess_may_need_a_lot_too():
     assert not found.policy_meets_constraints
 
 
-def test_who_reads_a_plan_reads_its_lot():
+def test_readers_of_a_plan_see_its_mixture():
     model = door(state_names=["0 here", "1 there"])
     found = plan(model)
     assert found.randomised_states.size == 0
@@ -290,7 +290,7 @@ def cli(capsys):
     return call
 
 
-def test_the_command_line_shows_the_lot(cli, door_file, tmp_path):
+def test_the_command_line_shows_the_mixture(cli, door_file, tmp_path):
     code, shown = cli("solve", door_file, "--policy", str(tmp_path / "p.csv"))
     assert code == 0
     assert "OPTIMAL. Each run draws one of several policies" in shown
@@ -305,7 +305,7 @@ def test_the_command_line_shows_the_lot(cli, door_file, tmp_path):
     assert "mixture of 2" in cli("inspect", door_file)[1]
 
 
-def test_a_chain_cannot_draw_a_lot(cli, door_file, tmp_path):
+def test_a_chain_cannot_represent_a_mixture(cli, door_file, tmp_path):
     code, said = cli("solve", door_file, "--chain", str(tmp_path / "c.drn"))
     assert code == 2
     assert "--chain: the plan draws one of 2 policies" in said
@@ -332,7 +332,7 @@ def test_a_limit_one_rounding_below_what_a_policy_meets(model):
     assert "needs memory" not in found.note
 
 
-def test_the_linear_program_knows_what_a_lot_could_do_where_nothing_is_feasible():
+def test_the_linear_program_bounds_the_excess_of_mixtures_where_nothing_is_feasible():
     model = CMDP([GO, [[0, 1], [0, 1]]], [[[0, 1], [1, 1]], [[1, 1], [0, 0]], [[0, 0], [1, 1]]], [0.2, 0.2])
     found = plan(model, method="lp")
     assert found.status is Status.INFEASIBLE

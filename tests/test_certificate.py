@@ -30,7 +30,7 @@ def test_ordinary_costs_are_judged_by_their_range():
     assert units(rover, plan(rover).occupancy).tolist() == [1.0, 1.0]
 
 
-def test_huge_entries_that_nobody_pays_are_not_the_unit():
+def test_huge_entries_that_are_never_paid_are_not_the_unit():
     """Half of each of the first two actions: 0.5 from the limit on average, a hundred of which make the unit."""
     np.testing.assert_allclose(units(one_state, np.array([[0.5, 0.5, 0.0]])), [1.0, 50.0])
     np.testing.assert_allclose(units(one_state, np.array([[0.0, 0.0, 1.0]])), [1.0, 1e11])  # but whoever pays them

@@ -48,7 +48,7 @@ def cesaro_limit(P, doublings=45):
     return average
 
 
-def exact_law(P):
+def exact_distribution(P):
     """The stationary law in rational numbers, by plain Gaussian elimination; 1 - P_ii is the sum of the others."""
     n = len(P)
     A = [[Fraction(float(P[j][i])) for j in range(n)] for i in range(n)]
@@ -105,7 +105,7 @@ def test_birth_and_death(form, n, shape):
 
 
 @FORMS
-def test_gambler_from_an_initial_law(form):
+def test_gambler_from_an_initial_distribution(form):
     n = 9
     P = birth_death(np.full(n, 0.5), np.full(n, 0.5))
     P[0], P[-1] = np.eye(n)[0], np.eye(n)[-1]
@@ -233,7 +233,7 @@ def completed(leaving):
 def test_rare_transitions_keep_every_component_accurate(form, rare, shape):
     P = completed(RARE[shape](rare))
     result = run(P, np.arange(len(P)), form=form)
-    exact = exact_law(P)
+    exact = exact_distribution(P)
     for ours, truth in zip(distribution(result), exact, strict=True):
         # GMRES promises small absolute errors only, and that is what a sparse chain gets where it is not loose.
         assert abs(Fraction(ours) - truth) < (1e-14 * truth if form is np.array else 1e-13)
@@ -282,7 +282,7 @@ def test_a_stored_zero_is_no_edge():
     assert len(classes_of(P)) == 2
 
 
-def test_a_policy_is_an_action_a_state_or_a_law_a_state():
+def test_a_policy_is_an_action_or_a_distribution_per_state():
     two = load("counterexample")
     np.testing.assert_array_equal(as_policy(two, [1, 0]), [[0, 1], [1, 0]])
     np.testing.assert_array_equal(as_policy(two, [[0.5, 0.5], [1, 0]]), [[0.5, 0.5], [1, 0]])

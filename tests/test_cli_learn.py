@@ -151,7 +151,7 @@ def test_the_radius_is_an_option_too(option):
     assert done.exit_code == 0
 
 
-def test_a_run_that_thinks_in_the_background_says_so_and_keeps_no_file(tmp_path):
+def test_a_run_that_plans_in_the_background_says_so_and_keeps_no_file(tmp_path):
     shown = run("learn", "queue", "--horizon", "500", "--background", "--emission", "deterministic")
     assert shown.exit_code == 0, shown.output
     assert "psconrl on queue: played 500 rounds" in shown.output

@@ -126,7 +126,7 @@ def test_arrays_may_lie_in_memory_in_any_order():
     ("initial", "distribution"),
     [(0, [1, 0]), (1, [0, 1]), (np.int64(1), [0, 1]), ("end", [0, 1]), ([0.25, 0.75], [0.25, 0.75]), ([0, 1], [0, 1])],
 )
-def test_the_start_is_an_index_a_name_or_a_law(initial, distribution):
+def test_the_start_is_an_index_a_name_or_a_distribution(initial, distribution):
     assert model(initial=initial, state_names=["start", "end"]).initial.tolist() == distribution
 
 

@@ -220,7 +220,7 @@ def test_moves_by_hand():
         Moves(distribution, source=np.array([3, 3, 3, 3])).cheapest(np.array([3.0, 1.0, np.inf, np.inf]), 0.0, 1e-13)
 
 
-def test_the_law_of_moves_leaves_out_the_node_they_come_from():
+def test_the_distribution_of_moves_leaves_out_the_node_they_come_from():
     """States 1 and 2 are one component; state 0 waits with chance 0.6, and leads to both of them."""
     P = np.zeros((3, 1, 3))
     P[0, 0] = [0.6, 0.1, 0.3]
@@ -280,7 +280,7 @@ def test_components_that_are_planned_again_begin_where_they_were():
     np.testing.assert_allclose(once.bounds, again.bounds, atol=1e-12)
 
 
-def test_with_one_limit_few_coins_are_tossed(monkeypatch):
+def test_with_one_constraint_few_states_are_randomised(monkeypatch):
     """Halving the states in which two optimal policies differ leaves one of them, in models of moderate size."""
     model = nested(30, 5, 1)
     cheap = evaluate(model, plan(CMDP(model.transition, model.costs[:1])).policy).costs[1]

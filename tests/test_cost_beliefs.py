@@ -226,13 +226,13 @@ def test_what_a_guess_is_worth_is_learned():
     truth = additive()
     times = np.eye(9, 5, dtype=int)
     times[:, 0] = times[0] = 1
-    told = Hints(guess=truth, weight=None)
+    hints = Hints(guess=truth, weight=None)
     belief = SampledCosts().made_for(9, 5, 1)
-    assert (belief.costs(Counts(9, 5, 2), told, np.random.default_rng(0)) == truth).all()
-    np.testing.assert_allclose(belief.costs(counted(truth, times), told, np.random.default_rng(0)), truth, atol=1e-12)
+    assert (belief.costs(Counts(9, 5, 2), hints, np.random.default_rng(0)) == truth).all()
+    np.testing.assert_allclose(belief.costs(counted(truth, times), hints, np.random.default_rng(0)), truth, atol=1e-12)
     off = truth + np.array([0.5, -0.2])[:, None, None]
     belief = SampledCosts().made_for(9, 5, 1)
-    drawn = belief.costs(counted(off, times), told, np.random.default_rng(0))
+    drawn = belief.costs(counted(off, times), hints, np.random.default_rng(0))
     np.testing.assert_allclose(drawn, off, atol=1e-9)
 
 
@@ -267,7 +267,7 @@ def test_units_do_not_matter(scale, noisy):
     assert np.isfinite(belief._levels).all()
 
 
-def test_what_was_drawn_is_told_in_other_units():
+def test_what_was_drawn_is_converted_to_other_units():
     belief = SampledCosts().made_for(2, 1, 0)
     belief._rescale(0, 3.0, 2.0)
     assert belief._levels[0].tolist() == [0.5, 0.25, 0.25, 0.25]

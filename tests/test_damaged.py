@@ -48,7 +48,7 @@ agents = ["psconrl"]
 """
 pytestmark = pytest.mark.fuzz
 
-WORLD = load("counterexample")
+MODEL = load("counterexample")
 
 
 class Kind(NamedTuple):
@@ -71,9 +71,9 @@ def report(path):
 
 
 def make_log(path):
-    agent = PSConRL(2, 2, WORLD.thresholds, seed=0)
-    agent.watch(CSVLog(path, states=WORLD.state_names))
-    psconrl.simulate(WORLD, agent, 400, seed=0)
+    agent = PSConRL(2, 2, MODEL.thresholds, seed=0)
+    agent.watch(CSVLog(path, states=MODEL.state_names))
+    psconrl.simulate(MODEL, agent, 400, seed=0)
 
 
 def monitor(path):
@@ -92,14 +92,14 @@ def resume_sweep(path):
 
 
 def make_run(path):
-    run = Simulation(WORLD, PSConRL(2, 2, WORLD.thresholds, seed=0), 0)
+    run = Simulation(MODEL, PSConRL(2, 2, MODEL.thresholds, seed=0), 0)
     run.run(200)
     run.save(path)
 
 
-def make_thinking(path):
+def make_planning(path):
     """Saved in the middle of a bridge, of an agent that thinks in the background."""
-    agent = PSConRL(2, 2, WORLD.thresholds, seed=0)
+    agent = PSConRL(2, 2, MODEL.thresholds, seed=0)
     agent.plan_in_background(executor=Never())
     for _ in range(20):
         agent.observe(agent.act(0), 1, [0.5, 0.5])
@@ -114,10 +114,10 @@ class Never(Future):
 
 
 def resume_run(path):
-    Simulation.resume(WORLD, path).run(260)
+    Simulation.resume(MODEL, path).run(260)
 
 
-class Coin(Saving):
+class Checked(Saving):
     """What it is given back is looked at by itself: whoever plays it does not know what it should be."""
 
     def restore(self, state):
@@ -128,13 +128,13 @@ class Coin(Saving):
 
 
 def make_foreign(path):
-    run = Simulation(WORLD, Coin(), 0)
+    run = Simulation(MODEL, Checked(), 0)
     run.run(100)
     run.save(path)
 
 
 def resume_foreign(path):
-    Simulation.resume(WORLD, path, agent=Coin()).run(160)
+    Simulation.resume(MODEL, path, agent=Checked()).run(160)
 
 
 def go_on_by_steps(path):
@@ -144,7 +144,7 @@ def go_on_by_steps(path):
         agent.observe(agent.act(0), 1, [0.5, 0.5])
 
 
-def go_on_thinking(path):
+def go_on_planning(path):
     agent = load_agent(path)
     agent.plan_in_background(executor=AtOnce())
     for _ in range(20):
@@ -184,7 +184,7 @@ KINDS = (
     Kind("sparse.npz", lambda path: save(sparse(), path), {"plan": plan_model}),
     Kind("sparse.json", lambda path: save(sparse(), path), {"plan": plan_model}),
     Kind("run.npz", make_run, {"resume": resume_run, "load": go_on_by_steps}),
-    Kind("thinking.npz", make_thinking, {"load": go_on_by_steps, "go on": go_on_thinking}),
+    Kind("planning.npz", make_planning, {"load": go_on_by_steps, "go on": go_on_planning}),
     Kind("foreign.npz", make_foreign, {"resume": resume_foreign}),
     Kind("plan.npz", lambda path: psconrl.plan(sparse()).save(path), {"play": play_plan}),
     Kind("spec.toml", lambda path: path.write_text(SPEC), {"jobs": lambda path: read_spec(path).jobs()}),

@@ -13,7 +13,7 @@ from psconrl.cli import main
 from psconrl.planning.deployable import COLUMNS
 
 
-def coin(names=True):
+def one_state(names=True):
     """One state, two actions, a limit that needs the second action in a quarter of all rounds."""
     given = {"state_names": ["only"], "action_names": ["work", "rest"]} if names else {}
     return CMDP([[[1], [1]]], [[[0, 1]], [[1, 0]]], [0.75], cost_names=["goal", "wear"], **given)
@@ -22,12 +22,12 @@ def coin(names=True):
 def test_it_answers_as_it_is_asked():
     named = plan(load("queue"))
     assert (named.act("0 waiting"), named.act(0), named.act(np.int64(0))) == ("speed 0 open", 0, 0)
-    numbered = plan(coin(names=False))
+    numbered = plan(one_state(names=False))
     assert numbered.act(0, np.random.default_rng(0)) in (0, 1)
 
 
-def test_coins_fall_as_often_as_they_should_and_the_same_way_for_the_same_generator():
-    best = plan(coin())
+def test_randomised_actions_have_their_probabilities_and_depend_on_the_generator_alone():
+    best = plan(one_state())
     rng = np.random.default_rng(3)
     drawn = [best.act("only", rng) for _ in range(4000)]
     again = np.random.default_rng(3)
@@ -37,8 +37,8 @@ def test_coins_fall_as_often_as_they_should_and_the_same_way_for_the_same_genera
     assert best.act("only") in ("work", "rest")
 
 
-def test_a_coin_takes_the_action_whose_share_is_reached():
-    best = plan(coin(names=False))
+def test_a_randomised_action_is_the_one_whose_share_is_reached():
+    best = plan(one_state(names=False))
 
     class Fixed(np.random.Generator):
         def __init__(self, value):
@@ -54,7 +54,7 @@ def test_a_coin_takes_the_action_whose_share_is_reached():
 
 
 def test_unlikely_rounding_of_a_row_never_leaves_the_actions():
-    best = plan(coin(names=False))
+    best = plan(one_state(names=False))
     short = Plan(**{**vars(best), "policy": np.array([[0.75, 0.25 - 1e-10]])})
 
     class Highest(np.random.Generator):
@@ -81,9 +81,9 @@ def test_a_state_that_does_not_exist(state, says):
 
 def test_a_state_by_name_where_there_are_none():
     with pytest.raises(PolicyError, match="must be a number from 0 to 0; got 'only'"):
-        plan(coin(names=False)).act("only")
+        plan(one_state(names=False)).act("only")
     with pytest.raises(PolicyError, match="rng must be a NumPy generator"):
-        plan(coin()).act("only", 3)
+        plan(one_state()).act("only", 3)
 
 
 def test_a_plan_that_breaks_the_limits_does_not_act():
@@ -128,7 +128,7 @@ def models():
     yield load("inventory").with_thresholds({"orders": 0.1})  # infeasible
     yield CMDP([[[0, 0.5, 0.5]], [[0, 1, 0]], [[0, 0, 1]]], [[[5], [1], [3]]])  # gains differ
     yield load("ward", beds=4)  # infeasible and sparse
-    yield coin(names=False)
+    yield one_state(names=False)
 
 
 @pytest.mark.parametrize("model", list(models()), ids=lambda m: repr(m))
@@ -156,14 +156,14 @@ def test_a_saved_plan_is_the_same_plan(model, tmp_path):
 
 
 def test_files_that_hold_no_plan(tmp_path):
-    best = plan(coin())
+    best = plan(one_state())
     with pytest.raises(PolicyError, match=r"must end in .npz; to_json and to_csv write for other programs"):
         best.save(tmp_path / "plan.json")
     with pytest.raises(PolicyError, match=r"must end in .npz, as plan.save writes it"):
         Plan.load(tmp_path / "plan.json")
     with pytest.raises(PolicyError, match=r"cannot be read \(No such file"):
         Plan.load(tmp_path / "none.npz")
-    psconrl.save(coin(), tmp_path / "model.npz")
+    psconrl.save(one_state(), tmp_path / "model.npz")
     with pytest.raises(PolicyError, match="not a psconrl-plan file but a psconrl-cmdp one"):
         Plan.load(tmp_path / "model.npz")
     np.savez(tmp_path / "other.npz", x=np.ones(2))
@@ -183,7 +183,7 @@ def test_files_that_hold_no_plan(tmp_path):
     ],
 )
 def test_a_file_that_was_tampered_with(field, value, says, tmp_path):
-    plan(coin()).save(tmp_path / "plan.npz")
+    plan(one_state()).save(tmp_path / "plan.npz")
     with np.load(tmp_path / "plan.npz") as f:
         arrays = dict(f) | {field: np.array(value)}
     np.savez(tmp_path / "plan.npz", **arrays)

@@ -54,14 +54,14 @@ def test_every_agent_is_one_line(name):
 
 
 def test_agents_of_others_and_labelled_ones():
-    class Coin:
+    class Mixed:
         def begin(self, state):
             return psconrl.Episode(np.full((2, 2), 0.5), max_steps=1)
 
         def end(self, record):
             pass
 
-    agent = adapt(Coin(), 2, 2, [0.5, 0.5])
+    agent = adapt(Mixed(), 2, 2, [0.5, 0.5])
     assert repr(agent).startswith("Adapted(2 states, 2 actions, 2 constraints")
     labelled = LabelledAgent(PSConRL(2, 2, [], seed=0), ["a", "b"], ["x", "y"])
     assert repr(labelled) == f"LabelledAgent({labelled.agent!r})"

@@ -93,11 +93,11 @@ def digest(cmdp):
 
 
 @pytest.mark.parametrize(("name", "options", "expected"), DIGESTS, ids=lambda x: None if isinstance(x, dict) else x)
-def test_a_name_and_a_seed_are_the_same_world_everywhere(name, options, expected):
+def test_a_name_and_a_seed_are_the_same_environment_everywhere(name, options, expected):
     assert digest(psconrl.load(name, **options)) == expected
 
 
-def test_every_world_has_its_own_digest():
+def test_every_environment_has_its_own_digest():
     assert {name for name, _, _ in DIGESTS} == set(ENVIRONMENTS)
     assert len({expected for *_, expected in DIGESTS}) == len(DIGESTS)
 
@@ -151,7 +151,7 @@ def test_spacings_are_a_flat_dirichlet(size):
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("mass", [0.1, 1.0, 7.0])
-def test_the_prior_of_the_dirichlet_world(mass):
+def test_the_prior_of_the_dirichlet_environment(mass):
     """Entries are Beta(mass, 3 mass), and the largest follows NumPy's own draws: false alarms 4e-4 a mass."""
     rows = random._dirichlet(random._bits(0), 20_000, 4, mass)
     for entry in rows.T[:3]:
@@ -160,7 +160,7 @@ def test_the_prior_of_the_dirichlet_world(mass):
     assert stats.ks_2samp(rows.max(axis=1), theirs.max(axis=1)).pvalue > 1e-4
 
 
-def test_a_tiny_prior_gives_laws_without_subnormal_entries():
+def test_a_tiny_prior_gives_distributions_without_subnormal_entries():
     rows = random._dirichlet(random._bits(0), 2_000, 50, 1e-3)
     np.testing.assert_allclose(rows.sum(axis=1), 1.0, atol=1e-14)
     assert rows[rows > 0].min() >= np.finfo(float).tiny * 0.01  # after division by a sum of at most 50

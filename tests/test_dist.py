@@ -141,7 +141,7 @@ def test_visual_c_is_found_by_the_installer_of_visual_studio(tmp_path, installed
         ("/home/zig/bin/cc", "False"),
     ],
 )
-def test_zig_is_told_by_its_name(command, is_zig):
+def test_zig_is_recognised_by_its_name(command, is_zig):
     ask = "import sys; sys.path.insert(0, 'tools'); import compiler; print(compiler.is_zig())"
     done = subprocess.run([sys.executable, "-c", ask], cwd=ROOT, capture_output=True, text=True, env={"CC": command})
     assert done.stdout.strip() == is_zig, done.stderr

@@ -90,7 +90,7 @@ def test_sets_that_are_hardly_left_count_as_closed(form):
     assert [c.tolist() for c in form(left_for_good).closed_classes(1e-10)] == [[1], [2]]
 
 
-def test_everything_is_led_into_the_cheapest_part():
+def test_all_states_are_driven_to_the_cheapest_class():
     """Two states that stay where they are but for 1e-20; the second action goes to the other at once."""
     stay, leave = [[1.0, 1e-20], [1e-20, 1.0]], [[0.0, 1.0], [1.0, 0.0]]
     P = np.array([stay[0], leave[0], stay[1], leave[1]])

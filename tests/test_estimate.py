@@ -54,7 +54,7 @@ def test_what_is_counted_is_what_happened(name):
     assert found.states[found.model.initial.argmax()] == env.log[0][0]
 
 
-def test_a_world_without_luck_is_known_exactly_once_all_was_tried():
+def test_a_deterministic_environment_is_known_exactly_once_all_was_tried():
     model = psconrl.load("marsrover-4x4")
     found = psconrl.estimate(model, 500, seed=0)
     assert found.untried.size == 0

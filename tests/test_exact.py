@@ -80,7 +80,7 @@ def test_one_huge_entry_does_not_excuse_a_violation():
     assert least.infeasibility.alone[0] == pytest.approx(1.0)
 
 
-def test_an_average_is_not_drowned_by_an_entry_that_nobody_pays():
+def test_an_average_is_not_drowned_by_an_entry_that_is_never_paid():
     """A transient state costs -1e15, or what nobody can afford; the other costs 0.3, a limit of 0.2 is out of reach."""
     P = np.array([[1.0, 0.0], [1.0, 0.0]]).reshape(2, 1, 2)
     assert evaluate(CMDP(P, [[[0.3], [-1e15]]], initial=1), [0, 0]).costs[0] == 0.3

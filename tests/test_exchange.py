@@ -837,8 +837,8 @@ def test_what_cannot_be_met_from_below_is_said_so():
         np.ones((1, 2, 1)), [[[0.0, 0.0]], [[0.0, -1.0]], [[0.0, 1.0]]], {"served": 0.6, "effort": 0.5},
         cost_names=["cost", "served", "effort"], at_least=["served"],
     )  # fmt: skip
-    told = str(psconrl.plan(two).infeasibility)
-    assert told.startswith(
+    message = str(psconrl.plan(two).infeasibility)
+    assert message.startswith(
         "no policy keeps 'served' >= 0.6 and 'effort' <= 0.5 together. Lower 'served' to 0.5 or raise 'effort' to 0.6 ("
     )
 

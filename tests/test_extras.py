@@ -39,7 +39,7 @@ def test_the_sentence(monkeypatch):
         need_matplotlib("--plot")
 
 
-def test_with_it_nobody_hears_of_it():
+def test_with_it_no_message_is_shown():
     assert has_matplotlib()
     need_matplotlib("--plot")
 

@@ -21,7 +21,7 @@ def ring(weights, tau):
 
 @pytest.mark.parametrize("tau", [0.03, 0.5, 1.1, 2.0, 3.4])
 @pytest.mark.parametrize("weights", [[1, 2, 3, 4, 5, 6, 7], [7, 1, 6, 2, 5, 3, 4], [4, 4, 4, 4, 4, 4, 4]])
-def test_one_coin_and_the_same_averages(weights, tau):
+def test_one_randomised_state_and_the_same_averages(weights, tau):
     """Whatever is spent is saved: within the limit as much of it as possible."""
     model = ring(weights, tau)
     problem = Problem.of(model)

@@ -10,10 +10,10 @@ from psconrl.agents import Agent, Doubling, Repay, adapt
 from psconrl.errors import AgentError, ConfigError
 from psconrl.simulation.model_run import Simulation
 
-WORLD = psconrl.load("counterexample")
+MODEL = psconrl.load("counterexample")
 
 
-class Coin:
+class Mixed:
     """Learns the cheapest action of every state by counting; throws a coin now and then. No subclass of anything."""
 
     def __init__(self, seed=0):
@@ -23,17 +23,17 @@ class Coin:
     def begin(self, state):
         greedy = np.eye(2)[(self.costs / self.visits).reshape(2, 2).argmin(axis=1)]
         share = self.rng.random()
-        return Episode(share * greedy + (1 - share) / 2, max_steps=int(self.rng.integers(1, 9)), kind="coin")
+        return Episode(share * greedy + (1 - share) / 2, max_steps=int(self.rng.integers(1, 9)), kind="mixed")
 
     def end(self, record):
         self.visits += record.visits
         self.costs += record.cost_sums[0]
 
 
-class Saving(Coin):
+class Saving(Mixed):
     """The same, and it can say what it remembers."""
 
-    name = "saving coin"
+    name = "saving agent"
 
     def state(self):
         return {"rng": self.rng.bit_generator.state, "visits": self.visits, "costs": self.costs}
@@ -44,13 +44,13 @@ class Saving(Coin):
 
 
 def test_it_runs_on_a_model_in_gymnasium_and_step_by_step_with_the_same_bits():
-    randomised = [Coin() for _ in range(3)]
-    compiled = simulate(WORLD, randomised[0], 300, seed=4)
-    assert compiled.provenance["agent"] == "Coin"
-    assert set(compiled.episodes.kind) == {"coin"}
-    gym = simulate(CMDPEnv(WORLD), randomised[1], 300, seed=4)
+    learners = [Mixed() for _ in range(3)]
+    compiled = simulate(MODEL, learners[0], 300, seed=4)
+    assert compiled.provenance["agent"] == "Mixed"
+    assert set(compiled.episodes.kind) == {"mixed"}
+    gym = simulate(CMDPEnv(MODEL), learners[1], 300, seed=4)
     assert gym.cumulative.tolist() == compiled.cumulative.tolist()
-    agent, env = adapt(randomised[2], 2, 2, WORLD.thresholds, seed=4), CMDPEnv(WORLD)
+    agent, env = adapt(learners[2], 2, 2, MODEL.thresholds, seed=4), CMDPEnv(MODEL)
     state, _ = env.reset(seed=4)
     events = []
     agent.watch(events.append)
@@ -59,69 +59,69 @@ def test_it_runs_on_a_model_in_gymnasium_and_step_by_step_with_the_same_bits():
         state, reward, _, _, info = env.step(action)
         agent.observe(action, state, [-reward, *info["costs"]])
     assert [e.length for e in events] == compiled.episodes.length[: len(events)]
-    assert sum(randomised[2].visits) - 4 == agent.rounds == agent.counts.visits.sum()
-    np.testing.assert_array_equal(randomised[0].visits, randomised[1].visits)
+    assert sum(learners[2].visits) - 4 == agent.rounds == agent.counts.visits.sum()
+    np.testing.assert_array_equal(learners[0].visits, learners[1].visits)
 
 
 def test_a_run_is_saved_and_resumed_bit_for_bit_into_a_fresh_object(tmp_path):
     path = tmp_path / "run.npz"
-    whole = Simulation(WORLD, Saving(), 1)
+    whole = Simulation(MODEL, Saving(), 1)
     whole.run(400)
-    half = Simulation(WORLD, Saving(), 1)
+    half = Simulation(MODEL, Saving(), 1)
     half.run(173)
     half.save(path)
-    again = Simulation.resume(WORLD, path, agent=Saving(seed=99))
+    again = Simulation.resume(MODEL, path, agent=Saving(seed=99))
     again.run(400)
     assert again.cumulative.tolist() == whole.cumulative.tolist()
     assert again.log.length == whole.log.length
-    assert again.trace().provenance["agent"] == "saving coin"
+    assert again.trace().provenance["agent"] == "saving agent"
     assert load_agent(path, Saving()).rounds <= 173
     assert "simulation" in load_agent(path, Saving()).extra
-    with pytest.raises(AgentError, match=r"unknown agent 'saving coin'.*give agent=, its class or a fresh object"):
-        Simulation.resume(WORLD, path)
+    with pytest.raises(AgentError, match=r"unknown agent 'saving agent'.*give agent=, its class or a fresh object"):
+        Simulation.resume(MODEL, path)
     with pytest.raises(AgentError, match="Saving is no subclass of Agent; give a fresh object of it"):
-        Simulation.resume(WORLD, path, agent=Saving)
-    with pytest.raises(AgentError, match="holds an agent 'saving coin', not 'Coin'"):
-        Simulation.resume(WORLD, path, agent=Coin())
+        Simulation.resume(MODEL, path, agent=Saving)
+    with pytest.raises(AgentError, match="holds an agent 'saving agent', not 'Mixed'"):
+        Simulation.resume(MODEL, path, agent=Mixed())
     with pytest.raises(AgentError, match="holds an agent 'adapted', not 'psconrl'"):
-        Simulation.resume(WORLD, path, agent=PSConRL)
+        Simulation.resume(MODEL, path, agent=PSConRL)
     with pytest.raises(AgentError, match="not 'psconrl'"):
         load_agent(path, PSConRL(2, 2, [0.5]))
     with pytest.raises(AgentError, match="holds an agent of other sizes"):
         load_agent(path, adapt(Saving(), 3, 2, [0.5]))
     with pytest.raises(ConfigError, match="the model first, then the file; got PosixPath"):
-        Simulation.resume(path, WORLD)
+        Simulation.resume(path, MODEL)
 
 
 def test_one_that_remembers_nothing_says_so_when_it_is_saved(tmp_path):
-    run = Simulation(WORLD, Coin(), 1)
+    run = Simulation(MODEL, Mixed(), 1)
     run.run(20)
-    with pytest.raises(AgentError, match=r"^Coin cannot be saved: it has no state\(\) and restore\(state\)$"):
+    with pytest.raises(AgentError, match=r"^Mixed cannot be saved: it has no state\(\) and restore\(state\)$"):
         run.save(tmp_path / "run.npz")
     assert not list(tmp_path.iterdir())
-    saving = Simulation(WORLD, type("Coin", (Saving,), {"name": None})(), 1)
+    saving = Simulation(MODEL, type("Mixed", (Saving,), {"name": None})(), 1)
     saving.run(20)
     saving.save(tmp_path / "run.npz")
-    with pytest.raises(AgentError, match=r"^Coin cannot be saved: it has no state"):
-        load_agent(tmp_path / "run.npz", Coin())
+    with pytest.raises(AgentError, match=r"^Mixed cannot be saved: it has no state"):
+        load_agent(tmp_path / "run.npz", Mixed())
 
 
 def test_our_own_agents_are_restored_into_fresh_objects_too(tmp_path):
-    agent = PSConRL(2, 2, WORLD.thresholds, WORLD.costs, seed=0)
-    simulate(WORLD, agent, 200, seed=0)
+    agent = PSConRL(2, 2, MODEL.thresholds, MODEL.costs, seed=0)
+    simulate(MODEL, agent, 200, seed=0)
     agent.set_thresholds([0.4])
     agent.save(tmp_path / "agent.npz")
-    fresh = PSConRL(2, 2, WORLD.thresholds, WORLD.costs, seed=5)
+    fresh = PSConRL(2, 2, MODEL.thresholds, MODEL.costs, seed=5)
     assert load_agent(tmp_path / "agent.npz", fresh) is fresh
     assert fresh.rounds == agent.rounds
     assert fresh.thresholds.tolist() == [0.4]
     with pytest.raises(AgentError, match="holds an agent made with other schedule than the one to restore into"):
-        load_agent(tmp_path / "agent.npz", PSConRL(2, 2, [0.5], WORLD.costs, schedule=Doubling()))
+        load_agent(tmp_path / "agent.npz", PSConRL(2, 2, [0.5], MODEL.costs, schedule=Doubling()))
     with pytest.raises(AgentError, match="holds an agent made with other ledger than"):
-        load_agent(tmp_path / "agent.npz", PSConRL(2, 2, [0.5], WORLD.costs, ledger=Repay()))
+        load_agent(tmp_path / "agent.npz", PSConRL(2, 2, [0.5], MODEL.costs, ledger=Repay()))
     with pytest.raises(AgentError, match="holds an agent of other sizes"):
         load_agent(tmp_path / "agent.npz", PSConRL(2, 2, [0.5, 0.5]))
-    one, two = (simulate(WORLD.with_thresholds([0.4]), a, 300, seed=1) for a in (agent, fresh))
+    one, two = (simulate(MODEL.with_thresholds([0.4]), a, 300, seed=1) for a in (agent, fresh))
     assert one.cumulative.tolist() == two.cumulative.tolist()
 
 
@@ -159,76 +159,76 @@ def test_what_it_returns_is_looked_at_before_it_is_played(episode, message, subc
             name = "wrong"
 
             def __init__(self):
-                super().__init__(2, 2, WORLD.thresholds, None, 0)
+                super().__init__(2, 2, MODEL.thresholds, None, 0)
 
             def begin(self, state):
                 return episode
     else:
 
-        class Wrong(Coin):
+        class Wrong(Mixed):
             def begin(self, state):
                 return episode
 
     with pytest.raises(AgentError, match=message) as caught:
-        simulate(WORLD, Wrong(), 10, seed=0)
+        simulate(MODEL, Wrong(), 10, seed=0)
     assert "\n" not in str(caught.value)
     with pytest.raises(AgentError, match=message):
-        adapt(Wrong(), 2, 2, WORLD.thresholds).act(0)
+        adapt(Wrong(), 2, 2, MODEL.thresholds).act(0)
 
 
 def test_what_is_right_may_be_lists_and_huge_numbers():
-    class Lists(Coin):
+    class Lists(Mixed):
         def begin(self, state):
             return Episode(
                 [[[0.25, 0.75], [1, 0]], [[0, 1], [0.5, 0.5]]], max_steps=10**30, visit_caps=[[3, 4], [1, 2]]
             )
 
-    trace = simulate(WORLD, Lists(), 100, seed=0)
+    trace = simulate(MODEL, Lists(), 100, seed=0)
     assert trace.horizon == 100
     assert max(trace.episodes.length) <= 7
 
 
 def test_a_record_is_its_own_to_keep():
-    class Keeping(Coin):
+    class Keeping(Mixed):
         kept = ()
 
         def end(self, record):
             self.kept = (*self.kept, record)
 
     agent = Keeping()
-    trace = simulate(WORLD, agent, 100, seed=0)
+    trace = simulate(MODEL, agent, 100, seed=0)
     assert [record.steps for record in agent.kept] == trace.episodes.length[: len(agent.kept)]
     assert all(record.visits.sum() == record.transitions.sum() == record.steps for record in agent.kept)
 
 
 def test_what_is_no_agent_is_refused_with_what_is_missing():
-    for thing in (Coin, object(), 3, None):
+    for thing in (Mixed, object(), 3, None):
         with pytest.raises(ConfigError, match="simulate needs an agent"):
-            simulate(WORLD, thing, 10)
+            simulate(MODEL, thing, 10)
         with pytest.raises(AgentError, match=r"an agent has begin\(state\) and end\(record\); got"):
             adapt(thing, 2, 2, [0.5])
-    with pytest.raises(AgentError, match=r"got Coin; psconrl\.agents\.adapt makes one of it"):
-        LabelledAgent(Coin(), "ab", "xy")
-    labelled = LabelledAgent(adapt(Coin(), 2, 2, [0.5]), [*"ab"], [*"xy"])
+    with pytest.raises(AgentError, match=r"got Mixed; psconrl\.agents\.adapt makes one of it"):
+        LabelledAgent(Mixed(), "ab", "xy")
+    labelled = LabelledAgent(adapt(Mixed(), 2, 2, [0.5]), [*"ab"], [*"xy"])
     assert labelled.act("a") in ("x", "y")
 
 
 def test_limits_can_be_changed_if_it_says_so():
-    agent = adapt(Coin(), 2, 2, [0.5])
-    with pytest.raises(AgentError, match=r"Coin has no set_thresholds\(thresholds\), so its limits cannot be changed"):
+    agent = adapt(Mixed(), 2, 2, [0.5])
+    with pytest.raises(AgentError, match=r"Mixed has no set_thresholds\(thresholds\), so its limits cannot be changed"):
         agent.set_thresholds([0.1])
 
-    class Changeable(Coin):
+    class Changeable(Mixed):
         def set_thresholds(self, thresholds):
             self.thresholds = thresholds
 
-    coin = Changeable()
-    agent = adapt(coin, 2, 2, [0.5])
+    learner = Changeable()
+    agent = adapt(learner, 2, 2, [0.5])
     agent.set_thresholds([0.1])
-    assert coin.thresholds.tolist() == [0.1]
+    assert learner.thresholds.tolist() == [0.1]
     with pytest.raises(AgentError, match="thresholds must be 1 finite numbers"):
         agent.set_thresholds([0.1, 0.2])
-    assert coin.thresholds.tolist() == [0.1]  # it was not told
+    assert learner.thresholds.tolist() == [0.1]  # it was not told
     assert agent.thresholds.tolist() == [0.1]
 
 
@@ -248,9 +248,9 @@ class Bare(gymnasium.Env):
 
 def test_in_an_environment_that_does_not_say_how_many_costs_it_has():
     with pytest.raises(AgentError, match=r"how many costs it has; hand in psconrl\.agents\.adapt"):
-        simulate(Bare(), Coin(), 10)
-    assert simulate(Bare(), adapt(Coin(), 2, 2, [0.5]), 10).averages[-1].tolist() == [-1.0, 0.5]
-    known = Coin()
+        simulate(Bare(), Mixed(), 10)
+    assert simulate(Bare(), adapt(Mixed(), 2, 2, [0.5]), 10).averages[-1].tolist() == [-1.0, 0.5]
+    known = Mixed()
     known.thresholds = [0.5]
     assert simulate(Bare(), known, 10).averages[-1].tolist() == [-1.0, 0.5]
 

@@ -154,8 +154,8 @@ def test_c_ucrl_plays_its_baseline_unless_the_limits_are_proven_to_be_kept(statu
     def unproven(model):
         found = plan(model)
         doubt = replace(found.certificate, excess=np.array([0.1]), holds=status is Status.UNCERTIFIED)
-        lot = None if found.mixture is None else replace(found.mixture, policy_certificate=doubt)
-        return replace(found, status=status, certificate=doubt, mixture=lot)
+        mixture = None if found.mixture is None else replace(found.mixture, policy_certificate=doubt)
+        return replace(found, status=status, certificate=doubt, mixture=mixture)
 
     monkeypatch.setattr(c_ucrl, "plan_unexplained", unproven)
     agent = islands()

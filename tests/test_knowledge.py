@@ -50,8 +50,8 @@ def test_the_agent_is_the_one_of_python(folder):
     rough = psconrl.load(folder / "rough.npz")
     agents = {label: job.make_agent(environment) for label, job in jobs.items()}
     assert agents["nothing"].belief.support is None
-    told = agents["support"].belief.support
-    np.testing.assert_array_equal(told.toarray(), (environment.transition.toarray() > 0).astype(float))
+    support = agents["support"].belief.support
+    np.testing.assert_array_equal(support.toarray(), (environment.transition.toarray() > 0).astype(float))
     learned = psconrl.PSConRL.trusting(rough)
     np.testing.assert_array_equal(agents["trust"].belief.support.toarray(), learned.belief.support.toarray())
     assert agents["trust"].belief.grid == learned.belief.grid
@@ -121,7 +121,7 @@ def test_a_model_that_code_makes_is_trusted_and_its_source_hashed(folder, monkey
          "support needs a model, and gym:Blackjack-v1 has none"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_told_ends_in_one_line_before_anything_runs(folder, change, complaint):
+def test_knowledge_that_cannot_be_given_ends_in_one_line_before_anything_runs(folder, change, complaint):
     with pytest.raises(PsconrlError) as error:
         run_sweep(parse_spec(SPEC.replace(*change), folder=folder).jobs(), folder / "never.db", workers=1)
     assert complaint in str(error.value)
@@ -177,7 +177,7 @@ def test_with_several_limits_there_is_a_span_for_each():
         (("horizon = 200", "horizon = 200\nthresholds = { missed = 0.001 }"), "spans: the constraints of the model"),
     ],
 )  # fmt: skip
-def test_constants_that_nobody_asks_for_end_in_one_line(tmp_path, change, complaint):
+def test_constants_that_are_not_needed_end_in_one_line(tmp_path, change, complaint):
     with pytest.raises(PsconrlError) as error:
         run_sweep(parse_spec(SPANS.replace(*change)).jobs(), tmp_path / "never.db", workers=1)
     assert complaint in str(error.value)

@@ -23,9 +23,9 @@ from psconrl.markov.elimination_order import NO_ORDER
 from psconrl.model.transition import DenseTransition, SparseTransition
 from psconrl.simulation.model_run import Simulation
 
-WORLD = network(side=13, waiting=6.0)  # 169 states, more than are planned in dense form
-S, A = WORLD.n_states, WORLD.n_actions
-SUPPORT = csr_array(WORLD.transition.csr() > 0, dtype=float)
+MODEL = network(side=13, waiting=6.0)  # 169 states, more than are planned in dense form
+S, A = MODEL.n_states, MODEL.n_actions
+SUPPORT = csr_array(MODEL.transition.csr() > 0, dtype=float)
 TOL = 1e-6  # how far a plan for one episode may be from the optimum of its sample, in costs of at most some units
 
 
@@ -34,12 +34,12 @@ def experienced(steps=4000, seed=0):
     rng, state = np.random.default_rng(seed), 0
     counts = Counts(S, A, 2)
     record = Record.empty(counts)
-    P = WORLD.transition.csr()
+    P = MODEL.transition.csr()
     for _ in range(steps):
         action = int(rng.integers(A))
         low, high = P.indptr[state * A + action], P.indptr[state * A + action + 1]
         to = int(rng.choice(P.indices[low:high], p=P.data[low:high] / P.data[low:high].sum()))
-        record.step(state, action, to, WORLD.costs[:, state, action])
+        record.step(state, action, to, MODEL.costs[:, state, action])
         state = to
     counts.add(record)
     return counts
@@ -50,7 +50,7 @@ BELIEFS = {
     "a prior": lambda: Dirichlet(),
     "a support": lambda: LearnedMass(support=SUPPORT),
     "a support and surprise": lambda: LearnedMass(support=SUPPORT, surprise=0.01),
-    "a rough model": lambda: Dirichlet(20.0 * WORLD.transition.csr()),
+    "a rough model": lambda: Dirichlet(20.0 * MODEL.transition.csr()),
 }
 
 
@@ -66,15 +66,15 @@ def test_a_sparse_sample_has_the_plan_of_the_same_sample_in_dense_form(known):
         assert drawn.is_sparse
         P = drawn.restarting(5, probability)
         limits = np.array([limit])
-        found = sparse.optimal(P, WORLD.costs, limits, 5)
-        wanted = dense.optimal(DenseTransition(P.toarray()), WORLD.costs, limits, 5)
-        referee = plan(CMDP(P.toarray(), WORLD.costs, limits, initial=5))
+        found = sparse.optimal(P, MODEL.costs, limits, 5)
+        wanted = dense.optimal(DenseTransition(P.toarray()), MODEL.costs, limits, 5)
+        referee = plan(CMDP(P.toarray(), MODEL.costs, limits, initial=5))
         verdicts.add(found is None)
         assert (found is None) == (wanted is None) == (referee.status is Status.INFEASIBLE)
         if found is not None:
             assert found.value == pytest.approx(wanted.value, abs=TOL)
             assert found.value == pytest.approx(referee.costs[0], abs=TOL)
-            played = evaluate(CMDP(P.toarray(), WORLD.costs, limits, initial=5), found.policy).costs
+            played = evaluate(CMDP(P.toarray(), MODEL.costs, limits, initial=5), found.policy).costs
             assert played[0] == pytest.approx(found.value, abs=TOL)
             assert played[1] <= limit + 1e-7
     assert verdicts == {True, False}
@@ -91,38 +91,38 @@ def test_an_order_is_found_once_for_a_support_and_again_if_that_grows(monkeypatc
     belief, counts, rng = LearnedMass(support=SUPPORT).made_for(S, A, 1), experienced(), np.random.default_rng(0)
     planner = EpisodePlanner(S, A)
     for probability in (0.1, 0.01):
-        assert planner.optimal(belief.sample(counts, rng).restarting(0, probability), WORLD.costs, WORLD.thresholds, 0)
+        assert planner.optimal(belief.sample(counts, rng).restarting(0, probability), MODEL.costs, MODEL.thresholds, 0)
     assert len(asked) == 1
     assert asked[0].position.size == S
     record = Record.empty(counts)
     record.step(0, 0, S - 1, np.zeros(2))  # what was held for impossible
     counts.add(record)
-    assert planner.optimal(belief.sample(counts, rng).restarting(0, 0.1), WORLD.costs, WORLD.thresholds, 0)
+    assert planner.optimal(belief.sample(counts, rng).restarting(0, 0.1), MODEL.costs, MODEL.thresholds, 0)
     assert len(asked) == 2
     monkeypatch.setattr(episode_planner, "MOST_WORK", asked[0].work / 2)
     other = EpisodePlanner(S, A)
-    assert other.optimal(belief.sample(counts, rng).restarting(0, 0.1), WORLD.costs, WORLD.thresholds, 0)
+    assert other.optimal(belief.sample(counts, rng).restarting(0, 0.1), MODEL.costs, MODEL.thresholds, 0)
     assert asked[-1] is NO_ORDER  # it is planned all the same
     anything = LearnedMass().made_for(S, A, 1).sample(counts, rng).restarting(0, 0.1)
-    assert planner.optimal(anything, WORLD.costs, WORLD.thresholds, 0)
+    assert planner.optimal(anything, MODEL.costs, MODEL.thresholds, 0)
     assert len(asked) == 3  # patterns that do not repeat have no order
 
 
 AGENTS = {
-    "psconrl": lambda **o: make("psconrl", S, A, WORLD.thresholds, WORLD.costs, **o),
-    "psconrl, learning costs": lambda **o: make("psconrl", S, A, WORLD.thresholds, **o),
-    "psconrl-plain": lambda **o: make("psconrl-plain", S, A, WORLD.thresholds, WORLD.costs, **o),
-    "cmdp-psrl": lambda **o: make("cmdp-psrl", S, A, WORLD.thresholds, WORLD.costs, **o),
-    "lagrangian": lambda **o: make("lagrangian", S, A, WORLD.thresholds, WORLD.costs, **o),
+    "psconrl": lambda **o: make("psconrl", S, A, MODEL.thresholds, MODEL.costs, **o),
+    "psconrl, learning costs": lambda **o: make("psconrl", S, A, MODEL.thresholds, **o),
+    "psconrl-plain": lambda **o: make("psconrl-plain", S, A, MODEL.thresholds, MODEL.costs, **o),
+    "cmdp-psrl": lambda **o: make("cmdp-psrl", S, A, MODEL.thresholds, MODEL.costs, **o),
+    "lagrangian": lambda **o: make("lagrangian", S, A, MODEL.thresholds, MODEL.costs, **o),
     "psconrl, support": lambda **o: PSConRL(
-        S, A, WORLD.thresholds, WORLD.costs, belief=LearnedMass(support=SUPPORT), **o
+        S, A, MODEL.thresholds, MODEL.costs, belief=LearnedMass(support=SUPPORT), **o
     ),
     "psconrl, support, turns": lambda **o: PSConRL(
-        S, A, WORLD.thresholds, WORLD.costs, belief=LearnedMass(support=SUPPORT, exact=False, surprise=0.1), **o
+        S, A, MODEL.thresholds, MODEL.costs, belief=LearnedMass(support=SUPPORT, exact=False, surprise=0.1), **o
     ),
-    "psconrl, trusting": lambda **o: PSConRL.trusting(WORLD, 20, **o),
-    "psconrl, trusting as learned": lambda **o: PSConRL.trusting(WORLD, **o),
-    "lagrangian, trusting": lambda **o: LagrangianPSRL.trusting(WORLD, np.full((S, A), 3.0), **o),
+    "psconrl, trusting": lambda **o: PSConRL.trusting(MODEL, 20, **o),
+    "psconrl, trusting as learned": lambda **o: PSConRL.trusting(MODEL, **o),
+    "lagrangian, trusting": lambda **o: LagrangianPSRL.trusting(MODEL, np.full((S, A), 3.0), **o),
 }
 
 
@@ -135,13 +135,13 @@ def in_an_episode(run):
 
 @pytest.mark.parametrize("name", AGENTS)
 def test_a_run_saved_in_the_middle_of_an_episode_goes_on_with_the_same_bits(name, tmp_path):
-    first = Simulation(WORLD, AGENTS[name](seed=3), seed=4)
+    first = Simulation(MODEL, AGENTS[name](seed=3), seed=4)
     first.run(40)
     path = tmp_path / "run.npz"
     in_an_episode(first).save(path)
     assert first.agent.sampled.is_sparse
     end = first.round + 30
-    second, whole = Simulation.resume(WORLD, path), Simulation(WORLD, AGENTS[name](seed=3), seed=4)
+    second, whole = Simulation.resume(MODEL, path), Simulation(MODEL, AGENTS[name](seed=3), seed=4)
     for run in (second, whole):
         run.run(end)
     assert second.cumulative.tolist() == whole.cumulative.tolist()
@@ -229,7 +229,7 @@ def test_weights_of_a_last_plan_that_cannot_be_are_refused(weights, tmp_path):
     assert agent.begin(0).policy.shape == (S, A)
 
 
-def test_a_table_that_is_too_large_is_refused_and_nobody_else_needs_it():
+def test_a_table_that_is_too_large_is_refused_and_no_other_method_needs_it():
     n = 30_000
     support = csr_array((np.ones(2 * n), (np.arange(2 * n), np.arange(2 * n) // 2)))
     agent = PSConRL(n, 2, [0.5], belief=LearnedMass(support=support))
@@ -289,8 +289,8 @@ def test_kill_9_loses_nothing_that_was_saved(side, tmp_path):
 @pytest.mark.parametrize("name", ["lagrangian", "cmdp-psrl", "psconrl-plain"])
 def test_plans_for_ever_are_settled_too_when_samples_fall_apart(name):
     """With masses down to 1e-6 most transitions of a sample are too rare to be kept: chains have several classes."""
-    agent = make(name, S, A, WORLD.thresholds, WORLD.costs, belief=LearnedMass(support=SUPPORT), seed=1)
-    trace = psconrl.simulate(WORLD, agent, 60, seed=2)
+    agent = make(name, S, A, MODEL.thresholds, MODEL.costs, belief=LearnedMass(support=SUPPORT), seed=1)
+    trace = psconrl.simulate(MODEL, agent, 60, seed=2)
     assert "unsettled" not in trace.episodes.kind
     assert "uniform" not in trace.episodes.kind
 
@@ -303,8 +303,8 @@ def test_a_plan_for_ever_has_the_value_of_the_general_planner(monkeypatch):
     belief = LearnedMass(support=SUPPORT).made_for(S, A, 1)
     for state in (0, 5, 100):
         P, limits = belief.sample(counts, rng), np.array([6.0])
-        found = EpisodePlanner(S, A).optimal(P, WORLD.costs, limits, state)
-        model = CMDP(P.restarting(state, episode_planner.ENDLESS).toarray(), WORLD.costs, limits, initial=state)
+        found = EpisodePlanner(S, A).optimal(P, MODEL.costs, limits, state)
+        model = CMDP(P.restarting(state, episode_planner.ENDLESS).toarray(), MODEL.costs, limits, initial=state)
         wanted = plan(model, method="lp")
         assert (found is None) == (wanted.status is Status.INFEASIBLE)
         if found is not None:
@@ -317,11 +317,11 @@ def test_a_sparse_matrix_with_indices_out_of_place_is_refused(belief, index):
     matrix = SUPPORT.copy()
     matrix.indices[7] = index
     with pytest.raises(AgentError, match="no valid sparse matrix"):
-        PSConRL(S, A, WORLD.thresholds, belief=belief(matrix))
+        PSConRL(S, A, MODEL.thresholds, belief=belief(matrix))
 
 
 def test_a_support_may_be_a_transition_and_must_be_real():
-    agent = PSConRL(S, A, WORLD.thresholds, belief=LearnedMass(support=WORLD.transition))
+    agent = PSConRL(S, A, MODEL.thresholds, belief=LearnedMass(support=MODEL.transition))
     np.testing.assert_array_equal(agent.belief.support.toarray() > 0, SUPPORT.toarray() > 0)
     with pytest.raises(AgentError, match="support must be real"):
         LearnedMass(support=SUPPORT.astype(complex))
@@ -330,17 +330,17 @@ def test_a_support_may_be_a_transition_and_must_be_real():
 @pytest.mark.parametrize(
     ("make_agent", "what"),
     [
-        (lambda: PSConRL(S, A, WORLD.thresholds, WORLD.costs), "costs"),
-        (lambda: PSConRL(S, A, WORLD.thresholds, guessed_costs=WORLD.costs), "guessed_costs"),
-        (lambda: PSConRL.trusting(WORLD, 5, costs=None), "guessed_costs"),
-        (lambda: PSConRL(S, A, WORLD.thresholds, belief=LearnedMass(support=SUPPORT)), "support"),
-        (lambda: PSConRL(S, A, WORLD.thresholds, belief=Dirichlet(SUPPORT)), "prior"),
+        (lambda: PSConRL(S, A, MODEL.thresholds, MODEL.costs), "costs"),
+        (lambda: PSConRL(S, A, MODEL.thresholds, guessed_costs=MODEL.costs), "guessed_costs"),
+        (lambda: PSConRL.trusting(MODEL, 5, costs=None), "guessed_costs"),
+        (lambda: PSConRL(S, A, MODEL.thresholds, belief=LearnedMass(support=SUPPORT)), "support"),
+        (lambda: PSConRL(S, A, MODEL.thresholds, belief=Dirichlet(SUPPORT)), "prior"),
     ],
 )
 def test_who_knows_states_by_number_is_not_shown_them_as_they_are_met(make_agent, what):
     with pytest.raises(AgentError, match=f"the agent has {what} by the numbers of the states"):
         psconrl.LabelledAgent(make_agent(), states=None, actions=["a", "b", "c", "d"])
-    names = list(WORLD.state_names)
+    names = list(MODEL.state_names)
     assert psconrl.LabelledAgent(make_agent(), states=names, actions=["a", "b", "c", "d"]).act(names[3])
 
 
@@ -359,11 +359,11 @@ def test_what_helps_against_slowness_is_not_what_was_done_already():
     many = network(side=320)
     support = csr_array(many.transition.csr() > 0, dtype=float)
     sizes = (many.n_states, 4, many.thresholds)
-    told = PSConRL(*sizes, belief=LearnedMass(support=support)).why_slow()
-    assert "plan_in_background" in told
-    assert "support" not in told
+    message = PSConRL(*sizes, belief=LearnedMass(support=support)).why_slow()
+    assert "plan_in_background" in message
+    assert "support" not in message
     assert "learn --support" in PSConRL(30_000, 4, many.thresholds).why_slow()
-    assert PSConRL(S, A, WORLD.thresholds).why_slow() == ""
+    assert PSConRL(S, A, MODEL.thresholds).why_slow() == ""
     assert "'ucrl-cmdp' keeps tables" in make("ucrl-cmdp", 2000, 4, [0.5], horizon=1000).why_slow()
     assert make("ucrl-cmdp", 100, 4, [0.5], horizon=1000).why_slow() == ""
 
@@ -371,7 +371,7 @@ def test_what_helps_against_slowness_is_not_what_was_done_already():
 @pytest.mark.parametrize("weight", [1e-150, 1e150])
 def test_a_weight_beyond_reason_is_called_a_weight(weight):
     with pytest.raises(AgentError, match=r"^weight must lie between"):
-        PSConRL.trusting(WORLD, weight)
+        PSConRL.trusting(MODEL, weight)
 
 
 def test_a_second_question_leaves_the_agent_as_it_was():
@@ -401,7 +401,7 @@ def test_what_is_impossible_once_is_impossible_for_lower_limits_too(monkeypatch)
     """The proof of one infeasibility is looked at before another search; it never refuses what can be met."""
     counts, rng = experienced(), np.random.default_rng(7)
     P = LearnedMass(support=SUPPORT).made_for(S, A, 1).sample(counts, rng).restarting(0, 0.01)
-    least = plan(CMDP(P.toarray(), WORLD.costs[::-1], [1e6], initial=0)).costs[0]
+    least = plan(CMDP(P.toarray(), MODEL.costs[::-1], [1e6], initial=0)).costs[0]
     planner, searches, search = EpisodePlanner(S, A), [], episode_planner.solve
 
     def noticed(*arguments, **options):
@@ -409,13 +409,13 @@ def test_what_is_impossible_once_is_impossible_for_lower_limits_too(monkeypatch)
         return search(*arguments, **options)
 
     monkeypatch.setattr(episode_planner, "solve", noticed)
-    answers = [planner.optimal(P, WORLD.costs, np.array([least + more]), 0) for more in (-0.2, -0.3, -0.01, 1e-4, 0.5)]
+    answers = [planner.optimal(P, MODEL.costs, np.array([least + more]), 0) for more in (-0.2, -0.3, -0.01, 1e-4, 0.5)]
     assert [answer is None for answer in answers] == [True, True, True, False, False]
     assert len(searches) <= 4  # not for the second, which follows from the first
     other = P.base.restarting(1, 0.01)
-    planner.optimal(P, WORLD.costs, np.array([least - 0.2]), 0)
+    planner.optimal(P, MODEL.costs, np.array([least - 0.2]), 0)
     searches.clear()
-    planner.optimal(other, WORLD.costs, np.array([least - 0.3]), 1)
+    planner.optimal(other, MODEL.costs, np.array([least - 0.3]), 1)
     assert len(searches) == 1  # another model
 
 

@@ -100,7 +100,7 @@ def test_what_is_mixed_is_refined_first():
     assert all(p.costs is p.exact for p in found.answers)
 
 
-def test_two_policies_that_differ_where_nobody_goes_need_no_halving(monkeypatch):
+def test_two_policies_that_differ_in_unvisited_states_need_no_halving(monkeypatch):
     """Of the states in which two columns differ, those without mass are made alike by one evaluation."""
     problem = Problem.of(tandem(20))
     solution = solve(problem, least_excess=True, near=guessed_weights(problem))
@@ -155,7 +155,7 @@ def test_sweeps_until_a_residual_is_small():
     assert sweeps.sweep_until(stuck.indptr, stuck.indices, stuck.data, c, np.zeros(n), 1e-8, 10_000) > 1e-3
 
 
-def test_a_law_is_followed_until_it_rests():
+def test_a_distribution_is_iterated_until_it_is_stationary():
     rng = np.random.default_rng(3)
     P = csr_array(rng.dirichlet(np.ones(40), size=40))
     distribution = np.eye(1, 40)[0]
@@ -216,7 +216,7 @@ def test_rough_gains_are_off_by_no_more_than_that_however_large_biases_are():
     assert found.gains == pytest.approx([costs.mean()], abs=1e-6)
 
 
-def test_what_is_only_passed_through_is_looked_ahead_in(monkeypatch):
+def test_transient_states_are_looked_ahead_in(monkeypatch):
     """Home from anywhere costs 5, a step towards it .1: that pays for a state once it pays for the next one."""
     monkeypatch.setattr(policy_steps, "LARGE", 10)
     n = 40

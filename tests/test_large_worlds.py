@@ -42,7 +42,7 @@ def some_policy(cmdp):
 
 
 @pytest.mark.parametrize("name", DEFAULTS)
-def test_a_large_world_is_sparse_communicating_and_certified_with_limits_that_bind(name):
+def test_a_large_environment_is_sparse_communicating_and_certified_with_binding_constraints(name):
     states, actions, successors, optimum = DEFAULTS[name]
     cmdp = load(name)
     P = cmdp.transition.csr()
@@ -127,7 +127,7 @@ def test_a_ward_of_one_class_and_one_staff_is_erlangs(beds):
     np.testing.assert_allclose(exact.costs, [-0.3 * 2.0 * (1 - blocked), 5.0, blocked, 3.0 * (1 - blocked)], rtol=1e-12)
 
 
-def test_a_ward_that_admits_all_has_the_law_of_a_loss_network():
+def test_a_ward_that_admits_all_has_the_distribution_of_a_loss_network():
     cmdp = ward(beds=7)
     distribution = evaluate(cmdp, always(cmdp, "staff 2 admits urgent and elective and transfer")).occupancy.sum(axis=1)
     loads = (0.16 / 0.02, 0.2 / 0.03, 0.1 / 0.025)
@@ -178,7 +178,7 @@ def test_rows_of_the_network():
     assert cmdp.costs[1, place].tolist() == [4.0] * 4
 
 
-def test_a_network_that_refuses_everybody_is_empty():
+def test_a_network_that_refuses_all_customers_is_empty():
     cmdp = network(side=6)
     assert evaluate(cmdp, always(cmdp, "refuse")).costs.tolist() == [0.0, 0.0]
 

@@ -77,7 +77,7 @@ def test_losses_are_in_hundredths_of_uniform_play_and_places_by_hand():
     assert [float(s.rank.mean) for s in board.standings] == [1.0, 2.0, 3.0]
 
 
-def test_ranks_are_averaged_over_the_worlds_that_an_agent_plays():
+def test_ranks_are_averaged_over_the_environments_that_an_agent_plays():
     environments = [
         environment("one", curves("a", 1.0, 0.0), curves("b", 2.0, 0.0), curves("uniform", 9.0, 0.0)),
         environment(
@@ -97,7 +97,7 @@ def test_equal_scores_share_their_rank():
     assert [float(s.rank.mean) for s in board.standings] == [1.5, 1.5, 3.0]
 
 
-def test_an_agent_that_cannot_be_told_from_the_best_is_unbeaten():
+def test_an_agent_indistinguishable_from_the_best_is_not_significantly_worse():
     luck = 5.0 * np.cos(7.0 * np.arange(RUNS))
     board = leaderboard([
         environment("w", curves("a", 10.0, 0.0), curves("b", 10.5 + luck - luck.mean(), 0.0),
@@ -131,7 +131,7 @@ def test_of_few_runs_nothing_is_said():
     assert "•" not in str([t.get_text() for t in leaderboard_figure({"w": board}).axes[0].texts])
 
 
-def test_a_world_with_enough_runs_counts_though_others_have_few():
+def test_an_environment_with_enough_runs_counts_though_others_have_few():
     agents = [curves("a", 1.0 + NOISE, 0.0), curves("b", 50.0, 0.0), curves("uniform", 90.0, 0.0)]
     parts = ("cumulative", "thresholds", "optimum", "replicates", "seconds", "strong", "largest_excess")
     few = [dataclasses.replace(c, **{name: getattr(c, name)[:9] for name in parts}) for c in agents]
@@ -139,7 +139,7 @@ def test_a_world_with_enough_runs_counts_though_others_have_few():
     assert [s.not_worse for s in standings] == [1, 0, 0]
 
 
-def test_worlds_without_prices_or_uniform_play_and_boards_without_runs_get_one_line():
+def test_environments_without_prices_or_uniform_play_and_boards_without_runs_get_one_line():
     with pytest.raises(ConfigError, match=r"'w' has no place on a leaderboard: it needs .* runs of 'uniform'"):
         leaderboard([environment("w", curves("a", 1.0, 0.0))])
     with pytest.raises(ConfigError, match="needs finished runs"):
@@ -163,7 +163,7 @@ def test_tables_and_pictures():
     assert shown == ["7.7•", "25•", "100", "100"]
 
 
-def test_the_knob_of_an_agent_has_its_mean_loss_over_worlds():
+def test_the_hyperparameter_of_an_agent_has_its_mean_loss_over_environments():
     one = environment(
         "one", curves("c-ucrl K=1.0", 10.0, 0.0), curves("c-ucrl K=0.5", 30.0, 0.0), curves("uniform", 100.0, 0.0)
     )
@@ -178,7 +178,7 @@ def test_the_knob_of_an_agent_has_its_mean_loss_over_worlds():
     assert sensitivity_figure([hyperparameter]).axes[0].get_title() == "C-UCRL"
 
 
-def test_the_shipped_board_has_every_world_for_all_costs_and_every_agent():
+def test_the_shipped_board_has_every_environment_for_all_costs_and_every_agent():
     spec = shipped_spec("leaderboard")
     jobs = spec.jobs()
     known = {job.experiment for job in jobs if "(costs" not in job.experiment}
@@ -292,7 +292,7 @@ def test_the_command_ranks_agents_continues_and_takes_one_of_your_own(tmp_path, 
 
 @pytest.mark.full
 @pytest.mark.usefixtures("no_processes")
-def test_the_command_shows_what_a_knob_does(tmp_path, capsys, monkeypatch):
+def test_the_command_shows_the_effect_of_a_hyperparameter(tmp_path, capsys, monkeypatch):
     text = TINY.replace('setting = "ours"', "grid = { share = [0.1, 1.0] }").replace("Leaderboard", "Sensitivity")
     monkeypatch.setattr("psconrl.cli.leaderboard.shipped_spec", lambda name: parse_spec(text))
     code, printed = reproduced(capsys, "sensitivity", "--out", str(tmp_path))

@@ -125,7 +125,7 @@ def test_zeros_in_the_prior_are_never_sampled_and_rows_never_vanish():
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("shape", [0.02, 0.1, 0.9, 1.0, 1.5, 400.0])
-def test_gamma_variates_follow_their_law(shape):
+def test_gamma_variates_follow_their_distribution(shape):
     """Kolmogorov-Smirnov on the probability transform: false alarms once in 10,000 seeds for each shape."""
     logs = log_gamma_variates(np.full(50_000, shape), np.random.default_rng(0))
     # log of the distribution function where the variate is below the smallest double: x^a / Gamma(a + 1)
@@ -235,8 +235,8 @@ def test_the_value_of_a_solution_is_that_of_its_frequencies(limit):
 def test_it_learns(name, known):
     cmdp = psconrl.load(name)
     best = plan(cmdp)
-    told = {"costs": cmdp.costs} if known else {"optimistic_cost": float(cmdp.costs[0].min())}
-    agent = PSConRL(cmdp.n_states, cmdp.n_actions, cmdp.thresholds, belief=Dirichlet(0.05), seed=1, **told)
+    given = {"costs": cmdp.costs} if known else {"optimistic_cost": float(cmdp.costs[0].min())}
+    agent = PSConRL(cmdp.n_states, cmdp.n_actions, cmdp.thresholds, belief=Dirichlet(0.05), seed=1, **given)
     trace = simulate(cmdp, agent, 60_000, seed=1, evaluate_policies=True)
     late = np.mean(trace.policies.costs[-50:], axis=0)
     # The delay of the queue is the slowest: over 32 seeds its error was 0.08 +- 0.06, so 0.42 is five deviations away.

@@ -135,7 +135,7 @@ def test_directions_are_orthogonal_by_the_weights():
     ("side", "up", "down"),
     [(30, 0.25, 0.35), (35, 0.3, 0.3), (32, 0.35, 0.25), pytest.param(60, 0.35, 0.25, marks=pytest.mark.full)],
 )
-def test_biases_and_laws_of_a_walk(side, up, down):
+def test_biases_and_distributions_of_a_walk(side, up, down):
     P = grid(side, up, down)
     n = side * side
     costs = np.random.default_rng(5).random((2, n))
@@ -200,7 +200,7 @@ def test_levels_are_not_tried_where_states_lead_anywhere():
     assert COARSEST < 2500
 
 
-def test_states_that_are_passed_through_follow_the_closed_class():
+def test_transient_states_follow_the_closed_class():
     """A walk that is entered by a long way: one class, and what leads there is solved by one pass."""
     walk = grid(20)
     n, m = 400, 300

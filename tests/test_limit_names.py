@@ -94,7 +94,7 @@ def test_thresholds_in_another_order_than_the_costs_are_refused():
 
 
 def test_every_kind_of_agent_takes_names():
-    class Coin:
+    class Mixed:
         def begin(self, state):
             return psconrl.Episode(np.full((2, 2), 0.5), max_steps=1)
 
@@ -105,7 +105,7 @@ def test_every_kind_of_agent_takes_names():
         Uniform(2, 2, {"risk": 0.5}),
         make("psconrl-paper", 2, 2, {"risk": 0.5}),
         make("c-ucrl", 2, 2, {"risk": 0.5}, costs=np.zeros((2, 2, 2))),
-        adapt(Coin(), 2, 2, {"risk": 0.5}),
+        adapt(Mixed(), 2, 2, {"risk": 0.5}),
     ):
         assert agent.thresholds.tolist() == [0.5]
         assert agent.constraint_names.names == ("risk",)

@@ -598,7 +598,7 @@ def child(*arguments, **options):
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
-def test_the_command_serves_until_it_is_told_to_end(tmp_path, sent):
+def test_the_command_serves_until_it_is_terminated(tmp_path, sent):
     path = tmp_path / "run.csv"
     with child("-m", "psconrl", "monitor", str(path), "--no-browser") as process:
         line = process.stdout.readline()
@@ -687,7 +687,7 @@ def test_a_log_that_cannot_be_written_is_one_line(tmp_path, monkeypatch, argumen
     assert len(ended.stderr.strip().splitlines()) == 1
 
 
-def test_a_task_that_can_only_be_played_and_one_that_thinks_beside_have_a_log_too(tmp_path):
+def test_a_task_that_can_only_be_played_and_one_with_background_planning_have_a_log_too(tmp_path):
     for name, more in (("gym:FrozenLake-v1", []), ("queue", ["--background"])):
         path = tmp_path / f"{name[:3]}.csv"
         ended = shell("learn", name, "--horizon", "400", "--log", str(path), *more)

@@ -84,7 +84,7 @@ def test_it_waits_and_draws_and_follows_the_file_by_itself(shown, tmp_path):
     assert fact(shown, "rounds") == f"{EVENTS[-1].round:,}"
 
 
-def test_whoever_reads_a_chart_keeps_the_place_while_it_grows(shown, tmp_path):
+def test_the_reader_of_a_chart_keeps_the_place_while_it_grows(shown, tmp_path):
     from selenium.webdriver.common.keys import Keys
 
     path = write_log(tmp_path / "learning.csv", EVENTS[:60])

@@ -43,7 +43,7 @@ def test_however_slowly_a_state_is_left_only_the_end_counts(leak, costs):
 
 
 @pytest.mark.parametrize("leak", LEAKS)
-def test_a_limit_is_kept_by_lot_however_slowly_the_choice_is_made(leak):
+def test_a_mixture_keeps_the_constraint_however_slowly_the_choice_is_made(leak):
     p = plan(slow_choice(leak, [[0.5, 1, 0], [0, 0, 1]], [0.3]))
     assert p.status is Status.OPTIMAL
     assert p.value == pytest.approx(0.7, abs=1e-9)
@@ -116,7 +116,7 @@ def staying(share, m=1, feasible=True):
     return Candidate(feasible, occupancy, np.eye(2)[[0, 0]], Dual.nothing(2, m), (np.array([0, 0]),), "mixture")
 
 
-def test_if_one_class_alone_is_optimal_the_others_are_led_into_it():
+def test_if_one_class_alone_is_optimal_the_others_are_driven_to_it():
     """Both ways to stay are free, one of them within the limit: no need to switch between them."""
     p = certified(two_homes, Problem.of(two_homes), staying(0.7))
     assert p.status is Status.OPTIMAL

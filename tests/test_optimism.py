@@ -210,17 +210,17 @@ def two_islands():
 
 
 @pytest.mark.statistical
-def test_columns_that_never_meet_are_drawn_by_lot():
+def test_columns_that_never_meet_are_drawn_at_random():
     """Each stays in its own state, to which it leads from the other; a quarter of the lots falls on the dear one.
 
     False alarms: 4 standard deviations of a binomial law, 6e-5, and the seed is fixed.
     """
     mixture = two_islands()
     rng = np.random.default_rng(0)
-    lots = [optimistic_policy(mixture, 2, rng) for _ in range(4000)]
-    first = np.array([policy[0, 0] for policy in lots])  # stays in the first state, the one that spends
+    drawn = [optimistic_policy(mixture, 2, rng) for _ in range(4000)]
+    first = np.array([policy[0, 0] for policy in drawn])  # stays in the first state, the one that spends
     assert set(first.tolist()) == {0.0, 1.0}
-    for policy in lots[:50]:
+    for policy in drawn[:50]:
         stays = [[1.0, 0.0], [0.0, 1.0]] if policy[0, 0] else [[0.0, 1.0], [1.0, 0.0]]
         assert policy.tolist() == stays
     assert abs(first.mean() - 0.25) < 4 * np.sqrt(0.25 * 0.75 / 4000)

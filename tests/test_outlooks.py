@@ -15,15 +15,15 @@ from psconrl.model.transition import DenseTransition, SparseTransition
 
 
 @pytest.mark.parametrize("make", [DenseTransition, lambda P: SparseTransition(csr_array(P))])
-def test_a_run_that_restarts_goes_back_with_its_chance(make):
+def test_a_run_that_restarts_goes_back_with_its_probability(make):
     P = np.array([[0.25, 0.75, 0.0], [0.0, 1.0, 0.0], [0.5, 0.0, 0.5]])
-    anew = make(P).restarting(2, 0.2)
-    np.testing.assert_allclose(anew.toarray(), 0.8 * P + 0.2 * np.array([0.0, 0.0, 1.0]), rtol=1e-15)
-    np.testing.assert_allclose(anew.toarray().sum(axis=1), 1.0)
+    restarted = make(P).restarting(2, 0.2)
+    np.testing.assert_allclose(restarted.toarray(), 0.8 * P + 0.2 * np.array([0.0, 0.0, 1.0]), rtol=1e-15)
+    np.testing.assert_allclose(restarted.toarray().sum(axis=1), 1.0)
     np.testing.assert_array_equal(make(P).toarray(), P)
 
 
-def test_averages_move_by_the_chance_times_a_difference_of_the_bias():
+def test_averages_move_by_the_probability_times_a_difference_of_the_bias():
     """J' = J + eta (h(s) - mu' h) / (1 - eta), whatever the policy."""
     environment = psconrl.load("garnet", states=8, seed=3)
     policy = np.random.default_rng(0).dirichlet(np.ones(environment.n_actions), size=8)
@@ -51,8 +51,8 @@ def test_the_factor_must_make_sense():
 
 # In state 0 work pays 1 and costs 1; rest is free. A miracle, once in 1e20 rounds, leads from 0 to 1, where all is free
 # and pays: over all time the limit of .1 is kept by waiting for it at work.
-MIRACLE = 1e-20
-P = np.array([[[1 - MIRACLE, MIRACLE], [1.0, 0.0]], [[0.0, 1.0], [1e-30, 1.0]]])
+RARE = 1e-20
+P = np.array([[[1 - RARE, RARE], [1.0, 0.0]], [[0.0, 1.0], [1e-30, 1.0]]])
 COSTS = np.array([[[-1.0, 0.0], [-1.0, -1.0]], [[1.0, 0.0], [0.0, 0.0]]])
 
 
@@ -63,7 +63,7 @@ def sure_of_it(**parts):
     return agent
 
 
-def test_plans_do_not_wait_for_miracles():
+def test_plans_do_not_wait_for_events_of_negligible_probability():
     """For ever: work until the miracle. For a while: work in a tenth of the rounds, as the limit has it from here."""
     for planning_horizon, share in ((Endless(), 1.0), (Proportional(), 0.1)):
         agent = sure_of_it(ledger=None, planning_horizon=planning_horizon)
@@ -92,7 +92,7 @@ def test_a_limit_without_slack_is_kept_by_looking_further():
     assert agent.explored < 900
 
 
-def test_chances_become_smaller_until_they_are_nothing():
+def test_restart_probabilities_decrease_to_zero():
     agent = sure_of_it()
     agent.rounds = 3000
     probabilities = agent._probabilities()
@@ -117,7 +117,7 @@ class Odd:
 
 
 @pytest.mark.parametrize("probability", [1.5, -0.1, float("nan"), "x", None])
-def test_a_chance_that_is_none_is_refused(probability):
+def test_an_invalid_probability_is_refused(probability):
     agent = sure_of_it()
     agent.planning_horizon, agent._trusted = Odd(probability), False
     with pytest.raises(AgentError, match="the chance of an outlook must be a number from 0 to 1"):

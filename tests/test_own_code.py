@@ -30,8 +30,8 @@ CODE = '''
     import psconrl
     from {helper} import SHARE
 
-    class Coin:
-        """Tosses a coin."""
+    class Mixed:
+        """Plays at random."""
         def __init__(self, n_states, n_actions, thresholds, seed=None, share=SHARE):
             self.policy = np.full((n_states, n_actions), (1 - share) / (n_actions - 1))
             self.policy[:, 0] = share
@@ -103,22 +103,22 @@ def test_what_names_code(name, answer):
 
 
 def test_agents_of_all_kinds_are_made_by_name(own):
-    coin = make_agent(f"{own}:Coin", 4, 2, [0.5], share=0.25)
-    assert coin.recipe == f"{own}:Coin"
-    assert coin.begin(0).policy[0].tolist() == [0.25, 0.75]
+    mixed = make_agent(f"{own}:Mixed", 4, 2, [0.5], share=0.25)
+    assert mixed.recipe == f"{own}:Mixed"
+    assert mixed.begin(0).policy[0].tolist() == [0.25, 0.75]
     mine = make_agent(f"{own}:Mine", 4, 2, [0.5], np.zeros((2, 4, 2)), seed=1, prior=0.5)
     assert type(mine).__name__ == "Mine"
     assert mine.belief.prior == 0.5
     assert mine.costs is not None
-    by_file = recipe_for(f"{own}.py:Coin")
-    assert (by_file.title, by_file.summary) == ("Coin", "Tosses a coin.")
+    by_file = recipe_for(f"{own}.py:Mixed")
+    assert (by_file.title, by_file.summary) == ("Mixed", "Plays at random.")
     assert by_file.option_names() == ["share"]
 
 
 @pytest.mark.parametrize(
     ("name", "complaint"),
     [
-        ("{}:Nobody", "has no 'Nobody'; it has"),
+        ("{}:Missing", "has no 'Missing'; it has"),
         ("{}:NUMBER", "must be a class or a function; got int"),
         ("nowhere_at_all:Agent", "there is no module 'nowhere_at_all', neither in"),
         ("missing.py:Agent", "no such file"),
@@ -134,9 +134,9 @@ def test_an_agent_that_cannot_be_made_ends_in_one_line(own, name, complaint):
     assert "\n" not in str(error.value)
 
 
-def test_an_option_that_nobody_knows(own):
+def test_an_unknown_option(own):
     with pytest.raises(ConfigError, match="unknown option 'shar'; did you mean 'share'"):
-        make_agent(f"{own}:Coin", 4, 2, [0.5], shar=0.2)
+        make_agent(f"{own}:Mixed", 4, 2, [0.5], shar=0.2)
 
 
 def test_a_module_that_fails_says_why(folder):
@@ -170,7 +170,7 @@ def test_environments_by_name(own):
         ("gym:NoSuchLake-v1", {}, "doesn't exist"),
         ("gym:FrozenLake-v1", {"limits": [0.1]}, "limits need costs"),
         ("gym:FrozenLake-v1", {"wind": 3}, "cannot be made"),
-        ("nobody", {}, "your own is module:function"),
+        ("missing", {}, "your own is module:function"),
     ],
 )
 def test_an_environment_that_cannot_be_opened_ends_in_one_line(own, name, options, complaint):
@@ -181,30 +181,30 @@ def test_an_environment_that_cannot_be_opened_ends_in_one_line(own, name, option
 
 
 def test_the_digest_covers_the_source_and_what_it_imports_from_beside_it(folder, own):
-    before = digest(f"{own}:Coin")
+    before = digest(f"{own}:Mixed")
     helper = next(folder.glob("help_*.py"))
     helper.write_text("SHARE = 0.6\n")
-    assert digest(f"{own}:Coin") != before
+    assert digest(f"{own}:Mixed") != before
     helper.write_text("SHARE = 0.5\n")
-    assert digest(f"{own}:Coin") == before
+    assert digest(f"{own}:Mixed") == before
     (folder / "unrelated.py").write_text("x = 1\n")
-    assert digest(f"{own}:Coin") == before
+    assert digest(f"{own}:Mixed") == before
     assert digest("psconrl") == ""
 
 
 SPEC = """
 replicates = 2
-[agents.coin]
-agent = "{own}:Coin"
+[agents.mixed]
+agent = "{own}:Mixed"
 options = {{ share = 0.2 }}
 [experiments.a]
 env = "{own}:model"
 options = {{ slip = 0.05 }}
-agents = ["coin", "uniform"]
+agents = ["mixed", "uniform"]
 horizon = 200
 [experiments.b]
 env = "{own}:cards"
-agents = ["coin"]
+agents = ["mixed"]
 horizon = 60
 """
 
@@ -213,7 +213,7 @@ horizon = 60
 def test_a_sweep_of_code_of_ones_own_on_processes(folder, own):
     """The same bits as in this process; and a change of the source is another run."""
     jobs = parse_spec(SPEC.format(own=own), folder=folder).jobs()
-    assert all(bool(job.code) for job in jobs if job.label == "coin" or job.experiment == "b")
+    assert all(bool(job.code) for job in jobs if job.label == "mixed" or job.experiment == "b")
     outcome = run_sweep(jobs, folder / "r.db", workers=1)
     assert (outcome.done, outcome.failed) == (6, 0)
     with contextlib.closing(sqlite3.connect(folder / "r.db")) as results:
@@ -231,20 +231,20 @@ def test_a_sweep_of_code_of_ones_own_on_processes(folder, own):
 def test_a_spec_elsewhere_finds_what_lies_beside_it(folder, own, tmp_path_factory, monkeypatch):
     """Also as a file, also a cost, and where the present folder has a module of the same name; in workers, too."""
     here = tmp_path_factory.mktemp("elsewhere")
-    (here / f"{own}.py").write_text("Coin = 3\n")
+    (here / f"{own}.py").write_text("Mixed = 3\n")
     monkeypatch.chdir(here)
     text = (
-        SPEC.replace("{own}:Coin", "{own}.py:Coin").format(own=own)
+        SPEC.replace("{own}:Mixed", "{own}.py:Mixed").format(own=own)
         + f"""
 [experiments.c]
 env = "gym:FrozenLake-v1"
 options = {{ cost = "{own}.py:hole", limits = {{ holes = 0.1 }} }}
-agents = ["coin"]
+agents = ["mixed"]
 horizon = 50
 """
     )
     jobs = parse_spec(text, folder=folder).jobs()
-    assert {job.agent for job in jobs} == {f"{own}:Coin", "uniform"}
+    assert {job.agent for job in jobs} == {f"{own}:Mixed", "uniform"}
     assert all(job.code for job in jobs if job.experiment == "c")
     outcome = run_sweep(jobs, here / "r.db", workers=1)
     assert (outcome.done, outcome.errors) == (8, [])
@@ -252,7 +252,7 @@ horizon = 50
 
 def test_a_sweep_says_what_is_wrong_before_it_begins(folder, own):
     for change, complaint in (
-        (("Coin", "Nobody"), "has no 'Nobody'"),
+        (("Mixed", "Missing"), "has no 'Missing'"),
         (("share = 0.2", "shar = 0.2"), "unknown option 'shar'"),
         (('"{own}:cards"', '"gym:CartPole-v1"'), "infinitely many"),
         (("horizon = 60", "horizon = 60\nevaluate = true"), "need a model"),
@@ -268,13 +268,13 @@ def _swept(spec, folder):
 
 def test_entry_points_of_packages(own, monkeypatch):
     points = {
-        named_code.AGENTS: {"coin": EntryPoint("coin", f"{own}:Coin", named_code.AGENTS)},
+        named_code.AGENTS: {"mixed": EntryPoint("mixed", f"{own}:Mixed", named_code.AGENTS)},
         named_code.ENVIRONMENTS: {"small": EntryPoint("small", f"{own}:model", named_code.ENVIRONMENTS)},
     }
-    find(f"{own}:Coin")
+    find(f"{own}:Mixed")
     for module in ("psconrl.named_code", "psconrl.learning.registry", "psconrl.envs.outside", "psconrl.envs.registry"):
         monkeypatch.setattr(sys.modules[module], "installed", lambda group: points.get(group, {}))
-    assert make_agent("coin", 3, 2, [0.1]).recipe == "coin"
+    assert make_agent("mixed", 3, 2, [0.1]).recipe == "mixed"
     assert psconrl.load("small").n_states == 16
     broken = {"bad": EntryPoint("bad", "nowhere_at_all:x", named_code.AGENTS)}
     points[named_code.AGENTS] = broken
@@ -299,7 +299,7 @@ def test_a_command_says_once_what_code_it_runs(folder, own):
     code, out, err = said("sweep", "spec.toml", "--out", "r.db", "--workers", "1")
     assert (code, err) == (0, f"Running code from {own}.py\n")
     assert "6 runs done" in out
-    code, out, err = said("learn", f"{own}:model", "--agent", f"{own}.py:Coin", "--horizon", "50")
+    code, out, err = said("learn", f"{own}:model", "--agent", f"{own}.py:Mixed", "--horizon", "50")
     assert (code, err) == (0, f"Running code from {own}.py\n")  # every command anew
     code, _, err = said("solve", f"{own}:model")
     assert (code, err) == (0, f"Running code from {own}.py\n")
@@ -338,7 +338,7 @@ def test_where_announced_code_is(folder, tmp_path_factory, monkeypatch, caplog):
 def test_what_packages_offer_is_listed_and_a_broken_one_does_no_harm(own, monkeypatch):
     points = {
         named_code.AGENTS: {
-            "coin": EntryPoint("coin", f"{own}:Coin", named_code.AGENTS),
+            "mixed": EntryPoint("mixed", f"{own}:Mixed", named_code.AGENTS),
             "broken": EntryPoint("broken", "nowhere_at_all:x", named_code.AGENTS),
         },
         named_code.ENVIRONMENTS: {
@@ -348,14 +348,14 @@ def test_what_packages_offer_is_listed_and_a_broken_one_does_no_harm(own, monkey
             "bad": EntryPoint("bad", f"{own}:hole", named_code.ENVIRONMENTS),
         },
     }
-    find(f"{own}:Coin")
+    find(f"{own}:Mixed")
     for module in ("psconrl.named_code", "psconrl.learning.registry", "psconrl.envs.outside", "psconrl.envs.registry",
                    "psconrl.cli.learning"):  # fmt: skip
         monkeypatch.setattr(importlib.import_module(module), "installed", lambda group: points.get(group, {}))
     code, out, _ = said("agents")
     rows = [" ".join(line.split()) for line in out.splitlines()]
     assert code == 0
-    assert "│ coin │ Tosses a coin. │" in rows
+    assert "│ mixed │ Plays at random. │" in rows
     assert any(row.startswith("│ broken │ cannot be used: the package that has it, unknown, fails") for row in rows)
     code, out, _ = said("envs")
     rows = [" ".join(line.split()) for line in out.splitlines()]
@@ -368,7 +368,7 @@ def test_what_packages_offer_is_listed_and_a_broken_one_does_no_harm(own, monkey
 
 def test_an_agent_of_ones_own_meets_the_model_that_the_others_meet(folder, own):
     """Its code is part of what a run depends on, but not of the environment, whose exact values serve all."""
-    spec = f'[agents.coin]\nagent = "{own}:Coin"\n[experiments.marsrover-4x4]\nagents = ["coin", "uniform"]\n'
+    spec = f'[agents.mixed]\nagent = "{own}:Mixed"\n[experiments.marsrover-4x4]\nagents = ["mixed", "uniform"]\n'
     jobs = parse_spec(spec + "horizon = 50\nreplicates = 1", folder=folder).jobs()
     assert len({job.model_key for job in jobs}) == 1
     assert len({job.code for job in jobs}) == 2
@@ -378,28 +378,28 @@ def test_an_agent_of_ones_own_meets_the_model_that_the_others_meet(folder, own):
     assert experiment.facts["prices"] == [0.5]
     assert experiment.cost_names == ["steps", "risk"]
     assert experiment.model is not None
-    own_world = parse_spec(
+    own_model = parse_spec(
         f'[experiments.mine]\nenv = "{own}:model"\nagents = ["uniform"]\nreplicates = 1', folder=folder
     )
-    assert own_world.jobs()[0].model_key[2]  # which the code of an environment is part of
+    assert own_model.jobs()[0].model_key[2]  # which the code of an environment is part of
 
 
 def test_the_papers_experiments_with_other_agents(own):
     paper = shipped_spec("paper")
-    chosen = paper.with_agents(["c-ucrl", "psconrl-learning-costs", f"{own}:Coin"])
+    chosen = paper.with_agents(["c-ucrl", "psconrl-learning-costs", f"{own}:Mixed"])
     for quick in (False, True):
         jobs = [job for job in chosen.jobs(quick) if job.experiment == "box"]
-        assert list(dict.fromkeys(job.label for job in jobs)) == ["c-ucrl", "psconrl-learning-costs", "Coin"]
-    rival, learning, coin = (next(job for job in jobs if job.label == label) for label in
-                             ("c-ucrl", "psconrl-learning-costs", "Coin"))  # fmt: skip
+        assert list(dict.fromkeys(job.label for job in jobs)) == ["c-ucrl", "psconrl-learning-costs", "Mixed"]
+    rival, learning, mixed = (next(job for job in jobs if job.label == label) for label in
+                             ("c-ucrl", "psconrl-learning-costs", "Mixed"))  # fmt: skip
     assert rival.agent_options == {"h": 1000, "coef": 0.5}  # the settings of the file stay
     assert (learning.agent, learning.known_costs) == ("psconrl", False)
-    assert coin.agent == f"{own}:Coin"
-    assert coin.horizon == rival.horizon == 30_000
-    more = paper.with_agents(["all", f"{own}.py:Coin"])
+    assert mixed.agent == f"{own}:Mixed"
+    assert mixed.horizon == rival.horizon == 30_000
+    more = paper.with_agents(["all", f"{own}.py:Mixed"])
     for quick in (False, True):
         usual = {job.label for job in paper.jobs(quick) if job.experiment == "marsrover-8x8"}
-        assert {job.label for job in more.jobs(quick) if job.experiment == "marsrover-8x8"} == usual | {"Coin"}
+        assert {job.label for job in more.jobs(quick) if job.experiment == "marsrover-8x8"} == usual | {"Mixed"}
     assert ("fha" in usual, len(usual)) == (False, 8)  # as the short form says
     with pytest.raises(ConfigError, match="unknown agent 'psconl'; did you mean 'psconrl'"):
         paper.with_agents(["psconl"])
@@ -410,10 +410,10 @@ def test_the_papers_experiments_with_other_agents(own):
 @pytest.mark.usefixtures("no_processes")
 def test_figure_2_with_an_agent_of_ones_own_is_one_command(folder, own, capsys):
     with pytest.raises(SystemExit) as stop:
-        main(["reproduce", "figure2", "--quick", "--agents", f"uniform,{own}.py:Coin", "--out", "r", "--workers", "2"])
+        main(["reproduce", "figure2", "--quick", "--agents", f"uniform,{own}.py:Mixed", "--out", "r", "--workers", "2"])
     assert stop.value.code in (0, None)
     drawn = (folder / "r" / "figure2.svg").read_text()
-    assert "Coin" in drawn
+    assert "Mixed" in drawn
     assert "uniform" in drawn
     assert "PSConRL" not in drawn
     assert "violation" in drawn
@@ -421,7 +421,7 @@ def test_figure_2_with_an_agent_of_ones_own_is_one_command(folder, own, capsys):
         (["figure1", "--agents", "fha"], "--agents: figure1 has fixed agents"),
         (["figure2", "--agents", ","], "--agents: at least one agent must be named"),
         (["figure2", "--agents", "psconl"], "--agents: unknown agent 'psconl'; did you mean 'psconrl'?"),
-        (["figure3", "--agents", f"{own}:Nobody"], f"--agents: {own}:Nobody: {own} has no 'Nobody'"),
+        (["figure3", "--agents", f"{own}:Missing"], f"--agents: {own}:Missing: {own} has no 'Missing'"),
     ):
         capsys.readouterr()
         with pytest.raises(SystemExit) as stop:
@@ -437,28 +437,28 @@ def test_an_experiment_names_code_of_its_own_without_a_table(folder, own):
     text = f"""
     replicates = 1
     [experiments.marsrover-4x4]
-    agents = ["{own}.py:Coin", "uniform"]
+    agents = ["{own}.py:Mixed", "uniform"]
     horizon = 100
-    quick = {{ agents = ["{own}:Coin"] }}
-    override."{own}.py:Coin" = {{ options = {{ share = 0.25 }} }}
+    quick = {{ agents = ["{own}:Mixed"] }}
+    override."{own}.py:Mixed" = {{ options = {{ share = 0.25 }} }}
     """
     spec = parse_spec(text, folder=folder)
     jobs = spec.jobs()
-    assert [(job.agent, job.label) for job in jobs] == [(f"{own}:Coin", f"{own}:Coin"), ("uniform", "uniform")]
-    assert [job.agent for job in spec.jobs(quick=True)] == [f"{own}:Coin"]
+    assert [(job.agent, job.label) for job in jobs] == [(f"{own}:Mixed", f"{own}:Mixed"), ("uniform", "uniform")]
+    assert [job.agent for job in spec.jobs(quick=True)] == [f"{own}:Mixed"]
     assert [dict(job.agent_options) for job in jobs] == [{"share": 0.25}, {}]
-    assert jobs[0].code == digest(f"{own}:Coin")
+    assert jobs[0].code == digest(f"{own}:Mixed")
     run_sweep(jobs, folder / "results.db", executor=AtOnce())
     with Store(folder / "results.db") as store:
-        assert {row[0] for row in store.query("SELECT label FROM runs WHERE error = ''")} == {f"{own}:Coin", "uniform"}
+        assert {row[0] for row in store.query("SELECT label FROM runs WHERE error = ''")} == {f"{own}:Mixed", "uniform"}
 
 
 @pytest.mark.parametrize(
     ("agent", "message"),
     [
-        ("nowhere.py:Coin", r"\[experiments\.queue\] nowhere\.py:Coin: no such file"),
+        ("nowhere.py:Mixed", r"\[experiments\.queue\] nowhere\.py:Mixed: no such file"),
         ("{own}:Coil", r"\[experiments\.queue\] .*has no 'Coil'"),
-        ("coin", r"unknown agent 'coin'.*\(one of your own is module:Class or file\.py:Class\)"),
+        ("mixed", r"unknown agent 'mixed'.*\(one of your own is module:Class or file\.py:Class\)"),
     ],
 )
 def test_an_agent_that_an_experiment_cannot_find_is_named(folder, own, agent, message):

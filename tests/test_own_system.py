@@ -311,8 +311,8 @@ def test_all_ways_of_playing_tell_the_same_story():
 
 @pytest.mark.parametrize("name", [name for name in RECIPES if name != "span-fha"])
 def test_every_agent_can_be_watched(name):
-    told = psconrl.agents.known_baseline(ROVER) if name == "safe" else {}
-    agent = make_agent(name, 16, 4, ROVER.thresholds, ROVER.costs, seed=0, horizon=400, **told)
+    given = psconrl.agents.known_baseline(ROVER) if name == "safe" else {}
+    agent = make_agent(name, 16, 4, ROVER.thresholds, ROVER.costs, seed=0, horizon=400, **given)
     events = []
     agent.watch(events.append)
     psconrl.simulate(ROVER, agent, 400, seed=0)
@@ -365,7 +365,7 @@ def test_callbacks_are_not_saved_and_a_resumed_agent_counts_on(tmp_path):
     assert events[-1].episode == agent.episodes
 
 
-def test_nothing_is_computed_while_nobody_watches(monkeypatch):
+def test_nothing_is_computed_without_watchers(monkeypatch):
     def never(*args):
         raise AssertionError
 
@@ -536,10 +536,10 @@ def test_a_policy_of_many_states_and_long_names_stays_short():
     policy, visits = np.full((S, A), 1 / A), np.arange(S)
     cell = policy_cell(policy, visits, [f"{'a bed' * 40} {s}" for s in range(S)], ["b" * 500] * A, most=10)
     assert len(cell) < 4000
-    conducts = read_policy_cell(cell)
-    assert len({c.state for c in conducts}) == 10
-    assert conducts[0].state.endswith(f"… #{S - 1}")
-    assert [len(c.actions) for c in conducts] == [4] * 10
+    entries = read_policy_cell(cell)
+    assert len({c.state for c in entries}) == 10
+    assert entries[0].state.endswith(f"… #{S - 1}")
+    assert [len(c.actions) for c in entries] == [4] * 10
     changing = np.array([[[1.0, 0.0]], [[0.0, 1.0]], [[0.0, 1.0]]])  # (H, S, A)
     assert read_policy_cell(policy_cell(changing, np.array([4]), None, None, 10))[0].actions == {"1": 0.667, "0": 0.333}
     for nonsense in ("", "{}x", "[1]", '[["a",1]]', '[["a","b",{"c":1}]]', '{"a":1}', "[" * 5000, "null"):
@@ -551,9 +551,9 @@ def test_labels_name_the_states_and_actions_of_a_log(tmp_path):
     agent.watch(CSVLog(tmp_path / "run.csv", states=agent.states, actions=agent.actions))
     for k in range(40):
         agent.observe(agent.act(("hall", k % 2)), ("hall", (k + 1) % 2), [1.0, 0.2])
-    conducts = read_policy_cell(rows_of(tmp_path / "run.csv")[-1]["policy"])
-    assert sorted(c.state for c in conducts) == ["('hall', 0)", "('hall', 1)"]
-    assert {a for c in conducts for a in c.actions} <= {"on", "off"}
+    entries = read_policy_cell(rows_of(tmp_path / "run.csv")[-1]["policy"])
+    assert sorted(c.state for c in entries) == ["('hall', 0)", "('hall', 1)"]
+    assert {a for c in entries for a in c.actions} <= {"on", "off"}
 
 
 def test_how_much_a_policy_changed_counts_the_rounds_that_were_played():

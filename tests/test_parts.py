@@ -245,8 +245,8 @@ def test_config_is_what_the_constructor_takes():
     for recipe in TABLE:
         if recipe.listed:
             baseline = {"baseline": np.full((2, 2), 0.5), "slack": 0.1, "ranges": [[0, 1]] * 2}
-            told = baseline if recipe.name == "safe" else {}
-            agent = make(recipe.name, 2, 2, [0.5], seed=0, horizon=50, **told)
+            given = baseline if recipe.name == "safe" else {}
+            agent = make(recipe.name, 2, 2, [0.5], seed=0, horizon=50, **given)
             assert set(agent.config()) == set(argument_names(recipe.cls))
 
     class Forgetful(CUCRL):

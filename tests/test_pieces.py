@@ -90,7 +90,7 @@ def test_what_a_certificate_says_by_hand():
     assert not proof.holds
 
 
-def test_how_far_frequencies_are_from_a_law_and_from_a_policy():
+def test_how_far_frequencies_are_from_a_distribution_and_from_a_policy():
     """They average 5 and 1 where the policy has 8 and 0.5: off by 3/10 and 0.5/2; a fifth does not come back."""
     costs, half, unit = np.array([[[0.0, 10.0]], [[2.0, 0.0]]]), np.array([[0.5, 0.5]]), np.array([10.0, 2.0])
     assert deviations(costs, half, np.array([0.8]), np.array([8.0, 0.5]), unit) == (
@@ -157,7 +157,7 @@ def test_closed_classes_are_those_that_are_not_left():
     assert [c.tolist() for c in DenseChain(chain).closed_classes()] == [[1, 2], [3]]
 
 
-def test_gain_bias_and_law_of_two_states():
+def test_gain_bias_and_distribution_of_two_states():
     """Leaves the first with .4, the second with .2; the first costs 3: law (1/3, 2/3), gain 1."""
     chain = solve_dense(np.array([[0.6, 0.4], [0.2, 0.8]]), np.arange(2), np.array([[3.0, 0.0]]))
     assert chain.stationary == pytest.approx([1 / 3, 2 / 3])

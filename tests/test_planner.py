@@ -188,7 +188,7 @@ def test_slack_thresholds_leave_the_unconstrained_optimum():
 
 
 @pytest.mark.parametrize("name", ["marsrover-4x4", "marsrover-8x8", "box"])
-def test_one_coin_suffices_for_one_constraint(name):
+def test_one_randomised_state_suffices_for_one_constraint(name):
     for slip in (0.0, 0.1):
         p = plan(psconrl.load(name, slip=slip))
         assert p.status is Status.OPTIMAL
@@ -197,7 +197,7 @@ def test_one_coin_suffices_for_one_constraint(name):
 
 @examples(60)
 @given(cmdps(kinds=("dense", "sparse"), max_constraints=1))
-def test_one_coin_suffices_on_random_models(cmdp):
+def test_one_randomised_state_suffices_on_random_models(cmdp):
     p = plan(cmdp)
     assume(p.status is Status.OPTIMAL and p.gains is None)
     assert p.randomised_states.size <= cmdp.n_constraints
@@ -336,9 +336,9 @@ def test_a_plan_of_other_sizes_is_not_read_beyond_its_end(name):
 def test_a_surface_over_two_limits_is_made_of_plans():
     """Each point against a plan from scratch; values are concave in the limits, prices are their slopes."""
     queue = psconrl.load("queue")
-    told = []
-    surface = psconrl.pareto_surface(queue, ["power", "delay"], points=4, progress=lambda *done: told.append(done))
-    assert told == [(k, 16) for k in range(1, 17)]
+    reported = []
+    surface = psconrl.pareto_surface(queue, ["power", "delay"], points=4, progress=lambda *done: reported.append(done))
+    assert reported == [(k, 16) for k in range(1, 17)]
     assert surface.constraints == ("power", "delay")
     for x, power in enumerate(surface.thresholds[0]):
         for y, delay in enumerate(surface.thresholds[1]):

@@ -148,7 +148,7 @@ def test_what_no_run_is_long_enough_to_play_does_not_count():
     assert values._in_the_long_run(often, 0).tolist() == [[5.0]]
 
 
-def test_every_policy_is_evaluated_once_and_only_so_many_are_remembered(monkeypatch):
+def test_every_policy_is_evaluated_once_and_only_a_fixed_number_is_remembered(monkeypatch):
     calls = []
     kernel = policy_values.long_run
     monkeypatch.setattr(policy_values, "long_run", lambda *given: calls.append(given) or kernel(*given))
@@ -242,7 +242,7 @@ def test_on_larger_models_a_live_policy_is_evaluated_less_often():
 # Plans for several episodes
 
 
-def law_of_block(cmdp, agent, block, step, position, state):
+def distribution_of_block(cmdp, agent, block, step, position, state):
     """The rest of a block in a model, by dictionaries: {(state, strides): probability}."""
     P = cmdp.transition.toarray().reshape(cmdp.n_states, cmdp.n_actions, -1)
     distribution, total, rows = {(state, position): 1.0}, np.zeros(2), []
@@ -263,7 +263,7 @@ def law_of_block(cmdp, agent, block, step, position, state):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_block_costs_what_the_law_of_state_and_account_says(seed):
+def test_a_block_costs_what_the_distribution_of_state_and_account_says(seed):
     cmdp = psconrl.load("garnet", states=4, actions=3, branching=2, constraints=1, seed=seed)
     run = Simulation(cmdp, agent_for(cmdp, "sa-cvi-ucb", 90, seed=seed, H=15), 5, evaluate_policies=True)
     expected, begin = [], run.agent.begin
@@ -272,7 +272,7 @@ def test_a_block_costs_what_the_law_of_state_and_account_says(seed):
         before, episode = run.agent._block, begin(state)
         block = run.agent._block
         if block is not before:
-            expected.append(law_of_block(cmdp, run.agent, block, 0, 0, state))
+            expected.append(distribution_of_block(cmdp, run.agent, block, 0, 0, state))
         return episode
 
     run.agent.begin = seen
@@ -282,7 +282,7 @@ def test_a_block_costs_what_the_law_of_state_and_account_says(seed):
     np.testing.assert_allclose(trace.policies.costs, [rows[-1] for rows in expected], rtol=1e-12)
     block, model = run.agent._block, run._values._model
     block.step, block.position = 7, 2 * block.moves.reach
-    rest = law_of_block(cmdp, run.agent, block, 7, 2 * block.moves.reach, 1)
+    rest = distribution_of_block(cmdp, run.agent, block, 7, 2 * block.moves.reach, 1)
     np.testing.assert_allclose(block.averages(*model, 1), rest, rtol=1e-12)
 
 
@@ -338,7 +338,7 @@ def swept(tmp_path_factory):
     return folder / "r.db", spec
 
 
-def test_sweeps_evaluate_unless_they_are_told_not_to(swept):
+def test_sweeps_evaluate_unless_it_is_switched_off(swept):
     path, spec = swept
     assert [job.evaluate for job in spec.jobs()].count(False) == 2
     with Store(path) as store:

@@ -218,7 +218,7 @@ def test_a_curve_that_leaves_the_axes_is_cut_off_and_its_end_is_named(experiment
     shapes = {f"near {k}": np.full(n, k) for k in (7.0, 8.0, 9.0, 10.0)}
     shapes |= {"far": far, "low": -far, "back": returning}
     optimum = near.optimum[0]
-    told = {
+    changed = {
         name: replace(
             near, title=name, label=name,
             cumulative=np.repeat(
@@ -227,7 +227,7 @@ def test_a_curve_that_leaves_the_axes_is_cut_off_and_its_end_is_named(experiment
         )
         for name, shape in shapes.items()
     }  # fmt: skip
-    figure = panel_figure([replace(rover, curves=told)], rows_of(measures([rover], ["regret"])))
+    figure = panel_figure([replace(rover, curves=changed)], rows_of(measures([rover], ["regret"])))
     (text,) = panels_of(figure)
     lines = " ".join(text.split())
     assert "↑ far ends at 1,000" in lines

@@ -31,5 +31,5 @@ def test_a_public_name_is_explained_with_all_that_can_be_called_on_it(name):
             assert value.__doc__, f"psconrl.{name}.{part} has no docstring"
 
 
-def test_type_checkers_are_told_that_there_are_types():
+def test_the_package_is_marked_as_typed():
     assert resources.files("psconrl").joinpath("py.typed").is_file()

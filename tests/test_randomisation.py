@@ -22,7 +22,7 @@ from psconrl.planning.randomisation import drop_randomised
 )
 @example("tied", 17, 5, 2, 158, -0.05)  # two optimal policies that differ in 13 states
 @example("tied", 13, 5, 3, 320, 0.0)
-def test_no_more_coins_than_constraints(kind, S, A, m, seed, slack):
+def test_no_more_randomised_states_than_constraints(kind, S, A, m, seed, slack):
     p = plan(random_cmdp(kind, S, A, m, seed, slack))
     assume(p.status is Status.OPTIMAL)
     assert p.method == "mixture" or p.gains is not None or "several classes" in p.note
@@ -32,7 +32,7 @@ def test_no_more_coins_than_constraints(kind, S, A, m, seed, slack):
 @pytest.mark.part(3)
 @pytest.mark.parametrize(("kind", "S"), [("dense", 20), ("dense", 60), ("near_reducible", 10), ("sparse", 300)])
 @pytest.mark.parametrize("seed", range(3))
-def test_dropping_coins_changes_no_average(kind, S, seed):
+def test_removing_randomised_actions_changes_no_average(kind, S, seed):
     """From a policy that randomises everywhere it is visited to one of the same averages that does so in two states."""
     model = random_cmdp(kind, S, 3, 2, seed)
     model = CMDP(model.transition, model.costs[[1, 1, 2]], model.thresholds)  # the objective goes with a constraint

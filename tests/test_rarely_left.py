@@ -18,7 +18,7 @@ def lazy_cycle(n, decades):
 
 
 @pytest.mark.parametrize("decades", [9, 12, 15])
-def test_a_long_stay_is_known_by_the_chance_to_leave(decades):
+def test_a_long_stay_is_known_by_the_probability_of_leaving(decades):
     P, distribution = lazy_cycle(2500, decades)
     costs = np.random.default_rng(1).random((2, 2500))
     solved = solve_sparse(P, costs)
@@ -65,7 +65,7 @@ def test_two_ends_that_nothing_leaves_are_refused():
 
 @pytest.mark.parametrize("n", [3000, 6000])
 @pytest.mark.parametrize("huge", [1e9, 1e12])
-def test_a_huge_cost_where_nobody_comes_drowns_nothing(n, huge):
+def test_a_huge_cost_in_an_unvisited_state_drowns_nothing(n, huge):
     up, down = np.full(n, 0.1), np.full(n, 0.4)
     up[-1] = down[0] = 0.0
     P = csr_array(diags_array([up[:-1], 1.0 - up - down, down[1:]], offsets=[1, 0, -1]))

@@ -168,7 +168,7 @@ def semi_markov(seed=0, S=4, A=2):
     return P, rng.uniform(0.2, 5.0, (S, A)), rng.uniform(-1, 1, (S, A)), rng.uniform(-1, 1, (S, A, S))
 
 
-def test_stays_of_any_law_count_by_their_means():
+def test_stays_of_any_distribution_count_by_their_means():
     """By the renewal theorem, a policy's average is what a visit costs over how long it lasts."""
     P, stay, cost, lump = semi_markov()
     cmdp = CMDP.from_rates(P, [cost], impulses=[lump], sojourn=stay)
@@ -186,7 +186,7 @@ def test_stays_of_any_law_count_by_their_means():
     assert tuple(found.policy.argmax(axis=1)) == min(every, key=every.get)
 
 
-def test_a_coin_that_is_tossed_on_arrival_is_weighed_by_the_rates():
+def test_an_action_randomised_on_arrival_is_weighted_by_the_rates():
     """Probabilities of a plan are shares of time; tossed once a visit they are those times the rate of leaving."""
     P, stay, cost, _ = semi_markov(3)
     cmdp = CMDP.from_rates(P, [cost], sojourn=stay)

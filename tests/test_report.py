@@ -240,13 +240,13 @@ def test_where_all_tie_at_shadow_prices_the_page_says_who_keeps_the_limit(experi
     curves = example.curves["every"]
     n, limit = curves.rounds, curves.thresholds[0, 0]
     averages = {"careful": 0.5, "near": limit * 1.009, "bold": limit * 1.011}
-    told = {
+    changed = {
         name: dataclasses.replace(
             curves, label=name, cumulative=np.repeat(np.stack([-x * n, x * n], axis=1)[None], 3, axis=0)
         )
         for name, x in averages.items()
     }
-    assert _finding(dataclasses.replace(example, curves=told)) == (
+    assert _finding(dataclasses.replace(example, curves=changed)) == (
         "careful keeps the limit on cost (average 0.5, limit 0.5275); near keeps the limit on cost to within 1% "
         "(average 0.5322, limit 0.5275); bold breaks the limit on cost (average 0.5333, limit 0.5275)."
     )

@@ -1,4 +1,4 @@
-"""The agent ``safe``: its intervals, its certificates, what it is told, and that it plays nothing uncertified.
+"""The agent ``safe``: its intervals, its certificates, what it is given, and that it plays nothing uncertified.
 
 Two independent ways: closed forms and brute force over models of the set against the certificate; exact evaluation in
 the true model against every policy that is played.
@@ -64,7 +64,7 @@ def seen(cmdp, rounds, seed=0):
 
 
 @pytest.mark.parametrize(("k", "n"), [(0, 1), (0, 50), (3, 10), (10, 10), (40, 1000)])
-def test_an_interval_ends_where_the_mixture_of_all_laws_is_likelier_by_the_factor(k, n):
+def test_an_interval_ends_where_the_mixture_of_all_distributions_is_likelier_by_the_factor(k, n):
     """By the density of Beta(k+1, n-k+1), which is the inverse of the ratio."""
     log_inverse = math.log(20.0)
     low, high = (end_of_interval(k, n, log_inverse, outer) for outer in (0.0, 1.0))
@@ -109,7 +109,7 @@ def test_mean_costs_are_bounded_in_their_own_units():
 # The certificate.
 
 
-def laws_within(distributions, pair, S, rng, n):
+def distributions_within(distributions, pair, S, rng, n):
     """Laws of one pair inside its bounds, by rejection towards the middle, and the vertices for small S."""
     low, high = np.zeros(S), np.full(S, distributions[4][pair])
     entries = slice(distributions[0][pair], distributions[0][pair + 1])
@@ -125,14 +125,16 @@ def laws_within(distributions, pair, S, rng, n):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_worst_law_is_the_worst_of_all_vertices(seed):
+def test_the_worst_distribution_is_the_worst_of_all_vertices(seed):
     cmdp = garnet(seed, S=4)
     distributions = Intervals.of(seen(cmdp, 60, seed), math.log(100.0))
     rng = np.random.default_rng(seed)
     h = rng.normal(size=4)
     found = largest_means(distributions, h)
     for pair in range(12):
-        assert found[pair] == pytest.approx(max(p @ h for p in laws_within(distributions, pair, 4, rng, 24)), abs=1e-12)
+        assert found[pair] == pytest.approx(
+            max(p @ h for p in distributions_within(distributions, pair, 4, rng, 24)), abs=1e-12
+        )
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -142,7 +144,7 @@ def test_no_model_of_the_set_costs_more_than_the_bound_and_one_costs_as_much(see
     rng = np.random.default_rng(seed)
     policy = rng.dirichlet(np.ones(3), size=4)
     case = worst_average(policy, cmdp.costs[1], distributions)
-    vertices = [list(laws_within(distributions, pair, 4, rng, 24)) for pair in range(12)]
+    vertices = [list(distributions_within(distributions, pair, 4, rng, 24)) for pair in range(12)]
     top = 0.0
     for trial in range(300):
         P = np.array([v[int(rng.integers(len(v)))] for v in vertices])
@@ -173,19 +175,19 @@ def test_the_bound_holds_however_early_the_iteration_stops(sweeps):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_states_that_rely_on_the_baseline_cost_what_was_told(seed):
+def test_states_that_rely_on_the_baseline_cost_what_was_given(seed):
     """Nothing is known of the transitions of two states; the bound of the true model holds for all of them."""
     cmdp = garnet(seed)
-    told = known_baseline(cmdp)
+    given = known_baseline(cmdp)
     policy = np.random.default_rng(seed).dirichlet(np.ones(3), size=6)
     relying = np.arange(6) < 2
-    policy[relying] = told["baseline"][relying]
+    policy[relying] = given["baseline"][relying]
     case = worst_average(
-        policy, cmdp.costs[1], exactly(cmdp.transition), relying=relying, recovery=float(told["span"][0])
+        policy, cmdp.costs[1], exactly(cmdp.transition), relying=relying, recovery=float(given["span"][0])
     )
     exact = float(evaluate(cmdp, policy).gains[1].max())
-    assert exact <= max(case.bound, float(cmdp.thresholds[0] - told["slack"][0])) + 1e-9
-    assert case.bias[relying] == pytest.approx(case.bias[~relying].max() + told["span"][0])
+    assert exact <= max(case.bound, float(cmdp.thresholds[0] - given["slack"][0])) + 1e-9
+    assert case.bias[relying] == pytest.approx(case.bias[~relying].max() + given["span"][0])
     unknown = worst_average(policy, cmdp.costs[1], exactly(cmdp.transition), relying=relying)
     assert unknown.bound == math.inf
 
@@ -194,19 +196,19 @@ def test_states_that_rely_on_the_baseline_cost_what_was_told(seed):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_baseline_costs_no_more_than_is_told_over_any_number_of_rounds(seed):
+def test_a_baseline_costs_no_more_than_given_over_any_number_of_rounds(seed):
     """n rounds from any state: n (tau - slack) + span, by products."""
     cmdp = garnet(seed, m=2)
-    told = known_baseline(cmdp)
-    P = chain_of(cmdp.transition, told["baseline"]).toarray()
+    given = known_baseline(cmdp)
+    P = chain_of(cmdp.transition, given["baseline"]).toarray()
     for i in range(2):
-        cost = (told["baseline"] * cmdp.costs[i + 1]).sum(axis=1)
+        cost = (given["baseline"] * cmdp.costs[i + 1]).sum(axis=1)
         total = np.zeros(6)
         for n in range(1, 200):
             total = cost + P @ total
-            allowed = n * (cmdp.thresholds[i] - told["slack"][i]) + told["span"][i]
+            allowed = n * (cmdp.thresholds[i] - given["slack"][i]) + given["span"][i]
             assert total.max() <= allowed + 1e-6
-    assert (told["slack"] > 0).all()
+    assert (given["slack"] > 0).all()
 
 
 def test_the_safest_policy_is_the_cheapest_for_one_limit():
@@ -217,7 +219,7 @@ def test_the_safest_policy_is_the_cheapest_for_one_limit():
 
 @pytest.mark.parametrize("kind", [np.asarray, csr_array])
 @pytest.mark.parametrize(
-    ("outcomes", "told"),
+    ("outcomes", "expected"),
     [
         ([[-5.0, 0.0], [-5.0, 0.0]], [-5.0, 0.0]),  # in sparse costs the 0 is not stored
         ([[5.0, 0.0], [2.0, 7.0]], [0.0, 7.0]),
@@ -226,13 +228,13 @@ def test_the_safest_policy_is_the_cheapest_for_one_limit():
         ([[0.0, 0.0], [0.0, 0.0]], [0.0, 1.0]),
     ],
 )  # fmt: skip
-def test_ranges_are_of_all_that_can_come_out(kind, outcomes, told):
+def test_ranges_are_of_all_that_can_come_out(kind, outcomes, expected):
     P = np.full((2, 2), 0.5)
     free = np.zeros((2, 2))
     costs = [free, outcomes] if kind is np.asarray else [csr_array(free), csr_array(np.array(outcomes))]
     shaped = [np.reshape(c, (2, 1, 2)) for c in costs] if kind is np.asarray else costs
     cmdp = CMDP(P.reshape(2, 1, 2) if kind is np.asarray else csr_array(P), shaped, [8.0])
-    assert known_baseline(cmdp)["ranges"].tolist() == [[0.0, 1.0], told]
+    assert known_baseline(cmdp)["ranges"].tolist() == [[0.0, 1.0], expected]
 
 
 def test_limits_that_nothing_can_break_have_a_slack_too():
@@ -240,10 +242,10 @@ def test_limits_that_nothing_can_break_have_a_slack_too():
     costs = np.zeros((3, 2, 2))
     costs[1], costs[2, 0, 1] = 0.3, 1.0
     cmdp = CMDP([[[0, 1], [1, 0]], [[1, 0], [0, 1]]], costs, [0.5, 4.0])
-    told = known_baseline(cmdp, [1, 1])
-    assert told["slack"] == pytest.approx([0.2, 3.0])
-    assert told["span"] == pytest.approx([0.0, 0.0])
-    agent = SafeStart(2, 2, cmdp.thresholds, costs, **told, seed=0)
+    given = known_baseline(cmdp, [1, 1])
+    assert given["slack"] == pytest.approx([0.2, 3.0])
+    assert given["span"] == pytest.approx([0.0, 0.0])
+    agent = SafeStart(2, 2, cmdp.thresholds, costs, **given, seed=0)
     assert (agent.begin(0).policy[:, 0] == 1.0).all()  # whatever is tried cannot break them
 
 
@@ -279,11 +281,11 @@ def test_the_share_that_is_tried_first_has_its_closed_form():
 def test_any_policy_mixed_into_the_baseline_by_that_share_keeps_the_limit(seed):
     """The inequality of performance differences, against exact evaluation."""
     cmdp = garnet(seed % 60)
-    told = known_baseline(cmdp)
-    slack, span, tau = float(told["slack"][0]), float(told["span"][0]), float(cmdp.thresholds[0])
+    given = known_baseline(cmdp)
+    slack, span, tau = float(given["slack"][0]), float(given["span"][0]), float(cmdp.thresholds[0])
     other = np.random.default_rng(seed).dirichlet(0.3 * np.ones(3), size=6)
     alpha = min(1.0, slack / max(float(cmdp.costs[1].max()) + span - tau + slack, slack))
-    mixed = (1 - alpha) * told["baseline"] + alpha * other
+    mixed = (1 - alpha) * given["baseline"] + alpha * other
     assert evaluate(cmdp, mixed).gains[1].max() <= tau + 1e-9
 
 
@@ -341,12 +343,12 @@ def test_whatever_was_seen_what_is_played_keeps_every_limit_from_every_state(par
     for seed in range(60 * part, 60 * part + 60):
         rng = np.random.default_rng(seed)
         cmdp, baseline, unit = anything(rng)
-        told = known_baseline(cmdp, baseline)
+        given = known_baseline(cmdp, baseline)
         spread = np.array([[c.min() - 0.1 * unit, c.max() + 0.1 * unit] for c in cmdp.costs])
-        costs, told["ranges"] = cmdp.costs if rng.random() < 0.6 else None, spread
+        costs, given["ranges"] = cmdp.costs if rng.random() < 0.6 else None, spread
         if rng.random() < 0.15:
-            told["span"] = None
-        agent = SafeStart(cmdp.n_states, cmdp.n_actions, cmdp.thresholds, costs, **told, seed=seed)
+            given["span"] = None
+        agent = SafeStart(cmdp.n_states, cmdp.n_actions, cmdp.thresholds, costs, **given, seed=seed)
         for _ in range(3):
             look_around(agent, cmdp, rng)
             episode = agent.begin(int(rng.integers(cmdp.n_states)))
@@ -388,7 +390,7 @@ def test_what_is_tried_keeps_the_limit_that_leaves_least(order):
     assert agent.begin(0).policy[:, 0] == pytest.approx(0.2 / (0.0 + 5.0 - 0.5 + 0.2))
 
 
-WORLDS = {
+MODELS = {
     "chain": (psconrl.load("chain"), 3_000),
     "4x4": (psconrl.load("marsrover-4x4"), 3_000),
     "garnet": (garnet(2, S=5), 6_000),
@@ -399,16 +401,16 @@ WORLDS = {
 @pytest.mark.statistical
 @pytest.mark.part(2)
 @pytest.mark.parametrize("known", [True, False])
-@pytest.mark.parametrize("environment", WORLDS)
+@pytest.mark.parametrize("environment", MODELS)
 def test_every_policy_that_is_played_keeps_every_limit_from_every_state(environment, known, full):
     """Delta .01: the proofs of a seed are wrong in one of 100 at most; of four seeds (``--full``), in one of 25."""
-    cmdp, horizon = WORLDS[environment]
-    told = known_baseline(cmdp)
+    cmdp, horizon = MODELS[environment]
+    given = known_baseline(cmdp)
     kinds = set()
     for seed in range(4 if full else 1):
         costs = cmdp.costs if known else None
         agent = SafeStart(
-            cmdp.n_states, cmdp.n_actions, cmdp.thresholds, costs, **told, delta=0.01, schedule=None, seed=seed
+            cmdp.n_states, cmdp.n_actions, cmdp.thresholds, costs, **given, delta=0.01, schedule=None, seed=seed
         )
         trace = Simulation(cmdp, agent, seed, evaluate_policies=True).run(horizon)
         over = np.array(trace.policies.costs)[:, 1:] - cmdp.thresholds
@@ -469,9 +471,9 @@ def test_what_may_have_been_spent_has_its_closed_form():
 
 def test_every_interval_has_its_share_of_delta():
     """One for every transition; of learned costs one for every mean that is limited."""
-    costs, told = np.zeros((3, 4, 2)), {"baseline": [[0.5, 0.5]] * 4, "slack": 0.1, "delta": 0.2}
-    known = SafeStart(4, 2, [0.5, 0.5], costs, **told)
-    learned = SafeStart(4, 2, [0.5, 0.5], **told, ranges=[[0, 1]] * 3)
+    costs, given = np.zeros((3, 4, 2)), {"baseline": [[0.5, 0.5]] * 4, "slack": 0.1, "delta": 0.2}
+    known = SafeStart(4, 2, [0.5, 0.5], costs, **given)
+    learned = SafeStart(4, 2, [0.5, 0.5], **given, ranges=[[0, 1]] * 3)
     assert known._log_inverse == pytest.approx(math.log(4 * 4 * 2 / 0.2))
     assert learned._log_inverse == pytest.approx(math.log((4 * 4 * 2 + 2 * 4 * 2) / 0.2))
 
@@ -519,10 +521,10 @@ def test_other_limits_change_the_slack_and_none_below_the_baseline_is_taken():
 
 def test_a_run_resumes_bit_for_bit_while_certified(tmp_path):
     cmdp = psconrl.load("chain")
-    told = known_baseline(cmdp)
+    given = known_baseline(cmdp)
 
     def begun():
-        return Simulation(cmdp, make("safe", 8, 2, cmdp.thresholds, cmdp.costs, 5, **told), seed=6)
+        return Simulation(cmdp, make("safe", 8, 2, cmdp.thresholds, cmdp.costs, 5, **given), seed=6)
 
     whole = begun().run(4_000, checkpoints=20)
     first = begun()
@@ -549,15 +551,15 @@ class Later:
         return self.planned
 
 
-def test_while_it_thinks_in_the_background_it_plays_the_baseline():
+def test_while_it_plans_in_the_background_it_plays_the_baseline():
     """Not every action alike at first, and not what was certified for other limits."""
     cmdp = psconrl.load("chain")
-    told = known_baseline(cmdp)
-    agent, later = make("safe", 8, 2, cmdp.thresholds, cmdp.costs, 5, **told), Later()
+    given = known_baseline(cmdp)
+    agent, later = make("safe", 8, 2, cmdp.thresholds, cmdp.costs, 5, **given), Later()
     simulate(cmdp, agent, 2_500, seed=6)
     agent.finish()
     assert (agent.begin(0).policy != agent.baseline).any()
-    fresh = make("safe", 8, 2, cmdp.thresholds, cmdp.costs, 5, **told)
+    fresh = make("safe", 8, 2, cmdp.thresholds, cmdp.costs, 5, **given)
     for one in (fresh, agent):
         one.plan_in_background(executor=later)
         one.set_thresholds([0.25])
@@ -567,10 +569,10 @@ def test_while_it_thinks_in_the_background_it_plays_the_baseline():
         assert (current.episode.policy == one.baseline).all()
 
 
-def test_a_bridge_is_accounted_with_the_span_of_the_baseline():
+def test_an_interim_episode_is_accounted_with_the_span_of_the_baseline():
     cmdp = psconrl.load("chain")
-    told = known_baseline(cmdp)
-    agent, later = make("safe", 8, 2, cmdp.thresholds, cmdp.costs, 5, **told | {"span": 3.0}), Later()
+    given = known_baseline(cmdp)
+    agent, later = make("safe", 8, 2, cmdp.thresholds, cmdp.costs, 5, **given | {"span": 3.0}), Later()
     simulate(cmdp, agent, 4_000, seed=6)
     agent.finish()
     agent.plan_in_background(executor=later)
@@ -672,10 +674,10 @@ def test_a_spec_tells_the_ranges_of_what_can_come_out_not_of_means():
         horizon = 100
         replicates = 1
     """
-    told, own = parse_spec(text).jobs()
-    cmdp = told.environment()
+    derived, own = parse_spec(text).jobs()
+    cmdp = derived.environment()
     assert cmdp.costs[1].max() < 1.0
-    assert told.make_agent(cmdp).ranges.tolist() == [[0.0, 1.0], [0.0, 1.0]]
+    assert derived.make_agent(cmdp).ranges.tolist() == [[0.0, 1.0], [0.0, 1.0]]
     assert own.make_agent(cmdp).ranges.tolist() == [[0.0, 3.0], [0.0, 2.0]]
 
 

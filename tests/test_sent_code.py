@@ -24,7 +24,7 @@ import numpy as np
 import psconrl
 from {own}_help.share import SHARE
 
-class Coin:
+class Mixed:
     def __init__(self, n_states, n_actions):
         self.policy = np.full((n_states, n_actions), (1 - SHARE) / (n_actions - 1))
         self.policy[:, 0] = SHARE
@@ -42,8 +42,8 @@ def hole(state, action, next_state):
 
 SPEC = """
 replicates = 3
-[agents.coin]
-agent = "{own}.py:Coin"
+[agents.mixed]
+agent = "{own}.py:Mixed"
 [experiments.a]
 env = "{own}:rover"
 horizon = 300
@@ -91,7 +91,7 @@ def test_a_cluster_runs_code_that_only_the_sender_has_and_then_its_next_version(
         assert all(len(paths) == 1 for paths in where.values())  # it was sent indeed
         (folder / f"{own}_help" / "share.py").write_text("SHARE = 0.9\n")
         changed = jobs_of(folder, own)
-        assert {job.hash for job in changed}.isdisjoint({job.hash for job in jobs if job.label == "coin"})
+        assert {job.hash for job in changed}.isdisjoint({job.hash for job in jobs if job.label == "mixed"})
         assert run_sweep(changed, folder / "there.db", executor=client).done == 6
         run_sweep(changed, folder / "here.db", executor=AtOnce())
     assert content(folder / "there.db") == content(folder / "here.db")
@@ -106,7 +106,7 @@ def test_what_a_worker_lacks_is_one_line_before_anything_runs(folder, own, clust
             run_sweep(jobs, folder / "r.db", executor=client)
         line = str(error.value)
         assert line.startswith("worker tcp://127.0.0.1:")
-        assert f"{own}:Coin: there is no module '{own}'" in line
+        assert f"{own}:Mixed: there is no module '{own}'" in line
         assert "\n" not in line
         files = dict(sources_of(jobs)) | {f"{own}_help/share.py": b"SHARE = 0.8\n"}
         monkeypatch.setattr("psconrl.experiment.executors.sources_of", lambda jobs: files)
@@ -138,19 +138,19 @@ def test_what_is_too_much_or_ambiguous_is_not_sent(folder, own, monkeypatch):
 def test_a_worker_finds_what_was_placed_first_whatever_it_has(folder, own, monkeypatch):
     jobs = jobs_of(folder, own)
     files = sources_of(jobs)
-    before = find(f"{own}:Coin")
+    before = find(f"{own}:Mixed")
     place(files)
     try:
-        assert "psconrl-code-" in find(f"{own}:Coin").__init__.__code__.co_filename
-        assert find(f"{own}:Coin") is not before
+        assert "psconrl-code-" in find(f"{own}:Mixed").__init__.__code__.co_filename
+        assert find(f"{own}:Mixed") is not before
         need_the_same(jobs[0])
         place(dict(files) | {f"{own}_help/share.py": b"SHARE = 0.7\n"})
-        assert find(f"{own}:Coin")(2, 2).policy[0, 0] == 0.7
+        assert find(f"{own}:Mixed")(2, 2).policy[0, 0] == 0.7
         with pytest.raises(ConfigError, match="differs here"):
             need_the_same(jobs[0])
         assert "differs here" in execute(jobs[0]).error
         place(files)
-        assert find(f"{own}:Coin")(2, 2).policy[0, 0] == 0.5
+        assert find(f"{own}:Mixed")(2, 2).policy[0, 0] == 0.5
         need_the_same(jobs[0])
         assert sum("psconrl-code-" in path for path in sys.path) == 1
     finally:
@@ -172,18 +172,18 @@ def test_a_thread_of_the_sender_has_everything(folder, own):
 
 def test_a_process_that_lives_on_never_runs_old_code(folder, own):
     """As in a notebook: the file is changed, to the same size within the same second, and named again."""
-    assert find(f"{own}:Coin", folder)(2, 2).policy[0, 0] == 0.5
-    first = digest(f"{own}:Coin")
+    assert find(f"{own}:Mixed", folder)(2, 2).policy[0, 0] == 0.5
+    first = digest(f"{own}:Mixed")
     for share in ("0.6", "0.7", "0.5"):
         (folder / f"{own}_help" / "share.py").write_text(f"SHARE = {share}\n")
-        assert find(f"{own}:Coin")(2, 2).policy[0, 0] == float(share)
-    assert digest(f"{own}:Coin") == first
-    same = find(f"{own}:Coin")
-    assert find(f"{own}:Coin") is same  # it is not imported anew for nothing
+        assert find(f"{own}:Mixed")(2, 2).policy[0, 0] == float(share)
+    assert digest(f"{own}:Mixed") == first
+    same = find(f"{own}:Mixed")
+    assert find(f"{own}:Mixed") is same  # it is not imported anew for nothing
     source = folder / f"{own}.py"
     source.write_text(textwrap.dedent(source.read_text()) + "(\n")
     with pytest.raises(ConfigError, match="its import failed: SyntaxError"):
-        find(f"{own}:Coin")
+        find(f"{own}:Mixed")
     source.unlink()
     with pytest.raises(ConfigError, match="there is no module"):
-        find(f"{own}:Coin")
+        find(f"{own}:Mixed")

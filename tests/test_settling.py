@@ -25,7 +25,7 @@ def averages_after(model, policy, rounds):
 
 
 @pytest.mark.parametrize("kind", ["dense", "near_deterministic", "near_reducible"])
-def test_averages_are_settled_after_so_many_rounds(kind):
+def test_averages_are_settled_after_n_rounds(kind):
     for seed in range(10):
         model = random_cmdp(kind, 6, 3, 2, seed, 0.1)
         found = plan(model)
@@ -57,7 +57,7 @@ def test_a_corridor_that_is_hardly_ever_left_settles_late():
     assert islands.settles == pytest.approx(100.0, rel=0.05)
 
 
-def test_it_is_saved_and_told(tmp_path):
+def test_it_is_saved_and_reported(tmp_path):
     found = plan(psconrl.load("queue"))
     found.save(tmp_path / "plan.npz")
     assert psconrl.Plan.load(tmp_path / "plan.npz").settles == found.settles

@@ -40,7 +40,7 @@ def by_brute_force(cmdp, fits=lambda policy: True):
 @pytest.mark.parametrize("kind", ["dense", "near_deterministic", "tied", "degenerate", "masked", "sparse", "periodic"])
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("m", [1, 2])
-def test_no_policy_without_coins_is_better(kind, seed, m):
+def test_no_deterministic_policy_is_better(kind, seed, m):
     cmdp = random_cmdp(kind, 5, 3, m, seed=100 * seed + m, slack=0.02)
     best = plan(cmdp)
     if best.infeasibility is not None:
@@ -70,7 +70,7 @@ def test_the_brute_force_is_not_trivial():
     assert max(prices) > 1e-3
 
 
-def test_the_price_of_a_rover_without_coins():
+def test_the_price_of_a_deterministic_rover():
     """Between 0.775 with coins and 0.875, the safe way (the only one without risk)."""
     simple = best_deterministic(load("marsrover-4x4"))
     assert simple.value == pytest.approx(0.875)

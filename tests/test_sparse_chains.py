@@ -98,7 +98,7 @@ def birth_death(n, rng, powers):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_long_queue_whose_moves_are_rare_has_its_law_to_the_last_digits(seed):
+def test_a_long_queue_whose_moves_are_rare_has_its_distribution_to_the_last_digits(seed):
     """200 states, so that there are blocks; with a reference anywhere."""
     rng = np.random.default_rng(seed)
     P, distribution = birth_death(200, rng, (0, -1, -2))
@@ -431,7 +431,7 @@ def test_entries_that_come_twice_and_tiny_ones_count():
 # The solver that chooses
 
 
-def test_a_sparse_chain_has_the_gains_biases_and_law_of_the_dense_one():
+def test_a_sparse_chain_has_the_gains_biases_and_distribution_of_the_dense_one():
     rng = np.random.default_rng(8)
     for name, P in chains(rng):
         costs = rng.random((2, len(P)))

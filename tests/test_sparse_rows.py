@@ -75,7 +75,7 @@ RESTS = pytest.mark.parametrize("rest", [1e-3, 0.3, 1.0, 5.0])
 
 
 @RESTS
-def test_entries_have_the_moments_of_the_full_law(rest):
+def test_entries_have_the_moments_of_the_full_distribution(rest):
     """First and second moments of all entries, and of all pairs of six: 560 comparisons, 1e-4 for all four laws."""
     P, a = drawn(STORED, rest, 0)
     p, total = P.toarray(), a.sum()
@@ -96,7 +96,7 @@ def test_entries_have_the_moments_of_the_full_law(rest):
 
 
 @RESTS
-def test_sets_of_states_have_the_law_of_the_aggregated_parameters(rest):
+def test_sets_of_states_have_the_distribution_of_the_aggregated_parameters(rest):
     """Beta, with the sums of the parameters; 2e-6 for all sets and laws."""
     P, a = drawn(STORED, rest, 1)
     p = P.toarray()
@@ -107,7 +107,7 @@ def test_sets_of_states_have_the_law_of_the_aggregated_parameters(rest):
 
 @RESTS
 @pytest.mark.parametrize("stored", [STORED, {}], ids=["seen", "nothing"])
-def test_both_samplers_have_the_same_law(rest, stored):
+def test_both_samplers_have_the_same_distribution(rest, stored):
     """The distribution functions of five random functionals; each is off its own by chance once in 1e7: 2e-6 a law."""
     rng = np.random.default_rng(2)
     P, a = drawn(stored, rest, 3)
@@ -260,7 +260,7 @@ def log_likelihood(alpha, n):
 
 @pytest.mark.parametrize("surprise", [0.0, 0.2])
 @pytest.mark.parametrize("support", [None, "sets", "weights"])
-def test_the_likelihood_is_that_of_the_dirichlet_multinomial_law(form, support, surprise):
+def test_the_likelihood_is_that_of_the_dirichlet_multinomial_distribution(form, support, surprise):
     """Also where what was seen is held for impossible: that tells nothing of the mass."""
     grid, counts = [0.01, 0.5, 20.0], counted(0)
     weights = None if support is None else sparse_support(1, weighted=support == "weights")

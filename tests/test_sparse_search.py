@@ -111,7 +111,7 @@ def test_the_gap_is_a_bound_at_every_column_that_the_search_may_stop_at():
                 assert -lower <= found.gap + 1e-13
 
 
-def test_laws_of_the_mixture_are_stationary():
+def test_distributions_of_the_mixture_are_stationary():
     for problem, order, _ in problems(1, 15, seed=2):
         for chosen in (order, NO_ORDER):
             found = solve_compiled(problem, order=chosen)
@@ -228,7 +228,7 @@ def test_a_plan_that_is_not_settled_is_searched_for_in_general(monkeypatch):
     assert found.value == pytest.approx(value, abs=SAME)
 
 
-def test_so_many_products_are_tried_as_are_allowed():
+def test_as_many_products_are_tried_as_are_allowed():
     rng, S, A = np.random.default_rng(0), 80, 2
     P = SparseTransition(distributions("line", S, A, rng)).restarting(0, 0.01)
     problem = Problem.scaled(P, rng.random((2, S, A)), np.array([0.45]), np.ones((S, A), dtype=bool))
@@ -238,7 +238,7 @@ def test_so_many_products_are_tried_as_are_allowed():
     assert found.value == pytest.approx(solve_compiled(problem, order=order).value, abs=SAME)
 
 
-def test_what_never_begins_anew_is_searched_as_long_as_no_policy_falls_apart():
+def test_transitions_that_never_restart_are_searched_unless_a_policy_is_multichain():
     """With an order, from a reference that some policy may never meet; else by products. Against the linear program."""
     rng, given_up = np.random.default_rng(6), 0
     for trial in range(40):
@@ -403,20 +403,20 @@ def test_without_what_is_less_likely(form):
 @pytest.mark.parametrize(("within", "off"), [(1e-9, 1e-10), (1e-6, 1e-8)])
 def test_products_are_as_exact_as_the_plan_needs(monkeypatch, within, off):
     """The gap is closed to a hundredth of what is allowed, and gains are as exact: closer policies are the same."""
-    told = []
+    calls = []
 
     def noticed(distributions, *arguments):
-        told.append((getattr(distributions, "off", None), arguments[6:]))
+        calls.append((getattr(distributions, "off", None), arguments[6:]))
         return newton(distributions, *arguments)
 
     monkeypatch.setattr(solving, "newton", noticed)
     problem, order, _ = next(problems(1, 1))
     assert solve(problem, order=NO_ORDER, within=within).settled_within(within)
-    assert told[0][0] == pytest.approx(off, rel=1e-12)
+    assert calls[0][0] == pytest.approx(off, rel=1e-12)
     np.testing.assert_allclose(
-        told[0][1], (0.01 * within, max(1e-13, 0.01 * off), 1e-9, off, 1e-10, 1e-12, 1e-9), rtol=1e-12
+        calls[0][1], (0.01 * within, max(1e-13, 0.01 * off), 1e-9, off, 1e-10, 1e-12, 1e-9), rtol=1e-12
     )
     monkeypatch.setattr(solving, "QUICK", np.inf)
-    told.clear()
+    calls.clear()
     assert solve(problem, order=order, within=within).settled_within(within)
-    np.testing.assert_allclose(told[0][1], (0.01 * within, *SEARCH), rtol=1e-12)  # elimination is exact
+    np.testing.assert_allclose(calls[0][1], (0.01 * within, *SEARCH), rtol=1e-12)  # elimination is exact

@@ -56,7 +56,7 @@ def test_limits_can_be_changed_by_name():
         check(parse_spec(text.replace("delay", "dela")).jobs())
 
 
-def test_agents_that_learn_rewards_are_told_the_largest():
+def test_agents_that_learn_rewards_are_given_the_largest():
     text = '[agents.blind]\nagent = "psconrl"\nknown_costs = false\n[experiments.riverswim]\nagents = ["blind"]'
     job = parse_spec(text).jobs()[0]
     assert job.make_agent(job.environment()).optimistic_cost == -1.0

@@ -107,7 +107,7 @@ def test_reachable_states(seed):
     assert reachable(cmdp).tolist() == np.flatnonzero(lead[cmdp.initial > 0].any(axis=0)).tolist()
 
 
-def test_reachable_from_an_initial_law():
+def test_reachable_from_an_initial_distribution():
     assert reachable(deterministic([1], [1], [3], [3], [0], initial=[0.5, 0, 0.5, 0, 0])).tolist() == [0, 1, 2, 3]
 
 

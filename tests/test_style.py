@@ -21,14 +21,14 @@ def test_every_agent_of_the_library_has_a_look_of_its_own():
     assert all(look.colour in PALETTE for look in LOOKS.values())
 
 
-def test_agents_look_the_same_whoever_is_beside_them():
+def test_the_style_of_an_agent_does_not_depend_on_the_others_shown():
     alone, together = looks_of(["c-ucrl"]), looks_of(["mine", "psconrl", "c-ucrl", "yours"])
     assert alone["c-ucrl"] == together["c-ucrl"] == LOOKS["c-ucrl"]
     assert looks_of(["mine", "yours"]) == {label: together[label] for label in ("mine", "yours")}
     assert together["mine"] == nth_look(0, OTHERS)
 
 
-def test_many_strangers_are_told_apart():
+def test_many_unknown_agents_have_distinct_styles():
     assert len(set(looks_of(f"agent {k}" for k in range(25)).values())) == 25
     assert len({nth_look(k) for k in range(50)}) == 50
     assert not set(OTHERS) & set(PALETTE)

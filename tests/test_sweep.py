@@ -125,7 +125,7 @@ def start_sweep(tmp_path):
         process.communicate()
 
 
-def test_kill_9_loses_only_runs_in_flight_and_the_lock_it_leaves_stops_nobody(
+def test_kill_9_loses_only_runs_in_flight_and_the_lock_it_leaves_blocks_no_process(
     tmp_path, jobs, uninterrupted, start_sweep
 ):
     process = start_sweep("--workers", "2")
@@ -298,7 +298,7 @@ def test_a_run_that_kills_its_process_is_found_and_recorded_and_the_others_are_r
 
 
 @pytest.mark.full
-def test_a_script_without_a_guard_is_told_so(tmp_path):
+def test_a_script_without_a_guard_gets_a_message(tmp_path):
     code = "from psconrl.experiment.runner import run_sweep\nfrom psconrl.experiment.spec_file import parse_spec\n"
     code += f"run_sweep(parse_spec({TINY!r}).jobs(), 'r.db', workers=1)\n"
     (tmp_path / "script.py").write_text(code)

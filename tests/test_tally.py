@@ -79,7 +79,7 @@ def test_what_is_added_later_does_not_change_the_other():
     assert_is(one, table)
 
 
-def test_a_copy_goes_its_own_way_and_a_cleared_one_begins_anew():
+def test_a_copy_is_independent_and_a_cleared_one_begins_again():
     tally, table = noted(6, 5, 40, 3)
     other = tally.copy()
     other.note(0, 0)

@@ -89,7 +89,7 @@ def test_hats_follow_where_both_fall_or_each_for_itself(together):
     assert agent.hats[:, 0, 0].tolist() == ([1.8, 1.1] if together else [1.5, 1.1])
 
 
-def test_the_queue_takes_in_what_a_frame_missed_and_the_frame_begins_anew():
+def test_the_queue_takes_in_what_a_frame_missed_and_the_frame_begins_again():
     agent = TripleQA(1, 2, [0.25], horizon=50, kappa=0.0, gamma=0.5, chi=1.0, eps=0.125, frame=2)
     for _ in range(2):
         agent.observe(agent.act(0), 0, [0.5, 0.5])
@@ -114,8 +114,8 @@ def test_a_queue_is_never_negative():
 def test_costs_are_scaled_to_gains_by_their_ranges():
     costs = np.array([[[-5.0, 15.0]], [[2.0, 6.0]]])
     known = TripleQA(1, 2, [3.0], costs, horizon=50)
-    told = TripleQA(1, 2, [3.0], horizon=50, ranges=[[-5.0, 15.0], [2.0, 6.0]])
-    for agent in (known, told):
+    informed = TripleQA(1, 2, [3.0], horizon=50, ranges=[[-5.0, 15.0], [2.0, 6.0]])
+    for agent in (known, informed):
         assert agent.wanted.tolist() == [0.75]
         assert ((agent._highest - [-5.0, 2.0]) / agent._units).tolist() == [1.0, 1.0]
         assert ((agent._highest - [15.0, 6.0]) / agent._units).tolist() == [0.0, 0.0]
@@ -253,7 +253,7 @@ def test_new_limits_hold_from_the_end_of_the_frame_on():
     assert agent._open_block() == 40 - 10  # the frame goes on
 
 
-def test_there_is_nothing_to_think_about_in_the_background():
+def test_there_is_nothing_to_plan_in_the_background():
     one, two = rover_agent(), rover_agent()
     two.plan_in_background()
     traces = [simulate(CMDPEnv(ROVER), agent, 200, seed=0) for agent in (one, two)]

@@ -26,7 +26,7 @@ def after_some_rounds(agent, rounds=300):
 
 @BOTH
 @pytest.mark.parametrize("weight", [20, 0.25, EACH], ids=["20", "quarter", "each"])
-def test_transitions_are_worth_so_many_observations(kind, weight):
+def test_transitions_are_worth_n_observations(kind, weight):
     """Parameters: the weight of the pair times the model's law, plus the counts."""
     agent = kind.trusting(QUEUE, weight, seed=1)
     P, each = QUEUE.transition.toarray(), np.broadcast_to(weight, (S, A)).reshape(-1, 1)
@@ -198,7 +198,7 @@ TABLE = QUEUE.transition.toarray().reshape(S, A, S)
 
 @BOTH
 @pytest.mark.parametrize(
-    ("belief", "told"),
+    ("belief", "weight"),
     [
         (Dirichlet(10.0 * TABLE), 10),
         (Dirichlet(csr_array(25.0 * TABLE.reshape(-1, S))), 25),
@@ -206,9 +206,9 @@ TABLE = QUEUE.transition.toarray().reshape(S, A, S)
     ],
     ids=["table", "sparse", "learned"],
 )
-def test_much_of_the_transitions_and_nothing_of_the_costs_is_worth_a_warning(kind, belief, told, recwarn):
-    assert belief.told() == pytest.approx(told)
-    with pytest.warns(CostsWarning, match=f"worth {told} observations of a pair") as warned:
+def test_much_of_the_transitions_and_nothing_of_the_costs_is_worth_a_warning(kind, belief, weight, recwarn):
+    assert belief.told() == pytest.approx(weight)
+    with pytest.warns(CostsWarning, match=f"worth {weight} observations of a pair") as warned:
         kind(S, A, QUEUE.thresholds, belief=belief)
     assert warned[0].filename == __file__  # where the agent was made
     for known in ({"costs": QUEUE.costs}, {"guessed_costs": QUEUE.costs}, {"optimistic_cost": -1.0}):
@@ -229,7 +229,7 @@ def test_little_or_nothing_of_the_transitions_is_not(belief, recwarn):
     assert not recwarn.list
 
 
-def test_what_is_told_is_the_median_of_the_pairs():
+def test_the_weight_of_a_prior_is_the_median_of_the_pairs():
     heavy = TABLE.copy()
     heavy[0] *= 1000.0
     assert Dirichlet(heavy).told() == pytest.approx(1.0)

@@ -33,16 +33,16 @@ def queue(n=600, limit=5.0, maximise=False):
 
 @pytest.mark.parametrize("maximise", [False, True])
 def test_progress_closes_in_on_the_value_from_both_sides(maximise):
-    told = []
+    reported = []
     model = queue(maximise=maximise)
-    plan = psconrl.plan(model, progress=told.append)
+    plan = psconrl.plan(model, progress=reported.append)
     assert plan.status is Status.OPTIMAL
     sign = -1 if maximise else 1
-    assert all(sign * p.value >= sign * plan.value - 1e-9 for p in told)
-    assert all(sign * p.bound <= sign * plan.value + 1e-9 for p in told)
-    assert [p.policies for p in told] == sorted(p.policies for p in told)
-    assert told[-1].gap <= 1e-8 < told[0].gap
-    assert told[-1].value == pytest.approx(plan.value, abs=1e-8)
+    assert all(sign * p.value >= sign * plan.value - 1e-9 for p in reported)
+    assert all(sign * p.bound <= sign * plan.value + 1e-9 for p in reported)
+    assert [p.policies for p in reported] == sorted(p.policies for p in reported)
+    assert reported[-1].gap <= 1e-8 < reported[0].gap
+    assert reported[-1].value == pytest.approx(plan.value, abs=1e-8)
 
 
 def test_a_line_of_progress():
@@ -80,7 +80,7 @@ def test_ctrl_c_returns_the_best_plan_so_far(monkeypatch):
     assert psconrl.evaluate(model, plan.policy).costs == pytest.approx(plan.costs)
 
 
-def test_ctrl_c_ends_the_program_if_nobody_follows(monkeypatch):
+def test_ctrl_c_ends_the_program_without_a_progress_callback(monkeypatch):
     interrupted_after(monkeypatch, 3)
     with pytest.raises(KeyboardInterrupt):
         psconrl.plan(queue())
@@ -142,7 +142,7 @@ def test_the_line_of_the_terminal(capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_ctrl_c_while_coins_are_saved_leaves_them(monkeypatch):
+def test_ctrl_c_while_randomised_actions_are_reduced_keeps_them(monkeypatch):
     model = tandem(20)
     best = psconrl.plan(model)
 

@@ -26,15 +26,15 @@ def test_the_standard_error_is_that_of_a_ratio():
 
 def watched(costs, kind="optimal", debt=True, length=50):
     """The alarms after 1,000 rounds and as many again with these average costs, one an episode."""
-    told = []
-    dog = Watchdog(["delay"], told.append)
+    received = []
+    dog = Watchdog(["delay"], received.append)
     threshold = np.array([1.0])
     event = EpisodeEvent(FIRST, 1, kind, FIRST, np.zeros(2), np.array([0.0, 1.01 if debt else 0.99]), threshold, 0.0, 0)
     dog(event)
     for k, cost in enumerate(costs):
         dog(replace(event, round=FIRST + (k + 1) * length, length=length, costs=np.array([0.0, cost])))
-    assert told == dog.alarms
-    return told
+    assert received == dog.alarms
+    return received
 
 
 def test_it_barks_at_a_limit_that_plans_promise_to_keep():
@@ -75,7 +75,7 @@ def test_it_is_silent_while_agents_learn(name):
             assert not dog.alarms
 
 
-def test_it_barks_where_the_agent_was_told_wrong_costs():
+def test_it_alerts_if_the_agent_was_given_wrong_costs():
     model = psconrl.load("queue")
     wrong = model.costs.copy()
     wrong[1] *= 0.5

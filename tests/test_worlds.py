@@ -205,7 +205,7 @@ def test_every_action_draws_its_own_mass():
 
 
 @pytest.mark.parametrize("name", sorted(OWN))
-def test_worlds_of_the_study_have_a_certified_optimum_and_a_limit_that_binds(name):
+def test_environments_of_the_study_have_a_certified_optimum_and_a_binding_constraint(name):
     cmdp = OWN[name](*([0] if name in DRAWN else []))
     best = plan(cmdp)
     assert best.status is Status.OPTIMAL
