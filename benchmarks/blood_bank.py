@@ -2,7 +2,7 @@
 
     python benchmarks/blood_bank.py [--room 2] [--rounds 4000] [--runs 6] [--emission two-point]
 
-The agent is told which transitions are possible. Scores are regret plus overspending at twice its price, in percent of
+The agent knows which transitions are possible. Scores are regret plus overspending at twice its price, in percent of
 those of uniform play: the mean, its standard error, and the worst run.
 """
 
@@ -19,14 +19,14 @@ import psconrl
 from psconrl.agents import LearnedMass
 
 MOST = 4  # units of a group in one order
-DEMAND = {"O": (0.35, 0.40, 0.20, 0.05), "A": (0.30, 0.40, 0.20, 0.10)}  # of 0, 1, 2, 3 units a round
+DEMAND = {"O": (0.35, 0.40, 0.20, 0.05), "A": (0.30, 0.40, 0.20, 0.10)}  # probabilities of 0, 1, 2, 3 units a round
 
 
 def blood_bank(room: int = 2) -> psconrl.CMDP:
-    """Order for two groups, so that few units outdate and few requests fail.
+    """Order blood of two groups, so that few units outdate and few requests fail.
 
     State: units of group O of one and of two days, then of group A, 0 to ``room`` each. Requests are met oldest first;
-    group A takes what is left of O. What is two days old outdates, what is one day old ages, orders arrive fresh.
+    group A takes what is left of O. Units two days old outdate, units one day old age, orders arrive fresh.
     """
     levels = range(room + 1)
     states = list(itertools.product(levels, repeat=4))
@@ -47,14 +47,14 @@ def blood_bank(room: int = 2) -> psconrl.CMDP:
 
 
 def _issued(old: int, young: int, asked: int) -> tuple[int, int, int]:
-    """What is left of both, and what is short."""
+    """Return the remaining units of both groups, and the shortage."""
     from_old = min(old, asked)
     from_young = min(young, asked - from_old)
     return old - from_old, young - from_young, asked - from_old - from_young
 
 
 def score(agent: str, room: int, rounds: int, run: int, emission: str) -> float:
-    """The score of a run; ``agent``: uniform, known or learned."""
+    """Return the score of a run; ``agent``: uniform, known or learned."""
     model = blood_bank(room)
     best = psconrl.plan(model)
     if agent == "uniform":

@@ -1,7 +1,7 @@
 """Figure 1 of Yu, Bae and Lee (2026) with every agent: ``python benchmarks/chain.py [--runs 10] [--jobs 1]``.
 
-Their chain for 32,000 rounds, known costs, the same luck for all. Told what they must know: SA-CVI-UCB the Slater gap
-and the spans of the optimal policy, FHA the span (a second row: none, as it is not said in the paper).
+Their chain for 32,000 rounds, known costs, the same random numbers for all. Agents get what they must know: SA-CVI-UCB
+the Slater gap and the spans of the optimal policy, FHA the span (a second row: none, as the paper does not state it).
 """
 
 import os
@@ -21,7 +21,7 @@ from psconrl.agents import Radius
 from psconrl.arrays import Floats, Ints
 
 T = 32_000
-SLATER = {"gap": 0.1378948896, "span_objective": 1.0, "span_limited": 0.84708}  # tests/test_worlds.py
+SLATER = {"gap": 0.1378948896, "span_objective": 1.0, "span_limited": 0.84708}  # see tests/test_worlds.py
 
 
 class Plain(Radius):

@@ -1,4 +1,4 @@
-"""Two commits side by side: ``python benchmarks/commits.py OLD_PYTHON [CASE ...] [--pairs N]``.
+"""Compare the speed of two commits: ``python benchmarks/commits.py OLD_PYTHON [CASE ...] [--pairs N]``.
 
 ``OLD_PYTHON`` is the interpreter of an environment in which the other commit is installed. Each case is prepared and
 warmed up once in a process of its own for either commit; then the two take turns, and the table has the medians of the
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-WORK = Callable[[int], object]  # what is timed, for the number of the turn
+WORK = Callable[[int], object]  # the timed function, of the number of the turn
 
 LEARNING = {  # environment, its options, rounds of a turn
     "learn 4x4": ("marsrover-4x4", {}, 11_000),
@@ -45,12 +45,12 @@ PLANS = {
     "plan random 100000": ("random", 100_000, 1),
     "plan philosophers 5": ("philosophers", 5, 1),
 }
-GOALS = {"plan philosophers 5": {"minimise": "hungry", "limits": "eat >= 0.5"}}  # of files that say nothing of it
+GOALS = {"plan philosophers 5": {"minimise": "hungry", "limits": "eat >= 0.5"}}  # for files without a goal
 SAMPLES = {"samples 4x4": ("marsrover-4x4", 60), "samples 8x8": ("marsrover-8x8", 40), "samples box": ("box", 40)}
 
 
 def write(case: str, path: Path) -> None:
-    """The model of a case, by this commit."""
+    """Return the model of a case, built by this commit."""
     import psconrl
 
     if case in PLANS:
@@ -65,7 +65,7 @@ def write(case: str, path: Path) -> None:
 
 
 def prepared(case: str, path: str) -> WORK:
-    """What a turn does, in the commit that this process runs."""
+    """Return the work of a turn, in the commit that this process runs."""
     import psconrl
 
     if case in SAMPLES:
@@ -89,7 +89,7 @@ def prepared(case: str, path: str) -> WORK:
 
 
 def _episodes(cmdp: Any, known: bool, count: int) -> WORK:
-    """So many further episodes of one run."""
+    """Return the work of playing ``count`` further episodes of one run."""
     import psconrl
     from psconrl.simulation.model_run import Simulation
 
@@ -120,7 +120,7 @@ def take_turns(case: str, path: str) -> None:
 
 
 def compared(case: str, old: str, pairs: int) -> str:
-    """A row of the table."""
+    """Return a row of the table."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / ("model.umb" if case in GOALS else "model.npz")
         if case not in SAMPLES:
@@ -144,7 +144,7 @@ def compared(case: str, old: str, pairs: int) -> str:
 
 
 def main() -> None:
-    """Print the table, or be one side of it."""
+    """Print the table, or act as one of its two processes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("old", nargs="?", default="")
     parser.add_argument("cases", nargs="*")

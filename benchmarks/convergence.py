@@ -1,6 +1,7 @@
-"""Does the score grow like the root of the rounds? Environments in which the optimum lives in several places.
+"""Growth of the score with the rounds, in environments whose optimum mixes several places: is it a square root?
 
-    python benchmarks/convergence.py [--rounds 1000000] [--runs 30] [--agents psconrl,psconrl-paper] [--environments corridor]
+    python benchmarks/convergence.py [--rounds 1000000] [--runs 30] [--agents psconrl,psconrl-paper]
+                                     [--environments corridor]
 
 The score is the regret of the objective plus overspending at twice its price, with known costs. Two environments were
 used while the rule was found (corridor, islands); harbour, ferry and ring were written before they were tried.
@@ -36,13 +37,13 @@ def harbour(length: int = 4) -> psconrl.CMDP:
 
 
 def ferry(crossing: float = 0.02) -> psconrl.CMDP:
-    """Two banks and a ferry that comes once in fifty rounds; waiting for it costs as much as the worse bank."""
+    """Two banks and a ferry that arrives once in fifty rounds; waiting for it costs as much as the worse bank."""
     P = np.array([[[1.0, 0.0], [1.0 - crossing, crossing]], [[0.0, 1.0], [crossing, 1.0 - crossing]]])
     return psconrl.CMDP(P, [[[0.0, 1.0], [1.0, 1.0]], [[1.0, 1.0], [0.0, 1.0]]], [0.3])
 
 
 def ring(size: int = 12) -> psconrl.CMDP:
-    """Stay, or go on round a ring, one way only: two of its places are worth staying at."""
+    """Stay, or move on around a one-way ring: two of its places are worth staying at."""
     S = size
     P = np.zeros((S, 2, S))
     P[np.arange(S), 0, np.arange(S)] = 1.0
@@ -63,7 +64,7 @@ ENVIRONMENTS = {
 
 
 def scores(environment: str, agent: str, rounds: int, run: int) -> list[float]:
-    """At a 64th, a 16th and a quarter of the rounds, and at their end."""
+    """Return the scores after a 64th, a 16th and a quarter of the rounds, and at their end."""
     model = ENVIRONMENTS[environment]()
     best = psconrl.plan(model)
     at = [rounds // 64, rounds // 16, rounds // 4, rounds]

@@ -1,4 +1,4 @@
-"""Draws docs/results/corridor.png: the score of some agents on the corridor, against rounds.
+"""Draw docs/results/corridor.png: the score of some agents on the corridor, against rounds.
 
 python benchmarks/corridor_picture.py [--runs 10] [--rounds 80000]
 """
@@ -24,12 +24,12 @@ AGENTS = {
     "lagrangian": ("Lagrangian PSRL", (0, (1, 1))),
     "uniform": ("uniform play", (0, (5, 1))),
 }
-BANDS = ("psconrl", "psconrl-paper")  # of which the range of all runs is shown
+BANDS = ("psconrl", "psconrl-paper")  # agents whose range over all runs is shown
 PICTURE = Path(__file__).parents[1] / "docs" / "results" / "corridor.png"
 
 
 def scores(agent: str, rounds: int, run: int) -> tuple[list[int], list[float]]:
-    """Regret plus overspending at twice its price, at rounds that are evenly spread on a logarithmic axis."""
+    """Return regret plus overspending at twice its price, at logarithmically spaced rounds."""
     model = psconrl.load("corridor")
     best = psconrl.plan(model)
     made = psconrl.agents.make(agent, 8, 2, model.thresholds, model.costs, seed=run)
@@ -40,7 +40,7 @@ def scores(agent: str, rounds: int, run: int) -> tuple[list[int], list[float]]:
 
 
 def main() -> None:
-    """Run and draw."""
+    """Run the agents and draw the figure."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=80_000)

@@ -1,4 +1,4 @@
-"""What it costs to evaluate every policy played: ``python benchmarks/evaluation.py [--repeats 5]``.
+"""Overhead of evaluating every played policy: ``python benchmarks/evaluation.py [--repeats 5]``.
 
 The same runs with and without ``evaluate_policies``, in turns; CPU seconds, medians.
 """
@@ -33,7 +33,7 @@ ENVIRONMENTS: tuple[tuple[str, dict[str, Any], int, tuple[str, ...]], ...] = (
 
 
 def run(cmdp: psconrl.CMDP, name: str, rounds: int, evaluate: bool) -> tuple[float, int]:
-    """CPU seconds, and how many policies there were."""
+    """Return the CPU seconds and the number of policies."""
     agent = make_agent(name, cmdp.n_states, cmdp.n_actions, cmdp.thresholds, cmdp.costs, 1, rounds)
     begin = time.process_time()
     trace = Simulation(cmdp, agent, 1, evaluate_policies=evaluate).run(rounds)
@@ -45,7 +45,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--environments", nargs="*", help="only these")
     given = parser.parse_args()
-    print("| world | S | agent | rounds | policies | s without | s with | more | us a policy |\n|" + "---|" * 9)
+    print("| environment | S | agent | rounds | policies | s without | s with | more | us a policy |\n|" + "---|" * 9)
     for environment, options, rounds, agents in ENVIRONMENTS:
         if given.environments and environment not in given.environments:
             continue
@@ -55,7 +55,7 @@ def main() -> None:
             try:
                 run(cmdp, name, min(rounds, 200), True)
             except AgentError:
-                continue  # more limits than it serves
+                continue  # more constraints than it supports
             pairs = [[run(cmdp, name, rounds, on) for on in (False, True)] for _ in range(repeats)]
             without, with_ = (float(np.median([pair[k][0] for pair in pairs])) for k in (0, 1))
             policies = pairs[0][1][1]

@@ -1,4 +1,4 @@
-"""How many first visits may end an episode? ``python benchmarks/first_visits.py MODEL [RUNS] [NUMBER,...]``.
+"""Effect of the number of first visits that end an episode: ``benchmarks/first_visits.py MODEL [RUNS] [NUMBER,...]``.
 
 Plays the default agent with different numbers of first visits that end an episode (``ENDING_FIRST_VISITS``), on the
 same seeds, and shows regret at shadow prices, the paired difference from "all of them", plans and seconds.
@@ -23,7 +23,7 @@ ALL = 10**9
 
 
 def grid(side: int) -> psconrl.CMDP:
-    """A map with risky cells, a quarter of all."""
+    """A map on which a quarter of all cells are risky."""
     rng = np.random.default_rng(5)
     rows = [["R" if rng.random() < 0.25 else "." for _ in range(side)] for _ in range(side)]
     rows[0][0], rows[-1][side // 2] = "G", "S"
@@ -31,7 +31,7 @@ def grid(side: int) -> psconrl.CMDP:
 
 
 def ring(states: int = 6000) -> psconrl.CMDP:
-    """One step on or two; two are limited. Nearly every round is a first visit."""
+    """Move one step or two; double steps are constrained. Nearly every round is a first visit."""
     pairs = np.arange(2 * states)
     onward = (pairs // 2 + 1 + pairs % 2) % states
     P = csr_array((np.ones(2 * states), (pairs, onward)), shape=(2 * states, states))
@@ -40,7 +40,8 @@ def ring(states: int = 6000) -> psconrl.CMDP:
     return psconrl.CMDP(P, costs, [0.5])
 
 
-MODELS: dict[str, tuple[Callable[[int], psconrl.CMDP], int, bool]] = {  # of a seed, rounds, is the support known?
+# The model of a seed, rounds, and whether the support is known.
+MODELS: dict[str, tuple[Callable[[int], psconrl.CMDP], int, bool]] = {
     "4x4": (lambda seed: psconrl.load("marsrover-4x4"), 5000, False),
     "4x4 slip .1": (lambda seed: psconrl.load("marsrover-4x4", slip=0.1), 5000, False),
     "queue": (lambda seed: psconrl.load("queue"), 5000, False),
@@ -56,7 +57,7 @@ MODELS: dict[str, tuple[Callable[[int], psconrl.CMDP], int, bool]] = {  # of a s
 
 
 def one(name: str, number: int, seed: int) -> tuple[float, int, float]:
-    """Regret at shadow prices, plans and seconds of a run."""
+    """Return the regret at shadow prices, plans and seconds of a run."""
     make, rounds, support_known = MODELS[name]
     schedules.ENDING_FIRST_VISITS = number
     cmdp = make(seed)
@@ -69,7 +70,7 @@ def one(name: str, number: int, seed: int) -> tuple[float, int, float]:
 
 
 def main() -> None:
-    """Play and show."""
+    """Run the agents and print the table."""
     name, runs = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 10
     numbers = [int(n) for n in sys.argv[3].split(",")] if len(sys.argv) > 3 else [0, 500, 1000]
     base = np.array([one(name, ALL, seed) for seed in range(runs)])

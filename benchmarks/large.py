@@ -4,14 +4,14 @@
     python benchmarks/large.py philosophers --storm storm/bin/python
     python benchmarks/large.py queues --small --repeat 1  # seconds, to see that it runs
 
-Every run is a process of its own, with BLAS on one core, which first plans a smaller model of the same kind, so that
-kernels are loaded. Models are built once, by another process, and read from a file. Ours and the peers' runs alternate;
-what is printed are medians, as rows for benchmarks/RESULTS.md. A run that fails or takes longer than ``--limit`` gets a
-row that says so, and is not repeated.
+Every run is a separate process, with BLAS on one core, which first plans a smaller model of the same kind to load the
+kernels. Models are built once, by another process, and read from a file. Our runs and the peers' runs alternate; the
+table has medians, as rows for benchmarks/RESULTS.md. A run that fails or takes longer than ``--limit`` gets a row that
+says so, and is not repeated.
 
 ``--storm PYTHON`` names the Python of an environment that has stormpy (``python -m venv storm && storm/bin/pip install
--e '.[storm]'``); Storm then answers the same question from the same model, also for queues and random models. HiGHS
-plans the multichain models. ``growth`` makes the runs of ``queues``, too.
+-e '.[storm]'``); Storm then solves the same problem on the same model, also for queues and random models. HiGHS plans
+the multichain models. ``growth`` includes the runs of ``queues``.
 """
 
 import os
@@ -39,7 +39,7 @@ HERE = Path(__file__).parent
 PICTURE = HERE.parent / "docs" / "results" / "large.png"
 OURS, HIGHS = "psconrl", "HiGHS"
 TIGHT = "1e-8"
-TELLING = 50_000  # states; the memory that fewer take is lost in that of kernels and libraries
+TELLING = 50_000  # states; below this, kernels and libraries dominate the memory
 STORM = {
     "Storm": [],
     "Storm, sound": ["sound"],
@@ -53,19 +53,19 @@ HEADER = (
 
 @dataclass(frozen=True)
 class Case:
-    """A model to plan: how it is built and how a small one is, what is wanted, and what is to be reached."""
+    """A model to plan: how to build it and a small one, the goal, and the targets to reach."""
 
     title: str
-    build: tuple[Any, ...]  # of builders, a name and its arguments
+    build: tuple[Any, ...]  # a builder's name and its arguments
     small: tuple[Any, ...]
-    formula: str = ""  # the question for Storm
-    goal: dict[str, str] = field(default_factory=dict)  # the same, for a file that says nothing of it
-    most: dict[str, float] = field(default_factory=dict)  # of seconds, GB and gap: at most this
-    faster: dict[str, float] = field(default_factory=dict)  # than a peer: at least so many times
+    formula: str = ""  # the formula for Storm
+    goal: dict[str, str] = field(default_factory=dict)  # the goal, for a file without one
+    most: dict[str, float] = field(default_factory=dict)  # upper bounds of seconds, GB and gap
+    faster: dict[str, float] = field(default_factory=dict)  # least speed-up over each peer
 
 
 def built(kind: str, *arguments: int) -> psconrl.CMDP:
-    """A model by name."""
+    """Build a model by name."""
     sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
     if kind == "philosophers":
         from known_models import philosophers
@@ -91,7 +91,7 @@ def queues(sides: list[int], warm: int) -> list[Case]:
 
 
 def random(sizes: list[int], warm: int) -> list[Case]:
-    """Ten successors, four actions, one limit."""
+    """Ten successors, four actions, one constraint."""
     most = {100_000: {"seconds": 10.0}, 1_000_000: {"seconds": 240.0, "GB": 8.0}}
     formula = 'multi(R{"objective"}min=? [LRA], R{"cost_1"}<=LIMIT [LRA])'
     return [
@@ -100,7 +100,7 @@ def random(sizes: list[int], warm: int) -> list[Case]:
 
 
 def philosophers(sizes: list[int], warm: int) -> list[Case]:
-    """So many at the table, with the limit and without any."""
+    """Dining philosophers, with and without the constraint."""
     limited = {"Storm": 1.0, f"Storm, {TIGHT}": 3.0}
     asked: list[tuple[str, str, dict[str, str], dict[str, float]]] = [
         (
@@ -120,7 +120,7 @@ def philosophers(sizes: list[int], warm: int) -> list[Case]:
 
 
 def multichain(sizes: list[int], warm: int) -> list[Case]:
-    """Hundreds of end components, without and with a limit."""
+    """Hundreds of end components, without and with a constraint."""
     return [
         Case(
             f"multichain, S = {S:,}, {m or 'no'} limit", ("clusters", S, m), ("clusters", warm, m), faster={HIGHS: 10.0}
@@ -130,7 +130,7 @@ def multichain(sizes: list[int], warm: int) -> list[Case]:
     ]
 
 
-# How cases are made; their sizes and that of the model which loads the kernels; the same with --small.
+# Builders of cases; their sizes and that of the model that loads the kernels; the same with --small.
 ROWS = {
     "queues": (queues, [316, 1000], 100, [20, 30], 12),
     "random": (random, [100_000, 1_000_000], 10_000, [300, 1000], 100),
@@ -141,9 +141,9 @@ ROWS = {
 
 
 def gigabytes(what: str) -> float:
-    """``VmHWM``, the most memory that this process had, or ``VmRSS``, what it has now.
+    """Return ``VmHWM``, the peak memory of this process, or ``VmRSS``, its current memory.
 
-    ``getrusage``, asked where there is no /proc, counts what the process had that started this one, too.
+    ``getrusage``, used where there is no /proc, also counts the memory of the parent process.
     """
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
@@ -155,7 +155,7 @@ def gigabytes(what: str) -> float:
 
 
 def one(path: str, small: str, goal: str, method: str) -> None:
-    """Read and plan a model, and print what that took."""
+    """Read and plan a model, and print time and memory."""
     asked, way = json.loads(goal), {} if method == OURS else {"method": "lp"}
     psconrl.plan(psconrl.load(small, **asked), **way)
     base, began = gigabytes("VmRSS"), time.perf_counter()
@@ -171,7 +171,7 @@ def one(path: str, small: str, goal: str, method: str) -> None:
 
 
 def answer(call: list[str], limit: float) -> dict[str, Any]:
-    """The last line that a process prints, as a dictionary; what went wrong, if something did."""
+    """Return the last line that a process prints as a dictionary, or the error."""
     try:
         done = subprocess.run(call, capture_output=True, text=True, timeout=limit)
     except subprocess.TimeoutExpired:
@@ -185,7 +185,7 @@ def answer(call: list[str], limit: float) -> dict[str, Any]:
 
 
 def files(case: Case, folder: Path, storm: bool, limit: float) -> dict[str, Any]:
-    """Write the model and the small one, by a process of its own; returns where they are, or the trouble."""
+    """Write the model and the small one in a separate process; return their paths, or the error."""
     ending = ".umb" if case.goal else ".npz"
     paths = {}
     for which, built_of in (("model", case.build), ("small", case.small)):
@@ -204,7 +204,7 @@ def files(case: Case, folder: Path, storm: bool, limit: float) -> dict[str, Any]
 
 
 def calls(case: Case, paths: dict[str, Any], storm: str | None) -> dict[str, list[str]]:
-    """The processes to start, by who plans."""
+    """Return the processes to start, by planner."""
     ours = [sys.executable, __file__, "one", paths["model"], paths["small"], json.dumps(case.goal)]
     found = {OURS: [*ours, OURS]}
     if HIGHS in case.faster:
@@ -218,7 +218,7 @@ def calls(case: Case, paths: dict[str, Any], storm: str | None) -> dict[str, lis
 
 
 def measured(case: Case, given: argparse.Namespace, folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """All runs of a case, by who plans, in turns; who fails once is not asked again."""
+    """Return all runs of a case by planner, alternating; a planner that fails once is not run again."""
     paths = files(case, folder, bool(given.storm), given.limit)
     if "trouble" in paths:
         return {OURS: [{"trouble": "building " + paths["trouble"]}]}
@@ -232,13 +232,13 @@ def measured(case: Case, given: argparse.Namespace, folder: Path) -> dict[str, l
 
 
 def middle(runs: Iterable[dict[str, Any]], key: str) -> float:
-    """The median of one number over runs, nan if it is not there."""
+    """Return the median of one number over runs, nan if it is missing."""
     found = [float(run[key]) for run in runs if run.get(key) is not None]
     return median(found) if found else float("nan")
 
 
 def verdict(case: Case, name: str, runs: dict[str, list[dict[str, Any]]]) -> str:
-    """What was to be reached, and whether it is."""
+    """Return the targets and whether they are reached."""
     words = []
     units = {"seconds": "{:g} s", "GB": "{:g} GB", "gap": "gap {:g}"}
     failed = any("trouble" in run for run in runs[OURS])
@@ -254,7 +254,7 @@ def verdict(case: Case, name: str, runs: dict[str, list[dict[str, Any]]]) -> str
 
 
 def row(case: Case, name: str, runs: dict[str, list[dict[str, Any]]]) -> str:
-    """A line of the table."""
+    """Return a row of the table."""
     mine = runs[name]
     times = middle(mine, "seconds") / middle(runs[OURS], "seconds")
     ratio = "" if name == OURS or np.isnan(times) else f"{times:.2g}" if times < 10 else f"{times:,.0f}"
@@ -273,7 +273,7 @@ def row(case: Case, name: str, runs: dict[str, list[dict[str, Any]]]) -> str:
 
 
 def table(cases: list[Case], given: argparse.Namespace) -> list[dict[str, list[dict[str, Any]]]]:
-    """Make all runs of some cases, and print a row as soon as there is one."""
+    """Make all runs of some cases, and print each row as soon as it is complete."""
     print(f"\n{machine()}; medians of {given.repeat}\n\n{HEADER}", flush=True)
     found = []
     with tempfile.TemporaryDirectory() as folder:
@@ -292,7 +292,7 @@ def table(cases: list[Case], given: argparse.Namespace) -> list[dict[str, list[d
 
 
 def seconds_side_by_side(cases: list[Case], found: list[dict[str, list[dict[str, Any]]]]) -> str:
-    """The seconds alone, a line a model and a column for everyone who plans; empty if that is nobody but us."""
+    """Return the table of seconds, a row per model and a column per planner; empty if there are no peers."""
     names = list(dict.fromkeys(name for runs in found for name in runs))
     if len(names) < 2:
         return ""
@@ -310,7 +310,7 @@ def _seconds(runs: list[dict[str, Any]]) -> str:
 
 
 def memory_line(case: Case, runs: list[dict[str, Any]]) -> str:
-    """How much memory reading and planning took at most, without what the process had before, if that is much."""
+    """Return the peak memory of reading and planning, without that of the process before, if it is substantial."""
     if any("trouble" in run for run in runs) or middle(runs, "states") < TELLING:
         return ""
     used = 1e9 * (middle(runs, "GB") - middle(runs, "base"))
@@ -321,12 +321,12 @@ def memory_line(case: Case, runs: list[dict[str, Any]]) -> str:
 
 
 def slope(x: Iterable[float], y: Iterable[float]) -> float:
-    """The power of x that y grows with: least squares of the logarithms."""
+    """Return the power of x with which y grows: least squares of the logarithms."""
     return float(np.polyfit(np.log(list(x)), np.log(list(y)), 1)[0])
 
 
 def growth(found: list[dict[str, list[dict[str, Any]]]], draw: bool) -> None:
-    """The slope of what was found, and the picture."""
+    """Print the slopes and draw the figure."""
     kept = [runs[OURS] for runs in found if not any("trouble" in run for run in runs[OURS])]
     if len(kept) < 2:
         print("\nno slope: fewer than two sizes were planned")
@@ -342,7 +342,7 @@ def growth(found: list[dict[str, list[dict[str, Any]]]], draw: bool) -> None:
 
 
 def picture(states: list[float], seconds: list[float], memory: list[float], power: float, path: Path = PICTURE) -> None:
-    """Seconds and memory against states."""
+    """Draw seconds and memory against states."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import LogLocator
 
@@ -366,7 +366,7 @@ def picture(states: list[float], seconds: list[float], memory: list[float], powe
 
 
 def machine() -> str:
-    """What the numbers were measured on."""
+    """Describe the machine."""
     return (
         f"Machine: {os.cpu_count()} cores, {platform.machine()}, {platform.system()}, BLAS on one; load before "
         f"{os.getloadavg()[0]:.1f}; Python {platform.python_version()}, NumPy {np.__version__}"
@@ -374,7 +374,7 @@ def machine() -> str:
 
 
 def build(what: str, *paths: str) -> None:
-    """Write a model to files, and print its limit."""
+    """Write a model to files, and print its threshold."""
     model = built(*json.loads(what))
     for path in paths:
         psconrl.save(model, path)
@@ -382,7 +382,7 @@ def build(what: str, *paths: str) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Read the command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("row", choices=(*ROWS, "one", "build"), metavar="|".join(ROWS))
     parser.add_argument("rest", nargs="*", help=argparse.SUPPRESS)

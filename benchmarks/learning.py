@@ -22,7 +22,7 @@ from psconrl.learning.registry import make_agent
 from psconrl.planning.highs import new_highs, status
 from psconrl.planning.lp import occupancy_program
 
-# Environment, horizon, runs of the paper's figures, and the authors' own code as measured elsewhere on such a machine.
+# Environment, horizon, runs of the paper's figures, and the authors' code as measured on a similar machine.
 PAPER = [
     ("marsrover-4x4", 11_000, 50, "39 ± 21 / 36 ± 40"),
     ("marsrover-8x8", 20_000, 50, "576 ± 55 / -287 ± 129"),
@@ -53,7 +53,7 @@ class HighsPlanner(EpisodePlanner):
 
 
 class Stopwatch:
-    """Adds up the seconds spent in a method."""
+    """Sum the seconds spent in a method."""
 
     def __init__(self, owner: Any, method: str) -> None:
         self.seconds = 0.0

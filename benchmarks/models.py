@@ -1,4 +1,4 @@
-"""Models to plan, of every kind the planner claims to be fast on."""
+"""Models to plan, one of every kind on which the planner is meant to be fast."""
 
 from collections.abc import Iterator
 
@@ -30,7 +30,7 @@ def posterior_samples(name: str, count: int, seed: int, prior: float = 0.1) -> I
 
 
 def dense_random(S: int, A: int = 4, m: int = 1, seed: int = 0) -> psconrl.CMDP:
-    """Every entry positive; thresholds half way between what the objective wants and what is possible."""
+    """Every entry positive; thresholds halfway between the unconstrained optimum and the feasible minimum."""
     rng = np.random.default_rng(seed)
     P = rng.dirichlet(np.ones(S), size=(S, A))
     return _tightened(P, rng.random((m + 1, S, A)))
@@ -46,10 +46,10 @@ def sparse_random(S: int, A: int = 4, m: int = 1, successors: int = 10, seed: in
 
 
 def two_queues(side: int) -> psconrl.CMDP:
-    """Two queues in tandem of side-1 places each: pay for speed, keep the average number waiting within a limit.
+    """Two queues in tandem of side-1 places each: pay for speed, with a constraint on the average number waiting.
 
     Actions choose slow or fast service at each station; slow is slower than the arrivals, so that policies on the way
-    to the optimum leave the empty state with a stationary mass of e^-70. Uniformised: at most one event a step.
+    to the optimum give the empty state a stationary mass of e^-70. Uniformised: at most one event per step.
     """
     S, A = side * side, 4
     arrive, slow, fast = 0.25, 0.2, 0.375
@@ -81,7 +81,7 @@ def two_queues(side: int) -> psconrl.CMDP:
 
 
 def _tightened(P: object, costs: np.ndarray) -> psconrl.CMDP:
-    """Thresholds on every constrained cost a third of the way from a joint policy to the free optimum."""
+    """Thresholds on every constrained cost, a third of the way from a joint policy to the unconstrained optimum."""
     m = costs.shape[0] - 1
     names = [
         "objective",

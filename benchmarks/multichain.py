@@ -1,4 +1,4 @@
-"""Models with many end components: structure first against one linear program on HiGHS, in one run.
+"""Models with many end components: planning by components against one linear program on HiGHS, in one run.
 
     python benchmarks/multichain.py                      # 1,000 and 2,000 states, both ways
     python benchmarks/multichain.py 10000 100000 --no-lp # HiGHS had not ended after 20 minutes at 10,000
@@ -20,7 +20,7 @@ ACTIONS, SUCCESSORS = 3, 4
 
 
 def clusters(n_states: int, m: int, seed: int = 0, largest: int = 200) -> CMDP:
-    """A model with so many states and m limits, each met by half of what is possible."""
+    """A model with the given number of states and m constraints, each halfway between its bounds."""
     rng = np.random.default_rng(seed)
     sizes: list[int] = []
     while sum(sizes) < n_states:
@@ -44,7 +44,7 @@ def clusters(n_states: int, m: int, seed: int = 0, largest: int = 200) -> CMDP:
         back = passing & (rng.random(s.size) < 0.3)
         targets[:, j] = np.where(leaves & ~back, ahead, own)
     targets[leaves, 0] = (onward + (rng.random(s.size) ** 3 * (last - onward)).astype(np.int64))[leaves]
-    # A ring through every cluster, so that it is one.
+    # A ring through every cluster makes it strongly connected.
     ring = np.where(s + 1 < begin[block + 1], s + 1, begin[block])
     targets[~leaves & (action == 0), 0] = ring[~leaves & (action == 0)]
     p = rng.random(targets.shape) + 0.1
@@ -55,13 +55,13 @@ def clusters(n_states: int, m: int, seed: int = 0, largest: int = 200) -> CMDP:
     model = CMDP(P, costs, np.ones(m))
     if not m:
         return model
-    cheap = plan(CMDP(P, costs[:1])).policy  # what the cheapest policy spends, and what can be kept
+    cheap = plan(CMDP(P, costs[:1])).policy  # the spending of the cheapest policy, and the least possible
     spent = np.array([plan(CMDP(P, costs[i : i + 1])).costs[0] for i in range(1, m + 1)])
     return model.with_thresholds(0.5 * (evaluate(model, cheap).costs[1:] + spent) + 0.02 * (m > 1))
 
 
 def main() -> None:
-    """Print one line a model."""
+    """Print one row per model."""
     read = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     read.add_argument("states", type=int, nargs="*", default=[1000, 2000])
     read.add_argument("--limits", type=int, nargs="*", default=[0, 1])

@@ -1,7 +1,8 @@
 """Why the authors' code has a regret of 7,346 on Box: ``python benchmarks/placements.py [RUNS]``.
 
 Their model keeps all 121 placements of agent and box, most of which cannot be reached, and their agent learns the
-costs: what was never met counts as free, and no agent that draws models stops hoping for it. Either alone does no harm.
+costs: an unvisited state counts as free, and a posterior-sampling agent keeps trying to reach it. Either alone is
+harmless.
 Draws docs/results/box-placements.png.
 """
 
@@ -32,7 +33,7 @@ CASES = {
 
 
 def one(job: tuple[str, int]) -> tuple[np.ndarray, np.ndarray]:
-    """Rounds, and regret and violation at them."""
+    """Return rounds, and regret and violation at them."""
     name, unreachable, known = CASES[job[0]]
     cmdp = psconrl.load("box", unreachable=unreachable)
     agent = psconrl.agents.make(name, cmdp.n_states, cmdp.n_actions, cmdp.thresholds, None, job[1])
@@ -43,7 +44,7 @@ def one(job: tuple[str, int]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def main() -> None:
-    """Play, draw, and print the ends."""
+    """Run the agents, draw the figure, and print the final values."""
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 4
     figure = Figure(figsize=(7.6, 4.4))
     axes = figure.subplots()

@@ -49,7 +49,7 @@ def objective(problem: Problem, solution: Any) -> float:
 
 
 def learning_loop(name: str, samples: int) -> list[str]:
-    """Posterior samples while counts grow, each planner in a pass of its own, warm from the sample before."""
+    """Posterior samples while counts grow, each planner in a separate pass, warm-started from the previous sample."""
     problems = list(models.posterior_samples(name, samples, seed=1))
     programs = [occupancy_program(p).highs() for p in problems]
     solve(problems[0])
@@ -95,7 +95,7 @@ def learning_loop(name: str, samples: int) -> list[str]:
 
 
 def single(name: str, cmdp: psconrl.CMDP, repeats: int, highs_limit: float) -> list[str]:
-    """One model from nothing: ``solve`` alone, the whole ``plan`` with its certificate, and HiGHS."""
+    """One model from a cold start: ``solve`` alone, the whole ``plan`` with its certificate, and HiGHS."""
     problem = Problem.of(cmdp)
     runs = [timed(lambda: solve(problem)) for _ in range(repeats)]
     ours = statistics.median(seconds for seconds, _ in runs)
@@ -114,7 +114,7 @@ def single(name: str, cmdp: psconrl.CMDP, repeats: int, highs_limit: float) -> l
 
 
 def memory(build: str, size: int) -> list[str]:
-    """Plan a large sparse model in a process of its own and report its peak memory."""
+    """Plan a large sparse model in a separate process and report its peak memory."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         seconds, value, gap, peak = pool.apply(_large, (build, size))
     return [f"{build}({size})", f"{seconds:.1f}", f"{value:.6g}", f"{gap:.0e}", f"{peak:.2f}"]

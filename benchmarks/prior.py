@@ -1,4 +1,4 @@
-"""Which prior? Regret and violation of PSConRL for several Dirichlet parameters: ``python benchmarks/prior.py [RUNS]``.
+"""Regret and violation of PSConRL for several Dirichlet priors: ``python benchmarks/prior.py [RUNS]``.
 
 Priors: constants, and constants over the number of states, so that the prior mass of a pair does not grow with S.
 """

@@ -1,6 +1,6 @@
 """From a full reproduction to docs/results: ``python benchmarks/publish.py results/results.db``.
 
-Run ``psconrl reproduce`` first (a quarter of an hour on two cores). This writes small pictures and the file tables.md;
+Run ``psconrl reproduce`` first (a quarter of an hour on two cores). This writes small figures and the file tables.md;
 the text around them, docs/results/index.md, is written by hand.
 """
 

@@ -1,7 +1,7 @@
 """From a leaderboard and a sensitivity study to docs: ``python benchmarks/publish_leaderboard.py FOLDER``.
 
 Run ``psconrl reproduce leaderboard`` and ``psconrl reproduce sensitivity`` first; FOLDER is where they wrote
-(results/full). This writes small pictures and leaderboard-tables.md to docs/results, and prints the standings; the text
+(results/full). This writes small figures and leaderboard-tables.md to docs/results, and prints the standings; the text
 around them, docs/leaderboard.md, is written by hand.
 """
 
@@ -42,7 +42,7 @@ def main() -> None:
     parts += [f"### {e.name}\n\n{print_table([e], measures([e], columns), 'markdown')}" for e in environments]
     hyperparameter = hyperparameter_table(tried)
     parts += [
-        "## One knob each\n",
+        "## One hyperparameter each\n",
         markdown_table(hyperparameter["header"], hyperparameter["rows"]),
         "",
         hyperparameter["note"],

@@ -1,6 +1,6 @@
-"""What paying back costs: PSConRL with shares from 0 to 1 on all worlds: ``python benchmarks/repayment.py [RUNS]``.
+"""Cost of repayment: PSConRL with shares from 0 to 1 on all environments: ``python benchmarks/repayment.py [RUNS]``.
 
-Regret at shadow prices adds to the regret what the violations were worth: a saving that breaks a limit is none.
+Regret at shadow prices adds the value of the violations to the regret: a gain from a violation does not count.
 """
 
 import os
@@ -27,7 +27,7 @@ BOLDER = {
 
 
 def one(job: tuple[str, dict, int, dict, int]) -> tuple[float, float, float, float]:
-    """Regret, violation of the worst limit, the same if positive, regret at shadow prices."""
+    """Return regret, violation of the worst constraint, its positive part, regret at shadow prices."""
     name, options, horizon, setting, seed = job
     if name in ("garnet", "dirichlet"):
         options = options | {"seed": seed}
@@ -45,7 +45,7 @@ def one(job: tuple[str, dict, int, dict, int]) -> tuple[float, float, float, flo
 
 
 def table(title: str, rows: list, settings: dict[str, dict], runs: int) -> None:
-    """One row a world, one column a setting."""
+    """Print one row per environment, one column per setting."""
     print(f"\n{title}\n\n| | " + " | ".join(settings) + " |\n|" + "---|" * (len(settings) + 1))
     with ProcessPoolExecutor(2) as pool:
         for name, options, horizon in rows:

@@ -34,7 +34,7 @@ AGENTS = (
     "psconrl", "psconrl-plain", "psconrl-paper", "psconrl-published", "cmdp-psrl", "c-ucrl", "ucrl-cmdp", "fha",
     "lagrangian", "uniform",
 )  # fmt: skip
-# Rows that are no recipe of their own. The published rule learns its costs, while all others know them.
+# Rows without their own recipe. The published rule learns its costs, while all others know them.
 OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
     "psconrl-published, known costs": ("psconrl-plain", {
         "prior": 0.05, "belief": "floored", "schedule": "published", "fallback": "uniform",
@@ -51,7 +51,7 @@ def options(agent: str, env: str, cmdp: psconrl.CMDP) -> dict[str, Any]:
         return {"h": h, "coef": coef}
     if agent == "ucrl-cmdp":
         return {"coef": coef}
-    if agent == "fha":  # it must know the span: here the truth
+    if agent == "fha":  # it needs the span: here the true one
         best = psconrl.plan(cmdp)
         span = np.ptp(psconrl.evaluate(cmdp, best.policy).biases[1:], axis=1)
         return {"coef": coef, "H": 50, "span": span}

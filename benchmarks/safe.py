@@ -1,8 +1,8 @@
-"""Will it break my limit while it learns? ``python benchmarks/safe.py [RUNS] [WORLD ...]``.
+"""Violations during learning: ``python benchmarks/safe.py [RUNS] [ENVIRONMENT ...]``.
 
-The agent ``safe`` from two baselines, the safest policy and the optimal one for limits halfway to what that has, with
-PSConRL with its ledger, with the other one, and with none, and with the baselines alone. Paired seeds, known costs.
-Violations in ranges of the cost, of the limit that is worst.
+The agent ``safe`` from two baselines, the safest policy and the optimal one for thresholds halfway to its averages,
+against PSConRL with its ledger, with the other one, and with none, and against the baselines alone. Paired seeds, known
+costs. Violations are of the worst constraint, in units of the range of its cost.
 """
 
 import os
@@ -36,7 +36,7 @@ AGENTS = (
 
 
 def known_of_baseline(cmdp: psconrl.CMDP, which: str) -> dict:
-    """What is said of a baseline."""
+    """Return the knowledge about a baseline."""
     safest = safest_policy(cmdp)
     if "halfway" not in which:
         return psconrl.agents.known_baseline(cmdp, safest)
@@ -45,7 +45,7 @@ def known_of_baseline(cmdp: psconrl.CMDP, which: str) -> dict:
 
 
 def agent_for(cmdp: psconrl.CMDP, which: str, seed: int) -> psconrl.agents.Agent:
-    """One of the agents."""
+    """Make one of the agents."""
     sizes = (cmdp.n_states, cmdp.n_actions, cmdp.thresholds, cmdp.costs)
     if which.startswith("safe,"):
         return psconrl.agents.make("safe", *sizes, seed, **known_of_baseline(cmdp, which))
@@ -56,7 +56,7 @@ def agent_for(cmdp: psconrl.CMDP, which: str, seed: int) -> psconrl.agents.Agent
 
 
 def one(job: tuple[str, str, int]) -> list[float]:
-    """Regret; violation at the end, largest on the way, and of the policies; rounds until first certified; seconds."""
+    """Return regret; final, largest and policies' violation; rounds until first certified; seconds."""
     environment, which, seed = job
     name, options, horizon = ENVIRONMENTS[environment]
     cmdp = psconrl.load(name, **options, **({"seed": seed} if name == "garnet" else {}))
@@ -75,7 +75,7 @@ def one(job: tuple[str, str, int]) -> list[float]:
 
 
 def main() -> None:
-    """A table for every world."""
+    """Print a table for every environment."""
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 10
     for environment in sys.argv[2:] or ENVIRONMENTS:
         print(f"\n{environment}, {ENVIRONMENTS[environment][2]:,} rounds, {runs} runs: mean ± standard deviation\n")

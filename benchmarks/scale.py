@@ -1,9 +1,9 @@
 """Learning at thousands of states: ``python benchmarks/scale.py times|picture|learning``.
 
-``times [--old SRC]``: milliseconds an episode and memory, each case in a process of its own, on one core, medians. With
-``--old``, the sources of another commit play the same cases between ours. ``picture``: milliseconds against states for
-each kind of knowledge, with slopes; draws docs/results/scale.png. ``learning [RUNS]``: regret against what was known
-and against the states, with 95% intervals.
+``times [--old SRC]``: milliseconds per episode and memory, each case in a separate process, on one core, medians. With
+``--old``, the sources of another commit alternate on the same cases. ``picture``: milliseconds against states for each
+kind of knowledge, with slopes; draws docs/results/scale.png. ``learning [RUNS]``: regret against prior knowledge and
+against states, with 95% intervals.
 """
 
 import os
@@ -45,14 +45,14 @@ TRUST = 20.0
 
 
 def support_of(cmdp: psconrl.CMDP) -> Any:
-    """What is possible, as a sparse matrix of ones."""
+    """Return the support as a sparse matrix of ones."""
     matrix = cmdp.transition.csr().copy()
     matrix.data[:] = 1.0
     return matrix
 
 
 def peak_megabytes() -> float:
-    """Of this process; ``getrusage`` would count what the one that started it had."""
+    """Return the peak memory of this process; ``getrusage`` would include that of its parent."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM"):
             return int(line.split()[1]) / 1e3
@@ -60,14 +60,14 @@ def peak_megabytes() -> float:
 
 
 def one(path: str, known: str) -> None:
-    """Play a model from a file for a while, and print what an episode takes. Runs on older commits, too."""
+    """Play a model from a file for a while, and print the time per episode. Also runs on older commits."""
     cmdp = psconrl.load(path)
     options: dict[str, Any] = {}
     if known == "support":
         support = support_of(cmdp)
         try:
             options["belief"] = psconrl.agents.LearnedMass(support=support)
-        except psconrl.PsconrlError:  # of a commit that knows dense ones only
+        except psconrl.PsconrlError:  # a commit without sparse beliefs
             dense = support.toarray().reshape(cmdp.n_states, cmdp.n_actions, -1)
             options["belief"] = psconrl.agents.LearnedMass(support=dense)
     agent = PSConRL(cmdp.n_states, cmdp.n_actions, cmdp.thresholds, cmdp.costs, seed=1, **options)
@@ -85,7 +85,7 @@ def one(path: str, known: str) -> None:
 
 
 def measured(source: Path, path: str, known: str) -> dict[str, Any]:
-    """What ``one`` prints, with the sources of a commit."""
+    """Return the output of ``one`` with the sources of a commit."""
     environment = os.environ | {"PYTHONPATH": str(source)}
     call = [sys.executable, __file__, "one", path, known]
     try:
@@ -96,7 +96,7 @@ def measured(source: Path, path: str, known: str) -> dict[str, Any]:
 
 
 def grid_seconds(source: Path, name: str, horizon: int) -> float:
-    """The seconds of a run of the default agent; the median of three."""
+    """Return the seconds of a run of the default agent, the median of three."""
     text = (
         "import psconrl, time, numpy as np\n"
         f"cmdp = psconrl.load({name!r}); seconds = []\n"
@@ -112,7 +112,7 @@ def grid_seconds(source: Path, name: str, horizon: int) -> float:
 
 
 def times(old: Path | None) -> None:
-    """The table."""
+    """Print the table."""
     new = Path(psconrl.__file__).parents[1]
     print("| | known | old | new, ms an episode (90%) | memory | episodes |\n|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
@@ -133,17 +133,17 @@ def times(old: Path | None) -> None:
 
 
 def network(side: int, **options: Any) -> psconrl.CMDP:
-    """The network with a limit that binds at every size."""
+    """The network with a constraint that binds at every size."""
     return psconrl.load("network", side=side, waiting=min(12.0, 0.5 * side), **options)
 
 
 def rough(side: int) -> psconrl.CMDP:
-    """A simulator of the network by somebody who knows it roughly: rates off by a tenth to a fifth."""
+    """An approximate simulator of the network: rates off by a tenth to a fifth."""
     return network(side, arrival=1.35, service=(0.66, 0.44), fast=(0.8, 0.55), onward=0.3)
 
 
 def ward(beds: int, arrivals: tuple[float, ...] = (0.16, 0.2, 0.1), **options: Any) -> psconrl.CMDP:
-    """A smaller ward, to which fewer patients come."""
+    """A smaller ward with fewer arrivals."""
     come = tuple(rate * beds / 18 for rate in arrivals)
     return psconrl.load("ward", beds=beds, arrivals=come, refused=0.12, occupied=0.75 * beds, **options)
 
@@ -155,12 +155,12 @@ def learner(cmdp: psconrl.CMDP, simulator: psconrl.CMDP, known: str, seed: int) 
     if known == "support":
         belief = psconrl.agents.LearnedMass(support=support_of(cmdp))
         return PSConRL(cmdp.n_states, cmdp.n_actions, cmdp.thresholds, cmdp.costs, belief=belief, seed=seed)
-    worth = TRUST if known.endswith("20") else None  # which is learned
+    worth = TRUST if known.endswith("20") else None  # None: it is learned
     return PSConRL.trusting(simulator, worth, costs=cmdp.costs, thresholds=cmdp.thresholds, seed=seed)
 
 
 def picture(sides: tuple[int, ...] = (5, 10, 20, 32, 50, 71, 100)) -> None:
-    """Milliseconds an episode against states."""
+    """Draw milliseconds per episode against states."""
     from matplotlib.figure import Figure
 
     from psconrl.report.style import nth_look
@@ -190,7 +190,10 @@ def picture(sides: tuple[int, ...] = (5, 10, 20, 32, 50, 71, 100)) -> None:
 
 
 def played(job: tuple[str, int, str, int, int]) -> tuple[float, ...]:
-    """Regret; at shadow prices, in all and a round of the last fifth; the worst violation a round; thinking seconds."""
+    """Return regret; at shadow prices, in total and per late round; worst violation per round; planning time.
+
+    Late rounds are those of the last fifth.
+    """
     name, size, known, horizon, seed = job
     if name == "network":
         cmdp, simulator = network(size), rough(size)
@@ -207,10 +210,10 @@ def played(job: tuple[str, int, str, int, int]) -> tuple[float, ...]:
 
 
 def learning(runs: int) -> None:
-    """Regret against what was known, and against the states."""
+    """Print regret against prior knowledge, and against states."""
     jobs = [("network", side, 5_000) for side in (5, 10, 20)] + [("ward", beds, 20_000) for beds in (5, 8)]
-    print("| world | states | rounds | known | regret | at shadow prices | a round of the last fifth | worst violation "
-          "a round | thinking, s |\n|---|---|---|---|---|---|---|---|---|")  # fmt: skip
+    print("| environment | states | rounds | known | regret | at shadow prices | a round of the last fifth | "
+          "worst violation a round | planning, s |\n|---|---|---|---|---|---|---|---|---|")  # fmt: skip
     with ProcessPoolExecutor(max_workers=2) as pool:
         for name, size, horizon in jobs:
             states = (network if name == "network" else ward)(size).n_states
@@ -226,7 +229,7 @@ def learning(runs: int) -> None:
 
 
 def main() -> None:
-    """Read the command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("times", "picture", "learning", "one"))
     parser.add_argument("rest", nargs="*")

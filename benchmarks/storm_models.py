@@ -1,12 +1,12 @@
-"""Storm as a referee: models through files in both directions, in an environment of its own that has stormpy.
+"""Storm as a reference: models through files in both directions, in a virtual environment with stormpy.
 
     python -m venv storm && storm/bin/pip install -e '.[storm]'
     storm/bin/python benchmarks/storm_models.py [--sources DIR] [--philosophers 4]
 
-What is checked: (1) a model that we write, as ``.umb`` and as ``.drn``, is read by Storm with the same size, and Storm
-finds the same best averages; (2) the chain of a plan that we write has in Storm the averages that the plan claims,
-every cost; (3) with a folder of PRISM sources (``resources/examples/testfiles`` of Storm), those of Storm's tests are
-built by Storm, read here, and give the values that are in these tests.
+Checks: (1) Storm reads a model that we write, as ``.umb`` and as ``.drn``, with the same size, and finds the same best
+averages; (2) the chain of a plan that we write has in Storm the averages that the plan claims, for every cost; (3)
+with a folder of PRISM sources (``resources/examples/testfiles`` of Storm), those of Storm's tests are built by Storm,
+read here, and give the values that are in these tests.
 """
 
 import argparse
@@ -58,7 +58,7 @@ def storm():
 
 
 def in_storm(path: Path):
-    """A file as Storm reads it."""
+    """Return a file as read by Storm."""
     stormpy = storm()
     if path.suffix == ".umb":
         return stormpy.build_model_from_umb(str(path))
@@ -66,7 +66,7 @@ def in_storm(path: Path):
 
 
 def averages(model, formula: str) -> float:
-    """What Storm finds, from the initial state."""
+    """Return Storm's result from the initial state."""
     stormpy = storm()
     found = stormpy.model_checking(model, stormpy.parse_properties(formula)[0])
     return found.get_value(model.initial_states[0])
@@ -77,7 +77,7 @@ def states_and_choices(model) -> tuple[int, int, int]:
 
 
 def check_both_ways(name: str, model, objective: str, limits: list[str], folder: Path) -> None:
-    """Storm reads what we write, finds the same optimum without limits, and the averages of our plan's chain."""
+    """Check that Storm reads our files, finds the same unconstrained optimum, and the averages of our plan's chain."""
     for ending, write in ((".umb", write_umb), (".drn", write_drn)):
         path = folder / f"model{ending}"
         path.write_bytes(write(model))

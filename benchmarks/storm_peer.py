@@ -1,4 +1,4 @@
-"""Storm's time for one question, alone in a process: ``python storm_peer.py MODEL SMALL FORMULA [SETTING ...]``.
+"""Storm's time for one formula, in a separate process: ``python storm_peer.py MODEL SMALL FORMULA [SETTING ...]``.
 
 Needs stormpy and nothing else. A small model of the same kind is checked first. The settings are those of Storm's
 command line, such as ``--multiobjective:precision 1e-8``; ``sound`` in their place asks for its sound methods.
@@ -16,7 +16,7 @@ import stormpy.info
 
 
 def peak_gigabytes() -> float:
-    """Of this process alone, where Linux says so: ``getrusage`` counts what the one that started it had."""
+    """Return the peak memory of this process alone, on Linux: ``getrusage`` includes that of its parent."""
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
     except OSError:
@@ -25,7 +25,7 @@ def peak_gigabytes() -> float:
 
 
 def environment(settings: list[str]):
-    """What Storm's command line would use. Releases before 2.0 keep these functions elsewhere."""
+    """Use the settings of Storm's command line. Releases before 2.0 keep these functions elsewhere."""
     if settings == ["sound"]:
         return stormpy.environments.sound()
     if hasattr(stormpy, "set_settings"):

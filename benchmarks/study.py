@@ -1,9 +1,9 @@
-"""Which belief, schedule and ledger should be the default? ``python benchmarks/study.py SET [RUNS] [VARIANT,...]``.
+"""The choice of the default belief, schedule and ledger: ``python benchmarks/study.py SET [RUNS] [VARIANT,...]``.
 
-Sets: ``development``, where variants are compared as one likes; ``seen``, on which earlier candidates were played, and
-which nothing was chosen by; ``held-out``, played once the choice was made. Seeds are paired: every variant meets the
-same luck. Every run is a line of a CSV file; the same command continues it, and shows tables. Regret at shadow prices
-adds to the regret what the violations were worth.
+Sets: ``development``, on which variants are compared freely; ``seen``, on which earlier candidates were played, but
+nothing was chosen; ``held-out``, played once the choice was made. Seeds are paired: every variant has the same random
+numbers. Every run is a line of a CSV file; the same command continues it, and prints tables. Regret at shadow prices
+adds the value of the violations to the regret.
 """
 
 import os
@@ -59,8 +59,8 @@ DEVELOPMENT: dict[str, tuple[str, dict[str, Any], int]] = {
 }
 OWN: dict[str, Callable[..., psconrl.CMDP]] = {**FIRST, **SECOND, **THIRD}
 DRAWN = (*SECOND_DRAWN, *THIRD_DRAWN)
-HORIZON = 20_000  # of our own worlds
-LOOKED_AT = ("ward", "battery", "dam", "polling")  # held out at first, then used to find out what was wrong
+HORIZON = 20_000  # of our own environments
+LOOKED_AT = ("ward", "battery", "dam", "polling")  # held out at first, then used for diagnosis
 SETS = {
     "development": [*DEVELOPMENT, *LOOKED_AT],
     "seen": [environment for environment in (*FIRST, *SECOND) if environment not in LOOKED_AT],
@@ -77,7 +77,7 @@ LEARNED: dict[str, Any] = {
 }
 BALANCED = LEARNED | {"ledger": Balance(0.1)}
 VARIANTS: dict[str, dict[str, Any]] = {
-    "plain": PLAIN,  # the default before
+    "plain": PLAIN,  # the previous default
     "plain repay": PLAIN | {"ledger": Repay(0.1)},
     "learned": LEARNED,
     "learned repay": LEARNED | {"ledger": Repay(0.1)},
@@ -87,15 +87,15 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "masses up to 10": BALANCED | {"belief": LearnedMass(WIDE)},
     "masses from .001": BALANCED | {"belief": LearnedMass([0.001, 0.01, 0.1, 1.0])},
     "gibbs": BALANCED | {"belief": LearnedMass(exact=False)},
-    "one mass for the world": BALANCED | {"belief": LearnedMass(pool="all")},
+    "one mass for the environment": BALANCED | {"belief": LearnedMass(pool="all")},
     "ouyang": BALANCED | {"schedule": Ouyang()},
     "steady": BALANCED | {"schedule": Steady()},
     "doubling": BALANCED | {"schedule": Doubling()},
     "balance .03": BALANCED | {"ledger": Balance(0.03)},
     "balance .3": BALANCED | {"ledger": Balance(0.3)},
     "endless": BALANCED | {"planning_horizon": Endless()},
-    "outlook .1": BALANCED | {"planning_horizon": Proportional(0.1)},
-    "outlook 1": BALANCED | {"planning_horizon": Proportional(1.0)},
+    "horizon .1": BALANCED | {"planning_horizon": Proportional(0.1)},
+    "horizon 1": BALANCED | {"planning_horizon": Proportional(1.0)},
     "first candidate": PLAIN | {"belief": LearnedMass(WIDE, exact=False), "schedule": Steady(), "ledger": Balance(0.1)},
 }
 HEADS = (
@@ -113,12 +113,12 @@ HEADS = (
     "p, plain repay",
 )
 BRIEF = ("plain", "plain repay", "learned", "default")
-REFERENCES = ("plain", "plain repay")  # the default before, without and with its ledger
-COLUMNS = ("world", "variant", "seed", "regret", "violation", "priced", "late", "episodes", "seconds")
+REFERENCES = ("plain", "plain repay")  # the previous default, without and with its ledger
+COLUMNS = ("environment", "variant", "seed", "regret", "violation", "priced", "late", "episodes", "seconds")
 
 
 def model_of(environment: str, seed: int) -> tuple[psconrl.CMDP, int]:
-    """The model of a world, of its own for every seed where it is drawn, and the rounds to play."""
+    """Return the model of an environment, redrawn for every seed if it is random, and the rounds to play."""
     if environment in OWN:
         return OWN[environment](*([seed] if environment in DRAWN else [])), HORIZON
     name, options, horizon = DEVELOPMENT[environment]
@@ -127,7 +127,7 @@ def model_of(environment: str, seed: int) -> tuple[psconrl.CMDP, int]:
 
 
 def one(job: tuple[str, str, int]) -> list[Any]:
-    """A line of the table: among others the violation of every limit, and what the last fifth lost a round."""
+    """Return a row of the table, with the violation of every constraint and the loss per round of the last fifth."""
     environment, variant, seed = job
     cmdp, horizon = model_of(environment, seed)
     best = psconrl.plan(cmdp)
@@ -168,9 +168,9 @@ def run(environments: list[str], variants: list[str], runs: int, path: Path) -> 
 
 @cache
 def references(environment: str, seed: int) -> tuple[float, np.ndarray]:
-    """What the uniform policy loses a round at shadow prices, and the prices of limits that are a little lower.
+    """Return the uniform policy's loss per round at shadow prices, and the prices at slightly lower thresholds.
 
-    Where the optimal value has a kink, one unit more is worth less than one unit less costs: any price between is true.
+    At a kink of the optimal value, one unit more is worth less than one unit less costs; any price between is valid.
     """
     cmdp, horizon = model_of(environment, seed)
     best = psconrl.plan(cmdp)
@@ -183,13 +183,13 @@ def references(environment: str, seed: int) -> tuple[float, np.ndarray]:
 
 
 def show(environments: list[str], variants: list[str], path: Path) -> None:
-    """One table a world. p: is the regret at shadow prices larger than that of a reference? Paired, one-sided; in
-    brackets corrected (Holm) for the number of worlds."""
+    """Print one table per environment. p: test whether the regret at shadow prices exceeds that of a reference, paired
+    and one-sided; in brackets corrected (Holm) for the number of environments."""
     with path.open() as f:
         rows = list(csv.DictReader(f))
     runs = {
         (environment, variant): sorted(
-            (row for row in rows if (row["world"], row["variant"]) == (environment, variant)),
+            (row for row in rows if (row["environment"], row["variant"]) == (environment, variant)),
             key=lambda r: int(r["seed"]),
         )
         for environment in environments
@@ -217,7 +217,7 @@ def show(environments: list[str], variants: list[str], path: Path) -> None:
 
 
 def _brief(environments: list[str], variants: list[str], runs: dict[Any, Any], tests: dict[Any, Any]) -> None:
-    """Regret; violation; regret at shadow prices, and the corrected p of the default against both references."""
+    """Print regret, violation, regret at shadow prices, and the corrected p of the default against both references."""
     print("| | " + " | ".join(variants) + " | p, plain | p, plain repay |\n|" + "---|" * (len(variants) + 3))
     for environment in environments:
         cells = []
@@ -250,7 +250,7 @@ def _cells(environment: str, mine: list[dict[str, str]]) -> list[str]:
 
 
 def _p_value(mine: list[dict[str, str]], base: list[dict[str, str]]) -> float:
-    """Of the hypothesis that the first is no worse, from the runs that both have; nan if they are all alike."""
+    """Return the p-value of the hypothesis that the first is no worse, on common runs; nan if all are equal."""
     one, two = ({int(row["seed"]): float(row["priced"]) for row in rows} for rows in (mine, base))
     pairs = np.array([(one[seed], two[seed]) for seed in sorted(one.keys() & two.keys())])
     if len(pairs) < 2 or np.allclose(pairs[:, 0], pairs[:, 1]):
@@ -259,7 +259,7 @@ def _p_value(mine: list[dict[str, str]], base: list[dict[str, str]]) -> float:
 
 
 def _holm(p_values: dict[str, float]) -> dict[str, str]:
-    """Each with its correction, as text."""
+    """Format each p-value with its correction."""
     finite = sorted((p, environment) for environment, p in p_values.items() if not np.isnan(p))
     adjusted, shown = 0.0, {}
     for rank, (p, environment) in enumerate(finite):
@@ -277,7 +277,7 @@ def _error(values: np.ndarray) -> float:
 
 
 def main() -> None:
-    """Play and show."""
+    """Run the study and print the tables."""
     which, runs = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 6
     variants = sys.argv[3].split(",") if len(sys.argv) > 3 else list(VARIANTS)
     path = Path(__file__).parent / "study" / f"{which}.csv"

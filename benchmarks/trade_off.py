@@ -1,4 +1,4 @@
-"""What trade-off curves and surfaces cost: CPU seconds, each point from its neighbours and each from scratch.
+"""Cost of trade-off curves and surfaces: CPU seconds, each point from its neighbours and each from scratch.
 
 python benchmarks/trade_off.py
 """

@@ -1,6 +1,6 @@
-"""Worlds that nobody tuned on: written before any variant of the learned prior was played on them.
+"""Held-out environments: written before any variant of the learned prior was played on them.
 
-Small (9 to 36 states), communicating, every action available everywhere, at least one limit that binds. Some are
+Small (9 to 36 states), communicating, every action available everywhere, at least one binding constraint. Some are
 nearly deterministic (maze, door, automaton), some are not. ``python benchmarks/worlds_first.py`` lists their optima.
 """
 
@@ -20,19 +20,19 @@ S . . # . . .
 
 
 def maze() -> psconrl.CMDP:
-    """Walls, a way that is short and risky, a way round; deterministic."""
+    """A maze with a short risky path and a detour; deterministic."""
     return psconrl.gridworld(MAZE, threshold=0.05)
 
 
 def slippery_maze() -> psconrl.CMDP:
-    """The same where one step in twenty goes astray."""
+    """The maze where one step in twenty slips."""
     return psconrl.gridworld(MAZE, slip=0.05, threshold=0.06)
 
 
 def rare_door(length: int = 8, probability: float = 0.02) -> psconrl.CMDP:
-    """Two corridors; the door between them opens once in fifty tries, and what pays lies behind it, at a risk.
+    """Two corridors; the door between them opens once in fifty tries, and the reward lies behind it, at a risk.
 
-    Action 0 goes left, action 1 right. Back from the far end one falls to the near one.
+    Action 0 goes left, action 1 right. Going back from the far end leads to the near one.
     """
     S = 2 * length
     P, gain, risk = np.zeros((S, 2, S)), np.zeros((S, 2)), np.zeros((S, 2))
@@ -41,7 +41,7 @@ def rare_door(length: int = 8, probability: float = 0.02) -> psconrl.CMDP:
         right = min(s + 1, S - 1)
         P[s, 1, right] = probability if s == length - 1 else 1.0
         P[s, 1, s] += 1.0 - P[s, 1, right] if right != s else 0.0
-    P[S - 1, 1] = np.eye(S)[length]  # round and round behind the door
+    P[S - 1, 1] = np.eye(S)[length]  # in circles behind the door
     gain[S - 1, 1] = 1.0
     risk[S - 1, 1] = 1.0
     return psconrl.CMDP.from_rewards(P, gain, [risk], [0.08], cost_names=("gain", "risk"))
@@ -62,7 +62,7 @@ def automaton(states: int = 30, actions: int = 3, seed: int = 7) -> psconrl.CMDP
 
 
 def maintenance(levels: int = 12) -> psconrl.CMDP:
-    """A machine that wears: produce, overhaul (two levels back), or replace; time off is limited.
+    """A machine that wears: produce, overhaul (two levels back), or replace; downtime is constrained.
 
     A worn machine makes less and jumps further towards a breakdown, from which only a replacement leads.
     """
@@ -83,9 +83,9 @@ def maintenance(levels: int = 12) -> psconrl.CMDP:
 
 
 def admission(places: int = 6) -> psconrl.CMDP:
-    """Two classes of customers in one room of few places; limits on the share of each that is turned away.
+    """Two classes of customers in one room of few places; constraints on the share of each that is rejected.
 
-    State: how many of each. Actions: whom to let in (nobody, the first, the second, both). The second pays more and
+    State: how many of each. Actions: whom to admit (none, the first, the second, both). The second pays more and
     stays longer.
     """
     states = [(i, j) for i in range(places + 1) for j in range(places + 1 - i)]
@@ -115,7 +115,7 @@ def admission(places: int = 6) -> psconrl.CMDP:
 
 
 def network(places: int = 5) -> psconrl.CMDP:
-    """Route jobs to a fast, dear server, to a slow, cheap one, or away; limits on waiting and on refusals."""
+    """Route jobs to a fast, expensive server, to a slow, cheap one, or away; constraints on waiting and on refusals."""
     states = [(i, j) for i in range(places + 1) for j in range(places + 1)]
     index = {state: s for s, state in enumerate(states)}
     S = len(states)
@@ -146,7 +146,7 @@ def long_river() -> psconrl.CMDP:
 
 
 def ward(beds: int = 8) -> psconrl.CMDP:
-    """Beds for urgent and planned patients; plan admissions so that the urgent are rarely sent on.
+    """Beds for urgent and planned patients; plan admissions so that urgent ones are rarely rejected.
 
     State: beds taken. Actions: admit none, one or two of the planned a day. Urgent ones come at random.
     """
@@ -194,7 +194,7 @@ NEARLY_DETERMINISTIC = ("maze", "rare_door", "automaton")
 
 
 def show(environments: dict[str, Callable[[], psconrl.CMDP]]) -> None:
-    """List worlds with their optima."""
+    """List the environments with their optima."""
     for name, build in environments.items():
         cmdp = build()
         best = psconrl.plan(cmdp)

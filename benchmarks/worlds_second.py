@@ -1,7 +1,7 @@
-"""Worlds that nobody tuned on, the second set: written once the first had been looked at, before any run on these.
+"""Held-out environments, second set: written once the first had been examined, before any run on these.
 
-Small (11 to 50 states), communicating, every action available everywhere, limits that bind. ``NEARLY_DETERMINISTIC``
-says of which kind they are. ``python benchmarks/worlds_second.py`` lists their optima.
+Small (11 to 50 states), communicating, every action available everywhere, binding constraints. ``NEARLY_DETERMINISTIC``
+lists those that are. ``python benchmarks/worlds_second.py`` lists their optima.
 """
 
 from collections.abc import Callable, Iterable
@@ -63,7 +63,7 @@ def ring_road(states: int = 20) -> psconrl.CMDP:
 
 
 def noisy_automaton(seed: int, states: int = 25, actions: int = 3, slip: float = 0.03) -> psconrl.CMDP:
-    """Every action leads to one state, or rarely to any; drawn anew for every run."""
+    """Every action leads to one state, or rarely to any; redrawn for every run."""
     rng = np.random.default_rng([11, seed])
     while True:
         P = (1 - slip) * np.eye(states)[rng.integers(0, states, size=(states, actions))] + slip / states
@@ -74,7 +74,7 @@ def noisy_automaton(seed: int, states: int = 25, actions: int = 3, slip: float =
 
 
 def neighbours(seed: int, states: int = 30, actions: int = 3) -> psconrl.CMDP:
-    """Random steps of at most four to either side on a ring, and two limits; drawn anew for every run."""
+    """Random steps of at most four to either side on a ring, and two constraints; redrawn for every run."""
     rng = np.random.default_rng([12, seed])
     while True:
         P, _, _ = empty(states, actions)
@@ -162,7 +162,7 @@ def empty(states: int, actions: int) -> tuple[np.ndarray, np.ndarray, np.ndarray
 
 
 def between(P: np.ndarray, costs: np.ndarray, i: int) -> float | None:
-    """Half way between the least average cost i and what it is without a limit; None if they are close."""
+    """Return the midpoint of the least average cost i and its unconstrained value; None if they are close."""
     free = psconrl.plan(psconrl.CMDP(P, costs[[0, i]], [1.0])).costs[1]
     least = psconrl.plan(psconrl.CMDP(P, costs[[i]])).costs[0]
     return 0.5 * (free + least) if free - least > 0.05 else None

@@ -1,7 +1,7 @@
-"""Worlds that nobody tuned on, the third set: written when the default had been chosen, before any run on these.
+"""Held-out environments, third set: written when the default had been chosen, before any run on these.
 
-Small (12 to 36 states), communicating, every action available everywhere, limits that bind. ``NEARLY_DETERMINISTIC``
-says of which kind they are. ``python benchmarks/worlds_third.py`` lists their optima.
+Small (12 to 36 states), communicating, every action available everywhere, binding constraints. ``NEARLY_DETERMINISTIC``
+lists those that are. ``python benchmarks/worlds_third.py`` lists their optima.
 """
 
 from collections.abc import Callable
@@ -92,7 +92,7 @@ def call_centre(places: int = 11) -> psconrl.CMDP:
 
 
 def epidemic(levels: int = 14) -> psconrl.CMDP:
-    """Cases rise and fall by chance; do nothing, advise, or close. A full hospital is limited."""
+    """Cases rise and fall at random; do nothing, advise, or close. A full hospital is constrained."""
     P, price, full = empty(levels, 3)
     for n in range(levels):
         for a, contact in enumerate((0.5, 0.32, 0.12)):
@@ -151,7 +151,7 @@ def tides(places: int = 6, turn: float = 0.01) -> psconrl.CMDP:
 
 
 def clusters(seed: int, states: int = 24, actions: int = 3) -> psconrl.CMDP:
-    """Four groups of places; moves stay mostly inside a group, two successors each. Drawn anew for every run."""
+    """Four groups of places; moves stay mostly inside a group, two successors each. Redrawn for every run."""
     rng = np.random.default_rng([13, seed])
     while True:
         P, _, _ = empty(states, actions)

@@ -1,4 +1,4 @@
-"""Models made to break a planner, from a seed, small enough for the referee in rational arithmetic."""
+"""Seeded models designed to break a planner, small enough for the reference solver in rational arithmetic."""
 
 import numpy as np
 
@@ -21,7 +21,7 @@ def adversarial(kind: str, seed: int) -> CMDP:
     costs = rng.random((m + 1, S, A))
     if rng.random() < 0.3:
         costs = costs.round()
-    if kind == "leak":  # blocks that no action leaves but once in a blue moon
+    if kind == "leak":  # blocks that every action leaves with tiny probability only
         block = rng.integers(0, rng.integers(2, 4), size=S)
         leak = 10.0 ** rng.uniform(-15, -6)
         together = block[np.repeat(np.arange(S), A)][:, None] == block[None, :]
@@ -34,7 +34,7 @@ def adversarial(kind: str, seed: int) -> CMDP:
     elif kind == "big_m":
         huge = rng.random(costs.shape) < 0.25
         huge[rng.integers(0, m + 1)] &= rng.random() < 0.7
-        huge &= ~huge.all(axis=2, keepdims=True)  # in every state something is affordable
+        huge &= ~huge.all(axis=2, keepdims=True)  # every state has an affordable action
         costs[huge] = 10.0 ** rng.uniform(6, 11, size=int(huge.sum()))
     elif kind == "mostly_huge":  # many actions, of which two are affordable
         S, A = int(rng.integers(1, 3)), int(rng.integers(8, 15))

@@ -1,8 +1,8 @@
 """Which tests run when, and how Hypothesis searches.
 
-``make test`` leaves out tests that are marked ``full`` and, of a test that is marked ``part(k)``, all cases but every
-k-th; ``--full`` (``make test-all``) runs them all. What is named on the command line (``file.py::test_name``) is run
-whatever its marks are. A test that is one long loop asks the fixture ``full`` how long it shall be.
+``make test`` skips tests marked ``full``. Of a test marked ``part(k)`` it runs every k-th case. ``--full`` (``make
+test-all``) runs them all. A test named on the command line (``file.py::test_name``) always runs. A test that is one
+long loop takes its length from the fixture ``full``.
 """
 
 import gc
@@ -22,15 +22,15 @@ settings.register_profile(
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
-# Other examples at every run, and twenty times as many where a test says how many (``models.examples``).
+# New examples at every run, and twenty times as many where a test sets their number (``models.examples``).
 settings.register_profile("explore", settings.get_profile("psconrl"), derandomize=False, max_examples=2000)
 settings.load_profile("psconrl")
 
-# In the background of a script Ctrl-C is ignored, and processes inherit that. Those of the tests must hear it.
+# A script's background job ignores Ctrl-C, and its child processes inherit that. The tests need the signal.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# The processes that tests start compile every module that they import, unless they may keep what they compiled.
+# Let the processes that tests start cache their bytecode; otherwise they compile every module they import.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
@@ -52,9 +52,9 @@ def everything(config):
 
 
 def is_beside(item, ranks):
-    """Is it no k-th case? Its place is the sum of those of its parameters, so that every value has its turn.
+    """True if the case is not a k-th one. Its rank is the sum of its parameters' ranks, so every value has its turn.
 
-    ``ranks``: of values, by test and parameters, in the order in which they come.
+    ``ranks``: ranks of values, by test and parameters, in order of appearance.
     """
     part = item.get_closest_marker("part")
     if part is None:
@@ -69,13 +69,13 @@ def is_beside(item, ranks):
 
 
 def names_of(parameters):
-    """Of parameters that are given together: "a, b" or ("a", "b")."""
+    """Return the names of parameters given together: "a, b" or ("a", "b")."""
     return parameters.replace(",", " ").split() if isinstance(parameters, str) else list(parameters)
 
 
 @pytest.fixture
 def full(request):
-    """Whether everything is to be run."""
+    """Whether all cases run."""
     return everything(request.config)
 
 
@@ -87,7 +87,7 @@ FLAGS = (
 
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory):
-    """Chromium without a window."""
+    """A headless Chromium."""
     webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium: pip install 'psconrl[dev]'")
     binary = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     driver_path = shutil.which("chromedriver")
@@ -105,7 +105,7 @@ def browser(tmp_path_factory):
         yield driver
     finally:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ResourceWarning)  # the driver leaves its sockets to the collector
+            warnings.simplefilter("ignore", ResourceWarning)  # the driver leaves its sockets to the garbage collector
             driver.quit()
             del driver
             gc.collect()
@@ -123,7 +123,7 @@ def cluster():
 
 @pytest.fixture
 def no_processes(monkeypatch):
-    """Sweeps run in this process, where a test is not about processes: to start one takes seconds."""
+    """Run sweeps in this process, for tests that are not about processes: starting one takes seconds."""
     from sweeps import AtOnce
 
     monkeypatch.setattr("psconrl.experiment.executors._processes", lambda workers: AtOnce())

@@ -1,4 +1,4 @@
-"""Ways to damage files, for the tests that nothing but a clear line or a result comes of them."""
+"""Ways to damage files, for tests that a reader ends in a clear message or a result."""
 
 import json
 import sqlite3
@@ -14,7 +14,7 @@ TABLES = ("meta", "experiments", "runs", "checkpoints", "probes")
 
 
 def bytes_flipped(content, rng):
-    """Some bytes are others."""
+    """Change some bytes."""
     damaged = bytearray(content)
     for _ in range(int(rng.integers(1, 30))):
         damaged[int(rng.integers(len(damaged)))] = int(rng.integers(256))
@@ -22,26 +22,26 @@ def bytes_flipped(content, rng):
 
 
 def cut_short(content, rng):
-    """The end is missing."""
+    """Truncate the file."""
     return content[: int(rng.integers(len(content)))]
 
 
 def block_zeroed(content, rng):
-    """A block of the disk is gone."""
+    """Zero a block of bytes."""
     start = int(rng.integers(len(content)))
     length = int(rng.integers(1, 5000))
     return content[:start] + bytes(len(content[start : start + length])) + content[start + length :]
 
 
 def block_moved(content, rng):
-    """A block stands where another should."""
+    """Overwrite a block with another."""
     here, there = (int(rng.integers(len(content))) for _ in range(2))
     piece = content[here : here + 512]
     return content[:there] + piece + content[there + len(piece) :]
 
 
 def noise(content, rng):
-    """Something else altogether."""
+    """Replace the content by random bytes."""
     return rng.bytes(int(rng.integers(0, 4000)))
 
 
@@ -49,7 +49,7 @@ BYTES = (bytes_flipped, cut_short, block_zeroed, block_moved, noise)
 
 
 def cell_changed(path, rng):
-    """A valid SQLite file, a wrong value in one place, or in all rows of a column."""
+    """Keep a valid SQLite file and put a wrong value in one place, or in all rows of a column."""
     with closing(sqlite3.connect(path)) as db:
         table = TABLES[int(rng.integers(len(TABLES)))]
         columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
@@ -75,7 +75,7 @@ def cell_changed(path, rng):
 
 
 def json_changed(path, rng):
-    """One value within one JSON column is wrong, missing or moved."""
+    """Change, drop or move one value within one JSON column."""
     places = [("experiments", "facts"), ("runs", "thresholds"), ("runs", "optimum"), ("runs", "summary"),
               ("runs", "provenance"), ("runs", "job"), ("meta", "value")]  # fmt: skip
     table, column = places[int(rng.integers(len(places)))]
@@ -108,7 +108,7 @@ def _mutated(value, rng):
 
 
 def rows_deleted(path, rng):
-    """Some rows, or all, of one table are gone, or a whole table is."""
+    """Drop some or all rows of one table, or the table itself."""
     with closing(sqlite3.connect(path)) as db:
         table = TABLES[int(rng.integers(len(TABLES)))]
         choice = int(rng.integers(4))
@@ -124,7 +124,7 @@ def rows_deleted(path, rng):
 
 
 def members_changed(path, rng):
-    """An ``.npz`` file that is whole, in which the header or an array says something wrong."""
+    """Keep a valid ``.npz`` file and put something wrong in its header or in an array."""
     with np.load(path) as members:
         arrays = dict(members)
     for _ in range(int(rng.integers(1, 3))):
@@ -163,7 +163,7 @@ def _array_changed(array, rng):
 
 
 def text_changed(path, rng):
-    """A file of JSON that is whole, in which a value is wrong."""
+    """Keep valid JSON and put in a wrong value."""
     value = json.loads(path.read_text())
     for _ in range(int(rng.integers(1, 3))):
         value = _mutated(value, rng)
@@ -171,7 +171,7 @@ def text_changed(path, rng):
 
 
 def words_changed(path, rng):
-    """A spec in which some words are others, lines twice or missing."""
+    """Change some words of a spec, or duplicate or drop lines."""
     words = [
         "=",
         "[",
@@ -203,7 +203,7 @@ def words_changed(path, rng):
 
 
 def csv_changed(path, rng):
-    """A table with other values in some cells, or without some, or with lines twice."""
+    """Change or drop some cells of a table, or duplicate lines."""
     lines = path.read_text().split("\n")
     for _ in range(int(rng.integers(1, 6))):
         k = int(rng.integers(len(lines)))

@@ -1,8 +1,8 @@
-"""The referee in rational arithmetic: every deterministic policy of a tiny model, evaluated without rounding.
+"""Reference solver in rational arithmetic: evaluates every deterministic policy of a tiny model without rounding.
 
-In a weakly communicating model the averages that can be reached are the convex hull of those of the closed classes of
-all deterministic policies. The numbers of a model are taken as the doubles they are; what is on the diagonal of a row
-is one minus the rest.
+In a weakly communicating model the reachable averages are the convex hull of those of the closed classes of all
+deterministic policies. The numbers of a model are taken as the doubles they are; the diagonal entry of a row is one
+minus the rest.
 """
 
 import itertools
@@ -34,7 +34,7 @@ def closed_classes(rows):
 
 
 def stationary(rows, states):
-    """The stationary law of a closed class, by censoring one state after the other."""
+    """The stationary distribution of a closed class, by censoring one state after the other."""
     states = sorted(states)
     W = [[rows[i][j] for j in states] for i in states]
     n = len(states)
@@ -145,7 +145,7 @@ def simplex(costs, rows, phase_one=False):
 
 
 def averages(cmdp: CMDP, policy):
-    """The exact averages (m+1,) of a stationary policy from the initial law."""
+    """The exact averages (m+1,) of a stationary policy from the initial distribution."""
     P = [rationals(row) for row in np.asarray(cmdp.transition)]
     pi = []
     for row in policy:
@@ -167,7 +167,7 @@ def averages(cmdp: CMDP, policy):
 
 
 def absorbed(rows, recurrent, states, start):
-    """The probability of being absorbed in a class from the transient part of the initial law."""
+    """The probability of being absorbed in a class from the transient part of the initial distribution."""
     transient = [s for s in range(len(rows)) if s not in recurrent]
     W = [[rows[i][j] for j in transient] for i in transient]
     x = [sum((rows[i][j] for j in states), ZERO) for i in transient]

@@ -1,4 +1,4 @@
-"""Models whose answers were found by others: those of Storm's tests, built here from what their rules say.
+"""Models with published answers: those of Storm's tests, built here from their rules.
 
 The values are in Storm's tests of long-run averages (LraMdpPrctlModelCheckerTest, multi-objective tests), and for the
 philosophers, whose model is in ``examples/philosophers.py``, in the tables of PRISM and Storm.
@@ -22,7 +22,7 @@ def philosophers(n):
 
 
 def explored(start, choices, state_rewards, choice_rewards):
-    """All states met from a start. ``choices(state)``: (name, {target: probability}) each; rewards are functions."""
+    """Explore all states from a start. ``choices(state)``: (name, {target: probability}); rewards are functions."""
     states, numbers, names = [start], {start: 0}, {}
     first_choice, first_branch, targets, probabilities, called = [0], [0], [], [], []
     earned = {name: [] for name in choice_rewards}
@@ -58,7 +58,7 @@ def explored(start, choices, state_rewards, choice_rewards):
 
 
 def simple_lra():
-    """Storm's multiobj_simple_lra: four states, of which two can be played against each other."""
+    """Storm's multiobj_simple_lra: four states, two of which can be traded off against each other."""
     table = {
         0: [("a", {1: 0.5, 0: 0.5}), ("a", {0: 0.2, 3: 0.8})],
         1: [("b", {1: 1.0}), ("d", {2: 1.0})],
@@ -103,11 +103,11 @@ def resource_gathering():
 
 
 def client_server():
-    """Storm's cs_nfail3: three clients ask a server for one resource, and may change their minds once."""
-    request, grant, deny, cancel, use, think = "request", "grant", "deny", "cancel", "use", "think"
+    """Storm's cs_nfail3: three clients ask a server for one resource, and may cancel once."""
+    request, grant, deny, cancel, use, decide = "request", "grant", "deny", "cancel", "use", "decide"
 
     def server(s, i, j, what, k):
-        """The server after a client's action, or None if it takes no part in it now."""
+        """Return the server after a client's action, or None if it cannot take part now."""
         if what == cancel:
             if s == 0 or (s == 2 and i != k):
                 return s, i, j
@@ -125,7 +125,7 @@ def client_server():
         for k, c in enumerate(clients, start=1):
             with_client = lambda new, k=k: tuple(new if n == k else old for n, old in enumerate(clients, start=1))  # noqa: E731
             if c == -1:
-                yield f"{think} {k}", {(s, i, j, *with_client(0)): 0.9, (s, i, j, *with_client(3)): 0.1}
+                yield f"{decide} {k}", {(s, i, j, *with_client(0)): 0.9, (s, i, j, *with_client(3)): 0.1}
             for what, new in client[c].items():
                 seen = (s, i, j) if what == use else server(s, i, j, what, k)
                 if seen is not None:

@@ -1,4 +1,4 @@
-"""Random models of every awkward kind, built from a seed so that a failure can be repeated."""
+"""Random models of many difficult kinds, built from a seed so that a failure is reproducible."""
 
 import numpy as np
 from hypothesis import settings
@@ -11,7 +11,7 @@ KINDS = ("dense", "sparse", "near_deterministic", "periodic", "tied", "degenerat
 
 
 def examples(number: int) -> settings:
-    """How many examples a test has: always the same ones, or twenty times as many others where Hypothesis explores."""
+    """Number of examples of a test: fixed ones by default, twenty times as many new ones when Hypothesis explores."""
     return settings(max_examples=number if settings().derandomize else 20 * number)
 
 
@@ -63,7 +63,7 @@ def random_cmdp(kind: str, S: int, A: int, m: int, seed: int, slack: float = 0.3
 
 @st.composite
 def cmdps(draw: st.DrawFn, kinds: tuple[str, ...] = KINDS, max_constraints: int = 5) -> CMDP:
-    """Hypothesis strategy over all kinds, feasible ones and infeasible ones."""
+    """Hypothesis strategy over all kinds, feasible and infeasible."""
     return random_cmdp(
         draw(st.sampled_from(kinds)),
         S=draw(st.integers(1, 9)),
@@ -75,7 +75,7 @@ def cmdps(draw: st.DrawFn, kinds: tuple[str, ...] = KINDS, max_constraints: int 
 
 
 def tandem(side=9, limit=5.0):
-    """Two queues in a row, slow or fast each: some hundred states, sparse."""
+    """Two queues in tandem, each slow or fast: some hundred states, sparse."""
     S, A = side * side, 4
     first, second = np.divmod(np.arange(S), side)
     rows, columns, data = [], [], []

@@ -1,8 +1,8 @@
-"""Small faults put into the source, one at a time: does a test notice? ``make mutants``, or this file as a script.
+"""Mutation testing: put small faults into the source, one at a time, and see that a test fails. ``make mutants``.
 
-``mutants.toml`` lists them: a file of the package, the text to replace, what to put there, and the tests that must then
-fail. A fault that goes unnoticed is a hole in the tests. Names on the command line choose faults by parts of their
-files; ``--jobs`` runs several at once.
+``mutants.toml`` lists them: a file of the package, the text to replace, its replacement, and the tests that must then
+fail. A fault that goes unnoticed is a gap in the tests. Names on the command line select faults by parts of their
+file names; ``--jobs`` runs several at once. This file can also be run as a script.
 """
 
 import argparse
@@ -38,18 +38,18 @@ class Mutant:
 
     @property
     def is_kernel(self) -> bool:
-        """Must something be compiled for it?"""
+        """Whether the fault requires recompiling a kernel."""
         return self.file.startswith("kernels/")
 
     def applied(self, text: str) -> str:
-        """The source with the fault in it."""
+        """Return the source with the fault in it."""
         if text.count(self.old) != 1:
             raise ValueError(f"{self.file} must hold {self.old!r} once; found {text.count(self.old)} times")
         return text.replace(self.old, self.new)
 
 
 def read_mutants() -> list[Mutant]:
-    """The list."""
+    """Read the list of faults."""
     entries = tomllib.loads((ROOT / "tests" / "mutants.toml").read_text())["mutant"]
     return [Mutant(e["file"], e["old"], e["new"], tuple(e["tests"])) for e in entries]
 
@@ -95,12 +95,12 @@ class Bench:
         try:
             done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=SECONDS, check=False)
         except subprocess.TimeoutExpired:
-            return FAILED  # a fault that makes a loop endless does not go unnoticed
+            return FAILED  # a fault that makes a loop endless counts as noticed
         return done.returncode
 
 
 def survivors(mutants: list[Mutant], jobs: int) -> list[str]:
-    """Try them all; the faults that went unnoticed, in words."""
+    """Try all faults and return descriptions of those that went unnoticed."""
     benches: SimpleQueue[Bench] = SimpleQueue()
 
     def verdict(mutant: Mutant) -> str | None:

@@ -1,4 +1,4 @@
-"""Reports for the tests of the page, with names chosen to do harm."""
+"""Reports for the tests of the page, with hostile names."""
 
 import numpy as np
 

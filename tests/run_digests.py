@@ -32,14 +32,14 @@ PLANS = (
     ("queue", {}),
     ("inventory", {}),
 )
-# SciPy's optimiser rounds as it likes.
+# The rounding of SciPy's optimiser is platform-dependent.
 SKIPPED = {"span-fha"}
 # With more states than this they would plan for minutes.
 SMALL = {"ucrl-cmdp": 20, "fha": 20, "sa-cvi-ucb": 20, "uc-curl": 20, "c-ucrl": 20, "safe": 20}
 
 
 def update(sha, value):
-    """Take in a nested state: arrays and numbers by their bits."""
+    """Hash a nested state: arrays and numbers by their bits."""
     if isinstance(value, dict):
         for key in sorted(value):
             if key not in ("seconds", "planning_time"):  # how long something took
@@ -65,7 +65,7 @@ def digest(*values):
 
 
 def run_digest(name, env, options, known):
-    """Of the costs after every round, and of all that the agent knows and plays in the end."""
+    """Digest of the costs after every round, and of what the agent knows and plays in the end."""
     model = psconrl.load(env, **options)
     given = known_baseline(model, None) if name == "safe" else {}
     given = given if known else with_hints(name, model, given)
@@ -89,7 +89,7 @@ def label(*parts):
 
 
 def lines():
-    """Names and digests, one after the other."""
+    """Yield names and digests."""
     for env, options, known in RUNS:
         for name in RECIPES:
             limits = options.get("constraints", 1 if env != "queue" else 2)

@@ -1,4 +1,4 @@
-"""What the tests of sweeps share."""
+"""Helpers shared by the tests of sweeps."""
 
 import os
 from concurrent.futures import Executor, Future
@@ -8,7 +8,7 @@ from psconrl.experiment.store import Store
 
 
 class AtOnce(Executor):
-    """Runs in this process, at once, what it is given."""
+    """An executor that runs its tasks immediately, in this process."""
 
     def submit(self, fn, /, *args, **kwargs):
         future = Future()
@@ -17,7 +17,7 @@ class AtOnce(Executor):
 
 
 def content(path):
-    """All results of a file, in an order of their own: what must be equal however the runs were made."""
+    """All results of a file in a canonical order: these must be equal however the runs were made."""
     with Store(path) as store:
         runs = store.query(
             "SELECT id, hash, experiment, label, replicate, status, horizon, job, thresholds, optimum, summary, current"
@@ -35,14 +35,14 @@ def content(path):
 
 
 def die_of_third(job):
-    """Runs, but the third takes its process with it."""
+    """Run a job; the third one kills its process."""
     if job.replicate == 2:
         os._exit(1)
     return execute(job)
 
 
 def elsewhere(job):
-    """A worker with other code."""
+    """Act as a worker with different code."""
     result = execute(job)
     result.provenance["code"] = "another"
     return result

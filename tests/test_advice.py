@@ -1,4 +1,4 @@
-"""What is said before a run, of runs that deserve it and of others."""
+"""Advice before a run: given where it is due, and not elsewhere."""
 
 import warnings
 
@@ -83,12 +83,12 @@ def test_a_guess_is_what_weights_stand_for():
     assert as_guess(as_weights(np.array([[[0.0, 1.0]], [[1.0, 0.0]]]), "support")) is not None  # there is no choice
     assert as_guess(0.1) is None
     assert as_guess(None) is None
-    assert Dirichlet(0.5 * P).guess() is None  # half an observation a pair
+    assert Dirichlet(0.5 * P).guess() is None  # half an observation per pair
     assert Dirichlet(P).guess() is not None
 
 
 def chain_of(n):
-    """Right along a chain or left; the objective is least at its end."""
+    """A chain with moves left and right; the objective is least at its end."""
     P, costs = np.zeros((n, 2, n)), np.ones((2, n, 2))
     for s in range(n):
         P[s, 0, max(s - 1, 0)] = P[s, 1, min(s + 1, n - 1)] = 1.0
@@ -97,7 +97,7 @@ def chain_of(n):
 
 
 class Promising(PSConRL):
-    """Plays one policy in a model that is given."""
+    """An agent that plays one policy in a given model."""
 
     @classmethod
     def of(cls, model, policy, kind="optimal"):
@@ -137,7 +137,7 @@ def test_a_plan_that_relies_on_unvisited_states():
 
 
 def test_a_plan_whose_averages_say_little_of_the_run():
-    """Two states, each left once in 1,000 rounds: over T of them from the first, 1 / (2 + 1000/T) is in the other."""
+    """Two states, each left once in 1,000 rounds: over T rounds from the first, 1 / (2 + 1000/T) is in the other."""
     rate = 1e-3
     P = [[[1.0 - rate, rate]], [[rate, 1.0 - rate]]]
     model = psconrl.CMDP(P, [[[0.0], [0.0]], [[0.0], [1.0]]], [1.0])

@@ -1,4 +1,4 @@
-"""One suite that every agent passes."""
+"""One test suite that every agent passes."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ ONE_LIMIT = ("sa-cvi-ucb",)  # agents for one limit
 
 
 def model_for(name, kind):
-    """A world that an agent serves: with the first of its limits alone, or one that never binds, if it serves one."""
+    """A model the agent supports; for a one-constraint agent, the first constraint alone, or one that never binds."""
     cmdp = MODELS[kind]
     if name not in ONE_LIMIT or cmdp.n_constraints == 1:
         return cmdp
@@ -42,7 +42,7 @@ def model_for(name, kind):
 
 
 def needed(name, S, A, m):
-    """What an agent cannot do without. The span is such that no world contradicts it."""
+    """The required options of an agent. The span is large enough for every model."""
     if name != "safe":
         return {}
     return {"baseline": np.full((S, A), 1 / A), "slack": 0.1, "span": 1e4, "ranges": [[-1e3, 1e3]] * (m + 1)}
@@ -161,7 +161,7 @@ def test_learners_do_better_than_uniform_play_on_the_small_grid(learner):
     assert late[1] < 0.26
 
 
-# What an option must not be. A negative cost is a reward, a word may be a name, and None may stand for a default.
+# Invalid option values. A negative cost is a reward, a string may be a name, and None may stand for a default.
 ALLOWED = (("optimistic_cost", "negative"), ("exact", "flag"), ("exceptions", "flag"), ("together", "flag"))
 BAD = {
     "text": "abc",
@@ -202,7 +202,7 @@ MAY_BE_NONE = (
 
 
 def said_of(learner, option, value):
-    """The line that a value of an option gets; what else becomes of it, if there is none."""
+    """The error message for an option value, or another outcome if there is no error."""
     given = {"horizon": 100} if RECIPES[learner].needs_horizon else {}
     try:
         RECIPES[learner].build(3, 2, [0.2], **given | needed(learner, 3, 2, 1) | {option: value})
@@ -258,12 +258,12 @@ LEARN_COSTS = [name for name, recipe in RECIPES.items() if "optimistic_cost" in 
 
 
 def test_all_learners_accept_the_best_reward():
-    # The last two are told the ranges of all costs.
+    # The last two are given the ranges of all costs.
     assert set(RECIPES) - set(LEARN_COSTS) == {"uniform", "triple-qa", "safe"}
 
 
 def test_an_agent_that_rescales_costs_is_given_their_ranges():
-    """Where costs depend on the outcome, their means are not all; and a chance may turn out 0 or 1."""
+    """If costs depend on the outcome, their range exceeds that of their means; a random cost may turn out 0 or 1."""
     outcome = np.zeros((3, 1, 2, 1))
     outcome[:, 0, :, 0] = [[-3.0, 0.0], [0.2, 0.9], [0.5, 4.0]]
     model = CMDP(np.ones((1, 2, 1)), outcome, [2.0, 1.0])
@@ -298,7 +298,7 @@ def test_the_best_reward_counts_as_one_observation_of_every_pair(learner, tmp_pa
 
 @pytest.mark.parametrize("learner", LEARN_COSTS)
 def test_an_informed_agent_tries_what_may_pay_more(learner):
-    """One state, a first action that paid 1 four times, and a second one that nobody has tried."""
+    """One state, a first action that paid 1 four times, and a second one that was never tried."""
 
     def choice(**options):
         agent = make_agent(learner, 1, 2, [0.5], None, 0, 100, **options)
@@ -310,7 +310,7 @@ def test_an_informed_agent_tries_what_may_pay_more(learner):
         return episodes[-1].policy.reshape(-1, 2)[0]
 
     assert choice(optimistic_cost=-3.0) == pytest.approx([0, 1], abs=1e-6)  # SpanFHA is approximate
-    if learner not in ("c-ucrl", "sa-cvi-ucb"):  # their bonus makes the untried as good as the best that they know
+    if learner not in ("c-ucrl", "sa-cvi-ucb"):  # their bonus makes an untried action as good as the best one they know
         assert choice() == pytest.approx([1, 0], abs=1e-6)
 
 

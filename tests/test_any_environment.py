@@ -29,7 +29,7 @@ def test_finite_spaces_are_numbered_and_numbers_are_elements(space, size):
     assert all(space.contains(numbers.element(k)) for k in range(size))
     space.seed(0)
     seen = {numbers.number(space.sample()) for _ in range(40 * size)}
-    assert seen == set(range(size))  # each is missed with a chance below 1e-16
+    assert seen == set(range(size))  # each is missed with probability below 1e-16
 
 
 def test_what_lies_outside_of_its_space_is_refused():
@@ -54,7 +54,7 @@ def test_an_observation_of_more_than_was_declared_takes_a_number_that_is_free():
         given = [numbers.number(each) for each in met]
     assert given == [7, 0, 6, 5, 6, 4, 3, 7]  # 6 is that of [1, 1, 0], 5 of [1, 0, 1]
     assert [list(numbers.element(k)) for k in given] == met
-    assert list(numbers.element(2)) == [0, 1, 0]  # not met
+    assert list(numbers.element(2)) == [0, 1, 0]  # not visited
     for rest in ([0, 0, 1], [0, 1, 0]):
         numbers.number(rest)
     with pytest.raises(ModelError, match=r"more than 8 different observations were met, more than MultiBinary\(3\)"):

@@ -1,4 +1,4 @@
-"""Imports point down: no floor knows the one above it, and no file leads back to itself."""
+"""The import graph: a layer imports only itself and lower layers, and there are no import cycles."""
 
 import ast
 import re
@@ -7,8 +7,8 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "psconrl"
 
-# From the ground up. A floor may import those to its left, and itself; envs and learning do not know each other.
-FLOORS = (
+# From the bottom up. A package may import itself and lower layers; envs and learning do not import each other.
+LAYERS = (
     ("arrays", "errors", "extras", "caps", "files", "named_code", "text", "_version"),
     ("kernels",),
     ("products",),
@@ -21,9 +21,9 @@ FLOORS = (
     ("report",),
     ("cli",),
     ("agents",),
-    ("__init__", "__main__"),  # the public face
+    ("__init__", "__main__"),  # the public API
 )
-LEVEL = {room: level for level, floor in enumerate(FLOORS) for room in floor}
+LEVEL = {package: level for level, layer in enumerate(LAYERS) for package in layer}
 
 
 def module_of(path):
@@ -35,7 +35,7 @@ MODULES = {module_of(path): path for path in SOURCE.rglob("*.py")}
 
 
 def imports_of(path):
-    """The modules of this library that a file names in an import, wherever it stands in the file."""
+    """The modules of this library that a file imports, at any place in the file."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -54,28 +54,28 @@ def imports_of(path):
 
 
 @cache
-def arrows():
+def imports():
     """The modules that each module imports."""
     return {module: imports_of(path) for module, path in MODULES.items()}
 
 
-def room_of(module):
+def package_of(module):
     return module.split(".")[1] if "." in module else "__init__"
 
 
 def is_allowed(module, imported):
-    room, other = room_of(module), room_of(imported)
+    package, other = package_of(module), package_of(imported)
     if imported == "psconrl":
-        return room in ("__init__", "__main__")  # the public face
-    return other == room or LEVEL[other] < LEVEL[room] or LEVEL[room] == 0
+        return package in ("__init__", "__main__")  # the public API
+    return other == package or LEVEL[other] < LEVEL[package] or LEVEL[package] == 0
 
 
-def test_no_arrow_points_up():
-    every = [(module, imported) for module in sorted(MODULES) for imported in sorted(arrows()[module])]
-    assert [arrow for arrow in every if not is_allowed(*arrow)] == []
+def test_no_module_imports_a_higher_layer():
+    every = [(module, imported) for module in sorted(MODULES) for imported in sorted(imports()[module])]
+    assert [pair for pair in every if not is_allowed(*pair)] == []
 
 
-def test_nothing_leads_back_to_itself():
+def test_there_are_no_import_cycles():
     done, open_ = set(), []
 
     def visit(module):
@@ -83,7 +83,7 @@ def test_nothing_leads_back_to_itself():
             return
         assert module not in open_, " -> ".join([*open_[open_.index(module) :], module])
         open_.append(module)
-        for imported in sorted(arrows()[module] - {"psconrl"}):
+        for imported in sorted(imports()[module] - {"psconrl"}):
             visit(imported)
         open_.pop()
         done.add(module)
@@ -92,25 +92,25 @@ def test_nothing_leads_back_to_itself():
         visit(module)
 
 
-def test_the_arrows_are_seen():
-    """The test of the test: some that are surely there."""
-    assert "psconrl.planning.problem" in arrows()["psconrl.planning.planner"]
-    assert "psconrl.model.transition" in arrows()["psconrl.model.cmdp"]
-    assert "psconrl.report.figures" in arrows()["psconrl.cli.learning"]  # inside a function
+def test_imports_are_found():
+    """Check the test itself on some known imports."""
+    assert "psconrl.planning.problem" in imports()["psconrl.planning.planner"]
+    assert "psconrl.model.transition" in imports()["psconrl.model.cmdp"]
+    assert "psconrl.report.figures" in imports()["psconrl.cli.learning"]  # inside a function
 
 
 def test_solvers_do_not_ask_whether_transitions_are_dense():
-    """Which form a matrix has is the business of whoever reads, writes or shows it, and of the two implementations."""
-    at_home = {
+    """Only modules that read, write or show a matrix, and the two implementations, may depend on its form."""
+    exempt = {
         "psconrl.model.transition", "psconrl.markov.chain", "psconrl.model.validation", "psconrl.model.io",
         "psconrl.model.rates", "psconrl.markov.unichain", "psconrl.learning.checks",
         "psconrl.learning.runtime.persistence", "psconrl.learning.part", "psconrl.learning.posterior.prior_weights",
     }  # fmt: skip
     for module, path in MODULES.items():
-        if room_of(module) in ("model", "markov", "planning", "learning", "simulation") and module not in at_home:
+        if package_of(module) in ("model", "markov", "planning", "learning", "simulation") and module not in exempt:
             text = path.read_text()
-            for question in ("issparse(", "isinstance(P, np.ndarray)", "transition, np.ndarray)"):
-                assert question not in text, f"{module} asks {question}"
+            for query in ("issparse(", "isinstance(P, np.ndarray)", "transition, np.ndarray)"):
+                assert query not in text, f"{module} asks {query}"
 
 
 def test_the_map_of_the_package_names_files_that_exist():

@@ -1,7 +1,7 @@
-"""Agents that think in the background: the world goes on, nothing is counted twice, and a schedule decides the bits.
+"""Agents that plan in the background: play continues, no round is counted twice, and a schedule determines the bits.
 
-A schedule says after which rounds a plan is ready. It is the same for three ways of thinking: before the bridge, after
-it, and in a thread beside it. All must end with the same bits.
+A schedule says after which rounds a plan is ready. It is the same for three ways of planning: before the interim
+episode, after it, and in a thread during it. All must end with the same bits.
 """
 
 import csv
@@ -36,7 +36,7 @@ SCHEDULES = {
 
 
 class Clock:
-    """The rounds that were played, for a schedule to look at."""
+    """A clock of rounds played, read by schedules."""
 
     def __init__(self, schedule):
         self.round, self._schedule = 0, schedule
@@ -46,7 +46,7 @@ class Clock:
 
 
 class Before:
-    """Thinks when it is asked to, and keeps the plan until it is time."""
+    """An executor that plans at once, and keeps the plan until the schedule is due."""
 
     def __init__(self, clock):
         self.clock = clock
@@ -63,7 +63,7 @@ class Before:
 
 
 class After(Before):
-    """Thinks when the plan is asked for."""
+    """An executor that plans when the plan is requested."""
 
     def submit(self, task):
         self.task = task
@@ -76,7 +76,7 @@ class After(Before):
 
 
 class Beside(Before):
-    """Thinks in a thread."""
+    """An executor that plans in a thread."""
 
     def submit(self, task):
         self.thread = threading.Thread(target=lambda: setattr(self, "planned", task()))
@@ -88,11 +88,11 @@ class Beside(Before):
         return self.planned
 
 
-WAYS = {"before the bridge": Before, "after it": After, "beside it": Beside}
+WAYS = {"before the interim": Before, "after it": After, "during it": Beside}
 
 
 class Loop:
-    """A user's loop on a system of its own, and what came of it."""
+    """A user's loop on their own system, with a record of its outcome."""
 
     def __init__(self, agent, schedule, way=After, environment=ROVER, seed=5):
         self.clock, self.agent, self.actions, self.costs = Clock(schedule), agent, [], np.zeros(agent.n_costs)
@@ -125,7 +125,7 @@ def own(learner):
 
 
 def facts(agent):
-    """All that an agent is, as plain data; what belongs to the clock on the wall is left out."""
+    """The complete state of an agent as plain data, without wall-clock times."""
 
     def plain(value):
         if isinstance(value, dict):
@@ -172,7 +172,7 @@ def test_every_agent_can_plan_in_the_background(name):
 
 
 def test_what_else_is_planned_meanwhile_changes_nothing():
-    """Planning is done in several threads at once here."""
+    """Planning happens in several threads at once here."""
     loops = [Loop(agent_for(), SCHEDULES["every seventh round"], Beside) for _ in range(2)]
     plans = [psconrl.plan(ROVER)]
     for t in range(1, 200):
@@ -225,11 +225,11 @@ def test_every_round_is_counted_once_everywhere(schedule, tmp_path):
 
 def test_an_interim_episode_keeps_the_last_policy_and_the_first_one_is_uniform():
     agent, policies = agent_for("psconrl-plain"), []
-    agent.set_thresholds([0.005])  # a limit that some samples cannot keep, so that the agent explores
+    agent.set_thresholds([0.005])  # a threshold that some samples cannot meet, so that the agent explores
     loop = Loop(agent, SCHEDULES["every seventh round"])
     agent.watch(lambda event: policies.append((event, agent._background.last.policy)))
     every = {"exploring interim", "interim", "explore", "optimal"}
-    for rounds in range(300, 6000, 300):  # until both kinds of plans were made
+    for rounds in range(300, 6000, 300):  # until both kinds of plans have been made
         loop.run(rounds)
         kinds = [event.kind for event, _ in policies]
         if set(kinds) == every:
@@ -276,7 +276,7 @@ def test_an_agent_that_has_learned_waits_once_if_it_does_not_know_what_it_played
     agent = agent_for()
     psconrl.simulate(ROVER, agent, 300, seed=0)
     agent.finish()
-    agent._background.last = None  # as after reading a file of one that did not think in the background
+    agent._background.last = None  # as after loading an agent that did not plan in the background
     agent.plan_in_background(executor=After(Clock(lambda t: False)))
     assert not agent.present(0).interim
 
@@ -362,7 +362,7 @@ def test_an_agent_with_labels_plans_in_the_background_too():
 def test_it_learns_while_it_plans():
     """Every plan takes up to three rounds. Over 16 other seeds the averages of 5000 rounds had standard deviations of
     0.0009 (risk) and 0.0019 (steps, which are 0.0073 above the optimum on average): more than six of them are allowed,
-    so that less than one alarm in a million is false."""
+    so that fewer than one alarm in a million is false."""
     loop = Loop(agent_for(), lambda t: t % 3 == 0).run(5000)
     steps, risk = loop.costs / 5000
     assert risk == pytest.approx(ROVER.thresholds[0], abs=0.006)
@@ -417,7 +417,7 @@ def test_saved_while_an_outcome_is_awaited_it_goes_on_bit_for_bit(tmp_path):
 
 def test_what_is_saved_does_not_change_during_planning(tmp_path):
     class Counting(Saving):
-        """Changes what it remembers where it stands."""
+        """Change the memory in place."""
 
         def begin(self, state):
             self.visits += 100
@@ -477,7 +477,7 @@ def test_killed_during_planning_it_goes_on_from_the_file(tmp_path):
         child.wait()
         child.stdout.close()
     cut = Loop(agent_for(), SCHEDULES["every seventh round"]).run(load_agent(path).extra["round"])
-    assert cut.clock.round > 100  # the system can be put back to where it was: here by playing again
+    assert cut.clock.round > 100  # the system can be restored to where it was: here by playing again
     cut.agent = load_agent(path)
     cut.plan_with(Beside)
     cut.run(200)
@@ -522,7 +522,7 @@ def test_an_error_in_planning_reaches_the_next_act_once_and_the_agent_goes_on(wa
             assert not failures  # it comes out once
             failures.append(loop.clock.round)
             assert agent.between_episodes
-            assert agent.rounds == loop.clock.round  # what the bridge has seen is learned
+            assert agent.rounds == loop.clock.round  # the agent has learned from the interim episode
     assert failures[0] % 7 == 0
     agent.finish()
     assert agent.rounds == 100
@@ -619,7 +619,7 @@ def test_an_object_is_never_called_while_it_plans(tmp_path):
                 raise ValueError("no")
 
     class Telling(After):
-        """Tells the object when somebody begins to work on it, and when that is done."""
+        """Record when work on the object begins and when it ends."""
 
         def submit(self, task):
             learner.is_planning = True
@@ -654,7 +654,7 @@ def test_finish_while_planning_learns_from_the_interim_episode_and_drops_the_pla
     loop = Loop(agent, SCHEDULES["seldom"], way).run(60)
     assert agent.rounds < 60
     before = agent._background.before["rng"]
-    agent.act(loop.state)  # the outcome of which is lost
+    agent.act(loop.state)  # its outcome is lost
     agent.finish()
     assert agent.between_episodes
     assert agent.rounds == 60
@@ -674,7 +674,7 @@ def test_another_run_begins_with_all_that_was_learned():
     assert agent.rounds == 160
     agent.plan_in_background(executor=After(Clock(lambda t: False)))
     agent.act(0)
-    assert agent.play(0).interim is False  # whoever asks for an episode waits for it
+    assert agent.play(0).interim is False  # a caller who asks for an episode waits for it
 
 
 def test_callbacks_may_fail_save_and_change_limits(tmp_path):
@@ -712,7 +712,10 @@ def test_callbacks_may_fail_save_and_change_limits(tmp_path):
     events = []
     changing.agent.watch(events.append)
     changing.run(400)
-    assert not {e.kind for e in events} - {"interim", "exploring interim"}  # a plan for other limits is never played
+    assert not {e.kind for e in events} - {
+        "interim",
+        "exploring interim",
+    }  # plans for other thresholds are not played
     assert len(set(limits)) > 10
 
 

@@ -1,4 +1,4 @@
-"""The example of blackjack against another way: dynamic programming over hands of cards, by Gymnasium's own rules."""
+"""The blackjack example against dynamic programming over hands of cards, by Gymnasium's own rules."""
 
 import importlib.util
 from functools import cache
@@ -23,7 +23,7 @@ def example():
 
 @cache
 def dealers(hand):
-    """What the dealer ends with; 0 is a bust."""
+    """The dealer's final sum; 0 is a bust."""
     if sum_hand(hand) >= 17:
         return {0 if is_bust(hand) else sum_hand(hand): 1.0}
     distribution = {}
@@ -34,7 +34,7 @@ def dealers(hand):
 
 
 def most_per_hand(price):
-    """The best mean of what is won less a price per bust, from the last decision to the first."""
+    """The best mean gain less a price per bust, by backward induction."""
 
     @cache
     def worth(hand, shown):
@@ -58,7 +58,7 @@ def test_the_best_value_of_a_hand(example):
 
 
 def test_the_best_value_within_the_limit_is_that_of_its_price(example):
-    """Duality: at the price of the plan, the best unlimited play is worth as much, what is not used up paid back."""
+    """Duality: at the plan's multiplier, the best unconstrained play has the plan's value, unused budget refunded."""
     value, best = example.best_per_hand(example.LIMIT)
     won, busts = example.per_hand(best)
     assert (won, busts) == pytest.approx((value, example.LIMIT), abs=1e-10)

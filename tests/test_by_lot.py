@@ -1,4 +1,4 @@
-"""Plans that draw one of several policies by lot: value, shares, play, files, and everybody who reads a plan."""
+"""Mixture policies, from which each run draws one policy: value, shares, play, files, and all readers of a plan."""
 
 import json
 from dataclasses import replace
@@ -20,7 +20,7 @@ GO = [[1, 0], [0, 1]]  # stay, or go for good
 
 
 def door(limit=0.75, **names):
-    """Staying is free and counts against the limit, going is for ever and costs one: a share ``limit`` stays."""
+    """Staying is free and counts against the constraint, going is final and costs one: a share ``limit`` stays."""
     return CMDP([GO, [[0, 1], [0, 1]]], [[[0, 1], [1, 1]], [[1, 0], [0, 0]]], [limit], **names)
 
 
@@ -29,7 +29,7 @@ islands = CMDP([GO, [[0, 1], [1, 0]]], [[[0, 1], [1, 1]], [[1, 1], [0, 1]]], [0.
 
 @pytest.mark.parametrize("limit", [0.1, 0.5, 0.75, 0.99])
 def test_value_and_shares_of_a_mixture_in_closed_form(limit):
-    """With chance x of staying the costs are 1 - x and x; a stationary policy stays for ever or not at all."""
+    """With probability x of staying the costs are 1 - x and x; a stationary policy stays forever or not at all."""
     found = plan(door(limit))
     assert found.status is Status.OPTIMAL
     assert found.value == pytest.approx(1 - limit, abs=1e-12)
@@ -70,7 +70,7 @@ def test_ever_rarer_switches_are_replaced_by_a_mixture():
 
 
 def test_a_stationary_policy_is_preferred_where_there_is_one():
-    """A coin at the start, in a state that is left at once, does what a lot would."""
+    """A randomised action at the start, in a state that is left at once, does what a mixture would."""
     P = np.zeros((3, 2, 3))
     P[0, 0, 1] = P[0, 1, 2] = P[1, :, 1] = P[2, :, 2] = 1.0
     found = plan(CMDP(P, [[[0, 0], [1, 1], [0, 0]], [[0, 0], [0, 0], [1, 1]]], [0.3]))
@@ -82,7 +82,7 @@ def test_a_stationary_policy_is_preferred_where_there_is_one():
 
 
 def test_an_initial_distribution_on_several_states_and_unreachable_states():
-    """Half of the runs begin behind the door, where nothing is left to choose; a third state is not met."""
+    """Half of the runs begin behind the door, where no choice is left; a third state is never visited."""
     P = [[[1, 0, 0], [0, 1, 0]], [[0, 1, 0]] * 2, [[1, 0, 0]] * 2]
     costs = [[[0, 1], [1, 1], [5, 5]], [[1, 0], [0, 0], [5, 5]]]
     model = CMDP(P, costs, [0.2], initial=[0.5, 0.5, 0])
@@ -138,7 +138,7 @@ def test_draws_of_runs_that_have_ended_are_forgotten_and_no_others(monkeypatch):
 
 
 def test_spans_are_those_of_what_is_drawn():
-    """Who stays here has been there for one round at most, where that costs one more."""
+    """A run that stays here has been there for one round at most, where that costs one more."""
     found = inspect(islands)
     assert found.policies == 2
     assert found.spans.max() <= 1.0
@@ -193,7 +193,7 @@ def test_files_carry_the_mixture(tmp_path):
 
 
 def test_a_plan_without_a_mixture_keeps_its_file_format(tmp_path):
-    """So that versions which know no lots read it; one with a lot they must not play."""
+    """Versions without mixtures can then read the file; they must refuse one with a mixture."""
     for model, version in ((door(1.0), 1), (door(), 2)):
         plan(model).save(tmp_path / "plan.npz")
         with np.load(tmp_path / "plan.npz") as f:
@@ -247,7 +247,7 @@ def test_a_mixture_is_the_mean_of_its_policies():
 
 
 def test_the_least_excess_may_need_a_mixture_too():
-    """Both limits are broken by 0.3 if half of the runs stay; every stationary policy breaks one by 0.8."""
+    """Both constraints are violated by 0.3 if half of the runs stay; every stationary policy violates one by 0.8."""
     model = CMDP([GO, [[0, 1], [0, 1]]], [[[0, 1], [1, 1]], [[1, 1], [0, 0]], [[0, 0], [1, 1]]], [0.2, 0.2])
     found = plan(model)
     assert found.status is Status.INFEASIBLE
@@ -261,7 +261,7 @@ def test_readers_of_a_plan_see_its_mixture():
     model = door(state_names=["0 here", "1 there"])
     found = plan(model)
     assert found.randomised_states.size == 0
-    assert found.shown_policy[0] == pytest.approx([1.0, 0.0])  # of the time that is spent there
+    assert found.shown_policy[0] == pytest.approx([1.0, 0.0])  # shares of the time spent there
     assert inspect(model).policies == 2
     assert dict(inspect(model).lines())["plan"] == "optimal, mixture of 2 policies"
     assert inspect(model).record()["policies"] == 2
@@ -313,7 +313,7 @@ def test_a_chain_cannot_represent_a_mixture(cli, door_file, tmp_path):
 
 
 def test_shares_that_are_rounding_do_not_join_two_places():
-    """0.9 of the time here and 0.1 there is all that keeps both limits; a coin of 1e-16 would never be played."""
+    """Only 0.9 of the time here and 0.1 there meets both constraints; a probability of 1e-16 would never be played."""
     stay_or_move = np.eye(2)[[[0, 1], [1, 0]]]
     model = CMDP(stay_or_move, [[[2, 0], [2, 0]], [[2, 0], [0, 1]], [[0, 0], [1, 2]]], [1.8, 0.1])
     found = plan(model)

@@ -1,4 +1,4 @@
-"""What a certificate is judged by: units, tolerances, and what rounding may hide, each by hand."""
+"""How a certificate is judged: units, tolerances, and effects of rounding, each worked out by hand."""
 
 from dataclasses import replace
 
@@ -31,13 +31,13 @@ def test_ordinary_costs_are_judged_by_their_range():
 
 
 def test_huge_entries_that_are_never_paid_are_not_the_unit():
-    """Half of each of the first two actions: 0.5 from the limit on average, a hundred of which make the unit."""
+    """Half of each of the first two actions: 0.5 from the threshold on average; the unit is a hundred times that."""
     np.testing.assert_allclose(units(one_state, np.array([[0.5, 0.5, 0.0]])), [1.0, 50.0])
-    np.testing.assert_allclose(units(one_state, np.array([[0.0, 0.0, 1.0]])), [1.0, 1e11])  # but whoever pays them
+    np.testing.assert_allclose(units(one_state, np.array([[0.0, 0.0, 1.0]])), [1.0, 1e11])  # unless they are paid
 
 
 def test_a_policy_that_meets_nothing_is_judged_by_the_ordinary_entries():
-    """At a limit of 0 the policy pays 0; the nearest of the other entries is 2, and a hundred times that the unit."""
+    """At a threshold of 0 the policy pays 0; the nearest other entry is 2, and the unit is a hundred times that."""
     free = CMDP(np.ones((1, 3, 1)), [[[1.0, 0, 0]], [[0.0, 2, 1e11]]], [0.0])
     np.testing.assert_allclose(units(free, np.array([[1.0, 0.0, 0.0]])), [1.0, 200.0])
 
@@ -71,7 +71,7 @@ def test_one_entry_next_to_the_middle_does_not_set_the_scale_of_thousands():
     everywhere = np.ones((2500, 1), bool)
     costs = np.arange(2500.0)[:, None] + 1e-6  # the second is 1e6 times as far as the first
     assert ordinary_distance(costs, everywhere, 0.0, 1e-3, 1e6) == pytest.approx(2.0)  # two of 2,500 are nearer
-    assert ordinary_distance(costs, everywhere, 0.0, 1e-3, 6e5) == pytest.approx(1e-6)  # they are of another size
+    assert ordinary_distance(costs, everywhere, 0.0, 1e-3, 6e5) == pytest.approx(1e-6)  # they are of another magnitude
     assert ordinary_distance(costs, everywhere, 0.0, 0.0, 1e6) == pytest.approx(1e-6)
     assert ordinary_distance(costs, costs > 9.5, 0.0, 0.0, 1e6) == pytest.approx(10.0)
     assert ordinary_distance(np.zeros((1, 5)), np.ones((1, 5), bool), 0.0, 1e-3, 1e6) == 1.0
@@ -84,12 +84,12 @@ def test_one_entry_next_to_the_middle_does_not_set_the_scale_of_thousands():
     penalty = np.where(np.arange(2500) < 2400, 1e9, np.arange(2500.0))[:, None]  # all but a hundred are to be avoided
     np.testing.assert_allclose(Problem.of(CMDP(P, [penalty])).scaling.scale, [3e4])  # the third nearest
     one = np.where(np.arange(2500) > 0, 1e9, 0.3)[:, None]
-    one[7] = 0.0  # two that can be had: they set the scale
+    one[7] = 0.0  # two affordable entries: they set the scale
     np.testing.assert_allclose(Problem.of(CMDP(P, [one])).scaling.scale, [0.3e4])
 
 
 def test_a_few_ordinary_costs_among_thousands_of_huge_ones_are_planned_exactly():
-    """Ten states in a ring can be kept to; leaving it, and all else, costs 1e9."""
+    """A policy can stay in a ring of ten states; leaving it, and everything else, costs 1e9."""
     n, ring = 2000, 10
     pairs = np.arange(2 * n)
     home = np.where(pairs < 2 * ring, (pairs // 2 + 1) % ring, pairs // 2 % ring)
@@ -116,7 +116,7 @@ def test_an_excess_beyond_the_tolerance_is_not_optimal():
 @pytest.mark.parametrize("price", [1.0, 1e3, 1e6])
 @pytest.mark.parametrize(("times", "holds"), [(0.5, True), (2.0, False)])
 def test_a_gap_beyond_the_tolerance_is_not_optimal_however_dear_the_limit(price, times, holds):
-    """Two states in turn, which cost -1 and 1 less what is left of the limit: the gap is the price of what is left.
+    """Two alternating states cost -1 and 1 less the slack: the gap is the price of the slack.
 
     The objective is free, with the unit 1; the range of the other cost is 2.
     """
@@ -171,7 +171,7 @@ def test_the_bound_of_an_improvement_leaves_room_for_rounding():
     ("outcome", "gap", "used"), [(1, 1e-10, True), (1, 1e-8, False), (0, -1e-8, True), (0, 0.0, False)]
 )
 def test_the_loop_looks_at_the_gap(monkeypatch, outcome, gap, used):
-    """Whatever the compiled method says of itself, only a closed gap is used."""
+    """Only a closed gap is used, whatever the compiled method claims."""
     rover = psconrl.load("marsrover-4x4")
     problem = Problem.of(rover)
     start, settled = solve(problem).policies, solving.solve_carefully(problem)
@@ -189,7 +189,7 @@ def test_the_loop_looks_at_the_gap(monkeypatch, outcome, gap, used):
 
 
 def test_a_sample_that_nothing_settles_is_not_played(monkeypatch):
-    """It is explored, and the episode says why."""
+    """The agent explores, and the episode says why."""
     rover = psconrl.load("marsrover-4x4")
     agent = psconrl.PSConRL(16, 4, rover.thresholds, rover.costs, seed=0)
 
@@ -199,4 +199,4 @@ def test_a_sample_that_nothing_settles_is_not_played(monkeypatch):
     monkeypatch.setattr(agent.planner, "optimal", give_up)
     episode = agent.begin(0)
     assert episode.kind == "unsettled"
-    assert (episode.policy.max(axis=1) == 1.0).all()  # the shortest way to a state, not a coin toss
+    assert (episode.policy.max(axis=1) == 1.0).all()  # the shortest path to a state, no randomised action

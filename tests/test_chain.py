@@ -1,4 +1,4 @@
-"""What a policy does in the long run: closed forms, exact fractions, and a slow loop as referees."""
+"""Long-run behaviour of a policy, against closed forms, exact fractions and a slow loop."""
 
 from fractions import Fraction
 
@@ -49,7 +49,7 @@ def cesaro_limit(P, doublings=45):
 
 
 def exact_distribution(P):
-    """The stationary law in rational numbers, by plain Gaussian elimination; 1 - P_ii is the sum of the others."""
+    """The stationary distribution in rational numbers, by Gaussian elimination; 1 - P_ii is the sum of the others."""
     n = len(P)
     A = [[Fraction(float(P[j][i])) for j in range(n)] for i in range(n)]
     for i in range(n):
@@ -214,7 +214,7 @@ def test_the_price_of_a_wrong_model_is_the_bias_times_the_error(kind, seed):
     np.testing.assert_allclose(real.costs - believed.costs, mu @ ((P_true - P) @ believed.biases.T), atol=1e-12)
 
 
-RARE = {  # what leaves each state; the rest stays
+RARE = {  # probability of leaving each state
     "rare way in": lambda e: [[0, e, 0], [0, 0, 0.5], [0.7, 0, 0]],
     "rare way out": lambda e: [[0, e, 2 * e], [e, 0, 0], [e / 3, 0, 0]],
     "two halves": lambda e: [[0, 0.5, 0, 0], [0.4, 0, e, 0], [0, 0, 0, 0.6], [0, 2 * e, 0.7, 0]],
@@ -235,7 +235,7 @@ def test_rare_transitions_keep_every_component_accurate(form, rare, shape):
     result = run(P, np.arange(len(P)), form=form)
     exact = exact_distribution(P)
     for ours, truth in zip(distribution(result), exact, strict=True):
-        # GMRES promises small absolute errors only, and that is what a sparse chain gets where it is not loose.
+        # GMRES guarantees small absolute errors only; so does a sparse chain whose states are not loosely coupled.
         assert abs(Fraction(ours) - truth) < (1e-14 * truth if form is np.array else 1e-13)
     assert result.costs[0] == pytest.approx(float(sum(i * mu for i, mu in enumerate(exact))), rel=1e-14)
 
@@ -258,7 +258,7 @@ def test_a_sparse_chain_too_large_and_too_loose_is_refused_not_guessed(monkeypat
     with pytest.raises(SolverError, match=r"some of 80 states are left too rarely.*give dense transitions"):
         run(two_wells, np.arange(80), form=csr_array)
     n = 20
-    lazy = csr_array(np.roll(np.eye(n), 1, axis=1) * 1e-30 + np.eye(n))  # left rarely, but by known chances
+    lazy = csr_array(np.roll(np.eye(n), 1, axis=1) * 1e-30 + np.eye(n))  # left rarely, but with known probabilities
     assert solve_sparse(lazy, np.arange(n, dtype=float)[None, :]).gains == pytest.approx([9.5])
 
 
@@ -302,7 +302,7 @@ BAD = {
     "no such action": ([0, 2], r"policy\[1\] must be an action from 0 to 1; got 2"),
     "negative action": ([-1, 0], r"policy\[0\] must be an action from 0 to 1; got -1"),
     "half an action": ([0.5, 0], r"policy\[0\] must be an action from 0 to 1; got 0.5"),
-    "not a law": ([[0.5, 0.4], [1, 0]], r"policy\[0\] must be a distribution; got \[0.5, 0.4\]"),
+    "not a distribution": ([[0.5, 0.4], [1, 0]], r"policy\[0\] must be a distribution; got \[0.5, 0.4\]"),
     "negative": ([[1, 0], [2, -1]], r"policy\[1\] must be a distribution; got \[2.0, -1.0\]"),
     "nan": ([[1, 0], [np.nan, 1]], r"policy\[1\] must be a distribution; got \[nan, 1.0\]"),
     "unavailable": ([[1, 0], [0.5, 0.5]], r"policy\[1\] plays action 'go', which is not available there"),

@@ -1,4 +1,4 @@
-"""The command line: what it prints, what it draws, and one line with exit code 2 for every mistake."""
+"""The command line: its output, its figures, and one line with exit code 2 for every mistake."""
 
 import json
 import os
@@ -40,7 +40,7 @@ def python(code):
 
 @pytest.fixture
 def two_limits(tmp_path):
-    """Two limits that exclude each other: each cost alone can be 0, together they make 1."""
+    """Two conflicting constraints: each cost alone can be 0, their sum is 1."""
     path = tmp_path / "two.json"
     costs = np.array([[[0, 1]], [[0, 1]], [[1, 0]]])
     save(CMDP([[[1], [1]]], costs, [1.0, 1.0], cost_names=["goal", "a", "b"], action_names=["x", "[red]y"]), path)
@@ -155,7 +155,7 @@ def test_inspect_a_model_that_does_not_communicate(cli, tmp_path):
 
 
 def test_json_carries_the_whole_proof_of_a_multichain_model(cli, tmp_path):
-    """Two traps: the bound is the initial law times the gains, and they must be there to check it."""
+    """Two traps: the bound is the initial distribution times the gains, which must be there to check it."""
     path = tmp_path / "traps.json"
     traps = {"transition": [[[0, 0.5, 0.5]], [[0, 1, 0]], [[0, 0, 1]]], "costs": [[[5], [1], [3]]]}
     path.write_text(json.dumps(traps))
@@ -197,7 +197,7 @@ def test_pareto_where_the_other_limits_are_infeasible(cli, two_limits):
 @pytest.mark.full
 @pytest.mark.usefixtures("no_processes")
 def test_reproduce_draws_what_it_is_asked_for_and_prints_the_exact_values(cli, tmp_path):
-    """The one command of the README that is run here rather than there: it takes a while."""
+    """The one command of the README that runs here and not in test_readme: it is slow."""
     command = "reproduce figure1 --quick"
     assert f"\n    psconrl {command} " in (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
     code, out, _ = cli(*command.split(), "--out", tmp_path / "results", "--workers", "2")
@@ -426,7 +426,7 @@ def test_a_policy_of_least_excess_is_written_and_the_exit_code_says_so(cli, tmp_
 
 @pytest.mark.parametrize("kind", ["deterministic", "threshold"])
 def test_a_simpler_policy_is_written_or_there_is_an_error(cli, tmp_path, kind):
-    """Where the plan is not attained, too; nothing is said to be written that is not."""
+    """Also where the plan is not attained; the command names no file that it did not write."""
     apart, path = tmp_path / "apart.npz", tmp_path / "policy.csv"
     save(CMDP([[[1, 0], [0, 1]], [[0, 1], [1, 0]]], [[[0, 5], [1, 5]], [[1, 5], [0, 5]]], [0.5]), apart)
     code, out, _ = cli("solve", apart, "--kind", kind, "--policy", path)

@@ -1,4 +1,4 @@
-"""Models from elsewhere on the command line: goals, what is shown of limits from below, conversion."""
+"""Models of other programs on the command line: goals, display of lower-bound constraints, conversion."""
 
 import json
 

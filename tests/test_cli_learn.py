@@ -29,7 +29,7 @@ class Ended(NamedTuple):
 
 
 def shell(*args):
-    """As a shell sees it, in this process: a new one takes seconds to import everything."""
+    """Run the command in this process: a new one takes seconds to import everything."""
     with contextlib.redirect_stdout(io.StringIO()) as stdout, contextlib.redirect_stderr(io.StringIO()) as stderr:
         try:
             main(list(args))
@@ -66,7 +66,7 @@ def test_a_resumed_run_ends_like_an_uninterrupted_one(tmp_path):
     whole = run("learn", "queue", "--horizon", "1500").output
     table = whole.split(" s sampling")[1]
     assert resumed.split(" s sampling")[1].startswith(table)  # seconds differ
-    # A supervisor that starts it again and again sees when it is done.
+    # A supervisor that restarts it repeatedly sees when it is done.
     complete = shell("learn", "queue", "--resume", kept, "--plot", str(tmp_path / "run.png"))
     assert complete.returncode == 0, complete.stderr
     assert f"{kept}: complete, 1500 rounds were played; a larger --horizon" in " ".join(complete.stdout.split())
@@ -215,7 +215,7 @@ def test_bad_input_is_one_line_and_exit_2(args, message):
     assert len(result.stderr.strip().splitlines()) == 1
 
 
-# What is known beforehand
+# Prior knowledge
 
 
 def test_learn_with_the_support_or_with_a_rough_model(tmp_path):
@@ -226,7 +226,7 @@ def test_learn_with_the_support_or_with_a_rough_model(tmp_path):
         shell(*base, *more).stdout
         for more in ([], ["--support"], ["--trust", rough, "--worth", "20"], ["--trust", rough])
     )
-    assert len({text.split("│ waiting")[1] for text in (nothing, support, trusted, learned)}) == 4  # all play otherwise
+    assert len({text.split("│ waiting")[1] for text in (nothing, support, trusted, learned)}) == 4  # all runs differ
     beside = shell(*base, "--support", "--background").stdout
     assert "200 rounds" in beside
     assert "in the background" in beside

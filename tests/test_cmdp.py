@@ -1,4 +1,4 @@
-"""The model at the door: every form of input it takes, and one clear line for every form it refuses."""
+"""Validation of models: every accepted form of input, and one clear message for every refused form."""
 
 from fractions import Fraction
 from types import MappingProxyType
@@ -325,10 +325,10 @@ BAD = {
     "start none": ({"initial": None}, "initial state must be an index from 0 to 1; got None"),
     "start unnamed": ({"initial": "a"}, "initial must be an index, as the states have no names; got 'a'"),
     "start misspelt": ({"initial": "strat", "state_names": ["start", "b"]}, "'strat'; did you mean 'start'"),
-    "law of other size": ({"initial": [1, 0, 0]}, r"distribution over 2 states; got shape \(3,\)"),
-    "law sum": ({"initial": [0.5, 0.4]}, "initial must be a distribution; its entries sum to 0.9"),
-    "law negative": ({"initial": [2, -1]}, r"initial\[1\] must be a probability; got -1"),
-    "law nan": ({"initial": [np.nan, 1]}, r"initial\[0\] must be a probability; got nan"),
+    "distribution of other size": ({"initial": [1, 0, 0]}, r"distribution over 2 states; got shape \(3,\)"),
+    "distribution sum": ({"initial": [0.5, 0.4]}, "initial must be a distribution; its entries sum to 0.9"),
+    "distribution negative": ({"initial": [2, -1]}, r"initial\[1\] must be a probability; got -1"),
+    "distribution nan": ({"initial": [np.nan, 1]}, r"initial\[0\] must be a probability; got nan"),
     "names length": ({"state_names": ["a"]}, "state_names must have length 2; got 1"),
     "names twice": ({"action_names": ["a", "a"]}, "action_names must be distinct; 'a' repeats"),
     "names text": ({"cost_names": "ab"}, "cost_names must be a list of 2 names; got str"),

@@ -40,7 +40,7 @@ COSTS = np.array([[[0.0, 0.0], [1.0, 1.0]], [[4.0, 4.0], [0.0, 0.0]]])
 
 def plan_of(state, balance, steps=100, leave=1e-4, shares=(0.5, 0.5), met=((-2.0,), (2.0,))):
     columns = Columns(
-        (np.array([0, 1]), np.array([1, 0])),  # stay in 0 for ever, or in 1
+        (np.array([0, 1]), np.array([1, 0])),  # stay in 0 forever, or in 1
         np.array(shares),
         np.array([[0.0, 4.0], [1.0, 0.0]]),
         np.array([0.25]),
@@ -109,7 +109,7 @@ def test_a_plan_that_keeps_its_promise_within_the_episode_is_played():
 
 
 def test_a_huge_cost_that_is_never_incurred_does_not_hide_what_matters():
-    """It made the rule blind once: the regret was linear again."""
+    """Regression: this made the rule ineffective once, and the regret linear."""
     plain = psconrl.load("corridor")
     costs = np.array(plain.costs)
     costs[1, 3, 0] = 1e3

@@ -1,4 +1,4 @@
-"""The compiled search for several limits against the general loop, the linear program and what is known by hand."""
+"""The compiled search for several constraints, against the general loop, the linear program and closed forms."""
 
 import _thread
 import sys
@@ -107,7 +107,7 @@ def solved(limits, model=TRIANGLE, **options):
         ([1.0, 0.0], 0.0),  # exactly at a column
         ([0.0, 0.0], 1.0),
         ([0.5, 0.5], 0.0),  # exactly on an edge
-        ([7.0, 0.5], 0.0),  # a limit that nobody can exceed
+        ([7.0, 0.5], 0.0),  # a threshold that no policy can exceed
         ([7.0, 9.0], 0.0),
     ],
 )
@@ -132,19 +132,19 @@ def test_a_limit_that_stands_there_twice():
 
 
 def test_limits_that_clash_are_proven_to():
-    """The costs of the second and third action, and a third limit on those of the first: their sum is one."""
+    """The costs of the second and third action, and a third constraint on those of the first: their sum is one."""
     model = CMDP(np.ones((3, 1)), np.vstack([np.zeros((1, 3)), np.eye(3)])[:, None, :], [0.5, 0.5, 0.5])
     found, costs = solved([0.3, 0.3, 0.3], model, least_excess=True)
     assert not found.feasible
     assert found.mixture.weights == pytest.approx([0.0, 1 / 3, 1 / 3, 1 / 3])
     assert costs[1:] == pytest.approx([1 / 3] * 3)
     assert found.gap == pytest.approx(-1 / 30)
-    assert solved([0.3, 0.3, 0.4], model)[0].feasible  # just so
+    assert solved([0.3, 0.3, 0.4], model)[0].feasible  # exactly feasible
 
 
 @pytest.mark.parametrize(("beyond", "feasible"), [(-5e-10, True), (5e-10, True), (3e-9, False)])
 def test_the_boundary_is_a_hair_wide(beyond, feasible):
-    """The first limit, in scaled costs, asks for a little less than nothing: up to 1e-9 that counts as rounding."""
+    """The first threshold, in scaled costs, is slightly below zero: up to 1e-9 that counts as rounding."""
     limits = np.array([-beyond, 0.5])
     problem = Problem.of(TRIANGLE)._replace(thresholds=limits)
     found, general = solve_compiled(problem), mix(Howard(problem), limits)
@@ -156,7 +156,7 @@ def test_the_boundary_is_a_hair_wide(beyond, feasible):
 
 
 def test_rooms_that_are_hardly_ever_left():
-    """Two rooms, left once in 1e13 rounds unless one walks: staying in one of them for good is best."""
+    """Two states, left once in 1e13 rounds unless the agent moves: staying in one of them forever is best."""
     leak = 1e-13
     stay, walk = [[1 - leak, leak], [leak, 1 - leak]], [[0.5, 0.5], [0.5, 0.5]]
     P = np.stack([stay, walk], axis=1)
@@ -205,7 +205,7 @@ def test_ctrl_c_ends_a_search_before_its_next_policy():
         _thread.interrupt_main()
 
     interval = sys.getswitchinterval()
-    sys.setswitchinterval(1000.0)  # the other thread has its turn when the search lets go of the interpreter
+    sys.setswitchinterval(1000.0)  # the other thread runs when the search releases the interpreter lock
     try:
         threading.Thread(target=press, daemon=True).start()
         begun.set()
@@ -217,7 +217,7 @@ def test_ctrl_c_ends_a_search_before_its_next_policy():
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_costs_that_are_no_numbers_are_refused(bad):
-    """With them a search would not end."""
+    """A search with them would not terminate."""
     model = random_cmdp("dense", 4, 2, 1, 0, 0.02)
     problem = Problem.of(model)
     costs = problem.costs.copy()

@@ -1,4 +1,4 @@
-"""Structure first: components on their own and a choice among them, against the linear program and brute force."""
+"""Decomposition into components and the choice among them, against the linear program and brute force."""
 
 import itertools
 from fractions import Fraction
@@ -38,7 +38,7 @@ def multichain(S, A, m, seed):
 
 
 def by_brute_force(model):
-    """The least cost of a mixture of deterministic policies within the limits; None if there is none."""
+    """The least cost of a feasible mixture of deterministic policies; None if there is none."""
     every = itertools.product(range(model.n_actions), repeat=model.n_states)
     points = np.array([evaluate(model, np.array(actions)).costs for actions in every])
     limits = {"A_ub": points[:, 1:].T, "b_ub": model.thresholds} if model.n_constraints else {}
@@ -64,7 +64,7 @@ def test_components_the_program_and_all_policies_agree(m, seed):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_oracle_and_program_agree_for_weights(seed):
-    """The bound of the oracle is true and attained: without limits the least weighted cost is the program's."""
+    """The bound of the oracle is valid and attained: without constraints the least weighted cost is the program's."""
     model = multichain(8, 3, 2, seed)
     reached = model.restricted(np.flatnonzero(model.transition.reachable_from(model.initial > 0)))
     parts = find_end_components(reached.transition, reached.available)
@@ -83,17 +83,17 @@ def test_oracle_and_program_agree_for_weights(seed):
     assert bound <= least + 1e-12
     assert bound == pytest.approx(least, abs=1e-9)
     assert weights @ best.costs == pytest.approx(least, abs=1e-9)
-    exact = evaluate(reached, best.policy).occupancy  # by another way: the whole chain
+    exact = evaluate(reached, best.policy).occupancy  # independently, from the whole chain
     np.testing.assert_allclose(problem.costs @ exact.ravel(), best.costs, atol=1e-12)
 
 
 def tower(n, p):
-    """Floors of two states: stay for n - k on floor k, or go up, with chance p, else into a pit."""
+    """Layers of two states: stay for n - k in layer k, or go up with probability p, else into a pit."""
     S = 2 * n + 1
     P, cost = np.zeros((S, 2, S)), np.zeros((S, 2))
     for k in range(n):
         a, b = 2 * k, 2 * k + 1
-        P[a, 0, b] = P[b, 0, a] = P[b, 1, a] = 1.0  # to and fro
+        P[a, 0, b] = P[b, 0, a] = P[b, 1, a] = 1.0  # back and forth
         cost[[a, b], :] = n - k
         if k + 1 < n:
             P[a, 1, a + 2], P[a, 1, 2 * n] = p, 1 - p
@@ -108,8 +108,8 @@ def tower(n, p):
     ("n", "p"), [(2, Fraction(9, 10)), (5, Fraction(3, 4)), (6, Fraction(19, 20)), (4, Fraction(0))]
 )
 def test_a_tower_is_climbed_as_high_as_it_pays_in_exact_arithmetic(n, p):
-    """Going up from floor k is worth p V(k+1) + (1-p)(n+1), staying n - k."""
-    value = Fraction(1)  # of the top floor
+    """Going up from layer k is worth p V(k+1) + (1-p)(n+1), staying n - k."""
+    value = Fraction(1)  # of the top layer
     for k in range(n - 2, -1, -1):
         value = min(Fraction(n - k), p * value + (1 - p) * (n + 1))
     found = plan(tower(n, float(p)))
@@ -149,7 +149,7 @@ def nested(size, seed, m=0):
     for layer, (low, high) in enumerate(itertools.pairwise(begin)):
         for s in range(low, high):
             for a in range(A):
-                if layer % 2 == 0 and layer < 4:  # transient: on, with a chance to remain in the layer
+                if layer % 2 == 0 and layer < 4:  # transient: goes on, or remains in the layer
                     P[s * A + a, rng.integers(high, S, 2)] += 0.4
                     P[s * A + a, rng.integers(low, high)] += 0.2
                 elif a == 2 and layer == 1 and s % 3 == 0:  # leaves
@@ -176,7 +176,7 @@ def test_components_of_all_sizes_by_components_and_by_the_program(size, m):
 
 
 def test_a_component_that_is_left_is_crossed_to_where_it_is_left():
-    """A ring of dear states, one of which has a way out: everybody goes there, and out."""
+    """A ring of expensive states, one of which has an exit: the policy goes there and leaves."""
     n = 6
     P = np.zeros((n + 1, 3, n + 1))
     for s in range(n):
@@ -210,7 +210,7 @@ def test_moves_by_hand():
     found = moves.cheapest(np.array([3.0, 1.0, np.inf, np.inf]), 0.0, 1e-13)
     assert found.values.tolist() == [3.0, 1.0, 1.0, 1.0]
     assert found.choice.tolist() == [STAY, STAY, 1, 2]
-    dear = moves.cheapest(np.array([3.0, 1.0, np.inf, np.inf]), 2.0, 1e-13)  # two for every move: 3 gambles
+    dear = moves.cheapest(np.array([3.0, 1.0, np.inf, np.inf]), 2.0, 1e-13)  # moves cost 2: 3 randomises
     assert dear.values.tolist() == [3.0, 1.0, 3.0, 4.0]
     assert dear.choice.tolist() == [STAY, STAY, 1, 3]
     assert moves.ends(dear.choice, np.array([0.0, 0.2, 0.2, 0.6])).tolist() == pytest.approx([0.3, 0.7, 0, 0])
@@ -221,7 +221,7 @@ def test_moves_by_hand():
 
 
 def test_the_distribution_of_moves_leaves_out_the_node_they_come_from():
-    """States 1 and 2 are one component; state 0 waits with chance 0.6, and leads to both of them."""
+    """States 1 and 2 are one component; state 0 waits with probability 0.6, and leads to both of them."""
     P = np.zeros((3, 1, 3))
     P[0, 0] = [0.6, 0.1, 0.3]
     P[1, 0, 2] = P[2, 0, 1] = 1.0
@@ -259,7 +259,7 @@ def test_a_passage_without_a_way_out():
 
 @pytest.mark.parametrize("seed", range(12))
 def test_many_classes_are_evaluated_like_few(seed, monkeypatch):
-    """By the chance to end in each of them, and by the visits on the way."""
+    """By the probability of ending in each of them, and by the visits on the way."""
     model = multichain(12, 2, 2, 2 * seed + 1)
     policy = np.random.default_rng(seed).dirichlet(np.ones(2), size=12)
     few = evaluate(model, policy)
@@ -312,7 +312,7 @@ def test_end_components_of_a_chain_that_unravels():
 
 
 def test_frequencies_are_those_of_the_policy_where_averages_tie():
-    """Found by a fuzzer: a mixture and its policy had the same averages, and other frequencies."""
+    """Found by a fuzzer: a mixture and its policy had the same averages but different frequencies."""
     S, A = 7, 3
     goes = {
         (0, 0): {0: 1.0}, (0, 1): {3: 1.0}, (0, 2): {4: 0.5, 5: 0.5}, (1, 0): {5: 1.0}, (1, 2): {1: 0.5, 5: 0.5},
@@ -343,7 +343,7 @@ def test_a_tiny_constant_cost_above_its_limit_is_infeasible(size):
 
 
 def test_certify_judges_what_can_be_reached_as_the_plan_did():
-    """The limit is exceeded by 5e-10, which is allowed; costs of a state that nothing leads to do not matter."""
+    """The threshold is exceeded by 5e-10, which is allowed; costs of an unreachable state do not matter."""
     apart = np.array([[[1.0, 0.0]], [[0.0, 1.0]]])
     model = CMDP(apart, [[[1], [1]], [[0.5], [0]]], [0.5 - 5e-10])
     found = plan(model)

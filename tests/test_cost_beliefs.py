@@ -1,4 +1,4 @@
-"""What an agent believes of costs: the sweep as a formula, draws against what is known, and what is never free."""
+"""Beliefs about costs: the Gibbs sweep as a formula, draws against known results, and constrained costs above zero."""
 
 import math
 
@@ -17,7 +17,7 @@ NOTHING = Hints()
 
 
 def counted(table, times, again=None):
-    """Counts of pairs that cost what a table (m+1, S, A) says, each so many times (S, A)."""
+    """Counts of pairs with the costs of a table (m+1, S, A), each visited ``times`` (S, A) times."""
     table, times = np.asarray(table, dtype=float), np.asarray(times)
     counts = Counts(*table.shape[1:], len(table))
     record = Record.empty(counts)
@@ -29,7 +29,7 @@ def counted(table, times, again=None):
 
 
 def plain_sweep(y, n, state, action, noise, least, u, v, levels, normals, gammas):
-    """The conditional distributions, one after the other, in the plainest Python."""
+    """The conditional distributions, one after the other, in plain Python."""
     S, A, K = len(u), len(v), len(y)
     mu, tu, tv, tw = levels
     variance = [tw + noise / n[k] for k in range(K)]
@@ -116,9 +116,9 @@ def test_additive_costs_are_known_from_a_few_pairs():
     assert (drawn[:, :, ~untried] == table[:, ~untried]).all()  # exact costs are known once they are seen
     np.testing.assert_allclose(np.median(drawn, axis=0), table, atol=0.05)
     free = (drawn[:, 0, untried] == 0.0).mean()
-    # Free with probability 1 / (K + 2), K = 42: 900 draws in 300 lots, five standard deviations, rate 6e-7.
+    # Free with probability 1 / (K + 2), K = 42: 900 draws in 300 batches, five standard deviations, rate 6e-7.
     assert abs(free - 1 / 44) <= 5 * math.sqrt(1 / 44 / 300)
-    assert (drawn[:, 1, untried] > 0.0).all()  # a limited cost never is
+    assert (drawn[:, 1, untried] > 0.0).all()  # a constrained cost is never free
 
 
 def test_states_never_visited_are_free_in_the_objective_only():
@@ -278,7 +278,7 @@ def test_what_was_drawn_is_converted_to_other_units():
 
 
 def test_what_a_cost_belief_of_yours_returns_is_checked(monkeypatch):
-    monkeypatch.setattr(CostBelief, "known", dict(CostBelief.known))  # it is forgotten afterwards
+    monkeypatch.setattr(CostBelief, "known", dict(CostBelief.known))  # restored afterwards
 
     class Wrong(SampledCosts):
         name = "wrong-shape"

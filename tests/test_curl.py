@@ -1,4 +1,4 @@
-"""PS-CURL and UC-CURL: limits tightened by a margin, and what is played where nobody can keep it."""
+"""PS-CURL and UC-CURL: thresholds tightened by a margin, and the policy played where they cannot be met."""
 
 import math
 
@@ -18,7 +18,7 @@ ROVER = psconrl.load("marsrover-4x4")
 
 
 def booked(K, costs, limits):
-    """A ledger that has met these costs (m, pairs), each once."""
+    """A ledger that has seen these costs (m, pairs), each once."""
     part, costs = Tightened(K).made_for(1, len(costs[0]), len(limits)), np.array(costs)
     record = Record.empty(Counts(1, costs.shape[1], len(limits) + 1))
     for a in range(costs.shape[1]):
@@ -59,7 +59,7 @@ def one_state(values):
 
 
 def test_the_least_excess_is_that_of_the_best_mixture():
-    """Two actions with limited costs (1, 0) and (0, 1): the half of each has the least largest excess over (.2, .2)."""
+    """Two actions with constrained costs (1, 0) and (0, 1): half of each minimises the largest excess over (.2, .2)."""
     planner, P, costs = one_state([[0.0, 4.0], [1.0, 0.0], [0.0, 1.0]])
     nearest = planner.least_excess(P, costs, np.array([0.2, 0.2]), 0)
     assert nearest.policy[0] == pytest.approx([0.5, 0.5], abs=1e-9)
@@ -85,7 +85,7 @@ def test_ps_curl_is_psconrl_with_other_parts():
 
 @pytest.mark.parametrize("name", ["ps-curl", "uc-curl"])
 def test_what_is_played_is_within_the_tightened_limit(name):
-    """With transitions that are as good as known, plans keep the limit less the margin, and none less than that."""
+    """With practically known transitions, plans meet the threshold less the margin, and exactly that."""
     costs = np.array([[[1.0, 0.0]], [[0.0, 1.0]]])
     agent = make_agent(name, 1, 2, [0.5], costs, seed=0, K=1.0)
     simulate(CMDP(np.ones((2, 1)), costs, [0.5]), agent, 200, seed=0)

@@ -1,4 +1,4 @@
-"""Damaged files of every kind: each reader ends in one clear line or in a result, and never in a traceback.
+"""Damaged files of every kind: each reader ends in one clear message or in a result, never in a traceback.
 
 Every damaged file comes from a seed; ``make test-slow`` tries ten thousand of them.
 """
@@ -52,7 +52,7 @@ MODEL = load("counterexample")
 
 
 class Kind(NamedTuple):
-    """A kind of file: how to make a whole one, and what is done with it."""
+    """A kind of file: how to make a valid one, and the ways to use it."""
 
     name: str
     make: Callable
@@ -98,7 +98,7 @@ def make_run(path):
 
 
 def make_planning(path):
-    """Saved in the middle of a bridge, of an agent that thinks in the background."""
+    """Save an agent that plans in the background, during an interim episode."""
     agent = PSConRL(2, 2, MODEL.thresholds, seed=0)
     agent.plan_in_background(executor=Never())
     for _ in range(20):
@@ -107,7 +107,7 @@ def make_planning(path):
 
 
 class Never(Future):
-    """Is never done."""
+    """An executor that never finishes."""
 
     def submit(self, task):
         return self
@@ -118,7 +118,7 @@ def resume_run(path):
 
 
 class Checked(Saving):
-    """What it is given back is looked at by itself: whoever plays it does not know what it should be."""
+    """An agent that validates its own saved state: the library does not know what it should be."""
 
     def restore(self, state):
         super().restore(state)
@@ -192,9 +192,9 @@ KINDS = (
 
 
 def tracebacks(kind, folder, files, seed, in_turn=False):
-    """The damaged files of a seed that ended in neither a line nor a result.
+    """The damaged files of a seed that ended in neither a message nor a result.
 
-    A file is used in every way there is; ``in_turn``: in one, the next in the next.
+    Each file is used in every way; with ``in_turn``, in one way, the next file in the next way.
     """
     path = folder / kind.name
     kind.make(path)
@@ -224,7 +224,7 @@ def tracebacks(kind, folder, files, seed, in_turn=False):
                 found += [str(error)] if len(str(error).splitlines()) != 1 else []
             except Exception as error:
                 found.append(f"{name} after {way.__name__}, file {k}: {type(error).__name__}: {error}")
-    assert outcomes["line"] > 0  # the damage is felt
+    assert outcomes["line"] > 0  # some damage is noticed
     return found
 
 

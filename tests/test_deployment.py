@@ -1,4 +1,4 @@
-"""Plans that are taken home: acting by name and number, tables, files."""
+"""Deployment of plans: acting by name and number, tables, files."""
 
 import csv
 import json
@@ -14,7 +14,7 @@ from psconrl.planning.deployable import COLUMNS
 
 
 def one_state(names=True):
-    """One state, two actions, a limit that needs the second action in a quarter of all rounds."""
+    """One state, two actions, a constraint that needs the second action in a quarter of all rounds."""
     given = {"state_names": ["only"], "action_names": ["work", "rest"]} if names else {}
     return CMDP([[[1], [1]]], [[[0, 1]], [[1, 0]]], [0.75], cost_names=["goal", "wear"], **given)
 
@@ -208,7 +208,7 @@ STATES, ACTIONS = [("north", 0), ("south", 1.5)], [("go", True, None), "stay"]
 
 @pytest.mark.parametrize("saved", [False, True])
 def test_a_plan_and_an_agent_answer_in_the_same_labels(tmp_path, saved):
-    """Both are asked by tuples; the only policy that keeps the limit goes in one state and stays in the other."""
+    """States and actions are tuples; the only feasible policy goes in one state and stays in the other."""
     P = [[[0, 1], [1, 0]], [[0, 1], [1, 0]]]
     costs = [[[0, 1], [1, 0]], [[0, 1], [1, 0]]]
     model = psconrl.CMDP(P, costs, [0.0], state_names=STATES, action_names=ACTIONS)

@@ -1,4 +1,4 @@
-"""What ``repr`` says of an agent."""
+"""The ``repr`` of an agent."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def test_the_usual_agent_has_no_options():
     agent.observe(0, 1, [1.0, 0.0])
     assert repr(agent).endswith("costs known, 1 round played)")
     simulate(ROVER, agent, 2000, seed=0)
-    assert repr(agent).endswith(", 2,001 rounds played)")  # those of the episode in progress, too
+    assert repr(agent).endswith(", 2,001 rounds played)")  # including the episode in progress
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
-"""A seed names the same world on every machine, for ever: a digest of every built-in one, and the draws it is made of.
+"""A seed gives the same environment on every machine, permanently: digests of all built-in ones, and of their draws.
 
-A digest that changes means that everybody's published results are about another model. Never update one: give the new
-model a new name.
+A changed digest means that published results refer to another model. Never update one: give the new model a new
+name.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from psconrl.envs.registry import ENVIRONMENTS
 
 DIGITS = 9
 EDGE = 1e-4  # of a unit of the last digit: rounding errors are a thousand times smaller
-ROWS = 1000  # at a time: a large world as one dense array would take gigabytes
+ROWS = 1000  # at a time: a large environment as one dense array would take gigabytes
 
 DIGESTS: list[tuple[str, dict[str, object], str]] = [
     ("marsrover-4x4", {}, "3762ebadd27c2bc6"),
@@ -77,7 +77,7 @@ DIGESTS: list[tuple[str, dict[str, object], str]] = [
 
 
 def digest(cmdp):
-    """Of all that a model holds, numbers rounded to nine digits; none may lie where the last bit decides how."""
+    """Digest of all fields of a model, rounded to nine digits; no number may be so close to a tie that bits decide."""
     text = (cmdp.state_names, cmdp.action_names, cmdp.cost_names, cmdp.maximise)
     layout = cmdp.layout and (cmdp.layout.rows, cmdp.layout.cells, cmdp.layout.layers)
     sha = hashlib.sha256(repr((text, layout)).encode())

@@ -1,4 +1,4 @@
-"""What goes into the wheel and the sdist, and what they say they are; nothing is compiled, which takes a minute.
+"""Contents and metadata of the wheel and the sdist; nothing is compiled, as that takes a minute.
 
 ``make dist`` builds both, installs the wheel in an environment without a compiler, and uses it there.
 """
@@ -90,7 +90,7 @@ def test_the_sdist_can_be_built_tested_and_read(tmp_path):
 
 
 def compiler(**environment):
-    """What ``tools/compiler.py`` says."""
+    """The output of ``tools/compiler.py``."""
     done = subprocess.run(
         [sys.executable, "tools/compiler.py"], cwd=ROOT, capture_output=True, text=True, env=environment, check=False
     )

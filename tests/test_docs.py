@@ -1,7 +1,7 @@
-"""What the documentation shows is run as it stands, page by page, and prints what the page says.
+"""The code in the documentation runs as shown, page by page, and prints what the page says.
 
 The blocks of a page run in order, in one namespace and one empty folder. ``python``: executed; a ``text`` block
-directly below must equal what was printed, or, if its title is "one path", all but its numbers, which hang on the
+directly below must equal what was printed, or, if its title is "one path", all but its numbers, which depend on the
 bits of a path that another processor may leave. ``toml`` or ``python`` that begins with ``# file: NAME``: written to
 that file, and not executed.
 ``console``: lines ``$ psconrl ...`` are run, and must end with exit code 0 or the one in a trailing ``# exit code N``;
@@ -33,9 +33,9 @@ pytestmark = pytest.mark.docs
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
-# Pages that take long: they are run by `make test-all`.
+# Slow pages: `make test-all` runs them.
 LONG = ("docs/tutorials/paper.md", "docs/tutorials/thousands.md")
-# What a page takes for granted: somebody's system.
+# What a page takes for granted: the user's system.
 GIVEN = {"README.md": {"my_system": lambda state, action: ((state + 1) % 10, [1.0, 2.0, 0.3])}}
 
 FENCE = re.compile(
@@ -43,7 +43,7 @@ FENCE = re.compile(
 )
 FILE = re.compile(r"# file: (\S+)\n")
 NUMBER = re.compile(r"-?\d+\.?\d*")
-PROGRESS = re.compile(r"^\d+ of \d+ runs[^\n]*\n", re.MULTILINE)  # told every few seconds: a slow machine says more
+PROGRESS = re.compile(r"^\d+ of \d+ runs[^\n]*\n", re.MULTILINE)  # every few seconds: a slow machine prints more
 EXIT_CODE = re.compile(r"\s+# exit code (\d+)$")
 
 
@@ -52,7 +52,7 @@ class Block(NamedTuple):
     body: str
     line: int
     output: str | None  # of a python block: the text block directly below
-    one_path: bool  # and whether its numbers hang on a path
+    one_path: bool  # whether its numbers depend on a path
 
 
 class Command(NamedTuple):
@@ -89,7 +89,7 @@ def commands_of(body: str) -> list[Command]:
 
 
 def printed_by_python(block: Block, page: str, names: dict[str, object]) -> str:
-    # Blank lines in front, so that a traceback shows the line of the page.
+    # Leading blank lines make a traceback show the line of the page.
     code = compile("\n" * (block.line - 1) + block.body, page, "exec")
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         exec(code, names)

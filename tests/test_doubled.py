@@ -1,4 +1,4 @@
-"""Sums in twice the working precision, and what is built on them, against rational arithmetic."""
+"""Sums in double-double precision, and what is built on them, against rational arithmetic."""
 
 from fractions import Fraction
 
@@ -102,5 +102,5 @@ def test_all_states_are_driven_to_the_cheapest_class():
     tied = np.array([[1.0, 9.0, 1.0, 9.0]])  # then the favoured one
     assert driven_to_best(P, tied, np.ones(1), available, both, 1, 1e-10, 1e-12).tolist() == [1, 0]
     assert driven_to_best(P, tied, np.ones(1), available, both, 0, 1e-10, 1e-12).tolist() == [0, 1]
-    only_stay = np.array([[True, False], [True, False]])  # nobody can be led: all stays as it is
+    only_stay = np.array([[True, False], [True, False]])  # no state can be driven anywhere: the policy is unchanged
     assert driven_to_best(P, costs, np.ones(1), only_stay, both, 1, 1e-10, 1e-12).tolist() == [0, 0]

@@ -1,4 +1,4 @@
-"""A model from play: what is counted, where it goes, what is drawn, and how often its intervals hold the truth."""
+"""Estimating a model from play: counts, exploration, draws, and the coverage of its intervals."""
 
 import gymnasium
 import numpy as np
@@ -14,7 +14,7 @@ from psconrl.simulation.observations import Observations
 
 
 class Recorder(gymnasium.Wrapper):
-    """Notes down what happens, in the plainest way."""
+    """A wrapper that logs every step."""
 
     def reset(self, **options):
         self.log = []
@@ -35,7 +35,7 @@ def test_what_is_counted_is_what_happened(name):
     found = psconrl.estimate(env, 700, seed=3)
     S, A = found.model.n_states, found.model.n_actions
     number = {int(state): k for k, state in enumerate(found.states)}
-    log = [row for row in env.log if row[2] in number]  # the last may lead to where nobody was
+    log = [row for row in env.log if row[2] in number]  # the last may lead to an unvisited state
     assert 699 <= len(log) <= 700
     counts, sums = np.zeros((S, A, S)), np.zeros((len(model.costs), S, A))
     for s, a, t, *costs in log:
@@ -69,7 +69,7 @@ def test_the_same_seed_plays_the_same():
     assert (one.counts != other.counts).nnz > 0
 
 
-# Where it goes
+# Exploration
 
 
 def corridor(tries_at_home, length=3, slip_times=0):
@@ -119,7 +119,7 @@ def test_a_state_that_cannot_be_reached_any_more_is_left():
 
 
 def test_actions_that_there_are_not_are_never_tried():
-    """The environment raises if they are; the mask comes with every state."""
+    """The environment raises otherwise; the mask comes with every state."""
     P = np.zeros((3, 2, 3))
     P[[0, 0, 1, 2, 2], [0, 1, 1, 0, 1], [1, 2, 2, 0, 2]] = 1.0
     mask = np.array([[1, 1], [0, 1], [1, 1]])
@@ -138,11 +138,11 @@ def test_a_river_is_swum_to_the_end():
     assert visits.min() >= 30  # 64 as measured; of 250 on average
 
 
-# What is left out
+# States that are left out
 
 
 class Corridor(gymnasium.Env):
-    """Never the same place twice, until the end."""
+    """A corridor that never visits a place twice before its end."""
 
     observation_space, action_space = spaces.Discrete(50), spaces.Discrete(2)
 
@@ -173,14 +173,14 @@ def test_states_that_were_not_left_again_are_left_out():
 
 
 def test_only_the_last_rounds_are_left_out():
-    """Branches that were entered in the last rounds, and not left: 0 -> 1 -> 2, where 0 -> 0 is known."""
+    """Branches entered in the last rounds and not left: 0 -> 1 -> 2, where 0 -> 0 is known."""
     seen = Observations(3, 1, 1)
     for state, following in ((0, 0), (0, 1), (1, 2)):
         seen.note(state, 0, following, np.zeros(1))
     assert module._between_known_states(seen).tolist() == [0]
 
 
-# What is drawn
+# Draws
 
 
 def test_costs_belong_to_their_outcomes():
@@ -223,7 +223,7 @@ def test_rows_are_drawn_from_the_posterior():
 
 
 class Dice(gymnasium.Env):
-    """One state; what is paid varies."""
+    """One state with varying costs."""
 
     observation_space, action_space = spaces.Discrete(1), spaces.Discrete(1)
 
@@ -254,16 +254,16 @@ def test_a_cost_that_varies_is_known_to_its_standard_error():
 @pytest.mark.statistical
 @pytest.mark.full
 def test_intervals_hold_the_truth_as_often_as_they_say():
-    """Worlds drawn from the belief itself, 140 of them, and 80% intervals of both costs: binomial, 4.4 standard
-    deviations, false alarms below 2e-5 a number. That pairs are not chosen by lot, and that the policy was planned on
-    the same rounds (every second time), makes no difference to a belief that is right.
+    """140 environments drawn from the belief itself, and 80% intervals of both costs: binomial, 4.4 standard
+    deviations, false alarms below 2e-5 a number. Pairs are not chosen at random, and the policy was planned on the
+    same rounds (every second time); neither matters to a correct belief.
     """
     environments, held, draws = 0, np.zeros(2), 49
     for seed in range(150):
         truth = psconrl.load("dirichlet", states=4, actions=2, prior=0.5, seed=seed)
         found = psconrl.estimate(truth, 80, seed=seed, belief=Dirichlet(0.5))
         if found.model.n_states < 4 or found.untried.size:
-            continue  # what is left out hangs on what was seen alone
+            continue  # what is left out depends on the observations alone
         policy = psconrl.plan(found.model).policy if seed % 2 else np.full((4, 2), 0.5)
         interval = found.interval(policy, level=0.8, draws=draws, seed=seed)
         costs = psconrl.evaluate(truth, policy).costs
@@ -297,7 +297,7 @@ def test_large_models_are_sparse(monkeypatch):
     assert sparse.interval(psconrl.plan(sparse.model).policy, draws=20).low.shape == (3,)
 
 
-# What is handed in
+# Input
 
 
 def test_limits_come_from_the_task_the_call_or_the_model():

@@ -1,4 +1,4 @@
-"""The planner against rational arithmetic, on models made to break it. ``make test-slow`` runs ten thousand of them."""
+"""The planner against rational arithmetic, on adversarial models. ``make test-slow`` runs ten thousand of them."""
 
 from collections import Counter
 from fractions import Fraction
@@ -23,7 +23,7 @@ AGREE = 1e-7  # in units of the ordinary costs of these models, which lie betwee
 
 
 def verdict(cmdp):
-    """How a plan stands up to the referee: its status, or what is wrong with it."""
+    """Check a plan against the reference solver: return its status, or what is wrong with it."""
     p = plan(cmdp)
     best, least = optimum(cmdp)
     if p.status is Status.OPTIMAL:
@@ -81,7 +81,7 @@ def test_one_huge_entry_does_not_excuse_a_violation():
 
 
 def test_an_average_is_not_drowned_by_an_entry_that_is_never_paid():
-    """A transient state costs -1e15, or what nobody can afford; the other costs 0.3, a limit of 0.2 is out of reach."""
+    """A transient state costs -1e15, or a prohibitive amount; the other costs 0.3, a threshold of 0.2 is infeasible."""
     P = np.array([[1.0, 0.0], [1.0, 0.0]]).reshape(2, 1, 2)
     assert evaluate(CMDP(P, [[[0.3], [-1e15]]], initial=1), [0, 0]).costs[0] == 0.3
     assert plan(CMDP(P, [[[0.3], [-1e17]], [[0.3], [-1e17]]], [0.2], initial=1)).status is not Status.OPTIMAL
@@ -92,7 +92,7 @@ def test_an_average_is_not_drowned_by_an_entry_that_is_never_paid():
 
 
 def test_a_rare_huge_cost_is_an_excess_where_all_else_costs_exactly_the_limit():
-    """A cost of 6e5 once in 3e10 rounds is 2e-5 beyond the limit, and the only policy there is."""
+    """The only policy has a cost of 6e5 once in 3e10 rounds, which is 2e-5 above the threshold."""
     rare = 3e-11
     P = np.array([[1 - rare, rare], [1.0, 0.0]]).reshape(2, 1, 2)
     p = plan(CMDP(P, [[[0.002], [0.0]], [[0.75], [6e5]]], [0.75]))
@@ -127,7 +127,7 @@ def test_the_least_excess_of_several_classes_is_approached_by_switching():
 @pytest.mark.parametrize("leak", [1e-10, 1e-12, 9e-13, 1e-15, 1e-20, 1e-50])
 @pytest.mark.parametrize("form", [np.asarray, csr_array])
 def test_two_rooms_and_a_leak_between_them(leak, form):
-    """The share of either room follows from the leaks, which are as large in both: half of each, by hand."""
+    """The share of either block follows from the leaks, which are equal in both: half of each, by hand."""
     P = np.array([[1 - leak, leak], [leak, 1 - leak]])
     p = plan(CMDP(form(P), [[[0.2], [0.6]], [[1.0], [0.0]]], [0.5]))
     assert p.status is Status.OPTIMAL
@@ -136,7 +136,7 @@ def test_two_rooms_and_a_leak_between_them(leak, form):
 
 
 def ward(limits):
-    """A waiting room in front of two wards; whoever finds all full is turned away, unless the staff is doubled."""
+    """A waiting room in front of two wards; a patient who finds all full is rejected, unless the staff is doubled."""
     A, B, W = 4, 4, 5
     S = A * B * W
     rows, columns, probabilities, costs = [], [], [], np.zeros((3, S, 6))
@@ -202,7 +202,7 @@ def near_one_hot(name, mass, draws, seed):
 
 
 def settled(name, mass, draws, seed):
-    """Every plan of the loop has the value that ``plan`` proves, and that proof holds in rational arithmetic."""
+    """Every plan of the loop has the value certified by ``plan``, and the certificate holds in rational arithmetic."""
     cmdp = psconrl.load(name)
     planner = EpisodePlanner(cmdp.n_states, cmdp.n_actions)
     proven = 0

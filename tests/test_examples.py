@@ -1,4 +1,4 @@
-"""The examples run as they stand, at a short horizon."""
+"""The examples run unchanged, at a short horizon."""
 
 import contextlib
 import io
@@ -32,7 +32,7 @@ def test_every_example_is_tested():
 
 
 def printed_here(script, arguments, monkeypatch):
-    """What a script prints that is run in this process, which has imported everything."""
+    """The output of a script run in this process, which has imported everything."""
     monkeypatch.setattr(sys, "argv", [str(script), *arguments])
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         runpy.run_path(str(script), run_name="__main__")
@@ -40,7 +40,7 @@ def printed_here(script, arguments, monkeypatch):
 
 
 def printed_there(script, arguments):
-    """What it prints in a process of its own."""
+    """The output of a script run in a separate process."""
     done = subprocess.run(
         [sys.executable, script, *arguments], capture_output=True, text=True, timeout=900, check=False
     )
@@ -49,7 +49,7 @@ def printed_there(script, arguments):
 
 
 def check(script, printed):
-    """It says what it should, and has written the files that it was asked for into the present folder."""
+    """Check the output, and that the requested files are in the current folder."""
     arguments, expected = SCRIPTS[script]
     for text in expected:
         assert text in printed
@@ -98,7 +98,7 @@ JOURNEYS = {
 @pytest.mark.full
 @pytest.mark.parametrize("script", JOURNEYS)
 def test_journeys_arrive(script, tmp_path):
-    """From an empty folder to what a user came for, by commands alone."""
+    """From an empty folder to a result, by commands alone."""
     journey = EXAMPLES / "journeys" / script
     programs = str(Path(sys.executable).parent)
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Models of other programs: what .drn and .umb say, what is refused, and what is kept on the way there and back."""
+"""Models of other programs: reading .drn and .umb, refused input, and what a round trip keeps."""
 
 import contextlib
 import gzip
@@ -106,7 +106,7 @@ def same_model(one, other):
 def test_a_text_says_what_it_says(tmp_path):
     path = written(tmp_path, MACHINE, "machine.drn")
     cmdp = psconrl.load(path, maximise="profit", limits=["energy <= 0.5", "broken >= 0.1", "in need of repair <= 1"])
-    assert cmdp.action_names == ("work/rest/repair", "rest")  # no room for three actions where a state has two
+    assert cmdp.action_names == ("work/rest/repair", "rest")  # a state with two actions has no place for three
     assert cmdp.available.tolist() == [[True, True], [True, True], [True, False]]
     P = table(cmdp)
     assert P[0].tolist() == [[0.75, 0.25, 0], [1, 0, 0]]
@@ -125,7 +125,7 @@ def test_a_text_says_what_it_says(tmp_path):
 
 
 def test_rates_become_rounds_and_averages_are_per_unit_of_time(tmp_path):
-    """M/M/1/2 with arrivals at 2 and service at 3: the law is 9, 6, 4 of 19."""
+    """M/M/1/2 with arrivals at 2 and service at 3: the distribution is 9, 6, 4 of 19."""
     path = written(tmp_path, QUEUE, "queue.drn")
     distribution = np.array([9, 6, 4]) / 19
     for name, average in (
@@ -237,7 +237,7 @@ def test_rewards_without_a_name_have_one():
     assert list(read_drn(text.encode()).rewards) == ["energy", "reward"]
 
 
-# .umb, written here by other means than ours
+# .umb, written here independently of the library
 
 
 def tar_of(files):
@@ -302,7 +302,7 @@ def test_an_archive_says_what_it_says(pack, tmp_path):
     assert table(cmdp).tolist() == [
         [[0, 0, 1], [0.25, 0.75, 0]], [[1, 0, 0], [0, 0, 0]], [[0, 0, 1], [0, 0, 0]],
     ]  # fmt: skip
-    # A state, a choice, and what the branches are on average.
+    # A state, a choice, and the mean of the branches.
     assert cmdp.costs[0].tolist() == [[1 + 20 + 300, 1 + 10 + 0.25 * 100 + 0.75 * 200], [2 + 30 + 500, 0], [743, 0]]
     assert cmdp.costs[1].tolist() == [[1, 1], [0, 0], [-5, 0]]
     assert cmdp.costs[2].tolist() == [[1, 1], [0, 0], [1, 0]]
@@ -509,7 +509,7 @@ def test_states_are_called_by_their_variables(tmp_path):
 
 
 def readings(data, read):
-    """What is read of every beginning of a file: an error of ours, or a model."""
+    """Read every prefix of a file: the outcome is an error of the library, or a model."""
     for cut in range(len(data)):
         try:
             yield cut, read(data[:cut])
@@ -561,7 +561,7 @@ def test_an_archive_that_was_cut_off_is_refused_or_whole(pack, tmp_path):
 
 
 def test_an_archive_without_its_end_is_refused_though_nothing_seems_to_be_missing():
-    """What was cut off may be a file that can be left out."""
+    """The part cut off may be an optional file."""
     files = files_of(**{"valuations/states/valuations.bin": b"\0\1\2"})
     data = tar_of(files)
     whole = sum(512 + (len(content) + 511) // 512 * 512 for content in files.values())
@@ -668,7 +668,7 @@ def test_everything_is_looked_at(tmp_path):
         read_everything(written(tmp_path, empty, "empty.drn"))
 
 
-# There and back
+# Round trips
 
 
 @pytest.mark.parametrize("ending", [".umb", ".drn"])
@@ -798,11 +798,11 @@ def test_actions_are_called_what_their_choices_are(names, codes, shown):
             assert table(cmdp)[s, a, int(cmdp.costs[0, s, a]) % 2] == 1
 
 
-# Limits from below
+# Lower-bound constraints
 
 
 def floor_model():
-    """Two jobs: one earns, the other serves; at least 0.3 of all rounds are to be served."""
+    """Two jobs: one earns, the other serves; at least 0.3 of all rounds must be served."""
     P = np.ones((1, 2, 1))
     return CMDP(P, [[[1.0, 3.0]], [[0.0, -1.0]]], {"served": 0.3}, cost_names=["cost", "served"], at_least=["served"])
 

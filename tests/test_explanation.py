@@ -1,4 +1,4 @@
-"""Why an action is played: advantages against a long simulation of means, and against the proof of the plan."""
+"""Explanations of actions: advantages against a long recursion of means, and against the plan's certificate."""
 
 import numpy as np
 import pytest
@@ -8,10 +8,7 @@ from psconrl import CMDP, InfeasibleError, PolicyError, explain, load, plan
 
 
 def total_changes(cmdp, policy, rounds=4000):
-    """What every cost adds up to, starting with action a in s, less what it adds up to by the policy: by powers of P.
-
-    (S, A, costs)
-    """
+    """The total of every cost starting with action a in s, less that of the policy, by powers of P: (S, A, costs)."""
     P = cmdp.transition.toarray().reshape(cmdp.n_states, cmdp.n_actions, -1)
     P_pi = np.einsum("sa,sat->st", policy, P)
     expected = np.einsum("sa,isa->si", policy, cmdp.costs)  # t rounds on, from every state
@@ -45,10 +42,10 @@ def test_at_its_prices_nothing_is_worth_more_than_what_the_plan_plays(name):
     best = plan(cmdp)
     for s in range(cmdp.n_states):
         why = explain(cmdp, s, best)
-        if why.share > 0:  # elsewhere the plan need not care
+        if why.share > 0:  # elsewhere the plan is free to choose
             assert (why.worth >= -1e-8).all()
             assert why.worth[why.probabilities > 0] == pytest.approx(0, abs=1e-8)
-        # The same from the potential of the proof, which knows nothing of the policy.
+        # The same from the potential of the certificate, which is independent of the policy.
         h = best.potential + best.low_potential
         priced = cmdp.costs[0] + np.tensordot(best.multipliers, cmdp.costs[1:], 1)
         reduced = priced + cmdp.transition.drift(h)

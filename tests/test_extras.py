@@ -1,4 +1,4 @@
-"""Without matplotlib everything works but pictures, and those say what to install."""
+"""Without matplotlib everything but figures works, and the error says what to install."""
 
 import subprocess
 import sys
@@ -27,7 +27,7 @@ for command in {commands!r}:
 
 
 def psconrl_without_matplotlib(*commands, cwd):
-    """Several, one after the other, in one process; the last line that each prints is its exit code."""
+    """Run several commands in one process; the last line that each prints is its exit code."""
     code = HIDDEN + COMMANDS.format(tests=str(Path(__file__).parent), commands=commands)
     return subprocess.run([sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True, timeout=600)
 

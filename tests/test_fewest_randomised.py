@@ -1,4 +1,4 @@
-"""Halving the states in which two optimal policies differ keeps the averages and ends with one coin."""
+"""Halving the states in which two optimal policies differ keeps the averages and leaves one randomised state."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from psconrl.planning.randomisation import nearest_pair
 
 
 def ring(weights, tau):
-    """States in a ring, visited in turn. In each, one may spend its weight to save as much: at price 1 all tie."""
+    """States in a ring, visited in turn. In each the agent may spend its weight to save as much: at price 1 all tie."""
     weights = np.asarray(weights, dtype=np.float64)
     S = weights.size
     P = np.repeat(np.eye(S)[(np.arange(S) + 1) % S], 2, axis=0)
@@ -22,7 +22,7 @@ def ring(weights, tau):
 @pytest.mark.parametrize("tau", [0.03, 0.5, 1.1, 2.0, 3.4])
 @pytest.mark.parametrize("weights", [[1, 2, 3, 4, 5, 6, 7], [7, 1, 6, 2, 5, 3, 4], [4, 4, 4, 4, 4, 4, 4]])
 def test_one_randomised_state_and_the_same_averages(weights, tau):
-    """Whatever is spent is saved: within the limit as much of it as possible."""
+    """What is spent is saved: the optimum spends the whole budget."""
     model = ring(weights, tau)
     problem = Problem.of(model)
     found = solve(problem)

@@ -1,4 +1,4 @@
-"""Writing files: whole or not at all, and what killed writers leave behind is removed, but never a living one's."""
+"""Atomic writes: leftovers of killed writers are removed, those of live writers are not."""
 
 import errno
 import os
@@ -35,7 +35,7 @@ write_atomically(Path(sys.argv[1]), write, ConfigError)
 
 @pytest.fixture
 def writer(tmp_path):
-    """Starts processes that write half of a file and wait for a line."""
+    """Start processes that write half of a file and wait for a line of input."""
     started = []
 
     def start(name="run.npz"):
@@ -84,7 +84,7 @@ def test_a_living_writer_and_other_files_are_left_alone(tmp_path, writer):
 
 
 def test_many_writers_at_once_all_succeed(tmp_path):
-    """None takes another's part for one left behind, not even in the moment between making and locking it."""
+    """No process takes another's part file for a leftover, not even between its creation and its locking."""
     failures = []
 
     def write(k):
@@ -106,7 +106,7 @@ def test_many_writers_at_once_all_succeed(tmp_path):
 
 
 def test_a_part_that_was_taken_away_before_it_was_locked_is_made_again(tmp_path, monkeypatch):
-    """The moment between making a part and locking it, as a cleaner can meet it."""
+    """The moment between the creation of a part file and its locking, as a cleaner may see it."""
     plain, taken = Path.open, []
 
     def opened(path, *args, **kwargs):
@@ -156,7 +156,7 @@ for command in {commands!r}:
 
 
 def test_commands_on_a_full_disk_leave_nothing_half_done(tmp_path):
-    """The size of files is limited, which for whoever writes is the same."""
+    """A limit on file size, which a writer sees like a full disk."""
     spec = '[experiments.counterexample]\nagents = ["uniform"]\nhorizon = 200\nreplicates = 2\n'
     run_sweep(parse_spec(spec).jobs(), tmp_path / "r.db", executor=AtOnce())
     (tmp_path / "out").mkdir()
@@ -170,7 +170,7 @@ def test_commands_on_a_full_disk_leave_nothing_half_done(tmp_path):
 
 
 def test_saving_after_a_kill_cleans_up(tmp_path, writer):
-    """The same through the library's own door."""
+    """A full disk, through the library's public functions."""
     child = writer("agent.npz")
     child.kill()
     child.wait()

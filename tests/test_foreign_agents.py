@@ -1,4 +1,4 @@
-"""An object with two methods is an agent: simulated, played step by step, looked at, saved and resumed."""
+"""An object with two methods is an agent: simulated, played step by step, inspected, saved and resumed."""
 
 import gymnasium
 import numpy as np
@@ -14,7 +14,7 @@ MODEL = psconrl.load("counterexample")
 
 
 class Mixed:
-    """Learns the cheapest action of every state by counting; throws a coin now and then. No subclass of anything."""
+    """Learns the cheapest action of every state by counting, with some random actions. Has no base class."""
 
     def __init__(self, seed=0):
         self.rng = np.random.default_rng(seed)
@@ -31,7 +31,7 @@ class Mixed:
 
 
 class Saving(Mixed):
-    """The same, and it can say what it remembers."""
+    """An agent that can also save and restore its state."""
 
     name = "saving agent"
 
@@ -153,7 +153,7 @@ UNIFORM = np.full((2, 2), 0.5)
 )
 @pytest.mark.parametrize("subclass", [False, True])
 def test_what_it_returns_is_looked_at_before_it_is_played(episode, message, subclass):
-    if subclass:  # somebody's subclass of ours is no more to be trusted
+    if subclass:  # a user's subclass is checked as well
 
         class Wrong(Agent):
             name = "wrong"
@@ -228,12 +228,12 @@ def test_limits_can_be_changed_if_it_says_so():
     assert learner.thresholds.tolist() == [0.1]
     with pytest.raises(AgentError, match="thresholds must be 1 finite numbers"):
         agent.set_thresholds([0.1, 0.2])
-    assert learner.thresholds.tolist() == [0.1]  # it was not told
+    assert learner.thresholds.tolist() == [0.1]  # it was not informed
     assert agent.thresholds.tolist() == [0.1]
 
 
 class Bare(gymnasium.Env):
-    """An environment that is not ours, with a cost."""
+    """A foreign environment with a cost."""
 
     observation_space = gymnasium.spaces.Discrete(2)
     action_space = gymnasium.spaces.Discrete(2)
@@ -256,7 +256,7 @@ def test_in_an_environment_that_does_not_say_how_many_costs_it_has():
 
 
 class Timid:
-    """Every action alike, ten rounds at a time, on 16 states and 4 actions."""
+    """Plays uniformly, ten rounds at a time, on 16 states and 4 actions."""
 
     def begin(self, state):
         return Episode(np.full((16, 4), 0.25), max_steps=10)
@@ -266,7 +266,7 @@ class Timid:
 
 
 class Keeping(Timid):
-    """Hands whatever it is told to a file."""
+    """Writes every record it receives to a file."""
 
     kept = None
 

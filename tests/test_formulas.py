@@ -27,8 +27,8 @@ from psconrl.learning.agents import c_ucrl
 from psconrl.learning.parts.radii import Box, empirical
 from psconrl.learning.posterior.counts import Counts, Record
 
-# One state, two actions. The first costs 0 and spends 1, the second costs 1 and spends nothing: the limit on spending
-# is the probability of the first.
+# One state, two actions. The first costs 0 and spends 1, the second costs 1 and spends nothing: the threshold on
+# spending is the probability of the first.
 CHOICE = np.array([[[0.0, 1.0]], [[1.0, 0.0]]])
 # Two states, one action. Only the first state costs.
 TWO_STATES = np.array([[[1.0], [0.0]]])
@@ -143,8 +143,8 @@ def test_c_ucrl_connects_classes_that_never_meet_and_plays_its_baseline_where_no
     for state in (0, 1):
         stay, move = episode.policy[state]
         assert stay > 0.99
-        assert move > 0  # so that it gets from one to the other
-    assert episode.policy[2].tolist() == [0.5, 0.5]  # a state that it has not seen
+        assert move > 0  # so that it moves between them
+    assert episode.policy[2].tolist() == [0.5, 0.5]  # a state it has not visited
     model = CMDP(np.array([[1.0, 0], [0, 1], [0, 1], [1, 0]]), agent.costs[:, :2], [0.5])
     assert evaluate(model, episode.policy[:2]).costs[1] <= 0.5 + 1e-9
 
@@ -165,7 +165,7 @@ def test_c_ucrl_plays_its_baseline_unless_the_limits_are_proven_to_be_kept(statu
 
 
 def test_c_ucrl_leads_states_without_mass_to_its_plan():
-    """A line of states with everything at its left end: from the others one goes left."""
+    """A line of states with everything at its left end: from the others the policy goes left."""
     S = 5
     costs = np.ones((2, S, 2))
     costs[0, 0, 0], costs[1] = 0.0, 0.0
@@ -180,7 +180,7 @@ def test_c_ucrl_leads_states_without_mass_to_its_plan():
 
 
 def hopeful_average(p_leave, p_return, b_leave, b_return):
-    """The least share of time in the first state, if the probabilities of leaving it and of returning are so known."""
+    """The least share of time in the first state, given confidence sets for leaving it and for returning."""
     leave, back = min(1.0, p_leave + b_leave), max(0.0, p_return - b_return)
     return back / (leave + back)
 
@@ -229,7 +229,7 @@ def test_fha_has_a_span_for_each_limit():
 
 
 def hopeful_rounds(p_stay, radius):
-    """Average cost of three rounds from the first state, if it is left as soon as hoped for and not returned to."""
+    """Average cost of three rounds from the first state, optimistically left as soon as possible and not re-entered."""
     stay = max(0.0, p_stay - radius)
     return (1 + stay + stay**2) / 3
 
@@ -267,7 +267,7 @@ def test_span_fha_has_the_same_budget():
 
 
 def test_span_fha_keeps_the_span_of_every_value_within_twice_the_bound():
-    """The second state costs 1 whatever is done, so the first may not cost less than 1 - 2 sp."""
+    """The second state costs 1 under any action, so the first may not cost less than 1 - 2 sp."""
     costs = np.array([[[0.0, 1.0], [1.0, 1.0]]])
     agent = SpanFHA(2, 2, [], costs, horizon=1000, H=1, span=0.3, radius=Scaled(0.1), seed=0)
     episode = taught(agent, {(0, 0, 0): 1, (0, 1, 0): 1, (1, 0, 0): 1, (1, 1, 0): 1}).begin(0)
@@ -299,7 +299,7 @@ def test_what_is_played_is_cheapest_at_the_multiplier(start, first):
     assert agent.begin(0).policy[0].tolist() == first
 
 
-# When to think again
+# Schedules
 
 
 def test_the_limits_of_an_episode():

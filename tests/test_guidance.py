@@ -1,4 +1,4 @@
-"""Which weights the search asks about: near a guess at first, then where limits should be just met."""
+"""The weights at which the search evaluates: near a guess at first, then where constraints should be tight."""
 
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ def at(*prices):
 
 
 def test_from_a_guess_towards_the_master_by_hand():
-    """From prices of 2 and 1 for the limits, by a factor of 1.5 and then by its squares."""
+    """From prices of 2 and 1 for the constraints, by a factor of 1.5 and then by its squares."""
     near = NearGuess(np.array([0.25, 0.5, 0.25]))
     one_side, nothing_feasible = np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0])
     np.testing.assert_allclose(near.weights(one_side), [0.25, 0.5, 0.25])
@@ -30,7 +30,7 @@ def test_from_a_guess_towards_the_master_by_hand():
     other = NearGuess(np.array([0.25, 0.5, 0.25]))
     other.weights(one_side)
     np.testing.assert_allclose(other.weights(np.array([0.5, 0.9, 0.0])), at(1.8, 1 / 1.5))  # 1.8 is within reach
-    assert other.weights(np.array([0.5, 0.9, 0.25])) is None  # all are: from then on it is left to the master
+    assert other.weights(np.array([0.5, 0.9, 0.25])) is None  # all are: from then on the master decides
     assert other.weights(one_side) is None
     for guess in (None, [], [1.0], [1.0, 0.0], [0.0, 1.0], [1e-10, 1.0], [0.5, -0.5], [np.nan, 1.0], [1.0, np.inf]):
         assert NearGuess(None if guess is None else np.array(guess)).weights(one_side) is None
@@ -56,7 +56,7 @@ def test_a_secant_by_hand():
 def test_the_averages_next_to_the_limit_count_and_of_equals_the_newest():
     far_ones_too = seen((0.1, 9.0), (1.0, 5.2), (9.0, 1.0), (2.0, 4.9))
     np.testing.assert_allclose(far_ones_too.weights(at(1.5), 1.0), at(1.0 + 0.2 / 0.3))
-    flat = seen((1.0, 5.1), (1.2, 5.1), (2.2, 4.8))  # the last is news
+    flat = seen((1.0, 5.1), (1.2, 5.1), (2.2, 4.8))  # the last is new
     np.testing.assert_allclose(flat.weights(at(1.5), 1.0), at(1.2 + 0.1 / 0.3))
     # The difference of the nearest two is noise: three times their distance would be too far.
     noisy = seen((1.0, 5.1), (1.1, 5.13), (2.2, 4.8))
@@ -72,7 +72,7 @@ def test_averages_that_are_linear_in_two_prices_are_met_at_once():
     at_prices = [(2.1, 3.0), (2.0, 3.4), (1.7, 2.9)]
     secant = seen(*((prices, averages(prices)) for prices in at_prices), thresholds=(5.0, 6.0))
     np.testing.assert_allclose(secant.weights(at(2.5, 2.5), 1.0), at(2.0, 3.0))
-    # A limit without a price keeps none.
+    # A constraint without a price keeps none.
     alone = seen(*((prices, averages(prices)) for prices in at_prices), thresholds=(5.0, 6.0))
     found = alone.weights(at(2.5, 0.0), 1.0)
     assert found[2] == 0.0
@@ -101,7 +101,7 @@ def test_a_question_that_does_not_pay_is_followed_by_one_beyond_and_one_of_the_m
     np.testing.assert_allclose(secant.weights(at(1.5), 0.41), beyond)
     assert secant.weights(at(1.5), 0.41) is None
     np.testing.assert_allclose(secant.weights(at(1.5), 0.41), met)
-    np.testing.assert_allclose(secant.weights(at(1.5), 0.4 * 0.41), met)  # it paid
+    np.testing.assert_allclose(secant.weights(at(1.5), 0.4 * 0.41), met)  # the step was successful
 
 
 def test_two_answers_that_are_no_news_leave_it_to_the_master():
@@ -113,13 +113,13 @@ def test_two_answers_that_are_no_news_leave_it_to_the_master():
 
 
 class Point(NamedTuple):
-    """An answer that is nothing but its averages."""
+    """An answer that consists of its averages alone."""
 
     costs: Floats
 
 
 class Curve(Oracle[Point]):
-    """All (exp(-b_1) + ... , b) can be had, and more: the dual is as smooth as can be."""
+    """All points above (exp(-b_1) + ... , b) are attainable: the dual is smooth."""
 
     def __init__(self, m):
         self.m, self.asked = m, []

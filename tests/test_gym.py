@@ -206,7 +206,7 @@ def test_the_end_is_shown_and_the_next_step_leads_to_a_new_start_at_no_cost():
     assert [s[1] for s in steps] == [0, 0, 0, 0]
     task.step(2)
     task.step(1)
-    assert task.reset()[0] == 0  # asked for from outside, at the end or not
+    assert task.reset()[0] == 0  # requested by the caller, at the end or not
     assert task.step(2)[0] == 1
 
 
@@ -218,7 +218,7 @@ def test_a_time_limit_is_taken_off_wherever_it_sits_and_the_given_environment_st
     task = continuing(env, rightwards)
     task.reset(seed=0)
     assert [task.step(0)[0] for _ in range(10)] == [0] * 10
-    assert task.step(2)[0] == 1  # had it been cut, this would have been a new start
+    assert task.step(2)[0] == 1  # a truncated episode would have restarted here
     assert "TimeLimit" not in str(task)
     assert "TimeLimit" in str(env)
 
@@ -289,7 +289,7 @@ def test_blackjack_is_played_by_numbers_and_costs_see_its_own_terms():
     trace = simulate(task, Uniform(704, 2, [1.0], seed=0), 300, seed=0)
     assert all(h in task.env.observation_space and n in task.env.observation_space for h, _, n in seen)
     assert trace.cumulative[-1][1] == sum(a for _, a, _ in seen)
-    assert 100 < len(seen) < 300  # the other rounds led to a new start
+    assert 100 < len(seen) < 300  # the other rounds restarted
 
 
 def test_what_cannot_be_a_continuing_task_is_refused():
@@ -327,7 +327,7 @@ def test_what_cannot_be_a_continuing_task_is_refused():
     agent = Uniform(16, 4, [], seed=0)
     with pytest.raises(ModelError, match=r"observations: 16 does not lie in Discrete\(16\)"):
         simulate(Astray(), agent, 10)
-    simulate(lake(), agent, 10)  # the agent has not suffered
+    simulate(lake(), agent, 10)  # the agent still works
     with pytest.raises(AgentError, match="2 constrained costs, the agent has 1 limits; give a limit for each"):
         simulate(continuing(lake(), lambda s, a, t: [0, 0]), Uniform(16, 4, [1.0]), 10)
     with pytest.raises(ConfigError, match="env must be a CMDP or a Gymnasium environment; got SyncVectorEnv"):

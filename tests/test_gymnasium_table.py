@@ -1,4 +1,4 @@
-"""Gymnasium's tables as models, with an independent LP as referee; agents that learn these environments by playing."""
+"""Gymnasium's tables as models, against an independent LP; agents that learn these environments by playing."""
 
 import gymnasium
 import numpy as np
@@ -50,9 +50,9 @@ CASES = {
 
 
 def lp_value(env, cost, thresholds):
-    """The best average reward by an LP over what can be met: pairs of a state and whether the episode is over.
+    """The best average reward by an LP over reachable pairs of a state and whether the episode is over.
 
-    Written from the rules of playing, without a thought of which states are ends: after an end any action restarts.
+    It follows the rules of play and does not identify end states: after an end any action restarts.
     """
     starts = [(s, float(p)) for s, p in enumerate(env.initial_state_distrib) if p > 0]
     m = len(thresholds)
@@ -102,9 +102,9 @@ def test_plans_of_tables_are_certified_and_agree_with_an_independent_lp(name):
     assert psconrl.certify(cmdp, best).holds
     value, met = lp_value(env, cost, thresholds)
     assert best.value == pytest.approx(value, abs=1e-7)  # HiGHS: 1e-7
-    # A limit matters.
+    # A constraint binds.
     assert best.multipliers.max() > 0
-    # States keep their numbers; those that cannot be met are there, lead on, and do no harm.
+    # States keep their numbers; unreachable ones are kept, have transitions, and do no harm.
     assert cmdp.n_states == env.observation_space.n
     assert reachable(cmdp).size == met
     part = cmdp.restricted(reachable(cmdp))
@@ -129,7 +129,7 @@ def test_a_plan_is_played_on_the_environment_as_it_is(name):
     build, options, cost, thresholds = CASES[name]
     cmdp = CMDP.from_gymnasium(build(**options), cost, thresholds)
     best = plan(cmdp)
-    # Moderate policies, so that chance is moderate too: half the plan, half at random.
+    # Moderate policies, for a moderate variance: half the plan, half uniform.
     policy = 0.5 * best.policy + 0.5 / cmdp.n_actions
     exact = psconrl.evaluate(cmdp, policy).costs
     agent = FixedPolicy(cmdp.n_states, cmdp.n_actions, thresholds, policy=policy, seed=0)
@@ -142,7 +142,7 @@ def test_a_plan_is_played_on_the_environment_as_it_is(name):
 
 
 class Toy(gymnasium.Env):
-    """An environment that is nothing but its table."""
+    """An environment that consists of its table alone."""
 
     def __init__(self, table, start=None):
         self.P = table
@@ -175,7 +175,7 @@ def test_ends_lead_to_the_start_whatever_the_table_says_of_them():
     table = {0: {0: [(1.0, 1, 0.0, False)]}, 1: {0: ending}, 2: {0: loop}, 3: {0: [(1.0, 3, 0.0, True)]}}
     for row in (loop, escape):
         cmdp = CMDP.from_gymnasium(Toy(table | {2: {0: row}}, 0), lambda s, a, t: 1.0, [1.0])
-        # 3 is never met; by its own loop it is an end, and leads to the start like every end.
+        # 3 is unreachable; by its self-loop it is an end, and leads to the start like every end.
         np.testing.assert_array_equal(cmdp.transition, np.eye(4)[[1, 2, 0, 0]])
         np.testing.assert_array_equal(cmdp.costs[:, :, 0], [[0, -1, 0, 0], [1, 1, 0, 0]])
         assert plan(cmdp).value == pytest.approx(1 / 3)
@@ -186,7 +186,7 @@ def test_ends_lead_to_the_start_whatever_the_table_says_of_them():
         CMDP.from_gymnasium(Toy(both, 0))
     with pytest.raises(ModelError, match="state 0 must end the episode always or never"):  # the start is no end
         CMDP.from_gymnasium(Toy(table | {1: {0: [(1.0, 0, 0.0, True)]}}, 0))
-    # What cannot be met does not make an end of what can: from 3, which is never met, 1 would be one.
+    # Unreachable states do not turn reachable ones into ends: from 3, which is unreachable, 1 would be one.
     astray = table | {3: {0: [(0.5, 1, 0.0, True), (0.5, 1, 0.0, False)]}}
     np.testing.assert_array_equal(CMDP.from_gymnasium(Toy(astray, 0)).transition, np.eye(4)[[1, 2, 0, 1]])
 
@@ -234,7 +234,7 @@ def late_averages(task, agent, horizon, seed):
 
 
 def test_an_agent_that_knows_nothing_but_sizes_learns_the_frozen_lake():
-    """Three steps right of six are needed, 0.2 of all steps may be; beyond the largest reward, 1, nothing is known."""
+    """Three steps right of six are needed, 0.2 of all steps are allowed; only the largest reward, 1, is known."""
     env, cost = FrozenLakeEnv(is_slippery=False), CASES["lake 4x4 dry"][2]
     best = plan(CMDP.from_gymnasium(env, cost, [0.2]))
     agent = PSConRL(16, 4, [0.2], optimistic_cost=-1.0, seed=1)
@@ -264,12 +264,12 @@ def test_an_agent_that_knows_the_costs_learns_to_walk_beside_the_cliff():
     best = plan(cmdp)
     agent = PSConRL(48, 4, [0.3], cmdp.costs, seed=0)
     late = late_averages(continuing(env, edge), agent, 6000, seed=0)
-    assert abs(late[0] - best.costs[0]) < 0.0073 + 5 * 0.0014  # of 0.9354; to stand still costs 1, to fall 100
+    assert abs(late[0] - best.costs[0]) < 0.0073 + 5 * 0.0014  # of 0.9354; standing still costs 1, a fall 100
     assert abs(late[1] - best.costs[1]) < 0.021 + 5 * 0.022
 
 
 def test_a_taxi_driver_who_knows_the_town_learns_to_avoid_the_toll():
-    """Known: where every move leads, the costs, and that customers appear anywhere. Only the 404 states that can be met
+    """Known: where every move leads, the costs, and that customers appear anywhere. Only the 404 reachable states
     are numbered, by their labels; episodes end after three visits of a pair, since with one there would be thousands.
     """
     env = TaxiEnv()
@@ -278,7 +278,7 @@ def test_a_taxi_driver_who_knows_the_town_learns_to_avoid_the_toll():
     part = cmdp.restricted(states)
     best = plan(part)
     P = part.transition.toarray().reshape(states.size, 6, states.size)
-    prior = np.where(P == 1.0, 1.0, 300.0 * P)  # the law of a new customer counts as 300 observations
+    prior = np.where(P == 1.0, 1.0, 300.0 * P)  # a new customer's distribution counts as 300 observations
     agent = psconrl.LabelledAgent(
         PSConRL(states.size, 6, [0.19], part.costs, belief=Dirichlet(prior), schedule=Published(), seed=0),
         states=states.tolist(),
@@ -293,7 +293,7 @@ def test_a_taxi_driver_who_knows_the_town_learns_to_avoid_the_toll():
         costs = np.append(-reward, info["costs"])
         agent.observe(action, state, costs)
         total += costs
-    assert best.multipliers[0] > 3  # the limit matters
+    assert best.multipliers[0] > 3  # the constraint binds
     assert abs(total[0] / 4000 - best.costs[0]) < 0.016 + 5 * 0.024  # of -0.52
     assert abs(total[1] / 4000 - best.costs[1]) < 0.005 + 5 * 0.005
 

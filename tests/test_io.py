@@ -1,4 +1,4 @@
-"""Models in files: the same bits back, one clear line for every broken file, and never half a file."""
+"""Models in files: exact round trips, one clear message for every broken file, and no partial files."""
 
 import contextlib
 import errno

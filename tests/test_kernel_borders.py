@@ -63,7 +63,7 @@ MODEL = {"indptr": INDPTR, "successors": INDICES, "probabilities": DATA}
 FLOW = {"indptr": INDPTR, "indices": INDICES, "flow": DATA}
 COLUMNS = {"t_indptr": INDPTR, "t_indices": INDICES, "t_data": DATA}
 GROUPS = {"start": ints(0, 2), "members": ints(0, 1)}
-# What is lost on the way: the same without the first entry, so that both states are left.
+# Substochastic: the same without the first entry, so that both states are left.
 WAY = {"indptr": places(0, 1, 2), "indices": places(1, 0), "data": np.array([0.5, 0.25])}
 # The states of a cycle of three: each is a neighbour of both others.
 CYCLE = {
@@ -276,7 +276,7 @@ CALLS = [
 
 
 def called(function, given, damage):
-    """The function of copies of its arguments, some of them damaged: it may write to them."""
+    """Call the function on copies of its arguments, some of them damaged: it may write to them."""
     arguments = given | damage
     if function is eliminated:
         return function(given["order"], **damage)
@@ -293,7 +293,7 @@ def test_what_does_not_fit_is_refused_before_it_is_used(function, given, damages
 
 
 def test_rows_that_are_met_again_and_again_have_fewer_than_2_31_entries():
-    """It is said before room is made for them."""
+    """The error comes before memory is allocated for them."""
     long, again = 2**16, np.zeros(2**15, np.int64)
     row = places(0, long), np.zeros(long, np.int32), ones(long)
     with pytest.raises(ValueError, match=r"fewer than 2\*\*31 entries"):
@@ -303,7 +303,7 @@ def test_rows_that_are_met_again_and_again_have_fewer_than_2_31_entries():
 
 
 def test_entries_of_zero_lead_nowhere_in_the_long_run():
-    """The first state stays for ever. A stored zero leads on to the second, which would leave for the third."""
+    """The first state is absorbing. A stored zero leads on to the second, which would leave for the third."""
     indptr, successors_ = places(0, 2, 4, 5), places(0, 1, 0, 2, 2)
     gains, model = np.full((1, 3), np.nan), (indptr, successors_, np.array([1.0, 0.0, 0.5, 0.5, 1.0]))
     costs_ = np.array([[[3.0], [4.0], [5.0]]])

@@ -1,4 +1,4 @@
-"""Which kernels are used, what a wrong choice says, and that sources and extension modules are the same program."""
+"""Choice of kernels, errors of a wrong choice, and agreement of sources and extension modules."""
 
 import doctest
 import os
@@ -116,7 +116,7 @@ def test_sources_and_extension_modules_give_the_same_bits():
 
 @pytest.mark.parametrize("number", [-1, 8, 10**9])
 def test_transitions_that_there_are_not_are_refused_wherever_they_stand(number):
-    """In the middle, too: the first and the last of unsorted numbers say nothing of the others."""
+    """Also in the middle: of unsorted numbers the first and the last do not bound the others."""
     numbers, times = np.array([0, number, 1]), np.ones(3, np.int64)
     with pytest.raises(ValueError, match="pairs that there are not"):
         counts.visits_of(numbers, times, 4, 2)

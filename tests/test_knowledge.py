@@ -1,4 +1,4 @@
-"""What a spec tells an agent beforehand: support, trust and worth, the same as on the command line and in Python."""
+"""Prior knowledge in a spec: support, trust and worth, the same as on the command line and in Python."""
 
 import dataclasses
 import textwrap
@@ -153,7 +153,7 @@ horizon = 200
 
 
 def test_theory_that_needs_constants_gets_those_of_the_true_model():
-    """The chain's are proven in test_worlds.py by other ways."""
+    """Those of the chain are verified independently in test_worlds.py."""
     horizon, account = (job.make_agent(job.environment()) for job in parse_spec(SPANS).jobs())
     assert horizon.span == pytest.approx([0.84708], abs=1e-5)
     assert (account.span_objective, account.span_limited) == pytest.approx((1.0, 0.84708), abs=1e-5)

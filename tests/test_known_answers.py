@@ -1,4 +1,4 @@
-"""Answers that nobody here worked out: those of Storm's own tests, on models that go through files."""
+"""Independent reference values: those of Storm's own tests, on models that go through files."""
 
 from fractions import Fraction
 
@@ -68,7 +68,7 @@ def test_the_corners_of_resource_gathering(objective, limited, relation, corners
 def test_a_server_grants_a_third_at_most(path):
     model = client_server()
     assert model.n_states == 184
-    stuck = (model.first_choice[1:] == model.first_choice[:-1]).sum()  # all three have changed their minds
+    stuck = (model.first_choice[1:] == model.first_choice[:-1]).sum()  # all three have cancelled
     assert (stuck, model.targets.size + stuck) == (1, 541)
     assert best(model, path, maximise="grants") == pytest.approx(0.333, rel=1e-9)
     assert best(model, path, minimise="grants") == pytest.approx(0.0, abs=1e-12)

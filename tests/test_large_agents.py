@@ -30,7 +30,7 @@ TOL = 1e-6  # how far a plan for one episode may be from the optimum of its samp
 
 
 def experienced(steps=4000, seed=0):
-    """Counts of a random walk in the world."""
+    """Counts of a random walk in the model."""
     rng, state = np.random.default_rng(seed), 0
     counts = Counts(S, A, 2)
     record = Record.empty(counts)
@@ -56,7 +56,7 @@ BELIEFS = {
 
 @pytest.mark.parametrize("known", BELIEFS)
 def test_a_sparse_sample_has_the_plan_of_the_same_sample_in_dense_form(known):
-    """Looking ahead some rounds or many, also with limits that cannot be met; the referee is the general planner."""
+    """Short and long planning horizons, also with infeasible thresholds, against the general planner."""
     counts, rng = experienced(), np.random.default_rng(1)
     belief = BELIEFS[known]().made_for(S, A, 1)
     sparse, dense = EpisodePlanner(S, A), EpisodePlanner(S, A)
@@ -95,14 +95,14 @@ def test_an_order_is_found_once_for_a_support_and_again_if_that_grows(monkeypatc
     assert len(asked) == 1
     assert asked[0].position.size == S
     record = Record.empty(counts)
-    record.step(0, 0, S - 1, np.zeros(2))  # what was held for impossible
+    record.step(0, 0, S - 1, np.zeros(2))  # a transition outside the support
     counts.add(record)
     assert planner.optimal(belief.sample(counts, rng).restarting(0, 0.1), MODEL.costs, MODEL.thresholds, 0)
     assert len(asked) == 2
     monkeypatch.setattr(episode_planner, "MOST_WORK", asked[0].work / 2)
     other = EpisodePlanner(S, A)
     assert other.optimal(belief.sample(counts, rng).restarting(0, 0.1), MODEL.costs, MODEL.thresholds, 0)
-    assert asked[-1] is NO_ORDER  # it is planned all the same
+    assert asked[-1] is NO_ORDER  # it is planned nevertheless
     anything = LearnedMass().made_for(S, A, 1).sample(counts, rng).restarting(0, 0.1)
     assert planner.optimal(anything, MODEL.costs, MODEL.thresholds, 0)
     assert len(asked) == 3  # patterns that do not repeat have no order
@@ -127,7 +127,7 @@ AGENTS = {
 
 
 def in_an_episode(run):
-    """Play on until an episode is under way."""
+    """Play until an episode is in progress."""
     while run.agent.between_episodes:
         run.run(run.round + 1)
     return run
@@ -149,7 +149,7 @@ def test_a_run_saved_in_the_middle_of_an_episode_goes_on_with_the_same_bits(name
     assert second.agent.rng.bit_generator.state == whole.agent.rng.bit_generator.state
     for part in ("numbers", "times"):
         np.testing.assert_array_equal(*(getattr(run.agent.counts.tally, part) for run in (second, whole)))
-    assert path.stat().st_size < 50_000  # it grows with what was seen, not with all that there could be
+    assert path.stat().st_size < 50_000  # it grows with the observations, not with the number of possible transitions
 
 
 def test_a_support_stays_sparse_in_the_file(tmp_path):
@@ -162,14 +162,14 @@ def test_a_support_stays_sparse_in_the_file(tmp_path):
 
 
 def kept(value, tmp_path):
-    """What becomes of something that is saved with an agent."""
+    """Save something with an agent and load it."""
     write(Saved("uniform", "uniform", {}, {}, {"thing": value}), tmp_path / "file.npz")
     return read(tmp_path / "file.npz").extra["thing"]
 
 
 @pytest.mark.parametrize("form", ["csr", "csc", "coo"])
 def test_sparse_matrices_are_saved_whatever_their_form(form, tmp_path):
-    """In lists and tables, too; those without entries, and those whose entries are out of order."""
+    """Also in lists and tables, without entries, and with entries out of order."""
     matrix = csr_array(([0.5, -1.0, 2.0], [2, 0, 1], [0, 2, 2, 3]), shape=(3, 4))
     found = kept({"a": [matrix.asformat(form), 1], "b": csr_array((2, 5))}, tmp_path)
     np.testing.assert_array_equal(found["a"][0].toarray(), matrix.toarray())
@@ -243,7 +243,7 @@ def test_a_table_that_is_too_large_is_refused_and_no_other_method_needs_it():
 
 @pytest.mark.parametrize("side", [13, pytest.param(50, marks=pytest.mark.slow)])
 def test_kill_9_loses_nothing_that_was_saved(side, tmp_path):
-    """A real process, killed while it learns with a known support; the run goes on from its file to the same end."""
+    """A real process, killed while it learns with a known support; the run resumes from its file to the same end."""
     script = (
         "import sys\n"
         "from scipy.sparse import csr_array\n"
@@ -283,7 +283,7 @@ def test_kill_9_loses_nothing_that_was_saved(side, tmp_path):
     assert resumed.agent.rng.bit_generator.state == whole.agent.rng.bit_generator.state
 
 
-# What a reader with fresh eyes found
+# Regressions found in review
 
 
 @pytest.mark.parametrize("name", ["lagrangian", "cmdp-psrl", "psconrl-plain"])
@@ -296,7 +296,7 @@ def test_plans_for_ever_are_settled_too_when_samples_fall_apart(name):
 
 
 def test_a_plan_for_ever_has_the_value_of_the_general_planner(monkeypatch):
-    """From the present state, up to the chance of a new beginning times the span of a bias; found without detours."""
+    """Optimal from the current state, up to the restart probability times the span of a bias."""
     for detour in ("_on_reachable_part", "_from_general_planner"):
         monkeypatch.delattr(EpisodePlanner, detour)
     counts, rng = experienced(), np.random.default_rng(5)
@@ -385,7 +385,7 @@ def test_a_second_question_leaves_the_agent_as_it_was():
 
 
 class Never:
-    """An executor that never gets there."""
+    """An executor that never finishes."""
 
     def submit(self, task):
         return self
@@ -398,7 +398,7 @@ class Never:
 
 
 def test_what_is_impossible_once_is_impossible_for_lower_limits_too(monkeypatch):
-    """The proof of one infeasibility is looked at before another search; it never refuses what can be met."""
+    """The certificate of one infeasibility is tried before another search; it never refuses a feasible problem."""
     counts, rng = experienced(), np.random.default_rng(7)
     P = LearnedMass(support=SUPPORT).made_for(S, A, 1).sample(counts, rng).restarting(0, 0.01)
     least = plan(CMDP(P.toarray(), MODEL.costs[::-1], [1e6], initial=0)).costs[0]
@@ -430,7 +430,7 @@ def test_a_refutation_is_a_weighted_average_above_the_weighted_limits():
 
 
 def test_a_model_in_two_parts_is_planned_from_where_one_stands(monkeypatch):
-    """A circle that may be left for another, whence nobody returns: the choice is made once, by what each costs."""
+    """A cycle that may be left for another without return: the choice is made once, by their costs."""
     for detour in ("_on_reachable_part", "_from_general_planner"):
         monkeypatch.delattr(EpisodePlanner, detour)
     n = 80

@@ -1,4 +1,4 @@
-"""What the search does differently on large models: where it begins, rough answers, few coins, the way into a set."""
+"""The search on large models: its start, inexact answers, few randomised states, the attractor of a set."""
 
 from typing import NamedTuple
 
@@ -68,7 +68,7 @@ class Point(NamedTuple):
 
 
 class RoughCatalogue(Oracle):
-    """Looks answers up, each a little off until it is refined."""
+    """An oracle that looks answers up, each slightly inexact until it is refined."""
 
     def __init__(self, points, off):
         rng = np.random.default_rng(0)
@@ -101,7 +101,7 @@ def test_what_is_mixed_is_refined_first():
 
 
 def test_two_policies_that_differ_in_unvisited_states_need_no_halving(monkeypatch):
-    """Of the states in which two columns differ, those without mass are made alike by one evaluation."""
+    """States without mass in which two columns differ are made equal by one evaluation."""
     problem = Problem.of(tandem(20))
     solution = solve(problem, least_excess=True, near=guessed_weights(problem))
     low, high = sorted(solution.mixture.answers, key=lambda column: float(column.costs[1]))
@@ -166,7 +166,7 @@ def test_a_distribution_is_iterated_until_it_is_stationary():
     few = np.eye(1, 40)[0]
     assert sweeps.step_until(P.indptr, P.indices, P.data, few, 1e-12, 2) > 1e-6  # no more steps than that
     assert few == pytest.approx(np.eye(1, 40)[0] @ P.toarray() @ P.toarray())
-    circle = csr_array(np.roll(np.eye(40), 1, axis=1))  # never rests, and that is noticed
+    circle = csr_array(np.roll(np.eye(40), 1, axis=1))  # periodic: it never converges, and that is noticed
     assert sweeps.step_until(circle.indptr, circle.indices, circle.data, np.eye(1, 40)[0], 1e-12, 10**9) == 2.0
 
 
@@ -217,7 +217,7 @@ def test_rough_gains_are_off_by_no_more_than_that_however_large_biases_are():
 
 
 def test_transient_states_are_looked_ahead_in(monkeypatch):
-    """Home from anywhere costs 5, a step towards it .1: that pays for a state once it pays for the next one."""
+    """Returning home from anywhere costs 5, a step towards it .1: stepping pays in a state once it pays in the next."""
     monkeypatch.setattr(policy_steps, "LARGE", 10)
     n = 40
     pairs = np.arange(2 * n)

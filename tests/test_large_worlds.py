@@ -1,4 +1,4 @@
-"""The worlds of thousands of states: rows checked by hand, optima certified and found in two ways, closed forms."""
+"""Environments with thousands of states: rows checked by hand, certified optima found in two ways, closed forms."""
 
 from math import factorial
 
@@ -27,7 +27,7 @@ SMALL = {
 
 
 def row(cmdp, state, action):
-    """Where an action leads from a state, all by name."""
+    """The transitions of an action in a state, by name."""
     k = cmdp.state_names.index(state) * cmdp.n_actions + cmdp.action_names.index(action)
     distribution = cmdp.transition.csr()[[k]].toarray().ravel()
     return {cmdp.state_names[s]: pytest.approx(distribution[s], abs=1e-15) for s in np.flatnonzero(distribution)}
@@ -51,7 +51,7 @@ def test_a_large_environment_is_sparse_communicating_and_certified_with_binding_
     assert cmdp.available.all()
     assert np.diff(P.indptr).max() == successors
     np.testing.assert_allclose(P.sum(axis=1), 1.0, atol=1e-14)
-    assert P.data.min() > 1e-6  # nothing that is left by rounding
+    assert P.data.min() > 1e-6  # no rounding residue
     assert is_communicating(cmdp)
     best = plan(cmdp)
     assert best.status is Status.OPTIMAL
@@ -113,7 +113,7 @@ def test_rows_of_the_ward():
 
 
 def erlang(load, beds):
-    """The share of patients who find no bed (Erlang 1917)."""
+    """The share of patients without a bed (Erlang 1917)."""
     weights = [load**n / factorial(n) for n in range(beds + 1)]
     return weights[-1] / sum(weights)
 
@@ -139,7 +139,7 @@ def test_a_ward_that_admits_all_has_the_distribution_of_a_loss_network():
 
 
 def test_who_is_admitted_is_discharged():
-    """By class, and whatever the policy: rates in equal rates out."""
+    """By class and for any policy: rates in equal rates out."""
     cmdp = ward(beds=4, values=(1.0, 0.0, 0.0))
     policy = some_policy(cmdp)
     exact = evaluate(cmdp, policy)
@@ -185,7 +185,7 @@ def test_a_network_that_refuses_all_customers_is_empty():
 
 @pytest.mark.parametrize(("action", "rate"), [("first", 0.6), ("second", 0.5)])
 def test_one_station_alone_is_the_queue_of_the_textbook(action, rate):
-    """M/M/1 with room for K: a geometric law, cut off."""
+    """M/M/1 with room for K: a truncated geometric distribution."""
     K = 9
     cmdp = network(side=K + 1, onward=0.0)
     distribution = (1.2 / rate) ** np.arange(K + 1)
@@ -215,7 +215,7 @@ def test_rows_of_the_stock():
     assert row(cmdp, "1 0 11 in stock", "send item 2") == {
         "0 0 11 in stock": 0.3 * 0.8,
         "0 6 11 in stock": 0.3 * 0.2,
-        "1 0 11 in stock": (0.2 + 0.4) * 0.8,  # a sale is lost, or nobody asks
+        "1 0 11 in stock": (0.2 + 0.4) * 0.8,  # a sale is lost, or there is no demand
         "1 6 11 in stock": (0.2 + 0.4) * 0.2,
         "1 0 10 in stock": 0.1 * 0.8,
         "1 6 10 in stock": 0.1 * 0.2,

@@ -23,7 +23,7 @@ NOISE = np.linspace(-1.0, 1.0, RUNS)
 
 
 def curves(label, regret, violation, strong=0.0, worst=0.0, seconds=1.0):
-    """Runs of 100 rounds whose optimum is .5 and whose limit is .2, ending with this regret and violation."""
+    """Runs of 100 rounds with optimum .5 and threshold .2, ending with this regret and violation."""
     totals = np.zeros((RUNS, 1, 2))
     totals[:, 0, 0] = 50.0 + regret + np.zeros(RUNS)
     totals[:, 0, 1] = 20.0 + violation + np.zeros(RUNS)
@@ -49,7 +49,7 @@ def test_overspending_counts_at_twice_its_price_and_what_is_saved_not_at_all():
 
 @pytest.mark.parametrize("name", ["riverswim", "marsrover-4x4", "chain", "garnet"])
 def test_only_optimal_policies_have_no_score(name):
-    """Of policies that the optimum mixes all have no regret at shadow prices; the score tells them from it."""
+    """All policies that the optimum mixes have no regret at shadow prices; the score distinguishes them from it."""
     model = psconrl.load(name)
     best = psconrl.plan(model)
     price, limit = float(best.multipliers[0]), float(model.thresholds[0])
@@ -89,7 +89,7 @@ def test_ranks_are_averaged_over_the_environments_that_an_agent_plays():
     assert ranks == {"a": 2.0, "b": 1.5, "c": 2.0, "uniform": 3.5}
     assert standings["c"].environments == 1
     assert standings["a"].environments == 2
-    assert (standings["b"].rank.low, standings["b"].rank.high) == (1.5, 1.5)  # there is no luck in these runs
+    assert (standings["b"].rank.low, standings["b"].rank.high) == (1.5, 1.5)  # these runs are deterministic
 
 
 def test_equal_scores_share_their_rank():
@@ -112,7 +112,7 @@ def test_an_agent_indistinguishable_from_the_best_is_not_significantly_worse():
 
 
 def test_the_verdict_is_corrected_for_all_tests_of_the_board():
-    """A p-value between .05/150 and .05/3: told apart in one world of its own, not on a board of fifty."""
+    """A p-value between .05/150 and .05/3: significant in a single environment, not on a board of fifty."""
     close = curves("b", 10.0 + 1.45 * (0.75 + NOISE * 0.9), 0.0)
     one = environment("w", curves("a", 10.0, 0.0), close, curves("uniform", 90.0, 0.0))
     assert not leaderboard([one]).places["w"]["b"].not_worse
@@ -283,7 +283,7 @@ def test_the_command_ranks_agents_continues_and_takes_one_of_your_own(tmp_path, 
         "leaderboard.db", "leaderboard.md", "leaderboard.html", "leaderboard.pdf", "leaderboard.png", "leaderboard.svg",
     }  # fmt: skip
     code, printed = reproduced(capsys, "leaderboard", "--out", "board", "--agents", "all, mine.py:Mine, uniform")
-    assert code == 1  # some runs failed, and the board says so by the number of worlds
+    assert code == 1  # some runs failed, and the board shows it by the number of environments
     assert "16 were there" in printed
     assert "failed: chain, Mine, run 0: RuntimeError: eight states are too many" in printed
     rows = [line.split(" | ") for line in (tmp_path / "board" / "leaderboard.md").read_text().splitlines()]

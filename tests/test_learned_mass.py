@@ -70,7 +70,7 @@ def test_new_visits_bring_the_likelihood_up_to_date():
 
 
 def far_off(observed, expected, draws):
-    """Is a frequency more than five standard deviations off? By chance once in two million."""
+    """True if a frequency is more than five standard deviations off: a false alarm once in two million."""
     return abs(observed - expected) > 5 * math.sqrt(expected * (1 - expected) / draws) + 1e-12
 
 
@@ -97,7 +97,7 @@ def test_exceptions_are_drawn_from_their_posterior():
     joint = {}
     for pool, *kinds in itertools.product(range(2), (None, 0, 1), (None, 0, 1)):  # None: no exception
         k = sum(kind is not None for kind in kinds)
-        # The rate is Beta(1, 3) before, three rows being all there are.
+        # The prior of the rate is Beta(1, 3), as there are three rows.
         prior = math.lgamma(1 + k) + math.lgamma(3 + 2 - k) - math.lgamma(4 + 2) - k * math.log(2)
         masses = [pool if kind is None else kind for kind in kinds]
         weight = math.exp(prior + sum(predictive(rows[s, 0], grid[masses[s]], 3) for s in tried))
@@ -109,7 +109,7 @@ def test_exceptions_are_drawn_from_their_posterior():
     drawn = np.array([belief.masses(counts, rng) for _ in range(draws)])
     for key, weight in joint.items():
         share = np.all(drawn[:, :2] == key, axis=1).mean()
-        # Turns follow on each other: by their autocorrelation some 4 of them are worth one draw.
+        # Successive draws are correlated: by their autocorrelation some 4 of them are worth one draw.
         assert not far_off(share, weight / total, draws / 4)
 
 
@@ -138,7 +138,7 @@ def test_a_row_that_leads_anywhere_has_the_mass_of_one_that_does():
 
 
 def test_turns_of_masses_and_weights_have_the_posterior_of_the_hierarchy():
-    """Two rows of one action and two masses: the joint law of their masses, with the weights integrated out."""
+    """Two rows of one action and two masses: the joint distribution of their masses, the weights integrated out."""
     rows = {(0, 0): [5, 0], (1, 0): [2, 2]}
     counts, grid = counted(2, 1, rows), [0.05, 5.0]
     joint = {}
@@ -152,13 +152,13 @@ def test_turns_of_masses_and_weights_have_the_posterior_of_the_hierarchy():
     drawn = np.array([belief.masses(counts, rng) for _ in range(draws)])
     for z, weight in joint.items():
         share = np.all(drawn == [grid[k] for k in z], axis=1).mean()
-        # Turns follow on each other: by their autocorrelation some 4 of them are worth one draw.
+        # Successive draws are correlated: by their autocorrelation some 4 of them are worth one draw.
         assert not far_off(share, weight / total, draws / 4)
 
 
 @pytest.mark.parametrize("exact", [False, True])
 def test_what_was_never_tried_has_the_masses_of_its_action(exact):
-    """Rows of the first action are sure, those of the second scattered: so are the untried ones, mostly."""
+    """Rows of the first action are deterministic, those of the second scattered: so are most of the untried ones."""
     S = 12
     rows = {(s, 0): [20 if t == s else 0 for t in range(S)] for s in range(8)}
     rows |= {(s, 1): [2] * S for s in range(8)}
@@ -260,7 +260,7 @@ def test_a_balance_spends_credit_and_pays_debts_by_hand():
 def test_a_balance_of_credit_alone_or_of_nothing():
     tau = np.array([0.5])
     ledger = booked(Balance(0.1), [40.0], 100, tau)
-    ledger.enter(one_round(2, 1, 1.5), tau)  # a dear round: now there is more room above the limit
+    ledger.enter(one_round(2, 1, 1.5), tau)  # an expensive round: now there is more room above the threshold
     np.testing.assert_allclose(list(ledger.targets(tau, 101)), [[0.5 + 0.1 * 9 / np.sqrt(101)]])
     assert not list(booked(Balance(0.1), [50.0], 100, tau).targets(tau, 100))
 
@@ -273,7 +273,7 @@ def one_round(S, A, cost):
 
 
 def test_no_plan_may_spend_more_than_an_episode_could():
-    """However much was saved: the limit and a share of the range of costs, 0 to 2, is the most."""
+    """However much was saved, the target is at most the threshold plus a share of the range of costs, 0 to 2."""
     tau = np.array([1.0])
     ledger = Balance(0.1).made_for(1, 1, 1)
     for cost in (0.0, 2.0, *[0.0] * 398):

@@ -26,7 +26,7 @@ from psconrl.simulation.model_run import Simulation
 
 NAMES = ("marsrover-4x4", "counterexample", "queue", "riverswim", "inventory")
 
-# Example 1 with everything known but theta: Beta(1, 1) on it, zeros for what is impossible.
+# Example 1 with everything known but theta: Beta(1, 1) on it, zeros for impossible transitions.
 EXAMPLE_PRIOR = [[[1, 0], [1, 1]], [[1, 0], [1, 0]]]
 
 
@@ -183,7 +183,7 @@ def test_example_1_is_learned_with_exploration_and_not_without():
     assert explored[0] == pytest.approx(0.5275, abs=0.02)
     assert explored[1] == pytest.approx(0.9, abs=0.03)
     assert ignored[0] > 0.56  # violates the limit of 0.5275
-    assert ignored[2] < explored[2]  # and learns less of theta
+    assert ignored[2] < explored[2]  # and learns less about theta
 
 
 def test_exploration_goes_to_the_least_visited_state_that_can_be_reached():
@@ -204,7 +204,7 @@ def test_exploration_goes_to_the_least_visited_state_that_can_be_reached():
 
 @pytest.mark.parametrize(("rule", "in_target"), [("shortest", 1), ("least_tried", 2)])
 def test_least_tried_explores_actions_too(rule, in_target):
-    """State 2 is visited least. Its action 1 returns soonest, its action 2 was tried least: the rules differ there."""
+    """State 2 is least visited. Its action 1 returns soonest, its action 2 was least tried: the rules differ there."""
     follows = np.array([[0, 1, 2], [0, 1, 0], [0, 2, 1]])
     prior = np.eye(3)[follows]  # all is known
     agent = PSConRL(3, 3, [-1.0], np.zeros((2, 3, 3)), belief=Dirichlet(prior), fallback=Explore(rule), seed=0)
@@ -285,7 +285,7 @@ def test_a_saved_agent_continues_bit_for_bit_even_within_an_episode(tmp_path):
     rng.bit_generator.state = bits
     two, _ = live(copy, state, rng, 500)
     assert one == two
-    # Between act and observe, too.
+    # Also between act and observe.
     action = agent.act(0)
     agent.save(tmp_path / "agent.npz")
     PSConRL.load(tmp_path / "agent.npz").observe(action, 1, np.zeros(3))
@@ -377,7 +377,7 @@ def test_misuse_of_the_step_wise_interface_is_refused():
         agent.observe(action, 7, [0.0, 0.0])
     with pytest.raises(AgentError, match=r"action must lie in 0\.\.1"):
         agent.observe(5, 0, [0.0, 0.0])
-    agent.observe(action, 0, [0.0, 0.0])  # and none of it did harm
+    agent.observe(action, 0, [0.0, 0.0])  # nothing was corrupted
     with pytest.raises(ConfigError, match="did you mean 'psconrl-paper'"):
         make_agent("psconrl-papr", 3, 2, [0.5])
     with pytest.raises(ConfigError, match="unknown option 'piror'; did you mean 'prior'"):

@@ -1,4 +1,4 @@
-"""Large sparse chains by levels of aggregation, against elimination, closed forms and each other."""
+"""Large sparse chains by aggregation multigrid, against elimination, closed forms and each other."""
 
 import numpy as np
 import pytest
@@ -183,7 +183,7 @@ def test_rough_solutions_are_within_what_was_asked_for_and_can_be_refined():
     assert not exact.rough
     residual = costs - rough.gains[:, None] + (P @ rough.biases.T).T - rough.biases
     assert np.abs(residual).max() <= 1e-4 * (1 + 1e-9)
-    assert np.abs(residual).max() > 1e-9  # else nothing was saved
+    assert np.abs(residual).max() > 1e-9  # otherwise no work was saved
     assert (np.abs(rough.gains - exact.gains) <= np.abs(residual).max()).all()
     finer = SparseSolver().solve(P, costs, guess=rough)
     np.testing.assert_allclose(finer.gains, exact.gains, atol=1e-11)
@@ -201,7 +201,7 @@ def test_levels_are_not_tried_where_states_lead_anywhere():
 
 
 def test_transient_states_follow_the_closed_class():
-    """A walk that is entered by a long way: one class, and what leads there is solved by one pass."""
+    """A walk behind a long transient path: one class, and the transient states are solved in one pass."""
     walk = grid(20)
     n, m = 400, 300
     P = np.zeros((n + m, n + m))

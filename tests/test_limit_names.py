@@ -1,4 +1,4 @@
-"""Thresholds by name: given to agents as they are given to models."""
+"""Thresholds by name, for agents as for models."""
 
 import numpy as np
 import pytest
@@ -64,7 +64,7 @@ def test_an_agent_without_names_says_what_to_give_instead():
 
 
 def test_a_model_brings_its_names_and_the_sense_of_its_thresholds():
-    """What is kept at or above a threshold is given and changed in that sense, as in the model."""
+    """Lower bounds are given and changed with their own sign, as in the model."""
     model = psconrl.CMDP(QUEUE.transition, [QUEUE.costs[1], QUEUE.costs[0]], {"served": 0.3},
                          cost_names=["waiting", "served"], at_least=["served"])  # fmt: skip
     agent = PSConRL.trusting(model, 20, seed=0)
@@ -90,7 +90,7 @@ def test_names_are_saved_with_the_agent(tmp_path):
 def test_thresholds_in_another_order_than_the_costs_are_refused():
     with pytest.raises(AgentError, match=r"in the order \['power', 'delay'\], the model its costs in the order"):
         simulate(QUEUE, named(power=0.3, delay=2.0), 10)
-    simulate(QUEUE, named(cost=2.0, watts=0.3), 10)  # other names are no order
+    simulate(QUEUE, named(cost=2.0, watts=0.3), 10)  # other names impose no order
 
 
 def test_every_kind_of_agent_takes_names():

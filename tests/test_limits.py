@@ -1,4 +1,4 @@
-"""What a small file or option may not ask for: one line, before the memory is taken."""
+"""Excessive sizes in small files or options: one message, before memory is allocated."""
 
 import io
 import json
@@ -27,7 +27,7 @@ def _default_limit(monkeypatch):
 
 
 def refused(action, error, message):
-    """The action ends in one line, and takes next to no memory on the way."""
+    """Check that the action ends in one message and allocates next to no memory."""
     tracemalloc.start()
     try:
         with pytest.raises(error, match=message) as raised:
@@ -52,7 +52,7 @@ def npz(path, **members):
 
 
 def claiming(shape, dtype="<f8", content=b""):
-    """A .npy file whose header says more than follows."""
+    """A .npy file whose header promises more data than follows."""
     header = repr({"descr": dtype, "fortran_order": False, "shape": shape}).encode().ljust(117) + b"\n"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + content
 
@@ -83,7 +83,7 @@ def test_rows_without_entries_are_fine_where_no_action_is_available(tmp_path):
 
 
 def test_a_packed_file_cannot_unpack_to_more_than_the_limit(tmp_path, monkeypatch):
-    """Members of which each is within the limit, and more than may be taken to find out."""
+    """Members that are each within the limit but too large together."""
     zeros = npz(tmp_path / "zeros.npz", header=HEADER, transition=b"\0" * 70_000_000, **SMALL)
     with zipfile.ZipFile(zeros, "a", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("more.npy", b"\0" * 70_000_000)
@@ -140,7 +140,7 @@ def test_the_limit_can_be_raised_and_lowered(tmp_path, monkeypatch):
     refused(
         lambda: CUCRL(300, 6, [0.5]), AgentError, r"tables of all \(s, a, s'\), as 'c-ucrl' does, for 204 states at"
     )
-    for wrong in ("lots", "-1", "0", "nan"):
+    for wrong in ("many", "-1", "0", "nan"):
         monkeypatch.setenv(limits.VARIABLE, wrong)
         refused(
             lambda: load(tmp_path / "rover.npz"), PsconrlError, f"must be a positive number of gigabytes; got '{wrong}'"
@@ -237,14 +237,14 @@ HUGE = 1.7e308
 @pytest.mark.parametrize("cost", [HUGE, -HUGE, 1e101, np.finfo(np.float64).max])
 @pytest.mark.parametrize("which", [0, 1])
 def test_costs_that_would_overflow_are_refused_at_the_door(cost, which):
-    """Sums of them are infinite, and no planner comes to an end with those."""
+    """Their sums are infinite, and a planner would not terminate with those."""
     agent = PSConRL(3, 2, [0.5], seed=0)
     costs = [0.5, 0.5]
     costs[which] = cost
     action = agent.act(0)
     with pytest.raises(AgentError, match=r"costs must be at most 1e\+100 in size \(take a larger unit\); got"):
         agent.observe(action, 1, costs)
-    agent.observe(action, 1, [0.5, 0.5])  # nothing happened
+    agent.observe(action, 1, [0.5, 0.5])  # the agent is unchanged
     with pytest.raises(AgentError, match="thresholds must be at most"):
         agent.set_thresholds([cost])
     with pytest.raises(AgentError, match="thresholds must be at most"):

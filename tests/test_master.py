@@ -1,4 +1,4 @@
-"""The master problem against a linear program on the same points, and against what it proves itself."""
+"""The master problem against a linear program on the same points, and against its own certificates."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from psconrl.kernels.lu import solved
 from psconrl.planning.mixture.master import LineMaster, SimplexMaster
 
 # Averages lie in [0, 1] and bases of up to six columns are well conditioned: both simplex methods are then right to
-# 1e-14. Limits that can just be met may look infeasible to one of them, by no more than that.
+# 1e-14. Thresholds that can just be met may look infeasible to one of them, by no more than that.
 AGREE = 1e-11
 
 
@@ -92,7 +92,7 @@ def test_relaxing_leaves_the_excess_where_it_is():
         found = master.solve()
         assert found.feasible
         assert found.mix == pytest.approx({0: 1.0})
-        master.add(np.array([2.0, 0.1]))  # dearer, and below the limit as it was: nobody needs it now
+        master.add(np.array([2.0, 0.1]))  # more expensive, and below the old threshold: not needed now
         assert master.solve().mix == pytest.approx({0: 1.0})
         if isinstance(master, SimplexMaster):
             assert list(master._table.right) == pytest.approx([0.3, 1.0])

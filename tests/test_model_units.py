@@ -1,4 +1,4 @@
-"""What costs are counted in: words in tables and files, and no number changed."""
+"""Units of costs: shown in tables and files, without changing any number."""
 
 import json
 

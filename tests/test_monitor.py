@@ -1,4 +1,4 @@
-"""The monitor: reading logs and results while they are written, what is shown of them, and a server for one reader."""
+"""The monitor: reading logs and results while they are written, their display, and the local server."""
 
 import dataclasses
 import http.client
@@ -108,7 +108,7 @@ def test_it_reads_on_where_it_was_and_leaves_a_line_that_is_being_written(tmp_pa
 
 
 def test_after_a_crash_no_round_appears_twice(tmp_path):
-    """Also where the lines of the first attempt are still there, whoever wrote them."""
+    """Also where the lines of the first attempt are still there, whichever process wrote them."""
     lines = write_log(tmp_path / "whole.csv").read_bytes().splitlines(keepends=True)
     path = tmp_path / "run.csv"
     path.write_bytes(b"".join([*lines[:31], b"201,99,opt\n", *lines[21:]]))  # saved after 20 episodes, died after 30
@@ -127,7 +127,7 @@ def test_after_a_crash_no_round_appears_twice(tmp_path):
 
 
 def test_a_system_that_goes_another_way_after_a_crash_has_every_episode_once(tmp_path):
-    """Episodes that are played again need not end where they did."""
+    """Replayed episodes need not end where they did."""
     path = tmp_path / "run.csv"
     lines = write_log(path, EVENTS[:3]).read_bytes().splitlines(keepends=True)
     cells = [line.split(b",", 4) for line in lines[1:]]
@@ -141,7 +141,7 @@ def test_a_system_that_goes_another_way_after_a_crash_has_every_episode_once(tmp
     log = read(path)
     assert log.episodes().ends.tolist() == [5, 15, 16]
     assert log.episodes().number.tolist() == [1, 2, 3]
-    assert [end for end, _ in log.episodes().policies] == [5, 15, 16, 16]  # the last is there in any case
+    assert [end for end, _ in log.episodes().policies] == [5, 15, 16, 16]  # the last is always included
 
 
 def test_another_file_of_the_same_name_is_read_from_its_beginning(tmp_path):
@@ -178,7 +178,7 @@ def test_the_page_says_what_a_watchdog_says(tmp_path):
     log.refresh()
     alarm = Alarm("delay", 1000, 2000, pytest.approx(1.5), 1.0)
     assert log.alarms() == [alarm]
-    assert log.alarms() == [alarm]  # asked again, it does not bark twice
+    assert log.alarms() == [alarm]  # asked again, it does not alert twice
     note = log_contents(log)["notes"][0]
     assert note.startswith("Watchdog: delay was 1.5 on average in rounds 1,001 to 2,000, while plans promised 1")
     assert note.endswith("yet.")
@@ -454,7 +454,7 @@ def test_another_kind_of_file_is_one_line_and_exit_2(tmp_path, content):
     assert ended.returncode == 2
     (line,) = ended.stderr.strip().splitlines()
     assert "file.csv" in line
-    report = Source(path).report()  # if it becomes one while it is watched, the page says so
+    report = Source(path).report()  # if it becomes one while it is monitored, the page says so
     assert report["contents"]["state"] == "problem"
     assert "file.csv" in report["contents"]["message"]
 

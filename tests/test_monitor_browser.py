@@ -1,4 +1,4 @@
-"""The page of the monitor in a real browser: it draws, refreshes by itself, keeps the reader's place, runs no name."""
+"""The monitor page in a real browser: it draws, refreshes itself, keeps the reader's place, executes no names."""
 
 import csv
 import time
@@ -22,7 +22,7 @@ SOON = 20.0  # seconds; the page asks every two
 
 
 class LivePage(Page):
-    """Asked in one go: between two questions elements may have been replaced."""
+    """Queried in one call: between two calls elements may be replaced."""
 
     def texts(self, selector):
         script = "return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)"
@@ -39,7 +39,7 @@ def shown(browser, tmp_path):
 
 
 def becomes(what, wanted):
-    """Wait until it is so."""
+    """Wait until the condition holds."""
     until = time.monotonic() + SOON
     while (found := what()) != wanted and time.monotonic() < until:
         time.sleep(0.1)
@@ -74,7 +74,7 @@ def test_it_waits_and_draws_and_follows_the_file_by_itself(shown, tmp_path):
         write_log(path, EVENTS[60:])
         becomes(lambda: fact(shown, "rounds"), f"{EVENTS[-1].round:,}")
         assert shown.js("document.querySelector('.plot .line').getAttribute('d')") != before
-        assert shown.js("document.body.dataset.same") == "yes"  # nothing was loaded anew
+        assert shown.js("document.body.dataset.same") == "yes"  # nothing was reloaded
         assert shown.js("window.scrollY") == 300
         assert "fresh" in shown.all(".status")[0].get_attribute("class")
         fetched = shown.js("performance.getEntriesByType('resource').map((e) => e.name)")
@@ -184,4 +184,4 @@ def test_the_page_fits_its_window(shown, tmp_path, width):
     assert shown.texts(".status") == ["A snapshot"]
     assert len(shown.all(".panel .line")) > 5
     time.sleep(2.5)
-    assert shown.errors() == []  # a snapshot asks nobody
+    assert shown.errors() == []  # a snapshot makes no requests

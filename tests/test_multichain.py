@@ -1,4 +1,4 @@
-"""Models with several end components, and plans whose policy has several classes: right value, or said so."""
+"""Models with several end components, and plans whose policy has several classes: correct value, or a note."""
 
 import itertools
 from dataclasses import replace
@@ -52,7 +52,7 @@ def test_a_mixture_keeps_the_constraint_however_slowly_the_choice_is_made(leak):
 
 @pytest.mark.parametrize("leak", LEAKS)
 def test_gains_that_fall_a_little_in_each_of_many_steps_prove_nothing(leak):
-    """Always action 1 costs 1; gains of 1 in s0 would call that optimal, though action 0 leads to 0."""
+    """Action 1 throughout costs 1; gains of 1 in s0 would make that look optimal, though action 0 leads to 0."""
     model = slow_choice(leak, [[0.5, 0, 1]])
     right = plan(model)
     wrong = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
@@ -111,13 +111,13 @@ two_homes = CMDP([[[1, 0], [0, 1]], [[0, 1], [1, 0]]], [[[0, 1], [0, 1]], [[0, 1
 
 
 def staying(share, m=1, feasible=True):
-    """The candidate to stay in s0 for that share of the time, and else in s1, with no price on the limits."""
+    """A candidate that stays in s0 for that share of the time, otherwise in s1, with zero multipliers."""
     occupancy = np.array([[share, 0.0], [1 - share, 0.0]])
     return Candidate(feasible, occupancy, np.eye(2)[[0, 0]], Dual.nothing(2, m), (np.array([0, 0]),), "mixture")
 
 
 def test_if_one_class_alone_is_optimal_the_others_are_driven_to_it():
-    """Both ways to stay are free, one of them within the limit: no need to switch between them."""
+    """Both ways to stay are free, and one of them is feasible: no need to switch between them."""
     p = certified(two_homes, Problem.of(two_homes), staying(0.7))
     assert p.status is Status.OPTIMAL
     assert p.policy.tolist() == [[1.0, 0.0], [0.0, 1.0]]
@@ -126,7 +126,7 @@ def test_if_one_class_alone_is_optimal_the_others_are_driven_to_it():
 
 
 def test_a_failed_retry_leaves_a_plan_that_says_so(monkeypatch):
-    """Switching evenly between two states of clashing limits needs a retry, which may fail."""
+    """Switching evenly between two states with conflicting constraints needs a retry, which may fail."""
     clash = CMDP(two_homes.transition, [[[0, 0], [0, 0]], [[0, 1], [1, 1]], [[1, 1], [0, 1]]], [0.5, 0.5])
 
     def fail(*_, **__):

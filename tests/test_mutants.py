@@ -1,10 +1,10 @@
-"""The list of faults that ``make mutants`` tries fits the source, so that none is left out in silence."""
+"""The list of faults of ``make mutants`` fits the source, so that none is silently skipped."""
 
 from mutants import PACKAGE, ROOT, read_mutants
 
 
 def trouble_with(mutant):
-    """Why a fault cannot be put where it says, or is looked for nowhere; nothing if all is well."""
+    """Why a fault cannot be applied or has no test; empty if all is well."""
     try:
         source = (ROOT / "src" / PACKAGE / mutant.file).read_text()
         changed = mutant.applied(source)
@@ -19,7 +19,7 @@ def trouble_with(mutant):
 
 
 def is_there(test):
-    """Is there a file, or a test in a file, of this name?"""
+    """True if a file, or a test in a file, of this name exists."""
     file, _, name = test.partition("::")
     path = ROOT / file
     return path.exists() and f"\ndef {name.partition('[')[0]}(" in path.read_text() if name else path.exists()

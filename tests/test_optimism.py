@@ -1,4 +1,4 @@
-"""Optimistic planners against their linear programs, and at the two ends of optimism."""
+"""Optimistic planners against their linear programs, and at the two extremes of optimism."""
 
 import numpy as np
 import pytest
@@ -139,7 +139,7 @@ def test_zero_radius_is_plug_in_planning(seed):
 
 
 def test_the_whole_simplex_is_the_best_imaginable_model():
-    """If any law is allowed, one goes to the cheapest state and stays: the cheapest pair decides."""
+    """If any distribution is allowed, the policy goes to the cheapest state and stays: the cheapest pair decides."""
     rng = np.random.default_rng(0)
     costs = rng.random((1, 12))
     ours = solve_optimistic(np.zeros((12, 4)), np.ones((12, 4)), costs, np.empty(0))
@@ -211,9 +211,9 @@ def two_islands():
 
 @pytest.mark.statistical
 def test_columns_that_never_meet_are_drawn_at_random():
-    """Each stays in its own state, to which it leads from the other; a quarter of the lots falls on the dear one.
+    """Each policy stays in its own state, to which it leads from the other; a quarter of the draws is the costly one.
 
-    False alarms: 4 standard deviations of a binomial law, 6e-5, and the seed is fixed.
+    False alarms: 4 standard deviations of a binomial distribution, 6e-5, and the seed is fixed.
     """
     mixture = two_islands()
     rng = np.random.default_rng(0)
@@ -239,11 +239,11 @@ def test_columns_that_meet_are_mixed(seed):
 
 
 def test_ucrl_cmdp_leaves_the_state_in_which_it_learns_nothing():
-    """On the counterexample the hoped-for optimum lives in both states and never moves between them."""
+    """On the counterexample the optimistic optimum uses both states and never moves between them."""
     cmdp = psconrl.load("counterexample")
     trials = []
     for seed in range(8):
         agent = UCRLCMDP(2, 2, cmdp.thresholds, cmdp.costs, horizon=300, seed=seed)
         simulate(cmdp, agent, 300, seed=seed)
         trials.append(agent.counts.pairs[0, 1])
-    assert min(trials) > 0  # each of the first lots is "go" with probability .47: by chance never in 40 of them, 1e-11
+    assert min(trials) > 0  # each of the first draws is "go" with probability .47: never in 40 of them, 1e-11

@@ -1,4 +1,4 @@
-"""How far ahead plans look, and how long they are played: formulas, and what they are for."""
+"""Planning horizons and episode lengths: formulas and their purpose."""
 
 from math import ceil, log, log2, sqrt
 
@@ -49,8 +49,8 @@ def test_the_factor_must_make_sense():
             Proportional(factor)
 
 
-# In state 0 work pays 1 and costs 1; rest is free. A miracle, once in 1e20 rounds, leads from 0 to 1, where all is free
-# and pays: over all time the limit of .1 is kept by waiting for it at work.
+# In state 0 work pays 1 and costs 1; rest is free. A rare transition, once in 1e20 rounds, leads from 0 to 1, where
+# work is free and pays: in the long run the threshold of .1 is met by working until then.
 RARE = 1e-20
 P = np.array([[[1 - RARE, RARE], [1.0, 0.0]], [[0.0, 1.0], [1e-30, 1.0]]])
 COSTS = np.array([[[-1.0, 0.0], [-1.0, -1.0]], [[1.0, 0.0], [0.0, 0.0]]])
@@ -64,7 +64,7 @@ def sure_of_it(**parts):
 
 
 def test_plans_do_not_wait_for_events_of_negligible_probability():
-    """For ever: work until the miracle. For a while: work in a tenth of the rounds, as the limit has it from here."""
+    """Endless horizon: work until the rare transition. Finite: work in a tenth of the rounds, as the threshold says."""
     for planning_horizon, share in ((Endless(), 1.0), (Proportional(), 0.1)):
         agent = sure_of_it(ledger=None, planning_horizon=planning_horizon)
         agent.counts.visits[:] = 100
@@ -75,13 +75,13 @@ def test_plans_do_not_wait_for_events_of_negligible_probability():
 def test_over_the_whole_run_the_limit_is_kept():
     environment = CMDP(np.array([[[1.0, 0.0], [1.0, 0.0]], [[0.0, 1.0], [1.0, 0.0]]]), COSTS, [0.1])
     trace = psconrl.simulate(environment, sure_of_it(ledger=Balance(0.1)), 2000, seed=0)
-    # Tossed every round, with nothing kept of it, the sum has a deviation of 13: five are off once in 2 million seeds.
+    # Independent randomised actions give the sum a deviation of 13: five deviations occur once in 2 million seeds.
     assert abs(trace.cumulative[-1, 1] - 200) < 67
 
 
 def test_a_limit_without_slack_is_kept_by_looking_further():
-    """Round and round six states, half of them dear: the limit of a half is met over all time, but from a dear place
-    not over the next t/3 rounds."""
+    """A cycle of six states, half of them expensive: the threshold of a half is met in the long run, but from an
+    expensive state not over the next t/3 rounds."""
     P = np.zeros((6, 2, 6))
     P[np.arange(6), 0, (np.arange(6) + 1) % 6] = P[np.arange(6), 1, np.arange(6)] = 1.0
     dear = np.array([0.0, 0.0, 0.0, 1.0, 1.0, 1.0])
@@ -104,7 +104,7 @@ def test_restart_probabilities_decrease_to_zero():
 
 
 class Odd:
-    """What parts of somebody's own may return."""
+    """Values that a user's own parts may return."""
 
     def __init__(self, value):
         self.value = value
@@ -133,7 +133,7 @@ def test_limits_that_are_none_are_refused(limits):
 
 
 def counts_of(*pairs):
-    """Counts of a model of one state, with so many visits of each action."""
+    """Counts of a model of one state, with the given visits of each action."""
     counts = Counts(1, len(pairs), 1)
     record = Record.empty(counts)
     for a, n in enumerate(pairs):
@@ -161,7 +161,7 @@ def test_the_most_episodes_by_hand(T):
 
 
 def test_two_episodes_of_the_root_at_most_between_square_numbers():
-    """What the bound rests on: episodes that no pair ends, one after the other, from nothing."""
+    """The basis of the bound: successive episodes that no pair ends, from the first round."""
     t = count = 0
     while t < 10**6:
         t += max(1, ceil(sqrt(t)))

@@ -1,4 +1,4 @@
-"""Agents and environments that a user names: in calls, in specs, on the command line."""
+"""User-defined agents and environments by name: in calls, in specs, on the command line."""
 
 import contextlib
 import importlib
@@ -72,7 +72,7 @@ CODE = '''
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder with a module of a name that no other test has, and what it imports."""
+    """A folder with a module of a unique name, and what it imports."""
     name = f"own_{tmp_path.name}".replace("-", "_")
     helper = f"help_{tmp_path.name}".replace("-", "_")
     (tmp_path / f"{helper}.py").write_text("SHARE = 0.5\n")
@@ -211,7 +211,7 @@ horizon = 60
 
 @pytest.mark.full
 def test_a_sweep_of_code_of_ones_own_on_processes(folder, own):
-    """The same bits as in this process; and a change of the source is another run."""
+    """Runs have the same bits as in this process; a changed source makes another run."""
     jobs = parse_spec(SPEC.format(own=own), folder=folder).jobs()
     assert all(bool(job.code) for job in jobs if job.label == "mixed" or job.experiment == "b")
     outcome = run_sweep(jobs, folder / "r.db", workers=1)
@@ -229,7 +229,7 @@ def test_a_sweep_of_code_of_ones_own_on_processes(folder, own):
 
 
 def test_a_spec_elsewhere_finds_what_lies_beside_it(folder, own, tmp_path_factory, monkeypatch):
-    """Also as a file, also a cost, and where the present folder has a module of the same name; in workers, too."""
+    """Also as a file, as a cost, with a module of the same name in the current folder, and in workers."""
     here = tmp_path_factory.mktemp("elsewhere")
     (here / f"{own}.py").write_text("Mixed = 3\n")
     monkeypatch.chdir(here)
@@ -300,7 +300,7 @@ def test_a_command_says_once_what_code_it_runs(folder, own):
     assert (code, err) == (0, f"Running code from {own}.py\n")
     assert "6 runs done" in out
     code, out, err = said("learn", f"{own}:model", "--agent", f"{own}.py:Mixed", "--horizon", "50")
-    assert (code, err) == (0, f"Running code from {own}.py\n")  # every command anew
+    assert (code, err) == (0, f"Running code from {own}.py\n")  # in every command
     code, _, err = said("solve", f"{own}:model")
     assert (code, err) == (0, f"Running code from {own}.py\n")
     assert said("solve", "marsrover-4x4")[2] == ""
@@ -367,7 +367,7 @@ def test_what_packages_offer_is_listed_and_a_broken_one_does_no_harm(own, monkey
 
 
 def test_an_agent_of_ones_own_meets_the_model_that_the_others_meet(folder, own):
-    """Its code is part of what a run depends on, but not of the environment, whose exact values serve all."""
+    """A run depends on the agent's code; the environment does not, and its exact values serve all runs."""
     spec = f'[agents.mixed]\nagent = "{own}:Mixed"\n[experiments.marsrover-4x4]\nagents = ["mixed", "uniform"]\n'
     jobs = parse_spec(spec + "horizon = 50\nreplicates = 1", folder=folder).jobs()
     assert len({job.model_key for job in jobs}) == 1
@@ -427,13 +427,13 @@ def test_figure_2_with_an_agent_of_ones_own_is_one_command(folder, own, capsys):
         with pytest.raises(SystemExit) as stop:
             main(["reproduce", *arguments, "--out", "never"])
         assert stop.value.code == 2
-        *_, line = capsys.readouterr().err.splitlines()  # after what says that code of one's own is run
+        *_, line = capsys.readouterr().err.splitlines()  # after the notice that user code is run
         assert message in line
     assert not (folder / "never").exists()
 
 
 def test_an_experiment_names_code_of_its_own_without_a_table(folder, own):
-    """By file or by module, with what it overrides; it plays as under a label, and other processes find it."""
+    """By file or by module, with overrides; it plays as under a label, and other processes find it."""
     text = f"""
     replicates = 1
     [experiments.marsrover-4x4]

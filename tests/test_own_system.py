@@ -29,10 +29,10 @@ EXAMPLE = Path(__file__).parents[1] / "examples" / "own_system.py"
 ROVER = psconrl.load("marsrover-4x4", slip=0.1)
 
 
-TIGHT = [0.02]  # a limit that some samples cannot keep, so that the agent explores
+TIGHT = [0.02]  # a threshold that some samples cannot meet, so that the agent explores
 
 
-# With these samples are infeasible now and then, and the agent explores.
+# With these some samples are infeasible, and the agent explores.
 PLAIN = {"belief": Dirichlet(), "schedule": Ouyang(), "ledger": None, "planning_horizon": Endless()}
 
 
@@ -41,7 +41,7 @@ def agent_for(thresholds=ROVER.thresholds, **options):
 
 
 class OwnLoop:
-    """A user's loop, on a system that happens to have the luck of the other two."""
+    """A user's loop, on a system with the same random numbers as the other two."""
 
     def __init__(self, cmdp, agent, seed):
         self.env, self.agent, self.round = CMDPEnv(cmdp), agent, 0
@@ -63,7 +63,7 @@ WAYS = {
 
 
 def same(one, two):
-    """Are two agents the same, to the last bit?"""
+    """True if two agents are equal to the last bit."""
     for part in ("transitions", "cost_sums", "visits"):
         np.testing.assert_array_equal(getattr(one.counts, part), getattr(two.counts, part))
     assert (one.rounds, one.episodes, one.explored) == (two.rounds, two.episodes, two.explored)
@@ -150,7 +150,7 @@ def test_labels_are_saved_if_they_can_be_and_refused_clearly_if_not(tmp_path):
 
 
 def test_states_may_get_their_numbers_as_they_are_met(tmp_path):
-    """Under other names it is the same agent as one that is spoken to in numbers, in the order in which they appear."""
+    """With labels it is the same agent as one with integer states, numbered in order of appearance."""
     cells, moves = [(i, j) for i in range(4) for j in range(4)], ["up", "down", "left", "right"]
     env, order = CMDPEnv(ROVER), []
 
@@ -227,7 +227,7 @@ def test_a_label_of_a_call_that_is_refused_has_not_been_met():
     with pytest.raises(ZeroDivisionError):
         agent.observe(action, "warm", [0, 0])  # the first episode has one round
     assert list(agent.states) == ["cold", "warm"] == saved[0]  # it has learned from it by then
-    assert "hot" not in agent.states  # to ask is not to meet
+    assert "hot" not in agent.states  # a query is not a visit
     assert len(agent.states) == 2
 
 
@@ -244,7 +244,7 @@ def test_errors_speak_in_labels():
         agent.observe(action, "cold", [np.nan, 0])
     with pytest.raises(AgentError, match=r"costs must be 2 numbers \(the objective, then 1 constrained\); got 3"):
         agent.observe(action, "cold", [0, 0, 0])
-    agent.observe(action, "cold", [0, 0])  # nothing was broken by all this
+    agent.observe(action, "cold", [0, 0])  # the agent still works
     with pytest.raises(AgentError, match="labels for 1 states and 2 actions, the agent was made for 2 and 2"):
         LabelledAgent(agent.agent, ["cold"], ["off", "on"])
 
@@ -345,7 +345,7 @@ def test_a_callback_that_fails_harms_neither_agent_nor_run(way):
             assert agent.between_episodes
             failures += 1
     assert failures == len(seen) // 3 > 0
-    assert [e.episode for e in seen] == list(range(1, len(seen) + 1))  # who watches after it misses nothing
+    assert [e.episode for e in seen] == list(range(1, len(seen) + 1))  # a later watcher misses nothing
     assert same(whole, agent)
     if way != "own system":
         np.testing.assert_array_equal(run.trace().cumulative, calm.trace().cumulative)
@@ -382,12 +382,12 @@ def rows_of(path):
 
 
 def untimed(path):
-    """The rows of a log, but for what a clock has measured."""
+    """The rows of a log without measured times."""
     return [{key: value for key, value in row.items() if key != "planning_time"} for row in rows_of(path)]
 
 
 def same_rows(resumed, whole, starts):
-    """The rows of a run that was resumed are those of one that was not; only the policy before a start is unknown."""
+    """A resumed run has the rows of an uninterrupted one; only the policy before a start is unknown."""
     unknown = [k for k, row in enumerate(resumed) if row["changed"] == "nan" and whole[k]["changed"] != "nan"]
     assert len(unknown) == starts
     expected = [row | {"changed": "nan"} if k in unknown else row for k, row in enumerate(whole)]
@@ -445,7 +445,7 @@ def logged(path, rounds, seed=0, agent=None):
 
 
 def test_a_run_that_is_repeated_from_the_beginning_finds_its_episodes_in_the_log(tmp_path):
-    """As after a crash before the first save: the lines stay, and what is new follows them."""
+    """As after a crash before the first save: the lines stay, and new ones follow them."""
     path, whole = tmp_path / "run.csv", tmp_path / "whole.csv"
     logged(path, 200)
     before = path.read_bytes()
@@ -462,7 +462,7 @@ def test_a_run_that_is_repeated_from_the_beginning_finds_its_episodes_in_the_log
 
 @pytest.mark.parametrize("saved", [0, 150])
 def test_a_log_of_another_run_is_refused_and_stays_as_it_is(tmp_path, saved):
-    """A new agent, or one that was saved in another run, and asked again and again."""
+    """A new agent, or one saved in another run, on repeated attempts."""
     path = tmp_path / "run.csv"
     logged(path, 300, seed=0)
     before = path.read_bytes()
@@ -481,7 +481,7 @@ def test_a_log_of_another_run_is_refused_and_stays_as_it_is(tmp_path, saved):
 
 
 def test_a_run_that_differs_from_its_log_later_is_refused_there(tmp_path):
-    """The first episodes are those of the log, and then comes another: by then nothing was overwritten."""
+    """The first episodes are those of the log, then one differs: nothing has been overwritten by then."""
     path, found, agent = tmp_path / "run.csv", [], agent_for()
     agent.watch(found.append)
     logged(path, 300, agent=agent)
@@ -495,7 +495,7 @@ def test_a_run_that_differs_from_its_log_later_is_refused_there(tmp_path):
 
 
 def test_a_log_with_a_gap_is_continued(tmp_path):
-    """Episodes that were not watched are missing, but those that are there cannot be of a later round."""
+    """Unwatched episodes are missing, but those in the log cannot be of a later round."""
     path, found, agent = tmp_path / "run.csv", [], agent_for()
     agent.watch(found.append)
     psconrl.simulate(ROVER, agent, 300, seed=0)
@@ -690,7 +690,7 @@ def test_new_limits_are_obeyed_from_the_next_action_on(way):
     assert not agent.between_episodes
     agent.watch(events.append)
     agent.set_thresholds([0.05])
-    assert agent.between_episodes  # the episode under the old limits ended then and there, and was learned from
+    assert agent.between_episodes  # the episode under the old thresholds ended at once, and was learned from
     assert events[0].round == agent.rounds == 3000
     assert events[0].thresholds.tolist() == [0.05]
     run.run(12_000)

@@ -1,4 +1,4 @@
-"""The report page as text: nothing a user names can break out of it, and nothing is fetched."""
+"""The report page as text: user-supplied names cannot break out of it, and nothing is fetched."""
 
 import base64
 import html.parser

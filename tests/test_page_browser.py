@@ -1,4 +1,4 @@
-"""The report page in a real browser: it draws, answers to mouse, keyboard and links, and runs nothing it was given."""
+"""The report page in a real browser: it draws, responds to mouse, keyboard and links, and executes no input."""
 
 import csv
 import io
@@ -22,7 +22,7 @@ MINUS = "\N{MINUS SIGN}"
 
 
 class Page:
-    """A page in the browser, asked with CSS selectors."""
+    """A page in the browser, queried with CSS selectors."""
 
     def __init__(self, browser, folder):
         self.browser = browser
@@ -186,7 +186,7 @@ def test_a_link_keeps_the_view(shown):
     assert shown.texts(".tab[aria-selected=true]") == [QUOTED]
     assert shown.agents() == {"ps", "ucrl"}
     assert shown.js("document.getElementById('switch-logX').checked")
-    shown.open(report(), "#show=nobody&hide=nobody&logx=maybe")
+    shown.open(report(), "#show=missing&hide=missing&logx=maybe")
     assert shown.texts(".tab[aria-selected=true]") == ["walk"]
     assert shown.errors() == []
 
@@ -219,13 +219,13 @@ def test_the_picture_is_not_blank(shown):
 
 
 def colours_in(picture):
-    """How many."""
+    """Number of elements."""
     levels = np.rint(picture[..., :3] * 255).astype(np.int64)
     return np.unique(levels @ [1, 256, 65536]).size
 
 
 def clipped(points=40):
-    """A panel in which zero means nothing lost: two curves far beyond three others, and one that comes back."""
+    """A panel where zero means no loss: two curves far beyond three others, and one that returns."""
     x = np.arange(1, points + 1)
     ends = {"near": 10.0, "nearer": 8.0, "mild": 9.0, "nice": 7.0, "far": 900.0, "low": -5380.0}
     series = [curve(agent, x, np.linspace(0, end, points), 0.1) for agent, end in ends.items()]
@@ -360,7 +360,7 @@ def test_a_chart_saved_on_a_dark_screen_is_on_white_paper(shown, tmp_path):
         shown.open(report(experiments=[experiment("walk", ["c-ucrl", "psconrl"])]))
         lines = "[...document.querySelectorAll('.plot')[0].querySelectorAll('.line')]"
         strokes = shown.js(f"{lines}.map((line) => getComputedStyle(line).stroke)")
-        assert strokes[0] == "rgb(231, 234, 238)"  # black would not be seen
+        assert strokes[0] == "rgb(231, 234, 238)"  # black would be invisible
         text = saved(shown, tmp_path, "SVG").read_text()
         assert 'stroke="rgb(0, 0, 0)"' in text
         assert "rgb(231, 234, 238)" not in text

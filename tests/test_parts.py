@@ -1,4 +1,4 @@
-"""Agents are made of parts: objects in Python, names and tables in specs, and both say the same."""
+"""Agents are made of parts: objects in Python, names and tables in specs, with the same meaning."""
 
 import copy
 import inspect
@@ -178,7 +178,7 @@ def test_what_is_wrong_with_a_part_is_said_in_one_line(name, options, message):
 
 
 class Pulsing(Schedule):
-    """A part of one's own: episodes of a fixed length, every other one twice as long. It remembers which."""
+    """A user's own part: episodes of a fixed length, every other one twice as long. It remembers which."""
 
     name = "pulsing"
 
@@ -319,7 +319,7 @@ def test_one_table_names_titles_and_classes():
     assert title_of("cmdp-psrl") == "CMDP-PSRL"
     assert title_of("psconrl-published") == "PSConRL (authors' code, learns costs)"
     assert title_of("resampling-psconrl") == "PSConRL"
-    assert title_of("somebody's") == "somebody's"
+    assert title_of("user's") == "user's"
     assert all(recipe.title and recipe.summary for recipe in TABLE)
 
 
@@ -368,7 +368,7 @@ def test_every_pair_of_belief_and_schedule_and_fallback_runs():
 
 @pytest.fixture
 def forgotten():
-    """Names of parts that a test defines, forgotten after it."""
+    """Names of parts that a test defines, removed after it."""
     before = {kind: dict(part.known) for kind, part in Part.kinds.items()}
     yield
     for kind, part in Part.kinds.items():
@@ -394,7 +394,7 @@ def test_what_a_part_of_ones_own_returns_is_looked_at_before_it_is_played(limits
     agent = PSConRL(16, 4, ROVER.thresholds, ROVER.costs, schedule=Mistaken(), seed=0)
     with pytest.raises(AgentError, match=message):
         simulate(ROVER, agent, 100, seed=0)
-    assert agent.episodes == 0  # one that could not begin is none
+    assert agent.episodes == 0  # an episode that could not begin does not count
 
 
 @pytest.mark.usefixtures("forgotten")

@@ -1,4 +1,4 @@
-"""The parts that planners, learners and measures are made of, each against numbers worked out by hand."""
+"""The building blocks of planners, learners and measures, each against numbers worked out by hand."""
 
 import numpy as np
 import pytest
@@ -91,13 +91,13 @@ def test_what_a_certificate_says_by_hand():
 
 
 def test_how_far_frequencies_are_from_a_distribution_and_from_a_policy():
-    """They average 5 and 1 where the policy has 8 and 0.5: off by 3/10 and 0.5/2; a fifth does not come back."""
+    """They average 5 and 1 where the policy has 8 and 0.5: off by 3/10 and 0.5/2; a fifth does not return."""
     costs, half, unit = np.array([[[0.0, 10.0]], [[2.0, 0.0]]]), np.array([[0.5, 0.5]]), np.array([10.0, 2.0])
     assert deviations(costs, half, np.array([0.8]), np.array([8.0, 0.5]), unit) == (
         pytest.approx(0.2),
         pytest.approx(0.3),
     )
-    assert deviations(costs, -half, np.array([-1.0]), np.zeros(2), unit)[0] == pytest.approx(3.0)  # 1 negative, 2 amiss
+    assert deviations(costs, -half, np.array([-1.0]), np.zeros(2), unit)[0] == pytest.approx(3.0)  # 1 negative, 2 off
     for averages in ([np.nan, 0.5], [8.0, np.nan]):
         assert np.isnan(deviations(costs, half, np.ones(1), np.array(averages), unit)[1])
 
@@ -158,7 +158,7 @@ def test_closed_classes_are_those_that_are_not_left():
 
 
 def test_gain_bias_and_distribution_of_two_states():
-    """Leaves the first with .4, the second with .2; the first costs 3: law (1/3, 2/3), gain 1."""
+    """Leaves the first with .4, the second with .2; the first costs 3: distribution (1/3, 2/3), gain 1."""
     chain = solve_dense(np.array([[0.6, 0.4], [0.2, 0.8]]), np.arange(2), np.array([[3.0, 0.0]]))
     assert chain.stationary == pytest.approx([1 / 3, 2 / 3])
     assert chain.gains == pytest.approx([1.0])
@@ -174,13 +174,13 @@ def test_times_and_the_longest_of_them():
 
 
 def test_the_faster_of_two_ways_is_taken():
-    """Straight on with 1/4 each round, or surely by way of a second state."""
+    """Directly with probability 1/4 each round, or surely through a second state."""
     P = np.zeros((3, 2, 3))
     P[0, 0, [0, 2]], P[0, 1, 1], P[1, :, 2], P[2, :, 0] = (0.75, 0.25), 1.0, 1.0, 1.0
     assert hitting_times(CMDP(P, [np.zeros((3, 2))]), 2) == pytest.approx([2.0, 1.0, 0.0])
 
 
-# What is remembered and measured
+# Records and measures
 
 
 def test_counts_add_up_episode_by_episode():

@@ -1,4 +1,4 @@
-"""The planner against the referee, brute force and closed forms; every claim with its certificate."""
+"""The planner against the reference LP, brute force and closed forms; every claim with its certificate."""
 
 import itertools
 
@@ -38,7 +38,7 @@ def test_planner_and_referee_agree_and_every_certificate_holds(cmdp):
     assert again.holds
     initially_randomised = ours.feasible and ours.mixture is not None
     if initially_randomised and ours.gains is not None:
-        assert "memory" in ours.note  # no stationary policy can do it, and the plan says so
+        assert "memory" in ours.note  # no stationary policy attains it, and the plan says so
     referee = plan(cmdp, method="lp")
     assume(referee.status is not Status.UNCERTIFIED)
     assert referee.status is (Status.NOT_ATTAINED if initially_randomised else ours.status)
@@ -70,7 +70,7 @@ def test_a_hair_decides_feasibility(kind, S, A, seed, hair):
 @pytest.mark.parametrize("m", [0, 1, 2, 3])
 @pytest.mark.parametrize("seed", range(5))
 def test_brute_force_over_all_policies(m, seed):
-    """In a model with positive transitions, averages of policies span all that can be reached."""
+    """In a model with positive transitions, the averages of policies span all reachable averages."""
     cmdp = random_cmdp("dense", 4, 3, m, seed, slack=0.05)
     points = [evaluate(cmdp, np.array(actions)).costs for actions in itertools.product(range(3), repeat=4)]
     a, b = np.array(points)[:, 0], np.array(points)[:, 1:].T
@@ -124,7 +124,7 @@ def test_an_unreachable_class_is_not_counted_on():
 
 
 def test_multichain_choice_of_trap_is_made_by_the_policy():
-    """From s0 either trap can be entered; the limit forces a coin toss there, which one policy can make."""
+    """From s0 either trap can be entered; the constraint forces a randomised action, which one policy can play."""
     to = np.eye(3)
     choice = CMDP(
         [[to[1], to[2]], [to[1], to[1]], [to[2], to[2]]], [[[0, 0], [0, 0], [1, 1]], [[0, 0], [1, 1], [0, 0]]], [0.3]
@@ -346,7 +346,7 @@ def test_a_surface_over_two_limits_is_made_of_plans():
             assert surface.values[x, y] == pytest.approx(alone.value, abs=1e-9)
             assert surface.plans[x][y].certificate.holds
             assert surface.prices[x, y].tolist() == surface.plans[x][y].multipliers[[1, 0]].tolist()
-    # The limits in force lie within; the least feasible one of each, the other left aside, is the first.
+    # The current thresholds lie within; the first of each is the least feasible one, without the other constraint.
     for levels, name in zip(surface.thresholds, surface.constraints, strict=True):
         tau = queue.thresholds[queue.cost_names.index(name) - 1]
         assert levels[0] <= tau <= levels[-1]

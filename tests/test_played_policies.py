@@ -1,4 +1,4 @@
-"""What was played, evaluated exactly; and the largest excess of all rounds. Each against a slow way of its own."""
+"""Exact evaluation of played policies, and the largest excess of all rounds, each against a slow reference."""
 
 import sqlite3
 from contextlib import closing
@@ -74,7 +74,7 @@ def test_the_largest_excess_in_an_environment():
 
 @pytest.mark.parametrize(("name", "options"), [("psconrl", {}), ("triple-qa", LIVELY), ("sa-cvi-ucb", {}), ("fha", {})])
 def test_a_run_that_was_saved_goes_on_with_the_same_numbers(name, options, tmp_path):
-    """Stopped where nothing ends: in an episode, in a block, between two evaluations of a live policy."""
+    """Stopped in the middle: of an episode, of a block, between two evaluations of a live policy."""
     whole = Simulation(ROVER, agent_for(ROVER, name, **options), 5, evaluate_policies=True).run(1000, checkpoints=1)
     run = Simulation(ROVER, agent_for(ROVER, name, **options), 5, evaluate_policies=True)
 
@@ -122,7 +122,7 @@ def test_policies_have_the_averages_that_evaluate_finds(seed, sparse):
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_a_policy_that_may_end_in_several_classes_has_their_mean(sparse):
-    """From state 0 to one of two states that are never left; from those, what they cost."""
+    """From state 0 to one of two absorbing states; from those, their own costs."""
     P = np.array([[0.0, 0.3, 0.7], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     cmdp = CMDP(csr_array(P) if sparse else P, [[[1.0], [2.0], [3.0]]])
     for state, wanted in ((0, 0.3 * 2.0 + 0.7 * 3.0), (1, 2.0), (2, 3.0)):
@@ -138,7 +138,7 @@ def test_a_large_class_of_a_sparse_model_is_solved_as_a_sparse_one(monkeypatch):
 
 
 def test_what_no_run_is_long_enough_to_play_does_not_count():
-    """Left once in 1e100 rounds: the long run would be spent in the other state, the run is not."""
+    """A state left once in 1e100 rounds: the long-run average is that of the other state, the run's is not."""
     cmdp = CMDP([[1, 0], [0, 1], [0, 1], [0, 1]], [[[1.0, 1.0], [5.0, 5.0]]])
     policy = np.array([[1.0, 1e-100], [0.5, 0.5]])
     values = PolicyValues(cmdp)
@@ -160,7 +160,7 @@ def test_every_policy_is_evaluated_once_and_only_a_fixed_number_is_remembered(mo
     assert len(calls) == 2
     for policy in (c, b, a):
         values._in_the_long_run(policy, 3)
-    assert len(calls) == 4  # c took the place of a
+    assert len(calls) == 4  # c replaced a
     assert len(values._known) == 2
 
 
@@ -177,7 +177,7 @@ def test_a_chain_that_floating_point_cannot_settle_is_unknown_and_no_error(monke
 
 
 class Changing(Agent):
-    """Random policies that change with the step."""
+    """Random step-dependent policies."""
 
     name = "changing"
 
@@ -209,7 +209,7 @@ def test_a_policy_that_changes_with_the_step_costs_what_matrices_say():
         np.testing.assert_allclose(found, total / rounds, rtol=1e-12)
 
 
-# Policies that are alive
+# Live policies
 
 
 @pytest.mark.parametrize(("horizon", "every"), [(900, 1), pytest.param(2500, 2, marks=pytest.mark.full)])

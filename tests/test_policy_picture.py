@@ -1,4 +1,4 @@
-"""Pictures of policies: the box on its map, and the rule of a policy of many states."""
+"""Figures of policies: the box on its map, and the rule of a policy of many states."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def words_in(figure):
 
 
 def chain(names):
-    """A model of so many states with a name each."""
+    """A model with one state per name."""
     n = len(names)
     return CMDP(np.full((n, 1, n), 1 / n), [np.ones((n, 1))], state_names=names)
 
@@ -68,7 +68,7 @@ def test_states_are_placed_by_the_numbers_in_their_names():
     assert signed.names == ("at",)  # the other number is always the same
     assert signed.values.tolist() == [[-1.5], [2.0]]
     assert coordinates(chain(["1 up", "1 down"])) is None  # words differ
-    assert coordinates(chain(["idle", "idle "])) is None  # nothing to tell them apart
+    assert coordinates(chain(["idle", "idle "])) is None  # indistinguishable
     unnamed = coordinates(CMDP(np.full((3, 1, 3), 1 / 3), [np.ones((3, 1))]))
     assert (unnamed.names, unnamed.values.ravel().tolist()) == (("state",), [0.0, 1.0, 2.0])
 
@@ -86,7 +86,7 @@ def test_axes_are_named_by_the_words_around_a_number(form, k, name):
 
 
 def test_the_pair_that_tells_the_action_is_found():
-    """The action is 1 where the first and the third number are equal: no other pair tells it."""
+    """The action is 1 where the first and the third number are equal: no other pair determines it."""
     space = np.array([(a, b, c) for a in range(3) for b in range(4) for c in range(3)])
     action = (space[:, 0] == space[:, 2]).astype(int)
     flow = np.eye(2)[action] / len(space)
@@ -137,7 +137,7 @@ def test_shares_along_a_number_are_those_of_the_plan(network):
 
 
 def test_where_numbers_count_the_action_is_looked_for_along_their_sum():
-    """Admit while fewer than four of nine beds are taken, whoever lies in them."""
+    """Admit while fewer than four of nine beds are taken, by patients of either kind."""
     space = np.array([(a, b, c) for a in range(4) for b in range(4) for c in range(4)], dtype=float)
     places = with_total(Coordinates(("a", "b", "c"), space))
     assert places.names == ("a", "b", "c", "in all")

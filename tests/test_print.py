@@ -1,4 +1,4 @@
-"""Figures and tables for a paper: who is shown, under which name, how wide, and what is said of what leaves them."""
+"""Figures and tables for a paper: selection and names of agents, widths, and notes on clipped curves."""
 
 import csv
 import io
@@ -80,7 +80,7 @@ def test_experiments_and_agents_are_shown_in_the_order_they_are_named(experiment
     assert [[c.title for c in e.curves.values()] for e in shown] == [["uniform", "Ours = best"]] * 2
     assert [c.label for c in shown[0].curves.values()] == ["uniform", "psconrl"]
     assert shown[0].curves["psconrl"].look == LOOKS["psconrl"]
-    assert [e.name for e in select(experiments, [], ["psconrl"])] == ["marsrover-4x4", "box"]  # the queue has it not
+    assert [e.name for e in select(experiments, [], ["psconrl"])] == ["marsrover-4x4", "box"]  # not the queue
 
 
 def test_names_with_commas_and_equals_signs_can_be_chosen(experiments):
@@ -335,7 +335,7 @@ def test_tables_have_the_numbers_of_the_runs(experiments, results, tmp_path, cap
 
 
 def compiles_in_principle(latex):
-    """Every row has as many cells as the table has columns; braces and environments close; nothing is left bare."""
+    """Every row has as many cells as the table has columns; braces and environments close; specials are escaped."""
     begin = re.search(r"\\begin\{tabular\}\{(lr+)\}", latex)
     columns = len(begin[1])
     body = latex[begin.end() :].split("\n")[1:-2]

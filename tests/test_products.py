@@ -1,4 +1,4 @@
-"""Products whose bits no processor changes: right, and refused where shapes disagree."""
+"""Platform-independent products: correct, and refused where shapes disagree."""
 
 from itertools import product as pairs
 
@@ -27,7 +27,7 @@ SPARSE = csr_array(random_array((7, 7), density=0.4, rng=RNG))
     ],
 )
 def test_a_product_is_the_product(left, right):
-    """To rounding, what NumPy and SciPy find."""
+    """Equal to NumPy's and SciPy's up to rounding."""
     np.testing.assert_allclose(product(left, right), left @ right, rtol=0, atol=1e-14)
 
 

@@ -1,4 +1,4 @@
-"""The public face: few names, all of them explained, all of them typed."""
+"""The public API: few names, all documented and typed."""
 
 import inspect
 from importlib import resources

@@ -1,4 +1,4 @@
-"""At most as many coin tosses as constraints."""
+"""At most as many randomised states as constraints."""
 
 import numpy as np
 import pytest
@@ -33,9 +33,9 @@ def test_no_more_randomised_states_than_constraints(kind, S, A, m, seed, slack):
 @pytest.mark.parametrize(("kind", "S"), [("dense", 20), ("dense", 60), ("near_reducible", 10), ("sparse", 300)])
 @pytest.mark.parametrize("seed", range(3))
 def test_removing_randomised_actions_changes_no_average(kind, S, seed):
-    """From a policy that randomises everywhere it is visited to one of the same averages that does so in two states."""
+    """A policy that randomises in all visited states becomes one with the same averages that does so in two states."""
     model = random_cmdp(kind, S, 3, 2, seed)
-    model = CMDP(model.transition, model.costs[[1, 1, 2]], model.thresholds)  # the objective goes with a constraint
+    model = CMDP(model.transition, model.costs[[1, 1, 2]], model.thresholds)  # the objective equals a constrained cost
     policy = np.random.default_rng(seed).dirichlet(np.ones(3), size=S)
     before = evaluate(model, policy)
     occupancy, fewer = drop_randomised(Problem.of(model), before.occupancy, policy)

@@ -1,4 +1,4 @@
-"""Sparse chains whose states are left rarely: right, or refused; against closed forms of birth and death."""
+"""Sparse chains whose states are left rarely: correct or refused, against closed forms of birth-death chains."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from psconrl.markov.sparse_solver import solve_sparse
 
 
 def lazy_cycle(n, decades):
-    """Once around, staying in each state for a time of up to so many decades."""
+    """A cycle whose mean stays in states range over ``decades`` powers of ten."""
     leave = 10.0 ** -np.random.default_rng(0).uniform(0, decades, n)
     s = np.arange(n)
     rows, columns, data = np.append(s, s), np.append((s + 1) % n, s), np.append(leave, 1.0 - leave)
@@ -27,7 +27,7 @@ def test_a_long_stay_is_known_by_the_probability_of_leaving(decades):
 
 
 def trapped(n, wide):
-    """Absorbed at both ends, which are walled off by so many states that lead back; the chance of the right end."""
+    """A walk absorbed at both ends, each behind ``wide`` states that lead back; the probability of the right end."""
     up, down = np.full(n, 0.25), np.full(n, 0.25)
     up[1 : 1 + wide], down[1 : 1 + wide] = 0.3, 0.1
     up[n - 1 - wide : n - 1], down[n - 1 - wide : n - 1] = 0.1, 0.3

@@ -1,4 +1,4 @@
-"""Continuous time: closed forms of queueing, exhaustive searches, and what the docstring of model.rates promises."""
+"""Continuous time: closed forms of queueing theory, exhaustive searches, and the docstring of model.rates."""
 
 import itertools
 
@@ -22,7 +22,7 @@ def birth_death(births, deaths):
 
 
 def product_form(births, deaths):
-    """The stationary law of a birth-and-death process."""
+    """The stationary distribution of a birth-death process."""
     distribution = np.concatenate([[1.0], np.cumprod(np.asarray(births, float) / deaths)])
     return distribution / distribution.sum()
 
@@ -30,7 +30,7 @@ def product_form(births, deaths):
 @pytest.mark.parametrize("as_given", ["dense", "flat", "sparse", "generator", "sparse generator"])
 @pytest.mark.parametrize(("arrivals", "service", "room"), [(2.0, 3.0, 4), (5.0, 1.5, 7), (0.3, 0.3, 5)])
 def test_a_queue_with_room_for_k(arrivals, service, room, as_given):
-    """M/M/1/K: number in the system, loss per unit of time, in the formulas of the books."""
+    """M/M/1/K: number in the system, loss per unit of time, by the textbook formulas."""
     q = birth_death([arrivals] * room, [service] * room)
     S, rho = room + 1, arrivals / service
     if "generator" in as_given:
@@ -58,7 +58,7 @@ def test_the_clock_is_a_little_faster_than_the_fastest_state():
     assert P[1, 0].tolist() == pytest.approx([1 / clock, 1 - 1 / clock])
     assert (np.einsum("sas->sa", P) > 0).all()
     P = CMDP.from_rates(q, [np.zeros((2, 2))], uniform_rate=5).transition.toarray().reshape(2, 2, 2)
-    assert P[0, 1].tolist() == [0, 1]  # as fast as the fastest will do, if one wants it
+    assert P[0, 1].tolist() == [0, 1]  # the fastest rate suffices, on request
     P = CMDP.from_rates(q, [np.zeros((2, 2))], uniform_rate=10).transition.toarray().reshape(2, 2, 2)
     assert P[0, 1].tolist() == pytest.approx([0.5, 0.5])
 
@@ -83,7 +83,7 @@ def test_the_best_speeds_are_those_of_an_exhaustive_search():
     arrivals, speeds, room, holding, energy = 1.0, [0.8, 1.7, 2.5], 5, 1.0, [0.2, 1.1, 3.0]
     found = psconrl.plan(service_control(arrivals, speeds, room, holding, energy))
 
-    def average(chosen):  # by the product form, from no code of ours
+    def average(chosen):  # by the product form, independently of the library
         distribution = product_form([arrivals] * room, [speeds[a] for a in chosen])
         power = np.array([0.0, *(energy[a] for a in chosen)])
         return float(distribution @ (holding * np.arange(room + 1) + power))
@@ -116,7 +116,7 @@ def test_a_limit_on_waiting_mixes_two_of_all_policies():
 
 
 def admission(arrivals, service, room, reward, holding):
-    """Who arrives is admitted, for a reward, or turned away; those in the system cost holding."""
+    """Arrivals are admitted, for a reward, or rejected; customers in the system have a holding cost."""
     S = room + 1
     q = np.zeros((S, 2, S))
     q[np.arange(1, S), :, np.arange(room)] = service
@@ -169,7 +169,7 @@ def semi_markov(seed=0, S=4, A=2):
 
 
 def test_stays_of_any_distribution_count_by_their_means():
-    """By the renewal theorem, a policy's average is what a visit costs over how long it lasts."""
+    """By the renewal theorem, a policy's average is the cost of a visit over its duration."""
     P, stay, cost, lump = semi_markov()
     cmdp = CMDP.from_rates(P, [cost], impulses=[lump], sojourn=stay)
     every = {}
@@ -187,7 +187,7 @@ def test_stays_of_any_distribution_count_by_their_means():
 
 
 def test_an_action_randomised_on_arrival_is_weighted_by_the_rates():
-    """Probabilities of a plan are shares of time; tossed once a visit they are those times the rate of leaving."""
+    """Probabilities of a plan are shares of time; randomised once per visit they are multiplied by the exit rates."""
     P, stay, cost, _ = semi_markov(3)
     cmdp = CMDP.from_rates(P, [cost], sojourn=stay)
     shares = np.random.default_rng(1).dirichlet(np.ones(2), size=4)
@@ -234,7 +234,7 @@ def test_what_never_moves_stays():
 
 
 def test_jumps_that_lead_back_cost_their_impulses():
-    """A pump that is hit at rate 3 and stays what it is: nothing moves, and yet every hit costs."""
+    """A pump is hit at rate 3 without changing state, and every hit costs."""
     cmdp = CMDP.from_rates([[[3.0]]], [[[0.5]]], impulses=[[[2.0]]])
     assert psconrl.plan(cmdp).value == pytest.approx(0.5 + 3.0 * 2.0)
     assert psconrl.plan(CMDP.from_rates([[[3.0]]], [None], impulses=[[[[2.0]]]])).value == pytest.approx(6.0)

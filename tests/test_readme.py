@@ -1,4 +1,4 @@
-"""What the README shows is run as it stands."""
+"""The code in the README runs as shown."""
 
 import re
 import shlex
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.docs
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 COMMANDS = [line.split("#")[0].strip() for line in README.splitlines() if line.startswith("    psconrl ")]
-COMMANDS = [command for command in COMMANDS if "reproduce" not in command]  # which test_cli runs, and looks at
+COMMANDS = [command for command in COMMANDS if "reproduce" not in command]  # test_cli runs and checks that one
 
 
 def test_python_blocks_run_and_print_what_they_say(tmp_path, monkeypatch, capsys):

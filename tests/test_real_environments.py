@@ -1,6 +1,6 @@
-"""Environments of other packages, out of the box: mo-gymnasium's, MiniGrid's, and Gymnasium's toy texts.
+"""Unmodified environments of other packages: mo-gymnasium's, MiniGrid's, and Gymnasium's toy texts.
 
-The packages are the extra ``test-environments``; what is not installed is skipped. ``make test-environments`` has all.
+The packages are the extra ``test-environments``; missing ones are skipped. ``make test-environments`` has all.
 """
 
 import gymnasium
@@ -44,7 +44,7 @@ MO = [  # id, states, actions, limits of all components but the first
 
 @pytest.mark.parametrize(("id", "states", "actions", "limits"), MO)
 def test_rewards_of_mo_gymnasium_are_an_objective_and_costs(id, states, actions, limits):
-    """Played side by side with the environment itself, by the same actions."""
+    """Played in parallel with the environment itself, by the same actions."""
     task = task_of("mo_gymnasium", id, limits=limits)
     assert (task.states.size, task.actions.size) == (states, actions)
     assert task.cost_names == ("reward", *(f"component {k + 1}" for k in range(len(limits))))
@@ -87,7 +87,7 @@ def test_bottles_beyond_what_was_declared_are_met_and_numbered():
 
 
 def test_the_best_treasure_is_found_from_play():
-    """The value of the plan against the sea's map: the best of treasure / (steps + 1), where a new start is a step."""
+    """The value of the plan against the sea's map: the best of treasure / (steps + 1), where a restart is a step."""
     task = task_of("mo_gymnasium", "deep-sea-treasure-v0", limits=[1.0])
     found = psconrl.estimate(task, 4000, seed=0)
     sea = task.unwrapped.sea_map
@@ -109,7 +109,7 @@ def test_minigrid_is_numbered_as_it_appears(id):
 
 
 def test_a_small_empty_room_is_learned():
-    """The goal is four moves and a turn away; with the new start that is 1/7 a round, less what time costs there."""
+    """The goal is four moves and a turn away; with the restart that is 1/7 a round, less the time penalty."""
     task = task_of("minigrid", "MiniGrid-Empty-5x5-v0")
     found = psconrl.estimate(task, 3000, seed=0)
     assert psconrl.plan(found.model).value == pytest.approx(1 / 7, rel=0.1)
@@ -135,7 +135,7 @@ def test_an_older_version_ends_in_a_line_that_names_the_newer():
 
 
 def test_blackjack_is_played_though_its_observations_do_not_show_an_end():
-    """As it is it is not Markov (docs/tutorials/gymnasium.md): it can be played and learned, not planned exactly."""
+    """This environment is not Markov (docs/tutorials/gymnasium.md): agents can play and learn it, not plan exactly."""
     task = task_of("", newest("Blackjack"))
     assert (task.states.size, task.actions.size) == (704, 2)
     trace = played(task, 300, optimistic_cost=-1.0)

@@ -12,7 +12,7 @@ N = MAX_DENSE + 100  # beyond this a chain cannot be solved as a dense one
 
 
 def walk(up):
-    """A walk on a line, one step at a time; at either end it may stay. Its law is geometric."""
+    """A walk on a line, one step at a time; at either end it may stay. Its distribution is geometric."""
     down = 1.0 - up
     i = np.arange(N)
     rows, columns = np.concatenate([i, i]), np.concatenate([np.minimum(i + 1, N - 1), np.maximum(i - 1, 0)])
@@ -35,6 +35,6 @@ def test_the_reference_follows_the_mass():
         assert result.gains == pytest.approx(costs @ distribution(up), rel=1e-10)
         h = result.biases
         assert h[:, result.reference].tolist() == [0.0, 0.0]
-        near = distribution(up) > 1e-12  # where the chain lives
+        near = distribution(up) > 1e-12  # where the chain has its mass
         poisson = result.gains[:, None] + h - costs - (walk(up) @ h.T).T
         assert np.abs(poisson[:, near]).max() < 1e-9

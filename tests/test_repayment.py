@@ -1,4 +1,4 @@
-"""Paying back what was overspent: the ledger, the limits planned for, and what it does to violations."""
+"""Repayment of overspending: the ledger, the thresholds planned for, and the effect on violations."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from psconrl.simulation.model_run import Simulation
 
 
 def episode(steps, *costs):
-    """A record in which all was spent in one pair."""
+    """A record in which everything was spent in one pair."""
     record = Record(2, 1, 1 + len(costs))
     record.steps = steps
     record.cost_sums[1:, 0] = costs
@@ -52,7 +52,7 @@ def violation(name, cmdp, horizon, seed):
     [("queue", 1_500, 9), pytest.param("marsrover-4x4", 1_000, 40, marks=pytest.mark.full)],
 )
 def test_violations_are_paid_back(env, horizon, runs):
-    """What this costs is in benchmarks/RESULTS.md.
+    """Repayment lowers violations; its cost is in benchmarks/RESULTS.md.
 
     The difference to the plain agent was 1,200 with a deviation of 691 over 30 other seeds in the queue, 8.8 with 10.3
     on the grid: the means are five standard errors above 0, false alarms below 1e-5.
@@ -66,7 +66,7 @@ def test_violations_are_paid_back(env, horizon, runs):
 
 
 def indebted(costs, debts, rounds=10_000):
-    """One state; the first action is free and dear to the limits, the second the other way round."""
+    """One state; the first action is free but expensive in the constrained costs, the second is the opposite."""
     agent = PSConRL(1, 2, [1.0] * len(debts), costs=[[[0.0, 1.0]], *([c] for c in costs)], ledger=Repay(0.1), seed=0)
     agent.ledger.balance[:] = debts
     agent.rounds = rounds
@@ -74,7 +74,7 @@ def indebted(costs, debts, rounds=10_000):
 
 
 def test_a_limit_that_leaves_no_room_is_still_planned_for():
-    """Both actions cost as much as is allowed: nothing can be paid back, and nothing stops the agent."""
+    """Both actions cost as much as is allowed: nothing can be repaid, and the agent goes on."""
     episode_now = indebted([[1.0, 1.0]], [5.0]).begin(0)
     assert episode_now.kind == "optimal"
     assert episode_now.policy[0].tolist() == [1.0, 0.0]
@@ -167,7 +167,7 @@ def test_the_paper_s_agent_keeps_no_ledger():
     assert agent.ledger is None
     agent.observe(0, 0, [0.0, 1.0])
     assert agent.act(0) == 0
-    assert agent.play(0).episode.kind == "explore"  # not to be had: the only action costs more
+    assert agent.play(0).episode.kind == "explore"  # infeasible: the only action costs more
 
 
 @pytest.mark.parametrize("share", [0, -0.1, 1.1, float("nan"), [0.1], "much"])

@@ -157,7 +157,7 @@ def test_comparisons_are_paired_and_few_runs_give_no_verdict(experiments):
 @pytest.mark.statistical
 def test_verdicts_have_the_false_alarm_rate_they_say():
     """2,000 comparisons of equals at 5% (ten runs each): the share of verdicts is within 4.5 deviations of 5%;
-    by chance not so once in 150,000 seeds."""
+    a false alarm once in 150,000 seeds."""
     rng = np.random.default_rng(0)
     alarms = 0
     for _ in range(2000):
@@ -235,7 +235,7 @@ def test_the_report_has_all_parts_and_failures_are_shown(results, tmp_path):
 
 
 def test_where_all_tie_at_shadow_prices_the_page_says_who_keeps_the_limit(experiments):
-    """On the counterexample a unit of violation is worth a unit of reward, by its nature."""
+    """On the counterexample a unit of violation is worth a unit of reward, by construction."""
     example = experiments["counterexample"]
     curves = example.curves["every"]
     n, limit = curves.rounds, curves.thresholds[0, 0]

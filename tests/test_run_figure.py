@@ -1,4 +1,4 @@
-"""The picture of a run: one unit an axis, running averages over windows that follow from its length."""
+"""The figure of a run: one unit per axis, running averages over windows that depend on its length."""
 
 import itertools
 
@@ -21,7 +21,7 @@ def run_on(name, horizon=2000, **options):
 
 
 def axes_of(figure):
-    """By their titles, which say the unit."""
+    """Axes by their titles, which contain the unit."""
     return {axes.get_title(loc="left"): axes for axes in figure.axes}
 
 

@@ -146,7 +146,7 @@ def test_the_compiled_plan_is_the_published_recursion(seed):
     tried = rng.random((S, A)) < 0.8
     p_hat[~tried] = 1 / S
     r, g, bonus = rng.random((S, A)), rng.uniform(-1, 1, (S, A)), rng.random((S, A))
-    C = [0.05, 0.3, 9.0][seed % 3]  # the clip binds often, at times, and never
+    C = [0.05, 0.3, 9.0][seed % 3]  # the clip binds often, sometimes and never
     for H in range(1, 5):
         for first in (-3, 0, 2, 9):
             Q, V, middle = recursion(H, first, grid, r, g, p_hat, bonus, slope, width, C)
@@ -161,7 +161,7 @@ def test_the_compiled_plan_is_the_published_recursion(seed):
 
 
 def test_the_clip_by_hand():
-    """Two states that stay where they are, rewards 0 and 1, no limit to speak of: 2C = 0.6 above the least."""
+    """Two absorbing states, rewards 0 and 1, a constraint that never binds: 2C = 0.6 above the least."""
     stay = np.array([[[1.0, 0.0]], [[0.0, 1.0]]])
     r, free = np.array([[0.0], [1.0]]), np.zeros((2, 1))
     *_, values = compiled(1, 0, 0.5, r, free, stay, np.ones((2, 1), bool), free, 1.0, 1.0, 0.3)
@@ -171,7 +171,7 @@ def test_the_clip_by_hand():
 
 
 def tiny(seed):
-    """A small noisy model with costs that no grid holds."""
+    """A small noisy model with costs off any grid."""
     return psconrl.load("garnet", states=3, actions=2, branching=3, constraints=1, slack=0.05, seed=seed)
 
 
@@ -235,7 +235,7 @@ def test_steps_are_shared_while_all_accounts_within_reach_agree(step, position, 
 
 
 def test_episodes_are_as_long_as_the_action_does_not_depend_on_the_account():
-    """A limit that never binds: the account stays where its price is 0 and blocks are played in pieces of 64 rounds."""
+    """A constraint that never binds: the account stays where its price is 0; blocks are played in 64-round pieces."""
     agent = SACVIUCB(8, 2, [1.5], CHAIN.costs, horizon=40_000, seed=0)
     lengths = simulate(CHAIN.with_thresholds([1.5]), agent, 1000, seed=0).episodes.length
     assert lengths[:9] == [MOST_STEPS, MOST_STEPS, MOST_STEPS, 8] * 2 + [MOST_STEPS]

@@ -1,7 +1,7 @@
-"""The agent ``safe``: its intervals, its certificates, what it is given, and that it plays nothing uncertified.
+"""The agent ``safe``: its intervals, its certificates, its inputs, and that it plays certified policies only.
 
-Two independent ways: closed forms and brute force over models of the set against the certificate; exact evaluation in
-the true model against every policy that is played.
+Two independent checks: closed forms and brute force over models of the confidence set against the certificate; exact
+evaluation of every played policy in the true model.
 """
 
 import itertools
@@ -83,8 +83,8 @@ def test_nothing_is_known_before_the_first_visit():
 
 
 def test_intervals_fail_no_more_often_than_they_say_however_long_one_looks():
-    """300 coins of 200 tosses, looked at after each, delta .2: 60 failures are expected at most; 88 or more have
-    probability 1e-4 if they were that many."""
+    """300 Bernoulli sequences of length 200, checked after each draw, delta .2: at most 60 failures are expected; 88 or
+    more would then have probability 1e-4."""
     rng, failed = np.random.default_rng(0), 0
     for _ in range(300):
         p = rng.random()
@@ -110,7 +110,7 @@ def test_mean_costs_are_bounded_in_their_own_units():
 
 
 def distributions_within(distributions, pair, S, rng, n):
-    """Laws of one pair inside its bounds, by rejection towards the middle, and the vertices for small S."""
+    """Distributions of one pair inside its bounds, by rejection towards the middle, and the vertices for small S."""
     low, high = np.zeros(S), np.full(S, distributions[4][pair])
     entries = slice(distributions[0][pair], distributions[0][pair + 1])
     low[distributions[1][entries]], high[distributions[1][entries]] = (
@@ -148,7 +148,7 @@ def test_no_model_of_the_set_costs_more_than_the_bound_and_one_costs_as_much(see
     top = 0.0
     for trial in range(300):
         P = np.array([v[int(rng.integers(len(v)))] for v in vertices])
-        if trial == 0:  # the one that the certificate points to
+        if trial == 0:  # the worst case of the certificate
             P = np.array([max(v, key=lambda p: float(p @ case.bias)) for v in vertices])
         model = CMDP(P / P.sum(axis=1, keepdims=True), cmdp.costs, cmdp.thresholds)
         top = max(top, float(evaluate(model, policy).gains[1].max()))
@@ -176,7 +176,7 @@ def test_the_bound_holds_however_early_the_iteration_stops(sweeps):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_states_that_rely_on_the_baseline_cost_what_was_given(seed):
-    """Nothing is known of the transitions of two states; the bound of the true model holds for all of them."""
+    """The transitions of two states are unknown; the bound of the true model holds for all of them."""
     cmdp = garnet(seed)
     given = known_baseline(cmdp)
     policy = np.random.default_rng(seed).dirichlet(np.ones(3), size=6)
@@ -192,12 +192,12 @@ def test_states_that_rely_on_the_baseline_cost_what_was_given(seed):
     assert unknown.bound == math.inf
 
 
-# What is told of a baseline.
+# Knowledge about a baseline.
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_baseline_costs_no_more_than_given_over_any_number_of_rounds(seed):
-    """n rounds from any state: n (tau - slack) + span, by products."""
+    """n rounds from any state cost at most n (tau - slack) + span, by matrix-vector products."""
     cmdp = garnet(seed, m=2)
     given = known_baseline(cmdp)
     P = chain_of(cmdp.transition, given["baseline"]).toarray()
@@ -238,7 +238,7 @@ def test_ranges_are_of_all_that_can_come_out(kind, outcomes, expected):
 
 
 def test_limits_that_nothing_can_break_have_a_slack_too():
-    """A cost that is the same everywhere, and one whose limit is above all that it can be."""
+    """A constant cost, and one whose threshold exceeds all its values."""
     costs = np.zeros((3, 2, 2))
     costs[1], costs[2, 0, 1] = 0.3, 1.0
     cmdp = CMDP([[[0, 1], [1, 0]], [[1, 0], [0, 1]]], costs, [0.5, 4.0])
@@ -246,7 +246,7 @@ def test_limits_that_nothing_can_break_have_a_slack_too():
     assert given["slack"] == pytest.approx([0.2, 3.0])
     assert given["span"] == pytest.approx([0.0, 0.0])
     agent = SafeStart(2, 2, cmdp.thresholds, costs, **given, seed=0)
-    assert (agent.begin(0).policy[:, 0] == 1.0).all()  # whatever is tried cannot break them
+    assert (agent.begin(0).policy[:, 0] == 1.0).all()  # no action can violate them
 
 
 def test_a_baseline_that_breaks_a_limit_is_refused():
@@ -259,7 +259,7 @@ def test_a_baseline_that_breaks_a_limit_is_refused():
         safest_policy(garnet(0, m=2).with_thresholds([-1.0, -1.0]))
 
 
-# What is played.
+# Play.
 
 
 def test_the_share_that_is_tried_first_has_its_closed_form():
@@ -290,7 +290,7 @@ def test_any_policy_mixed_into_the_baseline_by_that_share_keeps_the_limit(seed):
 
 
 def anything(rng):
-    """A model of one class or many, periodic or not, in any unit, with several limits, and a policy that keeps them."""
+    """A unichain or multichain model, periodic or not, in any unit, with several constraints and a feasible policy."""
     S, A, m = (int(rng.integers(low, high)) for low, high in ((1, 6), (1, 4), (1, 4)))
     P, kind = np.zeros((S * A, S)), rng.integers(3)
     for pair in range(S * A):
@@ -320,7 +320,7 @@ def look_around(agent, cmdp, rng):
 
 
 def is_in(agent, cmdp):
-    """Is the true model among those that the agent thinks possible?"""
+    """True if the true model is in the agent's confidence set."""
     distributions, P = Intervals.of(agent.counts, agent._log_inverse), cmdp.transition.toarray()
     for pair, truth in enumerate(P):
         low, high = np.zeros(truth.size), np.full(truth.size, distributions.unseen[pair])
@@ -338,7 +338,7 @@ def is_in(agent, cmdp):
 @pytest.mark.fuzz
 @pytest.mark.parametrize("part", range(2))
 def test_whatever_was_seen_what_is_played_keeps_every_limit_from_every_state(part):
-    """No luck is left in this: while the true model is in the set, the proof must hold."""
+    """Deterministic: while the true model is in the set, the certificate must hold."""
     certified = 0
     for seed in range(60 * part, 60 * part + 60):
         rng = np.random.default_rng(seed)
@@ -360,7 +360,7 @@ def test_whatever_was_seen_what_is_played_keeps_every_limit_from_every_state(par
 
 
 def test_where_little_is_known_the_baseline_is_played_as_it_is():
-    """Two states are well known, a third was never seen: there it plays the baseline, but for what it tries."""
+    """Two states are well known, a third was never visited: there it plays the baseline, apart from exploration."""
     P = np.zeros((3, 3, 3))
     P[:2, :, :2], P[2, :, 0] = 0.5, 1.0
     costs = np.zeros((2, 3, 3))
@@ -374,7 +374,7 @@ def test_where_little_is_known_the_baseline_is_played_as_it_is():
     agent.counts.add(record)
     episode = agent.begin(0)
     assert episode.kind == "certified"
-    assert episode.policy[0, 0] > 0.3  # which is better, and not tried for its own sake
+    assert episode.policy[0, 0] > 0.3  # it is better, and not exploration
     assert episode.policy[2, 1] / episode.policy[2, 2] == pytest.approx(5 / 3)
     assert 0.0 < episode.policy[2, 2] < 0.3
 
@@ -403,7 +403,7 @@ MODELS = {
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("environment", MODELS)
 def test_every_policy_that_is_played_keeps_every_limit_from_every_state(environment, known, full):
-    """Delta .01: the proofs of a seed are wrong in one of 100 at most; of four seeds (``--full``), in one of 25."""
+    """Delta .01: the certificates of a seed fail in at most one of 100; of four seeds (``--full``), in one of 25."""
     cmdp, horizon = MODELS[environment]
     given = known_baseline(cmdp)
     kinds = set()
@@ -470,7 +470,7 @@ def test_what_may_have_been_spent_has_its_closed_form():
 
 
 def test_every_interval_has_its_share_of_delta():
-    """One for every transition; of learned costs one for every mean that is limited."""
+    """One interval per transition; for learned costs one per constrained mean."""
     costs, given = np.zeros((3, 4, 2)), {"baseline": [[0.5, 0.5]] * 4, "slack": 0.1, "delta": 0.2}
     known = SafeStart(4, 2, [0.5, 0.5], costs, **given)
     learned = SafeStart(4, 2, [0.5, 0.5], **given, ranges=[[0, 1]] * 3)
@@ -536,7 +536,7 @@ def test_a_run_resumes_bit_for_bit_while_certified(tmp_path):
 
 
 class Later:
-    """An executor that has made the plan, and does not say so before it is told to."""
+    """An executor that has made the plan, and reports it on request only."""
 
     ready = False
 
@@ -552,7 +552,7 @@ class Later:
 
 
 def test_while_it_plans_in_the_background_it_plays_the_baseline():
-    """Not every action alike at first, and not what was certified for other limits."""
+    """Neither a uniform policy at first, nor one certified for other thresholds."""
     cmdp = psconrl.load("chain")
     given = known_baseline(cmdp)
     agent, later = make("safe", 8, 2, cmdp.thresholds, cmdp.costs, 5, **given), Later()
@@ -580,7 +580,7 @@ def test_an_interim_episode_is_accounted_with_the_span_of_the_baseline():
     agent.watch(lambda event: kinds.append(event.kind))
     later.ready = True
     agent.act(0)
-    proof = agent._spans.copy()  # of the plan that is ready
+    proof = agent._spans.copy()  # of the finished plan
     assert proof != pytest.approx([3.0])
     agent.observe(0, 0, cmdp.costs[:, 0, 0])
     assert kinds == ["interim"]
@@ -625,7 +625,7 @@ def test_a_plan_is_a_baseline_too():
     assert known_baseline(cmdp, cautious)["slack"][0] <= 0.1 + 1e-9
 
 
-# Told in sweeps and on the command line.
+# Knowledge given in sweeps and on the command line.
 
 
 def test_a_spec_tells_the_baseline(tmp_path):

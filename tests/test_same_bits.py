@@ -1,7 +1,7 @@
 """The same seed gives the same run to the last bit, whichever instructions the processor has.
 
-The digests in ``data/run_digests.json`` were computed once. A change that is meant to change runs computes them anew:
-``python tests/run_digests.py > tests/data/run_digests.json``; any other change must leave them alone.
+The digests in ``data/run_digests.json`` were computed once. A change that is meant to change runs recomputes them:
+``python tests/run_digests.py > tests/data/run_digests.json``; any other change must leave them unchanged.
 """
 
 import json
@@ -20,7 +20,7 @@ SCRIPT = Path(__file__).parent / "run_digests.py"
 
 
 def plainer():
-    """What keeps NumPy, OpenBLAS and the C library from using more than every processor of this kind has."""
+    """Settings that restrict NumPy, OpenBLAS and the C library to the baseline instruction set."""
     try:
         from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
     except ImportError:  # before NumPy 2

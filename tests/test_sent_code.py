@@ -1,4 +1,4 @@
-"""Code of the user's own on a Dask cluster on this machine: it is sent, and no other version is ever run."""
+"""User code on a local Dask cluster: it is sent to the workers, and no other version runs."""
 
 import sys
 import tempfile
@@ -56,7 +56,7 @@ horizon = 100
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder with code of a name that no other test has; what this process has of it is forgotten afterwards."""
+    """A folder with code of a unique name; this process forgets it afterwards."""
     own = f"sent_{tmp_path.name}".replace("-", "_")
     (tmp_path / f"{own}_help").mkdir()
     (tmp_path / f"{own}_help" / "__init__.py").write_text("")
@@ -88,7 +88,7 @@ def test_a_cluster_runs_code_that_only_the_sender_has_and_then_its_next_version(
         assert (outcome.done, outcome.errors) == (6, [])
         assert content(folder / "there.db") == content(folder / "here.db")
         where = client.run(lambda: [path for path in sys.path if "psconrl-code-" in path])
-        assert all(len(paths) == 1 for paths in where.values())  # it was sent indeed
+        assert all(len(paths) == 1 for paths in where.values())  # it was sent
         (folder / f"{own}_help" / "share.py").write_text("SHARE = 0.9\n")
         changed = jobs_of(folder, own)
         assert {job.hash for job in changed}.isdisjoint({job.hash for job in jobs if job.label == "mixed"})
@@ -179,7 +179,7 @@ def test_a_process_that_lives_on_never_runs_old_code(folder, own):
         assert find(f"{own}:Mixed")(2, 2).policy[0, 0] == float(share)
     assert digest(f"{own}:Mixed") == first
     same = find(f"{own}:Mixed")
-    assert find(f"{own}:Mixed") is same  # it is not imported anew for nothing
+    assert find(f"{own}:Mixed") is same  # it is not imported again without need
     source = folder / f"{own}.py"
     source.write_text(textwrap.dedent(source.read_text()) + "(\n")
     with pytest.raises(ConfigError, match="its import failed: SyntaxError"):

@@ -1,4 +1,4 @@
-"""How soon averages hold: the bound from the bias against averages computed round by round."""
+"""Settling time of averages: the bound from the bias against averages computed round by round."""
 
 import math
 
@@ -38,7 +38,7 @@ def test_averages_are_settled_after_n_rounds(kind):
 
 
 def test_two_states_by_hand():
-    """From a state that costs 1 to one that costs 0 for ever: after T rounds the average is 1 / T."""
+    """From a state that costs 1 to one that costs 0 forever: after T rounds the average is 1 / T."""
     model = psconrl.CMDP([[[0.0, 1.0]], [[0.0, 1.0]]], [[[1.0], [0.0]]], [], initial=0)
     assert plan(model).settles == pytest.approx(1.0 / SETTLED)
     assert plan(psconrl.CMDP([[[0.0, 1.0]], [[0.0, 1.0]]], [[[1.0], [1.0]]], [], initial=0)).settles == 0.0

@@ -1,4 +1,4 @@
-"""Policies without coins and threshold rules, against all that there are."""
+"""Deterministic policies and threshold rules, against exhaustive search."""
 
 import itertools
 
@@ -26,7 +26,7 @@ def deterministic_policies(cmdp):
 
 
 def by_brute_force(cmdp, fits=lambda policy: True):
-    """The least average objective of the deterministic policies within the limits, or inf."""
+    """The least average objective of the feasible deterministic policies, or inf."""
     values = [np.inf]
     for policy in deterministic_policies(cmdp):
         exact = evaluate(cmdp, list(policy))
@@ -60,7 +60,7 @@ def test_no_deterministic_policy_is_better(kind, seed, m):
 
 
 def test_the_brute_force_is_not_trivial():
-    """Of the models above, some have an optimum that needs coins, and some none within the limits without."""
+    """Some of the models above have a randomised optimum, and some have no feasible deterministic policy."""
     prices = []
     for seed in range(4):
         cmdp = random_cmdp("dense", 5, 3, 2, seed=100 * seed + 2, slack=0.02)
@@ -71,7 +71,7 @@ def test_the_brute_force_is_not_trivial():
 
 
 def test_the_price_of_a_deterministic_rover():
-    """Between 0.775 with coins and 0.875, the safe way (the only one without risk)."""
+    """Between 0.775, the randomised optimum, and 0.875, the safe route (the only one without risk)."""
     simple = best_deterministic(load("marsrover-4x4"))
     assert simple.value == pytest.approx(0.875)
     assert simple.price == pytest.approx(0.1)
@@ -120,7 +120,7 @@ def is_rule(policy):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_no_threshold_rule_of_two_actions_is_better(seed):
-    """All rules, and all mixtures of two that differ in one state, as the search may toss one coin."""
+    """All rules, and all mixtures of two that differ in one state, as the search may randomise in one state."""
     cmdp = chain_model(seed)
     best = plan(cmdp)
     rules = [p for p in deterministic_policies(cmdp) if is_rule(p)]
@@ -153,10 +153,10 @@ def test_what_is_a_threshold_rule():
             self.occupancy = np.array(rows, float)
 
     order = np.arange(4)
-    assert is_threshold_rule(Played([[1, 0], [1, 0], [1, 1], [0, 1]]), order)  # a coin at the switch
-    assert is_threshold_rule(Played([[1, 0], [0, 0], [1, 0], [0, 1]]), order)  # where it never is does not count
+    assert is_threshold_rule(Played([[1, 0], [1, 0], [1, 1], [0, 1]]), order)  # randomised at the switch
+    assert is_threshold_rule(Played([[1, 0], [0, 0], [1, 0], [0, 1]]), order)  # unvisited states do not count
     assert not is_threshold_rule(Played([[1, 0], [0, 1], [1, 0], [0, 1]]), order)
-    assert not is_threshold_rule(Played([[1, 0], [1, 1], [1, 0], [0, 1]]), order)  # a coin in the middle
+    assert not is_threshold_rule(Played([[1, 0], [1, 1], [1, 0], [0, 1]]), order)  # randomised elsewhere
     assert not is_threshold_rule(Played([[1, 0], [1, 1], [1, 0], [1, 0]]), order)  # of an action played nowhere else
     assert is_threshold_rule(Played([[1, 0], [0, 1], [1, 0], [0, 1]]), np.array([0, 2, 1, 3]))
 
@@ -187,7 +187,7 @@ def test_a_rule_in_words():
 
 
 def test_a_plan_that_breaks_its_limits_is_no_rule():
-    """The bound mixes two classes for ever, by lot; the plan's policy, one action a state, is within no limit."""
+    """The bound needs a mixture of two classes; the plan's policy, one action per state, is infeasible."""
     cmdp = CMDP([[[1, 0], [0, 1]], [[0, 1], [1, 0]]], [[[0, 5], [1, 5]], [[1, 5], [0, 5]]], [0.5])
     best = plan(cmdp)
     assert best.mixture is not None

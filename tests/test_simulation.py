@@ -1,4 +1,4 @@
-"""The compiled run on a model against a plain loop, and runs that are cut, resumed, or played step by step."""
+"""The compiled run on a model against a plain loop, and runs that are interrupted, resumed, or played by steps."""
 
 import math
 import os
@@ -42,7 +42,7 @@ def outcomes(cmdp, i, row):
 
 
 def plain_loop(cmdp, policy, caps, max_steps, state, actions_u, model_u, emission):
-    """What the kernel does, in the plainest Python."""
+    """The kernel's algorithm in plain Python."""
     S, A = cmdp.n_states, cmdp.n_actions
     P = cmdp.transition.toarray().reshape(S, A, S)
     path, costs = [], []
@@ -253,7 +253,7 @@ def test_ctrl_c_leaves_what_was_done():
 @pytest.mark.parametrize("environment", ["model", "Gymnasium"])
 @pytest.mark.parametrize("when", ["early", "in the last moment"])
 def test_ctrl_c_ends_the_callers_loop(environment, when):
-    """However late it comes: who presses it does not want the next seed."""
+    """However late it comes, Ctrl-C ends the caller's loop over seeds."""
     cmdp = psconrl.load("counterexample")
     horizon, seeds = 500, []
 
@@ -472,7 +472,7 @@ def test_what_is_no_agent_is_refused(agent, message):
 
 
 class OneAction(FixedPolicy):
-    """An agent that is not this library's."""
+    """A foreign agent."""
 
     name = "one-action"
 
@@ -539,7 +539,7 @@ def test_a_fingerprint_is_that_of_the_entries(block, monkeypatch):
     cmdp = psconrl.load("queue")
     dense = cmdp.transition.toarray()
     everything = np.indices(dense.shape).reshape(2, -1)
-    padded = csr_array((dense.ravel(), everything), shape=dense.shape)  # which stores the zeros, too
+    padded = csr_array((dense.ravel(), everything), shape=dense.shape)  # with stored zeros
     for transition in (dense, csr_array(dense), padded):
         assert fingerprint(CMDP(transition, cmdp.costs, cmdp.thresholds)) == fingerprint(cmdp)
     moved = np.roll(dense, 1, axis=1)

@@ -1,4 +1,4 @@
-"""Minutes of scaling and stress: ``make test-slow``."""
+"""Scaling and stress tests that take minutes: ``make test-slow``."""
 
 import resource
 import subprocess

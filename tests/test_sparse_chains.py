@@ -1,4 +1,4 @@
-"""Chains by elimination in blocks, by sparse elimination and by products, against the plain way and exact fractions."""
+"""Chains by blocked elimination, sparse elimination and Krylov methods, against plain loops and exact fractions."""
 
 from fractions import Fraction
 from importlib.util import module_from_spec, spec_from_file_location
@@ -35,7 +35,7 @@ def source_of(kernel):
 
 
 def plainly_eliminated(P, C):
-    """What is left of a chain (n, n) and its costs (n, q) without blocks, one state censored after the other."""
+    """The censored chain (n, n) and its costs (n, q) without blocks, one state after the other."""
     W, C = P.copy(), C.copy()
     for k in range(len(W) - 1, 0, -1):
         W[k, k] = W[k, :k].sum()
@@ -50,7 +50,7 @@ def plainly_eliminated(P, C):
 
 @pytest.mark.parametrize("n", [127, 128, 129, 130, 176, 177, 260])
 def test_elimination_in_blocks_is_elimination(n):
-    """Every entry of what is left agrees with that of the loop without blocks, however small."""
+    """Every entry of the censored chain agrees with that of the loop without blocks, however small."""
     rng = np.random.default_rng(n)
     P, costs = nearly_apart(n, rng), rng.random((3, n))
     reference, gains, biases, distribution, slowest = elimination.unichain(P, costs, 0)
@@ -70,7 +70,7 @@ def test_elimination_in_blocks_is_elimination(n):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_elimination_in_blocks_against_exact_fractions(seed, monkeypatch):
-    """Blocks of four: the kernel is run as the Python that it is."""
+    """Blocks of four: the kernel runs as plain Python."""
     pytest.importorskip("cython")
     monkeypatch.setattr(plain := source_of(elimination), "_UNBLOCKED", 4)
     monkeypatch.setattr(plain, "_BLOCK", 4)
@@ -81,7 +81,7 @@ def test_elimination_in_blocks_against_exact_fractions(seed, monkeypatch):
 
 
 def birth_death(n, rng, powers):
-    """The chain of a queue under shuffled names, and its law in exact fractions."""
+    """The chain of a queue under shuffled names, and its distribution in exact fractions."""
     up, down = (rng.uniform(0.1, 0.4, n) * 10.0 ** rng.choice(powers, size=n) for _ in range(2))
     name, P = rng.permutation(n), np.zeros((n, n))
     mass = [Fraction(1)]
@@ -107,7 +107,7 @@ def test_a_long_queue_whose_moves_are_rare_has_its_distribution_to_the_last_digi
         wanted = np.array([float(x) for x in distribution])
         if form is DenseChain:
             np.testing.assert_allclose(chain.stationary, wanted, rtol=1e-12)
-        else:  # by products or by LU, which subtract: to so much of the largest
+        else:  # Krylov or LU, which subtract: relative to the largest entry
             np.testing.assert_allclose(chain.stationary, wanted, atol=1e-7)
 
 
@@ -141,7 +141,7 @@ def graph(kind, rng):
     elif kind == "random":
         n = int(rng.integers(2, 60))
         edges = rng.integers(n, size=(3 * n, 2)).tolist()
-    elif kind == "apart":  # several parts, and states on their own
+    elif kind == "apart":  # several parts, and isolated states
         n = int(rng.integers(30, 90))
         edges = [(s, s + 1) for s in range(n - 1) if rng.random() < 0.8]
     elif kind == "star":
@@ -153,8 +153,8 @@ def graph(kind, rng):
     possible = np.zeros((n, n))
     for s, t in edges:
         possible[s, t] = possible[t, s] = 1.0
-    possible *= rng.random((n, n)) < 0.85  # some ways are one-way
-    possible[np.arange(n), np.arange(n)] = rng.random(n) < 0.5  # some states keep what they have
+    possible *= rng.random((n, n)) < 0.85  # some edges are directed
+    possible[np.arange(n), np.arange(n)] = rng.random(n) < 0.5  # some states have self-loops
     lost = possible.sum(axis=1) == 0
     possible[lost, lost] = 1.0
     shuffled = rng.permutation(n)
@@ -227,7 +227,7 @@ def test_little_fills_in_where_states_are_neighbours_on_a_grid(w, h, most):
 
 
 def leads_to(P, target):
-    """Does every state lead to the target?"""
+    """True if every state leads to the target."""
     reached = np.zeros(len(P), dtype=bool)
     reached[target] = True
     for _ in range(len(P)):
@@ -248,7 +248,7 @@ def eliminated(P, costs, reference, probability, rows=None):
 
 @GRAPHS
 def test_sparse_elimination_finds_what_dense_elimination_finds(kind):
-    """Laws in every component, biases, and that not all leads to the reference."""
+    """Distributions in every component, biases, and detection of states that do not lead to the reference."""
     rng, verdicts = np.random.default_rng(2), set()
     for trial in range(30):
         P = graph(kind, rng)
@@ -266,7 +266,7 @@ def test_sparse_elimination_finds_what_dense_elimination_finds(kind):
         np.testing.assert_allclose(distribution, mu, rtol=1e-11)
         np.testing.assert_allclose(gains, wanted, rtol=1e-11)
         assert (biases[:, reference] == 0.0).all()
-        # However long it takes from the reference back to it, of the largest bias all but three digits are right.
+        # However long the return time of the reference, the largest bias is accurate to all but three digits.
         atol = 1e-13 * max(1.0, np.abs(h - h[:, [reference]]).max())
         np.testing.assert_allclose(biases, h - h[:, [reference]], rtol=0.0, atol=atol)
     assert True in verdicts
@@ -275,7 +275,7 @@ def test_sparse_elimination_finds_what_dense_elimination_finds(kind):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_sparse_elimination_against_exact_fractions(seed):
-    """Probabilities down to 1e-200, of which some are missing; the law is right to the last digits."""
+    """Probabilities down to 1e-200, of which some are missing; the distribution is exact to the last digits."""
     rng, n = np.random.default_rng(seed), 12
     P = nearly_apart(n, rng) * (rng.random((n, n)) < 0.4)
     P[np.arange(n), (np.arange(n) + 1) % n] = 10.0 ** rng.choice(TINY, size=n)
@@ -318,7 +318,7 @@ def test_the_rows_of_a_policy_are_eliminated_in_the_order_of_the_model():
         np.testing.assert_allclose(gains, wanted, rtol=1e-12)
 
 
-# Products
+# Krylov methods
 
 
 def system(P):
@@ -327,7 +327,7 @@ def system(P):
 
 
 def solved(P, right, transposed, guess=None, tolerance=1e-13, products=400, most=np.inf):
-    """What the products lead to, and the residual that they claim."""
+    """The result of the iteration, and the residual it claims."""
     matrix = csr_array(P)
     x = np.zeros_like(right) if guess is None else guess.copy()
     off = krylov.solve(matrix.indptr, matrix.indices, matrix.data, transposed, right, x, tolerance, most, products)
@@ -366,7 +366,7 @@ def test_products_find_what_a_factorisation_finds(transposed):
 
 @pytest.mark.parametrize("transposed", [False, True])
 def test_the_residual_that_is_claimed_is_the_residual(transposed):
-    """Also where products do not get there: chains that mix slowly, too few products, what is no number at all."""
+    """Also without convergence: chains that mix slowly, too few products, values that are not numbers."""
     rng, n = np.random.default_rng(5), 50
     steps = np.clip(np.add.outer(np.arange(n), [-1, 1]), 0, n - 1)
     walk = sum(np.eye(n)[steps[:, k]] for k in range(2)) / 2
@@ -428,7 +428,7 @@ def test_entries_that_come_twice_and_tiny_ones_count():
         np.testing.assert_allclose(x, np.linalg.solve(A, right.T).T, rtol=1e-9, atol=1e-10)
 
 
-# The solver that chooses
+# The choice of solver
 
 
 def test_a_sparse_chain_has_the_gains_biases_and_distribution_of_the_dense_one():
@@ -446,7 +446,7 @@ def test_a_sparse_chain_has_the_gains_biases_and_distribution_of_the_dense_one()
 
 
 def test_one_solver_for_one_chain_after_another():
-    """Each begins where the last one ended; one that mixes slowly turns it to factorisations for good."""
+    """Each solve begins where the last one ended; a chain that mixes slowly makes it switch to factorisations."""
     rng, n, solver = np.random.default_rng(9), 50, SparseSolver()
     steps = np.clip(np.add.outer(np.arange(n), [-1, 1]), 0, n - 1)
     walk = sum(np.eye(n)[steps[:, k]] for k in range(2)) / 2

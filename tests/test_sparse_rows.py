@@ -1,7 +1,7 @@
-"""Rows of which only what matters is drawn: against closed forms, and against the sampler that draws every entry.
+"""Sparse samples of rows, against closed forms and against the sampler that draws every entry.
 
 Bounds on means are Bernstein's with the exact variance, on distribution functions those of Dvoretzky, Kiefer, Wolfowitz
-and Massart: each test states the chance of a false alarm, which holds for every sample size.
+and Massart: each test states the probability of a false alarm, which holds for every sample size.
 """
 
 import math
@@ -29,13 +29,13 @@ from psconrl.learning.posterior.tally import Tally
 from psconrl.markov.chain import chain_of
 
 S = 80
-N = 20_000  # rows, of the same law
+N = 20_000  # rows of the same distribution
 STORED = {3: 0.7, 10: 3.0, 50: 0.05}
-SURE = 1e-7  # the chance of a false alarm of a single comparison
+SURE = 1e-7  # the probability of a false alarm of a single comparison
 
 
 def drawn(stored, rest, seed, n=N):
-    """Rows of one law, n of them, and the parameters (S,) of all entries."""
+    """n rows of one distribution, and the parameters (S,) of all entries."""
     states, alpha = np.array(sorted(stored), dtype=np.int32), np.array([stored[s] for s in sorted(stored)])
     parameters = Parameters(
         np.arange(n + 1, dtype=np.int32) * states.size,
@@ -49,7 +49,7 @@ def drawn(stored, rest, seed, n=N):
 
 
 def off(samples, mean, second):
-    """How far means of samples from [0, 1] are off, in units of what happens with chance ``SURE`` at most.
+    """How far means of samples from [0, 1] are off, in units of the bound exceeded with probability ``SURE``.
 
     ``second``: their second moments.
     """
@@ -76,7 +76,7 @@ RESTS = pytest.mark.parametrize("rest", [1e-3, 0.3, 1.0, 5.0])
 
 @RESTS
 def test_entries_have_the_moments_of_the_full_distribution(rest):
-    """First and second moments of all entries, and of all pairs of six: 560 comparisons, 1e-4 for all four laws."""
+    """First and second moments of all entries, and of all pairs of six: 560 comparisons, 1e-4 for all four cases."""
     P, a = drawn(STORED, rest, 0)
     p, total = P.toarray(), a.sum()
     np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-12)
@@ -97,7 +97,7 @@ def test_entries_have_the_moments_of_the_full_distribution(rest):
 
 @RESTS
 def test_sets_of_states_have_the_distribution_of_the_aggregated_parameters(rest):
-    """Beta, with the sums of the parameters; 2e-6 for all sets and laws."""
+    """Beta, with the sums of the parameters; 2e-6 for all sets and cases."""
     P, a = drawn(STORED, rest, 1)
     p = P.toarray()
     for members in ([10], [3, 50], [0], list(range(40)), list(range(20, 80))):
@@ -108,7 +108,7 @@ def test_sets_of_states_have_the_distribution_of_the_aggregated_parameters(rest)
 @RESTS
 @pytest.mark.parametrize("stored", [STORED, {}], ids=["seen", "nothing"])
 def test_both_samplers_have_the_same_distribution(rest, stored):
-    """The distribution functions of five random functionals; each is off its own by chance once in 1e7: 2e-6 a law."""
+    """The distribution functions of five random functionals; each has a false alarm once in 1e7: 2e-6 a case."""
     rng = np.random.default_rng(2)
     P, a = drawn(stored, rest, 3)
     full = dirichlet_rows(np.tile(a, (N, 1)), rng)
@@ -126,7 +126,7 @@ def test_a_row_has_as_many_atoms_as_it_should(rest):
     more = np.diff(P.matrix.indptr) - 1.0
     mean = -rest * math.log(NEGLECTED)
     assert mean == pytest.approx(27.631 * rest, rel=1e-5)
-    # five standard deviations, by the central limit theorem; the fourth moment of a Poisson law is m + 3 m^2
+    # five standard deviations, by the central limit theorem; the fourth moment of a Poisson variable is m + 3 m^2
     assert abs(more.mean() - mean) < 5 * math.sqrt(mean / N)
     assert abs(((more - mean) ** 2).mean() - mean) < 5 * math.sqrt((mean + 2 * mean**2) / N)
     prior = Prior(np.empty(0, dtype=np.int64), np.empty(0), np.full(10, rest))
@@ -151,7 +151,7 @@ def test_atoms_at_the_same_state_add_up():
 
 
 def test_what_is_neglected_does_not_happen_at_all():
-    """A parameter of 1e-3 beside one of 1 is below 1e-12 with chance (1e-12)^0.001; 1e-7."""
+    """A parameter of 1e-3 beside one of 1 is below 1e-12 with probability (1e-12)^0.001; 1e-7."""
     P, _ = drawn({3: 1e-3, 10: 1.0}, 0.0, 6)
     p = P.toarray()[:, 3]
     assert p[p > 0.0].min() >= NEGLECTED
@@ -161,7 +161,7 @@ def test_what_is_neglected_does_not_happen_at_all():
 
 
 def test_a_rest_that_is_neglected_leaves_no_atom():
-    """Beside a parameter of 1: a rest of 1e-3 is below 1e-12 with chance (1e-12)^0.001; 1e-7."""
+    """Beside a parameter of 1: a remainder of 1e-3 is below 1e-12 with probability (1e-12)^0.001; 1e-7."""
     P, _ = drawn({3: 1.0}, 1e-3, 7)
     atoms = np.diff(P.matrix.indptr) - 1
     probability = NEGLECTED**1e-3
@@ -261,7 +261,7 @@ def log_likelihood(alpha, n):
 @pytest.mark.parametrize("surprise", [0.0, 0.2])
 @pytest.mark.parametrize("support", [None, "sets", "weights"])
 def test_the_likelihood_is_that_of_the_dirichlet_multinomial_distribution(form, support, surprise):
-    """Also where what was seen is held for impossible: that tells nothing of the mass."""
+    """Also where an observed transition is outside the support: it carries no information about the mass."""
     grid, counts = [0.01, 0.5, 20.0], counted(0)
     weights = None if support is None else sparse_support(1, weighted=support == "weights")
     belief = LearnedMass(grid, support=weights, surprise=surprise).made_for(S, 1, 0)
@@ -313,7 +313,7 @@ def test_learned_masses_have_the_mean_of_the_mixture_in_closed_form(form, option
     n = counts.transitions
     logs = np.array([sum(log_likelihood(mass * base[s], n[s]) for s in range(S)) for mass in grid])
     probabilities = np.exp(logs - logs.max()) / np.exp(logs - logs.max()).sum()
-    assert np.sort(probabilities)[-2] > 0.01  # a mixture that is one
+    assert np.sort(probabilities)[-2] > 0.01  # a proper mixture
     mean = np.zeros((S, S))
     for probability, mass in zip(probabilities, grid, strict=True):
         alpha = mass * base + n
@@ -387,7 +387,7 @@ def test_what_was_handed_in_may_be_changed_afterwards():
 
 
 class Doubled(Dirichlet):
-    """Somebody's own: counts weigh twice."""
+    """A user's own belief, in which counts weigh twice."""
 
     name = "doubled-for-a-test"
 
@@ -398,7 +398,7 @@ class Doubled(Dirichlet):
         return super().parameters(counts) + counts.transitions
 
 
-del Dirichlet.known[Doubled.name]  # other tests list those there are
+del Dirichlet.known[Doubled.name]  # other tests list the known ones
 
 
 @pytest.mark.statistical

@@ -1,4 +1,4 @@
-"""The compiled search on sparse transitions that begin anew: against the dense one, the linear program, slow loops."""
+"""The compiled search on sparse transitions with restarts, against the dense one, the linear program, slow loops."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ AGREE = 1e-7  # against HiGHS, whose own tolerances are 1e-9 at best
 
 
 def distributions(kind, S, A, rng, twice=False):
-    """Sparse transitions: of neighbours on a line with some long ways, or anywhere; ``twice``: entries in two parts."""
+    """Sparse transitions to neighbours on a line with some long jumps, or anywhere; ``twice``: entries in two parts."""
     rows, columns, data = [], [], []
     for row in range(S * A):
         s = row // A
@@ -37,7 +37,7 @@ def distributions(kind, S, A, rng, twice=False):
 
 
 def problems(m, count, seed=0):
-    """Problems that begin anew in some state, sparse; with an order; and the model in dense form."""
+    """Sparse problems that restart in some state; with an elimination order; and the model in dense form."""
     rng = np.random.default_rng(100 * m + seed)
     for trial in range(count):
         S, A = int(rng.integers(2, 40)), int(rng.integers(2, 4))
@@ -58,7 +58,7 @@ def averages(found):
 
 @pytest.mark.parametrize("m", [0, 1, 2, 3])
 def test_sparse_dense_and_linear_programs_agree(m):
-    """With an order and, where products get there, without one: verdicts, values, gaps that bound what they say."""
+    """With an order and, where Krylov methods converge, without one: verdicts, values, valid gaps."""
     verdicts, by_products = set(), 0
     for problem, order, model in problems(m, 30):
         dense = solve_compiled(problem.with_transition(DenseTransition(problem.transition.toarray())))
@@ -91,7 +91,7 @@ def test_sparse_dense_and_linear_programs_agree(m):
 
 
 def test_the_gap_is_a_bound_at_every_column_that_the_search_may_stop_at():
-    """The weights and biases of the proof, put together by hand, bound the value of the linear program."""
+    """The weights and biases of the certificate, combined by hand, bound the value of the linear program."""
     for problem, order, model in problems(2, 20, seed=1):
         for chosen in (order, NO_ORDER):
             found = solve_compiled(problem, order=chosen, least_excess=True)
@@ -166,7 +166,7 @@ def test_a_guess_changes_the_work_but_no_verdict_and_no_value(guess):
 
 @pytest.mark.parametrize("guess", ["beyond all", "below what there is", "endless", "no numbers", "negative"])
 def test_weights_that_give_no_prices_are_no_guess(guess):
-    """What they bound would be known to 1e-16 of their sum only: the search is the same as without them."""
+    """Their bound would be accurate to 1e-16 of their sum only: the search is the same as without them."""
     for problem, order, _ in problems(2, 6, seed=3):
         plain = solve_compiled(problem, order=order)
         found = solve_compiled(problem, near=np.array(GUESSES[guess]), order=order)
@@ -201,7 +201,7 @@ def test_a_search_that_gives_up_tries_the_order_and_then_the_general_loop(monkey
 
     value = solve(problem, order=order).value
     monkeypatch.setattr(solving, "newton", stubborn)
-    monkeypatch.setattr(solving, "QUICK", 0.0)  # products first
+    monkeypatch.setattr(solving, "QUICK", 0.0)  # Krylov first
     found = solve(problem, order=order)
     assert asked == [0, problem.available.shape[0]]
     assert found.settled
@@ -239,7 +239,7 @@ def test_as_many_products_are_tried_as_are_allowed():
 
 
 def test_transitions_that_never_restart_are_searched_unless_a_policy_is_multichain():
-    """With an order, from a reference that some policy may never meet; else by products. Against the linear program."""
+    """With an order, from a reference that a policy may never visit; else by Krylov. Against the linear program."""
     rng, given_up = np.random.default_rng(6), 0
     for trial in range(40):
         S, A, m = int(rng.integers(2, 30)), 3, trial % 3
@@ -265,7 +265,7 @@ def test_transitions_that_never_restart_are_searched_unless_a_policy_is_multicha
 
 
 def test_a_policy_that_falls_apart_is_left_to_others():
-    """Two states, each of which may be kept for ever: the cheapest for one step stays where it is, in either."""
+    """Two states, each of which may be kept forever: the myopic policy stays in either."""
     P = SparseTransition(csr_array(np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0], [0.5, 0.5]])))
     costs = np.array([[[0.0, 1.0], [0.5, 1.0]]])
     problem = Problem.scaled(P, costs, np.empty(0), np.ones((2, 2), dtype=bool))
@@ -276,7 +276,7 @@ def test_a_policy_that_falls_apart_is_left_to_others():
         found = solve(problem, order=chosen)
         assert found.settled
         assert found.value == pytest.approx(0.0, abs=1e-12)
-    # A first state that is left for good is no reason to give up: elimination is tried anew from where it got stuck.
+    # A first state that is left for good is no reason to give up: elimination is retried from where it got stuck.
     dearer = problem._replace(costs=np.array([[0.5, 1.0, 0.0, 1.0]]))
     found = solve_compiled(dearer, [np.array([1, 0])], order=order)
     assert found.settled
@@ -285,8 +285,8 @@ def test_a_policy_that_falls_apart_is_left_to_others():
 
 @pytest.mark.parametrize("probability", [1e-8, 1e-10, 1e-12])
 def test_a_plan_from_a_state_that_is_never_seen_again(probability):
-    """It begins there once in 1 / chance rounds: cycles are that long, and biases counted from there would lose as
-    many digits. The value is that of the states behind it, up to the chance times the longest way."""
+    """It restarts there once in 1 / probability rounds: cycles are that long, and biases counted from there would lose
+    as many digits. The value is that of the states behind it, up to the probability times the longest path."""
     rng, S, A = np.random.default_rng(0), 300, 2
     P = distributions("line", S, A, rng).toarray()
     P[:, 0] = 0.0  # nothing leads to the first state
@@ -346,7 +346,7 @@ def test_looking_ahead_is_value_iteration_state_by_state(sweeps):
 
 
 def test_one_sweep_is_the_greedy_policy_where_states_lead_to_later_ones():
-    """What a sweep has changed already is then never asked for; and a gain within the tolerance changes nothing."""
+    """Values already changed by a sweep are then not used, and a gain within the tolerance changes nothing."""
     rng, S, A = np.random.default_rng(0), 20, 3
     P = np.triu(rng.random((S, S)), 1)[np.repeat(np.arange(S), A)] * rng.random((S * A, S))
     P[-A:, -1] = 1.0
@@ -360,7 +360,7 @@ def test_one_sweep_is_the_greedy_policy_where_states_lead_to_later_ones():
     np.testing.assert_array_equal(look_ahead(*arguments, 10.0), policy)
 
 
-# Transitions that begin anew
+# Transitions with restarts
 
 
 @pytest.mark.parametrize("twice", [False, True])
@@ -390,7 +390,7 @@ def test_restarting_is_a_mixture_with_one_state(twice):
 
 @pytest.mark.parametrize("form", [np.asarray, csr_array], ids=["dense", "sparse"])
 def test_without_what_is_less_likely(form):
-    """What is exactly as likely stays; the rest is made up for in proportion."""
+    """Entries exactly at the threshold stay; the remaining ones are rescaled."""
     P = np.array([[0.5, 0.25, 0.25], [0.9, 0.1, 0.0], [0.85, 0.05, 0.1]])
     transition = Transition.of(form(P))
     found = transition.without(0.1)
@@ -402,7 +402,7 @@ def test_without_what_is_less_likely(form):
 
 @pytest.mark.parametrize(("within", "off"), [(1e-9, 1e-10), (1e-6, 1e-8)])
 def test_products_are_as_exact_as_the_plan_needs(monkeypatch, within, off):
-    """The gap is closed to a hundredth of what is allowed, and gains are as exact: closer policies are the same."""
+    """The gap is closed to a hundredth of the tolerance, and gains are as accurate: closer policies count as equal."""
     calls = []
 
     def noticed(distributions, *arguments):

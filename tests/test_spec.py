@@ -1,4 +1,4 @@
-"""Specs as data: what they expand to, and how they refuse what they do not know."""
+"""Specs as data: their expansion, and errors for unknown entries."""
 
 import dataclasses
 import hashlib
@@ -267,7 +267,7 @@ def test_parts_are_words_and_tables_in_a_spec():
 
 
 def test_the_seeds_of_the_shipped_experiments_are_those_of_their_flat_options():
-    """Seeds come from a hash of the options as written: were they spelt otherwise, all figures would change."""
+    """Seeds come from a hash of the options as written: a different spelling would change all figures."""
     jobs = shipped_spec("paper").jobs()
     words = {job.label: job._entropy("agent", [job.agent, job.agent_options, job.known_costs])[2:] for job in jobs}
     assert words["resampling-psconrl"] == [346428041, 3850778562, 3025789623, 1397374572]

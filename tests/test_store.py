@@ -1,4 +1,4 @@
-"""The results file: whole runs or none, clear errors, readers beside a writer, flat exports."""
+"""The results file: complete runs only, clear errors, readers concurrent with a writer, flat exports."""
 
 import csv
 import dataclasses

@@ -1,4 +1,4 @@
-"""Sources that Storm builds, where stormpy is installed; what we write is read by it in benchmarks/storm_models.py."""
+"""Sources built by Storm, if stormpy is installed; benchmarks/storm_models.py checks that Storm reads our files."""
 
 import pytest
 

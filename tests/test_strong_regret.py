@@ -1,4 +1,4 @@
-"""Strong regret counts what an episode's policy would cost in the rounds that were played, no more."""
+"""Strong regret counts the exact cost of an episode's policy over the rounds played, no more."""
 
 import numpy as np
 import pytest

@@ -112,7 +112,7 @@ def test_reachable_from_an_initial_distribution():
 
 
 def test_many_actions_to_one_state_are_one_edge():
-    """256 of them: counted in a byte they would be none."""
+    """256 of them: a byte counter would wrap to zero."""
     for form in (np.array, csr_array):
         assert is_communicating(deterministic([1] * 256, [0] * 256, form=form))
         assert not is_communicating(deterministic([1] * 256, [1] * 256, form=form))

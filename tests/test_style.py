@@ -1,4 +1,4 @@
-"""How agents look: the same in figures and on the page, and whoever is shown beside them."""
+"""Styles of agents: the same in figures and on the page, independent of the other agents shown."""
 
 import json
 import re

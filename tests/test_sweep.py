@@ -108,7 +108,7 @@ def alive(pid):
 
 @pytest.fixture
 def start_sweep(tmp_path):
-    """Starts the command; whatever happens, nothing of it is left running."""
+    """Start the command, and leave no process of it running, whatever happens."""
     command = [sys.executable, "-m", "psconrl", "sweep", str(tmp_path / "spec.toml"), "--out", str(tmp_path / "r.db")]
     started = []
 
@@ -133,7 +133,7 @@ def test_kill_9_loses_only_runs_in_flight_and_the_lock_it_leaves_blocks_no_proce
     workers = children(process.pid)
     process.kill()
     process.communicate()
-    wait_for(lambda: not any(alive(pid) for pid in workers))  # nobody goes on for nobody
+    wait_for(lambda: not any(alive(pid) for pid in workers))  # no worker outlives the sweep
     kept = finished(tmp_path / "r.db")
     assert 2 <= kept < len(jobs)
     assert list(tmp_path.glob("*lock*"))
@@ -169,13 +169,13 @@ def test_a_signal_leaves_no_lock_and_no_traceback_however_often_it_comes(tmp_pat
         process.send_signal(number)
         time.sleep(0.02)
     err = process.communicate(timeout=60)[1]
-    assert process.returncode in (130, -number), err  # once Python is gone, the signal ends what is left
+    assert process.returncode in (130, -number), err  # after Python has exited, the signal ends the rest
     assert "Traceback" not in err
     assert not list(tmp_path.glob("*lock*"))
 
 
 def interrupted(*arguments, **options):
-    """What a sweep that Ctrl-C ended has done."""
+    """The outcome of a sweep ended by Ctrl-C."""
     with pytest.raises(Interrupted) as raised:
         run_sweep(*arguments, **options)
     assert isinstance(raised.value, KeyboardInterrupt)  # so that the caller's own loop ends as well
@@ -224,7 +224,7 @@ def test_what_was_done_before_ctrl_c_is_kept(tmp_path, jobs):
 
 
 def test_ctrl_c_in_the_last_moment_is_not_lost(tmp_path, jobs):
-    """What comes next, such as drawing, is not wanted either."""
+    """The next steps, such as drawing, are skipped as well."""
 
     def last(outcome):
         if not outcome.left:
@@ -245,7 +245,7 @@ def test_ctrl_c_stays_ignored_where_it_was(tmp_path, jobs):
 
 
 class ShutDown(ThreadPoolExecutor):
-    """Somebody else ends it: runs come back undone."""
+    """Another process ends it: runs come back undone."""
 
     def submit(self, fn, /, *args, **kwargs):
         future = super().submit(fn, *args, **kwargs)
@@ -288,7 +288,7 @@ def test_a_worker_that_is_killed_is_replaced_and_its_runs_are_run_again(tmp_path
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.full)])
 def test_a_run_that_kills_its_process_is_found_and_recorded_and_the_others_are_run(tmp_path, monkeypatch, workers):
-    """Whenever a pool breaks, those who may have broken it run alone, each in a pool of its own."""
+    """When a pool breaks, each run that may have broken it runs alone, in its own pool."""
     monkeypatch.setattr(runner, "execute", die_of_third)
     outcome = run_sweep(parse_spec(TINY).jobs(), tmp_path / "r.db", workers=workers)
     assert (outcome.done, outcome.failed, outcome.left) == (5, 1, 0)
@@ -401,7 +401,7 @@ def test_the_title_is_the_specs_unless_another_is_given(tmp_path):
         with Store(path) as store:
             return store.query("SELECT value FROM meta WHERE key = 'title'")[0][0]
 
-    assert title(list(jobs)) == "psconrl"  # nobody says
+    assert title(list(jobs)) == "psconrl"  # no title is given
     assert title(jobs) == "My study"
     assert title(list(jobs)) == "My study"  # the file's own
     assert title(jobs, title="Another") == "Another"

@@ -25,7 +25,7 @@ def noted(n_pairs, n_states, steps, seed, few=None):
 
 
 def assert_is(tally, table):
-    """All that a tally can be asked for."""
+    """Compare everything that a tally reports."""
     assert tally.numbers.tolist() == np.flatnonzero(table).tolist()
     assert tally.times.tolist() == table.ravel()[np.flatnonzero(table)].tolist()
     np.testing.assert_array_equal(tally.toarray(), table)
@@ -41,7 +41,7 @@ def test_a_tally_counts_as_a_table_does_however_often_its_log_is_full(steps, few
 
 
 def test_a_log_that_a_loop_fills_itself_is_counted_like_single_notes():
-    """A compiled loop writes as many numbers as there is room for, and asks again."""
+    """A compiled loop writes as many numbers as fit, and asks again."""
     rng, tally, seen = np.random.default_rng(1), Tally(50, 40), Counter()
     for _ in range(30):
         n = min(int(rng.integers(1, LOG)), tally.room())
@@ -51,7 +51,7 @@ def test_a_log_that_a_loop_fills_itself_is_counted_like_single_notes():
         tally.logged += n
         seen.update(numbers.tolist())
         if rng.random() < 0.3:
-            assert tally.times.sum() == sum(seen.values())  # to ask in between changes nothing
+            assert tally.times.sum() == sum(seen.values())  # a query in between changes nothing
     assert tally.numbers.tolist() == sorted(seen)
     assert tally.times.tolist() == [seen[number] for number in sorted(seen)]
     assert tally.room() == LOG

@@ -1,4 +1,4 @@
-"""Names that would do harm where they are shown: on a terminal, or in a spreadsheet."""
+"""Names that would be harmful where they are shown: on a terminal, or in a spreadsheet."""
 
 import csv
 import json
@@ -71,7 +71,7 @@ def test_no_name_reaches_the_terminal_as_it_is(evil, tmp_path, capfd):
     for arguments in (
         ["solve", evil],
         ["solve", evil, "--threshold", f"@risk{ESC}=-5"],
-        ["solve", evil, "--threshold", f"nobody{ESC}=1"],
+        ["solve", evil, "--threshold", f"missing{ESC}=1"],
         ["inspect", evil],
         ["pareto", evil, "--points", "3"],
         ["learn", evil, "--horizon", "50"],
@@ -128,7 +128,7 @@ def test_tables_for_spreadsheets_hold_no_formulas(evil, tmp_path):
     with (tmp_path / "log.csv").open() as f:
         header = next(csv.reader(f))
     assert not any(cell.startswith(("=", "@", "+", "-")) for cell in header)
-    CSVLog(tmp_path / "log.csv", cost_names=psconrl.load(evil).cost_names)(event(evil))  # its own file it knows again
+    CSVLog(tmp_path / "log.csv", cost_names=psconrl.load(evil).cost_names)(event(evil))  # it recognises its own file
 
 
 def event(path):

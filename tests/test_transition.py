@@ -1,4 +1,4 @@
-"""Transitions and chains: every question has the same answer from dense and from sparse ones, and by brute force."""
+"""Transitions and chains: dense, sparse and brute-force results agree."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ SEEDS = pytest.mark.parametrize("seed", range(30))
 
 
 def distributions(seed, S=None, A=None):
-    """Laws (S*A, S) with few or many successors."""
+    """Distributions (S*A, S) with few or many successors."""
     rng = np.random.default_rng(seed)
     S, A = S or int(rng.integers(1, 9)), A or int(rng.integers(1, 4))
     P = rng.random((S * A, S)) * (rng.random((S * A, S)) < rng.choice([0.0, 0.15, 0.4, 1.0]))
@@ -165,7 +165,7 @@ def test_end_components_are_closed_connected_and_largest(seed):
 
 @SEEDS
 def test_the_steps_of_policy_iteration_are_the_same_on_all_kinds(seed):
-    """Evaluation and improvement, dense, sparse and in twice the precision, against plain sums."""
+    """Evaluation and improvement, dense, sparse and in double-double precision, against plain sums."""
     P, A, rng = distributions(seed, S=6)
     P = 0.9 * P + 0.1 / 6  # one class
     costs, weights, available = rng.random((2, 6 * A)), rng.dirichlet(np.ones(2)), np.ones((6, A), dtype=bool)

@@ -1,4 +1,4 @@
-"""Triple-QA: its formulas, a slow loop in plain NumPy that must agree, and three ways of playing with the same bits."""
+"""Triple-QA: its formulas, agreement with a slow loop in plain NumPy, and three ways of playing with the same bits."""
 
 import math
 

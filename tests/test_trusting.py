@@ -1,4 +1,4 @@
-"""Agents that begin with a model: what it is worth, in transitions and in costs, against the formulas."""
+"""Agents that start from a model: its weight in transitions and in costs, against the formulas."""
 
 from contextlib import nullcontext
 
@@ -27,7 +27,7 @@ def after_some_rounds(agent, rounds=300):
 @BOTH
 @pytest.mark.parametrize("weight", [20, 0.25, EACH], ids=["20", "quarter", "each"])
 def test_transitions_are_worth_n_observations(kind, weight):
-    """Parameters: the weight of the pair times the model's law, plus the counts."""
+    """Parameters: the weight of the pair times the model's distribution, plus the counts."""
     agent = kind.trusting(QUEUE, weight, seed=1)
     P, each = QUEUE.transition.toarray(), np.broadcast_to(weight, (S, A)).reshape(-1, 1)
     np.testing.assert_allclose(agent.belief.parameters(agent.counts), each * P, rtol=1e-15)
@@ -55,7 +55,7 @@ def test_costs_are_worth_as_much(kind, weight):
 
 
 def test_what_it_is_worth_may_be_learned():
-    """Where the model is right, it turns out to be worth much; where all actions lead elsewhere, little."""
+    """The learned weight is large where the model is right, and small where all actions lead elsewhere."""
     agent = PSConRL.trusting(QUEUE, seed=1)
     assert isinstance(agent.belief, LearnedMass)
     assert agent.belief.grid == WORTHS
@@ -73,7 +73,7 @@ def test_what_it_is_worth_may_be_learned():
 
 
 def elsewhere(model):
-    """The same where every law is turned round among the states that it has: all is possible, and otherwise likely."""
+    """A model with every distribution permuted over its support: all is possible, with other probabilities."""
     P = model.transition.toarray().copy()
     for row in P:
         there = np.flatnonzero(row)
@@ -185,7 +185,7 @@ def test_a_model_with_actions_that_are_missing_is_refused_like_everywhere(row):
 
 
 def test_much_trust_is_the_plan_of_the_model():
-    """A hundred million observations of every pair: samples are the model up to four digits, and so are their plans."""
+    """With 1e8 observations of every pair, samples equal the model up to four digits, and so do their plans."""
     agent = PSConRL.trusting(QUEUE, 1e8, planning_horizon=Endless(), ledger=None, seed=3)
     assert isinstance(agent.belief, Dirichlet)
     episode, best = agent.begin(0), psconrl.plan(QUEUE)
@@ -224,7 +224,7 @@ def test_much_of_the_transitions_and_nothing_of_the_costs_is_worth_a_warning(kin
     ids=["default", "paper", "heavy", "light", "support", "scattered"],
 )
 def test_little_or_nothing_of_the_transitions_is_not(belief, recwarn):
-    """However heavy: what is the same for all transitions tells nothing of any."""
+    """However heavy, a uniform prior carries no information about transitions."""
     PSConRL(S, A, QUEUE.thresholds, belief=belief)
     assert not recwarn.list
 

@@ -1,4 +1,4 @@
-"""Multiply the objective or a cost, and with it its limit, and every agent does the same."""
+"""Scaling the objective, or a cost with its threshold, changes no agent's behaviour."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Following a plan that takes long: progress, estimates, and stopping by hand."""
+"""Monitoring a long plan: progress, estimates, and interruption."""
 
 import numpy as np
 import pytest

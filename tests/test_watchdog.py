@@ -1,4 +1,4 @@
-"""The watchdog: its rule by hand, silent on runs that learn, loud on one that is wrong about its limits."""
+"""The watchdog: its rule by hand, no alarms on runs that learn, alarms on one with wrong constraints."""
 
 import math
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Limits over windows: against power series, linear programs and play; errors; the command."""
+"""Constraints over windows, against power series, linear programs and play; errors; the command."""
 
 import csv
 import json

@@ -93,7 +93,7 @@ def test_riverswim_without_limit_swims_to_the_far_end():
     assert (free.policy[:, 1] > 0.999).all()
 
 
-ONWARD = {0: Fraction(96, 100), 1: Fraction(94, 100)}  # what the paper says, and no double is
+ONWARD = {0: Fraction(96, 100), 1: Fraction(94, 100)}  # the paper's values, which are not doubles
 
 
 def averages_on_the_chain(scores):
