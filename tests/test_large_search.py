@@ -10,7 +10,7 @@ import psconrl
 from models import tandem
 from psconrl.arrays import in_32_bits
 from psconrl.kernels import krylov, sweeps
-from psconrl.markov import policy_iteration as policy_steps
+from psconrl.markov import policy_iteration
 from psconrl.markov import sparse_solver
 from psconrl.markov.sparse_solver import SparseSolver
 from psconrl.markov.structure import attractor_policy
@@ -218,13 +218,15 @@ def test_rough_gains_are_off_by_no_more_than_that_however_large_biases_are():
 
 def test_transient_states_are_looked_ahead_in(monkeypatch):
     """Returning home from anywhere costs 5, a step towards it .1: stepping pays in a state once it pays in the next."""
-    monkeypatch.setattr(policy_steps, "LARGE", 10)
+    monkeypatch.setattr(policy_iteration, "LARGE", 10)
     n = 40
     pairs = np.arange(2 * n)
     onward = np.where(pairs % 2, np.maximum(pairs // 2 - 1, 0), 0)
     costs = np.where(pairs % 2, 0.1, 5.0)[None, :]
     costs[0, :2] = 0.0  # at home
-    steps = policy_steps.SparseSteps(in_32_bits(csr_array((np.ones(2 * n), (pairs, onward)), shape=(2 * n, n))), None)
+    steps = policy_iteration.SparseSteps(
+        in_32_bits(csr_array((np.ones(2 * n), (pairs, onward)), shape=(2 * n, n))), None
+    )
     policy, everywhere = np.zeros(n, dtype=np.int64), np.ones((n, 2), bool)
     chain = steps.evaluate(policy, costs, 0)
     assert steps._solver.passing
@@ -239,11 +241,11 @@ def test_least_room():
 
 def test_the_drift_on_several_cores_is_that_on_one(monkeypatch):
     problem = Problem.of(tandem(20))
-    steps = policy_steps(problem.transition)
+    steps = policy_iteration.policy_steps(problem.transition)
     h = np.random.default_rng(3).normal(size=400)
     one = steps._drift(h)
-    monkeypatch.setattr(policy_steps, "LARGE", 1)
-    monkeypatch.setattr(policy_steps.os, "cpu_count", lambda: 3)
+    monkeypatch.setattr(policy_iteration, "LARGE", 1)
+    monkeypatch.setattr(policy_iteration.os, "cpu_count", lambda: 3)
     np.testing.assert_array_equal(steps._drift(h), one)
     moved = (problem.transition.matrix @ h).reshape(400, 4) - h[:, None]
     np.testing.assert_allclose(one, moved, atol=1e-14)
