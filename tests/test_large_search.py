@@ -10,8 +10,7 @@ import psconrl
 from models import tandem
 from psconrl.arrays import in_32_bits
 from psconrl.kernels import krylov, sweeps
-from psconrl.markov import policy_iteration
-from psconrl.markov import sparse_solver
+from psconrl.markov import policy_iteration, sparse_solver
 from psconrl.markov.sparse_solver import SparseSolver
 from psconrl.markov.structure import attractor_policy
 from psconrl.model.transition import Transition
