@@ -123,10 +123,10 @@ def test_a_plan_that_relies_on_unvisited_states():
         "what it promises is a guess"
     )
     assert lines[1] == (
-        "of the objective the last plan promises 0 in the long run, but 1 over as many rounds from here as the run "
+        "for the objective, the last plan promises 0 in the long run, but 1 over as many rounds from here as the run "
         "had, 200: it is slow"
     )
-    assert "objective the last plan promises 0 in the long run, but -1 over" in hindsight(agent, 0, maximise=True)[1]
+    assert "objective, the last plan promises 0 in the long run, but -1 over" in hindsight(agent, 0, maximise=True)[1]
     for kind in ("explore", "unsettled", "interim"):
         agent = Promising.of(model, reluctant, kind)
         simulate(model, agent, 200, seed=0)
@@ -147,7 +147,7 @@ def test_a_plan_whose_averages_say_little_of_the_run():
     (line,) = hindsight(agent, 0)
     share = 1.0 / (2.0 + 1000.0 / agent.rounds)
     assert line.startswith(
-        f"of limited cost 1 the last plan promises 0.5 in the long run, but {share:.3g} over as many"
+        f"for limited cost 1, the last plan promises 0.5 in the long run, but {share:.3g} over as many"
     )
     assert 0.5 - 1.0 / (2.0 + 1000.0 / 3000.0) < 0.1
     simulate(model, agent, 1050, seed=1)

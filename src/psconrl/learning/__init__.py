@@ -1,1 +1,1 @@
-"""Learning: agents that plan, play an episode, and plan again. They are never handed the true model."""
+"""Learning agents: they plan, play an episode, and plan again. They never see the true model."""

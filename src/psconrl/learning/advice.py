@@ -1,4 +1,4 @@
-"""What a colleague would say before a run, of what makes learning slow or hopeless, and after it, of the last plan."""
+"""Advice to the user: before a run, on what makes learning slow or hopeless; after it, on the last plan."""
 
 import numpy as np
 
@@ -11,15 +11,15 @@ from psconrl.markov.evaluation import evaluate
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.planner import plan
 
-MANY = 1000  # pairs, and rounds, from which on it is worth saying
-OFTEN = 2  # times that a pair should be visited, on average
-CHECKED_STATES = 500  # of a model that is planned or evaluated only to say something of it
-MUCH = 0.05  # of the rounds
-FAR = 0.1  # of the range of a cost
+MANY = 1000  # pairs and rounds below which no advice is given
+OFTEN = 2  # visits that a pair should have on average
+CHECKED_STATES = 500  # largest model that is planned or evaluated only for advice
+MUCH = 0.05  # share of the rounds
+FAR = 0.1  # share of the range of a cost
 
 
 def advice(agent: Player, rounds: int, maximise: bool) -> list[str]:
-    """Lines on a run of so many rounds; ``maximise``: the objective is a reward."""
+    """Return advice on a run of ``rounds`` rounds, as lines; ``maximise``: the objective is a reward."""
     lines = [agent.why_slow()]
     if isinstance(agent, Sampler):
         lines += [_few_rounds(agent, rounds), _no_hope(agent, maximise and rounds >= MANY), _infeasible_guess(agent)]
@@ -27,7 +27,7 @@ def advice(agent: Player, rounds: int, maximise: bool) -> list[str]:
 
 
 def hindsight(agent: Player, state: int, maximise: bool = False) -> list[str]:
-    """Lines on the plan that an agent played last, for a run that has ended in a state."""
+    """Return remarks on the plan that the agent played last, as lines; ``state`` is where the run ended."""
     if not isinstance(agent, Sampler) or not agent.rounds or agent.n_states > CHECKED_STATES:
         return []
     episode = agent.last_episode
@@ -42,7 +42,7 @@ def hindsight(agent: Player, state: int, maximise: bool = False) -> list[str]:
 
 
 def _few_rounds(agent: Sampler, rounds: int) -> str:
-    """Fewer rounds than it takes to visit every pair twice, and nothing is known of where they lead."""
+    """Warn of too few rounds to visit every pair twice, if nothing is known about the transitions."""
     pairs = agent.n_states * agent.n_actions
     if min(pairs, rounds) < MANY or rounds >= OFTEN * pairs or agent.belief.told():
         return ""
@@ -54,7 +54,7 @@ def _few_rounds(agent: Sampler, rounds: int) -> str:
 
 
 def _no_hope(agent: Sampler, maximise: bool) -> str:
-    """Rewards that are learned, and nothing is said of how large they can be."""
+    """Warn of rewards that are learned without a bound on how large they can be."""
     if not maximise or agent.costs is not None or agent.guessed_costs is not None or agent.optimistic_cost is not None:
         return ""
     return (
@@ -64,13 +64,13 @@ def _no_hope(agent: Sampler, maximise: bool) -> str:
 
 
 def _infeasible_guess(agent: Sampler) -> str:
-    """No policy of the model that the agent begins with keeps the limits."""
+    """Warn if no policy of the model that the agent begins with satisfies the constraints."""
     guess, costs = agent.belief.guess(), agent.guessed_costs if agent.costs is None else agent.costs
     if agent.rounds or guess is None or costs is None or agent.n_states > CHECKED_STATES:
         return ""
     names = agent.constraint_names
     model = CMDP(guess, costs, agent.thresholds, cost_names=None if names is None else ["objective", *names.names])
-    if not model.transition.communicates:  # what can be kept may depend on where it begins
+    if not model.transition.communicates:  # feasibility may depend on the initial state
         return ""
     found = plan(model)
     if found.feasible:
@@ -90,7 +90,7 @@ def _never_visited(agent: Player, occupancy: Floats) -> str:
 
 
 def _slow(agent: Player, maximise: bool, model: CMDP, ever: Floats, soon: Floats) -> str:
-    """What a plan promises in the long run is not what it does for as long as the run has lasted."""
+    """Warn if the plan's long-run averages differ from its averages over as many rounds as the run lasted."""
     ranges = np.array([np.ptp(cost) for cost in model.costs])
     apart = np.abs(soon - ever) / np.where(ranges > 0.0, ranges, 1.0)
     i = int(apart.argmax())
@@ -100,6 +100,6 @@ def _slow(agent: Player, maximise: bool, model: CMDP, ever: Floats, soon: Floats
     name = ("the objective", *limits.names)[i]
     sign = -1.0 if (maximise if i == 0 else name in limits.at_least) else 1.0
     return (
-        f"of {name} the last plan promises {sign * ever[i] + 0.0:.3g} in the long run, but {sign * soon[i] + 0.0:.3g} "
-        f"over as many rounds from here as the run had, {agent.rounds:,}: it is slow"
+        f"for {name}, the last plan promises {sign * ever[i] + 0.0:.3g} in the long run, but "
+        f"{sign * soon[i] + 0.0:.3g} over as many rounds from here as the run had, {agent.rounds:,}: it is slow"
     )

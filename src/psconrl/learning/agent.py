@@ -1,4 +1,7 @@
-"""The base of this library's agents: known costs, parts, and the generator for thinking. Playing is in ``player``."""
+"""The base class of this library's agents: known costs, parts, and the random generator used for planning.
+
+Playing is in ``player``.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,33 +21,33 @@ from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.player import Player
 from psconrl.learning.runtime.random_numbers import restored_generator, seed_sequences
 
-PER_TABLE_ENTRY = 1e-7  # seconds of a plan for every (s, a, s') of one that keeps them all, roughly
+PER_TABLE_ENTRY = 1e-7  # rough planning time in seconds per (s, a, s'), for agents that keep full tables
 
 
 class Agent(Player):
-    """Base of this library's agents. A subclass implements ``begin``.
+    """Base class of this library's agents. A subclass implements ``begin``.
 
-    What its constructor takes is kept under the same names. One that keeps more than the counts also extends ``end``,
-    ``state`` and ``restore``.
+    Constructor arguments are kept as attributes of the same names. An agent that keeps more than the counts also
+    extends ``end``, ``state`` and ``restore``.
     """
 
-    parts: ClassVar[Mapping[str, Part | None]] = {}  # its slots, and what fills them unless another part is given
-    theory: ClassVar[type[Part] | None] = None  # the radius that its theory has, if it has one
-    table_bytes: ClassVar[float] = 0.0  # for every (s, a, s'), of one that keeps them all
-    # If costs are learned: what counts as one observation of every pair, and what is guessed and counts as so many.
+    parts: ClassVar[Mapping[str, Part | None]] = {}  # the slots and their default parts
+    theory: ClassVar[type[Part] | None] = None  # the confidence radius of its theory, if any
+    table_bytes: ClassVar[float] = 0.0  # bytes per (s, a, s'), for agents that keep full tables
+    # If costs are learned: an objective that counts as one observation of every pair, and guesses with their weight.
     optimistic_cost: float | None = None
     guessed_costs: Floats | None = None
     cost_weight: float | Floats | None = 0.0
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        cls._trusted = _is_ours(cls)  # a check takes 30 µs, a fifth of an episode
+        cls._trusted = _is_ours(cls)  # checking an episode takes 30 µs, a fifth of its time
         if not cls._trusted and "name" not in cls.__dict__:
-            cls.name = cls.__name__  # a file must not take it for the class that it extends
+            cls.name = cls.__name__  # a saved file must not confuse it with the class it extends
 
     def __new__(cls, *given: Any, **options: Any) -> Self:
-        """Check the arguments before Python does, whose words on a missing one do not say what to write."""
-        if given or options:  # a copy is made without any
+        """Check the arguments before Python does: its message on a missing one does not say what to write."""
+        if given or options:  # copies are made without arguments
             check_arguments(cls, given, options)
         return super().__new__(cls)
 
@@ -67,24 +70,24 @@ class Agent(Player):
         self.rng = np.random.Generator(np.random.PCG64(seed_sequences(seed)[0]))
 
     def why_slow(self) -> str:
-        """From the size of its tables, if it keeps any."""
+        """Return a line on slow planning, estimated from the size of its tables; empty if planning is fast."""
         seconds = PER_TABLE_ENTRY * self.n_states**2 * self.n_actions if self.table_bytes else 0.0
         if seconds < 1.0:
             return ""
         return (
             f"a plan may take {seconds:.0f} s: {self.name!r} keeps tables of all (s, a, s'). 'psconrl' and the other "
-            "posterior samplers are made for so many states"
+            "posterior samplers are made for models of this size"
         )
 
     def _as_costs(self, given: ArrayLike, what: str) -> Floats:
-        """Costs (m+1, S, A) that somebody hands in, copied."""
+        """Return a checked copy of costs (m+1, S, A) given by the caller."""
         costs, shape = as_costs(given, what).copy(), (self.n_costs, self.n_states, self.n_actions)
         if costs.shape != shape:
             raise AgentError(f"{what} must be finite and have shape (m+1, S, A) = {shape}; got {costs.shape}")
         return costs
 
     def _part(self, slot: str, given: Part | None) -> Any:
-        """The part for a slot, the default one if none is given: a copy of its own."""
+        """Return a private copy of the part for a slot, or of the default part if none is given."""
         chosen = self.parts[slot] if given is None else given
         if chosen is None:
             return None
@@ -100,16 +103,16 @@ class Agent(Player):
         return self.counts.mean_costs(self.optimistic_cost, self.guessed_costs, weight)
 
     def config(self) -> dict[str, Any]:
-        """The arguments that build an agent like this one, seed aside, as plain data."""
+        """Return the constructor arguments, except the seed, as plain data."""
         return arguments(self)
 
     def state(self) -> dict[str, Any]:
-        """All that has changed since it was made: numbers, arrays and generators."""
+        """Return everything that has changed since construction: numbers, arrays and generators."""
         remembered = {slot: part.state() for slot, part in self._filled().items()}
         return super().state() | {"rng": self.rng.bit_generator.state, "parts": remembered}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Put back what ``state`` returned."""
+        """Restore what ``state`` returned."""
         super().restore(state)
         self.rng = restored_generator(state["rng"])
         for slot, part in self._filled().items():
@@ -124,10 +127,10 @@ class Agent(Player):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read an agent that continues bit for bit where the saved one stood. ``extra`` is what was saved with it."""
+        """Load a saved agent, which continues bit for bit. ``extra`` holds what was saved with it."""
         return persistence.rebuilt(cls, persistence.read(path), path)
 
 
 def _is_ours(cls: type) -> bool:
-    """Does a class come with this library? Then its episodes need no check before a compiled loop plays them."""
+    """Whether a class is part of this library. Its episodes then need no check before a compiled loop plays them."""
     return cls.__module__.startswith("psconrl.learning.")

@@ -1,4 +1,4 @@
-"""What is wrong with the arguments of an agent's constructor, and what to write instead."""
+"""Checks of the arguments of an agent's constructor, with errors that say what to write instead."""
 
 import inspect
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from psconrl.errors import AgentError, unknown_name
 from psconrl.learning.part import Part, argument_names
 from psconrl.model.cmdp import CMDP
 
-RENAMED = {  # options that have other names now: the slot they belong to, and the new name
+RENAMED = {  # former names of options: the slot they belong to, and the new name
     "if_infeasible": ("fallback", "'fallback'"),
     "explore_action": ("fallback", "'action', of the fallback 'explore'"),
     "repay": ("ledger", "'share', of the ledger 'repay'"),
@@ -24,7 +24,7 @@ def _signature(cls: type) -> inspect.Signature:
 
 
 def check_arguments(cls: Any, given: tuple[Any, ...], options: Mapping[str, Any]) -> None:
-    """Raise an ``AgentError`` that says what to write, if a constructor cannot be called with some arguments."""
+    """Raise an ``AgentError`` that says what to write if the constructor cannot be called with these arguments."""
     signature = _signature(cls)
     name, parameters = cls.__name__, signature.parameters
     first = given[0] if given else options.get("n_states", options.get("model"))
@@ -49,7 +49,7 @@ def check_arguments(cls: Any, given: tuple[Any, ...], options: Mapping[str, Any]
 
 
 def _hint(cls: Any, option: str, names: list[str]) -> str:
-    """Where an option belongs: to a part, by another name, or nowhere."""
+    """Return where an unknown option belongs: to a part, under another name, or nowhere."""
     parts: Mapping[str, Part | None] = getattr(cls, "parts", {})
     if option in RENAMED and RENAMED[option][0] in parts:
         return f"; it is now {RENAMED[option][1]}"

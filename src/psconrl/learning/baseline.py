@@ -1,16 +1,17 @@
-r"""A baseline for the agent ``safe``: a policy, and what a model says of it.
+r"""A baseline for the agent ``safe``: a policy with its slack and span, computed from a model.
 
-What such an agent must be told of its baseline :math:`\pi_b` is, for every limit, a ``slack`` and a ``span``: that some
-function :math:`0 \le h \le span` of the states has
+The agent needs to know a ``slack`` and a ``span`` of its baseline :math:`\pi_b` for every constraint. They state that
+some function :math:`0 \le h \le span` of the states satisfies
 
 .. math:: c_b + P_b h - h \le \tau - slack
 
-in every state. Then n rounds from any state cost at most :math:`n (\tau - slack) + span` in expectation: the slack is
-how far below the limit it stays in the long run, the span what it may take to recover. The least such function is
+in every state. Then n rounds from any state cost at most :math:`n (\tau - slack) + span` in expectation. The slack is
+how far the baseline stays below the threshold in the long run. The span is what it may cost to recover. The least such
+function is
 
 .. math:: h = \max(0,\ c_b - (\tau - slack) + P_b h),
 
-what it can overspend until the worst moment to stop; the smaller the slack, the smaller is the span.
+the most the baseline can overspend before it is stopped. A smaller slack gives a smaller span.
 """
 
 from typing import Any
@@ -28,21 +29,22 @@ from psconrl.model.tables import Tables
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan_unexplained
 
-SHARES = (0.25, 0.5, 0.75, 0.9)  # of all its slack, that are told
+SHARES = (0.25, 0.5, 0.75, 0.9)  # candidate slacks, as shares of the largest
 SWEEPS = 20_000
-STILL = 1e-9  # in ranges of the cost: what the last sweep may change
-HALVINGS = 12  # when the largest slack that all limits can have is looked for
+STILL = 1e-9  # change at which the iteration stops, in ranges of the cost
+HALVINGS = 12  # bisection steps for the largest slack common to all constraints
 
 
 def known_baseline(model: CMDP, policy: Any = None) -> dict[str, Any]:
-    """The options ``baseline``, ``slack``, ``span`` and ``ranges`` of an agent ``safe``, as they are true in a model.
+    """Return the options ``baseline``, ``slack``, ``span`` and ``ranges`` of an agent ``safe``, computed from a model.
 
-    ``policy``: (S, A), an action for every state, or a plan; by default the safest one. Of all pairs (slack, span) the
-    one is told with which most can be tried at once. ``ranges`` matter if costs are learned.
+    ``policy``: (S, A), an action for every state, or a plan; by default the safest policy. Several pairs (slack, span)
+    are valid; the result is the pair that allows most exploration from the start. ``ranges`` matter only if costs are
+    learned.
 
     >>> import psconrl
-    >>> told = known_baseline(psconrl.load("marsrover-4x4"))
-    >>> told["baseline"].shape, told["slack"].round(3).tolist(), told["span"].round(3).tolist()
+    >>> known = known_baseline(psconrl.load("marsrover-4x4"))
+    >>> known["baseline"].shape, known["slack"].round(3).tolist(), known["span"].round(3).tolist()
     ((16, 4), [0.2], [0.0])
     """
     if not isinstance(model, CMDP):
@@ -67,12 +69,15 @@ def known_baseline(model: CMDP, policy: Any = None) -> dict[str, Any]:
 
 
 def _share(slack: float, span: float, over: float) -> float:
-    """Of the rounds, in which a cost that is so much over the limit may be tried; see ``agents.safe``."""
+    """Return the share of rounds in which a cost ``over`` the threshold may be tried; see ``agents.safe``."""
     return 1.0 if over + span <= 0.0 else slack / (over + span + slack)
 
 
 def outcome_ranges(model: CMDP) -> Floats:
-    """What every cost can be, (m+1, 2); of those in [0, 1] all of it, since they may be chances (Bernoulli)."""
+    """Return the lowest and highest outcome of every cost, (m+1, 2).
+
+    Costs within [0, 1] get the whole of it, since they may be probabilities of a Bernoulli cost.
+    """
     outcomes = Tables.of(model, "deterministic").outcomes
     lowest, highest = outcomes.min(axis=1), outcomes.max(axis=1)
     probabilities = (lowest >= 0.0) & (highest <= 1.0)
@@ -84,7 +89,7 @@ def outcome_ranges(model: CMDP) -> Floats:
 
 
 def _recovery(model: CMDP, distributions: Floats, i: int, average: float) -> tuple[float, float]:
-    """An average and the span that prove each other: about the one that is wanted, and the least span."""
+    """Return an average close to the wanted one, and the least span that certifies it."""
     chain = chain_of(model.transition, distributions)
     cost = (distributions * model.costs[i]).sum(axis=1) - average
     unit = float(np.ptp(model.costs[i])) or 1.0
@@ -95,12 +100,12 @@ def _recovery(model: CMDP, distributions: Floats, i: int, average: float) -> tup
         h = new
         if still:
             break
-    missed = float((cost + chain @ h - h).max())  # iterated from below, h is a little too small
+    missed = float((cost + chain @ h - h).max())  # the iteration is from below, so h is slightly too small
     return average + max(missed, 0.0), float(np.ptp(h))
 
 
 def safest_policy(model: CMDP) -> Floats:
-    """The policy (S, A) that stays farthest below its limits, in ranges of the costs, the nearest one counting."""
+    """Return the policy (S, A) whose smallest distance below a threshold, in ranges of the cost, is largest."""
     if model.n_constraints == 0:
         return plan_unexplained(model).policy
     if model.n_constraints == 1:

@@ -1,4 +1,4 @@
-"""The best policy in the best model of a confidence box, in the user's units: what UCRL-CMDP and UC-CURL plan with."""
+"""Optimistic planning over a confidence box, in the user's units, for UCRL-CMDP and UC-CURL."""
 
 from typing import NamedTuple
 
@@ -13,23 +13,23 @@ from psconrl.planning.scaling import Scaling
 
 
 class BoxPlan(NamedTuple):
-    """The optimum, or what is nearest to the limits if not even the best model keeps them."""
+    """The optimistic plan, or the plan of least excess if the constraints are infeasible even in the best model."""
 
     mixture: Mixture[OptimisticColumn]
-    value: float  # the average objective that it hopes for, as a cost
+    value: float  # the optimistic average objective, as a cost
 
     @property
     def feasible(self) -> bool:
-        """Does it keep the limits?"""
+        """True if the plan satisfies the constraints."""
         return self.mixture.feasible
 
     def policy(self, n_actions: int, rng: np.random.Generator) -> Floats:
-        """A policy (S, A) with its averages; drawn by lot where its columns never meet."""
+        """Return a policy (S, A) with the averages of the plan; if the columns never meet, one of them, at random."""
         return optimistic_policy(self.mixture, n_actions, rng)
 
 
 def plan_in_box(box: Box, costs: Floats, thresholds: Floats) -> BoxPlan:
-    """Plan for limits, with costs (m+1, S, A). Raises ``SolverError`` where that could not be settled."""
+    """Plan with costs (m+1, S, A) for thresholds (m,). Raise ``SolverError`` if the plan cannot be certified."""
     everything = np.ones(costs.shape[1:], dtype=bool)
     scaling = Scaling.of(costs, thresholds, everything)
     mixture = solve_optimistic(box.low, box.high, *scaling.apply(costs, thresholds, everything))

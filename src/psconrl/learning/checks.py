@@ -1,7 +1,7 @@
-"""Reading what a user or a file hands to an agent, each with the error that says what to repair.
+"""Checks of the values that a user or a file gives to an agent. Each error says what to repair.
 
-What a file holds is checked like what a user hands in: compiled loops trust their arrays, and a number out of place
-would make them read and write wherever it points.
+Values from a file are checked like those from a user: compiled loops do not check their arrays, so that a wrong index
+would make them read or write outside of these.
 """
 
 import math
@@ -20,17 +20,17 @@ from psconrl.model.validation import as_floats, in_range, need_valid_sparse, wan
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """Is this a whole number? True and False are none."""
+    """True for an integer. Booleans do not count."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def is_index(value: Any, size: int) -> bool:
-    """Is this a whole number from 0 to size - 1?"""
+    """True for an integer from 0 to size - 1."""
     return is_whole(value) and bool(0 <= value < size)
 
 
 def as_count(value: Any, what: str, error: type[PsconrlError] = AgentError) -> int:
-    """A whole number from 1 on, or an error that names what was wrong."""
+    """Return a positive integer, or raise an error that names ``what``."""
     if not is_whole(value) or value < 1:
         raise error(f"{what} must be a whole number from 1 on; got {value!r}")
     if value > MOST_ROUNDS:
@@ -41,7 +41,7 @@ def as_count(value: Any, what: str, error: type[PsconrlError] = AgentError) -> i
 def as_number(
     value: Any, what: str, wanted: str = "a finite number", fits: Callable[[float], bool] = lambda x: True
 ) -> float:
-    """One finite number that fits, or an error that says which is wanted; True, text and arrays are none."""
+    """Return a finite number that ``fits``, or raise an error. Booleans, text and arrays are not numbers."""
     number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     if not number or not math.isfinite(value) or not fits(value):
         raise AgentError(f"{what} must be {wanted}; got {value!r}")
@@ -49,17 +49,17 @@ def as_number(
 
 
 def as_positive(value: Any, what: str) -> float:
-    """A number above 0."""
+    """Return a positive number."""
     return as_number(value, what, "a positive number", lambda x: x > 0)
 
 
 def as_fraction(value: Any, what: str) -> float:
-    """A number above 0 and at most 1."""
+    """Return a number above 0 and at most 1."""
     return as_number(value, what, "a number above 0 and at most 1", lambda x: 0 < x <= 1)
 
 
 def as_numbers(values: ArrayLike, what: str) -> Floats:
-    """An array of floats, or an error that names what was wrong. Text is no number, even if it looks like one."""
+    """Return an array of floats, or raise an error that names ``what``. Text is refused, even if it looks numeric."""
     try:
         return as_floats(values, what)
     except ModelError:
@@ -67,7 +67,7 @@ def as_numbers(values: ArrayLike, what: str) -> Floats:
 
 
 def as_costs(values: ArrayLike, what: str) -> Floats:
-    """Numbers that can be costs or limits: finite, and not so large that sums of them are not."""
+    """Return numbers that can be costs or thresholds: finite, and small enough for their sums to be finite."""
     array = as_numbers(values, what)
     if not in_range(array).all():
         first = float(array[~in_range(array)].flat[0])
@@ -76,7 +76,7 @@ def as_costs(values: ArrayLike, what: str) -> Floats:
 
 
 def as_optimistic_cost(cost: Any) -> float | None:
-    """The least objective that a step can have, as a cost; it counts as one observation of every pair."""
+    """Return the least objective of a step, as a cost; it counts as one observation of every pair."""
     if cost is None:
         return None
     size = f"a finite number up to {LARGEST_COST:g} in size, or None"
@@ -84,7 +84,7 @@ def as_optimistic_cost(cost: Any) -> float | None:
 
 
 def as_amounts(values: Any, what: str, n: int) -> Floats:
-    """A number from 0 on, or n of them: one per threshold."""
+    """Return a nonnegative number, or n of them: one per threshold."""
     amounts = as_numbers(values, what)
     flag = isinstance(values, bool) or np.asarray(values).dtype == np.bool_
     if flag or amounts.shape not in ((), (n,)) or not (np.isfinite(amounts) & (amounts >= 0)).all():
@@ -93,7 +93,7 @@ def as_amounts(values: Any, what: str, n: int) -> Floats:
 
 
 def as_weight(values: Any, what: str, n_states: int, n_actions: int) -> float | Floats:
-    """How many observations something is worth: a number from 0 on, or one for every pair, (S, A)."""
+    """Return a weight in observations: a nonnegative number, or one for every pair, (S, A)."""
     weight = as_numbers(values, what)
     if (
         isinstance(values, bool)
@@ -106,7 +106,7 @@ def as_weight(values: Any, what: str, n_states: int, n_actions: int) -> float | 
 
 
 def as_distributions(policy: Any, what: str, n_states: int, n_actions: int) -> Floats:
-    """A policy (S, A): a distribution over the actions for every state."""
+    """Return a checked copy of a policy (S, A): a distribution over the actions for every state."""
     distributions = as_numbers(policy, what).copy()
     if distributions.shape != (n_states, n_actions):
         raise AgentError(f"{what} must have shape (S, A) = {(n_states, n_actions)}; got {distributions.shape}")
@@ -116,13 +116,13 @@ def as_distributions(policy: Any, what: str, n_states: int, n_actions: int) -> F
 
 
 def need_all_actions(available: Bools) -> None:
-    """Agents choose among all actions: refuse a model, by its available ones (S, A), in which some are missing."""
+    """Raise an error unless ``available`` (S, A) is all true: agents need every action in every state."""
     if not available.all():
         raise AgentError("agents need models in which every action is available in every state")
 
 
 def saved_floats(value: Any, shape: tuple[int, ...], what: str) -> Floats:
-    """An array from a file: finite numbers in the shape they must have."""
+    """Return an array from a file, checked to be finite and of the given shape."""
     array = np.array(as_numbers(value, what), order="C")
     if array.shape != shape or not np.isfinite(array).all():
         raise AgentError(f"{what} must be finite numbers of shape {shape}")
@@ -130,7 +130,7 @@ def saved_floats(value: Any, shape: tuple[int, ...], what: str) -> Floats:
 
 
 def saved_policies(values: Iterable[Any], n_states: int, n_actions: int) -> tuple[Ints, ...]:
-    """Deterministic policies from a file: an action for every state."""
+    """Return deterministic policies from a file, each an action for every state."""
     policies = []
     for value in values:
         actions = saved_floats(value, (n_states,), "a policy")
@@ -141,7 +141,7 @@ def saved_policies(values: Iterable[Any], n_states: int, n_actions: int) -> tupl
 
 
 def checked_distributions(given: Any, n_states: int, n_actions: int) -> Transition:
-    """Transitions that somebody's belief has drawn, dense or sparse, as a planner needs them."""
+    """Return transitions drawn by a user's belief, dense or sparse, checked and normalised for the planner."""
     shape, what = (n_states * n_actions, n_states), "what a belief samples"
     matrix = given.matrix if isinstance(given, Transition) else given
     if issparse(matrix):

@@ -1,4 +1,4 @@
-"""What a cost is measured in: its range. Bonuses and step sizes in ranges do not depend on the user's units."""
+"""The unit of a cost: its range. Bonuses and step sizes in ranges do not depend on the user's units."""
 
 import numpy as np
 
@@ -6,7 +6,9 @@ from psconrl.arrays import Floats
 
 
 def cost_units(costs: Floats) -> Floats:
-    """The range of every cost over all pairs, from a table (m+1, S, A); a constant cost has its size, nothing has 1.
+    """Return the range of every cost over all pairs, from a table (m+1, S, A).
+
+    The unit of a constant cost is its absolute value, and that of a zero cost is 1.
 
     >>> cost_units(np.array([[[0.0, 100.0]], [[7.0, 7.0]], [[0.0, 0.0]]])).tolist()
     [100.0, 7.0, 1.0]

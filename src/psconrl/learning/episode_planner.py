@@ -1,4 +1,4 @@
-"""Planning in a sampled or estimated model, again and again, from where the last plan left off."""
+"""Repeated planning in sampled or estimated models, warm-started from the last plan."""
 
 from typing import Any, NamedTuple
 
@@ -26,13 +26,13 @@ class Columns(NamedTuple):
     """The deterministic policies that an optimal plan mixes: each is optimal for its Lagrangian."""
 
     policies: tuple[Ints, ...]
-    shares: Floats  # (k,) of sum one
-    averages: Floats  # (k, m+1) costs of each in the model that was planned
-    prices: Floats  # (m,) of the limits, in units of the objective
+    shares: Floats  # (k,), sum to one
+    averages: Floats  # (k, m+1), average costs of each policy in the planned model
+    prices: Floats  # (m,), shadow prices of the constraints, in units of the objective
 
     @classmethod
     def of(cls, found: Solution, problem: Problem) -> "Columns | None":
-        """Those of a solution; None if it mixes nothing."""
+        """Return the columns of a solution; None if it is a single policy."""
         if len(found.policies) < 2:
             return None
         mixture = found.mixture
@@ -43,31 +43,31 @@ class Columns(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The policy for an episode, the average objective it promises, as a cost, and the policies that it mixes."""
+    """The policy for an episode, its average objective in the planned model, as a cost, and the policies it mixes."""
 
     policy: Floats  # (S, A)
     value: float
     columns: Columns | None = None
 
 
-# What happens less often than this does not happen in an episode: a sample that cannot be settled as it is, is planned
-# without such transitions.
+# Transitions of smaller probability do not occur within an episode. A sample that cannot be solved as it is, is planned
+# without them.
 UNLIKELY = 1e-12
-# In a large model a plan for ever is one that begins anew, in the present state, once in so many rounds: whatever falls
-# apart in the sample, there is one chain then. It moves no average by more than this times the span of its bias.
+# In a large model, plans over an infinite horizon restart in the present state with this probability per round. So the
+# sample is one chain, even if it decomposes. No average moves by more than this times the span of its bias.
 ENDLESS = 1e-9
-# Up to this size a sparse sample is planned as a dense one: elimination takes less time than products.
+# Up to this size a sparse sample is planned as a dense one: elimination is faster than matrix-vector products.
 ELIMINATED = 128
-# Multiplications of one elimination, about a second.
+# Multiplications of one elimination; about a second.
 MOST_WORK = 5e8
-# How far, in the units of a certificate, a plan for one episode may be from its bound or beyond a limit. In large
-# models that is enough for the quick methods, too; what they cannot settle is tried in twice the precision if small.
+# How far, in the units of a certificate, a plan for one episode may be from its bound or beyond a threshold. In large
+# models the fast methods stop there, too; what they cannot solve is tried in double-double precision if small.
 EPISODE_TOL = 1e-6
 CAREFUL_STATES = 200
 
 
 class Refutation(NamedTuple):
-    """Why no policy of a model meets some limits: all have at least this weighted average of the limited costs."""
+    """A proof of infeasibility: in this model, every policy's weighted average constrained cost is at least a bound."""
 
     transition: Transition
     costs: Floats
@@ -75,16 +75,16 @@ class Refutation(NamedTuple):
     bound: float
 
     def holds_for(self, transition: Transition, costs: Floats, thresholds: Floats) -> bool:
-        """Does the same show that no policy meets other limits either?"""
+        """True if the bound also proves these thresholds infeasible in this model."""
         same = self.transition is transition and self.costs is costs
         return same and bool(self.bound - dot(self.weights, thresholds) > 2.0 * FEASIBLE)
 
 
 class EpisodePlanner:
-    """Keeps the scaled costs and the last policies, so that the next sample is solved in a few steps.
+    """Plan one sampled model after another, warm-started from the scaled costs and the last policies.
 
-    No plan with an open gap leaves it: what the fast method cannot settle is planned by the general one, with a
-    certificate, and if that fails too, it says so by a ``SolverError``.
+    It never returns a plan with an open optimality gap. What the fast method cannot solve is planned by the general
+    one, with a certificate; if that fails too, it raises ``SolverError``.
     """
 
     def __init__(self, n_states: int, n_actions: int) -> None:
@@ -92,15 +92,15 @@ class EpisodePlanner:
         self._problem: Problem | None = None
         self._scaled_from: tuple[Floats, Floats] | None = None
         self.last: tuple[Ints, ...] = ()
-        self.weights: Floats | None = None  # of the last optimum's costs
-        self._refuted: Refutation | None = None  # what was asked for last, if it was impossible
+        self.weights: Floats | None = None  # Lagrangian weights of the costs at the last optimum
+        self._refuted: Refutation | None = None  # proof that the last problem was infeasible, if it was
         self._pattern: tuple[Ints, Ints] | None = None
         self._order: Order = NO_ORDER
 
     def optimal(self, P: Transition, costs: Floats, thresholds: Floats, state: int) -> Choice | None:
-        """The optimal policy of the model from a state, or None if the thresholds cannot be met.
+        """Return the optimal policy of the model from a state, or None if the thresholds are infeasible.
 
-        Raises ``SolverError`` if neither could be settled in floating point.
+        Raise ``SolverError`` if neither could be proven in floating point.
         """
         if P.restarts_in is None and len(self._all_actions) > DENSE_STATES:
             P = P.restarting(state, ENDLESS)
@@ -121,9 +121,9 @@ class EpisodePlanner:
         return Choice(found.policy, float(shift[0] + scale[0] * found.value), Columns.of(found, problem))
 
     def least_excess(self, P: Transition, costs: Floats, thresholds: Floats, state: int) -> Choice:
-        """The policy whose largest excess over the thresholds is least, where none keeps them.
+        """Return the policy whose largest excess over the thresholds is least, for infeasible models.
 
-        From scratch each time: it is asked for seldom, and what is remembered is for plans that keep them.
+        It starts from scratch each time: it is rarely needed, and the warm start is meant for feasible plans.
         """
         if P.restarts_in is None and not P.communicates:
             P = P.restarting(state, ENDLESS)
@@ -135,7 +135,7 @@ class EpisodePlanner:
         return Choice(found.policy, float(shift[0] + scale[0] * found.value))
 
     def _refutation(self, P: Transition, costs: Floats, problem: Problem, found: Solution) -> Refutation | None:
-        """In the user's units. In small models every question is answered anew, as it always was."""
+        """Return a proof of infeasibility in the user's units; None in small models, which are solved again."""
         if len(self._all_actions) <= DENSE_STATES:
             return None
         shift, scale = (part[1:] for part in problem.scaling)
@@ -144,7 +144,7 @@ class EpisodePlanner:
         return Refutation(P, costs, weights, bound)
 
     def _solved(self, problem: Problem) -> Solution | None:
-        """What is proven, or None."""
+        """Return the solution if its gap is closed, else None."""
         if len(self._all_actions) <= DENSE_STATES:
             options: dict[str, Any] = {}
             start = self.last
@@ -156,7 +156,7 @@ class EpisodePlanner:
                 "careful_states": CAREFUL_STATES,
                 "within": EPISODE_TOL,
             }
-            # Where much is unknown, the last policies are no longer good ones; but the prices of the limits are.
+            # If much is unknown, the last policies are a poor start, but the shadow prices are a good one.
             start = self.last[:1] if known else self.last
         try:
             found = solve(problem, start, **options)
@@ -165,7 +165,7 @@ class EpisodePlanner:
         return found if found.settled_within(options.get("within", PLAYABLE_GAP)) else None
 
     def _order_for(self, P: Transition) -> Order:
-        """The order in which to eliminate samples of a pattern: found once, and kept as long as it is the same."""
+        """Return the elimination order for the sparsity pattern of a sample; computed again if the pattern changes."""
         base = P.base if isinstance(P, RestartingTransition) else P
         if not isinstance(base, SparseTransition) or not base.repeats:
             return NO_ORDER
@@ -176,25 +176,25 @@ class EpisodePlanner:
         return self._order
 
     def way_to(self, P: Transition, target: int, state: int) -> Ints:
-        """The actions that lead to a state: on the shortest path, or in a large model such that it is met most often.
+        """Return actions that reach a state: by the shortest path, or in a large model by maximising its visits.
 
-        The latter is an ordinary plan, for which there are quick methods: whoever wants to meet a state often must get
-        there, and return, soon.
+        The latter is an ordinary average-reward plan, for which there are fast methods: a policy that visits a state
+        often also reaches it soon.
         """
         if len(self._all_actions) <= DENSE_STATES:
             return self._shortest_way_to(P, target)
         met = np.zeros((1, *self._all_actions.shape))
         met[0, target] = -1.0
-        last, weights = self.last, self.weights  # of plans for the true costs
+        last, weights = self.last, self.weights  # keep the warm start for the true costs
         try:
             choice = self.optimal(P, met, np.empty(0), state)
         finally:
             self.last, self.weights = last, weights
-        assert choice is not None  # without limits there is always one
+        assert choice is not None  # without constraints every model is feasible
         return np.asarray(choice.policy.argmax(axis=1))
 
     def _shortest_way_to(self, P: Transition, target: int) -> Ints:
-        """The actions of the shortest path to a state; in the state itself, of the soonest return."""
+        """Return the actions of the shortest path to a state; in the state itself, those of the shortest return."""
         path = shortest_path(P, self._all_actions, target)
         actions = path.policy.copy()
         times = np.where(np.isfinite(path.times), path.times, path.times[np.isfinite(path.times)].max() + 1e6)
@@ -203,7 +203,7 @@ class EpisodePlanner:
         return actions
 
     def _scaled(self, P: Transition, costs: Floats, thresholds: Floats) -> Problem:
-        # Known costs are the same array in every episode: scale them once.
+        # Known costs are the same array object in every episode: scale them once.
         known = self._scaled_from
         if self._problem is None or known is None or known[0] is not costs or known[1] is not thresholds:
             self._problem = Problem.scaled(P, costs, thresholds, self._all_actions)
@@ -213,12 +213,12 @@ class EpisodePlanner:
         return self._problem
 
     def _on_reachable_part(self, P: Transition, costs: Floats, thresholds: Floats, state: int) -> Choice | None:
-        """With a prior of known support some states may be out of reach: plan without them."""
+        """Plan on the reachable states only: with a prior of known support some states may be unreachable."""
         S, A = self._all_actions.shape
         states = np.flatnonzero(P.reachable_from(np.arange(S) == state))
         if states.size == S:
             return self._from_general_planner(P, costs, thresholds, state)
-        # From scratch each time: what is in reach may change, and a saved agent must continue with the same bits.
+        # From scratch each time: the reachable set may change, and a saved agent must continue bit for bit.
         part = EpisodePlanner(states.size, A)
         here = int(np.searchsorted(states, state))
         choice = part.optimal(P.restrict(states), costs[:, states], thresholds, here)
@@ -233,7 +233,7 @@ class EpisodePlanner:
         return Choice(policy, choice.value, columns)
 
     def _from_general_planner(self, P: Transition, costs: Floats, thresholds: Floats, state: int) -> Choice | None:
-        """Samples of very small priors can fall apart: plan from the present state, whatever the structure."""
+        """Plan from the present state by the general planner: samples of very small priors can be multichain."""
         self.last = ()
         sample = CMDP(P.without(UNLIKELY).matrix, costs, thresholds, initial=state)
         result = plan_unexplained(sample)

@@ -1,7 +1,7 @@
-"""A recipe for an agent of somebody else's: a class or a function that a user has named.
+"""A recipe for a user's own agent: a class or a function, given by name.
 
 It is called with those of ``n_states``, ``n_actions``, ``thresholds``, ``costs``, ``seed`` and ``horizon`` that it
-takes, by name, and with its options. What comes of it is an ``Agent``, or any object with ``begin`` and ``end``.
+takes, by name, and with its options. It returns an ``Agent``, or any object with ``begin`` and ``end``.
 """
 
 import inspect
@@ -19,7 +19,7 @@ ARGUMENTS = (*GIVEN, "seed", "horizon")
 
 
 class Foreign:
-    """Makes an agent by calling what was named; otherwise as ``Recipe``."""
+    """Build an agent by calling the user's class or function; otherwise like ``Recipe``."""
 
     learns_costs = False
     slots: Mapping[str, Part | None] = {}
@@ -32,12 +32,12 @@ class Foreign:
         try:
             self._takes = inspect.signature(make).parameters
         except (TypeError, ValueError):
-            raise ConfigError(f"{name}: nobody can tell what it takes") from None
+            raise ConfigError(f"{name}: its signature cannot be inspected") from None
         self._takes_all = any(p.kind is p.VAR_KEYWORD for p in self._takes.values())
         self.needs_horizon = "horizon" in self._takes
 
     def option_names(self) -> list[str]:
-        """The names of all options."""
+        """Return the names of all options."""
         named = (p for p in self._takes.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY))
         return [p.name for p in named if p.name not in RESERVED]
 
@@ -45,23 +45,23 @@ class Foreign:
         self, n_states: int, n_actions: int, thresholds: Any, *, costs: Any = None, seed: Any = None,
         horizon: int | None = None, **options: Any,
     ) -> Player:  # fmt: skip
-        """An agent for (n_states, n_actions, thresholds)."""
+        """Build an agent for (n_states, n_actions, thresholds)."""
         if not self._takes_all:
             for option in options:
                 if option not in self.option_names():
                     raise ConfigError(f"{self.name}: {unknown_name('option', option, self.option_names())}")
         numbers = list(thresholds.values()) if isinstance(thresholds, Mapping) else thresholds
-        told = dict(zip(ARGUMENTS, (n_states, n_actions, numbers, costs, seed, horizon), strict=True))
-        told = {key: value for key, value in told.items() if key in self._takes} | options
+        given = dict(zip(ARGUMENTS, (n_states, n_actions, numbers, costs, seed, horizon), strict=True))
+        given = {key: value for key, value in given.items() if key in self._takes} | options
         for parameter in self._takes.values():
             if parameter.default is parameter.empty and parameter.kind in (
                 parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY,
-            ) and parameter.name not in told:  # fmt: skip
+            ) and parameter.name not in given:  # fmt: skip
                 raise ConfigError(
                     f"{self.name}: needs {parameter.name!r}, which is neither an option given nor one of "
                     f"{', '.join(ARGUMENTS)}"
                 )
-        made = self._make(**told)
+        made = self._make(**given)
         if isinstance(made, Player):
             made.recipe = self.name
             return made

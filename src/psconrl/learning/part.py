@@ -1,8 +1,9 @@
-"""What agents are made of: parts with a name and options, such as ``Doubling()`` or ``Dirichlet(prior=0.1)``.
+"""The parts of agents, each with a name and options, such as ``Doubling()`` or ``Dirichlet(prior=0.1)``.
 
-A kind of part (belief, schedule, fallback, radius, ledger, outlook, commitment) is a direct subclass of ``Part``; an
-agent has a slot of that name for it. The parts of a kind register themselves by name, so that a spec or a file can
-choose among them. A file brings names and numbers, never code: a part of your own is known once its module is imported.
+A kind of part (belief, schedule, fallback, radius, ledger, planning horizon, commitment) is a direct subclass of
+``Part``; an agent has a slot of that name for it. The parts of a kind register themselves by name, so that a spec or a
+file can choose among them. A file holds names and numbers, never code: your own part is known once its module is
+imported.
 
 >>> from psconrl.learning.parts.schedules import Schedule
 >>> Schedule.from_dict("doubling")
@@ -22,14 +23,14 @@ from psconrl.errors import AgentError, ConfigError, unknown_name
 
 
 class Part(ABC):
-    """Base of all kinds of parts. What ``__init__`` takes is kept under the same names."""
+    """Base class of all kinds of parts. The arguments of ``__init__`` are kept as attributes of the same names."""
 
     kinds: ClassVar[dict[str, type["Part"]]] = {}
     kind: ClassVar[str]  # the name of the slot
     example: ClassVar[str]  # for errors: "a schedule such as Doubling()"
     known: ClassVar[dict[str, type["Part"]]]  # the parts of this kind
     name: ClassVar[str]
-    may_be_missing: ClassVar[bool] = False  # is None, for a slot, no part of this kind, or the usual one?
+    may_be_missing: ClassVar[bool] = False  # whether None leaves the slot empty, or means the default part
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -46,28 +47,28 @@ class Part(ABC):
         cls.known[cls.name] = cls
 
     def made_for(self, n_states: int, n_actions: int, n_constraints: int) -> Self:
-        """A copy for an agent of these sizes, so that two agents never share what a part remembers."""
+        """Return a copy for an agent of these sizes, so that two agents never share the state of a part."""
         own = copy.deepcopy(self)
         own._prepare(n_states, n_actions, n_constraints)
         return own
 
     def _prepare(self, n_states: int, n_actions: int, n_constraints: int) -> None:  # noqa: B027
-        """Check the options against the sizes, and begin with a clean memory."""
+        """Check the options against the sizes, and reset the state."""
 
     def state(self) -> dict[str, Any]:
-        """What the part remembers, for saving: numbers and arrays."""
+        """Return the state of the part, for saving: numbers and arrays."""
         return {}
 
     def restore(self, state: dict[str, Any]) -> None:  # noqa: B027
-        """Put back what ``state`` returned."""
+        """Restore what ``state`` returned."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Name and options, as plain data."""
+        """Return name and options as plain data."""
         return {"name": self.name} | arguments(self)
 
     @classmethod
     def from_dict(cls, data: Any) -> Self:
-        """The part of this kind with a name, or with a table of name and options."""
+        """Build a part of this kind from its name, or from a table of name and options."""
         table = {"name": data} if isinstance(data, str) else data
         if not isinstance(table, dict) or "name" not in table:
             raise ConfigError(f"{cls.kind} must be a name or a table with one ({', '.join(cls.known)}); got {data!r}")
@@ -83,7 +84,7 @@ class Part(ABC):
 
     @classmethod
     def checked(cls, given: Any) -> Self:
-        """The part that was given, or an error that shows what one looks like."""
+        """Return the given part, or raise an error with an example of one."""
         if not isinstance(given, cls):
             hint = ""
             if isinstance(given, str) and given in cls.known:
@@ -92,13 +93,15 @@ class Part(ABC):
         return given
 
     def __repr__(self) -> str:
-        # What adds nothing, a number of 0, is not worth showing.
-        said = {key: value for key, value in arguments(self).items() if not (isinstance(value, float) and value == 0.0)}
-        return f"{type(self).__name__}({', '.join(f'{key}={shown_value(value)}' for key, value in said.items())})"
+        # Options that are 0.0 have no effect and are not shown.
+        shown = {
+            key: value for key, value in arguments(self).items() if not (isinstance(value, float) and value == 0.0)
+        }
+        return f"{type(self).__name__}({', '.join(f'{key}={shown_value(value)}' for key, value in shown.items())})"
 
 
 def shown_value(value: Any) -> str:
-    """A value as it is shown among options: of a matrix its shape."""
+    """Return the text of an option's value; a matrix is shown by its shape."""
     if issparse(value):
         return f"sparse{value.shape}"
     return f"array{value.shape}" if isinstance(value, np.ndarray) else repr(value)
@@ -106,7 +109,7 @@ def shown_value(value: Any) -> str:
 
 @cache
 def argument_names(cls: Any) -> tuple[str, ...]:
-    """The names of what the constructor of a class takes, the seed aside."""
+    """Return the names of a constructor's arguments, except the seed."""
     constructor = cls.__init__
     if constructor is object.__init__:
         return ()
@@ -120,7 +123,7 @@ def argument_names(cls: Any) -> tuple[str, ...]:
 
 
 def arguments(thing: Any) -> dict[str, Any]:
-    """What the constructor of an agent or a part was given, from the attributes of the same names, as plain data."""
+    """Return the constructor arguments of an agent or a part as plain data, from the attributes of the same names."""
     values = {}
     cls: Any = type(thing)
     for name in argument_names(cls):
@@ -132,7 +135,7 @@ def arguments(thing: Any) -> dict[str, Any]:
 
 
 def same_data(one: Any, two: Any) -> bool:
-    """Are two pieces of plain data the same: tables, arrays, sparse matrices, numbers?"""
+    """True if two pieces of plain data are equal: tables, arrays, sparse matrices, numbers."""
     if isinstance(one, dict) and isinstance(two, dict):
         return one.keys() == two.keys() and all(same_data(one[key], two[key]) for key in one)
     if issparse(one) and issparse(two):

@@ -1,7 +1,7 @@
-"""The agents by name: one table from which they are made, listed, drawn and restored. A new one is entered here.
+"""The registry of agents: one table from which they are built, listed, drawn and restored. Add new agents here.
 
-``psconrl agents``, specs, the titles in figures, ``load_agent`` and the table in docs/agents are made of it. (That a
-class can be imported from ``psconrl.agents`` is said there.)
+``psconrl agents``, specs, the titles in figures, ``load_agent`` and the table in docs/agents use it. (Classes are
+exported in ``psconrl.agents`` separately.)
 """
 
 import inspect
@@ -59,23 +59,24 @@ PLAIN: dict[str, Part | None] = {
 TABLE = (
     Recipe(
         "psconrl", PSConRL, "PSConRL",
-        "posterior sampling, exploring while samples are infeasible: learned prior, limits met over the whole run",
+        "posterior sampling, exploring while samples are infeasible; learned prior, limits met over the whole run",
     ),
     Recipe(
-        "psconrl-paper", PSConRL, "PSConRL (paper)", "the paper's: Dirichlet(0.1), Ouyang et al.'s episodes, no ledger",
+        "psconrl-paper", PSConRL, "PSConRL (paper)",
+        "the paper's version: Dirichlet(0.1), Ouyang et al.'s episodes, no ledger",
         parts={"belief": Dirichlet(0.1), **PLAIN},
     ),
     Recipe(
-        "psconrl-plain", PSConRL, "PSConRL (prior 1/S)", "the paper's with the prior 1/S in place of 0.1",
+        "psconrl-plain", PSConRL, "PSConRL (prior 1/S)", "the paper's version with prior 1/S instead of 0.1",
         parts={"belief": Dirichlet(), **PLAIN},
     ),
     Recipe(
         "psconrl-repaying", PSConRL, "PSConRL (prior 1/S), repaying",
-        "the same, paying back what it overspends while it learns",
+        "psconrl-plain with a ledger: pays back what it overspends while it learns",
         parts={"belief": Dirichlet(), **PLAIN, "ledger": Repay(0.1)},
     ),
     Recipe(
-        "psconrl-published", PSConRL, "PSConRL (authors' code, learns costs)", "what the authors' published code runs",
+        "psconrl-published", PSConRL, "PSConRL (authors' code, learns costs)", "as in the authors' published code",
         parts={"belief": FlooredCounts(0.05), **PLAIN, "schedule": Published(), "fallback": Uniformly()},
         learns_costs=True,
     ),
@@ -85,18 +86,20 @@ TABLE = (
         parts={"belief": Dirichlet(), **PLAIN, "schedule": Doubling(), "fallback": Unconstrained()},
     ),
     Recipe(
-        "ps-curl", PSConRL, "PS-CURL", "posterior sampling for limits tightened by a margin that vanishes (ergodic)",
+        "ps-curl", PSConRL, "PS-CURL", "posterior sampling with limits tightened by a vanishing margin (ergodic)",
         parts={
             "belief": Dirichlet(), **PLAIN, "schedule": Doubling(), "fallback": LeastExcess(), "ledger": Tightened(),
         },
     ),
-    Recipe("uc-curl", UCCURL, "UC-CURL", "optimism over a confidence box for limits tightened by the same margin"),
-    Recipe("c-ucrl", CUCRL, "C-UCRL", "optimistic objective, pessimistic limits, blocks of a baseline policy"),
-    Recipe("safe", SafeStart, "safe start", "plays only what is certified to keep the limits, from a known policy on"),
+    Recipe("uc-curl", UCCURL, "UC-CURL", "optimism over a confidence box, with limits tightened by a vanishing margin"),
+    Recipe("c-ucrl", CUCRL, "C-UCRL", "optimistic objective, pessimistic limits, alternating with a baseline policy"),
+    Recipe(
+        "safe", SafeStart, "safe start", "plays only policies certified to keep the limits, starting from a known one",
+    ),
     Recipe("ucrl-cmdp", UCRLCMDP, "UCRL-CMDP", "best policy in the best model of a confidence box", needs_horizon=True),
     Recipe("fha", FHA, "FHA", "finite-horizon approximation with optimism", needs_horizon=True),
     Recipe(
-        "span-fha", SpanFHA, "SpanFHA", "the same with span constraints: at most 4 states, approximate",
+        "span-fha", SpanFHA, "SpanFHA", "FHA with span constraints: at most 4 states, approximate",
         needs_horizon=True,
     ),
     Recipe(
@@ -109,7 +112,7 @@ TABLE = (
         needs_horizon=True,
     ),
     Recipe("uniform", Uniform, "uniform", "every action with equal probability, for comparison"),
-    Recipe("fixed", FixedPolicy, "fixed policy", "one policy for ever, for comparison", listed=False),
+    Recipe("fixed", FixedPolicy, "fixed policy", "plays one given policy, for comparison", listed=False),
 )  # fmt: skip
 
 RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in TABLE if recipe.listed}
@@ -117,7 +120,7 @@ CLASSES: dict[str, type[Agent]] = {recipe.cls.name: recipe.cls for recipe in TAB
 
 
 def recipe_for(name: str, folder: Path | None = None) -> Recipe | Foreign:
-    """How to make an agent: of the table, an entry point of a package, or code of yours, ``module:Class``."""
+    """Return the recipe of an agent: from the table, an entry point, or your own code as ``module:Class``."""
     if isinstance(name, str) and name in RECIPES:
         return RECIPES[name]
     if isinstance(name, str) and name in installed(AGENTS):
@@ -146,11 +149,10 @@ def make_agent(
     horizon: int | None = None,
     **options: Any,
 ) -> Player:
-    """An agent by its name in the list of ``psconrl agents``, or one of your own, by where it is: ``"mine:MyAgent"``.
+    """Build an agent by its name in ``psconrl agents``, or your own agent by its location, ``"mine:MyAgent"``.
 
-    The horizon goes only to those that must know it.
-
-    Options are plain data, as in a spec: a part by its name or as a table, and its options on their own.
+    The horizon is passed only to agents that must know it. Options are plain data, as in a spec: a part by its name or
+    as a table, and options of parts on their own.
 
     >>> agent = make_agent("psconrl-paper", 16, 4, [0.2], schedule="doubling")
     >>> agent.recipe, agent.belief, agent.schedule
@@ -164,10 +166,11 @@ def make_agent(
 
 
 def with_hints(name: str, model: CMDP, options: dict[str, Any]) -> dict[str, Any]:
-    """The options of an agent that has to learn the costs of a model, with what it may know of them beforehand.
+    """Return the options of an agent that learns the costs of a model, with hints on them that it may have.
 
-    ``optimistic_cost``, the largest reward there can be: untried pairs count as free, which is no reason to try them
-    where everything else pays. ``ranges``, the lowest and the highest that a cost can be, for those who need them.
+    ``optimistic_cost`` is minus the largest reward: without it untried pairs count as costing nothing, which does not
+    attract the agent if all other pairs yield rewards. ``ranges`` are the lowest and highest values of every cost, for
+    agents that need them.
     """
     known = recipe_for(name).option_names()
     hints: dict[str, Any] = {}
@@ -179,10 +182,10 @@ def with_hints(name: str, model: CMDP, options: dict[str, Any]) -> dict[str, Any
 
 
 def load_agent(path: Any, agent: type[Agent] | Learner | None = None) -> Any:
-    """An agent from a file; what else was saved with it is in its ``extra``.
+    """Load an agent from a file; its ``extra`` holds what else was saved with it.
 
-    ``agent``: for one that is not this library's, a class of your own, or a fresh object to put where the saved one
-    stood. Files name agents, and never bring code.
+    ``agent``: your own class, or a fresh object to restore into, if the agent is not one of this library's. Files name
+    agents and never contain code.
     """
     saved = read(path)
     if agent is None:
@@ -198,7 +201,7 @@ def load_agent(path: Any, agent: type[Agent] | Learner | None = None) -> Any:
 
 
 def _fresh(agent: Learner, saved: Saved, path: Any) -> Player:
-    """The object to restore into, as a player of the sizes that were saved."""
+    """Return the object to restore into, as a player of the saved sizes."""
     if isinstance(agent, Agent):
         own, theirs = agent.name, saved.agent
     else:
@@ -225,6 +228,6 @@ def _fresh(agent: Learner, saved: Saved, path: Any) -> Player:
 
 
 def _other_options(agent: Agent, config: dict[str, Any]) -> list[str]:
-    """The options that differ from those in a file; limits may have been changed since it was made."""
+    """Return the names of options that differ from those in a file; thresholds may have been changed since."""
     own = agent.config()
     return [key for key in own if key != "thresholds" and not same_data(own[key], config[key])]

@@ -1,4 +1,4 @@
-"""What posterior samplers have in common: a belief to draw from, a schedule, and a planner that remembers."""
+"""The base class of posterior samplers: a belief to sample from, a schedule, and a planner with a warm start."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -29,22 +29,22 @@ from psconrl.learning.runtime.constraint_names import ConstraintNames, Threshold
 from psconrl.model.cmdp import CMDP
 from psconrl.model.transition import Transition
 
-# For every transition that a sample has: parameters, what drawing it takes, and the model that is planned.
+# Bytes for every transition of a sample: parameters, work space for sampling, and the planned model.
 ENTRY_BYTES = 40
-# Seconds that planning in a sample takes, by its states if it is dense and by its entries if it is sparse, roughly; and
-# how many of them are worth a warning.
+# Rough planning time of a sample in seconds, per cubed number of states if dense, per entry if sparse; and the time
+# from which on to warn.
 PER_STATE_CUBED, PER_ENTRY = 1e-9, 1e-6
 SLOW = 1.0
 MOST_ENTRIES = 2**31 - 1
-# Observations of a pair from which on its transitions are told rather than learned.
+# Weight in observations of a pair from which on its transitions count as known rather than learned.
 MUCH = 10.0
-# How many observations a model may be worth, if that is to be learned.
+# Candidate weights of a model in observations, if the weight is learned.
 WORTHS = (0.1, 1.0, 10.0, 100.0, 1000.0)
 LEAST_WORTH = 1e-50
 
 
 class Sampler(Agent):
-    """Draws a model from its belief for every episode, and plans in it."""
+    """A posterior sampler: it draws a model from its belief for every episode, and plans in it."""
 
     belief: Belief
     schedule: Schedule
@@ -81,16 +81,16 @@ class Sampler(Agent):
             self.cost_weight = as_weight(cost_weight, "cost_weight", self.n_states, self.n_actions)
         self._warn_if_only_costs_are_unknown()
         self.planner = EpisodePlanner(self.n_states, self.n_actions)
-        self.sampled: Transition | None = None  # the model behind the present episode, to look at
+        self.sampled: Transition | None = None  # the sampled model of the present episode, for inspection
 
     def _warn_if_only_costs_are_unknown(self) -> None:
-        """With transitions as good as known, all that is left to find out is what every pair costs, one by one."""
-        told = self.belief.told()
+        """Warn if the transitions are as good as known but nothing is known about the costs of any pair."""
+        weight = self.belief.told()
         nothing = self.costs is None and self.guessed_costs is None and self.optimistic_cost is None
-        if nothing and told >= MUCH:
+        if nothing and weight >= MUCH:
             warnings.warn(
-                f"the belief is worth {told:g} observations of a pair, but nothing is said of the costs, which is then "
-                "what is left to learn. Give costs or guessed_costs, which may be rough; "
+                f"the belief is worth {weight:g} observations of a pair, but nothing is said of the costs, so the "
+                "agent has to learn them pair by pair. Give costs or guessed_costs, which may be rough; "
                 "trusting(model, weight) takes both from a model",
                 CostsWarning,
                 stacklevel=4,
@@ -98,12 +98,12 @@ class Sampler(Agent):
 
     @classmethod
     def trusting(cls, model: CMDP, weight: ArrayLike | None = None, **options: Any) -> Self:
-        """An agent that begins with a model of the system, worth so many observations of every pair.
+        """Build an agent that begins with a model of the system, worth ``weight`` observations of every pair.
 
-        ``weight``: a number, or one for every pair, (S, A); None: how much the model is worth is learned, too. Where
-        the model is wrong, experience outweighs it; what it holds for impossible is believed once it is seen. Its
-        costs, if none are given as known, are guesses of the same weight, or of one that is learned, and its limits
-        hold unless others are given.
+        ``weight``: a number, or one for every pair, (S, A); None to learn the weight of the model, too. Where the
+        model is wrong, experience outweighs it; a transition it holds to be impossible is believed once observed. If
+        no costs are given as known, the model's costs are guesses of the same weight, or of a learned one. The model's
+        thresholds apply unless others are given.
 
         >>> import psconrl
         >>> from psconrl.agents import PSConRL
@@ -113,7 +113,7 @@ class Sampler(Agent):
         known = trusted(model, weight) | {"thresholds": model.thresholds}
         if isinstance(options.get("thresholds"), Mapping):
             options["thresholds"] = model.with_thresholds(options["thresholds"]).thresholds
-        if options.get("costs") is not None:  # nothing is guessed then
+        if options.get("costs") is not None:  # known costs need no guesses
             del known["guessed_costs"], known["cost_weight"]
         make: Any = cls
         agent: Self = make(model.n_states, model.n_actions, **(known | options))
@@ -121,30 +121,30 @@ class Sampler(Agent):
         return agent
 
     def why_slow(self) -> str:
-        """From the size of a sample, as such a plan takes on a machine of today."""
+        """Return a line on slow planning, estimated from the size of a sample; empty if planning is fast."""
         entries = self.belief.entries(self.n_states, self.n_actions)
         dense = entries >= self.n_states**2 * self.n_actions
         seconds = PER_STATE_CUBED * self.n_states**3 if dense else PER_ENTRY * entries
         if seconds < SLOW:
             return ""
-        line = f"an episode may take {seconds:.0f} s of thinking: {entries:,.0f} transitions are thought possible"
-        if _of_states(vars(self.belief), "prior", "support"):  # has been said
+        line = f"an episode may take {seconds:.0f} s of planning: {entries:,.0f} transitions count as possible"
+        if _of_states(vars(self.belief), "prior", "support"):  # the possible transitions have been given
             return f"{line}. agent.think_in_background() lets it act meanwhile"
         return f"{line}. Say which are (belief=LearnedMass(support=...), or learn --support)"
 
     def knows_states(self) -> str:
-        """Costs, guesses of them, and a belief that is not the same for all states."""
+        """Return the name of an option with a value per state: costs, guessed costs, prior or support; else empty."""
         own = _of_states(vars(self), "costs", "guessed_costs")
         return own or _of_states(vars(self.belief), "prior", "support")
 
     def _draw(self) -> Transition:
-        """A model from the belief; one of somebody else's is checked first."""
+        """Draw a model from the belief; check it if the belief is a user's own."""
         drawn = self.belief.sample(self.counts, self.rng)
         self.sampled = drawn if self._trusted else checked_distributions(drawn, self.n_states, self.n_actions)
         return self.sampled
 
     def _episode_costs(self) -> Floats:
-        """The costs to plan an episode with: known, or what the agent believes of them."""
+        """Return the costs to plan an episode with: the known ones, or those drawn from the cost belief."""
         if self.costs is not None:
             return self.costs
         hints = Hints(self.optimistic_cost, self.guessed_costs, self.cost_weight)
@@ -159,29 +159,29 @@ class Sampler(Agent):
         self.schedule.ended(record.steps)
 
     def state(self) -> dict[str, Any]:
-        """All that has changed since it was made."""
+        """Return everything that has changed since construction."""
         last = {"last_policies": list(self.planner.last), "last_weights": self.planner.weights}
         return super().state() | last
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Put back what ``state`` returned."""
+        """Restore what ``state`` returned."""
         super().restore(state)
         self.planner.last = saved_policies(state["last_policies"], self.n_states, self.n_actions)
         self.planner.weights = None
-        if state["last_weights"] is not None:  # not before the first plan
+        if state["last_weights"] is not None:  # None before the first plan
             weights = saved_floats(state["last_weights"], (np.size(state["last_weights"]),), "last_weights")
             if (weights < 0).any():
                 raise AgentError("last_weights must not be negative")
             self.planner.weights = weights
 
 
-def _of_states(told: dict[str, Any], *names: str) -> str:
-    """The first of some names that stands for a table of states."""
-    return next((name for name in names if getattr(told.get(name), "shape", ())), "")
+def _of_states(options: dict[str, Any], *names: str) -> str:
+    """Return the first of some names whose value is an array, or an empty string."""
+    return next((name for name in names if getattr(options.get(name), "shape", ())), "")
 
 
 def trusted(model: CMDP, weight: ArrayLike | None = None) -> dict[str, Any]:
-    """The options of an agent that begins with a model, worth so many observations; see ``Sampler.trusting``."""
+    """Return the options of an agent that begins with a model; see ``Sampler.trusting``."""
     if not isinstance(model, CMDP):
         raise AgentError(f"trusting needs a model, a CMDP; got {type(model).__name__}")
     need_all_actions(model.available)
@@ -191,7 +191,7 @@ def trusted(model: CMDP, weight: ArrayLike | None = None) -> dict[str, Any]:
     worth = as_weight(weight, "weight", model.n_states, model.n_actions)
     each = np.broadcast_to(worth, (model.n_states, model.n_actions)).ravel()
     if not (each > 0).all():
-        raise AgentError("weight must be above 0 for every pair: of one that is worth nothing, give little")
+        raise AgentError("weight must be above 0 for every pair; give a small weight to a pair you do not trust")
     if not ((each >= LEAST_WORTH) & (each <= 1.0 / LEAST_WORTH)).all():
         raise AgentError(f"weight must lie between {LEAST_WORTH:g} and {1.0 / LEAST_WORTH:g}")
     return {"belief": Dirichlet(csr_array(diags_array(each) @ P)), "guessed_costs": model.costs, "cost_weight": worth}
