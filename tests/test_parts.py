@@ -158,7 +158,7 @@ def test_a_radius_is_chosen_by_its_options_too(name, flat, radius):
         ("psconrl", {"schedule": Repay()}, r"schedule must be one such as Doubling\(\); got Repay\(share=0.1\)"),
         ("psconrl", {"piror": 1}, "psconrl: unknown option 'piror'; did you mean 'prior'"),
         ("psconrl-paper", {"share": 0.1}, "option 'share' needs a ledger; say ledger=repay or ledger=balance"),
-        ("psconrl", {"planning_horizon": "endles"}, "unknown outlook 'endles'; did you mean 'endless'"),
+        ("psconrl", {"planning_horizon": "endles"}, "unknown planning_horizon 'endles'; did you mean 'endless'"),
         ("psconrl", {"factor": 0.0}, "factor must be a number above 0 and at most 1"),
         ("psconrl", {"belief": "none"}, "unknown belief 'none'"),
         ("psconrl", {"repay": 0.1}, "option 'repay' is now 'share', of the ledger 'repay'"),
