@@ -120,7 +120,7 @@ class Odd:
 def test_an_invalid_probability_is_refused(probability):
     agent = sure_of_it()
     agent.planning_horizon, agent._trusted = Odd(probability), False
-    with pytest.raises(AgentError, match="the chance of an outlook must be a number from 0 to 1"):
+    with pytest.raises(AgentError, match="the restart probability must be a number from 0 to 1"):
         agent.begin(0)
 
 
@@ -128,7 +128,7 @@ def test_an_invalid_probability_is_refused(probability):
 def test_limits_that_are_none_are_refused(limits):
     agent = sure_of_it()
     agent.ledger, agent._trusted = Odd(limits), False
-    with pytest.raises(AgentError, match=r"the ledger must ask for|the limits of a ledger must be"):
+    with pytest.raises(AgentError, match=r"the ledger must yield|the targets of a ledger must be"):
         agent.begin(0)
 
 

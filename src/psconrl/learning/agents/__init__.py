@@ -1,4 +1,4 @@
-"""The algorithms, one a file; the public way to them is ``psconrl.agents``."""
+"""The algorithms, one per file. Import them from ``psconrl.agents``."""
 
 from psconrl.learning.agents.c_ucrl import CUCRL
 from psconrl.learning.agents.fha import FHA

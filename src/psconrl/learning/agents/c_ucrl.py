@@ -4,17 +4,16 @@ Episode k plays a baseline policy for h rounds, then for (k-1) h rounds the poli
 model for :math:`c_0 - b` under :math:`c_i + b \le \tau_i`. Regret :math:`\tilde O(T^{3/4})` without violation in
 ergodic models, if the baseline is safe and the transitions are known.
 
-As in the PSConRL paper's experiments the baseline is uniform unless one is given, and the transitions are empirical.
-The paper writes :math:`\bar r + b` for the cost, a slip. The original knows the transitions, of an ergodic model; what
-it therefore leaves open is settled so:
+As in the experiments of the PSConRL paper, the baseline is uniform unless one is given, and the transitions are
+empirical. The paper writes :math:`\bar r + b` for the cost, a slip. The original algorithm knows the transitions of an
+ergodic model. This implementation makes these choices where it leaves things open:
 
-- b is a share of each cost's range, and nothing is hoped or feared beyond the range: a confidence interval is cut to
-  what costs can be.
-- A pair that was never tried stays where it is. The best plan may then mix classes of states that never meet, which no
-  stationary policy does; the plan is connected as in ``planning.repair``, by moving between the classes now and then.
-- Only a plan that is proven to keep the pessimistic limits is played; otherwise the baseline is.
-- States without occupancy are led to the plan. (Published code has 0/0 there and plays its first action.) States that
-  the empirical model does not reach from the present one play the baseline.
+- b is a share of each cost's range, and confidence intervals are clipped to the range.
+- A pair that was never tried has a self-loop. The best plan may then mix recurrent classes that do not communicate,
+  which no stationary policy does. The plan is connected as in ``planning.repair``, by rare moves between the classes.
+- A plan is played only if it is certified to satisfy the pessimistic constraints; otherwise the baseline is played.
+- States without occupancy are driven to the plan. (The published code has 0/0 there and plays its first action.)
+  States that are unreachable from the present one in the empirical model play the baseline.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,15 +41,15 @@ KINDS = {Status.OPTIMAL: "optimal", Status.NOT_ATTAINED: "connected"}
 
 
 class CUCRL(Agent):
-    """Conservative exploration in blocks: h rounds of a baseline, then (k-1) h rounds of a cautious plan.
+    """C-UCRL, conservative exploration in blocks: h rounds of a baseline, then (k-1) h rounds of a cautious plan.
 
     ``h``: length of a baseline block. ``radius``: ``Scaled(coef)`` as in the experiments (0.1, 0.1, 0.5 on the paper's
     three grids), or ``Hoeffding(delta)`` as in the theory. ``baseline``: a safe policy (S, A). ``optimistic_cost``: as
-    in PSConRL. Ranges are those of the known costs, or of the means learned so far, untried pairs counting as free.
+    in PSConRL. Ranges are those of the known costs, or of the learned means, with cost 0 for untried pairs.
     """
 
     name: ClassVar[str] = "c-ucrl"
-    table_bytes: ClassVar[float] = 40.0  # counts, frequencies, radii, and the model that is planned
+    table_bytes: ClassVar[float] = 40.0  # counts, frequencies, radii and the planned model
     parts: ClassVar[Mapping[str, Part | None]] = {"radius": Scaled(0.1)}
     theory: ClassVar[type[Part] | None] = Hoeffding
 
@@ -77,11 +76,11 @@ class CUCRL(Agent):
             uniform if baseline is None else as_distributions(baseline, "baseline", self.n_states, self.n_actions)
         )
         self.optimistic_cost = as_optimistic_cost(optimistic_cost)
-        self._block = 0  # how many baseline blocks have begun
-        self._plan_next = False  # has the baseline of this block been played?
+        self._block = 0  # number of baseline blocks begun
+        self._plan_next = False  # whether the baseline of this block has been played
 
     def begin(self, state: int) -> Episode:
-        """The baseline, then the plan of the block."""
+        """Return the baseline, then the plan of the block."""
         if not self._plan_next:
             self._block += 1
             self._plan_next = self._block > 1
@@ -94,7 +93,7 @@ class CUCRL(Agent):
             found = plan_unexplained(model)
         except SolverError:
             return Episode(self.baseline, steps, kind="baseline")
-        # One policy is played for the whole block, where a plan that draws a lot would draw anew.
+        # A block plays one stationary policy: a mixture policy would be drawn again in every block.
         if found.status not in KINDS or not found.policy_certificate.holds:
             return Episode(self.baseline, steps, kind="baseline")
         known = np.isin(np.arange(self.n_states), reachable(model))
@@ -103,7 +102,7 @@ class CUCRL(Agent):
         return Episode(policy, steps, kind=kind, value=float(found.policy_certificate.upper))
 
     def _cautious_costs(self, p_bar: Floats) -> Floats:
-        """The costs (m+1, S, A) to plan with: the objective as low, the others as high as they may be."""
+        """Return the costs (m+1, S, A) to plan with: lower bounds of the objective, upper bounds of the others."""
         costs = self._known_or_mean_costs()
         low, high = costs.min(axis=(1, 2), keepdims=True), costs.max(axis=(1, 2), keepdims=True)
         radius = self.radius.checked_widths(self.counts.visits, p_bar, self._log_term).reshape(
@@ -119,10 +118,10 @@ class CUCRL(Agent):
         return special.log(np.pi * np.pi * S * A * self.n_costs * t**3 / (3 * delta))
 
     def state(self) -> dict[str, Any]:
-        """All that has changed since it was made."""
+        """Return everything that has changed since construction."""
         return super().state() | {"block": self._block, "plan_next": self._plan_next}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Put back what ``state`` returned."""
+        """Restore what ``state`` returned."""
         super().restore(state)
         self._block, self._plan_next = int(state["block"]), bool(state["plan_next"])

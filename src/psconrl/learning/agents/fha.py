@@ -1,11 +1,11 @@
 r"""FHA (Chen, Jain and Luo 2022, Algorithm 3): the average criterion approximated by a finite horizon.
 
-The T rounds are cut into blocks of H. Each block, from the state where it begins, is an episodic CMDP with budgets
-:math:`H \tau_i + sp_i`, planned optimistically over a confidence set that may be used differently at every step. Regret
-and violation :math:`\tilde O(T^{2/3})` in weakly communicating models, if the span sp is known.
+The T rounds are split into blocks of H. Each block is an episodic CMDP from its first state, with budgets
+:math:`H \tau_i + sp_i`. It is planned optimistically over a confidence set, from which every step may choose a
+different model. Regret and violation :math:`\tilde O(T^{2/3})` in weakly communicating models, if the span sp is known.
 
-``planning.optimism.horizon`` answers by backward recursion where the occupancy program has H S^2 A variables. Published
-code plays the most likely action of its policy; here it is played as it is, randomised.
+``planning.optimism.horizon`` solves this by backward recursion, where the occupancy program has H S^2 A variables. The
+published code plays the most likely action of its policy; this implementation plays the randomised policy itself.
 """
 
 import math
@@ -30,7 +30,7 @@ from psconrl.products import product
 
 
 class FHA(Agent):
-    """Finite-horizon approximation with optimism. Must know the horizon and a bound on the span of the bias.
+    """FHA, finite-horizon approximation with optimism. It must know the horizon and a bound on the span of the bias.
 
     ``H``: length of a block, by default (T / (S^2 A))^(1/3). ``span``: the slack sp_i of each budget, a number or (m,),
     in units of the costs. ``radius``: ``Scaled(coef)`` as in the experiments, or ``Bernstein(delta)``.
@@ -38,7 +38,7 @@ class FHA(Agent):
     """
 
     name: ClassVar[str] = "fha"
-    table_bytes: ClassVar[float] = 40.0  # counts, frequencies, radii, and the model that is planned
+    table_bytes: ClassVar[float] = 40.0  # counts, frequencies, radii and the planned model
     parts: ClassVar[Mapping[str, Part | None]] = {"radius": Scaled(0.1)}
     theory: ClassVar[type[Part] | None] = Bernstein
 
@@ -66,7 +66,7 @@ class FHA(Agent):
         self.optimistic_cost = as_optimistic_cost(optimistic_cost)
 
     def _check_sizes(self) -> None:
-        """For a variant that serves small problems alone."""
+        """Check the sizes, for subclasses that support small problems only."""
 
     def _default_block(self) -> int:
         rounds_a_triple = self.horizon / (self.n_states**2 * self.n_actions)
@@ -80,7 +80,7 @@ class FHA(Agent):
         return special.log(2 * self.n_states * self.n_actions * self.horizon / delta)
 
     def begin(self, state: int) -> Episode:
-        """The best policy for a block from this state, in the best model of the box."""
+        """Return the best policy for a block from this state, in the best model of the box."""
         S, A = self.n_states, self.n_actions
         box, costs = self._box(), self._known_or_mean_costs()
         budget = self.thresholds + self.span / self.H

@@ -1,4 +1,4 @@
-"""A policy that is given, for comparison: what an oracle would reach."""
+"""A fixed policy, for comparison: for example, what an oracle would attain."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -12,7 +12,7 @@ from psconrl.learning.runtime.contract import Episode
 
 
 class FixedPolicy(Agent):
-    """Plays one policy (S, A) for ever, such as that of an optimal plan."""
+    """An agent that always plays one given policy (S, A), such as that of an optimal plan."""
 
     name: ClassVar[str] = "fixed"
 
@@ -30,5 +30,5 @@ class FixedPolicy(Agent):
         self.policy = as_distributions(policy, "policy", self.n_states, self.n_actions)
 
     def begin(self, state: int) -> Episode:
-        """The policy."""
+        """Return the policy, as an episode without end."""
         return Episode(self.policy, kind="fixed")

@@ -1,15 +1,16 @@
 r"""Posterior sampling with an online multiplier (Provodin et al. 2022, "An empirical evaluation of posterior sampling
-for constrained reinforcement learning"): no constrained program at all.
+for constrained reinforcement learning"), without solving any constrained program.
 
 Each episode plays the policy that is optimal for :math:`c_0 + \lambda \cdot c` in a sampled model, and then moves the
-multiplier along the gradient of what was observed:
+multiplier along the gradient estimated from the observed costs:
 
 .. math:: \lambda_i \leftarrow \Big[\lambda_i + \frac{\eta}{\sqrt t}\, \frac{u_0}{u_i^2}
           \sum_{s \in k} (c_i(s) - \tau_i)\Big]_+ , \qquad \lambda_i \le \lambda_{\max}\, \frac{u_0}{u_i}
 
-over the rounds of episode k, t the rounds so far, :math:`u_i` the range of cost i. A multiplier is objective per cost,
-so a step per excess is objective per cost squared: in ranges, the rate :math:`\eta` is a plain number. Cheap, but
-sensitive to it and to where it starts; no guarantee of the kind PSConRL has.
+with the sum over the rounds of episode k, t the rounds so far, and :math:`u_i` the range of cost i. A multiplier has
+units of objective per cost, so its step per excess has units of objective per cost squared. In ranges, the rate
+:math:`\eta` is dimensionless. The method is cheap, but sensitive to the rate and to the initial multipliers. It has no
+guarantee like that of PSConRL.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,11 +35,11 @@ from psconrl.learning.sampler import Sampler
 
 
 class LagrangianPSRL(Sampler):
-    """Posterior sampling of the transitions, gradient ascent on the multipliers.
+    """Posterior sampling of the transitions, with gradient ascent on the multipliers.
 
-    ``rate``: step of the gradient, a plain number: costs are measured in their ranges over all pairs (if they are
-    learned, in those of the means so far). ``start``: first multipliers, objective per cost in the user's units.
-    ``ceiling``: the largest ones, range of the objective per range of the cost. The rest is as in PSConRL.
+    ``rate``: step size of the gradient, dimensionless: costs are measured in their ranges over all pairs (those of the
+    learned means if costs are learned). ``start``: initial multipliers, objective per cost in the user's units.
+    ``ceiling``: largest multipliers, range of the objective per range of the cost. The rest is as in PSConRL.
     """
 
     name: ClassVar[str] = "lagrangian"
@@ -75,7 +76,7 @@ class LagrangianPSRL(Sampler):
         self.multipliers = np.broadcast_to(self.start, self.thresholds.shape).astype(np.float64)
 
     def begin(self, state: int) -> Episode:
-        """Draw a model, and play what is cheapest in it at the present multipliers."""
+        """Draw a model, and return its optimal policy for the Lagrangian at the present multipliers."""
         P = self._draw()
         costs = self._episode_costs()
         more = combine(self.multipliers, costs[1:].reshape(self.n_costs - 1, costs[0].size)).reshape(costs.shape[1:])
@@ -83,7 +84,7 @@ class LagrangianPSRL(Sampler):
         max_steps, caps = self.schedule.limits(self.counts)
         try:
             choice = self.planner.optimal(P, weighted, NO_LIMITS, state)
-        except SolverError:  # a sample beyond floating point
+        except SolverError:  # the sample cannot be solved in floating point
             choice = None
         if choice is None:
             return Episode.uniform(self.n_states, self.n_actions, max_steps, caps, "unsettled")
@@ -91,7 +92,7 @@ class LagrangianPSRL(Sampler):
         return Episode(choice.policy, max_steps, caps, "lagrangian", expected)
 
     def end(self, record: Record) -> None:
-        """Learn from an episode, and move the multipliers by what was spent beyond the limits."""
+        """Learn from an episode, and update the multipliers by the excess over the thresholds."""
         super().end(record)
         excess = record.cost_sums[1:].sum(axis=1) - record.steps * self.thresholds
         unit = cost_units(self._known_or_mean_costs())
@@ -99,10 +100,10 @@ class LagrangianPSRL(Sampler):
         self.multipliers = np.clip(self.multipliers + step * excess, 0.0, self.ceiling * unit[0] / unit[1:])
 
     def state(self) -> dict[str, Any]:
-        """All that has changed since it was made."""
+        """Return everything that has changed since construction."""
         return super().state() | {"multipliers": self.multipliers}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Put back what ``state`` returned."""
+        """Restore what ``state`` returned."""
         super().restore(state)
         self.multipliers = saved_floats(state["multipliers"], self.thresholds.shape, "multipliers")

@@ -1,18 +1,20 @@
 r"""PSConRL: posterior sampling for constrained reinforcement learning (Provodin, Kaptein and Pechenizkiy, ICML 2024).
 
-Each episode draws transitions from the posterior. If some policy of the sampled model meets the thresholds, the optimal
-one is played; if none does, the agent explores: it takes the shortest path to the state visited least, which makes
+Each episode draws transitions from the posterior. If some policy of the sampled model meets the thresholds, the agent
+plays the optimal one. Otherwise it explores: it takes the shortest path to the least visited state, which makes
 infeasible samples ever rarer. Bayesian regret :math:`\tilde O(D S \sqrt{A T})` for every cost in communicating CMDPs
-(Theorem 4.1). Needs neither horizon, span, mixing time nor a safe policy.
+(Theorem 4.1). It needs neither horizon, span, mixing time nor a safe policy.
 
-That is the paper's algorithm, the recipe ``psconrl-paper``, with its prior and Ouyang et al.'s stopping rule; see
-``schedules.Ouyang`` for how the paper's text differs. What this library plays by default has other parts, which
-benchmarks/study.py chose: a prior that is learned, longer episodes, a ledger by which every limit is met over the whole
-run, and plans that do not wait for miracles. docs/theory.md says what is proven of which.
+The recipe ``psconrl-paper`` is this algorithm of the paper, with its prior and Ouyang et al.'s stopping rule; see
+``schedules.Ouyang`` for how the paper's text differs. The default of this library has other parts, chosen by
+benchmarks/study.py: a learned prior, longer episodes, a ledger by which every constraint is met over the whole run, and
+a finite planning horizon, so that plans do not rely on events of negligible probability. docs/theory.md says what is
+proven for each.
 
-CMDP-PSRL (Agarwal, Bai and Aggarwal 2022) is the same with other parts, as the registry has it: epochs end on doubling
-only, and while the sample is infeasible the limits are ignored. In an ergodic model every policy explores, so that this
-is harmless. In a communicating one it need not be: on Example 1 of the PSConRL paper it breaks the limit for ever.
+CMDP-PSRL (Agarwal, Bai and Aggarwal 2022) is this agent with other parts, listed in the registry: epochs end on
+doubling only, and while the sample is infeasible the constraints are ignored. In an ergodic model this is harmless,
+since every policy explores. In a communicating model it need not be: on Example 1 of the PSConRL paper it violates the
+constraint for ever.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,28 +43,28 @@ from psconrl.learning.runtime.contract import Episode
 from psconrl.learning.sampler import Sampler
 from psconrl.model.transition import Transition
 
-USUAL_LEDGER = Balance(0.1)  # with names, since None is none at all
+USUAL_LEDGER = Balance(0.1)  # explicit defaults, since None means no ledger
 USUAL_COMMITMENT = WhenSlow(0.05)
-# Where limits cannot be met as soon as the outlook has it, look so many times further; but while it is shorter than so
-# many rounds, explore instead, which costs little then.
+# If the constraints cannot be met within the planning horizon, lengthen it by the factor FURTHER. While it is at most
+# SHORT rounds, explore instead, which costs little then.
 FURTHER = 100.0
 SHORT = 300.0
 
 
 class PSConRL(Sampler):
-    """Posterior sampling with exploration whenever the sampled model is infeasible.
+    """PSConRL: posterior sampling, with exploration whenever the sampled model is infeasible.
 
-    ``thresholds``: (m,) in the order of the costs, or by name, ``{"delay": 2.0, "power": 0.3}``, in that order, too.
-    ``costs``: (m+1, S, A) if known; else they are learned. What the objective may be where nothing is known is 0, which
-    is optimistic while costs are not negative; if the objective is a reward, give minus the largest possible reward as
+    ``thresholds``: (m,) in the order of the costs, or by name, ``{"delay": 2.0, "power": 0.3}``, in the same order.
+    ``costs``: (m+1, S, A) if known; else they are learned. Where nothing is known the objective is taken to be 0, which
+    is optimistic if costs are not negative; if the objective is a reward, give minus the largest possible reward as
     ``optimistic_cost``. ``guessed_costs`` (m+1, S, A) count as ``cost_weight`` observations, a number or one for every
-    pair; None: how much they are worth is learned. ``trusting`` makes an agent of a rough model.
+    pair; None to learn their weight. ``trusting`` builds an agent from a rough model.
 
-    Its parts: ``belief``, how scattered transitions are and where they lead; ``cost_belief``, what costs are taken to
-    be while they are learned; ``schedule``, when to think again; ``fallback``, what to play if the sample is
-    infeasible; ``ledger``, which makes up for what was spent beyond a limit, and spends what was left (None for no
-    ledger, as in the paper); ``outlook``, how far ahead plans look; ``commitment``, when to play one deterministic
-    policy instead of a randomised plan (None for never).
+    Parts: ``belief``, the posterior over transitions; ``cost_belief``, the costs to plan with while they are learned;
+    ``schedule``, when to plan again; ``fallback``, what to play if the sample is infeasible; ``ledger``, which makes up
+    for past overspending and spends what is left (None for no ledger, as in the paper); ``planning_horizon``, how far
+    ahead plans look; ``commitment``, when to play one deterministic policy instead of a randomised plan (None for
+    never).
     """
 
     name: ClassVar[str] = "psconrl"
@@ -105,7 +107,7 @@ class PSConRL(Sampler):
         self.commitment: Commitment | None = None if commitment is None else self._part("commitment", commitment)
 
     def begin(self, state: int) -> Episode:
-        """Draw a model; play its optimal policy, or the fallback if it has none that keeps the limits."""
+        """Draw a model, and return its optimal policy, or the fallback if the model is infeasible."""
         P = self._draw()
         costs = self._episode_costs()
         max_steps, caps = self.schedule.limits(self.counts)
@@ -116,12 +118,12 @@ class PSConRL(Sampler):
                 policy = self._committed(P, costs, state, choice, max_steps)
                 return Episode(policy, max_steps, caps, kind, choice.value)
             instead = self.fallback.infeasible(self._sample(P, costs, state))
-        except SolverError:  # a sample beyond floating point
+        except SolverError:  # the sample cannot be solved in floating point
             instead = self.fallback.unsettled(self._sample(P, costs, state))
         return Episode(instead.policy, max_steps, caps, instead.kind, instead.value)
 
     def _optimal(self, P: Transition, costs: Floats, state: int) -> tuple[str, Choice] | None:
-        """The plan that keeps the limits, or those below them that the ledger asks for; None if no policy does."""
+        """Return the optimal plan for the ledger's targets, or else for the thresholds; None if both are infeasible."""
         probabilities = self._probabilities()
         ahead = self._ahead(P, state, probabilities[0])
         if self.ledger is not None:
@@ -137,10 +139,10 @@ class PSConRL(Sampler):
         return None if choice is None else ("optimal", choice)
 
     def _committed(self, P: Transition, costs: Floats, state: int, choice: Choice, steps: int) -> Floats:
-        """The policy of a plan, or that of its deterministic policies to which the agent commits itself."""
+        """Return the policy of a plan, or the one of its deterministic policies that the agent commits to."""
         if self.commitment is None or choice.columns is None:
             return choice.policy
-        steps = min(steps, max(1, self.rounds))  # some schedules know no other bound
+        steps = min(steps, max(1, self.rounds))  # some schedules have no bound on the steps
         chosen = self.commitment.choose(
             RandomisedPlan(
                 choice.policy, choice.columns, P, costs, self.thresholds, state, steps, self.rounds, self.ledger,
@@ -150,15 +152,15 @@ class PSConRL(Sampler):
         return choice.policy if chosen is None else one_hot(choice.columns.policies[chosen], self.n_actions)
 
     def _ahead(self, P: Transition, state: int, probability: float) -> Transition:
-        """The model of a plan that begins anew, here, with a chance in every round."""
+        """Return the model with restarts in ``state``, of the given probability in every round."""
         return P.restarting(state, probability) if probability else P
 
     def _probabilities(self) -> list[float]:
-        """The chance of a restart that the outlook has, and smaller ones, should the limits not be met that soon."""
+        """Return the planning horizon's restart probability, and smaller ones to try if it makes plans infeasible."""
         probability = self.planning_horizon.restart(self.rounds)
         if not self._trusted:
             probability = as_number(
-                probability, "the chance of an outlook", "a number from 0 to 1", lambda x: 0 <= x <= 1
+                probability, "the restart probability", "a number from 0 to 1", lambda x: 0 <= x <= 1
             )
         probabilities = [probability]
         while UNLIKELY < probabilities[-1] < 1.0 / SHORT:
@@ -166,26 +168,26 @@ class PSConRL(Sampler):
         return probabilities
 
     def _checked(self, targets: Any) -> Floats:
-        """The limits of a ledger; one of somebody else's may ask for anything."""
+        """Return the targets of the ledger; check them if the ledger is a user's own."""
         if self._trusted:
             return np.asarray(targets)
-        limits = as_numbers(targets, "the limits of a ledger")
-        if limits.shape != self.thresholds.shape or not np.isfinite(limits).all():
-            raise AgentError(f"the ledger must ask for {self.thresholds.size} finite limits; got {targets!r}")
-        return limits
+        checked = as_numbers(targets, "the targets of a ledger")
+        if checked.shape != self.thresholds.shape or not np.isfinite(checked).all():
+            raise AgentError(f"the ledger must yield {self.thresholds.size} finite targets; got {targets!r}")
+        return checked
 
     def _sample(self, P: Transition, costs: Floats, state: int) -> Sample:
-        if P.is_sparse:  # whoever explores a large model looks as far ahead as plans do
+        if P.is_sparse:  # in a large model, exploration has the same horizon as plans
             P = self._ahead(P, state, self._probabilities()[0])
         return Sample(P, costs, state, self.counts, self.planner, self.rng, self.thresholds)
 
     def end(self, record: Record) -> None:
-        """Learn from an episode, and book it."""
+        """Learn from an episode, and enter it in the ledger."""
         super().end(record)
         if self.ledger is not None:
             self.ledger.enter(record, self.thresholds)
 
     def _limits_changed(self, playing: Record | None) -> None:
-        """Debts under the old limits are forgotten."""
+        """Reset the ledger: debts under the old thresholds are forgotten."""
         if self.ledger is not None:
             self.ledger.begin_again(playing, self.thresholds)

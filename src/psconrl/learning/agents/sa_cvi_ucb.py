@@ -1,19 +1,19 @@
-r"""SA-CVI-UCB (Yu, Bae and Lee 2026, arXiv 2609.39093): the state is augmented by what was overspent so far.
+r"""SA-CVI-UCB (Yu, Bae and Lee 2026, arXiv 2609.39093): the state is augmented by the cumulative violation.
 
-The account z adds up the excess of the limited cost, on a grid of width :math:`\Delta`: z' is the nearest multiple of
-:math:`\Delta` to z - g(s,a), with g in [-1,1] what is left below the limit. A potential :math:`\Phi(z)`, a parabola up
-to W and a line from there on, prices it: the reward is :math:`r + \Phi(z) - \Phi(z')`. The T rounds are cut into blocks
+The account z accumulates the excess of the constrained cost, on a grid of width :math:`\Delta`: z' is the nearest
+multiple of :math:`\Delta` to z - g(s,a), with g in [-1,1] the slack of a round. A potential :math:`\Phi(z)`, a parabola
+up to W and linear beyond, prices it: the reward is :math:`r + \Phi(z) - \Phi(z')`. The T rounds are split into blocks
 of :math:`H = W = \lfloor\sqrt T\rfloor`; each is planned by optimistic value iteration in the empirical model,
 
 .. math:: Q_h(s,a,z) = r + \Phi(z) - \Phi(z') + \hat p \cdot V_{h+1}(\cdot, z') + \beta / \sqrt{N^+},\qquad
           V_h(s,z) = \min\{\max_a Q_h(s,a,z),\ \min_{s'} \max_a Q_h(s',a,z) + 2C\}
 
 and played greedily in (s, z). Regret and violation :math:`\tilde O(\sqrt T)` in weakly communicating models with one
-limit and known costs, if spans and the Slater gap are known.
+constraint and known costs, if spans and the Slater gap are known.
 
-The rewards telescope: :math:`U_h = V_h - \Phi(z)` is the same iteration without potential that ends in
-:math:`U_{H+1} = -\Phi(z)`, and the clip is the same. And z moves by one of few amounts a round: only the positions that
-can be reached within the block are computed (``kernels.sa_cvi``), H^2/2 of them where a cost is 0 or 1.
+The rewards telescope: :math:`U_h = V_h - \Phi(z)` satisfies the same iteration without the potential, with terminal
+value :math:`U_{H+1} = -\Phi(z)` and the same clip. In each round z moves by one of a few amounts, so only the positions
+reachable within the block are computed (``kernels.sa_cvi``), H^2/2 of them if the cost is 0 or 1.
 """
 
 import math
@@ -44,12 +44,12 @@ from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Episode
 
 CONSTANTS = ("practical", "theory")
-MOST_STEPS = 64  # of an episode; it is shorter where the action depends on the account
+MOST_STEPS = 64  # longest episode; it is shorter where the action depends on the account
 
 
 @dataclass(frozen=True)
 class Potential:
-    r"""The price of an account: 0 up to 0, :math:`\Lambda x^2 / 2W` up to W, :math:`\Lambda (x - W/2)` from there on.
+    r"""The price of an account: 0 up to 0, :math:`\Lambda x^2 / 2W` up to W, :math:`\Lambda (x - W/2)` beyond.
 
     >>> price = Potential(slope=4.0, width=10)
     >>> price(np.array([-1.0, 5.0, 20.0])).tolist(), price.derivative(5.0)
@@ -60,17 +60,17 @@ class Potential:
     width: float
 
     def __call__(self, x: Floats) -> Floats:
-        """The price of every account."""
+        """Return the price of every account."""
         inside = np.clip(x, 0.0, self.width)
         return np.asarray(self.slope * (inside**2 / (2.0 * self.width) + np.maximum(x - self.width, 0.0)))
 
     def derivative(self, x: float) -> float:
-        """The price of a little more."""
+        """Return the marginal price of an account."""
         return self.slope * min(max(x, 0.0), self.width) / self.width
 
 
 class Moves(NamedTuple):
-    """How pairs move the account, in widths of the grid: ``lowest + stride * increments``."""
+    """The moves of the account by each pair, in widths of the grid: ``lowest + stride * increments``."""
 
     lowest: int
     stride: int
@@ -78,7 +78,7 @@ class Moves(NamedTuple):
 
     @classmethod
     def of(cls, excess: Floats, grid: float) -> "Moves":
-        """From the excess (S, A) of the pairs, each rounded to the grid.
+        """Build the moves from the excess (S, A) of the pairs, rounded to the grid.
 
         >>> Moves.of(np.array([[-0.3, 0.7]]), 0.1)
         Moves(lowest=-3, stride=10, increments=array([[0, 1]]))
@@ -94,33 +94,33 @@ class Moves(NamedTuple):
         return int(self.increments.max())
 
     def positions(self, rounds: int) -> Ints:
-        """Where the account may be after so many rounds, in widths of the grid, from where it began."""
+        """Return the possible moves of the account after ``rounds`` rounds, in widths of the grid."""
         return rounds * self.lowest + self.stride * np.arange(rounds * self.reach + 1)
 
 
 @dataclass(eq=False)
 class Block:
-    """A plan for H rounds, and how far it has been played."""
+    """A plan for H rounds, and the progress made in it."""
 
     length: int  # H
     moves: Moves
-    cell: float  # the width of the grid, in units of the limited cost
+    cell: float  # the width of the grid, in units of the constrained cost
     limit: float
     actions: Small
     step: int = 0
-    position: int = 0  # strides of the account
+    position: int = 0  # of the account, in strides
 
     def excess(self, record: Record) -> float:
-        """By how much an episode moves the account, in units of the limited cost."""
+        """Return by how much an episode moves the account, in units of the constrained cost."""
         return self.cell * (record.steps * self.moves.lowest + self.moves.stride * self._strides(record))
 
     def advance(self, record: Record) -> None:
-        """Take in an episode."""
+        """Advance by an episode."""
         self.step += record.steps
         self.position += self._strides(record)
 
     def averages(self, indptr: Places, successors: Places, probabilities: Floats, costs: Floats, state: int) -> Floats:
-        """What the rest of it is expected to cost from a state on average, after 1, 2, ... rounds: (n, m+1)."""
+        """Return the expected average costs of the rest of the block from a state, after 1, 2, ... rounds: (n, m+1)."""
         moves = self.moves
         expected: Floats = block_averages(
             self.actions, self.length, moves.reach, self.step, self.position, moves.increments.ravel(), indptr,
@@ -133,15 +133,15 @@ class Block:
 
 
 class SACVIUCB(Agent):
-    """Value iteration over state and account, optimistic and clipped. One limit. Must know the horizon.
+    """SA-CVI-UCB, clipped optimistic value iteration over state and account. One constraint; must know the horizon.
 
     ``H``: length of a block and width of the potential, by default the root of the horizon. ``gap``: the Slater gap,
-    by how much a policy can stay below the limit, in units of the limited cost. ``span_objective``, ``span_limited``:
-    the spans of the biases of the optimal policy, in units of the costs. ``constants``: "practical", those of the
-    authors' runs, or "theory", with failure probability ``delta``. ``bonus``: a factor of the bonus, 1 as published.
-    ``grid``: the width of the account's grid in ranges
-    of the limited cost, by default 0.1 / ceil(0.1 sqrt(T)), for the theory 1 / sqrt(T). ``optimistic_cost``: as in
-    PSConRL. If costs are learned, means take their place and the account adds up what was observed.
+    by how much a policy can stay below the threshold, in units of the constrained cost. ``span_objective``,
+    ``span_limited``: the spans of the biases of the optimal policy, in units of the costs. ``constants``: "practical",
+    those of the authors' runs, or "theory", with failure probability ``delta``. ``bonus``: a factor of the bonus, 1 as
+    published. ``grid``: the width of the account's grid in ranges of the constrained cost, by default
+    0.1 / ceil(0.1 sqrt(T)), for the theory 1 / sqrt(T). ``optimistic_cost``: as in PSConRL. If costs are learned, the
+    agent plans with their means, and the account accumulates the observed costs.
     """
 
     name: ClassVar[str] = "sa-cvi-ucb"
@@ -182,24 +182,24 @@ class SACVIUCB(Agent):
         self.bonus = as_number(bonus, "bonus", "a number from 0 on", lambda x: x >= 0)
         self.grid = None if grid is None else as_fraction(grid, "grid")
         self.optimistic_cost = as_optimistic_cost(optimistic_cost)
-        self.account = 0.0  # the sum of what was spent beyond the limit, in units of its cost
+        self.account = 0.0  # cumulative excess over the threshold, in units of the constrained cost
         self._block: Block | None = None
         self._need_memory(self._moves()[0].reach if self.costs is not None else math.ceil(1.0 / self.cell) + 1)
 
     @property
     def cell(self) -> float:
-        r"""The width :math:`\Delta` of the grid, in ranges of the limited cost."""
+        r"""The width :math:`\Delta` of the grid, in ranges of the constrained cost."""
         root = math.sqrt(self.horizon)
         usual = 0.1 / math.ceil(0.1 * root) if self.constants == "practical" else 1.0 / root
         return usual if self.grid is None else self.grid
 
     @property
     def longer_plan(self) -> Block | None:
-        """The block, of which an episode is a few steps."""
+        """The present block; an episode is a few steps of it."""
         return self._block
 
     def begin(self, state: int) -> Episode:
-        """Go on in the block, or plan a new one: the steps in which the action does not depend on the account."""
+        """Continue the block, or plan a new one; an episode ends where the action begins to depend on the account."""
         block = self._block
         if block is None or block.step >= self.H:
             block = self._block = self._planned_block()
@@ -210,7 +210,7 @@ class SACVIUCB(Agent):
         return Episode(np.eye(self.n_actions)[chosen[:steps]], max_steps=steps)
 
     def end(self, record: Record) -> None:
-        """Learn from an episode, and keep the account: by the known costs, rounded, or else by those observed."""
+        """Learn from an episode, and update the account: by the known costs, rounded, or else by the observed ones."""
         super().end(record)
         block = self._block
         if block is None or self.costs is None:
@@ -223,10 +223,10 @@ class SACVIUCB(Agent):
 
     def _limits_changed(self, playing: Record | None) -> None:
         if self._block is not None:
-            self._block.step = self.H  # what is being played is the last of it
+            self._block.step = self.H  # the present episode is the last of the block
 
     def _planned_block(self) -> Block:
-        """Value iteration in the empirical model, from the present account."""
+        """Plan a block by value iteration in the empirical model, from the present account."""
         costs = self._known_or_mean_costs()
         moves, unit = self._moves()
         self._need_memory(moves.reach)
@@ -259,7 +259,7 @@ class SACVIUCB(Agent):
         return block
 
     def _moves(self) -> tuple[Moves, float]:
-        """How pairs move the account, and the unit of the limited cost, in which its excess lies in [-1,1]."""
+        """Return the moves of the account, and the unit of the constrained cost, in which its excess is in [-1,1]."""
         cost = self._known_or_mean_costs()[1]
         excess = cost - self.thresholds[0]
         unit = float(max(np.ptp(cost), np.abs(excess).max())) or 1.0
@@ -269,11 +269,11 @@ class SACVIUCB(Agent):
         return float(np.ptp(self._known_or_mean_costs()[0])) or 1.0
 
     def _potential(self, unit: float) -> Potential:
-        r"""With slope :math:`\Lambda = 2 / \gamma` and width W = H."""
+        r"""Return the potential with slope :math:`\Lambda = 2 / \gamma` and width W = H."""
         return Potential(2.0 * unit / self.gap, self.H)
 
     def _range_of_values(self, potential: Potential, z: float, unit: float) -> float:
-        r"""The constant C of the clip and of the bonus.
+        r"""Return the constant C of the clip and of the bonus.
 
         Practical: :math:`sp_r + \Phi'(z)\, sp_g`. Theory: :math:`sp_r + \Lambda\, sp_g + (\Lambda/W)(sp_g^2 +
         2H (sp_g + 2)^2) + H \Lambda \Delta / 2`.
@@ -286,19 +286,19 @@ class SACVIUCB(Agent):
         return sp_r + slope * sp_g + curved + H * slope * self.cell / 2.0
 
     def _bonus(self, C: float) -> float:
-        r""":math:`\beta = C S`, or by the theory :math:`2 C S \sqrt{\log(2 T S^2 A / \delta) / 2}`; times ``bonus``."""
+        r""":math:`\beta = C S`, or in theory :math:`2 C S \sqrt{\log(2 T S^2 A / \delta) / 2}`; times ``bonus``."""
         S, A = self.n_states, self.n_actions
         if self.constants == "practical":
             return self.bonus * C * S
         return self.bonus * 2.0 * C * S * math.sqrt(special.log(2.0 * self.horizon * S**2 * A / self.delta) / 2.0)
 
     def _need_memory(self, reach: int) -> None:
-        """Refuse a plan that is too large, before a day has been played."""
+        """Raise an error if a plan would take too much memory, before the run has begun."""
         size = 2.0 * first_entry(self.H, reach, self.n_states) + 16.0 * self.n_states * self.H * reach
         need(size, f"a plan for blocks of {self.H:,} rounds with a grid of {self.cell:.2g}", AgentError)
 
     def state(self) -> dict[str, Any]:
-        """All that has changed since it was made."""
+        """Return everything that has changed since construction."""
         block, saved = self._block, None
         if block is not None:
             saved = {
@@ -314,24 +314,24 @@ class SACVIUCB(Agent):
         return super().state() | {"account": self.account, "block": saved}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Put back what ``state`` returned."""
+        """Restore what ``state`` returned."""
         super().restore(state)
         self.account = as_number(state["account"], "account")
         self._block = None if state["block"] is None else self._saved_block(state["block"])
 
     def _saved_block(self, saved: dict[str, Any]) -> Block:
-        """A block from a file, if kernels can be trusted with it."""
+        """Return a block from a file, checked so that compiled code can rely on it."""
         shape = (self.n_states, self.n_actions)
         increments = saved_floats(saved["increments"], shape, "increments").astype(np.int64)
         actions, reach = np.asarray(saved["actions"]), int(increments.max())
         whole = all(is_whole(saved[key]) for key in ("lowest", "stride", "step", "position"))
         if not whole or increments.min() < 0 or not 0 <= saved["position"] <= saved["step"] * reach:
-            raise AgentError("an account that cannot be")
+            raise AgentError("the saved account is inconsistent")
         self._need_memory(reach)
         if actions.shape != (first_entry(self.H, reach, self.n_states),) or actions.dtype != np.uint16:
-            raise AgentError("actions of a block must be those of its steps")
+            raise AgentError("the actions of a saved block must match its steps")
         if (actions >= self.n_actions).any():
-            raise AgentError(f"actions of a block must lie in 0..{self.n_actions - 1}")
+            raise AgentError(f"the actions of a saved block must lie in 0..{self.n_actions - 1}")
         return Block(
             self.H,
             Moves(int(saved["lowest"]), int(saved["stride"]), increments),

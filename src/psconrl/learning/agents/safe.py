@@ -1,32 +1,33 @@
-r"""Safe exploration from a known policy: no limit is broken while it learns, in the long run of what it plays.
+r"""Safe exploration from a known policy: every policy played while learning satisfies the constraints in the long run.
 
-DOPE (Bura et al. 2022) and OptPess-LP (Liu et al. 2021) do so in episodes of fixed length; no version for the average
-criterion is published. This one is this library's own.
+DOPE (Bura et al. 2022) and OptPess-LP (Liu et al. 2021) explore safely in episodes of fixed length; no version for the
+average criterion is published. This one is this library's own.
 
-It is told a baseline policy and, for every limit, its slack and its span (``learning.baseline``). Every episode plays
-a policy :math:`\pi` with a certificate: a function :math:`h_i` of the states for every limit, with
+The agent is given a baseline policy and, for every constraint, its slack and its span (``learning.baseline``). Every
+episode plays a policy :math:`\pi` with a certificate: a function :math:`h_i` of the states for every constraint, with
 
 .. math:: \sum_a \pi(a|s)\, q_i(s,a) - h_i(s) \le \tau_i \quad\text{for all } s, \qquad
           q_i(s,a) = c_i(s,a) + \max_{p \in \mathcal C(s,a)} p \cdot h_i
 
-(``planning.pessimism``). In states of which too little is known it plays the baseline, and relies on what it was told.
+(``planning.pessimism``). In states about which too little is known it plays the baseline, and relies on the given slack
+and span.
 
-1. *Widen.* Plan in the empirical model for costs :math:`\tilde c_i = q_i - \hat p \cdot h_i`, which are what
-   uncertainty adds to them, and certify; if the bound exceeds a limit, plan again for as much less; in the end mix
-   with what is safe. What is not certified is not played.
+1. *Widen.* Plan in the empirical model for costs :math:`\tilde c_i = q_i - \hat p \cdot h_i`, which include the effect
+   of uncertainty, and certify the plan. If its bound exceeds a threshold, plan again for a threshold lower by the
+   excess; finally mix with the safe policy. A policy without a certificate is not played.
 2. *Keep exploring.* The objective is lowered by :math:`\lambda_i (\tilde c_i - c_i)`, with shadow prices
-   :math:`\lambda`: so uncertainty is not avoided for its own sake. And the inequality is linear in what is played in
-   a state: what it leaves there is spent on the action tried least.
+   :math:`\lambda`, so that uncertainty is not avoided for its own sake. The inequality is linear in the action
+   probabilities of a state; its slack there is spent on the least tried action.
 3. *If nothing is certified*, the baseline is played, with that action in a share
 
    .. math:: \alpha(s) = \min_i \frac{slack_i}{c_i(s,a) + span_i - \tau_i + slack_i}
 
    of the rounds, which needs no knowledge of the transitions at all.
 
-**Proven**: if what was told is true, then with probability :math:`1 - \delta` the long-run averages of every policy
-that is played are within the limits, from every state and in every model; and with :math:`1 - 2 \delta` what is spent
-beyond them is never more than ``allowance``, of the order of :math:`\sqrt t` and of a span an episode. **Not proven**:
-any rate of regret, nor that the baseline is ever left.
+**Proven**: if slack and span are valid, then with probability :math:`1 - \delta` the long-run averages of every policy
+that is played are within the thresholds, from every state and in every model; and with :math:`1 - 2 \delta` the
+cumulative excess over them never exceeds ``allowance``, of the order of :math:`\sqrt t` plus one span per episode.
+**Not proven**: any rate of regret, nor that the agent ever leaves the baseline.
 """
 
 import math
@@ -58,46 +59,46 @@ from psconrl.planning.pessimism import WorstCase, largest_means, worst_average
 from psconrl.planning.planner import plan_unexplained
 from psconrl.products import product
 
-KNOWN = 0.5  # of the mass of a pair's law may be anywhere, if its state is to do without the baseline
-PLANS = 4  # in one episode, each for the uncertainty of the last
-OPTIMISM = 0.1  # of what the confidence set lets one hope of the objective
-SELDOM = 1 / 3  # power of the visits of a state that exploring it is rarer than, once it is known
-HALVINGS = 6  # of the share of a plan that is mixed with what is safe
-DENSE = 300_000  # entries (s, a, s') up to which dense plans are quicker
-KEPT = ("biases", "prices", "potential", "spans", "beginnings", "variance")  # in files
-WITHIN = 1.0 - 1e-9  # of what exploration may spend, so that rounding does not spend more
+KNOWN = 0.5  # largest uncertain mass of a pair's distribution for its state to be planned without the baseline
+PLANS = 4  # plans in one episode, each for the uncertainty of the last
+OPTIMISM = 0.1  # share of the confidence set's optimism about the objective that is used
+SELDOM = 1 / 3  # in a known state, the exploration probability is at most visits to the power of minus this
+HALVINGS = 6  # bisection steps for the share of the safe policy in a mixture
+DENSE = 300_000  # entries (s, a, s') up to which dense plans are faster
+KEPT = ("biases", "prices", "potential", "spans", "beginnings", "variance")  # attributes saved in files
+WITHIN = 1.0 - 1e-9  # share of the allowed exploration that is used, so that rounding does not exceed it
 
 
 @dataclass(frozen=True, eq=False)
 class Certified:
-    """A policy with the proof that it keeps every limit."""
+    """A policy with the certificate that it satisfies every constraint."""
 
     policy: Floats  # (S, A)
-    relying: Bools  # (S,) where it plays the baseline, and relies on what was told of it
-    cases: tuple[WorstCase, ...]  # one for every limit
-    hope: float = math.inf  # the average objective that it is chosen by
-    value: float = math.nan  # and what is expected of it
+    relying: Bools  # (S,) where it plays the baseline, and relies on its given slack and span
+    cases: tuple[WorstCase, ...]  # one for every constraint
+    hope: float = math.inf  # the optimistic average objective, by which the policy is chosen
+    value: float = math.nan  # the expected average objective
     kind: str = "certified"
 
 
 class View(NamedTuple):
-    """What is known when an episode is planned."""
+    """The agent's knowledge when an episode is planned."""
 
     distributions: Intervals
-    costs: Floats  # (m, S, A) the highest that the limited ones may be
-    known: Bools  # (S,) where plans do without the baseline
-    own: Bools  # (S,) where what the baseline plays is known, too
-    model: CMDP  # the empirical one
+    costs: Floats  # (m, S, A) upper bounds of the constrained costs
+    known: Bools  # (S,) where plans do not need the baseline
+    own: Bools  # (S,) where the transitions of the baseline are known, too
+    model: CMDP  # the empirical model
 
 
 class SafeStart(Agent):
-    """Plays only what is certified to keep the limits, beginning with a policy that is known to.
+    """Safe exploration: plays only policies certified to satisfy the constraints, starting from a known one.
 
-    ``baseline``: a policy (S, A), or a plan, that keeps every limit. ``slack``: by how much, a number above 0 or one
-    for every limit. ``span``: what it may cost beyond that until it has recovered, from the worst state; None if that
-    is not known, and then little can be tried. ``psconrl.agents.known_baseline`` computes both in a model. ``delta``:
-    the probability that the proofs are wrong. ``ranges`` (m+1, 2): the lowest and the highest that every cost can be,
-    needed if costs are learned. ``schedule``: when to plan again.
+    ``baseline``: a policy (S, A), or a plan, that satisfies every constraint. ``slack``: by how much, a positive number
+    or one for every constraint. ``span``: what it may cost beyond that until it has recovered, from the worst state;
+    None if unknown, and then little can be tried. ``psconrl.agents.known_baseline`` computes both from a model.
+    ``delta``: the probability that the proofs fail. ``ranges`` (m+1, 2): the lowest and highest value of every cost,
+    required if costs are learned. ``schedule``: when to plan again.
     """
 
     name: ClassVar[str] = "safe"
@@ -130,19 +131,19 @@ class SafeStart(Agent):
                 f"ranges must be given if costs are learned: the lowest and the highest of each of {self.n_costs}"
             )
         self.schedule: Schedule = self._part("schedule", schedule)
-        self._promised: Floats = self.thresholds - self.slack  # the averages that the baseline is known to keep
-        self._biases: Floats = np.zeros((m, self.n_states))  # of the last proof, to begin the next one with
-        self._prices: Floats = np.zeros(m)  # of the limits in the last plan
+        self._promised: Floats = self.thresholds - self.slack  # upper bounds of the baseline's average costs
+        self._biases: Floats = np.zeros((m, self.n_states))  # of the last proof, a warm start for the next one
+        self._prices: Floats = np.zeros(m)  # shadow prices of the constraints in the last plan
         self._potential: Floats = np.zeros(self.n_states)  # of the last plan
-        self._spans: Floats = np.zeros(m)  # of the proof that is being played
-        self.excess: Floats = np.zeros(m)  # what was spent beyond the limits
+        self._spans: Floats = np.zeros(m)  # of the proof for the present episode
+        self.excess: Floats = np.zeros(m)  # cumulative excess over the thresholds
         self._beginnings: Floats = np.zeros(m)  # the sum of the spans of all episodes
-        self._variance: Floats = np.zeros(m)  # the most that the sum of all costs can have
+        self._variance: Floats = np.zeros(m)  # upper bound of the variance of the sum of all costs
         self._warned = False
-        self._bridging = False  # is the baseline being played while a plan is made?
+        self._playing_interim = False  # whether the baseline is played while a plan is computed
 
     def begin(self, state: int) -> Episode:
-        """Of all policies that are certified the one of which most is hoped, exploring with what it leaves."""
+        """Return the certified policy of best optimistic objective, which spends its slack on exploration."""
         max_steps, caps = self.schedule.limits(self.counts)
         view = self._view(state)
         chosen = self._exploring(self._alone(), view)
@@ -152,11 +153,12 @@ class SafeStart(Agent):
         return Episode(chosen.policy, max_steps, caps, chosen.kind, chosen.value)
 
     def end(self, record: Record) -> None:
-        """Learn from an episode, and compare what it cost with what the proofs allow."""
+        """Learn from an episode, and compare its costs with what the proofs allow."""
         super().end(record)
         self.schedule.ended(record.steps)
         self.excess += self._overspent(record)
-        spans = self._given_spans if self._bridging else self._spans  # begin may have set those of the next episode
+        # While an interim policy is played, begin may already have set the spans of the next episode.
+        spans = self._given_spans if self._playing_interim else self._spans
         self._beginnings += spans
         self._variance += record.steps * (self._widths + spans) ** 2 / 4.0
         over = self.excess > self.allowance
@@ -166,21 +168,21 @@ class SafeStart(Agent):
             warnings.warn(
                 f"{self.excess[i]:.4g} was spent beyond limit {i + 1} in {self.rounds:,} rounds, where a baseline with "
                 f"slack {self.slack[i]:.4g} and span {self._given_spans[i]:.4g} allows {self.allowance[i]:.4g} with "
-                f"probability {1 - self.delta:g}; is what was said of it true?",
+                f"probability {1 - self.delta:g}; check that its slack and span are correct",
                 BaselineWarning,
                 stacklevel=2,
             )
 
     @property
     def allowance(self) -> Floats:
-        r"""What may have been spent beyond each limit so far, with probability 1 - delta if the proofs are right.
+        r"""Upper bounds of the cumulative excess, (m,), with probability 1 - delta if the proofs are right.
 
         .. math:: \sum_k w_k + \sqrt{2 (v + \rho) \log\big(m \sqrt{(v + \rho) / \rho}\, / \delta\big)}, \qquad
                   v = \sum_k L_k (r + w_k)^2 / 4, \quad \rho = r^2
 
         with :math:`L_k` rounds and a proof of span :math:`w_k` in episode k, and r the range of the cost: Robbins'
-        mixture of Hoeffding's inequality, which holds at all times at once. Infinite if no span was told and the
-        baseline was played.
+        mixture of Hoeffding's inequality, which holds uniformly in time. Infinite if no span was given and the baseline
+        was played.
         """
         unit = np.where(self._widths > 0.0, self._widths, 1.0) ** 2
         growth = (self._variance + unit) / unit
@@ -188,7 +190,7 @@ class SafeStart(Agent):
         return np.asarray(self._beginnings + np.sqrt(2.0 * unit * growth * log))
 
     def _overspent(self, record: Record) -> Floats:
-        """What a record has beyond the limits; of known costs the means, whatever luck they came with."""
+        """Return the excess of a record over the thresholds; known costs count by their means, without noise."""
         if self.costs is None:
             return np.asarray(record.cost_sums[1:].sum(axis=1) - record.steps * self.thresholds)
         spent = product(self.costs[1:].reshape(self.thresholds.size, self.counts.visits.size), record.visits)
@@ -204,23 +206,23 @@ class SafeStart(Agent):
         return limits
 
     def _limits_changed(self, playing: Record | None) -> None:
-        """The slack is another one, and the account begins anew."""
+        """Adjust the slack to the new thresholds, and reset the accounts."""
         self.slack = self.thresholds - self._promised
         for account in (self.excess, self._beginnings, self._variance):
             account.fill(0.0)
         if playing is not None:
             self.excess -= self._overspent(playing)
 
-    # The sets that the truth is in.
+    # Confidence sets.
 
     @property
     def _log_inverse(self) -> float:
-        """Of the probability that one interval fails: one for every transition, and for every mean cost if learned."""
+        """Log of the inverse failure probability of one interval; one per transition, and per mean cost if learned."""
         S, A, m = self.n_states, self.n_actions, self.thresholds.size
         return special.log((S * S * A + (m * S * A if self.costs is None else 0)) / self.delta)
 
     def _highest_costs(self) -> Floats:
-        """The highest that the limited costs may be, (m, S, A)."""
+        """Return upper bounds of the constrained costs, (m, S, A)."""
         if self.costs is not None:
             return self.costs[1:]
         assert self.ranges is not None
@@ -228,7 +230,7 @@ class SafeStart(Agent):
 
     @property
     def _widths(self) -> Floats:
-        """The ranges of the limited costs, (m,)."""
+        """The ranges of the constrained costs, (m,)."""
         if self.costs is None:
             assert self.ranges is not None
             return self.ranges[1:, 1] - self.ranges[1:, 0]
@@ -239,10 +241,10 @@ class SafeStart(Agent):
     def _given_spans(self) -> Floats:
         return np.full(self.thresholds.size, np.inf) if self.span is None else self.span
 
-    # What is played.
+    # Planning.
 
     def _view(self, state: int) -> View:
-        """What is known in the state in which an episode begins."""
+        """Return the present knowledge, for an episode that begins in a state."""
         S, A = self.n_states, self.n_actions
         distributions, costs = Intervals.of(self.counts, self._log_inverse), self._highest_costs()
         pairs = (distributions.doubtful <= KNOWN).reshape(S, A)
@@ -252,7 +254,7 @@ class SafeStart(Agent):
         seen, visits = self.counts.moves, self.counts.visits
         times = np.diff(seen.indptr)
         untried = np.flatnonzero(visits == 0)
-        # A pair never tried stays where it is; where the baseline is relied on, it leads to where most is known.
+        # An untried pair has a self-loop; where the plan relies on the baseline, it moves to the most visited state.
         home = np.where(known[untried // A], untried // A, self.counts.pairs.sum(axis=1).argmax())
         rows = np.concatenate([np.repeat(np.arange(S * A), times), untried])
         columns = np.concatenate([seen.indices, home])
@@ -269,27 +271,27 @@ class SafeStart(Agent):
         return View(distributions, costs, known, own, model)
 
     def _interim(self) -> Episode:
-        """The baseline: at first nothing else is safe, and what was played last may break limits that are new."""
+        """Return the baseline: initially nothing else is safe, and the last policy may violate new thresholds."""
         return Episode(self.baseline, kind=INTERIM)
 
     def _set_out(self, episode: Episode, planning_time: float = 0.0, interim: bool = False) -> Play:
-        self._bridging = interim
+        self._playing_interim = interim
         return super()._set_out(episode, planning_time, interim)
 
     def _alone(self) -> Certified:
-        """The baseline in all states."""
+        """Return the baseline in all states."""
         S, A = self.n_states, self.n_actions
         nothing = WorstCase(-np.inf, np.zeros(S), np.zeros((S, A)))
         return Certified(self.baseline, np.ones(S, dtype=np.bool_), (nothing,) * self.thresholds.size)
 
     def _spans_of(self, chosen: Certified) -> Floats:
-        """What a beginning can cost, for every limit."""
+        """Return the spans of a policy's proof, (m,): what the beginning of an episode can cost."""
         if not chosen.relying.all():
             return np.array([case.span for case in chosen.cases])
         return self._given_spans.copy()
 
     def _exploring(self, found: Certified, view: View) -> Certified:
-        """The same policy, trying now and then the action tried least, and what is hoped of it."""
+        """Mix a policy with the least tried actions, as far as safe, and compute its optimistic objective."""
         share, tried = self._exploring_share(found, view), self.counts.pairs.argmin(axis=1)
         policy = found.policy * (1.0 - share[:, None])
         policy[np.arange(self.n_states), tried] += share
@@ -299,12 +301,12 @@ class SafeStart(Agent):
         try:
             distribution = evaluate_policy(view.model, policy).occupancy
             hope, value = float((distribution * hoped).sum()), float((distribution * view.model.costs[0]).sum())
-        except SolverError:  # states that are hardly ever left: of such a policy nothing is hoped
+        except SolverError:  # nearly absorbing states: the policy keeps an infinite optimistic objective
             pass
         return replace(found, policy=policy, hope=hope, value=value, kind=kind)
 
     def _exploring_share(self, found: Certified, view: View) -> Floats:
-        """In which share of the rounds the action tried least may be tried, in every state, (S,)."""
+        """Return the probability with which the least tried action may be taken in every state, (S,)."""
         everywhere, tried = np.arange(self.n_states), self.counts.pairs.argmin(axis=1)
         share = np.ones(self.n_states)
         for i, case in enumerate(found.cases):
@@ -313,7 +315,7 @@ class SafeStart(Agent):
                 played = np.full(self.n_states, self._promised[i])
                 trying = view.costs[i][everywhere, tried] + span
             else:
-                # Where the baseline is relied on, h is at least that of any other state.
+                # Where the policy relies on the baseline, h is at least that of any other state.
                 level = np.where(found.relying, case.bias[~found.relying].max(), case.bias)
                 trying = case.values[everywhere, tried] - level
                 played = np.where(found.relying, self._promised[i], (found.policy * case.values).sum(axis=1) - level)
@@ -323,7 +325,7 @@ class SafeStart(Agent):
         return np.where(found.relying, share, np.minimum(share, seldom))
 
     def _hopes(self, view: View) -> Floats:
-        """The objective (S, A) as low as uncertainty lets one hope, and what it makes the limits cost given back."""
+        """Return the optimistic objective (S, A), less the priced effect of uncertainty on the constrained costs."""
         S, A = self.n_states, self.n_actions
         means = view.model.costs[0]
         if self._potential.any():
@@ -333,7 +335,7 @@ class SafeStart(Agent):
         return np.asarray(means - product(self._prices, added).reshape(S, A))
 
     def _fears(self, view: View) -> Floats:
-        """The limited costs (m, S, A) with what uncertainty adds to them."""
+        """Return the constrained costs (m, S, A) with what uncertainty adds to them."""
         S, A = self.n_states, self.n_actions
         result = np.empty((self.thresholds.size, S, A))
         for i, h in enumerate(self._biases):
@@ -343,7 +345,7 @@ class SafeStart(Agent):
         return result
 
     def _widened(self, view: View) -> Iterator[Certified]:
-        """Policies that are certified, each planned for the uncertainty of the last."""
+        """Yield certified policies, each planned for the uncertainty of the last."""
         if view.own.any():
             steady = self._certify(self.baseline, ~view.own, view)
             if self._holds(steady):
@@ -374,7 +376,7 @@ class SafeStart(Agent):
             targets = np.minimum(self.thresholds, targets - over)
 
     def _mixed(self, policy: Floats, view: View) -> Certified | None:
-        """The policy, mixed with as much of the baseline as it takes, where that is known."""
+        """Mix a policy with just enough of the baseline to certify it, where the baseline is known."""
         safe = np.where(view.own[:, None], self.baseline, policy)
         least, most, found = 0.0, 1.0, None
         for _ in range(HALVINGS):
@@ -387,7 +389,7 @@ class SafeStart(Agent):
         return found
 
     def _holds(self, tried: Certified) -> bool:
-        """Is every limit proven to be kept?"""
+        """True if every constraint is certified."""
         return all(case.bound <= tau for case, tau in zip(tried.cases, self.thresholds, strict=True))
 
     def _certify(self, policy: Floats, relying: Bools, view: View) -> Certified:
@@ -399,7 +401,7 @@ class SafeStart(Agent):
         ]
         return Certified(policy, relying, tuple(cases))
 
-    # Bad input.
+    # Checks of the input.
 
     def _as_baseline(self, given: Any) -> Floats:
         if given is None:
@@ -427,22 +429,22 @@ class SafeStart(Agent):
         return ranges
 
     def state(self) -> dict[str, Any]:
-        """All that has changed since it was made."""
+        """Return everything that has changed since construction."""
         kept = {name: getattr(self, f"_{name}") for name in KEPT}
         return super().state() | kept | {"excess": self.excess, "warned": self._warned}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Put back what ``state`` returned."""
+        """Restore what ``state`` returned."""
         super().restore(state)
         for name in KEPT:
             setattr(self, f"_{name}", self._saved(state[name], getattr(self, f"_{name}").shape, name))
         self.excess = self._saved(state["excess"], self.excess.shape, "excess")
         self._warned = bool(state["warned"])
-        self._bridging = self._play is not None and self._play.interim
+        self._playing_interim = self._play is not None and self._play.interim
 
     @staticmethod
     def _saved(value: Any, shape: tuple[int, ...], what: str) -> Floats:
-        """An array from a file; what may have been spent is infinite if no span was told."""
+        """Return an array from a file; the allowance is infinite if no span was given."""
         array = np.array(as_numbers(value, what), order="C")
         if array.shape != shape or np.isnan(array).any():
             raise AgentError(f"{what} must be numbers of shape {shape}")

@@ -1,11 +1,12 @@
-r"""Algorithm 4 of Chen, Jain and Luo (2022): FHA with the span of every value function constrained. Approximate here.
+r"""SpanFHA (Chen, Jain and Luo 2022, Algorithm 4): FHA with constraints on the span of every value function.
 
 .. math:: \min_{\pi,\, p \in \mathcal C} V^{0}_1(s) \quad\text{s.t.}\quad V^{i}_1(s) \le H \tau_i + sp,\qquad
           \max V^i_h - \min V^i_h \le 2\, sp \ \ \text{for all } h, i
 
-The span constraints couple the states, and the problem is not convex: near-optimal regret, but no known way to compute
-it in polynomial time. This file looks for a local solution from several starts (SLSQP), on very small models only, and
-labels its episodes "approximate". The constants are recalled from memory.
+The span constraints couple the states, and the problem is not convex: the regret is near-optimal, but no
+polynomial-time algorithm is known. This implementation is approximate: it searches for a local solution from several
+starts (SLSQP), on very small models only, and labels its episodes "approximate". The constants are recalled from
+memory.
 """
 
 import math
@@ -26,14 +27,14 @@ SLACK = 1e-6  # SLSQP's own accuracy
 
 
 class SpanFHA(FHA):
-    """Finite-horizon approximation with span constraints; at most 4 states, approximate.
+    """SpanFHA, finite-horizon approximation with span constraints; at most 4 states, approximate.
 
-    ``H``: by default sqrt(T / (S^2 A)), at most 6. ``span``: the bound sp, in units of the costs; of several the
-    largest counts. The rest is as in FHA.
+    ``H``: by default sqrt(T / (S^2 A)), at most 6. ``span``: the bound sp, in units of the costs; if there are several,
+    the largest is used. The rest is as in FHA.
     """
 
     name: ClassVar[str] = "span-fha"
-    table_bytes: ClassVar[float] = 40.0  # counts, frequencies, radii, and the model that is planned
+    table_bytes: ClassVar[float] = 40.0  # counts, frequencies, radii and the planned model
 
     def _check_sizes(self) -> None:
         if self.n_states > MAX_STATES:
@@ -49,7 +50,7 @@ class SpanFHA(FHA):
         return min(MAX_BLOCK, max(1, wanted))
 
     def begin(self, state: int) -> Episode:
-        """A local solution with the span constraints, or the policy of FHA where none is found."""
+        """Return a local solution with the span constraints, or the policy of FHA if none is found."""
         relaxed = super().begin(state)
         box, costs = self._box(), self._known_or_mean_costs()
         found = self._search(relaxed.policy, box, costs, state)
@@ -59,14 +60,14 @@ class SpanFHA(FHA):
         return Episode(policy, self.H, kind="approximate", value=value)
 
     def _search(self, policy: Floats, box: Box, costs: Floats, state: int) -> tuple[Floats, float] | None:
-        """The best of the local solutions that meet all constraints."""
+        """Return the best of the local solutions that satisfy all constraints."""
         H, (S, A) = self.H, (self.n_states, self.n_actions)
         n_transitions, sp = S * A * S, float(np.max(self.span))
         middle = box.low + box.high
         middle /= middle.sum(axis=1, keepdims=True)
 
         def values(x: Floats) -> Floats:
-            """V (m+1, H, S), by backward recursion."""
+            """Compute V (m+1, H, S) by backward recursion."""
             p, pi = x[:n_transitions].reshape(S, A, S), x[n_transitions:].reshape(H, S, A)
             V = np.zeros((len(costs), H + 1, S))
             for h in range(H - 1, -1, -1):

@@ -1,21 +1,22 @@
 r"""Triple-QA (Wei, Liu and Ying 2022): model-free, optimistic Q-learning with virtual queues, on two time scales.
 
-The average criterion is approached by a discounted one, :math:`\gamma = 1 - 1/H`. With costs scaled to gains in [0, 1],
-Q for the objective and C for the limited cost are learned from every round, at the :math:`\tau`-th visit of a pair
-with
+The average criterion is approximated by a discounted one, :math:`\gamma = 1 - 1/H`. Costs are scaled to gains in
+[0, 1]. Every round updates Q for the objective and C for the constrained cost, at the :math:`\tau`-th visit of a pair
+by
 
 .. math:: Q \leftarrow (1-\alpha) Q + \alpha\,(r + \gamma \hat V(s') + b), \qquad
           \alpha = \frac{\chi+1}{\chi+\tau}, \quad b = \kappa \sqrt{\frac{(\chi+1)\,\iota}{\chi+\tau}},
 
-and C alike; :math:`\hat Q, \hat C` follow where both fall. The action is greedy for
-:math:`\hat Q + (Z/\eta)\, \hat C`. At the end of a frame, :math:`K^{2/3}` rounds of a horizon K, the queue takes in
-what is missing, :math:`Z \leftarrow (Z + \rho + \epsilon - \bar C)_+` with :math:`\bar C` the average of
-:math:`(1-\gamma)\,\hat C`, and all tables begin anew.
+and C likewise; :math:`\hat Q, \hat C` are updated where both decrease. The action is greedy for
+:math:`\hat Q + (Z/\eta)\, \hat C`. At the end of a frame, :math:`K^{2/3}` rounds of a horizon K, the virtual queue is
+updated by the shortfall, :math:`Z \leftarrow (Z + \rho + \epsilon - \bar C)_+` with :math:`\bar C` the average of
+:math:`(1-\gamma)\,\hat C`, and all tables are reset.
 
-It keeps no model: O(S A) memory, O(A) a round. By the paper's constants :math:`\epsilon > 1`, and bonuses exceed 1,
-until K is astronomical, so that it learns nothing; all of them are options. Nor do the hats of a pair ever fall from
-which only gains of 1 are expected, of the limited cost or of the objective: hence ``together``. The paper has one
-limit; here every limit has a queue and a table of its own, which is the same for one.
+The agent keeps no model: O(S A) memory, O(A) time per round. With the paper's constants :math:`\epsilon > 1`, and
+bonuses exceed 1, until K is astronomical, so that it learns nothing; all constants are options. Moreover, the hats of a
+pair never decrease if only gains of 1 are expected from it, of the constrained cost or of the objective; the option
+``together`` addresses this. The paper has one constraint; here every constraint has its own queue and table, which is
+the same for one.
 """
 
 import math
@@ -35,27 +36,27 @@ from psconrl.learning.runtime.stepping import Stepping
 
 
 class Constants(NamedTuple):
-    """Numbers of the algorithm, by the names of the paper."""
+    """Constants of the algorithm, by their names in the paper."""
 
     gamma: float  # discount
     chi: float  # of the learning rate
     iota: float  # log term of the bonus
     kappa: float  # bound on spans, scale of the bonus
     eta: float  # weight of the objective against the queues
-    together: bool  # do hats follow only where the estimates of all gains fall?
+    together: bool  # whether hats are updated only where the estimates of all gains decrease
 
 
-ROUNDING = 1e-9  # a power that is whole but for rounding is not rounded up
+ROUNDING = 1e-9  # so that a power that is an integer up to rounding errors is not rounded up
 
 
 class TripleQA(Stepping):
-    """Optimistic Q-learning with virtual queues. Must know the horizon.
+    """Triple-QA, optimistic Q-learning with virtual queues. It must know the horizon.
 
-    By the horizon K, unless given: ``gamma`` = 1 - K^(-1/6), ``eta`` = K^(1/6), ``chi`` = K^(1/3), ``iota`` =
+    Defaults for a horizon K: ``gamma`` = 1 - K^(-1/6), ``eta`` = K^(1/6), ``chi`` = K^(1/3), ``iota`` =
     8 log(sqrt(2) K), ``frame`` = K^(2/3) rounds, ``eps`` = 9 kappa sqrt(S A iota) / K^(1/6). ``kappa``: a bound on the
-    spans of the optimal policy, at least 1 in the paper; it scales the bonus. ``together``: do the hats of a pair
-    follow only where those of all gains can, as in the paper, or each for itself? ``ranges`` (m+1, 2): the lowest and
-    the highest of every cost; by default those of the known costs, or 0 and 1.
+    spans of the optimal policy, at least 1 in the paper; it scales the bonus. ``together``: whether the hats of a pair
+    are updated only together, where the estimates of all gains decrease, as in the paper, or each on its own.
+    ``ranges`` (m+1, 2): the lowest and highest value of every cost; by default those of the known costs, or 0 and 1.
     """
 
     name: ClassVar[str] = "triple-qa"
@@ -108,11 +109,11 @@ class TripleQA(Stepping):
         self.tightening = usual if self.eps is None else self.eps
         self._highest, self._units = self._scale()
         self.queues: Floats = np.zeros(self.n_costs - 1)
-        self._played = 0  # rounds of this frame
+        self._played = 0  # rounds played in this frame
         self._begin_frame()
 
     def _scale(self) -> tuple[Floats, Floats]:
-        """The highest cost, a gain of 0, and the range; (m+1,) each."""
+        """Return the highest cost, which is a gain of 0, and the range; (m+1,) each."""
         if self.ranges is not None:
             return self.ranges[:, 1].copy(), self.ranges[:, 1] - self.ranges[:, 0]
         if self.costs is not None:
@@ -121,19 +122,19 @@ class TripleQA(Stepping):
 
     @property
     def wanted(self) -> Floats:
-        r"""The average gains :math:`\rho` that the limits ask for, (m,)."""
+        r"""The average gains :math:`\rho` that the thresholds require, (m,)."""
         return (self._highest[1:] - self.thresholds) / self._units[1:]
 
     @property
     def learner(self) -> rounds.RoundLearner:
-        """One round, compiled, on the arrays as they are now."""
+        """The compiled update of one round, bound to the present arrays."""
         return rounds.TripleQA(
             self.estimates, self.hats, self.values, self.frame_visits, self.totals, self.queues, self.policy,
             self._highest, self._units, *self.constants,
         )  # fmt: skip
 
     def _begin_frame(self) -> None:
-        """All tables at H, the largest value there can be: no action is better than the first one."""
+        """Reset all tables to H, the largest possible value; the greedy action is then the first one."""
         S, A, q = self.n_states, self.n_actions, self.n_costs
         H = 1.0 / (1.0 - self.constants.gamma)
         self.estimates: Floats = np.full((q, S, A), H)
@@ -146,7 +147,7 @@ class TripleQA(Stepping):
         self._played = 0
 
     def _open_block(self) -> int:
-        """What is left of the frame; of one that is over, the queues take in what is missing."""
+        """Return the rounds left in the frame. If it is over, update the queues and begin the next one."""
         if self._played >= self.frame_length:
             missing = self.wanted + self.tightening - self.totals / self.frame_length
             self.queues = np.maximum(self.queues + missing, 0.0)
@@ -154,16 +155,16 @@ class TripleQA(Stepping):
         return self.frame_length - self._played
 
     def _learn(self, state: int, action: int, next_state: int, costs: Floats) -> None:
-        """One round, compiled."""
+        """Learn from one round, by the compiled update."""
         self.learner.learn(state, action, next_state, np.ascontiguousarray(costs))
 
     def learned(self, rounds: int) -> None:
-        """So many rounds of the frame are over."""
+        """Count rounds that have been learned."""
         super().learned(rounds)
         self._played += rounds
 
     def state(self) -> dict[str, Any]:
-        """All that has changed since it was made."""
+        """Return everything that has changed since construction."""
         return super().state() | {
             "estimates": self.estimates,
             "hats": self.hats,
@@ -175,7 +176,7 @@ class TripleQA(Stepping):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Put back what ``state`` returned."""
+        """Restore what ``state`` returned."""
         super().restore(state)
         for name in ("estimates", "hats", "values", "totals", "queues"):
             setattr(self, name, saved_floats(state[name], getattr(self, name).shape, name))
@@ -183,7 +184,7 @@ class TripleQA(Stepping):
         self.frame_visits = saved_floats(state["frame_visits"], shape, "frame_visits").astype(np.int64)
         self._played = int(state["played"])
         if (self.frame_visits < 0).any() or (self.queues < 0).any() or self._played != self.frame_visits.sum():
-            raise AgentError("a frame that cannot be")
+            raise AgentError("the saved frame is inconsistent")
 
 
 def _at_least_0(value: Any, what: str) -> float:

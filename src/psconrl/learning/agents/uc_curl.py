@@ -1,12 +1,13 @@
-r"""UC-CURL (Agarwal, Bai and Aggarwal 2022, arXiv 2109.05439): optimism with limits that are tightened.
+r"""UC-CURL (Agarwal, Bai and Aggarwal 2022, arXiv 2109.05439): optimism with tightened thresholds.
 
-Each epoch plays the best policy in the best model of a confidence set, for limits below the true ones by a margin
-:math:`K \sqrt{\ln t / t}`, and ends when a pair has been visited as often as in all epochs before. Regret
+Each epoch plays the best policy in the best model of a confidence set, for thresholds tightened by a margin
+:math:`K \sqrt{\ln t / t}`. It ends when a pair has been visited as often as in all epochs before. Regret
 :math:`\tilde O(\sqrt T)` and no violation in the long run, in ergodic models. PS-CURL, which draws its model from a
-posterior, is PSConRL with other parts, as the registry has it.
+posterior, is PSConRL with other parts, listed in the registry.
 
-The confidence set is UCRL-CMDP's box. If no policy keeps the margin even in the best model, smaller ones are tried
-(``parts.tightened``), then the limits themselves, and if not even these can be kept, the least excess is played.
+The confidence set is the box of UCRL-CMDP. If the margin is infeasible even in the best model, smaller margins are
+tried (``parts.tightened``), then the thresholds themselves. If these are infeasible, too, the policy of least excess is
+played.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,18 +29,18 @@ from psconrl.learning.posterior.counts import Record
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Episode
 
-USUAL_LEDGER = Tightened()  # with a name, since None is no ledger at all
+USUAL_LEDGER = Tightened()  # an explicit default, since None means no ledger
 
 
 class UCCURL(Agent):
-    """Optimism over a box of models, for limits that are tightened. Needs no horizon.
+    """UC-CURL, optimism over a box of models with tightened thresholds. It needs no horizon.
 
-    ``schedule``: when an epoch ends. ``radius``: as in UCRL-CMDP. ``ledger``: the limits to plan for, None for the true
-    ones. ``optimistic_cost``: as in PSConRL.
+    ``schedule``: when an epoch ends. ``radius``: as in UCRL-CMDP. ``ledger``: the thresholds to plan for, None for the
+    true ones. ``optimistic_cost``: as in PSConRL.
     """
 
     name: ClassVar[str] = "uc-curl"
-    table_bytes: ClassVar[float] = 40.0  # counts, frequencies, radii, and the model that is planned
+    table_bytes: ClassVar[float] = 40.0  # counts, frequencies, radii and the planned model
     parts: ClassVar[Mapping[str, Part | None]] = {
         "schedule": Doubling(),
         "radius": Scaled(0.1),
@@ -67,7 +68,7 @@ class UCCURL(Agent):
         self.optimistic_cost = as_optimistic_cost(optimistic_cost)
 
     def begin(self, state: int) -> Episode:
-        """The best policy in the best model of the box, for the tightest limits that one keeps."""
+        """Return the best policy in the best model of the box, for the tightest feasible thresholds."""
         max_steps, caps = self.schedule.limits(self.counts)
         try:
             kind, plan = self._best(Box.of(self.counts, self.radius, self._log_term))
@@ -91,13 +92,13 @@ class UCCURL(Agent):
         return special.log(2 * S * S * A * max(self.rounds, 1) / delta)
 
     def end(self, record: Record) -> None:
-        """Learn from an epoch, and book it."""
+        """Learn from an epoch, and enter it in the ledger."""
         super().end(record)
         self.schedule.ended(record.steps)
         if self.ledger is not None:
             self.ledger.enter(record, self.thresholds)
 
     def _limits_changed(self, playing: Record | None) -> None:
-        """Debts under the old limits are forgotten."""
+        """Reset the ledger: debts under the old thresholds are forgotten."""
         if self.ledger is not None:
             self.ledger.begin_again(playing, self.thresholds)

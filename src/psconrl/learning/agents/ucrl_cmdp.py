@@ -1,11 +1,11 @@
 r"""UCRL-CMDP (Singh, Gupta and Shroff 2020): the best policy in the best model of a confidence box.
 
-Episodes of fixed length :math:`\lceil T^\alpha \rceil`. Regret and violation :math:`\tilde O(T^{2/3})` in ergodic
-models. The paper on PSConRL could run it on its smallest grid only, since its joint program over policies and models
-was solved as a non-linear one; ``planning.optimism.average`` solves it exactly in milliseconds.
+Episodes have fixed length :math:`\lceil T^\alpha \rceil`. Regret and violation :math:`\tilde O(T^{2/3})` in ergodic
+models. The PSConRL paper could run it on its smallest grid only, since it solved the joint program over policies and
+models as a non-linear one; ``planning.optimism.average`` solves it exactly in milliseconds.
 
-In a model that is not ergodic the best mixture may live in classes that never meet. One of its columns is then drawn
-by lot for each episode.
+In a model that is not ergodic the best mixture may have several recurrent classes. Each episode then plays one of its
+columns, drawn at random.
 """
 
 import math
@@ -24,18 +24,18 @@ from psconrl.learning.parts.radii import Box, Hoeffding, Radius, Scaled
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Episode
 
-ROUNDING = 1e-12  # a power that is whole but for rounding is not rounded up
+ROUNDING = 1e-12  # so that a power that is an integer up to rounding errors is not rounded up
 
 
 class UCRLCMDP(Agent):
-    """Optimism over a box of models. Must know the horizon.
+    """UCRL-CMDP, optimism over a box of models. It must know the horizon.
 
     ``exponent``: episodes last T^exponent rounds (1/3 by the paper's analysis, recalled from memory). ``radius``:
     ``Scaled(coef)`` as in the experiments, or ``Hoeffding(delta)``. ``optimistic_cost``: as in PSConRL.
     """
 
     name: ClassVar[str] = "ucrl-cmdp"
-    table_bytes: ClassVar[float] = 40.0  # counts, frequencies, radii, and the model that is planned
+    table_bytes: ClassVar[float] = 40.0  # counts, frequencies, radii and the planned model
     parts: ClassVar[Mapping[str, Part | None]] = {"radius": Scaled(0.1)}
     theory: ClassVar[type[Part] | None] = Hoeffding
 
@@ -58,7 +58,7 @@ class UCRLCMDP(Agent):
         self.optimistic_cost = as_optimistic_cost(optimistic_cost)
 
     def begin(self, state: int) -> Episode:
-        """The best policy in the best model of the box."""
+        """Return the best policy in the best model of the box."""
         box = Box.of(self.counts, self.radius, self._log_term)
         power = special.exp(self.exponent * special.log(self.horizon))
         length = math.ceil(power * (1.0 - ROUNDING))

@@ -1,4 +1,4 @@
-"""Every action with equal probability, for comparison: what luck does."""
+"""The uniformly random policy, for comparison."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -11,7 +11,7 @@ from psconrl.learning.runtime.contract import Episode
 
 
 class Uniform(Agent):
-    """Takes every action with equal probability."""
+    """An agent that takes every action with equal probability."""
 
     name: ClassVar[str] = "uniform"
 
@@ -27,5 +27,5 @@ class Uniform(Agent):
         super().__init__(n_states, n_actions, thresholds, costs, seed)
 
     def begin(self, state: int) -> Episode:
-        """The same for ever."""
+        """Return the uniform policy, as an episode without end."""
         return Episode.uniform(self.n_states, self.n_actions)
