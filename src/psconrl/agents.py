@@ -1,4 +1,4 @@
-"""The agents, the parts they are made of, and the ways to make one.
+"""Agents, their parts, and functions to build them.
 
 >>> import psconrl
 >>> agent = psconrl.agents.PSConRL(16, 4, [0.2], schedule=psconrl.agents.Doubling(), seed=0)

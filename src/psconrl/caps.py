@@ -1,7 +1,7 @@
-"""How much a file or an option may ask for. Checked before memory is taken, so that a refusal is one line, at once.
+"""Caps on what a file or an option may request. They are checked before memory is allocated, so that errors are quick.
 
-A file of a hundred bytes can claim a billion states, and half a megabyte can unpack to gigabytes. What is allowed is
-``MEMORY_GB`` for any single thing: a model, an agent, the runs of a sweep. Working on it takes a few times as much.
+A file of a hundred bytes can claim a billion states, and half a megabyte can unpack to gigabytes. The cap is
+``MEMORY_GB`` for any single object: a model, an agent, the runs of a sweep. Working on it takes a few times as much.
 On a larger machine set the environment variable ``PSCONRL_MEMORY_GB``.
 """
 
@@ -11,19 +11,19 @@ import os
 from psconrl.errors import ConfigError, ModelError, PsconrlError
 
 VARIABLE = "PSCONRL_MEMORY_GB"
-MEMORY_GB = 1.0  # sparse, that is some 5,000,000 state-action pairs of ten successors; dense, 5,000 states of 5 actions
-MOST_ROUNDS = 10**12  # a day and more at ten million rounds a second; all counts and checkpoints are exact far beyond
+MEMORY_GB = 1.0  # sparse: about 5,000,000 state-action pairs of ten successors; dense: 5,000 states of 5 actions
+MOST_ROUNDS = 10**12  # more than a day at ten million rounds a second; counts and checkpoints are exact far beyond
 # Sums of any number of such costs, and the squares of the sums, stay within the range of doubles.
 LARGEST_COST = 1e100
-MOST_TEXT = 1_000_000  # bytes of a spec; the longest of ours has 4,000
-MOST_NESTED = 20  # levels of a spec; a prior is an array of three
-MOST_PARTS = 100  # of a dotted key; Python's reader takes a minute over 30,000
+MOST_TEXT = 1_000_000  # bytes of a spec; the longest one shipped has 4,000
+MOST_NESTED = 20  # nesting levels of a spec; a prior is an array of three
+MOST_PARTS = 100  # parts of a dotted key; Python's reader takes a minute for 30,000
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 
 
 def need(size: float, what: str, error: type[PsconrlError]) -> None:
-    """Refuse what would take more bytes than are allowed.
+    """Raise an error if ``what`` would take more memory than is allowed; ``size`` is in bytes.
 
     >>> need(3e9, "a model of 2,000 states", ConfigError)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -38,7 +38,7 @@ def need(size: float, what: str, error: type[PsconrlError]) -> None:
 
 
 def need_dense(n_states: int, n_actions: int) -> None:
-    """Refuse a dense model that would take more memory than is allowed."""
+    """Raise an error if a dense model would take more memory than is allowed."""
     need(
         _product(8, n_states, n_states, n_actions),
         f"a model of {n_states:,} states and {n_actions:,} actions",
@@ -47,13 +47,13 @@ def need_dense(n_states: int, n_actions: int) -> None:
 
 
 def need_sparse(n_states: int, n_actions: int, n_successors: int) -> None:
-    """Refuse a sparse model that would take more memory than is allowed."""
-    size = _product(20, n_states, n_actions, n_successors)  # entries with their places, and what belongs to their rows
+    """Raise an error if a sparse model would take more memory than is allowed."""
+    size = _product(20, n_states, n_actions, n_successors)  # entries with their indices, and data per row
     need(size, f"a model of {n_states:,} states and {n_actions:,} actions", ModelError)
 
 
 def _product(*factors: int) -> float:
-    """What may be beyond all doubles."""
+    """Return the product as a float, infinite if it overflows."""
     try:
         return float(math.prod(int(factor) for factor in factors))
     except OverflowError:
@@ -61,7 +61,7 @@ def _product(*factors: int) -> float:
 
 
 def memory_gb() -> float:
-    """What a single thing may take, in GB."""
+    """Return the memory that a single object may take, in GB."""
     given = os.environ.get(VARIABLE, "")
     try:
         value = float(given or MEMORY_GB)

@@ -1,11 +1,11 @@
-"""The errors a user can cause. Each is one line: what is wrong, where, and what to do next."""
+"""Errors that a user can cause. Each message is one line: what is wrong, where, and what to do next."""
 
 import difflib
 from collections.abc import Iterable
 
 
 class PsconrlError(Exception):
-    """Base of all errors that are the caller's to repair; the command line turns them into exit code 2."""
+    """Base class of all errors that the caller can repair; the command line turns them into exit code 2."""
 
 
 class ModelError(PsconrlError, ValueError):
@@ -21,7 +21,7 @@ class AgentError(PsconrlError, ValueError):
 
 
 class ConfigError(PsconrlError, ValueError):
-    """An option, a name or a configuration key is not known or out of range."""
+    """An option, a name or a configuration key is unknown or out of range."""
 
 
 class StoreError(PsconrlError, OSError):
@@ -29,7 +29,7 @@ class StoreError(PsconrlError, OSError):
 
 
 class SolverError(PsconrlError, ArithmeticError):
-    """A numerical method could not settle the problem; the message says which other one may."""
+    """A numerical method could not solve the problem; the message says which other method may."""
 
 
 class InfeasibleError(PsconrlError):
@@ -37,11 +37,11 @@ class InfeasibleError(PsconrlError):
 
 
 class CostsWarning(UserWarning):
-    """Much is told of the transitions and nothing of the costs, so that all that is untried looks free."""
+    """Much is known about the transitions and nothing about the costs, so that untried pairs look free."""
 
 
 class BaselineWarning(UserWarning):
-    """A baseline that is said to keep the limits seems not to."""
+    """A baseline that should satisfy the constraints seems to violate them."""
 
 
 class AdviceWarning(UserWarning):
@@ -49,15 +49,15 @@ class AdviceWarning(UserWarning):
 
 
 class ConstraintWarning(UserWarning):
-    """A limit is broken although every plan promises to keep it."""
+    """A constraint is violated although every plan promises to satisfy it."""
 
 
 class SlowWarning(UserWarning):
-    """What was asked for works, but takes long; the message says what would help."""
+    """The requested operation works, but takes long; the message says what would help."""
 
 
 def unknown_name(kind: str, name: object, known: Iterable[object]) -> str:
-    """The sentence for a name nobody knows, with the nearest known one.
+    """Return a message for an unknown name, with the nearest known one.
 
     >>> unknown_name("cost", "dealy", ["delay", "power"])
     "unknown cost 'dealy'; did you mean 'delay'?"

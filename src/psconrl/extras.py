@@ -1,4 +1,4 @@
-"""What is installed only by those who want it."""
+"""Optional dependencies."""
 
 from importlib.util import find_spec
 
@@ -6,17 +6,17 @@ from psconrl.errors import ConfigError
 
 
 def has_matplotlib() -> bool:
-    """Can pictures be drawn?"""
+    """True if matplotlib is installed, so that figures can be drawn."""
     return find_spec("matplotlib") is not None
 
 
 def need_matplotlib(what: str) -> None:
-    """An error that says how to get it, if pictures cannot be drawn."""
+    """Raise an error that says how to install matplotlib if it is missing."""
     if not has_matplotlib():
         raise ConfigError(f"{what} needs matplotlib: pip install 'psconrl[plots]'")
 
 
 def need_stormpy(what: str) -> None:
-    """An error that says how to get it, if sources of PRISM and JANI cannot be built."""
+    """Raise an error that says how to install Storm, which builds PRISM and JANI models, if it is missing."""
     if find_spec("stormpy") is None:
         raise ConfigError(f"{what} needs Storm: pip install 'psconrl[storm]', or export it as .umb or .drn")

@@ -1,4 +1,4 @@
-"""Writing a file so that it appears whole or not at all, and nothing is left behind for ever."""
+"""Atomic writing of files: a file appears whole or not at all, and leftovers are removed."""
 
 import os
 import re
@@ -12,12 +12,12 @@ from psconrl.errors import ModelError, PsconrlError
 
 try:
     import fcntl
-except ImportError:  # on Windows a file that somebody writes cannot be removed anyway
+except ImportError:  # on Windows an open file cannot be removed anyway
     fcntl = None  # type: ignore[assignment]
 
 
 def as_path(path: Any, error: type[PsconrlError]) -> Path:
-    """A path, from that or from text."""
+    """Return a ``Path`` from a path or text."""
     if not isinstance(path, str | os.PathLike):
         raise error(f"a path must be text or a Path; got {path!r}")
     return Path(path)
@@ -26,7 +26,7 @@ def as_path(path: Any, error: type[PsconrlError]) -> Path:
 def write_atomically(path: Path, write: Callable[[IO[bytes]], object], error: type[PsconrlError]) -> None:
     """Write beside the target, then rename over it: a crash leaves the old file or the new one, never half of one.
 
-    What writers of the same file have left beside it when they were killed is removed.
+    Temporary files left by killed writers of the same file are removed.
     """
     part: Path | None = None
     try:
@@ -36,7 +36,7 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object], error: ty
             f.flush()
             os.fsync(f.fileno())
             if fcntl is None:
-                f.close()  # Windows renames no open file
+                f.close()  # Windows cannot rename an open file
             os.replace(part, path)
         _remove_left_behind(path)
     except PsconrlError:
@@ -50,13 +50,13 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object], error: ty
 
 
 def _new_part(path: Path) -> tuple[Path, IO[bytes]]:
-    """A new file beside the target, locked as long as it is open: the operating system unlocks it for the dead."""
+    """Create a file beside the target, locked while open; the operating system releases the locks of dead processes."""
     while True:
         part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")  # tempfile would hide it from other users
         f = part.open("xb")
         if _lock(f) and part.exists():
             return part, f
-        f.close()  # somebody who cleaned up was faster than our lock
+        f.close()  # another process cleaned it up before it was locked
 
 
 def _lock(f: IO[bytes]) -> bool:
@@ -66,12 +66,12 @@ def _lock(f: IO[bytes]) -> bool:
         except BlockingIOError:
             return False
         except OSError:
-            return True  # a file system without locks: then nobody can clean up either
+            return True  # a file system without locks: then no other process can clean up either
     return True
 
 
 def _remove_left_behind(path: Path) -> None:
-    """Remove the parts of writers that are gone: those that can be locked."""
+    """Remove the temporary files of dead writers: those that can be locked."""
     ours = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}\.part")
     with suppress(OSError):
         for name in os.listdir(path.parent):
@@ -91,7 +91,7 @@ def _remove_if_abandoned(part: Path) -> None:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """What is wrong with a file that is read, said with its name."""
+    """Prefix errors in reading a file with its name."""
     if not path.is_file():
         raise ModelError(f"{path}: no such file")
     try:

@@ -1,8 +1,8 @@
 """Code that a user names: ``module:attribute``, ``file.py:attribute``, or an entry point of an installed package.
 
-Nothing is imported that was not named, on a command line, in a spec or in a call. A module is looked for in the folder
-of the spec, then among what is installed, then in the present folder; a file in the folder of the spec, or in the
-present one. What is about to be imported is told to the logger of this module, which the command line shows.
+Only code named on a command line, in a spec or in a call is imported. A module is searched for in the folder of the
+spec, then among installed packages, then in the current folder; a file in the folder of the spec, or in the current
+one. Each import is announced to the logger of this module, which the command line shows.
 """
 
 import ast
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 AGENTS, ENVIRONMENTS = "psconrl.agents", "psconrl.envs"  # the groups of entry points
 
-_loaded: dict[str, str] = {}  # modules, and what their source was when they were imported
+_loaded: dict[str, str] = {}  # digests of the sources of modules when they were imported
 
 
 def is_code(name: object) -> bool:
-    """Does a name say where code is to be found?
+    """True if a name has the form of a location of code.
 
     >>> is_code("mymodule:MyAgent"), is_code("agents/mine.py:MyAgent"), is_code("psconrl"), is_code("C:\\\\model.npz")
     (True, True, False, False)
@@ -42,14 +42,14 @@ def is_code(name: object) -> bool:
 
 
 def as_module(name: str, folder: Path | None = None) -> str:
-    """The name of code in a folder as ``module:attribute``, for other processes too: they inherit where it is found."""
+    """Return the name of code in a folder as ``module:attribute``; other processes inherit the search path."""
     find(name, folder)
     module, _, attribute = name.rpartition(":")
     return f"{Path(module).stem if module.endswith('.py') else module}:{attribute}"
 
 
 def find(name: str, folder: Path | None = None) -> Any:
-    """What a name stands for. Modules and files are looked for in the folder first, if one is given."""
+    """Import what a name stands for. Modules and files are searched for in ``folder`` first, if given."""
     module, _, attribute = name.rpartition(":")
     found: Any = _imported(name, module, folder)
     for word in attribute.split("."):
@@ -67,7 +67,7 @@ def find(name: str, folder: Path | None = None) -> Any:
 
 
 def _imported(name: str, module: str, given: Path | None) -> Any:
-    """The module, with its folder on the path, which other processes inherit."""
+    """Import the module, with its folder on the path, which other processes inherit."""
     folder, wanted, first = (given or Path()).resolve(), None, given is not None
     if module.endswith(".py"):
         wanted = (folder / module).resolve()
@@ -98,7 +98,7 @@ def _imported(name: str, module: str, given: Path | None) -> Any:
 
 
 def _forget_if_changed(module: str) -> None:
-    """Of a module whose source is another one than was imported: a long-lived process must not run the old one."""
+    """Drop a module whose source has changed since its import: a long-lived process must not run the old one."""
     if module not in sys.modules:
         _loaded.pop(module, None)
     elif module in _loaded and _loaded[module] != _digest_of_module(module):
@@ -106,23 +106,23 @@ def _forget_if_changed(module: str) -> None:
         own = set() if path is None else _own_sources(path)
         for name in [name for name in sys.modules if name == module or _file_of(name) in own]:
             del sys.modules[name]
-        for each in own:  # compiled files are told apart by date and size alone
+        for each in own:  # Python identifies cached bytecode by date and size alone
             Path(importlib.util.cache_from_source(str(each))).unlink(missing_ok=True)
         importlib.invalidate_caches()
         del _loaded[module]
 
 
 def announce(source: str) -> None:
-    """Say that code of somebody's own is about to be run."""
+    """Log that user code is about to be run."""
     LOG.info("Running code from %s", source)
 
 
 def _shown_source(module: str) -> str:
-    """The file of a module, or the folder of its package, found without running it; else its name."""
+    """Return the file of a module, or the folder of its package, found without running it; else its name."""
     top, dot, _ = module.partition(".")
     try:
         found = importlib.util.find_spec(top)
-    except (ImportError, ValueError):  # there is none, or it was made by hand
+    except (ImportError, ValueError):  # no such module, or one made by hand
         found = None
     if found is None or not found.has_location or found.origin is None:
         return module
@@ -133,14 +133,14 @@ def _shown_source(module: str) -> str:
 
 @cache
 def installed(group: str) -> dict[str, "EntryPoint"]:
-    """The entry points of installed packages, by name."""
-    from importlib.metadata import entry_points  # takes longer to load than the rest of this file
+    """Return the entry points of installed packages, by name."""
+    from importlib.metadata import entry_points  # slower to import than the rest of this file
 
     return {point.name: point for point in entry_points(group=group)}
 
 
 def from_package(group: str, name: str) -> Any:
-    """What an entry point stands for."""
+    """Load an entry point."""
     point = installed(group)[name]
     announce(f"the package {_package(point)}")
     try:
@@ -157,7 +157,7 @@ def _package(point: "EntryPoint") -> str:
 
 
 def digest(name: str, group: str = "") -> str:
-    """What tells the code behind a name apart: its source, and what that imports from the same folder or package."""
+    """Return a digest of the code behind a name: its source, and what it imports from the same folder or package."""
     if group and name in installed(group):
         point = installed(group)[name]
         return f"{_package(point)} {point.dist.version if point.dist else ''}".strip()
@@ -168,7 +168,7 @@ def digest(name: str, group: str = "") -> str:
 
 
 def sources(name: str) -> dict[str, bytes]:
-    """The files whose digest that is, by their paths below the folder they are in; none of what is installed."""
+    """Return the files behind a digest, by their paths relative to their top folder; empty for installed code."""
     if not is_code(name):
         return {}
     find(name)
@@ -186,7 +186,7 @@ def _module_of(name: str) -> str:
 
 
 def _file_of(module: str) -> Path | None:
-    """The source of a module that was imported, if it has one."""
+    """Return the source file of an imported module, if it has one."""
     origin = getattr(sys.modules.get(module), "__file__", None)
     if not origin or not origin.endswith(".py") or not Path(origin).is_file():
         return None
@@ -204,7 +204,7 @@ def _digest_of_module(module: str) -> str:
 
 
 def _top_folder(path: Path) -> Path:
-    """The folder that a module, or the package that it is in, is found in."""
+    """Return the folder that contains a module, or its top-level package."""
     top = path.parent
     while (top / "__init__.py").is_file():
         top = top.parent
@@ -212,7 +212,7 @@ def _top_folder(path: Path) -> Path:
 
 
 def _own_sources(path: Path) -> set[Path]:
-    """A module's file, and the files that it imports, one by one, from its own folder or package."""
+    """Return a module's file and the files it imports, directly or not, from its own folder or package."""
     top = _top_folder(path)
     seen: set[Path] = set()
     left = [path]
@@ -229,12 +229,12 @@ def _own_sources(path: Path) -> set[Path]:
 
 
 def _imports(path: Path, top: Path) -> list[list[str]]:
-    """The dotted names that a file imports, relative ones made absolute, as lists of words."""
+    """Return the dotted names that a file imports, as lists of words, with relative names made absolute."""
     names: list[list[str]] = []
     package = list(path.parent.relative_to(top).parts)
     try:
         tree = ast.parse(path.read_bytes())
-    except (SyntaxError, ValueError):  # whoever imports it is told
+    except (SyntaxError, ValueError):  # importing it will report the error
         return []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

@@ -1,13 +1,13 @@
-"""Other people's names on their way out: to a terminal, and to a table that a spreadsheet will open."""
+"""Escaping of text from outside for output: to a terminal, and to a table that a spreadsheet may open."""
 
 import unicodedata
 from typing import Any
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for the beginning of one
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # first characters of what a spreadsheet takes for a formula
 
 
 def printable(text: str) -> str:
-    """The text with every character that would steer a terminal replaced by a picture of it; line ends stay.
+    """Replace every control character of a text by a visible symbol; line ends stay.
 
     >>> printable("a\x1b[2Jb\u202ec")
     'a␛[2Jb�c'
@@ -25,7 +25,7 @@ def _shown(character: str) -> str:
 
 
 def csv_cell(value: Any) -> Any:
-    """The value of a cell; text that a spreadsheet would run as a formula begins with an apostrophe.
+    """Return the value of a cell; text that a spreadsheet would run as a formula gets a leading apostrophe.
 
     >>> [csv_cell(v) for v in ("=cmd|' /C calc'!A0", "steps", -1.5)]
     ["'=cmd|' /C calc'!A0", 'steps', -1.5]

@@ -1,7 +1,7 @@
-"""What agents are made of: schedule, fallback, radius, ledger, planning horizon, commitment, each with its options.
+"""The parts of agents: schedule, fallback, radius, ledger, planning horizon and commitment, each with its options.
 
-Beliefs are parts, too; they are in ``psconrl.learning.posterior``. All parts are imported here: a part is known by its
-name once its module is.
+Beliefs are parts, too; they are in ``psconrl.learning.posterior``. All parts are imported here, since importing a
+module registers the names of its parts.
 """
 
 from psconrl.learning.parts import commitment, fallbacks, ledger, planning_horizons, radii, schedules, tightened

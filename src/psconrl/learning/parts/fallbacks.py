@@ -1,4 +1,4 @@
-"""Fallbacks: what to play if no policy of the sampled model keeps the limits, or if that could not be settled."""
+"""Fallbacks: what to play if the sampled model is infeasible, or if it could not be solved."""
 
 import math
 from abc import abstractmethod
@@ -19,7 +19,7 @@ NO_LIMITS = np.empty(0)
 
 
 class Sample(NamedTuple):
-    """A model drawn from the belief, and what the agent knows besides."""
+    """A model drawn from the belief, with the agent's other knowledge."""
 
     P: Transition
     costs: Floats  # (m+1, S, A)
@@ -27,11 +27,11 @@ class Sample(NamedTuple):
     counts: Counts
     planner: EpisodePlanner
     rng: np.random.Generator
-    thresholds: Floats = NO_LIMITS  # (m,) that no policy keeps
+    thresholds: Floats = NO_LIMITS  # (m,), infeasible
 
 
 class Decision(NamedTuple):
-    """What to play, for an ``Episode``."""
+    """The policy, kind and value of an ``Episode``."""
 
     policy: Floats  # (S, A)
     kind: str
@@ -39,26 +39,26 @@ class Decision(NamedTuple):
 
 
 class Fallback(Part):
-    """What to play if the sample is infeasible."""
+    """The rule for what to play if the sample is infeasible."""
 
     kind: ClassVar[str] = "fallback"
     example: ClassVar[str] = "Explore()"
 
     @abstractmethod
     def infeasible(self, sample: Sample) -> Decision:
-        """No policy of the sample keeps the limits. May raise ``SolverError``: then it counts as unsettled."""
+        """Return what to play if the sample is infeasible. If this raises ``SolverError``, it counts as unsettled."""
 
     def unsettled(self, sample: Sample) -> Decision:
-        """The sample is beyond floating point: whatever is played, something is learned."""
+        """Return what to play if the sample cannot be solved in floating point: the uniform policy."""
         return Decision(uniform_policy(*sample.counts.pairs.shape), "unsettled")
 
 
 class Explore(Fallback):
-    """PSConRL's own: go to the least visited of the states that the sampled model can reach.
+    """PSConRL's fallback: go to the least visited state that is reachable in the sampled model.
 
-    On the shortest path; in a model of more than 64 states, such that it is visited as often as can be.
+    It takes the shortest path; in a model of more than 64 states it maximises the visits of that state instead.
 
-    ``action``: what to play once there, ``"shortest"`` (the paper's: whatever returns soonest) or ``"least_tried"``.
+    ``action``: what to play once there, ``"shortest"`` (as in the paper: the shortest return) or ``"least_tried"``.
     """
 
     name: ClassVar[str] = "explore"
@@ -69,15 +69,15 @@ class Explore(Fallback):
         self.action = action
 
     def infeasible(self, sample: Sample) -> Decision:
-        """The shortest path."""
+        """Return the path to the least visited state."""
         return Decision(self._path(sample), "explore")
 
     def unsettled(self, sample: Sample) -> Decision:
-        """The shortest path, too."""
+        """Return the path to the least visited state, as for infeasible samples."""
         return Decision(self._path(sample), "unsettled")
 
     def _path(self, sample: Sample) -> Floats:
-        """Every action alike if the way there takes longer than floating point can tell."""
+        """Return the path's policy, or the uniform one if the path cannot be computed in floating point."""
         counts = sample.counts
         visits = counts.pairs.sum(axis=1).astype(np.float64)
         visits[~sample.P.reachable_from(np.arange(counts.n_states) == sample.state)] = np.inf
@@ -92,22 +92,22 @@ class Explore(Fallback):
 
 
 class Uniformly(Fallback):
-    """Every action with equal probability, as in the authors' published code."""
+    """The uniform policy as a fallback, as in the authors' published code."""
 
     name: ClassVar[str] = "uniform"
 
     def infeasible(self, sample: Sample) -> Decision:
-        """Every action alike."""
+        """Return the uniform policy."""
         return Decision(uniform_policy(*sample.counts.pairs.shape), "uniform")
 
 
 class Unconstrained(Fallback):
-    """The optimum without the limits, as in CMDP-PSRL."""
+    """The optimal policy without the constraints, as in CMDP-PSRL."""
 
     name: ClassVar[str] = "unconstrained"
 
     def infeasible(self, sample: Sample) -> Decision:
-        """The policy that is best for the objective alone."""
+        """Return the policy that is optimal for the objective alone."""
         free = sample.planner.optimal(sample.P, sample.costs[:1], NO_LIMITS, sample.state)
         if free is None:
             return Decision(uniform_policy(*sample.counts.pairs.shape), "uniform")
@@ -115,11 +115,11 @@ class Unconstrained(Fallback):
 
 
 class LeastExcess(Fallback):
-    """The policy whose largest excess over a limit, in ranges of the cost, is least."""
+    """The policy whose largest excess over a threshold, in ranges of the cost, is least."""
 
     name: ClassVar[str] = "least-excess"
 
     def infeasible(self, sample: Sample) -> Decision:
-        """What is nearest to the limits in the sample."""
+        """Return the policy of least excess in the sample."""
         nearest = sample.planner.least_excess(sample.P, sample.costs, sample.thresholds, sample.state)
         return Decision(nearest.policy, "least excess", nearest.value)

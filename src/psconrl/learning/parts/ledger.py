@@ -1,14 +1,15 @@
-r"""The ledger: aim below a limit while more has been spent than it allows, and above while less has.
+r"""Ledgers, each a virtual queue: plan below a threshold after overspending, and above it after underspending.
 
-An agent that plans for the limits themselves keeps them in the long run, but what it overspent while it was learning is
-never made up for. So keep a ledger: with :math:`V_i(t) = \sum_{s \le t} (c_i(s) - \tau_i)`, plan the next episode for
+An agent that plans for the thresholds themselves meets them in the long run, but never makes up for what it overspent
+while learning. A ledger keeps the balance :math:`V_i(t) = \sum_{s \le t} (c_i(s) - \tau_i)`, and plans the next episode
+for
 
 .. math:: \tau_i - \rho\, V_i(t)_+ / \sqrt t .
 
-Episodes of PSConRL's own schedule last some :math:`\sqrt t` rounds, so that :math:`\rho` is about the share of the debt
-that one of them pays back. If errors of learning cost some :math:`1/\sqrt t` a round, the debt stays bounded in mean
-where it would have grown like :math:`\sqrt t`. It needs no horizon. ``Repay`` leaves a limit that has not been
-overspent as it is; ``Balance`` spends what is left over, too.
+Episodes of PSConRL's own schedule last about :math:`\sqrt t` rounds, so that :math:`\rho` is about the share of the
+debt that one of them pays back. If learning errors cost about :math:`1/\sqrt t` per round, the debt stays bounded in
+mean, where it would otherwise grow like :math:`\sqrt t`. No horizon is needed. ``Repay`` leaves the threshold unchanged
+if it has not been overspent; ``Balance`` also spends what is left over.
 """
 
 from abc import abstractmethod
@@ -23,17 +24,17 @@ from psconrl.learning.checks import as_fraction, saved_floats
 from psconrl.learning.part import Part
 from psconrl.learning.posterior.counts import Record
 
-# While a model cannot pay back that fast, try a quarter of it: so at least a quarter of what it can do is found.
+# If the model cannot pay back that fast, try a quarter: this finds at least a quarter of what is feasible.
 TRIES = 8
 QUARTER = 0.25
-# Rounding errors of a sum, a round and a unit of the costs and the limit: no debt.
+# A balance below this, per round and unit of costs and threshold, is rounding residue and no debt.
 NOISE = 1e-12
 
 
 class Ledger(Part):
-    """What was spent beyond each limit so far, and the limits to plan for.
+    """The cumulative excess over each threshold, and the rule for the thresholds to plan for.
 
-    ``share``, above 0 and at most 1: about the part of a debt that is paid back in the next episode.
+    ``share``, above 0 and at most 1: about the share of a debt that is paid back in the next episode.
     """
 
     kind: ClassVar[str] = "ledger"
@@ -43,19 +44,19 @@ class Ledger(Part):
     def __init__(self, share: float = 0.1) -> None:
         self.share = as_fraction(share, "share")
         self.balance: Floats = np.zeros(0)
-        self.extremes: Floats = np.zeros((2, 0))  # of the costs met so far and the limit, less the limit
+        self.extremes: Floats = np.zeros((2, 0))  # least and largest of observed costs and threshold, less the latter
 
     def _prepare(self, n_states: int, n_actions: int, n_constraints: int) -> None:
         self.balance = np.zeros(n_constraints)
         self.extremes = np.zeros((2, n_constraints))
 
     def enter(self, record: Record, thresholds: Floats) -> None:
-        """Book an episode. What is left of a limit counts as well: it may be spent later."""
+        """Enter an episode. Underspending counts as well: it may be spent later."""
         self.balance += _excess(record, thresholds)
         widen(self.extremes, record.visits, record.cost_sums, thresholds)
 
     def begin_again(self, playing: Record | None, thresholds: Floats) -> None:
-        """Forget all debts, since the limits are new; what is being played and not yet booked is exempt so far."""
+        """Reset the balance for new thresholds; the rounds of the present episode so far are exempt."""
         self.balance = np.zeros_like(self.balance)
         self.extremes = np.zeros_like(self.extremes)
         if playing is not None:
@@ -63,55 +64,55 @@ class Ledger(Part):
 
     @abstractmethod
     def targets(self, thresholds: Floats, rounds: int) -> Iterator[Floats]:
-        """The limits to try, one after the other, until a plan meets them; after these come the true ones."""
+        """Yield the thresholds to try, in order, until a plan is feasible; the true ones come after these."""
 
     def _due(self, thresholds: Floats, rounds: int) -> Floats:
-        """The share of every balance, over the root of the rounds; zero for what is rounding errors alone."""
+        """Return the share of every balance, over the root of the rounds; zero for mere rounding residue."""
         units = np.abs(thresholds) + self.extremes[1] - self.extremes[0]
-        told = np.abs(self.balance) > NOISE * rounds * units
-        return np.where(told, self.share * self.balance / np.sqrt(max(rounds, 1)), 0.0)
+        significant = np.abs(self.balance) > NOISE * rounds * units
+        return np.where(significant, self.share * self.balance / np.sqrt(max(rounds, 1)), 0.0)
 
     def state(self) -> dict[str, Any]:
-        """The balance, and the extremes."""
+        """Return the balance and the extremes."""
         return {"balance": self.balance, "extremes": self.extremes}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Put back what ``state`` returned."""
+        """Restore what ``state`` returned."""
         self.balance = saved_floats(state["balance"], self.balance.shape, "balance")
         self.extremes = saved_floats(state["extremes"], self.extremes.shape, "extremes")
 
 
 class Repay(Ledger):
-    """Pay back about a ``share`` of the debt, above 0 and at most 1, in the next episode."""
+    """A ledger that pays back about a ``share`` of the debt, above 0 and at most 1, in the next episode."""
 
     name: ClassVar[str] = "repay"
 
     def targets(self, thresholds: Floats, rounds: int) -> Iterator[Floats]:
-        """The limits less a share of the debts; then a quarter of it, and so on, for all limits and for each."""
+        """Yield the thresholds less a share of the debts, less a quarter of it, and so on; for all, then for each."""
         cut = np.maximum(self._due(thresholds, rounds), 0.0)
         alone = [np.where(np.arange(cut.size) == i, cut, 0.0) for i in np.flatnonzero(cut)]
-        # A limit without room must not hold up the others.
+        # A constraint without slack must not keep the others from being repaid.
         for cuts in [cut, *alone] if len(alone) > 1 else alone:
             for k in range(TRIES):
                 yield thresholds - cuts * QUARTER**k
 
 
 class Balance(Ledger):
-    r"""Pay debts back and spend what is left over: plan for :math:`\tau_i - \rho\, V_i(t) / \sqrt t`, V of either sign.
+    r"""A ledger that pays debts back and spends credit: plans are for :math:`\tau_i - \rho\, V_i(t) / \sqrt t`.
 
-    ``share``: :math:`\rho`, above 0 and at most 1. Where a limit leaves something unspent, the next plan may spend it:
-    every limit is met over the whole run, not only in the long run.
+    V may have either sign. ``share``: :math:`\rho`, above 0 and at most 1. What a constraint leaves unspent, the next
+    plan may spend: every constraint is met over the whole run, not only in the long run.
 
-    No more credit counts than an episode of :math:`\sqrt t` rounds could spend, :math:`\sqrt t\, (\max c_i - \min c_i)`
-    over the costs met so far and the limit: no plan is for more than :math:`\tau_i + \rho\, (\max c_i - \min c_i)`.
-    Without that, where it takes long to get from one way of life to another (RiverSwim), what was saved at the
-    beginning is spent several times over before the agent has turned round.
+    Credit counts only up to what an episode of :math:`\sqrt t` rounds could spend,
+    :math:`\sqrt t\, (\max c_i - \min c_i)` over the observed costs and the threshold, so that no plan is for more than
+    :math:`\tau_i + \rho\, (\max c_i - \min c_i)`. Otherwise, where it takes long to move from one regime to another
+    (RiverSwim), initial savings are spent several times over before the agent has turned round.
     """
 
     name: ClassVar[str] = "balance"
 
     def targets(self, thresholds: Floats, rounds: int) -> Iterator[Floats]:
-        """The limits with the credit that counts, less a share of the debts, then less a quarter of it, and so on."""
+        """Yield the thresholds plus capped credit, less a share of the debts, less a quarter of it, and so on."""
         due = self._due(thresholds, rounds)
         most = self.share * (self.extremes[1] - self.extremes[0])
         debt, credit = np.maximum(due, 0.0), np.maximum(np.minimum(due, 0.0), -most)
@@ -128,5 +129,5 @@ def _excess(record: Record, thresholds: Floats) -> Floats:
 
 
 def promises(kind: str) -> bool:
-    """Does an episode of this kind play a plan that keeps the limits? Others promise less, or nothing."""
+    """True if an episode of this kind plays a plan that satisfies the constraints."""
     return kind == "optimal" or kind in Ledger.known

@@ -1,15 +1,15 @@
-r"""Outlooks: how far ahead a plan looks.
+r"""Planning horizons: how far ahead a plan looks.
 
-An average over all time counts what happens once in :math:`10^{30}` rounds as if it happened. Samples of a prior of
-small mass are full of such moves: the best policy of one may stay where the limit is broken, and trust that a miracle
-takes it to where it is not. So let the planned run begin anew, in every round with a small chance :math:`\eta`, in the
-present state s:
+A long-run average counts events that happen once in :math:`10^{30}` rounds. Samples of a prior of small mass contain
+many such transitions: the optimal policy of a sample may stay where the constraint is violated, and rely on an event of
+negligible probability to leave. So the planned run restarts in the present state s, with a small probability
+:math:`\eta` in every round:
 
 .. math:: P'(\cdot|s',a) = (1-\eta)\, P(\cdot|s',a) + \eta\, 1_s .
 
-Its averages are those of the next :math:`1/\eta` rounds or so, from here, and limits are met over these. A policy with
-average J and bias h then has :math:`J + \eta\,(h(s) - \mu' h)/(1 - \eta)`, with :math:`\mu'` its stationary
-law: no average moves by more than about :math:`\eta` times the span of its bias.
+Its averages are those of about the next :math:`1/\eta` rounds from the present state, and the constraints are met over
+these. A policy with average J and bias h then has average :math:`J + \eta\,(h(s) - \mu' h)/(1 - \eta)`, with
+:math:`\mu'` its stationary distribution: no average moves by more than about :math:`\eta` times the span of its bias.
 """
 
 from abc import abstractmethod
@@ -22,28 +22,28 @@ LARGEST_PROBABILITY = 0.5
 
 
 class PlanningHorizon(Part):
-    """With what chance a planned run begins anew, in the present state, in every round."""
+    """The probability with which a planned run restarts in the present state, in every round."""
 
     kind: ClassVar[str] = "planning_horizon"
     example: ClassVar[str] = "Endless()"
 
     @abstractmethod
     def restart(self, rounds: int) -> float:
-        """The chance, after so many rounds."""
+        """Return the restart probability after ``rounds`` rounds."""
 
 
 class Endless(PlanningHorizon):
-    """Plans are for ever, as in the paper."""
+    """An infinite planning horizon, as in the paper."""
 
     name: ClassVar[str] = "endless"
 
     def restart(self, rounds: int) -> float:
-        """None."""
+        """Return 0: the planned run never restarts."""
         return 0.0
 
 
 class Proportional(PlanningHorizon):
-    r"""Plans are for a ``factor`` f of the rounds so far, above 0 and at most 1: :math:`\eta = \min(1/2, 1/(f t))`."""
+    r"""A horizon of ``factor`` f, above 0 and at most 1, times the rounds so far: :math:`\eta = \min(1/2, 1/(f t))`."""
 
     name: ClassVar[str] = "proportional"
 
@@ -51,5 +51,5 @@ class Proportional(PlanningHorizon):
         self.factor = as_fraction(factor, "factor")
 
     def restart(self, rounds: int) -> float:
-        """One in so many rounds as the plan is for."""
+        """Return the inverse of the planning horizon, at most 1/2."""
         return min(LARGEST_PROBABILITY, 1.0 / (self.factor * max(1, rounds)))

@@ -1,7 +1,7 @@
-r"""Confidence radii, by theory or as in the paper's experiments, and the boxes of transition laws they span.
+r"""Confidence radii, from theory or as in the paper's experiments, and the boxes of transition distributions they span.
 
-A radius is a function of the visits N and the frequencies; those of the theory also take :math:`\iota(\delta)`, a log
-term, for which every algorithm has its own formula.
+A radius is a function of the visits N and the frequencies. Those from theory also take a log term
+:math:`\iota(\delta)`, for which every algorithm has its own formula.
 """
 
 from abc import abstractmethod
@@ -21,18 +21,18 @@ LogTerm = Callable[[float], float]
 
 
 class Radius(Part):
-    """How far the truth may be from the frequencies: a number for every pair, or for every transition."""
+    """The distance that the truth may have from the frequencies: a number for every pair, or for every transition."""
 
     kind: ClassVar[str] = "radius"
     example: ClassVar[str] = "Scaled(0.1)"
-    each_transition: ClassVar[bool] = False  # (S*A, S) in place of (S*A,)
+    each_transition: ClassVar[bool] = False  # whether radii are (S*A, S) instead of (S*A,)
 
     @abstractmethod
     def __call__(self, visits: Ints, p_bar: Floats, log_term: LogTerm) -> Floats:
-        """The radii, from visits (S*A,) and frequencies (S*A, S)."""
+        """Return the radii, from visits (S*A,) and frequencies (S*A, S)."""
 
     def checked_widths(self, visits: Ints, p_bar: Floats, log_term: LogTerm) -> Floats:
-        """The radii, if they are numbers from 0 on of the shape they must have."""
+        """Return the radii, checked to be nonnegative and of the right shape."""
         widths = as_numbers(self(visits, p_bar, log_term), f"radius {self.name!r}")
         shape = p_bar.shape if self.each_transition else visits.shape
         if widths.shape != shape or not (widths >= 0).all():
@@ -41,7 +41,7 @@ class Radius(Part):
 
 
 class Scaled(Radius):
-    r"""The experiments' :math:`b = coef / \sqrt{N}`, and 1 where N = 0."""
+    r"""The radius of the experiments, :math:`b = coef / \sqrt{N}`, and 1 where N = 0."""
 
     name: ClassVar[str] = "scaled"
 
@@ -49,12 +49,12 @@ class Scaled(Radius):
         self.coef = as_number(coef, "coef", "a number from 0 on", lambda x: x >= 0)
 
     def __call__(self, visits: Ints, p_bar: Floats, log_term: LogTerm) -> Floats:
-        """A number for every pair."""
+        """Return a radius for every pair."""
         return np.where(visits > 0, self.coef / np.sqrt(np.maximum(visits, 1)), 1.0)
 
 
 class Hoeffding(Radius):
-    r""":math:`\sqrt{\iota(\delta) / (2 \max(1, N))}`, at most 1, with failure probability ``delta``."""
+    r"""Hoeffding's :math:`\sqrt{\iota(\delta) / (2 \max(1, N))}`, at most 1, with failure probability ``delta``."""
 
     name: ClassVar[str] = "hoeffding"
 
@@ -62,12 +62,12 @@ class Hoeffding(Radius):
         self.delta = _probability(delta)
 
     def __call__(self, visits: Ints, p_bar: Floats, log_term: LogTerm) -> Floats:
-        """A number for every pair."""
+        """Return a radius for every pair."""
         return np.minimum(1.0, np.sqrt(log_term(self.delta) / (2.0 * np.maximum(visits, 1))))
 
 
 class Bernstein(Radius):
-    r""":math:`4 \sqrt{\bar p\, \iota / N^+} + 28\, \iota / N^+`, at most 1 (Chen, Jain and Luo 2022)."""
+    r"""Bernstein's :math:`4 \sqrt{\bar p\, \iota / N^+} + 28\, \iota / N^+`, at most 1 (Chen, Jain and Luo 2022)."""
 
     name: ClassVar[str] = "bernstein"
     each_transition: ClassVar[bool] = True
@@ -76,7 +76,7 @@ class Bernstein(Radius):
         self.delta = _probability(delta)
 
     def __call__(self, visits: Ints, p_bar: Floats, log_term: LogTerm) -> Floats:
-        """A number for every transition."""
+        """Return a radius for every transition."""
         n, iota = np.maximum(visits, 1)[:, None], log_term(self.delta)
         return np.minimum(1.0, 4.0 * np.sqrt(p_bar * iota / n) + 28.0 * iota / n)
 
@@ -94,19 +94,22 @@ class Box:
 
     @classmethod
     def around(cls, p_bar: Floats, radius: Floats) -> "Box":
-        """All laws within a radius of the empirical one, entry by entry; a pair never tried may do anything."""
+        """Build the box of all distributions within a radius of ``p_bar``, entry by entry.
+
+        An untried pair, whose radius is 1, may have any distribution.
+        """
         r = radius if radius.ndim == 2 else radius[:, None]
         return cls(np.maximum(p_bar - r, 0.0), np.minimum(p_bar + r, 1.0))
 
     @classmethod
     def of(cls, counts: Counts, radius: Radius, log_term: LogTerm) -> "Box":
-        """All laws within a radius of the frequencies."""
+        """Build the box of all distributions within a radius of the frequencies."""
         p_bar = empirical(counts)
         return cls.around(p_bar, radius.checked_widths(counts.visits, p_bar, log_term))
 
 
 def empirical(counts: Counts) -> Floats:
-    """Observed frequencies (S*A, S); a pair never tried stays where it is, so that it has a law at all."""
+    """Return the observed frequencies (S*A, S); an untried pair has a self-loop, so that its row is a distribution."""
     S, A = counts.n_states, counts.n_actions
     visits = counts.visits[:, None]
     stay = np.repeat(np.eye(S), A, axis=0)

@@ -1,12 +1,12 @@
-r"""Tightened limits: plan for less than is allowed, by a margin that vanishes.
+r"""Tightened thresholds: plan for thresholds that are lower by a vanishing margin.
 
 .. math:: \tau_i - \epsilon_t, \qquad \epsilon_t = K\, u_i \sqrt{\ln t / t},
 
-with t rounds played before the episode (Agarwal, Bai and Aggarwal 2022, PS-CURL and UC-CURL). Errors of learning cost
-some :math:`1/\sqrt t` a round; a margin of the same order, planned for beforehand, makes up for them, so that no
-violation is left in the long run. Their costs lie in [0, 1]; here :math:`u_i` is the range of the costs met so far
-and of the limit, so that K does not depend on units. The paper's theory has a K made of mixing times; the one used
-here and what is done where nobody can keep the margin are this library's choices.
+with t rounds played before the episode (Agarwal, Bai and Aggarwal 2022, PS-CURL and UC-CURL). Learning errors cost
+about :math:`1/\sqrt t` per round; a margin of the same order compensates for them in advance, so that no violation is
+left in the long run. Costs in the paper lie in [0, 1]; here :math:`u_i` is the range of the observed costs and the
+threshold, so that K does not depend on units. In the paper's theory K depends on mixing times; the K used here, and
+what is done if the margin is infeasible, are this library's choices.
 """
 
 from collections.abc import Iterator
@@ -18,16 +18,16 @@ from psconrl.kernels import special
 from psconrl.learning.checks import as_number
 from psconrl.learning.parts.ledger import Ledger
 
-# While no policy keeps the margin, try half of it, so often.
+# Number of margins to try, each half of the last, while the margin is infeasible.
 TRIES = 6
 HALF = 0.5
 
 
 class Tightened(Ledger):
-    r"""Plan for :math:`\tau_i - K u_i \sqrt{\ln t / t}`, whatever was spent so far.
+    r"""A ledger that plans for :math:`\tau_i - K u_i \sqrt{\ln t / t}`, regardless of the balance.
 
-    ``K``, from 0 on: the margin, in ranges of the cost. If no policy keeps it, half of it is tried, then a quarter, and
-    so on down to a thirty-second; after that the limits themselves.
+    ``K``, nonnegative: the margin, in ranges of the cost. If it is infeasible, half of it is tried, then a quarter, and
+    so on down to a thirty-second; after that the thresholds themselves.
     """
 
     name: ClassVar[str] = "tightened"
@@ -37,13 +37,13 @@ class Tightened(Ledger):
         self.K = as_number(K, "K", "a number from 0 on", lambda x: x >= 0)
 
     def margin(self, rounds: int) -> Floats:
-        """How far below each limit to plan after so many rounds, (m,)."""
+        """Return the margin below each threshold after ``rounds`` rounds, (m,)."""
         t = max(rounds, 1)
         units: Floats = self.extremes[1] - self.extremes[0]
         return self.K * sqrt(special.log(t) / t) * units
 
     def targets(self, thresholds: Floats, rounds: int) -> Iterator[Floats]:
-        """The limits less the margin, less half of it, and so on."""
+        """Yield the thresholds less the margin, less half of it, and so on."""
         margin = self.margin(rounds)
         if margin.any():
             for k in range(TRIES):
