@@ -129,7 +129,7 @@ class Sampler(Agent):
             return ""
         line = f"an episode may take {seconds:.0f} s of planning: {entries:,.0f} transitions count as possible"
         if _of_states(vars(self.belief), "prior", "support"):  # the possible transitions have been given
-            return f"{line}. agent.think_in_background() lets it act meanwhile"
+            return f"{line}. agent.plan_in_background() lets it act meanwhile"
         return f"{line}. Say which are (belief=LearnedMass(support=...), or learn --support)"
 
     def knows_states(self) -> str:
