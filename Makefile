@@ -99,7 +99,7 @@ test-slow: $(READY)
 
 # Kernels that check every index, under the address and undefined-behaviour sanitizers, in a copy of the package.
 SANITIZED := build/sanitized
-KERNEL_TESTS := $(patsubst %,tests/test_%.py,kernels special sorting chain master optimism tally triple_qa sparse_chains compiled_search sparse_search levels doubled simulation products components sa_cvi_ucb sparse_rows safe kernel_borders)
+KERNEL_TESTS := $(patsubst %,tests/test_%.py,kernels special sorting chain master optimism tally triple_qa sparse_chains compiled_search sparse_search multigrid double_double simulation products components sa_cvi_ucb sparse_rows safe kernel_borders)
 test-sanitized: $(READY)
 	PSCONRL_BUILD=debug $(BIN)/python setup.py --quiet build --build-base $(SANITIZED) --build-lib $(SANITIZED)/lib
 	PYTHONPATH=$(SANITIZED)/lib LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \

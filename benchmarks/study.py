@@ -23,6 +23,11 @@ import numpy as np
 from scipy.stats import ttest_rel
 
 import psconrl
+from environments_first import FIRST
+from environments_second import DRAWN as SECOND_DRAWN
+from environments_second import SECOND
+from environments_third import DRAWN as THIRD_DRAWN
+from environments_third import THIRD
 from psconrl.agents import (
     Balance,
     Dirichlet,
@@ -37,11 +42,6 @@ from psconrl.agents import (
     Steady,
     make,
 )
-from worlds_first import FIRST
-from worlds_second import DRAWN as SECOND_DRAWN
-from worlds_second import SECOND
-from worlds_third import DRAWN as THIRD_DRAWN
-from worlds_third import THIRD
 
 DEVELOPMENT: dict[str, tuple[str, dict[str, Any], int]] = {
     "4x4": ("marsrover-4x4", {}, 11_000),

@@ -153,7 +153,7 @@ horizon = 200
 
 
 def test_theory_that_needs_constants_gets_those_of_the_true_model():
-    """Those of the chain are verified independently in test_worlds.py."""
+    """Those of the chain are verified independently in test_environment_models.py."""
     horizon, account = (job.make_agent(job.environment()) for job in parse_spec(SPANS).jobs())
     assert horizon.span == pytest.approx([0.84708], abs=1e-5)
     assert (account.span_objective, account.span_limited) == pytest.approx((1.0, 0.84708), abs=1e-5)

@@ -297,7 +297,7 @@ def test_the_command_shows_the_effect_of_a_hyperparameter(tmp_path, capsys, monk
     monkeypatch.setattr("psconrl.cli.leaderboard.shipped_spec", lambda name: parse_spec(text))
     code, printed = reproduced(capsys, "sensitivity", "--out", str(tmp_path))
     assert code == 0
-    assert "One knob each" in printed
+    assert "One hyperparameter each" in printed
     assert (tmp_path / "sensitivity.png").exists()
     assert (tmp_path / "sensitivity.html").exists()
 

@@ -207,7 +207,7 @@ TABLE = QUEUE.transition.toarray().reshape(S, A, S)
     ids=["table", "sparse", "learned"],
 )
 def test_much_of_the_transitions_and_nothing_of_the_costs_is_worth_a_warning(kind, belief, weight, recwarn):
-    assert belief.told() == pytest.approx(weight)
+    assert belief.prior_weight() == pytest.approx(weight)
     with pytest.warns(CostsWarning, match=f"worth {weight} observations of a pair") as warned:
         kind(S, A, QUEUE.thresholds, belief=belief)
     assert warned[0].filename == __file__  # where the agent was made
@@ -232,7 +232,7 @@ def test_little_or_nothing_of_the_transitions_is_not(belief, recwarn):
 def test_the_weight_of_a_prior_is_the_median_of_the_pairs():
     heavy = TABLE.copy()
     heavy[0] *= 1000.0
-    assert Dirichlet(heavy).told() == pytest.approx(1.0)
+    assert Dirichlet(heavy).prior_weight() == pytest.approx(1.0)
 
 
 @pytest.mark.statistical

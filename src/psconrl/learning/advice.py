@@ -44,7 +44,7 @@ def hindsight(agent: Player, state: int, maximise: bool = False) -> list[str]:
 def _few_rounds(agent: Sampler, rounds: int) -> str:
     """Warn of too few rounds to visit every pair twice, if nothing is known about the transitions."""
     pairs = agent.n_states * agent.n_actions
-    if min(pairs, rounds) < MANY or rounds >= OFTEN * pairs or agent.belief.told():
+    if min(pairs, rounds) < MANY or rounds >= OFTEN * pairs or agent.belief.prior_weight():
         return ""
     return (
         f"{pairs:,} pairs of states and actions, {rounds:,} rounds: most pairs will be seen once at most. Say which "

@@ -85,7 +85,7 @@ class Sampler(Agent):
 
     def _warn_if_only_costs_are_unknown(self) -> None:
         """Warn if the transitions are as good as known but nothing is known about the costs of any pair."""
-        weight = self.belief.told()
+        weight = self.belief.prior_weight()
         nothing = self.costs is None and self.guessed_costs is None and self.optimistic_cost is None
         if nothing and weight >= MUCH:
             warnings.warn(

@@ -41,7 +41,7 @@ class Belief(Part):
         """Return the approximate number of transitions in a sample, to estimate its memory and time."""
         return float(n_states**2 * n_actions)
 
-    def told(self) -> float:
+    def prior_weight(self) -> float:
         """Return the weight of the prior knowledge in observations of the median pair; 0 if there is none."""
         return 0.0
 
@@ -86,7 +86,7 @@ class Dirichlet(Belief):
         """Return the approximate number of transitions in a sample."""
         return super().entries(n_states, n_actions) if self._prior is None else self._prior.entries()
 
-    def told(self) -> float:
+    def prior_weight(self) -> float:
         """Return the median mass of a prior given as a table; 0 for a single number, which carries no knowledge."""
         if self.prior is None or isinstance(self.prior, float):
             return 0.0
@@ -94,7 +94,7 @@ class Dirichlet(Belief):
 
     def guess(self) -> csr_array | None:
         """Return the probabilities of a prior given as a table of different weights; None for other priors."""
-        return as_guess(self.prior) if self.told() >= 1.0 else None
+        return as_guess(self.prior) if self.prior_weight() >= 1.0 else None
 
     def __deepcopy__(self, memo: object) -> Self:
         kept = {id(array): array for array in (self.prior, self._alpha)}  # never changed, and they may be large

@@ -116,7 +116,7 @@ class LearnedMass(Belief):
         self._seen = np.zeros(pairs.size, dtype=np.int64)
         self._exceptional = np.zeros(pairs.size, dtype=bool)
 
-    def told(self) -> float:
+    def prior_weight(self) -> float:
         """Return the largest mass on the grid if a support is given; 0 otherwise."""
         return 0.0 if self.support is None else float(self._masses[-1])
 

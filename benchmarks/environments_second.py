@@ -1,7 +1,7 @@
 """Held-out environments, second set: written once the first had been examined, before any run on these.
 
 Small (11 to 50 states), communicating, every action available everywhere, binding constraints. ``NEARLY_DETERMINISTIC``
-lists those that are. ``python benchmarks/worlds_second.py`` lists their optima.
+lists those that are. ``python benchmarks/environments_second.py`` lists their optima.
 """
 
 from collections.abc import Callable, Iterable
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 import psconrl
-from worlds_first import show
+from environments_first import show
 
 Moves = Iterable[tuple[float, int]]
 

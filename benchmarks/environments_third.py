@@ -1,7 +1,7 @@
 """Held-out environments, third set: written when the default had been chosen, before any run on these.
 
 Small (12 to 36 states), communicating, every action available everywhere, binding constraints. ``NEARLY_DETERMINISTIC``
-lists those that are. ``python benchmarks/worlds_third.py`` lists their optima.
+lists those that are. ``python benchmarks/environments_third.py`` lists their optima.
 """
 
 from collections.abc import Callable
@@ -9,8 +9,8 @@ from collections.abc import Callable
 import numpy as np
 
 import psconrl
-from worlds_first import show
-from worlds_second import between, empty
+from environments_first import show
+from environments_second import between, empty
 
 
 def warehouse() -> psconrl.CMDP:
