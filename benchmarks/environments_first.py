@@ -1,7 +1,7 @@
 """Held-out environments: written before any variant of the learned prior was played on them.
 
 Small (9 to 36 states), communicating, every action available everywhere, at least one binding constraint. Some are
-nearly deterministic (maze, door, automaton), some are not. ``python benchmarks/environments_first.py`` lists their optima.
+nearly deterministic (maze, door, automaton), some are not. Run this file to list their optima.
 """
 
 from collections.abc import Callable
