@@ -9,7 +9,6 @@ import pytest
 from psconrl import CMDP, Plan, Status, certify, evaluate, plan, save
 from psconrl.cli import main
 from psconrl.errors import ModelError, PolicyError
-from psconrl.planning import mixture_policy as policy_mixture
 from psconrl.planning.analysis.deterministic import best_deterministic
 from psconrl.planning.analysis.explanation import explain
 from psconrl.planning.analysis.inspection import inspect
@@ -95,46 +94,22 @@ def test_an_initial_distribution_on_several_states_and_unreachable_states():
     assert certify(model, found).holds
 
 
-@pytest.mark.statistical
-def test_act_draws_once_for_every_generator():
-    """Over 4000 generators the share that stays is 0.75 up to 4.5 standard errors: a false alarm in 150,000."""
-    found, n = plan(door()), 4000
-    stayed = 0
-    for seed in range(n):
-        rng = np.random.default_rng(seed)
-        actions = {found.act(0, rng) for _ in range(5)}
-        assert len(actions) == 1  # for the whole run
-        stayed += actions == {0}
-    assert abs(stayed / n - 0.75) <= 4.5 * np.sqrt(0.75 * 0.25 / n)
-
-
-def test_the_same_seed_draws_the_same_policy_and_other_calls_do_not_disturb_it():
+def test_the_same_seed_draws_the_same_policy():
     found = plan(door(state_names=["here", "there"], action_names=["stay", "go"]))
-    one, two = np.random.default_rng(5), np.random.default_rng(5)
-    assert found.act("here", one) == found.act("here", two)
-    other = np.random.default_rng(6)
-    first = found.act(0, other)
-    for seed in range(50):
-        found.act(0, np.random.default_rng(seed))
-    assert found.act(0, other) == first
-    assert {found.act("here", np.random.default_rng(seed)) for seed in range(30)} == {"stay", "go"}
+    for seed in range(30):
+        one, two = (found.draw(np.random.default_rng(seed)) for _ in range(2))
+        np.testing.assert_array_equal(one.policy, two.policy)
+        assert one.act("here") == two.act("here")
+    assert {found.draw(np.random.default_rng(seed)).act("here") for seed in range(30)} == {"stay", "go"}
 
 
-def test_draws_of_runs_that_have_ended_are_forgotten_and_no_others(monkeypatch):
-    monkeypatch.setattr(policy_mixture, "MANY_RUNS", 10)
-    found = plan(door())
-    for seed in range(25):
-        found.act(0, np.random.default_rng(seed))
-    assert len(found.mixture._runs.drawn) <= 10
-    side_by_side = [np.random.default_rng(seed) for seed in range(60)]
-    first = [found.act(0, rng) for rng in side_by_side]
-    assert set(first) == {0, 1}
-    for _ in range(5):
-        assert [found.act(0, rng) for rng in side_by_side] == first
-    del side_by_side
-    for seed in range(1000):
-        found.act(0, np.random.default_rng(seed))
-        assert len(found.mixture._runs.drawn) <= 130
+def test_a_drawn_policy_has_its_own_frequencies(tmp_path):
+    found = plan(door(state_names=["here", "there"], action_names=["stay", "go"]))
+    for seed in range(10):
+        drawn = found.draw(np.random.default_rng(seed))
+        np.testing.assert_allclose(drawn.occupancy, evaluate(door(), drawn.policy).occupancy, atol=1e-12)
+    drawn.to_csv(tmp_path / "drawn.csv")
+    assert (tmp_path / "drawn.csv").read_text().startswith("state,action,probability,long_run_share\nhere,")
 
 
 def test_spans_are_those_of_what_is_drawn():
@@ -150,17 +125,19 @@ def test_spans_are_those_of_what_is_drawn():
 def test_draw_returns_a_policy_for_a_run():
     """Over 2000 draws, 4.5 standard errors: a false alarm in 150,000."""
     found, n, rng = plan(door()), 2000, np.random.default_rng(0)
-    tables = [found.draw(rng) for _ in range(n)]
+    tables = [found.draw(rng).policy for _ in range(n)]
     assert all(table.shape == (2, 2) and set(table.ravel()) == {0.0, 1.0} for table in tables)
     assert abs(np.mean([table[0, 0] for table in tables]) - 0.75) <= 4.5 * np.sqrt(0.75 * 0.25 / n)
     one = plan(door(1.0))
     assert one.mixture is None
-    np.testing.assert_array_equal(one.draw(rng), one.policy)
+    np.testing.assert_array_equal(one.draw(rng).policy, one.policy)
 
 
 def test_what_is_missing_to_draw_a_policy_is_said():
     found = plan(door())
-    with pytest.raises(PolicyError, match=r"draws one of 2 policies for each run: give act the generator of the run"):
+    with pytest.raises(
+        PolicyError, match=r"of which each run plays one: policy = plan\.draw\(rng\), then"
+    ):
         found.act(0)
     with pytest.raises(PolicyError, match="rng must be a NumPy generator"):
         found.draw(7)
@@ -175,7 +152,9 @@ def test_files_carry_the_mixture(tmp_path):
     assert again.policy_certificate.upper == found.policy_certificate.upper
     assert again.policy_certificate.excess.tolist() == found.policy_certificate.excess.tolist()
     assert certify(door(), again).holds
-    assert again.act(0, np.random.default_rng(3)) == found.act(0, np.random.default_rng(3))
+    one, two = (plan_.draw(np.random.default_rng(3)) for plan_ in (again, found))
+    np.testing.assert_array_equal(one.policy, two.policy)
+    np.testing.assert_array_equal(one.occupancy, two.occupancy)
     found.to_json(tmp_path / "plan.json")
     record = json.loads((tmp_path / "plan.json").read_text())
     assert record["mixture"] == {"shares": found.mixture.shares.tolist(), "policies": found.mixture.policies.tolist()}

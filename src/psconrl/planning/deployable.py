@@ -4,6 +4,7 @@ import csv
 import io
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,15 @@ class Deployable:
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write the policy as a table: state, action, probability, long_run_share."""
         write_table(path, self.columns_of_table, self.rows())
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnPolicy(Deployable):
+    """The policy of one run, drawn from a plan."""
+
+    policy: Floats  # (S, A)
+    occupancy: Floats  # (S, A)
+    names: Names
 
 
 def write_table(path: str | os.PathLike[str], header: tuple[str, ...], rows: Iterable[tuple[str | float, ...]]) -> None:

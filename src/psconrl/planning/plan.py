@@ -13,7 +13,7 @@ from psconrl.errors import InfeasibleError, PolicyError
 from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
 from psconrl.model.names import Names
 from psconrl.planning import plan_files
-from psconrl.planning.deployable import Deployable
+from psconrl.planning.deployable import Deployable, DrawnPolicy
 from psconrl.planning.infeasibility import Infeasibility
 from psconrl.planning.mixture_policy import PolicyMixture
 from psconrl.planning.proof import Certificate, Status
@@ -105,24 +105,20 @@ class Plan(Deployable):
         return self
 
     def act(self, state: Any, rng: np.random.Generator | None = None) -> Any:
-        """Return the action in a state, given by name or number; raise if the plan does not meet its thresholds.
+        """Return the action in a state, given by name or number.
 
-        A plan with a ``mixture`` draws a policy at the first call with a generator and plays it at every later call
-        with that generator. Use one generator per run, and a new one for the next run.
+        A plan that exceeds its thresholds refuses. So does a mixture: draw a policy for each run, and ask that one.
         """
         self._need_playable()
-        if self.mixture is None:
-            return super().act(state, rng)
-        if not isinstance(rng, np.random.Generator):
+        if self.mixture is not None:
             raise PolicyError(
-                f"this plan draws one of {len(self.mixture)} policies for each run: give act the generator of the run, "
-                f"numpy.random.default_rng(0), or play plan.draw(rng); got {rng!r}"
+                f"this plan is a mixture of {len(self.mixture)} policies, of which each run plays one: "
+                "policy = plan.draw(rng), then policy.act(state)"
             )
-        action = int(self.mixture.drawn_for(rng)[self.names.state_number(state, len(self.policy))])
-        return self.names.answer(action, state)
+        return super().act(state, rng)
 
-    def draw(self, rng: np.random.Generator) -> Floats:
-        """Return a policy (S, A) to play for one run: drawn from the ``mixture`` if there is one, else ``policy``.
+    def draw(self, rng: np.random.Generator) -> DrawnPolicy:
+        """Return the policy of one run: drawn from the mixture if the plan is one, else the plan's own.
 
         >>> import psconrl
         >>> stay_or_go, end = [[1, 0], [0, 1]], [[0, 1], [0, 1]]
@@ -130,16 +126,17 @@ class Plan(Deployable):
         >>> plan = psconrl.plan(model)
         >>> plan.mixture.shares.tolist(), plan.value
         ([0.25, 0.75], 0.25)
-        >>> plan.draw(np.random.default_rng(0))[0].tolist()
-        [1.0, 0.0]
+        >>> plan.draw(np.random.default_rng(0)).act(0)
+        0
         """
         self._need_playable()
         if not isinstance(rng, np.random.Generator):
             raise PolicyError(f"rng must be a NumPy generator, as numpy.random.default_rng(0); got {rng!r}")
         if self.mixture is None:
-            return self.policy.copy()
-        drawn: Floats = one_hot(self.mixture.draw(rng), self.policy.shape[1])
-        return drawn
+            return DrawnPolicy(self.policy.copy(), self.occupancy.copy(), self.names)
+        drawn = self.mixture.draw(rng)
+        policy: Floats = one_hot(self.mixture.policies[drawn], self.policy.shape[1])
+        return DrawnPolicy(policy, policy * self.mixture.distributions[drawn][:, None], self.names)
 
     def rows(self) -> Iterator[tuple[str | float, ...]]:
         """Yield the rows of the table; for a mixture, those of every policy, with its number from 1 and its share."""
