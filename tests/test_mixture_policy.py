@@ -135,9 +135,7 @@ def test_draw_returns_a_policy_for_a_run():
 
 def test_what_is_missing_to_draw_a_policy_is_said():
     found = plan(door())
-    with pytest.raises(
-        PolicyError, match=r"of which each run plays one: policy = plan\.draw\(rng\), then"
-    ):
+    with pytest.raises(PolicyError, match=r"of which each run plays one: policy = plan\.draw\(rng\), then"):
         found.act(0)
     with pytest.raises(PolicyError, match="rng must be a NumPy generator"):
         found.draw(7)

@@ -47,12 +47,8 @@ def texts():
     for place in PLACES:
         root = ROOT / place
         for path in [root] if root.is_file() else sorted(root.rglob("*")):
-            if (
-                path.is_file()
-                and path.suffix in SUFFIXES
-                and "__pycache__" not in path.parts
-                and path != Path(__file__)
-            ):
+            generated = any(part == "__pycache__" or part.endswith(".egg-info") for part in path.parts)
+            if path.is_file() and path.suffix in SUFFIXES and not generated and path != Path(__file__):
                 yield path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8", errors="ignore")
 
 
