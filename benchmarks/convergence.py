@@ -16,6 +16,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 import psconrl
+from models import one_server, two_queues
 
 
 def harbour(length: int = 4) -> psconrl.CMDP:
@@ -61,11 +62,12 @@ ENVIRONMENTS = {
     "ferry": ferry,
     "ring": ring,
 }
+QUEUES = {"tandem": lambda: two_queues(8), "server": one_server}  # 64 states; only if they are asked for
 
 
 def scores(environment: str, agent: str, rounds: int, run: int) -> list[float]:
     """Return the scores after a 64th, a 16th and a quarter of the rounds, and at their end."""
-    model = ENVIRONMENTS[environment]()
+    model = (ENVIRONMENTS | QUEUES)[environment]()
     best = psconrl.plan(model)
     at = [rounds // 64, rounds // 16, rounds // 4, rounds]
     made = psconrl.agents.make(

@@ -45,6 +45,31 @@ def sparse_random(S: int, A: int = 4, m: int = 1, successors: int = 10, seed: in
     return _tightened(csr_array((weights, (rows, columns)), shape=(S * A, S)), rng.random((m + 1, S, A)))
 
 
+def one_server(side: int = 8, arrivals: tuple[float, float] = (0.2, 0.2)) -> psconrl.CMDP:
+    """One server for two queues of side-1 places: which queue to serve, slowly or fast.
+
+    The objective is the number waiting in the first queue. Constraints: at most 2 in the second queue on average, and
+    fast service at most 70% of the time. At most one event a round: an arrival, or the end of a service.
+    """
+    S = side * side
+    first, second = np.divmod(np.arange(S), side)
+    P, costs = np.zeros((S, 4, S)), np.zeros((3, S, 4))
+    for action in range(4):
+        speed = 0.5 if action >= 2 else 0.25
+        served = (first > 0, first - 1, second) if action % 2 == 0 else (second > 0, first, second - 1)
+        events = (
+            (first < side - 1, first + 1, second, arrivals[0]),
+            (second < side - 1, first, second + 1, arrivals[1]),
+            (*served, speed),
+        )
+        for possible, i, j, probability in events:
+            s = np.flatnonzero(possible)
+            P[s, action, i[s] * side + j[s]] += probability
+        P[np.arange(S), action, np.arange(S)] += 1.0 - P[:, action].sum(axis=1)
+        costs[:, :, action] = first, second, np.full(S, action >= 2)
+    return psconrl.CMDP(P, costs, [2.0, 0.7], cost_names=("first", "second", "fast"))
+
+
 def two_queues(side: int) -> psconrl.CMDP:
     """Two queues in tandem of side-1 places each: pay for speed, with a constraint on the average number waiting.
 
