@@ -13,12 +13,11 @@ from psconrl.experiment.spec_file import shipped_spec
 from psconrl.experiment.store import Store
 from psconrl.report.curves import read_experiments
 from psconrl.report.leaderboard import leaderboards
-from psconrl.report.leaderboard_figure import leaderboard_figure
+from psconrl.report.leaderboard_figures import leaderboard_figure, sensitivity_figure
 from psconrl.report.leaderboard_tables import markdown_page, standings_table
 from psconrl.report.metrics import measures
 from psconrl.report.print_table import markdown_table, print_table
 from psconrl.report.sensitivity import hyperparameter_table, hyperparameters
-from psconrl.report.sensitivity_figure import sensitivity_figure
 
 OUT = Path(__file__).parents[1] / "docs" / "results"
 DPI = 100

@@ -13,10 +13,9 @@ from psconrl.experiment.spec_file import parse_spec, shipped_spec
 from psconrl.planning.analysis.pareto import cost_ranges
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.leaderboard import leaderboard, leaderboards
-from psconrl.report.leaderboard_figure import leaderboard_figure
+from psconrl.report.leaderboard_figures import leaderboard_figure, sensitivity_figure
 from psconrl.report.leaderboard_tables import environments_table, markdown_page, standings_table
 from psconrl.report.sensitivity import hyperparameter_table, hyperparameters
-from psconrl.report.sensitivity_figure import sensitivity_figure
 
 RUNS = 12
 NOISE = np.linspace(-1.0, 1.0, RUNS)

@@ -6,8 +6,8 @@ import pytest
 import psconrl
 from psconrl import CMDP, simulate
 from psconrl.agents import CUCRL, LagrangianPSRL, Scaled
-from psconrl.learning.cost_units import cost_units
 from psconrl.learning.registry import make_agent
+from psconrl.planning.scaling import cost_units
 from test_formulas import CHOICE, taught
 
 LEARNERS = ("psconrl", "psconrl-repaying", "psconrl-published", "cmdp-psrl", "c-ucrl", "ucrl-cmdp", "fha", "lagrangian")

@@ -40,7 +40,7 @@ def reproduce_board(
 
 def _leaderboard(results: Path, folder: Path, spec: Spec) -> list[Path]:
     from psconrl.report.leaderboard import leaderboards
-    from psconrl.report.leaderboard_figure import leaderboard_figure
+    from psconrl.report.leaderboard_figures import leaderboard_figure
     from psconrl.report.leaderboard_tables import markdown_page, standings_table
 
     boards = leaderboards(_experiments(results))
@@ -53,8 +53,8 @@ def _leaderboard(results: Path, folder: Path, spec: Spec) -> list[Path]:
 
 
 def _sensitivity(results: Path, folder: Path) -> list[Path]:
+    from psconrl.report.leaderboard_figures import sensitivity_figure
     from psconrl.report.sensitivity import hyperparameter_table, hyperparameters
-    from psconrl.report.sensitivity_figure import sensitivity_figure
 
     found = hyperparameters(_experiments(results))
     print_table(hyperparameter_table(found))

@@ -19,8 +19,7 @@ from psconrl.kernels import double_double, improvement, sparse_improvement
 from psconrl.markov.sparse_solver import MULTIGRID_STATES as LARGE
 from psconrl.markov.sparse_solver import SparseSolver
 from psconrl.markov.unichain import FALLS_APART, Unichain, solve_dense
-from psconrl.model.chosen_rows import chosen_rows
-from psconrl.model.transition import Transition
+from psconrl.model.transition import Transition, chosen_rows
 from psconrl.products import product
 
 

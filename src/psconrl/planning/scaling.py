@@ -60,3 +60,16 @@ class Scaling(NamedTuple):
             shift = product(multipliers, self.shift[1:])
         high, low = combine(np.array([unit]), dual.potential[None, :], dual.low_potential[None, :])
         return Dual(multipliers, high, low, None if dual.gains is None else dual.gains * unit + shift)
+
+
+def cost_units(costs: Floats) -> Floats:
+    """Return the range of every cost over all pairs, from a table (m+1, S, A): the unit of bonuses and step sizes.
+
+    The unit of a constant cost is its absolute value, and that of a zero cost is 1.
+
+    >>> cost_units(np.array([[[0.0, 100.0]], [[7.0, 7.0]], [[0.0, 0.0]]])).tolist()
+    [100.0, 7.0, 1.0]
+    """
+    flat = costs.reshape(len(costs), -1)
+    extent, size = np.ptp(flat, axis=1), np.abs(flat[:, 0])
+    return np.where(extent > 0, extent, np.where(size > 0, size, 1.0))

@@ -27,7 +27,6 @@ from psconrl.errors import AgentError, SolverError
 from psconrl.kernels import special
 from psconrl.learning.agent import Agent
 from psconrl.learning.checks import as_count, as_distributions, as_optimistic_cost
-from psconrl.learning.cost_units import cost_units
 from psconrl.learning.part import Part
 from psconrl.learning.parts.radii import Hoeffding, Radius, Scaled, empirical
 from psconrl.learning.runtime.constraint_names import Thresholds
@@ -36,6 +35,7 @@ from psconrl.markov.structure import reachable
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.planner import plan_unexplained
 from psconrl.planning.proof import Status
+from psconrl.planning.scaling import cost_units
 
 KINDS = {Status.OPTIMAL: "optimal", Status.NOT_ATTAINED: "connected"}
 

@@ -22,7 +22,6 @@ from numpy.typing import ArrayLike
 from psconrl.errors import SolverError
 from psconrl.kernels.products import combine, dot
 from psconrl.learning.checks import as_amounts, as_positive, saved_floats
-from psconrl.learning.cost_units import cost_units
 from psconrl.learning.part import Part
 from psconrl.learning.parts.fallbacks import NO_LIMITS
 from psconrl.learning.parts.schedules import Ouyang, Schedule
@@ -32,6 +31,7 @@ from psconrl.learning.posterior.counts import Record
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Episode
 from psconrl.learning.sampler import Sampler
+from psconrl.planning.scaling import cost_units
 
 
 class LagrangianPSRL(Sampler):

@@ -30,9 +30,9 @@ from psconrl.arrays import Floats, Ints
 from psconrl.errors import AgentError
 from psconrl.kernels import rounds, special
 from psconrl.learning.checks import as_costs, as_count, as_number, as_positive, saved_floats
-from psconrl.learning.cost_units import cost_units
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.stepping import Stepping
+from psconrl.planning.scaling import cost_units
 
 
 class Constants(NamedTuple):

@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike
 from psconrl.errors import SolverError
 from psconrl.kernels import special
 from psconrl.learning.agent import Agent
-from psconrl.learning.box_plan import BoxPlan, plan_in_box
 from psconrl.learning.checks import as_optimistic_cost
 from psconrl.learning.part import Part
 from psconrl.learning.parts.ledger import Ledger
@@ -28,6 +27,7 @@ from psconrl.learning.parts.tightened import Tightened
 from psconrl.learning.posterior.counts import Record
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Episode
+from psconrl.planning.optimism.average import BoxPlan, plan_in_box
 
 USUAL_LEDGER = Tightened()  # an explicit default, since None means no ledger
 
@@ -80,10 +80,10 @@ class UCCURL(Agent):
         costs = self._known_or_mean_costs()
         if self.ledger is not None:
             for targets in self.ledger.targets(self.thresholds, self.rounds):
-                plan = plan_in_box(box, costs, self._checked_limits(targets))
+                plan = plan_in_box(box.low, box.high, costs, self._checked_limits(targets))
                 if plan.feasible:
                     return self.ledger.name, plan
-        plan = plan_in_box(box, costs, self.thresholds)
+        plan = plan_in_box(box.low, box.high, costs, self.thresholds)
         return "optimal" if plan.feasible else "least excess", plan
 
     def _log_term(self, delta: float) -> float:

@@ -17,12 +17,12 @@ from numpy.typing import ArrayLike
 from psconrl.errors import SolverError
 from psconrl.kernels import special
 from psconrl.learning.agent import Agent
-from psconrl.learning.box_plan import plan_in_box
 from psconrl.learning.checks import as_count, as_fraction, as_optimistic_cost
 from psconrl.learning.part import Part
 from psconrl.learning.parts.radii import Box, Hoeffding, Radius, Scaled
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Episode
+from psconrl.planning.optimism.average import plan_in_box
 
 ROUNDING = 1e-12  # so that a power that is an integer up to rounding errors is not rounded up
 
@@ -63,7 +63,7 @@ class UCRLCMDP(Agent):
         power = special.exp(self.exponent * special.log(self.horizon))
         length = math.ceil(power * (1.0 - ROUNDING))
         try:
-            plan = plan_in_box(box, self._known_or_mean_costs(), self.thresholds)
+            plan = plan_in_box(box.low, box.high, self._known_or_mean_costs(), self.thresholds)
         except SolverError:
             return Episode.uniform(self.n_states, self.n_actions, length, kind="unsettled")
         kind = "optimal" if plan.feasible else "least excess"

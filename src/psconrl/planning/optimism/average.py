@@ -9,6 +9,7 @@ average-cost MDP whose actions are pairs (a, vertex of the box), so Howard's pol
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from psconrl.markov.chain import DenseChain
 from psconrl.planning.mixture.column_generation import Mixture, mix
 from psconrl.planning.mixture.oracle import Oracle
 from psconrl.planning.policy_from_occupancy import mixed_occupancy
+from psconrl.planning.scaling import Scaling
 from psconrl.planning.tolerances import CAUTION, SWITCH_TOL, WORSE_TOL
 
 
@@ -126,3 +128,31 @@ def _falls_apart(mixture: Mixture[OptimisticColumn]) -> bool:
     )
     recurrent = np.flatnonzero(np.asarray(flow).sum(axis=1) > 0.0)
     return len(DenseChain(np.asarray(flow)[np.ix_(recurrent, recurrent)]).closed_classes()) > 1
+
+
+class BoxPlan(NamedTuple):
+    """The optimistic plan, or the plan of least excess if the constraints are infeasible even in the best model."""
+
+    mixture: Mixture[OptimisticColumn]
+    value: float  # the optimistic average objective, as a cost
+
+    @property
+    def feasible(self) -> bool:
+        """True if the plan satisfies the constraints."""
+        return self.mixture.feasible
+
+    def policy(self, n_actions: int, rng: np.random.Generator) -> Floats:
+        """Return a policy (S, A) with the averages of the plan; if the columns never meet, one of them, at random."""
+        return optimistic_policy(self.mixture, n_actions, rng)
+
+
+def plan_in_box(low: Floats, high: Floats, costs: Floats, thresholds: Floats) -> BoxPlan:
+    """Plan over a box (S*A, S), with costs (m+1, S, A) and thresholds (m,) in the user's units.
+
+    Raise ``SolverError`` if the plan cannot be certified.
+    """
+    everything = np.ones(costs.shape[1:], dtype=bool)
+    scaling = Scaling.of(costs, thresholds, everything)
+    mixture = solve_optimistic(low, high, *scaling.apply(costs, thresholds, everything))
+    value = scaling.invert(combine(mixture.shares, np.array([column.costs for column in mixture.answers])))[0]
+    return BoxPlan(mixture, float(value))

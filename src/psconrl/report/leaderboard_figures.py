@@ -1,6 +1,9 @@
-"""Figure of the leaderboard: the loss of every agent in every environment, dark where it is small."""
+"""Figures of the leaderboard and of the sensitivity study.
 
-from collections.abc import Mapping
+They are apart from the data, which are also shown without Matplotlib.
+"""
+
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.colors import LogNorm
@@ -9,9 +12,12 @@ from matplotlib.figure import Figure
 from psconrl.report.figures import LITERAL
 from psconrl.report.leaderboard import Board, short
 from psconrl.report.numbers import written
+from psconrl.report.sensitivity import Hyperparameter
+from psconrl.report.style import GREY, looks_of, title_of
 
 LEAST, MOST = 0.5, 200.0  # range of the colours, in percent of uniform play
 DARK = 8.0  # text is white below this loss
+ACROSS = 4  # panels of the sensitivity study in a row
 
 
 @LITERAL
@@ -42,4 +48,40 @@ def leaderboard_figure(boards: Mapping[str, Board]) -> Figure:
     bar = figure.colorbar(shown, ax=panels, shrink=0.4, pad=0.01)
     bar.set_ticks([0.5, 1, 10, 100], labels=["0.5", "1", "10", "100"], fontsize=7)
     figure.supxlabel("after the names: mean rank; •: not significantly worse than the best", fontsize=7)
+    return figure
+
+
+@LITERAL
+def sensitivity_figure(found: Sequence[Hyperparameter]) -> Figure:
+    """Draw the mean loss over environments with its 95% interval on log-log axes; a ring marks the best value."""
+    rows = -(-len(found) // ACROSS)
+    figure = Figure(figsize=(2.1 * ACROSS, 1.55 * rows + 0.4), layout="constrained")
+    looks = looks_of(hyperparameter.label for hyperparameter in found)
+    subplots = figure.subplots(rows, ACROSS, squeeze=False, sharey=True)
+    for axes in subplots.flat[len(found) :]:
+        axes.set_axis_off()
+    for axes, hyperparameter in zip(subplots.flat, found, strict=False):
+        mean, low, high = (
+            np.array([getattr(x, end) for x in hyperparameter.losses]) for end in ("mean", "low", "high")
+        )
+        colour = looks[hyperparameter.label].colour
+        axes.fill_between(hyperparameter.values, low, high, color=colour, alpha=0.2, lw=0)
+        axes.plot(hyperparameter.values, mean, marker=".", color=colour, lw=1.2)
+        axes.plot(
+            hyperparameter.values[hyperparameter.best],
+            mean[hyperparameter.best],
+            marker="o",
+            mfc="none",
+            mec=colour,
+            ms=9,
+        )
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_yticks([1, 3, 10, 30, 100], ["1", "3", "10", "30", "100"])
+        axes.axhline(100, color=GREY, lw=0.6, ls=":")
+        axes.set_title(title_of(hyperparameter.label), fontsize=8)
+        axes.set_xlabel(hyperparameter.option, fontsize=7, labelpad=1)
+        axes.tick_params(labelsize=6)
+        axes.minorticks_off()
+    figure.supylabel("loss, % of uniform play", fontsize=8)
     return figure
