@@ -142,7 +142,7 @@ def test_the_chain_of_a_plan_is_written(capsys):
         (["solve", "queue.drn", "--minimise", "full", "--maximise", "served"], "one objective"),
         (["solve", "machine.drn", "--minimise", "energy", "--limit", "broken=1"], "must be 'NAME <= NUMBER'"),
         (["solve", "box", "--limit", "corner<=0.5"], "--threshold NAME=VALUE changes its limits"),
-        (["solve", "machine.drn", "--minimise", "energy", "--set", "minimise=profit"], "said by --minimise already"),
+        (["solve", "machine.drn", "--minimise", "energy", "--set", "minimise=profit"], "already given by --minimise"),
         (["solve", "machine.drn", "--minimise", "energy", "--set", "slip=1"], "unknown option 'slip'"),
         (["inspect", "none.umb"], "none.umb: no such file"),
     ],
