@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 import psconrl
-from psconrl.model.exchange.drn import write_drn
+from psconrl.model.exchange.drn_writer import write_drn
 from psconrl.model.exchange.files import read_explicit
 from psconrl.model.exchange.umb import write_umb
 

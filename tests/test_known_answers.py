@@ -6,7 +6,7 @@ import pytest
 
 import psconrl
 from known_models import client_server, philosophers, resource_gathering, simple_lra
-from psconrl.model.exchange.drn import write_drn
+from psconrl.model.exchange.drn_writer import write_drn
 from psconrl.model.exchange.umb import write_umb
 
 WRITERS = {".umb": write_umb, ".drn": write_drn}

@@ -10,7 +10,8 @@ from psconrl.files import reading
 from psconrl.model.cmdp import CMDP
 from psconrl.model.exchange import symbolic
 from psconrl.model.exchange.conversion import everything, from_cmdp, from_policy, to_cmdp
-from psconrl.model.exchange.drn import read_drn, write_drn
+from psconrl.model.exchange.drn import read_drn
+from psconrl.model.exchange.drn_writer import write_drn
 from psconrl.model.exchange.explicit_model import ExplicitModel
 from psconrl.model.exchange.goal import read_goal
 from psconrl.model.exchange.umb import read_umb, write_umb
