@@ -358,7 +358,7 @@ def test_callbacks_are_not_saved_and_a_resumed_agent_counts_on(tmp_path):
     Simulation(ROVER, agent, 5).run(1500)
     agent.save(tmp_path / "agent.npz")
     restored = load_agent(tmp_path / "agent.npz")
-    assert restored._watchers == []
+    assert not restored._watchers
     assert restored.explored == agent.explored > 0
     restored.watch(events.append)
     restored.finish()

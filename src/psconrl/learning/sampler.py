@@ -117,7 +117,7 @@ class Sampler(Agent):
             del known["guessed_costs"], known["cost_weight"]
         make: Any = cls
         agent: Self = make(model.n_states, model.n_actions, **(known | options))
-        agent._constraint_names = ConstraintNames.of(model.cost_names[1:], model.at_least)
+        agent._named_thresholds.names = ConstraintNames.of(model.cost_names[1:], model.at_least)
         return agent
 
     def why_slow(self) -> str:

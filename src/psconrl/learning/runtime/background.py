@@ -98,6 +98,23 @@ class Background:
         """True if the plan was ready when ``look`` was last called."""
         return self._ready
 
+    def switch(self, on: bool, executor: Executor | None) -> None:
+        """Turn planning in the background on or off; None keeps the present executor."""
+        if executor is not None and not callable(getattr(executor, "submit", None)):
+            raise AgentError(f"executor must have submit(task), as concurrent.futures has it; got {executor!r}")
+        self.on = bool(on)
+        self.executor = executor or self.executor
+
+    def can_play_on(self, rounds: int) -> bool:
+        """True if an interim episode may be played: the last policy is known, or no round was played yet."""
+        return self.on and (self.last is not None or rounds == 0)
+
+    def raise_failure(self) -> None:
+        """Raise the error of the last planning, once."""
+        if self.failure is not None:
+            error, self.failure = self.failure, None
+            raise error
+
     def interim(self, n_states: int, n_actions: int) -> Episode:
         """Return an episode without end that continues the last policy; before the first, the uniform policy."""
         if self.last is None:
@@ -105,9 +122,17 @@ class Background:
         kind = EXPLORING_INTERIM if self.last.kind in EXPLORING else INTERIM
         return replace(self.last, max_steps=NO_CAP, visit_caps=None, kind=kind)
 
-    def begin(self, plan: Callable[[], Episode], before: Memory | None) -> None:
-        """Start planning."""
-        self._job, self.before = self.executor.submit(lambda: Planned.of(plan)), before
+    def ask(self, state: int) -> None:
+        """Ask for a plan from a state, unless one was asked for."""
+        if self.asked_in is None:
+            self.asked_in = state
+
+    def go_on(self, plan: Callable[[int], Episode], memory: Callable[[], Memory | None]) -> None:
+        """Start the planning that was asked for, unless it has started; ``memory`` returns the state before it."""
+        state = self.asked_in
+        if state is not None and self._job is None:
+            before = memory()
+            self._job, self.before = self.executor.submit(lambda: Planned.of(lambda: plan(state))), before
 
     def look(self) -> bool:
         """Return True if the plan is ready. Called once a round; the interim episode ends when it is True."""

@@ -1,13 +1,16 @@
-"""Thresholds by name, as ``CMDP`` takes them, for agents that know the names of their constraints."""
+"""The thresholds of an agent, also by name, as ``CMDP`` takes them, if it knows the names of its constraints."""
 
 from collections.abc import Iterable, Mapping
 from numbers import Real
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError, unknown_name
+from psconrl.learning.checks import as_costs, saved_floats
+from psconrl.model.validation import frozen
 
 Thresholds = ArrayLike | Mapping[str, float]  # in the order of the constraints, or by name
 
@@ -39,12 +42,51 @@ class ConstraintNames(NamedTuple):
         return result
 
 
-def by_name(names: ConstraintNames | None, thresholds: Mapping[str, float], in_force: Floats) -> list[Any]:
-    """Return thresholds given by name, in order; raise an error if the agent knows no names."""
-    if names is None:
-        raise AgentError(
-            f"this agent does not know the names of its constraints; give {in_force.size} thresholds in their order, "
-            "such as model.with_thresholds({...}).thresholds, or make it with thresholds={name: number, ...}; "
-            f"got {dict(thresholds)!r}"
-        )
-    return names.values(thresholds, in_force)
+class NamedThresholds:
+    """The thresholds in force, in the order of the constraints, and the names of the constraints if known."""
+
+    def __init__(self, given: Thresholds) -> None:
+        self.names: ConstraintNames | None = None
+        if isinstance(given, Mapping):
+            self.names = ConstraintNames.of(given)
+            given = list(given.values())
+        self.values: Floats = frozen(np.atleast_1d(as_costs(given, "thresholds")).copy())
+        if self.values.ndim != 1:
+            raise AgentError("thresholds must be a list of finite numbers, one per constrained cost")
+
+    def checked(self, given: Thresholds) -> Floats:
+        """Return new thresholds in order, without putting them into force."""
+        ordered = self._by_name(given) if isinstance(given, Mapping) else given
+        new = np.atleast_1d(as_costs(ordered, "thresholds"))
+        if new.shape != self.values.shape:
+            raise AgentError(f"thresholds must be {self.values.size} finite numbers; got {ordered!r}")
+        return new.copy()
+
+    def _by_name(self, given: Mapping[str, float]) -> list[Any]:
+        if self.names is None:
+            raise AgentError(
+                f"this agent does not know the names of its constraints; give {self.values.size} thresholds in their "
+                "order, such as model.with_thresholds({...}).thresholds, or make it with "
+                f"thresholds={{name: number, ...}}; got {dict(given)!r}"
+            )
+        return self.names.values(given, self.values)
+
+    def change(self, values: Floats) -> None:
+        """Put checked thresholds into force."""
+        self.values = frozen(values)
+
+    def state(self) -> dict[str, Any]:
+        """Return what to save."""
+        if self.names is None:
+            return {"thresholds": self.values}
+        names, at_least = list(self.names.names), sorted(self.names.at_least)
+        return {"thresholds": self.values, "constraint_names": names, "at_least": at_least}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Put back what ``state`` returned."""
+        saved = saved_floats(state["thresholds"], self.values.shape, "thresholds")
+        self.values = frozen(as_costs(saved, "thresholds"))
+        if "constraint_names" in state:
+            self.names = ConstraintNames.of(state["constraint_names"], state["at_least"])
+            if len(self.names.names) != self.values.size:
+                raise AgentError("wrong number of constraint names")

@@ -6,12 +6,13 @@ callback cannot corrupt it: the exception reaches the caller, and playing may co
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
+from psconrl.errors import AgentError
 from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.learning.runtime.contract import Episode
 
@@ -82,13 +83,34 @@ def share_changed(before: Floats, now: Floats, visits: Ints) -> float:
     return float(visits[seen] @ np.abs(new - old).sum(axis=1) / (2.0 * visits.sum()))
 
 
-def tell(watchers: Sequence[Watcher], event: EpisodeEvent) -> None:
-    """Call every watcher, then raise the first exception, if any."""
-    failures: list[Exception] = []
-    for watcher in tuple(watchers):
-        try:
-            watcher(event)
-        except Exception as error:
-            failures.append(error)
-    if failures:
-        raise failures[0]
+class Watchers:
+    """The callbacks of an agent, in the order in which they were added."""
+
+    def __init__(self) -> None:
+        self._callbacks: list[Watcher] = []
+
+    def __len__(self) -> int:
+        return len(self._callbacks)
+
+    def add(self, callback: Watcher) -> None:
+        """Call ``callback(event)`` from now on."""
+        if not callable(callback):
+            raise AgentError(f"watch needs a function of one event; got {type(callback).__name__}")
+        self._callbacks.append(callback)
+
+    def remove(self, callback: Watcher) -> None:
+        """Stop calling ``callback``."""
+        if callback not in self._callbacks:
+            raise AgentError("unwatch: this callback is not watching")
+        self._callbacks.remove(callback)
+
+    def notify(self, event: EpisodeEvent) -> None:
+        """Call every watcher, then raise the first exception, if any."""
+        failures: list[Exception] = []
+        for watcher in tuple(self._callbacks):
+            try:
+                watcher(event)
+            except Exception as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]

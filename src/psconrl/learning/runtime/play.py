@@ -9,8 +9,9 @@ import numpy as np
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError
 from psconrl.learning.checks import is_index, saved_floats
-from psconrl.learning.posterior.counts import Record
+from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.learning.runtime.contract import Episode
+from psconrl.learning.runtime.random_numbers import UniformStream
 
 
 @dataclass(eq=False)
@@ -28,6 +29,25 @@ class Play:
         """Return the action distribution in a state. An interim episode repeats a policy of finite length."""
         step, policy = self.record.steps, self.episode.policy
         return self.episode.row(step % len(policy) if self.interim and policy.ndim == 3 else step, state)
+
+    def draw(self, state: int, uniforms: UniformStream) -> int:
+        """Draw the action to take in a state, and await its outcome."""
+        cdf = np.cumsum(self.distribution(state))
+        u = uniforms.next() * cdf[-1]
+        self.asked_in = int(state)
+        self.action = min(int(np.searchsorted(cdf, u, side="right")), cdf.size - 1)
+        return self.action
+
+    def enter(self, action: int, next_state: int, costs: Floats) -> None:
+        """Enter the outcome that is awaited, of the action that was taken."""
+        assert self.asked_in is not None
+        self.record.step(self.asked_in, action, next_state, costs)
+        self.asked_in = self.action = None
+
+    @property
+    def is_awaiting(self) -> bool:
+        """True if the outcome of an action is awaited."""
+        return self.action is not None
 
     def is_full(self) -> bool:
         """Return True if a cap of the episode has been reached."""
@@ -52,25 +72,28 @@ class Play:
             "interim": self.interim,
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Put back what ``state`` returned, for an agent of the same sizes."""
-        shape, caps = self.record.pairs.shape, state["visit_caps"]
-        self.episode = Episode(
+    @classmethod
+    def restored(cls, state: dict[str, Any], counts: Counts) -> "Play":
+        """Return the episode whose ``state`` was saved, for an agent of the same sizes."""
+        shape, caps = (counts.n_states, counts.n_actions), state["visit_caps"]
+        episode = Episode(
             checked_policy(state["policy"], shape),
             int(state["max_steps"]),
             None if caps is None else saved_floats(caps, shape, "visit_caps").astype(np.int64),
             str(state["kind"]),
             float(state["value"]),
         )
-        self.record.restore(state["record"])
-        self.asked_in, self.action = state["state"], state["action"]
-        if self.asked_in is None or self.action is None:
-            self.asked_in = self.action = None
-        elif not (is_index(self.asked_in, shape[0]) and is_index(self.action, shape[1])):
+        record = Record.empty(counts)
+        record.restore(state["record"])
+        asked_in, action = state["state"], state["action"]
+        if asked_in is None or action is None:
+            asked_in = action = None
+        elif not (is_index(asked_in, shape[0]) and is_index(action, shape[1])):
             raise AgentError("state and action must be those of the agent")
-        self.planning_time, self.interim = float(state.get("planning_time", math.nan)), state.get("interim", False)
-        if not isinstance(self.interim, bool):
+        planning_time, interim = float(state.get("planning_time", math.nan)), state.get("interim", False)
+        if not isinstance(interim, bool):
             raise AgentError("interim must be True or False")
+        return cls(episode, record, asked_in, action, planning_time, interim)
 
 
 def checked_policy(saved: Any, shape: tuple[int, ...]) -> Floats:

@@ -3,7 +3,7 @@
 import copy
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,17 +13,16 @@ from numpy.typing import ArrayLike
 from psconrl.arrays import Floats
 from psconrl.caps import MOST_ROUNDS, need
 from psconrl.errors import AgentError
-from psconrl.learning.checks import as_costs, as_count, is_index, saved_floats
+from psconrl.learning.checks import as_costs, as_count, is_index
 from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.learning.runtime.background import Background, Executor, Memory
-from psconrl.learning.runtime.constraint_names import ConstraintNames, Thresholds, by_name
+from psconrl.learning.runtime.constraint_names import ConstraintNames, NamedThresholds, Thresholds
 from psconrl.learning.runtime.contract import Episode, LongerPlan, checked_episode
 from psconrl.learning.runtime.description import described
-from psconrl.learning.runtime.events import EXPLORING, Watcher, event_of, tell
+from psconrl.learning.runtime.events import EXPLORING, EpisodeEvent, Watcher, Watchers, event_of
 from psconrl.learning.runtime.persistence import Saved, write
 from psconrl.learning.runtime.play import Play
 from psconrl.learning.runtime.random_numbers import UniformStream, seed_sequences
-from psconrl.model.validation import frozen
 
 # Memory for every pair: policies, visits and caps, and every cost, twice.
 PAIR_BYTES = 200
@@ -36,17 +35,11 @@ class Player(ABC):
     _trusted: bool = False  # True if its episodes need no check before compiled loops play them
 
     def __init__(self, n_states: int, n_actions: int, thresholds: Thresholds, seed: int | Sequence[int] | None) -> None:
-        self._constraint_names: ConstraintNames | None = None
-        if isinstance(thresholds, Mapping):
-            self._constraint_names = ConstraintNames.of(thresholds)
-            thresholds = list(thresholds.values())
         self.n_states = as_count(n_states, "n_states")
         self.n_actions = as_count(n_actions, "n_actions")
         self._need(self.n_states * self.n_actions * PAIR_BYTES)
-        self._thresholds: Floats = frozen(np.atleast_1d(as_costs(thresholds, "thresholds")).copy())
-        if self._thresholds.ndim != 1:
-            raise AgentError("thresholds must be a list of finite numbers, one per constrained cost")
-        self.counts = Counts(self.n_states, self.n_actions, self._thresholds.size + 1)
+        self._named_thresholds = NamedThresholds(thresholds)
+        self.counts = Counts(self.n_states, self.n_actions, self.n_costs)
         self.rounds = 0
         self.episodes = 0
         self.explored = 0  # rounds in episodes that explored
@@ -56,7 +49,7 @@ class Player(ABC):
         self._play: Play | None = None
         self._spare: Record | None = None
         self._background = Background()
-        self._watchers: list[Watcher] = []
+        self._watchers = Watchers()
 
     def _need(self, size: float, why: str = "") -> None:
         """Raise an error if the agent would take more memory than allowed."""
@@ -90,12 +83,12 @@ class Player(ABC):
     @property
     def n_costs(self) -> int:
         """Number of costs, the objective included."""
-        return int(self._thresholds.size + 1)
+        return int(self.thresholds.size + 1)
 
     @property
     def thresholds(self) -> Floats:
         """The thresholds (m,). Only ``set_thresholds`` changes them, since the episode planned for them must end."""
-        return self._thresholds
+        return self._named_thresholds.values
 
     @thresholds.setter
     def thresholds(self, value: object) -> None:
@@ -104,7 +97,7 @@ class Player(ABC):
     @property
     def constraint_names(self) -> ConstraintNames | None:
         """Names of the constraints, if the agent was given thresholds by name, or a model."""
-        return self._constraint_names
+        return self._named_thresholds.names
 
     def set_thresholds(self, thresholds: Thresholds) -> None:
         """Change the thresholds while running. The episode ends, and the agent uses them from the next action on.
@@ -116,20 +109,15 @@ class Player(ABC):
         """
         limits = self._checked_limits(thresholds)
         self._stop_planning()
-        self._thresholds = frozen(limits)
+        self._named_thresholds.change(limits)
         self._limits_changed(self._play.record if self._play is not None else None)
-        if self._play is not None and self._play.action is not None:
+        if self._play is not None and self._play.is_awaiting:
             self._play.end_with_next_step()
         else:
             self.finish()
 
     def _checked_limits(self, thresholds: Thresholds) -> Floats:
-        if isinstance(thresholds, Mapping):
-            thresholds = by_name(self._constraint_names, thresholds, self.thresholds)
-        new = np.atleast_1d(as_costs(thresholds, "thresholds"))
-        if new.shape != self.thresholds.shape:
-            raise AgentError(f"thresholds must be {self.thresholds.size} finite numbers; got {thresholds!r}")
-        return new.copy()
+        return self._named_thresholds.checked(thresholds)
 
     def _limits_changed(self, playing: Record | None) -> None:  # noqa: B027
         """Hook for a subclass that keeps accounts: the episode in progress began under the old thresholds."""
@@ -141,14 +129,10 @@ class Player(ABC):
 
     def watch(self, callback: Watcher) -> None:
         """Call ``callback(event)`` with an ``EpisodeEvent`` after every episode from now on."""
-        if not callable(callback):
-            raise AgentError(f"watch needs a function of one event; got {type(callback).__name__}")
-        self._watchers.append(callback)
+        self._watchers.add(callback)
 
     def unwatch(self, callback: Watcher) -> None:
         """Stop calling ``callback``."""
-        if callback not in self._watchers:
-            raise AgentError("unwatch: this callback is not watching")
         self._watchers.remove(callback)
 
     def plan_in_background(self, on: bool = True, executor: Executor | None = None) -> None:
@@ -161,28 +145,23 @@ class Player(ABC):
         ``finish``, ``set_thresholds`` and a simulation on a model wait for the thread. ``executor``: runs the planning,
         by default one thread per plan; see ``psconrl.learning.runtime.background``.
         """
-        if executor is not None and not callable(getattr(executor, "submit", None)):
-            raise AgentError(f"executor must have submit(task), as concurrent.futures has it; got {executor!r}")
-        self._background.on = bool(on)
-        self._background.executor = executor or self._background.executor
+        self._background.switch(on, executor)
 
     def present(self, state: int) -> Play:
         """Return the episode to play in a state. Unlike ``play``, do not wait for a plan made in the background.
 
         If planning failed, its error is raised here; at the next call the agent plans again.
         """
-        background, current = self._background, self._play
-        if current is None and background.failure is not None:
-            error, background.failure = background.failure, None
-            raise error
-        if current is None and background.on and (background.last is not None or self.rounds == 0):
-            self._check_state(state)
-            current = self._set_out(self._interim(), interim=True)
+        current = self._play
+        if current is None:
+            self._background.raise_failure()
+            if self._background.can_play_on(self.rounds):
+                self._check_state(state)
+                current = self._set_out(self._interim(), interim=True)
         if current is None or not current.interim:
             return self.play(state)
-        if background.asked_in is None:
-            background.asked_in = int(state)
-        self._go_on_planning()
+        self._background.ask(int(state))
+        self._background.go_on(self._planned, self._memory)
         return current
 
     def play(self, state: int) -> Play:
@@ -213,13 +192,6 @@ class Player(ABC):
         """Return the episode to play while planning in the background."""
         return self._background.interim(self.n_states, self.n_actions)
 
-    def _go_on_planning(self) -> None:
-        """Start the planning during an interim episode, unless it has started."""
-        background = self._background
-        state = background.asked_in
-        if state is not None and not background.is_planning:
-            background.begin(lambda: self._planned(state), self._memory())
-
     def _memory(self) -> Memory | None:
         """Return a copy of the state that ``begin`` may change; None for a user's object without ``state()``."""
         ours = Player.state(self)
@@ -249,28 +221,31 @@ class Player(ABC):
         """
         planned = self._background.wait() if self._background.ready else None
         self._stop_planning()
-        current = self._play
+        current, self._play = self._play, None
         if current is None:
             return
-        self._play, record, event = None, current.record, None
-        if record.steps:
-            before, self._background.last = self._background.last, current.episode
-            self.end(record)
-            if current.episode.kind in EXPLORING:
-                self.explored += record.steps
-            if self._watchers:
-                event = event_of(
-                    current.episode, record, self.counts, self.rounds, self.episodes, self.thresholds, self.explored,
-                    current.planning_time, before,
-                )  # fmt: skip
-        record.clear()
-        self._spare = record
+        event = self._learn_from(current) if current.record.steps else None
+        current.record.clear()
+        self._spare = current.record
         if planned is not None and planned.episode is not None:
             self._set_out(planned.episode, planned.seconds)
         elif planned is not None:
             self._background.failure = planned.error
         if event is not None:  # last, so that a failing callback leaves the agent consistent
-            tell(self._watchers, event)
+            self._watchers.notify(event)
+
+    def _learn_from(self, played: Play) -> EpisodeEvent | None:
+        """Learn from an episode that is over, and return its event if there are watchers."""
+        before, self._background.last = self._background.last, played.episode
+        self.end(played.record)
+        if played.episode.kind in EXPLORING:
+            self.explored += played.record.steps
+        if not self._watchers:
+            return None
+        return event_of(
+            played.episode, played.record, self.counts, self.rounds, self.episodes, self.thresholds, self.explored,
+            played.planning_time, before,
+        )  # fmt: skip
 
     def act(self, state: int) -> int:
         """Return the action to take in a state. Report its outcome with ``observe`` before the next call.
@@ -281,17 +256,12 @@ class Player(ABC):
         >>> agent.observe(action, next_state=1, costs=[1.0, 0.0])
         """
         self._check_state(state)
-        if self._play is not None and self._play.action is not None:
+        if self._play is not None and self._play.is_awaiting:
             raise AgentError(
                 "act was called twice; call observe(action, next_state, costs) in between, or finish() if the outcome "
                 "is lost"
             )
-        current = self.present(state)
-        cdf = np.cumsum(current.distribution(state))
-        u = self.action_uniforms.next() * cdf[-1]
-        current.asked_in = int(state)
-        current.action = min(int(np.searchsorted(cdf, u, side="right")), self.n_actions - 1)
-        return current.action
+        return self.present(state).draw(state, self.action_uniforms)
 
     def observe(self, action: int, next_state: int, costs: ArrayLike) -> None:
         """Report the outcome of the last action: the next state and all m+1 costs, the objective first."""
@@ -304,7 +274,7 @@ class Player(ABC):
         An interim episode is over when the plan is ready.
         """
         current = self._play
-        if current is None or current.asked_in is None or current.action is None:
+        if current is None or not current.is_awaiting:
             raise AgentError("observe was called before act")
         self._check_state(next_state, "next_state")
         if not is_index(action, self.n_actions):
@@ -315,10 +285,9 @@ class Player(ABC):
                 f"costs must be {self.n_costs} numbers (the objective, then {self.n_costs - 1} constrained); "
                 f"got {vector.size}"
             )
-        current.record.step(current.asked_in, int(action), int(next_state), vector)
-        current.asked_in = current.action = None
+        current.enter(int(action), int(next_state), vector)
         if current.interim and not current.is_full():
-            self._go_on_planning()
+            self._background.go_on(self._planned, self._memory)
             return self._background.look()
         return current.is_full()
 
@@ -344,17 +313,13 @@ class Player(ABC):
 
         While the agent plans in the background, some of it is changing; ``save`` uses the state before planning.
         """
-        state = {
-            "thresholds": self.thresholds,
+        state = self._named_thresholds.state() | {
             "rounds": self.rounds,
             "episodes": self.episodes,
             "explored": self.explored,
             "action_uniforms": self.action_uniforms.state(),
             "counts": self.counts.state(),
         }
-        if self._constraint_names is not None:
-            state["constraint_names"] = list(self._constraint_names.names)
-            state["at_least"] = sorted(self._constraint_names.at_least)
         if self._play is not None:
             state["play"] = self._play.state()
         if self._background.on or (self._play is not None and self._play.interim):
@@ -364,8 +329,7 @@ class Player(ABC):
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
         self._background.wait()
-        limits = saved_floats(state["thresholds"], self.thresholds.shape, "thresholds")
-        self._thresholds = frozen(as_costs(limits, "thresholds"))
+        self._named_thresholds.restore(state)
         self.rounds = int(state["rounds"])
         self.episodes = int(state["episodes"])
         self.explored = int(state["explored"])
@@ -375,12 +339,5 @@ class Player(ABC):
         self.counts.restore(state["counts"])
         if self.rounds != self.counts.visits.sum():
             raise AgentError("number of rounds differs from the counts")
-        if "constraint_names" in state:
-            self._constraint_names = ConstraintNames.of(state["constraint_names"], state["at_least"])
-            if len(self._constraint_names.names) != self.thresholds.size:
-                raise AgentError("wrong number of constraint names")
-        self._play = None
-        if state.get("play") is not None:
-            self._play = Play(Episode.uniform(self.n_states, self.n_actions), Record.empty(self.counts))
-            self._play.restore(state["play"])
+        self._play = None if state.get("play") is None else Play.restored(state["play"], self.counts)
         self._background.restore(state.get("background"), self.n_states, self.n_actions)
