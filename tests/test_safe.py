@@ -427,7 +427,7 @@ def test_nothing_holds_whose_bound_is_above_a_limit():
     )
 
     def holds(*bounds):
-        return agent._holds(SimpleNamespace(cases=[SimpleNamespace(bound=bound) for bound in bounds]))
+        return agent._certifier.holds(SimpleNamespace(cases=[SimpleNamespace(bound=bound) for bound in bounds]))
 
     assert holds(0.3, 2.0)
     assert not holds(np.nextafter(0.3, 1), 2.0)

@@ -33,8 +33,8 @@ cumulative excess over them never exceeds ``allowance``, of the order of :math:`
 import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -44,6 +44,7 @@ from psconrl.arrays import Bools, Floats
 from psconrl.errors import AgentError, BaselineWarning, SolverError
 from psconrl.kernels import special
 from psconrl.learning.agent import Agent
+from psconrl.learning.certificates import Certified, Certifier, View
 from psconrl.learning.checks import as_amounts, as_costs, as_distributions, as_number, as_numbers
 from psconrl.learning.part import Part
 from psconrl.learning.parts.schedules import Schedule, SquareRoot
@@ -55,40 +56,15 @@ from psconrl.learning.runtime.events import INTERIM
 from psconrl.learning.runtime.play import Play
 from psconrl.markov.evaluation import evaluate_policy
 from psconrl.model.cmdp import CMDP
-from psconrl.planning.pessimism import WorstCase, largest_means, worst_average
+from psconrl.planning.pessimism import largest_means
 from psconrl.planning.planner import plan_unexplained
 from psconrl.products import product
 
 KNOWN = 0.5  # largest uncertain mass of a pair's distribution for its state to be planned without the baseline
 PLANS = 4  # plans in one episode, each for the uncertainty of the last
 OPTIMISM = 0.1  # share of the confidence set's optimism about the objective that is used
-SELDOM = 1 / 3  # in a known state, the exploration probability is at most visits to the power of minus this
-HALVINGS = 6  # bisection steps for the share of the safe policy in a mixture
 DENSE = 300_000  # entries (s, a, s') up to which dense plans are faster
 KEPT = ("biases", "prices", "potential", "spans", "beginnings", "variance")  # attributes saved in files
-WITHIN = 1.0 - 1e-9  # share of the allowed exploration that is used, so that rounding does not exceed it
-
-
-@dataclass(frozen=True, eq=False)
-class Certified:
-    """A policy with the certificate that it satisfies every constraint."""
-
-    policy: Floats  # (S, A)
-    relying: Bools  # (S,) where it plays the baseline, and relies on its given slack and span
-    cases: tuple[WorstCase, ...]  # one for every constraint
-    hope: float = math.inf  # the optimistic average objective, by which the policy is chosen
-    value: float = math.nan  # the expected average objective
-    kind: str = "certified"
-
-
-class View(NamedTuple):
-    """The agent's knowledge when an episode is planned."""
-
-    distributions: Intervals
-    costs: Floats  # (m, S, A) upper bounds of the constrained costs
-    known: Bools  # (S,) where plans do not need the baseline
-    own: Bools  # (S,) where the transitions of the baseline are known, too
-    model: CMDP  # the empirical model
 
 
 class SafeStart(Agent):
@@ -146,10 +122,10 @@ class SafeStart(Agent):
         """Return the certified policy of best optimistic objective, which spends its slack on exploration."""
         max_steps, caps = self.schedule.limits(self.counts)
         view = self._view(state)
-        chosen = self._exploring(self._alone(), view)
+        chosen = self._exploring(self._certifier.alone(), view)
         for found in self._widened(view):
             chosen = min(chosen, self._exploring(found, view), key=lambda one: one.hope)
-        self._spans = self._spans_of(chosen)
+        self._spans = self._certifier.spans_of(chosen)
         return Episode(chosen.policy, max_steps, caps, chosen.kind, chosen.value)
 
     def end(self, record: Record) -> None:
@@ -241,6 +217,10 @@ class SafeStart(Agent):
     def _given_spans(self) -> Floats:
         return np.full(self.thresholds.size, np.inf) if self.span is None else self.span
 
+    @property
+    def _certifier(self) -> Certifier:
+        return Certifier(self.baseline, self.thresholds, self._promised, self._given_spans)
+
     # Planning.
 
     def _view(self, state: int) -> View:
@@ -278,21 +258,10 @@ class SafeStart(Agent):
         self._playing_interim = interim
         return super()._set_out(episode, planning_time, interim)
 
-    def _alone(self) -> Certified:
-        """Return the baseline in all states."""
-        S, A = self.n_states, self.n_actions
-        nothing = WorstCase(-np.inf, np.zeros(S), np.zeros((S, A)))
-        return Certified(self.baseline, np.ones(S, dtype=np.bool_), (nothing,) * self.thresholds.size)
-
-    def _spans_of(self, chosen: Certified) -> Floats:
-        """Return the spans of a policy's proof, (m,): what the beginning of an episode can cost."""
-        if not chosen.relying.all():
-            return np.array([case.span for case in chosen.cases])
-        return self._given_spans.copy()
-
     def _exploring(self, found: Certified, view: View) -> Certified:
         """Mix a policy with the least tried actions, as far as safe, and compute its optimistic objective."""
-        share, tried = self._exploring_share(found, view), self.counts.pairs.argmin(axis=1)
+        visits = self.counts.pairs
+        share, tried = self._certifier.exploring_share(found, view, visits), visits.argmin(axis=1)
         policy = found.policy * (1.0 - share[:, None])
         policy[np.arange(self.n_states), tried] += share
         hoped = self._hopes(view)
@@ -304,25 +273,6 @@ class SafeStart(Agent):
         except SolverError:  # nearly absorbing states: the policy keeps an infinite optimistic objective
             pass
         return replace(found, policy=policy, hope=hope, value=value, kind=kind)
-
-    def _exploring_share(self, found: Certified, view: View) -> Floats:
-        """Return the probability with which the least tried action may be taken in every state, (S,)."""
-        everywhere, tried = np.arange(self.n_states), self.counts.pairs.argmin(axis=1)
-        share = np.ones(self.n_states)
-        for i, case in enumerate(found.cases):
-            tau, span = self.thresholds[i], self._given_spans[i]
-            if found.relying.all():
-                played = np.full(self.n_states, self._promised[i])
-                trying = view.costs[i][everywhere, tried] + span
-            else:
-                # Where the policy relies on the baseline, h is at least that of any other state.
-                level = np.where(found.relying, case.bias[~found.relying].max(), case.bias)
-                trying = case.values[everywhere, tried] - level
-                played = np.where(found.relying, self._promised[i], (found.policy * case.values).sum(axis=1) - level)
-            left, more = np.maximum(tau - played, 0.0), trying - played
-            share = np.minimum(share, np.where(trying <= tau, 1.0, WITHIN * left / np.where(more > 0, more, 1.0)))
-        seldom = special.exp_array(-SELDOM * special.log_array(1.0 + self.counts.pairs.sum(axis=1)))
-        return np.where(found.relying, share, np.minimum(share, seldom))
 
     def _hopes(self, view: View) -> Floats:
         """Return the optimistic objective (S, A), less the priced effect of uncertainty on the constrained costs."""
@@ -346,9 +296,10 @@ class SafeStart(Agent):
 
     def _widened(self, view: View) -> Iterator[Certified]:
         """Yield certified policies, each planned for the uncertainty of the last."""
+        certifier = self._certifier
         if view.own.any():
-            steady = self._certify(self.baseline, ~view.own, view)
-            if self._holds(steady):
+            steady = certifier.certify(self.baseline, ~view.own, view, self._biases)
+            if certifier.holds(steady):
                 yield steady
         targets = self.thresholds.copy()
         for _ in range(PLANS if view.known.any() else 0):
@@ -364,42 +315,16 @@ class SafeStart(Agent):
             if found.feasible:
                 self._prices, self._potential = np.maximum(found.multipliers, 0.0), found.potential.copy()
             policy = np.where(view.known[:, None], found.policy, self.baseline)
-            tried = self._certify(policy / policy.sum(axis=1, keepdims=True), ~view.known, view)
+            tried = certifier.certify(policy / policy.sum(axis=1, keepdims=True), ~view.known, view, self._biases)
             self._biases = np.array([case.bias for case in tried.cases]).reshape(-1, self.n_states)
             over = np.array([case.bound for case in tried.cases]) - self.thresholds
-            if self._holds(tried):
+            if certifier.holds(tried):
                 yield tried
             else:
-                mixed = self._mixed(tried.policy, view)
+                mixed = certifier.mixed(tried.policy, view, self._biases)
                 if mixed is not None:
                     yield mixed
             targets = np.minimum(self.thresholds, targets - over)
-
-    def _mixed(self, policy: Floats, view: View) -> Certified | None:
-        """Mix a policy with just enough of the baseline to certify it, where the baseline is known."""
-        safe = np.where(view.own[:, None], self.baseline, policy)
-        least, most, found = 0.0, 1.0, None
-        for _ in range(HALVINGS):
-            share = 0.5 * (least + most)
-            tried = self._certify((1.0 - share) * policy + share * safe, ~view.known, view)
-            if self._holds(tried):
-                most, found = share, tried
-            else:
-                least = share
-        return found
-
-    def _holds(self, tried: Certified) -> bool:
-        """True if every constraint is certified."""
-        return all(case.bound <= tau for case, tau in zip(tried.cases, self.thresholds, strict=True))
-
-    def _certify(self, policy: Floats, relying: Bools, view: View) -> Certified:
-        cases = [
-            worst_average(
-                policy, view.costs[i], view.distributions, tau, relying, self._given_spans[i], self._biases[i]
-            )
-            for i, tau in enumerate(self.thresholds)
-        ]
-        return Certified(policy, relying, tuple(cases))
 
     # Checks of the input.
 
