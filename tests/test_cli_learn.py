@@ -100,7 +100,7 @@ def test_a_signal_keeps_what_was_done(tmp_path, ignored, sent):
     command = [
         sys.executable,
         "-c",
-        "import psconrl.cli.learning as learning; learning.AUTOSAVE_SECONDS = 0.2; learning.learn()",
+        "from psconrl.cli import learn_progress, learning; learn_progress.AUTOSAVE_SECONDS = 0.2; learning.learn()",
         "marsrover-4x4",
         "--horizon",
         "1000000000",

@@ -620,8 +620,8 @@ def test_the_command_serves_until_it_is_terminated(tmp_path, sent):
 
 # Saves itself once, soon, and then no more: what comes after is lost with the process.
 LEARN = """
-import psconrl.cli.learning as learning
-learning.AUTOSAVE_SECONDS = 0.3
+from psconrl.cli import learn_progress, learning
+learn_progress.AUTOSAVE_SECONDS = 0.3
 save = learning.Simulation.save
 learning.Simulation.save = lambda run, path: None if path.exists() else save(run, path)
 learning.learn()

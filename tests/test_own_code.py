@@ -350,7 +350,7 @@ def test_what_packages_offer_is_listed_and_a_broken_one_does_no_harm(own, monkey
     }
     find(f"{own}:Mixed")
     for module in ("psconrl.named_code", "psconrl.learning.registry", "psconrl.envs.outside", "psconrl.envs.registry",
-                   "psconrl.cli.learning"):  # fmt: skip
+                   "psconrl.cli.listing"):  # fmt: skip
         monkeypatch.setattr(importlib.import_module(module), "installed", lambda group: points.get(group, {}))
     code, out, _ = said("agents")
     rows = [" ".join(line.split()) for line in out.splitlines()]

@@ -20,9 +20,9 @@ INTERRUPTED = 130
 
 # Command -> its module, which is imported when the command is called, so that --help is quick.
 _COMMANDS = {
-    "agents": ("psconrl.cli.learning", "List the agents."),
+    "agents": ("psconrl.cli.listing", "List the agents."),
     "convert": ("psconrl.cli.planning", "Write a model to another format: .npz, .json, .umb or .drn."),
-    "envs": ("psconrl.cli.learning", "List the environments."),
+    "envs": ("psconrl.cli.listing", "List the environments."),
     "explain": ("psconrl.cli.planning", "Explain an action: what each would change, in units and at its price."),
     "inspect": ("psconrl.cli.planning", "Describe a model: sizes, structure, feasible range of every cost."),
     "learn": ("psconrl.cli.learning", "Let an agent learn an environment; live progress, crash-safe, resumable."),
