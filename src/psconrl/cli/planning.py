@@ -4,7 +4,7 @@ import json
 import math
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 from rich.console import Console
@@ -45,6 +45,7 @@ from psconrl.planning.analysis.deterministic import MOST_PLANS, best_determinist
 from psconrl.planning.analysis.explanation import explain as explain_state
 from psconrl.planning.analysis.inspection import inspect as look_at
 from psconrl.planning.analysis.threshold_rule import threshold_rule
+from psconrl.planning.analysis.windows import WindowPlan
 from psconrl.planning.methods import METHODS
 from psconrl.planning.plan import Plan
 from psconrl.planning.proof import Status
@@ -61,6 +62,15 @@ SMALL_MODEL = 100  # states up to which simpler policies are computed by default
 FEW_PLANS = 30  # for such a policy
 SMALL_ENOUGH = 20_000  # states up to which ranges of all rewards and labels of a model without a goal are computed
 OF_A_GOAL = ("constraints", "plan", "span of the bias")  # properties that a model without a goal does not have
+
+
+class PlanFiles(NamedTuple):
+    """The files that ``solve`` writes, in the order in which they are listed; None for those not wanted."""
+
+    picture: Path | None
+    policy: Path | None
+    chain: Path | None
+    plan: Path | None
 
 
 @click.command()
@@ -105,15 +115,11 @@ def solve(
 
     Exit code 0 if optimal, 3 if no policy meets the thresholds.
     """
-    picture = picture_path(plot)
-    table, kept = output_path("--policy", policy_to, (".csv",)), output_path("--save", save_to, (".npz",))
-    chain = output_path("--chain", chain_to, ENDINGS)
-    if kind != KINDS[0] and (as_json or kept or picture or chain):
-        raise click.UsageError(
-            f"--kind {kind} goes with --policy; --json, --save, --chain and --plot show the best plan"
-        )
-    if kind != KINDS[0] and within is not None:
-        raise click.UsageError(f"--kind {kind}: windows have plans of their own; leave out --within")
+    files = PlanFiles(
+        picture_path(plot), output_path("--policy", policy_to, (".csv",)), output_path("--chain", chain_to, ENDINGS),
+        output_path("--save", save_to, (".npz",)),
+    )  # fmt: skip
+    _check_kind(kind, files, as_json, within)
     cmdp = read_model(model, settings, thresholds, goal)
     result = plan_with_progress(cmdp, method)
     windows = None
@@ -121,27 +127,57 @@ def solve(
         windows = plan_windows_with_progress(cmdp, within, result)
     if kind != KINDS[0]:
         result.required()
-    if chain is not None and result.mixture is not None:
-        raise ConfigError(
-            f"--chain: the plan draws one of {len(result.mixture)} policies, so it has no single chain; "
-            "--policy writes each of them"
-        )
-    if picture is not None:
-        from psconrl.report.figures import policy_figure, write_figure
-
-        write_figure(policy_figure(cmdp, result, title=model), picture)
-    if kept is not None:
-        result.save(kept)
-    if chain is not None:
-        save(cmdp, chain, result.policy)
-    if table is not None and kind == KINDS[0]:
-        (result if windows is None else windows).to_csv(table)
+    _write_files(files, model, cmdp, result, windows, kind)
     if as_json:
         record = result.record() if windows is None else result.record() | {"windows": windows.record()}
         click.echo(json.dumps(record, allow_nan=False))
         sys.exit(EXIT[result.status])
     out = console()
     out.print(Text(f"{model}: {cmdp!r}"))
+    _print_plan(out, cmdp, result)
+    if windows is not None:
+        print_windows(out, windows)
+    if result.feasible:
+        _print_simpler(out, cmdp, result, kind, files.policy)
+    for what, path in files._asdict().items():
+        if path is not None:
+            out.print(Text(f"{what.capitalize()}: {path}"))
+    sys.exit(EXIT[result.status])
+
+
+def _check_kind(kind: str, files: PlanFiles, as_json: bool, within: float | None) -> None:
+    """Raise an error for options that go only with the best policy."""
+    if kind == KINDS[0]:
+        return
+    if as_json or files.plan or files.picture or files.chain:
+        raise click.UsageError(
+            f"--kind {kind} goes with --policy; --json, --save, --chain and --plot show the best plan"
+        )
+    if within is not None:
+        raise click.UsageError(f"--kind {kind}: windows have plans of their own; leave out --within")
+
+
+def _write_files(files: PlanFiles, model: str, cmdp: CMDP, result: Plan, windows: WindowPlan | None, kind: str) -> None:
+    """Write the best plan; ``_print_simpler`` writes policies of other kinds."""
+    if files.chain is not None and result.mixture is not None:
+        raise ConfigError(
+            f"--chain: the plan draws one of {len(result.mixture)} policies, so it has no single chain; "
+            "--policy writes each of them"
+        )
+    if files.picture is not None:
+        from psconrl.report.figures import policy_figure, write_figure
+
+        write_figure(policy_figure(cmdp, result, title=model), files.picture)
+    if files.plan is not None:
+        result.save(files.plan)
+    if files.chain is not None:
+        save(cmdp, files.chain, result.policy)
+    if files.policy is not None and kind == KINDS[0]:
+        (result if windows is None else windows).to_csv(files.policy)
+
+
+def _print_plan(out: Console, cmdp: CMDP, result: Plan) -> None:
+    """Print status, costs, policy and certificate."""
     advice = result.status.advice if result.mixture is None or not result.feasible else INITIALLY_RANDOMISED
     out.print(Text(f"{result.status.value.upper()}. {advice}", style="bold"))
     if result.infeasibility is not None:
@@ -155,14 +191,6 @@ def solve(
     out.print(Text(certificate_line(result)))
     if result.feasible and math.isfinite(result.settles):
         out.print(Text(settling_line(result)))
-    if windows is not None:
-        print_windows(out, windows)
-    if result.feasible:
-        _print_simpler(out, cmdp, result, kind, table)
-    for what, path in (("Picture", picture), ("Policy", table), ("Chain", chain), ("Plan", kept)):
-        if path is not None:
-            out.print(Text(f"{what}: {path}"))
-    sys.exit(EXIT[result.status])
 
 
 def _print_simpler(out: Console, cmdp: CMDP, best: Plan, kind: str, table: Path | None) -> None:

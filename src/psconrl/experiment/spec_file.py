@@ -47,6 +47,11 @@ NAMES_OF_TYPES = {
     str: "text", int: "a whole number", float: "a number", dict: "a table", list: "a list", bool: "true or false",
 }  # fmt: skip
 OVERRIDE_KEYS = ("options", "grid", "replicates", "horizon")
+EXPERIMENT_TYPES: Mapping[str, Any] = {
+    "env": str, "options": dict, "grid": dict, "agents": list, "override": dict, "quick": dict, "horizon": int,
+    "replicates": int, "checkpoints": (int, str, list), "emission": str, "evaluate": bool, "draw": bool,
+    "probe": list, "thresholds": dict, "costs": list,
+}  # fmt: skip
 # An unclosed string ends at the end of its line, so that one pass is enough.
 _STRINGS_AND_COMMENTS = re.compile(r""""(?:\\.|[^"\\\n])*"?|'[^'\n]*'?|#[^\n]*""")
 
@@ -165,14 +170,27 @@ def _place(env: str, where: str, folder: Path | None) -> str:
 
 def _experiment(name: str, table: Any, agents: Mapping[str, AgentSpec], folder: Path | None) -> ExperimentSpec:
     where = f"[experiments.{name}]"
-    types = {
-        "env": str, "options": dict, "grid": dict, "agents": list, "override": dict, "quick": dict, "horizon": int,
-        "replicates": int, "checkpoints": (int, str, list), "emission": str, "evaluate": bool, "draw": bool,
-        "probe": list, "thresholds": dict, "costs": list,
-    }  # fmt: skip
-    assert set(types) == {f.name for f in fields(ExperimentSpec)}
-    data = _checked(table, where, types)
+    assert set(EXPERIMENT_TYPES) == {f.name for f in fields(ExperimentSpec)}
+    data = _checked(table, where, EXPERIMENT_TYPES)
     env = _place(data.pop("env", name), where, folder)
+    _check_values(data, where)
+    quick = _checked(data.pop("quick", {}), f"{where} quick", {key: EXPERIMENT_TYPES[key] for key in QUICK_KEYS})
+    for key in ("horizon", "replicates"):
+        _positive(quick, key, f"{where} quick")
+    labels = _labels(data.pop("agents", None), where, agents, folder)
+    if "agents" in quick:
+        quick["agents"] = _labels(quick["agents"], where, agents, folder)
+    override = _override(data.pop("override", {}), where, labels, agents, folder)
+    options, grid = data.pop("options", {}), _grid(data.pop("grid", {}), where)
+    if env.startswith(GYM) and is_code(options.get("cost")):
+        options = options | {"cost": as_module(options["cost"], folder)}
+    if data.get("draw") and "seed" in {**options, **grid}:
+        raise ConfigError(f"{where} draw chooses the model's seed itself; leave out the option 'seed'")
+    return ExperimentSpec(env, options, grid, labels, override, quick, **data)
+
+
+def _check_values(data: Mapping[str, Any], where: str) -> None:
+    """Check the values of an experiment that stand by themselves."""
     for key in ("horizon", "replicates"):
         _positive(data, key, where)
     if data.get("emission", EMISSIONS[0]) not in EMISSIONS:
@@ -186,34 +204,32 @@ def _experiment(name: str, table: Any, agents: Mapping[str, AgentSpec], folder: 
     if not data.get("costs", [KNOWN]) or len(set(data.get("costs", ()))) < len(data.get("costs", ())):
         kinds = ", ".join(COSTS_SUFFIX)
         raise ConfigError(f"{where} costs must be a list of some of {kinds}, each once; got {data['costs']}")
-    quick = _checked(data.pop("quick", {}), f"{where} quick", {key: types[key] for key in QUICK_KEYS})
-    for key in ("horizon", "replicates"):
-        _positive(quick, key, f"{where} quick")
-    labels = data.pop("agents", None)
-    if labels == [] or quick.get("agents") == []:
+
+
+def _labels(
+    labels: list[Any] | None, where: str, agents: Mapping[str, AgentSpec], folder: Path | None
+) -> list[str] | None:
+    """Return the labels of an experiment's agents; None for all agents of the file."""
+    if labels == [] or (labels is None and not agents):
         raise ConfigError(f"{where} agents must name at least one agent")
-    labels = None if labels is None else [_agent_label(label, where, agents, folder) for label in labels]
-    if "agents" in quick:
-        quick["agents"] = [_agent_label(label, where, agents, folder) for label in quick["agents"]]
-    if labels is None and not agents:
-        raise ConfigError(f"{where} agents must name at least one agent")
-    override = data.pop("override", {})
+    return None if labels is None else [_agent_label(label, where, agents, folder) for label in labels]
+
+
+def _override(
+    override: dict[str, Any], where: str, labels: list[str] | None, agents: Mapping[str, AgentSpec], folder: Path | None
+) -> dict[str, Any]:
+    """Return what an experiment changes of its agents, by their labels."""
     override = {as_module(key, folder) if _is_own(key, agents) else key: value for key, value in override.items()}
     for label, changes in override.items():
         if label not in (agents if labels is None else labels):
             raise ConfigError(f"{where} override: {unknown_name('agent', label, labels or agents)}")
         own = f"{where} override.{label}"
-        _checked(changes, own, {key: types[key] for key in OVERRIDE_KEYS})
+        _checked(changes, own, {key: EXPERIMENT_TYPES[key] for key in OVERRIDE_KEYS})
         _own_options({**changes.get("options", {}), **changes.get("grid", {})}, own)
         _grid(changes.get("grid", {}), own)
         for key in ("horizon", "replicates"):
             _positive(changes, key, own)
-    options, grid = data.pop("options", {}), _grid(data.pop("grid", {}), where)
-    if env.startswith(GYM) and is_code(options.get("cost")):
-        options = options | {"cost": as_module(options["cost"], folder)}
-    if data.get("draw") and "seed" in {**options, **grid}:
-        raise ConfigError(f"{where} draw chooses the model's seed itself; leave out the option 'seed'")
-    return ExperimentSpec(env, options, grid, labels, override, quick, **data)
+    return override
 
 
 def _agent_label(label: Any, where: str, agents: Mapping[str, AgentSpec], folder: Path | None) -> str:
