@@ -7,7 +7,7 @@ from scipy.sparse import csr_array
 import psconrl
 from models import tandem
 from psconrl.cli import progress as lines
-from psconrl.planning import methods, planner
+from psconrl.planning import certification, methods
 from psconrl.planning.analysis import plan_time as estimates
 from psconrl.planning.analysis.plan_time import Estimate, estimate
 from psconrl.planning.mixture import solve as solving
@@ -176,7 +176,8 @@ def test_progress_that_cannot_be_called():
 
 @pytest.mark.parametrize("where", ["distributions", "certificate"])
 def test_ctrl_c_while_a_plan_is_put_together(monkeypatch, where):
-    place, name = {"distributions": (solving, "mixed_occupancy"), "certificate": (planner, "evaluate_policy")}[where]
+    places = {"distributions": (solving, "mixed_occupancy"), "certificate": (certification, "evaluate_policy")}
+    place, name = places[where]
     work, asked = getattr(place, name), []
 
     def stop(*given):
