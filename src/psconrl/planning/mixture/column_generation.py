@@ -99,14 +99,9 @@ def mix(
         point = master.solve()
         gap = point.value / point.weights[0] - best[0] if smooth and point.feasible and best is not None else np.inf
         closed = gap <= SEARCH_GAP  # by a bound at weights other than the master's
-        guess = secant.weights(point.weights, gap) if not closed and gap < np.inf else None
-        if guess is None and not closed:
-            guess = guess_first.weights(point.weights)
+        guess = None if closed else _guess(point.weights, gap, secant, guess_first)
         w = point.weights if guess is None else guess
-        # Take the newest of the cheapest answers, up to rounding, so that policy iteration continues where it stopped.
-        prices = [dot(w, answer.costs) for answer in answers]
-        lowest = min(prices) + SAME_AVERAGE
-        j = max(j for j, price in enumerate(prices) if price <= lowest)
+        j = _newest_of_the_cheapest(answers, w)
         base = answers[j]
         try:
             bound, better = (-np.inf, None) if closed else oracle.improve(base, w)
@@ -135,9 +130,7 @@ def mix(
             if proven and (done or not least_excess):
                 return _outcome(False, answers, point.mix, w, base, -lower, evaluated)
             if done:
-                if point.value > 2 * FEASIBLE:
-                    raise SolverError("feasibility could not be settled")
-                master.relax()
+                _relax(master, point)
                 continue
         elif guess is None and done:
             assert best is not None
@@ -161,6 +154,26 @@ def _master_of(thresholds: Floats, answers: Sequence[HasCosts]) -> LineMaster | 
     for answer in answers:
         master.add(answer.costs)
     return master
+
+
+def _guess(weights: Floats, gap: float, secant: Secant, guess_first: NearGuess) -> Floats | None:
+    """Return weights to try in place of the master's; None if there is no guess."""
+    guess = secant.weights(weights, gap) if gap < np.inf else None
+    return guess_first.weights(weights) if guess is None else guess
+
+
+def _relax(master: LineMaster | SimplexMaster, point: MasterPoint) -> None:
+    """Accept the least excess found, which must be a rounding error."""
+    if point.value > 2 * FEASIBLE:
+        raise SolverError("feasibility could not be settled")
+    master.relax()
+
+
+def _newest_of_the_cheapest(answers: Sequence[HasCosts], weights: Floats) -> int:
+    """Return the last of the cheapest answers, up to rounding, so that policy iteration continues where it stopped."""
+    prices = [dot(weights, answer.costs) for answer in answers]
+    lowest = min(prices) + SAME_AVERAGE
+    return max(j for j, price in enumerate(prices) if price <= lowest)
 
 
 def _best_so_far(
