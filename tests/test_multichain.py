@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from models import examples
 from psconrl import CMDP, Status, certify, evaluate, plan
 from psconrl.errors import SolverError
-from psconrl.planning import planner, repair
+from psconrl.planning import certification, planner, repair
 from psconrl.planning.candidate import Candidate, Dual
 from psconrl.planning.certification import certified
 from psconrl.planning.components.moves import Moves
@@ -171,7 +171,7 @@ def test_a_mixture_that_falls_into_classes_is_planned_a_second_time(monkeypatch)
         return find_candidate(part, problem, method, start, watch) if method == "lp" else staying(0.5)
 
     monkeypatch.setattr(planner, "find_candidate", split)
-    monkeypatch.setattr(planner, "repairs", lambda *_: iter(()))
+    monkeypatch.setattr(certification, "repairs", lambda *_: iter(()))
     p = plan(two_homes)
     assert p.status is Status.OPTIMAL
     assert p.note == "planned by HiGHS, since the mixture fell into several classes"
