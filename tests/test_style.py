@@ -1,15 +1,17 @@
 """Styles of agents: the same in figures and on the page, independent of the other agents shown."""
 
+import itertools
 import json
 import re
 
+import numpy as np
 import pytest
 
 from psconrl.experiment.spec_file import shipped_spec
 from psconrl.learning.registry import RECIPES
 from psconrl.report import page
 from psconrl.report.numbers import written
-from psconrl.report.style import LOOKS, OTHERS, PALETTE, looks_of, nth_look, title_of
+from psconrl.report.style import BLUE, LOOKS, OTHERS, PALETTE, SKY, looks_of, nth_look, title_of
 from reports import curve, one_panel
 
 SHIPPED = {job.label for name in ("paper", "theory") for job in shipped_spec(name).jobs(quick=True)}
@@ -32,6 +34,22 @@ def test_many_unknown_agents_have_distinct_styles():
     assert len(set(looks_of(f"agent {k}" for k in range(25)).values())) == 25
     assert len({nth_look(k) for k in range(50)}) == 50
     assert not set(OTHERS) & set(PALETTE)
+
+
+def lab(colour):
+    """A colour in CIELAB, where distances are about those that the eye sees."""
+    rgb = np.array([int(colour[k : k + 2], 16) for k in (1, 3, 5)]) / 255
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    x, y, z = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ linear
+    fx, fy, fz = (t ** (1 / 3) if t > 216 / 24389 else (24389 / 27 * t + 16) / 116 for t in (x / 0.9505, y, z / 1.089))
+    return np.array([116 * fy - 16, 500 * (fx - fy), 200 * (fy - fz)])
+
+
+@pytest.mark.parametrize("looks", [list(LOOKS.values()), [nth_look(k) for k in range(len(PALETTE))]])
+def test_similar_colours_have_different_dashes(looks):
+    assert np.linalg.norm(lab(BLUE) - lab(SKY)) < 30
+    for one, other in itertools.combinations(looks, 2):
+        assert one.dash != other.dash or np.linalg.norm(lab(one.colour) - lab(other.colour)) > 40
 
 
 def test_the_page_has_the_looks_of_the_figures():

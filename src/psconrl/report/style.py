@@ -1,7 +1,8 @@
 """Names, colours and dashes of agents, in figures and on the page.
 
 Colours are Okabe and Ito's colour-blind safe palette, with the yellow darkened and a brown added. Dashes distinguish
-agents in black-and-white print. An agent of the library looks the same in every figure.
+agents in black-and-white print, and those of similar colours: two blues never have the same dash. An agent of the
+library looks the same in every figure.
 """
 
 from collections.abc import Iterable
@@ -13,7 +14,7 @@ from psconrl.learning.registry import RECIPES
 
 BLUE, ORANGE, GREEN, GREY, PURPLE = "#0072B2", "#D55E00", "#009E73", "#7F7F7F", "#CC79A7"
 AMBER, SKY, BLACK, OLIVE, BROWN = "#E69F00", "#56B4E9", "#000000", "#B3A100", "#7B4B2A"
-PALETTE = (BLUE, ORANGE, GREEN, PURPLE, AMBER, SKY, BLACK, GREY, OLIVE, BROWN)
+PALETTE = (BLUE, ORANGE, GREEN, PURPLE, AMBER, BLACK, SKY, GREY, OLIVE, BROWN)
 # Colours of agents that are not in the library.
 OTHERS = ("#5B2A86", "#B0004E", "#00605A", "#8C6BB1", "#3F5300")
 # Lengths of dashes and gaps, in line widths; empty is a solid line.
@@ -44,12 +45,12 @@ LOOKS = {
     "psconrl-repaying": Look(PURPLE, SOLID),
     "psconrl-published": Look(AMBER, LONG_DOTS),
     "psconrl-unbooked": Look(BLUE, SHORT),
-    "psconrl-same-prior": Look(BLUE, LONG_SHORT),
-    "cmdp-psrl": Look(SKY, SOLID),
+    "psconrl-same-prior": Look(PURPLE, LONG),
+    "cmdp-psrl": Look(SKY, LONG_DOTS),
     "ps-curl": Look(GREEN, LONG),
-    "uc-curl": Look(ORANGE, LONG_DOTS),
+    "uc-curl": Look(ORANGE, LONG_SHORT),
     "c-ucrl": Look(BLACK, LONG),
-    "safe": Look(SKY, LONG),
+    "safe": Look(SKY, LONG_SHORT),
     "ucrl-cmdp": Look(GREY, SHORT),
     "fha": Look(OLIVE, LONG_SHORT),
     "span-fha": Look(OLIVE, SOLID),
