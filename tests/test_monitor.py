@@ -25,6 +25,7 @@ from psconrl.experiment.store import Store
 from psconrl.learning.runtime.events import EpisodeEvent
 from psconrl.learning.runtime.watchdog import FIRST, Alarm
 from psconrl.report.monitor import log_file, source
+from psconrl.report.monitor.axis import LEAST_FACTOR, LOG_MARGIN, MARGIN, WORTHWHILE, clipped_range
 from psconrl.report.monitor.log_file import LogFile
 from psconrl.report.monitor.log_view import MOMENTS, MOST_POINTS, log_contents
 from psconrl.report.monitor.page import render
@@ -261,6 +262,78 @@ def test_averages_are_recent_ones_and_those_since_the_start_against_the_limits(t
     assert facts["rounds"] == f"{EVENTS[-1].round:,}"
     over = ", exceeded" if EVENTS[-1].averages[1] > 2.0 else ""
     assert facts["delay"] == f"{EVENTS[-1].averages[1]:.4g} (limit 2{over})"
+    assert [panel["range"] for panel in panels.values()] == [None] * 6  # nothing is cut off
+    assert not any("cut off" in note for note in contents["notes"])
+
+
+@pytest.mark.parametrize("maximise", [False, True])
+def test_the_header_has_the_objective_before_the_constraints(tmp_path, maximise):
+    facts = log_contents(read(write_log(tmp_path / "run.csv", maximise=maximise)))["facts"]
+    assert [name for name, _ in facts[-3:]] == list(QUEUE.cost_names)
+    sign = -1.0 if maximise else 1.0
+    value = [e.value for e in EVENTS if np.isfinite(e.value)][-1]
+    assert dict(facts)["throughput"] == f"{sign * EVENTS[-1].averages[0]:.4g} (expected {sign * value:.4g})"
+    unplanned = [dataclasses.replace(e, value=np.nan) for e in EVENTS]
+    facts = log_contents(read(write_log(tmp_path / "unplanned.csv", unplanned, maximise=maximise)))["facts"]
+    assert dict(facts)["throughput"] == f"{sign * EVENTS[-1].averages[0]:.4g}"
+
+
+ROUNDS = np.arange(401)
+RAMP = np.linspace(0.0, 1.0, 401)  # quartiles 1/4 and 3/4
+
+
+def with_spike(at, size, values=RAMP):
+    return np.where(at == ROUNDS, size, values)
+
+
+def test_an_axis_reaches_four_times_the_distance_of_the_quartiles_beyond_them():
+    assert clipped_range([(ROUNDS, RAMP)]) is None
+    assert clipped_range([(ROUNDS, with_spike(390, 100.0))]) == [0.0, 0.75 + MARGIN * 0.5]
+    assert clipped_range([(ROUNDS, with_spike(10, -100.0))]) == [0.25 - MARGIN * 0.5, 1.0]
+    both = [(ROUNDS, with_spike(390, 100.0)), (ROUNDS, RAMP - 0.5)]  # quartiles from -1/4 to 3/4
+    assert clipped_range(both) == [-0.5, 0.75 + MARGIN * 1.0]
+
+
+def test_a_spike_is_cut_off_only_where_that_gains_much():
+    most = 0.75 + MARGIN * 0.5
+    assert clipped_range([(ROUNDS, with_spike(390, WORTHWHILE * most))]) is None
+    assert clipped_range([(ROUNDS, with_spike(390, 1.001 * WORTHWHILE * most))]) == [0.0, most]
+
+
+def test_a_logarithmic_axis_has_its_margin_in_decades():
+    times = with_spike(390, 1e6, 10.0**RAMP)
+    assert clipped_range([(ROUNDS, times)], log=True) == pytest.approx([1.0, 10.0 ** (0.75 + LOG_MARGIN * 0.5)])
+    steady = with_spike(390, 1e6, 10.0 ** (0.01 * RAMP))
+    assert clipped_range([(ROUNDS, steady)], log=True) == pytest.approx([1.0, LEAST_FACTOR * 10.0**0.0075])
+    assert clipped_range([(ROUNDS, with_spike(3, 0.0, times))], log=True) is None
+
+
+def test_the_last_value_is_always_on_the_axis():
+    assert clipped_range([(ROUNDS, with_spike(400, 100.0))]) is None
+    assert clipped_range([(ROUNDS, with_spike(390, 1000.0)), (ROUNDS, with_spike(400, 100.0))]) == [0.0, 100.0]
+
+
+def test_many_short_episodes_at_the_start_do_not_count_more():
+    rounds = np.concatenate([np.arange(1000) / 1000, np.arange(1, 402)])
+    assert clipped_range([(rounds, np.concatenate([np.full(1000, 100.0), RAMP]))])[1] < 5.0
+
+
+@pytest.mark.parametrize(
+    "values", [np.full(401, np.nan), np.ones(401), with_spike(5, 9.0, np.ones(401)), 0.3 + 1e-17 * RAMP]
+)
+def test_a_curve_that_is_constant_or_unknown_is_not_cut_off(values):
+    assert clipped_range([(ROUNDS, values)]) is None
+    assert clipped_range([]) is None
+
+
+def test_a_planning_time_of_seconds_among_milliseconds_is_cut_off(tmp_path):
+    slow = [dataclasses.replace(e, planning_time=0.001 + 1e-6 * k) for k, e in enumerate(EVENTS)]
+    slow[100] = dataclasses.replace(slow[100], planning_time=8.0)
+    contents = log_contents(read(write_log(tmp_path / "run.csv", slow)))
+    panel = panels_of(contents)["Planning time"]
+    assert panel["range"][1] < 0.01
+    assert curve(panel, "longest of them")[1].max() == 8.0  # the page has all values
+    assert "Triangles mark spikes that are cut off" in contents["notes"][-1]
 
 
 def test_exploring_is_what_the_kinds_of_episodes_say(tmp_path):

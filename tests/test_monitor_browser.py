@@ -1,6 +1,8 @@
 """The monitor page in a real browser: it draws, refreshes itself, keeps the reader's place, executes no names."""
 
 import csv
+import dataclasses
+import functools
 import time
 
 import matplotlib.image
@@ -172,6 +174,40 @@ def test_names_are_shown_as_text_and_nothing_runs(shown, tmp_path):
         assert shown.texts(".policy tbody td")[0].startswith(EVIL)
         assert shown.all("img") == []
         assert shown.errors() == []
+
+
+def test_a_spike_is_marked_at_the_edge_of_the_axis_and_named_above_it(shown, tmp_path):
+    times = [dataclasses.replace(e, planning_time=0.001 + 1e-6 * k) for k, e in enumerate(EVENTS)]
+    times[100] = dataclasses.replace(times[100], planning_time=8.0)
+    page.write(Source(write_log(tmp_path / "run.csv", times)).report(), tmp_path / "page.html")
+    shown.browser.get((tmp_path / "page.html").as_uri())
+    plot = "document.querySelectorAll('.plot')[4]"
+    marked = shown.js(f"[...{plot}.querySelectorAll('.excursion')].map((e) => e.dataset.agent)")
+    assert marked == ["running average", "longest of them"]
+    notes = shown.js(f"[...{plot}.querySelectorAll('.beyond')].map((e) => e.textContent)")
+    assert notes[1] == "↑ longest of them ends at 0.0012, from 8"
+    lowest, highest = shown.js(
+        f"[Math.max(...[...{plot}.querySelectorAll('.beyond')].map((e) => e.getBoundingClientRect().bottom)),"
+        f" Math.min(...[...{plot}.querySelectorAll('.grid line')].map((e) => e.getBoundingClientRect().top))]"
+    )
+    assert lowest <= highest  # above the axes, where no curve is
+    assert len(shown.all(".excursion")) == 2  # no other chart is cut off
+    assert shown.errors() == []
+
+
+def test_charts_shrink_with_the_window(shown, tmp_path):
+    page.write(Source(write_log(tmp_path / "run.csv")).report(), tmp_path / "page.html")
+    shown.browser.get((tmp_path / "page.html").as_uri())
+    lines = len(shown.all(".plot .line"))
+    for width in (1200, 360, 150, 700):
+        shown.resize(width, 900)
+        drawn = "[...document.querySelectorAll('.plot')].every((p) => {"
+        drawn += " const wide = Math.max(240, p.parentNode.clientWidth);"
+        drawn += " return p.getBoundingClientRect().right <= window.innerWidth && p.viewBox.baseVal.width === wide; })"
+        becomes(functools.partial(shown.js, drawn), True)
+        assert shown.js("Math.min(...[...document.querySelectorAll('.plot .line')].map((l) => l.getBBox().width))") > 60
+        assert len(shown.all(".plot .line")) == lines
+    assert shown.errors() == []
 
 
 @pytest.mark.full

@@ -1,6 +1,8 @@
 /* One panel: curves, bands, axes and reference lines, redrawn whenever the view or the width changes. */
 
 const NARROW = 400;
+const NARROWEST = 240; // with less room, a chart is drawn at this width and scaled down
+const LINE_HEIGHT = 15; // of the notes above a chart
 const PAPER_WIDTH = 420; // two charts side by side on a printed page, with readable labels
 const EARLY = 0.05; // the first part of the x axis, where intervals may be cut off
 const CLIP = 4; // an axis of cumulative losses reaches at most this many times as far as the median curve, as in figures
@@ -67,9 +69,8 @@ class Chart {
 
   draw(view, width = this.stage.clientWidth || PAPER_WIDTH) {
     this.view = view;
-    this.width = width;
+    this.width = Math.max(NARROWEST, width);
     this.height = Math.round(Math.min(340, Math.max(250, 0.6 * this.width)));
-    this.plot.setAttribute("viewBox", `0 0 ${this.width} ${this.height}`);
     this.plot.replaceChildren();
     this.cursor.forget();
     this.remarks = [];
@@ -80,6 +81,7 @@ class Chart {
       .filter((series) => series.parts.length);
     if (this.shown.length) this.drawAll(usable);
     else this.drawNothing();
+    this.plot.setAttribute("viewBox", `0 0 ${this.width} ${this.height}`);
     this.note.textContent = this.remarks.join(" ");
   }
 
@@ -95,8 +97,11 @@ class Chart {
   drawAll(usable) {
     const xRange = this.rangeX();
     const { kind, unit, range } = this.rangeY(usable, xRange);
+    this.limits = range.map(transform(kind, unit).from);
+    const notes = this.notesBeyond();
+    this.height += LINE_HEIGHT * notes;
     const bottom = this.height - 40;
-    const top = 12;
+    const top = 12 + LINE_HEIGHT * notes;
     this.y = makeScale(kind, unit, range, [bottom, top]);
     const yTicks = this.y.ticks(Math.round((bottom - top) / 48));
     const left = Math.ceil(Math.max(28, ...yTicks.map((tick) => textWidth(tick.label) + 12)));
@@ -106,7 +111,6 @@ class Chart {
     this.x = makeScale(this.view.logX ? "log" : "linear", 1, xRange, [left, right]);
     this.area = { left, right, top, bottom };
     this.drawAxes(yTicks, this.x.ticks(Math.max(2, Math.floor((right - left) / 56))));
-    this.limits = range.map(transform(kind, unit).from);
     const inner = this.window();
     if (this.view.bands) this.drawBands(inner, kind);
     this.plot.append(inner);
@@ -114,7 +118,7 @@ class Chart {
     const curves = this.window();
     for (const series of this.shown) this.drawCurve(series, curves);
     this.plot.append(curves);
-    this.nameBeyond();
+    this.markBeyond();
     this.plot.append(svg("rect", { class: "sensor", x: left, y: 0, width: right - left, height: bottom + 12 }));
   }
 
@@ -142,23 +146,31 @@ class Chart {
       this.remarks.push("Log y: interval ends and reference lines ≤ 0 are off the axis.");
     }
     const { to } = transform(kind, unit);
-    const most = kind === "linear" && this.panel.clip ? this.reach() : Infinity;
-    const [a, b] = spread(values.map((value) => to(Math.max(-most, Math.min(most, value)))));
+    const [floor, ceiling] = this.bounds(kind);
+    const clipped = (value) => to(Math.max(floor, Math.min(ceiling, value)));
+    const [a, b] = spread(values.map(clipped));
     // Early, very wide intervals must not flatten the curves: they are ignored, and bands at most triple the range.
     const early = xRange[0] + EARLY * (xRange[1] - xRange[0]);
     const xTo = transform(this.view.logX ? "log" : "linear", 1).to;
     const late = (point) => this.view.bands && xTo(point.x) >= early;
     const banded = this.shown.flatMap((series) => series.parts.flat()).filter(late);
     const room = b > a ? b - a : Infinity;
-    const ends = banded.flatMap((p) => [p.low, p.high]).filter((end) => isNumber(end) && Math.abs(end) <= most)
+    const ends = banded.flatMap((p) => [p.low, p.high]).filter((end) => isNumber(end) && end >= floor && end <= ceiling)
       .map(to).filter(isNumber);
     let range = spread([a, b, ...ends.map((t) => Math.max(a - room, Math.min(b + room, t)))]);
-    const [every, last] = spread(this.series.flatMap((s) => s.points.filter(usable)).map((p) => to(p.mean)));
+    const [every, last] = spread(this.series.flatMap((s) => s.points.filter(usable)).map((p) => clipped(p.mean)));
     const reach = last > every ? SQUEEZE * (last - every) : Infinity;
     for (const t of this.lines.map((line) => to(line.value)).filter(isNumber)) {
       if (Math.max(b, t) - Math.min(a, t) <= reach) range = spread([...range, t]);
     }
     return { kind, unit, range: widen(range, kind, 0.05, 0.35) };
+  }
+
+  /* The least and the largest value that the axis may have to show. */
+  bounds(kind) {
+    if (list(this.panel.range).length) return this.panel.range;
+    const most = kind === "linear" && this.panel.clip ? this.reach() : Infinity;
+    return [-most, most];
   }
 
   /* How far from zero the axis may go: CLIP times as far as the median curve (the smaller of two in the middle). */
@@ -168,9 +180,8 @@ class Chart {
     return CLIP * sizes[Math.floor((sizes.length - 1) / 2)] || Infinity;
   }
 
-  /* Label curves that are cut off with their end, and with their extreme if they come back. */
-  nameBeyond() {
-    const { left, top, bottom } = this.area;
+  /* Write above the axes where curves that are cut off end, and their extreme if they come back; return the lines. */
+  notesBeyond() {
     const [low, high] = this.limits;
     const [over, under] = [[], []];
     for (const { agent, parts } of this.shown) {
@@ -180,12 +191,31 @@ class Chart {
       const back = end < low || end > high ? null : most > high ? most : least < low ? least : undefined;
       if (back === undefined) continue;
       const words = `${agent} ends at ${pretty(end, 3)}${back === null ? "" : `, from ${pretty(back, 3)}`}`;
-      ((back ?? end) > high ? over : under).push(words);
+      if ((back ?? end) > high) over.push(`↑ ${words}`);
+      else under.push(`↓ ${words}`);
     }
-    const room = this.area.right - left - 12;
-    const write = (words, y) => this.plot.append(svg("text", { class: "beyond", x: left + 6, y }, shorten(words, room)));
-    over.forEach((words, k) => write(`↑ ${words}`, top + 12 + 15 * k));
-    under.forEach((words, k) => write(`↓ ${words}`, bottom - 6 - 15 * (under.length - 1 - k)));
+    let [x, lines] = [0, 0];
+    for (const note of [...over, ...under].map((words) => shorten(words, this.width))) {
+      const wide = textWidth(note);
+      if (!lines || x + wide > this.width) [x, lines] = [0, lines + 1];
+      this.plot.append(svg("text", { class: "beyond", x, y: LINE_HEIGHT * lines - 4 }, note));
+      x += wide + 18;
+    }
+    return lines;
+  }
+
+  /* Mark every excursion beyond the axis with a triangle at its edge, below or above the extreme value. */
+  markBeyond() {
+    const [low, high] = this.limits;
+    for (const { agent, look, parts } of this.shown) {
+      for (const [sign, limit, edge] of [[1, high, this.area.top], [-1, -low, this.area.bottom]]) {
+        for (const points of parts.flatMap((part) => stretches(part, (point) => sign * point.mean > limit))) {
+          const far = points.reduce((p, q) => (sign * q.mean > sign * p.mean ? q : p));
+          this.plot.append(svg("path", { class: "excursion painted", ...painted(look), "data-agent": agent,
+            d: `M${pair([this.x.place(far.x), edge])}l5,${8 * sign}h-10z` }));
+        }
+      }
+    }
   }
 
   drawAxes(yTicks, xTicks) {

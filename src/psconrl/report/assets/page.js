@@ -42,7 +42,8 @@ function update() {
 
 const HELP = [
   "Lines are means over runs, shaded bands their 95% intervals.",
-  "A curve far from the others is cut off, and the chart says where it ends; a band that leaves the axis is cut off too.",
+  "A curve far from the others is cut off: triangles mark where it leaves the axis, and a line above the axis says where",
+  "it ends. A band that leaves the axis is cut off too.",
   "Dashed horizontal lines are references.",
   "Point at a chart, or focus it and press the arrow keys (with shift: ten at a time), to read a checkpoint's values.",
   "In the legend, a checkbox shows or hides an agent in every chart, and a click on its name shows it alone.",

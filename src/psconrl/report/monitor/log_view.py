@@ -9,6 +9,7 @@ import numpy as np
 from psconrl.arrays import Floats, Ints
 from psconrl.learning.runtime.logs import REWARD
 from psconrl.learning.runtime.policy_cell import StatePolicy, read_policy_cell
+from psconrl.report.monitor.axis import clipped_range
 from psconrl.report.monitor.log_file import Episodes, LogFile
 from psconrl.report.page import packed_looks
 from psconrl.report.style import PALETTE, nth_look
@@ -33,6 +34,9 @@ def log_contents(log: LogFile) -> dict[str, Any]:
     at = _shown(episodes.ends)
     notes = [f"Watchdog: {alarm}." for alarm in log.alarms()[-MOST_ALARMS:]]
     notes += [f"Running averages are over the last {window:,} rounds, in whole episodes."]
+    panels = _panels(log.cost_names, episodes, at, window)
+    if any(panel["range"] for panel in panels):
+        notes.append("Triangles mark spikes that are cut off; the line above the chart has their size.")
     if log.unread:
         notes.append(f"{log.unread:,} lines could not be read and are omitted.")
     return {
@@ -40,7 +44,7 @@ def log_contents(log: LogFile) -> dict[str, Any]:
         "looks": packed_looks({name: nth_look(k) for k, name in enumerate(SERIES)}),
         "facts": _facts(log, episodes),
         "notes": notes,
-        "sections": [{"name": "", "panels": _panels(log.cost_names, episodes, at, window), "tables": []}],
+        "sections": [{"name": "", "panels": panels, "tables": []}],
         "policy": _policy(episodes),
     }
 
@@ -64,6 +68,9 @@ def _facts(log: LogFile, episodes: Episodes) -> list[list[str]]:
     planned = episodes.planning_time[np.isfinite(episodes.planning_time)]
     if planned.size:
         facts.append(["planning time", f"{planned.sum():.3g} s in total, {planned.max():.2g} s at most"])
+    expected = episodes.value[np.isfinite(episodes.value)]
+    known = f" (expected {expected[-1]:.4g})" if expected.size else ""
+    facts.append([log.cost_names[0].removesuffix(REWARD), f"{episodes.averages[-1, 0]:.4g}{known}"])
     for name, average, limit in zip(log.cost_names[1:], episodes.averages[-1, 1:], episodes.limits[-1], strict=True):
         facts.append([name, f"{average:.4g} (limit {limit:.4g}{', exceeded' if average > limit else ''})"])
     return facts
@@ -99,22 +106,26 @@ def _panels(names: Sequence[str], episodes: Episodes, at: Ints, window: int) -> 
         RECENT: recent(episodes.planning_time, once),
         LONGEST: recent_maximum(episodes.planning_time, episodes.ends, at, window),
     }
-    panels.append(_panel("Planning time", "seconds per episode", [], episodes.ends[at], times) | {"log": True})
+    panels.append(_panel("Planning time", "seconds per episode", [], episodes.ends[at], times, log=True))
     changes = {RECENT: recent(episodes.changed)}
     unit = "share of the rounds in which the previous policy would have acted differently"
     panels.append(_panel("Change of policy", unit, [], episodes.ends[at], changes))
     return [panel for panel in panels if panel["series"]]
 
 
-def _panel(title: str, unit: str, lines: list[Any], rounds: Ints, series: dict[str, Any]) -> dict[str, Any]:
+def _panel(
+    title: str, unit: str, lines: list[Any], rounds: Ints, series: dict[str, Floats], log: bool = False
+) -> dict[str, Any]:
     """Return a chart without the series that have no known value."""
     return {
         "title": title,
         "x": "round",
         "y": unit,
+        "log": log,
+        "range": clipped_range(((rounds, values) for values in series.values()), log),
         "lines": lines,
         "series": [
-            {"agent": name, "x": rounds.tolist(), "mean": np.asarray(values, dtype=np.float64).tolist()}
+            {"agent": name, "x": rounds.tolist(), "mean": values.tolist()}
             for name, values in series.items()
             if np.isfinite(values).any()
         ],

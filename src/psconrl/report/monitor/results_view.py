@@ -8,6 +8,7 @@ import numpy as np
 from psconrl.arrays import Floats
 from psconrl.experiment.store import Store
 from psconrl.model.units import read_units
+from psconrl.report.monitor.axis import clipped_range
 from psconrl.report.page import packed_looks
 from psconrl.report.style import looks_of
 
@@ -107,7 +108,9 @@ def _panels(store: Store, name: str, facts: dict[str, Any], order: list[str]) ->
         lines = [["optimum", sign * facts["optimum"][0]]] if i == 0 and "optimum" in facts else []
         lines += [["limit", facts["thresholds"][i - 1]]] if i > 0 and "thresholds" in facts else []
         unit, average = _words("so far, mean over runs", units.average(cost_name)), _average(sign if i == 0 else 1.0)
-        panels.append(_panel(f"Average {cost_name}", unit, lines, table.get(i, {}), average))
+        shown = table.get(i, {})
+        panel = _panel(f"Average {cost_name}", unit, lines, shown, average)
+        panels.append(panel | {"range": clipped_range((p[:, 0], average(p)) for p in shown.values())})
     return panels
 
 
