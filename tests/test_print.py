@@ -234,6 +234,10 @@ def test_a_curve_that_leaves_the_axes_is_cut_off_and_its_end_is_named(experiment
     assert "↓ low ends at -1,000" in lines
     assert "↑ back ends at 3, from 500" in lines
     assert "near" not in lines
+    notes = next(text for text in figure.axes[0].texts if "ends at" in text.get_text())
+    figure.draw_without_rendering()
+    assert notes.get_window_extent().y0 >= figure.axes[0].get_window_extent().y1  # above the axes, not on a curve
+    assert notes.get_window_extent().y1 <= figure.get_window_extent().y1
     low, high = figure.axes[0].get_ylim()
     assert (low, high) == (pytest.approx(-CLIP * 10 * 1.1), pytest.approx(CLIP * 10 * 1.1))  # 5% of both halves
 

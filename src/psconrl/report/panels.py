@@ -1,7 +1,7 @@
 """Figures for print: panels of curves, one for every experiment and measure, of an exact width.
 
-Curves are means over runs with 95% bootstrap bands. A curve that leaves the axes is cut off, and the panel says where
-it ends.
+Curves are means over runs with 95% bootstrap bands. A curve that leaves the axes is cut off, and a note above the axes
+says where it ends.
 """
 
 import textwrap
@@ -29,6 +29,8 @@ NARROWEST = 1.45  # inches, the least width of a panel: with less, experiments a
 WIDEST_PRINT = 7.5  # inches, the width of a printed page: up to here the font is small
 # An outlying agent would flatten all the others: the axes reach at most this many times as far as the median curve.
 CLIP = 4.0
+TITLE_PAD = 6.0  # points between the title of a panel and what is below it
+LINE_SPACING = 1.2  # of notes, in font sizes
 HANDLE = 3.2  # length of a line in the legend, in font sizes: long enough to show a dash
 Line = tuple[str, float, str]  # name, level, dash
 
@@ -87,20 +89,24 @@ def panel_figure(experiments: Sequence[Experiment], rows: Sequence[Row], width: 
     tall = float(np.clip(0.75 * wide, 1.5, 2.9))
     legend = list(dict.fromkeys((c.title, c.look) for e in experiments for c in e.curves.values()))
     columns = _legend_columns([title for title, _ in legend], width, sizes)
-    heading = max(_heading(e, wide, sizes).count("\n") for e in experiments)
-    lines = heading * -(-len(experiments) // len(grid[0])) + -(-len(legend) // columns)
+    headings = max(_heading(e, wide, sizes).count("\n") for e in experiments)
+    lines = headings * -(-len(experiments) // len(grid[0])) + -(-len(legend) // columns)
     figure = Figure(figsize=(width, tall * len(grid) + 1.5 * sizes.tick / 72 * lines), layout="constrained")
     subplots = figure.subplots(len(grid), len(grid[0]), squeeze=False)
-    for axes, panel in zip(subplots.flat, (panel for line in grid for panel in line), strict=True):
-        if panel is None:
-            axes.set_axis_off()
-            continue
-        _draw(axes, panel.experiment, panel.row, sizes, wide)
-        if panel.first:
-            axes.set_title(_heading(panel.experiment, wide, sizes), fontsize=sizes.tick)
-        if panel.left:
-            axes.set_ylabel(_wrapped(panel.row.title, 0.6 * tall, sizes.label), fontsize=sizes.label)
-        axes.set_xlabel("round" if panel.last else "", fontsize=sizes.label)
+    for beside, line in zip(subplots, grid, strict=True):
+        panels = [(axes, panel) for axes, panel in zip(beside, line, strict=True) if panel is not None]
+        above = max((_draw(axes, panel.experiment, panel.row, sizes, wide) for axes, panel in panels), default=0.0)
+        for axes, panel in panels:
+            if panel.first:
+                heading = _heading(panel.experiment, wide, sizes)
+                axes.set_title(heading, fontsize=sizes.tick, pad=TITLE_PAD + above)
+            if panel.left:
+                axes.set_ylabel(_wrapped(panel.row.title, 0.6 * tall, sizes.label), fontsize=sizes.label)
+            axes.set_xlabel("round" if panel.last else "", fontsize=sizes.label)
+        for axes, nothing in zip(beside, line, strict=True):
+            if nothing is None:
+                axes.set_axis_off()
+        figure.set_figheight(figure.get_figheight() + above / 72)
     if len(experiments) == 1:
         figure.suptitle(_heading(experiments[0], width, sizes), fontsize=sizes.tick)
     handles = [Line2D([], [], lw=1.5, label=plain(title), **look.line) for title, look in legend]
@@ -144,21 +150,24 @@ def _last_of(experiment: Experiment, rows: Sequence[Row]) -> Row | None:
     return next((row for row in reversed(rows) if row.applies(experiment)), None)
 
 
-def _draw(axes: Axes, experiment: Experiment, row: Row, sizes: Sizes, wide: float) -> None:
+def _draw(axes: Axes, experiment: Experiment, row: Row, sizes: Sizes, wide: float) -> float:
+    """Draw a panel and return the height of the notes above it, in points."""
     shown = [c for c in experiment.curves.values() if row.known(experiment, c)]
     means = [(c.title, band(axes, c, row.values(experiment, c))) for c in shown]
     if missing := [c.title for c in experiment.curves.values() if c not in shown]:
         note = _wrapped(f"not known: {', '.join(missing)}", 0.6 * wide, sizes.note)
         axes.text(0.98, 0.02, note, fontsize=sizes.note, transform=axes.transAxes, ha="right", va="bottom",
                   color="#444444", parse_math=False)  # fmt: skip
+    above = 0.0
     if row.clip:
         axes.axhline(0.0, color=GREY, lw=0.7)
-        _cut(axes, means, sizes, wide)
+        above = _cut(axes, means, sizes, wide)
     for name, level, dash in row.lines(experiment):
         axes.axhline(level, color="black", lw=0.9, ls=dash)
         axes.annotate(name, (1.0, level), xycoords=("axes fraction", "data"), fontsize=sizes.note, ha="right",
                       va="bottom")  # fmt: skip
     tidy(axes, sizes.tick, ticks=3 if wide < 2.2 else 5)
+    return above
 
 
 def band(axes: Axes, curves: Curves, values: Floats) -> Floats:
@@ -186,11 +195,11 @@ def reach_of(means: Iterable[Floats]) -> tuple[float, float]:
     )
 
 
-def _cut(axes: Axes, means: list[tuple[str, Floats]], sizes: Sizes, wide: float) -> None:
-    """Cut off outlying curves and note in the panel where they end."""
+def _cut(axes: Axes, means: list[tuple[str, Floats]], sizes: Sizes, wide: float) -> float:
+    """Cut off outlying curves and note above the axes where they end; return the height of the notes in points."""
     low, high = reach_of([mean for _, mean in means])
     if low == high:
-        return
+        return 0.0
     margin = 0.05 * (high - low)
     axes.set_ylim(low - margin, high + margin)
     over, under = [], []
@@ -200,10 +209,12 @@ def _cut(axes: Axes, means: list[tuple[str, Floats]], sizes: Sizes, wide: float)
             over.append(f"↑ {title} ends at {written(end)}" + ("" if end > high else f", from {written(most)}"))
         elif end < low or least < low:
             under.append(f"↓ {title} ends at {written(end)}" + ("" if end < low else f", from {written(least)}"))
-    for lines, y, side in ((over, 0.98, "top"), (under, 0.02, "bottom")):
-        axes.text(0.02, y, "\n".join(_wrapped(line, 0.6 * wide, sizes.note) for line in lines), fontsize=sizes.note,
-                  transform=axes.transAxes, va=side, color="#444444", parse_math=False, zorder=4,
-                  bbox={"facecolor": "white", "alpha": 0.75, "lw": 0, "pad": 1})  # fmt: skip
+    if not over and not under:
+        return 0.0
+    notes = "\n".join(_wrapped(note, 0.7 * wide, sizes.note) for note in [*over, *under])
+    axes.annotate(notes, (0.0, 1.0), (0.0, 3.0), xycoords="axes fraction", textcoords="offset points", va="bottom",
+                  fontsize=sizes.note, linespacing=LINE_SPACING, color="#444444", parse_math=False)  # fmt: skip
+    return 3.0 + LINE_SPACING * sizes.note * (1 + notes.count("\n"))
 
 
 def _heading(experiment: Experiment, wide: float, sizes: Sizes) -> str:
