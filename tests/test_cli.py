@@ -14,6 +14,7 @@ from matplotlib.image import imread
 import psconrl
 from psconrl import CMDP, load, save
 from psconrl.cli import app, main
+from psconrl.experiment.store import Store
 
 
 @pytest.fixture
@@ -206,6 +207,8 @@ def test_reproduce_draws_what_it_is_asked_for_and_prints_the_exact_values(cli, t
         assert (tmp_path / "results" / f"figure1.{suffix}").stat().st_size > 5_000
     assert (tmp_path / "results" / "report.html").exists()
     assert "report.html" in out
+    with Store(tmp_path / "results" / "results.db") as store:
+        assert store.query("SELECT value FROM meta WHERE key = 'group counterexample'") == [("paper",)]
     for row in (
         ("marsrover-4x4", "16", "6", "0.2", "0.775", "0.75", "0.875", "0.5"),
         ("marsrover-8x8", "64", "14", "0.1", "0.93809524", "0.92307692", "0.95238095", "0.14285714"),

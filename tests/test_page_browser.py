@@ -276,6 +276,32 @@ def test_all_tabs_and_agents_are_in_sight(shown, width):
     assert len(shown.all(".tab")) == 21
 
 
+@pytest.mark.parametrize("width", [1200, 360])
+def test_tabs_are_in_groups_and_the_keyboard_reaches_all_of_them(shown, width):
+    from selenium.webdriver.common.keys import Keys
+
+    shown.resize(width, 900)
+    groups = {"walk": "Theory", "run": "Yours", "swim": "Theory"}
+    shown.open(report(experiments=[experiment(name) | {"group": group} for name, group in groups.items()]))
+    assert shown.texts(".group-heading") == ["Theory", "Yours", ""]
+    assert [row.text.split() for row in shown.all(".group-tabs")] == [["walk", "swim"], ["run"], ["all", "together"]]
+    described = "[...document.querySelectorAll('.tab')].map((t) => document.getElementById(t.getAttribute("
+    described += "'aria-describedby'))?.textContent ?? null)"
+    assert shown.js(described) == ["Theory", "Theory", "Yours", None]
+    shown.js("document.querySelector('.tab[aria-selected=true]').focus()")
+    seen = []
+    for _ in range(4):
+        seen += shown.texts(".tab[aria-selected=true]")
+        assert shown.texts(".experiment:not([hidden]) h2") == (seen[-1:] if seen[-1] in groups else list(groups))
+        shown.browser.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
+    assert seen == ["walk", "swim", "run", "all together"]
+    assert shown.texts(".tab[aria-selected=true]") == ["walk"]
+    assert shown.js("document.documentElement.scrollWidth <= window.innerWidth")
+    shown.open(report(experiments=[experiment(name) | {"group": "Yours"} for name in groups]))
+    assert shown.all(".group") == []  # one group needs no heading
+    assert shown.errors() == []
+
+
 def test_the_legend_has_the_agents_of_the_experiment(shown):
     shown.open(report(experiments=[experiment("walk", ["a", "b"]), experiment("run", ["b", "c"])]))
     shown_names = "[...document.querySelectorAll('.chip:not([hidden]) .name')].map((e) => e.textContent)"

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -15,7 +16,7 @@ from psconrl.errors import ConfigError
 from psconrl.experiment.job import failure
 from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.spec_file import parse_spec
-from psconrl.experiment.store import Store
+from psconrl.experiment.store import GROUP, Store
 from psconrl.report import page
 from psconrl.report.curves import read_experiments
 from psconrl.report.numbers import written
@@ -201,6 +202,24 @@ def test_figures_are_drawn_in_the_papers_layout(experiments, tmp_path, full):
             figure2(read_experiments(store))
     with pytest.raises(ConfigError, match="recorded no sampled probability"):
         figure1(experiments["marsrover-4x4"])
+
+
+def test_experiments_are_in_groups_with_those_of_the_user_first(results, tmp_path):
+    with Store(results) as store:
+        names = [e.name for e in read_experiments(store)]
+        assert {e["group"] for e in build(store)["experiments"]} == {"Yours"}
+    copy = tmp_path / "copy.db"
+    shutil.copy(results, copy)
+    with Store.writer(copy) as store:
+        store.note({f"{GROUP} {name}": "theory" for name in names if name.startswith("bayes")})
+        store.note({f"{GROUP} marsrover-4x4": "paper", f"{GROUP} queue": "of a later version"})
+    with Store(copy) as store:
+        found = build(store)
+    assert [(e["group"], e["name"]) for e in found["experiments"]] == [
+        ("Yours", "counterexample"), ("Yours", "queue"), ("The paper's", "marsrover-4x4"),
+        ("Theory", "bayes states=4"), ("Theory", "bayes states=6"),
+    ]  # fmt: skip
+    assert found["opens"] == "marsrover-4x4"
 
 
 def test_the_report_has_all_parts_and_failures_are_shown(results, tmp_path):

@@ -20,9 +20,10 @@ from psconrl.cli.leaderboard import BOARDS, reproduce_board
 from psconrl.cli.render import console, number, print_table
 from psconrl.envs.registry import load
 from psconrl.errors import ConfigError
+from psconrl.experiment.job import Job
 from psconrl.experiment.spec import Spec
 from psconrl.experiment.spec_file import shipped_spec
-from psconrl.experiment.store import Store
+from psconrl.experiment.store import GROUP, Store
 from psconrl.extras import need_matplotlib
 from psconrl.markov.hitting_times import diameter
 from psconrl.planning.analysis.pareto import cost_ranges
@@ -79,6 +80,7 @@ def reproduce(
         jobs = [job for job in spec.jobs(quick) if any(names is None or job.experiment in names for names in needed)]
         outcome = run_with_progress(jobs, results, TITLE, workers, executor)
         print_outcome(outcome, results)
+        _note_groups(results, spec_name, jobs)
         if outcome.interrupted:
             leave_unless_complete(outcome)
         outcomes.append(outcome)
@@ -112,6 +114,12 @@ def _with_agents(paper: Spec, what: str, agents: str | None) -> Spec:
     changed = with_agents(paper, agents)
     experiments = {name: (changed if name in GRIDS else paper).experiments[name] for name in paper.experiments}
     return replace(changed, experiments=experiments)
+
+
+def _note_groups(results: Path, spec: str, jobs: Iterable[Job]) -> None:
+    """Store the shipped spec that experiments belong to, for the page to group them."""
+    with Store.writer(results) as store:
+        store.note({f"{GROUP} {job.experiment}": spec for job in jobs})
 
 
 def _say_what_is_short(results: Path, specs: Iterable[str]) -> None:

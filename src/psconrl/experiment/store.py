@@ -31,6 +31,7 @@ from psconrl.experiment.job import Job, Result
 FORMAT = "psconrl-results"
 SCHEMA_VERSION = 1
 WAIT_SECONDS = 20.0
+GROUP = "group"  # start of the keys in meta for the shipped specs that experiments belong to
 TABLES = ("meta", "experiments", "runs", "checkpoints", "probes")
 _SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);

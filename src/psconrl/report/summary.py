@@ -9,7 +9,7 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.errors import PsconrlError
-from psconrl.experiment.store import Store
+from psconrl.experiment.store import GROUP, Store
 from psconrl.extras import has_matplotlib
 from psconrl.planning.planner import plan
 from psconrl.planning.proof import Status
@@ -28,6 +28,8 @@ from psconrl.report.tables import (
     verdict,
 )  # fmt: skip
 
+# Headings of groups of experiments in their order, by the shipped spec that they belong to.
+HEADINGS = {"": "Yours", "paper": "The paper's", "theory": "Theory"}
 MAP_STATES = 2_000
 PANEL_POINTS = 150
 KEPT = 0.01  # relative excess over a threshold, on average over runs, up to which it counts as kept
@@ -53,8 +55,10 @@ def build(store: Store) -> dict[str, Any]:
 
 
 def _build(store: Store) -> dict[str, Any]:
-    experiments = read_experiments(store)
     meta = dict(store.query("SELECT key, value FROM meta"))
+    grouped = [(_heading(meta, e), e) for e in read_experiments(store)]
+    grouped.sort(key=lambda pair: list(HEADINGS.values()).index(pair[0]))
+    experiments = [e for _, e in grouped]
     runs, failed = (store.query(f"SELECT count(*) FROM runs WHERE current AND status = '{status}'")[0][0]
                     for status in ("done", "failed"))  # fmt: skip
     hours = store.query("SELECT total(seconds) FROM runs WHERE current")[0][0] / 3600
@@ -70,10 +74,15 @@ def _build(store: Store) -> dict[str, Any]:
         "summary": summary,
         "caveats": list(CAVEATS),
         "opens": _first_grid(experiments),
-        "experiments": [_experiment(e) for e in experiments],
+        "experiments": [_experiment(e) | {"group": heading} for heading, e in grouped],
         "tables": [*bounds_table(experiments), *failures_table(experiments)],
         "provenance": _provenance(store),
     }
+
+
+def _heading(meta: dict[Any, Any], experiment: Experiment) -> str:
+    """Return the heading of the group of an experiment."""
+    return HEADINGS.get(meta.get(f"{GROUP} {experiment.name}", ""), HEADINGS[""])
 
 
 def _first_grid(experiments: list[Experiment]) -> str:

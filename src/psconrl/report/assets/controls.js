@@ -1,4 +1,4 @@
-/* Tabs for the experiments, all of them visible; below, a sticky bar: one legend for all charts, and the switches. */
+/* Tabs for the experiments, all of them visible, in groups if there are several; below, a sticky bar: one legend for all charts, and the switches. */
 
 const SWITCHES = { bands: "95% intervals", logX: "log x", logY: "log y" };
 
@@ -7,12 +7,14 @@ class Controls {
     this.view = view;
     this.changed = changed;
     this.agents = [...looks.keys()];
-    this.choices = [...experiments.keys(), ...(experiments.length > 1 ? ["all"] : [])];
+    const groups = [...new Set(experiments.map((experiment) => text(experiment.group)))];
+    const members = groups.map((group) => [...experiments.keys()].filter((k) => text(experiments[k].group) === group));
+    this.choices = [...members.flat(), ...(experiments.length > 1 ? ["all"] : [])];
     this.tabs = this.choices.map((choice) => this.tabOf(choice, experiments[choice]));
     this.chips = this.agents.map((agent) => this.chipOf(agent, looks.get(agent)));
     this.switches = Object.entries(SWITCHES).map(([key, label]) => this.switchOf(key, label));
     const tabs = { class: "tabs", role: "tablist", "aria-label": "Experiment", keydown: (event) => this.move(event) };
-    this.row = el("div", tabs, ...this.tabs);
+    this.row = el("div", tabs, ...(groups.length > 1 ? this.grouped(groups, members) : this.tabs));
     this.root = el("div", { class: "bar" });
     if (this.agents.length) this.root.append(this.legend(), this.tools());
   }
@@ -24,6 +26,18 @@ class Controls {
       type: "button", role: "tab", class: "tab", id: `tab-${choice}`, title: name, "aria-controls": controlled,
       click: () => this.choose(choice),
     }, name);
+  }
+
+  /* A row of tabs for every group, with its heading, which describes the tabs; the last tab stands alone. */
+  grouped(groups, members) {
+    const row = (k, heading, choices) => {
+      const tabs = choices.map((choice) => this.tabs[this.choices.indexOf(choice)]);
+      if (heading) for (const tab of tabs) tab.setAttribute("aria-describedby", `group-${k}`);
+      return el("div", { class: "group" },
+        el("span", { class: "group-heading", id: `group-${k}`, "aria-hidden": "true" }, heading),
+        el("div", { class: "group-tabs" }, ...tabs));
+    };
+    return [...groups.map((group, k) => row(k, group, members[k])), row(groups.length, "", ["all"])];
   }
 
   choose(choice) {
