@@ -12,7 +12,7 @@ from psconrl.experiment.store import Store
 from psconrl.planning.planner import plan
 from psconrl.report.curves import read_experiments
 from psconrl.report.figures import policy_figure
-from psconrl.report.numbers import written
+from psconrl.report.numbers import format_number
 from psconrl.report.paper_figures import GRIDS, figure1, figure2, figure3
 from psconrl.report.print_table import markdown_table
 from psconrl.report.statistics import mean_interval
@@ -72,12 +72,12 @@ def main() -> None:
             c.experiment,
             c.agent,
             c.states,
-            written(c.diameter),
+            format_number(c.diameter),
             c.regret,
             c.slope,
             c.signed,
             f"{c.episodes_ratio:.2f}",
-            written(c.exploring_ratio, 2),
+            format_number(c.exploring_ratio, 2),
         ]
         for c in check_theory(theory)
     ]

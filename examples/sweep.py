@@ -44,7 +44,7 @@ def main() -> None:
         for experiment in read_experiments(store):
             for label, curves in experiment.curves.items():
                 print(f"{experiment.name}, {label}: regret {mean_interval(curves.regret[:, -1])}")
-        page.write(summary.build(store), options.results.with_suffix(".html"))
+        page.write_report(summary.build(store), options.results.with_suffix(".html"))
 
 
 if __name__ == "__main__":  # worker processes import this file

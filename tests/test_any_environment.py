@@ -6,8 +6,8 @@ import pytest
 from gymnasium import spaces
 
 import psconrl
-from psconrl.envs.spaces import MOST_MET, Appearing, Numbering, numbered
-from psconrl.envs.vector_rewards import Components
+from psconrl.envs.spaces import MOST_MET, Appearing, Numbering, numbering_of
+from psconrl.envs.vector_rewards import RewardComponents
 from psconrl.errors import ModelError
 
 FINITE = [
@@ -22,7 +22,7 @@ FINITE = [
 
 @pytest.mark.parametrize(("space", "size"), FINITE)
 def test_finite_spaces_are_numbered_and_numbers_are_elements(space, size):
-    numbers = numbered(space, "observations")
+    numbers = numbering_of(space, "observations")
     assert isinstance(numbers, Numbering)
     assert numbers.size == size
     assert [numbers.number(numbers.element(k)) for k in range(size)] == list(range(size))
@@ -33,20 +33,20 @@ def test_finite_spaces_are_numbered_and_numbers_are_elements(space, size):
 
 
 def test_what_lies_outside_of_its_space_is_refused():
-    numbers = numbered(spaces.Box(-1, 2, (2,), np.int8), "observations")
+    numbers = numbering_of(spaces.Box(-1, 2, (2,), np.int8), "observations")
     for wrong in ([0], [0.5, 0.0], "ab", None):
         with pytest.raises(ModelError, match="does not lie in"):
             numbers.number(wrong)
     for space, wrong in ((spaces.Discrete(3), 3), (spaces.Discrete(3, start=2), 1), (spaces.Box(0, 1, (1,), int), [2])):
         with pytest.raises(ModelError, match="does not lie in"):
-            numbered(space, "observations").number(wrong)
+            numbering_of(space, "observations").number(wrong)
     with pytest.raises(ModelError, match=r"actions: .* does not lie in"):
         Numbering(spaces.MultiBinary(2), "actions").number([0, 2])
 
 
 def test_an_observation_of_more_than_was_declared_takes_a_number_that_is_free():
     """As in mo-gymnasium's breakable bottles, which counts bottles where it declares yes or no."""
-    numbers = numbered(spaces.MultiBinary(3), "observations")
+    numbers = numbering_of(spaces.MultiBinary(3), "observations")
     met = [[1, 1, 1], [0, 0, 0], [0, 2, 0], [1, 1, 0], [0, 2, 0], [2, 0, 0], [1, 0, 1], [1, 1, 1]]
     with pytest.warns(
         UserWarning, match=r"\[0, 2, 0\] does not lie in .*; it takes the number of one that was not met"
@@ -71,7 +71,7 @@ def test_an_observation_of_more_than_was_declared_takes_a_number_that_is_free():
     ],
 )
 def test_what_is_too_much_is_numbered_as_it_appears(space):
-    numbers = numbered(space, "observations")
+    numbers = numbering_of(space, "observations")
     assert isinstance(numbers, Appearing)
     assert numbers.size == MOST_MET
     space.seed(1)
@@ -111,28 +111,28 @@ def test_more_than_there_may_be_end_in_one_line():
 @pytest.mark.parametrize("most", [0, -1, 2.5, True, 10**7, "many"])
 def test_how_many_there_may_be_is_a_number(most):
     with pytest.raises(ModelError, match="most_states must be a whole number from 1 to"):
-        numbered(spaces.Discrete(3), "observations", most)
+        numbering_of(spaces.Discrete(3), "observations", most)
 
 
 def test_infinitely_many_are_refused_unless_a_number_is_given():
     with pytest.raises(ModelError, match="infinitely many"):
-        numbered(spaces.Box(0, 1, (2,)), "observations")
-    assert numbered(spaces.Box(0, 1, (2,)), "observations", 7).size == 7
+        numbering_of(spaces.Box(0, 1, (2,)), "observations")
+    assert numbering_of(spaces.Box(0, 1, (2,)), "observations", 7).size == 7
 
 
 # Rewards that are vectors
 
 
 def test_the_first_component_is_the_objective_and_all_others_are_costs():
-    reward, costs = Components(3).split([5.0, -1.0, 0.25])
+    reward, costs = RewardComponents(3).split([5.0, -1.0, 0.25])
     assert reward == 5.0
     assert costs.tolist() == [1.0, -0.25]
-    reward, costs = Components(3, objective="gold", costs={"steps": 2.0}, names=("steps", "gold", "gems")).split(
+    reward, costs = RewardComponents(3, objective="gold", costs={"steps": 2.0}, names=("steps", "gold", "gems")).split(
         [3, 4, 5]
     )
     assert (reward, costs.tolist()) == (4.0, [6.0])
-    assert Components(3, objective=2, costs=[0]).cost_names == ("component 0",)
-    assert Components(2, costs=[]).split([1.0, 2.0])[1].size == 0
+    assert RewardComponents(3, objective=2, costs=[0]).cost_names == ("component 0",)
+    assert RewardComponents(2, costs=[]).split([1.0, 2.0])[1].size == 0
 
 
 @pytest.mark.parametrize(
@@ -150,12 +150,12 @@ def test_the_first_component_is_the_objective_and_all_others_are_costs():
 )
 def test_components_that_there_are_not(options, complaint):
     with pytest.raises(ModelError, match=complaint):
-        Components(3, **options)
+        RewardComponents(3, **options)
 
 
 def test_a_reward_of_another_length():
     with pytest.raises(ModelError, match="must have 2 components"):
-        Components(2).split([1.0, 2.0, 3.0])
+        RewardComponents(2).split([1.0, 2.0, 3.0])
 
 
 class Walk(gymnasium.Env):

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 import psconrl
 from psconrl.agents import Balance, PSConRL, WhenSlow
 from psconrl.errors import AgentError
-from psconrl.learning.episode_planner import Columns, EpisodePlanner
+from psconrl.learning.episode_planner import EpisodePlanner, MixedPolicies
 from psconrl.learning.parts.commitment import TOL, RandomisedPlan
 from psconrl.markov.chain import DenseChain, SparseChain
 from psconrl.model.transition import Transition
@@ -39,7 +39,7 @@ COSTS = np.array([[[0.0, 0.0], [1.0, 1.0]], [[4.0, 4.0], [0.0, 0.0]]])
 
 
 def plan_of(state, balance, steps=100, leave=1e-4, shares=(0.5, 0.5), met=((-2.0,), (2.0,))):
-    columns = Columns(
+    columns = MixedPolicies(
         (np.array([0, 1]), np.array([1, 0])),  # stay in 0 forever, or in 1
         np.array(shares),
         np.array([[0.0, 4.0], [1.0, 0.0]]),

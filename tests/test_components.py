@@ -17,7 +17,7 @@ from psconrl.markov.structure import end_components, find_end_components
 from psconrl.planning.components import stationary
 from psconrl.planning.components.inside import Inside
 from psconrl.planning.components.moves import STAY, Moves
-from psconrl.planning.components.oracle import Components
+from psconrl.planning.components.oracle import ComponentsOracle
 from psconrl.planning.components.quotient import Quotient
 from psconrl.planning.planner import plan_unexplained
 from psconrl.planning.problem import Problem
@@ -72,7 +72,7 @@ def test_oracle_and_program_agree_for_weights(seed):
         return
     problem = Problem.of(reached)
     weights = np.random.default_rng(seed).dirichlet(np.ones(3))
-    oracle = Components(problem, reached.initial, parts)
+    oracle = ComponentsOracle(problem, reached.initial, parts)
     first = oracle.first(np.array([1.0, 0.0, 0.0]))
     bound, better = oracle.improve(first, weights)
     best = first if better is None else better

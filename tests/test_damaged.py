@@ -16,13 +16,13 @@ import psconrl
 from damage import BYTES, VALUES
 from psconrl import CMDP, CSVLog, PSConRL, load, load_agent, save
 from psconrl.errors import PsconrlError
-from psconrl.experiment.export import export
+from psconrl.experiment.export import export_tables
 from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.spec_file import parse_spec, read_spec
 from psconrl.experiment.store import Store
-from psconrl.report.monitor.page import render as render_monitor
+from psconrl.report.monitor.page import render_monitor
 from psconrl.report.monitor.source import Source
-from psconrl.report.page import render
+from psconrl.report.page import render_report
 from psconrl.report.summary import build
 from psconrl.simulation.model_run import Simulation
 from sweeps import AtOnce
@@ -67,7 +67,7 @@ def make_results(path):
 
 def report(path):
     with Store(path) as store:
-        render(build(store))
+        render_report(build(store))
 
 
 def make_log(path):
@@ -84,7 +84,7 @@ def monitor(path):
 
 def export_all(path):
     with Store(path) as store:
-        export(store, path.parent / "tables", "csv")
+        export_tables(store, path.parent / "tables", "csv")
 
 
 def resume_sweep(path):

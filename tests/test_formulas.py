@@ -310,14 +310,14 @@ def test_the_limits_of_an_episode():
             record.step(0, action, 0, np.zeros(1))
     counts.add(record)
     ouyang = Ouyang()
-    assert ouyang.limits(counts)[0] == 2  # T_0 = 1
+    assert ouyang.caps(counts)[0] == 2  # T_0 = 1
     ouyang.ended(8)
-    steps, caps = ouyang.limits(counts)  # over with the first round beyond t_k + 8, and with 2 N + 1 visits in all
+    steps, caps = ouyang.caps(counts)  # over with the first round beyond t_k + 8, and with 2 N + 1 visits in all
     assert (steps, caps.tolist()) == (9, [[1, 2, 6]])
-    assert Doubling().limits(counts)[1].tolist() == [[1, 1, 5]]
-    assert Published().limits(counts)[1].tolist() == [[3, 6, 18]]
-    assert EveryRound().limits(counts) == (1, None)
-    assert Doubling().limits(counts)[0] == Published().limits(counts)[0] > 10**18
+    assert Doubling().caps(counts)[1].tolist() == [[1, 1, 5]]
+    assert Published().caps(counts)[1].tolist() == [[3, 6, 18]]
+    assert EveryRound().caps(counts) == (1, None)
+    assert Doubling().caps(counts)[0] == Published().caps(counts)[0] > 10**18
 
 
 SAMPLERS = {

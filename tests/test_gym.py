@@ -350,7 +350,7 @@ def test_averages_on_many_copies_agree_with_the_exact_ones():
     first, again, other = (evaluate_on(envs, best.policy, rounds=50, seed=seed).each for seed in (0, 0, 50))
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, other)
-    assert repr(estimate).startswith("Estimate(40 x 1000 rounds: 0.8")
+    assert repr(estimate).startswith("EstimatedAverages(40 x 1000 rounds: 0.8")
 
 
 class Reporting(FrozenLakeEnv):

@@ -18,7 +18,7 @@ from psconrl.errors import AgentError
 from psconrl.learning import episode_planner
 from psconrl.learning.episode_planner import EpisodePlanner
 from psconrl.learning.posterior.counts import Counts, Record
-from psconrl.learning.runtime.persistence import Saved, read, write
+from psconrl.learning.runtime.persistence import Saved, read_saved, write_saved
 from psconrl.markov.elimination_order import NO_ORDER
 from psconrl.model.transition import DenseTransition, SparseTransition
 from psconrl.simulation.model_run import Simulation
@@ -163,8 +163,8 @@ def test_a_support_stays_sparse_in_the_file(tmp_path):
 
 def kept(value, tmp_path):
     """Save something with an agent and load it."""
-    write(Saved("uniform", "uniform", {}, {}, {"thing": value}), tmp_path / "file.npz")
-    return read(tmp_path / "file.npz").extra["thing"]
+    write_saved(Saved("uniform", "uniform", {}, {}, {"thing": value}), tmp_path / "file.npz")
+    return read_saved(tmp_path / "file.npz").extra["thing"]
 
 
 @pytest.mark.parametrize("form", ["csr", "csc", "coo"])
@@ -200,7 +200,7 @@ def test_a_table_that_looks_like_a_matrix_is_refused(tmp_path):
 def test_a_matrix_that_cannot_be_is_refused_in_one_line(damage, tmp_path):
     path = tmp_path / "file.npz"
     matrix = csr_array(([0.5, 1.0, 2.0], [2, 0, 1], [0, 2, 2, 3]), shape=(3, 4))
-    write(Saved("uniform", "uniform", {}, {}, {"thing": matrix}), path)
+    write_saved(Saved("uniform", "uniform", {}, {}, {"thing": matrix}), path)
     with np.load(path) as members:
         arrays = dict(members)
     header = json.loads(str(arrays["header"]))
@@ -212,7 +212,7 @@ def test_a_matrix_that_cannot_be_is_refused_in_one_line(damage, tmp_path):
             arrays[parts[key]["@array"]] = np.array(value, dtype=arrays[parts[key]["@array"]].dtype)
     np.savez(path, **(arrays | {"header": np.array(json.dumps(header))}))
     with pytest.raises(AgentError) as error:
-        read(path)
+        read_saved(path)
     assert "\n" not in str(error.value)
 
 

@@ -228,7 +228,7 @@ def test_steady_episodes_are_as_long_as_they_are_many():
     schedule = Steady().made_for(2, 1, 0)
     counts = counted(2, 1, {(0, 0): [3, 1]})
     for number in (1, 2, 3):
-        steps, caps = schedule.limits(counts)
+        steps, caps = schedule.caps(counts)
         assert (steps, caps.ravel().tolist()) == (number, [4, 1])
         schedule.ended(1)
 

@@ -72,7 +72,7 @@ def test_the_number_of_episodes_is_within_its_bound(name, schedule, full):
 def test_first_visits_end_episodes_until_many_pairs_have_been_tried(tried, least, monkeypatch):
     monkeypatch.setattr(schedules, "ENDING_FIRST_VISITS", 4)
     counts = SimpleNamespace(pairs=np.where(np.arange(6) < tried, [1, 7, 3, 2, 1, 9], 0).reshape(2, 3))
-    steps, caps = SquareRoot().limits(counts)
+    steps, caps = SquareRoot().caps(counts)
     assert steps == math.ceil(math.sqrt(counts.pairs.sum()))
     assert (caps == np.maximum(counts.pairs, least)).all()
 

@@ -11,7 +11,7 @@ from psconrl.cli import main
 from psconrl.errors import ModelError, PolicyError
 from psconrl.planning.analysis.deterministic import best_deterministic
 from psconrl.planning.analysis.explanation import explain
-from psconrl.planning.analysis.inspection import inspect
+from psconrl.planning.analysis.inspection import inspect_model
 from psconrl.planning.analysis.threshold_rule import threshold_rule
 from psconrl.planning.mixture_policy import evaluate_mixture
 
@@ -114,7 +114,7 @@ def test_a_drawn_policy_has_its_own_frequencies(tmp_path):
 
 def test_spans_are_those_of_what_is_drawn():
     """A run that stays here has been there for one round at most, where that costs one more."""
-    found = inspect(islands)
+    found = inspect_model(islands)
     assert found.policies == 2
     assert found.spans.max() <= 1.0
     with pytest.raises(PolicyError, match=r"give one of its \.mixture\.policies"):
@@ -239,9 +239,9 @@ def test_readers_of_a_plan_see_its_mixture():
     found = plan(model)
     assert found.randomised_states.size == 0
     assert found.shown_policy[0] == pytest.approx([1.0, 0.0])  # shares of the time spent there
-    assert inspect(model).policies == 2
-    assert dict(inspect(model).lines())["plan"] == "optimal, mixture of 2 policies"
-    assert inspect(model).record()["policies"] == 2
+    assert inspect_model(model).policies == 2
+    assert dict(inspect_model(model).lines())["plan"] == "optimal, mixture of 2 policies"
+    assert inspect_model(model).record()["policies"] == 2
     assert explain(model, 0, found).initially_randomised
     simple = best_deterministic(model, found)
     assert (simple.value, simple.price) == pytest.approx((1.0, 0.75))

@@ -28,7 +28,7 @@ from psconrl.report.monitor import log_file, source
 from psconrl.report.monitor.axis import LEAST_FACTOR, LOG_MARGIN, MARGIN, WORTHWHILE, clipped_range
 from psconrl.report.monitor.log_file import LogFile
 from psconrl.report.monitor.log_view import MOMENTS, MOST_POINTS, log_contents
-from psconrl.report.monitor.page import render
+from psconrl.report.monitor.page import render_monitor
 from psconrl.report.monitor.server import Server
 from psconrl.report.monitor.source import Source
 from psconrl.report.windows import window_for
@@ -429,7 +429,7 @@ def test_progress_of_a_sweep_while_it_runs_and_after(tmp_path):
     assert [p["title"] for p in rover["panels"]] == ["Regret", "Average steps", "Average risk"]
     assert [s["agent"] for s in rover["panels"][0]["series"]] == ["uniform", "psconrl"]
     assert "Regret" not in [p["title"] for p in none["panels"]]  # no policy meets the limits
-    render({"age": 0.0, "contents": last}, live=False)
+    render_monitor({"age": 0.0, "contents": last}, live=False)
 
 
 def test_means_of_a_sweep_are_those_over_its_runs(tmp_path):
@@ -650,7 +650,7 @@ def test_names_cannot_become_markup(tmp_path):
     log = CSVLog(tmp_path / "run.csv", [evil, "b", "c"], states=[evil] * QUEUE.n_states)
     for event in EVENTS[:30]:
         log(event)
-    page = render(Source(tmp_path / "run.csv").report(), live=True)
+    page = render_monitor(Source(tmp_path / "run.csv").report(), live=True)
     assert evil not in page
     assert "\\u003c/script\\u003e" in page
 

@@ -214,7 +214,7 @@ def test_charts_shrink_with_the_window(shown, tmp_path):
 @pytest.mark.parametrize("width", [1200, 390])
 def test_the_page_fits_its_window(shown, tmp_path, width):
     shown.resize(width, 900)
-    page.write(Source(write_log(tmp_path / "run.csv")).report(), tmp_path / "page.html")
+    page.write_monitor(Source(write_log(tmp_path / "run.csv")).report(), tmp_path / "page.html")
     shown.browser.get((tmp_path / "page.html").as_uri())
     assert shown.js("document.documentElement.scrollWidth <= window.innerWidth")
     assert shown.texts(".status") == ["A snapshot"]

@@ -9,7 +9,7 @@ from psconrl.errors import SolverError
 from psconrl.kernels import multigrid_steps
 from psconrl.markov import multigrid as multilevel
 from psconrl.markov import sparse_solver
-from psconrl.markov.multigrid import COARSEST, Hierarchy, Level, first_distribution, stationary_distribution
+from psconrl.markov.multigrid import COARSEST, Hierarchy, Level, first_distribution, multigrid_distribution
 from psconrl.markov.sparse_solver import SparseSolver, solve_sparse
 from psconrl.markov.unichain import solve_dense
 
@@ -142,7 +142,7 @@ def test_biases_and_distributions_of_a_walk(side, up, down):
     exact = solve_dense(P.toarray(), np.arange(n), costs)
     level = level_of(P)
     distribution = first_distribution(level)
-    found = stationary_distribution(level, distribution, 1e-13, 80)
+    found = multigrid_distribution(level, distribution, 1e-13, 80)
     np.testing.assert_allclose(found, exact.stationary, atol=1e-10)
     mass = np.sqrt(distribution)
     cycles = Hierarchy(level, mass / mass.sum()).for_biases()

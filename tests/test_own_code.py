@@ -20,7 +20,7 @@ from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.spec_file import parse_spec, shipped_spec
 from psconrl.experiment.store import Store
 from psconrl.learning.registry import make_agent, recipe_for
-from psconrl.named_code import digest, find, is_code
+from psconrl.named_code import digest, find_code, is_code
 from psconrl.report.curves import read_experiments
 from sweeps import AtOnce
 
@@ -142,13 +142,13 @@ def test_an_unknown_option(own):
 def test_a_module_that_fails_says_why(folder):
     (folder / "own_broken.py").write_text("import a_package_that_is_not_there\n")
     with pytest.raises(ConfigError, match="its import failed: No module named 'a_package_that_is_not_there'"):
-        find("own_broken:Agent")
+        find_code("own_broken:Agent")
     (folder / "own_wrong.py").write_text("1/0\n")
     with pytest.raises(ConfigError, match="ZeroDivisionError: division by zero"):
-        find("own_wrong:Agent")
+        find_code("own_wrong:Agent")
     (folder / "json.py").write_text("Agent = dict\n")
     with pytest.raises(ConfigError, match="another module is called 'json'"):
-        find("json.py:Agent")
+        find_code("json.py:Agent")
 
 
 def test_environments_by_name(own):
@@ -271,7 +271,7 @@ def test_entry_points_of_packages(own, monkeypatch):
         named_code.AGENTS: {"mixed": EntryPoint("mixed", f"{own}:Mixed", named_code.AGENTS)},
         named_code.ENVIRONMENTS: {"small": EntryPoint("small", f"{own}:model", named_code.ENVIRONMENTS)},
     }
-    find(f"{own}:Mixed")
+    find_code(f"{own}:Mixed")
     for module in ("psconrl.named_code", "psconrl.learning.registry", "psconrl.envs.outside", "psconrl.envs.registry"):
         monkeypatch.setattr(sys.modules[module], "installed", lambda group: points.get(group, {}))
     assert make_agent("mixed", 3, 2, [0.1]).recipe == "mixed"
@@ -319,10 +319,10 @@ def test_where_announced_code_is(folder, tmp_path_factory, monkeypatch, caplog):
     (folder / "own_parcel").mkdir()
     (folder / "own_parcel" / "__init__.py").write_text("")
     (folder / "own_parcel" / "part.py").write_text("def make(): ...\n")
-    find("own_parcel.part:make")
-    find("colorsys:rgb_to_hsv")
+    find_code("own_parcel.part:make")
+    find_code("colorsys:rgb_to_hsv")
     with pytest.raises(ConfigError):
-        find("nowhere_at_all:x")
+        find_code("nowhere_at_all:x")
     with pytest.raises(PsconrlError):
         psconrl.load("gym:nowhere_at_all:Lake-v1")
     where = importlib.import_module("colorsys").__file__
@@ -331,7 +331,7 @@ def test_where_announced_code_is(folder, tmp_path_factory, monkeypatch, caplog):
         for text in ("own_parcel", str(Path(where).resolve()), "nowhere_at_all", "the package nowhere_at_all")
     ]
     monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
-    find("own_parcel.part:make", folder)
+    find_code("own_parcel.part:make", folder)
     assert caplog.messages[-1] == f"Running code from {folder / 'own_parcel'}"
 
 
@@ -348,7 +348,7 @@ def test_what_packages_offer_is_listed_and_a_broken_one_does_no_harm(own, monkey
             "bad": EntryPoint("bad", f"{own}:hole", named_code.ENVIRONMENTS),
         },
     }
-    find(f"{own}:Mixed")
+    find_code(f"{own}:Mixed")
     for module in ("psconrl.named_code", "psconrl.learning.registry", "psconrl.envs.outside", "psconrl.envs.registry",
                    "psconrl.cli.listing"):  # fmt: skip
         monkeypatch.setattr(importlib.import_module(module), "installed", lambda group: points.get(group, {}))

@@ -29,7 +29,7 @@ class Tags(html.parser.HTMLParser):
 
 
 def test_names_cannot_break_out_of_the_data():
-    text = page.render(report())
+    text = page.render_report(report())
     tags = [tag for tag, _ in Tags(text).found]
     assert tags.count("script") == 2
     assert "img" not in tags
@@ -41,13 +41,13 @@ def test_names_cannot_break_out_of_the_data():
 
 
 def test_a_lone_surrogate_of_a_file_name_can_be_written(tmp_path):
-    page.write(report(title="odd \udcff"), tmp_path / "r.html")
+    page.write_report(report(title="odd \udcff"), tmp_path / "r.html")
     assert data_of((tmp_path / "r.html").read_text(encoding="utf-8"))["title"] == "odd \udcff"
     assert [p.name for p in tmp_path.iterdir()] == ["r.html"]
 
 
 def test_nothing_is_fetched():
-    text = page.render(report())
+    text = page.render_report(report())
     assert set(re.findall(r"https?://[^\"'\s)]*", text)) == {"http://www.w3.org/2000/svg"}
     for _, attributes in Tags(text).found:
         assert all(attributes[key].startswith("data:") for key in ("src", "href") if key in attributes)
@@ -62,7 +62,7 @@ def test_every_script_is_in_the_page():
 
 
 def test_a_map_is_a_picture_in_which_nothing_runs():
-    source = data_of(page.render(report()))["experiments"][0]["maps"][0]["src"]
+    source = data_of(page.render_report(report()))["experiments"][0]["maps"][0]["src"]
     kind, _, code = source.partition(",")
     assert kind == "data:image/svg+xml;base64"
     assert base64.b64decode(code).decode() == SVG
@@ -74,7 +74,7 @@ def test_numbers_are_rounded_and_what_is_not_finite_is_unknown():
     series = {"agent": "a", "runs": 3, "x": x, "mean": mean, "low": [0.1, 0, math.inf, 0], "high": [0.9, 1, None, 1]}
     again = series | {"agent": "b", "low": None, "high": None}
     table = {"title": "t", "note": "", "header": ["v"], "rows": [[np.float64(0.123456789)], [-math.inf], [np.int64(7)]]}
-    data = data_of(page.render({"experiments": [one_panel(series, again)], "tables": [table]}))
+    data = data_of(page.render_report({"experiments": [one_panel(series, again)], "tables": [table]}))
     panel = data["experiments"][0]["panels"][0]
     assert panel["lines"] == [["l", None]]
     first, second = panel["series"]
@@ -88,7 +88,7 @@ def test_numbers_are_rounded_and_what_is_not_finite_is_unknown():
 
 
 def test_symmetric_intervals_are_stored_once():
-    series = data_of(page.render(report()))["experiments"][0]["panels"][0]["series"][0]
+    series = data_of(page.render_report(report()))["experiments"][0]["panels"][0]["series"][0]
     assert "below" in series
     assert "above" not in series
 
@@ -101,9 +101,9 @@ def test_a_large_report_stays_small():
             for s in p["series"]:
                 s |= {key: s[key][-200:] for key in ("x", "mean", "low", "high")}
                 assert len(s["x"]) == 200
-    assert len(page.render(large).encode()) < 300_000
+    assert len(page.render_report(large).encode()) < 300_000
 
 
 def test_an_unwritable_path_is_the_users_error(tmp_path):
     with pytest.raises(ConfigError, match=r"no/r\.html: cannot be written"):
-        page.write(report(), tmp_path / "no" / "r.html")
+        page.write_report(report(), tmp_path / "no" / "r.html")

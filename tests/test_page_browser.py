@@ -29,7 +29,7 @@ class Page:
         self.path = folder / "report.html"
 
     def open(self, content, hash=""):
-        page.write(content, self.path)
+        page.write_report(content, self.path)
         self.browser.get("about:blank")  # otherwise a change of the hash alone loads nothing
         self.browser.get_log("browser")
         self.browser.get(self.path.as_uri() + hash)

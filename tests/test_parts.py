@@ -186,7 +186,7 @@ class Pulsing(Schedule):
         self.steps = steps
         self.odd = False
 
-    def limits(self, counts):
+    def caps(self, counts):
         return self.steps * (1 + self.odd), None
 
     def ended(self, steps):
@@ -388,7 +388,7 @@ def test_what_a_part_of_ones_own_returns_is_looked_at_before_it_is_played(limits
     class Mistaken(Schedule):
         name = "mistaken"
 
-        def limits(self, counts):
+        def caps(self, counts):
             return limits
 
     agent = PSConRL(16, 4, ROVER.thresholds, ROVER.costs, schedule=Mistaken(), seed=0)
@@ -403,7 +403,7 @@ def test_a_part_that_remembers_nothing_at_first_is_restored_all_the_same(tmp_pat
         name = "counting"
         seen = 0
 
-        def limits(self, counts):
+        def caps(self, counts):
             return 1 + self.seen, None
 
         def ended(self, steps):
@@ -429,7 +429,7 @@ def test_a_fault_inside_a_part_is_not_passed_off_as_a_wrong_option():
         def __init__(self):
             self.broken = None + 1
 
-        def limits(self, counts):
+        def caps(self, counts):
             return 1, None
 
     with pytest.raises(TypeError, match="unsupported operand"):

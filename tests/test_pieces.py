@@ -10,7 +10,7 @@ from psconrl.markov.chain import DenseChain
 from psconrl.markov.evaluation import evaluate
 from psconrl.markov.hitting_times import diameter, hitting_times
 from psconrl.markov.unichain import solve_dense
-from psconrl.planning.certificate import Dual, check, lower_bound
+from psconrl.planning.certificate import Dual, certificate_of, lower_bound
 from psconrl.planning.lp import solve_lp
 from psconrl.planning.mixture.master import LineMaster, SimplexMaster
 from psconrl.planning.optimism.horizon import solve_horizon
@@ -83,7 +83,9 @@ def test_a_potential_enters_by_its_drift():
 def test_what_a_certificate_says_by_hand():
     policy = np.array([[0.75, 0.25]])  # spends 1.5, which is 1 too much
     exact = evaluate(CHOICE, policy)
-    proof = check(CHOICE, Status.OPTIMAL, 0.9 * policy, Dual(np.array([5.0]), np.zeros(1), np.zeros(1), None), exact)
+    proof = certificate_of(
+        CHOICE, Status.OPTIMAL, 0.9 * policy, Dual(np.array([5.0]), np.zeros(1), np.zeros(1), None), exact
+    )
     assert (proof.upper, proof.lower) == (pytest.approx(2.5), pytest.approx(7.5))
     assert proof.excess == pytest.approx([1.0])
     assert proof.flow_residual == pytest.approx(0.1)  # a tenth of the time is missing

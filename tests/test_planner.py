@@ -13,7 +13,7 @@ from models import cmdps, examples, random_cmdp
 from psconrl import CMDP, Status, certify, evaluate, plan
 from psconrl.errors import ConfigError, InfeasibleError, ModelError
 from psconrl.model.transition import Transition
-from psconrl.planning.analysis.inspection import inspect
+from psconrl.planning.analysis.inspection import inspect_model
 from psconrl.planning.mixture.column_generation import mix
 from psconrl.planning.mixture.howard import Howard
 from psconrl.planning.mixture.solve import solve
@@ -310,7 +310,7 @@ def test_pareto_marks_infeasible_thresholds_and_checks_its_input():
 
 
 def test_every_question_needs_a_model_and_says_so():
-    for ask in (psconrl.plan, psconrl.diameter, psconrl.pareto, inspect):
+    for ask in (psconrl.plan, psconrl.diameter, psconrl.pareto, inspect_model):
         with pytest.raises(ModelError, match="needs a CMDP"):
             ask("box")
     for ask in (psconrl.evaluate, psconrl.certify):

@@ -145,7 +145,7 @@ def counts_of(*pairs):
 
 @pytest.mark.parametrize(("pairs", "steps"), [((0, 0), 1), ((1, 0), 1), ((4, 0), 2), ((4, 1), 3), ((10, 90), 10)])
 def test_episodes_of_the_root_of_the_rounds(pairs, steps):
-    found, caps = SquareRoot().limits(counts_of(*pairs))
+    found, caps = SquareRoot().caps(counts_of(*pairs))
     assert found == steps == max(1, ceil(sqrt(sum(pairs))))
     assert caps.ravel().tolist() == [max(1, n) for n in pairs]
 

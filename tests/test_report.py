@@ -19,9 +19,9 @@ from psconrl.experiment.spec_file import parse_spec
 from psconrl.experiment.store import GROUP, Store
 from psconrl.report import page
 from psconrl.report.curves import read_experiments
-from psconrl.report.numbers import written
+from psconrl.report.numbers import format_number
 from psconrl.report.paper_figures import figure1, figure2, figure3
-from psconrl.report.statistics import Comparison, Estimate, compare, final_cost, growth_exponent, mean_interval
+from psconrl.report.statistics import Comparison, MeanInterval, compare, final_cost, growth_exponent, mean_interval
 from psconrl.report.summary import _facts, _finding, _panels, build
 from psconrl.report.tables import spread_table, verdict
 from psconrl.report.theory import check_theory
@@ -164,7 +164,7 @@ def test_verdicts_have_the_false_alarm_rate_they_say():
     for _ in range(2000):
         difference = rng.normal(size=10)
         t = abs(difference.mean()) / (difference.std(ddof=1) / np.sqrt(10))
-        mean = Estimate(difference.mean(), np.nan, np.nan)  # its interval, which takes longest, decides nothing
+        mean = MeanInterval(difference.mean(), np.nan, np.nan)  # its interval, which takes longest, decides nothing
         alarms += verdict(Comparison("a", "b", mean, 10, 2 * student.sf(t, 9)), 1) != "no significant difference"
     assert abs(alarms / 2000 - 0.05) < 4.5 * np.sqrt(0.05 * 0.95 / 2000)
 
@@ -249,7 +249,7 @@ def test_the_report_has_all_parts_and_failures_are_shown(results, tmp_path):
     bounded = ["counterexample", "marsrover-4x4", "bayes states=4", "bayes states=6"]  # samplers, not C-UCRL
     assert [row[0] for row in theory["rows"]] == bounded
     assert failed["rows"][0][3].endswith("<b>no</b>")
-    assert "<b>no</b>" not in page.render(report)
+    assert "<b>no</b>" not in page.render_report(report)
     json.dumps(report)
 
 
@@ -331,6 +331,6 @@ def test_the_spread_of_runs_by_hand(experiments):
     curves = grid.curves[table["rows"][0][0]]
     ends = sorted(curves.penalised(grid.facts["prices"])[:, -1])
     assert table["rows"][0][1] == len(ends)
-    assert table["rows"][0][5] == written(float(ends[-1]))
-    assert table["rows"][0][2] == written(float(sum(ends) / len(ends)))
+    assert table["rows"][0][5] == format_number(float(ends[-1]))
+    assert table["rows"][0][2] == format_number(float(sum(ends) / len(ends)))
     assert float(table["rows"][0][3].replace(",", "")) <= float(table["rows"][0][4].replace(",", ""))

@@ -10,7 +10,7 @@ from psconrl import CMDP, simulate
 from psconrl.agents import SACVIUCB
 from psconrl.errors import AgentError
 from psconrl.kernels.sa_cvi import first_entry, plan_block, shared_steps
-from psconrl.learning.agents.sa_cvi_ucb import MOST_STEPS, Moves, Potential
+from psconrl.learning.agents.sa_cvi_ucb import MOST_STEPS, AccountMoves, Potential
 from psconrl.simulation.gym_run import GymSimulation
 from psconrl.simulation.model_run import Simulation
 
@@ -60,14 +60,14 @@ def test_the_potential_by_hand():
 
 
 def test_the_account_moves_to_the_nearest_multiple():
-    moves = Moves.of(np.array([[0.26, -0.24], [0.04, -0.06]]), 0.1)
+    moves = AccountMoves.of(np.array([[0.26, -0.24], [0.04, -0.06]]), 0.1)
     cells = moves.lowest + moves.stride * moves.increments
     assert cells.tolist() == [[3, -2], [0, -1]]
     assert (moves.lowest, moves.stride, moves.reach) == (-2, 1, 5)
-    even = Moves.of(np.array([[0.7, -0.3]]), 0.1 / 18)
+    even = AccountMoves.of(np.array([[0.7, -0.3]]), 0.1 / 18)
     assert (even.lowest, even.stride, even.increments.tolist(), even.reach) == (-54, 180, [[1, 0]], 1)
     assert even.positions(2).tolist() == [-108, 72, 252]
-    still = Moves.of(np.full((2, 2), 0.5), 0.1)
+    still = AccountMoves.of(np.full((2, 2), 0.5), 0.1)
     assert (still.lowest, still.stride, still.reach, still.positions(3).tolist()) == (5, 1, 0, [15])
 
 
@@ -125,7 +125,7 @@ def sparse_rows(p_hat, tried):
 
 
 def compiled(H, first, grid, r, g, p_hat, tried, bonus, slope, width, C):
-    moves = Moves.of(-g, grid)
+    moves = AccountMoves.of(-g, grid)
     potential = Potential(slope, width)
     actions = np.empty(first_entry(H, moves.reach, len(r)), dtype=np.uint16)
     final = -potential((first + moves.positions(H)) * grid)

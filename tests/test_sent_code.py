@@ -14,7 +14,7 @@ from psconrl.experiment.job import execute, need_the_same
 from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.sent_code import Sending, place, sources_of
 from psconrl.experiment.spec_file import parse_spec
-from psconrl.named_code import digest, find, sources
+from psconrl.named_code import digest, find_code, sources
 from sweeps import AtOnce, content
 
 pytestmark = pytest.mark.cluster
@@ -138,19 +138,19 @@ def test_what_is_too_much_or_ambiguous_is_not_sent(folder, own, monkeypatch):
 def test_a_worker_finds_what_was_placed_first_whatever_it_has(folder, own, monkeypatch):
     jobs = jobs_of(folder, own)
     files = sources_of(jobs)
-    before = find(f"{own}:Mixed")
+    before = find_code(f"{own}:Mixed")
     place(files)
     try:
-        assert "psconrl-code-" in find(f"{own}:Mixed").__init__.__code__.co_filename
-        assert find(f"{own}:Mixed") is not before
+        assert "psconrl-code-" in find_code(f"{own}:Mixed").__init__.__code__.co_filename
+        assert find_code(f"{own}:Mixed") is not before
         need_the_same(jobs[0])
         place(dict(files) | {f"{own}_help/share.py": b"SHARE = 0.7\n"})
-        assert find(f"{own}:Mixed")(2, 2).policy[0, 0] == 0.7
+        assert find_code(f"{own}:Mixed")(2, 2).policy[0, 0] == 0.7
         with pytest.raises(ConfigError, match="differs here"):
             need_the_same(jobs[0])
         assert "differs here" in execute(jobs[0]).error
         place(files)
-        assert find(f"{own}:Mixed")(2, 2).policy[0, 0] == 0.5
+        assert find_code(f"{own}:Mixed")(2, 2).policy[0, 0] == 0.5
         need_the_same(jobs[0])
         assert sum("psconrl-code-" in path for path in sys.path) == 1
     finally:
@@ -172,18 +172,18 @@ def test_a_thread_of_the_sender_has_everything(folder, own):
 
 def test_a_process_that_lives_on_never_runs_old_code(folder, own):
     """As in a notebook: the file is changed, to the same size within the same second, and named again."""
-    assert find(f"{own}:Mixed", folder)(2, 2).policy[0, 0] == 0.5
+    assert find_code(f"{own}:Mixed", folder)(2, 2).policy[0, 0] == 0.5
     first = digest(f"{own}:Mixed")
     for share in ("0.6", "0.7", "0.5"):
         (folder / f"{own}_help" / "share.py").write_text(f"SHARE = {share}\n")
-        assert find(f"{own}:Mixed")(2, 2).policy[0, 0] == float(share)
+        assert find_code(f"{own}:Mixed")(2, 2).policy[0, 0] == float(share)
     assert digest(f"{own}:Mixed") == first
-    same = find(f"{own}:Mixed")
-    assert find(f"{own}:Mixed") is same  # it is not imported again without need
+    same = find_code(f"{own}:Mixed")
+    assert find_code(f"{own}:Mixed") is same  # it is not imported again without need
     source = folder / f"{own}.py"
     source.write_text(textwrap.dedent(source.read_text()) + "(\n")
     with pytest.raises(ConfigError, match="its import failed: SyntaxError"):
-        find(f"{own}:Mixed")
+        find_code(f"{own}:Mixed")
     source.unlink()
     with pytest.raises(ConfigError, match="there is no module"):
-        find(f"{own}:Mixed")
+        find_code(f"{own}:Mixed")

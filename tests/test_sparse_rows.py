@@ -22,7 +22,7 @@ from psconrl.learning.posterior.sampled_rows import (
     Prior,
     dirichlet_rows,
     is_sparse,
-    numbered,
+    numbered_entries,
     sparse_rows,
 )
 from psconrl.learning.posterior.tally import Tally
@@ -196,21 +196,21 @@ def test_parameters_are_the_prior_scaled_and_the_counts():
             tally.note(int(pair), int(state))
             table[pair, state] += 1
         scale, rest = rng.random(n_pairs), rng.random(n_pairs)
-        found = Prior(*numbered(prior), rest).after(tally, scale)
+        found = Prior(*numbered_entries(prior), rest).after(tally, scale)
         full = csr_array((found.alpha, found.indices, found.indptr), shape=table.shape)
         assert full.has_canonical_format
         np.testing.assert_allclose(full.toarray(), scale[:, None] * prior.toarray() + table, rtol=1e-15)
         assert (found.alpha > 0.0).all()
         np.testing.assert_allclose(found.rest, scale * rest)
         np.testing.assert_allclose(
-            Prior(*numbered(prior), rest).toarray(n_states), prior.toarray() + rest[:, None] / n_states
+            Prior(*numbered_entries(prior), rest).toarray(n_states), prior.toarray() + rest[:, None] / n_states
         )
 
 
 def test_entries_are_numbered_in_rising_order_whatever_the_matrix():
     """Out of order, twice, and a zero that is stored."""
     matrix = csr_array(([0.5, 0.25, 0.25, 0.0, 1.0], [2, 0, 2, 1, 1], [0, 3, 4, 5, 5]), shape=(4, 3))
-    numbers, values = numbered(matrix)
+    numbers, values = numbered_entries(matrix)
     assert (numbers.tolist(), values.tolist()) == ([0, 2, 7], [0.25, 0.75, 1.0])
     assert matrix.nnz == 5  # it is not changed
 

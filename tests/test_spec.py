@@ -11,7 +11,7 @@ import pytest
 import psconrl
 from psconrl.errors import ConfigError
 from psconrl.experiment import job as job_module
-from psconrl.experiment.checks import check
+from psconrl.experiment.checks import check_jobs
 from psconrl.experiment.job import execute
 from psconrl.experiment.spec_file import parse_spec, read_spec, shipped_spec
 from psconrl.experiment.versions import update
@@ -46,14 +46,14 @@ def test_a_spec_is_environments_times_agents_times_parameters_times_replicates()
     assert first.horizon == 11_000
     assert jobs[-1].agent_options == {"h": 20}
     assert len({job.hash for job in jobs}) == len(jobs)
-    check(jobs)
+    check_jobs(jobs)
 
 
 def test_limits_can_be_changed_by_name():
     text = '[experiments.queue]\nagents = ["psconrl"]\nthresholds = { delay = 3.5 }'
     assert parse_spec(text).jobs()[0].environment().thresholds.tolist() == [3.5, 0.3]
     with pytest.raises(psconrl.errors.PsconrlError, match="dela"):
-        check(parse_spec(text.replace("delay", "dela")).jobs())
+        check_jobs(parse_spec(text.replace("delay", "dela")).jobs())
 
 
 def test_agents_that_learn_rewards_are_given_the_largest():
@@ -142,7 +142,7 @@ def test_what_is_wrong_is_said_in_one_line_with_its_place(change, message):
 )
 def test_misspelt_options_are_found_before_anything_runs(change, message):
     with pytest.raises(psconrl.errors.PsconrlError, match=message):
-        check(parse_spec(FULL.replace(*change)).jobs())
+        check_jobs(parse_spec(FULL.replace(*change)).jobs())
 
 
 def test_two_runs_of_one_name_are_refused():
@@ -155,7 +155,7 @@ agent = "uniform"
 [experiments.queue]
 """
     with pytest.raises(ConfigError, match="two different runs are called 'a schedule=doubling' in 'queue'"):
-        check(parse_spec(text).jobs())
+        check_jobs(parse_spec(text).jobs())
 
 
 def test_drawn_models_come_from_the_seed():
@@ -171,7 +171,7 @@ def test_files_name_themselves_and_find_models_beside_them(tmp_path):
     text = '[experiments.mine]\nenv = "mine.npz"\nagents = ["psconrl"]'
     (tmp_path / "spec.toml").write_text(text)
     jobs = read_spec(tmp_path / "spec.toml").jobs()
-    check(jobs)
+    check_jobs(jobs)
     psconrl.save(psconrl.load("counterexample", theta=0.8), tmp_path / "mine.npz")
     again = read_spec(tmp_path / "spec.toml").jobs()
     assert jobs[0].hash != again[0].hash  # another model under the same name is another run
@@ -232,8 +232,8 @@ def test_seeds_come_from_seed_environment_agent_and_replicate_alone():
 
 def test_the_shipped_specs_have_the_papers_figures():
     jobs = shipped_spec("paper").jobs()
-    check(jobs)
-    check(shipped_spec("theory").jobs(quick=True))
+    check_jobs(jobs)
+    check_jobs(shipped_spec("theory").jobs(quick=True))
 
     def numbers(experiment, label):
         own = [job for job in jobs if (job.experiment, job.label) == (experiment, label)]
@@ -258,12 +258,14 @@ def test_parts_are_words_and_tables_in_a_spec():
     agents = ["mine"]
     """)
     jobs = spec.jobs()
-    check(jobs)
+    check_jobs(jobs)
     one, two = (jobs[k].make_agent(jobs[k].environment()) for k in (0, -1))
     assert (one.schedule.name, one.fallback.action, one.ledger.share) == ("doubling", "least_tried", 0.2)
     assert (one.belief.name, two.belief.name, two.belief.prior) == ("dirichlet", "floored", 0.5)
     with pytest.raises(ConfigError, match="unknown schedule 'doublin'; did you mean 'doubling'"):
-        check(parse_spec('[agents.a]\nagent = "psconrl"\noptions = { schedule = "doublin" }\n[experiments.box]').jobs())
+        check_jobs(
+            parse_spec('[agents.a]\nagent = "psconrl"\noptions = { schedule = "doublin" }\n[experiments.box]').jobs()
+        )
 
 
 def test_the_seeds_of_the_shipped_experiments_are_those_of_their_flat_options():

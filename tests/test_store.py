@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from psconrl.errors import ConfigError, StoreError
-from psconrl.experiment.export import export
+from psconrl.experiment.export import export_tables
 from psconrl.experiment.job import execute, failure
 from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.spec_file import parse_spec
@@ -151,9 +151,9 @@ def test_older_code_or_settings_stay_but_are_not_shown(tmp_path):
 def test_exports_hold_every_run_and_checkpoint(tmp_path, results, form):
     path = fill(tmp_path / "r.db", results)
     with Store(path) as store:
-        runs, checkpoints = export(store, tmp_path / "out", form)
+        runs, checkpoints = export_tables(store, tmp_path / "out", form)
         with pytest.raises(ConfigError, match="format must be one of csv, parquet"):
-            export(store, tmp_path / "out", "xlsx")
+            export_tables(store, tmp_path / "out", "xlsx")
     if form == "csv":
         with runs.open() as f:
             assert len(list(csv.DictReader(f))) == len(results)

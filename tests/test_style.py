@@ -10,7 +10,7 @@ import pytest
 from psconrl.experiment.spec_file import shipped_spec
 from psconrl.learning.registry import RECIPES
 from psconrl.report import page
-from psconrl.report.numbers import written
+from psconrl.report.numbers import format_number
 from psconrl.report.style import BLUE, LOOKS, OTHERS, PALETTE, SKY, looks_of, nth_look, title_of
 from reports import curve, one_panel
 
@@ -54,7 +54,7 @@ def test_similar_colours_have_different_dashes(looks):
 
 def test_the_page_has_the_looks_of_the_figures():
     series = [curve(agent, [1, 2], [1.0, 2.0]) for agent in ("mine", "c-ucrl", "psconrl")]
-    text = page.render({"experiments": [one_panel(*series)]})
+    text = page.render_report({"experiments": [one_panel(*series)]})
     data = json.loads(re.search(r'id="report">(.*?)</script>', text, re.DOTALL)[1])
     assert data["looks"] == [["mine", OTHERS[0], ""], ["c-ucrl", "#000000", "12 4"], ["psconrl", "#0072B2", ""]]
 
@@ -77,4 +77,4 @@ def test_names_in_pictures():
     ],
 )  # fmt: skip
 def test_numbers_are_written_as_people_write_them(number, digits, text):
-    assert written(number, digits) == text
+    assert format_number(number, digits) == text

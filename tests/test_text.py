@@ -9,7 +9,7 @@ import pytest
 import psconrl
 from psconrl import CMDP, CSVLog, PSConRL, save
 from psconrl.cli import main
-from psconrl.experiment.export import export
+from psconrl.experiment.export import export_tables
 from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.spec_file import parse_spec
 from psconrl.experiment.store import Store
@@ -115,7 +115,7 @@ def test_tables_for_spreadsheets_hold_no_formulas(evil, tmp_path):
     )
     run_sweep(parse_spec(text).jobs(), tmp_path / "r.db", executor=AtOnce())
     with Store(tmp_path / "r.db") as store:
-        files = export(store, tmp_path / "out", "csv")
+        files = export_tables(store, tmp_path / "out", "csv")
     for path in files:
         with path.open(newline="", encoding="utf-8") as f:
             rows = list(csv.DictReader(f))

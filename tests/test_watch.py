@@ -9,7 +9,7 @@ from models import tandem
 from psconrl.cli import progress as lines
 from psconrl.planning import certification, methods
 from psconrl.planning.analysis import plan_time as estimates
-from psconrl.planning.analysis.plan_time import Estimate, estimate
+from psconrl.planning.analysis.plan_time import PlanningEffort, planning_effort
 from psconrl.planning.mixture import solve as solving
 from psconrl.planning.mixture.howard import Howard
 from psconrl.planning.progress import Progress
@@ -103,20 +103,20 @@ def test_a_stopped_plan_is_kept_and_read(monkeypatch, tmp_path):
 
 
 def test_estimates_in_closed_form(monkeypatch):
-    assert estimate(psconrl.load("queue")) is None
+    assert planning_effort(psconrl.load("queue")) is None
     model = queue(6000)
     monkeypatch.setattr(estimates, "_timed", lambda cmdp: (2e-3, False))
-    slow = estimate(model)
+    slow = planning_effort(model)
     entries = model.transition.n_possible
     assert slow.seconds == pytest.approx(estimates.PASSES * 2e-3)
     size = estimates.BYTES_PER_ENTRY * entries + 2 * 6000 * (2 * estimates.BYTES_PER_COST + estimates.BYTES_PER_STATE)
     assert slow.gigabytes == pytest.approx(size / 1e9)
     monkeypatch.setattr(estimates, "_timed", lambda cmdp: (2e-3, True))
-    assert estimate(model).seconds == pytest.approx(estimates.PASSES_IF_MIXING * 2e-3)
+    assert planning_effort(model).seconds == pytest.approx(estimates.PASSES_IF_MIXING * 2e-3)
     monkeypatch.setattr(estimates, "_timed", lambda cmdp: (1e-3, False))
-    assert estimate(queue(100_000)).seconds == pytest.approx(2 * estimates.PASSES * 1e-3)  # ten times 10,000
-    assert str(Estimate(14.6, 0.64)) == "about 15 s, 0.6 GB"
-    assert str(Estimate(250.0, 4.96)) == "about 4 minutes, 5.0 GB"
+    assert planning_effort(queue(100_000)).seconds == pytest.approx(2 * estimates.PASSES * 1e-3)  # ten times 10,000
+    assert str(PlanningEffort(14.6, 0.64)) == "about 15 s, 0.6 GB"
+    assert str(PlanningEffort(250.0, 4.96)) == "about 4 minutes, 5.0 GB"
 
 
 def test_what_mixes_is_recognised():

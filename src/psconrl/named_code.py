@@ -43,12 +43,12 @@ def is_code(name: object) -> bool:
 
 def as_module(name: str, folder: Path | None = None) -> str:
     """Return the name of code in a folder as ``module:attribute``; other processes inherit the search path."""
-    find(name, folder)
+    find_code(name, folder)
     module, _, attribute = name.rpartition(":")
     return f"{Path(module).stem if module.endswith('.py') else module}:{attribute}"
 
 
-def find(name: str, folder: Path | None = None) -> Any:
+def find_code(name: str, folder: Path | None = None) -> Any:
     """Import what a name stands for. Modules and files are searched for in ``folder`` first, if given."""
     module, _, attribute = name.rpartition(":")
     found: Any = _imported(name, module, folder)
@@ -163,7 +163,7 @@ def digest(name: str, group: str = "") -> str:
         return f"{_package(point)} {point.dist.version if point.dist else ''}".strip()
     if not is_code(name):
         return ""
-    find(name)
+    find_code(name)
     return _digest_of_module(_module_of(name)) or f"{name} without source"
 
 
@@ -171,7 +171,7 @@ def sources(name: str) -> dict[str, bytes]:
     """Return the files behind a digest, by their paths relative to their top folder; empty for installed code."""
     if not is_code(name):
         return {}
-    find(name)
+    find_code(name)
     path = _file_of(_module_of(name))
     places = (Path(sysconfig.get_path(key)).resolve() for key in ("purelib", "platlib", "stdlib", "platstdlib"))
     if path is None or any(path.is_relative_to(place) for place in places):

@@ -14,10 +14,9 @@ from psconrl.cli.options import end_politely
 from psconrl.cli.render import console
 from psconrl.errors import ConfigError
 from psconrl.experiment.executors import MOST_WORKERS
-from psconrl.experiment.export import FORMATS
-from psconrl.experiment.export import export as export_tables
+from psconrl.experiment.export import FORMATS, export_tables
 from psconrl.experiment.job import Job
-from psconrl.experiment.runner import Outcome, run_sweep
+from psconrl.experiment.runner import SweepOutcome, run_sweep
 from psconrl.experiment.spec import Spec
 from psconrl.experiment.spec_file import read_spec, shipped_spec
 from psconrl.experiment.store import Store
@@ -36,7 +35,7 @@ executor_option = click.option(
 )
 
 
-@click.command()
+@click.command("sweep")
 @click.argument("spec")
 @click.option(
     "--out", required=True, metavar="FILE", help="Results file (SQLite). If it exists, only missing runs are made."
@@ -44,7 +43,7 @@ executor_option = click.option(
 @click.option("--quick", is_flag=True, help="The spec's short form.")
 @workers_option
 @executor_option
-def sweep(spec: str, out: str, quick: bool, workers: int | None, executor: str) -> None:
+def sweep_command(spec: str, out: str, quick: bool, workers: int | None, executor: str) -> None:
     """Run all experiments of SPEC, a .toml file or a shipped spec: paper, theory, leaderboard, sensitivity.
 
     Ctrl-C, a crash or a power cut loses at most the runs in progress: the same command continues.
@@ -55,26 +54,26 @@ def sweep(spec: str, out: str, quick: bool, workers: int | None, executor: str) 
     leave_unless_complete(outcome)
 
 
-@click.command()
+@click.command("report")
 @click.argument("results")
 @click.option("-o", "--out", default="report.html", show_default=True, metavar="FILE", help="The page to write.")
-def report(results: str, out: str) -> None:
+def report_command(results: str, out: str) -> None:
     """Write one self-contained page from RESULTS: interactive curves, tables, maps, provenance. It works offline."""
-    from psconrl.report.page import write
+    from psconrl.report.page import write_report
     from psconrl.report.summary import build
 
     if Path(out).suffix.lower() not in (".html", ".htm"):
         raise ConfigError(f"--out: {out!r} must end in .html")
     with Store(results) as store:
-        write(build(store), out)
+        write_report(build(store), out)
     console().print(Text(f"Page: {out}"))
 
 
-@click.command()
+@click.command("export")
 @click.argument("results")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="csv", show_default=True)
 @click.option("-o", "--out", metavar="FOLDER", help="The folder to write to. [default: RESULTS-tables]")
-def export(results: str, form: str, out: str | None) -> None:
+def export_command(results: str, form: str, out: str | None) -> None:
     """Write the runs and checkpoints of RESULTS as flat tables for other programs."""
     with Store(results) as store:
         files = export_tables(store, Path(out or f"{results}-tables"), form)
@@ -93,7 +92,7 @@ def with_agents(spec: Spec, agents: str) -> Spec:
         raise ConfigError(f"--agents: {error}") from None
 
 
-def run_with_progress(jobs: list[Job], out: str | Path, title: str, workers: int | None, executor: str) -> Outcome:
+def run_with_progress(jobs: list[Job], out: str | Path, title: str, workers: int | None, executor: str) -> SweepOutcome:
     """Run a sweep with a live progress line: runs done, rate, time left, failures."""
     screen = console(stderr=True)
     columns = (
@@ -106,7 +105,7 @@ def run_with_progress(jobs: list[Job], out: str | Path, title: str, workers: int
     with bar if screen.is_terminal else nullcontext():
         task = bar.add_task("runs", total=len(jobs), note="")
 
-        def show(outcome: Outcome) -> None:
+        def show(outcome: SweepOutcome) -> None:
             fresh = outcome.done + outcome.failed
             rate = fresh / max(time.monotonic() - began, 1e-9)
             early = fresh < max(5, 0.1 * outcome.total)  # the long runs come first, so early rates mislead
@@ -122,11 +121,11 @@ def run_with_progress(jobs: list[Job], out: str | Path, title: str, workers: int
         try:
             return run_sweep(jobs, out, executor=executor, workers=workers, progress=show, title=title)
         except Interrupted as stopped:
-            outcome: Outcome = stopped.outcome
+            outcome: SweepOutcome = stopped.outcome
             return outcome
 
 
-def print_outcome(outcome: Outcome, path: str | Path) -> None:
+def print_outcome(outcome: SweepOutcome, path: str | Path) -> None:
     """Print what was done in one line, and the runs that failed."""
     out = console()
     known = f", {outcome.known} were there" if outcome.known else ""
@@ -139,7 +138,7 @@ def print_outcome(outcome: Outcome, path: str | Path) -> None:
         out.print(Text(f"Interrupted with {outcome.left} runs to go; the same command continues from here."))
 
 
-def leave_unless_complete(outcome: Outcome) -> None:
+def leave_unless_complete(outcome: SweepOutcome) -> None:
     """Exit with code 130 if the sweep was interrupted, or 1 if some runs failed."""
     if outcome.interrupted:
         sys.exit(INTERRUPTED)

@@ -6,7 +6,7 @@ from typing import Any
 from rich.text import Text
 
 from psconrl.cli.experiments import leave_unless_complete, print_outcome, run_with_progress, with_agents
-from psconrl.cli.render import console, print_table
+from psconrl.cli.render import console, show_table
 from psconrl.errors import ConfigError
 from psconrl.experiment.spec import Spec
 from psconrl.experiment.spec_file import shipped_spec
@@ -46,7 +46,7 @@ def _leaderboard(results: Path, folder: Path, spec: Spec) -> list[Path]:
     boards = leaderboards(_experiments(results))
     settings = {label: agent.setting for label, agent in spec.agents.items()}
     for name, board in boards.items():
-        print_table(standings_table(board, settings) | {"title": name})
+        show_table(standings_table(board, settings) | {"title": name})
     text = markdown_page(boards, settings)
     write_atomically(folder / "leaderboard.md", lambda f: f.write(text.encode()), ConfigError)
     return [*_pictures(leaderboard_figure(boards), folder / "leaderboard"), folder / "leaderboard.md"]
@@ -57,7 +57,7 @@ def _sensitivity(results: Path, folder: Path) -> list[Path]:
     from psconrl.report.sensitivity import hyperparameter_table, hyperparameters
 
     found = hyperparameters(_experiments(results))
-    print_table(hyperparameter_table(found))
+    show_table(hyperparameter_table(found))
     return _pictures(sensitivity_figure(found), folder / "sensitivity")
 
 
@@ -77,9 +77,9 @@ def _pictures(figure: Any, path: Path) -> list[Path]:
 
 
 def _page(results: Path, page: Path) -> Path:
-    from psconrl.report.page import write
+    from psconrl.report.page import write_report
     from psconrl.report.summary import build
 
     with Store(results) as store:
-        write(build(store), page)
+        write_report(build(store), page)
     return page

@@ -28,7 +28,7 @@ from psconrl.simulation.run import Run
 from psconrl.simulation.trace import Trace
 
 
-@click.command()
+@click.command("learn")
 @click.argument("env")
 @click.option(
     "--agent", "agent_name", default="psconrl", show_default=True, help="A name from `psconrl agents`, or module:Class."
@@ -61,7 +61,7 @@ from psconrl.simulation.trace import Trace
 @click.option("--worth", type=float, metavar="N", help="Weight of --trust in visits of every pair. [default: learned]")
 @click.option("--baseline", metavar="PLAN", help="A safe policy to start with: a plan's .npz file, or safest.")
 @click.option("--plot", metavar="FILE", help="Plot the run to a .png, .svg or .pdf file.")
-def learn(**given: Any) -> None:
+def learn_command(**given: Any) -> None:
     """Let an agent learn ENV, an environment or a model file unknown to the agent.
 
     module:function names your own environment: the function returns a model or a Gymnasium environment. gym:Id-v0 names

@@ -16,8 +16,8 @@ from psconrl.named_code import AGENTS, from_package, installed
 from psconrl.named_code import ENVIRONMENTS as OWN_ENVIRONMENTS
 
 
-@click.command()
-def envs() -> None:
+@click.command("envs")
+def envs_command() -> None:
     """List the environments, including those of installed packages."""
     table = Table("environment", "S", "A", "limits", "what it is")
     for name, environment in ENVIRONMENTS.items():
@@ -50,8 +50,8 @@ def _failure(name: str, error: Exception) -> str:
     return "cannot be used: " + line.removeprefix(f"{name}: ")
 
 
-@click.command()
-def agents() -> None:
+@click.command("agents")
+def agents_command() -> None:
     """List the agents, including those of installed packages."""
     table = Table("agent", "what it is")
     for name in [*RECIPES, *installed(AGENTS)]:

@@ -9,18 +9,18 @@ import click
 
 from psconrl.cli.options import end_politely
 from psconrl.errors import ConfigError
-from psconrl.report.monitor.page import write
+from psconrl.report.monitor.page import write_monitor
 from psconrl.report.monitor.server import Server
 from psconrl.report.monitor.source import Source
 from psconrl.text import printable
 
 
-@click.command()
+@click.command("monitor")
 @click.argument("file")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the page. [default: a free one]")
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
 @click.option("--once", "snapshot", metavar="PAGE", help="Write the present contents to an .html file, and exit.")
-def monitor(file: str, port: int, no_browser: bool, snapshot: str | None) -> None:
+def monitor_command(file: str, port: int, no_browser: bool, snapshot: str | None) -> None:
     """Watch FILE, the log of a run or the results of a sweep, on a page that refreshes by itself.
 
     The log is written by `psconrl learn --log FILE` or psconrl.CSVLog, the results by `psconrl sweep --out FILE`.
@@ -34,7 +34,7 @@ def monitor(file: str, port: int, no_browser: bool, snapshot: str | None) -> Non
             raise ConfigError(f"--once: {snapshot!r} must end in .html")
         if not Path(file).exists():
             raise ConfigError(f"{file}: no such file")
-        write(source.report(), Path(snapshot))
+        write_monitor(source.report(), Path(snapshot))
         click.echo(printable(f"Page: {snapshot}"))
         return
     with Server(source, port) as server:

@@ -50,12 +50,12 @@ def chosen(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.command()
+@click.command("figure")
 @click.argument("results")
 @chosen
 @click.option("--width", metavar="LENGTH", help="Exact width, e.g. 3.25in, 8.5cm, 85mm, 246pt. [default: as it fits]")
 @click.option("-o", "--out", required=True, metavar="FILE", help="A .pdf, .svg or .png file.")
-def figure(
+def figure_command(
     results: str,
     experiments: tuple[str, ...],
     agents: tuple[str, ...],
@@ -80,12 +80,12 @@ def figure(
     console().print(Text(f"Picture: {target}"))
 
 
-@click.command()
+@click.command("table")
 @click.argument("results")
 @chosen
 @click.option("--format", "form", default="markdown", show_default=True, metavar="FORMAT", help="latex, markdown, csv.")
 @click.option("-o", "--out", metavar="FILE", help="The file to write. [default: print the table]")
-def table(
+def table_command(
     results: str,
     experiments: tuple[str, ...],
     agents: tuple[str, ...],

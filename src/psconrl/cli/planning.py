@@ -43,7 +43,7 @@ from psconrl.model.exchange.files import ENDINGS, is_exchange_file, read_everyth
 from psconrl.model.io import WRITTEN, save
 from psconrl.planning.analysis.deterministic import MOST_PLANS, best_deterministic
 from psconrl.planning.analysis.explanation import explain as explain_state
-from psconrl.planning.analysis.inspection import inspect as look_at
+from psconrl.planning.analysis.inspection import inspect_model
 from psconrl.planning.analysis.threshold_rule import threshold_rule
 from psconrl.planning.analysis.windows import WindowPlan
 from psconrl.planning.methods import METHODS
@@ -73,7 +73,7 @@ class PlanFiles(NamedTuple):
     plan: Path | None
 
 
-@click.command()
+@click.command("solve")
 @model_argument
 @goal_options
 @threshold_option
@@ -97,7 +97,7 @@ class PlanFiles(NamedTuple):
     metavar="ROUNDS",
     help="Also keep the limits over windows of about this length; --policy then writes a policy for each window.",
 )
-def solve(
+def solve_command(
     model: str,
     thresholds: tuple[str, ...],
     settings: tuple[str, ...],
@@ -223,14 +223,14 @@ def _print_simpler(out: Console, cmdp: CMDP, best: Plan, kind: str, table: Path 
                 rule.to_csv(table)
 
 
-@click.command()
+@click.command("explain")
 @model_argument
 @click.option("--state", required=True, help="Name or number of the state.")
 @goal_options
 @threshold_option
 @set_option
 @json_option
-def explain(
+def explain_command(
     model: str,
     state: str,
     thresholds: tuple[str, ...],
@@ -264,13 +264,13 @@ def explain(
             out.print(Text(f"{cmdp.action_name(int(a))} leads elsewhere for good: the averages change by {changes}."))
 
 
-@click.command()
+@click.command("inspect")
 @model_argument
 @goal_options
 @set_option
 @json_option
 @click.option("--diameter", "force", is_flag=True, help="Compute the diameter however large the model is.")
-def inspect(model: str, settings: tuple[str, ...], as_json: bool, force: bool, goal: dict[str, Any]) -> None:
+def inspect_command(model: str, settings: tuple[str, ...], as_json: bool, force: bool, goal: dict[str, Any]) -> None:
     """Show sizes, structure, diameter, span and the feasible range of every cost of MODEL.
 
     For a .umb or .drn file without a goal, show every reward and label.
@@ -279,7 +279,7 @@ def inspect(model: str, settings: tuple[str, ...], as_json: bool, force: bool, g
     if kinds and cmdp.n_states > SMALL_ENOUGH and not as_json:
         _print_names(model, cmdp, kinds)
         return
-    report = look_at(cmdp, always_diameter=force)
+    report = inspect_model(cmdp, always_diameter=force)
     if as_json:
         click.echo(json.dumps(report.record() | ({"kinds": kinds} if kinds else {}), allow_nan=False))
         return
@@ -319,12 +319,12 @@ def _model_to_look_at(model: str, settings: tuple[str, ...], goal: dict[str, Any
     return read_model(model, settings, goal=goal), {}
 
 
-@click.command()
+@click.command("convert")
 @model_argument
 @click.argument("file")
 @goal_options
 @set_option
-def convert(model: str, file: str, settings: tuple[str, ...], goal: dict[str, Any]) -> None:
+def convert_command(model: str, file: str, settings: tuple[str, ...], goal: dict[str, Any]) -> None:
     """Write MODEL to FILE, which ends in .npz or .json, or in .umb or .drn for Storm and PRISM.
 
     The formats of Storm and PRISM hold no limits, and the objective is a reward among others.

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from psconrl.cli.render import console
 from psconrl.model.cmdp import CMDP
-from psconrl.planning.analysis.plan_time import estimate
+from psconrl.planning.analysis.plan_time import planning_effort
 from psconrl.planning.analysis.windows import WindowPlan, plan_windows
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
@@ -20,7 +20,7 @@ WORTH_TELLING = 3.0  # seconds
 def plan_with_progress(cmdp: CMDP, method: str) -> Plan:
     """Return the plan; show its progress on a terminal. Ctrl-C ends with the best plan so far."""
     line = _Line(sys.stderr.isatty())
-    needed = estimate(cmdp)
+    needed = planning_effort(cmdp)
     if needed is not None and needed.seconds >= WORTH_TELLING:
         console(stderr=True).print(Text(f"{cmdp.n_states} states: {needed}. Ctrl-C stops with the best plan so far."))
     try:

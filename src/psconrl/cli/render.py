@@ -71,7 +71,7 @@ def cost_table(plan: Plan) -> Table:
     return table
 
 
-def print_table(found: Mapping[str, Any]) -> None:
+def show_table(found: Mapping[str, Any]) -> None:
     """Print a table of a report: title, note, header, rows."""
     table = Table(*found["header"], title=found["title"], caption=found["note"])
     for row in found["rows"]:

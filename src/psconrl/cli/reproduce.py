@@ -17,7 +17,7 @@ from psconrl.cli.experiments import (
     workers_option,
 )  # fmt: skip
 from psconrl.cli.leaderboard import BOARDS, reproduce_board
-from psconrl.cli.render import console, number, print_table
+from psconrl.cli.render import console, number, show_table
 from psconrl.envs.registry import load
 from psconrl.errors import ConfigError
 from psconrl.experiment.job import Job
@@ -28,7 +28,7 @@ from psconrl.extras import need_matplotlib
 from psconrl.markov.hitting_times import diameter
 from psconrl.planning.analysis.pareto import cost_ranges
 from psconrl.planning.planner import plan
-from psconrl.report.numbers import written
+from psconrl.report.numbers import format_number
 
 TITLE = "Posterior sampling in average-reward constrained MDPs"
 GRIDS = ("marsrover-4x4", "marsrover-8x8", "box")
@@ -41,7 +41,7 @@ PARTS: dict[str, tuple[str, tuple[str, ...] | None]] = {
 }
 
 
-@click.command()
+@click.command("reproduce")
 @click.argument("what", type=click.Choice([*PARTS, *BOARDS, "all"]), default="all")
 @click.option("--quick", is_flag=True, help="Fewer runs, shorter horizons, fewer agents: a minute or two.")
 @click.option("--agents", metavar="A,B", help="For figures 2 and 3 and the leaderboard: names, labels, or your own, "
@@ -51,7 +51,7 @@ PARTS: dict[str, tuple[str, tuple[str, ...] | None]] = {
               help="For figure 2: signed, or the paper's smoothed metric.")  # fmt: skip
 @workers_option
 @executor_option
-def reproduce(
+def reproduce_command(
     what: str, quick: bool, agents: str | None, out: str | None, metric: str, workers: int | None, executor: str
 ) -> None:
     """Run the paper's experiments with all agents, draw its figures, and write a page.
@@ -158,12 +158,12 @@ def _draw(results: Path, folder: Path, chosen: list[str], metric: str, formats: 
 
 
 def _write_page(results: Path, folder: Path) -> Path:
-    from psconrl.report.page import write
+    from psconrl.report.page import write_report
     from psconrl.report.summary import build
 
     page = folder / "report.html"
     with Store(results) as store:
-        write(build(store), page)
+        write_report(build(store), page)
     return page
 
 
@@ -175,7 +175,7 @@ def _print_bounds(results: Path) -> None:
     with Store(results) as store:
         tables = bounds_table(read_experiments(store))
     for found in tables:
-        print_table(found)
+        show_table(found)
 
 
 def _print_exact_values() -> None:
@@ -197,7 +197,7 @@ def _print_exact_values() -> None:
             number(low[0]),
             number(safest.value),
             number(float(best.multipliers[0])),
-            written(abs(best.gap), 1),
+            format_number(abs(best.gap), 1),
             "holds" if best.certificate.holds else "FAILS",
         )
     console().print(table)

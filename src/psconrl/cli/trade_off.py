@@ -35,7 +35,7 @@ MOST_SIDE = 100  # thresholds per side of a surface
 MOST_COLUMNS = 12  # of a surface shown as a table
 
 
-@click.command()
+@click.command("pareto")
 @model_argument
 @click.option(
     "--constraint",
@@ -56,7 +56,7 @@ MOST_COLUMNS = 12  # of a surface shown as a table
 @set_option
 @json_option
 @click.option("--plot", metavar="FILE", help="Draw the curve or the surface to a .png, .svg or .pdf file.")
-def pareto(
+def pareto_command(
     model: str,
     constraints: tuple[str, ...],
     low: float | None,

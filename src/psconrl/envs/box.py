@@ -14,7 +14,7 @@ from itertools import product
 
 import numpy as np
 
-from psconrl.envs.gridworld import ACTIONS, MOVES, Cell, add, explore, find, free, parse_map, slippery
+from psconrl.envs.gridworld import ACTIONS, MOVES, Cell, add, explore, find_symbol, free, parse_map, slippery
 from psconrl.errors import ModelError
 from psconrl.model.cmdp import CMDP
 from psconrl.model.layout import GridLayout
@@ -25,8 +25,8 @@ State = tuple[Cell, Cell]
 def box(map: str, slip: float = 0.0, threshold: float = 1.0, unreachable: bool = False) -> CMDP:
     """Build the Box environment on a map with one ``B``; ``unreachable``: with all placements of agent and box."""
     rows = parse_map(map, ".SGB#")
-    start: State = (find(rows, "S"), find(rows, "B"))
-    goal = find(rows, "G")
+    start: State = (find_symbol(rows, "S"), find_symbol(rows, "B"))
+    goal = find_symbol(rows, "G")
 
     def step(state: State, action: int) -> State:
         agent, crate = state

@@ -21,8 +21,8 @@ from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats
-from psconrl.envs.spaces import Numbering, numbered
-from psconrl.envs.vector_rewards import Component, Components
+from psconrl.envs.spaces import Numbering, numbering_of
+from psconrl.envs.vector_rewards import Component, RewardComponents
 from psconrl.errors import ModelError
 from psconrl.model.cmdp import CMDP
 
@@ -84,7 +84,7 @@ class ContinuingEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         if cost is not None and not callable(cost):
             raise ModelError(f"cost must be a function of (state, action, next_state); got {type(cost).__name__}")
         super().__init__(without_time_limit(env))
-        self.states = numbered(env.observation_space, "observations", most_states)
+        self.states = numbering_of(env.observation_space, "observations", most_states)
         self.actions = Numbering(env.action_space, "actions")
         self.observation_space = gymnasium.spaces.Discrete(self.states.size)
         self.action_space = gymnasium.spaces.Discrete(self.actions.size)
@@ -188,7 +188,7 @@ def without_time_limit(env: "gymnasium.Env[Any, Any]") -> "gymnasium.Env[Any, An
     return env
 
 
-def _components(env: Any, objective: Component, costs: Any, names: Any) -> Components | None:
+def _components(env: Any, objective: Component, costs: Any, names: Any) -> RewardComponents | None:
     """Return the components of a vector reward, as mo-gymnasium declares it."""
     space = getattr(env.unwrapped, "reward_space", None)
     if space is None:
@@ -198,7 +198,7 @@ def _components(env: Any, objective: Component, costs: Any, names: Any) -> Compo
                 "reward_space; give cost=, a function of state, action and next state"
             )
         return None
-    return Components(math.prod(space.shape), objective, costs, names)
+    return RewardComponents(math.prod(space.shape), objective, costs, names)
 
 
 def _as_number(reward: Any) -> float:

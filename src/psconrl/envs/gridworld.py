@@ -45,7 +45,7 @@ def parse_map(text: str | Iterable[str], symbols: str) -> tuple[str, ...]:
     return rows
 
 
-def find(rows: Sequence[str], symbol: str) -> Cell:
+def find_symbol(rows: Sequence[str], symbol: str) -> Cell:
     """Return the cell of a symbol that occurs once."""
     return next((i, row.index(symbol)) for i, row in enumerate(rows) if symbol in row)
 
@@ -98,7 +98,7 @@ def gridworld(map: str | Iterable[str], slip: float = 0.0, threshold: float = 1.
     3
     """
     rows = parse_map(map, ".SGR#")
-    start, goal = find(rows, "S"), find(rows, "G")
+    start, goal = find_symbol(rows, "S"), find_symbol(rows, "G")
 
     def step(cell: Cell, action: int) -> Cell:
         if cell == goal:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from psconrl.errors import ConfigError, ModelError, unknown_name
 from psconrl.model.cmdp import CMDP
-from psconrl.named_code import ENVIRONMENTS, announce, find, from_package, installed, is_code
+from psconrl.named_code import ENVIRONMENTS, announce, find_code, from_package, installed, is_code
 
 if TYPE_CHECKING:
     from psconrl.envs.continuing import ContinuingEnv
@@ -44,7 +44,7 @@ def open_outside(name: str, options: dict[str, Any]) -> "CMDP | ContinuingEnv":
 
 
 def _built(name: str, options: dict[str, Any]) -> Any:
-    build: Callable[..., Any] = from_package(ENVIRONMENTS, name) if name in installed(ENVIRONMENTS) else find(name)
+    build: Callable[..., Any] = from_package(ENVIRONMENTS, name) if name in installed(ENVIRONMENTS) else find_code(name)
     known = inspect.signature(build).parameters
     if not any(p.kind is p.VAR_KEYWORD for p in known.values()):
         for option in options:
@@ -67,7 +67,7 @@ def _by_id(name: str, options: dict[str, Any]) -> "ContinuingEnv":
     continued = tuple(inspect.signature(continuing).parameters)[1:]
     ours = {key: value for key, value in options.items() if key in continued}
     if isinstance(ours.get("cost"), str):
-        ours["cost"] = find(ours["cost"])
+        ours["cost"] = find_code(ours["cost"])
     package, colon, _ = id.rpartition(":")
     if colon:
         announce(f"the package {package}")

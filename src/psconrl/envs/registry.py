@@ -127,7 +127,7 @@ def open_environment(name: str, **options: Any) -> "CMDP | ContinuingEnv":
     if Path(name).suffix in io.OWN or (os.sep in name and not is_outside(name)):
         if options:
             raise ConfigError(f"{name}: a model file takes no options; got {', '.join(options)}")
-        return io.read(name)
+        return io.read_native(name)
     if is_outside(name):
         return open_outside(name, options)
     names = [*ENVIRONMENTS, *installed(OWN)]

@@ -158,7 +158,7 @@ class Appearing:
         return self._elements[number]
 
 
-def numbered(space: Any, what: str, most: int | None = None) -> Numbering | Appearing:
+def numbering_of(space: Any, what: str, most: int | None = None) -> Numbering | Appearing:
     """Return a numbering of a space: in advance if it is not too large, else as observations appear.
 
     ``most``: the largest number of observations; if given, they are numbered as they appear, for every space.

@@ -15,13 +15,13 @@ from psconrl.errors import ModelError, unknown_name
 Component = int | str
 
 
-class Components:
+class RewardComponents:
     """The objective and the costs of a reward with several components.
 
-    >>> treasure = Components(2, names=("treasure", "time"))
+    >>> treasure = RewardComponents(2, names=("treasure", "time"))
     >>> treasure.split([23.7, -1.0])
     (23.7, array([1.]))
-    >>> Components(3, objective=2, costs={0: 1.0}).split([4.0, 5.0, 6.0])
+    >>> RewardComponents(3, objective=2, costs={0: 1.0}).split([4.0, 5.0, 6.0])
     (6.0, array([4.]))
     """
 

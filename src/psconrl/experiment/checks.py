@@ -10,7 +10,7 @@ from psconrl.model.tables import EMISSIONS
 from psconrl.simulation.trace import checkpoint_rounds
 
 
-def check(jobs: Iterable[Job]) -> None:
+def check_jobs(jobs: Iterable[Job]) -> None:
     """Build every environment and agent once, so that a misspelt option fails now and not in the 40th run."""
     environments: dict[tuple[str, str, str], Environment] = {}
     seen: dict[tuple[str, str], Any] = {}

@@ -14,7 +14,7 @@ from psconrl.learning.checks import is_whole
 LARGEST = 2**53  # the largest whole number accepted: beyond it floats are not exact
 
 
-class Columns:
+class ColumnReader:
     """Checks values for their type; errors name the file and the place."""
 
     def __init__(self, path: Path) -> None:

@@ -21,7 +21,7 @@ CHECKPOINTS = (
 )  # fmt: skip
 
 
-def export(store: Store, folder: Path, form: str) -> list[Path]:
+def export_tables(store: Store, folder: Path, form: str) -> list[Path]:
     """Write the tables ``runs`` and ``checkpoints`` to a folder and return the files.
 
     The column ``target`` of a checkpoint is the optimum or the threshold times the round, so total - target is the

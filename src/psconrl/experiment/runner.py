@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from psconrl.errors import ConfigError, StoreError
-from psconrl.experiment.checks import check
+from psconrl.experiment.checks import check_jobs
 from psconrl.experiment.environment_record import environment_record, model_bytes
 from psconrl.experiment.executors import ExecutorFactory, executor_factory
 from psconrl.experiment.job import Job, Result, execute, failure
@@ -27,7 +27,7 @@ LOOK_SECONDS = 0.2
 
 
 @dataclass
-class Outcome:
+class SweepOutcome:
     """Counts of a sweep's runs; its progress while it runs."""
 
     total: int
@@ -45,7 +45,7 @@ class Outcome:
         return self.total - self.known - self.done - self.failed
 
 
-Progress = Callable[[Outcome], None]
+Progress = Callable[[SweepOutcome], None]
 
 
 def run_sweep(
@@ -56,7 +56,7 @@ def run_sweep(
     workers: int | None = None,
     progress: Progress | None = None,
     title: str = "",
-) -> Outcome:
+) -> SweepOutcome:
     """Run the jobs that are missing in a results file.
 
     Ctrl-C raises ``psconrl.simulation.interrupt.Interrupted``, a KeyboardInterrupt. Its ``outcome`` and the file have
@@ -65,13 +65,13 @@ def run_sweep(
     ``title``: the title of the report; by default the name of the jobs' spec, else the title that the file has.
     ``executor``: processes by default, ``"dask://HOST:PORT"``, a Dask client, or any ``concurrent.futures`` executor.
     """
-    check(jobs)
+    check_jobs(jobs)
     began = time.perf_counter()
     with Store.writer(path) as store, deferred_interrupts() as stop:
         finished = store.finished()
         hashes = {job.hash: job for job in jobs}
         missing = [job for key, job in hashes.items() if key not in finished]
-        outcome = Outcome(len(hashes), known=len(hashes) - len(missing))
+        outcome = SweepOutcome(len(hashes), known=len(hashes) - len(missing))
         names = list(dict.fromkeys(job.experiment for job in jobs))
         orders = {f"order {name}": list(dict.fromkeys(j.label for j in jobs if j.experiment == name)) for name in names}
         planned = {

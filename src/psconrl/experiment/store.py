@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from psconrl.errors import StoreError
-from psconrl.experiment.columns import Columns
+from psconrl.experiment.columns import ColumnReader
 from psconrl.experiment.job import Job, Result
 
 FORMAT = "psconrl-results"
@@ -60,7 +60,7 @@ class Store:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self.columns = Columns(self.path)
+        self.columns = ColumnReader(self.path)
         if not self.path.is_file():
             raise StoreError(f"{self.path}: {'is a folder' if self.path.is_dir() else 'no such file'}")
         with _clear_errors(self.path):

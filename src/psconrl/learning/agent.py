@@ -128,7 +128,7 @@ class Agent(Player):
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Load a saved agent, which continues bit for bit. ``extra`` holds what was saved with it."""
-        return persistence.rebuilt(cls, persistence.read(path), path)
+        return persistence.rebuilt(cls, persistence.read_saved(path), path)
 
 
 def _is_ours(cls: type) -> bool:

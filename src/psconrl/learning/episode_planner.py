@@ -22,7 +22,7 @@ from psconrl.planning.tolerances import FEASIBLE, PLAYABLE_GAP
 from psconrl.products import product
 
 
-class Columns(NamedTuple):
+class MixedPolicies(NamedTuple):
     """The deterministic policies that an optimal plan mixes: each is optimal for its Lagrangian."""
 
     policies: tuple[Ints, ...]
@@ -31,7 +31,7 @@ class Columns(NamedTuple):
     prices: Floats  # (m,), shadow prices of the constraints, in units of the objective
 
     @classmethod
-    def of(cls, found: Solution, problem: Problem) -> "Columns | None":
+    def of(cls, found: Solution, problem: Problem) -> "MixedPolicies | None":
         """Return the columns of a solution; None if it is a single policy."""
         if len(found.policies) < 2:
             return None
@@ -47,7 +47,7 @@ class Choice(NamedTuple):
 
     policy: Floats  # (S, A)
     value: float
-    columns: Columns | None = None
+    columns: MixedPolicies | None = None
 
 
 # Transitions of smaller probability do not occur within an episode. A sample that cannot be solved as it is, is planned
@@ -118,7 +118,7 @@ class EpisodePlanner:
             return None
         self.weights = found.weights
         shift, scale = problem.scaling
-        return Choice(found.policy, float(shift[0] + scale[0] * found.value), Columns.of(found, problem))
+        return Choice(found.policy, float(shift[0] + scale[0] * found.value), MixedPolicies.of(found, problem))
 
     def least_excess(self, P: Transition, costs: Floats, thresholds: Floats, state: int) -> Choice:
         """Return the policy whose largest excess over the thresholds is least, for infeasible models.

@@ -42,10 +42,10 @@ from psconrl.learning.recipe import Recipe
 from psconrl.learning.runtime.adapter import Adapted, adapt, name_of
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Learner
-from psconrl.learning.runtime.persistence import DAMAGE, Saved, read, rebuilt, restored
+from psconrl.learning.runtime.persistence import DAMAGE, Saved, read_saved, rebuilt, restored
 from psconrl.learning.runtime.player import Player
 from psconrl.model.cmdp import CMDP
-from psconrl.named_code import AGENTS, find, from_package, installed, is_code
+from psconrl.named_code import AGENTS, find_code, from_package, installed, is_code
 
 # As in the paper.
 PLAIN: dict[str, Part | None] = {
@@ -126,7 +126,7 @@ def recipe_for(name: str, folder: Path | None = None) -> Recipe | Foreign:
     if isinstance(name, str) and name in installed(AGENTS):
         return _own_recipe(name, from_package(AGENTS, name))
     if is_code(name):
-        return _own_recipe(name, find(name, folder))
+        return _own_recipe(name, find_code(name, folder))
     known = [*RECIPES, *installed(AGENTS)]
     raise ConfigError(unknown_name("agent", name, known) + " (one of your own is module:Class)")
 
@@ -187,7 +187,7 @@ def load_agent(path: Any, agent: type[Agent] | Learner | None = None) -> Any:
     ``agent``: your own class, or a fresh object to restore into, if the agent is not one of this library's. Files name
     agents and never contain code.
     """
-    saved = read(path)
+    saved = read_saved(path)
     if agent is None:
         if saved.agent not in CLASSES:
             name = unknown_name("agent", saved.recipe, CLASSES)

@@ -43,7 +43,7 @@ _PATIENCE = 20  # GCR stops unless this many cycles reduce
 _SLOWER = 0.5  # the residual to less than this share
 
 
-Moves: TypeAlias = tuple[Places, Places, Floats]  # in CSR form
+CSRArrays: TypeAlias = tuple[Places, Places, Floats]  # in CSR form
 
 
 class Level(NamedTuple):
@@ -72,7 +72,7 @@ class Level(NamedTuple):
         return int(self.leaving.size)
 
     @property
-    def moves(self) -> Moves:
+    def moves(self) -> CSRArrays:
         """Transitions by origin, in CSR form."""
         return self.indptr, self.indices, self.data
 
@@ -80,18 +80,18 @@ class Level(NamedTuple):
         """True if this level is enough smaller than ``other``; states with random successors make dense groups."""
         return self.size <= _STALLED * other.size and self.data.size <= _STALLED * other.data.size
 
-    def columns(self) -> Moves:
+    def columns(self) -> CSRArrays:
         """Return the transitions by destination."""
-        columns: Moves = by_columns(*self.moves, self.size)
+        columns: CSRArrays = by_columns(*self.moves, self.size)
         return columns
 
     def grouped(self, mass: Floats) -> "tuple[Ints, Level, Floats]":
         """Return the group of every state (pairs of pairs), the chain of groups, and the masses of the groups."""
         flow = aggregation.scaled(self.indptr, self.data, mass)
-        moves: Moves = (self.indptr, self.indices, flow)
+        moves: CSRArrays = (self.indptr, self.indices, flow)
         group = np.arange(self.size)
         for _ in range(2):
-            columns: Moves = by_columns(*moves, moves[0].size - 1)
+            columns: CSRArrays = by_columns(*moves, moves[0].size - 1)
             pair = aggregation.pairs_of(*moves, *columns, _STRONG)
             if pair.max() > _PAIRED * pair.size:  # where mass falls steeply, the strongest neighbour is already paired
                 pair = aggregation.pairs_of(*moves, *columns, 0.0)
@@ -123,7 +123,7 @@ def first_distribution(level: Level) -> Floats:
     return _improved(level, np.full(level.size, 1.0 / level.size), 1)
 
 
-def stationary_distribution(level: Level, guess: Floats, tolerance: float, cycles: int) -> Floats:
+def multigrid_distribution(level: Level, guess: Floats, tolerance: float, cycles: int) -> Floats:
     """Return a distribution whose imbalance after one step is at most the tolerance, if one is found."""
     columns, x = level.columns(), guess
     right = np.zeros(level.size)
@@ -142,7 +142,7 @@ def stationary_distribution(level: Level, guess: Floats, tolerance: float, cycle
     return x
 
 
-def _imbalance(level: Level, columns: Moves, x: Floats) -> float:
+def _imbalance(level: Level, columns: CSRArrays, x: Floats) -> float:
     return float(multigrid_steps.imbalance(*columns, level.leaving, x))
 
 
@@ -163,7 +163,7 @@ def _improved(level: Level, x: Floats, cycles: int) -> Floats:
     return x
 
 
-def _swept(columns: Moves, inverse: Floats, x: Floats) -> Floats:
+def _swept(columns: CSRArrays, inverse: Floats, x: Floats) -> Floats:
     for down in (False, True):
         multigrid_steps.sweep_distribution(*columns, inverse, x, down)
     x = np.maximum(x, _LEAST)
@@ -213,7 +213,7 @@ class Cycles:
     """GCR preconditioned by multigrid cycles. Several threads may use it at the same time."""
 
     def __init__(
-        self, levels: Hierarchy, moves: list[Moves], lowering: list[Floats], raising: list[Floats],
+        self, levels: Hierarchy, moves: list[CSRArrays], lowering: list[Floats], raising: list[Floats],
         weights: list[Floats], inverse: Floats | None, gain: float,
     ) -> None:  # fmt: skip
         self._levels, self._groups = levels.levels, levels.groups

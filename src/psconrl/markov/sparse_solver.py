@@ -19,7 +19,7 @@ from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.kernels import graph, krylov, sweeps
 from psconrl.markov.factorisation import TOO_RARE, cycle_solve, solve_directly
-from psconrl.markov.multigrid import Hierarchy, Level, first_distribution, stationary_distribution
+from psconrl.markov.multigrid import Hierarchy, Level, first_distribution, multigrid_distribution
 from psconrl.markov.transient_costs import collect_onward
 from psconrl.markov.unichain import FALLS_APART, Unichain, solve_chain
 from psconrl.products import product
@@ -246,7 +246,7 @@ def _distribution_by_multigrid(
     level: Level, guess: Floats, P: csr_array, costs: Floats, gains: Floats, off: float
 ) -> Floats:
     """Return the stationary distribution by multigrid from a rough one, or by an LU if that fails."""
-    distribution = stationary_distribution(level, guess, DISTRIBUTION_TOL, CYCLES)
+    distribution = multigrid_distribution(level, guess, DISTRIBUTION_TOL, CYCLES)
     return (
         distribution
         if _agree(costs, gains, distribution, off)

@@ -74,7 +74,7 @@ class CMDP:
         P, n_actions = validation.read_transition(transition)
         S, A = P.shape[1], n_actions
         mask = validation.read_mask(available, S, A)
-        P = validation.check_rows(P, mask)
+        P = validation.check_transition_rows(P, mask)
         expected, outcomes = validation.read_costs(costs, P, mask)
         m = expected.shape[0] - 1
         names = validation.read_names(cost_names, m + 1, "cost_names") or validation.default_cost_names(m, maximise)

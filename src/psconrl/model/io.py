@@ -44,7 +44,7 @@ def save(cmdp: CMDP, path: str | os.PathLike[str], policy: Any = None) -> None:
         raise ModelError(f"save needs a CMDP and then a path; got {type(cmdp).__name__} first")
     target = as_path(path, ModelError)
     if policy is not None or target.suffix in exchange_files.ENDINGS:
-        text = exchange_files.written(cmdp, target, policy)
+        text = exchange_files.encoded(cmdp, target, policy)
         write_atomically(target, lambda f: f.write(text), ModelError)
     elif target.suffix == ".json":
         write_atomically(target, lambda f: f.write(json.dumps(_to_json(cmdp), indent=1).encode()), ModelError)
@@ -54,7 +54,7 @@ def save(cmdp: CMDP, path: str | os.PathLike[str], policy: Any = None) -> None:
         raise ModelError(f"{target}: a model file must end in {', '.join(WRITTEN)}")
 
 
-def read(path: str | os.PathLike[str]) -> CMDP:
+def read_native(path: str | os.PathLike[str]) -> CMDP:
     """Read a model from ``.npz`` or ``.json``."""
     source = Path(path)
     if source.suffix not in OWN:

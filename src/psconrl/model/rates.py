@@ -48,10 +48,10 @@ def uniformised(rates: Any, sojourn: Any, available: Any, uniform_rate: float | 
     mask = validation.read_mask(available, S, A)
     validation.clear(q, ~mask.ravel())
     if sojourn is not None:
-        q = _scaled(validation.check_rows(q, mask), 1.0 / _read_sojourn(sojourn, mask).ravel())
+        q = _scaled(validation.check_transition_rows(q, mask), 1.0 / _read_sojourn(sojourn, mask).ravel())
     else:
         q = _without_diagonal_of_generator(q, A)
-        first = validation.first_entry(q, lambda x: ~np.isfinite(x) | (x < 0))
+        first = validation.first_wrong_entry(q, lambda x: ~np.isfinite(x) | (x < 0))
         if first is not None:
             row, column = first
             where = f"rates[{row // A}, {row % A}, {column}]"

@@ -281,7 +281,7 @@ class SparseTransition(Transition):
         if policy.ndim == 1:
             S, A = self.n_states, self.n_actions
             return chosen_rows(self.matrix, np.arange(0, S * A, A) + policy)
-        return mixed_rows(self.matrix, policy)
+        return mixed_sparse_rows(self.matrix, policy)
 
     def restrict(self, states: Ints) -> Transition:
         """Return the transitions among the given states."""
@@ -355,7 +355,7 @@ def chosen_rows(matrix: csr_array, rows: Ints) -> csr_array:
     return csr_array((data, indices, indptr), shape=(rows.size, matrix.shape[1]))
 
 
-def mixed_rows(matrix: csr_array, policy: Floats) -> csr_array:
+def mixed_sparse_rows(matrix: csr_array, policy: Floats) -> csr_array:
     """Return the chain (S, S) of a randomised policy (S, A), from transitions (S*A, S)."""
     indptr, indices, data = csr.mixed(matrix.indptr, matrix.indices, matrix.data, np.ascontiguousarray(policy))
     return csr_array((data, indices, indptr), shape=(matrix.shape[1], matrix.shape[1]))

@@ -98,11 +98,11 @@ def read_mask(available: ArrayLike | None, S: int, A: int) -> Bools:
     return mask
 
 
-def check_rows(P: Matrix, mask: Bools) -> Matrix:
+def check_transition_rows(P: Matrix, mask: Bools) -> Matrix:
     """Return transitions whose available rows are distributions (normalised if slightly off), and others empty."""
     S, A = mask.shape
     clear(P, ~mask.ravel())
-    first = first_entry(P, lambda p: ~np.isfinite(p) | (p < 0))
+    first = first_wrong_entry(P, lambda p: ~np.isfinite(p) | (p < 0))
     if first is not None:
         row, column = first
         raise ModelError(f"transition[{row // A}, {row % A}, {column}] must be a probability; got {P[row, column]:g}")
@@ -136,7 +136,7 @@ def clear(matrix: Matrix, rows: Bools) -> None:
         matrix.eliminate_zeros()
 
 
-def first_entry(matrix: Matrix, wrong: Callable[[Floats], Bools]) -> tuple[int, int] | None:
+def first_wrong_entry(matrix: Matrix, wrong: Callable[[Floats], Bools]) -> tuple[int, int] | None:
     """Return row and column of the first wrong entry, or None."""
     if isinstance(matrix, np.ndarray):
         found = np.argwhere(wrong(matrix))
@@ -170,7 +170,7 @@ def read_costs(costs: Any, P: Matrix, mask: Bools) -> tuple[Floats, list[Matrix 
             if outcome.shape != (S * A, S):
                 raise ModelError(f"costs[{i}] must have shape {(S * A, S)} if sparse; got {outcome.shape}")
             clear(outcome, ~mask.ravel())
-            first = first_entry(outcome, lambda c: ~in_range(c))
+            first = first_wrong_entry(outcome, lambda c: ~in_range(c))
             if first is not None:
                 row, column = first
                 where = f"costs[{i}, {row // A}, {row % A}, {column}]"

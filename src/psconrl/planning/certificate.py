@@ -61,7 +61,7 @@ def certify(cmdp: CMDP, plan: Plan) -> Certificate:
     gains = None if plan.gains is None else plan.gains[states]
     dual = Dual(plan.multipliers, plan.potential[states], plan.low_potential[states], gains)
     occupancy = np.ascontiguousarray(plan.occupancy[states], dtype=np.float64)
-    return check(part, plan.status, occupancy, dual, exact)
+    return certificate_of(part, plan.status, occupancy, dual, exact)
 
 
 def _need_plan_of(cmdp: CMDP, plan: Plan) -> None:
@@ -95,7 +95,7 @@ def _need_mixture_of(cmdp: CMDP, mixture: PolicyMixture) -> None:
         raise ModelError(f"shares of the mixture must add up to 1; got {shares.tolist()}")
 
 
-def check(cmdp: CMDP, status: Status, occupancy: Floats, dual: Dual, exact: Evaluation) -> Certificate:
+def certificate_of(cmdp: CMDP, status: Status, occupancy: Floats, dual: Dual, exact: Evaluation) -> Certificate:
     """Return the certificate of a claimed status, given the exact evaluation of the policy."""
     unit = units(cmdp, occupancy)
     arrivals = occupancy.ravel() @ cmdp.transition

@@ -14,7 +14,7 @@ from psconrl.kernels.occupancy import one_hot
 from psconrl.markov.evaluation import Evaluation, evaluate_policy
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.candidate import Candidate, Dual, without_residue
-from psconrl.planning.certificate import check
+from psconrl.planning.certificate import certificate_of
 from psconrl.planning.initial_randomisation import initially_randomised
 from psconrl.planning.plan import Plan
 from psconrl.planning.problem import Problem
@@ -24,7 +24,7 @@ from psconrl.planning.settling import rounds_to_settle
 from psconrl.planning.tolerances import PROVEN_POLICY
 
 
-class Outcome(NamedTuple):
+class JudgedPolicy(NamedTuple):
     """A policy in the user's units, its exact averages, and what is proven of it."""
 
     status: Status
@@ -50,7 +50,7 @@ class Case:
         return self.problem.scaling.invert_dual(self.candidate.dual, self.candidate.feasible)
 
     @cached_property
-    def found(self) -> Outcome:
+    def found(self) -> JudgedPolicy:
         """The candidate itself, under the status that it claims."""
         status = Status.OPTIMAL if self.candidate.feasible else Status.INFEASIBLE
         return self.judged(status, self.candidate.policy, self.candidate.occupancy, self.candidate.note)
@@ -70,19 +70,21 @@ class Case:
         found = self.found
         return not self.candidate.feasible and found.proof.holds and found.proof.policy_error > PROVEN_POLICY
 
-    def judged(self, status: Status, policy: Floats, occupancy: Floats | None = None, note: str = "") -> Outcome:
+    def judged(self, status: Status, policy: Floats, occupancy: Floats | None = None, note: str = "") -> JudgedPolicy:
         """Evaluate a policy and check it; the occupancy is the policy's own unless another one is given."""
         exact = evaluate_policy(self.part, policy)
         occupancy = exact.occupancy if occupancy is None else occupancy
-        return Outcome(status, policy, occupancy, exact, check(self.part, status, occupancy, self.dual, exact), note)
+        return JudgedPolicy(
+            status, policy, occupancy, exact, certificate_of(self.part, status, occupancy, self.dual, exact), note
+        )
 
 
-def as_found(case: Case) -> Outcome | None:
+def as_found(case: Case) -> JudgedPolicy | None:
     """The candidate, if its proof holds."""
     return case.found if case.found.proof.holds and not case.is_elsewhere else None
 
 
-def best_so_far(case: Case) -> Outcome | None:
+def best_so_far(case: Case) -> JudgedPolicy | None:
     """The first policy of a stopped search that is proven to meet the thresholds.
 
     Early policies may have no state in common. A policy between them then differs from what the search expected, and
@@ -99,7 +101,7 @@ def best_so_far(case: Case) -> Outcome | None:
     return None
 
 
-def repaired(case: Case) -> Outcome | None:
+def repaired(case: Case) -> JudgedPolicy | None:
     """The first repair of a split policy that is optimal, or the last one, which does not attain the bound."""
     if not case.is_split:
         return None
@@ -114,31 +116,31 @@ def repaired(case: Case) -> Outcome | None:
     return case.judged(Status.NOT_ATTAINED, outcome.policy, note=outcome.note)
 
 
-def least_excess_as_played(case: Case) -> Outcome | None:
+def least_excess_as_played(case: Case) -> JudgedPolicy | None:
     """The policy of least excess of a multichain model, with the occupancy that it has itself."""
     if not case.is_elsewhere or case.candidate.dual.gains is None or case.candidate.shares is not None:
         return None
     return case.judged(Status.INFEASIBLE, case.candidate.policy, note=case.candidate.note)
 
 
-def least_excess_between_classes(case: Case) -> Outcome | None:
+def least_excess_between_classes(case: Case) -> JudgedPolicy | None:
     """A policy near the least excess that moves between the classes that this needs."""
     if not case.is_elsewhere or case.candidate.dual.gains is not None or len(case.found.exact.classes) < 2:
         return None
     return case.judged(Status.INFEASIBLE, *between_classes(case.part, case.candidate.occupancy))
 
 
-def least_excess_as_found(case: Case) -> Outcome | None:
+def least_excess_as_found(case: Case) -> JudgedPolicy | None:
     """The proof of infeasibility, with the policy as it is."""
     return case.found if case.is_elsewhere else None
 
 
-def uncertified(case: Case) -> Outcome | None:
+def uncertified(case: Case) -> JudgedPolicy | None:
     """The candidate, without a proof."""
     return case.found._replace(status=Status.UNCERTIFIED)
 
 
-STEPS: tuple[Callable[[Case], Outcome | None], ...] = (
+STEPS: tuple[Callable[[Case], JudgedPolicy | None], ...] = (
     as_found,
     best_so_far,
     repaired,

@@ -62,7 +62,9 @@ class Infeasibility:
         return "Lower" if self._floor(i) else "Raise"
 
 
-def explain(cmdp: CMDP, jointly: Floats, multipliers: Floats, least: Callable[[CMDP], float | None]) -> Infeasibility:
+def explain_infeasibility(
+    cmdp: CMDP, jointly: Floats, multipliers: Floats, least: Callable[[CMDP], float | None]
+) -> Infeasibility:
     """Find thresholds that could be met instead, by planning relaxations of a model.
 
     ``jointly`` are the averages (m,) of a policy of least excess, ``multipliers`` the Farkas weights. ``least`` returns

@@ -8,7 +8,7 @@ from psconrl.kernels.occupancy import one_hot
 from psconrl.markov.evaluation import evaluate_policy
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.candidate import Candidate, Dual
-from psconrl.planning.certificate import check
+from psconrl.planning.certificate import certificate_of
 from psconrl.planning.mixture_policy import PolicyMixture, evaluate_mixture
 from psconrl.planning.plan import Plan
 from psconrl.planning.proof import Status
@@ -26,7 +26,7 @@ def initially_randomised(part: CMDP, candidate: Candidate, found: Plan) -> Plan:
     policies = np.array(candidate.columns)
     dual = Dual(found.multipliers, found.potential, found.low_potential, found.gains)
     exact, distributions = evaluate_mixture(part, policies, candidate.shares)
-    proof = check(part, status, exact.occupancy, dual, exact)
+    proof = certificate_of(part, status, exact.occupancy, dual, exact)
     if not proof.holds:
         return found
     return replace(

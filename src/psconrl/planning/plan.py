@@ -165,12 +165,12 @@ class Plan(Deployable):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the plan to an ``.npz`` file, atomically."""
-        plan_files.save(self, path)
+        plan_files.save_plan(self, path)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> "Plan":
         """Load a plan that was saved with ``save``."""
-        return Plan(**plan_files.load(path))
+        return Plan(**plan_files.load_plan(path))
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
         """Write the plan as JSON, with names and units, as printed by ``psconrl solve --json``."""

@@ -85,7 +85,7 @@ def write_json(plan: Any, path: str | os.PathLike[str]) -> None:
     write_atomically(as_path(path, PolicyError), lambda f: f.write(text.encode()), PolicyError)
 
 
-def save(plan: Any, path: str | os.PathLike[str]) -> None:
+def save_plan(plan: Any, path: str | os.PathLike[str]) -> None:
     """Write a plan to an ``.npz`` file, atomically."""
     target = as_path(path, PolicyError)
     if target.suffix != ".npz":
@@ -125,7 +125,7 @@ def save(plan: Any, path: str | os.PathLike[str]) -> None:
     write_atomically(target, lambda f: np.savez_compressed(f, **arrays), PolicyError)
 
 
-def load(path: str | os.PathLike[str]) -> dict[str, Any]:
+def load_plan(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read the fields of a plan from an ``.npz`` file."""
     source = as_path(path, PolicyError)
     if source.suffix != ".npz":

@@ -17,7 +17,7 @@ from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.fingerprint import fingerprint
 from psconrl.planning.certificate import units
 from psconrl.planning.certification import certified, certified_as_played
-from psconrl.planning.infeasibility import Infeasibility, explain
+from psconrl.planning.infeasibility import Infeasibility, explain_infeasibility
 from psconrl.planning.methods import LP, METHODS, MIXTURE, find_candidate, unproven
 from psconrl.planning.plan import Plan
 from psconrl.planning.problem import Problem
@@ -94,7 +94,7 @@ def _explained(cmdp: CMDP, infeasible: Plan, method: str) -> Infeasibility:
         # If no single policy attains the bound, a mixture or ever rarer switches approach it.
         return float(found.certificate.lower if found.status is Status.NOT_ATTAINED else found.costs[0])
 
-    return explain(cmdp, infeasible.costs[1:], infeasible.multipliers, least)
+    return explain_infeasibility(cmdp, infeasible.costs[1:], infeasible.multipliers, least)
 
 
 def _attempt(part: CMDP, problem: Problem, method: str, start: Sequence[Ints], watch: Watch) -> Plan:

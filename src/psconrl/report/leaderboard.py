@@ -21,7 +21,7 @@ from psconrl.arrays import Floats
 from psconrl.errors import ConfigError
 from psconrl.experiment.spec import COSTS_SUFFIX
 from psconrl.report.curves import Curves, Experiment
-from psconrl.report.statistics import Estimate, compare, interval, mean_interval, resample_weights
+from psconrl.report.statistics import MeanInterval, compare, interval, mean_interval, resample_weights
 from psconrl.report.tables import TAIL, verdict
 
 REFERENCE = "uniform"  # the agent whose score makes those of different environments comparable
@@ -31,7 +31,7 @@ REFERENCE = "uniform"  # the agent whose score makes those of different environm
 class Place:
     """Results of an agent in an environment. Losses are in percent of the score of uniform play."""
 
-    score: Estimate  # regret plus positive violations at twice their prices
+    score: MeanInterval  # regret plus positive violations at twice their prices
     loss: float
     tail: float  # loss of the 90th percentile of runs
     worst_run: float  # loss of the worst run
@@ -49,7 +49,7 @@ class Standing:
     label: str
     title: str
     environments: int
-    rank: Estimate  # among the agents that play an environment; 1 is the best
+    rank: MeanInterval  # among the agents that play an environment; 1 is the best
     not_worse: int | None  # number of environments in which it is not significantly worse
     loss: float
     tail: float
@@ -156,7 +156,7 @@ def _standing(
         label=label,
         title=title,
         environments=len(own),
-        rank=Estimate(averages[0], *interval(averages[1:])),
+        rank=MeanInterval(averages[0], *interval(averages[1:])),
         not_worse=sum(tested) if tested else None,
         loss=float(np.mean([place.loss for place in own])),
         overspent=float(np.mean([place.overspent for place in own])),

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from psconrl.report.figures import LITERAL
 from psconrl.report.leaderboard import Board, short
-from psconrl.report.numbers import written
+from psconrl.report.numbers import format_number
 from psconrl.report.sensitivity import Hyperparameter
 from psconrl.report.style import GREY, looks_of, title_of
 
@@ -38,7 +38,7 @@ def leaderboard_figure(boards: Mapping[str, Board]) -> Figure:
         for (i, j), loss in np.ndenumerate(losses):
             place = places[i][j]
             if place is not None:
-                text = written(float(loss), 2) + ("•" if place.not_worse else "")
+                text = format_number(float(loss), 2) + ("•" if place.not_worse else "")
                 axes.text(j, i, text, ha="center", va="center", fontsize=6, color="white" if loss < DARK else "black")
         names = [short(environment) for environment in board.environments]
         axes.set_xticks(range(len(names)), names, rotation=60, ha="right", rotation_mode="anchor", fontsize=7)

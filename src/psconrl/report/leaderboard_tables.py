@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from psconrl.report.leaderboard import Board, short
-from psconrl.report.numbers import written
+from psconrl.report.numbers import format_number
 from psconrl.report.print_table import markdown_table
 from psconrl.report.statistics import FEW_RUNS
 
@@ -35,7 +35,8 @@ def standings_table(board: Board, settings: Mapping[str, str]) -> dict[str, Any]
             [
                 s.title, settings.get(s.label, ""), str(s.rank), "-" if s.not_worse is None else s.not_worse,
                 s.environments,
-                *map(_percent, (s.loss, s.tail, s.worst_run, s.overspent, s.worst, s.strong)), written(s.seconds, 2),
+                *map(_percent, (s.loss, s.tail, s.worst_run, s.overspent, s.worst, s.strong)),
+                format_number(s.seconds, 2),
             ]
             for s in board.standings
         ],
@@ -68,4 +69,4 @@ def markdown_page(boards: Mapping[str, Board], settings: Mapping[str, str]) -> s
 
 
 def _percent(share: float) -> str:
-    return "-" if np.isnan(share) else written(share, 2)
+    return "-" if np.isnan(share) else format_number(share, 2)

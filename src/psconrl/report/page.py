@@ -39,12 +39,12 @@ SCRIPTS = (
 _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&"}
 
 
-def render(report: dict[str, Any]) -> str:
+def render_report(report: dict[str, Any]) -> str:
     """Return the page as text; ``report`` is a plain dict of titles, experiments (panels, tables, maps), provenance.
 
     Numbers may be NumPy's; a number that is not finite becomes null. The page omits parts whose keys are missing.
 
-    >>> page = render({"title": "Four agents", "experiments": []})
+    >>> page = render_report({"title": "Four agents", "experiments": []})
     >>> "<title>Four agents</title>" in page, "https://" in page
     (True, False)
     """
@@ -59,9 +59,9 @@ def render(report: dict[str, Any]) -> str:
     return re.sub(r"\{\{(title|css|script|data)\}\}", lambda found: parts[found[1]], _asset("page.html"))
 
 
-def write(report: dict[str, Any], path: str | os.PathLike[str]) -> None:
+def write_report(report: dict[str, Any], path: str | os.PathLike[str]) -> None:
     """Write the page to a file atomically."""
-    page = render(report).encode()
+    page = render_report(report).encode()
     write_atomically(Path(path), lambda f: f.write(page), ConfigError)
 
 

@@ -21,7 +21,7 @@ from psconrl.arrays import Floats
 from psconrl.errors import ConfigError
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.metrics import Measure
-from psconrl.report.numbers import written
+from psconrl.report.numbers import format_number
 from psconrl.report.statistics import mean_interval
 from psconrl.report.style import GREY
 
@@ -206,9 +206,11 @@ def _cut(axes: Axes, means: list[tuple[str, Floats]], sizes: Sizes, wide: float)
     for title, mean in means:
         end, most, least = float(mean[-1]), float(mean.max()), float(mean.min())
         if end > high or (most > high and end >= low):
-            over.append(f"↑ {title} ends at {written(end)}" + ("" if end > high else f", from {written(most)}"))
+            over.append(
+                f"↑ {title} ends at {format_number(end)}" + ("" if end > high else f", from {format_number(most)}")
+            )
         elif end < low or least < low:
-            under.append(f"↓ {title} ends at {written(end)}" + ("" if end < low else f", from {written(least)}"))
+            under.append(f"↓ {title} ends at {format_number(end)}" + ("" if end < low else f", from {format_number(least)}"))
     if not over and not under:
         return 0.0
     notes = "\n".join(_wrapped(note, 0.7 * wide, sizes.note) for note in [*over, *under])
@@ -238,7 +240,7 @@ def tidy(axes: Axes, letters: float | None = None, ticks: int = 5) -> None:
     """Format the axes: readable numbers, a light grid, no frame."""
     axes.grid(alpha=0.3)
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: written(y, 4).replace("-", "\N{MINUS SIGN}")))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: format_number(y, 4).replace("-", "\N{MINUS SIGN}")))
     axes.tick_params(labelsize=letters)
     axes.locator_params(axis="x", nbins=ticks)
     axes.margins(x=0)

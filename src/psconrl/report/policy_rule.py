@@ -15,7 +15,7 @@ from psconrl.arrays import Floats, Ints
 from psconrl.model.cmdp import CMDP
 from psconrl.model.coordinates import Coordinates, with_total
 from psconrl.planning.plan import Plan
-from psconrl.report.numbers import written
+from psconrl.report.numbers import format_number
 from psconrl.report.style import PALETTE
 
 Mask = NDArray[np.bool_]
@@ -55,11 +55,11 @@ def rule_figure(cmdp: CMDP, plan: Plan, places: Coordinates, caption: str) -> Fi
         axes.set_xlabel(places.names[k], fontsize=9)
         axes.set_ylabel("share", fontsize=9)
     handles = [
-        Patch(color=colours[k], label=f"{cmdp.action_name(a)} ({written(100 * flow[:, k].sum())}%)")
+        Patch(color=colours[k], label=f"{cmdp.action_name(a)} ({format_number(100 * flow[:, k].sum())}%)")
         for k, a in enumerate(named)
     ]
     if others:
-        handles.append(Patch(color=PALE, label=f"{len(others)} others ({written(100 * flow[:, -1].sum())}%)"))
+        handles.append(Patch(color=PALE, label=f"{len(others)} others ({format_number(100 * flow[:, -1].sum())}%)"))
     figure.legend(handles=handles, loc="outside lower center", ncols=2 if len(handles) > 4 else 4, fontsize=8,
                   frameon=False, title="action, and how often", title_fontsize=8)  # fmt: skip
     visited = int((flow.sum(axis=1) > VISITED).sum())

@@ -9,7 +9,7 @@ from typing import Any
 from psconrl.errors import ConfigError, unknown_name
 from psconrl.report.curves import Experiment
 from psconrl.report.metrics import UNKNOWN, Measure
-from psconrl.report.statistics import Estimate, final
+from psconrl.report.statistics import MeanInterval, final
 from psconrl.text import csv_cell
 
 FORMATS = ("latex", "markdown", "csv")
@@ -29,7 +29,7 @@ def print_table(experiments: Sequence[Experiment], measured: Sequence[Measure], 
     return {"latex": _latex, "markdown": _markdown, "csv": _csv}[form](experiments, measured)
 
 
-def _entries(experiment: Experiment, measured: Sequence[Measure]) -> list[tuple[str, int, list[Estimate | None]]]:
+def _entries(experiment: Experiment, measured: Sequence[Measure]) -> list[tuple[str, int, list[MeanInterval | None]]]:
     """Return the name, number of runs and measures of every agent; None for a measure that it lacks."""
     return [
         (c.title, c.runs, [final(m, experiment, c) if m.known_of(experiment, c) else None for m in measured])

@@ -9,8 +9,8 @@ import numpy as np
 from psconrl.arrays import Floats
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.leaderboard import REFERENCE
-from psconrl.report.numbers import written
-from psconrl.report.statistics import Estimate, interval, resample_weights
+from psconrl.report.numbers import format_number
+from psconrl.report.statistics import MeanInterval, interval, resample_weights
 from psconrl.report.style import title_of
 
 
@@ -21,7 +21,7 @@ class Hyperparameter:
     label: str
     option: str
     values: tuple[float, ...]
-    losses: tuple[Estimate, ...]
+    losses: tuple[MeanInterval, ...]
 
     @property
     def best(self) -> int:
@@ -54,7 +54,7 @@ def hyperparameter_table(found: Sequence[Hyperparameter]) -> dict[str, Any]:
         "rows": [
             [
                 title_of(hyperparameter.label), hyperparameter.option,
-                *(f"{x:g}: {written(float(loss.mean), 2)}{'*' * (k == hyperparameter.best)}"
+                *(f"{x:g}: {format_number(float(loss.mean), 2)}{'*' * (k == hyperparameter.best)}"
                   for k, (x, loss) in enumerate(zip(hyperparameter.values, hyperparameter.losses, strict=True))),
             ]
             for hyperparameter in found
@@ -82,6 +82,6 @@ def _resampled(curves: Curves, prices: Sequence[float]) -> Floats:
     return np.append(scores.mean(), resample_weights(len(scores)) @ scores)
 
 
-def _estimate(of_environments: list[Floats]) -> Estimate:
+def _estimate(of_environments: list[Floats]) -> MeanInterval:
     means = np.mean(of_environments, axis=0)
-    return Estimate(means[0], *interval(means[1:]))
+    return MeanInterval(means[0], *interval(means[1:]))

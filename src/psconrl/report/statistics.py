@@ -14,7 +14,7 @@ from scipy.stats import t as student
 from psconrl.arrays import Floats, Ints
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.metrics import Measure
-from psconrl.report.numbers import written
+from psconrl.report.numbers import format_number
 
 RESAMPLES = 2000
 FEW_RUNS = 10
@@ -27,7 +27,7 @@ FIT_POINTS = 12
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class MeanInterval:
     """A mean with its 95% interval: arrays of the same shape, or numbers."""
 
     mean: Floats
@@ -37,10 +37,10 @@ class Estimate:
     def __str__(self) -> str:
         """Format the estimate as in a table.
 
-        >>> str(Estimate(np.float64(12.345), np.float64(10.0), np.float64(5380.2)))
+        >>> str(MeanInterval(np.float64(12.345), np.float64(10.0), np.float64(5380.2)))
         '12.3 [10, 5,380]'
         """
-        mean, low, high = (written(float(x)) for x in (self.mean, self.low, self.high))
+        mean, low, high = (format_number(float(x)) for x in (self.mean, self.low, self.high))
         return f"{mean} [{low}, {high}]" if self.has_interval else mean
 
     @property
@@ -55,12 +55,12 @@ class Comparison:
 
     first: str
     second: str
-    difference: Estimate
+    difference: MeanInterval
     runs: int
     p_value: float  # of a paired t-test; nan if there are too few runs
 
 
-def mean_interval(values: Floats) -> Estimate:
+def mean_interval(values: Floats) -> MeanInterval:
     """Return the mean over the first axis, the runs, with its interval.
 
     >>> estimate = mean_interval(np.array([1.0, 2.0, 3.0, 4.0]))
@@ -70,8 +70,8 @@ def mean_interval(values: Floats) -> Estimate:
     runs = len(values)
     mean = values.mean(axis=0)
     if runs < 2:
-        return Estimate(mean, np.full_like(mean, np.nan), np.full_like(mean, np.nan))
-    return Estimate(mean, *interval(np.tensordot(resample_weights(runs), values, axes=1)))
+        return MeanInterval(mean, np.full_like(mean, np.nan), np.full_like(mean, np.nan))
+    return MeanInterval(mean, *interval(np.tensordot(resample_weights(runs), values, axes=1)))
 
 
 def interval(resampled: Floats) -> tuple[Floats, Floats]:
@@ -80,7 +80,7 @@ def interval(resampled: Floats) -> tuple[Floats, Floats]:
     return low, high
 
 
-def growth_exponent(rounds: Ints, regret: Floats) -> Estimate:
+def growth_exponent(rounds: Ints, regret: Floats) -> MeanInterval:
     """Return the log-log slope of the mean regret in T over the last decade of a run; regret is (runs, n).
 
     >>> t = np.arange(100, 10_001, 100)
@@ -102,7 +102,7 @@ def growth_exponent(rounds: Ints, regret: Floats) -> Estimate:
     slopes = np.log(every[usable]) @ x / (x @ x)
     if len(regret) < 2 or usable.mean() < LEVEL:
         return _numbers(slopes[0], np.nan, np.nan)
-    return Estimate(np.asarray(slopes[0]), *interval(slopes[1:]))
+    return MeanInterval(np.asarray(slopes[0]), *interval(slopes[1:]))
 
 
 def compare(first: Curves, second: Curves, score: Callable[[Curves], Floats]) -> Comparison:
@@ -118,7 +118,7 @@ def compare(first: Curves, second: Curves, score: Callable[[Curves], Floats]) ->
     return Comparison(first.label, second.label, estimate, int(difference.size), p_value)
 
 
-def final(measure: Measure, experiment: Experiment, curves: Curves) -> Estimate:
+def final(measure: Measure, experiment: Experiment, curves: Curves) -> MeanInterval:
     """Return a measure after the last round."""
     return mean_interval(measure.values(experiment, curves)[:, -1])
 
@@ -128,8 +128,8 @@ def final_cost(curves: Curves, prices: Sequence[float] = ()) -> Floats:
     return curves.at_prices(prices)[:, -1]
 
 
-def _numbers(mean: float, low: float, high: float) -> Estimate:
-    return Estimate(np.asarray(mean), np.asarray(low), np.asarray(high))
+def _numbers(mean: float, low: float, high: float) -> MeanInterval:
+    return MeanInterval(np.asarray(mean), np.asarray(low), np.asarray(high))
 
 
 def resample_weights(runs: int) -> Floats:

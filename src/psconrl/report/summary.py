@@ -15,8 +15,8 @@ from psconrl.planning.planner import plan
 from psconrl.planning.proof import Status
 from psconrl.report.curves import Curves, Experiment, read_experiments
 from psconrl.report.metrics import available, unit_of
-from psconrl.report.numbers import written
-from psconrl.report.statistics import FEW_RUNS, NOTHING, Estimate, compare, final_cost, mean_interval
+from psconrl.report.numbers import format_number
+from psconrl.report.statistics import FEW_RUNS, NOTHING, MeanInterval, compare, final_cost, mean_interval
 from psconrl.report.tables import (
     bounds_table,
     comparison_table,
@@ -62,7 +62,7 @@ def _build(store: Store) -> dict[str, Any]:
     runs, failed = (store.query(f"SELECT count(*) FROM runs WHERE current AND status = '{status}'")[0][0]
                     for status in ("done", "failed"))  # fmt: skip
     hours = store.query("SELECT total(seconds) FROM runs WHERE current")[0][0] / 3600
-    summary = [f"{runs:,} runs in {len(experiments)} experiments, {written(60 * hours)} minutes of computing."]
+    summary = [f"{runs:,} runs in {len(experiments)} experiments, {format_number(60 * hours)} minutes of computing."]
     if meta.get("shortened"):
         summary.append(f"Short form of the experiments. {meta['shortened']}.")
     if failed:
@@ -121,15 +121,15 @@ def _facts(experiment: Experiment) -> list[list[str]]:
     for key, title in (("optimum", "optimal"), ("fastest", "unlimited"), ("safest", "safest")):
         if key in facts:
             value = facts[key][0] if key == "optimum" else facts[key]
-            shown.append([f"{title} {names[0]}", with_unit(written(sign * value, 6), names[0])])
+            shown.append([f"{title} {names[0]}", with_unit(format_number(sign * value, 6), names[0])])
     for name, threshold, price in zip(names[1:], facts.get("thresholds", []), facts.get("prices", []), strict=False):
         shown += [
-            [f"limit on {name}", with_unit(written(threshold, 6), name)],
-            [f"shadow price of {name}", written(price, 4)],
+            [f"limit on {name}", with_unit(format_number(threshold, 6), name)],
+            [f"shadow price of {name}", format_number(price, 4)],
         ]
     if "gap" in facts:
         proof = "proven" if facts["certified"] else "unproven"
-        shown.append(["optimality gap", f"{written(abs(facts['gap']), 1)} ({proof})"])
+        shown.append(["optimality gap", f"{format_number(abs(facts['gap']), 1)} ({proof})"])
     return shown
 
 
@@ -175,7 +175,7 @@ def _panel(title: str, y: str, lines: list[Any] | None, experiment: Experiment, 
     for label, curves in experiment.curves.items():
         values: Floats = measure(curves)
         shown = np.unique(np.linspace(0, curves.rounds.size - 1, PANEL_POINTS).round().astype(np.int64))
-        estimate: Estimate = mean_interval(values[:, shown])
+        estimate: MeanInterval = mean_interval(values[:, shown])
         series.append(
             {
                 "agent": label,
@@ -224,7 +224,7 @@ def _finding(experiment: Experiment) -> str:
     verdicts = {c.label: verdict(compare(best, c, lambda c: final_cost(c, prices)), len(others)) for c in others}
     doubtful = [label for label, result in verdicts.items() if result != f"{best.label} has less"]
     paid = ", ".join(
-        f"violation of {name} {written(float(best.violation(i)[:, -1].mean()))}"
+        f"violation of {name} {format_number(float(best.violation(i)[:, -1].mean()))}"
         for i, name in enumerate(experiment.cost_names[1:], start=1)
     )
     ahead = f", not significantly different from {', '.join(doubtful)}" if doubtful else ""
@@ -232,7 +232,7 @@ def _finding(experiment: Experiment) -> str:
         ahead = ", too few runs for a verdict"
     return (
         f"{best.label} has the least mean regret at shadow prices over {best.runs} runs "
-        f"(regret {written(float(best.regret[:, -1].mean()))}, {paid}){ahead}."
+        f"(regret {format_number(float(best.regret[:, -1].mean()))}, {paid}){ahead}."
     )
 
 
@@ -246,7 +246,7 @@ def _keeping(curves: Curves, names: list[str]) -> str:
             found = f"keeps the limit on {name}" + (f" to within {100 * KEPT:g}%" if excess > 0 else "")
         else:
             found = f"breaks the limit on {name}"
-        parts.append(f"{found} (average {written(average, 4)}, limit {written(limit, 4)})")
+        parts.append(f"{found} (average {format_number(average, 4)}, limit {format_number(limit, 4)})")
     return f"{curves.label} {' and '.join(parts)}"
 
 

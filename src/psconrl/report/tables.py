@@ -9,7 +9,7 @@ import numpy as np
 
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.metrics import UNKNOWN, Measure, available
-from psconrl.report.numbers import written
+from psconrl.report.numbers import format_number
 from psconrl.report.statistics import FEW_RUNS, Comparison, compare, final, final_cost, growth_exponent
 from psconrl.report.style import title_of
 from psconrl.report.theory import check_theory
@@ -40,7 +40,7 @@ def spread_table(experiment: Experiment) -> dict[str, Any]:
     for label, curves in experiment.curves.items() if wanted else ():
         ends = wanted[0].values(experiment, curves)[:, -1]
         numbers = (ends.mean(), np.median(ends), np.quantile(ends, TAIL), ends.max())
-        rows.append([label, curves.runs, *(written(float(x)) for x in numbers)])
+        rows.append([label, curves.runs, *(format_number(float(x)) for x in numbers)])
     return {
         "title": "Spread over runs",
         "note": f"The {wanted[0].title if wanted else 'regret'} after the last round. The last two columns show what "
@@ -104,8 +104,9 @@ def bounds_table(experiments: Sequence[Experiment]) -> list[dict[str, Any]]:
     evaluated = [replace(e, curves={x: c for x, c in e.curves.items() if _is_bounded(c)}) for e in experiments]
     rows = [
         [
-            c.experiment, title_of(c.agent), c.states, written(c.diameter), str(c.regret), str(c.slope), str(c.signed),
-            f"{c.episodes:,.0f}", written(c.episodes_ratio, 2), f"{c.exploring:,.0f}", written(c.exploring_ratio, 2),
+            c.experiment, title_of(c.agent), c.states, format_number(c.diameter), str(c.regret), str(c.slope),
+            str(c.signed), f"{c.episodes:,.0f}", format_number(c.episodes_ratio, 2), f"{c.exploring:,.0f}",
+            format_number(c.exploring_ratio, 2),
         ]
         for c in check_theory(evaluated)
     ]  # fmt: skip
@@ -143,8 +144,8 @@ def growth_table(experiment: Experiment) -> dict[str, Any]:
                 "-" if np.isnan(slope.mean) else str(slope),
                 f"{episodes.mean():,.0f}",
                 f"{exploring.mean():,.0f}",
-                written(float(np.nanmean(curves.seconds))),
-                written(float(np.nanmean(curves.planning_seconds))),
+                format_number(float(np.nanmean(curves.seconds))),
+                format_number(float(np.nanmean(curves.planning_seconds))),
             ]
         )
     return {

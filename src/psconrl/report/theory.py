@@ -11,7 +11,7 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.report.curves import Curves, Experiment
-from psconrl.report.statistics import Estimate, growth_exponent, mean_interval
+from psconrl.report.statistics import MeanInterval, growth_exponent, mean_interval
 
 
 @dataclass(frozen=True)
@@ -22,9 +22,9 @@ class Check:
     agent: str  # label of the agent
     states: int
     diameter: float  # mean over runs
-    regret: Estimate  # strong: by exact evaluation, without sampling noise, never offset by violations
-    slope: Estimate
-    signed: Estimate  # realised
+    regret: MeanInterval  # strong: by exact evaluation, without sampling noise, never offset by violations
+    slope: MeanInterval
+    signed: MeanInterval  # realised
     episodes: float  # mean
     episodes_ratio: float  # largest K_T / bound
     exploring: float  # mean

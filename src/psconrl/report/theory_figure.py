@@ -12,7 +12,7 @@ from matplotlib.ticker import NullFormatter
 from psconrl.errors import ConfigError
 from psconrl.planning.analysis.pareto import cost_ranges
 from psconrl.report.curves import Experiment
-from psconrl.report.numbers import written
+from psconrl.report.numbers import format_number
 from psconrl.report.panels import plain
 from psconrl.report.statistics import growth_exponent, mean_interval
 from psconrl.report.style import BLUE, DASHES, GREY, ORANGE, nth_look, title_of
@@ -57,8 +57,8 @@ def _about(experiment: Experiment) -> str:
     slack = float(experiment.model.thresholds[0] - cost_ranges(experiment.model)[1, 0])
     return (
         f"tight: the paper's Example 1, whose threshold, {experiment.model.thresholds[0]:g}, leaves a slack of "
-        f"{written(slack, 2)}. Most sampled models are infeasible, so agents explore;\nthe bound holds for horizons at "
-        "which samples have become that exact."
+        f"{format_number(slack, 2)}. Most sampled models are infeasible, so agents explore;\n"
+        "the bound holds for horizons at which samples have become that exact."
     )
 
 
@@ -149,9 +149,9 @@ def _ratios(axes: Axes, checks: Sequence[Check], field: str, title: str, named: 
     axes.set_xscale("function", functions=(lambda x: np.sqrt(np.maximum(x, 0)), np.square))
     most = axes.get_xlim()[1]
     ticks = [0.0, 0.25, 0.5, 1.0] if most < 2 else [0.0, 1.0, 4.0, 10.0, 20.0]
-    axes.set_xticks(ticks, ["the bound" if tick == 1 else written(tick) for tick in ticks], fontsize=7)
+    axes.set_xticks(ticks, ["the bound" if tick == 1 else format_number(tick) for tick in ticks], fontsize=7)
     for k, value in enumerate(values):
-        axes.annotate("< 0.001" if 0 < value < 1e-3 else written(value, 2), (1.02, k), fontsize=6, va="center",
+        axes.annotate("< 0.001" if 0 < value < 1e-3 else format_number(value, 2), (1.02, k), fontsize=6, va="center",
                       xycoords=("axes fraction", "data"))  # fmt: skip
     axes.title.set_fontsize(9)
     axes.margins(y=0.01)

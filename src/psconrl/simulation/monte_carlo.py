@@ -20,7 +20,7 @@ from psconrl.model.validation import as_floats
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class EstimatedAverages:
     """Estimated averages of all costs, the objective first and as a cost, with standard errors."""
 
     costs: Floats  # (m+1,) means over the sub-environments
@@ -30,10 +30,12 @@ class Estimate:
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{c:.4g} ± {e:.1g}" for c, e in zip(self.costs, self.errors, strict=True))
-        return f"Estimate({len(self.each)} x {self.rounds} rounds: {shown})"
+        return f"EstimatedAverages({len(self.each)} x {self.rounds} rounds: {shown})"
 
 
-def evaluate_on(envs: "VectorEnv[Any, Any, Any]", policy: ArrayLike, rounds: int, seed: int | None = None) -> Estimate:
+def evaluate_on(
+    envs: "VectorEnv[Any, Any, Any]", policy: ArrayLike, rounds: int, seed: int | None = None
+) -> EstimatedAverages:
     """Play a policy, (S, A) probabilities or one action per state, for a number of rounds in every sub-environment.
 
     The averages include the first rounds. They differ from those of ``psconrl.evaluate`` by sampling noise, which the
@@ -77,7 +79,7 @@ def evaluate_on(envs: "VectorEnv[Any, Any, Any]", policy: ArrayLike, rounds: int
     assert sums is not None
     each = sums / rounds
     errors = each.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.full(each.shape[1], np.nan)
-    return Estimate(each.mean(axis=0), errors, each, int(rounds))
+    return EstimatedAverages(each.mean(axis=0), errors, each, int(rounds))
 
 
 def _discrete(envs: "VectorEnv[Any, Any, Any]", which: str) -> Any:

@@ -81,7 +81,7 @@ class LagrangianPSRL(Sampler):
         costs = self._episode_costs()
         more = combine(self.multipliers, costs[1:].reshape(self.n_costs - 1, costs[0].size)).reshape(costs.shape[1:])
         weighted = costs[:1] + more
-        max_steps, caps = self.schedule.limits(self.counts)
+        max_steps, caps = self.schedule.caps(self.counts)
         try:
             choice = self.planner.optimal(P, weighted, NO_LIMITS, state)
         except SolverError:  # the sample cannot be solved in floating point

@@ -110,7 +110,7 @@ class PSConRL(Sampler):
         """Draw a model, and return its optimal policy, or the fallback if the model is infeasible."""
         P = self._draw()
         costs = self._episode_costs()
-        max_steps, caps = self.schedule.limits(self.counts)
+        max_steps, caps = self.schedule.caps(self.counts)
         try:
             planned = self._optimal(P, costs, state)
             if planned is not None:

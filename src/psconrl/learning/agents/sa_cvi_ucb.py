@@ -69,7 +69,7 @@ class Potential:
         return self.slope * min(max(x, 0.0), self.width) / self.width
 
 
-class Moves(NamedTuple):
+class AccountMoves(NamedTuple):
     """The moves of the account by each pair, in widths of the grid: ``lowest + stride * increments``."""
 
     lowest: int
@@ -77,11 +77,11 @@ class Moves(NamedTuple):
     increments: Ints  # (S, A), from 0 to reach
 
     @classmethod
-    def of(cls, excess: Floats, grid: float) -> "Moves":
+    def of(cls, excess: Floats, grid: float) -> "AccountMoves":
         """Build the moves from the excess (S, A) of the pairs, rounded to the grid.
 
-        >>> Moves.of(np.array([[-0.3, 0.7]]), 0.1)
-        Moves(lowest=-3, stride=10, increments=array([[0, 1]]))
+        >>> AccountMoves.of(np.array([[-0.3, 0.7]]), 0.1)
+        AccountMoves(lowest=-3, stride=10, increments=array([[0, 1]]))
         """
         cells = np.rint(excess / grid).astype(np.int64)
         lowest = int(cells.min())
@@ -103,7 +103,7 @@ class Block:
     """A plan for H rounds, and the progress made in it."""
 
     length: int  # H
-    moves: Moves
+    moves: AccountMoves
     cell: float  # the width of the grid, in units of the constrained cost
     limit: float
     actions: Small
@@ -258,12 +258,12 @@ class SACVIUCB(Agent):
         )
         return block
 
-    def _moves(self) -> tuple[Moves, float]:
+    def _moves(self) -> tuple[AccountMoves, float]:
         """Return the moves of the account, and the unit of the constrained cost, in which its excess is in [-1,1]."""
         cost = self._known_or_mean_costs()[1]
         excess = cost - self.thresholds[0]
         unit = float(max(np.ptp(cost), np.abs(excess).max())) or 1.0
-        return Moves.of(excess / unit, self.cell), unit
+        return AccountMoves.of(excess / unit, self.cell), unit
 
     def _objective_unit(self) -> float:
         return float(np.ptp(self._known_or_mean_costs()[0])) or 1.0
@@ -334,7 +334,7 @@ class SACVIUCB(Agent):
             raise AgentError(f"the actions of a saved block must lie in 0..{self.n_actions - 1}")
         return Block(
             self.H,
-            Moves(int(saved["lowest"]), int(saved["stride"]), increments),
+            AccountMoves(int(saved["lowest"]), int(saved["stride"]), increments),
             as_number(saved["cell"], "cell"),
             as_number(saved["limit"], "limit"),
             actions.copy(),

@@ -120,7 +120,7 @@ class SafeStart(Agent):
 
     def begin(self, state: int) -> Episode:
         """Return the certified policy of best optimistic objective, which spends its slack on exploration."""
-        max_steps, caps = self.schedule.limits(self.counts)
+        max_steps, caps = self.schedule.caps(self.counts)
         view = self._view(state)
         chosen = self._exploring(self._certifier.alone(), view)
         for found in self._widened(view):

@@ -69,7 +69,7 @@ class UCCURL(Agent):
 
     def begin(self, state: int) -> Episode:
         """Return the best policy in the best model of the box, for the tightest feasible thresholds."""
-        max_steps, caps = self.schedule.limits(self.counts)
+        max_steps, caps = self.schedule.caps(self.counts)
         try:
             kind, plan = self._best(Box.of(self.counts, self.radius, self._log_term))
         except SolverError:

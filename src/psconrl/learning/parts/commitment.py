@@ -19,7 +19,7 @@ import numpy as np
 from psconrl.arrays import Floats
 from psconrl.kernels.products import dot
 from psconrl.learning.checks import as_fraction, as_number
-from psconrl.learning.episode_planner import Columns
+from psconrl.learning.episode_planner import MixedPolicies
 from psconrl.learning.part import Part
 from psconrl.learning.parts.ledger import Ledger
 from psconrl.markov.chain import chain_of
@@ -35,7 +35,7 @@ class RandomisedPlan:
     """A plan for a sampled model that mixes deterministic policies, and the episode for which it is made."""
 
     policy: Floats  # (S, A)
-    columns: Columns
+    columns: MixedPolicies
     transition: Transition
     costs: Floats  # (m+1, S, A)
     thresholds: Floats  # (m,)

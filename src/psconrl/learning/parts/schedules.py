@@ -24,7 +24,7 @@ class Schedule(Part):
     example: ClassVar[str] = "Doubling()"
 
     @abstractmethod
-    def limits(self, counts: Counts) -> tuple[int, Ints | None]:
+    def caps(self, counts: Counts) -> tuple[int, Ints | None]:
         """Return the caps on steps and visits for the next episode."""
 
     def ended(self, steps: int) -> None:
@@ -48,7 +48,7 @@ class Ouyang(Schedule):
     def _prepare(self, n_states: int, n_actions: int, n_constraints: int) -> None:
         self.last_length = 1
 
-    def limits(self, counts: Counts) -> tuple[int, Ints | None]:
+    def caps(self, counts: Counts) -> tuple[int, Ints | None]:
         """Return one step more than the last episode had, and one visit more than there were so far."""
         return self.last_length + 1, counts.pairs + 1
 
@@ -74,7 +74,7 @@ class Doubling(Schedule):
 
     name: ClassVar[str] = "doubling"
 
-    def limits(self, counts: Counts) -> tuple[int, Ints | None]:
+    def caps(self, counts: Counts) -> tuple[int, Ints | None]:
         """Return no cap on steps, and as many visits as there were so far."""
         return NO_CAP, counts.pairs.clip(min=1)
 
@@ -96,7 +96,7 @@ class Steady(Schedule):
     def _prepare(self, n_states: int, n_actions: int, n_constraints: int) -> None:
         self.number = 1
 
-    def limits(self, counts: Counts) -> tuple[int, Ints | None]:
+    def caps(self, counts: Counts) -> tuple[int, Ints | None]:
         """Return as many steps as there were episodes, and as many visits as there were so far."""
         return self.number, counts.pairs.clip(min=1)
 
@@ -128,7 +128,7 @@ class SquareRoot(Schedule):
 
     name: ClassVar[str] = "square-root"
 
-    def limits(self, counts: Counts) -> tuple[int, Ints | None]:
+    def caps(self, counts: Counts) -> tuple[int, Ints | None]:
         """Return the root of the rounds so far, rounded up, and as many visits as there were so far."""
         least = 1 if np.count_nonzero(counts.pairs) < ENDING_FIRST_VISITS else 2
         return max(1, ceil(sqrt(int(counts.pairs.sum())))), counts.pairs.clip(min=least)
@@ -144,7 +144,7 @@ class EveryRound(Schedule):
 
     name: ClassVar[str] = "every-round"
 
-    def limits(self, counts: Counts) -> tuple[int, Ints | None]:
+    def caps(self, counts: Counts) -> tuple[int, Ints | None]:
         """Return one step, and no caps on visits."""
         return 1, None
 
@@ -154,7 +154,7 @@ class Published(Schedule):
 
     name: ClassVar[str] = "published"
 
-    def limits(self, counts: Counts) -> tuple[int, Ints | None]:
+    def caps(self, counts: Counts) -> tuple[int, Ints | None]:
         """Return three times as many visits as there were so far, plus three."""
         return NO_CAP, 3 * (1 + counts.pairs)
 

@@ -9,7 +9,7 @@ from psconrl.arrays import Floats, Ints, Matrix
 from psconrl.errors import AgentError
 from psconrl.learning.checks import as_numbers
 from psconrl.learning.posterior.counts import need_table
-from psconrl.learning.posterior.sampled_rows import numbered
+from psconrl.learning.posterior.sampled_rows import numbered_entries
 from psconrl.model.transition import Transition
 from psconrl.model.validation import frozen, need_valid_sparse
 
@@ -73,7 +73,7 @@ def stored_weights(given: Weights, n_states: int, n_actions: int, what: str, any
     matrix = given if issparse(given) else csr_array(given.reshape(-1, n_states))
     if not anything:
         _check_rows(np.asarray(matrix.sum(axis=1)).ravel(), n_actions, what)
-    return numbered(matrix)
+    return numbered_entries(matrix)
 
 
 def as_guess(given: Weights | None) -> csr_array | None:

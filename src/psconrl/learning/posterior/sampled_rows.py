@@ -73,7 +73,7 @@ class Prior(NamedTuple):
         return float(self.numbers.size + (1.0 + ATOMS * self.rest).sum())
 
 
-def numbered(matrix: csr_array) -> tuple[Ints, Floats]:
+def numbered_entries(matrix: csr_array) -> tuple[Ints, Floats]:
     """Return the nonzero entries of a matrix (S*A, S): their numbers as in a ``Tally``, and their values."""
     kept = csr_array(matrix, dtype=np.float64, copy=True)
     kept.sum_duplicates()

@@ -30,7 +30,7 @@ from psconrl.learning.runtime.play import checked_policy
 Memory = dict[str, Any]
 
 
-class Planned(NamedTuple):
+class PlanningResult(NamedTuple):
     """Result of planning: an episode or an error, and the seconds it took."""
 
     episode: Episode | None
@@ -38,7 +38,7 @@ class Planned(NamedTuple):
     seconds: float
 
     @classmethod
-    def of(cls, plan: Callable[[], Episode]) -> "Planned":
+    def of(cls, plan: Callable[[], Episode]) -> "PlanningResult":
         """Plan, and return the result."""
         began = time.perf_counter()
         try:
@@ -47,7 +47,7 @@ class Planned(NamedTuple):
             return cls(None, error, time.perf_counter() - began)
 
 
-class Job(Protocol):
+class Submitted(Protocol):
     """A task submitted to an executor."""
 
     def done(self) -> bool:
@@ -60,14 +60,14 @@ class Job(Protocol):
 class Executor(Protocol):
     """Runs tasks concurrently in the same process, as the thread pools of ``concurrent.futures`` do."""
 
-    def submit(self, task: Callable[[], Any]) -> Job:
+    def submit(self, task: Callable[[], Any]) -> Submitted:
         """Start a task."""
 
 
 class Threads:
     """Executor with one thread per task. Its threads do not keep the process from ending."""
 
-    def submit(self, task: Callable[[], Any]) -> Job:
+    def submit(self, task: Callable[[], Any]) -> Submitted:
         """Start a task in a new thread."""
         future: Future[Any] = Future()
         # Not threading.Thread: its start() waits for the thread, which then holds the interpreter for milliseconds.
@@ -85,7 +85,7 @@ class Background:
         self.failure: BaseException | None = None  # error of the last planning, until it is raised
         self.asked_in: int | None = None  # the state for which a plan is wanted
         self.before: Memory | None = None  # the agent's state when planning began, if it can return one
-        self._job: Job | None = None
+        self._job: Submitted | None = None
         self._ready = False
 
     @property
@@ -132,14 +132,14 @@ class Background:
         state = self.asked_in
         if state is not None and self._job is None:
             before = memory()
-            self._job, self.before = self.executor.submit(lambda: Planned.of(lambda: plan(state))), before
+            self._job, self.before = self.executor.submit(lambda: PlanningResult.of(lambda: plan(state))), before
 
     def look(self) -> bool:
         """Return True if the plan is ready. Called once a round; the interim episode ends when it is True."""
         self._ready = self._job is not None and self._job.done()
         return self._ready
 
-    def wait(self) -> Planned | None:
+    def wait(self) -> PlanningResult | None:
         """Wait until planning ends, clear the job, and return the result; None if there was no job."""
         if self._job is None:
             planned = None
@@ -147,7 +147,7 @@ class Background:
             try:
                 planned = self._job.result()
             except Exception as error:  # the job never ran: the executor has been shut down
-                planned = Planned(None, error, 0.0)
+                planned = PlanningResult(None, error, 0.0)
         self._job, self.before, self.asked_in, self._ready = None, None, None, False
         return planned
 

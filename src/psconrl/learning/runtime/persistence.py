@@ -49,7 +49,7 @@ class Saved(NamedTuple):
     extra: dict[str, Any]
 
 
-def write(saved: Saved, path: Any) -> None:
+def write_saved(saved: Saved, path: Any) -> None:
     """Write to one file atomically. Only a file that holds an agent is overwritten."""
     as_path(path, AgentError)
     taken = Path(path).is_file() and Path(path).stat().st_size > 0
@@ -78,7 +78,7 @@ def _format_of(path: Path) -> str:
         return ""
 
 
-def read(path: Any) -> Saved:
+def read_saved(path: Any) -> Saved:
     """Read what ``write`` wrote."""
     source = as_path(path, AgentError)
     if not source.is_file():

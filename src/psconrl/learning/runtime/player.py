@@ -20,7 +20,7 @@ from psconrl.learning.runtime.constraint_names import ConstraintNames, NamedThre
 from psconrl.learning.runtime.contract import Episode, LongerPlan, checked_episode
 from psconrl.learning.runtime.description import described
 from psconrl.learning.runtime.events import EXPLORING, EpisodeEvent, Watcher, Watchers, event_of
-from psconrl.learning.runtime.persistence import Saved, write
+from psconrl.learning.runtime.persistence import Saved, write_saved
 from psconrl.learning.runtime.play import Play
 from psconrl.learning.runtime.random_numbers import UniformStream, seed_sequences
 
@@ -306,7 +306,7 @@ class Player(ABC):
         """
         before = self._background.before
         state = self.state() if before is None else before | Player.state(self)
-        write(Saved(self.name, self.recipe, self.config(), state, extra or {}), path)
+        write_saved(Saved(self.name, self.recipe, self.config(), state, extra or {}), path)
 
     def state(self) -> dict[str, Any]:
         """Return everything that has changed since construction: numbers, arrays and generators.

@@ -69,7 +69,7 @@ def read_everything(path: str | os.PathLike[str], constants: Any = "") -> tuple[
         return to_cmdp(model, everything(model)), model.quantities
 
 
-def written(cmdp: CMDP, path: Path, policy: Any = None) -> bytes:
+def encoded(cmdp: CMDP, path: Path, policy: Any = None) -> bytes:
     """Return the contents of a file for the model, or for the chain of a policy in it."""
     if path.suffix not in ENDINGS:
         raise ModelError(f"{path}: the chain of a policy is written to {' or '.join(ENDINGS)}")

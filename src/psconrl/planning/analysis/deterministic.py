@@ -69,7 +69,7 @@ def best_deterministic(cmdp: CMDP, best: Plan | None = None, *, most_plans: int 
     if not isinstance(most_plans, int) or most_plans < 1:
         raise ConfigError(f"most_plans must be a whole number from 1; got {most_plans!r}")
     root = (plan(cmdp) if best is None else best).required()
-    search = Search(cmdp)
+    search = BranchAndBound(cmdp)
     bound = search.run(root, most_plans)
     if search.actions is None:
         if np.isfinite(bound):
@@ -95,7 +95,7 @@ def is_within(cmdp: CMDP, exact: Evaluation) -> bool:
     return bool((exact.costs[1:] - cmdp.thresholds <= PROVEN_EXCESS * unit).all())
 
 
-class Search:
+class BranchAndBound:
     """Branch and bound over the sets of actions available in each state."""
 
     def __init__(self, cmdp: CMDP) -> None:

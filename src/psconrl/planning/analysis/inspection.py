@@ -82,7 +82,7 @@ class Inspection:
         }
 
 
-def inspect(cmdp: CMDP, always_diameter: bool = False) -> Inspection:
+def inspect_model(cmdp: CMDP, always_diameter: bool = False) -> Inspection:
     """Compute sizes, structure, diameter, plan status and cost ranges of a model.
 
     >>> import psconrl

@@ -21,7 +21,7 @@ STEPS, MIXED = 40, 0.01  # the chain mixes fast if, after 40 steps of the unifor
 BYTES_PER_ENTRY, BYTES_PER_COST, BYTES_PER_STATE = 40.0, 60.0, 1400.0
 
 
-class Estimate(NamedTuple):
+class PlanningEffort(NamedTuple):
     """Time and memory that planning a model takes."""
 
     seconds: float
@@ -33,7 +33,7 @@ class Estimate(NamedTuple):
         return f"about {time_needed}, {self.gigabytes:.1f} GB"
 
 
-def estimate(cmdp: CMDP) -> Estimate | None:
+def planning_effort(cmdp: CMDP) -> PlanningEffort | None:
     """Estimate time and memory of planning a model; None for a small one."""
     if cmdp.n_states < LARGE or not cmdp.transition.is_sparse:
         return None
@@ -43,7 +43,7 @@ def estimate(cmdp: CMDP) -> Estimate | None:
     size = (
         BYTES_PER_ENTRY * cmdp.transition.n_possible + BYTES_PER_COST * q * S * cmdp.n_actions + BYTES_PER_STATE * q * S
     )
-    return Estimate(passes * seconds, size / 1e9)
+    return PlanningEffort(passes * seconds, size / 1e9)
 
 
 def _timed(cmdp: CMDP) -> tuple[float, bool]:

@@ -19,7 +19,7 @@ from psconrl.planning.tolerances import NEARLY_CLOSED, SAME_CLASS_COST, SEARCH_G
 SMALL = 64  # states up to which components are planned together in one compiled call
 
 
-class Planned(NamedTuple):
+class ComponentPlans(NamedTuple):
     """Plans of all components for one weighted cost."""
 
     policy: Ints  # (S,) stays in the components; arbitrary elsewhere
@@ -46,7 +46,7 @@ class Inside:
         )
         self._models: dict[int, Problem] = {}
 
-    def plan(self, cost: Floats) -> Planned:
+    def plan(self, cost: Floats) -> ComponentPlans:
         """Return the cheapest policy in every component for a cost (S*A,)."""
         S, K = self._policy.size, self.parts.number
         rows, policy = self._rows, self._policy.copy()
@@ -68,7 +68,7 @@ class Inside:
             bounds[k] = found.value - best.gap
             potential[states], low[states] = best.proof.potential(np.ones(1))
         self._policy = policy
-        return Planned(policy, bounds, potential, low, distribution)
+        return ComponentPlans(policy, bounds, potential, low, distribution)
 
     def _model(self, k: int, states: Ints) -> Problem:
         """Return one component without costs and constraints; pairs that leave it are not available."""

@@ -14,7 +14,7 @@ import numpy as np
 from psconrl.arrays import Floats, Ints
 from psconrl.markov.structure import EndComponents
 from psconrl.planning.candidate import Dual
-from psconrl.planning.components.inside import Inside, Planned
+from psconrl.planning.components.inside import ComponentPlans, Inside
 from psconrl.planning.components.moves import Ending
 from psconrl.planning.components.quotient import Quotient
 from psconrl.planning.mixture.oracle import Oracle
@@ -30,7 +30,7 @@ class WholePolicy(NamedTuple):
     costs: Floats  # (m+1,)
 
 
-class Components(Oracle[WholePolicy]):
+class ComponentsOracle(Oracle[WholePolicy]):
     """Oracle for models with several end components; every answer is optimal for its weights."""
 
     def __init__(self, problem: Problem, initial: Floats, parts: EndComponents) -> None:
@@ -60,13 +60,13 @@ class Components(Oracle[WholePolicy]):
         gains = ending.values[self._quotient.node]
         return Dual(multipliers, planned.potential, planned.low_potential, gains)
 
-    def _best(self, weights: Floats) -> tuple[Planned, Ending]:
+    def _best(self, weights: Floats) -> tuple[ComponentPlans, Ending]:
         planned = self._inside.plan(product(weights, self.problem.costs))
         stay = np.full(self._quotient.moves.n_nodes, np.inf)
         stay[: self.parts.number] = planned.bounds
         return planned, self._quotient.moves.cheapest(stay, 0.0, SWITCH_TOL)
 
-    def _answer(self, planned: Planned, ending: Ending) -> WholePolicy:
+    def _answer(self, planned: ComponentPlans, ending: Ending) -> WholePolicy:
         policy = self._quotient.policy(ending.choice, planned.policy, self.problem.transition)
         A = self.problem.available.shape[1]
         q = len(self.problem.costs)

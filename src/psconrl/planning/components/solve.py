@@ -3,7 +3,7 @@
 from psconrl.markov.structure import EndComponents
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.candidate import Candidate
-from psconrl.planning.components.oracle import Components
+from psconrl.planning.components.oracle import ComponentsOracle
 from psconrl.planning.components.stationary import stationary
 from psconrl.planning.mixture.column_generation import Follow, mix
 from psconrl.planning.problem import Problem
@@ -13,7 +13,7 @@ NOTE = "several end components, each planned on its own"
 
 def solve_components(part: CMDP, problem: Problem, parts: EndComponents, follow: Follow | None = None) -> Candidate:
     """Return the cheapest mixture of policies of the whole model, and a stationary policy that may match it."""
-    oracle = Components(problem, part.initial, parts)
+    oracle = ComponentsOracle(problem, part.initial, parts)
     found = mix(oracle, problem.thresholds, least_excess=True, follow=follow)
     w = found.weights
     unit = w[0] if found.feasible else 1.0

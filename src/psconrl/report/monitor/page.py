@@ -21,7 +21,7 @@ SCRIPTS = (
 HOMES = {"report": "psconrl.report", "monitor": "psconrl.report.monitor"}
 
 
-def render(report: dict[str, Any], live: bool) -> str:
+def render_monitor(report: dict[str, Any], live: bool) -> str:
     """Return the page as text; ``live``: it polls the server every two seconds."""
     parts = {
         "css": "\n".join(map(_asset, STYLES)),
@@ -32,9 +32,9 @@ def render(report: dict[str, Any], live: bool) -> str:
     return re.sub(r"\{\{(css|script|data)\}\}", lambda found: parts[found[1]], _asset("monitor:monitor.html"))
 
 
-def write(report: dict[str, Any], path: Path) -> None:
+def write_monitor(report: dict[str, Any], path: Path) -> None:
     """Write a snapshot of the page to a file atomically."""
-    page = render(report, live=False).encode()
+    page = render_monitor(report, live=False).encode()
     write_atomically(path, lambda f: f.write(page), ConfigError)
 
 

@@ -10,7 +10,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from psconrl.errors import ConfigError
-from psconrl.report.monitor.page import render
+from psconrl.report.monitor.page import render_monitor
 from psconrl.report.monitor.source import Source
 from psconrl.report.page import as_json
 
@@ -62,7 +62,9 @@ class Server(ThreadingHTTPServer):
             return None
         with self.reading:
             report = self.source.report()
-        return ("text/html", render(report, live=True)) if path == PAGE else ("application/json", as_json(report))
+        return (
+            ("text/html", render_monitor(report, live=True)) if path == PAGE else ("application/json", as_json(report))
+        )
 
 
 class _Handler(BaseHTTPRequestHandler):
