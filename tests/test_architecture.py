@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
@@ -9,7 +10,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "psconrl"
 
 # From the bottom up. A package may import itself and lower layers; envs and learning do not import each other.
 LAYERS = (
-    ("arrays", "errors", "extras", "caps", "files", "named_code", "text", "_version"),
+    ("arrays", "errors", "extras", "caps", "files", "named_code", "sizes", "text", "_version"),
     ("kernels",),
     ("products",),
     ("model",),
@@ -99,18 +100,74 @@ def test_imports_are_found():
     assert "psconrl.report.figures" in imports()["psconrl.cli.learning"]  # inside a function
 
 
+FORM = re.compile(
+    r"\bissparse\(|\.is_sparse\b|\.array is\b"
+    r"|isinstance\([^()]*, (np\.ndarray|csr_array|Dense\w+|Sparse\w+|Restart\w+)\)"
+)
+# Modules that may ask for the form of a matrix, dense or sparse, with the reason.
+MAY_ASK = {
+    "psconrl.model.transition": "implements both forms",
+    "psconrl.model.cmdp": "says in which form the user gave the model",
+    "psconrl.model.validation": "checks a matrix of the user",
+    "psconrl.model.rates": "converts rates of the user",
+    "psconrl.model.io": "writes the form in which the model was given",
+    "psconrl.markov.chain": "implements both forms",
+    "psconrl.markov.policy_iteration": "chooses between the steps for both forms",
+    "psconrl.markov.structure": "attractors are swept by products or searched by layers",
+    "psconrl.planning.analysis.inspection": "reports the form to the user",
+    "psconrl.learning.checks": "checks a matrix of the user",
+    "psconrl.learning.part": "shows and compares the options of a part",
+    "psconrl.learning.posterior.prior_weights": "reads weights of the user",
+    "psconrl.learning.runtime.persistence": "writes options to files",
+}
+
+
 def test_solvers_do_not_ask_whether_transitions_are_dense():
-    """Only modules that read, write or show a matrix, and the two implementations, may depend on its form."""
-    exempt = {
-        "psconrl.model.transition", "psconrl.markov.chain", "psconrl.model.validation", "psconrl.model.io",
-        "psconrl.model.rates", "psconrl.markov.unichain", "psconrl.learning.checks",
-        "psconrl.learning.runtime.persistence", "psconrl.learning.part", "psconrl.learning.posterior.prior_weights",
-    }  # fmt: skip
-    for module, path in MODULES.items():
-        if package_of(module) in ("model", "markov", "planning", "learning", "simulation") and module not in exempt:
-            text = path.read_text()
-            for query in ("issparse(", "isinstance(P, np.ndarray)", "transition, np.ndarray)"):
-                assert query not in text, f"{module} asks {query}"
+    """Only modules that read, write or show a matrix, and the implementations, may depend on its form."""
+    packages = ("model", "markov", "planning", "learning", "simulation")
+    asking = {module for module, path in MODULES.items() if package_of(module) in packages and asks(path)}
+    assert asking == set(MAY_ASK)
+
+
+def asks(path):
+    return FORM.search(path.read_text()) is not None
+
+
+def test_names_of_classes_and_functions_are_not_used_twice():
+    """Kernels are named after the mathematics; they are imported as members of their modules."""
+    found = defaultdict(list)
+    for module, tree in trees().items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_"):
+                found[node.name].append(module)
+    assert {name: modules for name, modules in found.items() if len(modules) > 1} == {}
+
+
+def test_numbers_of_the_same_name_are_the_same():
+    found = defaultdict(dict)
+    for module, tree in trees().items():
+        for node in tree.body:
+            if isinstance(node, ast.Assign):
+                for name, number in assigned(node):
+                    found[name].setdefault(number, []).append(module)
+    assert {name: where for name, where in found.items() if len(where) > 1} == {}
+    assert found["MULTIGRID_STATES"] == {"5000": ["psconrl.sizes"]}
+
+
+@cache
+def trees():
+    return {module: ast.parse(path.read_text()) for module, path in MODULES.items() if package_of(module) != "kernels"}
+
+
+def assigned(node):
+    """Yield the names of numbers that an assignment defines, and the numbers as text."""
+    for target in node.targets:
+        several = isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple)
+        names, values = (target.elts, node.value.elts) if several else ([target], [node.value])
+        for name, value in zip(names, values, strict=True):
+            numbers = [part.value for part in ast.walk(value) if isinstance(part, ast.Constant)]
+            if isinstance(name, ast.Name) and numbers and all(isinstance(x, int | float) for x in numbers):
+                yield name.id, ast.unparse(value)
 
 
 def test_the_map_of_the_package_names_files_that_exist():
@@ -121,5 +178,5 @@ def test_the_map_of_the_package_names_files_that_exist():
         folder = ""
         for name in re.findall(r"`([\w/]+(?:\.py|/))`", row.rpartition(" | ")[2]):
             folder = name.rpartition("/")[0] or folder
-            place = SOURCE / (name if "/" in name else f"{folder}/{name}")
+            place = SOURCE / (name if "/" in name else Path(folder, name))
             assert place.exists(), f"CONTRIBUTING.md names {name}"

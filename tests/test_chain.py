@@ -253,7 +253,7 @@ def test_rare_exits_still_lead_to_the_right_class(form, rare):
 
 
 def test_a_sparse_chain_too_large_and_too_loose_is_refused_not_guessed(monkeypatch):
-    monkeypatch.setattr(direct, "MAX_DENSE", 10)
+    monkeypatch.setattr(direct, "GTH_STATES", 10)
     two_wells = birth_death(np.repeat([0.25, 0.75], 40), np.repeat([0.75, 0.25], 40))
     with pytest.raises(SolverError, match=r"some of 80 states are left too rarely.*give dense transitions"):
         run(two_wells, np.arange(80), form=csr_array)

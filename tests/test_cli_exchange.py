@@ -67,7 +67,7 @@ def test_what_a_file_has_is_listed(capsys):
 
 
 def test_a_large_file_is_only_listed(capsys, monkeypatch):
-    monkeypatch.setattr("psconrl.cli.planning.SMALL_ENOUGH", 2)
+    monkeypatch.setattr("psconrl.cli.planning.RANGES_STATES", 2)
     code, printed = run(capsys, "inspect", "machine.drn")
     assert (code, row_of(printed.out, "broken")) == (0, ["broken", "label"])
     assert "average" not in printed.out

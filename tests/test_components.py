@@ -245,7 +245,7 @@ def test_passages_against_a_dense_inverse(together, n, density, exit, monkeypatc
     C, begin = rng.normal(size=(n, 2)), rng.random(n)
     size = abs(N).sum(axis=1).max()
     for module in (passage, visits):
-        monkeypatch.setattr(module, "TOGETHER", together)
+        monkeypatch.setattr(module, "DENSE_GROUP_STATES", together)
     np.testing.assert_allclose(passage.collect_onward(csr_array(W), C, out), N @ C, atol=1e-13 * size)
     np.testing.assert_allclose(visits.visit_onward(csr_array(W), begin, out), begin @ N, rtol=1e-9)
 
@@ -289,7 +289,7 @@ def test_with_one_constraint_few_states_are_randomised(monkeypatch):
     found = plan_unexplained(model)
     assert found.mixture is None
     assert found.randomised_states.size <= 1
-    monkeypatch.setattr(stationary, "HALVED_STATES", 0)
+    monkeypatch.setattr(stationary, "BISECTED_STATES", 0)
     assert plan_unexplained(model).value == pytest.approx(found.value, abs=1e-10)
 
 

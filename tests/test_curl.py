@@ -9,7 +9,7 @@ import psconrl
 from psconrl import CMDP, simulate
 from psconrl.agents import Dirichlet, Doubling, Endless, LeastExcess, PSConRL, Tightened
 from psconrl.learning.episode_planner import EpisodePlanner
-from psconrl.learning.parts.tightened import TRIES
+from psconrl.learning.parts.tightened import MARGIN_TRIES
 from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.learning.registry import make_agent
 from psconrl.model.transition import Transition
@@ -46,7 +46,7 @@ def test_smaller_margins_are_tried_by_halves():
     limits = np.array([0.2, 4.0])
     part = booked(0.5, [[0.0, 1.0], [3.0, 5.0]], limits)
     targets = np.array(list(part.targets(limits, 100)))
-    assert TRIES == len(targets) == 6
+    assert MARGIN_TRIES == len(targets) == 6
     rate = 0.5 * math.sqrt(math.log(100) / 100)
     shares = 0.5 ** np.arange(6)
     np.testing.assert_allclose(limits - targets, np.outer(shares, [rate, 2 * rate]), rtol=1e-12)

@@ -289,7 +289,7 @@ def test_a_policy_of_the_whole_environment_has_an_interval_in_another_estimate()
 
 def test_large_models_are_sparse(monkeypatch):
     dense = psconrl.estimate(psconrl.load("queue"), 800, seed=0)
-    monkeypatch.setattr(module, "DENSE_UP_TO", 10)
+    monkeypatch.setattr(module, "TABLE_DENSE_ENTRIES", 10)
     sparse = psconrl.estimate(psconrl.load("queue"), 800, seed=0)
     assert (dense.model.is_sparse, sparse.model.is_sparse) == (False, True)
     np.testing.assert_allclose(sparse.model.costs, dense.model.costs, atol=1e-12)

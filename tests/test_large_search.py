@@ -217,7 +217,7 @@ def test_rough_gains_are_off_by_no_more_than_that_however_large_biases_are():
 
 def test_transient_states_are_looked_ahead_in(monkeypatch):
     """Returning home from anywhere costs 5, a step towards it .1: stepping pays in a state once it pays in the next."""
-    monkeypatch.setattr(policy_iteration, "LARGE", 10)
+    monkeypatch.setattr(policy_iteration, "MULTIGRID_STATES", 10)
     n = 40
     pairs = np.arange(2 * n)
     onward = np.where(pairs % 2, np.maximum(pairs // 2 - 1, 0), 0)
@@ -243,7 +243,7 @@ def test_the_drift_on_several_cores_is_that_on_one(monkeypatch):
     steps = policy_iteration.policy_steps(problem.transition)
     h = np.random.default_rng(3).normal(size=400)
     one = steps._drift(h)
-    monkeypatch.setattr(policy_iteration, "LARGE", 1)
+    monkeypatch.setattr(policy_iteration, "MULTIGRID_STATES", 1)
     monkeypatch.setattr(policy_iteration.os, "cpu_count", lambda: 3)
     np.testing.assert_array_equal(steps._drift(h), one)
     moved = (problem.transition.matrix @ h).reshape(400, 4) - h[:, None]

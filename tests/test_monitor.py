@@ -27,7 +27,7 @@ from psconrl.learning.runtime.watchdog import FIRST, Alarm
 from psconrl.report.monitor import log_file, source
 from psconrl.report.monitor.axis import LEAST_FACTOR, LOG_MARGIN, MARGIN, WORTHWHILE, clipped_range
 from psconrl.report.monitor.log_file import LogFile
-from psconrl.report.monitor.log_view import MOMENTS, MOST_POINTS, log_contents
+from psconrl.report.monitor.log_view import LOG_POINTS, MOMENTS, log_contents
 from psconrl.report.monitor.page import render_monitor
 from psconrl.report.monitor.server import Server
 from psconrl.report.monitor.source import Source
@@ -223,7 +223,7 @@ def test_a_long_log_keeps_some_policies_and_its_page_stays_small(tmp_path, monke
     assert len(set(gaps)) == 1  # evenly spread
     assert kept[-1][0] == 30_000
     contents = log_contents(log)
-    assert all(len(s["x"]) <= MOST_POINTS for p in panels_of(contents).values() for s in p["series"])
+    assert all(len(s["x"]) <= LOG_POINTS for p in panels_of(contents).values() for s in p["series"])
     assert len(json.dumps(contents)) < 250_000
 
 

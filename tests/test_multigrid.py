@@ -9,9 +9,10 @@ from psconrl.errors import SolverError
 from psconrl.kernels import multigrid_steps
 from psconrl.markov import multigrid as multilevel
 from psconrl.markov import sparse_solver
-from psconrl.markov.multigrid import COARSEST, Hierarchy, Level, first_distribution, multigrid_distribution
+from psconrl.markov.multigrid import Hierarchy, Level, first_distribution, multigrid_distribution
 from psconrl.markov.sparse_solver import SparseSolver, solve_sparse
 from psconrl.markov.unichain import solve_dense
+from psconrl.sizes import COARSEST_STATES
 
 
 def grid(side, up=0.25, down=0.35, seed=0):
@@ -197,7 +198,7 @@ def test_levels_are_not_tried_where_states_lead_anywhere():
     assert not Hierarchy(level_of(P), np.full(3000, 1 / 3000)).usable
     assert Hierarchy(level_of(grid(50)), np.full(2500, 1 / 2500)).usable
     assert len(Hierarchy(level_of(grid(50)), np.full(2500, 1 / 2500)).levels) >= 2
-    assert COARSEST < 2500
+    assert COARSEST_STATES < 2500
 
 
 def test_transient_states_follow_the_closed_class():

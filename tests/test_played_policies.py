@@ -133,7 +133,7 @@ def test_a_policy_that_may_end_in_several_classes_has_their_mean(sparse):
 def test_a_large_class_of_a_sparse_model_is_solved_as_a_sparse_one(monkeypatch):
     cmdp, policy = some_model(1, sparse=True), np.full((6, 3), 1 / 3)
     usual = PolicyValues(cmdp)._in_the_long_run(policy, 2)
-    monkeypatch.setattr(policy_values, "MOST_DENSE", 0)
+    monkeypatch.setattr(policy_values, "DENSE_PLAYED_CLASS_STATES", 0)
     np.testing.assert_allclose(PolicyValues(cmdp)._in_the_long_run(policy, 2), usual, rtol=1e-9)
 
 

@@ -5,10 +5,10 @@ import pytest
 from scipy.sparse import csr_array
 
 from psconrl.arrays import in_32_bits
-from psconrl.markov.factorisation import MAX_DENSE
 from psconrl.markov.sparse_solver import SparseSolver
+from psconrl.sizes import GTH_STATES
 
-N = MAX_DENSE + 100  # beyond this a chain cannot be solved as a dense one
+N = GTH_STATES + 100  # beyond this a chain cannot be solved as a dense one
 
 
 def walk(up):

@@ -7,7 +7,7 @@ import psconrl
 from psconrl import PSConRL, plan, regret, simulate
 from psconrl.agents import Repay
 from psconrl.errors import AgentError
-from psconrl.learning.parts.ledger import TRIES
+from psconrl.learning.parts.ledger import LEDGER_TRIES
 from psconrl.learning.posterior.counts import Record
 from psconrl.learning.registry import make_agent
 from psconrl.simulation.model_run import Simulation
@@ -27,7 +27,7 @@ def test_the_limits_planned_for_by_hand():
     assert ledger.balance.tolist() == [30.0, -60.0]
     tried = list(ledger.targets(limits, 100))
     # a half of 30 over the square root of 100; then a quarter of it each time; the second limit was kept
-    assert [t.tolist() for t in tried] == [[0.5 - 1.5 / 4**k, 1.0] for k in range(TRIES)]
+    assert [t.tolist() for t in tried] == [[0.5 - 1.5 / 4**k, 1.0] for k in range(LEDGER_TRIES)]
     ledger.enter(episode(100, 10.0, 100.0), limits)  # 40 under the first limit: the debt is paid
     assert not list(ledger.targets(limits, 200))
 

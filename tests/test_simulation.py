@@ -535,7 +535,7 @@ def test_regret_takes_the_plan_of_the_model_however_it_is_stored(tmp_path):
 
 @pytest.mark.parametrize("block", [1, 100, 10**9])
 def test_a_fingerprint_is_that_of_the_entries(block, monkeypatch):
-    monkeypatch.setattr(fingerprints, "BLOCK", block)
+    monkeypatch.setattr(fingerprints, "READ_ENTRIES", block)
     cmdp = psconrl.load("queue")
     dense = cmdp.transition.toarray()
     everything = np.indices(dense.shape).reshape(2, -1)

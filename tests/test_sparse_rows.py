@@ -21,7 +21,7 @@ from psconrl.learning.posterior.sampled_rows import (
     Parameters,
     Prior,
     dirichlet_rows,
-    is_sparse,
+    is_drawn_sparse,
     numbered_entries,
     sparse_rows,
 )
@@ -216,10 +216,10 @@ def test_entries_are_numbered_in_rising_order_whatever_the_matrix():
 
 
 def test_sparse_are_large_models_with_a_small_rest():
-    assert is_sparse(65, 1.0)
-    assert not is_sparse(64, 0.0)
-    assert is_sparse(280, 5.0)  # 138 atoms
-    assert not is_sparse(270, 5.0)
+    assert is_drawn_sparse(65, 1.0)
+    assert not is_drawn_sparse(64, 0.0)
+    assert is_drawn_sparse(280, 5.0)  # 138 atoms
+    assert not is_drawn_sparse(270, 5.0)
 
 
 # Beliefs
@@ -246,7 +246,7 @@ def sparse_support(seed, A=1, weighted=False):
 @pytest.fixture(params=["sparse", "dense"])
 def form(request, monkeypatch):
     """Every belief in either form."""
-    monkeypatch.setattr(rows, "DENSE_STATES", 0 if request.param == "sparse" else 10**9)
+    monkeypatch.setattr(rows, "SMALL_SAMPLE_STATES", 0 if request.param == "sparse" else 10**9)
     return request.param
 
 

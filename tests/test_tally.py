@@ -7,7 +7,7 @@ import pytest
 
 from psconrl.caps import MOST_ROUNDS
 from psconrl.learning.posterior.counts import Counts, Record
-from psconrl.learning.posterior.tally import LOG, Tally
+from psconrl.learning.posterior.tally import LOG_LENGTH, Tally
 
 
 def noted(n_pairs, n_states, steps, seed, few=None):
@@ -34,7 +34,7 @@ def assert_is(tally, table):
     assert tally.csr().has_canonical_format
 
 
-@pytest.mark.parametrize("steps", [0, 1, LOG - 1, LOG, LOG + 1, 3 * LOG + 17])
+@pytest.mark.parametrize("steps", [0, 1, LOG_LENGTH - 1, LOG_LENGTH, LOG_LENGTH + 1, 3 * LOG_LENGTH + 17])
 @pytest.mark.parametrize("few", [None, 5])
 def test_a_tally_counts_as_a_table_does_however_often_its_log_is_full(steps, few):
     assert_is(*noted(12, 9, steps, steps, few))
@@ -44,7 +44,7 @@ def test_a_log_that_a_loop_fills_itself_is_counted_like_single_notes():
     """A compiled loop writes as many numbers as fit, and asks again."""
     rng, tally, seen = np.random.default_rng(1), Tally(50, 40), Counter()
     for _ in range(30):
-        n = min(int(rng.integers(1, LOG)), tally.room())
+        n = min(int(rng.integers(1, LOG_LENGTH)), tally.room())
         assert n > 0
         numbers = rng.integers(50 * 40, size=n)
         tally.log[tally.logged : tally.logged + n] = numbers
@@ -54,7 +54,7 @@ def test_a_log_that_a_loop_fills_itself_is_counted_like_single_notes():
             assert tally.times.sum() == sum(seen.values())  # a query in between changes nothing
     assert tally.numbers.tolist() == sorted(seen)
     assert tally.times.tolist() == [seen[number] for number in sorted(seen)]
-    assert tally.room() == LOG
+    assert tally.room() == LOG_LENGTH
 
 
 def test_two_tallies_add_up_whatever_they_have_in_common():
@@ -86,7 +86,7 @@ def test_a_copy_is_independent_and_a_cleared_one_begins_again():
     assert_is(tally, table)
     other.clear()
     assert_is(other, np.zeros_like(table))
-    assert other.room() == LOG
+    assert other.room() == LOG_LENGTH
     other.note(5, 4)
     assert (other.numbers.tolist(), other.times.tolist()) == ([29], [1])
     other.note(5, 4)  # not sorted in yet when it is cleared

@@ -10,7 +10,7 @@ import psconrl
 from psconrl import PSConRL, Watchdog, simulate
 from psconrl.errors import AgentError, ConstraintWarning
 from psconrl.learning.runtime.events import EpisodeEvent
-from psconrl.learning.runtime.watchdog import BEYOND, ERRORS, FEWEST, FIRST, Alarm, ratio
+from psconrl.learning.runtime.watchdog import BEYOND, ERRORS, FEWEST_EPISODES, FIRST, Alarm, ratio
 
 
 def test_the_standard_error_is_that_of_a_ratio():
@@ -46,8 +46,8 @@ def test_it_barks_at_a_limit_that_plans_promise_to_keep():
     assert watched(alternating, kind="balance")
     assert not watched(alternating, debt=False)
     assert not watched(alternating[:-1])  # it has not looked yet
-    assert not watched([1.5] * (FEWEST - 1), length=112)  # nine episodes
-    assert watched([1.5] * FEWEST, length=100)
+    assert not watched([1.5] * (FEWEST_EPISODES - 1), length=112)  # nine episodes
+    assert watched([1.5] * FEWEST_EPISODES, length=100)
 
 
 def test_its_two_thresholds_by_hand():

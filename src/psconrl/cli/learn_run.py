@@ -21,8 +21,8 @@ from psconrl.learning.runtime.player import Player
 from psconrl.model.cmdp import CMDP
 from psconrl.simulation.gym_run import GymSimulation
 from psconrl.simulation.model_run import Simulation
-from psconrl.simulation.policy_values import EVALUATED_STATES
 from psconrl.simulation.run import Run
+from psconrl.sizes import EVALUATED_STATES
 
 USUAL_ROUNDS = 20_000  # horizon of an environment without one of its own
 OF_A_MODEL = ("save_to", "emission", "support", "trust", "worth", "baseline")  # options that need a model

@@ -16,7 +16,7 @@ from psconrl.extras import need_matplotlib
 from psconrl.files import write_atomically
 
 UNITS = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72.27}  # TeX's point, as in \columnwidth
-NARROWEST, WIDEST = 1.0, 40.0  # inches
+NARROWEST_FIGURE, WIDEST_FIGURE = 1.0, 40.0  # inches
 LENGTH = re.compile(r"(\d+\.?\d*|\.\d+) *([a-z]*)", re.ASCII)
 
 
@@ -30,8 +30,8 @@ def inches(text: str) -> float:
     if not found or found[2] not in UNITS:
         raise ConfigError(f"--width: must be a number with its unit ({', '.join(UNITS)}), e.g. 3.25in; got {text!r}")
     width = float(found[1]) * UNITS[found[2]]
-    if not NARROWEST <= width <= WIDEST:
-        raise ConfigError(f"--width: must be from {NARROWEST:g}in to {WIDEST:g}in; got {text!r}")
+    if not NARROWEST_FIGURE <= width <= WIDEST_FIGURE:
+        raise ConfigError(f"--width: must be from {NARROWEST_FIGURE:g}in to {WIDEST_FIGURE:g}in; got {text!r}")
     return width
 
 

@@ -58,9 +58,9 @@ INITIALLY_RANDOMISED = (
 )
 
 KINDS = ("best", "deterministic", "threshold")
-SMALL_MODEL = 100  # states up to which simpler policies are computed by default
+SIMPLE_POLICY_STATES = 100  # states up to which simpler policies are computed by default
 FEW_PLANS = 30  # for such a policy
-SMALL_ENOUGH = 20_000  # states up to which ranges of all rewards and labels of a model without a goal are computed
+RANGES_STATES = 20_000  # states up to which ranges of all rewards and labels of a model without a goal are computed
 OF_A_GOAL = ("constraints", "plan", "span of the bias")  # properties that a model without a goal does not have
 
 
@@ -196,7 +196,7 @@ def _print_plan(out: Console, cmdp: CMDP, result: Plan) -> None:
 def _print_simpler(out: Console, cmdp: CMDP, best: Plan, kind: str, table: Path | None) -> None:
     """Print the best deterministic policy and the best threshold rule, if requested or if the model is small."""
     objective, units = cmdp.cost_names[0], cmdp.units
-    small = cmdp.n_states <= SMALL_MODEL
+    small = cmdp.n_states <= SIMPLE_POLICY_STATES
     if kind == "deterministic" or (small and (best.randomised_states.size or best.mixture)):
         try:
             simple = best_deterministic(cmdp, best, most_plans=MOST_PLANS if kind == "deterministic" else FEW_PLANS)
@@ -276,7 +276,7 @@ def inspect_command(model: str, settings: tuple[str, ...], as_json: bool, force:
     For a .umb or .drn file without a goal, show every reward and label.
     """
     cmdp, kinds = _model_to_look_at(model, settings, goal)
-    if kinds and cmdp.n_states > SMALL_ENOUGH and not as_json:
+    if kinds and cmdp.n_states > RANGES_STATES and not as_json:
         _print_names(model, cmdp, kinds)
         return
     report = inspect_model(cmdp, always_diameter=force)

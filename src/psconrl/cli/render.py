@@ -24,7 +24,7 @@ ARROWS = {"up": "↑", "down": "↓", "left": "←", "right": "→"}
 VISITED = 1e-9  # long-run share below which a state is not shown
 MAX_ROWS = 40  # of a policy table
 FEW_NAMES = 5  # of states in a line
-LONG = 1e5  # rounds to settle from which on a warning is shown
+LONG_SETTLING = 1e5  # rounds to settle from which on a warning is shown
 
 
 class _SafeConsole(Console):
@@ -199,9 +199,11 @@ def policy_table(played: Deployable) -> Table:
 
 def settling_line(plan: Plan) -> str:
     """Describe in one line how soon the averages of a plan settle."""
-    rounds = f"{plan.settles:,.0f}" if plan.settles < LONG else f"{plan.settles:.1e}"
+    rounds = f"{plan.settles:,.0f}" if plan.settles < LONG_SETTLING else f"{plan.settles:.1e}"
     line = f"Settles: from the start, averages are final within 1% of a cost's range after {rounds} rounds"
-    return f"{line}; over shorter times a limit may be exceeded (see --within)." if plan.settles >= LONG else f"{line}."
+    if plan.settles < LONG_SETTLING:
+        return f"{line}."
+    return f"{line}; over shorter times a limit may be exceeded (see --within)."
 
 
 def print_windows(out: Console, windows: WindowPlan) -> None:

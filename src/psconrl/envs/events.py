@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
-ROUNDING = 1e-12  # rounding error of probabilities that should sum to one
+EVENT_SUM_TOL = 1e-12  # rounding error of probabilities that should sum to one
 
 
 def transitions(n_states: int, n_actions: int, events: Iterable[tuple[ArrayLike, ArrayLike]]) -> csr_array:
@@ -20,7 +20,7 @@ def transitions(n_states: int, n_actions: int, events: Iterable[tuple[ArrayLike,
     shape = (n_states, n_actions)
     given = [(np.broadcast_to(p, shape), np.broadcast_to(to, shape)) for p, to in events]
     rest = 1.0 - sum(p for p, _ in given)
-    stays = np.where(rest > ROUNDING, rest, 0.0)
+    stays = np.where(rest > EVENT_SUM_TOL, rest, 0.0)
     here = np.broadcast_to(np.arange(n_states)[:, None], shape)
     probability = np.concatenate([stays.ravel(), *(p.ravel() for p, _ in given)])
     successor = np.concatenate([here.ravel(), *(to.ravel() for _, to in given)])

@@ -11,7 +11,7 @@ from psconrl.arrays import Floats
 from psconrl.errors import StoreError
 from psconrl.learning.checks import is_whole
 
-LARGEST = 2**53  # the largest whole number accepted: beyond it floats are not exact
+LARGEST_WHOLE = 2**53  # the largest whole number accepted: beyond it floats are not exact
 
 
 class ColumnReader:
@@ -32,7 +32,7 @@ class ColumnReader:
 
     def whole(self, value: Any, where: str) -> int:
         """Return the value, which must be a whole number from 0 on."""
-        if not is_whole(value) or not 0 <= value <= LARGEST:
+        if not is_whole(value) or not 0 <= value <= LARGEST_WHOLE:
             self.wrong(where, "a whole number from 0 on")
         return value
 
@@ -79,7 +79,7 @@ class ColumnReader:
         if (
             not points.size
             or not (rounds >= 1).all()
-            or not (rounds <= LARGEST).all()
+            or not (rounds <= LARGEST_WHOLE).all()
             or (np.diff(rounds[:, 0]) <= 0).any()
         ):
             self.wrong(where, "at rounds from 1 on, one after the other")

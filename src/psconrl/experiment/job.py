@@ -35,15 +35,12 @@ from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
 from psconrl.simulation.gym_run import GymSimulation
 from psconrl.simulation.model_run import Simulation
-from psconrl.simulation.policy_values import EVALUATED_STATES
 from psconrl.simulation.regret import strong_regret, targets
 from psconrl.simulation.run import Run
 from psconrl.simulation.trace import Trace
+from psconrl.sizes import DIAMETER_STATES, EVALUATED_STATES
 
 Environment = CMDP | ContinuingEnv
-
-# With more states, computing the diameter takes longer than the run.
-DIAMETER_STATES = 100
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ from psconrl._version import __version__
 PARTS = (
     "arrays.py",
     "products.py",
+    "sizes.py",
     "kernels",
     "model",
     "markov",

@@ -10,25 +10,29 @@ from psconrl.learning.sampler import Sampler
 from psconrl.markov.evaluation import evaluate
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.planner import plan
+from psconrl.sizes import ADVISED_STATES
 
-MANY = 1000  # pairs and rounds below which no advice is given
+FEWEST_FOR_ADVICE = 1000  # pairs and rounds below which no advice is given
 OFTEN = 2  # visits that a pair should have on average
-CHECKED_STATES = 500  # largest model that is planned or evaluated only for advice
-MUCH = 0.05  # share of the rounds
-FAR = 0.1  # share of the range of a cost
+WARNED_SHARE = 0.05  # share of the rounds
+WARNED_DISTANCE = 0.1  # share of the range of a cost
 
 
 def advice(agent: Player, rounds: int, maximise: bool) -> list[str]:
     """Return advice on a run of ``rounds`` rounds, as lines; ``maximise``: the objective is a reward."""
     lines = [agent.why_slow()]
     if isinstance(agent, Sampler):
-        lines += [_few_rounds(agent, rounds), _no_hope(agent, maximise and rounds >= MANY), _infeasible_guess(agent)]
+        lines += [
+            _few_rounds(agent, rounds),
+            _no_hope(agent, maximise and rounds >= FEWEST_FOR_ADVICE),
+            _infeasible_guess(agent),
+        ]
     return [line for line in lines if line]
 
 
 def hindsight(agent: Player, state: int, maximise: bool = False) -> list[str]:
     """Return remarks on the plan that the agent played last, as lines; ``state`` is where the run ended."""
-    if not isinstance(agent, Sampler) or not agent.rounds or agent.n_states > CHECKED_STATES:
+    if not isinstance(agent, Sampler) or not agent.rounds or agent.n_states > ADVISED_STATES:
         return []
     episode = agent.last_episode
     if agent.sampled is None or episode is None or not promises(episode.kind) or episode.policy.ndim != 2:
@@ -44,7 +48,7 @@ def hindsight(agent: Player, state: int, maximise: bool = False) -> list[str]:
 def _few_rounds(agent: Sampler, rounds: int) -> str:
     """Warn of too few rounds to visit every pair twice, if nothing is known about the transitions."""
     pairs = agent.n_states * agent.n_actions
-    if min(pairs, rounds) < MANY or rounds >= OFTEN * pairs or agent.belief.prior_weight():
+    if min(pairs, rounds) < FEWEST_FOR_ADVICE or rounds >= OFTEN * pairs or agent.belief.prior_weight():
         return ""
     return (
         f"{pairs:,} pairs of states and actions, {rounds:,} rounds: most pairs will be seen once at most. Say which "
@@ -66,7 +70,7 @@ def _no_hope(agent: Sampler, maximise: bool) -> str:
 def _infeasible_guess(agent: Sampler) -> str:
     """Warn if no policy of the model that the agent begins with satisfies the constraints."""
     guess, costs = agent.belief.guess(), agent.guessed_costs if agent.costs is None else agent.costs
-    if agent.rounds or guess is None or costs is None or agent.n_states > CHECKED_STATES:
+    if agent.rounds or guess is None or costs is None or agent.n_states > ADVISED_STATES:
         return ""
     names = agent.constraint_names
     model = CMDP(guess, costs, agent.thresholds, cost_names=None if names is None else ["objective", *names.names])
@@ -81,7 +85,7 @@ def _infeasible_guess(agent: Sampler) -> str:
 def _never_visited(agent: Player, occupancy: Floats) -> str:
     unseen = agent.counts.pairs.sum(axis=1) == 0
     share = float(occupancy[unseen].sum())
-    if share < MUCH:
+    if share < WARNED_SHARE:
         return ""
     return (
         f"the last plan expects to spend {100 * share:.0f}% of the rounds in states that were never visited "
@@ -94,7 +98,7 @@ def _slow(agent: Player, maximise: bool, model: CMDP, ever: Floats, soon: Floats
     ranges = np.array([np.ptp(cost) for cost in model.costs])
     apart = np.abs(soon - ever) / np.where(ranges > 0.0, ranges, 1.0)
     i = int(apart.argmax())
-    if apart[i] < FAR:
+    if apart[i] < WARNED_DISTANCE:
         return ""
     limits = agent.constraint_names or ConstraintNames.of([f"limited cost {k}" for k in range(1, agent.n_costs)], ())
     name = ("the objective", *limits.names)[i]

@@ -30,9 +30,9 @@ from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan_unexplained
 
 SHARES = (0.25, 0.5, 0.75, 0.9)  # candidate slacks, as shares of the largest
-SWEEPS = 20_000
+BASELINE_SWEEPS = 20_000
 STILL = 1e-9  # change at which the iteration stops, in ranges of the cost
-HALVINGS = 12  # bisection steps for the largest slack common to all constraints
+SLACK_HALVINGS = 12  # bisection steps for the largest slack common to all constraints
 
 
 def known_baseline(model: CMDP, policy: Any = None) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def _recovery(model: CMDP, distributions: Floats, i: int, average: float) -> tup
     cost = (distributions * model.costs[i]).sum(axis=1) - average
     unit = float(np.ptp(model.costs[i])) or 1.0
     h = np.zeros(model.n_states)
-    for _ in range(SWEEPS):
+    for _ in range(BASELINE_SWEEPS):
         new = np.maximum(0.0, cost + chain @ h)
         still = float(np.abs(new - h).max()) <= STILL * unit
         h = new
@@ -112,7 +112,7 @@ def safest_policy(model: CMDP) -> Floats:
         return plan_unexplained(CMDP(model.transition, model.costs[1:], initial=model.initial)).policy
     ranges = np.ptp(model.costs[1:].reshape(model.n_constraints, model.costs[0].size), axis=1)
     low, high, best = 0.0, 1.0, _within(model, model.thresholds)
-    for _ in range(HALVINGS):
+    for _ in range(SLACK_HALVINGS):
         share = 0.5 * (low + high)
         found = _within(model, model.thresholds - share * ranges)
         if found is None:

@@ -4,15 +4,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from psconrl.arrays import Bools, Floats, Ints
+from psconrl.arrays import Bools, Floats, Ints, Places
 from psconrl.errors import SolverError
 from psconrl.kernels.products import dot
-from psconrl.learning.posterior.sampled_rows import DENSE_STATES
 from psconrl.learning.runtime.contract import uniform_policy
 from psconrl.markov.elimination_order import NO_ORDER, Order, order_for
 from psconrl.markov.hitting_times import shortest_path
 from psconrl.model.cmdp import CMDP
-from psconrl.model.transition import RestartingTransition, SparseTransition, Transition
+from psconrl.model.transition import Transition
 from psconrl.planning.certificate import units
 from psconrl.planning.mixture.solve import Solution, solve
 from psconrl.planning.planner import plan_unexplained
@@ -20,6 +19,7 @@ from psconrl.planning.problem import Problem
 from psconrl.planning.proof import Status
 from psconrl.planning.tolerances import FEASIBLE, PLAYABLE_GAP
 from psconrl.products import product
+from psconrl.sizes import ELIMINATED_SAMPLE_STATES, SAMPLE_DOUBLE_DOUBLE_STATES, SMALL_SAMPLE_STATES
 
 
 class MixedPolicies(NamedTuple):
@@ -56,14 +56,11 @@ UNLIKELY = 1e-12
 # In a large model, plans over an infinite horizon restart in the present state with this probability per round. So the
 # sample is one chain, even if it decomposes. No average moves by more than this times the span of its bias.
 ENDLESS = 1e-9
-# Up to this size a sparse sample is planned as a dense one: elimination is faster than matrix-vector products.
-ELIMINATED = 128
 # Multiplications of one elimination; about a second.
 MOST_WORK = 5e8
 # How far, in the units of a certificate, a plan for one episode may be from its bound or beyond a threshold. In large
 # models the fast methods stop there, too; what they cannot solve is tried in double-double precision if small.
 EPISODE_TOL = 1e-6
-CAREFUL_STATES = 200
 
 
 class Refutation(NamedTuple):
@@ -94,7 +91,7 @@ class EpisodePlanner:
         self.last: tuple[Ints, ...] = ()
         self.weights: Floats | None = None  # Lagrangian weights of the costs at the last optimum
         self._refuted: Refutation | None = None  # proof that the last problem was infeasible, if it was
-        self._pattern: tuple[Ints, Ints] | None = None
+        self._pattern: tuple[Places, Places] | None = None
         self._order: Order = NO_ORDER
 
     def optimal(self, P: Transition, costs: Floats, thresholds: Floats, state: int) -> Choice | None:
@@ -102,13 +99,13 @@ class EpisodePlanner:
 
         Raise ``SolverError`` if neither could be proven in floating point.
         """
-        if P.restarts_in is None and len(self._all_actions) > DENSE_STATES:
+        if P.restarts_in is None and len(self._all_actions) > SMALL_SAMPLE_STATES:
             P = P.restarting(state, ENDLESS)
         if P.restarts_in is None and not P.communicates:
             return self._on_reachable_part(P, costs, thresholds, state)
         if self._refuted is not None and self._refuted.holds_for(P, costs, thresholds):
             return None
-        problem = self._scaled(P.dense_up_to(ELIMINATED), costs, thresholds)
+        problem = self._scaled(P.dense_up_to(ELIMINATED_SAMPLE_STATES), costs, thresholds)
         found = self._solved(problem)
         if found is None:
             return self._from_general_planner(P, costs, thresholds, state)
@@ -127,7 +124,7 @@ class EpisodePlanner:
         """
         if P.restarts_in is None and not P.communicates:
             P = P.restarting(state, ENDLESS)
-        problem = Problem.scaled(P.dense_up_to(ELIMINATED), costs, thresholds, self._all_actions)
+        problem = Problem.scaled(P.dense_up_to(ELIMINATED_SAMPLE_STATES), costs, thresholds, self._all_actions)
         found = solve(problem, least_excess=True, order=self._order_for(problem.transition))
         if not found.settled_within(EPISODE_TOL):
             raise SolverError(f"the least excess of a sampled model could not be settled (gap {found.gap:.1e})")
@@ -136,7 +133,7 @@ class EpisodePlanner:
 
     def _refutation(self, P: Transition, costs: Floats, problem: Problem, found: Solution) -> Refutation | None:
         """Return a proof of infeasibility in the user's units; None in small models, which are solved again."""
-        if len(self._all_actions) <= DENSE_STATES:
+        if len(self._all_actions) <= SMALL_SAMPLE_STATES:
             return None
         shift, scale = (part[1:] for part in problem.scaling)
         weights = found.weights[1:] / scale
@@ -145,7 +142,7 @@ class EpisodePlanner:
 
     def _solved(self, problem: Problem) -> Solution | None:
         """Return the solution if its gap is closed, else None."""
-        if len(self._all_actions) <= DENSE_STATES:
+        if len(self._all_actions) <= SMALL_SAMPLE_STATES:
             options: dict[str, Any] = {}
             start = self.last
         else:
@@ -153,7 +150,7 @@ class EpisodePlanner:
             options = {
                 "near": self.weights if known else None,
                 "order": self._order_for(problem.transition),
-                "careful_states": CAREFUL_STATES,
+                "careful_states": SAMPLE_DOUBLE_DOUBLE_STATES,
                 "within": EPISODE_TOL,
             }
             # If much is unknown, the last policies are a poor start, but the shadow prices are a good one.
@@ -166,13 +163,12 @@ class EpisodePlanner:
 
     def _order_for(self, P: Transition) -> Order:
         """Return the elimination order for the sparsity pattern of a sample; computed again if the pattern changes."""
-        base = P.base if isinstance(P, RestartingTransition) else P
-        if not isinstance(base, SparseTransition) or not base.repeats:
+        pattern = P.repeated_pattern
+        if pattern is None:
             return NO_ORDER
-        pattern = (base.matrix.indptr, base.matrix.indices)
         if self._pattern is None or not all(map(np.array_equal, self._pattern, pattern)):
             self._pattern = pattern
-            self._order = order_for(*pattern, base.n_states, MOST_WORK)
+            self._order = order_for(*pattern, P.n_states, MOST_WORK)
         return self._order
 
     def way_to(self, P: Transition, target: int, state: int) -> Ints:
@@ -181,7 +177,7 @@ class EpisodePlanner:
         The latter is an ordinary average-reward plan, for which there are fast methods: a policy that visits a state
         often also reaches it soon.
         """
-        if len(self._all_actions) <= DENSE_STATES:
+        if len(self._all_actions) <= SMALL_SAMPLE_STATES:
             return self._shortest_way_to(P, target)
         met = np.zeros((1, *self._all_actions.shape))
         met[0, target] = -1.0

@@ -34,10 +34,10 @@ ENTRY_BYTES = 40
 # Rough planning time of a sample in seconds, per cubed number of states if dense, per entry if sparse; and the time
 # from which on to warn.
 PER_STATE_CUBED, PER_ENTRY = 1e-9, 1e-6
-SLOW = 1.0
+SLOW_SECONDS = 1.0
 MOST_ENTRIES = 2**31 - 1
 # Weight in observations of a pair from which on its transitions count as known rather than learned.
-MUCH = 10.0
+KNOWN_WEIGHT = 10.0
 # Candidate weights of a model in observations, if the weight is learned.
 WORTHS = (0.1, 1.0, 10.0, 100.0, 1000.0)
 LEAST_WORTH = 1e-50
@@ -87,7 +87,7 @@ class Sampler(Agent):
         """Warn if the transitions are as good as known but nothing is known about the costs of any pair."""
         weight = self.belief.prior_weight()
         nothing = self.costs is None and self.guessed_costs is None and self.optimistic_cost is None
-        if nothing and weight >= MUCH:
+        if nothing and weight >= KNOWN_WEIGHT:
             warnings.warn(
                 f"the belief is worth {weight:g} observations of a pair, but nothing is said of the costs, so the "
                 "agent has to learn them pair by pair. Give costs or guessed_costs, which may be rough; "
@@ -125,7 +125,7 @@ class Sampler(Agent):
         entries = self.belief.entries(self.n_states, self.n_actions)
         dense = entries >= self.n_states**2 * self.n_actions
         seconds = PER_STATE_CUBED * self.n_states**3 if dense else PER_ENTRY * entries
-        if seconds < SLOW:
+        if seconds < SLOW_SECONDS:
             return ""
         line = f"an episode may take {seconds:.0f} s of planning: {entries:,.0f} transitions count as possible"
         if _of_states(vars(self.belief), "prior", "support"):  # the possible transitions have been given

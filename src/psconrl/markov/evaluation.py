@@ -17,8 +17,8 @@ from psconrl.markov.unichain import Unichain
 from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.policies import as_policy
 from psconrl.products import product
+from psconrl.sizes import FEW_CLASSES
 
-FEW_CLASSES = 16  # up to this many classes, absorption probabilities are computed for every state and class
 BY_DISTRIBUTION = 1e-10  # relative to the mean absolute cost: gains with a larger error are taken from the distribution
 
 

@@ -12,11 +12,11 @@ from scipy.sparse import csc_array, csr_array, diags_array
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.markov.unichain import FALLS_APART, Unichain, collect_dense, solve_chain
+from psconrl.sizes import GTH_STATES
 
 # The norm of (I - P)^-1 is the longest expected time to leave. Beyond this value an LU, which subtracts, loses more
-# than about seven digits; chains of up to MAX_DENSE states are then solved by GTH elimination instead.
+# than about seven digits; chains of up to GTH_STATES states are then solved by GTH elimination instead.
 LONGEST_TIME = 1e7
-MAX_DENSE = 2000
 SURE = 1e-8  # tolerance for the probability of leaving, which should be one: if it is off, so are the other results
 REFERENCE_SHARE = 1e-2  # least mass of the reference state, relative to the largest stationary mass
 TOO_RARE = "some of {} states are left too rarely for sparse methods; give dense transitions"
@@ -65,8 +65,8 @@ def _system(W: csr_array, exits: Floats) -> csc_array:
 
 
 def _is_sure(lu: Any, system: csc_array, exits: Floats) -> bool:
-    """True if every state is left with probability one, as it must be; checked only for chains beyond MAX_DENSE."""
-    if exits.size <= MAX_DENSE:
+    """True if every state is left with probability one, as it must be; checked only for chains beyond GTH_STATES."""
+    if exits.size <= GTH_STATES:
         return True
     return bool((np.abs(_refined(lu, system, exits[None, :]) - 1.0) <= SURE).all())
 
@@ -81,11 +81,11 @@ def _factorised(system: csc_array) -> Any:
     try:
         lu = splu(system, **options)
     except RuntimeError:  # SuperLU: exactly singular
-        if n > MAX_DENSE:
+        if n > GTH_STATES:
             raise SolverError(TOO_RARE.format(n)) from None
         return None
     times = lu.solve(np.ones(n))
-    return lu if n > MAX_DENSE or (times.min() > 0 and times.max() < LONGEST_TIME) else None
+    return lu if n > GTH_STATES or (times.min() > 0 and times.max() < LONGEST_TIME) else None
 
 
 def _refined(lu: Any, system: csc_array, costs: Floats) -> Floats:

@@ -26,8 +26,8 @@ from psconrl.arrays import Floats, Ints, Places
 from psconrl.kernels import aggregation, lu, multigrid_steps
 from psconrl.kernels.csr import by_columns
 from psconrl.kernels.elimination import unichain
+from psconrl.sizes import COARSEST_STATES
 
-COARSEST = 400  # states of the coarsest level, which is solved as a dense system
 _STRONG = 0.25  # couplings below this share of a state's strongest one make a pair only
 _PAIRED = 0.7  # if pairs and singles would otherwise exceed this share of the states
 _STALLED = 0.8  # coarsening stops if the next level keeps more than this share of the states or transitions
@@ -109,7 +109,7 @@ class Level(NamedTuple):
 
     def bordered_inverse(self) -> Floats | None:
         """Return the inverse of D - W bordered by ones, for the gain; None if the level is too large or singular."""
-        if self.size > COARSEST:
+        if self.size > COARSEST_STATES:
             return None
         bordered = np.ones((self.size + 1, self.size + 1))
         bordered[:-1, :-1] = self.dense()
@@ -148,7 +148,7 @@ def _imbalance(level: Level, columns: CSRArrays, x: Floats) -> float:
 
 def _improved(level: Level, x: Floats, cycles: int) -> Floats:
     """Return a distribution closer to the stationary one, by cycles of aggregation and disaggregation."""
-    if level.size <= COARSEST:
+    if level.size <= COARSEST_STATES:
         # GTH elimination: LAPACK threads take a hundred times as long on a busy machine.
         reference, _, _, distribution, _ = unichain(-level.dense(), np.empty((0, level.size)), int(x.argmax()))
         return np.maximum(distribution, _LEAST) if reference >= 0 else x
@@ -178,7 +178,7 @@ class Hierarchy:
         self.groups: list[Ints] = []  # for every level but the last: the group of each state
         self.shares: list[Floats] = []  # and its share of the group
         self.masses = [mass]  # for every level
-        while level.size > COARSEST:
+        while level.size > COARSEST_STATES:
             group, level, of_groups = level.grouped(mass)
             if not level.smaller_than(self.levels[-1]):
                 break

@@ -16,11 +16,11 @@ from scipy.sparse import csr_array
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.kernels import double_double, improvement, sparse_improvement
-from psconrl.markov.sparse_solver import MULTIGRID_STATES as LARGE
 from psconrl.markov.sparse_solver import SparseSolver
 from psconrl.markov.unichain import FALLS_APART, Unichain, solve_dense
 from psconrl.model.transition import Transition, chosen_rows
 from psconrl.products import product
+from psconrl.sizes import MULTIGRID_STATES
 
 
 class Improved(NamedTuple):
@@ -118,7 +118,7 @@ class SparseSteps(PolicySteps):
         bound, new = _switched(values, policy, tolerance * np.maximum(1.0, np.abs(h)))
         # In a large chain that mixes fast an evaluation takes a few products, and looking ahead saves none. If most
         # states are transient, improvements would otherwise spread to them from the closed class one state at a time.
-        worth_it = self._solver.slow or self._solver.passing or h.size < LARGE
+        worth_it = self._solver.slow or self._solver.passing or h.size < MULTIGRID_STATES
         if new is not None and ahead is not None and worth_it:
             P = self._P
             new = sparse_improvement.look_ahead(
@@ -140,7 +140,7 @@ class SparseSteps(PolicySteps):
     def _drift(self, h: Floats) -> Floats:
         """Return P h - h for all pairs (S, A), on all cores if there are many states."""
         P, nothing, cores = self._P, np.zeros(h.size), os.cpu_count() or 1
-        if h.size < LARGE or cores == 1:
+        if h.size < MULTIGRID_STATES or cores == 1:
             moved: Floats = double_double.drift_sparse(P.indptr, P.indices, P.data, h, nothing)
             return moved
         result = np.empty((h.size, (P.indptr.size - 1) // h.size))

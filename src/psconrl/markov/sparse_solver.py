@@ -23,6 +23,7 @@ from psconrl.markov.multigrid import Hierarchy, Level, first_distribution, multi
 from psconrl.markov.transient_costs import collect_onward
 from psconrl.markov.unichain import FALLS_APART, Unichain, solve_chain
 from psconrl.products import product
+from psconrl.sizes import DENSE_CLASS_STATES, MULTIGRID_STATES
 
 GAIN_TOL = 1e-9  # relative to the largest cost: allowed difference between two computations of a gain
 RESIDUAL_TOL = 1e-14  # of a residual, relative to the largest bias
@@ -31,8 +32,6 @@ ANY = 1e300  # a tolerance that is never binding
 MULTIGRID_RESIDUAL = 2e-15  # residual of multigrid, which loses little to rounding, relative to the largest bias,
 MULTIGRID_TOL = 1e-12  # or relative to the largest cost, if that is more
 DISTRIBUTION_TOL = 1e-13  # mass of a stationary distribution that may be out of balance after one step
-SMALL_CLASS = 200  # states up to which a closed class is solved as a dense chain
-MULTIGRID_STATES = 5000  # smaller chains are solved faster by an LU
 CYCLES = 80  # multigrid cycles before giving up
 
 Solved = TypeVar("Solved")
@@ -89,7 +88,7 @@ class SparseSolver:
     def _with_passing(self, P: csr_array, costs: Floats, inside: Ints, within: float) -> Unichain:
         """Solve the closed class by itself, then the transient states."""
         core, part_costs = P[inside][:, inside], np.ascontiguousarray(costs[:, inside])
-        if inside.size <= SMALL_CLASS:
+        if inside.size <= DENSE_CLASS_STATES:
             part = solve_chain(core.toarray(), part_costs)
         else:
             part = self._irreducible(core, part_costs, np.arange(inside.size), within, _restricted(self._guess, inside))

@@ -19,9 +19,7 @@ from psconrl.kernels.end_components import end_component_pairs
 from psconrl.markov.chain import chain_of
 from psconrl.model.cmdp import CMDP
 from psconrl.model.transition import Transition
-
-# Recognising unichain models is NP-hard (Tsitsiklis 2007); models with at most this many policies are enumerated.
-MAX_POLICIES = 20_000
+from psconrl.sizes import ENUMERATED_POLICIES
 
 
 @dataclass(frozen=True)
@@ -131,7 +129,7 @@ def is_unichain(cmdp: CMDP) -> bool | None:
         if len(rest) > 1 or end_components(cmdp, without=rest[0].states):
             return False
     choices = [np.flatnonzero(mask) for mask in cmdp.available]
-    if math.prod(c.size for c in choices) > MAX_POLICIES:
+    if math.prod(c.size for c in choices) > ENUMERATED_POLICIES:
         return None
     return all(
         len(chain_of(cmdp.transition, np.array(actions)).closed_classes()) == 1

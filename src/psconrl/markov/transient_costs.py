@@ -17,8 +17,7 @@ from psconrl.kernels import graph, successors, transient
 from psconrl.markov.factorisation import collect_sparse
 from psconrl.markov.unichain import FALLS_APART
 from psconrl.products import product
-
-TOGETHER = 64  # communicating states up to which a group is solved as a dense system
+from psconrl.sizes import DENSE_GROUP_STATES
 
 
 def collect_onward(W: csr_array, C: Floats, exits: Floats) -> Floats:
@@ -29,7 +28,7 @@ def collect_onward(W: csr_array, C: Floats, exits: Floats) -> Floats:
     done = 0
     while True:
         try:
-            done = transient.collect(W.indptr, W.indices, W.data, C, exits, start, members, done, TOGETHER, x)
+            done = transient.collect(W.indptr, W.indices, W.data, C, exits, start, members, done, DENSE_GROUP_STATES, x)
         except ZeroDivisionError:
             raise SolverError(FALLS_APART) from None
         if done == count:

@@ -13,9 +13,9 @@ from psconrl.arrays import Floats
 from psconrl.errors import SolverError
 from psconrl.kernels import graph, successors, visits
 from psconrl.markov.sparse_solver import solve_sparse
-from psconrl.markov.transient_costs import TOGETHER
 from psconrl.markov.unichain import FALLS_APART
 from psconrl.products import product
+from psconrl.sizes import DENSE_GROUP_STATES
 
 
 def visit_onward(W: csr_array, begin: Floats, exits: Floats) -> Floats:
@@ -27,7 +27,7 @@ def visit_onward(W: csr_array, begin: Floats, exits: Floats) -> Floats:
     done = count
     while True:
         try:
-            done = visits.visit(W.indptr, W.indices, W.data, exits, start, members, done, TOGETHER, y)
+            done = visits.visit(W.indptr, W.indices, W.data, exits, start, members, done, DENSE_GROUP_STATES, y)
         except ZeroDivisionError:
             raise SolverError(FALLS_APART) from None
         if done == 0:

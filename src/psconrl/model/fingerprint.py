@@ -14,7 +14,7 @@ from psconrl.arrays import Floats, Ints
 from psconrl.model.cmdp import CMDP
 from psconrl.model.transition import Transition
 
-BLOCK = 2**20  # entries of a dense model that are read at once, to limit the memory
+READ_ENTRIES = 2**20  # entries of a dense model that are read at once, to limit the memory
 
 
 def fingerprint(cmdp: CMDP) -> str:
@@ -52,7 +52,7 @@ def _entries(transition: Transition) -> Iterator[tuple[Ints, Floats]]:
         rows = np.repeat(np.arange(pairs, dtype=np.int64), np.diff(P.indptr))
         yield rows * S + P.indices, np.asarray(P.data, dtype=np.float64)
         return
-    size = max(1, BLOCK // S)
+    size = max(1, READ_ENTRIES // S)
     for low in range(0, pairs, size):
         block = dense[low : low + size].ravel()
         nonzero = np.flatnonzero(block).astype(np.int64)

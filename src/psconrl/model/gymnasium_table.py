@@ -16,8 +16,8 @@ from scipy.sparse import coo_array, csr_array
 from psconrl.arrays import Bools, Floats, Ints, Matrix
 from psconrl.errors import ModelError
 from psconrl.model.validation import as_floats, read_initial
+from psconrl.sizes import TABLE_DENSE_ENTRIES
 
-DENSE_UP_TO = 4_000_000  # entries, or 32 MB per matrix; the planner is faster on dense ones
 RESETS = 50  # number of resets to find the start of an environment that does not declare it
 
 
@@ -83,7 +83,7 @@ def cost_names(thresholds: Mapping[str, float], m: int) -> tuple[str, ...]:
 
 def _matrix(values: Floats, rows: Ints, columns: Ints, shape: tuple[int, int]) -> Matrix:
     matrix = csr_array(coo_array((values, (rows, columns)), shape=shape))
-    return matrix.toarray() if shape[0] * shape[1] <= DENSE_UP_TO else matrix
+    return matrix.toarray() if shape[0] * shape[1] <= TABLE_DENSE_ENTRIES else matrix
 
 
 def _outcomes(table: Any) -> tuple[Outcomes, int]:

@@ -31,7 +31,7 @@ _FIELDS = (
 _REQUIRED = ("transition", "costs")
 OWN = (".npz", ".json")
 WRITTEN = (*OWN, *exchange_files.ENDINGS)
-PARSED = 20  # bytes of memory per byte of JSON, at worst: "[]," is a list
+JSON_PARSED_BYTES = 20  # bytes of memory per byte of JSON, at worst: "[]," is a list
 
 
 def save(cmdp: CMDP, path: str | os.PathLike[str], policy: Any = None) -> None:
@@ -137,7 +137,7 @@ def _layout_from_json(value: Any) -> GridLayout | None:
 
 
 def _read_json(path: Path) -> CMDP:
-    need(PARSED * path.stat().st_size, "its text", ModelError)
+    need(JSON_PARSED_BYTES * path.stat().st_size, "its text", ModelError)
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:

@@ -11,7 +11,7 @@ from psconrl.arrays import Floats
 from psconrl.errors import PolicyError, unknown_name
 from psconrl.model.units import Units
 
-LEAST_SHARE = 1e-9  # actions of smaller probability are not shown
+SHOWN_SHARE = 1e-9  # actions of smaller probability are not shown
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Names:
 
     def shares(self, row: Floats) -> str:
         """Describe the actions played in a state, likeliest first, given their probabilities (A,)."""
-        played = [int(a) for a in np.argsort(-row, kind="stable") if row[a] > LEAST_SHARE]
+        played = [int(a) for a in np.argsort(-row, kind="stable") if row[a] > SHOWN_SHARE]
         if len(played) == 1:
             return self.action(played[0])
         return ", ".join(f"{self.action(a)} {100 * row[a]:.4g}%" for a in played)

@@ -12,13 +12,12 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from psconrl.arrays import Bools, Floats, Ints, Matrix, in_32_bits
+from psconrl.arrays import Bools, Floats, Ints, Matrix, Places, in_32_bits
 from psconrl.errors import ModelError
 from psconrl.kernels import csr, double_double, graph, policy_chain, successors
+from psconrl.kernels.transitions import Rows
 from psconrl.products import product
-
-# A dense matrix with more states and at most this share of positive entries is planned faster as a sparse one.
-LARGE, MOSTLY_ZEROS = 200, 0.1
+from psconrl.sizes import EMPTY_DENSE_STATES, MOSTLY_ZEROS
 
 
 class Transition(ABC):
@@ -33,6 +32,7 @@ class Transition(ABC):
 
     __array_ufunc__ = None  # so that ``mass @ P`` calls __rmatmul__ instead of converting P to an array
     is_sparse: ClassVar[bool]
+    eliminates: ClassVar[bool]  # whether all chains are solved by elimination; otherwise iteratively, where that works
     mass_error: ClassVar[float]  # rounding residue of a stationary mass that is zero
 
     def __init__(self, matrix: Matrix) -> None:
@@ -130,6 +130,18 @@ class Transition(ABC):
         return self
 
     @property
+    def repeated_pattern(self) -> tuple[Places, Places] | None:
+        """The sparsity pattern (indptr, indices) if other transitions with the same one will follow, else None."""
+        return None
+
+    @abstractmethod
+    def for_search(self, order: Any, products: int, off: float) -> Floats | Rows | None:
+        """Return the transitions in the format of the compiled search, or None if they need an elimination order.
+
+        ``products``: number of Krylov steps for a chain. ``off``: error of gains that they may leave.
+        """
+
+    @property
     @abstractmethod
     def array(self) -> Floats | None:
         """The matrix if it is stored as a plain array, else None: for methods compiled for arrays only."""
@@ -165,6 +177,7 @@ class DenseTransition(Transition):
     """Transitions stored as a dense array."""
 
     is_sparse = False
+    eliminates = True
     mass_error = 0.0  # GTH elimination: a mass is exact to its last digits, or zero
 
     def __init__(self, matrix: Floats) -> None:
@@ -224,9 +237,13 @@ class DenseTransition(Transition):
 
     def sparse_if_empty(self) -> Transition:
         """Return the transitions, sparse if there are many states and mostly zeros."""
-        if self.n_states <= LARGE or np.count_nonzero(self.array) > MOSTLY_ZEROS * self.array.size:
+        if self.n_states <= EMPTY_DENSE_STATES or np.count_nonzero(self.array) > MOSTLY_ZEROS * self.array.size:
             return self
         return SparseTransition(csr_array(self.array))
+
+    def for_search(self, order: Any, products: int, off: float) -> Floats:
+        """Return the matrix."""
+        return self.array
 
     def _drift(self, high: Floats, low: Floats) -> Floats:
         drift: Floats = double_double.drift_dense(self.array, high, low)
@@ -248,6 +265,7 @@ class SparseTransition(Transition):
     """
 
     is_sparse = True
+    eliminates = False
     repeats = False
     mass_error = 1e-13  # iterative solutions and factorisations subtract
 
@@ -303,6 +321,16 @@ class SparseTransition(Transition):
         """Return the transitions, as an array if there are at most this many states."""
         return DenseTransition(self.toarray()) if self.n_states <= n_states else self
 
+    @property
+    def repeated_pattern(self) -> tuple[Places, Places] | None:
+        """The sparsity pattern (indptr, indices) if ``repeats``, else None."""
+        return (self.matrix.indptr, self.matrix.indices) if self.repeats else None
+
+    def for_search(self, order: Any, products: int, off: float) -> Rows | None:
+        """Return the rows of the matrix with the order; None without one."""
+        P = self.matrix
+        return None if order is None else Rows(P.indptr, P.indices, P.data, 0, 0.0, order, products, off)
+
     def _drift(self, high: Floats, low: Floats) -> Floats:
         P = self.matrix
         drift: Floats = double_double.drift_sparse(P.indptr, P.indices, P.data, high, low)
@@ -337,6 +365,18 @@ class RestartingTransition(SparseTransition):
         array = (1.0 - self.probability) * self.base.toarray()
         array[:, self.state] += self.probability
         return array
+
+    @property
+    def repeated_pattern(self) -> tuple[Places, Places] | None:
+        """The sparsity pattern of the transitions without restarts."""
+        return (self.base.matrix.indptr, self.base.matrix.indices) if self.base.repeats else None
+
+    def for_search(self, order: Any, products: int, off: float) -> Rows | None:
+        """Return the rows without restarts, and the restarts apart."""
+        if order is None:
+            return None
+        P = self.base.matrix
+        return Rows(P.indptr, P.indices, P.data, self.state, self.probability, order, products, off)
 
     @property
     def shape(self) -> tuple[int, int]:

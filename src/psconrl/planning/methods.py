@@ -18,10 +18,9 @@ from psconrl.planning.multichain import solve_multichain
 from psconrl.planning.problem import Problem
 from psconrl.planning.progress import Watch
 from psconrl.planning.randomisation import fewest_randomised
+from psconrl.sizes import MULTICHAIN_LP_STATES
 
 LEAST_ROOM = 1e-4  # of the range of a cost: less slack would give extreme weights
-# The linear program of a multichain model takes minutes for more states than this.
-MULTICHAIN_LP_STATES = 5000
 
 METHODS = MIXTURE, LP = ("mixture", "lp")
 
@@ -43,10 +42,10 @@ def find_candidate(part: CMDP, problem: Problem, method: str, start: Sequence[In
 def guessed_weights(problem: Problem) -> Floats | None:
     """Return initial weights that balance the objective and the constraints; a constraint with less slack weighs more.
 
-    In large models, poor initial weights yield near-absorbing policies (escape probability about 1e-7), which are slow
-    to evaluate.
+    Poor initial weights yield near-absorbing policies (escape probability about 1e-7), which are slow to evaluate
+    unless chains are eliminated.
     """
-    if not problem.transition.is_sparse or not problem.thresholds.size:
+    if problem.transition.eliminates or not problem.thresholds.size:
         return None
     room = problem.thresholds - np.where(problem.available.ravel(), problem.costs[1:], np.inf).min(axis=1)
     weights = np.append(1.0, 1.0 / np.maximum(room, LEAST_ROOM))

@@ -26,11 +26,11 @@ import numpy as np
 from psconrl.arrays import Bools, Floats, Places
 from psconrl.kernels.pessimism import worst_case, worst_means
 
-SWEEPS = 3000  # of value iteration; the bound holds after any number
-SETTLED = 1e-3  # of the range of a cost: the gap between upper and lower bound at which the iteration stops
+BOUND_SWEEPS = 3000  # of value iteration; the bound holds after any number
+BOUND_GAP = 1e-3  # of the range of a cost: the gap between upper and lower bound at which the iteration stops
 Distributions: TypeAlias = tuple[Places, Places, Floats, Floats, Floats]
 # Rounding error of sums of doubles, relative to the summands.
-ROUNDING = 1e-12
+BOUND_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ def worst_average(
     relying: Bools | None = None,
     recovery: float = np.inf,
     start: Floats | None = None,
-    sweeps: int = SWEEPS,
+    sweeps: int = BOUND_SWEEPS,
 ) -> WorstCase:
     """Bound the average of costs (S, A) under a policy (S, A) over all transition distributions in a set.
 
@@ -78,8 +78,8 @@ def worst_average(
     flat = np.ascontiguousarray(costs).ravel()
     unit = float(np.ptp(flat)) or 1.0
     bound = worst_case(
-        np.ascontiguousarray(policy), flat, *distributions, states, recovery, limit, sweeps, SETTLED * unit, bias
+        np.ascontiguousarray(policy), flat, *distributions, states, recovery, limit, sweeps, BOUND_GAP * unit, bias
     )
     values = largest_means(distributions, bias)
     scale = float(np.abs(bias).max() + np.abs(flat).max())
-    return WorstCase(bound + ROUNDING * scale, bias, (values + flat).reshape(S, A))
+    return WorstCase(bound + BOUND_ROUNDING * scale, bias, (values + flat).reshape(S, A))

@@ -25,7 +25,7 @@ from psconrl.planning.proof import Certificate, Status
 FORMAT = "psconrl-plan"
 VERSION = 1
 WITH_MIXTURE = 2  # version of a plan with a mixture: a reader without mixtures must not play its policy
-ROUNDING = 1e-9  # largest deviation of a sum of probabilities from one
+SAVED_SUM_TOL = 1e-9  # largest deviation of a sum of probabilities from one
 _ARRAYS = ("costs", "thresholds", "policy", "occupancy", "multipliers", "potential", "low_potential")
 _LIMITS = ("thresholds", "alone", "with_others", "jointly", "multipliers")  # of an infeasibility
 
@@ -154,7 +154,7 @@ def _read(arrays: Archive) -> dict[str, Any]:
     shapes = {"costs": (m + 1,), "thresholds": (m,), "policy": (S, A), "occupancy": (S, A), "multipliers": (m,)}
     given = {name: _floats(arrays, name, shapes.get(name, (S,))) for name in _ARRAYS}
     policy = given["policy"]
-    if not (policy >= 0).all() or not (np.abs(policy.sum(axis=1) - 1.0) <= ROUNDING).all():
+    if not (policy >= 0).all() or not (np.abs(policy.sum(axis=1) - 1.0) <= SAVED_SUM_TOL).all():
         raise PolicyError("the policy must be a distribution over actions in every state")
     columns = _policies(arrays, "columns", S, A)
     infeasibility = None
@@ -198,7 +198,7 @@ def _mixture(header: dict[str, Any], arrays: Archive, sizes: tuple[int, int, int
         _floats(arrays, "mixture_shares", (len(policies),)),
         _floats(arrays, "mixture_distributions", policies.shape),
     )
-    if not (shares >= 0).all() or not abs(shares.sum() - 1.0) <= ROUNDING:
+    if not (shares >= 0).all() or not abs(shares.sum() - 1.0) <= SAVED_SUM_TOL:
         raise PolicyError("the shares of a mixture must add up to 1")
     proof = _certificate(header["policy_certificate"], _floats(arrays, "mixture_excess", (m,)))
     return PolicyMixture(policies, shares, distributions, proof)

@@ -25,12 +25,10 @@ from psconrl.planning.progress import Progress, Watch
 from psconrl.planning.proof import Status
 from psconrl.planning.restriction import Restriction
 from psconrl.planning.scaling import Scaling
+from psconrl.sizes import SECOND_OPINION_STATES
 
 # Number of times a model whose proof failed is planned again, on the scale of the costs that its policy meets.
 RESCALINGS = 2
-
-# Unproven models of up to 2,000 states are also planned with HiGHS; beyond, it may take minutes.
-SECOND_OPINION_STATES = 2000
 
 
 def plan(

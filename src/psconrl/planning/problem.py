@@ -9,9 +9,7 @@ from psconrl.kernels.products import combine
 from psconrl.model.cmdp import CMDP
 from psconrl.model.transition import Transition
 from psconrl.planning.scaling import Scaling
-
-# Up to this size a sparse model is planned as a dense one, since the compiled dense kernels are faster.
-DENSE_STATES = 256
+from psconrl.sizes import PLANNED_DENSE_STATES
 
 
 class Problem(NamedTuple):
@@ -26,7 +24,7 @@ class Problem(NamedTuple):
     @classmethod
     def of(cls, cmdp: CMDP) -> "Problem":
         """Return the scaled problem of a model."""
-        P = cmdp.transition.dense_up_to(DENSE_STATES)
+        P = cmdp.transition.dense_up_to(PLANNED_DENSE_STATES)
         return cls.scaled(P, cmdp.costs, cmdp.thresholds, cmdp.available)
 
     @classmethod

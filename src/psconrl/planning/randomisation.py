@@ -28,9 +28,7 @@ from psconrl.planning.policy_from_occupancy import mixed_occupancy
 from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import DIRECTION_ROUNDING, LEAST_SHARE, SAME_LINE, UNVISITED
 from psconrl.products import product
-
-VERTEX_STATES = 1000  # largest model whose directions are computed, from a dense system
-SAME_BITS_STATES = 200  # largest system solved without LAPACK, whose last bits depend on the processor
+from psconrl.sizes import SAME_BITS_STATES, VERTEX_STATES
 
 
 def fewest_randomised(problem: Problem, solution: Solution) -> tuple[Floats, Floats]:

@@ -210,7 +210,9 @@ def _cut(axes: Axes, means: list[tuple[str, Floats]], sizes: Sizes, wide: float)
                 f"↑ {title} ends at {format_number(end)}" + ("" if end > high else f", from {format_number(most)}")
             )
         elif end < low or least < low:
-            under.append(f"↓ {title} ends at {format_number(end)}" + ("" if end < low else f", from {format_number(least)}"))
+            under.append(
+                f"↓ {title} ends at {format_number(end)}" + ("" if end < low else f", from {format_number(least)}")
+            )
     if not over and not under:
         return 0.0
     notes = "\n".join(_wrapped(note, 0.7 * wide, sizes.note) for note in [*over, *under])

@@ -21,10 +21,10 @@ from psconrl.report.style import PALETTE
 Mask = NDArray[np.bool_]
 
 VISITED = 1e-9  # long-run share below which a state does not show
-MOST_ACTIONS = 9  # actions with a colour of their own; the others share one
+COLOURED_ACTIONS = 9  # actions with a colour of their own; the others share one
 MOST_AXES = 4  # coordinates along which shares are drawn
 MOST_CELLS = 1_000_000  # cells of the map
-USUAL = 0.99  # share of the time that the outline covers
+OUTLINED_SHARE = 0.99  # share of the time that the outline covers
 PALE = "#D0D0D0"
 
 
@@ -33,7 +33,7 @@ def rule_figure(cmdp: CMDP, plan: Plan, places: Coordinates, caption: str) -> Fi
     places = with_total(places)
     order = np.argsort(-plan.occupancy.sum(axis=0), kind="stable")
     used = [int(a) for a in order if plan.occupancy[:, a].sum() > VISITED]
-    named, others = used[:MOST_ACTIONS], used[MOST_ACTIONS:]
+    named, others = used[:COLOURED_ACTIONS], used[COLOURED_ACTIONS:]
     flow = np.column_stack([plan.occupancy[:, named], plan.occupancy[:, others].sum(axis=1)])
     colours = np.array([to_rgb(colour) for colour in (*PALETTE[: len(named)], PALE)])
     levels = [np.unique(column, return_inverse=True) for column in places.values.T]
@@ -63,7 +63,7 @@ def rule_figure(cmdp: CMDP, plan: Plan, places: Coordinates, caption: str) -> Fi
     figure.legend(handles=handles, loc="outside lower center", ncols=2 if len(handles) > 4 else 4, fontsize=8,
                   frameon=False, title="action, and how often", title_fontsize=8)  # fmt: skip
     visited = int((flow.sum(axis=1) > VISITED).sum())
-    notes = [f"outlined: {USUAL:.0%} of the time"] if pair else []
+    notes = [f"outlined: {OUTLINED_SHARE:.0%} of the time"] if pair else []
     notes += ["white dot: randomised action"] if one_a_cell and pair else []
     notes += ["black line: how often", f"{visited:,} of {cmdp.n_states:,} states are visited"]
     figure.suptitle(f"{caption}\n{'; '.join(notes)}", fontsize=9)
@@ -105,7 +105,7 @@ def _map(axes: Axes, flow: Floats, colours: Floats, levels: list[tuple[Floats, I
 def _most_visited(mass: Floats) -> Mask:
     """Return the fewest cells that hold nearly all of the time."""
     order = np.argsort(-mass, axis=None, kind="stable")
-    enough = int(np.searchsorted(np.cumsum(mass.ravel()[order]), USUAL * mass.sum())) + 1
+    enough = int(np.searchsorted(np.cumsum(mass.ravel()[order]), OUTLINED_SHARE * mass.sum())) + 1
     chosen = np.zeros(mass.size, dtype=bool)
     chosen[order[:enough]] = True
     return chosen.reshape(mass.shape)

@@ -19,7 +19,7 @@ from psconrl.report.numbers import format_number
 RESAMPLES = 2000
 FEW_RUNS = 10
 # Smaller regrets are rounding residue, without a growth rate.
-NOTHING = 1e-6
+NEGLIGIBLE_REGRET = 1e-6
 LEVEL = 0.95
 # The growth exponent is fitted to the last decade of a run.
 DECADE = 10.0
@@ -96,7 +96,7 @@ def growth_exponent(rounds: Ints, regret: Floats) -> MeanInterval:
     x = np.log(rounds[at]) - np.log(rounds[at]).mean()
     means = np.tensordot(resample_weights(len(regret)), regret[:, at], axes=1)
     every = np.vstack([regret[:, at].mean(axis=0), means])
-    usable = np.asarray((every > NOTHING).all(axis=1))
+    usable = np.asarray((every > NEGLIGIBLE_REGRET).all(axis=1))
     if not usable[0]:
         return unknown
     slopes = np.log(every[usable]) @ x / (x @ x)

@@ -16,7 +16,7 @@ from psconrl.planning.proof import Status
 from psconrl.report.curves import Curves, Experiment, read_experiments
 from psconrl.report.metrics import available, unit_of
 from psconrl.report.numbers import format_number
-from psconrl.report.statistics import FEW_RUNS, NOTHING, MeanInterval, compare, final_cost, mean_interval
+from psconrl.report.statistics import FEW_RUNS, NEGLIGIBLE_REGRET, MeanInterval, compare, final_cost, mean_interval
 from psconrl.report.tables import (
     bounds_table,
     comparison_table,
@@ -217,7 +217,7 @@ def _finding(experiment: Experiment) -> str:
     if not prices or len(curves) < 2:
         return ""
     means = [float(final_cost(c, prices).mean()) for c in curves]
-    if max(means) - min(means) < NOTHING:  # a violation costs exactly what it gains
+    if max(means) - min(means) < NEGLIGIBLE_REGRET:  # a violation costs exactly what it gains
         return "; ".join(_keeping(c, experiment.cost_names) for c in curves) + "."
     best = min(curves, key=lambda c: float(final_cost(c, prices).mean()))
     others = [c for c in curves if c is not best]

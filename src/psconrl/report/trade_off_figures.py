@@ -9,7 +9,7 @@ from psconrl.planning.analysis.pareto import Pareto, ParetoSurface
 from psconrl.report.figures import LITERAL
 from psconrl.report.style import BLUE, GREEN, GREY, ORANGE
 
-USUAL = 0.9  # quantile of the prices at which the colours of a surface saturate
+SATURATED_QUANTILE = 0.9  # quantile of the prices at which the colours of a surface saturate
 
 
 @LITERAL
@@ -56,7 +56,7 @@ def surface_figure(surface: ParetoSurface, cmdp: CMDP, title: str = "") -> Figur
     for axes, (values, label, colours) in zip(figure.subplots(1, 3), panels, strict=True):
         axes.set_facecolor("#D9D9D9")
         # Next to infeasible thresholds a price may be a thousand times larger than the others.
-        top = np.nanquantile(values, USUAL) if np.isfinite(values).any() and colours != "viridis" else None
+        top = np.nanquantile(values, SATURATED_QUANTILE) if np.isfinite(values).any() and colours != "viridis" else None
         mesh = axes.pcolormesh(*levels, values.T, cmap=colours, shading="nearest", vmax=top)
         figure.colorbar(mesh, ax=axes, extend="neither" if top is None else "max")
         if np.isfinite(values).all() and min(values.shape) > 1 and np.ptp(values) > 0 and colours == "viridis":

@@ -6,8 +6,8 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 
-PARTS = 10  # a window is about 1/PARTS of the run
-FEWEST = 100  # least number of rounds in a window, if the run has as many
+WINDOWS_PER_RUN = 10  # a window is about 1/WINDOWS_PER_RUN of the run
+FEWEST_ROUNDS = 100  # least number of rounds in a window, if the run has as many
 
 
 def window_for(rounds: int) -> int:
@@ -16,7 +16,7 @@ def window_for(rounds: int) -> int:
     >>> [window_for(n) for n in (0, 30, 1000, 19_961, 40_000, 500_000)]
     [1, 20, 100, 2000, 5000, 50000]
     """
-    wanted = max(rounds / PARTS, min(rounds, FEWEST), 1)
+    wanted = max(rounds / WINDOWS_PER_RUN, min(rounds, FEWEST_ROUNDS), 1)
     power = 10 ** math.floor(math.log10(wanted))
     nearest = min((1, 2, 5, 10), key=lambda m: abs(math.log(m * power / wanted)))
     return int(nearest * power)

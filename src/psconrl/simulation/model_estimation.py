@@ -27,10 +27,10 @@ from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.learned_mass import LearnedMass
 from psconrl.markov.evaluation import evaluate_policy
 from psconrl.model.cmdp import CMDP
-from psconrl.model.gymnasium_table import DENSE_UP_TO
 from psconrl.model.policies import as_policy
 from psconrl.simulation.exploration import Explorer
 from psconrl.simulation.observations import Observations
+from psconrl.sizes import TABLE_DENSE_ENTRIES
 
 
 def estimate(
@@ -273,7 +273,7 @@ def _between_known_states(seen: Observations) -> Ints:
 
 def _matrix(values: Floats, seen: _Seen, n_pairs: int, n_states: int) -> Matrix:
     matrix = csr_array((values, (seen.pairs, seen.successors)), shape=(n_pairs, n_states))
-    return matrix.toarray() if n_pairs * n_states <= DENSE_UP_TO else matrix
+    return matrix.toarray() if n_pairs * n_states <= TABLE_DENSE_ENTRIES else matrix
 
 
 def _sums(pairs: Ints, values: Floats, n_pairs: int) -> Floats:

@@ -25,14 +25,12 @@ from psconrl.markov.chain import chain_of
 from psconrl.markov.evaluation import evaluate_policy
 from psconrl.model.cmdp import CMDP
 from psconrl.simulation.trace import PolicyLog
+from psconrl.sizes import DENSE_PLAYED_CLASS_STATES, OFTEN_EVALUATED_STATES
 
-EVALUATED_STATES = 2_000  # sweeps evaluate by default up to this size; beyond, it may take half as long as planning
 EVALUATIONS, FEWER = 1_000, 100  # evaluations per run of a policy updated every round: small models, and others
-SMALL = 100  # states
 MOST_KNOWN = 2_000_000  # numbers in the cache of policies' averages
 LONG_KEY = 4096  # bytes of a policy; longer ones are cached by a digest
-MOST_DENSE = 100  # largest closed class of a sparse model that is solved as a dense one, in states
-NEVER = 1e-15  # actions less likely than this are played in no run, and would only harm the numerics
+NEVER_PLAYED = 1e-15  # actions less likely than this are played in no run, and would only harm the numerics
 
 
 class PolicyValues:
@@ -47,14 +45,15 @@ class PolicyValues:
         self._known: dict[bytes, Floats] = {}  # (m+1, S) by policy, from every state; nan where not yet computed
         self._unknown = np.full((len(cmdp.costs), cmdp.n_states), np.nan)
         self._most_known = max(1, MOST_KNOWN // (len(cmdp.costs) * cmdp.n_states))
-        self._most_dense = MOST_DENSE if cmdp.transition.is_sparse else cmdp.n_states
+        self._most_dense = cmdp.n_states if cmdp.transition.eliminates else DENSE_PLAYED_CLASS_STATES
         P = cmdp.transition.csr()
         self._model = P.indptr, P.indices, P.data, cmdp.costs
 
     def begin(self, agent: Player, episode: Episode, is_new: bool, state: int, round_: int, horizon: int) -> None:
         """Open an entry if a new policy or plan is about to be played."""
         if isinstance(agent, Stepping):
-            self._every = self._every or max(1, horizon // (EVALUATIONS if self.cmdp.n_states <= SMALL else FEWER))
+            evaluations = EVALUATIONS if self.cmdp.n_states <= OFTEN_EVALUATED_STATES else FEWER
+            self._every = self._every or max(1, horizon // evaluations)
             if round_ % self._every == 0:
                 self._open(self._in_the_long_run(agent.policy, state))
         elif is_new:
@@ -99,7 +98,7 @@ class PolicyValues:
     def _evaluate(self, policy: Floats, state: int, gains: Floats) -> None:
         """Fill in the gains (m+1, S) of a state, and of others that reach the same closed class."""
         most = self._most_dense
-        played, met, ends = long_run(policy, NEVER, *self._model, state, most, gains)
+        played, met, ends = long_run(policy, NEVER_PLAYED, *self._model, state, most, gains)
         if 0 < ends.size <= most:
             return
         try:

@@ -46,9 +46,9 @@ from psconrl.model.transition import Transition
 USUAL_LEDGER = Balance(0.1)  # explicit defaults, since None means no ledger
 USUAL_COMMITMENT = WhenSlow(0.05)
 # If the constraints cannot be met within the planning horizon, lengthen it by the factor FURTHER. While it is at most
-# SHORT rounds, explore instead, which costs little then.
+# SHORT_HORIZON rounds, explore instead, which costs little then.
 FURTHER = 100.0
-SHORT = 300.0
+SHORT_HORIZON = 300.0
 
 
 class PSConRL(Sampler):
@@ -163,7 +163,7 @@ class PSConRL(Sampler):
                 probability, "the restart probability", "a number from 0 to 1", lambda x: 0 <= x <= 1
             )
         probabilities = [probability]
-        while UNLIKELY < probabilities[-1] < 1.0 / SHORT:
+        while UNLIKELY < probabilities[-1] < 1.0 / SHORT_HORIZON:
             probabilities.append(max(probabilities[-1] / FURTHER, UNLIKELY))
         return probabilities
 
@@ -177,7 +177,7 @@ class PSConRL(Sampler):
         return checked
 
     def _sample(self, P: Transition, costs: Floats, state: int) -> Sample:
-        if P.is_sparse:  # in a large model, exploration has the same horizon as plans
+        if not P.eliminates:  # in a large model, exploration has the same horizon as plans
             P = self._ahead(P, state, self._probabilities()[0])
         return Sample(P, costs, state, self.counts, self.planner, self.rng, self.thresholds)
 

@@ -59,12 +59,12 @@ from psconrl.model.cmdp import CMDP
 from psconrl.planning.pessimism import largest_means
 from psconrl.planning.planner import plan_unexplained
 from psconrl.products import product
+from psconrl.sizes import SAFE_DENSE_ENTRIES
 
-KNOWN = 0.5  # largest uncertain mass of a pair's distribution for its state to be planned without the baseline
+KNOWN_MASS = 0.5  # largest uncertain mass of a pair's distribution for its state to be planned without the baseline
 PLANS = 4  # plans in one episode, each for the uncertainty of the last
 OPTIMISM = 0.1  # share of the confidence set's optimism about the objective that is used
-DENSE = 300_000  # entries (s, a, s') up to which dense plans are faster
-KEPT = ("biases", "prices", "potential", "spans", "beginnings", "variance")  # attributes saved in files
+SAVED_ATTRIBUTES = ("biases", "prices", "potential", "spans", "beginnings", "variance")  # attributes saved in files
 
 
 class SafeStart(Agent):
@@ -227,7 +227,7 @@ class SafeStart(Agent):
         """Return the present knowledge, for an episode that begins in a state."""
         S, A = self.n_states, self.n_actions
         distributions, costs = Intervals.of(self.counts, self._log_inverse), self._highest_costs()
-        pairs = (distributions.doubtful <= KNOWN).reshape(S, A)
+        pairs = (distributions.doubtful <= KNOWN_MASS).reshape(S, A)
         known: Bools = np.asarray(pairs.any(axis=1))
         if self.span is None and not known.all():
             known = np.zeros(S, dtype=np.bool_)
@@ -241,7 +241,7 @@ class SafeStart(Agent):
         data = np.concatenate([seen.data / np.repeat(visits, times), np.ones(untried.size)])
         matrix = csr_array((data, (rows, columns)), shape=(S * A, S))
         model = CMDP(
-            matrix.toarray() if S * S * A <= DENSE else matrix,
+            matrix.toarray() if S * S * A <= SAFE_DENSE_ENTRIES else matrix,
             self._known_or_mean_costs(),
             self.thresholds,
             initial=state,
@@ -355,13 +355,13 @@ class SafeStart(Agent):
 
     def state(self) -> dict[str, Any]:
         """Return everything that has changed since construction."""
-        kept = {name: getattr(self, f"_{name}") for name in KEPT}
+        kept = {name: getattr(self, f"_{name}") for name in SAVED_ATTRIBUTES}
         return super().state() | kept | {"excess": self.excess, "warned": self._warned}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what ``state`` returned."""
         super().restore(state)
-        for name in KEPT:
+        for name in SAVED_ATTRIBUTES:
             setattr(self, f"_{name}", self._saved(state[name], getattr(self, f"_{name}").shape, name))
         self.excess = self._saved(state["excess"], self.excess.shape, "excess")
         self._warned = bool(state["warned"])

@@ -46,7 +46,7 @@ class Constants(NamedTuple):
     together: bool  # whether hats are updated only where the estimates of all gains decrease
 
 
-ROUNDING = 1e-9  # so that a power that is an integer up to rounding errors is not rounded up
+WHOLE_FRAME_TOL = 1e-9  # so that a power that is an integer up to rounding errors is not rounded up
 
 
 class TripleQA(Stepping):
@@ -103,7 +103,7 @@ class TripleQA(Stepping):
             eta=math.sqrt(root) if self.eta is None else self.eta,
             together=self.together,
         )
-        self.frame_length = math.ceil(root * root - ROUNDING) if self.frame is None else self.frame
+        self.frame_length = math.ceil(root * root - WHOLE_FRAME_TOL) if self.frame is None else self.frame
         pairs = self.n_states * self.n_actions
         usual = 9.0 * self.kappa * math.sqrt(pairs * self.constants.iota) / math.sqrt(root)
         self.tightening = usual if self.eps is None else self.eps

@@ -24,7 +24,7 @@ from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Episode
 from psconrl.planning.optimism.average import plan_in_box
 
-ROUNDING = 1e-12  # so that a power that is an integer up to rounding errors is not rounded up
+WHOLE_LENGTH_TOL = 1e-12  # so that a power that is an integer up to rounding errors is not rounded up
 
 
 class UCRLCMDP(Agent):
@@ -61,7 +61,7 @@ class UCRLCMDP(Agent):
         """Return the best policy in the best model of the box."""
         box = Box.of(self.counts, self.radius, self._log_term)
         power = special.exp(self.exponent * special.log(self.horizon))
-        length = math.ceil(power * (1.0 - ROUNDING))
+        length = math.ceil(power * (1.0 - WHOLE_LENGTH_TOL))
         try:
             plan = plan_in_box(box.low, box.high, self._known_or_mean_costs(), self.thresholds)
         except SolverError:

@@ -25,7 +25,7 @@ from psconrl.learning.part import Part
 from psconrl.learning.posterior.counts import Record
 
 # If the model cannot pay back that fast, try a quarter: this finds at least a quarter of what is feasible.
-TRIES = 8
+LEDGER_TRIES = 8
 QUARTER = 0.25
 # A balance below this, per round and unit of costs and threshold, is rounding residue and no debt.
 NOISE = 1e-12
@@ -93,7 +93,7 @@ class Repay(Ledger):
         alone = [np.where(np.arange(cut.size) == i, cut, 0.0) for i in np.flatnonzero(cut)]
         # A constraint without slack must not keep the others from being repaid.
         for cuts in [cut, *alone] if len(alone) > 1 else alone:
-            for k in range(TRIES):
+            for k in range(LEDGER_TRIES):
                 yield thresholds - cuts * QUARTER**k
 
 
@@ -117,7 +117,7 @@ class Balance(Ledger):
         most = self.share * (self.extremes[1] - self.extremes[0])
         debt, credit = np.maximum(due, 0.0), np.maximum(np.minimum(due, 0.0), -most)
         if debt.any():
-            for k in range(TRIES):
+            for k in range(LEDGER_TRIES):
                 yield thresholds - credit - debt * QUARTER**k
         if credit.any():
             yield thresholds - credit

@@ -19,7 +19,7 @@ from psconrl.learning.checks import as_number
 from psconrl.learning.parts.ledger import Ledger
 
 # Number of margins to try, each half of the last, while the margin is infeasible.
-TRIES = 6
+MARGIN_TRIES = 6
 HALF = 0.5
 
 
@@ -46,5 +46,5 @@ class Tightened(Ledger):
         """Yield the thresholds less the margin, less half of it, and so on."""
         margin = self.margin(rounds)
         if margin.any():
-            for k in range(TRIES):
+            for k in range(MARGIN_TRIES):
                 yield thresholds - margin * HALF**k

@@ -18,8 +18,8 @@ from psconrl.arrays import Floats
 from psconrl.learning.checks import as_number
 from psconrl.learning.part import Part
 from psconrl.learning.posterior.counts import Counts
-from psconrl.learning.posterior.prior_weights import LARGEST, all_weights, as_guess, as_weights, stored_weights
-from psconrl.learning.posterior.sampled_rows import Prior, dirichlet_rows, is_sparse, sparse_rows
+from psconrl.learning.posterior.prior_weights import LARGEST_WEIGHT, all_weights, as_guess, as_weights, stored_weights
+from psconrl.learning.posterior.sampled_rows import Prior, dirichlet_rows, is_drawn_sparse, sparse_rows
 from psconrl.model.transition import DenseTransition, Transition
 
 
@@ -62,7 +62,7 @@ class Dirichlet(Belief):
 
     def __init__(self, prior: ArrayLike | csr_array | None = None, surprise: float = 0.0) -> None:
         self.prior = None if prior is None else as_weights(prior, "prior")
-        self.surprise = as_number(surprise, "surprise", "a mass from 0 on", lambda x: 0 <= x <= LARGEST)
+        self.surprise = as_number(surprise, "surprise", "a mass from 0 on", lambda x: 0 <= x <= LARGEST_WEIGHT)
         self._alpha: Floats = np.empty((0, 0))  # dense, (S*A, S)
         self._prior: Prior | None = None  # or sparse: stored parameters and a rest
 
@@ -71,7 +71,7 @@ class Dirichlet(Belief):
         given = 1.0 / n_states if self.prior is None else self.prior
         rest = self.surprise + (given * n_states if isinstance(given, float) else 0.0)
         self._alpha, self._prior = np.empty((0, 0)), None
-        if self._may_be_sparse() and is_sparse(n_states, rest):
+        if self._may_be_sparse() and is_drawn_sparse(n_states, rest):
             stored = stored_weights(given, n_states, n_actions, "prior", anything=rest > 0)
             self._prior = Prior(*stored, np.full(pairs, rest))
         else:

@@ -37,8 +37,8 @@ from psconrl.learning.posterior.counts import Counts, Record
 
 SHAPE = 0.5  # of the inverse gamma priors
 RESOLVED = 0.01  # a small spread, relative to the range of a cost
-LEAST = 0.5 * RESOLVED * RESOLVED  # rate of these priors, in units of the range
-ROUNDING = 1e-12  # relative difference of the means of exact costs, at most
+LEAST_RATE = 0.5 * RESOLVED * RESOLVED  # rate of these priors, in units of the range
+SAME_COST_TOL = 1e-12  # relative difference of the means of exact costs, at most
 FARTHEST = 1e50  # beyond this ratio of two units, draws in one unit are useless in the other
 
 
@@ -111,7 +111,7 @@ class SampledCosts(CostBelief):
         again = np.flatnonzero((record.visits > 0) & (before.visits > 0))
         new, old = record.visits[again], before.visits[again]
         now, then = record.cost_sums[:, again] / new, before.cost_sums[:, again] / old
-        apart = np.where(np.abs(now - then) > ROUNDING * (np.abs(now) + np.abs(then)), now - then, 0.0)
+        apart = np.where(np.abs(now - then) > SAME_COST_TOL * (np.abs(now) + np.abs(then)), now - then, 0.0)
         self._squares += (apart**2 / (1.0 / new + 1.0 / old)).sum(axis=1)
         self._freedom += again.size
 
@@ -167,7 +167,7 @@ class SampledCosts(CostBelief):
         state, action = tried // n_actions, tried % n_actions
         shapes = SHAPE + 0.5 * np.array([np.unique(state).size, np.unique(action).size, tried.size], dtype=np.float64)
         theta = sweep(
-            (means - low) / unit, times, state, action, noise / unit / unit, LEAST, u, v, levels,
+            (means - low) / unit, times, state, action, noise / unit / unit, LEAST_RATE, u, v, levels,
             normal_variates(u.size + v.size + 1 + tried.size, rng), special.exp_array(log_gamma_variates(shapes, rng)),
         )  # fmt: skip
         others = levels[0] + u[rest // n_actions] + v[rest % n_actions]
@@ -193,9 +193,8 @@ class SampledCosts(CostBelief):
         if not self._squares[i]:
             return 0.0
         shape = np.array([SHAPE + 0.5 * self._freedom])
-        return float(
-            (LEAST * spread * spread + 0.5 * self._squares[i]) / special.exp(float(log_gamma_variates(shape, rng)[0]))
-        )
+        rate = LEAST_RATE * spread * spread + 0.5 * self._squares[i]
+        return float(rate / special.exp(float(log_gamma_variates(shape, rng)[0])))
 
     def _free(self, tried: Ints, rest: Ints, n_states: int, n_actions: int, rng: np.random.Generator) -> Bools:
         """Return a mask of those of the rest that get the best possible objective."""

@@ -49,14 +49,14 @@ from psconrl.kernels.gamma import log_gamma_variates
 from psconrl.learning.checks import as_number, as_numbers, saved_floats
 from psconrl.learning.posterior.beliefs import Belief
 from psconrl.learning.posterior.counts import Counts, need_table
-from psconrl.learning.posterior.prior_weights import SMALLEST, as_guess, as_weights, stored_weights
-from psconrl.learning.posterior.sampled_rows import Prior, dirichlet_rows, is_sparse, sparse_rows
+from psconrl.learning.posterior.prior_weights import SMALLEST_WEIGHT, as_guess, as_weights, stored_weights
+from psconrl.learning.posterior.sampled_rows import Prior, dirichlet_rows, is_drawn_sparse, sparse_rows
 from psconrl.model.transition import DenseTransition, Transition
 
 GRID = (1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1.0)
 HEAVIEST = 1e6  # beyond, the difference of two log-gamma values has no correct digits
 POOLS = ("action", "all")
-SWEEPS = 2  # per episode, since the weights mix slowly
+WEIGHT_SWEEPS = 2  # per episode, since the weights mix slowly
 
 
 class LearnedMass(Belief):
@@ -106,7 +106,7 @@ class LearnedMass(Belief):
         pairs, K = np.arange(n_states * n_actions), self._masses.size
         self._prior, self._total = self._base(n_states, n_actions)
         heaviest = self._masses[-1] * (self._prior.rest / self._total).max()
-        sparse = is_sparse(n_states, heaviest)
+        sparse = is_drawn_sparse(n_states, heaviest)
         if not sparse:
             need_table(n_states, n_actions)
         self._table = None if sparse else self._prior.toarray(n_states)
@@ -158,7 +158,7 @@ class LearnedMass(Belief):
         L = self.likelihood(counts)
         K, tried = self._masses.size, np.flatnonzero(self._seen)
         index = np.empty(self._group.size, dtype=np.int64)
-        for _ in range(SWEEPS):
+        for _ in range(WEIGHT_SWEEPS):
             logs = special.log_array(self.weights)[self._group[tried]] + L[tried]
             index[tried] = kernels.draw_indices(logs, rng.random(tried.size))
             tally = np.zeros_like(self.weights)
@@ -237,6 +237,6 @@ def _as_grid(grid: ArrayLike) -> Floats:
     masses = np.array(as_numbers(grid, "grid"))
     if masses.ndim != 1 or not masses.size:
         raise AgentError(f"grid must be a list of masses; got {grid!r}")
-    if not ((masses >= SMALLEST) & (masses <= HEAVIEST)).all() or not (np.diff(masses) > 0).all():
-        raise AgentError(f"grid must be rising, of numbers between {SMALLEST:g} and {HEAVIEST:g}; got {grid!r}")
+    if not ((masses >= SMALLEST_WEIGHT) & (masses <= HEAVIEST)).all() or not (np.diff(masses) > 0).all():
+        raise AgentError(f"grid must be rising, of numbers between {SMALLEST_WEIGHT:g} and {HEAVIEST:g}; got {grid!r}")
     return masses

@@ -14,7 +14,7 @@ from psconrl.model.transition import Transition
 from psconrl.model.validation import frozen, need_valid_sparse
 
 # Bounds of a parameter, so that its inverse and the sum of all stay within the range of doubles.
-SMALLEST, LARGEST = 1e-100, 1e100
+SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-100, 1e100
 
 Weights: TypeAlias = Matrix  # a number, an array or a sparse matrix
 
@@ -47,8 +47,10 @@ def as_weights(given: Any, what: str) -> Weights:
 def _check_values(values: Floats, what: str) -> None:
     if not np.isfinite(values).all() or (values < 0).any():
         raise AgentError(f"{what} must be finite and not negative; 0 means impossible")
-    if ((values > 0) & ((values < SMALLEST) | (values > LARGEST))).any():
-        raise AgentError(f"{what} must lie between {SMALLEST:g} and {LARGEST:g}, or be 0 for what is impossible")
+    if ((values > 0) & ((values < SMALLEST_WEIGHT) | (values > LARGEST_WEIGHT))).any():
+        raise AgentError(
+            f"{what} must lie between {SMALLEST_WEIGHT:g} and {LARGEST_WEIGHT:g}, or be 0 for what is impossible"
+        )
 
 
 def all_weights(given: Weights, n_states: int, n_actions: int, what: str, anything: bool) -> Floats:

@@ -27,6 +27,7 @@ from psconrl.kernels import dirichlet, special
 from psconrl.kernels.gamma import log_gamma_variates
 from psconrl.learning.posterior.tally import Tally
 from psconrl.model.transition import SparseTransition, Transition
+from psconrl.sizes import SMALL_SAMPLE_STATES
 
 # A possible transition has a positive probability; those below 1e-100 are raised to it. So the sampled model
 # communicates, as it does almost surely, and the planner's numbers stay within the range of doubles.
@@ -35,8 +36,6 @@ LOG_FLOOR = -230.0
 NEGLECTED = 1e-12
 # Approximate number of atoms of a process of mass 1 that are not neglected.
 ATOMS = -special.log(NEGLECTED)
-# Up to this size all entries are drawn, since the compiled planner for dense models is faster.
-DENSE_STATES = 64
 
 
 class Parameters(NamedTuple):
@@ -82,9 +81,9 @@ def numbered_entries(matrix: csr_array) -> tuple[Ints, Floats]:
     return pairs * kept.shape[1] + kept.indices, np.asarray(kept.data)
 
 
-def is_sparse(n_states: int, mass: float) -> bool:
+def is_drawn_sparse(n_states: int, mass: float) -> bool:
     """Return True if rows whose rest has this mass should be drawn sparse."""
-    return n_states > DENSE_STATES and ATOMS * mass < n_states / 2
+    return n_states > SMALL_SAMPLE_STATES and ATOMS * mass < n_states / 2
 
 
 def sparse_rows(parameters: Parameters, n_states: int, rng: np.random.Generator) -> Transition:

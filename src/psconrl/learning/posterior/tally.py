@@ -14,7 +14,7 @@ from psconrl.arrays import Ints, in_32_bits
 from psconrl.caps import MOST_ROUNDS
 from psconrl.kernels.counts import add_to_table, merged, sorted_log, visits_of
 
-LOG = 4096  # as long as a block of random numbers, so that a compiled loop does not stop for it
+LOG_LENGTH = 4096  # as long as a block of random numbers, so that a compiled loop does not stop for it
 
 
 class Tally:
@@ -29,7 +29,7 @@ class Tally:
 
     def __init__(self, n_pairs: int, n_states: int) -> None:
         self.shape = (n_pairs, n_states)
-        self.log: Ints = np.empty(LOG, dtype=np.int64)
+        self.log: Ints = np.empty(LOG_LENGTH, dtype=np.int64)
         self.logged = 0
         self._numbers: Ints = np.empty(0, dtype=np.int64)
         self._times: Ints = np.empty(0, dtype=np.int64)
@@ -42,9 +42,9 @@ class Tally:
 
     def room(self) -> int:
         """Return how many more transitions fit into the log, from ``logged`` on; at least 1."""
-        if self.logged == LOG:
+        if self.logged == LOG_LENGTH:
             self._sort_in()
-        return LOG - self.logged
+        return LOG_LENGTH - self.logged
 
     def add(self, other: "Tally") -> None:
         """Add the counts of another tally."""

@@ -6,7 +6,7 @@ from typing import Any
 from psconrl.learning.part import Part, argument_names, same_data, shown_value
 
 SIZES = ("n_states", "n_actions", "thresholds", "costs")  # described separately
-MOST = 60  # characters of an option, at most
+MOST_CHARACTERS = 60  # characters of an option, at most
 
 
 def described(agent: Any) -> str:
@@ -53,7 +53,7 @@ def _alike(value: Any, usual: Any, agent: Any) -> bool:
 
 def _short(value: Any) -> str:
     text = " ".join(shown_value(value).split())
-    return text if len(text) <= MOST else f"{text[: MOST - 1]}…"
+    return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 1]}…"
 
 
 def _played(agent: Any) -> str:

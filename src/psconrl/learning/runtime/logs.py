@@ -21,7 +21,7 @@ COLUMNS = ("round", "episode", "kind", "length", "explored", "value", "planning_
 
 MOST_STATES = 10  # states of a policy shown in a log
 ROUND, EPISODE, KIND, LENGTH, VALUE = map(COLUMNS.index, ("round", "episode", "kind", "length", "value"))
-ROUNDING = 1e-9  # relative error of averages times rounds, against sums of costs over about 1e6 rounds at most
+LOGGED_SUM_TOL = 1e-9  # relative error of averages times rounds, against sums of costs over about 1e6 rounds at most
 REWARD = " [reward]"  # appended to the name of an objective that is maximised
 
 
@@ -143,7 +143,7 @@ def _follows(line: bytes, facts: Sequence[Any], numbers: Sequence[float]) -> boo
         return before < rounds - length and _episode(line) < facts[EPISODE] - 1
     for mean, now, total in zip(so_far, numbers[:q], numbers[q : 2 * q], strict=True):
         parts = before * mean, length * now, rounds * total
-        if abs(parts[0] + parts[1] - parts[2]) > ROUNDING * sum(map(abs, parts)):
+        if abs(parts[0] + parts[1] - parts[2]) > LOGGED_SUM_TOL * sum(map(abs, parts)):
             return False
     return True
 

@@ -12,9 +12,9 @@ import numpy as np
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import ConfigError
 
-MOST_ACTIONS = 4  # per state; rarer ones are left out
+CELL_ACTIONS = 4  # per state; rarer ones are left out
 RARE = 0.0005  # smaller probabilities are left out
-LONGEST_NAME = 60
+LONGEST_CELL_NAME = 60
 
 
 class Named(Protocol):
@@ -51,7 +51,7 @@ def policy_cell(policy: Floats, visits: Ints, states: Names, actions: Names, mos
     cell = []
     for s in order[visits[order] > 0].tolist():
         distribution = policy[..., s, :].reshape(-1, policy.shape[-1]).mean(axis=0)
-        often = np.argsort(-distribution, kind="stable")[:MOST_ACTIONS]
+        often = np.argsort(-distribution, kind="stable")[:CELL_ACTIONS]
         taken = {action_name(a): round(float(distribution[a]), 3) for a in often.tolist() if distribution[a] >= RARE}
         cell.append([state_name(s), round(float(visits[s] / visits.sum()), 4), taken])
     return json.dumps(cell, separators=(",", ":")) if cell else ""
@@ -81,6 +81,6 @@ def _namer(names: Names, size: int, what: str) -> Callable[[int], str]:
 
     def name(number: int) -> str:
         full = str(known(number))
-        return full if len(full) <= LONGEST_NAME else f"{full[: LONGEST_NAME - 10]}… #{number}"
+        return full if len(full) <= LONGEST_CELL_NAME else f"{full[: LONGEST_CELL_NAME - 10]}… #{number}"
 
     return name

@@ -27,7 +27,7 @@ from psconrl.learning.runtime.events import EpisodeEvent
 
 FIRST = 1000  # rounds of learning, which are not checked
 PLANNED = 0.9  # smallest share of rounds played by plans
-FEWEST = 10  # smallest number of episodes in a window
+FEWEST_EPISODES = 10  # smallest number of episodes in a window
 BEYOND = 0.1  # tolerated excess, relative to the threshold
 ERRORS = 5.0  # tolerated excess, in standard errors
 
@@ -91,7 +91,7 @@ class Watchdog:
     def _look_back(self, event: EpisodeEvent) -> None:
         lengths, excesses = np.array(self._lengths, dtype=np.float64), np.array(self._excesses)
         total = lengths.sum()
-        if len(lengths) < FEWEST or self._planned < PLANNED * total or self._in_debt is None:
+        if len(lengths) < FEWEST_EPISODES or self._planned < PLANNED * total or self._in_debt is None:
             return
         rate, error = ratio(excesses, lengths)
         beyond = np.maximum(BEYOND * np.abs(event.thresholds), ERRORS * error)

@@ -12,7 +12,7 @@ from psconrl.model.cmdp import CMDP
 from psconrl.model.exchange.explicit_model import ChoiceNames, ExplicitModel, Reward, distinct
 from psconrl.model.exchange.goal import Goal, Limit
 
-LONGEST_NAME = 40  # longest name of an action that has different names in different states
+LONGEST_ACTION_NAME = 40  # longest name of an action that has different names in different states
 MOST_JOINED = 3  # most names joined in one
 
 
@@ -105,7 +105,7 @@ def _columns(model: ExplicitModel, state: Ints) -> tuple[Ints, list[str] | None]
         if names[name]:
             joined[column].append(names[name])
     shown = ["/".join(parts) or str(column) for column, parts in enumerate(joined)]
-    if any(len(parts) > MOST_JOINED for parts in joined) or max(map(len, shown)) > LONGEST_NAME:
+    if any(len(parts) > MOST_JOINED for parts in joined) or max(map(len, shown)) > LONGEST_ACTION_NAME:
         return order, None
     return order, distinct(_lines(shown), "{} ({})")
 

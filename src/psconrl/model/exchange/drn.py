@@ -38,7 +38,7 @@ from psconrl.model.validation import EXACT_SUM
 
 PRINTED = 1e-5  # allowed error of the sum of a choice's probabilities, which are printed with few digits
 NO_LABEL, DEADLOCK = "__NOLABEL__", "deadlock"
-PARSED = 20  # bytes of memory per byte of text, at worst
+DRN_PARSED_BYTES = 20  # bytes of memory per byte of text, at worst
 
 
 def read_drn(data: bytes) -> ExplicitModel:
@@ -49,7 +49,7 @@ def read_drn(data: bytes) -> ExplicitModel:
         if len(files) != 1:
             raise ModelError(f"a packed .drn must hold one file; it holds {len(files)}")
         data = bytes(files[0])
-    need(PARSED * len(data), "its text", ModelError)
+    need(DRN_PARSED_BYTES * len(data), "its text", ModelError)
     try:
         lines = data.decode().splitlines()
     except UnicodeDecodeError:

@@ -10,7 +10,7 @@ from psconrl.errors import ModelError
 
 GZIP, XZ, TAR = b"\x1f\x8b\x08", b"\xfd7zXZ\x00", b"ustar"
 TAR_MARK = 257  # offset of the tar magic
-BLOCK = 512
+TAR_BLOCK = 512
 XZ_WORKS_IN = 2**27  # bytes; its strongest setting takes 65 MB
 
 
@@ -57,12 +57,12 @@ def read_tar(data: bytes) -> dict[str, memoryview]:
             if member.sparse is not None:
                 raise ModelError(f"{member.name!r} is stored with holes, which is not supported")
             start, stop = member.offset_data, member.offset_data + member.size
-            end = stop + -stop % BLOCK
+            end = stop + -stop % TAR_BLOCK
             if stop > len(data):
                 break
             if member.isreg():
                 files[member.name.removeprefix("./").removeprefix("/")] = memoryview(data)[start:stop]
-    if bytes(data[end : end + BLOCK]) != bytes(BLOCK):
+    if bytes(data[end : end + TAR_BLOCK]) != bytes(TAR_BLOCK):
         raise ModelError("truncated: the archive has no end")
     return files
 

@@ -26,7 +26,7 @@ from psconrl.model.exchange.packed import is_tar, read_tar, unpacked, write_tar
 from psconrl.model.exchange.umb_values import bits, numbers, packed_bits, packed_strings, strings, variables, whole
 
 VERSION = 1
-LARGEST = 2**48  # largest count: larger models fit no memory, and products of counts still fit 128 bits
+LARGEST_COUNT = 2**48  # largest count: larger models fit no memory, and products of counts still fit 128 bits
 PARTS = ("states", "choices", "branches")
 NAMES = "state-names"  # key among the parameters of the file
 DOUBLE, BOOL = {"type": "double", "size": 64}, {"type": "bool", "size": 1}
@@ -94,7 +94,7 @@ class _Reader:
                 raise ModelError(f"{name} is missing, and there are {total} entries for {n}")
             return np.arange(n + 1)
         given = whole(self.files[name], "<u8", n + 1, name)
-        if given.max() > LARGEST:
+        if given.max() > LARGEST_COUNT:
             raise ModelError(f"{name} must be {n + 1} numbers that rise from 0 to {total}")
         offsets: Ints = given.astype(np.int64)
         check_offsets(offsets, n, total, name)
@@ -210,7 +210,7 @@ class _Reader:
 
     def _count(self, key: str) -> int:
         value = self.system.get(key)
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LARGEST:
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LARGEST_COUNT:
             raise ModelError(f"index.json: {key} must be a whole number from 0 on; got {value!r}")
         return value
 

@@ -28,7 +28,7 @@ from psconrl.planning.tolerances import PROVEN_EXCESS, PROVEN_GAP
 
 MOST_PLANS = 200  # in one search
 MOST_ROUNDINGS = 64  # of one plan
-NEVER = 1e-12  # weight of an unvisited state in the choice of the state to branch on
+UNVISITED_WEIGHT = 1e-12  # weight of an unvisited state in the choice of the state to branch on
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +167,7 @@ class BranchAndBound:
         A deterministic plan may miss its bound if that mixes classes of states. The split is then in the state that the
         plan visits most often.
         """
-        mass = NEVER + found.occupancy.sum(axis=1)
+        mass = UNVISITED_WEIGHT + found.occupancy.sum(axis=1)
         share = np.sort(found.policy, axis=1)[:, -2] * mass if mask.shape[1] > 1 else np.zeros(len(mask))
         s = int(share.argmax()) if share.max() > 0 else int((mass * (mask.sum(axis=1) > 1)).argmax())
         played = found.policy[s] > 0

@@ -15,9 +15,7 @@ from psconrl.planning.analysis.pareto import cost_ranges
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
 from psconrl.planning.proof import Status
-
-# The diameter needs a shortest path to every target, and the unichain test a search from every state.
-SMALL_MODEL = 500
+from psconrl.sizes import INSPECTED_STATES
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,11 +84,11 @@ def inspect_model(cmdp: CMDP, always_diameter: bool = False) -> Inspection:
     """Compute sizes, structure, diameter, plan status and cost ranges of a model.
 
     >>> import psconrl
-    >>> inspect(psconrl.load("counterexample")).communicating
+    >>> inspect_model(psconrl.load("counterexample")).communicating
     True
     """
-    need_model(cmdp, "inspect")
-    small = cmdp.n_states <= SMALL_MODEL
+    need_model(cmdp, "inspect_model")
+    small = cmdp.n_states <= INSPECTED_STATES
     result = plan(cmdp)
     ranges = [(float(low), float(high)) for low, high in cost_ranges(cmdp)]
     ranges = [(-high, -low) if cmdp.names.is_negated(i) else (low, high) for i, (low, high) in enumerate(ranges)]

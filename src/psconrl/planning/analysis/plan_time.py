@@ -12,8 +12,8 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.model.cmdp import CMDP
+from psconrl.sizes import EFFORT_STATES
 
-LARGE = 5000  # states; smaller models are planned in a moment
 # Passes over all transitions for a plan of 10,000 states, and as many again for each factor of ten.
 PASSES, PASSES_IF_MIXING = 3500, 250
 STEPS, MIXED = 40, 0.01  # the chain mixes fast if, after 40 steps of the uniform policy, costs differ by at most 1%
@@ -34,8 +34,8 @@ class PlanningEffort(NamedTuple):
 
 
 def planning_effort(cmdp: CMDP) -> PlanningEffort | None:
-    """Estimate time and memory of planning a model; None for a small one."""
-    if cmdp.n_states < LARGE or not cmdp.transition.is_sparse:
+    """Estimate time and memory of planning a model; None for a small or a dense one, which is not planned by passes."""
+    if cmdp.n_states < EFFORT_STATES or cmdp.transition.eliminates:
         return None
     S, q = cmdp.n_states, cmdp.n_constraints + 1
     seconds, mixes = _timed(cmdp)

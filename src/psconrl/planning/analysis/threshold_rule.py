@@ -30,7 +30,7 @@ from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
 from psconrl.products import product
 
-MOST_ACTIONS = 6  # of a plan, whose pairs are tried
+TRIED_ACTIONS = 6  # of a plan, whose pairs are tried
 MOST_GRIDS = 48  # positions tried for one switch; then every position around the current one
 MOST_RULES = 2000  # up to which all rules are tried
 PLAYED = 1e-9  # long-run share above which a state or an action counts as used
@@ -122,7 +122,7 @@ def _read_order(order: ArrayLike, n_states: int) -> Ints:
 def _sequences(best: Plan, order: Ints) -> list[tuple[int, ...]]:
     """Return the sequences of actions to try: every ordered pair, and all actions by their mean position."""
     share = best.occupancy.sum(axis=0)
-    played = [int(a) for a in np.argsort(-share, kind="stable") if share[a] > PLAYED][:MOST_ACTIONS]
+    played = [int(a) for a in np.argsort(-share, kind="stable") if share[a] > PLAYED][:TRIED_ACTIONS]
     position = np.argsort(order)
     mean = {a: float(product(position, best.occupancy[:, a]) / share[a]) for a in played}
     everything = tuple(sorted(played, key=lambda a: mean[a]))

@@ -13,10 +13,9 @@ from psconrl.kernels.small_components import Room, plan_small
 from psconrl.markov.structure import EndComponents
 from psconrl.model.transition import Transition
 from psconrl.planning.mixture.solve import solve
-from psconrl.planning.problem import DENSE_STATES, Problem
+from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import NEARLY_CLOSED, SAME_CLASS_COST, SEARCH_GAP, SWITCH_TOL, WORSE_TOL
-
-SMALL = 64  # states up to which components are planned together in one compiled call
+from psconrl.sizes import PLANNED_DENSE_STATES, SMALL_COMPONENT_STATES
 
 
 class ComponentPlans(NamedTuple):
@@ -38,7 +37,7 @@ class Inside:
         self._inside = np.ascontiguousarray(parts.inside.ravel())
         self._start, self._members = successors.grouped(parts.of_state, parts.number)
         sizes = np.diff(self._start)
-        largest = int(sizes[sizes <= SMALL].max(initial=1))
+        largest = int(sizes[sizes <= SMALL_COMPONENT_STATES].max(initial=1))
         self._room = Room(largest, parts.inside.shape[1], NEARLY_CLOSED, SAME_CLASS_COST)
         # A state outside the components plays any available action.
         self._policy: Ints = np.where(
@@ -80,5 +79,7 @@ class Inside:
                 csr_array((distribution[2], distribution[1], distribution[0]), shape=(states.size * A, states.size))
             )
             nothing, none = np.zeros((1, states.size * A)), np.empty(0)
-            self._models[k] = Problem(P.dense_up_to(DENSE_STATES), nothing, none, available, self.problem.scaling)
+            self._models[k] = Problem(
+                P.dense_up_to(PLANNED_DENSE_STATES), nothing, none, available, self.problem.scaling
+            )
         return self._models[k]

@@ -24,7 +24,7 @@ from psconrl.model.transition import chosen_rows
 from psconrl.products import product
 
 MAX_ROUNDS = 1000  # of policy iteration
-SWEEPS = 20
+MOVE_SWEEPS = 20
 STAY = -1
 
 
@@ -55,9 +55,8 @@ class Moves:
         A change of the policy must gain more than the tolerance, relative to the value if that exceeds one.
         """
         distribution, first = self.distribution, self._first
-        choice = swept(
-            distribution.indptr, distribution.indices, distribution.data, first, self._backwards, stay, per_move, SWEEPS
-        )
+        rows = distribution.indptr, distribution.indices, distribution.data
+        choice = swept(*rows, first, self._backwards, stay, per_move, MOVE_SWEEPS)
         if (choice < STAY).any():
             raise SolverError("a state can neither stay nor move on")
         for _ in range(MAX_ROUNDS):

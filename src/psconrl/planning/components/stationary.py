@@ -19,9 +19,7 @@ from psconrl.model.cmdp import CMDP
 from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import SAME_LINE
 from psconrl.products import product
-
-# Up to this size policies between two optimal ones are evaluated, in number twice the logarithm of the states.
-HALVED_STATES = 1000
+from psconrl.sizes import BISECTED_STATES
 
 
 class Point(NamedTuple):
@@ -61,7 +59,7 @@ def _mixtures(
 ) -> Iterator[tuple[list[Point], Floats]]:
     """Yield the mixture, and others with the same averages."""
     yield points, shares
-    if weights.size == 2 and len(points) == 2 and part.n_states <= HALVED_STATES:
+    if weights.size == 2 and len(points) == 2 and part.n_states <= BISECTED_STATES:
         for backwards in (False, True):
             yield _nearest_pair(part, problem, points, shares, weights, backwards)
 

@@ -13,19 +13,14 @@ from psconrl.kernels.search import GIVE_UP, OPTIMAL, Found, newton
 from psconrl.kernels.transitions import Rows
 from psconrl.markov.elimination_order import NO_ORDER, Order
 from psconrl.markov.unichain import Unichain
-from psconrl.model.transition import RestartingTransition, Transition
 from psconrl.planning.mixture.column_generation import Follow, Mixture, is_settled, mix
 from psconrl.planning.mixture.howard import Column, Howard, greedy_policy
 from psconrl.planning.policy_from_occupancy import mixed_occupancy
 from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import PLAYABLE_GAP, PRODUCT_OFF, SEARCH, SEARCH_GAP, search_with
+from psconrl.sizes import DOUBLE_DOUBLE_STATES, HASTY_STATES
 
 _NO_WEIGHTS = np.empty(0)
-# Up to this size a gap left by rounding is retried in double-double precision: dense, three times O(S^3) per policy.
-CAREFUL_STATES = 1000
-# From this size on averages change so little from policy to policy that secants find the weights, and the search uses
-# rough evaluations while large improvements remain.
-HASTY_STATES = 5000
 # Multiplications per entry of a chain and per cost up to which an elimination is tried first.
 QUICK = 1000.0
 # Krylov steps for a chain: at first, and the factor by which they grow before a factorisation that would fill in.
@@ -89,7 +84,7 @@ def solve(
     least_excess: bool = False,
     near: Floats | None = None,
     order: Order | None = None,
-    careful_states: int = CAREFUL_STATES,
+    careful_states: int = DOUBLE_DOUBLE_STATES,
     within: float = PLAYABLE_GAP,
     follow: Follow | None = None,
 ) -> Solution:
@@ -101,11 +96,11 @@ def solve(
     above ``within``, models of up to ``careful_states`` states are solved in double-double precision. The caller must
     check whether the solution is ``settled``. ``follow``: receives the progress of a long search.
     """
-    best, trouble = None, SolverError("the search did not end")
-    if not problem.transition.is_sparse:  # the path that a learning loop takes thousands of times
-        best = solve_compiled(problem, start, least_excess=least_excess, near=near, closed=CLOSER * within)
-        if best is not None and best.settled_within(within):
-            return best
+    trouble = SolverError("the search did not end")
+    # The path that a learning loop takes thousands of times; None for sparse transitions, which need an order.
+    best = solve_compiled(problem, start, least_excess=least_excess, near=near, closed=CLOSER * within)
+    if best is not None and best.settled_within(within):
+        return best
     for attempt in _attempts(problem, start, least_excess, near, order, careful_states, within, follow):
         try:
             found = attempt()
@@ -130,8 +125,8 @@ def _attempts(
     within: float,
     follow: Follow | None,
 ) -> Iterator[Callable[[], Solution | None]]:
-    """Yield the ways to solve a problem, the quickest first; the compiled search of a dense one has been tried."""
-    if problem.transition.is_sparse:
+    """Yield the ways to solve a problem, the quickest first; the compiled search without an order has been tried."""
+    if not problem.transition.eliminates:
         compiled = partial(solve_compiled, problem, start, least_excess=least_excess, near=near, closed=CLOSER * within)
         if order is not None:
             quick = _is_quick(problem, order)
@@ -171,7 +166,7 @@ def solve_compiled(
 
     Sparse transitions need an ``order``.
     """
-    P = _as_searched(problem.transition, order, products, max(closed, PRODUCT_OFF))
+    P = problem.transition.for_search(order, products, max(closed, PRODUCT_OFF))
     if P is None:
         return None
     found: Found = newton(
@@ -190,17 +185,6 @@ def solve_compiled(
     policies, feasible = tuple(found.policies[:-1]), found.outcome == OPTIMAL
     mixture = partial(_mixture_of, found)
     return Solution(feasible, found.gap, found.value, policies, found.policy, found.weights, mixture)
-
-
-def _as_searched(P: Transition, order: Order | None, products: int, off: float) -> Floats | Rows | None:
-    """Return transitions in the format of the compiled search."""
-    if P.array is not None or order is None:
-        return P.array
-    state, restart, matrix = 0, 0.0, None
-    if isinstance(P, RestartingTransition):
-        state, restart, matrix = P.state, P.probability, P.base.matrix
-    matrix = P.matrix if matrix is None else matrix
-    return Rows(matrix.indptr, matrix.indices, matrix.data, state, restart, order, products, off)
 
 
 def _mixture_of(found: Found) -> Mixture[Column]:

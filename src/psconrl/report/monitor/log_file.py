@@ -19,7 +19,7 @@ from psconrl.learning.runtime.events import EXPLORING, EpisodeEvent
 from psconrl.learning.runtime.logs import COLUMNS, header
 from psconrl.learning.runtime.watchdog import Alarm, Watchdog
 
-BLOCK = 1 << 22  # bytes read at once
+READ_BYTES = 1 << 22  # bytes read at once
 MOST_POLICIES = 512  # policies kept of a long log, evenly spread; up to twice as many
 BEGINNING = ",".join(COLUMNS).encode()  # start of the first line
 FACTS = tuple(column for column in COLUMNS if column != "kind")
@@ -55,7 +55,7 @@ class LogFile:
                 self._identity = (status.st_dev, status.st_ino)
             f.seek(self._offset)
             rest = b""
-            while block := f.read(BLOCK):
+            while block := f.read(READ_BYTES):
                 whole, newline, rest = (rest + block).rpartition(b"\n")
                 if newline:
                     self._take(whole + newline)

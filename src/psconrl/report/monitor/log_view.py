@@ -15,7 +15,7 @@ from psconrl.report.page import packed_looks
 from psconrl.report.style import PALETTE, nth_look
 from psconrl.report.windows import recent_maximum, recent_mean, window_for
 
-MOST_POINTS = 240  # points of a curve
+LOG_POINTS = 240  # points of a curve
 MOST_ALARMS = 3  # alarms shown, the latest ones
 MOMENTS = 120  # moments at which the policy is shown
 COLOURED = 7  # the most frequent actions have a colour; the others are grey, with their name in a tooltip
@@ -51,9 +51,9 @@ def log_contents(log: LogFile) -> dict[str, Any]:
 
 def _shown(ends: Ints) -> Ints:
     """Return the episodes at which curves have points: all, or some spread evenly over the rounds."""
-    if ends.size <= MOST_POINTS:
+    if ends.size <= LOG_POINTS:
         return np.arange(ends.size)
-    wanted = np.linspace(ends[0], ends[-1], MOST_POINTS)
+    wanted = np.linspace(ends[0], ends[-1], LOG_POINTS)
     return np.unique(np.searchsorted(ends, wanted))
 
 

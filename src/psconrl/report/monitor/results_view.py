@@ -12,7 +12,7 @@ from psconrl.report.monitor.axis import clipped_range
 from psconrl.report.page import packed_looks
 from psconrl.report.style import looks_of
 
-MOST_POINTS = 150  # points of a curve
+RESULTS_POINTS = 150  # points of a curve
 # The number of finished runs of an experiment, and the means over them of the total and of the regret.
 MEANS = """
 SELECT r.label, c.cost, c.round, count(*), avg(c.total), avg(c.total - c.round * json_extract(r.optimum, '$[0]'))
@@ -93,7 +93,7 @@ def _panels(store: Store, name: str, facts: dict[str, Any], order: list[str]) ->
         if label in order:
             rows.setdefault((store.columns.whole(cost, "a cost"), label), []).append(numbers)
     for (cost, label), points in sorted(rows.items(), key=lambda item: order.index(item[0][1])):
-        chosen = np.unique(np.linspace(0, len(points) - 1, MOST_POINTS).round().astype(np.int64))
+        chosen = np.unique(np.linspace(0, len(points) - 1, RESULTS_POINTS).round().astype(np.int64))
         try:
             table.setdefault(cost, {})[label] = np.array(points, dtype=np.float64)[chosen]
         except (TypeError, ValueError):
