@@ -1,17 +1,21 @@
 """The command line: its output, its figures, and one line with exit code 2 for every mistake."""
 
+import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from matplotlib.image import imread
 
 import psconrl
+import psconrl.cli as cli_package
 from psconrl import CMDP, load, save
 from psconrl.cli import app, main
 from psconrl.experiment.store import Store
@@ -279,6 +283,22 @@ def test_version_and_help(cli):
         code, out, _ = cli(command, "--help")
         assert code == 0
         assert option in out
+
+
+def test_help_lists_every_command_in_one_section(cli):
+    """Every command that a module of the command line defines, once, under the heading of its section."""
+    defined = set()
+    for path in Path(cli_package.__file__).parent.glob("*.py"):
+        module = importlib.import_module(f"psconrl.cli.{path.stem}") if path.stem != "__init__" else cli_package
+        defined |= {c.name for c in vars(module).values() if isinstance(c, click.Command) and c is not app}
+    listed = [name for section in cli_package.SECTIONS.values() for name in section]
+    assert sorted(listed) == sorted(defined)
+    _, out, _ = cli("--help")
+    shown = re.findall(r"^(?:  (\w+) {2,}\S|(\w+):$)", out, re.MULTILINE)
+    expected = [x for title, names in cli_package.SECTIONS.items() for x in (("", title), *((n, "") for n in names))]
+    assert shown[shown.index(expected[0]) :] == expected
+    for name in listed:
+        assert cli(name, "--help")[0] == 0
 
 
 MISTAKES = {

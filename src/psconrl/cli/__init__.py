@@ -18,39 +18,53 @@ from psconrl.text import printable
 
 INTERRUPTED = 130
 
-# Command -> its module, which is imported when the command is called, so that --help is quick.
-_COMMANDS = {
-    "agents": ("psconrl.cli.listing", "List the agents."),
-    "convert": ("psconrl.cli.planning", "Write a model to another format: .npz, .json, .umb or .drn."),
-    "envs": ("psconrl.cli.listing", "List the environments."),
-    "explain": ("psconrl.cli.planning", "Explain an action: what each would change, in units and at its price."),
-    "inspect": ("psconrl.cli.planning", "Describe a model: sizes, structure, feasible range of every cost."),
-    "learn": ("psconrl.cli.learning", "Let an agent learn an environment; live progress, crash-safe, resumable."),
-    "monitor": ("psconrl.cli.monitor", "Watch a run or a sweep on a local page that refreshes by itself."),
-    "pareto": ("psconrl.cli.trade_off", "Trade-off curves: the optimal value as one or two limits vary."),
-    "figure": ("psconrl.cli.paper", "Plot curves of a sweep for a paper: choose agents, names, metric and width."),
-    "export": ("psconrl.cli.experiments", "Write a sweep's results as CSV or Parquet."),
-    "report": ("psconrl.cli.experiments", "Write a sweep's results as one interactive page."),
-    "reproduce": ("psconrl.cli.reproduce", "Run the paper's experiments, draw its figures, write the page."),
-    "solve": ("psconrl.cli.planning", "Plan a model: value, costs, shadow prices, policy, certificate."),
-    "table": ("psconrl.cli.paper", "Write final values of a sweep for a paper as LaTeX, Markdown or CSV."),
-    "sweep": ("psconrl.cli.experiments", "Run experiments from a .toml file; crash-safe, resumable, in parallel."),
+# The sections of --help, in the order in which a person works. Of each command, the module, which is imported when the
+# command is called, so that --help is quick, and a summary.
+SECTIONS = {
+    "Try": {
+        "reproduce": ("psconrl.cli.reproduce", "Run the paper's experiments, draw its figures, write the page."),
+        "envs": ("psconrl.cli.listing", "List the environments."),
+        "agents": ("psconrl.cli.listing", "List the agents."),
+    },
+    "Plan": {
+        "inspect": ("psconrl.cli.planning", "Describe a model: sizes, structure, feasible range of every cost."),
+        "solve": ("psconrl.cli.planning", "Plan a model: value, costs, shadow prices, policy, certificate."),
+        "explain": ("psconrl.cli.planning", "Explain an action: what each would change, in units and at its price."),
+        "pareto": ("psconrl.cli.trade_off", "Trade-off curves: the optimal value as one or two limits vary."),
+    },
+    "Learn": {
+        "learn": ("psconrl.cli.learning", "Let an agent learn an environment; live progress, crash-safe, resumable."),
+        "monitor": ("psconrl.cli.monitor", "Watch a run or a sweep on a local page that refreshes by itself."),
+    },
+    "Compare": {
+        "sweep": ("psconrl.cli.experiments", "Run experiments from a .toml file; crash-safe, resumable, in parallel."),
+        "report": ("psconrl.cli.experiments", "Write a sweep's results as one interactive page."),
+        "figure": ("psconrl.cli.paper", "Plot curves of a sweep for a paper: choose agents, names, metric and width."),
+        "table": ("psconrl.cli.paper", "Write final values of a sweep for a paper as LaTeX, Markdown or CSV."),
+    },
+    "Files": {
+        "convert": ("psconrl.cli.planning", "Write a model to another format: .npz, .json, .umb or .drn."),
+        "export": ("psconrl.cli.experiments", "Write a sweep's results as CSV or Parquet."),
+    },
 }
+COMMANDS = {name: command for section in SECTIONS.values() for name, command in section.items()}
 
 
 class _LazyGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
-            raise click.UsageError(unknown_name("command", cmd_name, _COMMANDS))
-        command: click.Command = getattr(importlib.import_module(_COMMANDS[cmd_name][0]), f"{cmd_name}_command")
+        if cmd_name not in COMMANDS:
+            raise click.UsageError(unknown_name("command", cmd_name, COMMANDS))
+        command: click.Command = getattr(importlib.import_module(COMMANDS[cmd_name][0]), f"{cmd_name}_command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, summary) for name, (_, summary) in _COMMANDS.items()])
+        width = max(map(len, COMMANDS))  # the same in every section
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), summary) for name, (_, summary) in commands.items()])
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
