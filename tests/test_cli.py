@@ -341,6 +341,8 @@ MISTAKES = {
     "pareto two.json --constraint a --constraint b --from 0": "UsageError: --from and --to go with one constraint",
     "solve box --policy policy.txt": "ConfigError: --policy: 'policy.txt' must end in .csv",
     "solve box --save none/plan.npz": "ConfigError: --save: folder 'none' does not exist",
+    "solve box --kind threshold": "ConfigError: --kind threshold: the states have no order: names such as 'agent (0,0)",
+    "solve words.json --kind threshold": "ConfigError: --kind threshold: the states have no order: 'low' and 'high' do",
     "solve box --kind threshold --json": "UsageError: --kind threshold goes with --policy",
     "explain box --state 99": "PolicyError: a state must be a number from 0 to 59 or a name; got 99",
     "explain box": "UsageError: Missing option '--state'",
@@ -354,6 +356,7 @@ def folder(tmp_path, monkeypatch, two_limits):
     (tmp_path / "broken.npz").write_text("text")
     (tmp_path / "rows.json").write_text('{"transition": [[[0.5]]], "costs": [[[0]]]}')
     (tmp_path / "free.json").write_text('{"transition": [[[1]]], "costs": [[[0]]]}')
+    save(CMDP(np.eye(2)[:, None], np.zeros((1, 2, 1)), state_names=["low", "high"]), tmp_path / "words.json")
     (tmp_path / "folder.png").mkdir()
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -437,8 +440,26 @@ def test_solve_writes_simpler_policies(cli, tmp_path, kind):
     find = {"deterministic": psconrl.best_deterministic, "threshold": psconrl.threshold_rule}[kind]
     find(load("inventory")).to_csv(expected)
     assert path.read_bytes() == expected.read_bytes()
-    if kind == "deterministic":
-        assert "order 6" in out
+    assert "order 6" in out
+    assert "Settles" not in out  # of the plan, which is not shown
+    if kind == "threshold":
+        assert "A threshold rule is optimal.\n" in out
+        assert "2 in stock to 6 in stock │          50.9% │ order 0 " in out
+        assert "Deterministic" not in out
+
+
+def test_a_threshold_rule_that_is_not_optimal_shows_its_averages(cli):
+    _, out, _ = cli("solve", "garnet", "--kind", "threshold")
+    rule = psconrl.threshold_rule(load("garnet"))
+    assert f"A threshold rule costs {rule.price:.8g}.\n" in out
+    assert f"│ objective │ {rule.value:.8g} │" in out
+
+
+def test_without_names_the_order_is_that_of_the_numbers(cli, tmp_path):
+    queue = load("queue")
+    save(CMDP(queue.transition, queue.costs, queue.thresholds), tmp_path / "model.npz")
+    _, out, _ = cli("solve", tmp_path / "model.npz", "--kind", "threshold")
+    assert "│ 2 to 3 │          46.1% │ 2 " in out
 
 
 def test_a_policy_of_least_excess_is_written_and_the_exit_code_says_so(cli, tmp_path):

@@ -1,6 +1,7 @@
 """Deterministic policies and threshold rules, against exhaustive search."""
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -17,8 +18,9 @@ from psconrl import (
     plan,
     threshold_rule,
 )
-from psconrl.planning.analysis.deterministic import is_within
-from psconrl.planning.analysis.threshold_rule import best_share, is_threshold_rule, state_order
+from psconrl.planning.analysis import deterministic
+from psconrl.planning.analysis.deterministic import SearchProgress, is_within
+from psconrl.planning.analysis.threshold_rule import best_share, is_threshold_rule, state_order, why_unordered
 
 
 def deterministic_policies(cmdp):
@@ -88,6 +90,73 @@ def test_few_plans_bound_the_price_from_below():
     assert "least possible" in repr(early)
     with pytest.raises(SolverError, match="no deterministic policy was found in 1 plans; allow more with most_plans"):
         best_deterministic(CMDP([[[1], [1], [1]]], [[[0, 1, 5]], [[2, 0, 1]], [[0, 2, 1]]], [1, 1]), most_plans=1)
+
+
+class Stop:
+    """Records the progress of a search, and interrupts it after some calls."""
+
+    def __init__(self, after):
+        self.seen, self.after = [], after
+
+    def __call__(self, progress):
+        self.seen.append(progress)
+        if len(self.seen) == self.after:
+            raise KeyboardInterrupt
+
+
+def test_the_progress_of_the_search_for_a_deterministic_policy():
+    cmdp = load("queue")
+    watch = Stop(after=np.inf)
+    found = best_deterministic(cmdp, progress=watch)
+    assert found.value == best_deterministic(cmdp).value
+    assert [p.plans for p in watch.seen] == list(range(1, len(watch.seen) + 1))
+    values, gaps = ([getattr(p, key) for p in watch.seen if p.value == p.value] for key in ("value", "gap"))
+    assert values == sorted(values)
+    assert values[-1] == found.value
+    assert gaps == sorted(gaps, reverse=True)
+    assert re.fullmatch(r"\d+ plans, \d+ s: value 0\.366\d+, gap \d\.\de-0\d", str(watch.seen[-1]))
+    assert str(SearchProgress(1, np.nan, np.inf, 2.4)) == "1 plan, 2 s: no policy yet"
+    with pytest.raises(ConfigError, match="progress must be a function, such as print; got True"):
+        best_deterministic(cmdp, progress=True)
+
+
+@pytest.mark.parametrize("after", [2, 6, 20])
+def test_an_interrupted_search_returns_the_best_policy_so_far_with_a_valid_bound(after):
+    """The branch that was being explored counts in the bound."""
+    cmdp = load("queue")
+    exact, watch = best_deterministic(cmdp), Stop(after)
+    early = best_deterministic(cmdp, progress=watch)
+    assert len(watch.seen) == after
+    assert early.value == watch.seen[-1].value
+    assert early.price - early.least_price == pytest.approx(watch.seen[-1].gap)
+    assert not early.is_proven
+    assert early.least_price <= exact.price + 1e-12 <= early.price + 2e-12
+
+
+def test_an_interrupted_search_without_a_policy_or_without_progress_ends_the_program(monkeypatch):
+    none_yet = CMDP([[[1], [1], [1]]], [[[0, 1, 5]], [[2, 0, 1]], [[0, 2, 1]]], [1, 1])
+    with pytest.raises(KeyboardInterrupt):
+        best_deterministic(none_yet, progress=Stop(after=1))
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    cmdp = load("queue")
+    best = plan(cmdp)
+    monkeypatch.setattr(deterministic, "plan_unexplained", stop)
+    with pytest.raises(KeyboardInterrupt):
+        best_deterministic(cmdp, best)
+    assert best_deterministic(cmdp, best, progress=str).value < best.value
+
+
+def test_an_interrupted_search_for_a_rule_returns_the_best_so_far():
+    cmdp = chain_model(3)
+    watch = Stop(after=np.inf)
+    whole = threshold_rule(cmdp, progress=watch)
+    assert whole.price > 1e-4  # not the plan
+    assert watch.seen[6] == "7 threshold rules evaluated"
+    early = threshold_rule(cmdp, progress=Stop(after=len(watch.seen) // 2))
+    assert early is None or early.costs[0] >= whole.costs[0] - 1e-12
 
 
 def test_bad_options():
@@ -177,6 +246,21 @@ def test_the_order_of_states(names, order):
     assert found is None if order is None else found.tolist() == order
 
 
+@pytest.mark.parametrize(
+    ("names", "why"),
+    [
+        (["a", "b", "c"], "'a' and 'b' do not differ in a number alone"),
+        (["place 0", "place 1", "end"], "'place 0' and 'end' do not differ in a number alone"),
+        (["0 of 5", "0.0 of 5", "2 of 5"], "'0 of 5' and '2 of 5' do not differ in a number alone"),
+        (["0 and 1", "1 and 0", "1 and 1"], "names such as '0 and 1' differ in 2 numbers"),
+    ],
+)
+def test_why_states_have_no_order(names, why):
+    model = CMDP(np.full((3, 1, 3), 1 / 3), np.zeros((1, 3, 1)), state_names=names)
+    assert state_order(model) is None
+    assert why_unordered(model) == f"the states have no order: {why}"
+
+
 def test_a_rule_in_words():
     rule = threshold_rule(load("queue"))
     assert rule.price == pytest.approx(0, abs=1e-9)
@@ -184,6 +268,9 @@ def test_a_rule_in_words():
         "0 waiting: speed 0 open; 1 waiting: speed 0 open 78.19%, speed 1 open 21.81%; 2 waiting to 3 waiting: speed 1 "
         "open; 4 waiting: speed 1 open 80.57%, speed 1 closed 19.43%; 5 waiting: speed 1 closed"
     )
+    where, share, actions = list(rule.intervals())[2]
+    assert (where, actions) == ("2 waiting to 3 waiting", "speed 1 open")
+    assert share == pytest.approx(rule.occupancy[[2, 3]].sum())
 
 
 def test_a_plan_that_breaks_its_limits_is_no_rule():

@@ -142,6 +142,31 @@ def test_the_line_of_the_terminal(capsys):
     assert capsys.readouterr().err == ""
 
 
+def test_the_line_is_cut_to_the_width_of_the_terminal(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "10")
+    lines._Line(True, lambda: 0.0, patience=0.0).show("Range of 'delay\n'")
+    assert capsys.readouterr().err == "\rRange of "
+
+
+def test_simpler_policies_and_inspection_show_their_progress(monkeypatch, capsys):
+    monkeypatch.setattr(lines, "PATIENCE", 0.0)
+    monkeypatch.setattr(lines.sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "100")
+    model = psconrl.load("garnet")
+    best = psconrl.plan(model)
+    found = lines.best_deterministic_with_progress(model, best, 5)
+    assert not found.is_proven
+    said = capsys.readouterr().err
+    assert "\r4 plans, 0 s: value " in said
+    assert "(Ctrl-C stops with the best so far)" in said
+    assert lines.threshold_rule_with_progress(model, best) is not None
+    assert "\r9 threshold rules evaluated (Ctrl-C stops" in capsys.readouterr().err
+    assert lines.inspect_with_progress(model, False).n_states == 20
+    said = capsys.readouterr().err
+    for step in ("Plan", "Range of 'objective', 1 of 2", "Structure and diameter"):
+        assert f"\r{step}" in said
+
+
 def test_ctrl_c_while_randomised_actions_are_reduced_keeps_them(monkeypatch):
     model = tandem(20)
     best = psconrl.plan(model)

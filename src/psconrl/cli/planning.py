@@ -22,8 +22,15 @@ from psconrl.cli.options import (
     threshold_option,
     words,
 )
-from psconrl.cli.progress import plan_windows_with_progress, plan_with_progress
+from psconrl.cli.progress import (
+    best_deterministic_with_progress,
+    inspect_with_progress,
+    plan_windows_with_progress,
+    plan_with_progress,
+    threshold_rule_with_progress,
+)
 from psconrl.cli.render import (
+    averages_table,
     certificate_line,
     console,
     cost_table,
@@ -34,6 +41,7 @@ from psconrl.cli.render import (
     policy_table,
     policy_view,
     print_windows,
+    rule_table,
     settling_line,
     signed,
 )
@@ -41,10 +49,9 @@ from psconrl.errors import ConfigError, InfeasibleError, SolverError
 from psconrl.model.cmdp import CMDP
 from psconrl.model.exchange.files import ENDINGS, is_exchange_file, read_everything
 from psconrl.model.io import WRITTEN, save
-from psconrl.planning.analysis.deterministic import MOST_PLANS, best_deterministic
+from psconrl.planning.analysis.deterministic import MOST_PLANS, SimplePolicy
 from psconrl.planning.analysis.explanation import explain as explain_state
-from psconrl.planning.analysis.inspection import inspect_model
-from psconrl.planning.analysis.threshold_rule import threshold_rule
+from psconrl.planning.analysis.threshold_rule import ThresholdRule, state_order, why_unordered
 from psconrl.planning.analysis.windows import WindowPlan
 from psconrl.planning.methods import METHODS
 from psconrl.planning.plan import Plan
@@ -121,6 +128,11 @@ def solve_command(
     )  # fmt: skip
     _check_kind(kind, files, as_json, within)
     cmdp = read_model(model, settings, thresholds, goal)
+    if kind == "threshold" and state_order(cmdp) is None:
+        raise ConfigError(
+            f"--kind threshold: {why_unordered(cmdp)}; name them by one number, such as '3 waiting', or give an order "
+            "to psconrl.threshold_rule(model, order)"
+        )
     result = plan_with_progress(cmdp, method)
     windows = None
     if within is not None and result.feasible:
@@ -134,11 +146,10 @@ def solve_command(
         sys.exit(EXIT[result.status])
     out = console()
     out.print(Text(f"{model}: {cmdp!r}"))
-    _print_plan(out, cmdp, result)
+    _print_plan(out, cmdp, result, kind)
     if windows is not None:
         print_windows(out, windows)
-    if result.feasible:
-        _print_simpler(out, cmdp, result, kind, files.policy)
+    _print_other_kinds(out, cmdp, result, kind, files.policy)
     for what, path in files._asdict().items():
         if path is not None:
             out.print(Text(f"{what.capitalize()}: {path}"))
@@ -176,7 +187,7 @@ def _write_files(files: PlanFiles, model: str, cmdp: CMDP, result: Plan, windows
         (result if windows is None else windows).to_csv(files.policy)
 
 
-def _print_plan(out: Console, cmdp: CMDP, result: Plan) -> None:
+def _print_plan(out: Console, cmdp: CMDP, result: Plan, kind: str) -> None:
     """Print status, costs, policy and certificate."""
     advice = result.status.advice if result.mixture is None or not result.feasible else INITIALLY_RANDOMISED
     out.print(Text(f"{result.status.value.upper()}. {advice}", style="bold"))
@@ -186,41 +197,75 @@ def _print_plan(out: Console, cmdp: CMDP, result: Plan) -> None:
     if result.note:
         out.print(Text(f"Note: {result.note}."))
     out.print(cost_table(result))
-    for view in policy_view(cmdp, result):
-        out.print(view)
+    if kind == KINDS[0]:
+        for view in policy_view(cmdp, result):
+            out.print(view)
     out.print(Text(certificate_line(result)))
-    if result.feasible and math.isfinite(result.settles):
+    if kind == KINDS[0] and result.feasible and math.isfinite(result.settles):
         out.print(Text(settling_line(result)))
 
 
-def _print_simpler(out: Console, cmdp: CMDP, best: Plan, kind: str, table: Path | None) -> None:
-    """Print the best deterministic policy and the best threshold rule, if requested or if the model is small."""
-    objective, units = cmdp.cost_names[0], cmdp.units
-    small = cmdp.n_states <= SIMPLE_POLICY_STATES
-    if kind == "deterministic" or (small and (best.randomised_states.size or best.mixture)):
+def _print_other_kinds(out: Console, cmdp: CMDP, best: Plan, kind: str, table: Path | None) -> None:
+    """Print the simpler policy that was asked for; of a small model, what simpler policies would cost."""
+    if kind == "deterministic":
+        _print_deterministic(out, cmdp, best, table)
+    elif kind == "threshold":
+        _print_threshold_rule(out, cmdp, best, table)
+    elif best.feasible and cmdp.n_states <= SIMPLE_POLICY_STATES:
+        _print_simpler(out, cmdp, best)
+
+
+def _print_simpler(out: Console, cmdp: CMDP, best: Plan) -> None:
+    """Print what simpler policies of a small model would cost, in a line each."""
+    if best.randomised_states.size or best.mixture:
         try:
-            simple = best_deterministic(cmdp, best, most_plans=MOST_PLANS if kind == "deterministic" else FEW_PLANS)
+            simple = best_deterministic_with_progress(cmdp, best, FEW_PLANS)
         except (InfeasibleError, SolverError) as error:
-            if kind == "deterministic":
-                raise
             out.print(Text(f"Deterministic: {error}."))
         else:
-            value = units.with_unit(number(simple.value), objective)
-            least = "" if simple.is_proven else f" (proven minimum {number(simple.least_price)})"
-            out.print(Text(f"Deterministic: {objective} {value}; that costs {number(simple.price)}{least}."))
-            if kind == "deterministic":
-                out.print(policy_table(simple))
-                if table is not None:
-                    simple.to_csv(table)
-    if kind == "threshold" or (small and cmdp.state_names):
-        rule = threshold_rule(cmdp, best=best)
-        if rule is None and kind == "threshold":
-            raise ConfigError("--kind threshold: the states have no order, or no rule was found that keeps the limits")
+            out.print(Text(_price_of(cmdp, simple)))
+    if cmdp.state_names:
+        rule = threshold_rule_with_progress(cmdp, best)
         if rule is not None:
-            costs = f"costs {number(rule.price)}" if rule.price > PROVEN_GAP * abs(rule.value) else "is optimal"
-            out.print(Text(f"A threshold rule {costs}: {rule}."))
-            if kind == "threshold" and table is not None:
-                rule.to_csv(table)
+            out.print(Text(f"{_price_of_rule(rule)}: {rule}."))
+
+
+def _print_deterministic(out: Console, cmdp: CMDP, best: Plan, table: Path | None) -> None:
+    """Print the best deterministic policy, and write it."""
+    simple = best_deterministic_with_progress(cmdp, best, MOST_PLANS)
+    out.print(Text(_price_of(cmdp, simple)))
+    out.print(averages_table(cmdp.names, simple.costs, cmdp.thresholds))
+    out.print(policy_table(simple))
+    if table is not None:
+        simple.to_csv(table)
+
+
+def _print_threshold_rule(out: Console, cmdp: CMDP, best: Plan, table: Path | None) -> None:
+    """Print the best threshold rule, and write it."""
+    rule = threshold_rule_with_progress(cmdp, best)
+    if rule is None:
+        raise SolverError("no threshold rule was found that meets the thresholds; try --kind deterministic")
+    out.print(Text(f"{_price_of_rule(rule)}."))
+    if not _is_optimal(rule):
+        out.print(averages_table(cmdp.names, rule.costs, cmdp.thresholds))
+    out.print(rule_table(rule))
+    if table is not None:
+        rule.to_csv(table)
+
+
+def _price_of(cmdp: CMDP, simple: SimplePolicy) -> str:
+    objective = cmdp.cost_names[0]
+    value = cmdp.units.with_unit(number(simple.value), objective)
+    least = "" if simple.is_proven else f" (proven minimum {number(simple.least_price)})"
+    return f"Deterministic: {objective} {value}; that costs {number(simple.price)}{least}."
+
+
+def _price_of_rule(rule: ThresholdRule) -> str:
+    return f"A threshold rule {'is optimal' if _is_optimal(rule) else f'costs {number(rule.price)}'}"
+
+
+def _is_optimal(rule: ThresholdRule) -> bool:
+    return rule.price <= PROVEN_GAP * abs(rule.value)
 
 
 @click.command("explain")
@@ -244,7 +289,8 @@ def explain_command(
     """
     cmdp = read_model(model, settings, thresholds, goal)
     named = cmdp.state_names is not None and state in cmdp.state_names
-    why = explain_state(cmdp, state if named or not state.isdecimal() else int(state))
+    asked = cmdp.names.state_number(state if named or not state.isdecimal() else int(state), cmdp.n_states)
+    why = explain_state(cmdp, asked, plan_with_progress(cmdp, METHODS[0]))
     if as_json:
         click.echo(json.dumps(why.record(), allow_nan=False))
         return
@@ -279,7 +325,7 @@ def inspect_command(model: str, settings: tuple[str, ...], as_json: bool, force:
     if kinds and cmdp.n_states > RANGES_STATES and not as_json:
         _print_names(model, cmdp, kinds)
         return
-    report = inspect_model(cmdp, always_diameter=force)
+    report = inspect_with_progress(cmdp, force)
     if as_json:
         click.echo(json.dumps(report.record() | ({"kinds": kinds} if kinds else {}), allow_nan=False))
         return

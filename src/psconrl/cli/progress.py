@@ -1,5 +1,7 @@
-"""Progress line for long planning, and an estimate of the planning time beforehand."""
+"""Progress line for long computations, and an estimate of the planning time beforehand."""
 
+import math
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -8,13 +10,19 @@ from rich.text import Text
 
 from psconrl.cli.render import console
 from psconrl.model.cmdp import CMDP
+from psconrl.planning.analysis.deterministic import SearchProgress, SimplePolicy, best_deterministic
+from psconrl.planning.analysis.inspection import Inspection, inspect_model
 from psconrl.planning.analysis.plan_time import planning_effort
+from psconrl.planning.analysis.threshold_rule import ThresholdRule, threshold_rule
 from psconrl.planning.analysis.windows import WindowPlan, plan_windows
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
 from psconrl.planning.progress import Progress
+from psconrl.text import printable
 
 WORTH_TELLING = 3.0  # seconds
+PATIENCE = 1.0  # seconds without a line
+STOPS = "(Ctrl-C stops with the best so far)"
 
 
 def plan_with_progress(cmdp: CMDP, method: str) -> Plan:
@@ -38,16 +46,50 @@ def plan_windows_with_progress(cmdp: CMDP, within: float, plain: Plan) -> Window
         line.end()
 
 
+def best_deterministic_with_progress(cmdp: CMDP, best: Plan, most_plans: int) -> SimplePolicy:
+    """Return the best deterministic policy; show the progress of the search. Ctrl-C ends with the best so far."""
+    line = _Line(sys.stderr.isatty())
+
+    def show(progress: SearchProgress) -> None:
+        line.show(str(progress) if math.isnan(progress.value) else f"{progress} {STOPS}")
+
+    try:
+        return best_deterministic(cmdp, best, most_plans=most_plans, progress=show)
+    finally:
+        line.end()
+
+
+def threshold_rule_with_progress(cmdp: CMDP, best: Plan) -> ThresholdRule | None:
+    """Return the best threshold rule; show how many have been evaluated. Ctrl-C ends with the best so far."""
+    line = _Line(sys.stderr.isatty())
+    try:
+        return threshold_rule(cmdp, best=best, progress=lambda text: line.show(f"{text} {STOPS}"))
+    finally:
+        line.end()
+
+
+def inspect_with_progress(cmdp: CMDP, always_diameter: bool) -> Inspection:
+    """Return the properties of a model; show which of them is being computed."""
+    line = _Line(sys.stderr.isatty(), patience=0.0)  # as a step may be long
+    try:
+        return inspect_model(cmdp, always_diameter, line.show)
+    finally:
+        line.end()
+
+
 class _Line:
     """The last line of a terminal, which is overwritten; nothing is written without a terminal."""
 
-    def __init__(self, on_terminal: bool, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, on_terminal: bool, clock: Callable[[], float] = time.monotonic, patience: float | None = None
+    ) -> None:
         self._on, self._clock, self._began, self._width = on_terminal, clock, clock(), 0
+        self._patience = PATIENCE if patience is None else patience
 
     def show(self, progress: Progress | str) -> None:
-        """Show the progress of the search, if it has taken a second or more."""
-        if self._on and self._clock() - self._began >= 1.0:
-            text = str(progress)
+        """Show the progress, unless it is too early; cut to the width of the terminal."""
+        if self._on and self._clock() - self._began >= self._patience:
+            text = printable(str(progress))[: shutil.get_terminal_size().columns - 1]
             self._width = max(self._width, len(text))
             sys.stderr.write(f"\r{text:{self._width}}")
             sys.stderr.flush()

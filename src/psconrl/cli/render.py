@@ -14,6 +14,7 @@ from psconrl.arrays import Floats
 from psconrl.model.cmdp import CMDP
 from psconrl.model.names import Names
 from psconrl.planning.analysis.explanation import Explanation
+from psconrl.planning.analysis.threshold_rule import ThresholdRule
 from psconrl.planning.analysis.windows import WindowPlan
 from psconrl.planning.deployable import Deployable
 from psconrl.planning.plan import Plan
@@ -194,6 +195,27 @@ def policy_table(played: Deployable) -> Table:
     left = int((mass > VISITED).sum()) - len(shown)
     if left > 0:
         table.caption = f"and {left} less visited states (--policy FILE.csv has all)"
+    return table
+
+
+def rule_table(rule: ThresholdRule) -> Table:
+    """Return a table of the intervals of states of a threshold rule, from first to last, with their actions."""
+    table = Table("states", "long-run share", "action")
+    table.columns[1].justify = "right"
+    for where, share, actions in rule.intervals():
+        table.add_row(Text(where), f"{100 * share:.3g}%", Text(actions))
+    return table
+
+
+def averages_table(names: Names, costs: Floats, thresholds: Floats) -> Table:
+    """Return a table of the averages of a policy against the thresholds."""
+    table = numbers_table("", "average", "threshold", "slack")
+    for i, (name, cost) in enumerate(zip(names.costs, costs.tolist(), strict=True)):
+        row = [number(float(names.signs[i]) * cost)]
+        if i:
+            tau = float(thresholds[i - 1])
+            row += [limit_text(names, i, tau), number(tau - cost)]
+        table.add_row(Text(names.units.named(name)), *row)
     return table
 
 

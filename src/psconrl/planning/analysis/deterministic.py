@@ -9,7 +9,10 @@ Doig 1960).
 
 import heapq
 import itertools
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -55,11 +58,31 @@ class SimplePolicy(Deployable):
         return f"SimplePolicy(value={self.value:.8g}, price={self.price:.3g}, {proven})"
 
 
-def best_deterministic(cmdp: CMDP, best: Plan | None = None, *, most_plans: int = MOST_PLANS) -> SimplePolicy:
+class SearchProgress(NamedTuple):
+    """Progress of the search for the best deterministic policy."""
+
+    plans: int  # so far
+    value: float  # average objective of the best policy so far, in the user's sense; nan if there is none
+    gap: float  # between the best policy so far and the proven bound on all of them; inf if there is none
+    seconds: float  # since the search began
+
+    def __str__(self) -> str:
+        best = "no policy yet" if np.isnan(self.value) else f"value {self.value:.6g}, gap {self.gap:.1e}"
+        return f"{self.plans} plan{'s' if self.plans > 1 else ''}, {self.seconds:.0f} s: {best}"
+
+
+def best_deterministic(
+    cmdp: CMDP,
+    best: Plan | None = None,
+    *,
+    most_plans: int = MOST_PLANS,
+    progress: Callable[[SearchProgress], object] | None = None,
+) -> SimplePolicy:
     """Return the cheapest deterministic policy within the thresholds.
 
     ``best``: the plan of the model, if it is known. After ``most_plans`` plans the best policy found is returned with
-    the proven least price. Raises an error if no deterministic policy meets the thresholds.
+    the proven least price. ``progress``: called before every plan of the search, for example ``print``. Ctrl-C then
+    returns the best policy found, if there is one. Raises an error if no deterministic policy meets the thresholds.
 
     >>> import psconrl
     >>> best_deterministic(psconrl.load("counterexample"))
@@ -68,8 +91,10 @@ def best_deterministic(cmdp: CMDP, best: Plan | None = None, *, most_plans: int 
     need_model(cmdp, "best_deterministic")
     if not isinstance(most_plans, int) or most_plans < 1:
         raise ConfigError(f"most_plans must be a whole number from 1; got {most_plans!r}")
+    if progress is not None and not callable(progress):
+        raise ConfigError(f"progress must be a function, such as print; got {progress!r}")
     root = (plan(cmdp) if best is None else best).required()
-    search = BranchAndBound(cmdp)
+    search = BranchAndBound(cmdp, progress)
     bound = search.run(root, most_plans)
     if search.actions is None:
         if np.isfinite(bound):
@@ -98,27 +123,54 @@ def is_within(cmdp: CMDP, exact: Evaluation) -> bool:
 class BranchAndBound:
     """Branch and bound over the sets of actions available in each state."""
 
-    def __init__(self, cmdp: CMDP) -> None:
+    def __init__(self, cmdp: CMDP, progress: Callable[[SearchProgress], object] | None = None) -> None:
         self.cmdp = cmdp
         self.actions: Ints | None = None  # the best policy so far
         self.exact: Evaluation | None = None
+        self._progress, self._began = progress, time.monotonic()
+        self._plans = 1  # the root's
+        self._least = -np.inf  # lower bound on the cost of the policies in branches not yet explored
         self._seen: set[bytes] = set()
         self._heap: list[tuple[float, int, Bools, Plan]] = []
         self._number = itertools.count()  # so that the heap never compares arrays
 
     def run(self, root: Plan, most_plans: int) -> float:
-        """Search; return a lower bound on the cost of feasible deterministic policies, inf if there are none."""
+        """Search; return a lower bound on the cost of feasible deterministic policies, inf if there are none.
+
+        An interrupted search that reports its progress ends with the best policy so far, if there is one.
+        """
+        try:
+            self._explore(root, most_plans)
+        except KeyboardInterrupt:
+            if self._progress is None or self.exact is None:
+                raise
+        return self._bound
+
+    def _explore(self, root: Plan, most_plans: int) -> None:
+        self._least = root.certificate.lower
         self._open(self.cmdp.available, root)
-        plans = 1
-        while self._heap and plans < most_plans and self._heap[0][0] < self._enough:
+        while True:
+            self._least = self._heap[0][0] if self._heap else np.inf
+            if not (self._plans < most_plans and self._least < self._enough):
+                return
             _, _, mask, found = heapq.heappop(self._heap)
             for part in self._branches(mask, found):
+                self._report()
                 child = plan_unexplained(_with_actions(self.cmdp, part), start=found)
-                plans += 1
+                self._plans += 1
                 if child.status is not Status.INFEASIBLE:
                     self._open(part, child)
-        least = self._heap[0][0] if self._heap else np.inf
-        return least if self.exact is None else min(least, float(self.exact.costs[0]))
+
+    @property
+    def _bound(self) -> float:
+        return self._least if self.exact is None else min(self._least, float(self.exact.costs[0]))
+
+    def _report(self) -> None:
+        if self._progress is not None:
+            value, gap = np.nan, np.inf
+            if self.exact is not None:
+                value, gap = self.exact.value, float(self.exact.costs[0]) - self._bound
+            self._progress(SearchProgress(self._plans, value, gap, time.monotonic() - self._began))
 
     @property
     def _enough(self) -> float:

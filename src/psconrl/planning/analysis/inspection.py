@@ -1,6 +1,7 @@
 """Inspection of a model: sizes, structure, diameter, and the range of every cost."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,18 +81,25 @@ class Inspection:
         }
 
 
-def inspect_model(cmdp: CMDP, always_diameter: bool = False) -> Inspection:
+def inspect_model(
+    cmdp: CMDP, always_diameter: bool = False, progress: Callable[[str], object] | None = None
+) -> Inspection:
     """Compute sizes, structure, diameter, plan status and cost ranges of a model.
+
+    ``progress``: called with a line of text before every step, for example ``print``.
 
     >>> import psconrl
     >>> inspect_model(psconrl.load("counterexample")).communicating
     True
     """
     need_model(cmdp, "inspect_model")
+    report = progress or (lambda step: None)
     small = cmdp.n_states <= INSPECTED_STATES
+    report("Plan")
     result = plan(cmdp)
-    ranges = [(float(low), float(high)) for low, high in cost_ranges(cmdp)]
+    ranges = [(float(low), float(high)) for low, high in cost_ranges(cmdp, progress)]
     ranges = [(-high, -low) if cmdp.names.is_negated(i) else (low, high) for i, (low, high) in enumerate(ranges)]
+    report("Structure and diameter")
     components = find_end_components(cmdp.transition, cmdp.available).number
     return Inspection(
         n_states=cmdp.n_states,

@@ -182,15 +182,19 @@ def constraint_index(cmdp: CMDP, constraint: str | int) -> int:
     return int(constraint)
 
 
-def cost_ranges(cmdp: CMDP) -> Floats:
+def cost_ranges(cmdp: CMDP, progress: Callable[[str], object] | None = None) -> Floats:
     """Return the least and the largest average of every cost over all policies, (m+1, 2), ignoring thresholds.
+
+    ``progress``: called with a line of text before every cost.
 
     >>> import psconrl
     >>> cost_ranges(psconrl.load("counterexample")).round(4).tolist()
     [[-1.0, -0.5263], [0.5263, 1.0]]
     """
     ranges = np.empty((cmdp.n_constraints + 1, 2))
-    for i in range(cmdp.n_constraints + 1):
+    for i, name in enumerate(cmdp.cost_names):
+        if progress is not None:
+            progress(f"Range of {name!r}, {i + 1} of {len(ranges)}")
         ranges[i, 0] = _extreme(cmdp, i, 1.0)
         ranges[i, 1] = -_extreme(cmdp, i, -1.0)
     return ranges

@@ -22,7 +22,7 @@ from psconrl.errors import ConfigError
 from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
 from psconrl.markov.evaluation import evaluate_policy
 from psconrl.model.cmdp import CMDP, need_model
-from psconrl.model.coordinates import coordinates
+from psconrl.model.coordinates import NUMBER, coordinates
 from psconrl.model.names import Names
 from psconrl.planning.analysis.deterministic import is_within
 from psconrl.planning.deployable import Deployable
@@ -50,22 +50,31 @@ class ThresholdRule(Deployable):
     occupancy: Floats  # (S, A)
     names: Names
 
-    def __str__(self) -> str:
+    def intervals(self) -> Iterator[tuple[str, float, str]]:
+        """Yield every interval of visited states in words, its long-run share, and its actions in words."""
         visited = [int(s) for s in self.order if self.occupancy[s].sum() > PLAYED]
-        parts = []
         for _, group in itertools.groupby(visited, key=lambda s: self.policy[s].tobytes()):
             states = list(group)
             first, last = self.names.state(states[0]), self.names.state(states[-1])
-            parts.append(f"{first}: " if len(states) == 1 else f"{first} to {last}: ")
-            parts[-1] += self.names.shares(self.policy[states[0]])
-        return "; ".join(parts)
+            where = first if len(states) == 1 else f"{first} to {last}"
+            yield where, float(self.occupancy[states].sum()), self.names.shares(self.policy[states[0]])
+
+    def __str__(self) -> str:
+        return "; ".join(f"{where}: {actions}" for where, _, actions in self.intervals())
 
 
-def threshold_rule(cmdp: CMDP, order: ArrayLike | None = None, best: Plan | None = None) -> ThresholdRule | None:
+def threshold_rule(
+    cmdp: CMDP,
+    order: ArrayLike | None = None,
+    best: Plan | None = None,
+    *,
+    progress: Callable[[str], object] | None = None,
+) -> ThresholdRule | None:
     """Return the best feasible threshold rule found, with its price; None if none is found or there is no order.
 
     ``order``: the states from first to last. By default they are sorted by the numbers in their names ("3 waiting"),
-    or, if they have no names, by index. ``best``: the plan of the model, if it is known.
+    or, if they have no names, by index. ``best``: the plan of the model, if it is known. ``progress``: called with a
+    line of text after every rule evaluated, for example ``print``. Ctrl-C then returns the best rule so far.
 
     >>> import psconrl
     >>> print(threshold_rule(psconrl.load("riverswim")))
@@ -78,10 +87,14 @@ def threshold_rule(cmdp: CMDP, order: ArrayLike | None = None, best: Plan | None
     root = (plan(cmdp) if best is None else best).required()
     if root.mixture is None and is_threshold_rule(root, states) and is_within(cmdp, evaluate_policy(cmdp, root.policy)):
         return _as_rule(cmdp, root, states, root.policy)
-    search = _Search(cmdp, states, root)
-    search.try_all()
-    for actions in _sequences(root, states):
-        search.move_switches(actions)
+    search = _Search(cmdp, states, root, progress)
+    try:
+        search.try_all()
+        for actions in _sequences(root, states):
+            search.move_switches(actions)
+    except KeyboardInterrupt:
+        if progress is None or not search.costs:
+            raise
     policy = search.best_mixture()
     return None if policy is None else _as_rule(cmdp, root, states, policy)
 
@@ -92,6 +105,16 @@ def state_order(cmdp: CMDP) -> Ints | None:
     if places is None or len(places.names) != 1:
         return None
     return np.argsort(places.values[:, 0], kind="stable")
+
+
+def why_unordered(cmdp: CMDP) -> str:
+    """Say why the states have no order, for a model for which ``state_order`` is None."""
+    names, places = cmdp.state_names, coordinates(cmdp)
+    assert names is not None
+    if places is not None and places.names:
+        return f"the states have no order: names such as {names[0]!r} differ in {len(places.names)} numbers"
+    other = next((name for name in names if NUMBER.sub("", name) != NUMBER.sub("", names[0])), names[-1])
+    return f"the states have no order: {names[0]!r} and {other!r} do not differ in a number alone"
 
 
 def is_threshold_rule(played: Deployable, order: Ints) -> bool:
@@ -132,8 +155,8 @@ def _sequences(best: Plan, order: Ints) -> list[tuple[int, ...]]:
 class _Search:
     """Local search over rules, which moves one switch at a time; stores the averages of all rules evaluated."""
 
-    def __init__(self, cmdp: CMDP, order: Ints, root: Plan) -> None:
-        self.cmdp, self.order = cmdp, order
+    def __init__(self, cmdp: CMDP, order: Ints, root: Plan, progress: Callable[[str], object] | None) -> None:
+        self.cmdp, self.order, self.progress = cmdp, order, progress
         self.weights = np.concatenate([[1.0], root.multipliers])
         self.otherwise = root.policy.argmax(axis=1)  # where the action of the rule is not available
         self.size = np.maximum(np.abs(cmdp.thresholds), np.ptp(cmdp.costs[1:], axis=(1, 2)))
@@ -151,6 +174,8 @@ class _Search:
         """Return the averages (m+1,) of a rule."""
         if rule not in self.costs:
             self.costs[rule] = evaluate_policy(self.cmdp, one_hot(self.policy(rule), self.cmdp.n_actions)).costs
+            if self.progress is not None:
+                self.progress(f"{len(self.costs)} threshold rules evaluated")
         return self.costs[rule]
 
     def try_all(self) -> None:
