@@ -43,7 +43,7 @@ def test_lists():
     for name in ("marsrover-4x4", "box", "queue", "inventory", "riverswim", "chain", "ward", "stock", "garnet"):
         assert name in envs
     agents = run("agents").output
-    for name in ("psconrl", "psconrl-paper", "psconrl-published"):
+    for name in ("psconrl", "psconrl-paper", "psconrl-published", "PSConRL (paper)", "Triple-QA"):
         assert name in agents
 
 

@@ -174,10 +174,12 @@ def test_the_reference_holds_every_public_name():
 
 
 def test_the_table_of_agents_is_that_of_the_registry():
-    """A row for every name, in the order of `psconrl agents`, and one for each class that has none."""
+    """A row for every name and its title, in the order of `psconrl agents`, and one for each class that has none."""
     text = (ROOT / "docs/agents/index.md").read_text("utf-8")
     rows = re.findall(r"^\| (.+?) \| (`[\w-]+`)? ?\| .+ \| .+ \| .+ \| .+ \|$", text, re.MULTILINE)
     assert [name.strip("`") for _, name in rows if name] == list(RECIPES)
+    titles = [re.sub(r"\[(.+)\]\(.+\)", r"\1", agent) for agent, name in rows if name]
+    assert titles == [recipe.title for recipe in RECIPES.values()]
     assert any("FixedPolicy" in agent for agent, _ in rows)
 
 

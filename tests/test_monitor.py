@@ -22,6 +22,7 @@ from psconrl import CSVLog, LabelledAgent, PSConRL
 from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.spec_file import parse_spec
 from psconrl.experiment.store import Store
+from psconrl.learning.registry import title_of
 from psconrl.learning.runtime.events import EpisodeEvent
 from psconrl.learning.runtime.watchdog import FIRST, Alarm
 from psconrl.report.monitor import log_file, source
@@ -422,12 +423,12 @@ def test_progress_of_a_sweep_while_it_runs_and_after(tmp_path):
     last = Source(path).contents()
     assert dict(last["facts"]) == {"runs": "5 of 5", "state": "complete"}
     assert last["title"] == "Two agents"
-    assert [name for name, *_ in last["looks"]] == ["uniform", "psconrl"]
+    assert [name for name, *_ in last["looks"]] == ["uniform", "PSConRL"]
     rover, none = last["sections"]
     assert (rover["name"], none["name"]) == ("rover", "none")
-    assert [row[:4] for row in rover["tables"][0]["rows"]] == [["uniform", 2, 2, 0], ["psconrl", 2, 2, 0]]
+    assert [row[:4] for row in rover["tables"][0]["rows"]] == [["uniform", 2, 2, 0], ["PSConRL", 2, 2, 0]]
     assert [p["title"] for p in rover["panels"]] == ["Regret", "Average steps", "Average risk"]
-    assert [s["agent"] for s in rover["panels"][0]["series"]] == ["uniform", "psconrl"]
+    assert [s["agent"] for s in rover["panels"][0]["series"]] == ["uniform", "PSConRL"]
     assert "Regret" not in [p["title"] for p in none["panels"]]  # no policy meets the limits
     render_monitor({"age": 0.0, "contents": last}, live=False)
 
@@ -443,9 +444,9 @@ def test_means_of_a_sweep_are_those_over_its_runs(tmp_path):
         optimum = json.loads(store.query("SELECT optimum FROM runs WHERE experiment = 'rover'")[0][0])[0]
     ends = [np.mean([total for i, total in totals if i == cost]) for cost in (0, 1)]
     panels = panels_of({"sections": Source(path).contents()["sections"][:1]})
-    assert curve(panels["Regret"], "psconrl")[1][-1] == pytest.approx(ends[0] - 300 * optimum)
-    assert curve(panels["Average steps"], "psconrl")[1][-1] == pytest.approx(ends[0] / 300)
-    assert curve(panels["Average risk"], "psconrl")[1][-1] == pytest.approx(ends[1] / 300)
+    assert curve(panels["Regret"], "PSConRL")[1][-1] == pytest.approx(ends[0] - 300 * optimum)
+    assert curve(panels["Average steps"], "PSConRL")[1][-1] == pytest.approx(ends[0] / 300)
+    assert curve(panels["Average risk"], "PSConRL")[1][-1] == pytest.approx(ends[1] / 300)
     assert panels["Average steps"]["lines"] == [["optimum", pytest.approx(optimum)]]
     assert panels["Average risk"]["lines"] == [["limit", pytest.approx(0.2)]]
 
@@ -481,11 +482,11 @@ def test_failed_runs_and_those_of_older_code_do_not_count(tmp_path):
     assert dict(contents["facts"]) == {"runs": "3 of 5", "failed": "1", "state": "1 to go"}
     assert [row[:4] for row in contents["sections"][0]["tables"][0]["rows"]] == [
         ["uniform", 1, 2, 0],
-        ["psconrl", 1, 2, 1],
+        ["PSConRL", 1, 2, 1],
     ]
     panels = panels_of({"sections": contents["sections"][:1]})
     for label, total in wanted:
-        assert curve(panels["Average risk"], label)[1][-1] == pytest.approx(total / 300)
+        assert curve(panels["Average risk"], title_of(label))[1][-1] == pytest.approx(total / 300)
 
 
 def test_a_results_file_of_an_earlier_version_has_no_plan_to_show(tmp_path):

@@ -156,7 +156,7 @@ def test_a_sweep_is_followed_too(shown, tmp_path):
         assert shown.texts("h1") == ["All of it"]
         assert shown.texts("h2") == ["rover", "none"]
         cells = shown.texts(".experiment:first-child tbody td")
-        assert [cells[:4], cells[5:9]] == [["uniform", "2", "2", "0"], ["psconrl", "2", "2", "0"]]
+        assert [cells[:4], cells[5:9]] == [["uniform", "2", "2", "0"], ["PSConRL", "2", "2", "0"]]
         assert len(shown.all(".experiment:first-child .panel .line[data-agent]")) == 6
         assert shown.errors() == []
 

@@ -261,7 +261,7 @@ def test_where_all_tie_at_shadow_prices_the_page_says_who_keeps_the_limit(experi
     averages = {"careful": 0.5, "near": limit * 1.009, "bold": limit * 1.011}
     changed = {
         name: dataclasses.replace(
-            curves, label=name, cumulative=np.repeat(np.stack([-x * n, x * n], axis=1)[None], 3, axis=0)
+            curves, label=name, title=name, cumulative=np.repeat(np.stack([-x * n, x * n], axis=1)[None], 3, axis=0)
         )
         for name, x in averages.items()
     }
@@ -271,7 +271,7 @@ def test_where_all_tie_at_shadow_prices_the_page_says_who_keeps_the_limit(experi
     )
     assert _finding(example) == ""  # one agent alone
     rover = experiments["marsrover-4x4"]
-    assert _finding(rover).startswith("psconrl has the least mean regret at shadow prices over 3 runs (regret ")
+    assert _finding(rover).startswith("PSConRL has the least mean regret at shadow prices over 3 runs (regret ")
     gap, proven = dict(_facts(rover))["optimality gap"].split(" ", 1)
     assert proven == "(proven)"
     assert 0.0 <= float(gap) <= 1e-12
@@ -328,7 +328,7 @@ def test_commands(results, tmp_path, capsys):
 def test_the_spread_of_runs_by_hand(experiments):
     grid = experiments["marsrover-4x4"]
     table = spread_table(grid)
-    curves = grid.curves[table["rows"][0][0]]
+    (curves,) = (c for c in grid.curves.values() if c.title == table["rows"][0][0])
     ends = sorted(curves.penalised(grid.facts["prices"])[:, -1])
     assert table["rows"][0][1] == len(ends)
     assert table["rows"][0][5] == format_number(float(ends[-1]))

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from psconrl.experiment.spec_file import shipped_spec
-from psconrl.learning.registry import RECIPES
+from psconrl.learning.registry import RECIPES, VARIANTS, title_of, titles_of
 from psconrl.report import page
 from psconrl.report.numbers import format_number
-from psconrl.report.style import BLUE, LOOKS, OTHERS, PALETTE, SKY, looks_of, nth_look, title_of
+from psconrl.report.style import BLUE, LOOKS, OTHERS, PALETTE, SKY, looks_of, nth_look
 from reports import curve, one_panel
 
 SHIPPED = {job.label for name in ("paper", "theory") for job in shipped_spec(name).jobs(quick=True)}
@@ -66,6 +66,22 @@ def test_looks_are_lines_of_matplotlib():
 
 def test_names_in_pictures():
     assert [title_of(x) for x in ("fha", "psconrl-unbooked", "mine")] == ["FHA", "PSConRL, no ledger", "mine"]
+
+
+def test_titles_are_unique_and_every_variant_of_a_shipped_spec_has_one():
+    labels = {*RECIPES, *VARIANTS}
+    assert len({title_of(label) for label in labels}) == len(labels)
+    boards = (shipped_spec(name).jobs(quick=True) for name in ("leaderboard", "sensitivity"))
+    named = SHIPPED | {label for jobs in boards for job in jobs if (label := job.label.partition(" ")[0])}
+    assert set(VARIANTS) <= named
+    assert {label for label in SHIPPED if title_of(label) == label} <= {"uniform"}
+
+
+def test_an_agent_may_be_looked_up_by_its_title():
+    looks = looks_of(["C-UCRL", "mine"])
+    assert looks["C-UCRL"] == LOOKS["c-ucrl"]
+    assert looks["mine"] == looks_of(["c-ucrl", "mine"])["mine"]
+    assert titles_of(["FHA", "c-ucrl", "fha"]) == {"FHA": "FHA", "c-ucrl": "C-UCRL", "fha": "fha"}
 
 
 @pytest.mark.parametrize(

@@ -53,11 +53,12 @@ def _failure(name: str, error: Exception) -> str:
 @click.command("agents")
 def agents_command() -> None:
     """List the agents, including those of installed packages."""
-    table = Table("agent", "what it is")
+    table = Table("agent", "title", "what it is")
     for name in [*RECIPES, *installed(AGENTS)]:
         try:
-            summary = recipe_for(name).summary
+            recipe = recipe_for(name)
+            title, summary = recipe.title, recipe.summary
         except PsconrlError as error:
-            summary = _failure(name, error)
-        table.add_row(Text(name), Text(summary))
+            title, summary = "", _failure(name, error)
+        table.add_row(Text(name), Text(title), Text(summary))
     console().print(table)

@@ -25,7 +25,7 @@ class Recipe:
 
     name: str
     cls: type[Agent]
-    title: str  # in figures
+    title: str  # in figures and tables
     summary: str
     parts: Mapping[str, Part | None] = field(default_factory=dict)  # those that differ from the defaults of the class
     learns_costs: bool = False  # even if they are known

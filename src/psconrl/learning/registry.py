@@ -1,11 +1,12 @@
 """The registry of agents: one table from which they are built, listed, drawn and restored. Add new agents here.
 
-``psconrl agents``, specs, the titles in figures, ``load_agent`` and the table in docs/agents use it. (Classes are
-exported in ``psconrl.agents`` separately.)
+``psconrl agents``, specs, the titles in figures and tables, ``load_agent`` and the table in docs/agents use it.
+(Classes are exported in ``psconrl.agents`` separately.)
 """
 
 import inspect
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,36 @@ TABLE = (
 
 RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in TABLE if recipe.listed}
 CLASSES: dict[str, type[Agent]] = {recipe.cls.name: recipe.cls for recipe in TABLE}
+
+# Titles of the labels in shipped specs that are not names of agents.
+VARIANTS = {
+    "resampling-psconrl": "PSConRL, resampling",
+    "resampling-cmdp-psrl": "CMDP-PSRL, resampling",
+    "psconrl-learning-costs": "PSConRL, learning costs",
+    "psconrl-unbooked": "PSConRL, no ledger",
+    "psconrl-same-prior": "PSConRL, no ledger, same prior",
+    "triple-qa-each": "Triple-QA, separate hats",
+}
+
+
+def title_of(label: str) -> str:
+    """Return the title of an agent, for figures, tables and pages; that of an unknown label is the label.
+
+    >>> title_of("c-ucrl"), title_of("mine")
+    ('C-UCRL', 'mine')
+    """
+    return RECIPES[label].title if label in RECIPES else VARIANTS.get(label, label)
+
+
+def titles_of(labels: Iterable[str]) -> dict[str, str]:
+    """Return the titles of all agents of a results file; labels that would share a title keep their own names.
+
+    >>> titles_of(["fha", "psconrl", "PSConRL"])
+    {'fha': 'FHA', 'psconrl': 'psconrl', 'PSConRL': 'PSConRL'}
+    """
+    titles = {label: title_of(label) for label in labels}
+    number = Counter(titles.values())
+    return {label: title if number[title] == 1 else label for label, title in titles.items()}
 
 
 def recipe_for(name: str, folder: Path | None = None) -> Recipe | Foreign:

@@ -9,9 +9,10 @@ import numpy as np
 from psconrl.arrays import Floats, Ints
 from psconrl.experiment.environment_record import model_from
 from psconrl.experiment.store import Store
+from psconrl.learning.registry import titles_of
 from psconrl.model.cmdp import CMDP
 from psconrl.model.units import Units, read_units
-from psconrl.report.style import UNKNOWN, Look, looks_of, title_of
+from psconrl.report.style import UNKNOWN, Look, looks_of
 from psconrl.simulation.regret import moving_average, paper_curve, signed_regret, targets
 
 
@@ -32,7 +33,7 @@ class Curves:
     strong: Floats  # (runs, n, q); nan where policies were not evaluated
     largest_excess: Floats  # (runs, n, q); nan for the objective, and where it was not stored
     summaries: tuple[dict[str, Any], ...]
-    title: str = ""  # the agent's name in figures and in tables for print
+    title: str = ""  # the agent's name in figures and tables
     look: Look = UNKNOWN
 
     @property
@@ -123,8 +124,11 @@ def read_experiments(store: Store) -> list[Experiment]:
             _check_costs(store, name, known, curves)
             title = store.columns.text(name, "the name of an experiment")
             found.append(Experiment(title, known, model_from(model, known.get("states")), curves, failures, title))
-    looks = looks_of(label for e in found for label in e.curves)
-    return [replace(e, curves={x: replace(c, look=looks[x]) for x, c in e.curves.items()}) for e in found]
+    labels = [label for e in found for label in e.curves]
+    looks, titles = looks_of(labels), titles_of(labels)
+    return [
+        replace(e, curves={x: replace(c, title=titles[x], look=looks[x]) for x, c in e.curves.items()}) for e in found
+    ]
 
 
 def _check_costs(store: Store, name: str, facts: dict[str, Any], curves: dict[str, Curves]) -> None:
@@ -221,5 +225,4 @@ def _curves(store: Store, label: str, runs: list[_Run]) -> Curves:
         strong=np.array([run.points[:, :, 3] for run in runs]),
         largest_excess=np.array([run.points[:, :, 4] for run in runs]),
         summaries=tuple(run.summary for run in runs),
-        title=title_of(label),
     )

@@ -132,7 +132,7 @@ def _places(experiment: Experiment, tests: int) -> dict[str, Place]:
             worst_run=float(score(curves).max()) / unit,
             worst=float((curves.largest_excess[:, -1, 1:] @ prices).mean()) / unit,
             strong=float((curves.strong[:, -1, 1:] @ prices).mean()) / unit,
-            not_worse=None if np.isnan(against.p_value) else verdict(against, tests) != f"{best.label} has less",
+            not_worse=None if np.isnan(against.p_value) else verdict(against, tests) != f"{best.title} has less",
             seconds=float(np.nanmedian(curves.seconds)),
         )
     return found

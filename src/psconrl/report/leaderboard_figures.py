@@ -9,11 +9,12 @@ import numpy as np
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
+from psconrl.learning.registry import title_of
 from psconrl.report.figures import LITERAL
 from psconrl.report.leaderboard import Board, short
 from psconrl.report.numbers import format_number
 from psconrl.report.sensitivity import Hyperparameter
-from psconrl.report.style import GREY, looks_of, title_of
+from psconrl.report.style import GREY, looks_of
 
 LEAST, MOST = 0.5, 200.0  # range of the colours, in percent of uniform play
 DARK = 8.0  # text is white below this loss

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from psconrl.arrays import Floats
+from psconrl.learning.registry import title_of
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.leaderboard import REFERENCE
 from psconrl.report.numbers import format_number
 from psconrl.report.statistics import MeanInterval, interval, resample_weights
-from psconrl.report.style import title_of
 
 
 @dataclass(frozen=True, eq=False)

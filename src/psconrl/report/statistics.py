@@ -115,7 +115,7 @@ def compare(first: Curves, second: Curves, score: Callable[[Curves], Floats]) ->
         spread = difference.std(ddof=1) / np.sqrt(difference.size)
         t = abs(difference.mean()) / spread if spread > 0 else (np.inf if difference.any() else 0.0)
         p_value = float(2 * student.sf(t, difference.size - 1))
-    return Comparison(first.label, second.label, estimate, int(difference.size), p_value)
+    return Comparison(first.title, second.title, estimate, int(difference.size), p_value)
 
 
 def final(measure: Measure, experiment: Experiment, curves: Curves) -> MeanInterval:

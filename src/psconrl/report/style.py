@@ -1,4 +1,4 @@
-"""Names, colours and dashes of agents, in figures and on the page.
+"""Colours and dashes of agents, in figures and on the page.
 
 Colours are Okabe and Ito's colour-blind safe palette, with the yellow darkened and a brown added. Dashes distinguish
 agents in black-and-white print, and those of similar colours: two blues never have the same dash. An agent of the
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from psconrl.learning.registry import RECIPES
+from psconrl.learning.registry import title_of
 
 BLUE, ORANGE, GREEN, GREY, PURPLE = "#0072B2", "#D55E00", "#009E73", "#7F7F7F", "#CC79A7"
 AMBER, SKY, BLACK, OLIVE, BROWN = "#E69F00", "#56B4E9", "#000000", "#B3A100", "#7B4B2A"
@@ -61,38 +61,21 @@ LOOKS = {
     "resampling-psconrl": Look(BLUE, LONG),
     "resampling-cmdp-psrl": Look(ORANGE, SHORT),
 }
-
-# Titles of labels in the shipped specs that are not agents. Agents have their titles in the registry.
-TITLES = {
-    "resampling-psconrl": "PSConRL",
-    "resampling-cmdp-psrl": "CMDP-PSRL",
-    "psconrl-learning-costs": "PSConRL, learning costs",
-    "psconrl-unbooked": "PSConRL, no ledger",
-    "psconrl-same-prior": "PSConRL, no ledger",
-    "triple-qa-each": "Triple-QA, separate hats",
-}
-
-
-def title_of(label: str) -> str:
-    """Return the title of an agent.
-
-    >>> title_of("c-ucrl"), title_of("mine")
-    ('C-UCRL', 'mine')
-    """
-    return RECIPES[label].title if label in RECIPES else TITLES.get(label, label)
+BY_TITLE = {title_of(label): look for label, look in LOOKS.items()}
 
 
 def looks_of(labels: Iterable[str]) -> dict[str, Look]:
-    """Return the look of every agent of a results file; unknown agents get theirs in the order of the file.
+    """Return the look of every agent of a results file, given by label or title.
 
-    Give all labels of the file, not only those to be drawn, so that an agent looks the same in every figure.
+    Unknown agents get theirs in the order of the file. Give all agents of the file, not only those to be drawn, so that
+    an agent looks the same in every figure.
 
     >>> looks_of(["mine", "psconrl"])["psconrl"] == LOOKS["psconrl"]
     True
     """
-    others = count()
+    known, others = BY_TITLE | LOOKS, count()
     return {
-        label: LOOKS[label] if label in LOOKS else nth_look(next(others), OTHERS) for label in dict.fromkeys(labels)
+        label: known[label] if label in known else nth_look(next(others), OTHERS) for label in dict.fromkeys(labels)
     }
 
 

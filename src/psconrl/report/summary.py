@@ -172,13 +172,13 @@ def _panels(experiment: Experiment) -> list[dict[str, Any]]:
 def _panel(title: str, y: str, lines: list[Any] | None, experiment: Experiment, measure: Any) -> dict[str, Any]:
     """Return a chart; if ``lines`` is None, zero is the reference line and outlying agents may be cut off."""
     series = []
-    for label, curves in experiment.curves.items():
+    for curves in experiment.curves.values():
         values: Floats = measure(curves)
         shown = np.unique(np.linspace(0, curves.rounds.size - 1, PANEL_POINTS).round().astype(np.int64))
         estimate: MeanInterval = mean_interval(values[:, shown])
         series.append(
             {
-                "agent": label,
+                "agent": curves.title,
                 "runs": curves.runs,
                 "x": curves.rounds[shown].tolist(),
                 "mean": estimate.mean.tolist(),
@@ -221,8 +221,8 @@ def _finding(experiment: Experiment) -> str:
         return "; ".join(_keeping(c, experiment.cost_names) for c in curves) + "."
     best = min(curves, key=lambda c: float(final_cost(c, prices).mean()))
     others = [c for c in curves if c is not best]
-    verdicts = {c.label: verdict(compare(best, c, lambda c: final_cost(c, prices)), len(others)) for c in others}
-    doubtful = [label for label, result in verdicts.items() if result != f"{best.label} has less"]
+    verdicts = {c.title: verdict(compare(best, c, lambda c: final_cost(c, prices)), len(others)) for c in others}
+    doubtful = [title for title, result in verdicts.items() if result != f"{best.title} has less"]
     paid = ", ".join(
         f"violation of {name} {format_number(float(best.violation(i)[:, -1].mean()))}"
         for i, name in enumerate(experiment.cost_names[1:], start=1)
@@ -231,7 +231,7 @@ def _finding(experiment: Experiment) -> str:
     if best.runs < FEW_RUNS:
         ahead = ", too few runs for a verdict"
     return (
-        f"{best.label} has the least mean regret at shadow prices over {best.runs} runs "
+        f"{best.title} has the least mean regret at shadow prices over {best.runs} runs "
         f"(regret {format_number(float(best.regret[:, -1].mean()))}, {paid}){ahead}."
     )
 
@@ -247,7 +247,7 @@ def _keeping(curves: Curves, names: list[str]) -> str:
         else:
             found = f"breaks the limit on {name}"
         parts.append(f"{found} (average {format_number(average, 4)}, limit {format_number(limit, 4)})")
-    return f"{curves.label} {' and '.join(parts)}"
+    return f"{curves.title} {' and '.join(parts)}"
 
 
 def _provenance(store: Store) -> list[list[str]]:

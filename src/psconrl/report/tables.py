@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from psconrl.learning.registry import title_of
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.metrics import UNKNOWN, Measure, available
 from psconrl.report.numbers import format_number
 from psconrl.report.statistics import FEW_RUNS, Comparison, compare, final, final_cost, growth_exponent
-from psconrl.report.style import title_of
 from psconrl.report.theory import check_theory
 
 # Number of lines of a traceback that are shown.
@@ -37,10 +37,10 @@ def spread_table(experiment: Experiment) -> dict[str, Any]:
     """Return the table of the spread over runs: mean, median, 90th percentile and worst run."""
     wanted = available(experiment, ("penalised",)) or available(experiment, ("regret",))
     rows = []
-    for label, curves in experiment.curves.items() if wanted else ():
+    for curves in experiment.curves.values() if wanted else ():
         ends = wanted[0].values(experiment, curves)[:, -1]
         numbers = (ends.mean(), np.median(ends), np.quantile(ends, TAIL), ends.max())
-        rows.append([label, curves.runs, *(format_number(float(x)) for x in numbers)])
+        rows.append([curves.title, curves.runs, *(format_number(float(x)) for x in numbers)])
     return {
         "title": "Spread over runs",
         "note": f"The {wanted[0].title if wanted else 'regret'} after the last round. The last two columns show what "
@@ -54,8 +54,8 @@ def _finals(experiment: Experiment, title: str, names: Sequence[str]) -> dict[st
     """Return the table of metrics after the last round, for those that some agent has."""
     wanted = available(experiment, names)
     rows = [
-        [label, curves.runs, *(_cell(measure, experiment, curves) for measure in wanted)]
-        for label, curves in experiment.curves.items()
+        [curves.title, curves.runs, *(_cell(measure, experiment, curves) for measure in wanted)]
+        for curves in experiment.curves.values()
     ]
     note = "Mean and 95% interval over runs, after the last round."
     if any(NO_NUMBER in row for row in rows):
@@ -134,13 +134,13 @@ def _is_bounded(curves: Curves) -> bool:
 def growth_table(experiment: Experiment) -> dict[str, Any]:
     """Return the table of the growth of regret with T, the number of episodes, and the times."""
     rows = []
-    for label, curves in experiment.curves.items():
+    for curves in experiment.curves.values():
         episodes = np.array([s.get("episodes", np.nan) for s in curves.summaries], dtype=np.float64)
         exploring = np.array([s.get("rounds", {}).get("explore", 0) for s in curves.summaries])
         slope = growth_exponent(curves.rounds, curves.regret)
         rows.append(
             [
-                label,
+                curves.title,
                 "-" if np.isnan(slope.mean) else str(slope),
                 f"{episodes.mean():,.0f}",
                 f"{exploring.mean():,.0f}",

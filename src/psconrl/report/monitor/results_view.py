@@ -7,6 +7,7 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.experiment.store import Store
+from psconrl.learning.registry import titles_of
 from psconrl.model.units import read_units
 from psconrl.report.monitor.axis import clipped_range
 from psconrl.report.page import packed_looks
@@ -53,23 +54,24 @@ def _contents(store: Store) -> dict[str, Any]:
     planned = {name: columns.table(meta.get(f"planned {name}", "{}"), f"what is planned of {name!r}") for name in names}
     done, failed, wanted = 0, 0, 0
     sections = []
+    labels = [str(label) for name in names for label in [*planned[name], *counted.get(name, {})]]
+    titles = titles_of(labels)
     for name in names:
         own, plan = counted.get(name, {}), planned[name]
         done += sum(numbers[0] for numbers in own.values())
         failed += sum(numbers[1] for numbers in own.values())
         wanted += sum(columns.whole(n, f"what is planned of {name!r}") for n in plan.values())
-        panels = _panels(store, name, facts.get(name, {}), [*plan, *own]) if own else []
-        sections.append({"name": name, "panels": panels, "tables": [_progress(own, plan)]})
+        panels = _panels(store, name, facts.get(name, {}), [*plan, *own], titles) if own else []
+        sections.append({"name": name, "panels": panels, "tables": [_progress(own, plan, titles)]})
     shown = [["runs", f"{done:,} of {wanted:,}" if wanted else f"{done:,}"]]
     if failed:
         shown.append(["failed", f"{failed:,}"])
     if wanted:
         shown.append(["state", "complete" if done >= wanted else f"{wanted - done - failed:,} to go"])
-    labels = [str(label) for name in names for label in [*planned[name], *counted.get(name, {})]]
     return {
         "state": "results",
         "title": meta.get("title", ""),
-        "looks": packed_looks(looks_of(labels)),
+        "looks": packed_looks(looks_of(titles.values())),
         "facts": shown,
         "notes": ["Curves are means over the finished runs; psconrl report has intervals and tests."],
         "sections": sections,
@@ -77,15 +79,17 @@ def _contents(store: Store) -> dict[str, Any]:
     }
 
 
-def _progress(counted: dict[str, list[Any]], planned: dict[str, int]) -> dict[str, Any]:
+def _progress(counted: dict[str, list[Any]], planned: dict[str, int], titles: dict[str, str]) -> dict[str, Any]:
     rows = []
     for label in dict.fromkeys([*planned, *counted]):
         done, failed, seconds = counted.get(label, [0, 0, None])
-        rows.append([label, done, planned.get(label), failed, seconds])
+        rows.append([titles[str(label)], done, planned.get(label), failed, seconds])
     return {"title": "Progress", "header": ["agent", "done", "planned", "failed", "seconds per run"], "rows": rows}
 
 
-def _panels(store: Store, name: str, facts: dict[str, Any], order: list[str]) -> list[dict[str, Any]]:
+def _panels(
+    store: Store, name: str, facts: dict[str, Any], order: list[str], titles: dict[str, str]
+) -> list[dict[str, Any]]:
     """Return one panel per unit: the regret, then the average of every cost."""
     table: dict[int, dict[str, Floats]] = {}  # by cost and agent: (n, 4) round, runs, total, regret
     rows: dict[tuple[int, str], list[Any]] = {}
@@ -95,7 +99,7 @@ def _panels(store: Store, name: str, facts: dict[str, Any], order: list[str]) ->
     for (cost, label), points in sorted(rows.items(), key=lambda item: order.index(item[0][1])):
         chosen = np.unique(np.linspace(0, len(points) - 1, RESULTS_POINTS).round().astype(np.int64))
         try:
-            table.setdefault(cost, {})[label] = np.array(points, dtype=np.float64)[chosen]
+            table.setdefault(cost, {})[titles[str(label)]] = np.array(points, dtype=np.float64)[chosen]
         except (TypeError, ValueError):
             store.columns.wrong(f"checkpoints of {name!r}", "numbers")
     names = facts.get("cost_names") or ["objective", *(f"cost {i}" for i in range(1, len(table)))]
