@@ -166,6 +166,27 @@ def test_the_site_builds_without_a_warning_and_fetches_nothing(tmp_path):
         assert not re.search(r"(@import|url\()\s*[\"']?(https?:|//)", style.read_text("utf-8")), style.name
 
 
+def test_formulas_are_typeset_by_a_copy_of_katex_that_is_complete():
+    folder = ROOT / "docs/assets/katex"
+    fonts = re.findall(r"url\(([^)]+)\)", (folder / "katex.min.css").read_text("utf-8"))
+    assert {folder / name for name in fonts} == set((folder / "fonts").iterdir())
+    assert "MIT License" in (folder / "LICENSE").read_text("utf-8")
+    assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) < 1_500_000
+    version = re.search(r'version:"([\d.]+)"', (folder / "katex.min.js").read_text("utf-8"))
+    assert f"# KaTeX {version[1]}," in (ROOT / "mkdocs.yml").read_text("utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_formulas_are_closed(page):
+    """Dollars of formulas come in pairs, and braces within them match; code does not count."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    text = re.sub(r"`[^`\n]*`", "", text)
+    for block in re.split(r"\n\n", text):
+        assert block.count("$") % 2 == 0, block
+        for formula in re.findall(r"\${1,2}([^$]+)\${1,2}", block):
+            assert formula.count("{") == formula.count("}"), formula
+
+
 def test_the_reference_holds_every_public_name():
     shown = re.findall(r"^::: (psconrl\.\S+)", (ROOT / "docs/api.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert {f"psconrl.{name}" for name in psconrl.__all__} - set(shown) == {"psconrl.__version__"}
