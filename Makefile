@@ -99,7 +99,7 @@ test-slow: $(READY)
 
 # Kernels that check every index, under the address and undefined-behaviour sanitizers, in a copy of the package.
 SANITIZED := build/sanitized
-KERNEL_TESTS := $(patsubst %,tests/test_%.py,kernels special sorting chain master optimism tally triple_qa sparse_chains compiled_search sparse_search multigrid double_double simulation products components sa_cvi_ucb sparse_rows safe kernel_borders)
+KERNEL_TESTS := $(foreach name,kernels special sorting chain master optimism tally triple_qa sparse_chains compiled_search sparse_search multigrid double_double simulation products components sa_cvi_ucb sparse_rows safe kernel_borders,$(wildcard tests/*/test_$(name).py))
 test-sanitized: $(READY)
 	PSCONRL_BUILD=debug $(BIN)/python setup.py --quiet build --build-base $(SANITIZED) --build-lib $(SANITIZED)/lib
 	PYTHONPATH=$(SANITIZED)/lib LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
@@ -117,7 +117,7 @@ $(OTHERS)/.ready: pyproject.toml constraints.txt
 	@touch $@
 
 test-environments: $(OTHERS)/.ready
-	$(OTHERS)/$(SCRIPTS)/pytest tests/test_real_environments.py
+	$(OTHERS)/$(SCRIPTS)/pytest tests/system/test_real_environments.py
 
 test-aarch64: $(READY)
 	tools/test_aarch64.sh

@@ -21,7 +21,11 @@ from psconrl.agents import Radius
 from psconrl.arrays import Floats, Ints
 
 T = 32_000
-SLATER = {"gap": 0.1378948896, "span_objective": 1.0, "span_limited": 0.84708}  # see tests/test_environment_models.py
+SLATER = {
+    "gap": 0.1378948896,
+    "span_objective": 1.0,
+    "span_limited": 0.84708,
+}  # see tests/envs/test_environment_models.py
 
 
 class Plain(Radius):

@@ -16,7 +16,7 @@ import psconrl
 
 pytestmark = pytest.mark.docs
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 SCRIPTS = {
     "service_desk.py": (["--horizon", "2000", "--plot", "tradeoff.png"], ["no policy keeps 'delay'", "randomises"]),
     "cliff_walking.py": (["--horizon", "3000"], ["exact: reward -0.9341", "learned"]),

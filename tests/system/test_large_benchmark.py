@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 import large
 
 FINE = {"reading": 0.5, "seconds": 2.0, "GB": 1.0, "base": 0.5, "states": 100_000, "entries": 500_000,

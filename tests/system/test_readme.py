@@ -11,7 +11,7 @@ from psconrl.cli import app
 
 pytestmark = pytest.mark.docs
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 COMMANDS = [line.split("#")[0].strip() for line in README.splitlines() if line.startswith("    psconrl ")]
 COMMANDS = [command for command in COMMANDS if "reproduce" not in command]  # test_cli runs and checks that one

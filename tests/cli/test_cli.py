@@ -204,7 +204,7 @@ def test_pareto_where_the_other_limits_are_infeasible(cli, two_limits):
 def test_reproduce_draws_what_it_is_asked_for_and_prints_the_exact_values(cli, tmp_path):
     """The one command of the README that runs here and not in test_readme: it is slow."""
     command = "reproduce figure1 --quick"
-    assert f"\n    psconrl {command} " in (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    assert f"\n    psconrl {command} " in (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     code, out, _ = cli(*command.split(), "--out", tmp_path / "results", "--workers", "2")
     assert code == 0
     for suffix in ("png", "svg", "pdf"):

@@ -28,7 +28,7 @@ for command in {commands!r}:
 
 def psconrl_without_matplotlib(*commands, cwd):
     """Run several commands in one process; the last line that each prints is its exit code."""
-    code = HIDDEN + COMMANDS.format(tests=str(Path(__file__).parent), commands=commands)
+    code = HIDDEN + COMMANDS.format(tests=str(Path(__file__).parents[1]), commands=commands)
     return subprocess.run([sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True, timeout=600)
 
 

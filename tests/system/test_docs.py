@@ -31,7 +31,7 @@ from psconrl.learning.registry import RECIPES
 
 pytestmark = pytest.mark.docs
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 # Slow pages: `make test-all` runs them.
 LONG = ("docs/tutorials/paper.md", "docs/tutorials/thousands.md")

@@ -10,7 +10,7 @@ from gymnasium.envs.toy_text.blackjack import deck, is_bust, sum_hand, usable_ac
 
 from psconrl import certify
 
-EXAMPLE = Path(__file__).parents[1] / "examples" / "blackjack.py"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "blackjack.py"
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ import pytest
 
 import psconrl
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 BUILT = (".so", ".pyd", ".c", ".pyc")
 
 
@@ -83,7 +83,13 @@ def test_the_sdist_can_be_built_tested_and_read(tmp_path):
     with tarfile.open(path) as archive:
         held = {name.partition("/")[2] for name in archive.getnames()}
     wanted = {"pyproject.toml", "setup.py", "README.md", "LICENSE", "Makefile", "constraints.txt", "mkdocs.yml"}
-    wanted |= {"src/psconrl/py.typed", "tests/test_dist.py", "tests/conftest.py", "docs/index.md", "tools/compiler.py"}
+    wanted |= {
+        "src/psconrl/py.typed",
+        "tests/system/test_dist.py",
+        "tests/conftest.py",
+        "docs/index.md",
+        "tools/compiler.py",
+    }
     wanted |= {"CITATION.cff", "src/psconrl/kernels/elimination.pxd", "src/psconrl/kernels/_cpu.c"}
     assert wanted <= held
     assert not [name for name in held if "__pycache__" in name or name.endswith((".so", ".pyd"))]

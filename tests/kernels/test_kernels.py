@@ -35,7 +35,7 @@ def python(code, **environment):
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],
         env=os.environ | environment,
-        cwd=Path(__file__).parent,
+        cwd=Path(__file__).parents[1],
         capture_output=True,
         text=True,
         check=False,

@@ -15,8 +15,8 @@ import pytest
 from psconrl.kernels import CHOICES, _cpu
 from run_digests import lines
 
-EXPECTED = json.loads((Path(__file__).parent / "data" / "run_digests.json").read_text(encoding="utf-8"))
-SCRIPT = Path(__file__).parent / "run_digests.py"
+EXPECTED = json.loads((Path(__file__).parents[1] / "data" / "run_digests.json").read_text(encoding="utf-8"))
+SCRIPT = Path(__file__).parents[1] / "run_digests.py"
 
 
 def plainer():

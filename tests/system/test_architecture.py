@@ -6,7 +6,7 @@ from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
-SOURCE = Path(__file__).parents[1] / "src" / "psconrl"
+SOURCE = Path(__file__).parents[2] / "src" / "psconrl"
 
 # From the bottom up. A package may import itself and lower layers; envs and learning do not import each other.
 LAYERS = (

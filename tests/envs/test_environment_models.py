@@ -19,7 +19,7 @@ from psconrl.envs.riverswim import riverswim
 from psconrl.errors import ConfigError, ModelError
 from psconrl.markov.structure import is_communicating
 
-sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 from study import DRAWN, OWN
 
 OPTIMA = {

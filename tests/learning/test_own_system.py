@@ -25,7 +25,7 @@ from psconrl.learning.runtime.policy_cell import policy_cell, read_policy_cell
 from psconrl.simulation.gym_run import GymSimulation
 from psconrl.simulation.model_run import Simulation
 
-EXAMPLE = Path(__file__).parents[1] / "examples" / "own_system.py"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "own_system.py"
 ROVER = psconrl.load("marsrover-4x4", slip=0.1)
 
 
