@@ -201,8 +201,14 @@ def test_progress_that_cannot_be_called():
 
 @pytest.mark.parametrize("where", ["distributions", "certificate"])
 def test_ctrl_c_while_a_plan_is_put_together(monkeypatch, where):
+<<<<<<< HEAD:tests/planning/test_watch.py
     places = {"distributions": (solving, "mixed_occupancy"), "certificate": (certification, "evaluate_policy")}
     place, name = places[where]
+=======
+    place, name = {"distributions": (solving, "mixed_occupancy"), "certificate": (certification, "evaluate_policy")}[
+        where
+    ]
+>>>>>>> 1d6ec32 (Adapt tests to renamed commands; interrupt the certificate where it is computed):tests/test_watch.py
     work, asked = getattr(place, name), []
 
     def stop(*given):

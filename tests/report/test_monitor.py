@@ -698,7 +698,7 @@ from psconrl.cli import learn_progress, learning
 learn_progress.AUTOSAVE_SECONDS = 0.3
 save = learning.Simulation.save
 learning.Simulation.save = lambda run, path: None if path.exists() else save(run, path)
-learning.learn()
+learning.learn_command()
 """
 
 
