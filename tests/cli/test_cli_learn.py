@@ -100,11 +100,8 @@ def test_a_signal_keeps_what_was_done(tmp_path, ignored, sent):
     command = [
         sys.executable,
         "-c",
-<<<<<<< HEAD:tests/cli/test_cli_learn.py
-        "from psconrl.cli import learn_progress, learning; learn_progress.AUTOSAVE_SECONDS = 0.2; learning.learn_command()",
-=======
-        "import psconrl.cli.learning as learning; learning.AUTOSAVE_SECONDS = 0.2; learning.learn_command()",
->>>>>>> 1d6ec32 (Adapt tests to renamed commands; interrupt the certificate where it is computed):tests/test_cli_learn.py
+        "from psconrl.cli import learn_progress, main; learn_progress.AUTOSAVE_SECONDS = 0.2; main()",
+        "learn",
         "marsrover-4x4",
         "--horizon",
         "1000000000",

@@ -9,9 +9,9 @@ from psconrl.errors import SolverError
 from psconrl.kernels import multigrid_steps
 from psconrl.markov import multigrid as multilevel
 from psconrl.markov import sparse_solver
+from psconrl.markov.gain_bias import solve_dense
 from psconrl.markov.multigrid import Hierarchy, Level, first_distribution, multigrid_distribution
 from psconrl.markov.sparse_solver import SparseSolver, solve_sparse
-from psconrl.markov.unichain import solve_dense
 from psconrl.sizes import COARSEST_STATES
 
 

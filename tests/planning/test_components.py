@@ -16,7 +16,7 @@ from psconrl.markov import transient_visits as visits
 from psconrl.markov.structure import end_components, find_end_components
 from psconrl.planning.components import stationary
 from psconrl.planning.components.inside import Inside
-from psconrl.planning.components.moves import STAY, Moves
+from psconrl.planning.components.optimal_stopping import STAY, Moves
 from psconrl.planning.components.oracle import ComponentsOracle
 from psconrl.planning.components.quotient import Quotient
 from psconrl.planning.planner import plan_unexplained

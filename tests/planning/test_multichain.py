@@ -15,7 +15,7 @@ from psconrl.errors import SolverError
 from psconrl.planning import certification, planner, repair
 from psconrl.planning.candidate import Candidate, Dual
 from psconrl.planning.certification import certified
-from psconrl.planning.components.moves import Moves
+from psconrl.planning.components.optimal_stopping import Moves
 from psconrl.planning.components.quotient import most_moves
 from psconrl.planning.methods import find_candidate
 from psconrl.planning.mixture.howard import Howard

@@ -149,7 +149,7 @@ def test_the_line_is_cut_to_the_width_of_the_terminal(capsys, monkeypatch):
 
 
 def test_simpler_policies_and_inspection_show_their_progress(monkeypatch, capsys):
-    monkeypatch.setattr(lines, "PATIENCE", 0.0)
+    monkeypatch.setattr(lines, "QUIET_SECONDS", 0.0)
     monkeypatch.setattr(lines.sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "100")
     model = psconrl.load("garnet")
@@ -201,14 +201,8 @@ def test_progress_that_cannot_be_called():
 
 @pytest.mark.parametrize("where", ["distributions", "certificate"])
 def test_ctrl_c_while_a_plan_is_put_together(monkeypatch, where):
-<<<<<<< HEAD:tests/planning/test_watch.py
     places = {"distributions": (solving, "mixed_occupancy"), "certificate": (certification, "evaluate_policy")}
     place, name = places[where]
-=======
-    place, name = {"distributions": (solving, "mixed_occupancy"), "certificate": (certification, "evaluate_policy")}[
-        where
-    ]
->>>>>>> 1d6ec32 (Adapt tests to renamed commands; interrupt the certificate where it is computed):tests/test_watch.py
     work, asked = getattr(place, name), []
 
     def stop(*given):

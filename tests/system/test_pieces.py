@@ -8,8 +8,8 @@ from psconrl.kernels.certificates import deviations
 from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.markov.chain import DenseChain
 from psconrl.markov.evaluation import evaluate
+from psconrl.markov.gain_bias import solve_dense
 from psconrl.markov.hitting_times import diameter, hitting_times
-from psconrl.markov.unichain import solve_dense
 from psconrl.planning.certificate import Dual, certificate_of, lower_bound
 from psconrl.planning.lp import solve_lp
 from psconrl.planning.mixture.master import LineMaster, SimplexMaster

@@ -13,8 +13,8 @@ import click
 
 from psconrl._version import __version__
 from psconrl.errors import InfeasibleError, PsconrlError, unknown_name
+from psconrl.escaping import printable
 from psconrl.named_code import LOG as CODE_THAT_RUNS
-from psconrl.text import printable
 
 INTERRUPTED = 130
 

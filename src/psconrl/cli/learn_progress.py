@@ -22,7 +22,7 @@ REFRESH_SECONDS = 0.1
 WIDE_SCREEN = 110
 
 
-def run_with_progress(run: Run, horizon: int, best: Plan | None, target: Path | None) -> Trace:
+def learn_with_progress(run: Run, horizon: int, best: Plan | None, target: Path | None) -> Trace:
     """Play a run up to a horizon; save it to ``target``, if given. Ctrl-C ends it with the results so far."""
     shown = saved = time.monotonic()
     screen = console(stderr=True)

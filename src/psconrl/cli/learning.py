@@ -11,7 +11,7 @@ from rich.text import Text
 
 from psconrl.caps import MOST_ROUNDS
 from psconrl.cli import INTERRUPTED
-from psconrl.cli.learn_progress import run_with_progress
+from psconrl.cli.learn_progress import learn_with_progress
 from psconrl.cli.learn_result import print_result
 from psconrl.cli.learn_run import LearnOptions, OutputFiles, log_of, make_run
 from psconrl.cli.options import end_politely, read_environment
@@ -88,7 +88,7 @@ def learn_command(**given: Any) -> None:
             files = replace(files, run=None)
     else:
         end_politely()
-        trace = run_with_progress(run, rounds, best, files.run)
+        trace = learn_with_progress(run, rounds, best, files.run)
         print_result(out, title, trace, best)
         _print_in_yellow(out, (f"Watchdog: {alarm}." for alarm in watchdog.alarms))
         _print_in_yellow(out, (f"Note: {line}." for line in hindsight(run.agent, run.state, maximise)))

@@ -9,10 +9,10 @@ import click
 
 from psconrl.cli.options import end_politely
 from psconrl.errors import ConfigError
+from psconrl.escaping import printable
 from psconrl.report.monitor.page import write_monitor
 from psconrl.report.monitor.server import Server
 from psconrl.report.monitor.source import Source
-from psconrl.text import printable
 
 
 @click.command("monitor")

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from rich.text import Text
 
 from psconrl.cli.render import console
+from psconrl.escaping import printable
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.analysis.deterministic import SearchProgress, SimplePolicy, best_deterministic
 from psconrl.planning.analysis.inspection import Inspection, inspect_model
@@ -18,10 +19,9 @@ from psconrl.planning.analysis.windows import WindowPlan, plan_windows
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
 from psconrl.planning.progress import Progress
-from psconrl.text import printable
 
 WORTH_TELLING = 3.0  # seconds
-PATIENCE = 1.0  # seconds without a line
+QUIET_SECONDS = 1.0  # seconds without a line
 STOPS = "(Ctrl-C stops with the best so far)"
 
 
@@ -84,7 +84,7 @@ class _Line:
         self, on_terminal: bool, clock: Callable[[], float] = time.monotonic, patience: float | None = None
     ) -> None:
         self._on, self._clock, self._began, self._width = on_terminal, clock, clock(), 0
-        self._patience = PATIENCE if patience is None else patience
+        self._patience = QUIET_SECONDS if patience is None else patience
 
     def show(self, progress: Progress | str) -> None:
         """Show the progress, unless it is too early; cut to the width of the terminal."""

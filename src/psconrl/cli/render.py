@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from psconrl.arrays import Floats
+from psconrl.escaping import printable
 from psconrl.model.cmdp import CMDP
 from psconrl.model.names import Names
 from psconrl.planning.analysis.explanation import Explanation
@@ -19,7 +20,6 @@ from psconrl.planning.analysis.windows import WindowPlan
 from psconrl.planning.deployable import Deployable
 from psconrl.planning.plan import Plan
 from psconrl.planning.proof import Status
-from psconrl.text import printable
 
 ARROWS = {"up": "↑", "down": "↓", "left": "←", "right": "→"}
 VISITED = 1e-9  # long-run share below which a state is not shown

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from psconrl.errors import ConfigError, StoreError
+from psconrl.escaping import csv_cell
 from psconrl.experiment.store import Store
 from psconrl.files import write_atomically
-from psconrl.text import csv_cell
 
 FORMATS = ("csv", "parquet")
 RUNS = (

@@ -13,10 +13,10 @@ from scipy.sparse import csr_array, issparse
 from psconrl.arrays import Bools, Floats, Ints, Matrix, in_32_bits
 from psconrl.errors import SolverError
 from psconrl.kernels import closed_classes, finite_occupancy, graph, successors
+from psconrl.markov.gain_bias import FALLS_APART, Unichain, collect_dense, solve_chain
 from psconrl.markov.sparse_solver import solve_sparse
 from psconrl.markov.transient_costs import collect_onward
 from psconrl.markov.transient_visits import visit_onward
-from psconrl.markov.unichain import FALLS_APART, Unichain, collect_dense, solve_chain
 from psconrl.model.transition import Transition
 from psconrl.products import product
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from psconrl.arrays import Floats, Ints
 from psconrl.kernels import policy_chain
 from psconrl.markov.chain import Chain, chain_of
-from psconrl.markov.unichain import Unichain
+from psconrl.markov.gain_bias import Unichain
 from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.policies import as_policy
 from psconrl.products import product

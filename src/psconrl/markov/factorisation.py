@@ -11,7 +11,7 @@ from scipy.sparse import csc_array, csr_array, diags_array
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
-from psconrl.markov.unichain import FALLS_APART, Unichain, collect_dense, solve_chain
+from psconrl.markov.gain_bias import FALLS_APART, Unichain, collect_dense, solve_chain
 from psconrl.sizes import GTH_STATES
 
 # The norm of (I - P)^-1 is the longest expected time to leave. Beyond this value an LU, which subtracts, loses more

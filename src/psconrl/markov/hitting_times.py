@@ -15,8 +15,8 @@ import numpy as np
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.markov.chain import chain_of
+from psconrl.markov.gain_bias import FALLS_APART
 from psconrl.markov.structure import attractor_policy, is_communicating
-from psconrl.markov.unichain import FALLS_APART
 from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.transition import Transition
 

@@ -16,8 +16,8 @@ from scipy.sparse import csr_array
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.kernels import double_double, improvement, sparse_improvement
+from psconrl.markov.gain_bias import FALLS_APART, Unichain, solve_dense
 from psconrl.markov.sparse_solver import SparseSolver
-from psconrl.markov.unichain import FALLS_APART, Unichain, solve_dense
 from psconrl.model.transition import Transition, chosen_rows
 from psconrl.products import product
 from psconrl.sizes import MULTIGRID_STATES

@@ -19,9 +19,9 @@ from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.kernels import graph, krylov, sweeps
 from psconrl.markov.factorisation import TOO_RARE, cycle_solve, solve_directly
+from psconrl.markov.gain_bias import FALLS_APART, Unichain, solve_chain
 from psconrl.markov.multigrid import Hierarchy, Level, first_distribution, multigrid_distribution
 from psconrl.markov.transient_costs import collect_onward
-from psconrl.markov.unichain import FALLS_APART, Unichain, solve_chain
 from psconrl.products import product
 from psconrl.sizes import DENSE_CLASS_STATES, MULTIGRID_STATES
 

@@ -15,7 +15,7 @@ from psconrl.arrays import Floats
 from psconrl.errors import SolverError
 from psconrl.kernels import graph, successors, transient
 from psconrl.markov.factorisation import collect_sparse
-from psconrl.markov.unichain import FALLS_APART
+from psconrl.markov.gain_bias import FALLS_APART
 from psconrl.products import product
 from psconrl.sizes import DENSE_GROUP_STATES
 

@@ -12,8 +12,8 @@ from scipy.sparse import csr_array, hstack, vstack
 from psconrl.arrays import Floats
 from psconrl.errors import SolverError
 from psconrl.kernels import graph, successors, visits
+from psconrl.markov.gain_bias import FALLS_APART
 from psconrl.markov.sparse_solver import solve_sparse
-from psconrl.markov.unichain import FALLS_APART
 from psconrl.products import product
 from psconrl.sizes import DENSE_GROUP_STATES
 

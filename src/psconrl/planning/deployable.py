@@ -11,9 +11,9 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.errors import PolicyError
+from psconrl.escaping import csv_cell
 from psconrl.files import as_path, write_atomically
 from psconrl.model.names import Names
-from psconrl.text import csv_cell
 
 COLUMNS = ("state", "action", "probability", "long_run_share")
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from psconrl.errors import ConfigError, unknown_name
+from psconrl.escaping import csv_cell
 from psconrl.report.curves import Experiment
 from psconrl.report.metrics import UNKNOWN, Measure
 from psconrl.report.statistics import MeanInterval, final
-from psconrl.text import csv_cell
 
 FORMATS = ("latex", "markdown", "csv")
 NOTE = "Mean and 95% bootstrap interval over runs, after the last round."

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from psconrl.errors import ConfigError
+from psconrl.escaping import csv_cell
 from psconrl.files import write_atomically
 from psconrl.learning.runtime.events import EpisodeEvent
 from psconrl.learning.runtime.policy_cell import Names, policy_cell
-from psconrl.text import csv_cell
 
 # The costs follow, then the policy, which comes last because it is long.
 COLUMNS = ("round", "episode", "kind", "length", "explored", "value", "planning_time", "changed")

@@ -15,7 +15,7 @@ from psconrl.arrays import Floats, Ints
 from psconrl.markov.structure import EndComponents
 from psconrl.planning.candidate import Dual
 from psconrl.planning.components.inside import ComponentPlans, Inside
-from psconrl.planning.components.moves import Ending
+from psconrl.planning.components.optimal_stopping import Ending
 from psconrl.planning.components.quotient import Quotient
 from psconrl.planning.mixture.oracle import Oracle
 from psconrl.planning.problem import Problem

@@ -9,7 +9,7 @@ from psconrl.kernels.end_components import pairs_into
 from psconrl.kernels.moves import lead, moves_away
 from psconrl.markov.structure import EndComponents
 from psconrl.model.transition import Transition
-from psconrl.planning.components.moves import STAY, Moves
+from psconrl.planning.components.optimal_stopping import STAY, Moves
 from psconrl.planning.tolerances import MORE_MOVES
 
 

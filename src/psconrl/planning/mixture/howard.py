@@ -14,9 +14,9 @@ from psconrl.kernels.double_double import combine
 from psconrl.kernels.improvement import cheapest_for_one_step
 from psconrl.kernels.products import dot, times
 from psconrl.markov.chain import chain_of
+from psconrl.markov.gain_bias import FALLS_APART, Unichain
 from psconrl.markov.policy_iteration import policy_steps
 from psconrl.markov.structure import attractor_policy
-from psconrl.markov.unichain import FALLS_APART, Unichain
 from psconrl.planning.mixture.oracle import Oracle
 from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import (

@@ -12,7 +12,7 @@ from psconrl.kernels.products import dot
 from psconrl.kernels.search import GIVE_UP, OPTIMAL, Found, newton
 from psconrl.kernels.transitions import Rows
 from psconrl.markov.elimination_order import NO_ORDER, Order
-from psconrl.markov.unichain import Unichain
+from psconrl.markov.gain_bias import Unichain
 from psconrl.planning.mixture.column_generation import Follow, Mixture, is_settled, mix
 from psconrl.planning.mixture.howard import Column, Howard, greedy_policy
 from psconrl.planning.policy_from_occupancy import mixed_occupancy

@@ -10,7 +10,7 @@ from psconrl.arrays import Floats, Ints
 MARGIN, LOG_MARGIN = 4.0, 1.0  # how far an axis may reach beyond the quartiles, in multiples of their distance
 LEAST_FACTOR = 2.0  # a logarithmic axis reaches at least this many times as far as the quartiles
 WORTHWHILE = 1.5  # clip only if the whole range is more than this many times as wide
-STEPS = 400  # moments, evenly spread over the rounds, at which quartiles are taken
+AXIS_STEPS = 400  # moments, evenly spread over the rounds, at which quartiles are taken
 CONSTANT = 1e-6  # quartiles that are relatively closer than this are equal: the curve is constant
 
 
@@ -50,5 +50,5 @@ def clipped_range(curves: Iterable[tuple[Floats | Ints, Floats]], log: bool = Fa
 
 def _quartiles(rounds: Floats | Ints, values: Floats) -> Floats:
     """Return the lower and the upper quartile over the rounds."""
-    moments = np.linspace(rounds[0], rounds[-1], STEPS + 1)
+    moments = np.linspace(rounds[0], rounds[-1], AXIS_STEPS + 1)
     return np.asarray(np.quantile(np.interp(moments, rounds, values), (0.25, 0.75)))

@@ -9,11 +9,11 @@ import pytest
 import psconrl
 from psconrl import CMDP, CSVLog, PSConRL, save
 from psconrl.cli import main
+from psconrl.escaping import csv_cell, printable
 from psconrl.experiment.export import export_tables
 from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.spec_file import parse_spec
 from psconrl.experiment.store import Store
-from psconrl.text import csv_cell, printable
 from sweeps import AtOnce
 
 ESC = "\x1b]0;owned\x07\x1b[2J"
