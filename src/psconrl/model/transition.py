@@ -14,8 +14,9 @@ from scipy.sparse import csr_array, issparse
 
 from psconrl.arrays import Bools, Floats, Ints, Matrix, Places, in_32_bits
 from psconrl.errors import ModelError
-from psconrl.kernels import csr, double_double, graph, policy_chain, successors
+from psconrl.kernels import double_double, graph, policy_chain, successors
 from psconrl.kernels.transitions import Rows
+from psconrl.model.sparse_rows import chosen_rows, mixed_sparse_rows, restarting
 from psconrl.products import product
 from psconrl.sizes import EMPTY_DENSE_STATES, MOSTLY_ZEROS
 
@@ -387,22 +388,3 @@ class RestartingTransition(SparseTransition):
     def n_possible(self) -> int:
         """Number of possible transitions; the restarts are not counted."""
         return self.base.n_possible
-
-
-def chosen_rows(matrix: csr_array, rows: Ints) -> csr_array:
-    """Return the given rows of a matrix; SciPy's own indexing takes ten times as long for small matrices."""
-    indptr, indices, data = csr.gathered(matrix.indptr, matrix.indices, matrix.data, rows, 0, 0.0)
-    return csr_array((data, indices, indptr), shape=(rows.size, matrix.shape[1]))
-
-
-def mixed_sparse_rows(matrix: csr_array, policy: Floats) -> csr_array:
-    """Return the chain (S, S) of a randomised policy (S, A), from transitions (S*A, S)."""
-    indptr, indices, data = csr.mixed(matrix.indptr, matrix.indices, matrix.data, np.ascontiguousarray(policy))
-    return csr_array((data, indices, indptr), shape=(matrix.shape[1], matrix.shape[1]))
-
-
-def restarting(matrix: csr_array, state: int, probability: float) -> csr_array:
-    """Return a matrix whose every row moves to ``state`` with a probability, and otherwise as before."""
-    rows = np.arange(matrix.shape[0])
-    indptr, indices, data = csr.gathered(matrix.indptr, matrix.indices, matrix.data, rows, state, probability)
-    return csr_array((data, indices, indptr), shape=matrix.shape)
