@@ -318,7 +318,7 @@ def test_one_table_names_titles_and_classes():
     assert len({recipe.name for recipe in TABLE}) == len(TABLE)
     assert title_of("cmdp-psrl") == "CMDP-PSRL"
     assert title_of("psconrl-published") == "PSConRL (authors' code, learns costs)"
-    assert title_of("resampling-psconrl") == "PSConRL"
+    assert title_of("resampling-psconrl") == "PSConRL, resampling"
     assert title_of("user's") == "user's"
     assert all(recipe.title and recipe.summary for recipe in TABLE)
 

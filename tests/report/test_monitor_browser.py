@@ -179,7 +179,7 @@ def test_names_are_shown_as_text_and_nothing_runs(shown, tmp_path):
 def test_a_spike_is_marked_at_the_edge_of_the_axis_and_named_above_it(shown, tmp_path):
     times = [dataclasses.replace(e, planning_time=0.001 + 1e-6 * k) for k, e in enumerate(EVENTS)]
     times[100] = dataclasses.replace(times[100], planning_time=8.0)
-    page.write(Source(write_log(tmp_path / "run.csv", times)).report(), tmp_path / "page.html")
+    page.write_monitor(Source(write_log(tmp_path / "run.csv", times)).report(), tmp_path / "page.html")
     shown.browser.get((tmp_path / "page.html").as_uri())
     plot = "document.querySelectorAll('.plot')[4]"
     marked = shown.js(f"[...{plot}.querySelectorAll('.excursion')].map((e) => e.dataset.agent)")
@@ -196,7 +196,7 @@ def test_a_spike_is_marked_at_the_edge_of_the_axis_and_named_above_it(shown, tmp
 
 
 def test_charts_shrink_with_the_window(shown, tmp_path):
-    page.write(Source(write_log(tmp_path / "run.csv")).report(), tmp_path / "page.html")
+    page.write_monitor(Source(write_log(tmp_path / "run.csv")).report(), tmp_path / "page.html")
     shown.browser.get((tmp_path / "page.html").as_uri())
     lines = len(shown.all(".plot .line"))
     for width in (1200, 360, 150, 700):
