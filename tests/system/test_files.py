@@ -142,7 +142,8 @@ WRITING = [
     "pareto box --points 3 --plot out/curve.pdf",
 ]
 FULL_DISK = """
-import resource, signal
+import resource, signal, sys
+sys.dont_write_bytecode = True  # a module cut at 100 bytes would break every later import
 import matplotlib.font_manager
 from psconrl.cli import main
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
