@@ -93,7 +93,10 @@ class WindowPlan:
 
     def controller(self, rng: np.random.Generator | int | None = None) -> "WindowController":
         """Return a controller that plays window after window; the same generator or seed gives the same actions."""
-        return WindowController(self, np.random.default_rng(rng))
+        try:
+            return WindowController(self, np.random.default_rng(rng))
+        except (TypeError, ValueError):
+            raise PolicyError(f"rng must be a NumPy generator or a seed from 0 on; got {rng!r}") from None
 
     def __repr__(self) -> str:
         lost = f", {self.infeasible.size} of them infeasible" if self.infeasible.size else ""
@@ -147,6 +150,10 @@ def plan_windows(
     """
     need_model(cmdp, "plan_windows")
     length = _length(within)
+    if progress is not None and not callable(progress):
+        raise ConfigError(f"progress must be a function, such as print; got {progress!r}")
+    if plain is not None and not isinstance(plain, Plan):
+        raise ModelError(f"plain must be a plan, as psconrl.plan returns it; got {type(plain).__name__}")
     plain = (plan(cmdp) if plain is None else plain).required()
     if plain.model != fingerprint(cmdp):
         raise ModelError("plain must be the plan of this model; it is that of another one")
