@@ -25,9 +25,11 @@ from psconrl.learning.posterior.beliefs import Belief, Dirichlet
 from psconrl.learning.posterior.cost_beliefs import CostBelief, Hints
 from psconrl.learning.posterior.counts import Record
 from psconrl.learning.posterior.learned_mass import LearnedMass
+from psconrl.learning.posterior.structured import Structured
 from psconrl.learning.runtime.constraint_names import ConstraintNames, Thresholds
 from psconrl.model.cmdp import CMDP
 from psconrl.model.transition import Transition
+from psconrl.systems.system import System
 
 # Bytes for every transition of a sample: parameters, work space for sampling, and the planned model.
 ENTRY_BYTES = 40
@@ -120,6 +122,30 @@ class Sampler(Agent):
         agent._named_thresholds.names = ConstraintNames.of(model.cost_names[1:], model.at_least)
         return agent
 
+    @classmethod
+    def of(cls, system: System, **options: Any) -> Self:
+        """Build an agent that knows a system, except for the unknown parameters of its noise.
+
+        The costs are known functions of the noise, so that nothing else has to be learned.
+
+        >>> from psconrl.systems.noise import Bernoulli
+        >>> from psconrl.systems.priors import Beta
+        >>> from psconrl.agents import PSConRL
+        >>> coin = System(state={"on": 2}, action={"wait": 1}, noise={"flip": Bernoulli(Beta())},
+        ...     step={"on": "flip"}, costs={"heat": "on"}, minimise="heat")
+        >>> PSConRL.of(coin, seed=1).belief
+        Structured(flip ~ Beta(1, 1))
+        """
+        structure = system.structure
+        known = {"thresholds": system.thresholds, "belief": Structured(structure)}
+        make: Any = cls
+        agent: Self = make(structure.n_states, structure.n_actions, **(known | options))
+        names = [limit.name for limit in system.limits]
+        agent._named_thresholds.names = ConstraintNames.of(
+            names, frozenset(limit.name for limit in system.limits if limit.at_least)
+        )
+        return agent
+
     def why_slow(self) -> str:
         """Return a line on slow planning, estimated from the size of a sample; empty if planning is fast."""
         entries = self.belief.entries(self.n_states, self.n_actions)
@@ -147,6 +173,9 @@ class Sampler(Agent):
         """Return the costs to plan an episode with: the known ones, or those drawn from the cost belief."""
         if self.costs is not None:
             return self.costs
+        determined = self.belief.costs()
+        if determined is not None:
+            return determined if self._trusted else self._as_costs(determined, "costs of a belief")
         hints = Hints(self.optimistic_cost, self.guessed_costs, self.cost_weight)
         drawn = self.cost_belief.costs(self.counts, hints, self.rng)
         return drawn if self._trusted else self._as_costs(drawn, "costs of a cost_belief")

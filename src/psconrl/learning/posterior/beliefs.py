@@ -41,6 +41,10 @@ class Belief(Part):
         """Return the approximate number of transitions in a sample, to estimate its memory and time."""
         return float(n_states**2 * n_actions)
 
+    def costs(self) -> Floats | None:
+        """Return the expected costs (m+1, S, A) in the last sample, if the belief determines them; else None."""
+        return None
+
     def prior_weight(self) -> float:
         """Return the weight of the prior knowledge in observations of the median pair; 0 if there is none."""
         return 0.0

@@ -1,0 +1,132 @@
+"""Expressions in the variables of a system, such as ``max(demand - shelf, 0)``.
+
+They are parsed, never run as code: arithmetic, comparisons, ``and``, ``or``, ``not``, ``x if condition else y``, numbers,
+quoted text, names of variables, and the functions in ``FUNCTIONS``. All of them work on whole arrays.
+
+>>> Expression("max(demand - shelf, 0)")({"shelf": np.array([0, 3]), "demand": np.array([2, 2])}).tolist()
+[2.0, 0.0]
+"""
+
+import ast
+from collections.abc import Callable, Mapping
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from psconrl.errors import ModelError, unknown_name
+
+LONGEST = 2000  # characters of an expression
+DEEPEST = 50  # nesting levels of an expression
+
+FUNCTIONS: dict[str, tuple[Callable[..., Any], int, int]] = {  # with the least and the largest number of arguments
+    "min": (lambda *x: reduce(np.minimum, x), 2, 20),
+    "max": (lambda *x: reduce(np.maximum, x), 2, 20),
+    "abs": (np.abs, 1, 1),
+    "floor": (np.floor, 1, 1),
+    "ceil": (np.ceil, 1, 1),
+    "sqrt": (np.sqrt, 1, 1),
+    "exp": (np.exp, 1, 1),
+    "log": (np.log, 1, 1),
+}
+OPERATORS: dict[type, Callable[..., Any]] = {
+    ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.divide, ast.FloorDiv: np.floor_divide,
+    ast.Mod: np.mod, ast.Pow: np.power, ast.USub: np.negative, ast.UAdd: np.positive, ast.Not: np.logical_not,
+    ast.And: np.logical_and, ast.Or: np.logical_or, ast.Eq: np.equal, ast.NotEq: np.not_equal, ast.Lt: np.less,
+    ast.LtE: np.less_equal, ast.Gt: np.greater, ast.GtE: np.greater_equal,
+}  # fmt: skip
+
+
+class Expression:
+    """An expression in named variables; calling it with their values, numbers or arrays, returns its value."""
+
+    def __init__(self, text: str) -> None:
+        if len(text) > LONGEST:
+            raise ModelError(f"an expression may have {LONGEST} characters; this one has {len(text)}")
+        try:
+            tree = ast.parse(text.strip(), mode="eval").body
+        except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
+            raise ModelError(f"{text!r} is no expression: {getattr(error, 'msg', error)}") from None
+        self.text, self.tree = text.strip(), tree
+        self.names: frozenset[str] = frozenset(_checked(tree, self.text))
+
+    @classmethod
+    def of(cls, tree: ast.expr) -> "Expression":
+        """Return the expression of a part of a parsed one."""
+        return cls(ast.unparse(tree))
+
+    def need_names(self, known: Mapping[str, Any] | frozenset[str]) -> None:
+        """Raise an error if the expression has a name that is not known."""
+        for name in sorted(self.names):
+            if name not in known:
+                raise ModelError(f"in {self.text!r}: {unknown_name('variable', name, known)}")
+
+    def __call__(self, values: Mapping[str, Any]) -> Any:
+        """Return the value; where it is not a number, as in 1/0, the result is not finite."""
+        with np.errstate(all="ignore"):
+            return _value(self.tree, values)
+
+    def __repr__(self) -> str:
+        return f"Expression({self.text!r})"
+
+
+def _checked(tree: ast.AST, text: str, depth: int = 0) -> set[str]:
+    """Return the names of the variables in a parsed expression; raise an error at whatever is not allowed."""
+    if depth > DEEPEST:
+        raise ModelError(f"{text[:60]!r}... has more than {DEEPEST} nesting levels")
+    match tree:
+        case ast.Constant(value=bool() | int() | float() | str()):
+            return set()
+        case ast.Name(id=name):
+            return {name}
+        case ast.BinOp(op=op) | ast.UnaryOp(op=op) | ast.BoolOp(op=op) if type(op) in OPERATORS:
+            parts = [x for x in ast.iter_child_nodes(tree) if isinstance(x, ast.expr)]
+        case ast.Compare(ops=ops) if all(type(op) in OPERATORS for op in ops):
+            parts = [tree.left, *tree.comparators]
+        case ast.IfExp():
+            parts = [tree.test, tree.body, tree.orelse]
+        case ast.Call(func=ast.Name(id=name), args=parts, keywords=[]):
+            if name not in FUNCTIONS:
+                raise ModelError(f"in {text!r}: {unknown_name('function', name, FUNCTIONS)}")
+            least, most = FUNCTIONS[name][1:]
+            if not least <= len(parts) <= most:
+                wanted = f"{least}" if least == most else f"{least} or more"
+                raise ModelError(f"in {text!r}: {name} takes {wanted} arguments; got {len(parts)}")
+        case _:
+            raise ModelError(
+                f"in {text!r}: {ast.unparse(tree)!r} is not allowed; use arithmetic, comparisons, and, or, not, "
+                f"'x if condition else y', and {', '.join(FUNCTIONS)}"
+            )
+    return set().union(*(_checked(part, text, depth + 1) for part in parts))
+
+
+def _value(tree: ast.AST, values: Mapping[str, Any]) -> Any:
+    match tree:
+        case ast.Constant(value=value):
+            # Numbers are doubles, so that no power of them takes for ever.
+            return value if isinstance(value, str) else np.float64(value)
+        case ast.Name(id=name):
+            return values[name]
+        case ast.BinOp(left=left, op=op, right=right):
+            return OPERATORS[type(op)](_number(left, values), _number(right, values))
+        case ast.UnaryOp(op=op, operand=operand):
+            return OPERATORS[type(op)](_number(operand, values))
+        case ast.BoolOp(op=op, values=parts):
+            return reduce(OPERATORS[type(op)], [_number(part, values) for part in parts])
+        case ast.Compare(left=left, ops=ops, comparators=others):
+            sides = [_value(part, values) for part in (left, *others)]
+            pairs = [OPERATORS[type(op)](a, b) for op, a, b in zip(ops, sides[:-1], sides[1:], strict=True)]
+            return reduce(np.logical_and, pairs)
+        case ast.IfExp(test=test, body=body, orelse=orelse):
+            return np.where(_number(test, values), _value(body, values), _value(orelse, values))
+        case ast.Call(func=ast.Name(id=name), args=parts):
+            return FUNCTIONS[name][0](*(_number(part, values) for part in parts))
+    raise AssertionError(tree)  # _checked knows all others
+
+
+def _number(tree: ast.AST, values: Mapping[str, Any]) -> Any:
+    """Return the value of an operand as numbers."""
+    value = np.asarray(_value(tree, values))
+    if value.dtype.kind not in "bif":
+        raise ModelError(f"{ast.unparse(tree)!r} is text, and cannot be calculated with")
+    return value.astype(np.float64)

@@ -1,0 +1,160 @@
+"""Prior distributions of unknown parameters, each conjugate to the noise that it belongs to.
+
+A prior is drawn from given sufficient statistics of what was observed. ``about`` says what most owners can say: "about
+2.3 a day, worth ten days of observation".
+"""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from psconrl.arrays import Floats
+from psconrl.errors import ModelError
+from psconrl.kernels import special
+from psconrl.kernels.gamma import log_gamma_variates
+from psconrl.model.validation import as_floats
+
+LEAST, MOST = 1e-6, 1e12  # weights of a prior
+
+
+class Prior(ABC):
+    """The distribution of an unknown parameter."""
+
+    name: ClassVar[str]
+    statistic: ClassVar[str]  # what an observation adds up to
+
+    @abstractmethod
+    def mean(self) -> Floats:
+        """Return the expected parameter."""
+
+    @abstractmethod
+    def draw(self, statistics: Floats, rng: np.random.Generator) -> Floats:
+        """Draw the parameter from its posterior, given sufficient statistics."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+
+    def __repr__(self) -> str:
+        numbers = [f"{x:g}" for x in self.to_dict().values() if isinstance(x, float)]
+        return f"{type(self).__name__}({', '.join(numbers)})"
+
+
+class Gamma(Prior):
+    r"""An unknown rate: density proportional to :math:`x^{shape-1} e^{-rate\,x}`, with mean shape / rate.
+
+    Statistics: the number of events, and the exposure in which they happened.
+
+    >>> Gamma.about(2.3, worth=10)
+    Gamma(23, 10)
+    """
+
+    name: ClassVar[str] = "gamma"
+    statistic: ClassVar[str] = "rate"
+
+    def __init__(self, shape: float, rate: float) -> None:
+        self.shape, self.rate = _weight(shape, "shape"), _weight(rate, "rate")
+
+    @classmethod
+    def about(cls, value: float, worth: float) -> "Gamma":
+        """Return the belief that a rate is about ``value``, worth that exposure: ten days, if the rate is per day."""
+        return cls(_weight(value, "value") * _weight(worth, "worth"), worth)
+
+    def mean(self) -> Floats:
+        """Return the expected rate."""
+        return np.array([self.shape / self.rate])
+
+    def draw(self, statistics: Floats, rng: np.random.Generator) -> Floats:
+        """Draw a rate, given the number of events and their exposure."""
+        events, exposure = statistics
+        drawn = special.exp_array(log_gamma_variates(np.array([self.shape + events]), rng))
+        return np.asarray(drawn / (self.rate + exposure))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {"name": self.name, "shape": self.shape, "rate": self.rate}
+
+
+class Beta(Prior):
+    r"""An unknown probability: density proportional to :math:`p^{yes-1} (1-p)^{no-1}`, with mean yes / (yes + no).
+
+    Statistics: the numbers of successes and failures.
+
+    >>> Beta.about(0.3, worth=10)
+    Beta(3, 7)
+    """
+
+    name: ClassVar[str] = "beta"
+    statistic: ClassVar[str] = "probability"
+
+    def __init__(self, yes: float = 1.0, no: float = 1.0) -> None:
+        self.yes, self.no = _weight(yes, "yes"), _weight(no, "no")
+
+    @classmethod
+    def about(cls, value: float, worth: float) -> "Beta":
+        """Return the belief that a probability is about ``value``, worth that many observations."""
+        if not 0 < _weight(value, "value") < 1:
+            raise ModelError(f"value must be a probability between 0 and 1; got {value!r}")
+        return cls(value * _weight(worth, "worth"), (1 - value) * worth)
+
+    def mean(self) -> Floats:
+        """Return the expected probability."""
+        return np.array([self.yes / (self.yes + self.no)])
+
+    def draw(self, statistics: Floats, rng: np.random.Generator) -> Floats:
+        """Draw a probability, given the numbers of successes and failures."""
+        logs = log_gamma_variates(np.array([self.yes, self.no]) + statistics, rng)
+        return np.array([1.0 / (1.0 + special.exp(float(logs[1] - logs[0])))])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {"name": self.name, "yes": self.yes, "no": self.no}
+
+
+class Weights(Prior):
+    r"""Unknown probabilities of several values: a Dirichlet distribution with these weights.
+
+    Statistics: how often each value was observed.
+    """
+
+    name: ClassVar[str] = "weights"
+    statistic: ClassVar[str] = "probabilities"
+
+    def __init__(self, weights: ArrayLike) -> None:
+        self.weights = np.array([_weight(x, "prior") for x in np.ravel(as_floats(weights, "prior"))])
+
+    def mean(self) -> Floats:
+        """Return the expected probabilities."""
+        return np.asarray(self.weights / self.weights.sum())
+
+    def draw(self, statistics: Floats, rng: np.random.Generator) -> Floats:
+        """Draw all probabilities, given the counts of the values."""
+        logs = log_gamma_variates(self.weights + statistics, rng)
+        drawn = special.exp_array(logs - logs.max())
+        return np.asarray(drawn / drawn.sum())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {"name": self.name, "weights": self.weights}
+
+    def __repr__(self) -> str:
+        return f"Weights({self.weights.tolist()})"
+
+
+PRIORS: dict[str, type[Prior]] = {prior.name: prior for prior in (Gamma, Beta, Weights)}
+
+
+def prior_from_dict(data: dict[str, Any]) -> Prior:
+    """Return the prior that ``to_dict`` described."""
+    made: Any = PRIORS[data["name"]]
+    prior: Prior = made(**{key: value for key, value in data.items() if key != "name"})
+    return prior
+
+
+def _weight(value: Any, what: str) -> float:
+    number = float(as_floats(value, what))
+    if not LEAST <= number <= MOST:
+        raise ModelError(f"{what} must be a number from {LEAST:g} to {MOST:g}; got {value!r}")
+    return number

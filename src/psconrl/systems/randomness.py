@@ -1,0 +1,127 @@
+r"""All noise of a system together: contexts, joint outcomes, their probabilities, and what is unknown about them.
+
+A pair of state and action has a *context*: the values of everything on which the distribution of the noise depends. A
+joint outcome is one outcome of every noise. Given the unknown parameters :math:`\theta`, ``table`` returns the
+probabilities of the joint outcomes in every context, :math:`p_\theta(w \mid g)`. Given the numbers of joint outcomes
+observed in every context, ``draw`` draws the parameters from their posterior.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from psconrl.arrays import Bools, Floats, Ints
+from psconrl.systems.noise import Arguments, Noise, noise_from_dict
+from psconrl.systems.priors import Prior
+
+Parameters = dict[str, Floats]  # by name, the values of what is unknown
+
+
+class Randomness(ABC):
+    """What is random in a system, in all contexts."""
+
+    n_contexts: int
+    n_outcomes: int
+    priors: Mapping[str, Prior]  # of the unknown parameters, by name
+
+    @abstractmethod
+    def table(self, parameters: Parameters) -> Floats:
+        """Return the probabilities (G, W) of the joint outcomes."""
+
+    @abstractmethod
+    def possible(self) -> Bools:
+        """Return which joint outcomes (G, W) have a positive probability for some parameters."""
+
+    @abstractmethod
+    def draw(self, counts: Floats, parameters: Parameters, rng: np.random.Generator) -> Parameters:
+        """Draw the parameters, given the numbers (G, W) of joint outcomes, and the parameters drawn before."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+
+    def initial(self) -> Parameters:
+        """Return the prior means."""
+        return {name: prior.mean() for name, prior in self.priors.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class IndependentNoise(Randomness):
+    """Several independent noises. The joint outcomes are numbered with the last noise running fastest."""
+
+    noises: Mapping[str, Noise]
+    arguments: Mapping[str, Arguments]  # of every noise, one value for each of its own contexts
+    contexts: Mapping[str, Ints]  # of every noise, the number of its own context in each joint context
+    keys: Mapping[str, str]  # of every noise with an unknown parameter, the name of the parameter
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "noises": {name: noise.to_dict() for name, noise in self.noises.items()},
+            "arguments": {name: dict(values) for name, values in self.arguments.items()},
+            "contexts": dict(self.contexts),
+            "keys": dict(self.keys),
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> "IndependentNoise":
+        """Return what ``to_dict`` described."""
+        noises = {name: noise_from_dict(noise) for name, noise in data["noises"].items()}
+        return cls(noises, data["arguments"], data["contexts"], data["keys"])
+
+    @property
+    def n_contexts(self) -> int:  # type: ignore[override]
+        """Number of joint contexts G."""
+        return len(next(iter(self.contexts.values()))) if self.contexts else 1
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Numbers of outcomes of the noises."""
+        return tuple(len(noise.outcomes(self.arguments[name])) for name, noise in self.noises.items())
+
+    @property
+    def n_outcomes(self) -> int:  # type: ignore[override]
+        """Number of joint outcomes W."""
+        return int(np.prod(self.sizes)) if self.noises else 1
+
+    @property
+    def priors(self) -> Mapping[str, Prior]:  # type: ignore[override]
+        """The priors of the unknown parameters."""
+        return {key: self.noises[name].prior for name, key in self.keys.items()}  # type: ignore[misc]
+
+    def _own_table(self, name: str, parameters: Parameters) -> Floats:
+        noise, arguments = self.noises[name], self.arguments[name]
+        known = np.zeros(1) if noise.known is None else noise.known
+        value = parameters[self.keys[name]] if name in self.keys else known
+        return noise.table(value, arguments, int(self.contexts[name].max()) + 1)
+
+    def table(self, parameters: Parameters) -> Floats:
+        """Return the probabilities (G, W): products of those of the noises."""
+        joint = np.ones((self.n_contexts, 1))
+        for name in self.noises:
+            own = self._own_table(name, parameters)[self.contexts[name]]
+            joint = (joint[:, :, None] * own[:, None, :]).reshape(len(joint), -1)
+        return joint
+
+    def possible(self) -> Bools:
+        """Return which joint outcomes are possible for some parameters: those that are at the prior means."""
+        return np.asarray(self.table(self.initial()) > 0.0)
+
+    def draw(self, counts: Floats, parameters: Parameters, rng: np.random.Generator) -> Parameters:
+        """Draw the parameters from their posteriors, which are conjugate."""
+        statistics: dict[str, Floats] = {}
+        by_noise = counts.reshape(-1, *self.sizes)
+        for place, name in enumerate(self.noises):
+            if name not in self.keys:
+                continue
+            others = tuple(k + 1 for k in range(len(self.noises)) if k != place)
+            marginal = by_noise.sum(axis=others)
+            own = np.zeros((int(self.contexts[name].max()) + 1, marginal.shape[1]))
+            np.add.at(own, self.contexts[name], marginal)
+            key = self.keys[name]
+            found = self.noises[name].statistics(own, parameters[key], self.arguments[name], rng)
+            statistics[key] = statistics[key] + found if key in statistics else found
+        return {key: prior.draw(statistics[key], rng) for key, prior in self.priors.items()}

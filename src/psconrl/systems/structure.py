@@ -1,0 +1,121 @@
+r"""The structure of a system: what every joint outcome of its noise does in every pair.
+
+.. math:: P_\theta(s' \mid s,a) = \sum_{w:\, f(s,a,w) = s'} p_\theta(w \mid g(s,a)), \qquad
+          \bar c_\theta(s,a) = \sum_w p_\theta(w \mid g(s,a))\, c(s,a,w).
+
+Entries (s, a, s') with the same context and the same set of outcomes have the same probability. Such a set is a
+*pattern*. There are few of them in most systems, however many states there are, so that a new model costs hardly more
+than copying one number per entry.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from psconrl.arrays import Floats, Ints, Places
+from psconrl.model.transition import DenseTransition, SparseTransition, Transition
+from psconrl.sizes import SMALL_SAMPLE_STATES
+from psconrl.systems.randomness import IndependentNoise, Parameters, Randomness
+
+
+@dataclass(frozen=True, eq=False)
+class Patterns:
+    """Sets of joint outcomes that lead from a pair to the same next state."""
+
+    indptr: Places  # (S*A + 1,) of the transition matrix
+    successors: Places  # (entries,) increasing in every row
+    of_entry: Ints  # (entries,) the pattern of each
+    starts: Ints  # (patterns + 1,) of the following
+    cells: Ints  # context * W + outcome, of all members of all patterns
+
+    def probabilities(self, table: Floats) -> Floats:
+        """Return the probability of every pattern, given those of the joint outcomes (G, W)."""
+        return np.asarray(np.add.reduceat(table.ravel()[self.cells], self.starts[:-1]))
+
+
+@dataclass(frozen=True, eq=False)
+class Structure:
+    """Next states and costs of all joint outcomes in all pairs, and the distribution of the outcomes."""
+
+    n_states: int
+    n_actions: int
+    successors: Places  # (S*A, W)
+    contexts: Ints  # (S*A,)
+    randomness: Randomness
+    fixed_costs: Floats  # (m+1, S*A) what does not depend on the outcome
+    outcome_costs: tuple[Floats | None, ...]  # (m+1) of (S*A, W), or None
+
+    @cached_property
+    def patterns(self) -> Patterns:
+        """The patterns of all entries."""
+        S, W = self.n_states, self.successors.shape[1]
+        cells = self.contexts[:, None] * W + np.arange(W)
+        kept = self.randomness.possible()[self.contexts]
+        pairs = np.broadcast_to(np.arange(len(cells))[:, None], cells.shape)[kept]
+        numbers, cells = pairs * S + self.successors[kept], cells[kept]
+        order = np.lexsort((cells, numbers))
+        numbers, cells = numbers[order], cells[order]
+        begins = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
+        # A set is recognised by the sum of random 64-bit numbers of its members.
+        signs = np.random.Generator(np.random.PCG64(1)).integers(0, 2**63, size=(cells.max() + 1, 2), dtype=np.uint64)
+        marks = np.add.reduceat(signs[cells], begins, axis=0)
+        first, of_entry = np.unique(marks, axis=0, return_index=True, return_inverse=True)[1:]
+        lengths = np.diff(np.append(begins, cells.size))[first]
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        members = np.repeat(begins[first] - starts[:-1], lengths) + np.arange(starts[-1])
+        entries = numbers[begins]
+        indptr = np.searchsorted(entries, np.arange(len(self.contexts) + 1) * S)
+        return Patterns(
+            indptr.astype(np.int32), (entries % S).astype(np.int32), of_entry.ravel(), starts, cells[members]
+        )
+
+    def transition(self, table: Floats) -> Transition:
+        """Return the transitions, given the probabilities (G, W) of the joint outcomes."""
+        patterns = self.patterns
+        data = patterns.probabilities(table)[patterns.of_entry]
+        matrix = csr_array(
+            (data, patterns.successors, patterns.indptr), shape=(self.contexts.size, self.n_states)
+        )
+        if self.n_states <= SMALL_SAMPLE_STATES:
+            return DenseTransition(matrix.toarray())
+        return SparseTransition(matrix)
+
+    def costs(self, table: Floats) -> Floats:
+        """Return the expected costs (m+1, S, A), given the probabilities (G, W) of the joint outcomes."""
+        means = self.fixed_costs.copy()
+        for i, of_outcome in enumerate(self.outcome_costs):
+            if of_outcome is not None:
+                means[i] += np.einsum("kw,kw->k", table[self.contexts], of_outcome)
+        return means.reshape(-1, self.n_states, self.n_actions)
+
+    def table(self, parameters: Parameters) -> Floats:
+        """Return the probabilities (G, W) of the joint outcomes."""
+        return self.randomness.table(parameters)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data: sizes, arrays, and the description of the noise."""
+        return {
+            "n_states": self.n_states,
+            "n_actions": self.n_actions,
+            "successors": self.successors,
+            "contexts": self.contexts,
+            "randomness": self.randomness.to_dict(),
+            "fixed_costs": self.fixed_costs,
+            "outcome_costs": list(self.outcome_costs),
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> "Structure":
+        """Return what ``to_dict`` described."""
+        return cls(
+            int(data["n_states"]),
+            int(data["n_actions"]),
+            np.asarray(data["successors"], dtype=np.int32),
+            np.asarray(data["contexts"], dtype=np.int64),
+            IndependentNoise.from_dict(data["randomness"]),
+            np.asarray(data["fixed_costs"], dtype=np.float64),
+            tuple(None if c is None else np.asarray(c, dtype=np.float64) for c in data["outcome_costs"]),
+        )

@@ -1,0 +1,106 @@
+"""Variables with finitely many values, and the product of several: the states or the actions of a system."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psconrl.arrays import Bools, Ints
+from psconrl.errors import ModelError
+
+MOST_PRODUCT = 2**62  # combinations of values, which are numbered
+
+
+@dataclass(frozen=True, eq=False)
+class Variable:
+    """A name and the values that it may have: numbers, or texts."""
+
+    name: str
+    values: NDArray[Any]
+
+    @classmethod
+    def of(cls, name: str, values: Any) -> "Variable":
+        """Return a variable; ``values`` may be a range, any list of numbers or texts, or a number n for 0 to n - 1."""
+        if not isinstance(name, str) or not name.isidentifier():
+            raise ModelError(f"a variable needs a name such as 'shelf'; got {name!r}")
+        if isinstance(values, int) and not isinstance(values, bool):
+            values = range(values)
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            raise ModelError(f"{name!r} must have a list of values, such as range(9); got {values!r}")
+        listed = list(values)
+        if not listed:
+            raise ModelError(f"{name!r} must have at least one value")
+        try:
+            array = np.array(listed)
+        except (ValueError, TypeError, OverflowError):
+            array = np.array(listed, dtype=object)
+        if array.dtype.kind == "b":
+            array = array.astype(np.int64)
+        if array.ndim != 1 or array.dtype.kind not in "iufU" or (array.dtype.kind == "U") != isinstance(listed[0], str):
+            raise ModelError(f"the values of {name!r} must be numbers, or texts; got {listed[:3]!r}")
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise ModelError(f"the values of {name!r} must be finite")
+        if np.unique(array).size != array.size:
+            raise ModelError(f"the values of {name!r} must differ from each other")
+        return cls(name, array)
+
+    @cached_property
+    def _sorted(self) -> tuple[Ints, NDArray[Any]]:
+        order = np.argsort(self.values, kind="stable")
+        return order, self.values[order]
+
+    def index(self, values: Any) -> Ints:
+        """Return the places of some values in the list, -1 for a value that is not in it."""
+        given = np.asarray(values)
+        order, ordered = self._sorted
+        if (given.dtype.kind == "U") != (ordered.dtype.kind == "U") or given.dtype.kind not in "biufU":
+            return np.full(given.shape, -1)
+        near = np.searchsorted(ordered, given) % ordered.size  # a value beyond the last is compared with the first
+        return np.asarray(np.where(ordered[near] == given, order[near], -1))
+
+    def __len__(self) -> int:
+        return int(self.values.size)
+
+
+class Space:
+    """All combinations of the values of some variables, numbered with the last variable running fastest."""
+
+    def __init__(self, variables: Mapping[str, Any], what: str) -> None:
+        if not isinstance(variables, Mapping) or not variables:
+            raise ModelError(f"{what} must be a table of variables and their values, {{'shelf': range(9)}}")
+        self.variables = tuple(Variable.of(name, values) for name, values in variables.items())
+        self.names = tuple(variable.name for variable in self.variables)
+        self.shape = tuple(len(variable) for variable in self.variables)
+        self.size = prod(self.shape)
+        if self.size > MOST_PRODUCT:
+            raise ModelError(f"{what} has {self.size:.3g} combinations of values, too many to number")
+
+    def values(self, numbers: Ints) -> dict[str, NDArray[Any]]:
+        """Return the values of all variables in some combinations, given by number."""
+        places = np.unravel_index(numbers, self.shape)
+        return {v.name: v.values[place] for v, place in zip(self.variables, places, strict=True)}
+
+    def numbers(self, values: Mapping[str, Any]) -> tuple[Ints, Bools]:
+        """Return the numbers of some combinations, and which of them are in the space; others have any number."""
+        places = np.broadcast_arrays(*(v.index(values[v.name]) for v in self.variables))
+        inside = np.logical_and.reduce([place >= 0 for place in places])
+        numbers = np.ravel_multi_index([np.maximum(place, 0) for place in places], self.shape)
+        return np.asarray(numbers, dtype=np.int64), np.asarray(inside)
+
+    def number(self, values: Mapping[str, Any], what: str) -> int:
+        """Return the number of one combination; raise an error if it is not in the space."""
+        if not isinstance(values, Mapping) or set(values) != set(self.names):
+            raise ModelError(f"{what} must give a value to each of {', '.join(self.names)}; got {values!r}")
+        for variable in self.variables:
+            if np.ndim(values[variable.name]) or variable.index(values[variable.name]) < 0:
+                shown = ", ".join(map(str, variable.values[:6])) + (", ..." if len(variable) > 6 else "")
+                raise ModelError(f"{what}: {variable.name!r} has the values {shown}; got {values[variable.name]!r}")
+        return int(self.numbers(values)[0])
+
+    def label(self, number: int) -> dict[str, Any]:
+        """Return one combination as a table of plain values."""
+        return {name: value.item() for name, value in self.values(np.int64(number)).items()}
