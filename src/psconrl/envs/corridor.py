@@ -1,8 +1,7 @@
 r"""Environments whose optimum alternates between two distant places.
 
-The optimal mixture of two stationary policies is then hardly ever a good stationary policy: it randomises once in
-thousands of rounds, and an agent that plans again before that happens never leaves its place. docs/theory.md has the
-argument.
+An optimal stationary policy may then leave either place only once in thousands of rounds, and an agent that plans again
+before that happens stays where it is. docs/theory.md has the argument.
 """
 
 import numpy as np

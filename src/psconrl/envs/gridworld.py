@@ -89,10 +89,12 @@ def slippery(successors: Ints, slip: float) -> Floats:
 
 
 def gridworld(map: str | Iterable[str], slip: float = 0.0, threshold: float = 1.0) -> CMDP:
-    """Build a gridworld with risky cells; states are the cells that can be reached from the start.
+    """Return a gridworld with risky cells, from a map.
 
-    ``slip``: probability that a uniformly random action acts instead of the chosen one. ``threshold``: the largest
-    allowed long-run frequency of entering a risky cell.
+    ``map``: text or lines of cells: S start, G goal, R risky, # wall, . free. States are the cells that can be reached
+    from the start; every action in the goal leads back to the start. ``slip``: probability that a uniformly random
+    action acts instead of the chosen one. ``threshold``: the largest allowed long-run frequency of entering a risky
+    cell.
 
     >>> gridworld("S R G").n_states
     3

@@ -13,7 +13,10 @@ from psconrl.model.tables import Tables
 
 
 class CMDPEnv(gymnasium.Env[int, int]):
-    """Any CMDP, or a built-in one by name with its options, as a Gymnasium environment.
+    """Any CMDP as a Gymnasium environment.
+
+    ``model``: a CMDP, or the name of a built-in environment, whose options are the remaining keyword arguments.
+    ``render_mode``: None, ``"ansi"`` (text) or ``"rgb_array"`` (a picture).
 
     The reward is the negative cost of the objective (the reward itself, if the model was built from rewards).
     ``info["costs"]`` holds the m constrained costs, ``info["cost"]`` their sum. The task never ends: ``terminated`` is

@@ -213,10 +213,11 @@ def with_hints(name: str, model: CMDP, options: dict[str, Any]) -> dict[str, Any
 
 
 def load_agent(path: Any, agent: type[Agent] | Learner | None = None) -> Any:
-    """Load an agent from a file; its ``extra`` holds what else was saved with it.
+    """Load an agent of any kind from a file, and return it.
 
-    ``agent``: your own class, or a fresh object to restore into, if the agent is not one of this library's. Files name
-    agents and never contain code.
+    ``path``: a file written by ``agent.save``. ``agent``: your own class, or a fresh object to restore into, if the
+    agent is not one of this library's. Files name agents and never contain code. The ``extra`` of the agent holds what
+    else was saved with it.
     """
     saved = read_saved(path)
     if agent is None:

@@ -40,7 +40,9 @@ class Evaluation:
 
 
 def evaluate(cmdp: CMDP, policy: ArrayLike) -> Evaluation:
-    """Return the exact averages, occupancy, gain and bias of a policy; its chain may have several closed classes.
+    """Return the exact averages, occupancy, gains and biases of a policy.
+
+    ``cmdp``: the model. ``policy``: (S, A) probabilities, or (S,) actions. Its chain may have several closed classes.
 
     >>> import psconrl
     >>> rover = psconrl.load("marsrover-4x4")

@@ -68,7 +68,10 @@ def hitting_times(cmdp: CMDP, target: int) -> Floats:
 
 
 def diameter(cmdp: CMDP) -> float:
-    """Return the largest of all least expected hitting times; inf if the model is not communicating.
+    """Return the diameter: the largest of all least expected hitting times.
+
+    The least expected hitting time of a state from another is that of the fastest policy. The diameter is infinite if
+    the model ``cmdp`` is not communicating.
 
     >>> import psconrl
     >>> diameter(psconrl.load("marsrover-4x4"))

@@ -31,10 +31,12 @@ class CMDP:
 
     ``transition``: (S, A, S) array, or (S*A, S) dense or sparse. ``costs``: (m+1, S, A), or (m+1, S, A, S) if they
     depend on the next state; cost 0 is the objective (minimised), costs 1..m are kept at or below ``thresholds``.
-    ``initial``: a state (index or name) or a distribution. ``available``: (S, A) mask of the actions that exist.
+    ``thresholds``: (m,) in the order of the costs, or by name. ``initial``: a state (index or name) or a distribution.
+    ``available``: (S, A) mask of the actions that exist. ``state_names``, ``action_names``, ``cost_names``: shown in
+    messages, tables and figures. ``maximise``: whether cost 0 is a negated reward, which plans show as a reward.
     ``units``: the duration of a round and the units of costs, see ``psconrl.Units``; they are shown next to all
     numbers. ``at_least``: names of costs that are negated quantities to be kept at or above a threshold; plans show the
-    quantity.
+    quantity. ``layout``: where the states are on a map, for figures.
 
     >>> m = CMDP([[[1, 0], [0.1, 0.9]], [[1, 0], [1, 0]]], costs=[[[0, 0], [1, 1]], [[1, 1], [0, 0]]], thresholds=[0.6])
     >>> m
@@ -110,7 +112,8 @@ class CMDP:
     ) -> Self:
         """Build a model that maximises an average reward under constraints on costs; plans report rewards.
 
-        ``rewards``: (S, A) or (S, A, S). ``costs``: (m, S, A) or (m, S, A, S), as many as thresholds.
+        ``rewards``: (S, A) or (S, A, S). ``costs``: (m, S, A) or (m, S, A, S), as many as ``thresholds``.
+        ``transition`` and the other keyword ``options``: as in ``CMDP``.
 
         >>> CMDP.from_rewards([[[1.0]]], rewards=[[5.0]]).maximise
         True
@@ -133,6 +136,9 @@ class CMDP:
         **options: Any,
     ) -> Self:
         """Build the model of observed frequencies, ``(N(s,a,s') + prior) / (N(s,a) + S prior)``.
+
+        ``counts``: (S, A, S) observed transitions N. ``prior``: added to each of them; every pair needs an observation
+        or a positive prior. ``costs``, ``thresholds`` and the other keyword ``options``: as in ``CMDP``.
 
         >>> CMDP.from_counts([[[3, 1]], [[2, 0]]], costs=[[[0], [1]]]).transition.toarray().tolist()
         [[0.75, 0.25], [1.0, 0.0]]

@@ -35,10 +35,11 @@ JSON_PARSED_BYTES = 20  # bytes of memory per byte of JSON, at worst: "[]," is a
 
 
 def save(cmdp: CMDP, path: str | os.PathLike[str], policy: Any = None) -> None:
-    """Write a model to ``.npz`` or ``.json``, or for Storm and PRISM to ``.umb`` or ``.drn``. The write is atomic.
+    """Write a model to a file, whose name ends in ``.npz`` or ``.json``, or for Storm and PRISM ``.umb`` or ``.drn``.
 
-    With a ``policy``, such as ``plan.policy``, the Markov chain of that policy is written instead, to ``.umb`` or
-    ``.drn``, so that another program can check its averages.
+    ``cmdp``: the model. ``path``: the file, which is replaced atomically. With a ``policy``, such as ``plan.policy``,
+    the Markov chain of that policy is written instead, to ``.umb`` or ``.drn``, so that another program can check its
+    averages.
     """
     if not isinstance(cmdp, CMDP):
         raise ModelError(f"save needs a CMDP and then a path; got {type(cmdp).__name__} first")

@@ -44,6 +44,9 @@ ONE, NOTHING = np.ones(1), np.zeros(1)  # weight of the objective in a proof of 
 def certify(cmdp: CMDP, plan: Plan) -> Certificate:
     """Recompute the proof of a plan: bounds, residuals and exact averages of its policy.
 
+    ``cmdp``: the model. ``plan``: a plan of this model, from any source: only its arrays are used. Returns a
+    certificate, whose ``holds`` says whether the plan is proven.
+
     >>> import psconrl
     >>> rover = psconrl.load("marsrover-4x4")
     >>> certify(rover, psconrl.plan(rover)).holds

@@ -24,11 +24,11 @@ from psconrl.planning.tolerances import PROVEN_EXCESS
 class Plan(Deployable):
     """A policy with its exact averages, the shadow price of every threshold, and a certificate.
 
-    ``value`` is the average objective in the user's sense (a reward if the model was built from rewards).
-    ``costs[i]`` is the average of ``cmdp.costs[i]``. ``multipliers[i]`` is the value of one more unit of threshold i,
-    in units of the objective. If the model is infeasible, the policy has the least possible excess and the multipliers
-    are Farkas weights. ``act`` returns actions, ``save`` and ``Plan.load`` store the plan, ``to_csv`` and ``to_json``
-    export it to other programs.
+    ``status`` says whether the plan is proven to be optimal. ``value`` is the average objective in the user's sense (a
+    reward if the model was built from rewards). ``costs[i]`` is the average of ``cmdp.costs[i]``. ``multipliers[i]`` is
+    the value of one more unit of threshold i, in units of the objective. If the model is infeasible, the policy has the
+    least possible excess and the multipliers are Farkas weights. ``act`` returns actions, ``save`` and ``Plan.load``
+    store the plan, ``to_csv`` and ``to_json`` export it to other programs.
 
     If no stationary policy is optimal, ``mixture`` holds policies, one of which each run draws at its start. Value,
     costs, occupancy and certificate are then those of the mixture, and ``policy`` is the closest stationary policy.

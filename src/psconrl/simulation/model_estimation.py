@@ -41,9 +41,10 @@ def estimate(
     seed: int | None = None,
     belief: Belief | None = None,
 ) -> "EstimatedModel":
-    """Play an environment for a number of rounds, trying all pairs evenly, and estimate a model of it.
+    """Play an environment for a number of rounds, trying all pairs evenly, and return an estimated model of it.
 
     ``env``: a Gymnasium environment with finite spaces, a task of ``psconrl.continuing``, or a model, for experiments.
+    ``rounds``: how many to play. ``seed``: of the environment and of the exploration.
     ``thresholds``: of its constrained costs, in order or by name, unless the task has ``limits``. ``belief``: about the
     transitions among the states that were met, as in an agent; by default a ``LearnedMass`` under which an action may
     lead to any successor that some action in the same state was seen to lead to. If the environment reports available

@@ -31,7 +31,10 @@ _NO_CAPS = np.empty(0, dtype=np.int64)
 
 
 class Simulation(Run):
-    """Run of an agent on a model that is unknown to the agent.
+    """A run of an agent on a model that is unknown to the agent; it can be saved and resumed.
+
+    ``cmdp``: the model. ``emission`` and ``evaluate_policies``: as in ``psconrl.simulate``, which is this class with
+    one call.
 
     The model's random numbers come from ``seed``, the agent's from its own seed, so that different agents meet common
     random numbers. ``agent`` may be any object with ``begin`` and ``end``; its actions are then drawn from ``seed`` as

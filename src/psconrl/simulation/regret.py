@@ -51,10 +51,11 @@ class Regret:
 
 
 def regret(trace: Trace, plan: Plan) -> Regret:
-    """Compare a run with the optimal plan of the model it was played on.
+    """Return the regret and the violations of a run, relative to the optimal plan of the model it was played on.
 
-    A plan of another model, or for other thresholds, is refused. For a run in a Gymnasium environment, whose model is
-    unknown, only the sizes are compared.
+    ``trace``: the result of ``psconrl.simulate``. ``plan``: the plan of that model. A plan of another model, or for
+    other thresholds, is refused. For a run in a Gymnasium environment, whose model is unknown, only the sizes are
+    compared.
 
     >>> import psconrl
     >>> model = psconrl.load("marsrover-4x4")

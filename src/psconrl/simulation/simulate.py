@@ -30,10 +30,12 @@ def simulate(
     evaluate_policies: bool = False,
     progress: Progress | None = None,
 ) -> Trace:
-    """Play an agent for a number of rounds on a CMDP (compiled) or a Gymnasium environment with finite spaces.
+    """Play an agent for a number of rounds on a CMDP (compiled) or a Gymnasium environment, and return its trace.
 
-    Episodic environments become continuing tasks, as by ``psconrl.continuing``. Any object with ``begin(state)``, which
-    returns a ``psconrl.Episode``, and ``end(record)`` is an agent.
+    ``env``: a CMDP, or a Gymnasium environment with finite spaces; episodic environments become continuing tasks, as by
+    ``psconrl.continuing``. ``agent``: an agent of the library, or any object with ``begin(state)``, which returns a
+    ``psconrl.Episode``, and ``end(record)``. ``horizon``: the number of rounds. ``seed``: of the environment; the agent
+    has its own.
 
     ``checkpoints``: the number of rounds to record, evenly spaced; ``"log"``; or the rounds. ``emission``: the
     distribution of costs around their means: ``"deterministic"``; ``"bernoulli"``, 0 or 1; ``"two-point"``, the

@@ -2,8 +2,9 @@ r"""PSConRL: posterior sampling for constrained reinforcement learning (Provodin
 
 Each episode draws transitions from the posterior. If some policy of the sampled model meets the thresholds, the agent
 plays the optimal one. Otherwise it explores: it takes the shortest path to the least visited state, which makes
-infeasible samples ever rarer. Bayesian regret :math:`\tilde O(D S \sqrt{A T})` for every cost in communicating CMDPs
-(Theorem 4.1). It needs neither horizon, span, mixing time nor a safe policy.
+infeasible samples ever rarer. The paper states a Bayesian regret of :math:`\tilde O(D S \sqrt{A T})` for every cost in
+communicating CMDPs (Theorem 4.1; docs/theory.md shows a gap in the proof). It needs neither horizon, span, mixing time
+nor a safe policy.
 
 The recipe ``psconrl-paper`` is this algorithm of the paper, with its prior and Ouyang et al.'s stopping rule; see
 ``schedules.Ouyang`` for how the paper's text differs. The default of this library has other parts, chosen by
@@ -54,17 +55,22 @@ SHORT_HORIZON = 300.0
 class PSConRL(Sampler):
     """PSConRL: posterior sampling, with exploration whenever the sampled model is infeasible.
 
-    ``thresholds``: (m,) in the order of the costs, or by name, ``{"delay": 2.0, "power": 0.3}``, in the same order.
-    ``costs``: (m+1, S, A) if known; else they are learned. Where nothing is known the objective is taken to be 0, which
-    is optimistic if costs are not negative; if the objective is a reward, give minus the largest possible reward as
-    ``optimistic_cost``. ``guessed_costs`` (m+1, S, A) count as ``cost_weight`` observations, a number or one for every
-    pair; None to learn their weight. ``trusting`` builds an agent from a rough model.
+    ``n_states``, ``n_actions``: sizes of the system. ``seed``: of the agent's random numbers. ``thresholds``: (m,) in
+    the order of the costs, or by name, ``{"delay": 2.0, "power": 0.3}``, in the same order. ``costs``: (m+1, S, A) if
+    known; else they are learned. Where nothing is known the objective is taken to be 0, which is optimistic if costs
+    are not negative; if the objective is a reward, give minus the largest possible reward as ``optimistic_cost``.
+    ``guessed_costs`` (m+1, S, A) count as ``cost_weight`` observations, a number or one for every pair; None to learn
+    their weight. ``trusting`` builds an agent from a rough model.
 
     Parts: ``belief``, the posterior over transitions; ``cost_belief``, the costs to plan with while they are learned;
     ``schedule``, when to plan again; ``fallback``, what to play if the sample is infeasible; ``ledger``, which makes up
     for past overspending and spends what is left (None for no ledger, as in the paper); ``planning_horizon``, how far
     ahead plans look; ``commitment``, when to play one deterministic policy instead of a randomised plan (None for
     never).
+
+    >>> agent = PSConRL(n_states=16, n_actions=4, thresholds=[0.2], seed=0)
+    >>> agent.act(0) in range(4)
+    True
     """
 
     name: ClassVar[str] = "psconrl"

@@ -27,7 +27,15 @@ def uniform_policy(n_states: int, n_actions: int) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Episode:
-    """A policy to play and when to stop: the episode ends with the step after which a cap is reached."""
+    """A policy to play, and the caps that end its episode.
+
+    ``policy``: (S, A) probabilities, or (H, S, A) if they change with the step. The episode ends with the step after
+    which it has lasted ``max_steps`` rounds, or a pair has been visited as often in it as ``visit_caps`` (S, A) says.
+    ``kind``: a label for logs and reports. ``value``: the average objective that the agent expects, as a cost.
+
+    >>> Episode(np.full((2, 2), 0.5), max_steps=10, kind="uniform").kind
+    'uniform'
+    """
 
     policy: Floats  # (S, A), or (H, S, A) for a policy that changes from step to step
     max_steps: int = NO_CAP

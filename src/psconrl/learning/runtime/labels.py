@@ -19,7 +19,9 @@ from psconrl.learning.runtime.player import Player
 
 
 class Labels:
-    """Labels of any hashable kind, numbered in the order given.
+    """A table of labels of any hashable kind, numbered from 0 in the order given.
+
+    ``labels[label]`` is the number of a label, ``labels.label(number)`` the label of a number.
 
     >>> labels = Labels(["idle", "busy", ("broken", 2)])
     >>> labels["busy"], labels.label(2), len(labels), "idle" in labels
@@ -114,9 +116,10 @@ class _Growing(Labels):
 
 
 class LabelledAgent:
-    """Wrapper that lets any agent use labels. ``agent`` is the wrapped agent, which uses numbers only.
+    """An agent whose states and actions have labels instead of numbers.
 
-    ``states``: their labels, or None to number states as they are met, up to the number of states of the agent.
+    ``agent``: the wrapped agent, which uses numbers only. ``states``: the labels of the states, or None to number
+    states as they are met, up to the number of states of the agent. ``actions``: the labels of the actions.
 
     >>> from psconrl.agents import PSConRL
     >>> thermostat = LabelledAgent(PSConRL(2, 2, [0.5], seed=0), states=["cold", "warm"], actions=["off", "on"])

@@ -26,7 +26,10 @@ REWARD = " [reward]"  # appended to the name of an objective that is maximised
 
 
 class CSVLog:
-    """Callback that writes one line per episode to a CSV file at once, so that a killed process loses nothing.
+    """Callback for ``agent.watch`` that writes one line per episode to a CSV file.
+
+    ``path``: the file. ``cost_names``: names of all costs, the objective first. Every line is written at once, so that
+    a killed process loses nothing.
 
     A file of the same run is continued, and holds every episode once. A run that resumes from an agent saved earlier
     repeats the episodes since then; their lines are dropped when the first of them has ended again. A run that is
@@ -157,9 +160,12 @@ def _repeats(line: bytes, facts: Sequence[Any], numbers: Sequence[float]) -> boo
 
 
 class TensorBoardLog:
-    """Callback that writes every episode to a directory for ``tensorboard --logdir``; the steps are rounds.
+    """Callback for ``agent.watch`` that writes every episode to a directory for ``tensorboard --logdir``.
 
-    Needs ``pip install psconrl[tensorboard]``.
+    ``directory``: where to write. ``cost_names``: names of all costs, the objective first. The steps of the curves are
+    rounds. Needs ``pip install psconrl[tensorboard]``.
+
+    >>> agent.watch(TensorBoardLog("curves", cost_names=["steps", "risk"]))  # doctest: +SKIP
     """
 
     def __init__(self, directory: str | os.PathLike[str], cost_names: Sequence[str] | None = None) -> None:

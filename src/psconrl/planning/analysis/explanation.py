@@ -68,9 +68,9 @@ class Explanation:
 
 
 def explain(cmdp: CMDP, state: int | str, best: Plan | None = None) -> Explanation:
-    """Compute what each action in a state would change if it were played once and the plan followed from then on.
+    """Return what each action in a state would change if it were played once and the plan followed from then on.
 
-    ``best``: the plan of the model, if it is known.
+    ``cmdp``: the model. ``state``: a state, by name or number. ``best``: the plan of the model, if it is known.
 
     >>> import psconrl
     >>> why = explain(psconrl.load("queue"), "0 waiting")

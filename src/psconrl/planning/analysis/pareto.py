@@ -68,7 +68,7 @@ def pareto(
     high: float | None = None,
     progress: Progress | None = None,
 ) -> Pareto:
-    """Compute optimal value and shadow price as functions of one threshold, with the other constraints in force.
+    """Return optimal value and shadow price as functions of one threshold, with the other constraints in force.
 
     ``constraint``: the name of a constrained cost or its index from 1. Without ``thresholds``, ``points`` of them run
     from ``low`` to ``high``, by default from the least feasible threshold to where the constraint no longer binds.
@@ -98,7 +98,7 @@ def pareto_surface(
     points: int = 9,
     progress: Progress | None = None,
 ) -> ParetoSurface:
-    """Compute optimal value and shadow prices as functions of two thresholds, with the other constraints in force.
+    """Return optimal value and shadow prices as functions of two thresholds, with the other constraints in force.
 
     ``constraints``: two constrained costs, each by name or by its index from 1. ``thresholds``: one list for each of
     the two; by default ``points`` of each, from the least feasible one to where it no longer binds, whatever the other

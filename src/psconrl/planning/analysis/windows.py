@@ -136,10 +136,10 @@ class WindowController:
 def plan_windows(
     cmdp: CMDP, within: float, plain: Plan | None = None, progress: Callable[[str], object] | None = None
 ) -> WindowPlan:
-    """Plan so that the thresholds are met over windows of about ``within`` rounds, from any state that is reached.
+    """Return plans that meet the thresholds over windows of about ``within`` rounds, one for each state to begin in.
 
-    ``plain``: the long-run plan of the model, if it is known. ``progress``: called with a line of text after the plan
-    of every window, for example ``print``.
+    ``cmdp``: the model. ``plain``: the long-run plan of the model, if it is known. ``progress``: called with a line of
+    text after the plan of every window, for example ``print``.
 
     In this example two islands may each be used half of the time, and crossing takes a round. In the long run the best
     policies cross ever more rarely. Over windows of a hundred rounds, half a round is lost in each on average:
