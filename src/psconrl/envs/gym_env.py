@@ -10,12 +10,14 @@ from psconrl.envs.registry import load
 from psconrl.errors import ConfigError, PolicyError, unknown_name
 from psconrl.model.cmdp import CMDP
 from psconrl.model.tables import Tables
+from psconrl.systems.system import System
 
 
 class CMDPEnv(gymnasium.Env[int, int]):
     """Any CMDP as a Gymnasium environment.
 
-    ``model``: a CMDP, or the name of a built-in environment, whose options are the remaining keyword arguments.
+    ``model``: a CMDP; a ``System`` whose noise is known, which pays what happened; or the name of a built-in
+    environment, whose options are the remaining keyword arguments.
     ``render_mode``: None, ``"ansi"`` (text) or ``"rgb_array"`` (a picture).
 
     The reward is the negative cost of the objective (the reward itself, if the model was built from rewards).
@@ -37,21 +39,24 @@ class CMDPEnv(gymnasium.Env[int, int]):
 
     def __init__(
         self,
-        model: CMDP | str,
+        model: CMDP | System | str,
         *,
         emission: str = "deterministic",
         render_mode: str | None = None,
         **options: Any,
     ) -> None:
-        if isinstance(model, CMDP) and options:
+        if not isinstance(model, str) and options:
             raise ConfigError(f"options go with the name of an environment, not with a model; got {', '.join(options)}")
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise ConfigError(unknown_name("render_mode", render_mode, self.metadata["render_modes"]))
+        system = model if isinstance(model, System) else None
+        if isinstance(model, System):
+            model = model.model_for_learning()
         self.model = model if isinstance(model, CMDP) else load(model, **options)
         self.observation_space: Any = gymnasium.spaces.Discrete(self.model.n_states)
         self.action_space: Any = gymnasium.spaces.Discrete(self.model.n_actions)
         self.render_mode = render_mode
-        self._tables = Tables.of(self.model, emission)
+        self._tables = Tables.of(self.model, emission) if system is None else system.tables()
         self._masked = not self.model.available.all()
         self._state: int | None = None
 

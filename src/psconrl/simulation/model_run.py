@@ -26,6 +26,7 @@ from psconrl.model.tables import Tables
 from psconrl.simulation.policy_values import PolicyValues
 from psconrl.simulation.run import Run, Snapshots
 from psconrl.simulation.trace import EpisodeLog, PolicyLog
+from psconrl.systems.system import System
 
 _NO_CAPS = np.empty(0, dtype=np.int64)
 
@@ -44,7 +45,7 @@ class Simulation(Run):
 
     def __init__(
         self,
-        cmdp: CMDP,
+        cmdp: CMDP | System,
         agent: Player | Learner,
         seed: int | Sequence[int] | None = None,
         *,
@@ -52,6 +53,8 @@ class Simulation(Run):
         evaluate_policies: bool = False,
         resumed: bool = False,
     ) -> None:
+        given = cmdp
+        cmdp = given.model_for_learning() if isinstance(given, System) else given
         player = adapt(agent, cmdp.n_states, cmdp.n_actions, cmdp.thresholds, seed)
         expected = (cmdp.n_states, cmdp.n_actions, cmdp.n_constraints)
         got = (player.n_states, player.n_actions, player.n_costs - 1)
@@ -68,13 +71,13 @@ class Simulation(Run):
                 "emission": emission,
                 "maximise": cmdp.maximise,
                 "units": cmdp.units.record(),
-                "model": fingerprint(cmdp),
+                "model": fingerprint(given.model() if isinstance(given, System) else cmdp),
             },
             resumed,
         )
         self.cmdp, self.seed = cmdp, seed
         self.emission, self.evaluate_policies = emission, evaluate_policies
-        self._tables = Tables.of(cmdp, emission)
+        self._tables = given.tables() if isinstance(given, System) else Tables.of(cmdp, emission)
         try:
             rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
         except (TypeError, ValueError):

@@ -17,6 +17,7 @@ from psconrl.simulation.gym_run import GymSimulation
 from psconrl.simulation.model_run import Simulation
 from psconrl.simulation.run import Progress, Run
 from psconrl.simulation.trace import Trace, checkpoint_rounds
+from psconrl.systems.system import System
 
 
 def simulate(
@@ -32,10 +33,10 @@ def simulate(
 ) -> Trace:
     """Play an agent for a number of rounds on a CMDP (compiled) or a Gymnasium environment, and return its trace.
 
-    ``env``: a CMDP, or a Gymnasium environment with finite spaces; episodic environments become continuing tasks, as by
-    ``psconrl.continuing``. ``agent``: an agent of the library, or any object with ``begin(state)``, which returns a
-    ``psconrl.Episode``, and ``end(record)``. ``horizon``: the number of rounds. ``seed``: of the environment; the agent
-    has its own.
+    ``env``: a CMDP; a ``System`` whose noise is known, where every round pays what happened; or a Gymnasium environment
+    with finite spaces; episodic environments become continuing tasks, as by ``psconrl.continuing``. ``agent``: an agent
+    of the library, or any object with ``begin(state)``, which returns a ``psconrl.Episode``, and ``end(record)``.
+    ``horizon``: the number of rounds. ``seed``: of the environment; the agent has its own.
 
     ``checkpoints``: the number of rounds to record, evenly spaced; ``"log"``; or the rounds. ``emission``: the
     distribution of costs around their means: ``"deterministic"``; ``"bernoulli"``, 0 or 1; ``"two-point"``, the
@@ -55,7 +56,7 @@ def simulate(
     if not isinstance(agent, Player) and not is_learner(agent):
         hint = ": give its .agent" if hasattr(agent, "agent") else "; psconrl agents lists them"
         raise ConfigError(f"simulate needs an agent, such as PSConRL; got {type(agent).__name__}{hint}")
-    if isinstance(env, CMDP):
+    if isinstance(env, CMDP | System):
         run: Run = Simulation(env, agent, seed, emission=emission, evaluate_policies=evaluate_policies)
     elif isinstance(env, gymnasium.Env):
         if emission != "deterministic" or evaluate_policies:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,11 @@ from psconrl.arrays import Bools, Ints
 from psconrl.caps import need
 from psconrl.errors import ModelError
 from psconrl.systems.functions import Rule, shown_values
+from psconrl.systems.randomness import Randomness
 from psconrl.systems.variables import Space
 
 CHUNK = 1_000_000  # points (s, a, w) that are evaluated at once
+TRIED = 50  # states in which functions are tried with arrays
 ALL_AT_ONCE = 50_000_000  # points up to which a step that takes arrays is called in all states, reachable or not
 
 
@@ -35,79 +37,48 @@ class Outcomes:
         return cls({name: v[place] for (name, v), place in zip(values.items(), places, strict=True)}, size)
 
 
-@dataclass(frozen=True, eq=False)
-class Step:
-    """The step of a system: a function that returns all variables of the next state, or a rule for each."""
+def next_values(
+    step: Mapping[str, Rule] | Rule, states: Space, columns: Mapping[str, NDArray[Any]], size: int, what: str
+) -> dict[str, NDArray[Any]]:
+    """Return the variables of the next state at some points; those that a table does not name keep their values."""
+    if isinstance(step, Rule):
+        returned = step(columns, size)
+        if not isinstance(returned, Mapping):
+            raise ModelError(f"{what} must return a table of the next state's variables; got {returned[0]!r}")
+        for name in states.names:
+            if name not in returned:
+                raise ModelError(f"{what} must return all variables of the state; {name!r} is missing")
+        for name in returned:
+            if name not in states.names:
+                raise ModelError(f"{what} returns {name!r}, which is no variable of the state")
+        return dict(returned)
+    return {name: step[name](columns, size) if name in step else columns[name] for name in states.names}
+
+
+class Steps(Protocol):
+    """What exploration needs to know of a system."""
 
     states: Space
     actions: Space
-    outcomes: Outcomes
-    rules: Mapping[str, Rule] | Rule
-    available: Rule | None
+
+    @property
+    def outcomes(self) -> Outcomes:
+        """The joint outcomes."""
 
     def columns(self, states: Ints) -> dict[str, NDArray[Any]]:
-        """Return the values of all variables at the points (s, a, w) of some states, each (len * A * W,)."""
-        A, W = self.actions.size, self.outcomes.size
-        n = states.size
-        columns = {name: np.repeat(v, A * W) for name, v in self.states.values(states).items()}
-        for name, v in self.actions.values(np.arange(A)).items():
-            columns[name] = np.tile(np.repeat(v, W), n)
-        for name, v in self.outcomes.values.items():
-            columns[name] = np.tile(v, n * A)
-        return columns
+        """Return the values of all variables at the points (s, a, w) of some states."""
 
     def pair_columns(self, states: Ints) -> dict[str, NDArray[Any]]:
-        """Return the values of the variables of states and actions, each (len * A,)."""
-        A = self.actions.size
-        columns = {name: np.repeat(v, A) for name, v in self.states.values(states).items()}
-        for name, v in self.actions.values(np.arange(A)).items():
-            columns[name] = np.tile(v, states.size)
-        return columns
-
-    def mask(self, states: Ints) -> Bools:
-        """Return which actions are available in some states, (len, A)."""
-        shape = (states.size, self.actions.size)
-        if self.available is None:
-            return np.ones(shape, dtype=bool)
-        mask = self.available(self.pair_columns(states), shape[0] * shape[1])
-        return np.asarray(mask).astype(bool).reshape(shape)
-
-    def following(self, states: Ints) -> Ints:
-        """Return the numbers of the next states of some states, (len, A, W); -1 for one outside the space."""
-        columns = self.columns(states)
-        size = states.size * self.actions.size * self.outcomes.size
-        numbers, inside = self.states.numbers(self.next_values(columns, size))
-        return np.where(inside, numbers, -1).reshape(states.size, self.actions.size, self.outcomes.size)
+        """Return the values of the variables of states and actions."""
 
     def next_values(self, columns: Mapping[str, NDArray[Any]], size: int) -> dict[str, NDArray[Any]]:
         """Return the variables of the next state at some points."""
-        if isinstance(self.rules, Rule):
-            returned = self.rules(columns, size)
-            if not isinstance(returned, Mapping):
-                raise ModelError(f"step must return a table of the next state's variables; got {returned[0]!r}")
-            for name in self.states.names:
-                if name not in returned:
-                    raise ModelError(f"step must return all variables of the state; {name!r} is missing")
-            for name in returned:
-                if name not in self.states.names:
-                    raise ModelError(f"step returns {name!r}, which is no variable of the state")
-            return dict(returned)
-        return {
-            name: self.rules[name](columns, size) if name in self.rules else columns[name]
-            for name in self.states.names
-        }
 
-    def takes_arrays(self, states: Ints) -> bool:
-        """Return whether all functions take arrays, after a trial in some states."""
-        some = states[:: max(1, states.size // 50)][:50]
-        columns = self.columns(some)
-        rules = [self.rules] if isinstance(self.rules, Rule) else list(self.rules.values())
-        for rule in rules:
-            rule.try_arrays(columns)
-        if self.available is not None:
-            self.available.try_arrays(self.pair_columns(some))
-            rules.append(self.available)
-        return all(rule.takes_arrays for rule in rules)
+    def rules(self) -> list[Rule]:
+        """Return the rules of the step."""
+
+    def randomness_at(self, states: Ints) -> tuple[Randomness, Ints]:
+        """Return the randomness in some states."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,67 +90,86 @@ class Explored:
     successors: Ints  # (S, A, W) places in the list of states; that of the state itself for an impossible outcome
 
 
-def explore(step: Step, start: Ints, possible: Any) -> Explored:
-    """Return the states that can be reached from the given ones.
+def possible_at(source: Steps, states: Ints) -> Bools:
+    """Return which joint outcomes are possible in some states, (len, A, W)."""
+    randomness, contexts = source.randomness_at(states)
+    return randomness.possible()[contexts].reshape(states.size, source.actions.size, -1)
 
-    ``possible(states)``: which joint outcomes (len, A, W) have a positive probability.
-    """
-    points = step.states.size * step.actions.size * step.outcomes.size
-    everywhere = np.arange(step.states.size) if points <= ALL_AT_ONCE else start
-    if step.takes_arrays(everywhere) and points <= ALL_AT_ONCE:
+
+def explore(source: Steps, available: Rule | None, start: int) -> Explored:
+    """Return the states that can be reached from the start."""
+    points = source.states.size * source.actions.size * source.outcomes.size
+    everywhere = np.arange(source.states.size) if points <= ALL_AT_ONCE else np.array([start])
+    if _takes_arrays(source, available, everywhere) and points <= ALL_AT_ONCE:
         need(16.0 * points, f"a system of {points:,} states, actions and outcomes", ModelError)
-        found, mask, following = _evaluated(step, everywhere, possible)
-        reached = _reached(following, start)
-        states, mask, following = found[reached], mask[reached], following[reached]
+        mask, following = _evaluated(source, available, everywhere)
+        states = _reached(following, start)
+        mask, following = mask[states], following[states]
     else:
-        states, mask, following = _by_levels(step, start, possible)
-    wrong = np.argwhere(following == -1)
-    if len(wrong):
-        raise ModelError(_outside(step, states, *wrong[0]))
+        states, mask, following = _by_levels(source, available, start)
+    if (following == -1).any():
+        raise ModelError(_outside(source, states, *np.argwhere(following == -1)[0]))
     none = np.flatnonzero(~mask.any(axis=1))
     if none.size:
-        where = shown_values(step.states.label(int(states[none[0]])))
+        where = shown_values(source.states.label(int(states[none[0]])))
         raise ModelError(f"no action is available in the state {where}")
-    own = np.broadcast_to(np.arange(states.size)[:, None, None], following.shape)
-    places = np.searchsorted(states, np.maximum(following, 0))
+    everything = states.size == source.states.size  # then the numbers of states are their places
+    places = following if everything else np.searchsorted(states, np.maximum(following, 0))
+    own = np.arange(states.size)[:, None, None]
     return Explored(states, mask, np.where(following >= 0, places, own))
 
 
-def _evaluated(step: Step, states: Ints, possible: Any) -> tuple[Ints, Bools, Ints]:
+def _takes_arrays(source: Steps, available: Rule | None, states: Ints) -> bool:
+    """Return whether all functions take arrays, after a trial in some states."""
+    some = states[:: max(1, states.size // TRIED)][:TRIED]
+    rules = source.rules()
+    columns = source.columns(some)
+    for rule in rules:
+        rule.try_arrays(columns)
+    if available is not None:
+        available.try_arrays(source.pair_columns(some))
+        rules = [*rules, available]
+    return all(rule.takes_arrays for rule in rules)
+
+
+def _evaluated(source: Steps, available: Rule | None, states: Ints) -> tuple[Bools, Ints]:
     """Evaluate states in chunks: next states are -1 if outside the space, -2 if they are impossible."""
-    n = max(1, CHUNK // (step.actions.size * step.outcomes.size))
-    masks, all_following = [], []
+    A, W = source.actions.size, source.outcomes.size
+    n = max(1, CHUNK // (A * W))
+    masks = np.ones((states.size, A), dtype=bool)
+    all_following = np.empty((states.size, A, W), dtype=np.int64)
     for k in range(0, states.size, n):
         some = states[k : k + n]
-        mask = step.mask(some)
-        following = step.following(some)
-        following[~(possible(some) & mask[:, :, None])] = -2
-        masks.append(mask)
-        all_following.append(following)
-    return states, np.concatenate(masks), np.concatenate(all_following)
+        if available is not None:
+            mask = available(source.pair_columns(some), some.size * A)
+            masks[k : k + n] = np.asarray(mask).astype(bool).reshape(-1, A)
+        numbers, inside = source.states.numbers(source.next_values(source.columns(some), some.size * A * W))
+        following = np.where(inside, numbers, -1).reshape(-1, A, W)
+        following[~(possible_at(source, some) & masks[k : k + n, :, None])] = -2
+        all_following[k : k + n] = following
+    return masks, all_following
 
 
-def _reached(following: Ints, start: Ints) -> Ints:
+def _reached(following: Ints, start: int) -> Ints:
     """Return the states that can be reached, in increasing order, where all states were evaluated."""
     n = len(following)
     flat = following.reshape(n, -1)
-    row, column = np.nonzero(flat >= 0)
-    graph = csr_array((np.ones(row.size, dtype=np.int8), (row, flat[row, column])), shape=(n, n))
-    seen = np.zeros(n, dtype=bool)
-    for s in start:
-        if not seen[s]:
-            seen[breadth_first_order(graph, int(s), return_predecessors=False)] = True
-    return np.flatnonzero(seen)
+    kept = flat >= 0
+    indptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
+    graph = csr_array((np.ones(indptr[-1], dtype=np.int8), flat[kept], indptr), shape=(n, n))
+    found: Ints = breadth_first_order(graph, start, return_predecessors=False)
+    return np.sort(found).astype(np.int64)
 
 
-def _by_levels(step: Step, start: Ints, possible: Any) -> tuple[Ints, Bools, Ints]:
+def _by_levels(source: Steps, available: Rule | None, start: int) -> tuple[Ints, Bools, Ints]:
     """Evaluate the states that can be reached, one step after the other."""
-    found = frontier = np.unique(start)
+    found = frontier = np.array([start])
     parts = []
     while frontier.size:
-        need(16.0 * found.size * step.actions.size * step.outcomes.size, f"{found.size:,} reachable states", ModelError)
-        parts.append(_evaluated(step, frontier, possible))
-        following = parts[-1][2]
+        points = found.size * source.actions.size * source.outcomes.size
+        need(16.0 * points, f"{found.size:,} reachable states", ModelError)
+        mask, following = _evaluated(source, available, frontier)
+        parts.append((frontier, mask, following))
         frontier = np.setdiff1d(following[following >= 0], found)
         found = np.union1d(found, frontier)
     states, mask, following = (np.concatenate(x) for x in zip(*parts, strict=True))
@@ -187,13 +177,13 @@ def _by_levels(step: Step, start: Ints, possible: Any) -> tuple[Ints, Bools, Int
     return states[order], mask[order], following[order]
 
 
-def _outside(step: Step, states: Ints, s: int, a: int, w: int) -> str:
+def _outside(source: Steps, states: Ints, s: int, a: int, w: int) -> str:
     """Describe a step that leaves the space."""
-    here = step.states.label(int(states[s])) | step.actions.label(int(a))
-    noise = {name: v[w].item() for name, v in step.outcomes.values.items()}
+    here = source.states.label(int(states[s])) | source.actions.label(int(a))
+    noise = {name: v[w].item() for name, v in source.outcomes.values.items()}
     point = {name: np.array([value]) for name, value in (here | noise).items()}
-    to = {name: value[0] for name, value in step.next_values(point, 1).items()}
-    for variable in step.states.variables:
+    to = {name: value[0] for name, value in source.next_values(point, 1).items()}
+    for variable in source.states.variables:
         if variable.index(to[variable.name]) < 0:
             low, high = variable.values[0], variable.values[-1]
             return (

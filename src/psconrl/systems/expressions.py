@@ -1,7 +1,7 @@
 """Expressions in the variables of a system, such as ``max(demand - shelf, 0)``.
 
-They are parsed, never run as code: arithmetic, comparisons, ``and``, ``or``, ``not``, ``x if condition else y``, numbers,
-quoted text, names of variables, and the functions in ``FUNCTIONS``. All of them work on whole arrays.
+They are parsed, never run as code: arithmetic, comparisons, ``and``, ``or``, ``not``, ``x if condition else y``,
+numbers, quoted text, names of variables, and the functions in ``FUNCTIONS``. All of them work on whole arrays.
 
 >>> Expression("max(demand - shelf, 0)")({"shelf": np.array([0, 3]), "demand": np.array([2, 2])}).tolist()
 [2.0, 0.0]

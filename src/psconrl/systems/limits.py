@@ -76,7 +76,9 @@ def _read_limit(text: Any, known: frozenset[str]) -> Limit:
             ratio = (1.0, _expression(ast.unparse(top), known)), (-threshold, _expression(ast.unparse(bottom), known))
             return Limit(ast.unparse(tree.left), ratio, 0.0, at_least)
         case ast.Call(func=ast.Name(id="P"), args=[condition], keywords=[]):
-            return Limit(ast.unparse(tree.left), ((1.0, _expression(ast.unparse(condition), known)),), threshold, at_least)
+            return Limit(
+                ast.unparse(tree.left), ((1.0, _expression(ast.unparse(condition), known)),), threshold, at_least
+            )
         case ast.Call(func=ast.Name(id=name), args=[quantity], keywords=[]) if PERCENTILE.fullmatch(name):
             if at_least:
                 raise ModelError(f"{text!r}: a percentile can be kept at or below a value, not above")

@@ -260,9 +260,7 @@ class Categorical(Noise):
     parameter_name: ClassVar[str] = "probabilities"
     prior_type: ClassVar[type[Prior]] = Weights
 
-    def __init__(
-        self, values: Any, probabilities: ArrayLike | None = None, *, prior: ArrayLike | None = None
-    ) -> None:
+    def __init__(self, values: Any, probabilities: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> None:
         if isinstance(values, Mapping):
             if probabilities is not None or prior is not None:
                 raise ModelError("Categorical: give a table of probabilities, or values with probabilities or a prior")

@@ -16,8 +16,12 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from psconrl.arrays import Floats, Ints, Places
+from psconrl.kernels import csr
+from psconrl.kernels.play import EXACT
+from psconrl.model.tables import Tables
 from psconrl.model.transition import DenseTransition, SparseTransition, Transition
 from psconrl.sizes import SMALL_SAMPLE_STATES
+from psconrl.systems.events import EventClock
 from psconrl.systems.randomness import IndependentNoise, Parameters, Randomness
 
 
@@ -76,9 +80,7 @@ class Structure:
         """Return the transitions, given the probabilities (G, W) of the joint outcomes."""
         patterns = self.patterns
         data = patterns.probabilities(table)[patterns.of_entry]
-        matrix = csr_array(
-            (data, patterns.successors, patterns.indptr), shape=(self.contexts.size, self.n_states)
-        )
+        matrix = csr_array((data, patterns.successors, patterns.indptr), shape=(self.contexts.size, self.n_states))
         if self.n_states <= SMALL_SAMPLE_STATES:
             return DenseTransition(matrix.toarray())
         return SparseTransition(matrix)
@@ -115,7 +117,28 @@ class Structure:
             int(data["n_actions"]),
             np.asarray(data["successors"], dtype=np.int32),
             np.asarray(data["contexts"], dtype=np.int64),
-            IndependentNoise.from_dict(data["randomness"]),
+            randomness_from_dict(data["randomness"]),
             np.asarray(data["fixed_costs"], dtype=np.float64),
             tuple(None if c is None else np.asarray(c, dtype=np.float64) for c in data["outcome_costs"]),
         )
+
+
+def randomness_from_dict(data: dict[str, Any]) -> Randomness:
+    """Return noise or events from plain data."""
+    return EventClock.from_dict(data) if "factors" in data else IndependentNoise.from_dict(data)
+
+
+def outcome_tables(structure: Structure) -> Tables:
+    """Lay out a system for simulation, with an entry for every outcome of every pair."""
+    probabilities = structure.table(structure.randomness.initial())[structure.contexts]
+    kept = probabilities > 0.0
+    indptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1))]).astype(np.int32)
+    pairs = np.repeat(np.arange(len(kept)), np.diff(indptr))
+    costs = structure.fixed_costs[:, pairs]
+    for i, of_outcome in enumerate(structure.outcome_costs):
+        if of_outcome is not None:
+            costs[i] += of_outcome[kept]
+    cdf = csr.row_cdf(indptr, np.ascontiguousarray(probabilities[kept]))
+    successors = np.ascontiguousarray(structure.successors[kept], dtype=np.int32)
+    ranges = np.array([costs.min(axis=1), costs.max(axis=1)])
+    return Tables(indptr, successors, cdf, np.ascontiguousarray(costs), EXACT, ranges)

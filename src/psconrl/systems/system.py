@@ -8,15 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psconrl.arrays import Bools, Floats, Ints
-from psconrl.errors import ModelError, unknown_name
+from psconrl.errors import ModelError
 from psconrl.model.cmdp import CMDP
+from psconrl.model.tables import Tables
 from psconrl.model.units import Units
-from psconrl.systems.exploration import Explored, Outcomes, Step, explore
+from psconrl.systems.events import Event
+from psconrl.systems.exploration import Explored, explore, possible_at
 from psconrl.systems.functions import Rule, shown_values
 from psconrl.systems.limits import Limit, read_limits
 from psconrl.systems.noise import Noise
-from psconrl.systems.randomness import IndependentNoise, Parameters
-from psconrl.systems.structure import Structure
+from psconrl.systems.randomness import Parameters
+from psconrl.systems.sources import EventSource, NoiseSource, Source
+from psconrl.systems.structure import Structure, outcome_tables
 from psconrl.systems.variables import Space
 
 NEXT = "next_"  # before the name of a variable of the next state, in costs
@@ -48,9 +51,11 @@ class System:
         *,
         state: Mapping[str, Any],
         action: Mapping[str, Any],
-        step: Any,
+        step: Any = None,
         costs: Mapping[str, Any],
         noise: Mapping[str, Noise] | None = None,
+        events: Mapping[str, Event] | None = None,
+        clock: float | None = None,
         available: Any = None,
         start: Mapping[str, Any] | None = None,
         minimise: str | None = None,
@@ -59,80 +64,80 @@ class System:
         units: Units | Mapping[str, Any] | None = None,
     ) -> None:
         self.states, self.actions = Space(state, "state"), Space(action, "action")
-        self.noise = _read_noise(noise)
-        twice = [n for n in (*self.actions.names, *self.noise) if n in self.states.names] + [
-            n for n in self.noise if n in self.actions.names
-        ]
-        if twice:
-            raise ModelError(f"{twice[0]!r} is the name of two variables")
+        self.source = self._read_source(step, noise, events, clock)
+        _need_different([*self.states.names, *self.actions.names, *self.source.names])
         pair_names = frozenset((*self.states.names, *self.actions.names))
-        names = pair_names | frozenset(self.noise)
         self._available = None if available is None else Rule(available, "available", pair_names)
-        self._step = _read_step(step, self.states, names)
-        known = names | {NEXT + name for name in self.states.names}
-        if not isinstance(costs, Mapping):
-            raise ModelError(f"costs must be a table of functions or expressions by name; got {costs!r}")
-        for name in costs:
-            if not isinstance(name, str) or not name.isidentifier() or name in known:
-                raise ModelError(f"a cost needs a name of its own, such as 'holding'; got {name!r}")
-        self._costs = {name: Rule(given, f"the cost {name!r}", known) for name, given in costs.items()}
-        self._arguments = {
-            name: {key: Rule(given, f"{key} of {name!r}", pair_names) for key, given in noise.arguments.items()}
-            for name, noise in self.noise.items()
-        }
+        known = pair_names | frozenset(self.source.names) | {NEXT + name for name in self.states.names}
+        self._costs = _read_costs(costs, known)
         self.maximises = maximise is not None
         self.objective, self.limits = read_limits(minimise, maximise, limits, known, self._costs)
         self.start = {v.name: v.values[0].item() for v in self.states.variables} if start is None else dict(start)
         self._first = self.states.number(self.start, "start")
         self.units = units
-        self._need_all_used(noise or {})
+        self._need_all_used()
 
-    def _need_all_used(self, noise: Mapping[str, Any]) -> None:
+    def _read_source(self, step: Any, noise: Any, events: Any, clock: float | None) -> Source:
+        if events is None:
+            if step is None or clock is not None:
+                raise ModelError("a system needs a step, or events, which may have a clock")
+            return NoiseSource(self.states, self.actions, _read_noise(noise), step)
+        if step is not None or noise is not None:
+            raise ModelError("a system has noise and a step, or events with steps of their own, not both")
+        return EventSource(self.states, self.actions, events, clock)
+
+    def _need_all_used(self) -> None:
         """Raise an error if a noise is used nowhere."""
-        rules = [self._step] if isinstance(self._step, Rule) else [*self._step.values()]
-        used = frozenset().union(*(rule.names for rule in [*rules, *self._costs.values()]))
+        used = frozenset().union(*(rule.names for rule in [*self.source.rules(), *self._costs.values()]))
         used |= frozenset().union(*(limit.names for limit in (self.objective, *self.limits)))
-        for name in noise:
-            if name not in used:
-                raise ModelError(f"the noise {name!r} is never used, neither by the step nor by a cost")
+        if isinstance(self.source, NoiseSource):
+            for name in self.source.names:
+                if name not in used:
+                    raise ModelError(f"the noise {name!r} is never used, neither by the step nor by a cost")
+        elif isinstance(self.source, EventSource):
+            for name in self.source.cost_names:
+                if name not in self._costs:
+                    raise ModelError(f"an event has a cost {name!r}; give it in costs, too, as 0 if it has no rate")
 
     def with_noise(self, **known: Any) -> "System":
-        """Return the system with other noise: a distribution, or a number for an unknown parameter.
+        """Return the system with other noise: a distribution, or a number for an unknown parameter or rate.
 
         >>> from psconrl.systems.noise import Bernoulli
         >>> from psconrl.systems.priors import Beta
         >>> coin = System(state={"on": 2}, action={"wait": 1}, noise={"flip": Bernoulli(Beta())},
         ...     step={"on": "flip"}, costs={"heat": "on"}, minimise="heat")
-        >>> coin.with_noise(flip=0.3).noise["flip"]
+        >>> coin.with_noise(flip=0.3).source.noise["flip"]
         Bernoulli(p=0.3, n=1)
         """
-        noise = dict(self.noise)
-        for name, given in known.items():
-            if name not in noise:
-                raise ModelError(unknown_name("noise", name, noise))
-            noise[name] = given if isinstance(given, Noise) else noise[name].with_parameter(given)
         other = object.__new__(System)
-        vars(other).update({k: v for k, v in vars(self).items() if k not in ("_explored", "structure")})
-        other.noise = noise
-        pair_names = frozenset((*self.states.names, *self.actions.names))
-        other._arguments = {
-            name: {key: Rule(rule, f"{key} of {name!r}", pair_names) for key, rule in one.arguments.items()}
-            for name, one in noise.items()
-        }
+        vars(other).update({k: v for k, v in vars(self).items() if k not in ("_explored", "structure", "_taken")})
+        other.source = self.source.with_known(known)
         return other
 
     def model(self, **known: Any) -> CMDP:
         """Return the model of the reachable states. Unknown parameters of noise must be given, by name of the noise."""
         system = self.with_noise(**known) if known else self
-        missing = [name for name, noise in system.noise.items() if noise.prior is not None]
-        if missing:
-            raise ModelError(
-                f"the noise {missing[0]!r} has an unknown parameter; give it, as in model({missing[0]}=...), "
-                "or learn it, as in PSConRL.of(system)"
-            )
+        system._need_known()
         return system.expected_model({})
 
-    def expected_model(self, parameters: Parameters) -> CMDP:
+    def model_for_learning(self) -> CMDP:
+        """Return the model with all actions in all states: one that is not available acts as the first that is."""
+        return self.expected_model({}, all_actions=True)
+
+    def tables(self) -> Tables:
+        """Return the system laid out for simulation: every round draws the noise and pays what happened."""
+        self._need_known()
+        return outcome_tables(self.structure)
+
+    def _need_known(self) -> None:
+        missing = list(self.source.unknown())
+        if missing:
+            raise ModelError(
+                f"{missing[0]!r} has an unknown parameter; give it, as in with_noise({missing[0]}=...), "
+                "or learn it, as in PSConRL.of(system)"
+            )
+
+    def expected_model(self, parameters: Parameters, *, all_actions: bool = False) -> CMDP:
         """Return the model for some values of the unknown parameters; by default their prior means."""
         structure = self.structure
         values = structure.randomness.initial() | parameters
@@ -143,7 +148,7 @@ class System:
             structure.costs(table),
             [limit.threshold for limit in self.limits],
             initial=int(np.searchsorted(explored.states, self._first)),
-            available=explored.available,
+            available=None if all_actions else explored.available,
             state_names=self.state_names,
             action_names=self.action_names,
             cost_names=[self.objective.name, *(limit.name for limit in self.limits)],
@@ -176,75 +181,18 @@ class System:
         return place
 
     @cached_property
-    def _outcomes(self) -> tuple[Outcomes, dict[str, dict[str, Floats]]]:
-        """The joint outcomes, and the arguments of every noise in all states."""
-        everywhere = self._pair_values(np.arange(self.states.size)) if self._depends else {}
-        size = self.states.size * self.actions.size
-        values, arguments = {}, {}
-        for name, noise in self.noise.items():
-            own = {key: self._number(rule, everywhere, size) for key, rule in self._arguments[name].items()}
-            arguments[name] = dict(noise.checked_arguments(own))
-            values[name] = noise.outcomes(arguments[name])
-        return Outcomes.of(values), arguments
-
-    @property
-    def _depends(self) -> bool:
-        return any(rule.names for rules in self._arguments.values() for rule in rules.values())
-
-    def _number(self, rule: Rule, columns: Mapping[str, NDArray[Any]], size: int) -> Floats:
-        """Return a rule's values as numbers; one value if it is a constant."""
-        if not rule.names:
-            return np.asarray(rule({}, 1), dtype=np.float64)
-        rule.try_arrays(columns)
-        return _as_numbers(rule(columns, size), rule.what)
-
-    def _pair_values(self, states: Ints) -> dict[str, NDArray[Any]]:
-        A = self.actions.size
-        columns = {name: np.repeat(v, A) for name, v in self.states.values(states).items()}
-        for name, v in self.actions.values(np.arange(A)).items():
-            columns[name] = np.tile(v, states.size)
-        return columns
-
-    @cached_property
     def _explored(self) -> Explored:
-        outcomes, _ = self._outcomes
-        step = Step(self.states, self.actions, outcomes, self._step, self._available)
-        return explore(step, np.array([self._first]), self._possible)
-
-    def _randomness_at(self, states: Ints) -> tuple[IndependentNoise, Ints]:
-        """Return the noise in the contexts of some states, and the context of each of their pairs."""
-        _, everywhere = self._outcomes
-        pairs = (states[:, None] * self.actions.size + np.arange(self.actions.size)).ravel()
-        own_contexts, arguments = {}, {}
-        for name in self.noise:
-            values = [np.broadcast_to(v if v.size == 1 else v[pairs], pairs.shape) for v in everywhere[name].values()]
-            if not values:
-                arguments[name], own_contexts[name] = {}, np.zeros(pairs.size, dtype=np.int64)
-                continue
-            rows, of_pair = np.unique(np.column_stack(values), axis=0, return_inverse=True)
-            arguments[name] = dict(zip(everywhere[name], rows.T, strict=True))
-            own_contexts[name] = of_pair.ravel()
-        if not own_contexts:
-            return IndependentNoise({}, {}, {}, {}), np.zeros(pairs.size, dtype=np.int64)
-        joint, contexts = np.unique(np.column_stack(list(own_contexts.values())), axis=0, return_inverse=True)
-        by_noise = dict(zip(own_contexts, joint.T, strict=True))
-        return IndependentNoise(self.noise, arguments, by_noise, _keys(self.noise)), contexts.ravel()
-
-    def _possible(self, states: Ints) -> Bools:
-        """Return which joint outcomes are possible in some states, (len, A, W)."""
-        randomness, contexts = self._randomness_at(states)
-        return randomness.possible()[contexts].reshape(states.size, self.actions.size, -1)
+        return explore(self.source, self._available, self._first)
 
     @cached_property
     def structure(self) -> Structure:
         """What every outcome of the noise does in every reachable state."""
         explored = self._explored
         S, A = explored.available.shape
-        outcomes, _ = self._outcomes
-        randomness, contexts = self._randomness_at(explored.states)
+        randomness, contexts = self.source.randomness_at(explored.states)
         successors = explored.successors.reshape(S * A, -1)
         taken = self._taken
-        fixed, by_outcome = self._cost_tables(explored, outcomes)
+        fixed, by_outcome = self._cost_tables(explored)
         return Structure(
             S, A, successors[taken].astype(np.int32), contexts[taken], randomness, fixed[:, taken],
             tuple(None if c is None else c[taken] for c in by_outcome),
@@ -258,60 +206,75 @@ class System:
         actions = np.where(available, np.arange(A), available.argmax(axis=1)[:, None])
         return np.asarray((np.arange(S)[:, None] * A + actions).ravel())
 
-    def _cost_tables(self, explored: Explored, outcomes: Outcomes) -> tuple[Floats, list[Floats | None]]:
+    def _cost_tables(self, explored: Explored) -> tuple[Floats, list[Floats | None]]:
         """Return costs that do not depend on the outcome (m+1, S*A), and those that do, (S*A, W) or None."""
         S, A = explored.available.shape
-        step = Step(self.states, self.actions, outcomes, self._step, self._available)
-        signs = [-1.0 if self.maximises else 1.0, *(-1.0 if limit.at_least else 1.0 for limit in self.limits)]
+        source = self.source
+        W = source.outcomes.size
         shown = (self.objective, *self.limits)
-        fixed = np.zeros((len(shown), S * A))
-        tables: list[Floats | None] = []
         wanted = frozenset().union(*(limit.names for limit in shown))
         used = frozenset().union(*(self._costs[name].names for name in wanted if name in self._costs)) | wanted
-        random = bool(used & (frozenset(self.noise) | {NEXT + name for name in self.states.names}))
-        columns = step.columns(explored.states) if random else step.pair_columns(explored.states)
-        size = explored.successors.size if random else S * A
+        random = bool(used & (frozenset(source.names) | {NEXT + name for name in self.states.names}))
+        random |= isinstance(source, EventSource) and bool(used & source.cost_names)
+        columns = source.columns(explored.states) if random else source.pair_columns(explored.states)
+        size = S * A * W if random else S * A
         if any(name.startswith(NEXT) for name in used):
             following = self.states.values(explored.states[explored.successors.ravel()])
             columns |= {NEXT + name: v for name, v in following.items()}
-        possible = self._possible(explored.states).ravel() & np.repeat(explored.available.ravel(), outcomes.size)
-        relevant = possible if random else explored.available.ravel()
-        for name in wanted:
-            if name in self._costs:
-                rule = self._costs[name]
-                rule.try_arrays(columns)
-                columns[name] = _as_numbers(rule(columns, size), rule.what)
-        for i, (limit, sign) in enumerate(zip(shown, signs, strict=True)):
+        relevant = explored.available.ravel()
+        if random:
+            relevant = possible_at(source, explored.states).ravel() & np.repeat(relevant, W)
+        for name in wanted & frozenset(self._costs):
+            rule = self._costs[name]
+            rule.try_arrays(columns)
+            columns[name] = _as_numbers(rule(columns, size), rule.what)
+            if random:
+                columns[name] = columns[name] + source.event_costs(name, columns, size)
+        fixed, tables = np.zeros((len(shown), S * A)), []
+        for i, limit in enumerate(shown):
+            sign = -1.0 if (self.maximises if i == 0 else limit.at_least) else 1.0
             values = sign * np.broadcast_to(_as_numbers(limit.cost(columns, size), limit.name), (size,))
             self._need_finite(values, relevant, columns, limit)
-            values = np.where(relevant, values, 0.0)
-            if not random:
-                fixed[i] = values
-                tables.append(None)
-                continue
-            table = values.reshape(S * A, outcomes.size)
-            same = (table == table[:, :1]) | ~possible.reshape(table.shape)
-            if same.all():
-                fixed[i] = table[:, 0]
-                tables.append(None)
-            else:
-                tables.append(table)
+            constant, by_outcome = _split(np.where(relevant, values, 0.0), relevant, S * A)
+            fixed[i] = constant
+            tables.append(by_outcome)
         return fixed, tables
 
-    def _need_finite(
-        self, values: Floats, relevant: Bools, columns: Mapping[str, NDArray[Any]], limit: Limit
-    ) -> None:
+    def _need_finite(self, values: Floats, relevant: Bools, columns: Mapping[str, NDArray[Any]], limit: Limit) -> None:
         wrong = np.flatnonzero(~np.isfinite(values) & relevant)
         if wrong.size:
             point = {name: columns[name][wrong[0]] for name in (*self.states.names, *self.actions.names)}
             raise ModelError(f"{limit.name!r} is not a number at {shown_values(point)}: {values[wrong[0]]}")
 
     def __repr__(self) -> str:
-        unknown = [name for name, noise in self.noise.items() if noise.prior is not None]
-        return (
-            f"System({', '.join(self.states.names)}; {', '.join(self.actions.names)}"
-            f"{'; unknown: ' + ', '.join(unknown) if unknown else ''})"
-        )
+        unknown = ", ".join(self.source.unknown())
+        variables = f"{', '.join(self.states.names)}; {', '.join(self.actions.names)}"
+        return f"System({variables}{'; unknown: ' + unknown if unknown else ''})"
+
+
+def _need_different(names: list[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise ModelError(f"{name!r} is the name of two variables")
+
+
+def _read_costs(costs: Any, known: frozenset[str]) -> dict[str, Rule]:
+    if not isinstance(costs, Mapping):
+        raise ModelError(f"costs must be a table of functions or expressions by name; got {costs!r}")
+    for name in costs:
+        if not isinstance(name, str) or not name.isidentifier() or name in known:
+            raise ModelError(f"a cost needs a name of its own, such as 'holding'; got {name!r}")
+    return {name: Rule(given, f"the cost {name!r}", known) for name, given in costs.items()}
+
+
+def _split(values: Floats, relevant: Bools, n_pairs: int) -> tuple[Floats, Floats | None]:
+    """Return a cost as one that depends on the pair only, and one by outcome, of which one is zero or None."""
+    table = values.reshape(n_pairs, -1)
+    some = relevant.reshape(n_pairs, -1)
+    first = table[np.arange(n_pairs), some.argmax(axis=1)]
+    if ((table == first[:, None]) | ~some).all():
+        return first, None
+    return np.zeros(n_pairs), table
 
 
 def _read_noise(noise: Any) -> dict[str, Noise]:
@@ -325,23 +288,6 @@ def _read_noise(noise: Any) -> dict[str, Noise]:
         if not isinstance(given, Noise):
             raise ModelError(f"the noise {name!r} must be a distribution such as Poisson(2.3, most=10); got {given!r}")
     return dict(noise)
-
-
-def _read_step(step: Any, states: Space, names: frozenset[str]) -> Mapping[str, Rule] | Rule:
-    if isinstance(step, Mapping):
-        for name in step:
-            if name not in states.names:
-                raise ModelError(f"step: {unknown_name('variable of the state', name, states.names)}")
-        return {name: Rule(given, f"the step of {name!r}", names) for name, given in step.items()}
-    if not callable(step):
-        raise ModelError(f"step must be a function, or a table of expressions by variable; got {step!r}")
-    return Rule(step, "step", names)
-
-
-def _keys(noise: Mapping[str, Noise]) -> dict[str, str]:
-    """Return the name of the unknown parameter of every noise; noises with the same prior object share one."""
-    first: dict[int, str] = {}
-    return {name: first.setdefault(id(one.prior), name) for name, one in noise.items() if one.prior is not None}
 
 
 def _as_numbers(values: Any, what: str) -> Floats:

@@ -1,0 +1,300 @@
+"""Where the randomness of a system comes from: noise in rounds, or events in continuous time.
+
+A source knows its joint outcomes, the contexts of pairs, and what an outcome does to the state.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psconrl.arrays import Floats, Ints
+from psconrl.errors import ModelError, unknown_name
+from psconrl.systems.events import Event, EventClock
+from psconrl.systems.exploration import Outcomes, next_values
+from psconrl.systems.functions import Rule
+from psconrl.systems.noise import Noise
+from psconrl.systems.priors import Gamma
+from psconrl.systems.randomness import IndependentNoise, Randomness
+from psconrl.systems.variables import Space
+
+EVENT, NONE = "event", "none"  # the variable that says which event happened, and its value if none did
+FASTER = 17 / 16  # of the clock, than the fastest total rate
+
+Columns = Mapping[str, NDArray[Any]]
+Steps = Mapping[str, Rule] | Rule
+
+
+class Source(ABC):
+    """The randomness of a system with these states and actions."""
+
+    states: Space
+    actions: Space
+    names: tuple[str, ...]  # variables that costs may use
+
+    @property
+    @abstractmethod
+    def outcomes(self) -> Outcomes:
+        """The joint outcomes."""
+
+    @abstractmethod
+    def randomness_at(self, states: Ints) -> tuple[Randomness, Ints]:
+        """Return the randomness in the contexts of some states, and the context of each of their pairs."""
+
+    @abstractmethod
+    def next_values(self, columns: Columns, size: int) -> dict[str, NDArray[Any]]:
+        """Return the variables of the next state at some points (s, a, w)."""
+
+    @abstractmethod
+    def rules(self) -> list[Rule]:
+        """Return all rules of the step, for trials."""
+
+    @abstractmethod
+    def unknown(self) -> dict[str, Any]:
+        """Return the names of noise or events with an unknown parameter, with their priors."""
+
+    @abstractmethod
+    def with_known(self, known: Mapping[str, Any]) -> Self:
+        """Return the source with some parameters known, or noise replaced."""
+
+    def event_costs(self, name: str, columns: Columns, size: int) -> Floats | float:
+        """Return what a cost adds when an event happens, at all points."""
+        return 0.0
+
+    def pair_columns(self, states: Ints) -> dict[str, NDArray[Any]]:
+        """Return the values of the variables of states and actions, each (len * A,)."""
+        A = self.actions.size
+        columns = {name: np.repeat(v, A) for name, v in self.states.values(states).items()}
+        for name, v in self.actions.values(np.arange(A)).items():
+            columns[name] = np.tile(v, states.size)
+        return columns
+
+    def columns(self, states: Ints) -> dict[str, NDArray[Any]]:
+        """Return the values of all variables at the points (s, a, w) of some states, each (len * A * W,)."""
+        W = self.outcomes.size
+        columns = {name: np.repeat(v, W) for name, v in self.pair_columns(states).items()}
+        for name, v in self.outcomes.values.items():
+            columns[name] = np.tile(v, states.size * self.actions.size)
+        return columns
+
+
+class NoiseSource(Source):
+    """Independent noise, drawn anew in every round, and a step that depends on it."""
+
+    def __init__(self, states: Space, actions: Space, noise: Mapping[str, Noise], step: Any) -> None:
+        self.states, self.actions, self.noise = states, actions, noise
+        self.names = tuple(noise)
+        pair_names = frozenset((*states.names, *actions.names))
+        self._step = read_step(step, states, pair_names | frozenset(noise), "step")
+        self._arguments = {
+            name: {key: Rule(given, f"{key} of {name!r}", pair_names) for key, given in one.arguments.items()}
+            for name, one in noise.items()
+        }
+        self._given_step = step
+
+    def with_known(self, known: Mapping[str, Any]) -> "NoiseSource":
+        """Return the source with other noise: a distribution, or a number for an unknown parameter."""
+        noise = dict(self.noise)
+        for name, given in known.items():
+            if name not in noise:
+                raise ModelError(unknown_name("noise", name, noise))
+            noise[name] = given if isinstance(given, Noise) else noise[name].with_parameter(given)
+        return NoiseSource(self.states, self.actions, noise, self._given_step)
+
+    def unknown(self) -> dict[str, Any]:
+        """Return the priors of unknown parameters by name of the noise."""
+        return {name: noise.prior for name, noise in self.noise.items() if noise.prior is not None}
+
+    def rules(self) -> list[Rule]:
+        """Return the rules of the step."""
+        return [self._step] if isinstance(self._step, Rule) else list(self._step.values())
+
+    def next_values(self, columns: Columns, size: int) -> dict[str, NDArray[Any]]:
+        """Return the variables of the next state."""
+        return next_values(self._step, self.states, columns, size, "step")
+
+    @cached_property
+    def _everywhere(self) -> dict[str, dict[str, Floats]]:
+        """The arguments of every noise in all pairs, or one value if they depend on nothing."""
+        depends = any(rule.names for rules in self._arguments.values() for rule in rules.values())
+        columns = self.pair_columns(np.arange(self.states.size)) if depends else {}
+        size = self.states.size * self.actions.size
+        found = {}
+        for name, noise in self.noise.items():
+            own = {key: _numbers(rule, columns, size) for key, rule in self._arguments[name].items()}
+            found[name] = dict(noise.checked_arguments(own))
+        return found
+
+    @cached_property
+    def outcomes(self) -> Outcomes:  # type: ignore[override]
+        """All combinations of the outcomes of the noises."""
+        return Outcomes.of({name: noise.outcomes(self._everywhere[name]) for name, noise in self.noise.items()})
+
+    def randomness_at(self, states: Ints) -> tuple[IndependentNoise, Ints]:
+        """Return the noise in the contexts of some states, and the context of each of their pairs."""
+        pairs = (states[:, None] * self.actions.size + np.arange(self.actions.size)).ravel()
+        contexts: dict[str, Ints] = {}
+        arguments: dict[str, dict[str, Floats]] = {}
+        for name, everywhere in self._everywhere.items():
+            varying = {key: v[pairs] for key, v in everywhere.items() if v.size > 1}
+            rows, contexts[name] = _distinct(list(varying.values()), pairs.size)
+            arguments[name] = {
+                key: rows[:, list(varying).index(key)] if key in varying else np.full(len(rows), v.ravel()[0])
+                for key, v in everywhere.items()
+            }
+        varying_contexts = {name: c for name, c in contexts.items() if c.any()}
+        rows, joint = _distinct(list(varying_contexts.values()), pairs.size)
+        by_noise = {
+            name: rows[:, list(varying_contexts).index(name)].astype(np.int64)
+            if name in varying_contexts
+            else np.zeros(len(rows), dtype=np.int64)
+            for name in self.noise
+        }
+        return IndependentNoise(self.noise, arguments, by_noise, _keys(self.unknown())), joint
+
+
+class EventSource(Source):
+    """Events in continuous time, at most one in a round, which is a tick of the clock."""
+
+    names: tuple[str, ...] = (EVENT,)
+
+    def __init__(self, states: Space, actions: Space, events: Mapping[str, Event], clock: float | None) -> None:
+        if not events or not all(isinstance(e, Event) for e in events.values()) or NONE in events:
+            raise ModelError("events must be a table of names and Event(rate, ...), and none may be called 'none'")
+        self.states, self.actions, self.events, self._clock = states, actions, events, clock
+        known = frozenset((*states.names, *actions.names))
+        self._steps = {n: read_step(e.step, states, known, f"step of {n!r}") for n, e in events.items()}
+        self._factors = {n: Rule(e.times, f"times of {n!r}", known) for n, e in events.items()}
+        self._when = {n: Rule(e.when, f"when of {n!r}", known) for n, e in events.items()}
+        self._costs = {
+            n: {cost: Rule(given, f"{cost!r} of {n!r}", known) for cost, given in e.costs.items()}
+            for n, e in events.items()
+        }
+        self.cost_names = frozenset(cost for e in events.values() for cost in e.costs)
+        for n, e in events.items():
+            if not isinstance(e.rate, Gamma) and not (isinstance(e.rate, int | float) and 0 <= e.rate < np.inf):
+                raise ModelError(f"the rate of {n!r} must be a number from 0 on, or a Gamma; got {e.rate!r}")
+
+    def with_known(self, known: Mapping[str, Any]) -> "EventSource":
+        """Return the source with other rates."""
+        events = dict(self.events)
+        for name, given in known.items():
+            if name not in events:
+                raise ModelError(unknown_name("event", name, events))
+            old = events[name]
+            events[name] = given if isinstance(given, Event) else Event(given, old.step, old.times, old.when, old.costs)
+        return EventSource(self.states, self.actions, events, self._clock)
+
+    def unknown(self) -> dict[str, Any]:
+        """Return the priors of unknown rates by name of the event."""
+        return {name: event.rate for name, event in self.events.items() if isinstance(event.rate, Gamma)}
+
+    def rules(self) -> list[Rule]:
+        """Return the rules of all steps."""
+        return [r for step in self._steps.values() for r in ([step] if isinstance(step, Rule) else step.values())]
+
+    @cached_property
+    def outcomes(self) -> Outcomes:  # type: ignore[override]
+        """The events, and none."""
+        return Outcomes.of({EVENT: np.array([*self.events, NONE])})
+
+    @cached_property
+    def _everywhere(self) -> Floats:
+        """Factors of the rates in all pairs, (S*A, E)."""
+        columns = self.pair_columns(np.arange(self.states.size))
+        size = self.states.size * self.actions.size
+        found = np.empty((size, len(self.events)))
+        for k, name in enumerate(self.events):
+            when = np.broadcast_to(_numbers(self._when[name], columns, size), (size,)) != 0.0
+            factor = np.broadcast_to(_numbers(self._factors[name], columns, size), (size,))
+            found[:, k] = np.where(when, factor, 0.0)
+            if not ((found[:, k] >= 0.0) & np.isfinite(found[:, k])).all():
+                raise ModelError(f"times of {name!r} must be finite and not negative")
+        return found
+
+    @cached_property
+    def clock(self) -> float:
+        """The rate of the clock, whose ticks are the rounds."""
+        if self._clock is not None:
+            if not 0 < self._clock < np.inf:
+                raise ModelError(f"clock must be a positive rate; got {self._clock!r}")
+            return float(self._clock)
+        if self.unknown():
+            raise ModelError("give the rate of a clock, clock=..., which all rates together never exceed")
+        rates = np.array([float(e.rate) for e in self.events.values()])  # type: ignore[arg-type]
+        return FASTER * float((self._everywhere @ rates).max())
+
+    def randomness_at(self, states: Ints) -> tuple[EventClock, Ints]:
+        """Return the events in the contexts of some states, and the context of each of their pairs."""
+        pairs = (states[:, None] * self.actions.size + np.arange(self.actions.size)).ravel()
+        rows, contexts = _distinct(list(self._everywhere[pairs].T), pairs.size)
+        names, keys = list(self.events), _keys(self.unknown())
+        rates = np.array([np.nan if isinstance(e.rate, Gamma) else float(e.rate) for e in self.events.values()])
+        priors = {key: self.events[key].rate for key in dict.fromkeys(keys.values())}
+        by_place = {names.index(name): key for name, key in keys.items()}
+        return EventClock(rows / self.clock, rates, by_place, priors), contexts  # type: ignore[arg-type]
+
+    def next_values(self, columns: Columns, size: int) -> dict[str, NDArray[Any]]:
+        """Return the variables of the next state, after the event of each point."""
+        following = {name: columns[name].copy() for name in self.states.names}
+        for name, step in self._steps.items():
+            here = np.flatnonzero(columns[EVENT] == name)
+            some = {key: column[here] for key, column in columns.items()}
+            for variable, values in next_values(step, self.states, some, here.size, f"step of {name!r}").items():
+                if following[variable].dtype.kind == "i" and values.dtype.kind == "f":
+                    following[variable] = following[variable].astype(np.float64)
+                following[variable][here] = values
+        return following
+
+    def event_costs(self, name: str, columns: Columns, size: int) -> Floats | float:
+        """Return what a cost adds when an event happens, times the rate of the clock, so that averages are per time."""
+        total = np.zeros(size)
+        for event, costs in self._costs.items():
+            if name in costs:
+                here = np.flatnonzero(columns[EVENT] == event)
+                some = {key: column[here] for key, column in columns.items()}
+                total[here] = self.clock * _numbers(costs[name], some, here.size)
+        return total
+
+
+def read_step(step: Any, states: Space, names: frozenset[str], what: str) -> Steps:
+    """Return a step as rules: one for each variable, or one function that returns all of them."""
+    if isinstance(step, Mapping):
+        for name in step:
+            if name not in states.names:
+                raise ModelError(f"{what}: {unknown_name('variable of the state', name, states.names)}")
+        return {name: Rule(given, f"the {what} of {name!r}", names) for name, given in step.items()}
+    if not callable(step):
+        raise ModelError(f"{what} must be a function, or a table of expressions by variable; got {step!r}")
+    return Rule(step, what, names)
+
+
+def _numbers(rule: Rule, columns: Columns, size: int) -> Floats:
+    """Return a rule's values as numbers; one value if it depends on nothing."""
+    if rule.names:
+        rule.try_arrays(columns)
+    values = np.asarray(rule(columns, size if rule.names else 1))
+    if values.dtype.kind not in "biuf":
+        raise ModelError(f"{rule.what} must be a number; got {values.ravel()[0]!r}")
+    return values.astype(np.float64)
+
+
+def _distinct(columns: list[Any], size: int) -> tuple[Floats, Ints]:
+    """Return the distinct rows of some columns, and the number of the row of every point."""
+    if not columns:
+        return np.zeros((1, 0)), np.zeros(size, dtype=np.int64)
+    found: Ints = np.zeros(size, dtype=np.int64)
+    for column in columns:  # one after the other: sorting rows at once is slow
+        values, places = np.unique(column, return_inverse=True)
+        found = np.unique(found * values.size + places.ravel(), return_inverse=True)[1].ravel()
+    first = np.unique(found, return_index=True)[1]
+    return np.column_stack([column[first] for column in columns]).astype(np.float64), found
+
+
+def _keys(unknown: Mapping[str, Any]) -> dict[str, str]:
+    """Return the name of every unknown parameter; those with the same prior object share one."""
+    first: dict[int, str] = {}
+    return {name: first.setdefault(id(prior), name) for name, prior in unknown.items()}
