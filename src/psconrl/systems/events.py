@@ -65,6 +65,11 @@ class EventClock(Randomness):
         """Number of events, and none."""
         return self.factors.shape[1] + 1
 
+    @property
+    def is_conjugate(self) -> bool:
+        """False: every rate is drawn given the others."""
+        return False
+
     def _rates(self, parameters: Parameters) -> Floats:
         rates = self.rates.copy()
         for event, key in self.keys.items():

@@ -33,6 +33,7 @@ class Noise(ABC):
     name: ClassVar[str]
     parameter_name: ClassVar[str]
     prior_type: ClassVar[type[Prior]]
+    is_conjugate: ClassVar[bool] = True  # whether the outcomes alone determine the posterior
 
     def __init__(self, parameter: Any, arguments: Mapping[str, Any] | None = None) -> None:
         #: Known number(s), or None if the parameter is unknown or an expression.
@@ -174,6 +175,7 @@ class Poisson(Noise):
     name: ClassVar[str] = "poisson"
     parameter_name: ClassVar[str] = "rate"
     prior_type: ClassVar[type[Prior]] = Gamma
+    is_conjugate: ClassVar[bool] = False  # counts beyond the most are drawn given the rate
 
     def __init__(self, rate: Any, most: int, times: Any = 1) -> None:
         super().__init__(rate, {"times": times})

@@ -27,6 +27,11 @@ class Randomness(ABC):
     n_outcomes: int
     priors: Mapping[str, Prior]  # of the unknown parameters, by name
 
+    @property
+    @abstractmethod
+    def is_conjugate(self) -> bool:
+        """True if a draw, given all outcomes, does not depend on the parameters drawn before."""
+
     @abstractmethod
     def table(self, parameters: Parameters) -> Floats:
         """Return the probabilities (G, W) of the joint outcomes."""
@@ -56,6 +61,11 @@ class IndependentNoise(Randomness):
     arguments: Mapping[str, Arguments]  # of every noise, one value for each of its own contexts
     contexts: Mapping[str, Ints]  # of every noise, the number of its own context in each joint context
     keys: Mapping[str, str]  # of every noise with an unknown parameter, the name of the parameter
+
+    @property
+    def is_conjugate(self) -> bool:
+        """True unless the counts of a noise have to be drawn as well."""
+        return all(self.noises[name].is_conjugate for name in self.keys)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from psconrl.arrays import Floats, Ints, Places
@@ -63,10 +64,10 @@ class Structure:
         order = np.lexsort((cells, numbers))
         numbers, cells = numbers[order], cells[order]
         begins = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
-        # A set is recognised by the sum of random 64-bit numbers of its members.
-        signs = np.random.Generator(np.random.PCG64(1)).integers(0, 2**63, size=(cells.max() + 1, 2), dtype=np.uint64)
-        marks = np.add.reduceat(signs[cells], begins, axis=0)
-        first, of_entry = np.unique(marks, axis=0, return_index=True, return_inverse=True)[1:]
+        marks = _marks(cells, begins, seed=1)
+        first, of_entry = np.unique(marks, return_index=True, return_inverse=True)[1:]
+        other = _marks(cells, begins, seed=2)
+        assert (other == other[first][of_entry]).all(), "two sets of outcomes have the same mark"
         lengths = np.diff(np.append(begins, cells.size))[first]
         starts = np.concatenate([[0], np.cumsum(lengths)])
         members = np.repeat(begins[first] - starts[:-1], lengths) + np.arange(starts[-1])
@@ -84,6 +85,15 @@ class Structure:
         if self.n_states <= SMALL_SAMPLE_STATES:
             return DenseTransition(matrix.toarray())
         return SparseTransition(matrix)
+
+    def expected_transition(self, table: Floats) -> csr_array:
+        """Return the same transitions, (S*A, S), without the work of finding patterns."""
+        probabilities = table[self.contexts]
+        kept = probabilities > 0.0
+        indptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
+        matrix = csr_array((probabilities[kept], self.successors[kept], indptr), shape=(len(kept), self.n_states))
+        matrix.sum_duplicates()
+        return matrix
 
     def costs(self, table: Floats) -> Floats:
         """Return the expected costs (m+1, S, A), given the probabilities (G, W) of the joint outcomes."""
@@ -121,6 +131,12 @@ class Structure:
             np.asarray(data["fixed_costs"], dtype=np.float64),
             tuple(None if c is None else np.asarray(c, dtype=np.float64) for c in data["outcome_costs"]),
         )
+
+
+def _marks(cells: Ints, begins: Ints, seed: int) -> NDArray[np.uint64]:
+    """Return a number that recognises each set of cells: the sum of random 64-bit numbers of its members."""
+    signs = np.random.Generator(np.random.PCG64(seed)).integers(0, 2**63, size=cells.max() + 1, dtype=np.uint64)
+    return np.asarray(np.add.reduceat(signs[cells], begins))
 
 
 def randomness_from_dict(data: dict[str, Any]) -> Randomness:

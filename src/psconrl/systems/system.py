@@ -12,6 +12,7 @@ from psconrl.errors import ModelError
 from psconrl.model.cmdp import CMDP
 from psconrl.model.tables import Tables
 from psconrl.model.units import Units
+from psconrl.sizes import PLANNED_DENSE_STATES
 from psconrl.systems.events import Event
 from psconrl.systems.exploration import Explored, explore, possible_at
 from psconrl.systems.functions import Rule, shown_values
@@ -143,8 +144,9 @@ class System:
         values = structure.randomness.initial() | parameters
         table = structure.table(values)
         explored = self._explored
+        transition = structure.expected_transition(table)
         return CMDP(
-            structure.transition(table),
+            transition if structure.n_states > PLANNED_DENSE_STATES else transition.toarray(),
             structure.costs(table),
             [limit.threshold for limit in self.limits],
             initial=int(np.searchsorted(explored.states, self._first)),
@@ -165,12 +167,12 @@ class System:
     @property
     def state_names(self) -> list[str]:
         """Names of the reachable states, such as "shelf=4, coming=0"."""
-        return [shown_values(self.states.label(int(n))) for n in self._explored.states]
+        return self.states.labels(self._explored.states)
 
     @property
     def action_names(self) -> list[str]:
         """Names of the actions, such as "order=2"."""
-        return [shown_values(self.actions.label(n)) for n in range(self.actions.size)]
+        return self.actions.labels(np.arange(self.actions.size))
 
     def state_number(self, state: Mapping[str, Any]) -> int:
         """Return the number of a state in the model."""

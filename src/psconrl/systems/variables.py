@@ -101,6 +101,14 @@ class Space:
                 raise ModelError(f"{what}: {variable.name!r} has the values {shown}; got {values[variable.name]!r}")
         return int(self.numbers(values)[0])
 
+    def labels(self, numbers: Ints) -> list[str]:
+        """Return combinations as texts, "shelf=4, coming=0"."""
+        texts = []
+        for variable, place in zip(self.variables, np.unravel_index(numbers, self.shape), strict=True):
+            own = [f"{variable.name}={value}" for value in variable.values.tolist()]
+            texts.append([own[k] for k in place.tolist()])
+        return [", ".join(parts) for parts in zip(*texts, strict=True)]
+
     def label(self, number: int) -> dict[str, Any]:
         """Return one combination as a table of plain values."""
         return {name: value.item() for name, value in self.values(np.int64(number)).items()}

@@ -92,7 +92,8 @@ class Structured(Belief):
         seen = np.flatnonzero(observed)
         members, times = self._members[seen], observed[seen]
         shape = randomness.n_contexts, randomness.n_outcomes
-        for _ in range(SWEEPS if randomness.priors else 0):
+        certain = bool((members[:, 1:] < 0).all()) and randomness.is_conjugate  # then one draw is exact
+        for _ in range((1 if certain else SWEEPS) if randomness.priors else 0):
             table = np.append(self._structure.table(self.parameters).ravel(), 0.0)
             shares = table[members]
             totals = shares.sum(axis=1, keepdims=True)
