@@ -197,7 +197,7 @@ def test_a_search_that_gives_up_tries_the_order_and_then_the_general_loop(monkey
 
     def stubborn(distributions, *arguments):
         asked.append(distributions.order.position.size)
-        return newton(distributions, *arguments)._replace(outcome=GIVE_UP)
+        return GIVE_UP, *newton(distributions, *arguments)[1:]
 
     value = solve(problem, order=order).value
     monkeypatch.setattr(solving, "newton", stubborn)
@@ -221,7 +221,12 @@ def test_a_search_that_gives_up_tries_the_order_and_then_the_general_loop(monkey
 def test_a_plan_that_is_not_settled_is_searched_for_in_general(monkeypatch):
     (problem, order, _), *_ = problems(1, 1, seed=5)
     value = solve(problem, order=order).value
-    monkeypatch.setattr(solving, "newton", lambda *arguments: newton(*arguments)._replace(gap=1.0))
+
+    def with_gap(*arguments):
+        outcome, _, *rest = newton(*arguments)
+        return outcome, 1.0, *rest
+
+    monkeypatch.setattr(solving, "newton", with_gap)
     monkeypatch.setattr(solving, "solve_carefully", None)  # not asked
     found = solve(problem, order=order)
     assert found.settled

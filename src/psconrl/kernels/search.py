@@ -5,8 +5,6 @@ thousands of times. With one constraint it is Newton's method on the concave, pi
 it with the general loop.
 """
 
-from typing import Any, NamedTuple
-
 import cython
 import numpy as np
 from cython.cimports.psconrl.kernels._signals import PyErr_CheckSignals
@@ -37,24 +35,6 @@ _KEPT_POLICIES = cython.declare(cython.Py_ssize_t, 8)
 _KEPT_SHAPES = cython.declare(cython.Py_ssize_t, 8)
 # In models with this many states an evaluation takes so long that Ctrl-C is checked before each.
 _SLOW_STATES = cython.declare(cython.Py_ssize_t, 512)
-
-
-class Found(NamedTuple):
-    """Result of a search. An outcome is a claim: the caller must check the gap.
-
-    Policies, gains and chains: first those of the mixture, last those of the policy whose biases carry the bound.
-    """
-
-    outcome: int  # OPTIMAL, INFEASIBLE or GIVE_UP
-    shares: Any  # (k,) of the mixture, all positive
-    policies: Any  # (k + 1, S)
-    gains: Any  # (k + 1, q)
-    chains: Any  # (k + 1, q + 1, S): biases, and last the stationary distribution
-    policy: Any  # (S, A) with the frequencies of the mixture; states without mass follow its heaviest column
-    value: float  # the average of the objective
-    weights: Any  # (q,) dual weights of the best bound
-    gap: float  # including possible rounding
-    evaluated: int  # number of policies
 
 
 @cython.cfunc
@@ -392,7 +372,7 @@ class Search:
 
     @cython.cfunc
     def found(self) -> object:
-        """Return the result, in arrays of its own."""
+        """Return the result, as described at ``newton``, in arrays of its own."""
         S, A, q, k = self.transitions.S, self.transitions.A, self.transitions.q, self.kept
         self.mixed[k] = self.proof
         policies, gains, chains = np.empty((k + 1, S), np.int64), np.empty((k + 1, q)), np.empty((k + 1, q + 1, S))
@@ -419,7 +399,7 @@ class Search:
         for i in range(q):
             prices[i] = self.best_weights[i]
         _play(self.mixed, self.shares, k, self.policies, self.stationary, played)
-        return Found(self.outcome, shares, policies, gains, chains, policy, value, weights, self.gap, self.evaluated)
+        return self.outcome, self.gap, value, policy, weights, shares, policies, gains, chains, self.evaluated
 
 
 @cython.cfunc
@@ -450,9 +430,16 @@ def newton(
     same_class: cython.double,
     least_guess: cython.double,
 ):
-    """Plan from the deterministic policies ``start`` (k, S), k >= 1, until the gap is at most ``closed``: ``Found``.
+    """Plan from the deterministic policies ``start`` (k, S), k >= 1, until the gap is at most ``closed``.
 
     Transitions P are dense, (S*A, S), or ``Rows``; the last six arguments are ``tolerances.SEARCH``.
+
+    Return a tuple: the outcome (``OPTIMAL``, ``INFEASIBLE`` or ``GIVE_UP``), a claim, so that the caller must check
+    the gap; the gap, including possible rounding; the average of the objective; the policy (S, A) with the frequencies
+    of the mixture, which in states without mass follows its heaviest column; the dual weights (q,) of the best bound;
+    the shares (k,) of the mixture, all positive; policies (k + 1, S), gains (k + 1, q) and chains (k + 1, q + 1, S:
+    biases, and last the stationary distribution), first of the mixture, last of the policy whose biases carry the
+    bound; and the number of evaluated policies.
 
     ``near``: weights (q,) near which those of the optimum are expected, or none. Then the first pricing steps are
     there, on either side: a master that has seen one side only gives extreme prices.

@@ -1,13 +1,12 @@
 """From a candidate to a certified plan: named steps, tried in order until one of them has an answer.
 
-A step takes a case, which is a candidate with all that is needed to check it. It returns an outcome, or None if it does
-not apply. ``STEPS`` lists them. The last one always has an answer: a plan about which nothing is proven.
+A step takes a case, which is a candidate with all that is needed to check it. It returns a plan, or None if it does not
+apply. ``STEPS`` lists them. The last one always has an answer: a plan about which nothing is proven.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
 
 from psconrl.arrays import Floats
 from psconrl.kernels.occupancy import one_hot
@@ -18,21 +17,10 @@ from psconrl.planning.certificate import certificate_of
 from psconrl.planning.initial_randomisation import initially_randomised
 from psconrl.planning.plan import Plan
 from psconrl.planning.problem import Problem
-from psconrl.planning.proof import Certificate, Status
+from psconrl.planning.proof import Status
 from psconrl.planning.repair import between_classes, reaches, repairs
 from psconrl.planning.settling import rounds_to_settle
 from psconrl.planning.tolerances import PROVEN_POLICY
-
-
-class JudgedPolicy(NamedTuple):
-    """A policy in the user's units, its exact averages, and what is proven of it."""
-
-    status: Status
-    policy: Floats  # (S, A)
-    occupancy: Floats  # (S, A)
-    exact: Evaluation
-    proof: Certificate
-    note: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +38,12 @@ class Case:
         return self.problem.scaling.invert_dual(self.candidate.dual, self.candidate.feasible)
 
     @cached_property
-    def found(self) -> JudgedPolicy:
+    def exact(self) -> Evaluation:
+        """The averages of the candidate's policy."""
+        return evaluate_policy(self.part, self.candidate.policy)
+
+    @cached_property
+    def found(self) -> Plan:
         """The candidate itself, under the status that it claims."""
         status = Status.OPTIMAL if self.candidate.feasible else Status.INFEASIBLE
         return self.judged(status, self.candidate.policy, self.candidate.occupancy, self.candidate.note)
@@ -59,32 +52,35 @@ class Case:
     def is_split(self) -> bool:
         """Whether the occupancy attains the bound, but the policy does not move between its classes."""
         found, candidate = self.found, self.candidate
-        if found.proof.holds or not candidate.feasible:
+        if found.certificate.holds or not candidate.feasible:
             return False
-        several = len(found.exact.classes) > 1 or candidate.dual.gains is not None
-        return several and reaches(self.part, candidate.occupancy, self.dual.multipliers, found.proof.lower)
+        several = len(self.exact.classes) > 1 or candidate.dual.gains is not None
+        return several and reaches(self.part, candidate.occupancy, self.dual.multipliers, found.certificate.lower)
 
     @cached_property
     def is_elsewhere(self) -> bool:
         """Whether infeasibility is proven, but the policy does not have the occupancy of the least excess."""
-        found = self.found
-        return not self.candidate.feasible and found.proof.holds and found.proof.policy_error > PROVEN_POLICY
+        proof = self.found.certificate
+        return not self.candidate.feasible and proof.holds and proof.policy_error > PROVEN_POLICY
 
-    def judged(self, status: Status, policy: Floats, occupancy: Floats | None = None, note: str = "") -> JudgedPolicy:
+    def judged(self, status: Status, policy: Floats, occupancy: Floats | None = None, note: str = "") -> Plan:
         """Evaluate a policy and check it; the occupancy is the policy's own unless another one is given."""
-        exact = evaluate_policy(self.part, policy)
+        part, candidate = self.part, self.candidate
+        exact = self.exact if policy is candidate.policy else evaluate_policy(part, policy)
         occupancy = exact.occupancy if occupancy is None else occupancy
-        return JudgedPolicy(
-            status, policy, occupancy, exact, certificate_of(self.part, status, occupancy, self.dual, exact), note
-        )
+        proof = certificate_of(part, status, occupancy, self.dual, exact)
+        return Plan(
+            status, exact.value, exact.costs, part.thresholds, policy, occupancy, *self.dual, proof, candidate.method,
+            note, None, candidate.columns, part.names, settles=rounds_to_settle(part, exact),
+        )  # fmt: skip
 
 
-def as_found(case: Case) -> JudgedPolicy | None:
+def as_found(case: Case) -> Plan | None:
     """The candidate, if its proof holds."""
-    return case.found if case.found.proof.holds and not case.is_elsewhere else None
+    return case.found if case.found.certificate.holds and not case.is_elsewhere else None
 
 
-def best_so_far(case: Case) -> JudgedPolicy | None:
+def best_so_far(case: Case) -> Plan | None:
     """The first policy of a stopped search that is proven to meet the thresholds.
 
     Early policies may have no state in common. A policy between them then differs from what the search expected, and
@@ -96,51 +92,51 @@ def best_so_far(case: Case) -> JudgedPolicy | None:
     columns = (one_hot(column, case.part.n_actions) for column in case.candidate.columns)
     for policy in (case.candidate.policy, *columns):
         outcome = case.judged(Status.STOPPED, policy, note=note)
-        if outcome.proof.holds:
+        if outcome.certificate.holds:
             return outcome
     return None
 
 
-def repaired(case: Case) -> JudgedPolicy | None:
+def repaired(case: Case) -> Plan | None:
     """The first repair of a split policy that is optimal, or the last one, which does not attain the bound."""
     if not case.is_split:
         return None
     outcome = case.found
     for policy, occupancy, note in repairs(
-        case.part, case.problem, case.candidate, case.found.exact, case.found.proof.lower
+        case.part, case.problem, case.candidate, case.exact, case.found.certificate.lower
     ):
         outcome = case.judged(Status.OPTIMAL, policy, occupancy, note)
-        if outcome.proof.holds:
+        if outcome.certificate.holds:
             lacks_nothing = case.candidate.dual.gains is not None
-            return outcome._replace(note=case.candidate.note) if lacks_nothing else outcome
+            return replace(outcome, note=case.candidate.note) if lacks_nothing else outcome
     return case.judged(Status.NOT_ATTAINED, outcome.policy, note=outcome.note)
 
 
-def least_excess_as_played(case: Case) -> JudgedPolicy | None:
+def least_excess_as_played(case: Case) -> Plan | None:
     """The policy of least excess of a multichain model, with the occupancy that it has itself."""
     if not case.is_elsewhere or case.candidate.dual.gains is None or case.candidate.shares is not None:
         return None
     return case.judged(Status.INFEASIBLE, case.candidate.policy, note=case.candidate.note)
 
 
-def least_excess_between_classes(case: Case) -> JudgedPolicy | None:
+def least_excess_between_classes(case: Case) -> Plan | None:
     """A policy near the least excess that moves between the classes that this needs."""
-    if not case.is_elsewhere or case.candidate.dual.gains is not None or len(case.found.exact.classes) < 2:
+    if not case.is_elsewhere or case.candidate.dual.gains is not None or len(case.exact.classes) < 2:
         return None
     return case.judged(Status.INFEASIBLE, *between_classes(case.part, case.candidate.occupancy))
 
 
-def least_excess_as_found(case: Case) -> JudgedPolicy | None:
+def least_excess_as_found(case: Case) -> Plan | None:
     """The proof of infeasibility, with the policy as it is."""
     return case.found if case.is_elsewhere else None
 
 
-def uncertified(case: Case) -> JudgedPolicy | None:
+def uncertified(case: Case) -> Plan | None:
     """The candidate, without a proof."""
-    return case.found._replace(status=Status.UNCERTIFIED)
+    return replace(case.found, status=Status.UNCERTIFIED)
 
 
-STEPS: tuple[Callable[[Case], JudgedPolicy | None], ...] = (
+STEPS: tuple[Callable[[Case], Plan | None], ...] = (
     as_found,
     best_so_far,
     repaired,
@@ -157,13 +153,9 @@ def certified(part: CMDP, problem: Problem, candidate: Candidate, *, stopped: bo
     ``stopped``: the user stopped the search, so that the gap may be open.
     """
     case = Case(part, problem, candidate, stopped)
-    status, policy, occupancy, exact, proof, note = next(filter(None, (step(case) for step in STEPS)))
-    result = Plan(
-        status, exact.value, exact.costs, part.thresholds, policy, occupancy, *case.dual, proof, candidate.method, note,
-        None, candidate.columns, part.names, settles=rounds_to_settle(part, exact),
-    )  # fmt: skip
-    needs_mixture = status is Status.NOT_ATTAINED or case.is_elsewhere
-    return initially_randomised(part, candidate, result) if needs_mixture else result
+    found = next(filter(None, (step(case) for step in STEPS)))
+    needs_mixture = found.status is Status.NOT_ATTAINED or case.is_elsewhere
+    return initially_randomised(part, candidate, found) if needs_mixture else found
 
 
 def certified_as_played(part: CMDP, problem: Problem, candidate: Candidate, *, stopped: bool = False) -> Plan:

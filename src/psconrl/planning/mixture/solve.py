@@ -9,7 +9,7 @@ from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
 from psconrl.kernels.products import dot
-from psconrl.kernels.search import GIVE_UP, OPTIMAL, Found, newton
+from psconrl.kernels.search import GIVE_UP, OPTIMAL, newton
 from psconrl.kernels.transitions import Rows
 from psconrl.markov.elimination_order import NO_ORDER, Order
 from psconrl.markov.gain_bias import Unichain
@@ -169,7 +169,7 @@ def solve_compiled(
     P = problem.transition.for_search(order, products, max(closed, PRODUCT_OFF))
     if P is None:
         return None
-    found: Found = newton(
+    outcome, gap, value, policy, weights, shares, policies, gains, chains, evaluated = newton(
         P,
         problem.costs,
         problem.thresholds,
@@ -180,21 +180,18 @@ def solve_compiled(
         closed,
         *(search_with(P.off) if isinstance(P, Rows) and not P.order.position.size else SEARCH),
     )
-    if found.outcome == GIVE_UP:
+    if outcome == GIVE_UP:
         return None
-    policies, feasible = tuple(found.policies[:-1]), found.outcome == OPTIMAL
-    mixture = partial(_mixture_of, found)
-    return Solution(feasible, found.gap, found.value, policies, found.policy, found.weights, mixture)
+    feasible = outcome == OPTIMAL
 
+    def mixture() -> Mixture[Column]:
+        *answers, proof = [
+            Column(column, Unichain(averages, chain[:-1], chain[-1], -1))
+            for column, averages, chain in zip(policies, gains, chains, strict=True)
+        ]
+        return Mixture(feasible, tuple(answers), shares, weights, proof, gap, evaluated)
 
-def _mixture_of(found: Found) -> Mixture[Column]:
-    """Convert the result of the compiled search to a ``Mixture``."""
-    *answers, proof = [
-        Column(policy, Unichain(gains, chain[:-1], chain[-1], -1))
-        for policy, gains, chain in zip(found.policies, found.gains, found.chains, strict=True)
-    ]
-    feasible = found.outcome == OPTIMAL
-    return Mixture(feasible, tuple(answers), found.shares, found.weights, proof, found.gap, found.evaluated)
+    return Solution(feasible, gap, value, tuple(policies[:-1]), policy, weights, mixture)
 
 
 def _solve_with(
