@@ -113,7 +113,6 @@ MAY_ASK = {
     "psconrl.model.io": "writes the form in which the model was given",
     "psconrl.markov.chain": "implements both forms",
     "psconrl.markov.policy_iteration": "chooses between the steps for both forms",
-    "psconrl.markov.structure": "attractors by matrix-vector products, or by a search of the graph",
     "psconrl.planning.analysis.inspection": "reports the form to the user",
     "psconrl.learning.checks": "checks a matrix of the user",
     "psconrl.learning.part": "shows and compares the options of a part",

@@ -1,5 +1,8 @@
 # Declarations that other kernels cimport.
 
+from psconrl.kernels.attractor cimport DenseAttractor
+
+
 cdef class DriveToBest:
     """Workspace, allocated once by ``DriveToBest(S)``, for chains of up to S states."""
     cdef double[:, ::1] part, W, C, cost, biases
@@ -7,7 +10,8 @@ cdef class DriveToBest:
     cdef Py_ssize_t[::1] label, states
     cdef Py_ssize_t[:, ::1] room
     cdef int[::1] edges
-    cdef unsigned char[::1] left, reached, grown
+    cdef unsigned char[::1] left
+    cdef DenseAttractor way
 
     # ``chain`` (S, S) and ``costs`` (q, S) are those of the policy (S,), which is changed in place; returns if it was.
     cdef bint lead(
@@ -21,4 +25,3 @@ cdef class DriveToBest:
         self, const double[:, ::1] P, const unsigned char[:, ::1] available, Py_ssize_t[::1] policy, Py_ssize_t best,
         double least
     ) noexcept nogil
-    cdef double _into(self, const double[:, ::1] P, Py_ssize_t pair) noexcept nogil

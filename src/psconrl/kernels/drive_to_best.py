@@ -7,6 +7,7 @@ action leads quickly from one part to another, there is no need to wait: all sta
 
 import cython
 import numpy as np
+from cython.cimports.psconrl.kernels.attractor import DenseAttractor
 from cython.cimports.psconrl.kernels.elimination import solve_unichain
 from cython.cimports.psconrl.kernels.graph import closed_classes
 from cython.cimports.psconrl.kernels.policy_chain import gather_rows
@@ -34,7 +35,7 @@ class DriveToBest:
             np.empty((8, S + 1), np.int64),
         )
         self.edges = np.empty(S * S + S + 1, np.int32)
-        self.left, self.reached, self.grown = (np.empty(S, np.uint8) for _ in range(3))
+        self.left, self.way = np.empty(S, np.uint8), DenseAttractor(S)
 
     @cython.cfunc
     @cython.nogil
@@ -110,42 +111,12 @@ class DriveToBest:
         least: cython.double,
     ) -> cython.bint:
         """Change the policy so that all states that can move into one class do so; return whether anything changed."""
-        S, A = available.shape[0], available.shape[1]
-        changed: cython.bint = False
-        more: cython.bint = True
-        for s in range(S):
-            self.grown[s] = self.label[s] == best
-        while more:
-            more = False
-            for s in range(S):
-                self.reached[s] = self.grown[s]
-            for s in range(S):
-                if self.reached[s]:
-                    continue
-                if self._into(P, s * A + policy[s]) > least:
-                    self.grown[s] = more = True
-                    continue
-                top: cython.double = least
-                for a in range(A):
-                    if not available[s, a]:
-                        continue
-                    probability: cython.double = self._into(P, s * A + a)
-                    if probability > top:
-                        top = probability
-                        policy[s] = a
-                        self.grown[s] = more = changed = True
-        return changed
-
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _into(self, P: cython.const[cython.double][:, ::1], pair: cython.Py_ssize_t) -> cython.double:
-        """Return the probability that a pair leads to states that are already reached."""
-        total: cython.double = 0.0
-        for j in range(P.shape[1]):
-            if self.reached[j]:
-                total += P[pair, j]
-        return total
+        for s in range(available.shape[0]):
+            self.way.reached[s] = self.label[s] == best
+        self.way.P = P
+        changed = self.way.lead(available, policy, least, True)
+        self.way.P = self.part  # lets go of the transitions
+        return changed > 0
 
 
 def driven_to_best(

@@ -8,7 +8,6 @@ import cython
 import numpy as np
 from cython.cimports.psconrl.kernels.successors import (
     check_graph,
-    check_lists,
     check_matrix,
     check_numbers,
     check_starts,
@@ -106,62 +105,6 @@ def inside_rows(
                 start[i * A + a + 1] = k
     check_matrix(start, to, k, n)  # a pair that leaves the component leads to -1
     return starts, columns[:k].copy(), values[:k].copy()
-
-
-def lead(
-    indptr: cython.const[index][::1],
-    indices: cython.const[index][::1],
-    data: cython.const[cython.double][::1],
-    before: cython.const[cython.Py_ssize_t][::1],
-    sources: cython.const[cython.Py_ssize_t][::1],
-    goals: cython.const[cython.Py_ssize_t][::1],
-    keep: cython.const[cython.uchar][::1],
-    policy: cython.Py_ssize_t[::1],
-):
-    """Change the policy so that kept pairs drive to the goals with probability one; the goals keep their actions.
-
-    ``before`` and ``sources`` list the kept pairs that may lead to each state. A state takes the pair with the largest
-    probability of moving closer.
-    """
-    S, n = policy.shape[0], keep.shape[0]
-    if S == 0 or n % S or indptr.shape[0] != n + 1 or before.shape[0] != S + 1:
-        raise ValueError("every pair must have a row, and every state a list of pairs")
-    check_graph(indptr, indices, data.shape[0], S)
-    check_lists(before, sources, n)
-    check_numbers(goals, S, "there is no such state")
-    A = n // S
-    depth: cython.Py_ssize_t[::1] = np.full(S, -1, np.int64)
-    queue: cython.Py_ssize_t[::1] = np.empty(S, np.int64)
-    tail: cython.Py_ssize_t = 0
-    for i in range(goals.shape[0]):
-        if depth[goals[i]] < 0:
-            depth[goals[i]] = 0
-            queue[tail] = goals[i]
-            tail += 1
-    with cython.nogil:
-        head: cython.Py_ssize_t = 0
-        while head < tail:
-            t = queue[head]
-            head += 1
-            for e in range(before[t], before[t + 1]):
-                s: cython.Py_ssize_t = sources[e] // A
-                if depth[s] < 0:
-                    depth[s] = depth[t] + 1
-                    queue[tail] = s
-                    tail += 1
-        for i in range(tail):
-            s = queue[i]
-            likeliest: cython.double = 0.0
-            for a in range(A):
-                p = s * A + a
-                if depth[s] > 0 and keep[p]:
-                    closer: cython.double = 0.0
-                    for e in range(indptr[p], indptr[p + 1]):
-                        if 0 <= depth[indices[e]] < depth[s]:
-                            closer += data[e]
-                    if closer > likeliest:
-                        likeliest = closer
-                        policy[s] = a
 
 
 @cython.cfunc

@@ -5,6 +5,7 @@ Boxes are given by ``low`` and ``high``, (S*A, S); see ``boxes``.
 
 import cython
 import numpy as np
+from cython.cimports.psconrl.kernels.attractor import Attractor
 from cython.cimports.psconrl.kernels.boxes import count_actions, hope_for, leave_over, pour_into, weigh_costs
 from cython.cimports.psconrl.kernels.elimination import row_dot, row_sum
 from cython.cimports.psconrl.kernels.improvement import weigh_biases
@@ -93,56 +94,66 @@ def improve_optimistic(
     return bound, switched, new_policy, new_kernel
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _mass_of(
-    W: cython.const[cython.double][:, ::1],
-    i: cython.Py_ssize_t,
-    order: cython.const[cython.Py_ssize_t][::1],
-    n: cython.Py_ssize_t,
-) -> cython.double:
-    """Return the probability of the first n states of an order in row i."""
-    mass: cython.double = 0.0
-    for k in range(n):
-        mass += W[i, order[k]]
-    return mass
+@cython.cclass
+class OptimisticAttractor(Attractor):
+    """Attractor along the distributions in the boxes that are likeliest to step into the set.
 
+    ``order``: the reached states, then the others, both in their order; ``kernel`` (S, S): the distributions chosen.
+    """
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def _grow(
-    low: cython.const[cython.double][:, ::1],
-    high: cython.const[cython.double][:, ::1],
-    order: cython.const[cython.Py_ssize_t][::1],
-    n: cython.Py_ssize_t,
-    tried: cython.double[:, ::1],
-    policy: cython.Py_ssize_t[::1],
-    kernel: cython.double[:, ::1],
-    reached: cython.uchar[::1],
-) -> cython.Py_ssize_t:
-    """Run one round of ``drive_to``: mark the states that can move into the first n of an order; return how many."""
-    S = low.shape[1]
-    A = low.shape[0] // S
-    count: cython.Py_ssize_t = 0
-    for k in range(n, S):
-        s: cython.Py_ssize_t = order[k]
-        top: cython.double = _mass_of(kernel, s, order, n)
-        if not top > 0.0:
-            for a in range(A):
-                pour_into(low, high, s * A + a, 1.0 - row_sum(low, s * A + a, S), order, tried, 0)
-                mass: cython.double = _mass_of(tried, 0, order, n)
-                if mass > top:
-                    top = mass
-                    policy[s] = a
-                    for j in range(S):
-                        kernel[s, j] = tried[0, j]
-        if top > 0.0:
-            reached[s] = True
-            count += 1
-    return count
+    low: cython.const[cython.double][:, ::1]
+    high: cython.const[cython.double][:, ::1]
+    kernel: cython.double[:, ::1]
+    tried: cython.double[:, ::1]
+    order: cython.Py_ssize_t[::1]
+    n: cython.Py_ssize_t
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def _candidates(self, S: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        self.n = 0
+        for s in range(S):
+            if self.reached[s]:
+                self.order[self.n] = s
+                self.n += 1
+        n: cython.Py_ssize_t = 0
+        for s in range(S):
+            if not self.reached[s]:
+                self.order[self.n + n] = self.waiting[n] = s
+                n += 1
+        return n
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def _reached_in(self, W: cython.const[cython.double][:, ::1], i: cython.Py_ssize_t) -> cython.double:
+        """Return the probability of the reached states in a row."""
+        mass: cython.double = 0.0
+        for k in range(self.n):
+            mass += W[i, self.order[k]]
+        return mass
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def _own(self, s: cython.Py_ssize_t, pair: cython.Py_ssize_t) -> cython.double:
+        return self._reached_in(self.kernel, s)
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def _into(self, pair: cython.Py_ssize_t) -> cython.double:
+        left: cython.double = 1.0 - row_sum(self.low, pair, self.low.shape[1])
+        pour_into(self.low, self.high, pair, left, self.order, self.tried, 0)
+        return self._reached_in(self.tried, 0)
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def _take(self, s: cython.Py_ssize_t) -> cython.void:
+        for j in range(self.low.shape[1]):
+            self.kernel[s, j] = self.tried[0, j]
 
 
 def drive_to(
@@ -161,28 +172,15 @@ def drive_to(
         raise ValueError("bounds (S*A, S) and some of the states (S,) are needed")
     if policy.shape[0] != S or kernel.shape[0] != S or kernel.shape[1] != S:
         raise ValueError("actions (S,) and distributions (S, S) are needed")
-    reached: cython.uchar[::1] = np.empty(S, np.uint8)
-    order: cython.Py_ssize_t[::1] = np.empty(S, np.int64)
-    tried: cython.double[:, ::1] = np.empty((1, S))
-    reached[:] = inside
-    while True:
-        first: cython.Py_ssize_t = 0
-        for s in range(S):  # reached states come first, both in their order
-            first += reached[s] != 0
-        n: cython.Py_ssize_t = first
-        k: cython.Py_ssize_t = 0
-        for s in range(S):
-            if reached[s]:
-                order[k] = s
-                k += 1
-            else:
-                order[first] = s
-                first += 1
-        count = _grow(low, high, order, n, tried, policy, kernel, reached)
-        if n + count == S:
-            return True
-        if count == 0:
-            return False
+    check_numbers(policy, pairs // S, "there is no such action")
+    grown: OptimisticAttractor = OptimisticAttractor(S)
+    grown.low, grown.high, grown.kernel = low, high, kernel
+    grown.tried, grown.order = np.empty((1, S)), np.empty(S, np.int64)
+    all_actions: cython.uchar[:, ::1] = np.ones((S, pairs // S), np.uint8)
+    for s in range(S):
+        grown.reached[s] = inside[s]
+    grown.lead(all_actions, policy, 0.0, True)
+    return bool(np.asarray(grown.reached).all())
 
 
 @cython.cfunc

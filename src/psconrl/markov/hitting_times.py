@@ -87,15 +87,9 @@ def _sure_pairs(P: Transition, available: Bools, target: int) -> tuple[Bools, Bo
     """Return masks of the pairs and states from which the target can be reached with probability one."""
     S, A = available.shape
     usable = available.copy()
-    states = np.ones(S, dtype=bool)
+    states, goal = np.ones(S, dtype=bool), np.arange(S) == target
     while True:
-        reached = np.zeros(S, dtype=bool)
-        reached[target] = True
-        while True:
-            grown = reached | (((P @ reached.astype(np.float64)).reshape(S, A) > 0) & usable).any(axis=1)
-            if (grown == reached).all():
-                break
-            reached = grown
+        _, reached = P.attract(usable, goal, usable.argmax(axis=1))
         if (reached == states).all():
             return usable, states
         states = reached

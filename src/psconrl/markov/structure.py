@@ -14,7 +14,6 @@ import numpy as np
 
 from psconrl.arrays import Bools, Ints
 from psconrl.kernels import successors
-from psconrl.kernels.attractor import attractor_by_layers
 from psconrl.kernels.end_components import end_component_pairs
 from psconrl.markov.chain import chain_of
 from psconrl.model.cmdp import CMDP
@@ -79,24 +78,7 @@ def attractor_policy(P: Transition, available: Bools, reached: Bools, policy: In
     The action of the given policy is kept if its probability of moving closer is positive; otherwise the likeliest such
     action is taken. Probabilities of at most ``least`` count as zero.
     """
-    S, A = available.shape
-    if P.is_sparse:
-        matrix = P.matrix
-        driven: Ints = attractor_by_layers(
-            matrix.indptr, matrix.indices, matrix.data, available, reached, policy, least
-        )
-        return driven
-    reached, policy = reached.copy(), policy.copy()
-    states = np.arange(S)
-    while not reached.all():
-        probability = np.where(available, (P @ reached.astype(np.float64)).reshape(S, A), 0.0)
-        new = ~reached & (probability > least).any(axis=1)
-        if not new.any():
-            break
-        change = new & ~(probability[states, policy] > least)
-        policy[change] = probability[change].argmax(axis=1)
-        reached |= new
-    return policy
+    return P.attract(available, reached, policy, least)[0]
 
 
 def is_communicating(cmdp: CMDP) -> bool:

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array, issparse
 
 from psconrl.arrays import Bools, Floats, Ints, Matrix, Places, in_32_bits
 from psconrl.errors import ModelError
-from psconrl.kernels import double_double, graph, policy_chain, successors
+from psconrl.kernels import attractor, double_double, graph, policy_chain, successors
 from psconrl.kernels.transitions import Rows
 from psconrl.model.sparse_rows import chosen_rows, mixed_sparse_rows, restarting
 from psconrl.products import product
@@ -96,6 +96,15 @@ class Transition(ABC):
         indptr, indices = self.support
         seen: Bools = successors.reached(indptr, indices, start)
         return seen
+
+    def attract(self, available: Bools, inside: Bools, policy: Ints, least: float = 0.0) -> tuple[Ints, Bools]:
+        """Return the policy (S,), changed outside a set to lead there, and a mask (S,) of the states that can."""
+        P, how = self.matrix, (available, inside, policy, least, True)
+        if self.is_sparse:
+            changed, grown = attractor.attract_sparse(P.indptr, P.indices, P.data, *how)
+        else:
+            changed, grown = attractor.attract_dense(P, *how)
+        return changed, grown
 
     def pairs_of(self, states: Ints) -> Ints:
         """Return the rows of all actions in the given states, in order."""

@@ -5,8 +5,8 @@ from scipy.sparse import csr_array
 
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import SolverError
-from psconrl.kernels.end_components import pairs_into
-from psconrl.kernels.moves import lead, moves_away
+from psconrl.kernels.attractor import attract_sparse
+from psconrl.kernels.moves import moves_away
 from psconrl.markov.structure import EndComponents
 from psconrl.model.transition import Transition
 from psconrl.planning.components.optimal_stopping import STAY, Moves
@@ -63,9 +63,9 @@ class Quotient:
         if left.any():
             matrix = P.csr()
             going = self.parts.inside & (np.append(goal, -1)[self.parts.of_state] >= 0)[:, None]
-            keep = going.ravel()
-            before, sources = pairs_into(matrix.indptr, matrix.indices, policy.size, keep)
-            lead(matrix.indptr, matrix.indices, matrix.data, before, sources, goal[goal >= 0], keep, policy)
+            goals = np.zeros(policy.size, dtype=bool)
+            goals[goal[goal >= 0]] = True
+            policy, _ = attract_sparse(matrix.indptr, matrix.indices, matrix.data, going, goals, policy, 0.0, False)
         return policy
 
 
