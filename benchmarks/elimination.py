@@ -2,7 +2,7 @@
 
 Both compute gains, biases and the stationary distribution of sparse chains. A learning loop solves thousands of chains
 with the same sparsity pattern: the order is computed once for all of them, ``splu`` orders and factorises each chain
-anew. ``splu`` gets its best case: a diagonal without cancellation, the symmetric ordering, no pivoting, the busiest
+again. ``splu`` gets its best case: a diagonal without cancellation, the symmetric ordering, no pivoting, the busiest
 state as the reference, and one step of refinement.
 
 Accuracy is entry by entry, so that a probability of 1e-200 counts as much as one of 0.1. *Balance*: the largest
