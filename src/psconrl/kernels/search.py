@@ -8,7 +8,8 @@ it with the general loop.
 import cython
 import numpy as np
 from cython.cimports.psconrl.kernels._signals import PyErr_CheckSignals
-from cython.cimports.psconrl.kernels.master import Tableau, mix_on_line
+from cython.cimports.psconrl.kernels.columns import Columns
+from cython.cimports.psconrl.kernels.master import mix_on_line
 from cython.cimports.psconrl.kernels.successors import check_numbers
 from cython.cimports.psconrl.kernels.transitions import Dense, Sparse, Transitions
 
@@ -24,11 +25,8 @@ _GIVE_UP = cython.declare(cython.int, -1)
 # over.
 _CAPACITY = cython.declare(cython.Py_ssize_t, 64)
 _CAPACITY_A_LIMIT = cython.declare(cython.Py_ssize_t, 32)
-# Number of successive improvements that may leave the costs unchanged.
-_PATIENCE = cython.declare(cython.Py_ssize_t, 16)
-# Number of guesses priced before the master's own weights, and the factor between their prices.
+# Number of guesses priced before the master's own weights.
 _GUESSES = cython.declare(cython.Py_ssize_t, 4)
-_FACTOR = cython.declare(cython.double, 1.2)
 # Arrays for up to this many states and first policies, and of this many shapes, are kept for the next search.
 _KEPT_STATES = cython.declare(cython.Py_ssize_t, 128)
 _KEPT_POLICIES = cython.declare(cython.Py_ssize_t, 8)
@@ -84,39 +82,18 @@ def _play(
 
 
 @cython.cclass
-class Search:
-    """State of a search: its columns, and its progress.
+class Search(Columns):
+    """State of a search: its columns, and its progress."""
 
-    There are n columns: gains (capacity, q), and one more if there is only one; policies and stationary distributions
-    (capacity, S); biases (capacity * q, S), q rows for each. ``base`` is the one that was improved last.
-    """
-
-    transitions: Transitions
-    table: Tableau  # the master of several constraints
-    gains: cython.double[:, ::1]
-    biases: cython.double[:, ::1]
-    policies: cython.Py_ssize_t[:, ::1]
-    stationary: cython.double[:, ::1]
     capacity: cython.Py_ssize_t
-    n: cython.Py_ssize_t
-    base: cython.Py_ssize_t
-    thresholds: cython.const[cython.double][::1]
     limit: cython.double  # threshold in the master of one constraint
-    weights: cython.double[::1]
     mixed: cython.Py_ssize_t[::1]
     shares: cython.double[::1]
-    prices: cython.double[::1]  # of the constraints, in the guess
     guesses: cython.Py_ssize_t
-    caution: cython.double
-    lowest: cython.double
-    idle: cython.Py_ssize_t
     off: cython.double
     # Results.
     outcome: cython.int
     gap: cython.double
-    best_bound: cython.double
-    best_weights: cython.double[::1]
-    proof: cython.Py_ssize_t
     evaluated: cython.Py_ssize_t
     kept: cython.Py_ssize_t  # columns in the mixture
     # Inputs.
@@ -124,23 +101,14 @@ class Search:
     closed: cython.double
     switch: cython.double
     feasible_within: cython.double
-    same: cython.double
     nearly_closed: cython.double
     same_class: cython.double
     least_guess: cython.double
 
     def __init__(self, transitions: Transitions, first_policies: cython.Py_ssize_t):
-        S, q = transitions.S, transitions.q
-        rows = _capacity(q, first_policies)
-        self.transitions = transitions
-        self.policies, self.mixed = np.empty((rows, S), np.int64), np.empty(max(q, 2) + 1, np.int64)
-        large: cython.double[:, ::1] = np.empty((rows * (q + 1), S))
-        self.stationary, self.biases = large[:rows], large[rows:]
-        small: cython.double[:, ::1] = np.empty((rows + 4, max(q, 2)))
-        self.gains, self.shares = small[:rows], small[rows]
-        self.weights, self.best_weights, self.prices = small[rows + 1, :q], small[rows + 2, :q], small[rows + 3, :q]
-        if q > 2:
-            self.table = Tableau(np.zeros(q - 1), rows)
+        q = transitions.q
+        Columns.__init__(self, transitions, _capacity(q, first_policies))
+        self.mixed, self.shares = np.empty(max(q, 2) + 1, np.int64), np.empty(max(q, 2))
 
     @cython.cfunc
     @cython.nogil
@@ -148,25 +116,12 @@ class Search:
     def _begin(self, near: cython.const[cython.double][::1]) -> cython.void:
         """Reset the last search; guess prices from the weights ``near`` (q,), if that is possible."""
         q = self.transitions.q
-        self.n = self.base = self.idle = self.guesses = self.proof = self.evaluated = self.kept = 0
-        self.caution, self.lowest, self.off = 1.0, _INFINITE, 0.0
-        self.outcome, self.gap, self.best_bound = _GIVE_UP, _INFINITE, -_INFINITE
+        self.empty()
+        self.guesses = self.evaluated = self.kept = 0
+        self.off, self.outcome, self.gap = 0.0, _GIVE_UP, _INFINITE
         self.limit = self.thresholds[0] if q > 1 else _INFINITE
-        self.transitions.off = 0.0
-        for i in range(q):
-            self.weights[i] = 1.0 / cython.cast(cython.double, q)
-            self.best_weights[i] = self.prices[i] = 0.0
-            for s in range(self.transitions.S):
-                self.biases[i, s] = 0.0  # the first guess
-        for i in range(self.gains.shape[1]):
-            self.gains[0, i] = 0.0
-        for s in range(self.transitions.S):
-            self.policies[0, s] = 0
-            self.stationary[0, s] = 0.0
         for i in range(self.shares.shape[0]):
             self.mixed[i], self.shares[i] = 0, 0.0
-        if q > 2:
-            self.table.begin(self.thresholds)
         if near.shape[0] > 1:
             total: cython.double = 0.0
             for i in range(q):
@@ -177,82 +132,6 @@ class Search:
                 for i in range(q):
                     self.prices[i] = near[i] / near[0]
                 self.guesses = _GUESSES if _some_positive(self.prices, 1) else 0
-
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _biases_of(self, j: cython.Py_ssize_t) -> cython.double[:, ::1]:
-        """Return the biases (q, S) of a column."""
-        q = self.transitions.q
-        return self.biases[j * q : (j + 1) * q]
-
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _keep(self, found: Transitions, searching: cython.bint) -> cython.void:
-        """Keep the evaluated policy as a column, or in place of the base if that has the same averages.
-
-        ``searching``: it is not one of the first policies.
-        """
-        q, at = found.q, self.n
-        for i in range(1, q):
-            self.prices[i] *= _FACTOR if found.gains[i] > self.thresholds[i - 1] else 1.0 / _FACTOR
-        if searching:
-            # A switch that makes things worse was due to rounding: require larger gains next time.
-            cost: cython.double = self.weights[0] * found.gains[0]
-            for i in range(1, q):
-                cost += self.weights[i] * found.gains[i]
-            if cost > self.lowest + 10.0 * self.same:
-                self.caution *= 100.0
-            elif cost < self.lowest - self.same:
-                self.caution = 1.0
-        # Only rarely visited states have changed, or nothing. If that continues, it is due to rounding.
-        apart: cython.double = 0.0
-        for i in range(q):
-            apart = max(apart, abs(found.gains[i] - self.gains[self.base, i]))
-        self.idle = self.idle + 1 if searching and apart <= self.same else 0
-        if self.idle:
-            at = self.base  # the better policy replaces it
-            changed: cython.Py_ssize_t = 0
-            for s in range(found.S):
-                changed += found.policy[s] != self.policies[at, s]
-            if self.idle > _PATIENCE or changed == 0:
-                self.caution *= 100.0
-            if self.proof == at:
-                self.best_bound = -_INFINITE
-        elif q > 2:
-            self.table.put(found.gains)
-        self.gains[at, 1] = -_INFINITE  # if there is no constraint
-        for i in range(q):
-            self.gains[at, i] = found.gains[i]
-            for s in range(found.S):
-                self.biases[at * q + i, s] = found.biases[i, s]
-        for s in range(found.S):
-            self.policies[at, s] = found.policy[s]
-            self.stationary[at, s] = found.stationary[s]
-        self.n = max(self.n, at + 1)
-
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _bounded(self, bound: cython.double) -> cython.void:
-        """Keep the weights and the base if they bound the objective better than all before."""
-        if bound > self.best_bound:
-            self.best_bound, self.proof = bound, self.base
-            self.best_weights[:] = self.weights
-
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _choose_base(self) -> cython.void:
-        """Choose the newest of the cheapest columns, up to rounding."""
-        self.base, self.lowest = 0, _INFINITE
-        for j in range(self.n):
-            cost: cython.double = self.weights[0] * self.gains[j, 0]
-            for i in range(1, self.weights.shape[0]):
-                cost += self.weights[i] * self.gains[j, i]
-            if cost <= self.lowest + self.same:
-                self.base, self.lowest = j, min(cost, self.lowest)
 
     @cython.cfunc
     @cython.nogil
@@ -282,11 +161,11 @@ class Search:
                     self.weights[i] = self.prices[i] / total
             else:
                 self.guesses = 0
-            self._choose_base()
+            self.choose_base()
             lower, switched = self.transitions.improve(
                 self.weights,
                 self.policies[self.base],
-                self._biases_of(self.base),
+                self.biases_of(self.base),
                 self.switch * self.caution,
                 self.lowest,
                 self.caution == 1.0,
@@ -296,11 +175,11 @@ class Search:
             done: cython.bint = switched == 0 or value - lower <= self.closed
             if guessing:
                 self.guesses = self.guesses - 1 if switched else 0
-                self._bounded(lower / self.weights[0])
+                self.bounded(lower / self.weights[0])
                 if not switched:
                     continue
             elif feasible:
-                self._bounded(lower / self.weights[0])
+                self.bounded(lower / self.weights[0])
                 if done:
                     self.outcome, self.gap = _OPTIMAL, value / self.weights[0] - self.best_bound
                     return True
@@ -325,7 +204,7 @@ class Search:
         """Allow for rounding in the gap, and compute the missing stationary distributions."""
         if self.outcome == _GIVE_UP:
             return
-        hidden: cython.double = self.transitions.rounding(self.best_weights, self._biases_of(self.proof)) + self.off
+        hidden: cython.double = self.transitions.rounding(self.best_weights, self.biases_of(self.proof)) + self.off
         self.gap += hidden / self.best_weights[0] if self.outcome == _OPTIMAL else hidden
         k: cython.Py_ssize_t = 0
         for i in range(self.shares.shape[0]):
@@ -359,12 +238,12 @@ class Search:
                 self.transitions.policy[:] = start[self.n]
                 pending -= 1
             reference = self.transitions.evaluate(
-                self.weights, reference, self._biases_of(self.base), self.nearly_closed, self.same_class
+                self.weights, reference, self.biases_of(self.base), self.nearly_closed, self.same_class
             )
             self.off = max(self.off, self.transitions.off)
             if reference < 0:
                 break
-            self._keep(self.transitions, searching)
+            self.keep(self.transitions, searching)
             if pending == 0 and self._ask():
                 break
         self._finish()

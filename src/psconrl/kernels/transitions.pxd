@@ -2,7 +2,7 @@
 
 from psconrl.kernels.krylov cimport Workspace
 from psconrl.kernels.drive_to_best cimport DriveToBest
-from psconrl.kernels.sparse_elimination cimport Elimination
+from psconrl.kernels.elimination_workspace cimport Elimination
 
 
 cdef class Transitions:

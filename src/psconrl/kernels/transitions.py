@@ -11,10 +11,11 @@ import numpy as np
 from cython.cimports.psconrl.kernels import csr
 from cython.cimports.psconrl.kernels.drive_to_best import DriveToBest
 from cython.cimports.psconrl.kernels.elimination import solve_unichain
+from cython.cimports.psconrl.kernels.elimination_workspace import Elimination
 from cython.cimports.psconrl.kernels.improvement import dense_rounding, improve_dense, weigh_biases
 from cython.cimports.psconrl.kernels.krylov import Workspace, solve_into
 from cython.cimports.psconrl.kernels.policy_chain import gather_rows
-from cython.cimports.psconrl.kernels.sparse_elimination import Elimination, eliminate_unichain
+from cython.cimports.psconrl.kernels.sparse_elimination import eliminate_unichain
 from cython.cimports.psconrl.kernels.sparse_improvement import improve_sparse, sparse_rounding, sweep_ahead
 from cython.cimports.psconrl.kernels.successors import check_graph
 
