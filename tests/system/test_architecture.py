@@ -107,12 +107,10 @@ FORM = re.compile(
 # Modules that may ask for the form of a matrix, dense or sparse, with the reason.
 MAY_ASK = {
     "psconrl.model.transition": "implements both forms",
+    "psconrl.model.matrices": "operations on both forms",
     "psconrl.model.cmdp": "says in which form the user gave the model",
     "psconrl.model.validation": "checks a matrix of the user",
-    "psconrl.model.rates": "converts rates of the user",
     "psconrl.model.io": "writes the form in which the model was given",
-    "psconrl.markov.chain": "implements both forms",
-    "psconrl.markov.policy_iteration": "chooses between the steps for both forms",
     "psconrl.planning.analysis.inspection": "reports the form to the user",
     "psconrl.learning.checks": "checks a matrix of the user",
     "psconrl.learning.part": "shows and compares the options of a part",

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 
 from psconrl.arrays import Bools, Floats, Ints, Matrix, in_32_bits
 from psconrl.errors import SolverError
@@ -212,4 +212,4 @@ class SparseChain(Chain):
 def chain_of(P: Transition, policy: Any) -> Chain:
     """Return the chain of a policy, given as one action per state (S,) or as action probabilities (S, A)."""
     matrix = P.under(policy)
-    return SparseChain(matrix) if issparse(matrix) else DenseChain(matrix)
+    return DenseChain(matrix) if P.eliminates else SparseChain(matrix)

@@ -65,7 +65,7 @@ def policy_steps(P: Transition, double_double: bool = False) -> PolicySteps:
     """Return the steps for the given transitions, in double or double-double precision."""
     if double_double:
         return RefinedSteps(P.toarray())
-    return SparseSteps(P.matrix, P.restarts_in) if P.array is None else DenseSteps(P.array)
+    return DenseSteps(P.toarray()) if P.eliminates else SparseSteps(P.matrix, P.restarts_in)
 
 
 class DenseSteps(PolicySteps):

@@ -20,11 +20,10 @@ time.
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
 
 from psconrl.arrays import Bools, Floats, Matrix
 from psconrl.errors import ModelError
-from psconrl.model import validation
+from psconrl.model import matrices, validation
 
 # Ratio of the clock rate to the fastest rate. It exceeds one, so that every state has a self-loop and no chain is
 # periodic, which some methods (successive approximation) need. It hardly exceeds one, as idle rounds only cost time.
@@ -46,12 +45,12 @@ def uniformised(rates: Any, sojourn: Any, available: Any, uniform_rate: float | 
     q, A = validation.read_transition(rates, what)
     S = q.shape[1]
     mask = validation.read_mask(available, S, A)
-    validation.clear(q, ~mask.ravel())
+    matrices.clear(q, ~mask.ravel())
     if sojourn is not None:
-        q = _scaled(validation.check_transition_rows(q, mask), 1.0 / _read_sojourn(sojourn, mask).ravel())
+        q = matrices.scaled_rows(validation.check_transition_rows(q, mask), 1.0 / _read_sojourn(sojourn, mask).ravel())
     else:
         q = _without_diagonal_of_generator(q, A)
-        first = validation.first_wrong_entry(q, lambda x: ~np.isfinite(x) | (x < 0))
+        first = matrices.first_wrong_entry(q, lambda x: ~np.isfinite(x) | (x < 0))
         if first is not None:
             row, column = first
             where = f"rates[{row // A}, {row % A}, {column}]"
@@ -81,16 +80,10 @@ def costs_of_time(costs: Any, impulses: Any, jumps: Uniformised) -> list[Floats]
 def _per_time(lump: Any, i: int, jumps: Uniformised) -> Floats:
     """Return the cost of jumps per unit of time: the sum of rate times impulse."""
     S, A = jumps.mask.shape
-    if issparse(lump):
-        by_next: Matrix = validation.as_csr(lump, f"impulses[{i}]")
-    else:
-        by_next = validation.as_floats(lump, f"impulses[{i}]")
-        if by_next.shape == (S, A):
-            return np.asarray(jumps.rates.sum(axis=1)).reshape(S, A) * np.where(jumps.mask, by_next, 0.0)
-        by_next = by_next.reshape(S * A, S) if by_next.shape == (S, A, S) else by_next
-    if by_next.shape != (S * A, S):
-        raise ModelError(f"impulses[{i}] must have shape {(S, A)} or {(S, A, S)}; got {np.shape(lump)}")
-    return validation.expectation(jumps.rates, by_next).reshape(S, A)
+    table, by_next = validation.read_by_next(lump, f"impulses[{i}]", S, A)
+    if table is not None:
+        return np.asarray(jumps.rates.sum(axis=1)).reshape(S, A) * np.where(jumps.mask, table, 0.0)
+    return matrices.expectation(jumps.rates, by_next).reshape(S, A)
 
 
 def _read_sojourn(sojourn: Any, mask: Bools) -> Floats:
@@ -127,10 +120,7 @@ def _without_diagonal_of_generator(q: Matrix, A: int) -> Matrix:
             f"rates[{s}, {a}, {s}] must be 0, or minus the sum of the other rates, {others[off[0]]:g}; "
             f"got {diagonal[off[0]]:g}"
         )
-    if isinstance(q, np.ndarray):
-        q[negative, negative // A] = 0.0
-        return q
-    return csr_array(q - csr_array((diagonal[negative], (negative, negative // A)), shape=q.shape))
+    return matrices.without_entries(q, negative, negative // A, diagonal[negative])
 
 
 def _rounds(q: Matrix, leaving: Floats, clock: float, mask: Bools) -> Matrix:
@@ -138,17 +128,4 @@ def _rounds(q: Matrix, leaving: Floats, clock: float, mask: Bools) -> Matrix:
     A = mask.shape[1]
     rows = np.flatnonzero(mask)
     still = 1.0 - leaving[rows] / clock
-    if isinstance(q, np.ndarray):
-        P = q / clock
-        P[rows, rows // A] += still
-        return P
-    return csr_array(q / clock) + csr_array((still, (rows, rows // A)), shape=q.shape)
-
-
-def _scaled(matrix: Matrix, factor: Floats) -> Matrix:
-    """Return a matrix with each row multiplied by its factor."""
-    if isinstance(matrix, np.ndarray):
-        return matrix * factor[:, None]
-    return csr_array(
-        (matrix.data * np.repeat(factor, np.diff(matrix.indptr)), matrix.indices, matrix.indptr), matrix.shape
-    )
+    return matrices.with_added(q / clock, rows, rows // A, still)

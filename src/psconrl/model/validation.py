@@ -1,6 +1,6 @@
 """Validation of a user's model: shapes, distributions and names, with errors that say how to fix them."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from scipy.sparse import csr_array, issparse
 from psconrl.arrays import Bools, Floats, Matrix, in_32_bits, read_only
 from psconrl.caps import LARGEST_COST
 from psconrl.errors import ModelError, PsconrlError, unknown_name
+from psconrl.model.matrices import clear, expectation, first_wrong_entry
 from psconrl.model.transition import Transition
 
 ROW_SUM_TOL = 1e-9  # allowed error of a row's sum; rows are then normalised exactly
@@ -127,25 +128,6 @@ def check_transition_rows(P: Matrix, mask: Bools) -> Matrix:
     return P
 
 
-def clear(matrix: Matrix, rows: Bools) -> None:
-    """Clear the marked rows of a matrix, in place."""
-    if isinstance(matrix, np.ndarray):
-        matrix[rows] = 0.0
-    elif rows.any():
-        matrix.data[np.repeat(rows, np.diff(matrix.indptr))] = 0.0
-        matrix.eliminate_zeros()
-
-
-def first_wrong_entry(matrix: Matrix, wrong: Callable[[Floats], Bools]) -> tuple[int, int] | None:
-    """Return row and column of the first wrong entry, or None."""
-    if isinstance(matrix, np.ndarray):
-        found = np.argwhere(wrong(matrix))
-    else:
-        coo = matrix.tocoo()
-        found = np.column_stack(coo.coords)[wrong(coo.data)]
-    return (int(found[0, 0]), int(found[0, 1])) if len(found) else None
-
-
 def read_costs(costs: Any, P: Matrix, mask: Bools) -> tuple[Floats, list[Matrix | None]]:
     """Return expected costs (m+1, S, A), and the costs by next state where given."""
     S, A = mask.shape
@@ -205,15 +187,17 @@ def wanted(x: float) -> str:
     return f"at most {LARGEST_COST:g} in size (take a larger unit)" if np.isfinite(x) else "finite"
 
 
-def expectation(P: Matrix, outcome: Matrix) -> Floats:
-    """Return the expected cost of every row of P, from costs by next state."""
-    if isinstance(P, np.ndarray):
-        dense = outcome if isinstance(outcome, np.ndarray) else outcome.toarray()
-        return np.asarray((P * dense).sum(axis=1))
-    if isinstance(outcome, np.ndarray):
-        coo = P.tocoo()
-        return np.bincount(coo.coords[0], coo.data * outcome[coo.coords], minlength=P.shape[0]).astype(np.float64)
-    return np.asarray(P.multiply(outcome).sum(axis=1)).ravel()
+def read_by_next(given: Any, what: str, n_states: int, n_actions: int) -> tuple[Floats | None, Matrix | None]:
+    """Return what is given for every pair, (S, A), or else by next state, as a matrix (S*A, S)."""
+    S, A = n_states, n_actions
+    matrix: Matrix = as_csr(given, what) if issparse(given) else as_floats(given, what)
+    if matrix.shape == (S, A) and not issparse(given):
+        return matrix, None
+    if matrix.shape == (S, A, S):
+        matrix = matrix.reshape(S * A, S)
+    if matrix.shape != (S * A, S):
+        raise ModelError(f"{what} must have shape {(S, A)} or {(S, A, S)}; got {np.shape(given)}")
+    return None, matrix
 
 
 def default_cost_names(m: int, maximise: bool) -> tuple[str, ...]:

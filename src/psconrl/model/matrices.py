@@ -1,0 +1,63 @@
+"""Operations on matrices in both forms, dense arrays and CSR: a caller need not know which one it has."""
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from psconrl.arrays import Bools, Floats, Ints, Matrix
+
+
+def clear(matrix: Matrix, rows: Bools) -> None:
+    """Clear the marked rows of a matrix, in place."""
+    if isinstance(matrix, np.ndarray):
+        matrix[rows] = 0.0
+    elif rows.any():
+        matrix.data[np.repeat(rows, np.diff(matrix.indptr))] = 0.0
+        matrix.eliminate_zeros()
+
+
+def first_wrong_entry(matrix: Matrix, wrong: Callable[[Floats], Bools]) -> tuple[int, int] | None:
+    """Return row and column of the first wrong entry, or None."""
+    if isinstance(matrix, np.ndarray):
+        found = np.argwhere(wrong(matrix))
+    else:
+        coo = matrix.tocoo()
+        found = np.column_stack(coo.coords)[wrong(coo.data)]
+    return (int(found[0, 0]), int(found[0, 1])) if len(found) else None
+
+
+def expectation(P: Matrix, outcome: Matrix) -> Floats:
+    """Return the expected cost of every row of P, from costs by next state."""
+    if isinstance(P, np.ndarray):
+        dense = outcome if isinstance(outcome, np.ndarray) else outcome.toarray()
+        return np.asarray((P * dense).sum(axis=1))
+    if isinstance(outcome, np.ndarray):
+        coo = P.tocoo()
+        return np.bincount(coo.coords[0], coo.data * outcome[coo.coords], minlength=P.shape[0]).astype(np.float64)
+    return np.asarray(P.multiply(outcome).sum(axis=1)).ravel()
+
+
+def scaled_rows(matrix: Matrix, factor: Floats) -> Matrix:
+    """Return a matrix with each row multiplied by its factor."""
+    if isinstance(matrix, np.ndarray):
+        return matrix * factor[:, None]
+    return csr_array(
+        (matrix.data * np.repeat(factor, np.diff(matrix.indptr)), matrix.indices, matrix.indptr), matrix.shape
+    )
+
+
+def without_entries(matrix: Matrix, rows: Ints, columns: Ints, values: Floats) -> Matrix:
+    """Return a matrix without some entries, whose values are given; a dense one is changed in place."""
+    if isinstance(matrix, np.ndarray):
+        matrix[rows, columns] = 0.0
+        return matrix
+    return csr_array(matrix - csr_array((values, (rows, columns)), shape=matrix.shape))
+
+
+def with_added(matrix: Matrix, rows: Ints, columns: Ints, values: Floats) -> Matrix:
+    """Return a matrix with values added to some entries; a dense one is changed in place."""
+    if isinstance(matrix, np.ndarray):
+        matrix[rows, columns] += values
+        return matrix
+    return csr_array(matrix) + csr_array((values, (rows, columns)), shape=matrix.shape)
