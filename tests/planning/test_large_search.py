@@ -136,6 +136,19 @@ def test_the_way_into_a_set_is_the_same_dense_and_sparse(seed):
         assert available[np.arange(S), sparse].all()
 
 
+def test_probabilities_of_moving_closer_are_summed_in_the_order_of_the_states():
+    """0.1 + 0.2 + 0.3 exceeds 0.6 in floating point, 0.3 + 0.2 + 0.1 does not."""
+    P = np.zeros((8, 4))
+    P[:6, 0] = 1.0
+    P[6], P[7] = [0.6, 0.0, 0.0, 0.4], [0.1, 0.2, 0.3, 0.4]
+    for transition in (Transition.of(P), Transition.of(csr_array(P))):
+        inside, everything = np.array([True, True, True, False]), np.ones((4, 2), dtype=bool)
+        changed, grown = transition.attract(everything, inside, np.zeros(4, dtype=np.int64), 0.6)
+        assert changed.tolist() == [0, 0, 0, 1]
+        assert grown.all()
+        assert transition.attract(everything, inside, changed, 0.7)[1].tolist() == inside.tolist()
+
+
 def test_sweeps_until_a_residual_is_small():
     rng = np.random.default_rng(2)
     n = 300

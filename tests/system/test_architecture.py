@@ -112,7 +112,6 @@ MAY_ASK = {
     "psconrl.model.validation": "checks a matrix of the user",
     "psconrl.model.io": "writes the form in which the model was given",
     "psconrl.planning.analysis.inspection": "reports the form to the user",
-    "psconrl.learning.checks": "checks a matrix of the user",
     "psconrl.learning.part": "shows and compares the options of a part",
     "psconrl.learning.posterior.prior_weights": "reads weights of the user",
     "psconrl.learning.runtime.persistence": "writes options to files",

@@ -10,13 +10,13 @@ from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array, issparse
 
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.caps import LARGEST_COST, MOST_ROUNDS
 from psconrl.errors import AgentError, ModelError, PsconrlError
+from psconrl.model.matrices import divided_rows, stored
 from psconrl.model.transition import Transition
-from psconrl.model.validation import as_floats, in_range, need_valid_sparse, wanted
+from psconrl.model.validation import as_floats, copied_matrix, in_range, wanted
 
 
 def is_whole(value: object) -> TypeGuard[int]:
@@ -144,21 +144,10 @@ def checked_distributions(given: Any, n_states: int, n_actions: int) -> Transiti
     """Return transitions drawn by a user's belief, dense or sparse, checked and normalised for the planner."""
     shape, what = (n_states * n_actions, n_states), "what a belief samples"
     matrix = given.matrix if isinstance(given, Transition) else given
-    if issparse(matrix):
-        need_valid_sparse(matrix, what, AgentError)
-    distributions: Any = (
-        csr_array(matrix, dtype=np.float64, copy=True) if issparse(matrix) else as_numbers(matrix, what)
-    )
+    distributions = copied_matrix(matrix, what, AgentError)
     if distributions.shape != shape:
         raise AgentError(f"{what} must have shape (S*A, S) = {shape}; got {distributions.shape}")
-    entries, sums = (
-        np.asarray(distributions.data if issparse(distributions) else distributions),
-        np.asarray(distributions.sum(axis=1)).ravel(),
-    )
-    if not (entries >= 0).all() or not np.allclose(sums, 1.0):
+    sums = np.asarray(distributions.sum(axis=1)).ravel()
+    if not (stored(distributions) >= 0).all() or not np.allclose(sums, 1.0):
         raise AgentError(f"{what} must be a distribution over next states for every pair")
-    if issparse(distributions):
-        distributions.sum_duplicates()
-        distributions.data /= np.repeat(sums, np.diff(distributions.indptr))
-        return Transition.of(distributions)
-    return Transition.of(np.ascontiguousarray(distributions / sums[:, None]))
+    return Transition.of(divided_rows(distributions, sums))

@@ -18,7 +18,7 @@ from psconrl.errors import SolverError
 from psconrl.kernels import double_double, improvement, sparse_improvement
 from psconrl.markov.gain_bias import FALLS_APART, Unichain, solve_dense
 from psconrl.markov.sparse_solver import SparseSolver
-from psconrl.model.sparse_rows import chosen_rows
+from psconrl.model.matrices import chosen_rows
 from psconrl.model.transition import Transition
 from psconrl.products import product
 from psconrl.sizes import MULTIGRID_STATES

@@ -1,4 +1,4 @@
-"""Operations on matrices in both forms, dense arrays and CSR: a caller need not know which one it has."""
+"""Operations on matrices: in both forms, dense arrays and CSR, and on rows of sparse ones."""
 
 from collections.abc import Callable
 
@@ -6,6 +6,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from psconrl.arrays import Bools, Floats, Ints, Matrix
+from psconrl.kernels import csr
 
 
 def clear(matrix: Matrix, rows: Bools) -> None:
@@ -61,3 +62,36 @@ def with_added(matrix: Matrix, rows: Ints, columns: Ints, values: Floats) -> Mat
         matrix[rows, columns] += values
         return matrix
     return csr_array(matrix) + csr_array((values, (rows, columns)), shape=matrix.shape)
+
+
+def stored(matrix: Matrix) -> Floats:
+    """Return the stored entries: all of an array."""
+    return np.asarray(matrix if isinstance(matrix, np.ndarray) else matrix.data)
+
+
+def divided_rows(matrix: Matrix, by: Floats) -> Matrix:
+    """Return a matrix with each row divided by a number; a sparse one is changed in place."""
+    if isinstance(matrix, np.ndarray):
+        return np.ascontiguousarray(matrix / by[:, None])
+    matrix.sum_duplicates()
+    matrix.data /= np.repeat(by, np.diff(matrix.indptr))
+    return matrix
+
+
+def chosen_rows(matrix: csr_array, rows: Ints) -> csr_array:
+    """Return the given rows of a matrix; SciPy's own indexing takes ten times as long for small matrices."""
+    indptr, indices, data = csr.gathered(matrix.indptr, matrix.indices, matrix.data, rows, 0, 0.0)
+    return csr_array((data, indices, indptr), shape=(rows.size, matrix.shape[1]))
+
+
+def mixed_sparse_rows(matrix: csr_array, policy: Floats) -> csr_array:
+    """Return the chain (S, S) of a randomised policy (S, A), from transitions (S*A, S)."""
+    indptr, indices, data = csr.mixed(matrix.indptr, matrix.indices, matrix.data, np.ascontiguousarray(policy))
+    return csr_array((data, indices, indptr), shape=(matrix.shape[1], matrix.shape[1]))
+
+
+def restarting(matrix: csr_array, state: int, probability: float) -> csr_array:
+    """Return a matrix whose every row moves to ``state`` with a probability, and otherwise as before."""
+    rows = np.arange(matrix.shape[0])
+    indptr, indices, data = csr.gathered(matrix.indptr, matrix.indices, matrix.data, rows, state, probability)
+    return csr_array((data, indices, indptr), shape=matrix.shape)

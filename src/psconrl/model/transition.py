@@ -16,7 +16,7 @@ from psconrl.arrays import Bools, Floats, Ints, Matrix, Places, in_32_bits
 from psconrl.errors import ModelError
 from psconrl.kernels import attractor, double_double, graph, policy_chain, successors
 from psconrl.kernels.transitions import Rows
-from psconrl.model.sparse_rows import chosen_rows, mixed_sparse_rows, restarting
+from psconrl.model.matrices import chosen_rows, mixed_sparse_rows, restarting
 from psconrl.products import product
 from psconrl.sizes import EMPTY_DENSE_STATES, MOSTLY_ZEROS
 

@@ -62,6 +62,14 @@ def as_floats(x: Any, what: str, error: type[PsconrlError] = ModelError) -> Floa
         raise error(f"{what} must be an array of numbers with equal rows; got {type(x).__name__}") from None
 
 
+def copied_matrix(given: Any, what: str, error: type[PsconrlError]) -> Matrix:
+    """Return a user's matrix: a sparse one copied, in CSR form, and anything else as an array of floats."""
+    if not issparse(given):
+        return as_floats(given, what, error)
+    need_valid_sparse(given, what, error)
+    return csr_array(given, dtype=np.float64, copy=True)
+
+
 def need_valid_sparse(x: Any, what: str, error: type[PsconrlError] = ModelError) -> None:
     """Refuse a sparse matrix with invalid index arrays: compiled loops, including SciPy's, trust them."""
     if hasattr(x, "check_format"):

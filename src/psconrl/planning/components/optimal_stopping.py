@@ -20,7 +20,7 @@ from psconrl.kernels import graph, successors
 from psconrl.kernels.moves import improved, largest_fall, swept
 from psconrl.markov.transient_costs import collect_onward
 from psconrl.markov.transient_visits import visit_onward
-from psconrl.model.sparse_rows import chosen_rows
+from psconrl.model.matrices import chosen_rows
 from psconrl.products import product
 
 MAX_ROUNDS = 1000  # of policy iteration
