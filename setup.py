@@ -33,7 +33,6 @@ WIDE = ("elimination", "improvement", "special")
 # Walks over graphs and checks, which gain nothing from more than the first level of optimisation, but compile slowly.
 WALKS = (
     *(
-        "attractor_policy",
         "boxes",
         "certificates",
         "closed_classes",
@@ -43,7 +42,7 @@ WALKS = (
         "graph",
         "intervals",
     ),
-    *("level_steps", "moves", "nested_dissection", "occupancy", "pessimism", "small_components", "sorting"),
+    *("moves", "nested_dissection", "occupancy", "pessimism", "small_components", "sorting"),
     *("transient", "visits"),
 )
 
