@@ -1,18 +1,18 @@
 """Reference solver in rational arithmetic: evaluates every deterministic policy of a tiny model without rounding.
 
-In a weakly communicating model the reachable averages are the convex hull of those of the closed classes of all
-deterministic policies. The numbers of a model are taken as the doubles they are; the diagonal entry of a row is one
-minus the rest.
+For every weighting of the costs some deterministic stationary policy is optimal from all states, among all policies
+with memory (Puterman 1994, section 9.1). So the closed convex hull of what all policies can attain from an initial
+distribution has the same support function as the averages of the deterministic ones, and is their convex hull: what
+mixtures of deterministic policies, drawn at the start, attain (Derman 1970, chapter 7; Hordijk and Kallenberg 1984).
+The numbers of a model are taken as the doubles they are; the diagonal entry of a row is one minus the rest.
 """
 
-import itertools
 from fractions import Fraction
 
 import numpy as np
 
+from exact_simplex import ONE, ZERO, least, least_within
 from psconrl import CMDP
-
-ZERO, ONE = Fraction(0), Fraction(1)
 
 
 def rationals(values):
@@ -41,9 +41,11 @@ def stationary(rows, states):
     for k in range(n - 1, 0, -1):
         out = sum(W[k][:k], ZERO)
         for i in range(k):
-            W[i][k] /= out
-            for j in range(k):
-                W[i][j] += W[i][k] * W[k][j]
+            if W[i][k]:
+                W[i][k] /= out
+                for j in range(k):
+                    if W[k][j]:
+                        W[i][j] += W[i][k] * W[k][j]
     mass = [ONE]
     for k in range(1, n):
         mass.append(sum((mass[i] * W[i][k] for i in range(k)), ZERO))
@@ -62,86 +64,90 @@ def chain_of(P, policy):
     return rows
 
 
-def points(cmdp: CMDP):
-    """The averages (m+1,) of every closed class of every deterministic policy, and its states."""
+def reached_policies(cmdp: CMDP, P):
+    """The deterministic policies, each on the states that it reaches from the initial distribution: {state: action}."""
     A = cmdp.n_actions
+    successors = [{j for j, p in enumerate(row) if p > 0} for row in P]
+    actions = [np.flatnonzero(mask).tolist() for mask in cmdp.available]
+
+    def extended(policy, reached):
+        s = min(reached - policy.keys(), default=None)
+        if s is None:
+            yield policy
+            return
+        for a in actions[s]:
+            yield from extended({**policy, s: a}, reached | successors[s * A + a])
+
+    return extended({}, set(np.flatnonzero(cmdp.initial > 0).tolist()))
+
+
+def number_of_policies(cmdp: CMDP, most):
+    """The number of ``reached_policies``, counted up to ``most`` + 1."""
+    found = 0
+    for _ in reached_policies(cmdp, np.asarray(cmdp.transition).tolist()):
+        found += 1
+        if found > most:
+            break
+    return found
+
+
+def ends(cmdp: CMDP):
+    """For every deterministic policy: its actions, and probability and distribution of the classes where it ends."""
+    S = cmdp.n_states
     P = [rationals(row) for row in np.asarray(cmdp.transition)]
+    start = distribution(cmdp.initial)
+    for policy in reached_policies(cmdp, P):
+        rows = [[ZERO] * S for _ in range(S)]
+        for s, a in policy.items():
+            rows[s] = [*P[s * cmdp.n_actions + a]]
+            rows[s][s] = ONE - sum((x for j, x in enumerate(rows[s]) if j != s), ZERO)
+        classes = [states for states in closed_classes(rows) if states <= policy.keys()]
+        recurrent = set().union(*classes) | (set(range(S)) - policy.keys())
+        shares = [shares_of(rows, recurrent, states, start) for states in classes]
+        yield policy, [(x, stationary(rows, states)) for x, states in zip(shares, classes, strict=True)]
+
+
+def distribution(values):
+    exact = rationals(values)
+    return [x / sum(exact, ZERO) for x in exact]
+
+
+def shares_of(rows, recurrent, states, start):
+    """The probability of ending in a class."""
+    return sum((start[s] for s in states), ZERO) + absorbed(rows, recurrent, set(states), start)
+
+
+def points(cmdp: CMDP):
+    """The averages (m+1,) of every deterministic policy from the initial distribution."""
     C = [[rationals(row) for row in table] for table in cmdp.costs]
     found = set()
-    for actions in itertools.product(*(np.flatnonzero(mask).tolist() for mask in cmdp.available)):
-        rows = chain_of(P, [[Fraction(int(a == b)) for b in range(A)] for a in actions])
-        for states in closed_classes(rows):
-            mu = stationary(rows, states)
-            found.add(tuple(sum((x * c[s][actions[s]] for s, x in mu.items()), ZERO) for c in C))
+    for policy, classes in ends(cmdp):
+        found.add(
+            tuple(sum((share * x * c[s][policy[s]] for share, mu in classes for s, x in mu.items()), ZERO) for c in C)
+        )
     return sorted(found)
 
 
-def optimum(cmdp: CMDP):
+def optimum(cmdp: CMDP, reached=None):
     """The exact optimal value, as a cost, or None if infeasible; and the least that the largest excess can be."""
-    reached = points(cmdp)
+    reached = points(cmdp) if reached is None else reached
     tau = rationals(cmdp.thresholds)
     if not tau:
         return min(p[0] for p in reached), ZERO
-    if len(tau) == 1:
-        least = min(p[1] for p in reached) - tau[0]
-        if least > 0:
-            return None, least
-        safe = [p for p in reached if p[1] <= tau[0]]
-        rest = [p for p in reached if p[1] > tau[0]]
-        best = min(p[0] for p in safe)
-        for p in safe:
-            for q in rest:
-                share = (tau[0] - p[1]) / (q[1] - p[1])
-                best = min(best, p[0] + share * (q[0] - p[0]))
-        return best, least
-    excess = simplex(
-        [ONE] + [ZERO] * len(reached),
-        [[-ONE, *(p[i + 1] - tau[i] for p in reached)] for i in range(len(tau))],
-        phase_one=True,
-    )
-    if excess > 0:
-        return None, excess
-    return simplex([p[0] for p in reached], [[p[i + 1] - tau[i] for p in reached] for i in range(len(tau))]), excess
+    excess = least_excess(reached, tau)
+    return (None if excess > 0 else least_cost(reached, tau)), excess
 
 
-def simplex(costs, rows, phase_one=False):
-    """min costs.w subject to rows.w <= 0, the weights of sum one; Bland's rule.
+def least_cost(reached, tau):
+    """The least cost of a mixture of points (m+1,) within the limits; None if there is none."""
+    return least_within([p[0] for p in reached], [[p[i + 1] for p in reached] for i in range(len(tau))], tau)
 
-    In phase one the first column is the excess over all limits, and no part of the sum.
-    """
-    m, n = len(rows), len(costs)
-    big = [ZERO if phase_one and j == 0 else ONE for j in range(n)]
-    # Columns: given ones, slacks, then one artificial for the sum. Two-phase with artificials in all rows.
-    A = [[*row, *(Fraction(int(i == k)) for k in range(m)), ZERO] for i, row in enumerate(rows)]
-    A.append([*big, *([ZERO] * m), ONE])
-    b = [ZERO] * m + [ONE]
-    basis = [n + i for i in range(m)] + [n + m]
-    for objective in ([ZERO] * (n + m) + [ONE], [*costs, *([ZERO] * (m + 1))]):
-        last = n + m + 1 if objective[-1] else n + m
-        while True:
-            prices = [objective[basis[i]] for i in range(m + 1)]
-            entering = next(
-                (
-                    j
-                    for j in range(last)
-                    if j not in basis and objective[j] - sum((prices[i] * A[i][j] for i in range(m + 1)), ZERO) < 0
-                ),
-                None,
-            )
-            if entering is None:
-                break
-            ratios = [(b[i] / A[i][entering], basis[i], i) for i in range(m + 1) if A[i][entering] > 0]
-            leave = min(ratios)[2]
-            pivot = A[leave][entering]
-            A[leave] = [x / pivot for x in A[leave]]
-            b[leave] /= pivot
-            for i in range(m + 1):
-                if i != leave and A[i][entering]:
-                    factor = A[i][entering]
-                    A[i] = [x - factor * y for x, y in zip(A[i], A[leave], strict=True)]
-                    b[i] -= factor * b[leave]
-            basis[leave] = entering
-    return sum((objective[basis[i]] * b[i] for i in range(m + 1)), ZERO)
+
+def least_excess(reached, tau):
+    """The least of the largest excess of a mixture of points over the limits; zero if it can meet them."""
+    m, n = len(tau), len(reached)
+    rows = [[-ONE, *(p[i + 1] - tau[i] for p in reached), *(Fraction(int(i == k)) for k in range(m))] for i in range(m)]
+    return least([ONE, *([ZERO] * (n + m))], [*rows, [ZERO, *([ONE] * n), *([ZERO] * m)]], [*([ZERO] * m), ONE])
 
 
 def averages(cmdp: CMDP, policy):
@@ -149,16 +155,14 @@ def averages(cmdp: CMDP, policy):
     P = [rationals(row) for row in np.asarray(cmdp.transition)]
     pi = []
     for row in policy:
-        exact = rationals(row)
-        pi.append([x / sum(exact, ZERO) for x in exact])
+        pi.append(distribution(row))
     rows = chain_of(P, pi)
     classes = [sorted(states) for states in closed_classes(rows)]
     recurrent = {s for states in classes for s in states}
     result = [ZERO] * len(cmdp.costs)
-    start = rationals(cmdp.initial)
-    start = [x / sum(start, ZERO) for x in start]
+    start = distribution(cmdp.initial)
     for states in classes:
-        share = sum((start[s] for s in states), ZERO) + absorbed(rows, recurrent, set(states), start)
+        share = shares_of(rows, recurrent, states, start)
         mu = stationary(rows, states)
         for i, table in enumerate(cmdp.costs):
             cost = [sum((p * Fraction(float(c)) for p, c in zip(pi[s], table[s], strict=True)), ZERO) for s in states]
@@ -185,20 +189,71 @@ def absorbed(rows, recurrent, states, start):
     return sum((start[s] * p for s, p in zip(transient, x, strict=True)), ZERO)
 
 
-def rational_bound(cmdp: CMDP, plan):
-    """The lower bound of a plan's certificate, min of c0 + lam (c - tau) + P h - h, without rounding."""
+def reduced_costs(cmdp: CMDP, plan, weights):
+    """The weighted costs w0 c0 + sum_i wi (ci - tau_i) + P h - h of every available pair, {state: {action: value}}."""
     h = [Fraction(float(x)) + Fraction(float(y)) for x, y in zip(plan.potential, plan.low_potential, strict=True)]
-    lam = rationals(plan.multipliers)
-    tau = rationals(cmdp.thresholds)
+    base = [ZERO, *rationals(cmdp.thresholds)]
     A = cmdp.n_actions
     P = np.asarray(cmdp.transition)
-    least = None
-    for s, a in np.argwhere(cmdp.available):
-        value = Fraction(float(cmdp.costs[0, s, a]))
-        for i, price in enumerate(lam):
-            value += price * (Fraction(float(cmdp.costs[i + 1, s, a])) - tau[i])
-        for j in np.flatnonzero(P[s * A + a]):
+    found = {s: {} for s in range(cmdp.n_states)}
+    for s, a in np.argwhere(cmdp.available).tolist():
+        value = sum(
+            (w * (Fraction(float(c)) - b) for w, c, b in zip(weights, cmdp.costs[:, s, a], base, strict=True)), ZERO
+        )
+        for j in np.flatnonzero(P[s * A + a]).tolist():
             if j != s:
                 value += Fraction(float(P[s * A + a, j])) * (h[j] - h[s])
-        least = value if least is None else min(least, value)
-    return least
+        found[s][a] = value
+    return found
+
+
+def reachable(cmdp: CMDP):
+    """The states that some policy reaches from the initial distribution."""
+    P = np.asarray(cmdp.transition).reshape(cmdp.n_states, cmdp.n_actions, -1)
+    reached = set(np.flatnonzero(cmdp.initial > 0).tolist())
+    stack = list(reached)
+    while stack:
+        new = set(np.flatnonzero((P[stack.pop()] > 0).any(axis=0)).tolist()) - reached
+        reached |= new
+        stack += new
+    return reached
+
+
+def rational_bound(cmdp: CMDP, plan, objective=1):
+    """The lower bound of a plan's certificate, min of c0 + lam (c - tau) + P h - h, without rounding.
+
+    With an ``objective`` of zero it is the margin by which the multipliers prove infeasibility.
+    """
+    reduced = reduced_costs(cmdp, plan, [Fraction(objective), *rationals(plan.multipliers)])
+    return min(min(reduced[s].values()) for s in reachable(cmdp))
+
+
+def rational_bound_by_components(cmdp: CMDP, plan, objective=1):
+    """The bound of a multichain certificate: a path ends in a component, and costs the least reduced cost there."""
+    reduced = reduced_costs(cmdp, plan, [Fraction(objective), *rationals(plan.multipliers)])
+    paid = {}
+    for pairs in end_components(cmdp):
+        lowest = min(reduced[s][a] for s, a in pairs)
+        paid |= {s: lowest for s, _ in pairs}
+    return min(sum((share * paid[next(iter(mu))] for share, mu in classes), ZERO) for _, classes in ends(cmdp))
+
+
+def end_components(cmdp: CMDP):
+    """The maximal end components, each as a set of pairs (s, a)."""
+    P = np.asarray(cmdp.transition).reshape(cmdp.n_states, cmdp.n_actions, -1) > 0
+    pairs = {(int(s), int(a)) for s, a in np.argwhere(cmdp.available)}
+    while True:
+        reach = np.eye(cmdp.n_states, dtype=bool)
+        for s, a in pairs:
+            reach[s] |= P[s, a]
+        for k in range(cmdp.n_states):
+            reach |= reach[:, k : k + 1] & reach[k]
+        together = reach & reach.T
+        kept = {(s, a) for s, a in pairs if not (P[s, a] & ~together[s]).any()}
+        if kept == pairs:
+            break
+        pairs = kept
+    found = {}
+    for s, a in pairs:
+        found.setdefault(together[s].tobytes(), set()).add((s, a))
+    return list(found.values())

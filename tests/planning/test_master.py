@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from exact import ONE, ZERO, rationals
-from exact import simplex as rational_simplex
+from exact import least_cost, least_excess, rationals
 from psconrl.kernels.lu import solved
 from psconrl.planning.mixture.master import LineMaster, SimplexMaster
 
@@ -126,9 +125,8 @@ def awkward_points(kind, rng):
 def rational_optimum(points, limits):
     """The least excess over all limits and, if there is none, the least cost, without rounding."""
     points, limits = [rationals(p) for p in points], rationals(limits)
-    beyond = [[p[i + 1] - tau for p in points] for i, tau in enumerate(limits)]
-    excess = rational_simplex([ONE] + [ZERO] * len(points), [[-ONE, *row] for row in beyond], phase_one=True)
-    return float(excess), float(rational_simplex([p[0] for p in points], beyond)) if excess <= 0 else None
+    excess = least_excess(points, limits)
+    return float(excess), float(least_cost(points, limits)) if excess <= 0 else None
 
 
 KINDS = ("nearly parallel", "twice", "a hair apart", "on one line", "at a kink", "on an edge", "of all sizes")
