@@ -23,13 +23,14 @@ export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS      := 1
 export MKL_NUM_THREADS      := 1
 
-.PHONY: help reproduce style test test-all test-slow test-sanitized test-lowest test-environments test-aarch64 mutants bench docs dist format constraints clean
+.PHONY: help reproduce style test test-all test-slow test-exact test-sanitized test-lowest test-environments test-aarch64 mutants bench docs dist format constraints clean
 
 help:
 	@echo "make reproduce      the paper's figures and a page, short form: results/quick/"
 	@echo "make test           style, types, tests: a part of the long ones, all of the rest"
 	@echo "make test-all       style, types, all tests but the slowest"
 	@echo "make test-slow      stress and search: tests that take minutes, other random examples at every run"
+	@echo "make test-exact     new random models, each plan compared with rational arithmetic: CASES=2000 SEED=1 JOBS=2"
 	@echo "make test-sanitized kernels that check every index, under the sanitizers of the compiler"
 	@echo "make test-lowest    the tests with the oldest supported libraries"
 	@echo "make test-environments  environments of other packages: mo-gymnasium, MiniGrid"
@@ -96,6 +97,12 @@ test-all: style
 # Hypothesis tries other examples at every run, and many more of them.
 test-slow: $(READY)
 	$(BIN)/$(PYTEST) --full -m 'slow or hypothesis' --hypothesis-profile explore
+
+# Models that were never planned before; failures are shrunk and written to tests/data/exact.
+CASES ?= 500
+JOBS  ?= 1
+test-exact: $(READY)
+	$(BIN)/python tests/explore_exact.py --cases $(CASES) --jobs $(JOBS) $(if $(SEED),--seed $(SEED)) $(if $(FAMILY),--family $(FAMILY))
 
 # Kernels that check every index, under the address and undefined-behaviour sanitizers, in a copy of the package.
 SANITIZED := build/sanitized

@@ -321,8 +321,7 @@ def posterior(rng):
     mass = 10.0 ** rng.uniform(-3, 0)
     counts = rng.integers(0, 4, size=(S * A, S)) * (rng.random((S * A, S)) < 0.3)
     P = dirichlet_rows(mass / S + counts.astype(float), rng)
-    smallest = 10.0 ** -float(rng.choice([15, 30, 60]))
-    P = np.where(P < smallest, 0.0, P)
+    P[rng.choice([1e-15, 1e-30, 1e-60]) > P] = 0.0
     return later(P / P.sum(axis=1, keepdims=True), some_costs(rng, m, S, A), initial=start_of(rng, S))
 
 

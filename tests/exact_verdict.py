@@ -135,8 +135,11 @@ class Judge:
         elif self.reference is not None:
             self.exact = False  # infeasible, by less than the tolerance that the policy keeps
         proven = self._recomputed(1)
-        if proven is None or self._off(self.averages[0] - proven, 2 * PROVEN_GAP, largest_gap):
-            return self._wrong("certificate does not prove the value", proven and self.averages[0] - proven)
+        if proven is None:
+            return self._wrong("the certificate has no bound")
+        missing = self.averages[0] - proven
+        if self._off(missing - self._rounded_terms(), 2 * PROVEN_GAP, largest_gap):
+            return self._wrong("the certificate does not prove the value", missing)
         return Verdict(RIGHT if self.exact else WITHIN, "mixture" if self.plan.mixture is not None else "")
 
     def _infeasible(self):
@@ -144,7 +147,7 @@ class Judge:
             return self._wrong("infeasible, but some policy meets all thresholds")
         margin = self._recomputed(0)
         if margin is None or margin <= 0:
-            return self._wrong("certificate does not prove infeasibility", margin)
+            return self._wrong("the certificate does not prove infeasibility", margin)
         return self._explained() or Verdict(INFEASIBLE)
 
     def _explained(self):
@@ -154,7 +157,7 @@ class Judge:
         alone = [min(p[i + 1] for p in self.reference.points) for i in range(self.cmdp.n_constraints)]
         for i, (given, exact) in enumerate(zip(self.plan.infeasibility.alone, alone, strict=True)):
             away = abs(Fraction(float(given)) - exact)
-            if away > Fraction(PROVEN_POLICY) * self.unit[i + 1]:
+            if away - self.ulps[i + 1] > Fraction(PROVEN_POLICY) * self.unit[i + 1]:
                 return self._wrong("explanation: the least average of a cost alone", away)
         if len(alone) == 1 and self.averages[1] - alone[0] > Fraction(PROVEN_POLICY) * self.unit[1]:
             return self._wrong("the policy of an infeasible plan has not the least excess", self.averages[1] - alone[0])
@@ -193,6 +196,12 @@ class Judge:
             truth = "feasible: " if self.reference.best is not None else "infeasible: "
         note = re.sub(r"[-+]?\d[\d.e+-]*", "#", self.plan.note)
         return truth + " and ".join(missing or ["unknown"]) + (f" ({note})" if note else "")
+
+    def _rounded_terms(self):
+        """The rounding of a reduced cost, whose terms may be much larger than their sum."""
+        largest = np.abs(self.cmdp.costs).max(axis=(1, 2)) + np.abs(np.append(0.0, self.cmdp.thresholds))
+        terms = largest[0] + self.plan.multipliers @ largest[1:] + np.abs(self.plan.potential).max()
+        return Fraction(float(np.finfo(float).eps * terms))
 
     def _recomputed(self, objective):
         """The bound of the certificate without rounding; None if it has none."""

@@ -18,6 +18,7 @@ ELIMINATED_SAMPLE_STATES = 128  # a sparse sample is planned as a dense one: eli
 # Markov chains.
 DENSE_CLASS_STATES = 200  # a closed class of a sparse chain is solved as a dense chain
 DENSE_PLAYED_CLASS_STATES = 100  # the same when the policies played in a run are evaluated
+ELIMINATED_CHAIN_STATES = 100  # a sparse chain is solved by GTH elimination, which keeps all digits of rare states
 DENSE_GROUP_STATES = 64  # communicating transient states are solved as a dense system
 COARSEST_STATES = 400  # of the coarsest level of multigrid, which is solved as a dense system
 GTH_STATES = 2000  # a chain that is too ill-conditioned for an LU is solved by GTH elimination, which takes O(S^3)

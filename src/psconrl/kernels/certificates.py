@@ -103,7 +103,7 @@ def _units_of(
         middle: cython.double = _mean(costs[0], occupancy, 0.0) / total if i == 0 else thresholds[i - 1]
         distance, nearest = _distances(costs[i], available, occupancy, middle)
         met = met_costs * (distance / total)
-        unit[i] = min(extent, max(met, met_costs * nearest, rounded * abs(middle), extent / largest))
+        unit[i] = max(rounded * abs(middle), min(extent, max(met, met_costs * nearest, extent / largest)))
 
 
 def units_of(

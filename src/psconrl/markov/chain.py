@@ -19,6 +19,7 @@ from psconrl.markov.transient_costs import collect_onward
 from psconrl.markov.transient_visits import visit_onward
 from psconrl.model.transition import Transition
 from psconrl.products import product
+from psconrl.sizes import ELIMINATED_CHAIN_STATES
 
 
 class SolvedClasses(NamedTuple):
@@ -173,7 +174,12 @@ class SparseChain(Chain):
         super().__init__(in_32_bits(matrix))
 
     def solve(self, costs: Floats, reference: int = 0) -> Unichain | None:
-        """Solve the chain iteratively or by a sparse LU; both choose a reference state themselves."""
+        """Solve the chain iteratively or by a sparse LU, which choose a reference state themselves.
+
+        A small chain is solved by GTH elimination, which keeps all digits of rare states.
+        """
+        if self.n_states <= ELIMINATED_CHAIN_STATES:
+            return solve_chain(self.toarray(), costs, reference)
         return solve_sparse(self.matrix, costs)
 
     def time_in_states(self, state: int, rounds: int, tol: float = 0.0) -> Floats:
