@@ -99,10 +99,10 @@ test-slow: $(READY)
 	$(BIN)/$(PYTEST) --full -m 'slow or hypothesis' --hypothesis-profile explore
 
 # Models that were never planned before; failures are shrunk and written to tests/data/exact.
-CASES ?= 500
-JOBS  ?= 1
+JOBS ?= 1
 test-exact: $(READY)
-	$(BIN)/python tests/explore_exact.py --cases $(CASES) --jobs $(JOBS) $(if $(SEED),--seed $(SEED)) $(if $(FAMILY),--family $(FAMILY))
+	$(BIN)/python tests/explore_exact.py --jobs $(JOBS) $(if $(CASES),--cases $(CASES)) $(if $(MINUTES),--minutes $(MINUTES)) \
+	  $(if $(SEED),--seed $(SEED)) $(if $(FAMILY),--family $(FAMILY))
 
 # Kernels that check every index, under the address and undefined-behaviour sanitizers, in a copy of the package.
 SANITIZED := build/sanitized

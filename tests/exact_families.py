@@ -11,12 +11,11 @@ import numpy as np
 
 from adversarial import KINDS, adversarial
 from exact import number_of_policies, points
-from psconrl import CMDP
+from psconrl import CMDP, evaluate
 from psconrl.learning.posterior.sampled_rows import dirichlet_rows
 
 MOST_POLICIES = 260  # of models that are compared with all their deterministic policies
 AWAY = (0.0, 0.0, 1e-15, 1e-13, 1e-11, 1e-10, 1e-9, 1e-8, 1e-6)  # distances of a threshold from an edge
-WITHOUT = np.zeros(0)
 
 
 def drawn(family, seed):
@@ -93,13 +92,12 @@ def some_rows(rng, S, A, kind=None):
     return P
 
 
-def some_start(rng, S):
-    return int(rng.integers(S)) if rng.random() < 0.6 else rng.dirichlet(np.ones(S)).round(3) + 0.0
-
-
 def start_of(rng, S):
-    start = some_start(rng, S)
-    return start if isinstance(start, int) else start / start.sum()
+    """Draw an initial state or an initial distribution."""
+    if rng.random() < 0.6:
+        return int(rng.integers(S))
+    start = rng.dirichlet(np.ones(S)).round(3)
+    return start / start.sum()
 
 
 def ties(rng):
@@ -350,8 +348,6 @@ def larger(rng):
         S = int(rng.integers(9, 13))
         model = later(some_rows(rng, S, 3, rng.integers(2)), some_costs(rng, int(rng.integers(1, 4)), S, 3))
     uniform = np.full((model.n_states, model.n_actions), 1.0 / model.n_actions)
-    from psconrl import evaluate
-
     free = model.with_thresholds(np.full(model.n_constraints, 1e30))
     averages = evaluate(free, uniform).costs[1:]
     return free.with_thresholds(averages * rng.uniform(0.3, 1.2, size=averages.size))

@@ -47,6 +47,8 @@ def test_an_average_is_not_judged_finer_than_it_can_be_written():
     assert units(far, np.array([[1.0, 0.0]])).tolist() == [1.0]
     nearly = CMDP(np.ones((1, 3, 1)), [[[1e6, 1e6 + 1e-7, 1e6 + 1e4]]])
     assert units(nearly, np.array([[1.0, 0.0, 0.0]]))[0] == pytest.approx(1.0)  # a millionth of the average
+    constant = CMDP(np.ones((1, 2, 1)), [[[0.0, 1.0]], [[0.3, 0.3 + 1e-12]]], [0.3])
+    assert units(constant, np.array([[1.0, 0.0]]))[1] == pytest.approx(3e-7)  # more than its range
 
 
 def test_the_ordinary_size_is_the_nearest_entry_that_differs():

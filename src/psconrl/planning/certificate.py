@@ -130,7 +130,8 @@ def units(cmdp: CMDP, occupancy: Floats) -> Floats:
 
     A single entry of 1e11 for "never do this" would make any violation look small. So a unit is at most 100 times the
     mean distance :math:`\sum \mu |c_i - \tau_i|` under the policy (for the objective, the distance from its average),
-    or 100 times the distance of the nearest entry of the table, if that is larger.
+    or 100 times the distance of the nearest entry of the table, if that is larger. It is at least 1e-6 of the threshold
+    (for the objective, of its average), or rounding would count as a deviation where a cost is nearly constant.
     """
     unit: Floats = units_of(cmdp.costs, cmdp.thresholds, cmdp.available, occupancy, MET_COSTS, ROUNDED, LARGEST_SCALED)
     return unit
