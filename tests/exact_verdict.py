@@ -140,7 +140,16 @@ class Judge:
         missing = self.averages[0] - proven
         if self._off(missing - self._rounded_terms(), 2 * PROVEN_GAP, largest_gap):
             return self._wrong("the certificate does not prove the value", missing)
-        return Verdict(RIGHT if self.exact else WITHIN, "mixture" if self.plan.mixture is not None else "")
+        return Verdict(RIGHT if self.exact else WITHIN, self._why_a_mixture())
+
+    def _why_a_mixture(self):
+        """Say whether a plan that is a mixture could have been a stationary policy."""
+        if self.plan.mixture is None:
+            return ""
+        if self.reference is None or self.reference.best is None:
+            return "mixture"
+        needless = is_attained(self.cmdp, self.reference.best)
+        return "mixture, although a stationary policy attains the optimum" if needless else "mixture"
 
     def _infeasible(self):
         if self.reference is not None and self.reference.best is not None:
