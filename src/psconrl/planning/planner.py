@@ -25,10 +25,14 @@ from psconrl.planning.progress import Progress, Watch
 from psconrl.planning.proof import Status
 from psconrl.planning.restriction import Restriction
 from psconrl.planning.scaling import Scaling
+from psconrl.planning.tolerances import PROVEN_POLICY
+from psconrl.products import product
 from psconrl.sizes import SECOND_OPINION_STATES
 
 # Number of times a model whose proof failed is planned again, on the scale of the costs that its policy meets.
 RESCALINGS = 2
+# The excess of a second infeasible plan must be open by less than this share of that of the first, to replace it.
+LESS_OPEN = 0.5
 
 
 def plan(
@@ -76,8 +80,8 @@ def plan_unexplained(cmdp: CMDP, method: str = MIXTURE, start: Plan | None = Non
         problem = Problem.scaled(problem.transition, part.costs, part.thresholds, part.available, scaling)
         result = _better(result, _attempt(part, problem, method, result.columns, watch))
     unsettled = result.status in (Status.UNCERTIFIED, Status.NOT_ATTAINED)
-    doubtful = (unsettled or (result.feasible and result.mixture is not None)) and result.method != LP
-    if doubtful and part.n_states <= SECOND_OPINION_STATES:
+    needs_more = result.mixture is not None if result.feasible else not _is_least_excess(part, result)
+    if (unsettled or needs_more) and result.method != LP and part.n_states <= SECOND_OPINION_STATES:
         result = _second_opinion(part, problem, result)
     return reached.invert(result)
 
@@ -111,12 +115,28 @@ def _better(first: Plan, second: Plan) -> Plan:
     return second if abs(second.gap) <= abs(first.gap) or first.gap != first.gap else first
 
 
+def _open_excess(infeasible: Plan) -> float:
+    """Return by how much the weighted excess of an infeasible plan may exceed the least possible one."""
+    return product(infeasible.multipliers, infeasible.certificate.excess) - infeasible.certificate.margin
+
+
+def _is_least_excess(part: CMDP, infeasible: Plan) -> bool:
+    """Whether the policy of an infeasible plan is proven to have the least weighted excess."""
+    size = product(infeasible.multipliers, units(part, infeasible.occupancy)[1:])
+    return bool(_open_excess(infeasible) <= PROVEN_POLICY * size)
+
+
 def _second_opinion(part: CMDP, problem: Problem, first: Plan) -> Plan:
     """Plan with HiGHS a model for which the mixture found no optimal plan; return that plan if it proves more."""
     second = _attempt(part, problem, LP, [], Watch(None, part.maximise))
     spoiled = first.status is Status.UNCERTIFIED
-    if second.status is Status.OPTIMAL or (spoiled and second.status is not Status.UNCERTIFIED):
+    if first.feasible:
+        proves_more = second.status is Status.OPTIMAL or (spoiled and second.status is not Status.UNCERTIFIED)
         why = "rounding spoiled the proof of the mixture" if spoiled else "the mixture fell into several classes"
+    else:
+        proves_more = not second.feasible and _open_excess(second) < LESS_OPEN * _open_excess(first)
+        why = "the excess of the mixture was not the least"
+    if proves_more:
         return replace(second, note="; ".join(filter(None, (second.note, f"planned by HiGHS, since {why}"))))
     return first
 
