@@ -2,6 +2,7 @@
 
 Models are drawn from the families of ``exact_families``, with new seeds at every run. A failure is shrunk and written
 to ``tests/data/exact``, where ``tests/planning/test_exact_cases.py`` replays it. The exit code is 1 if there is any.
+Ctrl-C ends the search and prints the table.
 
     python tests/explore_exact.py --cases 2000
     python tests/explore_exact.py --minutes 10 --jobs 2 --family traps --keep-unproven
@@ -16,7 +17,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import get_context
 from typing import NamedTuple
 
@@ -178,12 +179,13 @@ def main(arguments=None) -> int:
     families = options.family or list(FAMILIES)
     print(f"base seed {base}", flush=True)
     found = []
-    for some in results(options.jobs, tasks(families, base, cases, deadline)):
-        found += some
-        for one in some:
-            if one.verdict.is_failure or (options.list and one.verdict.kind == UNPROVEN):
-                what = f"{one.verdict.kind}: {one.verdict.reason} {one.verdict.detail}"
-                print(f"{one.family} --seed {one.seed} ({one.form}): {what}", flush=True)
+    with suppress(KeyboardInterrupt):  # the table then shows what was found so far
+        for some in results(options.jobs, tasks(families, base, cases, deadline)):
+            found += some
+            for one in some:
+                if one.verdict.is_failure or (options.list and one.verdict.kind == UNPROVEN):
+                    what = f"{one.verdict.kind}: {one.verdict.reason} {one.verdict.detail}"
+                    print(f"{one.family} --seed {one.seed} ({one.form}): {what}", flush=True)
     print(f"\n{len(found)} plans, of which the slowest took {max((one.seconds for one in found), default=0):.1f} s\n")
     print(table(found), flush=True)
     failures = [one for one in found if one.verdict.is_failure]
