@@ -13,7 +13,7 @@ import numpy as np
 from exact import closed_classes, distribution, rationals
 from exact_simplex import ONE, ZERO, least
 
-MOST_SUPPORTS = 250  # choices of sets of actions; a linear program in rational arithmetic for each
+MOST_SUPPORTS = 81  # choices of sets of actions; a linear program in rational arithmetic for each
 
 
 def is_attained(cmdp, best):

@@ -186,7 +186,8 @@ def main(arguments=None) -> int:
                 if one.verdict.is_failure or (options.list and one.verdict.kind == UNPROVEN):
                     what = f"{one.verdict.kind}: {one.verdict.reason} {one.verdict.detail}"
                     print(f"{one.family} --seed {one.seed} ({one.form}): {what}", flush=True)
-    print(f"\n{len(found)} plans, of which the slowest took {max((one.seconds for one in found), default=0):.1f} s\n")
+    slowest = max((one.seconds for one in found), default=0.0)
+    print(f"\n{len(found)} plans, of which the slowest took {slowest:.1f} s with its verdict\n")
     print(table(found), flush=True)
     failures = [one for one in found if one.verdict.is_failure]
     wanted = failures + [one for one in found if options.keep_unproven and one.verdict.kind == UNPROVEN]
