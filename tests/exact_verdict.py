@@ -138,6 +138,7 @@ class Judge:
         if proven is None:
             return self._wrong("the certificate has no bound")
         missing = self.averages[0] - proven
+        self.exact &= missing <= ROUNDING * largest_gap
         if self._off(missing - self._rounded_terms(), 2 * PROVEN_GAP, largest_gap):
             return self._wrong("the certificate does not prove the value", missing)
         return Verdict(RIGHT if self.exact else WITHIN, self._why_a_mixture())
