@@ -104,6 +104,40 @@ def test_thresholds_and_settings_change_the_model(cli):
     assert value["slip=0.1"] == pytest.approx(psconrl.plan(load("marsrover-4x4", slip=0.1)).value)
 
 
+def test_a_proof_is_written_and_verified(cli, tmp_path):
+    proof = tmp_path / "proof.json"
+    assert cli("solve", "queue", "--threshold", "delay=3", "--proof", proof)[0] == 0
+    code, out, _ = cli("verify", "queue", proof, "--threshold", "delay=3")
+    assert code == 0
+    assert out.startswith("PROVEN: optimal\n  throughput: ")
+    code, out, _ = cli("verify", "queue", proof)
+    assert (code, out) == (1, "REFUSED: the proof is for a threshold of 3 on 'delay', not 2\n")
+    code, out, _ = cli("verify", "queue", proof, "--set", "arrival=0.5")
+    assert code == 1
+    assert "the proof is of another model" in out
+    proof.write_text("[]")
+    code, out, err = cli("verify", "queue", proof)
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+
+
+def test_solve_and_explain_state_the_tolerances_in_the_units_of_the_costs(cli, tmp_path):
+    """One state, prices 1: a range of one makes the tolerance of the limit 2e-9, that of the gap 1e-9 * (1 + 1)."""
+    units = {"round": "day", "counted": {"deaths": "deaths", "beds": "beds"}}
+    model = CMDP(np.ones((1, 2, 1)), [[[0, 1]], [[1, 0]]], [0.25], cost_names=["beds", "deaths"], units=units)
+    save(model, tmp_path / "ward.npz")
+    lines = (
+        "beds: no policy within the limits is better by more than 0 beds a day (tolerance 2e-09)",
+        "limit on deaths: kept (tolerance 2e-09 deaths a day)",
+    )
+    for command in (("solve", tmp_path / "ward.npz"), ("explain", tmp_path / "ward.npz", "--state", "0")):
+        out = cli(*command)[1]
+        for line in lines:
+            assert line in out
+    record = json.loads(cli("solve", tmp_path / "ward.npz", "--json")[1])["certificate"]
+    assert record["tolerance"] == pytest.approx(2e-9, rel=1e-12)
+    assert record["limit_tolerances"] == pytest.approx([2e-9], rel=1e-12)
+
+
 def test_solve_an_infeasible_model(cli):
     code, out, err = cli("solve", "counterexample", "--threshold", "cost=0.5")
     assert (code, err) == (3, "")

@@ -14,7 +14,7 @@ from psconrl.kernels.costs import ordinary_distance
 from psconrl.kernels.improvement import improve, rounding_of_bound
 from psconrl.kernels.search import newton
 from psconrl.learning.episode_planner import EpisodePlanner
-from psconrl.planning.certificate import units
+from psconrl.planning.certificate_units import units
 from psconrl.planning.mixture import solve as solving
 from psconrl.planning.mixture.column_generation import is_settled
 from psconrl.planning.mixture.howard import Howard

@@ -78,6 +78,7 @@ class PlanFiles(NamedTuple):
     policy: Path | None
     chain: Path | None
     plan: Path | None
+    proof: Path | None
 
 
 @click.command("solve")
@@ -91,6 +92,7 @@ class PlanFiles(NamedTuple):
 @click.option("--policy", "policy_to", metavar="FILE", help="Write the policy as a table to a .csv file.")
 @click.option("--chain", "chain_to", metavar="FILE", help="Write the chain of the policy to a .umb or .drn file.")
 @click.option("--save", "save_to", metavar="FILE", help="Save the plan to an .npz file, for psconrl.Plan.load.")
+@click.option("--proof", "proof_to", metavar="FILE", help="Write the proof to a .json file, for psconrl verify.")
 @click.option(
     "--kind",
     type=click.Choice(KINDS),
@@ -114,6 +116,7 @@ def solve_command(
     policy_to: str | None,
     chain_to: str | None,
     save_to: str | None,
+    proof_to: str | None,
     kind: str,
     within: float | None,
     goal: dict[str, Any],
@@ -124,7 +127,7 @@ def solve_command(
     """
     files = PlanFiles(
         picture_path(plot), output_path("--policy", policy_to, (".csv",)), output_path("--chain", chain_to, ENDINGS),
-        output_path("--save", save_to, (".npz",)),
+        output_path("--save", save_to, (".npz",)), output_path("--proof", proof_to, (".json",)),
     )  # fmt: skip
     _check_kind(kind, files, as_json, within)
     cmdp = read_model(model, settings, thresholds, goal)
@@ -160,9 +163,9 @@ def _check_kind(kind: str, files: PlanFiles, as_json: bool, within: float | None
     """Raise an error for options that go only with the best policy."""
     if kind == KINDS[0]:
         return
-    if as_json or files.plan or files.picture or files.chain:
+    if as_json or files.plan or files.picture or files.chain or files.proof:
         raise click.UsageError(
-            f"--kind {kind} goes with --policy; --json, --save, --chain and --plot show the best plan"
+            f"--kind {kind} goes with --policy; --json, --save, --proof, --chain and --plot show the best plan"
         )
     if within is not None:
         raise click.UsageError(f"--kind {kind}: windows have plans of their own; leave out --within")
@@ -181,6 +184,8 @@ def _write_files(files: PlanFiles, model: str, cmdp: CMDP, result: Plan, windows
         write_figure(policy_figure(cmdp, result, title=model), files.picture)
     if files.plan is not None:
         result.save(files.plan)
+    if files.proof is not None:
+        result.save_proof(files.proof, cmdp)
     if files.chain is not None:
         save(cmdp, files.chain, result.policy)
     if files.policy is not None and kind == KINDS[0]:
@@ -200,7 +205,7 @@ def _print_plan(out: Console, cmdp: CMDP, result: Plan, kind: str) -> None:
     if kind == KINDS[0]:
         for view in policy_view(cmdp, result):
             out.print(view)
-    out.print(Text(certificate_line(result)))
+    out.print(Text("\n  ".join((certificate_line(result), *result.proven))))
     if kind == KINDS[0] and result.feasible and math.isfinite(result.settles):
         out.print(Text(settling_line(result)))
 
@@ -302,6 +307,8 @@ def explain_command(
     prices = ", ".join(f"{name} {number(float(x))}" for name, x in zip(cmdp.cost_names[1:], why.prices, strict=True))
     if prices:
         out.print(Text(f"Prices, in {cmdp.units.named(cmdp.cost_names[0])} for one unit: {prices}"))
+    for line in why.proven:
+        out.print(Text(line))
     sign = cmdp.names.signs
     for a, moved in zip(why.actions, why.average_changes, strict=True):
         if moved.any():

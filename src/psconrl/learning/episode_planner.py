@@ -12,7 +12,7 @@ from psconrl.markov.elimination_order import NO_ORDER, Order, order_for
 from psconrl.markov.hitting_times import shortest_path
 from psconrl.model.cmdp import CMDP
 from psconrl.model.transition import Transition
-from psconrl.planning.certificate import units
+from psconrl.planning.certificate_units import units
 from psconrl.planning.mixture.solve import Solution, solve
 from psconrl.planning.planner import plan_unexplained
 from psconrl.planning.problem import Problem

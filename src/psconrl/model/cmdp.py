@@ -267,6 +267,19 @@ class CMDP:
         limits = validation.read_thresholds(thresholds, self.cost_names, self.at_least)
         return self._replaced(thresholds=validation.frozen(limits))
 
+    def with_costs(self, costs: Any) -> "CMDP":
+        """Return the model with other costs, as many as before; names, units and thresholds stay.
+
+        >>> import psconrl
+        >>> box = psconrl.load("box")
+        >>> bool((box.with_costs(2.0 * box.costs).costs == 2.0 * box.costs).all())
+        True
+        """
+        expected, outcomes = validation.read_costs(costs, self.transition.matrix, self.available)
+        if len(expected) != len(self.costs):
+            raise ModelError(f"costs must be {len(self.costs)} tables, as before; got {len(expected)}")
+        return self._replaced(costs=validation.frozen(expected), outcome_costs=tuple(outcomes))
+
     def with_initial(self, initial: int | str | ArrayLike) -> "CMDP":
         """Return the model with another initial state or distribution."""
         return self._replaced(

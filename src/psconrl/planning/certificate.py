@@ -13,27 +13,24 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.errors import ModelError
-from psconrl.kernels.certificates import deviations, excess_units_of, reduced_costs, units_of
+from psconrl.kernels.certificates import deviations, reduced_costs
 from psconrl.markov.evaluation import Evaluation, evaluate
 from psconrl.markov.structure import find_end_components
 from psconrl.model.cmdp import CMDP, need_model
 from psconrl.planning.candidate import Dual
+from psconrl.planning.certificate_units import excess_units, units
 from psconrl.planning.mixture_policy import PolicyMixture, evaluate_mixture
 from psconrl.planning.multichain import transit_loss
 from psconrl.planning.plan import Plan
 from psconrl.planning.proof import Certificate, Status
 from psconrl.planning.restriction import Restriction
-from psconrl.planning.scaling import LARGEST_SCALED
 from psconrl.planning.tolerances import (
     LARGEST_PRICES,
-    MET_COSTS,
-    ONE_DOUBLE,
     PROVEN_EXCESS,
     PROVEN_FLOW,
     PROVEN_GAP,
     PROVEN_MARGIN,
     PROVEN_POLICY,
-    ROUNDED,
 )
 from psconrl.products import product
 
@@ -109,43 +106,26 @@ def certificate_of(cmdp: CMDP, status: Status, occupancy: Floats, dual: Dual, ex
     weights = np.concatenate([NOTHING if infeasible else ONE, dual.multipliers])
     upper = float(exact.costs[0])
     margin, dual_residual = lower_bound(cmdp, weights, dual, upper)
-    lower = margin if infeasible else upper + margin
     size = product(weights, unit)
     sound = bool((dual.multipliers >= 0).all() and np.isfinite(margin)) and dual_residual <= PROVEN_GAP * size
+    allowed = PROVEN_EXCESS * excess_units(cmdp, occupancy, unit)
     if infeasible:
-        holds = sound and lower > PROVEN_MARGIN * size
+        tolerance = PROVEN_MARGIN * size
+        holds = sound and margin > tolerance
         nothing_is_cheaper = np.inf if holds else -np.inf
-        return Certificate(nothing_is_cheaper, upper, excess, flow_residual, policy_error, dual_residual, lower, holds)
+        return Certificate(
+            nothing_is_cheaper, upper, excess, flow_residual, policy_error, dual_residual, margin, tolerance, allowed,
+            holds,
+        )  # fmt: skip
     # A policy within the thresholds and below the bound would refute the bound.
-    within = bool((excess <= PROVEN_EXCESS * excess_units(cmdp, occupancy, unit)).all())
-    holds = sound and within and margin <= PROVEN_EXCESS * size
+    tolerance = PROVEN_GAP * min(size, LARGEST_PRICES * float(unit[0]))
+    holds = sound and bool((excess <= allowed).all()) and margin <= PROVEN_EXCESS * size
     if status is not Status.NOT_ATTAINED:
-        closed = status is Status.STOPPED or -margin <= PROVEN_GAP * min(size, LARGEST_PRICES * float(unit[0]))
+        closed = status is Status.STOPPED or -margin <= tolerance
         holds = holds and closed and flow_residual <= PROVEN_FLOW and policy_error <= PROVEN_POLICY
-    return Certificate(lower, upper, excess, flow_residual, policy_error, dual_residual, 0.0, holds)
-
-
-def units(cmdp: CMDP, occupancy: Floats) -> Floats:
-    r"""Return the unit (m+1,) of deviations of each cost: its range, capped by what the policy meets.
-
-    A single entry of 1e11 for "never do this" would make any violation look small. So a unit is at most 100 times the
-    mean distance :math:`\sum \mu |c_i - \tau_i|` under the policy (for the objective, the distance from its average),
-    or 100 times the distance of the nearest entry of the table, if that is larger. It is at least 1e-6 of the threshold
-    (for the objective, of its average), or rounding would count as a deviation where a cost is nearly constant.
-    """
-    unit: Floats = units_of(cmdp.costs, cmdp.thresholds, cmdp.available, occupancy, MET_COSTS, ROUNDED, LARGEST_SCALED)
-    return unit
-
-
-def excess_units(cmdp: CMDP, occupancy: Floats, unit: Floats) -> Floats:
-    """Return the unit (m,) of an excess over each threshold, further capped by the threshold and by the costs met.
-
-    If every visited pair costs exactly the threshold, one ulp of the nearest other entry counts as rounding.
-    """
-    allowed: Floats = excess_units_of(
-        cmdp.costs, cmdp.thresholds, cmdp.available, occupancy, unit, MET_COSTS, ONE_DOUBLE
+    return Certificate(
+        upper + margin, upper, excess, flow_residual, policy_error, dual_residual, 0.0, tolerance, allowed, holds
     )
-    return allowed
 
 
 def lower_bound(cmdp: CMDP, weights: Floats, dual: Dual, start: float) -> tuple[float, float]:

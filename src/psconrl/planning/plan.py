@@ -11,13 +11,15 @@ import numpy as np
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import InfeasibleError, PolicyError
 from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
+from psconrl.model.cmdp import CMDP
 from psconrl.model.names import Names
 from psconrl.planning import plan_files
 from psconrl.planning.deployable import Deployable, DrawnPolicy
 from psconrl.planning.infeasibility import Infeasibility
 from psconrl.planning.mixture_policy import PolicyMixture
 from psconrl.planning.proof import Certificate, Status
-from psconrl.planning.tolerances import PROVEN_EXCESS
+from psconrl.planning.proof_files import save_proof
+from psconrl.planning.proven import proven
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +64,8 @@ class Plan(Deployable):
     @property
     def meets_constraints(self) -> bool:
         """Whether what ``act`` plays meets the thresholds: always if optimal, not necessarily if not attained."""
-        allowed = PROVEN_EXCESS * np.abs(self.thresholds)
-        return self.status is Status.OPTIMAL or bool((self.certificate.excess <= allowed).all())
+        proof = self.certificate
+        return self.status is Status.OPTIMAL or bool((proof.excess <= proof.limit_tolerances).all())
 
     @property
     def policy_certificate(self) -> Certificate:
@@ -172,6 +174,14 @@ class Plan(Deployable):
         """Load a plan that was saved with ``save``."""
         return Plan(**plan_files.load_plan(path))
 
+    def save_proof(self, path: str | os.PathLike[str], model: CMDP) -> None:
+        """Write a proof of the plan to a ``.json`` file, which can be checked without this library.
+
+        ``python check_proof.py model.npz proof.json`` checks it in exact arithmetic; that file of this package needs
+        nothing but Python. ``psconrl verify`` does the same.
+        """
+        save_proof(model, self, path)
+
     def to_json(self, path: str | os.PathLike[str]) -> None:
         """Write the plan as JSON, with names and units, as printed by ``psconrl solve --json``."""
         plan_files.write_json(self, path)
@@ -179,6 +189,14 @@ class Plan(Deployable):
     def record(self) -> dict[str, Any]:
         """Return the plan as plain data, as written by ``to_json``; numbers that are not finite become None."""
         return plan_files.record(self)
+
+    @property
+    def proven(self) -> tuple[str, ...]:
+        """What the certificate proves, a line for the objective and each limit, with the tolerances that applied."""
+        return proven(self.status, self.certificate, self.names)
+
+    def __str__(self) -> str:
+        return "\n  ".join((repr(self), *self.proven))
 
     def __repr__(self) -> str:
         costs = ", ".join(f"{c + 0.0:.6g}" for c in (self.names.signs * self.costs)[1:])

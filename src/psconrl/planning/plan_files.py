@@ -21,12 +21,14 @@ from psconrl.model.validation import read_at_least
 from psconrl.planning.infeasibility import Infeasibility
 from psconrl.planning.mixture_policy import PolicyMixture
 from psconrl.planning.proof import Certificate, Status
+from psconrl.planning.tolerances import PROVEN_EXCESS
 
 FORMAT = "psconrl-plan"
 VERSION = 1
 WITH_MIXTURE = 2  # version of a plan with a mixture: a reader without mixtures must not play its policy
 SAVED_SUM_TOL = 1e-9  # largest deviation of a sum of probabilities from one
 _ARRAYS = ("costs", "thresholds", "policy", "occupancy", "multipliers", "potential", "low_potential")
+_OF_LIMITS = ("excess", "limit_tolerances")  # arrays (m,) of a certificate
 _LIMITS = ("thresholds", "alone", "with_others", "jointly", "multipliers")  # of an infeasibility
 
 
@@ -61,6 +63,8 @@ def record(plan: Any) -> dict[str, Any]:
             "policy_error": proof.policy_error,
             "dual_residual": proof.dual_residual,
             "margin": proof.margin,
+            "tolerance": proof.tolerance,
+            "limit_tolerances": proof.limit_tolerances.tolist(),
             "potential": plan.potential.tolist(),
             "low_potential": plan.low_potential.tolist(),
             "gains": None if plan.gains is None else plan.gains.tolist(),
@@ -104,21 +108,23 @@ def save_plan(plan: Any, path: str | os.PathLike[str]) -> None:
         "maximise": plan.names.maximise,
         "units": plan.names.units.record(),
         "at_least": sorted(plan.names.at_least),
-        "certificate": {f.name: getattr(proof, f.name) for f in fields(proof) if f.name != "excess"},
+        "certificate": {f.name: getattr(proof, f.name) for f in fields(proof) if f.name not in _OF_LIMITS},
         "infeasible": why is not None,
         "model": plan.model,
         "settles": plan.settles,
     }
-    arrays: dict[str, Any] = {"excess": proof.excess}
+    arrays: dict[str, Any] = {name: getattr(proof, name) for name in _OF_LIMITS}
     arrays |= {name: getattr(plan, name) for name in _ARRAYS}
     arrays["columns"] = np.array(plan.columns, dtype=np.int64).reshape(len(plan.columns), len(plan.policy))
     if plan.gains is not None:
         arrays["gains"] = plan.gains
     if plan.mixture is not None:
         arrays |= {f"mixture_{name}": getattr(plan.mixture, name) for name in ("policies", "shares", "distributions")}
-        arrays["mixture_excess"] = plan.mixture.policy_certificate.excess
         record = plan.mixture.policy_certificate
-        header["policy_certificate"] = {f.name: getattr(record, f.name) for f in fields(record) if f.name != "excess"}
+        arrays |= {f"mixture_{name}": getattr(record, name) for name in _OF_LIMITS}
+        header["policy_certificate"] = {
+            f.name: getattr(record, f.name) for f in fields(record) if f.name not in _OF_LIMITS
+        }
     if why is not None:
         arrays |= {f"infeasibility_{name}": getattr(why, name) for name in _LIMITS}
     arrays["header"] = np.array(json.dumps(header))
@@ -165,14 +171,14 @@ def _read(arrays: Archive) -> dict[str, Any]:
         "status": Status(header["status"]),
         "value": float(header["value"]),
         "gains": _floats(arrays, "gains", (S,)) if "gains" in arrays else None,
-        "certificate": _certificate(header["certificate"], _floats(arrays, "excess", (m,))),
+        "certificate": _certificate(header["certificate"], arrays, "", given["thresholds"]),
         "method": str(header["method"]),
         "note": str(header["note"]),
         "model": str(header["model"]),
         "settles": float(header["settles"]),
         "infeasibility": infeasibility,
         "columns": tuple(columns),
-        "mixture": _mixture(header, arrays, (S, A, m)) if header["version"] == WITH_MIXTURE else None,
+        "mixture": _mixture(header, arrays, (S, A), given["thresholds"]) if header["version"] == WITH_MIXTURE else None,
         "names": Names(
             _names(header["states"], S),
             _names(header["actions"], A),
@@ -191,8 +197,8 @@ def _policies(arrays: Archive, name: str, S: int, A: int) -> Ints:
     return policies
 
 
-def _mixture(header: dict[str, Any], arrays: Archive, sizes: tuple[int, int, int]) -> PolicyMixture:
-    S, A, m = sizes
+def _mixture(header: dict[str, Any], arrays: Archive, sizes: tuple[int, int], thresholds: Floats) -> PolicyMixture:
+    S, A = sizes
     policies = _policies(arrays, "mixture_policies", S, A)
     shares, distributions = (
         _floats(arrays, "mixture_shares", (len(policies),)),
@@ -200,7 +206,7 @@ def _mixture(header: dict[str, Any], arrays: Archive, sizes: tuple[int, int, int
     )
     if not (shares >= 0).all() or not abs(shares.sum() - 1.0) <= SAVED_SUM_TOL:
         raise PolicyError("the shares of a mixture must add up to 1")
-    proof = _certificate(header["policy_certificate"], _floats(arrays, "mixture_excess", (m,)))
+    proof = _certificate(header["policy_certificate"], arrays, "mixture_", thresholds)
     return PolicyMixture(policies, shares, distributions, proof)
 
 
@@ -210,9 +216,13 @@ def _floats(arrays: Archive, name: str, shape: tuple[int, ...]) -> Floats:
     return np.asarray(arrays[name], dtype=float)
 
 
-def _certificate(record: dict[str, Any], excess: Floats) -> Certificate:
-    numbers = {key: float(value) for key, value in record.items() if key != "holds"}
-    return Certificate(excess=excess, holds=record["holds"] is True, **numbers)
+def _certificate(record: dict[str, Any], arrays: Archive, prefix: str, thresholds: Floats) -> Certificate:
+    """Read a certificate. Files from before tolerances were stated are judged relative to the thresholds."""
+    numbers = {"tolerance": math.nan} | {key: float(value) for key, value in record.items() if key != "holds"}
+    excess = _floats(arrays, f"{prefix}excess", thresholds.shape)
+    stated = f"{prefix}limit_tolerances"
+    allowed = _floats(arrays, stated, thresholds.shape) if stated in arrays else PROVEN_EXCESS * np.abs(thresholds)
+    return Certificate(excess=excess, limit_tolerances=allowed, holds=record["holds"] is True, **numbers)
 
 
 def _names(names: Any, n: int) -> tuple[str, ...] | None:

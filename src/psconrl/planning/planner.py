@@ -15,7 +15,7 @@ from psconrl.arrays import Ints
 from psconrl.errors import ConfigError, ModelError, SolverError, unknown_name
 from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.fingerprint import fingerprint
-from psconrl.planning.certificate import units
+from psconrl.planning.certificate_units import units
 from psconrl.planning.certification import certified, certified_as_played
 from psconrl.planning.infeasibility import Infeasibility, explain_infeasibility
 from psconrl.planning.methods import LP, METHODS, MIXTURE, find_candidate, unproven

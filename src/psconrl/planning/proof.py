@@ -45,6 +45,8 @@ class Certificate:
     policy_error: float  # largest difference between averages of occupancy and policy, in ``certificate.units``
     dual_residual: float  # loss of a multichain proof whose gains are not exactly subharmonic
     margin: float  # of the infeasibility proof; 0 if none is claimed
+    tolerance: float  # largest gap that counts as closed; if infeasible, the margin must exceed it
+    limit_tolerances: Floats  # (m,) largest excess over each threshold that counts as rounding
     holds: bool  # whether the status of the plan is proven, within tolerance
 
     @property

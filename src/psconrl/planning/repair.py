@@ -18,7 +18,7 @@ from psconrl.markov.evaluation import Evaluation, evaluate_policy
 from psconrl.markov.structure import attractor_policy
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.candidate import Candidate
-from psconrl.planning.certificate import units
+from psconrl.planning.certificate_units import units
 from psconrl.planning.mixture.solve import solve
 from psconrl.planning.problem import Problem
 from psconrl.planning.tolerances import CONNECTING_SHARE, PROVEN_EXCESS, PROVEN_GAP, TIED_ACTION, TIED_SHARES

@@ -47,6 +47,7 @@ PROVEN_POLICY = 1e-8  # difference between averages by the occupancy and by the 
 MET_COSTS = 100.0  # the unit of a cost is its range, but at most this many times what the policy meets of it
 ROUNDED = 1e-6  # and at least this share of the average: times the tolerances that is 1e-15, the precision of doubles
 ONE_DOUBLE = 1e-7  # times the tolerance of an excess: 2e-16
+SHARE_OF_TOLERANCE = 0.01  # biases of a saved proof are refined until they enclose averages within this share
 MORE_MOVES = 1e-6  # slack of the bound on the number of moves in a multichain proof, which need not be the least one
 
 INVOLVED = 1e-9  # a constraint with a smaller Farkas weight (the largest is 1) has no part in the contradiction

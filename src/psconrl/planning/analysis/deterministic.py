@@ -22,7 +22,7 @@ from psconrl.kernels.occupancy import one_hot
 from psconrl.markov.evaluation import Evaluation, evaluate_policy
 from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.names import Names
-from psconrl.planning.certificate import excess_units, units
+from psconrl.planning.certificate_units import excess_units, units
 from psconrl.planning.deployable import Deployable
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan, plan_unexplained

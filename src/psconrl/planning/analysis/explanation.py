@@ -39,6 +39,7 @@ class Explanation:
     worth: Floats  # (K,) sum of the changes at these prices, in units of the objective
     average_changes: Floats  # (K, m+1) of the long-run averages; zero unless the action leads to another class
     names: Names
+    proven: tuple[str, ...] = ()  # what the certificate of the plan proves, with its tolerances
     initially_randomised: bool = False  # whether the plan is a mixture; this then explains its stationary policy
 
     def record(self) -> dict[str, Any]:
@@ -51,6 +52,7 @@ class Explanation:
             "initially_randomised": self.initially_randomised,
             "units": {name: self.names.units.total(name) for name in costs if self.names.units.total(name)},
             "share": self.share,
+            "proven": list(self.proven),
             "prices": dict(zip(costs[1:], self.prices.tolist(), strict=True)),
             "actions": [
                 {
@@ -99,5 +101,6 @@ def explain(cmdp: CMDP, state: int | str, best: Plan | None = None) -> Explanati
         worth[order],
         averages[order],
         cmdp.names,
+        followed.proven,
         followed.mixture is not None,
     )

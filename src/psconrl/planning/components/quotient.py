@@ -42,6 +42,13 @@ class Quotient:
         """Sum masses of states (S,) over nodes (N,)."""
         return np.bincount(self.node, values, minlength=self.moves.n_nodes).astype(np.float64)
 
+    def moves_from(self) -> Floats:
+        """Bound the expected number of moves from each node (N,) over all policies; raise ``SolverError`` if unproven.
+
+        The factor of two leaves half a move for rounding.
+        """
+        return bounded_moves(self.moves, self._settled)
+
     def most_moves(self) -> float:
         """Bound the expected number of moves over all policies; inf if not proven."""
         return most_moves(self.moves, self._settled)
@@ -69,11 +76,14 @@ class Quotient:
         return policy
 
 
+def bounded_moves(moves: Moves, settled: Bools) -> Floats:
+    """Bound the expected number of moves from each node (N,) over all policies that may stay in settled nodes."""
+    return np.asarray(-2.0 * moves.cheapest(np.where(settled, 0.0, np.inf), -1.0, MORE_MOVES).values)
+
+
 def most_moves(moves: Moves, settled: Bools) -> float:
     """Bound the expected number of moves over all policies that may stay in settled nodes; inf if not proven."""
     try:
-        found = moves.cheapest(np.where(settled, 0.0, np.inf), -1.0, MORE_MOVES)
+        return float(bounded_moves(moves, settled).max(initial=0.0))
     except SolverError:
         return float("inf")
-    # The factor of two leaves half a move for rounding.
-    return -2.0 * float(found.values.min(initial=0.0))

@@ -1,0 +1,38 @@
+"""The command ``verify``."""
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from psconrl import check_proof
+from psconrl.cli.options import goal_options, model_argument, read_model, set_option, threshold_option
+from psconrl.errors import ModelError
+from psconrl.escaping import printable
+from psconrl.planning.proof_files import plain_model
+
+
+@click.command("verify")
+@model_argument
+@click.argument("proof", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@goal_options
+@threshold_option
+@set_option
+def verify_command(
+    model: str, proof: Path, thresholds: tuple[str, ...], settings: tuple[str, ...], goal: dict[str, str]
+) -> None:
+    """Check the file PROOF, which ``solve --proof`` wrote, against MODEL in exact arithmetic.
+
+    Exit code 0 if proven, 1 if refused. The file check_proof.py of this package does the same without the package.
+    """
+    cmdp = read_model(model, settings, thresholds, goal)
+    try:
+        record = check_proof.read_proof(proof)
+        lines = check_proof.check(plain_model(cmdp), record)
+    except check_proof.RefusedError as refused:
+        click.echo(printable(f"REFUSED: {refused}"))
+        sys.exit(1)
+    except (check_proof.BadInputError, json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ModelError(f"{proof}: {error}") from None
+    click.echo("\n  ".join(map(printable, (f"PROVEN: {record['status']}", *lines))))

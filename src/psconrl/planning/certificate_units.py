@@ -1,0 +1,30 @@
+"""Units in which a certificate is judged: tolerances are these units times the numbers of ``tolerances``."""
+
+from psconrl.arrays import Floats
+from psconrl.kernels.certificates import excess_units_of, units_of
+from psconrl.model.cmdp import CMDP
+from psconrl.planning.scaling import LARGEST_SCALED
+from psconrl.planning.tolerances import MET_COSTS, ONE_DOUBLE, ROUNDED
+
+
+def units(cmdp: CMDP, occupancy: Floats) -> Floats:
+    r"""Return the unit (m+1,) of deviations of each cost: its range, capped by what the policy meets.
+
+    A single entry of 1e11 for "never do this" would make any violation look small. So a unit is at most 100 times the
+    mean distance :math:`\sum \mu |c_i - \tau_i|` under the policy (for the objective, the distance from its average),
+    or 100 times the distance of the nearest entry of the table, if that is larger. It is at least 1e-6 of the threshold
+    (for the objective, of its average), or rounding would count as a deviation where a cost is nearly constant.
+    """
+    unit: Floats = units_of(cmdp.costs, cmdp.thresholds, cmdp.available, occupancy, MET_COSTS, ROUNDED, LARGEST_SCALED)
+    return unit
+
+
+def excess_units(cmdp: CMDP, occupancy: Floats, unit: Floats) -> Floats:
+    """Return the unit (m,) of an excess over each threshold, further capped by the threshold and by the costs met.
+
+    If every visited pair costs exactly the threshold, one ulp of the nearest other entry counts as rounding.
+    """
+    allowed: Floats = excess_units_of(
+        cmdp.costs, cmdp.thresholds, cmdp.available, occupancy, unit, MET_COSTS, ONE_DOUBLE
+    )
+    return allowed

@@ -1,0 +1,172 @@
+"""Proofs in files of their own, which ``check_proof.py`` checks without this library.
+
+A file has the policy, the dual point, and for every policy its biases, which enclose its averages: see
+``psconrl.check_proof`` for the inequalities. Numbers are written so that they read back as the same doubles. A proof is
+checked in exact arithmetic before it is written.
+"""
+
+import json
+import os
+from typing import Any
+
+import numpy as np
+
+from psconrl import check_proof
+from psconrl.arrays import Bools, Floats
+from psconrl.errors import PolicyError, SolverError
+from psconrl.files import as_path, write_atomically
+from psconrl.kernels.occupancy import one_hot
+from psconrl.markov.chain import chain_of
+from psconrl.markov.evaluation import evaluate_policy
+from psconrl.markov.structure import find_end_components
+from psconrl.model.cmdp import CMDP
+from psconrl.model.fingerprint import fingerprint
+from psconrl.model.transition import Transition
+from psconrl.planning.certificate_units import units
+from psconrl.planning.components.quotient import Quotient
+from psconrl.planning.proof import Status
+from psconrl.planning.tolerances import PROVEN_EXCESS, PROVEN_FLOW, PROVEN_POLICY, SHARE_OF_TOLERANCE
+from psconrl.products import product
+
+REFINEMENTS = 10  # of biases: each adds the digits of one double
+
+
+def save_proof(cmdp: CMDP, plan: Any, path: str | os.PathLike[str]) -> None:
+    """Write the proof of a plan to a ``.json`` file, after checking it in exact arithmetic."""
+    target = as_path(path, PolicyError)
+    if target.suffix != ".json":
+        raise PolicyError(f"{target}: a proof must end in .json")
+    model = plain_model(cmdp)
+    try:
+        record = proof_of(cmdp, plan, model)
+        check_proof.check(model, record)
+    except (check_proof.RefusedError, check_proof.BadInputError) as error:
+        raise PolicyError(f"rounding spoiled the proof, which is not written: in exact arithmetic, {error}") from None
+    text = json.dumps(record, indent=None, separators=(",", ": "), allow_nan=False)
+    write_atomically(target, lambda f: f.write(text.encode()), PolicyError)
+
+
+def proof_of(cmdp: CMDP, plan: Any, model: check_proof.Model) -> dict[str, Any]:
+    """Return the proof of a plan as plain data; ``model`` is the CMDP as the checker reads it."""
+    certificate = plan.certificate
+    if not certificate.holds or plan.status is Status.UNCERTIFIED:
+        raise PolicyError(f"this plan is {plan.status.value}, so there is no proof to save")
+    identity = fingerprint(cmdp)
+    if plan.model not in ("", identity) or not np.array_equal(plan.thresholds, cmdp.thresholds):
+        raise PolicyError("the plan was made for another model, or for other thresholds; plan this one")
+    accurate = PROVEN_EXCESS * units(cmdp, plan.occupancy)
+    names = cmdp.names
+    record: dict[str, Any] = {
+        "format": check_proof.FORMAT,
+        "version": check_proof.VERSION,
+        "status": plan.status.value,
+        "model": identity,
+        "costs": list(names.costs),
+        "units": {name: names.units.average(name) for name in names.costs if names.units.average(name)},
+        "thresholds": cmdp.thresholds.tolist(),
+        "averages": plan.costs.tolist(),
+        "tolerances": {
+            "bound": float(certificate.tolerance),
+            "averages": accurate.tolist(),
+            "limits": certificate.limit_tolerances.tolist(),
+        },
+        "multipliers": plan.multipliers.tolist(),
+        "potential": plan.potential.tolist(),
+        "low_potential": plan.low_potential.tolist(),
+        **_dual_gains(cmdp, plan),
+    }
+    checker = check_proof.Checker(model, record)
+    record["bound"] = float(checker.lower_bound()[0])  # that of the plan is the same up to rounding
+    shares, policies = np.ones(1), [plan.policy]
+    if plan.mixture is not None:
+        shares, policies = plan.mixture.shares, [one_hot(each, cmdp.n_actions) for each in plan.mixture.policies]
+    record["policies"] = [
+        {"share": float(share)} | _policy(cmdp, policy, accurate, checker)
+        for share, policy in zip(shares, policies, strict=True)
+    ]
+    if certificate.flow_residual <= PROVEN_FLOW and certificate.policy_error <= PROVEN_POLICY:
+        mass = plan.occupancy.ravel()
+        record["occupancy"] = [[int(k), float(mass[k])] for k in np.flatnonzero(mass)]
+    return record
+
+
+def plain_model(cmdp: CMDP) -> check_proof.Model:
+    """Return a model as the checker reads it from a file."""
+    P = cmdp.transition.csr()
+    names = cmdp.names
+    return check_proof.Model(
+        cmdp.n_states, cmdp.n_actions, P.indptr.tolist(), P.indices.tolist(), P.data.tolist(),
+        [cost.ravel().tolist() for cost in cmdp.costs], cmdp.thresholds.tolist(), cmdp.initial.tolist(),
+        cmdp.available.ravel().astype(int).tolist(), names.costs, names.states, names.actions,
+        frozenset(name for i, name in enumerate(names.costs) if names.is_negated(i)),
+    )  # fmt: skip
+
+
+def _dual_gains(cmdp: CMDP, plan: Any) -> dict[str, Any]:
+    """Return gains that are constant on every end component, and a bound on the number of moves between them."""
+    if plan.gains is None:
+        return {"gains": None}
+    met = cmdp.transition.reachable_from(cmdp.initial > 0)
+    components = find_end_components(cmdp.transition, cmdp.available)
+    gains = plan.gains - product(plan.multipliers, cmdp.thresholds)
+    inside = components.of_state >= 0
+    least = np.full(components.number, np.inf)
+    np.minimum.at(least, components.of_state[inside], gains[inside])
+    gains[inside] = least[components.of_state[inside]]
+    quotient = Quotient(cmdp.transition, cmdp.available, components, met)
+    try:
+        moves = quotient.moves_from()
+    except SolverError as error:
+        raise PolicyError(f"the proof cannot be written: {error}") from None
+    return {"gains": gains.tolist(), "moves": moves[quotient.node].tolist()}
+
+
+def _policy(cmdp: CMDP, policy: Floats, accurate: Floats, checker: check_proof.Checker) -> dict[str, Any]:
+    """Return a policy with biases and, if it may end in several classes, gains and the mean number of steps there."""
+    S = cmdp.n_states
+    exact = evaluate_policy(cmdp, policy)
+    chain = chain_of(cmdp.transition, np.ascontiguousarray(policy))
+    met = Transition.of(chain.matrix).reachable_from(cmdp.initial > 0)
+    classes = [states for states in exact.classes if met[states[0]]]
+    recurrent = np.zeros(S, dtype=bool)
+    gains = np.where(met, exact.gains, 0.0)
+    for states in classes:
+        recurrent[states] = True
+        gains[:, states] = gains[:, states[:1]]
+    found: dict[str, Any] = {
+        "actions": [
+            int(some[0]) if some.size == 1 else [[int(a), float(policy[s, a])] for a in some]
+            for s, some in enumerate(np.flatnonzero(row) for row in policy)
+        ],
+        "biases": [np.where(met, exact.biases, 0.0).tolist()],
+        "gains": None,
+    }
+    _refine(cmdp, policy, found, gains, recurrent if len(classes) > 1 else met, accurate, checker)
+    if len(classes) > 1:
+        passing = np.flatnonzero(met & ~recurrent)
+        steps = np.zeros(S)
+        if passing.size:
+            # Twice the number of steps: it must fall in every step, whatever the rounding.
+            steps[passing] = 2.0 * chain.collect(passing, np.ones((passing.size, 1)))[:, 0]
+        found |= {"gains": gains.tolist(), "moves": steps.tolist()}
+    return found
+
+
+def _refine(
+    cmdp: CMDP, policy: Floats, found: dict[str, Any], gains: Floats, states: Bools, accurate: Floats,
+    checker: check_proof.Checker,
+) -> None:  # fmt: skip
+    """Add parts to the biases of a policy until they enclose its averages well within the tolerances.
+
+    What is left of c - g + P h - h, in exact arithmetic, is evaluated as a cost, and its bias is the next part
+    (iterative refinement).
+    """
+    where, plain = np.flatnonzero(states), gains.tolist()
+    for _ in range(REFINEMENTS):
+        left = np.zeros(gains.shape)
+        for i in range(len(left)):
+            left[i, where] = checker.left_over(found, i, where.tolist(), plain[i])
+        if (np.ptp(left[:, where], axis=1) <= SHARE_OF_TOLERANCE * accurate).all():
+            break
+        more = evaluate_policy(cmdp.with_costs(left[:, :, None].repeat(cmdp.n_actions, axis=2)), policy).biases
+        found["biases"].append(np.where(states, more, 0.0).tolist())
