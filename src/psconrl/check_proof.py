@@ -25,6 +25,7 @@ import argparse
 import ast
 import hashlib
 import json
+import math
 import sys
 import zipfile
 from array import array
@@ -515,12 +516,17 @@ def npz_model(path: Path) -> Model:
             shape, kind, content = member(name)
             if kind not in KINDS:
                 raise BadInputError(f"{name}: numbers of type {kind} are not known")
-            return shape, array(KINDS[kind], content).tolist()
+            found = array(KINDS[kind], content).tolist()
+            if min(shape, default=0) < 0 or math.prod(shape) != len(found):
+                raise BadInputError(f"{name}: claims to have shape {shape}")
+            return shape, found
 
         header = json.loads(member("header")[2].decode("utf-32-le"))
         if header.get("format") != "psconrl-cmdp":
             raise BadInputError("this is no model file of psconrl")
         (q, S, A), costs = values("costs")
+        if not costs:
+            raise BadInputError("the model has no costs")
         if "transition" in names:
             start, columns, probabilities = _sparse(values("transition")[1], S)
         else:

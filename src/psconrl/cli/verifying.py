@@ -7,9 +7,11 @@ from pathlib import Path
 import click
 
 from psconrl import check_proof
+from psconrl.caps import need
 from psconrl.cli.options import goal_options, model_argument, read_model, set_option, threshold_option
 from psconrl.errors import ModelError
 from psconrl.escaping import printable
+from psconrl.model.io import JSON_PARSED_BYTES
 from psconrl.planning.proof_files import plain_model
 
 
@@ -27,6 +29,7 @@ def verify_command(
     Exit code 0 if proven, 1 if refused. The file check_proof.py of this package does the same without the package.
     """
     cmdp = read_model(model, settings, thresholds, goal)
+    need(JSON_PARSED_BYTES * proof.stat().st_size, f"{proof}: its text", ModelError)
     try:
         record = check_proof.read_proof(proof)
         lines = check_proof.check(plain_model(cmdp), record)

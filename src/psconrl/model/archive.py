@@ -1,14 +1,25 @@
-"""Arrays of an ``.npz`` file, with size checks before anything is unpacked. Never uses pickle."""
+"""Arrays of an ``.npz`` file, with size checks before anything is unpacked. Never uses pickle.
 
+A few bytes can claim any size: in the directory of the file, in the header of an array, and in the shape of an array
+without elements, whose rows take no space in the file but some memory each. So sizes are compared with one another and
+with the length of the file, and only then is an array unpacked.
+"""
+
+import json
 import math
+import os
 import zipfile
 from typing import IO, Any
 
-import numpy as np
 from numpy.lib import format as npy
 
 from psconrl.caps import need
 from psconrl.errors import PsconrlError
+
+DEFLATED_MOST = 1032  # bytes that one byte of a deflate stream can stand for (the zlib manual)
+TEXT_PARSED_BYTES = 7  # bytes of memory per byte of JSON, at worst: a character takes four, and is parsed to twenty
+STREAM_BYTES = 64  # of a stream of nothing, at most
+KINDS_OF_NUMBERS = "biufcSU"  # of arrays that are read: numbers, bits and text
 
 
 class Archive:
@@ -17,10 +28,32 @@ class Archive:
     def __init__(self, f: IO[bytes], error: type[PsconrlError]) -> None:
         self._zip = zipfile.ZipFile(f)
         self._error = error
+        members = self._zip.infolist()
+        self._names = {member.filename: member for member in members}
+        if len(self._names) < len(members):
+            raise error("damaged: two of its arrays have the same name")
+        for member in members:
+            self._check(member)
+        if sum(member.compress_size for member in members) > f.seek(0, os.SEEK_END):
+            raise error("damaged: the directory claims more than the length of the file")
         # The directory bounds the memory that is ever unpacked, whatever the file contains.
-        need(sum(member.file_size for member in self._zip.infolist()), "what it unpacks to", error)
-        self._names = {member.filename: member for member in self._zip.infolist()}
+        self._total = sum(member.file_size for member in members)
+        need(self._total, "what it unpacks to", error)
         self._unpacked: dict[str, Any] = {}  # cached: repeated access takes no more memory
+
+    def _check(self, member: zipfile.ZipInfo) -> None:
+        """Refuse a member whose claimed size does not go with its compressed size."""
+        if member.compress_type == zipfile.ZIP_STORED:
+            possible = member.file_size == member.compress_size
+        elif member.compress_type == zipfile.ZIP_DEFLATED:
+            possible = member.file_size <= DEFLATED_MOST * (member.compress_size + STREAM_BYTES)
+        else:
+            raise self._error(f"{member.filename!r} is compressed in a way that is not read; NumPy uses deflate")
+        if not possible:
+            raise self._error(
+                f"damaged: {member.filename!r} claims {member.file_size:,} bytes, to which its "
+                f"{member.compress_size:,} cannot unpack"
+            )
 
     def __contains__(self, name: str) -> bool:
         return f"{name}.npy" in self._names
@@ -32,20 +65,41 @@ class Archive:
 
     def _read(self, name: str) -> Any:
         member = self._names[f"{name}.npy"]
-        shape, dtype, start = self._header(member)
-        if dtype.hasobject:
-            raise ValueError("objects are pickled, and never read")
-        if math.prod(shape) * dtype.itemsize != member.file_size - start:
-            raise self._error(f"{name!r} claims to have shape {shape}, for which it is not long enough")
+        self._header(member)
         with self._zip.open(member) as f:
             return npy.read_array(f, allow_pickle=False)
 
+    def json(self, name: str) -> Any:
+        """Return the data of an array that is one text in JSON."""
+        member = self._names[f"{name}.npy"]
+        need(TEXT_PARSED_BYTES * member.file_size, "its text", self._error)
+        return json.loads(str(self[name]))
+
     def shape(self, name: str) -> tuple[int, ...]:
         """Return the shape of an array without unpacking it."""
-        return self._header(self._names[f"{name}.npy"])[0]
+        return self._header(self._names[f"{name}.npy"])
 
-    def _header(self, member: zipfile.ZipInfo) -> tuple[tuple[int, ...], np.dtype[Any], int]:
+    def _header(self, member: zipfile.ZipInfo) -> tuple[int, ...]:
+        """Return the shape in the header of an array, after checking that the array is as long as it claims."""
+        name = member.filename.removesuffix(".npy")
         with self._zip.open(member) as f:
             read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}[npy.read_magic(f)]
             shape, _, dtype = read(f)
-            return shape, dtype, f.tell()
+            start = f.tell()
+        if dtype.kind not in KINDS_OF_NUMBERS:
+            raise self._error(f"{name!r} must hold numbers or text; objects are pickled, and never read")
+        claimed = math.prod(shape) * dtype.itemsize
+        # No honest array has a longer side than the whole file has bytes, even if it is empty.
+        if claimed != member.file_size - start or min(shape, default=0) < 0 or max(shape, default=0) > self._total:
+            raise self._error(f"{name!r} claims to have shape {shown_shape(shape)}, for which it is not long enough")
+        return tuple(shape)
+
+
+def shown_shape(shape: tuple[int, ...]) -> str:
+    """Return a shape for a message; headers may hold numbers of thousands of digits.
+
+    >>> shown_shape((2, 3)), shown_shape((10**50,))
+    ('(2, 3)', '(1e+50,)')
+    """
+    sides = (str(n) if abs(n) < 10**18 else f"{float(n):.3g}" if abs(n) < 10**300 else "more" for n in shape[:8])
+    return f"({', '.join(sides)}{',' if len(shape) == 1 else ''})"

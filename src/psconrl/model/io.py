@@ -231,6 +231,22 @@ def _get_matrix(arrays: Archive, name: str) -> Any:
     return csr_array((data, indices, indptr), shape=(rows, columns))
 
 
+def _check_shapes(arrays: Archive) -> None:
+    """Refuse a model whose arrays do not fit together, before they are unpacked."""
+    costs = arrays.shape("costs")
+    if len(costs) != 3 or min(costs) < 1:
+        raise ModelError(f"costs must have shape (m+1, S, A); got {costs}")
+    q, S, A = costs
+    wanted = {"thresholds": (q - 1,), "initial": (S,), "available": (S, A)}
+    if "transition" in arrays:
+        wanted["transition"] = (S * A, S)
+    else:
+        wanted |= {"transition_shape": (2,), "transition_indptr": (S * A + 1,)}
+    for name, shape in wanted.items():
+        if arrays.shape(name) != shape:
+            raise ModelError(f"{name} must have shape {shape}, as the costs have {costs}; got {arrays.shape(name)}")
+
+
 def write_npz(cmdp: CMDP, f: IO[bytes]) -> None:
     """Write a model in ``.npz`` format to an open file."""
     np.savez_compressed(f, **_to_arrays(cmdp))
@@ -242,9 +258,10 @@ def read_npz(f: IO[bytes]) -> CMDP:
         arrays = Archive(f, ModelError)
         if "header" not in arrays:
             raise ModelError(f"not a {FORMAT} file")
-        record = json.loads(str(arrays["header"]))
+        record = arrays.json("header")
         if record.get("format") != FORMAT:
             raise ModelError(f"not a {FORMAT} file but a {record.get('format')} one")
+        _check_shapes(arrays)
         for name in ("costs", "thresholds", "initial", "available"):
             record[name] = arrays[name]
         record["transition"] = _get_matrix(arrays, "transition")

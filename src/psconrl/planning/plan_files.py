@@ -148,7 +148,7 @@ def load_plan(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def _read(arrays: Archive) -> dict[str, Any]:
-    header = json.loads(str(arrays["header"])) if "header" in arrays else {}
+    header = arrays.json("header") if "header" in arrays else {}
     if header.get("format") != FORMAT:
         raise PolicyError(f"not a {FORMAT} file" + (f" but a {header['format']} one" if "format" in header else ""))
     if header["version"] not in (VERSION, WITH_MIXTURE):
@@ -157,6 +157,8 @@ def _read(arrays: Archive) -> dict[str, Any]:
     costs = tuple(str(name) for name in header["cost_names"])
     m = len(costs) - 1
     S, A = arrays.shape("policy")
+    if not S or not A:
+        raise PolicyError("the policy must be a distribution over actions in every state")
     shapes = {"costs": (m + 1,), "thresholds": (m,), "policy": (S, A), "occupancy": (S, A), "multipliers": (m,)}
     given = {name: _floats(arrays, name, shapes.get(name, (S,))) for name in _ARRAYS}
     policy = given["policy"]

@@ -73,7 +73,7 @@ def write_saved(saved: Saved, path: Any) -> None:
 def _format_of(path: Path) -> str:
     try:
         with path.open("rb") as f:
-            return str(json.loads(str(Archive(f, AgentError)["header"]))["format"])
+            return str(Archive(f, AgentError).json("header")["format"])
     except Exception:  # not one of our files
         return ""
 
@@ -95,7 +95,7 @@ def read_saved(path: Any) -> Saved:
 
 
 def _read(arrays: Archive) -> Saved:
-    header = json.loads(str(arrays["header"]))
+    header = arrays.json("header")
     if header["format"] != FORMAT:
         raise AgentError(f"not a {FORMAT} file but a {header['format']} one")
     if header["version"] != VERSION:

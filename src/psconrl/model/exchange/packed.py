@@ -4,6 +4,7 @@ import gzip
 import io
 import tarfile
 import zlib
+from collections.abc import Iterator
 
 from psconrl.caps import memory_gb, need
 from psconrl.errors import ModelError
@@ -11,36 +12,48 @@ from psconrl.errors import ModelError
 GZIP, XZ, TAR = b"\x1f\x8b\x08", b"\xfd7zXZ\x00", b"ustar"
 TAR_MARK = 257  # offset of the tar magic
 TAR_BLOCK = 512
+PIECE = 2**20  # bytes that are decompressed at once
 XZ_WORKS_IN = 2**27  # bytes; its strongest setting takes 65 MB
 
 
 def unpacked(data: bytes) -> bytes:
-    """Return the contents of a file, decompressed if needed."""
+    """Return the contents of a file, decompressed if needed.
+
+    They are decompressed twice: first piece by piece to find their length, which only then is allocated.
+    """
+    if not data.startswith((GZIP, XZ)):
+        return data
     allowed = int(1e9 * memory_gb())
     try:
-        if data.startswith(GZIP):
-            with gzip.GzipFile(fileobj=io.BytesIO(data)) as f:
-                data = f.read(allowed + 1)
-        elif data.startswith(XZ):
-            data = _from_xz(data, allowed)
+        length = 0
+        for piece in _pieces(data):
+            length += len(piece)
+            if length > allowed:
+                need(length, "what it unpacks to, at least,", ModelError)
+        return b"".join(_pieces(data))
     except (EOFError, OSError, zlib.error):
         raise ModelError("truncated or damaged: it cannot be decompressed") from None
-    if len(data) > allowed:
-        need(len(data), "what it unpacks to, at least,", ModelError)
-    return data
 
 
-def _from_xz(data: bytes, allowed: int) -> bytes:
+def _pieces(data: bytes) -> Iterator[bytes]:
+    """Yield the contents of a compressed file."""
+    if data.startswith(GZIP):
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as f:
+            yield from iter(lambda: f.read(PIECE), b"")
+        return
     import lzma  # some Python builds lack it
 
     try:
-        stream = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=max(allowed, XZ_WORKS_IN))
-        result = stream.decompress(data, max_length=allowed + 1)
+        stream = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_WORKS_IN)
+        rest = data
+        while not stream.eof:
+            piece = stream.decompress(rest, max_length=PIECE)
+            if not piece and stream.needs_input:
+                raise EOFError
+            yield piece
+            rest = b""
     except lzma.LZMAError:
         raise EOFError from None
-    if not stream.eof and len(result) <= allowed:
-        raise EOFError
-    return result
 
 
 def is_tar(data: bytes) -> bool:

@@ -27,6 +27,8 @@ from psconrl.model.exchange.umb_values import bits, numbers, packed_bits, packed
 
 VERSION = 1
 LARGEST_COUNT = 2**48  # largest count: larger models fit no memory, and products of counts still fit 128 bits
+# Most bytes of memory per byte of an archive. Lists may be absent, but the bit that marks an initial state is not.
+CLAIMED_PER_BYTE = 1000
 PARTS = ("states", "choices", "branches")
 NAMES = "state-names"  # key among the parameters of the file
 DOUBLE, BOOL = {"type": "double", "size": 64}, {"type": "bool", "size": 1}
@@ -57,6 +59,8 @@ class _Reader:
         self.n_states, self.n_choices, self.n_branches = (self._count(f"#{part}") for part in PARTS)
         claimed = 8.0 * (2 * self.n_states + 2 * self.n_choices + 3 * self.n_branches)
         need(claimed, f"a model of {self.n_states:,} states", ModelError)
+        if claimed > CLAIMED_PER_BYTE * sum(map(len, files.values())):
+            raise ModelError(f"index.json: #states is {self.n_states:,}, for which the archive is too short")
         if not self.n_states:
             raise ModelError("index.json: #states must be at least 1")
 
