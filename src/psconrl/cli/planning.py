@@ -56,7 +56,6 @@ from psconrl.planning.analysis.windows import WindowPlan
 from psconrl.planning.methods import METHODS
 from psconrl.planning.plan import Plan
 from psconrl.planning.proof import Status
-from psconrl.planning.tolerances import PROVEN_GAP
 
 EXIT = {Status.OPTIMAL: 0, Status.NOT_ATTAINED: 0, Status.STOPPED: 0, Status.INFEASIBLE: 3, Status.UNCERTIFIED: 4}
 
@@ -232,7 +231,7 @@ def _print_simpler(out: Console, cmdp: CMDP, best: Plan) -> None:
     if cmdp.state_names:
         rule = threshold_rule_with_progress(cmdp, best)
         if rule is not None:
-            out.print(Text(f"{_price_of_rule(rule)}: {rule}."))
+            out.print(Text(f"{_price_of_rule(rule, best)}: {rule}."))
 
 
 def _print_deterministic(out: Console, cmdp: CMDP, best: Plan, table: Path | None) -> None:
@@ -250,8 +249,8 @@ def _print_threshold_rule(out: Console, cmdp: CMDP, best: Plan, table: Path | No
     rule = threshold_rule_with_progress(cmdp, best)
     if rule is None:
         raise SolverError("no threshold rule was found that meets the thresholds; try --kind deterministic")
-    out.print(Text(f"{_price_of_rule(rule)}."))
-    if not _is_optimal(rule):
+    out.print(Text(f"{_price_of_rule(rule, best)}."))
+    if not _is_optimal(rule, best):
         out.print(averages_table(cmdp.names, rule.costs, cmdp.thresholds))
     out.print(rule_table(rule))
     if table is not None:
@@ -265,12 +264,12 @@ def _price_of(cmdp: CMDP, simple: SimplePolicy) -> str:
     return f"Deterministic: {objective} {value}; that costs {number(simple.price)}{least}."
 
 
-def _price_of_rule(rule: ThresholdRule) -> str:
-    return f"A threshold rule {'is optimal' if _is_optimal(rule) else f'costs {number(rule.price)}'}"
+def _price_of_rule(rule: ThresholdRule, best: Plan) -> str:
+    return f"A threshold rule {'is optimal' if _is_optimal(rule, best) else f'costs {number(rule.price)}'}"
 
 
-def _is_optimal(rule: ThresholdRule) -> bool:
-    return rule.price <= PROVEN_GAP * abs(rule.value)
+def _is_optimal(rule: ThresholdRule, best: Plan) -> bool:
+    return rule.price <= best.certificate.tolerance
 
 
 @click.command("explain")

@@ -31,6 +31,7 @@ SWEPT_TOL = 1e-13  # the looser tolerance for large chains solved by sweeps, whi
 ANY = 1e300  # a tolerance that is never binding
 MULTIGRID_RESIDUAL = 2e-15  # residual of multigrid, which loses little to rounding, relative to the largest bias,
 MULTIGRID_TOL = 1e-12  # or relative to the largest cost, if that is more
+KRYLOV_SHARE_TOL = 1e-3  # residual of a stationary distribution found by Krylov methods, relative to a uniform share
 DISTRIBUTION_TOL = 1e-13  # mass of a stationary distribution that may be out of balance after one step
 CYCLES = 80  # multigrid cycles before giving up
 
@@ -233,7 +234,7 @@ def _distribution_by_krylov(P: csr_array, costs: Floats, gains: Floats, off: flo
     left = krylov.solve(P.indptr, P.indices, P.data, True, uniform, distribution, RESIDUAL_TOL, np.inf, most)
     distribution = np.maximum(distribution[0], 0.0)
     distribution /= distribution.sum()
-    if left <= 1e-3 / n and _agree(costs, gains, distribution, off):
+    if left <= KRYLOV_SHARE_TOL / n and _agree(costs, gains, distribution, off):
         return np.asarray(distribution)
     if large:
         level = Level.of_chain(P.indptr, P.indices, P.data)

@@ -31,10 +31,10 @@ from psconrl.planning.tolerances import (
     PROVEN_GAP,
     PROVEN_MARGIN,
     PROVEN_POLICY,
+    SUM_OF_SHARES,
 )
 from psconrl.products import product
 
-ROUNDED_SHARES = 1e-9  # largest deviation of the sum of a mixture's shares from one
 ONE, NOTHING = np.ones(1), np.zeros(1)  # weight of the objective in a proof of optimality and of infeasibility
 
 
@@ -91,7 +91,7 @@ def _need_mixture_of(cmdp: CMDP, mixture: PolicyMixture) -> None:
         raise ModelError(f"policies of the mixture must hold actions from 0 to {cmdp.n_actions - 1}")
     if not cmdp.available[np.arange(cmdp.n_states), policies].all():
         raise ModelError("policies of the mixture play actions that are not available")
-    if not (shares >= 0).all() or not abs(shares.sum() - 1.0) <= ROUNDED_SHARES:
+    if not (shares >= 0).all() or not abs(shares.sum() - 1.0) <= SUM_OF_SHARES:
         raise ModelError(f"shares of the mixture must add up to 1; got {shares.tolist()}")
 
 

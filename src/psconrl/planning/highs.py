@@ -2,16 +2,18 @@
 
 from typing import TYPE_CHECKING, Any
 
+from psconrl.planning.tolerances import HIGHS_DEFAULT_TOL, HIGHS_LEAST_ENTRY, HIGHS_TOL, HIGHS_WIDER_TOL
+
 if TYPE_CHECKING:
     import highspy
 
-# By default HiGHS drops matrix entries below 1e-9 and accepts errors of 1e-7; these are its tightest settings.
+# By default HiGHS accepts errors of 1e-7; these are its tightest settings.
 _OPTIONS: dict[str, Any] = {
     "output_flag": False,
     "threads": 1,
-    "primal_feasibility_tolerance": 1e-10,
-    "dual_feasibility_tolerance": 1e-10,
-    "small_matrix_value": 1e-12,
+    "primal_feasibility_tolerance": HIGHS_TOL,
+    "dual_feasibility_tolerance": HIGHS_TOL,
+    "small_matrix_value": HIGHS_LEAST_ENTRY,
 }
 
 
@@ -34,11 +36,11 @@ def status(highs: Any) -> str:
 def run(program: "highspy.HighsLp") -> Any:
     """Run HiGHS with tight tolerances; if it fails, retry with wider ones, up to its defaults."""
     for tolerance, options in (
-        (1e-10, {}),
-        (1e-9, {}),
-        (1e-9, {"presolve": "off"}),
-        (1e-7, {}),
-        (1e-7, {"solver": "ipm"}),
+        (HIGHS_TOL, {}),
+        (HIGHS_WIDER_TOL, {}),
+        (HIGHS_WIDER_TOL, {"presolve": "off"}),
+        (HIGHS_DEFAULT_TOL, {}),
+        (HIGHS_DEFAULT_TOL, {"solver": "ipm"}),
     ):
         highs = new_highs(primal_feasibility_tolerance=tolerance, dual_feasibility_tolerance=tolerance, **options)
         highs.passModel(program)

@@ -25,12 +25,10 @@ import numpy as np
 
 from psconrl.arrays import Bools, Floats, Places
 from psconrl.kernels.pessimism import worst_case, worst_means
+from psconrl.planning.tolerances import BOUND_GAP, BOUND_ROUNDING
 
 BOUND_SWEEPS = 3000  # of value iteration; the bound holds after any number
-BOUND_GAP = 1e-3  # of the range of a cost: the gap between upper and lower bound at which the iteration stops
 Distributions: TypeAlias = tuple[Places, Places, Floats, Floats, Floats]
-# Rounding error of sums of doubles, relative to the summands.
-BOUND_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)

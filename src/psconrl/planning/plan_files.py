@@ -21,12 +21,11 @@ from psconrl.model.validation import read_at_least
 from psconrl.planning.infeasibility import Infeasibility
 from psconrl.planning.mixture_policy import PolicyMixture
 from psconrl.planning.proof import Certificate, Status
-from psconrl.planning.tolerances import PROVEN_EXCESS
+from psconrl.planning.tolerances import PROVEN_EXCESS, SUM_OF_SHARES
 
 FORMAT = "psconrl-plan"
 VERSION = 1
 WITH_MIXTURE = 2  # version of a plan with a mixture: a reader without mixtures must not play its policy
-SAVED_SUM_TOL = 1e-9  # largest deviation of a sum of probabilities from one
 _ARRAYS = ("costs", "thresholds", "policy", "occupancy", "multipliers", "potential", "low_potential")
 _OF_LIMITS = ("excess", "limit_tolerances")  # arrays (m,) of a certificate
 _LIMITS = ("thresholds", "alone", "with_others", "jointly", "multipliers")  # of an infeasibility
@@ -162,7 +161,7 @@ def _read(arrays: Archive) -> dict[str, Any]:
     shapes = {"costs": (m + 1,), "thresholds": (m,), "policy": (S, A), "occupancy": (S, A), "multipliers": (m,)}
     given = {name: _floats(arrays, name, shapes.get(name, (S,))) for name in _ARRAYS}
     policy = given["policy"]
-    if not (policy >= 0).all() or not (np.abs(policy.sum(axis=1) - 1.0) <= SAVED_SUM_TOL).all():
+    if not (policy >= 0).all() or not (np.abs(policy.sum(axis=1) - 1.0) <= SUM_OF_SHARES).all():
         raise PolicyError("the policy must be a distribution over actions in every state")
     columns = _policies(arrays, "columns", S, A)
     infeasibility = None
@@ -206,7 +205,7 @@ def _mixture(header: dict[str, Any], arrays: Archive, sizes: tuple[int, int], th
         _floats(arrays, "mixture_shares", (len(policies),)),
         _floats(arrays, "mixture_distributions", policies.shape),
     )
-    if not (shares >= 0).all() or not abs(shares.sum() - 1.0) <= SAVED_SUM_TOL:
+    if not (shares >= 0).all() or not abs(shares.sum() - 1.0) <= SUM_OF_SHARES:
         raise PolicyError("the shares of a mixture must add up to 1")
     proof = _certificate(header["policy_certificate"], arrays, "mixture_", thresholds)
     return PolicyMixture(policies, shares, distributions, proof)

@@ -2,7 +2,8 @@
 
 A double holds 16 digits; sums over some hundred states lose two of them. The search uses tighter tolerances than the
 proof, so that a proof does not fail for what the search left over. Tolerances of a single compiled kernel, such as
-pivots of the simplex method, are defined in that kernel.
+pivots of the simplex method, are defined in that kernel, and those of a solver of Markov chains in its module in
+``markov``. A plan states the tolerances of its certificate as absolute numbers: ``plan.proven``.
 """
 
 # Howard's policy iteration.
@@ -25,6 +26,7 @@ SAME_AVERAGE = 1e-13  # policies whose averages differ by less are the same colu
 FEASIBLE = 1e-9  # a smaller excess counts as feasible
 PLAYABLE_GAP = 1e-9  # largest gap of a mixture that may be played: rounding may stop the search early
 LEAST_GUESS = 1e-9  # least weight of the objective in a guess: bounds are accurate to 1e-16 of the sum of the weights
+SAME_VERTEX = 1e-9  # averages that differ by less are not new; two such in a row mean that a vertex has been found
 SAME_VALUE = 1e-13  # a backward recursion that gains no more than this has found the same policy
 
 # Fewest randomised states.
@@ -36,6 +38,10 @@ RESIDUE = 1e-12  # shares of an action in a state, or of a policy in a mixture, 
 
 # Linear programs on HiGHS.
 LP_MASS = 1e-10  # HiGHS' primal tolerance: less is not mass
+HIGHS_TOL = 1e-10  # of feasibility, primal and dual: the tightest that HiGHS accepts
+HIGHS_WIDER_TOL = 1e-9  # if it fails with the tightest
+HIGHS_DEFAULT_TOL = 1e-7  # if it fails with that, too; the certificate decides what the answer is worth
+HIGHS_LEAST_ENTRY = 1e-12  # of the matrix; by default HiGHS drops entries below 1e-9
 
 # Certificates, in the units of ``certificate.units``: deviations are relative to the costs that the policy meets.
 PROVEN_GAP = 1e-9  # of the Lagrangian, whose size is that of the objective plus the priced constraints
@@ -50,7 +56,18 @@ ONE_DOUBLE = 1e-7  # times the tolerance of an excess: 2e-16
 SHARE_OF_TOLERANCE = 0.01  # biases of a saved proof are refined until they enclose averages within this share
 MORE_MOVES = 1e-6  # slack of the bound on the number of moves in a multichain proof, which need not be the least one
 
+SUM_OF_SHARES = 1e-9  # largest deviation of a sum of probabilities, given or read from a file, from one
+
 INVOLVED = 1e-9  # a constraint with a smaller Farkas weight (the largest is 1) has no part in the contradiction
+
+# Analyses of plans.
+SAME_GAIN = 1e-9  # of a cost's range: smaller changes of its long-run average count as zero
+PLAYED = 1e-9  # long-run share above which a state or an action counts as used
+UNVISITED_WEIGHT = 1e-12  # weight of an unvisited state in the choice of the state to branch on
+
+# The highest cost in a confidence set.
+BOUND_GAP = 1e-3  # of the range of a cost: the gap between upper and lower bound at which the iteration stops
+BOUND_ROUNDING = 1e-12  # rounding error of sums of doubles, relative to the summands
 
 # Repair of plans with disjoint classes.
 TIED_ACTION = 1e-9  # actions that lose no more than this times the potential of their state are optimal too

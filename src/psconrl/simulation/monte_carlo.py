@@ -17,6 +17,7 @@ from psconrl.arrays import Bools, Floats
 from psconrl.errors import ConfigError, ModelError, PolicyError
 from psconrl.learning.checks import as_count
 from psconrl.model.validation import as_floats
+from psconrl.planning.tolerances import SUM_OF_SHARES
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +94,9 @@ def _policy_cdf(policy: ArrayLike, S: int, A: int) -> Floats:
     given = as_floats(policy, "policy", PolicyError)
     if given.shape == (S,) and np.isin(given, np.arange(A)).all():
         given = np.eye(A)[given.astype(np.int64)]
-    if given.shape != (S, A) or not ((given >= 0).all() and np.allclose(given.sum(axis=1), 1.0, rtol=0, atol=1e-9)):
+    if given.shape != (S, A) or not (
+        (given >= 0).all() and np.allclose(given.sum(axis=1), 1.0, rtol=0, atol=SUM_OF_SHARES)
+    ):
         raise PolicyError(f"policy must hold {S} actions or {S} distributions over {A} actions; got {given.shape}")
     return np.asarray(given.cumsum(axis=1))
 

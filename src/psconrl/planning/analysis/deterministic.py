@@ -27,11 +27,10 @@ from psconrl.planning.deployable import Deployable
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan, plan_unexplained
 from psconrl.planning.proof import Status
-from psconrl.planning.tolerances import PROVEN_EXCESS, PROVEN_GAP
+from psconrl.planning.tolerances import PROVEN_EXCESS, PROVEN_GAP, UNVISITED_WEIGHT
 
 MOST_PLANS = 200  # in one search
 MOST_ROUNDINGS = 64  # of one plan
-UNVISITED_WEIGHT = 1e-12  # weight of an unvisited state in the choice of the state to branch on
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +50,12 @@ class SimplePolicy(Deployable):
     @property
     def is_proven(self) -> bool:
         """Whether it is proven that no deterministic policy is better."""
-        return self.price - self.least_price <= PROVEN_GAP * self.unit
+        return self.price - self.least_price <= self.tolerance
+
+    @property
+    def tolerance(self) -> float:
+        """Largest distance of the price from its proven minimum that counts as none, in units of the objective."""
+        return PROVEN_GAP * self.unit
 
     def __repr__(self) -> str:
         proven = "the best" if self.is_proven else f"least possible {self.least_price:.3g}"

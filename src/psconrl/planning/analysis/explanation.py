@@ -21,9 +21,8 @@ from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.names import Names
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
+from psconrl.planning.tolerances import SAME_GAIN
 from psconrl.products import product
-
-SAME_GAIN = 1e-9  # of a cost's range: smaller changes of its long-run average count as zero
 
 
 @dataclass(frozen=True, eq=False)

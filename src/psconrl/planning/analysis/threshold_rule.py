@@ -28,12 +28,12 @@ from psconrl.planning.analysis.deterministic import is_within
 from psconrl.planning.deployable import Deployable
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
+from psconrl.planning.tolerances import PLAYED
 from psconrl.products import product
 
 TRIED_ACTIONS = 6  # of a plan, whose pairs are tried
 MOST_GRIDS = 48  # positions tried for one switch; then every position around the current one
 MOST_RULES = 2000  # up to which all rules are tried
-PLAYED = 1e-9  # long-run share above which a state or an action counts as used
 
 Rule = tuple[tuple[int, ...], tuple[int, ...]]  # actions, and the position in the order where each begins
 

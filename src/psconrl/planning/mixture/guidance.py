@@ -8,7 +8,7 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.kernels import lu
-from psconrl.planning.tolerances import LEAST_GUESS
+from psconrl.planning.tolerances import LEAST_GUESS, SAME_VERTEX
 from psconrl.products import product
 
 
@@ -50,7 +50,6 @@ class Secant:
 
     PAYS = 0.4  # largest share of the gap that a query may leave; otherwise the master's weights are next
     FAR = 2.0  # largest step from the nearest average seen, in units of its distances from the others: beyond is noise
-    SAME = 1e-9  # averages that differ by less are not new; two such in a row mean that a vertex has been found
     REACH = 2.0  # largest factor between the new prices and those of the nearest average
 
     def __init__(self, thresholds: Floats) -> None:
@@ -64,7 +63,7 @@ class Secant:
         """Record averages (m+1,) that are optimal, or nearly so, for these weights."""
         if weights[0] > 0.0:
             excess = costs[1:] - self._thresholds
-            new = all(np.abs(excess - other).max(initial=0.0) > self.SAME for _, other in self._seen)
+            new = all(np.abs(excess - other).max(initial=0.0) > SAME_VERTEX for _, other in self._seen)
             self._stale = 0 if new else self._stale + 1
             self._seen.append((weights[1:] / weights[0], excess))
 
