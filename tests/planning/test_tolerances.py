@@ -65,7 +65,7 @@ def test_tolerances_are_absolute_and_follow_the_unit_of_the_cost(scale):
 
 
 def test_an_entry_that_is_never_paid_does_not_widen_the_tolerance():
-    """The policy is 1/2 from the threshold on average, so the unit is 50: 2e-9 * 50, and 1e-9 * (1 + 50) for the gap."""
+    """The policy is 1/2 from the threshold on average, so the unit is 50: 2e-9 * 50; for the gap, 1e-9 * (1 + 50)."""
     model = CMDP(np.ones((1, 3, 1)), [[[0.0, 1, 1]], [[1.0, 0, 1e11]]], [0.5])
     proof = psconrl.plan(model).certificate
     np.testing.assert_allclose(proof.limit_tolerances, [1e-7], rtol=1e-9)
