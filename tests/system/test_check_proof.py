@@ -267,6 +267,39 @@ def test_a_loss_of_gains_is_bounded_by_the_moves():
     assert rest <= whole
 
 
+def test_moves_must_not_increase():
+    """State 0 leads to an island; a bound of 0 moves from state 0 and of 1 from there contradicts itself."""
+    _, _, plain, proof = proven("islands")
+    with pytest.raises(check_proof.RefusedError, match="the bound on moves increases at state 0, action 0"):
+        check_proof.check(plain, proof | {"moves": [0.0, 1.0, 1.0]})
+
+
+def consistent(plain, proof, **changes):
+    """A proof with other claims, whose bound is the one that its numbers prove."""
+    record = proof | changes
+    return record | {"bound": float(check_proof.Checker(plain, record).lower_bound()[0])}
+
+
+def test_consistent_numbers_that_prove_less_than_claimed_are_refused():
+    """The averages and the bound are right, but a limit is exceeded, the gap is open, or the margin is not positive."""
+    model, _, plain, proof = proven("grid")
+    tight = plain_model(model.with_thresholds([0.15]))
+    over = consistent(tight, proof, thresholds=[0.15])
+    with pytest.raises(check_proof.RefusedError, match=r"limit on 'risk' is exceeded by 0\.05, tolerance"):
+        check_proof.check(tight, over)
+    fine = proof["tolerances"] | {"bound": 1e-10}
+    loose = consistent(plain, proof, multipliers=[0.25], tolerances=fine)
+    with pytest.raises(check_proof.RefusedError, match=r"the gap of .* is open"):
+        check_proof.check(plain, loose)
+    assert check_proof.check(plain, loose | {"status": "stopped"})
+    nothing = [0.0] * model.n_states
+    farkas = {"status": "infeasible", "multipliers": [1.0], "potential": nothing, "low_potential": nothing}
+    feasible = consistent(plain, proof, tolerances=fine, **farkas)
+    assert feasible["bound"] == -0.2  # no risk at best, minus the threshold
+    with pytest.raises(check_proof.RefusedError, match=r"only bounded by -0\.2, not above 0"):
+        check_proof.check(plain, feasible)
+
+
 def test_an_honest_weaker_claim_is_accepted():
     """A stopped search claims no optimum: the same numbers prove less."""
     _, _, plain, proof = proven("grid")
