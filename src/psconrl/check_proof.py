@@ -616,6 +616,11 @@ def check(model: Model, proof: dict[str, Any]) -> list[str]:
         raise BadInputError(f"damaged ({type(error).__name__}: {error})") from None
 
 
+def _clean(text: str) -> str:
+    """Replace control characters, which names in a file may hold."""
+    return "".join(c if c.isprintable() else "\ufffd" for c in text)
+
+
 def _main(arguments: Sequence[str] | None = None) -> int:
     """Check a proof from the command line, and return the exit code."""
     parser = argparse.ArgumentParser(description="Check a proof against a model, in exact arithmetic.")
@@ -632,7 +637,7 @@ def _main(arguments: Sequence[str] | None = None) -> int:
         proof = read_proof(reading)
         lines = check(model, proof)
     except RefusedError as refused:
-        print(f"REFUSED: {refused}")
+        print(_clean(f"REFUSED: {refused}"))
         return 1
     except Exception as error:  # zip, zlib, JSON and the parser of headers each raise their own errors
         print(
@@ -640,7 +645,7 @@ def _main(arguments: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
-    print(f"PROVEN: {proof['status']}", *lines, sep="\n  ")
+    print(*map(_clean, (f"PROVEN: {proof['status']}", *lines)), sep="\n  ")
     return 0
 
 

@@ -322,6 +322,8 @@ def test_what_is_not_proven_is_not_saved(tmp_path):
         plan.save_proof(tmp_path / "proof.json", model.with_thresholds([0.3]))
     with pytest.raises(PolicyError, match="made for another model"):
         plan.save_proof(tmp_path / "proof.json", psconrl.load("marsrover-4x4", slip=0.3))
+    with pytest.raises(psconrl.ModelError, match="save_proof needs a CMDP"):
+        plan.save_proof(tmp_path / "proof.json", "model.npz")
     with pytest.raises(PolicyError, match=r"must end in \.json"):
         plan.save_proof(tmp_path / "proof.txt", model)
     with pytest.raises(PolicyError, match="is uncertified, so there is no proof"):

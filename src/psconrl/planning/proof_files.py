@@ -19,7 +19,7 @@ from psconrl.kernels.occupancy import one_hot
 from psconrl.markov.chain import chain_of
 from psconrl.markov.evaluation import evaluate_policy
 from psconrl.markov.structure import find_end_components
-from psconrl.model.cmdp import CMDP
+from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.fingerprint import fingerprint
 from psconrl.model.transition import Transition
 from psconrl.planning.certificate_units import units
@@ -33,6 +33,7 @@ REFINEMENTS = 10  # of biases: each adds the digits of one double
 
 def save_proof(cmdp: CMDP, plan: Any, path: str | os.PathLike[str]) -> None:
     """Write the proof of a plan to a ``.json`` file, after checking it in exact arithmetic."""
+    need_model(cmdp, "save_proof")
     target = as_path(path, PolicyError)
     if target.suffix != ".json":
         raise PolicyError(f"{target}: a proof must end in .json")
