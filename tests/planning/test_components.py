@@ -14,6 +14,7 @@ from psconrl.markov import evaluation
 from psconrl.markov import transient_costs as passage
 from psconrl.markov import transient_visits as visits
 from psconrl.markov.structure import end_components, find_end_components
+from psconrl.model.transition import Transition
 from psconrl.planning.components import stationary
 from psconrl.planning.components.inside import Inside
 from psconrl.planning.components.optimal_stopping import STAY, Moves
@@ -260,14 +261,16 @@ def test_a_passage_without_a_way_out():
 @pytest.mark.parametrize("seed", range(12))
 def test_many_classes_are_evaluated_like_few(seed, monkeypatch):
     """By the probability of ending in each of them, and by the visits on the way."""
-    model = multichain(12, 2, 2, 2 * seed + 1)
+    dense = multichain(12, 2, 2, 2 * seed + 1)
+    sparse = dense.stored(Transition.of(dense.transition.csr()))
     policy = np.random.default_rng(seed).dirichlet(np.ones(2), size=12)
-    few = evaluate(model, policy)
+    few = evaluate(sparse, policy)
     monkeypatch.setattr(evaluation, "FEW_CLASSES", 0)
-    many = evaluate(model, policy)
-    for name in ("costs", "occupancy", "gains", "biases"):
-        np.testing.assert_allclose(getattr(many, name), getattr(few, name), atol=1e-11, err_msg=name)
-    assert [states.tolist() for states in many.classes] == [states.tolist() for states in few.classes]
+    many = evaluate(sparse, policy)
+    for other in (few, evaluate(dense, policy)):
+        for name in ("costs", "occupancy", "gains", "biases"):
+            np.testing.assert_allclose(getattr(many, name), getattr(other, name), atol=1e-11, err_msg=name)
+        assert [states.tolist() for states in many.classes] == [states.tolist() for states in other.classes]
 
 
 def test_components_that_are_planned_again_begin_where_they_were():

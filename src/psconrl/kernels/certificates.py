@@ -247,10 +247,18 @@ def reduced_costs(
     moved: cython.const[cython.double][:, ::1],
     available: cython.const[cython.uchar][:, ::1],
 ):
-    """Return weighted costs (objective minus start, others minus thresholds) plus a drift, (S, A); inf if masked."""
+    """Return weighted costs (objective minus start, others minus thresholds) plus a drift, (S, A), and the least.
+
+    Pairs that are not available cost inf. NaN is less than every number.
+    """
     check_table(costs, thresholds, available)
     _check_numbers(costs, moved, weights)
     result = np.empty((costs.shape[1], costs.shape[2]))
     reduced: cython.double[:, ::1] = result
     _reduced_costs(costs, weights, start, thresholds, moved, available, reduced)
-    return result
+    least: cython.double = _INFINITE
+    for s in range(reduced.shape[0]):
+        for a in range(reduced.shape[1]):
+            if reduced[s, a] < least or reduced[s, a] != reduced[s, a]:
+                least = reduced[s, a]
+    return result, least

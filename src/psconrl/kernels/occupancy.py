@@ -5,6 +5,8 @@ import numpy as np
 
 from psconrl.arrays import Floats
 
+_INFINITE = cython.declare(cython.double, float("inf"))
+
 
 @cython.cfunc
 @cython.nogil
@@ -48,6 +50,37 @@ def policy_from_occupancy(
     policy: cython.double[:, ::1] = result
     policy_into(occupancy, otherwise, least, policy)
     return result
+
+
+def add_frequencies(
+    actions: cython.const[cython.Py_ssize_t][:],
+    distribution: cython.const[cython.double][:],
+    share: cython.double,
+    occupancy: cython.double[:, ::1],
+) -> None:
+    """Add the frequencies of a deterministic policy (S,) with a stationary distribution (S,) to others (S, A)."""
+    S, A = occupancy.shape[0], occupancy.shape[1]
+    if actions.shape[0] != S or distribution.shape[0] != S:
+        raise ValueError("a policy and a distribution (S,), and frequencies (S, A), are needed")
+    for s in range(S):
+        a: cython.Py_ssize_t = actions[s]
+        if not 0 <= a < A:
+            raise ValueError(f"actions must lie in 0..{A - 1}; got {a}")
+        occupancy[s, a] += share * distribution[s]
+
+
+def least_positive(shares: cython.const[cython.double][:, ::1]) -> float:
+    """Return the least positive entry; inf if there is none.
+
+    >>> least_positive(np.array([[0.25, 0.75], [0.0, 1.0]]))
+    0.25
+    """
+    least: cython.double = _INFINITE
+    for s in range(shares.shape[0]):
+        for a in range(shares.shape[1]):
+            if 0.0 < shares[s, a] < least:
+                least = shares[s, a]
+    return least
 
 
 def one_hot(actions: cython.const[cython.Py_ssize_t][:], n_actions: cython.Py_ssize_t) -> Floats:

@@ -59,20 +59,57 @@ def centred(biases: cython.const[cython.double][:, ::1], stationary: cython.cons
     return result
 
 
-def mixed_rows(P: cython.const[cython.double][:, ::1], policy: cython.const[cython.double][:, ::1]):
-    """Return the chain (S, S) of a policy (S, A) under dense transitions (S*A, S)."""
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def mix_rows(
+    P: cython.const[cython.double][:, ::1],
+    policy: cython.const[cython.double][:, ::1],
+    chain: cython.double[:, ::1],
+) -> cython.void:
+    """Compute ``mixed_rows`` in a given array."""
     n, A = policy.shape[0], policy.shape[1]
-    if P.shape[0] != n * A or P.shape[1] != n:
-        raise ValueError("transitions (S*A, S) and a policy (S, A) are needed")
-    chain = np.zeros((n, n))
-    to: cython.double[:, ::1] = chain
     for s in range(n):
+        for j in range(n):
+            chain[s, j] = 0.0
         for a in range(A):
             p: cython.double = policy[s, a]
             if p > 0.0:
                 for j in range(n):
-                    to[s, j] += p * P[s * A + a, j]
+                    chain[s, j] += p * P[s * A + a, j]
+
+
+def mixed_rows(P: cython.const[cython.double][:, ::1], policy: cython.const[cython.double][:, ::1]):
+    """Return the chain (S, S) of a policy (S, A) under dense transitions (S*A, S)."""
+    n = policy.shape[0]
+    if P.shape[0] != n * policy.shape[1] or P.shape[1] != n:
+        raise ValueError("transitions (S*A, S) and a policy (S, A) are needed")
+    chain = np.empty((n, n))
+    to: cython.double[:, ::1] = chain
+    mix_rows(P, policy, to)
     return chain
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def mix_costs(
+    costs: cython.const[cython.double][:, :, ::1],
+    policy: cython.const[cython.double][:, ::1],
+    mixed: cython.double[:, ::1],
+    base: cython.double[::1],
+) -> cython.void:
+    """Compute ``mixed_costs`` in given arrays."""
+    for i in range(costs.shape[0]):
+        for s in range(policy.shape[0]):
+            total: cython.double = 0.0
+            for a in range(policy.shape[1]):
+                total += policy[s, a] * costs[i, s, a]
+            mixed[i, s] = total
+            if s == 0 or abs(total) < abs(base[i]):
+                base[i] = total
+        for s in range(policy.shape[0]):
+            mixed[i, s] -= base[i]
 
 
 def mixed_costs(costs: cython.const[cython.double][:, :, ::1], policy: cython.const[cython.double][:, ::1]):
@@ -81,16 +118,7 @@ def mixed_costs(costs: cython.const[cython.double][:, :, ::1], policy: cython.co
     if policy.shape[0] != n or policy.shape[1] != A:
         raise ValueError("costs (q, S, A) and a policy (S, A) are needed")
     result, smallest = np.empty((q, n)), np.empty(q)
-    r: cython.double[:, ::1] = result
+    mixed: cython.double[:, ::1] = result
     base: cython.double[::1] = smallest
-    for i in range(q):
-        for s in range(n):
-            total: cython.double = 0.0
-            for a in range(A):
-                total += policy[s, a] * costs[i, s, a]
-            r[i, s] = total
-            if s == 0 or abs(total) < abs(base[i]):
-                base[i] = total
-        for s in range(n):
-            r[i, s] -= base[i]
+    mix_costs(costs, policy, mixed, base)
     return result, smallest

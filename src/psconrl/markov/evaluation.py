@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats, Ints
+from psconrl.errors import SolverError
 from psconrl.kernels import policy_chain
+from psconrl.kernels.policy_evaluation import evaluated
 from psconrl.markov.chain import Chain, chain_of
-from psconrl.markov.gain_bias import Unichain
+from psconrl.markov.gain_bias import FALLS_APART, Unichain
 from psconrl.model.cmdp import CMDP, need_model
 from psconrl.model.policies import as_policy
 from psconrl.products import product
@@ -56,7 +58,20 @@ def evaluate(cmdp: CMDP, policy: ArrayLike) -> Evaluation:
 
 def evaluate_policy(cmdp: CMDP, pi: Floats) -> Evaluation:
     """Evaluate a policy (S, A) that is known to fit the model."""
-    pi = np.ascontiguousarray(pi)
+    pi, dense = np.ascontiguousarray(pi), cmdp.transition.array
+    sign = -1.0 if cmdp.maximise else 1.0
+    if dense is None:
+        return _evaluate_sparse(cmdp, pi, sign)
+    try:
+        costs, occupancy, gains, biases, start, members = evaluated(dense, pi, cmdp.costs, cmdp.initial)
+    except ZeroDivisionError:  # a closed class is irreducible, but products of its probabilities may vanish
+        raise SolverError(FALLS_APART) from None
+    classes = tuple(members[start[k] : start[k + 1]] for k in range(start.size - 1))
+    return Evaluation(costs, occupancy, gains, biases, classes, sign)
+
+
+def _evaluate_sparse(cmdp: CMDP, pi: Floats, sign: float) -> Evaluation:
+    """Evaluate a policy (S, A) of a sparse model."""
     chain = chain_of(cmdp.transition, pi)
     # Remove offsets and scales: a large offset would hide cost differences, and a huge entry all the others.
     C, base = policy_chain.mixed_costs(cmdp.costs, pi)
@@ -72,7 +87,6 @@ def evaluate_policy(cmdp: CMDP, pi: Floats) -> Evaluation:
             gains = averages[:, None].repeat(cmdp.n_states, axis=1)
         else:
             distribution, averages, gains, biases = _absorbed(chain, C, cmdp.initial, classes, parts)
-    sign = -1.0 if cmdp.maximise else 1.0
     return Evaluation(base + averages, distribution[:, None] * pi, base[:, None] + gains, biases, tuple(classes), sign)
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
-from psconrl.kernels.occupancy import one_hot
+from psconrl.kernels.occupancy import least_positive, one_hot
 from psconrl.planning.tolerances import RESIDUE
 
 
@@ -39,14 +39,13 @@ class Candidate(NamedTuple):
 def without_residue(candidate: Candidate) -> Candidate | None:
     """Drop shares of actions and of mixed policies that are rounding residue; None if there are none."""
     shares, columns = candidate.shares, candidate.columns
-    kept = candidate.policy > RESIDUE
-    clean = np.array_equal(kept, candidate.policy > 0)
+    clean = least_positive(candidate.policy) > RESIDUE
     if clean and (shares is None or (shares > RESIDUE).all()):
         return None
     if shares is not None:
         columns = tuple(column for column, share in zip(columns, shares, strict=True) if share > RESIDUE)
         shares = shares[shares > RESIDUE] / shares[shares > RESIDUE].sum()
-    policy = np.where(kept, candidate.policy, 0.0)
+    policy = np.where(candidate.policy > RESIDUE, candidate.policy, 0.0)
     occupancy = np.where(candidate.occupancy > RESIDUE, candidate.occupancy, 0.0)
     if shares is not None and candidate.dual.gains is None:
         # In states that only dropped policies visited, play the policy with the largest share.

@@ -9,11 +9,14 @@ g with :math:`g \le P g` everywhere and :math:`g + h \le c_\lambda + P h` inside
 only there. They bound the objective by :math:`\beta g` (Hordijk and Kallenberg 1979).
 """
 
+import math
+
 import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.errors import ModelError
 from psconrl.kernels.certificates import deviations, reduced_costs
+from psconrl.kernels.products import dot
 from psconrl.markov.evaluation import Evaluation, evaluate
 from psconrl.markov.structure import find_end_components
 from psconrl.model.cmdp import CMDP, need_model
@@ -100,14 +103,16 @@ def certificate_of(cmdp: CMDP, status: Status, occupancy: Floats, dual: Dual, ex
     unit = units(cmdp, occupancy)
     arrivals = occupancy.ravel() @ cmdp.transition
     flow_residual, policy_error = deviations(cmdp.costs, occupancy, arrivals, exact.costs, unit)
-    excess = exact.costs[1:] - cmdp.thresholds
+    excess: Floats = exact.costs[1:] - cmdp.thresholds
 
     infeasible = status is Status.INFEASIBLE
     weights = np.concatenate([NOTHING if infeasible else ONE, dual.multipliers])
     upper = float(exact.costs[0])
     margin, dual_residual = lower_bound(cmdp, weights, dual, upper)
-    size = product(weights, unit)
-    sound = bool((dual.multipliers >= 0).all() and np.isfinite(margin)) and dual_residual <= PROVEN_GAP * size
+    size = dot(weights, unit)
+    # There are few constraints: lists are faster than arrays.
+    priced = all(price >= 0.0 for price in dual.multipliers.tolist())
+    sound = priced and math.isfinite(margin) and dual_residual <= PROVEN_GAP * size
     allowed = PROVEN_EXCESS * excess_units(cmdp, occupancy, unit)
     if infeasible:
         tolerance = PROVEN_MARGIN * size
@@ -119,7 +124,8 @@ def certificate_of(cmdp: CMDP, status: Status, occupancy: Floats, dual: Dual, ex
         )  # fmt: skip
     # A policy within the thresholds and below the bound would refute the bound.
     tolerance = PROVEN_GAP * min(size, LARGEST_PRICES * float(unit[0]))
-    holds = sound and bool((excess <= allowed).all()) and margin <= PROVEN_EXCESS * size
+    within = all(x <= most for x, most in zip(excess.tolist(), allowed.tolist(), strict=True))
+    holds = sound and within and margin <= PROVEN_EXCESS * size
     if status is not Status.NOT_ATTAINED:
         closed = status is Status.STOPPED or -margin <= tolerance
         holds = holds and closed and flow_residual <= PROVEN_FLOW and policy_error <= PROVEN_POLICY
@@ -130,22 +136,21 @@ def certificate_of(cmdp: CMDP, status: Status, occupancy: Floats, dual: Dual, ex
 
 def lower_bound(cmdp: CMDP, weights: Floats, dual: Dual, start: float) -> tuple[float, float]:
     """Bound ``w0 (J(c0) - start) + sum_i wi (J(ci) - tau_i)`` over all policies; also return the multichain loss."""
-    S = cmdp.n_states
     moved = cmdp.transition.drift(dual.potential, dual.low_potential)
-    reduced = reduced_costs(cmdp.costs, weights, start, cmdp.thresholds, moved, cmdp.available)
-    met = np.ones(S, dtype=bool)
-    if not cmdp.transition.communicates:
-        met = cmdp.transition.reachable_from(cmdp.initial > 0)
-        reduced[~met] = np.inf
+    reduced, least = reduced_costs(cmdp.costs, weights, start, cmdp.thresholds, moved, cmdp.available)
+    if dual.gains is None and cmdp.transition.communicates:
+        return least, 0.0
+    met = cmdp.transition.reachable_from(cmdp.initial > 0)
+    reduced[~met] = np.inf
     if dual.gains is None:
         return float(reduced.min()), 0.0
     # Gains must be constant on an end component, or the bound would drift with time.
     g = dual.gains - weights[0] * start - product(weights[1:], cmdp.thresholds)
     components = find_end_components(cmdp.transition, cmdp.available)
     inside = components.of_state >= 0
-    least = np.full(components.number, np.inf)
-    np.minimum.at(least, components.of_state[inside], g[inside])
-    g[inside] = least[components.of_state[inside]]
+    lowest = np.full(components.number, np.inf)
+    np.minimum.at(lowest, components.of_state[inside], g[inside])
+    g[inside] = lowest[components.of_state[inside]]
     lost = transit_loss(cmdp, met, components, g)
     margin = np.where(components.inside, reduced - g[:, None], np.inf)
     return product(cmdp.initial, g) + min(0.0, float(margin.min())) - lost, lost

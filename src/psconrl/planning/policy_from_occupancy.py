@@ -6,6 +6,7 @@ from typing import Protocol
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
+from psconrl.kernels.occupancy import add_frequencies
 
 
 class Played(Protocol):
@@ -20,7 +21,6 @@ class Played(Protocol):
 def mixed_occupancy(columns: Sequence[Played], shares: Floats, n_actions: int) -> Floats:
     """Return the long-run frequencies (S, A) of a mixture."""
     occupancy = np.zeros((columns[0].policy.size, n_actions))
-    states = np.arange(len(occupancy))
     for column, share in zip(columns, shares, strict=True):
-        occupancy[states, column.policy] += share * column.stationary
+        add_frequencies(column.policy, column.stationary, share, occupancy)
     return occupancy

@@ -51,15 +51,16 @@ class Scaling(NamedTuple):
         """
         if feasible:
             unit = float(self.scale[0])
-            multipliers = dual.multipliers * self.scale[0] / self.scale[1:]
-            shift = self.shift[0] + product(multipliers, self.shift[1:])
+            multipliers = dual.multipliers * unit / self.scale[1:]
         else:
             raw = dual.multipliers / self.scale[1:]
             unit = float(1.0 / raw.max()) if raw.any() else 1.0
             multipliers = raw * unit
-            shift = product(multipliers, self.shift[1:])
         high, low = combine(np.array([unit]), dual.potential[None, :], dual.low_potential[None, :])
-        return Dual(multipliers, high, low, None if dual.gains is None else dual.gains * unit + shift)
+        if dual.gains is None:
+            return Dual(multipliers, high, low, None)
+        shift = (self.shift[0] if feasible else 0.0) + product(multipliers, self.shift[1:])
+        return Dual(multipliers, high, low, dual.gains * unit + shift)
 
 
 def cost_units(costs: Floats) -> Floats:

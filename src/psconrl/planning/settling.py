@@ -10,18 +10,15 @@ from the initial distribution :math:`\beta`. So its error is at most
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.kernels import policy_evaluation
 from psconrl.markov.evaluation import Evaluation
 from psconrl.model.cmdp import CMDP
-from psconrl.products import product
 
 SETTLED = 0.01  # of the range of a cost
 
 
 def rounds_to_settle(cmdp: CMDP, exact: Evaluation) -> float:
     """Return the rounds until every average since the start is within 1% of its cost's range of its long-run value."""
-    ranges: Floats = np.array([np.ptp(cost[cmdp.available]) for cost in cmdp.costs])
-    start = product(exact.biases, cmdp.initial)
-    apart = np.maximum(start - exact.biases.min(axis=1), exact.biases.max(axis=1) - start)
-    varied = ranges > 0.0
-    return float((apart[varied] / (SETTLED * ranges[varied])).max(initial=0.0))
+    biases = np.ascontiguousarray(exact.biases)
+    rounds: float = policy_evaluation.rounds_to_settle(cmdp.costs, cmdp.available, cmdp.initial, biases, SETTLED)
+    return rounds
