@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from psconrl import CMDP, Status, plan
-from psconrl.planning.mixture.howard import Howard
 from psconrl.planning.mixture.solve import solve
 from psconrl.planning.problem import Problem
 from psconrl.planning.randomisation import nearest_pair
@@ -27,7 +26,7 @@ def test_one_randomised_state_and_the_same_averages(weights, tau):
     problem = Problem.of(model)
     found = solve(problem)
     assert len(found.mixture.answers) == 2
-    columns, shares = nearest_pair(Howard(problem), found.mixture)
+    columns, shares = nearest_pair(problem, found.mixture)
     averages = problem.scaling.invert(shares @ np.array([column.costs for column in columns]))
     assert averages == pytest.approx([-tau, tau], abs=1e-12)
     assert len(columns) == 1 or (columns[0].policy != columns[1].policy).sum() == 1

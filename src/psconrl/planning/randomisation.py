@@ -35,7 +35,7 @@ def fewest_randomised(problem: Problem, solution: Solution) -> tuple[Floats, Flo
     """Return occupancy and policy with the same averages that randomise in as few states as possible."""
     mixture, occupancy, policy = solution.mixture, solution.occupancy, solution.policy
     if mixture.weights.size == 2:
-        columns, shares = nearest_pair(Howard(problem), mixture)
+        columns, shares = nearest_pair(problem, mixture)
         if columns is mixture.answers:
             return occupancy, policy
         occupancy = mixed_occupancy(columns, shares, problem.available.shape[1])
@@ -45,12 +45,13 @@ def fewest_randomised(problem: Problem, solution: Solution) -> tuple[Floats, Flo
     return drop_randomised(problem, occupancy, policy)
 
 
-def nearest_pair(oracle: Howard, mixture: Mixture[Column]) -> tuple[tuple[Column, ...], Floats]:
+def nearest_pair(problem: Problem, mixture: Mixture[Column]) -> tuple[tuple[Column, ...], Floats]:
     """Return, for one constraint, an equally good mixture of two policies that differ in as few states as possible."""
     columns, shares, w = mixture.answers, mixture.shares, mixture.weights
     if np.count_nonzero(columns[0].policy != columns[1].policy) <= 1:
         return columns, shares
     level = product(shares, [column.costs[1] for column in columns])
+    oracle = Howard(problem)
     low, high = sorted(columns, key=lambda column: float(column.costs[1]))
     high = _alike_where_unvisited(oracle, high, low, w)
     while True:

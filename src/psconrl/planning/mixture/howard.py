@@ -61,7 +61,7 @@ class Column(NamedTuple):
 
     def potential(self, weights: Floats) -> tuple[Floats, Floats]:
         """Return the weighted bias as a high and a low part."""
-        low = np.zeros_like(self.biases) if self.chain.low_biases is None else self.chain.low_biases
+        low = np.zeros(self.biases.shape) if self.chain.low_biases is None else self.chain.low_biases
         high, low = combine(weights, self.biases, low)
         return high, low
 

@@ -36,7 +36,7 @@ class Solution:
     demand.
     """
 
-    __slots__ = ("_mixture", "feasible", "gap", "policies", "policy", "value", "weights")
+    __slots__ = ("_mixture", "_occupancy", "feasible", "gap", "policies", "policy", "value", "weights")
 
     def __init__(
         self,
@@ -54,18 +54,23 @@ class Solution:
         self.policies = policies  # deterministic policies of the mixture, to start the next solve from
         self.policy = policy  # (S, A)
         self.weights = weights  # (m+1,) dual weights, as in ``Mixture``
-        self._mixture = mixture
+        self._mixture: Mixture[Column] | Callable[[], Mixture[Column]] = mixture
+        self._occupancy: Floats | None = None
 
     @property
     def mixture(self) -> Mixture[Column]:
         """Policies with their shares, and the proof."""
-        return self._mixture()
+        if callable(self._mixture):
+            self._mixture = self._mixture()
+        return self._mixture
 
     @property
     def occupancy(self) -> Floats:
         """Long-run frequencies (S, A)."""
-        mixture = self.mixture
-        return mixed_occupancy(mixture.answers, mixture.shares, self.policy.shape[1])
+        if self._occupancy is None:
+            mixture = self.mixture
+            self._occupancy = mixed_occupancy(mixture.answers, mixture.shares, self.policy.shape[1])
+        return self._occupancy
 
     @property
     def settled(self) -> bool:
