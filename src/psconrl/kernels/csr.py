@@ -164,3 +164,21 @@ def row_cdf(indptr: cython.const[index][::1], probabilities: cython.const[cython
                 total += probabilities[k]
                 sums[k] = total
     return cdf
+
+
+def entries_of_dense(matrix: cython.const[cython.double][:, ::1], first: cython.Py_ssize_t):
+    """Return the positions of the nonzero entries of a matrix, row by row, counted from ``first``, and the entries."""
+    count: cython.Py_ssize_t = 0
+    for i in range(matrix.shape[0]):
+        for j in range(matrix.shape[1]):
+            count += matrix[i, j] != 0.0
+    positions, values = np.empty(count, np.int64), np.empty(count)
+    place: cython.Py_ssize_t[::1] = positions
+    value: cython.double[::1] = values
+    k: cython.Py_ssize_t = 0
+    for i in range(matrix.shape[0]):
+        for j in range(matrix.shape[1]):
+            if matrix[i, j] != 0.0:
+                place[k], value[k] = first + i * matrix.shape[1] + j, matrix[i, j]
+                k += 1
+    return positions, values

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
+from psconrl.kernels.csr import entries_of_dense
 from psconrl.model.cmdp import CMDP
 from psconrl.model.transition import Transition
 
@@ -29,15 +30,11 @@ def fingerprint(cmdp: CMDP) -> str:
     """
     places, values = hashlib.sha256(), hashlib.sha256()
     for where, what in _entries(cmdp.transition):
-        places.update(where.tobytes())
-        values.update(what.tobytes())
-    whole = hashlib.sha256(np.array(cmdp.costs.shape, dtype=np.int64).tobytes())
-    for part in (
-        places.digest(),
-        values.digest(),
-        cmdp.available.tobytes(),
-        (cmdp.costs + 0.0).tobytes(),
-    ):  # turns -0.0 into 0.0
+        places.update(where.data)
+        values.update(what.data)
+    whole = hashlib.sha256(np.array(cmdp.costs.shape, dtype=np.int64).data)
+    costs = cmdp.costs + 0.0  # turns -0.0 into 0.0
+    for part in (places.digest(), values.digest(), cmdp.available.ravel().data, costs.ravel().data):
         whole.update(part)
     return whole.hexdigest()
 
@@ -50,10 +47,8 @@ def _entries(transition: Transition) -> Iterator[tuple[Ints, Floats]]:
         P.sum_duplicates()  # also sorts
         P.eliminate_zeros()
         rows = np.repeat(np.arange(pairs, dtype=np.int64), np.diff(P.indptr))
-        yield rows * S + P.indices, np.asarray(P.data, dtype=np.float64)
+        yield rows * S + P.indices, np.ascontiguousarray(P.data, dtype=np.float64)
         return
     size = max(1, READ_ENTRIES // S)
     for low in range(0, pairs, size):
-        block = dense[low : low + size].ravel()
-        nonzero = np.flatnonzero(block).astype(np.int64)
-        yield nonzero + low * S, block[nonzero]
+        yield entries_of_dense(dense[low : low + size], low * S)

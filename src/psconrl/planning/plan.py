@@ -56,6 +56,12 @@ class Plan(Deployable):
     model: str = ""  # fingerprint of the model; empty if unknown
     settles: float = math.nan  # rounds until every average is within 1% of the cost's range of its long-run value
 
+    def of_model(self, model: str) -> "Plan":
+        """Return the plan with the fingerprint of its model."""
+        marked = object.__new__(Plan)
+        marked.__dict__.update(self.__dict__, model=model)  # dataclasses.replace takes as long as an evaluation
+        return marked
+
     @property
     def feasible(self) -> bool:
         """Whether some policy meets the thresholds."""

@@ -61,7 +61,7 @@ def plan(
     result = plan_unexplained(cmdp, method, start, Watch(progress, cmdp.maximise))
     if result.status is Status.INFEASIBLE:
         result = replace(result, infeasibility=_explained(cmdp, result, method))
-    return replace(result, model=fingerprint(cmdp))
+    return result.of_model(fingerprint(cmdp))
 
 
 def plan_unexplained(cmdp: CMDP, method: str = MIXTURE, start: Plan | None = None, watch: Watch | None = None) -> Plan:
