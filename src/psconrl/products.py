@@ -18,6 +18,8 @@ def product(left: Matrix, right: Matrix) -> Any:
     >>> product(np.eye(2), [3.0, 4.0]).tolist()
     [3.0, 4.0]
     """
+    if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
+        return _dense_product(_array(left), _array(right))
     for factor in (left, right):
         if getattr(factor, "format", "csr") != "csr":
             raise TypeError(f"a sparse matrix must be in CSR form; got {factor.format.upper()}")
@@ -33,7 +35,10 @@ def product(left: Matrix, right: Matrix) -> Any:
     if hasattr(right, "indptr"):
         right = in_32_bits(right)
         return products.times_sparse(_array(left), right.indptr, right.indices, right.data, right.shape[1])
-    first, second = _array(left), _array(right)
+    return _dense_product(_array(left), _array(right))
+
+
+def _dense_product(first: Floats, second: Floats) -> Any:
     if first.ndim == 1:
         return products.dot(first, second) if second.ndim == 1 else products.combine(first, second)
     return products.times(first, second) if second.ndim == 1 else products.multiply(first, second)

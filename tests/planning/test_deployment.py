@@ -2,6 +2,7 @@
 
 import csv
 import json
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import psconrl
 from psconrl import CMDP, InfeasibleError, Plan, PolicyError, certify, load, plan
 from psconrl.cli import main
+from psconrl.model.fingerprint import fingerprint
 from psconrl.planning.deployable import COLUMNS
 
 
@@ -153,6 +155,16 @@ def test_a_saved_plan_is_the_same_plan(model, tmp_path):
             ), name
     assert certify(model, again).holds
     assert plan(model, start=again).status is best.status
+
+
+def test_the_fingerprint_of_the_model_is_computed_on_demand(tmp_path):
+    model = load("riverswim")
+    asked, pickled, saved = (plan(model) for _ in range(3))
+    assert asked.model == fingerprint(model)
+    assert isinstance(asked.origin, str)  # the model is no longer referred to
+    assert pickle.loads(pickle.dumps(pickled)).origin == fingerprint(model)
+    saved.save(tmp_path / "plan.npz")
+    assert Plan.load(tmp_path / "plan.npz").model == fingerprint(model)
 
 
 def test_files_that_hold_no_plan(tmp_path):

@@ -40,7 +40,7 @@ def without_residue(candidate: Candidate) -> Candidate | None:
     """Drop shares of actions and of mixed policies that are rounding residue; None if there are none."""
     shares, columns = candidate.shares, candidate.columns
     clean = least_positive(candidate.policy) > RESIDUE
-    if clean and (shares is None or (shares > RESIDUE).all()):
+    if clean and (shares is None or all(share > RESIDUE for share in shares.tolist())):
         return None
     if shares is not None:
         columns = tuple(column for column, share in zip(columns, shares, strict=True) if share > RESIDUE)

@@ -12,6 +12,7 @@ from psconrl.arrays import Floats, Ints
 from psconrl.errors import InfeasibleError, PolicyError
 from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
 from psconrl.model.cmdp import CMDP
+from psconrl.model.fingerprint import fingerprint
 from psconrl.model.names import Names
 from psconrl.planning import plan_files
 from psconrl.planning.deployable import Deployable, DrawnPolicy
@@ -53,14 +54,24 @@ class Plan(Deployable):
     columns: tuple[Ints, ...]  # deterministic policies to start a later plan from
     names: Names  # of states, actions and costs
     mixture: PolicyMixture | None = None  # policies and their probabilities, if the optimum needs initial randomisation
-    model: str = ""  # fingerprint of the model; empty if unknown
+    origin: CMDP | str = ""  # the model or its fingerprint; empty if unknown
     settles: float = math.nan  # rounds until every average is within 1% of the cost's range of its long-run value
 
-    def of_model(self, model: str) -> "Plan":
-        """Return the plan with the fingerprint of its model."""
+    def of_model(self, cmdp: CMDP) -> "Plan":
+        """Return the plan with a reference to its model."""
         marked = object.__new__(Plan)
-        marked.__dict__.update(self.__dict__, model=model)  # dataclasses.replace takes as long as an evaluation
+        marked.__dict__.update(self.__dict__, origin=cmdp)  # dataclasses.replace takes as long as an evaluation
         return marked
+
+    @property
+    def model(self) -> str:
+        """Fingerprint of the model, computed on first access; empty if the model is unknown."""
+        if not isinstance(self.origin, str):
+            object.__setattr__(self, "origin", fingerprint(self.origin))
+        return str(self.origin)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "origin": self.model}
 
     @property
     def feasible(self) -> bool:

@@ -175,7 +175,7 @@ def _read(arrays: Archive) -> dict[str, Any]:
         "certificate": _certificate(header["certificate"], arrays, "", given["thresholds"]),
         "method": str(header["method"]),
         "note": str(header["note"]),
-        "model": str(header["model"]),
+        "origin": str(header["model"]),
         "settles": float(header["settles"]),
         "infeasibility": infeasibility,
         "columns": tuple(columns),

@@ -14,7 +14,6 @@ import numpy as np
 from psconrl.arrays import Ints
 from psconrl.errors import ConfigError, ModelError, SolverError, unknown_name
 from psconrl.model.cmdp import CMDP, need_model
-from psconrl.model.fingerprint import fingerprint
 from psconrl.planning.certificate_units import units
 from psconrl.planning.certification import certified, certified_as_played
 from psconrl.planning.infeasibility import Infeasibility, explain_infeasibility
@@ -61,7 +60,7 @@ def plan(
     result = plan_unexplained(cmdp, method, start, Watch(progress, cmdp.maximise))
     if result.status is Status.INFEASIBLE:
         result = replace(result, infeasibility=_explained(cmdp, result, method))
-    return result.of_model(fingerprint(cmdp))
+    return result.of_model(cmdp)
 
 
 def plan_unexplained(cmdp: CMDP, method: str = MIXTURE, start: Plan | None = None, watch: Watch | None = None) -> Plan:
