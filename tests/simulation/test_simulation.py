@@ -528,7 +528,7 @@ def test_regret_takes_the_plan_of_the_model_however_it_is_stored(tmp_path):
     loaded = psconrl.Plan.load(tmp_path / "plan.npz")
     assert loaded.model == plan(cmdp).model
     sparse = CMDP(cmdp.transition.csr(), cmdp.costs, cmdp.thresholds, initial=3)
-    unknown = psconrl.Plan(**{**vars(loaded), "model": ""})
+    unknown = psconrl.Plan(**{**vars(loaded), "origin": ""})
     for same in (loaded, plan(sparse), unknown):
         assert regret(trace, same).regret.tolist() == pytest.approx(expected, abs=1e-9)
 
