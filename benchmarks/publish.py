@@ -11,12 +11,12 @@ from typing import Any
 from psconrl.experiment.store import Store
 from psconrl.planning.planner import plan
 from psconrl.report.curves import read_experiments
-from psconrl.report.figures import policy_figure
-from psconrl.report.numbers import format_number
+from psconrl.report.number_format import format_number
+from psconrl.report.page_tables import final_table, growth_table
 from psconrl.report.paper_figures import GRIDS, figure1, figure2, figure3
+from psconrl.report.policy_figure import policy_figure
 from psconrl.report.print_table import markdown_table
 from psconrl.report.statistics import mean_interval
-from psconrl.report.tables import final_table, growth_table
 from psconrl.report.theory import check_theory
 from psconrl.report.theory_figure import theory_figure
 

@@ -11,7 +11,7 @@ import argparse
 import numpy as np
 
 import psconrl
-from psconrl.report.figures import write_figure
+from psconrl.report.figure_files import write_figure
 from psconrl.report.trade_off_figures import pareto_figure
 
 ROOM, ARRIVAL = 10, 0.5

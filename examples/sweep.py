@@ -9,7 +9,7 @@ from pathlib import Path
 from psconrl.experiment.runner import run_sweep
 from psconrl.experiment.spec_file import parse_spec
 from psconrl.experiment.store import Store
-from psconrl.report import page, summary
+from psconrl.report import page, page_contents
 from psconrl.report.curves import read_experiments
 from psconrl.report.statistics import mean_interval
 
@@ -44,7 +44,7 @@ def main() -> None:
         for experiment in read_experiments(store):
             for label, curves in experiment.curves.items():
                 print(f"{experiment.name}, {label}: regret {mean_interval(curves.regret[:, -1])}")
-        page.write_report(summary.build(store), options.results.with_suffix(".html"))
+        page.write_report(page_contents.build(store), options.results.with_suffix(".html"))
 
 
 if __name__ == "__main__":  # worker processes import this file

@@ -29,9 +29,9 @@ from psconrl.learning.parts.planning_horizons import Endless, PlanningHorizon, P
 from psconrl.learning.parts.radii import Bernstein, Hoeffding, Radius, Scaled
 from psconrl.learning.parts.schedules import Doubling, EveryRound, Ouyang, Published, Schedule, SquareRoot, Steady
 from psconrl.learning.parts.tightened import Tightened
-from psconrl.learning.posterior.beliefs import Belief, Dirichlet, FlooredCounts
 from psconrl.learning.posterior.cost_beliefs import CostBelief, EmpiricalMeans, SampledCosts
 from psconrl.learning.posterior.learned_mass import LearnedMass
+from psconrl.learning.posterior.transition_beliefs import Belief, Dirichlet, FlooredCounts
 from psconrl.learning.registry import make_agent as make
 from psconrl.learning.runtime.adapter import adapt
 

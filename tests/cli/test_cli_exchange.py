@@ -67,7 +67,7 @@ def test_what_a_file_has_is_listed(capsys):
 
 
 def test_a_large_file_is_only_listed(capsys, monkeypatch):
-    monkeypatch.setattr("psconrl.cli.planning.RANGES_STATES", 2)
+    monkeypatch.setattr("psconrl.cli.inspect.RANGES_STATES", 2)
     code, printed = run(capsys, "inspect", "machine.drn")
     assert (code, row_of(printed.out, "broken")) == (0, ["broken", "label"])
     assert "average" not in printed.out
@@ -87,7 +87,7 @@ def test_a_curve_over_a_limit_from_below(capsys):
 
 def test_pictures_show_limits_as_they_are_meant():
     pytest.importorskip("matplotlib")
-    from psconrl.report.figures import policy_figure
+    from psconrl.report.policy_figure import policy_figure
     from psconrl.report.trade_off_figures import pareto_figure, surface_figure
 
     model = psconrl.load("machine.drn", minimise="energy", limits=["profit>=2", "broken<=0.4"])

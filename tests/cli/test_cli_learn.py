@@ -100,7 +100,7 @@ def test_a_signal_keeps_what_was_done(tmp_path, ignored, sent):
     command = [
         sys.executable,
         "-c",
-        "from psconrl.cli import learn_progress, main; learn_progress.AUTOSAVE_SECONDS = 0.2; main()",
+        "from psconrl.cli import autosave, main; autosave.AUTOSAVE_SECONDS = 0.2; main()",
         "learn",
         "marsrover-4x4",
         "--horizon",

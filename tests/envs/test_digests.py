@@ -12,7 +12,7 @@ from scipy import stats
 from scipy.sparse import issparse
 
 import psconrl
-from psconrl.envs import random
+from psconrl.envs import random_models
 from psconrl.envs.registry import ENVIRONMENTS
 
 DIGITS = 9
@@ -120,22 +120,22 @@ def test_a_digest_sees_a_change_in_the_ninth_digit(change):
 
 def test_uniforms_are_the_first_52_bits_of_the_generator():
     """NumPy's own doubles have 53 bits: the midpoint of a cell of 2^-52 is within half a cell of them."""
-    drawn = random._uniforms(random._bits(7), 50, 4)
+    drawn = random_models._uniforms(random_models._bits(7), 50, 4)
     np.testing.assert_allclose(drawn.ravel(), np.random.default_rng(7).random(200), rtol=0, atol=2.0**-53)
     extremes = type("Bits", (), {"random_raw": lambda self, n: np.array([0, 2**64 - 1], dtype=np.uint64)})()
-    assert random._uniforms(extremes, 2).tolist() == [2.0**-53, 1 - 2.0**-53]
+    assert random_models._uniforms(extremes, 2).tolist() == [2.0**-53, 1 - 2.0**-53]
 
 
 @pytest.mark.statistical
 def test_all_subsets_are_equally_likely():
     """Chi-square over the ten pairs out of five, and over the places of the single number: false alarms 2e-4."""
-    drawn = np.sort(random._subsets(random._bits(0), 20_000, 2, 5), axis=1)
+    drawn = np.sort(random_models._subsets(random_models._bits(0), 20_000, 2, 5), axis=1)
     _, counts = np.unique(drawn @ [5, 1], return_counts=True)
     assert counts.size == 10
     assert stats.chisquare(counts).pvalue > 1e-4
-    one = random._subsets(random._bits(1), 20_000, 1, 7)
+    one = random_models._subsets(random_models._bits(1), 20_000, 1, 7)
     assert stats.chisquare(np.bincount(one.ravel(), minlength=7)).pvalue > 1e-4
-    everything = random._subsets(random._bits(2), 100, 6, 6)
+    everything = random_models._subsets(random_models._bits(2), 100, 6, 6)
     assert (np.sort(everything, axis=1) == np.arange(6)).all()
 
 
@@ -143,7 +143,7 @@ def test_all_subsets_are_equally_likely():
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_spacings_are_a_flat_dirichlet(size):
     """Every entry is Beta(1, size - 1); Kolmogorov-Smirnov at 1e-4 each: false alarms below 1e-3."""
-    rows = random._spacings(random._bits(0), 20_000, size)
+    rows = random_models._spacings(random_models._bits(0), 20_000, size)
     np.testing.assert_allclose(rows.sum(axis=1), 1.0, atol=1e-15)
     for entry in rows.T if size > 1 else ():
         assert stats.kstest(entry, stats.beta(1, size - 1).cdf).pvalue > 1e-4
@@ -153,7 +153,7 @@ def test_spacings_are_a_flat_dirichlet(size):
 @pytest.mark.parametrize("mass", [0.1, 1.0, 7.0])
 def test_the_prior_of_the_dirichlet_environment(mass):
     """Entries are Beta(mass, 3 mass), and the largest follows NumPy's own draws: false alarms 4e-4 a mass."""
-    rows = random._dirichlet(random._bits(0), 20_000, 4, mass)
+    rows = random_models._dirichlet(random_models._bits(0), 20_000, 4, mass)
     for entry in rows.T[:3]:
         assert stats.kstest(entry, stats.beta(mass, 3 * mass).cdf).pvalue > 1e-4
     theirs = np.random.default_rng(1).dirichlet(np.full(4, mass), size=20_000)
@@ -161,6 +161,6 @@ def test_the_prior_of_the_dirichlet_environment(mass):
 
 
 def test_a_tiny_prior_gives_distributions_without_subnormal_entries():
-    rows = random._dirichlet(random._bits(0), 2_000, 50, 1e-3)
+    rows = random_models._dirichlet(random_models._bits(0), 2_000, 50, 1e-3)
     np.testing.assert_allclose(rows.sum(axis=1), 1.0, atol=1e-14)
     assert rows[rows > 0].min() >= np.finfo(float).tiny * 0.01  # after division by a sum of at most 50

@@ -13,7 +13,7 @@ from psconrl import Status, evaluate, plan
 from psconrl.envs.chain import chain
 from psconrl.envs.inventory import inventory
 from psconrl.envs.queue import queue
-from psconrl.envs.random import dirichlet_cmdp, garnet
+from psconrl.envs.random_models import dirichlet_cmdp, garnet
 from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.envs.riverswim import riverswim
 from psconrl.errors import ConfigError, ModelError

@@ -7,7 +7,7 @@ import pytest
 
 import psconrl
 from psconrl import Status, evaluate, load, plan
-from psconrl.envs.events import transitions
+from psconrl.envs.event_transitions import transitions
 from psconrl.envs.network import ACTIONS, network
 from psconrl.envs.stock import stock
 from psconrl.envs.ward import ward

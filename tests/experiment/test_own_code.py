@@ -272,7 +272,7 @@ def test_entry_points_of_packages(own, monkeypatch):
         named_code.ENVIRONMENTS: {"small": EntryPoint("small", f"{own}:model", named_code.ENVIRONMENTS)},
     }
     find_code(f"{own}:Mixed")
-    for module in ("psconrl.named_code", "psconrl.learning.registry", "psconrl.envs.outside", "psconrl.envs.registry"):
+    for module in ("psconrl.named_code", "psconrl.learning.registry", "psconrl.envs.foreign", "psconrl.envs.registry"):
         monkeypatch.setattr(sys.modules[module], "installed", lambda group: points.get(group, {}))
     assert make_agent("mixed", 3, 2, [0.1]).recipe == "mixed"
     assert psconrl.load("small").n_states == 16
@@ -349,7 +349,7 @@ def test_what_packages_offer_is_listed_and_a_broken_one_does_no_harm(own, monkey
         },
     }
     find_code(f"{own}:Mixed")
-    for module in ("psconrl.named_code", "psconrl.learning.registry", "psconrl.envs.outside", "psconrl.envs.registry",
+    for module in ("psconrl.named_code", "psconrl.learning.registry", "psconrl.envs.foreign", "psconrl.envs.registry",
                    "psconrl.cli.listing"):  # fmt: skip
         monkeypatch.setattr(importlib.import_module(module), "installed", lambda group: points.get(group, {}))
     code, out, _ = said("agents")

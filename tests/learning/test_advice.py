@@ -11,7 +11,7 @@ from psconrl import PSConRL, simulate
 from psconrl.agents import Dirichlet, LearnedMass, Uniform
 from psconrl.errors import AdviceWarning
 from psconrl.learning.advice import advice, hindsight
-from psconrl.learning.posterior.prior_weights import as_guess, as_weights
+from psconrl.learning.posterior.given_weights import as_guess, as_weights
 
 RIVER = psconrl.load("riverswim")
 

@@ -15,10 +15,10 @@ from psconrl import CMDP, PSConRL, plan, regret, simulate
 from psconrl.agents import Doubling, EveryRound, Explore, Ouyang, SquareRoot, Steady, Unconstrained, Uniform
 from psconrl.errors import AgentError, ConfigError
 from psconrl.learning.parts import schedules
-from psconrl.learning.posterior.beliefs import Dirichlet
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.learned_mass import LearnedMass
 from psconrl.learning.posterior.sampled_rows import dirichlet_rows, log_gamma_variates
+from psconrl.learning.posterior.transition_beliefs import Dirichlet
 from psconrl.learning.registry import make_agent
 from psconrl.planning.mixture.solve import solve
 from psconrl.planning.problem import Problem

@@ -25,7 +25,7 @@ from psconrl.learning.posterior.sampled_rows import (
     numbered_entries,
     sparse_rows,
 )
-from psconrl.learning.posterior.tally import Tally
+from psconrl.learning.posterior.sparse_counts import Tally
 from psconrl.markov.chain import chain_of
 
 S = 80

@@ -7,7 +7,7 @@ import pytest
 
 from psconrl.caps import MOST_ROUNDS
 from psconrl.learning.posterior.counts import Counts, Record
-from psconrl.learning.posterior.tally import LOG_LENGTH, Tally
+from psconrl.learning.posterior.sparse_counts import LOG_LENGTH, Tally
 
 
 def noted(n_pairs, n_states, steps, seed, few=None):

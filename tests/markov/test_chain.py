@@ -12,7 +12,7 @@ from psconrl.errors import PolicyError, SolverError
 from psconrl.markov import factorisation as direct
 from psconrl.markov.chain import DenseChain, SparseChain
 from psconrl.markov.sparse_solver import solve_sparse
-from psconrl.model.policies import as_policy
+from psconrl.model.policy_validation import as_policy
 
 FORMS = pytest.mark.parametrize("form", [np.array, csr_array], ids=["dense", "sparse"])
 KINDS = ("dense", "sparse", "periodic", "tied", "degenerate", "near_reducible", "masked")

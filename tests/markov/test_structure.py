@@ -12,10 +12,10 @@ from psconrl.markov.hitting_times import hitting_times
 from psconrl.markov.structure import (
     end_components,
     is_communicating,
-    is_unichain,
     is_weakly_communicating,
     reachable,
 )
+from psconrl.markov.unichain import is_unichain
 
 FORMS = pytest.mark.parametrize("form", [np.array, csr_array], ids=["dense", "sparse"])
 SEEDS = pytest.mark.parametrize("seed", range(40))

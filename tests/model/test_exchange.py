@@ -16,7 +16,7 @@ from models import random_cmdp
 from psconrl import CMDP
 from psconrl.errors import ConfigError, ModelError, PolicyError, PsconrlError
 from psconrl.model.exchange.conversion import to_cmdp
-from psconrl.model.exchange.drn import read_drn
+from psconrl.model.exchange.drn_reader import read_drn
 from psconrl.model.exchange.drn_writer import write_drn
 from psconrl.model.exchange.explicit_model import ChoiceNames, ExplicitModel, Reward
 from psconrl.model.exchange.files import read_everything, read_explicit

@@ -13,7 +13,7 @@ from psconrl.experiment.spec_file import parse_spec
 from psconrl.experiment.store import Store
 from psconrl.report.curves import read_experiments
 from psconrl.report.metrics import measures
-from psconrl.report.summary import build
+from psconrl.report.page_contents import build
 from sweeps import AtOnce
 
 ONE = {"transition": [[[1.0]]], "costs": [[[2.0]], [[3.0]]], "thresholds": [5.0]}

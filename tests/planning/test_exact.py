@@ -14,8 +14,8 @@ from models import random_cmdp
 from psconrl import CMDP, PSConRL, Status, evaluate, plan, simulate
 from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.learning.episode_planner import EpisodePlanner
-from psconrl.learning.posterior.beliefs import Dirichlet
 from psconrl.learning.posterior.sampled_rows import dirichlet_rows
+from psconrl.learning.posterior.transition_beliefs import Dirichlet
 from psconrl.markov.structure import is_weakly_communicating
 from psconrl.model.transition import Transition
 

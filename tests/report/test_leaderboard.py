@@ -15,6 +15,7 @@ from psconrl.report.curves import Curves, Experiment
 from psconrl.report.leaderboard import leaderboard, leaderboards
 from psconrl.report.leaderboard_figures import leaderboard_figure, sensitivity_figure
 from psconrl.report.leaderboard_tables import environments_table, markdown_page, standings_table
+from psconrl.report.priced_regret import penalised_regret, regret_at_prices
 from psconrl.report.sensitivity import hyperparameter_table, hyperparameters
 
 RUNS = 12
@@ -41,9 +42,9 @@ def environment(name, *agents, price=2.0):
 
 def test_overspending_counts_at_twice_its_price_and_what_is_saved_not_at_all():
     over, under = curves("a", 10.0, 3.0), curves("b", 10.0, -3.0)
-    assert over.penalised([2.0])[:, -1] == pytest.approx(10 + 2 * 2 * 3)
-    assert under.penalised([2.0])[:, -1] == pytest.approx(10)
-    assert over.at_prices([2.0])[:, -1] == pytest.approx(16)
+    assert penalised_regret(over, [2.0])[:, -1] == pytest.approx(10 + 2 * 2 * 3)
+    assert penalised_regret(under, [2.0])[:, -1] == pytest.approx(10)
+    assert regret_at_prices(over, [2.0])[:, -1] == pytest.approx(16)
 
 
 @pytest.mark.parametrize("name", ["riverswim", "marsrover-4x4", "chain", "garnet"])

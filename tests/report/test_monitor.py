@@ -32,7 +32,7 @@ from psconrl.report.monitor.log_view import LOG_POINTS, MOMENTS, log_contents
 from psconrl.report.monitor.page import render_monitor
 from psconrl.report.monitor.server import Server
 from psconrl.report.monitor.source import Source
-from psconrl.report.windows import window_for
+from psconrl.report.running_averages import window_for
 from psconrl.simulation.model_run import Simulation
 from sweeps import AtOnce
 from test_cli_learn import shell
@@ -694,11 +694,11 @@ def test_the_command_serves_until_it_is_terminated(tmp_path, sent):
 
 # Saves itself once, soon, and then no more: what comes after is lost with the process.
 LEARN = """
-from psconrl.cli import learn_progress, learning
-learn_progress.AUTOSAVE_SECONDS = 0.3
-save = learning.Simulation.save
-learning.Simulation.save = lambda run, path: None if path.exists() else save(run, path)
-learning.learn_command()
+from psconrl.cli import autosave, learn
+autosave.AUTOSAVE_SECONDS = 0.3
+save = learn.Simulation.save
+learn.Simulation.save = lambda run, path: None if path.exists() else save(run, path)
+learn.learn_command()
 """
 
 

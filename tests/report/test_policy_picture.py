@@ -9,7 +9,7 @@ import psconrl
 from psconrl.cli import main
 from psconrl.model.cmdp import CMDP
 from psconrl.model.coordinates import Coordinates, axis_name, coordinates, with_total
-from psconrl.report.figures import BOX, MOST_ROWS, policy_figure
+from psconrl.report.policy_figure import BOX, MOST_ROWS, policy_figure
 from psconrl.report.policy_rule import deciding_pair
 from psconrl.report.style import PALETTE
 

@@ -19,11 +19,13 @@ from psconrl.experiment.spec_file import parse_spec
 from psconrl.experiment.store import GROUP, Store
 from psconrl.report import page
 from psconrl.report.curves import read_experiments
-from psconrl.report.numbers import format_number
+from psconrl.report.growth import growth_exponent
+from psconrl.report.number_format import format_number
+from psconrl.report.page_contents import _facts, _finding, _panels, build
+from psconrl.report.page_tables import spread_table, verdict
 from psconrl.report.paper_figures import figure1, figure2, figure3
-from psconrl.report.statistics import Comparison, MeanInterval, compare, final_cost, growth_exponent, mean_interval
-from psconrl.report.summary import _facts, _finding, _panels, build
-from psconrl.report.tables import spread_table, verdict
+from psconrl.report.priced_regret import final_cost, penalised_regret
+from psconrl.report.statistics import Comparison, MeanInterval, compare, mean_interval
 from psconrl.report.theory import check_theory
 from psconrl.report.theory_figure import theory_figure
 from psconrl.simulation.regret import paper_regret
@@ -329,7 +331,7 @@ def test_the_spread_of_runs_by_hand(experiments):
     grid = experiments["marsrover-4x4"]
     table = spread_table(grid)
     (curves,) = (c for c in grid.curves.values() if c.title == table["rows"][0][0])
-    ends = sorted(curves.penalised(grid.facts["prices"])[:, -1])
+    ends = sorted(penalised_regret(curves, grid.facts["prices"])[:, -1])
     assert table["rows"][0][1] == len(ends)
     assert table["rows"][0][5] == format_number(float(ends[-1]))
     assert table["rows"][0][2] == format_number(float(sum(ends) / len(ends)))

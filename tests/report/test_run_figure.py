@@ -7,9 +7,10 @@ import pytest
 
 import psconrl
 from psconrl import PSConRL, Status
-from psconrl.report.figures import trace_figure, write_figure
+from psconrl.report.figure_files import write_figure
 from psconrl.report.monitor.log_file import LogFile
-from psconrl.report.windows import recent_mean, window_for
+from psconrl.report.run_figure import trace_figure
+from psconrl.report.running_averages import recent_mean, window_for
 from psconrl.simulation.trace import EpisodeLog, Trace
 from test_cli_learn import shell
 

@@ -10,7 +10,7 @@ import pytest
 from psconrl.experiment.spec_file import shipped_spec
 from psconrl.learning.registry import RECIPES, VARIANTS, title_of, titles_of
 from psconrl.report import page
-from psconrl.report.numbers import format_number
+from psconrl.report.number_format import format_number
 from psconrl.report.style import BLUE, LOOKS, OTHERS, PALETTE, SKY, looks_of, nth_look
 from reports import curve, one_panel
 

@@ -18,7 +18,7 @@ from psconrl.experiment.store import Store
 from psconrl.learning.agent import Agent
 from psconrl.learning.registry import load_agent, make_agent
 from psconrl.report.curves import read_experiments
-from psconrl.report.summary import build
+from psconrl.report.page_contents import build
 from psconrl.simulation import policy_values
 from psconrl.simulation.gym_run import GymSimulation
 from psconrl.simulation.model_run import Simulation

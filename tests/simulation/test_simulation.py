@@ -23,7 +23,7 @@ from psconrl.learning.registry import load_agent
 from psconrl.learning.runtime.random_numbers import BLOCK, UniformStream
 from psconrl.model import fingerprint as fingerprints
 from psconrl.model.fingerprint import fingerprint
-from psconrl.model.tables import EMISSIONS, Tables
+from psconrl.model.simulation_tables import EMISSIONS, Tables
 from psconrl.simulation.interrupt import Interrupted
 from psconrl.simulation.model_run import Simulation
 from psconrl.simulation.regret import paper_regret

@@ -97,7 +97,7 @@ def test_imports_are_found():
     """Check the test itself on some known imports."""
     assert "psconrl.planning.problem" in imports()["psconrl.planning.planner"]
     assert "psconrl.model.transition" in imports()["psconrl.model.cmdp"]
-    assert "psconrl.report.figures" in imports()["psconrl.cli.learning"]  # inside a function
+    assert "psconrl.report.run_figure" in imports()["psconrl.cli.learn"]  # inside a function
 
 
 FORM = re.compile(
@@ -113,7 +113,7 @@ MAY_ASK = {
     "psconrl.model.io": "writes the form in which the model was given",
     "psconrl.planning.analysis.inspection": "reports the form to the user",
     "psconrl.learning.part": "shows and compares the options of a part",
-    "psconrl.learning.posterior.prior_weights": "reads weights of the user",
+    "psconrl.learning.posterior.given_weights": "reads weights of the user",
     "psconrl.learning.runtime.persistence": "writes options to files",
 }
 

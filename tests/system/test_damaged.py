@@ -23,7 +23,7 @@ from psconrl.experiment.store import Store
 from psconrl.report.monitor.page import render_monitor
 from psconrl.report.monitor.source import Source
 from psconrl.report.page import render_report
-from psconrl.report.summary import build
+from psconrl.report.page_contents import build
 from psconrl.simulation.model_run import Simulation
 from sweeps import AtOnce
 from test_foreign_agents import Saving

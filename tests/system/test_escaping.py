@@ -92,13 +92,13 @@ def test_no_name_reaches_the_terminal_as_it_is(evil, tmp_path, capfd):
 
 def test_names_in_a_live_bar_are_text(tmp_path, monkeypatch, capfd):
     """Neither escape sequences nor the markup of the bar's own library."""
-    from psconrl.cli import learn_progress, learning, render
+    from psconrl.cli import learn, learn_progress, render
 
     model = CMDP(np.ones((1, 1, 1)), [[[1.0]], [[1.0]]], [2.0], cost_names=["[red]a", f"[/nothing]{ESC}"])
     save(model, tmp_path / "m.json")
     monkeypatch.setattr(learn_progress.sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(learn_progress, "REFRESH_SECONDS", 0.0)
-    for module in (learning, learn_progress):
+    for module in (learn, learn_progress):
         monkeypatch.setattr(
             module, "console", lambda stderr=False: render._SafeConsole(stderr=stderr, force_terminal=False, width=200)
         )

@@ -27,14 +27,14 @@ SECTIONS = {
         "agents": ("psconrl.cli.listing", "List the agents."),
     },
     "Plan": {
-        "inspect": ("psconrl.cli.planning", "Describe a model: sizes, structure, feasible range of every cost."),
-        "solve": ("psconrl.cli.planning", "Plan a model: value, costs, shadow prices, policy, certificate."),
-        "explain": ("psconrl.cli.planning", "Explain an action: what each would change, in units and at its price."),
+        "inspect": ("psconrl.cli.inspect", "Describe a model: sizes, structure, feasible range of every cost."),
+        "solve": ("psconrl.cli.solve", "Plan a model: value, costs, shadow prices, policy, certificate."),
+        "explain": ("psconrl.cli.explain", "Explain an action: what each would change, in units and at its price."),
         "verify": ("psconrl.cli.verifying", "Check a saved proof against a model, in exact arithmetic."),
-        "pareto": ("psconrl.cli.trade_off", "Trade-off curves: the optimal value as one or two limits vary."),
+        "pareto": ("psconrl.cli.pareto", "Trade-off curves: the optimal value as one or two limits vary."),
     },
     "Learn": {
-        "learn": ("psconrl.cli.learning", "Let an agent learn an environment; live progress, crash-safe, resumable."),
+        "learn": ("psconrl.cli.learn", "Let an agent learn an environment; live progress, crash-safe, resumable."),
         "monitor": ("psconrl.cli.monitor", "Watch a run or a sweep on a local page that refreshes by itself."),
     },
     "Compare": {
@@ -44,7 +44,7 @@ SECTIONS = {
         "table": ("psconrl.cli.paper", "Write final values of a sweep for a paper as LaTeX, Markdown or CSV."),
     },
     "Files": {
-        "convert": ("psconrl.cli.planning", "Write a model to another format: .npz, .json, .umb or .drn."),
+        "convert": ("psconrl.cli.convert", "Write a model to another format: .npz, .json, .umb or .drn."),
         "export": ("psconrl.cli.experiments", "Write a sweep's results as CSV or Parquet."),
     },
 }

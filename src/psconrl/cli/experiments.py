@@ -60,7 +60,7 @@ def sweep_command(spec: str, out: str, quick: bool, workers: int | None, executo
 def report_command(results: str, out: str) -> None:
     """Write one self-contained page from RESULTS: interactive curves, tables, maps, provenance. It works offline."""
     from psconrl.report.page import write_report
-    from psconrl.report.summary import build
+    from psconrl.report.page_contents import build
 
     if Path(out).suffix.lower() not in (".html", ".htm"):
         raise ConfigError(f"--out: {out!r} must end in .html")

@@ -69,7 +69,7 @@ def _experiments(results: Path) -> list[Any]:
 
 
 def _pictures(figure: Any, path: Path) -> list[Path]:
-    from psconrl.report.figures import write_figure
+    from psconrl.report.figure_files import write_figure
 
     for suffix in (".pdf", ".svg", ".png"):
         write_figure(figure, path.with_suffix(suffix))
@@ -78,7 +78,7 @@ def _pictures(figure: Any, path: Path) -> list[Path]:
 
 def _page(results: Path, page: Path) -> Path:
     from psconrl.report.page import write_report
-    from psconrl.report.summary import build
+    from psconrl.report.page_contents import build
 
     with Store(results) as store:
         write_report(build(store), page)

@@ -1,4 +1,4 @@
-"""Runs of ``learn``, with a live progress bar and periodic saving."""
+"""Runs of ``learn`` with a live progress bar."""
 
 import sys
 import time
@@ -8,23 +8,22 @@ from pathlib import Path
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Column
 
+from psconrl.cli.autosave import Autosave
 from psconrl.cli.render import console
 from psconrl.planning.plan import Plan
 from psconrl.planning.proof import Status
 from psconrl.simulation.interrupt import Interrupted
-from psconrl.simulation.model_run import Simulation
 from psconrl.simulation.regret import signed_regret, targets
 from psconrl.simulation.run import Run
 from psconrl.simulation.trace import Trace
 
-AUTOSAVE_SECONDS = 10.0
 REFRESH_SECONDS = 0.1
 WIDE_SCREEN = 110
 
 
 def learn_with_progress(run: Run, horizon: int, best: Plan | None, target: Path | None) -> Trace:
     """Play a run up to a horizon; save it to ``target``, if given. Ctrl-C ends it with the results so far."""
-    shown = saved = time.monotonic()
+    shown, autosave = time.monotonic(), Autosave(target)
     screen = console(stderr=True)
     wide = [BarColumn()] if screen.width >= WIDE_SCREEN else []  # the figures matter more than the bar
     bar = Progress(
@@ -37,14 +36,12 @@ def learn_with_progress(run: Run, horizon: int, best: Plan | None, target: Path 
     task = bar.add_task("round", total=horizon, completed=run.round, status="")
 
     def progress(run: Run) -> None:
-        nonlocal shown, saved
+        nonlocal shown
         now = time.monotonic()
         if now - shown >= REFRESH_SECONDS:
             shown = now
             bar.update(task, completed=run.round, status=_status(run, best))
-        if target is not None and isinstance(run, Simulation) and now - saved >= AUTOSAVE_SECONDS:
-            run.save(target)
-            saved = now
+        autosave(run)
 
     with nullcontext() if bar.disable else bar:  # older versions of rich print a line even if disabled
         try:

@@ -70,7 +70,7 @@ def figure_command(
     """
     target = output_path("--out", out, PICTURES)
     need_matplotlib("figure")
-    from psconrl.report.figures import write_figure
+    from psconrl.report.figure_files import write_figure
     from psconrl.report.panels import panel_figure, rows_of
 
     wide = None if width is None else inches(width)

@@ -28,7 +28,7 @@ from psconrl.extras import need_matplotlib
 from psconrl.markov.hitting_times import diameter
 from psconrl.planning.analysis.pareto import cost_ranges
 from psconrl.planning.planner import plan
-from psconrl.report.numbers import format_number
+from psconrl.report.number_format import format_number
 
 TITLE = "Posterior sampling in average-reward constrained MDPs"
 GRIDS = ("marsrover-4x4", "marsrover-8x8", "box")
@@ -131,8 +131,9 @@ def _say_what_is_short(results: Path, specs: Iterable[str]) -> None:
 
 def _draw(results: Path, folder: Path, chosen: list[str], metric: str, formats: Sequence[str]) -> list[Path]:
     from psconrl.report.curves import read_experiments
-    from psconrl.report.figures import policy_figure, write_figure
+    from psconrl.report.figure_files import write_figure
     from psconrl.report.paper_figures import figure1, figure2, figure3
+    from psconrl.report.policy_figure import policy_figure
     from psconrl.report.theory_figure import theory_figure
 
     with Store(results) as store:
@@ -159,7 +160,7 @@ def _draw(results: Path, folder: Path, chosen: list[str], metric: str, formats: 
 
 def _write_page(results: Path, folder: Path) -> Path:
     from psconrl.report.page import write_report
-    from psconrl.report.summary import build
+    from psconrl.report.page_contents import build
 
     page = folder / "report.html"
     with Store(results) as store:
@@ -170,7 +171,7 @@ def _write_page(results: Path, folder: Path) -> Path:
 def _print_bounds(results: Path) -> None:
     """Print the table of the theory bench."""
     from psconrl.report.curves import read_experiments
-    from psconrl.report.tables import bounds_table
+    from psconrl.report.page_tables import bounds_table
 
     with Store(results) as store:
         tables = bounds_table(read_experiments(store))

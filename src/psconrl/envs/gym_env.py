@@ -5,11 +5,11 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from psconrl.envs.picture import as_image, as_text
 from psconrl.envs.registry import load
+from psconrl.envs.rendering import as_image, as_text
 from psconrl.errors import ConfigError, PolicyError, unknown_name
 from psconrl.model.cmdp import CMDP
-from psconrl.model.tables import Tables
+from psconrl.model.simulation_tables import Tables
 from psconrl.systems.system import System
 
 

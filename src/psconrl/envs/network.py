@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.caps import need_sparse
-from psconrl.envs.events import transitions
+from psconrl.envs.event_transitions import transitions
 from psconrl.errors import ModelError
 from psconrl.model.cmdp import CMDP
 from psconrl.model.units import Units

@@ -15,12 +15,12 @@ from psconrl.envs.box import box
 from psconrl.envs.chain import chain
 from psconrl.envs.corridor import corridor, islands
 from psconrl.envs.counterexample import counterexample
+from psconrl.envs.foreign import is_foreign, open_foreign
 from psconrl.envs.gridworld import gridworld
 from psconrl.envs.inventory import inventory
 from psconrl.envs.network import network
-from psconrl.envs.outside import is_outside, open_outside
 from psconrl.envs.queue import queue
-from psconrl.envs.random import dirichlet_cmdp, garnet
+from psconrl.envs.random_models import dirichlet_cmdp, garnet
 from psconrl.envs.riverswim import riverswim
 from psconrl.envs.stock import stock
 from psconrl.envs.ward import ward
@@ -124,12 +124,12 @@ def open_environment(name: str, **options: Any) -> "CMDP | ContinuingEnv":
             return build(**options)
     if is_exchange_file(name):
         return read_cmdp(name, **options)
-    if Path(name).suffix in io.OWN or (os.sep in name and not is_outside(name)):
+    if Path(name).suffix in io.OWN or (os.sep in name and not is_foreign(name)):
         if options:
             raise ConfigError(f"{name}: a model file takes no options; got {', '.join(options)}")
         return io.read_native(name)
-    if is_outside(name):
-        return open_outside(name, options)
+    if is_foreign(name):
+        return open_foreign(name, options)
     names = [*ENVIRONMENTS, *installed(OWN)]
     hint = f" (a model file ends in {', '.join(io.WRITTEN)}; your own is module:function, Gymnasium's gym:Id-v0)"
     raise ModelError(unknown_name("environment", name, names) + hint)

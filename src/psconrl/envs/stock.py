@@ -12,7 +12,7 @@ share of its customers who find the shelf empty, at most ``lost``.
 import numpy as np
 
 from psconrl.caps import need_sparse
-from psconrl.envs.events import transitions
+from psconrl.envs.event_transitions import transitions
 from psconrl.errors import ModelError
 from psconrl.model.cmdp import CMDP
 

@@ -6,7 +6,7 @@ from typing import Any
 from psconrl.errors import ConfigError, PsconrlError
 from psconrl.experiment.job import Environment, Job
 from psconrl.model.cmdp import CMDP
-from psconrl.model.tables import EMISSIONS
+from psconrl.model.simulation_tables import EMISSIONS
 from psconrl.simulation.trace import checkpoint_rounds
 
 

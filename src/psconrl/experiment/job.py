@@ -20,7 +20,7 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.envs.continuing import ContinuingEnv
-from psconrl.envs.outside import GYM
+from psconrl.envs.foreign import GYM
 from psconrl.envs.registry import open_environment
 from psconrl.errors import ConfigError
 from psconrl.experiment.prior_knowledge import NOTHING, Knowledge

@@ -14,7 +14,7 @@ from psconrl.errors import ConfigError
 from psconrl.experiment.job import Job, digest_of, env_code_names, file_digest
 from psconrl.experiment.prior_knowledge import NOTHING, Knowledge
 from psconrl.learning.registry import RECIPES, recipe_for
-from psconrl.model.tables import EMISSIONS
+from psconrl.model.simulation_tables import EMISSIONS
 from psconrl.named_code import AGENTS as OWN
 from psconrl.named_code import ENVIRONMENTS as OWN_ENVIRONMENTS
 from psconrl.named_code import as_module, is_code

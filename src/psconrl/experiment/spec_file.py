@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from psconrl.caps import MOST_NESTED, MOST_PARTS, MOST_TEXT
-from psconrl.envs.outside import GYM, is_outside
+from psconrl.envs.foreign import GYM, is_foreign
 from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError, unknown_name
 from psconrl.experiment.job import file_digest
@@ -38,7 +38,7 @@ from psconrl.experiment.spec import COSTS_SUFFIX, KNOWN, AgentSpec, ExperimentSp
 from psconrl.learning.checks import as_count, is_whole
 from psconrl.learning.recipe import RESERVED
 from psconrl.learning.registry import RECIPES, recipe_for
-from psconrl.model.tables import EMISSIONS
+from psconrl.model.simulation_tables import EMISSIONS
 from psconrl.named_code import AGENTS as OWN
 from psconrl.named_code import as_module, installed, is_code
 
@@ -160,7 +160,7 @@ def _place(env: str, where: str, folder: Path | None) -> str:
     """Return the name of an environment, or the path of a model file, as other processes can find it."""
     if is_code(env):
         return as_module(env, folder)
-    if env in ENVIRONMENTS or is_outside(env):
+    if env in ENVIRONMENTS or is_foreign(env):
         return env
     if Path(env).suffix not in (".npz", ".json"):
         hint = "(a file ends in .npz or .json; your own is module:function, Gymnasium's gym:Id-v0)"

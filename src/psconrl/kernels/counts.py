@@ -1,6 +1,6 @@
 """Transition counts: sorting into a tally, sums, and their likelihood under the mass of a Dirichlet prior.
 
-A tally holds the numbers of observed transitions, ascending, and the count of each (``learning/posterior/tally.py``).
+A tally holds the numbers of observed transitions, ascending, and the count of each (``posterior/sparse_counts.py``).
 """
 
 import cython

@@ -1,4 +1,4 @@
-r"""Ends of confidence intervals that hold uniformly over time; ``learning/posterior/intervals.py`` defines them.
+r"""Ends of confidence intervals that hold uniformly over time; ``posterior/confidence_intervals.py`` defines them.
 
 After n observations in [0, 1] with sum k an end p solves :math:`k \ln p + (n-k) \ln(1-p) = \ell`. The left-hand side is
 concave, so that Newton's steps from outside the interval never enter it.

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from psconrl.arrays import Floats
 from psconrl.caps import memory_gb
 from psconrl.errors import AgentError
-from psconrl.learning.arguments import check_arguments
 from psconrl.learning.checks import as_costs
+from psconrl.learning.constructor_arguments import check_arguments
 from psconrl.learning.part import Part, arguments
 from psconrl.learning.runtime import persistence
 from psconrl.learning.runtime.constraint_names import Thresholds

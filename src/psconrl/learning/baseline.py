@@ -24,8 +24,8 @@ from psconrl.learning.checks import need_all_actions
 from psconrl.markov.chain import chain_of
 from psconrl.markov.evaluation import evaluate_policy
 from psconrl.model.cmdp import CMDP
-from psconrl.model.policies import as_policy
-from psconrl.model.tables import Tables
+from psconrl.model.policy_validation import as_policy
+from psconrl.model.simulation_tables import Tables
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan_unexplained
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from psconrl.arrays import Bools, Floats, Ints, Places
 from psconrl.errors import SolverError
-from psconrl.kernels.products import dot
+from psconrl.learning.infeasibility_proof import Refutation
 from psconrl.learning.runtime.contract import uniform_policy
 from psconrl.markov.elimination_order import NO_ORDER, Order, order_for
 from psconrl.markov.hitting_times import shortest_path
@@ -17,7 +17,7 @@ from psconrl.planning.mixture.solve import Solution, solve
 from psconrl.planning.planner import plan_unexplained
 from psconrl.planning.problem import Problem
 from psconrl.planning.proof import Status
-from psconrl.planning.tolerances import FEASIBLE, PLAYABLE_GAP
+from psconrl.planning.tolerances import PLAYABLE_GAP
 from psconrl.products import product
 from psconrl.sizes import ELIMINATED_SAMPLE_STATES, SAMPLE_DOUBLE_DOUBLE_STATES, SMALL_SAMPLE_STATES
 
@@ -63,20 +63,6 @@ MOST_WORK = 5e8
 EPISODE_TOL = 1e-6
 
 
-class Refutation(NamedTuple):
-    """A proof of infeasibility: in this model, every policy's weighted average constrained cost is at least a bound."""
-
-    transition: Transition
-    costs: Floats
-    weights: Floats  # (m,)
-    bound: float
-
-    def holds_for(self, transition: Transition, costs: Floats, thresholds: Floats) -> bool:
-        """True if the bound also proves these thresholds infeasible in this model."""
-        same = self.transition is transition and self.costs is costs
-        return same and bool(self.bound - dot(self.weights, thresholds) > 2.0 * FEASIBLE)
-
-
 class EpisodePlanner:
     """Plan one sampled model after another, warm-started from the scaled costs and the last policies.
 
@@ -111,7 +97,8 @@ class EpisodePlanner:
             return self._from_general_planner(P, costs, thresholds, state)
         self.last = found.policies
         if not found.feasible:
-            self._refuted = self._refutation(P, costs, problem, found)
+            small = len(self._all_actions) <= SMALL_SAMPLE_STATES  # solved again at little cost
+            self._refuted = None if small else Refutation.of(found, problem, P, costs)
             return None
         self.weights = found.weights
         shift, scale = problem.scaling
@@ -130,15 +117,6 @@ class EpisodePlanner:
             raise SolverError(f"the least excess of a sampled model could not be settled (gap {found.gap:.1e})")
         shift, scale = problem.scaling
         return Choice(found.policy, float(shift[0] + scale[0] * found.value))
-
-    def _refutation(self, P: Transition, costs: Floats, problem: Problem, found: Solution) -> Refutation | None:
-        """Return a proof of infeasibility in the user's units; None in small models, which are solved again."""
-        if len(self._all_actions) <= SMALL_SAMPLE_STATES:
-            return None
-        shift, scale = (part[1:] for part in problem.scaling)
-        weights = found.weights[1:] / scale
-        bound = dot(found.weights[1:], problem.thresholds) - found.gap + dot(weights, shift)
-        return Refutation(P, costs, weights, bound)
 
     def _solved(self, problem: Problem) -> Solution | None:
         """Return the solution if its gap is closed, else None."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from psconrl.errors import ConfigError, unknown_name
 from psconrl.learning.agent import Agent
-from psconrl.learning.arguments import RENAMED
+from psconrl.learning.constructor_arguments import RENAMED
 from psconrl.learning.part import Part, argument_names
 
 GIVEN = ("n_states", "n_actions", "thresholds", "costs")  # arguments of every agent, which are not options

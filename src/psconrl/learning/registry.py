@@ -37,8 +37,8 @@ from psconrl.learning.parts.ledger import Repay
 from psconrl.learning.parts.planning_horizons import Endless
 from psconrl.learning.parts.schedules import Doubling, Ouyang, Published
 from psconrl.learning.parts.tightened import Tightened
-from psconrl.learning.posterior.beliefs import Dirichlet, FlooredCounts
 from psconrl.learning.posterior.cost_beliefs import EmpiricalMeans
+from psconrl.learning.posterior.transition_beliefs import Dirichlet, FlooredCounts
 from psconrl.learning.recipe import Recipe
 from psconrl.learning.runtime.adapter import Adapted, adapt, name_of
 from psconrl.learning.runtime.constraint_names import Thresholds

@@ -21,11 +21,11 @@ from psconrl.learning.checks import (
 )
 from psconrl.learning.episode_planner import EpisodePlanner
 from psconrl.learning.parts.schedules import Schedule
-from psconrl.learning.posterior.beliefs import Belief, Dirichlet
 from psconrl.learning.posterior.cost_beliefs import CostBelief, Hints
 from psconrl.learning.posterior.counts import Record
 from psconrl.learning.posterior.learned_mass import LearnedMass
 from psconrl.learning.posterior.structured import Structured
+from psconrl.learning.posterior.transition_beliefs import Belief, Dirichlet
 from psconrl.learning.runtime.constraint_names import ConstraintNames, Thresholds
 from psconrl.model.cmdp import CMDP
 from psconrl.model.transition import Transition

@@ -17,7 +17,7 @@ from psconrl.kernels.policy_evaluation import evaluated
 from psconrl.markov.chain import Chain, chain_of
 from psconrl.markov.gain_bias import FALLS_APART, Unichain
 from psconrl.model.cmdp import CMDP, need_model
-from psconrl.model.policies import as_policy
+from psconrl.model.policy_validation import as_policy
 from psconrl.products import product
 from psconrl.sizes import FEW_CLASSES
 

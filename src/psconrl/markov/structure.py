@@ -5,8 +5,6 @@ Under every policy a path ends in one of them (de Alfaro 1997). The model is wea
 a single maximal one, and communicating when that one contains every state.
 """
 
-import itertools
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,10 +13,8 @@ import numpy as np
 from psconrl.arrays import Bools, Ints
 from psconrl.kernels import successors
 from psconrl.kernels.end_components import end_component_pairs
-from psconrl.markov.chain import chain_of
 from psconrl.model.cmdp import CMDP
 from psconrl.model.transition import Transition
-from psconrl.sizes import ENUMERATED_POLICIES
 
 
 @dataclass(frozen=True)
@@ -94,26 +90,3 @@ def is_communicating(cmdp: CMDP) -> bool:
 def is_weakly_communicating(cmdp: CMDP) -> bool:
     """True if there is one communicating class and all other states are transient under every policy."""
     return len(end_components(cmdp)) == 1
-
-
-def is_unichain(cmdp: CMDP) -> bool | None:
-    """True if every deterministic policy has a single closed class; None if that could not be decided.
-
-    Two end components that share no state refute it; a state that no end component avoids proves it. In between the
-    question is NP-hard, and small models are decided by trying all policies.
-    """
-    if len(end_components(cmdp)) > 1:
-        return False
-    for r in range(cmdp.n_states):
-        rest = end_components(cmdp, without=np.array([r]))
-        if not rest:
-            return True
-        if len(rest) > 1 or end_components(cmdp, without=rest[0].states):
-            return False
-    choices = [np.flatnonzero(mask) for mask in cmdp.available]
-    if math.prod(c.size for c in choices) > ENUMERATED_POLICIES:
-        return None
-    return all(
-        len(chain_of(cmdp.transition, np.array(actions)).closed_classes()) == 1
-        for actions in itertools.product(*choices)
-    )

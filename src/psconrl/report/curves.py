@@ -1,6 +1,5 @@
 """Reading a results file: for every experiment and agent, the curves of all runs as arrays."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -49,20 +48,6 @@ class Curves:
     def violation(self, i: int) -> Floats:
         """Signed cumulative violation of constraint i, from 1, (runs, n)."""
         return self._signed[:, :, i]
-
-    def at_prices(self, prices: Sequence[float]) -> Floats:
-        """Regret plus the violations weighted by prices, (runs, n)."""
-        return self.regret + sum((p * self.violation(i) for i, p in enumerate(prices, start=1)), start=0.0)
-
-    def penalised(self, prices: Sequence[float]) -> Floats:
-        """Regret plus the positive violations at twice their prices, (runs, n).
-
-        No policy gets below 0 in the long run, and only an optimal one attains 0. Regret at shadow prices, in contrast,
-        is 0 for every policy that the optimum mixes, also for one that always violates a constraint or never uses its
-        budget.
-        """
-        overspent = (2.0 * p * np.maximum(self.violation(i), 0.0) for i, p in enumerate(prices, start=1))
-        return self.regret + sum(overspent, start=0.0)
 
     @property
     def _signed(self) -> Floats:

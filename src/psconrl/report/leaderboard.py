@@ -1,7 +1,7 @@
 """The leaderboard: ranks of all agents on all environments, with intervals and tests.
 
 The score of a run is its regret plus its positive violations at twice the shadow prices. At the prices alone, a
-permanent violation would cost just what it gains (``Curves.penalised``). A loss is a score in percent of the score of
+permanent violation would cost just what it gains (``penalised_regret``). A loss is a score in percent of the score of
 uniform play, which makes environments comparable.
 
 Ranks are averages over environments. Their intervals come from resampling the runs, so they hold for these environments
@@ -21,8 +21,9 @@ from psconrl.arrays import Floats
 from psconrl.errors import ConfigError
 from psconrl.experiment.spec import COSTS_SUFFIX
 from psconrl.report.curves import Curves, Experiment
+from psconrl.report.page_tables import TAIL, verdict
+from psconrl.report.priced_regret import penalised_regret
 from psconrl.report.statistics import MeanInterval, compare, interval, mean_interval, resample_weights
-from psconrl.report.tables import TAIL, verdict
 
 REFERENCE = "uniform"  # the agent whose score makes those of different environments comparable
 
@@ -115,7 +116,7 @@ def _places(experiment: Experiment, tests: int) -> dict[str, Place]:
     prices = experiment.facts["prices"]
 
     def score(curves: Curves) -> Floats:
-        return curves.penalised(prices)[:, -1]
+        return penalised_regret(curves, prices)[:, -1]
 
     agents = experiment.curves
     best = min(agents.values(), key=lambda c: float(score(c).mean()))
@@ -141,7 +142,7 @@ def _places(experiment: Experiment, tests: int) -> dict[str, Place]:
 def _ranks(experiment: Experiment) -> dict[str, Floats]:
     """Return the rank of every agent by its mean score, then in every resample of the runs, (1 + resamples,)."""
     prices = experiment.facts["prices"]
-    scores = [c.penalised(prices)[:, -1] for c in experiment.curves.values()]
+    scores = [penalised_regret(c, prices)[:, -1] for c in experiment.curves.values()]
     means = np.array([np.append(x.mean(), resample_weights(len(x)) @ x) for x in scores])
     return dict(zip(experiment.curves, rankdata(means, axis=0), strict=True))
 

@@ -10,9 +10,9 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 from psconrl.learning.registry import title_of
-from psconrl.report.figures import LITERAL
+from psconrl.report.figure_files import LITERAL
 from psconrl.report.leaderboard import Board, short
-from psconrl.report.numbers import format_number
+from psconrl.report.number_format import format_number
 from psconrl.report.sensitivity import Hyperparameter
 from psconrl.report.style import GREY, looks_of
 

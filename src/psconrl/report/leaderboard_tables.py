@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from psconrl.report.leaderboard import Board, short
-from psconrl.report.numbers import format_number
+from psconrl.report.number_format import format_number
 from psconrl.report.print_table import markdown_table
 from psconrl.report.statistics import FEW_RUNS
 

@@ -8,6 +8,7 @@ import numpy as np
 from psconrl.arrays import Floats
 from psconrl.errors import ConfigError, unknown_name
 from psconrl.report.curves import Curves, Experiment
+from psconrl.report.priced_regret import penalised_regret, regret_at_prices
 
 # Windows of the paper's moving averages, in rounds.
 WINDOWS = {"marsrover-4x4": 500, "marsrover-8x8": 1_000, "box": 10_000}
@@ -51,11 +52,11 @@ METRICS = {
     ),
     "priced": Metric(
         "regret at shadow prices", "regret plus violations at their shadow prices",
-        lambda e, c, i: c.at_prices(e.facts["prices"]), needs="prices",
+        lambda e, c, i: regret_at_prices(c, e.facts["prices"]), needs="prices",
     ),
     "penalised": Metric(
         "regret, overspending at twice its price", "regret plus positive violations at twice their shadow prices",
-        lambda e, c, i: c.penalised(e.facts["prices"]), needs="prices",
+        lambda e, c, i: penalised_regret(c, e.facts["prices"]), needs="prices",
     ),
     "objective": Metric("objective", "average so far", _objective, cumulative=False),
     "cost": Metric(

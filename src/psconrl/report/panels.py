@@ -21,7 +21,7 @@ from psconrl.arrays import Floats
 from psconrl.errors import ConfigError
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.metrics import Measure
-from psconrl.report.numbers import format_number
+from psconrl.report.number_format import format_number
 from psconrl.report.statistics import mean_interval
 from psconrl.report.style import GREY
 

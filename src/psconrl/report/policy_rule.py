@@ -15,7 +15,7 @@ from psconrl.arrays import Floats, Ints
 from psconrl.model.cmdp import CMDP
 from psconrl.model.coordinates import Coordinates, with_total
 from psconrl.planning.plan import Plan
-from psconrl.report.numbers import format_number
+from psconrl.report.number_format import format_number
 from psconrl.report.style import PALETTE
 
 Mask = NDArray[np.bool_]

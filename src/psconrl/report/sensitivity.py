@@ -10,7 +10,8 @@ from psconrl.arrays import Floats
 from psconrl.learning.registry import title_of
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.leaderboard import REFERENCE
-from psconrl.report.numbers import format_number
+from psconrl.report.number_format import format_number
+from psconrl.report.priced_regret import penalised_regret
 from psconrl.report.statistics import MeanInterval, interval, resample_weights
 
 
@@ -34,7 +35,7 @@ def hyperparameters(experiments: Sequence[Experiment]) -> list[Hyperparameter]:
     found: dict[tuple[str, str], dict[float, list[Floats]]] = {}
     for experiment in experiments:
         prices = experiment.facts["prices"]
-        unit = float(experiment.curves[REFERENCE].penalised(prices)[:, -1].mean()) / 100
+        unit = float(penalised_regret(experiment.curves[REFERENCE], prices)[:, -1].mean()) / 100
         for label, curves in experiment.curves.items():
             if (setting := _setting(label)) is not None:
                 values = found.setdefault(setting[:2], {})
@@ -78,7 +79,7 @@ def _setting(label: str) -> tuple[str, str, float] | None:
 
 def _resampled(curves: Curves, prices: Sequence[float]) -> Floats:
     """Return the mean score of the runs, then of every resample of them."""
-    scores = curves.penalised(prices)[:, -1]
+    scores = penalised_regret(curves, prices)[:, -1]
     return np.append(scores.mean(), resample_weights(len(scores)) @ scores)
 
 

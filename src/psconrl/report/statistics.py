@@ -1,29 +1,24 @@
-"""Means, intervals, comparisons and growth rates over runs.
+"""Means, intervals and comparisons over runs.
 
 Intervals are percentile bootstraps over runs. They assume nothing about the distribution, but are too narrow with fewer
 than ten runs. The resampling is seeded, so the same results give the same report. Verdicts between agents come from
 paired t-tests, corrected for the number of pairs (Bonferroni), and are not given for fewer than ten runs.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.stats import t as student
 
-from psconrl.arrays import Floats, Ints
+from psconrl.arrays import Floats
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.metrics import Measure
-from psconrl.report.numbers import format_number
+from psconrl.report.number_format import format_number
 
 RESAMPLES = 2000
 FEW_RUNS = 10
-# Smaller regrets are rounding residue, without a growth rate.
-NEGLIGIBLE_REGRET = 1e-6
 LEVEL = 0.95
-# The growth exponent is fitted to the last decade of a run.
-DECADE = 10.0
-FIT_POINTS = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,36 +75,11 @@ def interval(resampled: Floats) -> tuple[Floats, Floats]:
     return low, high
 
 
-def growth_exponent(rounds: Ints, regret: Floats) -> MeanInterval:
-    """Return the log-log slope of the mean regret in T over the last decade of a run; regret is (runs, n).
-
-    >>> t = np.arange(100, 10_001, 100)
-    >>> slope = growth_exponent(t, np.sqrt(t) * np.array([[1.0], [2.0], [3.0]]))
-    >>> round(float(slope.mean), 3)
-    0.5
-    """
-    unknown = _numbers(np.nan, np.nan, np.nan)
-    wanted = np.geomspace(max(rounds[-1] / DECADE, rounds[0]), rounds[-1], FIT_POINTS)
-    at = np.unique(np.searchsorted(rounds, wanted).clip(max=rounds.size - 1))
-    if at.size < 3:
-        return unknown
-    x = np.log(rounds[at]) - np.log(rounds[at]).mean()
-    means = np.tensordot(resample_weights(len(regret)), regret[:, at], axes=1)
-    every = np.vstack([regret[:, at].mean(axis=0), means])
-    usable = np.asarray((every > NEGLIGIBLE_REGRET).all(axis=1))
-    if not usable[0]:
-        return unknown
-    slopes = np.log(every[usable]) @ x / (x @ x)
-    if len(regret) < 2 or usable.mean() < LEVEL:
-        return _numbers(slopes[0], np.nan, np.nan)
-    return MeanInterval(np.asarray(slopes[0]), *interval(slopes[1:]))
-
-
 def compare(first: Curves, second: Curves, score: Callable[[Curves], Floats]) -> Comparison:
     """Compare the scores (runs,) of two agents over the runs that both have."""
     _, one, two = np.intersect1d(first.replicates, second.replicates, return_indices=True)
     difference = score(first)[one] - score(second)[two]
-    estimate = mean_interval(difference) if difference.size else _numbers(np.nan, np.nan, np.nan)
+    estimate = mean_interval(difference) if difference.size else without_interval(np.nan)
     p_value = np.nan
     if difference.size >= FEW_RUNS:
         spread = difference.std(ddof=1) / np.sqrt(difference.size)
@@ -123,13 +93,9 @@ def final(measure: Measure, experiment: Experiment, curves: Curves) -> MeanInter
     return mean_interval(measure.values(experiment, curves)[:, -1])
 
 
-def final_cost(curves: Curves, prices: Sequence[float] = ()) -> Floats:
-    """Return the final regret plus the final violations weighted by prices, (runs,)."""
-    return curves.at_prices(prices)[:, -1]
-
-
-def _numbers(mean: float, low: float, high: float) -> MeanInterval:
-    return MeanInterval(np.asarray(mean), np.asarray(low), np.asarray(high))
+def without_interval(mean: float) -> MeanInterval:
+    """Return a number without an interval."""
+    return MeanInterval(np.asarray(mean), np.asarray(np.nan), np.asarray(np.nan))
 
 
 def resample_weights(runs: int) -> Floats:

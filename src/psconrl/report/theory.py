@@ -11,7 +11,8 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.report.curves import Curves, Experiment
-from psconrl.report.statistics import MeanInterval, growth_exponent, mean_interval
+from psconrl.report.growth import growth_exponent
+from psconrl.report.statistics import MeanInterval, mean_interval
 
 
 @dataclass(frozen=True)

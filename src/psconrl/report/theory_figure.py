@@ -13,9 +13,10 @@ from psconrl.errors import ConfigError
 from psconrl.learning.registry import title_of
 from psconrl.planning.analysis.pareto import cost_ranges
 from psconrl.report.curves import Experiment
-from psconrl.report.numbers import format_number
+from psconrl.report.growth import growth_exponent
+from psconrl.report.number_format import format_number
 from psconrl.report.panels import plain
-from psconrl.report.statistics import growth_exponent, mean_interval
+from psconrl.report.statistics import mean_interval
 from psconrl.report.style import BLUE, DASHES, GREY, ORANGE, nth_look
 from psconrl.report.theory import Check, check_theory
 

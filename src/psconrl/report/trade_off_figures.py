@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.analysis.pareto import Pareto, ParetoSurface
-from psconrl.report.figures import LITERAL
+from psconrl.report.figure_files import LITERAL
 from psconrl.report.style import BLUE, GREEN, GREY, ORANGE
 
 SATURATED_QUANTILE = 0.9  # quantile of the prices at which the colours of a surface saturate

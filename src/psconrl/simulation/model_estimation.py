@@ -22,12 +22,12 @@ from psconrl.envs.continuing import ContinuingEnv, continuing
 from psconrl.envs.gym_env import CMDPEnv
 from psconrl.errors import ConfigError, ModelError
 from psconrl.learning.checks import as_count, is_whole
-from psconrl.learning.posterior.beliefs import Belief
 from psconrl.learning.posterior.counts import Counts
 from psconrl.learning.posterior.learned_mass import LearnedMass
+from psconrl.learning.posterior.transition_beliefs import Belief
 from psconrl.markov.evaluation import evaluate_policy
 from psconrl.model.cmdp import CMDP
-from psconrl.model.policies import as_policy
+from psconrl.model.policy_validation import as_policy
 from psconrl.simulation.exploration import Explorer
 from psconrl.simulation.observations import Observations
 from psconrl.sizes import TABLE_DENSE_ENTRIES

@@ -22,7 +22,7 @@ from psconrl.learning.runtime.random_numbers import UniformStream
 from psconrl.learning.runtime.stepping import Stepping
 from psconrl.model.cmdp import CMDP
 from psconrl.model.fingerprint import fingerprint
-from psconrl.model.tables import Tables
+from psconrl.model.simulation_tables import Tables
 from psconrl.simulation.policy_values import PolicyValues
 from psconrl.simulation.run import Run, Snapshots
 from psconrl.simulation.trace import EpisodeLog, PolicyLog

@@ -19,7 +19,7 @@ from scipy.sparse import csr_array
 from psconrl.arrays import Floats, Ints, Places
 from psconrl.kernels import csr
 from psconrl.kernels.play import EXACT
-from psconrl.model.tables import Tables
+from psconrl.model.simulation_tables import Tables
 from psconrl.model.transition import DenseTransition, SparseTransition, Transition
 from psconrl.sizes import SMALL_SAMPLE_STATES
 from psconrl.systems.events import EventClock

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import ModelError
 from psconrl.model.cmdp import CMDP
-from psconrl.model.tables import Tables
+from psconrl.model.simulation_tables import Tables
 from psconrl.model.units import Units
 from psconrl.sizes import PLANNED_DENSE_STATES
 from psconrl.systems.events import Event

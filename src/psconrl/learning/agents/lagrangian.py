@@ -25,9 +25,9 @@ from psconrl.learning.checks import as_amounts, as_positive, saved_floats
 from psconrl.learning.part import Part
 from psconrl.learning.parts.fallbacks import NO_LIMITS
 from psconrl.learning.parts.schedules import Ouyang, Schedule
-from psconrl.learning.posterior.beliefs import Belief, Dirichlet
 from psconrl.learning.posterior.cost_beliefs import CostBelief, EmpiricalMeans
 from psconrl.learning.posterior.counts import Record
+from psconrl.learning.posterior.transition_beliefs import Belief, Dirichlet
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Episode
 from psconrl.learning.sampler import Sampler

@@ -35,10 +35,10 @@ from psconrl.learning.parts.fallbacks import Explore, Fallback, Sample
 from psconrl.learning.parts.ledger import Balance, Ledger
 from psconrl.learning.parts.planning_horizons import PlanningHorizon, Proportional
 from psconrl.learning.parts.schedules import Schedule, SquareRoot
-from psconrl.learning.posterior.beliefs import Belief
 from psconrl.learning.posterior.cost_beliefs import CostBelief, SampledCosts
 from psconrl.learning.posterior.counts import Record
 from psconrl.learning.posterior.learned_mass import LearnedMass
+from psconrl.learning.posterior.transition_beliefs import Belief
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Episode
 from psconrl.learning.sampler import Sampler

@@ -44,16 +44,16 @@ from psconrl.arrays import Bools, Floats
 from psconrl.errors import AgentError, BaselineWarning, SolverError
 from psconrl.kernels import special
 from psconrl.learning.agent import Agent
-from psconrl.learning.certificates import Certified, Certifier, View
 from psconrl.learning.checks import as_amounts, as_costs, as_distributions, as_number, as_numbers
 from psconrl.learning.part import Part
 from psconrl.learning.parts.schedules import Schedule, SquareRoot
+from psconrl.learning.posterior.confidence_intervals import Intervals, highest_means
 from psconrl.learning.posterior.counts import Record
-from psconrl.learning.posterior.intervals import Intervals, highest_means
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Episode
 from psconrl.learning.runtime.events import INTERIM
-from psconrl.learning.runtime.play import Play
+from psconrl.learning.runtime.running_episode import Play
+from psconrl.learning.safety_certificates import Certified, Certifier, View
 from psconrl.markov.evaluation import evaluate_policy
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.pessimism import largest_means

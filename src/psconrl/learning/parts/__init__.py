@@ -5,10 +5,9 @@ module registers the names of its parts.
 """
 
 from psconrl.learning.parts import commitment, fallbacks, ledger, planning_horizons, radii, schedules, tightened
-from psconrl.learning.posterior import beliefs, cost_beliefs, learned_mass
+from psconrl.learning.posterior import cost_beliefs, learned_mass, transition_beliefs
 
 __all__ = [
-    "beliefs",
     "commitment",
     "cost_beliefs",
     "fallbacks",
@@ -18,4 +17,5 @@ __all__ = [
     "radii",
     "schedules",
     "tightened",
+    "transition_beliefs",
 ]

@@ -9,7 +9,7 @@ from psconrl.arrays import Floats, Ints
 from psconrl.caps import need
 from psconrl.errors import AgentError
 from psconrl.kernels.counts import add_pairs, add_to_table
-from psconrl.learning.posterior.tally import Tally
+from psconrl.learning.posterior.sparse_counts import Tally
 
 
 class Seen:

@@ -47,13 +47,13 @@ from psconrl.kernels import counts as kernels
 from psconrl.kernels import special
 from psconrl.kernels.gamma import log_gamma_variates
 from psconrl.learning.checks import as_number, as_numbers, saved_floats
-from psconrl.learning.posterior.beliefs import Belief
 from psconrl.learning.posterior.counts import Counts, need_table
-from psconrl.learning.posterior.prior_weights import SMALLEST_WEIGHT, as_guess, as_weights, stored_weights
+from psconrl.learning.posterior.given_weights import SMALLEST_WEIGHT, as_guess, as_weights, stored_weights
 from psconrl.learning.posterior.sampled_rows import Prior, dirichlet_rows, is_drawn_sparse, sparse_rows
+from psconrl.learning.posterior.transition_beliefs import Belief
 from psconrl.model.transition import DenseTransition, Transition
 
-GRID = (1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1.0)
+DEFAULT_MASSES = (1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1.0)
 HEAVIEST = 1e6  # beyond, the difference of two log-gamma values has no correct digits
 POOLS = ("action", "all")
 WEIGHT_SWEEPS = 2  # per episode, since the weights mix slowly
@@ -73,7 +73,7 @@ class LearnedMass(Belief):
 
     def __init__(
         self,
-        grid: ArrayLike = GRID,
+        grid: ArrayLike = DEFAULT_MASSES,
         pool: str = "action",
         exact: bool = True,
         exceptions: bool = True,

@@ -25,7 +25,7 @@ from scipy.sparse import csr_array
 from psconrl.arrays import Floats, Ints, Places
 from psconrl.kernels import dirichlet, special
 from psconrl.kernels.gamma import log_gamma_variates
-from psconrl.learning.posterior.tally import Tally
+from psconrl.learning.posterior.sparse_counts import Tally
 from psconrl.model.transition import SparseTransition, Transition
 from psconrl.sizes import SMALL_SAMPLE_STATES
 

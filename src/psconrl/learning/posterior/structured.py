@@ -16,8 +16,8 @@ import numpy as np
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import AgentError
 from psconrl.learning.checks import saved_floats
-from psconrl.learning.posterior.beliefs import Belief
 from psconrl.learning.posterior.counts import Counts
+from psconrl.learning.posterior.transition_beliefs import Belief
 from psconrl.model.transition import Transition
 from psconrl.systems.randomness import Parameters
 from psconrl.systems.structure import Structure

@@ -25,7 +25,7 @@ from psconrl.errors import AgentError
 from psconrl.learning.checks import is_index
 from psconrl.learning.runtime.contract import NO_CAP, Episode
 from psconrl.learning.runtime.events import EXPLORING, EXPLORING_INTERIM, INTERIM
-from psconrl.learning.runtime.play import checked_policy
+from psconrl.learning.runtime.running_episode import checked_policy
 
 Memory = dict[str, Any]
 

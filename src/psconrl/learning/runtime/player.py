@@ -21,8 +21,8 @@ from psconrl.learning.runtime.contract import Episode, LongerPlan, checked_episo
 from psconrl.learning.runtime.description import described
 from psconrl.learning.runtime.events import EXPLORING, EpisodeEvent, Watcher, Watchers, event_of
 from psconrl.learning.runtime.persistence import Saved, write_saved
-from psconrl.learning.runtime.play import Play
 from psconrl.learning.runtime.random_numbers import UniformStream, seed_sequences
+from psconrl.learning.runtime.running_episode import Play
 
 # Memory for every pair: policies, visits and caps, and every cost, twice.
 PAIR_BYTES = 200

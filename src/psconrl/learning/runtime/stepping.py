@@ -20,7 +20,7 @@ from psconrl.learning.checks import as_costs
 from psconrl.learning.posterior.counts import Record
 from psconrl.learning.runtime.background import Executor
 from psconrl.learning.runtime.contract import Episode
-from psconrl.learning.runtime.play import checked_policy
+from psconrl.learning.runtime.running_episode import checked_policy
 
 
 class Stepping(Agent):

@@ -1,11 +1,11 @@
-"""Writer for Storm's explicit text format, ``.drn``, which ``drn`` reads."""
+"""Writer for Storm's explicit text format, ``.drn``, which ``drn_reader`` reads."""
 
 from collections.abc import Iterator
 
 import numpy as np
 
 from psconrl.arrays import Floats
-from psconrl.model.exchange.drn import DEADLOCK, NO_LABEL
+from psconrl.model.exchange.drn_reader import DEADLOCK, NO_LABEL
 from psconrl.model.exchange.explicit_model import ExplicitModel, distinct
 
 

@@ -10,12 +10,12 @@ from psconrl.files import reading
 from psconrl.model.cmdp import CMDP
 from psconrl.model.exchange import symbolic
 from psconrl.model.exchange.conversion import everything, from_cmdp, from_policy, to_cmdp
-from psconrl.model.exchange.drn import read_drn
+from psconrl.model.exchange.drn_reader import read_drn
 from psconrl.model.exchange.drn_writer import write_drn
 from psconrl.model.exchange.explicit_model import ExplicitModel
 from psconrl.model.exchange.goal import read_goal
 from psconrl.model.exchange.umb import read_umb, write_umb
-from psconrl.model.policies import as_policy
+from psconrl.model.policy_validation import as_policy
 
 ENDINGS = (".umb", ".drn")  # read and written
 PACKED = (".gz", ".xz")  # allowed after .drn

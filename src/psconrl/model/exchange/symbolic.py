@@ -10,7 +10,7 @@ from typing import Any
 
 from psconrl.errors import ModelError, PsconrlError
 from psconrl.extras import need_stormpy
-from psconrl.model.exchange.drn import read_drn
+from psconrl.model.exchange.drn_reader import read_drn
 from psconrl.model.exchange.explicit_model import ExplicitModel
 from psconrl.model.exchange.umb import read_umb
 

@@ -10,7 +10,8 @@ import numpy as np
 from psconrl.arrays import Floats
 from psconrl.markov.evaluation import evaluate
 from psconrl.markov.hitting_times import diameter
-from psconrl.markov.structure import find_end_components, is_communicating, is_unichain, reachable
+from psconrl.markov.structure import find_end_components, is_communicating, reachable
+from psconrl.markov.unichain import is_unichain
 from psconrl.model.cmdp import CMDP, need_model
 from psconrl.planning.analysis.pareto import cost_ranges
 from psconrl.planning.plan import Plan

@@ -12,8 +12,8 @@ from psconrl.learning.runtime.policy_cell import StatePolicy, read_policy_cell
 from psconrl.report.monitor.axis import clipped_range
 from psconrl.report.monitor.log_file import Episodes, LogFile
 from psconrl.report.page import packed_looks
+from psconrl.report.running_averages import recent_maximum, recent_mean, window_for
 from psconrl.report.style import PALETTE, nth_look
-from psconrl.report.windows import recent_maximum, recent_mean, window_for
 
 LOG_POINTS = 240  # points of a curve
 MOST_ALARMS = 3  # alarms shown, the latest ones

@@ -8,7 +8,7 @@ import numpy as np
 
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.kernels import special
-from psconrl.learning.posterior.intervals import Intervals
+from psconrl.learning.posterior.confidence_intervals import Intervals
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.pessimism import WorstCase, worst_average
 

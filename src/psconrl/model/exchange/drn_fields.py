@@ -1,4 +1,4 @@
-"""Splits the text of a ``.drn`` file into its fields; ``drn`` converts them to numbers."""
+"""Splits the text of a ``.drn`` file into its fields; ``drn_reader`` converts them to numbers."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The commands ``solve``, ``explain``, ``inspect`` and ``convert``."""
+"""The command ``solve``."""
 
 import json
 import math
@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import click
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from psconrl.cli.options import (
@@ -20,11 +19,9 @@ from psconrl.cli.options import (
     read_model,
     set_option,
     threshold_option,
-    words,
 )
 from psconrl.cli.progress import (
     best_deterministic_with_progress,
-    inspect_with_progress,
     plan_windows_with_progress,
     plan_with_progress,
     threshold_rule_with_progress,
@@ -34,23 +31,18 @@ from psconrl.cli.render import (
     certificate_line,
     console,
     cost_table,
-    explanation_table,
-    limit_text,
     number,
-    numbers_table,
     policy_table,
     policy_view,
     print_windows,
     rule_table,
     settling_line,
-    signed,
 )
 from psconrl.errors import ConfigError, InfeasibleError, SolverError
 from psconrl.model.cmdp import CMDP
-from psconrl.model.exchange.files import ENDINGS, is_exchange_file, read_everything
-from psconrl.model.io import WRITTEN, save
+from psconrl.model.exchange.files import ENDINGS
+from psconrl.model.io import save
 from psconrl.planning.analysis.deterministic import MOST_PLANS, SimplePolicy
-from psconrl.planning.analysis.explanation import explain as explain_state
 from psconrl.planning.analysis.threshold_rule import ThresholdRule, state_order, why_unordered
 from psconrl.planning.analysis.windows import WindowPlan
 from psconrl.planning.methods import METHODS
@@ -66,8 +58,6 @@ INITIALLY_RANDOMISED = (
 KINDS = ("best", "deterministic", "threshold")
 SIMPLE_POLICY_STATES = 100  # states up to which simpler policies are computed by default
 FEW_PLANS = 30  # for such a policy
-RANGES_STATES = 20_000  # states up to which ranges of all rewards and labels of a model without a goal are computed
-OF_A_GOAL = ("constraints", "plan", "span of the bias")  # properties that a model without a goal does not have
 
 
 class PlanFiles(NamedTuple):
@@ -178,7 +168,8 @@ def _write_files(files: PlanFiles, model: str, cmdp: CMDP, result: Plan, windows
             "--policy writes each of them"
         )
     if files.picture is not None:
-        from psconrl.report.figures import policy_figure, write_figure
+        from psconrl.report.figure_files import write_figure
+        from psconrl.report.policy_figure import policy_figure
 
         write_figure(policy_figure(cmdp, result, title=model), files.picture)
     if files.plan is not None:
@@ -270,119 +261,3 @@ def _price_of_rule(rule: ThresholdRule, best: Plan) -> str:
 
 def _is_optimal(rule: ThresholdRule, best: Plan) -> bool:
     return rule.price <= best.certificate.tolerance
-
-
-@click.command("explain")
-@model_argument
-@click.option("--state", required=True, help="Name or number of the state.")
-@goal_options
-@threshold_option
-@set_option
-@json_option
-def explain_command(
-    model: str,
-    state: str,
-    thresholds: tuple[str, ...],
-    settings: tuple[str, ...],
-    as_json: bool,
-    goal: dict[str, Any],
-) -> None:
-    """Show what every action in a state of MODEL would change, at the plan's shadow prices.
-
-    A change is that of the total over all future rounds if the action is played once and the plan followed afterwards.
-    """
-    cmdp = read_model(model, settings, thresholds, goal)
-    named = cmdp.state_names is not None and state in cmdp.state_names
-    asked = cmdp.names.state_number(state if named or not state.isdecimal() else int(state), cmdp.n_states)
-    why = explain_state(cmdp, asked, plan_with_progress(cmdp, METHODS[0]))
-    if as_json:
-        click.echo(json.dumps(why.record(), allow_nan=False))
-        return
-    out = console()
-    if why.initially_randomised:
-        out.print(Text("Each run draws one of several policies; this explains the closest stationary policy."))
-    out.print(Text(f"{cmdp.state_name(why.state)}: {100 * why.share:.3g}% of the rounds are spent here"))
-    out.print(explanation_table(why))
-    prices = ", ".join(f"{name} {number(float(x))}" for name, x in zip(cmdp.cost_names[1:], why.prices, strict=True))
-    if prices:
-        out.print(Text(f"Prices, in {cmdp.units.named(cmdp.cost_names[0])} for one unit: {prices}"))
-    for line in why.proven:
-        out.print(Text(line))
-    sign = cmdp.names.signs
-    for a, moved in zip(why.actions, why.average_changes, strict=True):
-        if moved.any():
-            pairs = zip(cmdp.cost_names, sign * moved, strict=True)
-            changes = ", ".join(f"{name} {cmdp.units.with_unit(signed(x), name)}" for name, x in pairs)
-            out.print(Text(f"{cmdp.action_name(int(a))} leads elsewhere for good: the averages change by {changes}."))
-
-
-@click.command("inspect")
-@model_argument
-@goal_options
-@set_option
-@json_option
-@click.option("--diameter", "force", is_flag=True, help="Compute the diameter however large the model is.")
-def inspect_command(model: str, settings: tuple[str, ...], as_json: bool, force: bool, goal: dict[str, Any]) -> None:
-    """Show sizes, structure, diameter, span and the feasible range of every cost of MODEL.
-
-    For a .umb or .drn file without a goal, show every reward and label.
-    """
-    cmdp, kinds = _model_to_look_at(model, settings, goal)
-    if kinds and cmdp.n_states > RANGES_STATES and not as_json:
-        _print_names(model, cmdp, kinds)
-        return
-    report = inspect_with_progress(cmdp, force)
-    if as_json:
-        click.echo(json.dumps(report.record() | ({"kinds": kinds} if kinds else {}), allow_nan=False))
-        return
-    out = console()
-    out.print(Text(f"{model}: {_without_goal(cmdp) if kinds else repr(cmdp)}"))
-    table = Table(show_header=False)
-    for key, value in report.lines():
-        if not kinds or key not in OF_A_GOAL:
-            table.add_row(key, Text(value))
-    out.print(table)
-    ranges = numbers_table("", "least average", "largest average", "kind" if kinds else "threshold")
-    for i, name in enumerate(cmdp.cost_names):
-        low, high = report.ranges[i]
-        limit = kinds.get(name) or (limit_text(cmdp.names, i, float(cmdp.thresholds[i - 1])) if i else "")
-        ranges.add_row(Text(cmdp.units.named(name)), number(low), number(high), limit)
-    out.print(ranges)
-
-
-def _without_goal(cmdp: CMDP) -> str:
-    return f"{cmdp.n_states} states, {cmdp.n_actions} actions; no goal yet (--minimise, --maximise, --limit)"
-
-
-def _print_names(model: str, cmdp: CMDP, kinds: dict[str, str]) -> None:
-    """Print the rewards and labels of a large model without their ranges, which take two plans each."""
-    out, table = console(), Table("", "kind")
-    out.print(Text(f"{model}: {_without_goal(cmdp)}"))
-    for name, kind in kinds.items():
-        table.add_row(Text(name), kind)
-    out.print(table)
-
-
-def _model_to_look_at(model: str, settings: tuple[str, ...], goal: dict[str, Any]) -> tuple[CMDP, dict[str, str]]:
-    """Read a model; an exchange file without a goal is read with all rewards and labels, and the kind of each."""
-    options = words("--set", settings)
-    if is_exchange_file(model) and not goal and not set(options) - {"constants"}:
-        return read_everything(model, options.get("constants", ""))
-    return read_model(model, settings, goal=goal), {}
-
-
-@click.command("convert")
-@model_argument
-@click.argument("file")
-@goal_options
-@set_option
-def convert_command(model: str, file: str, settings: tuple[str, ...], goal: dict[str, Any]) -> None:
-    """Write MODEL to FILE, which ends in .npz or .json, or in .umb or .drn for Storm and PRISM.
-
-    The formats of Storm and PRISM hold no limits, and the objective is a reward among others.
-    """
-    target = output_path("FILE", file, WRITTEN)
-    assert target is not None
-    cmdp = read_model(model, settings, goal=goal)
-    save(cmdp, target)
-    console().print(Text(f"{target}: {cmdp!r}"))

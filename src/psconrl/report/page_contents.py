@@ -14,10 +14,10 @@ from psconrl.extras import has_matplotlib
 from psconrl.planning.planner import plan
 from psconrl.planning.proof import Status
 from psconrl.report.curves import Curves, Experiment, read_experiments
+from psconrl.report.growth import NEGLIGIBLE_REGRET
 from psconrl.report.metrics import available, unit_of
-from psconrl.report.numbers import format_number
-from psconrl.report.statistics import FEW_RUNS, NEGLIGIBLE_REGRET, MeanInterval, compare, final_cost, mean_interval
-from psconrl.report.tables import (
+from psconrl.report.number_format import format_number
+from psconrl.report.page_tables import (
     bounds_table,
     comparison_table,
     failures_table,
@@ -27,6 +27,8 @@ from psconrl.report.tables import (
     strong_table,
     verdict,
 )  # fmt: skip
+from psconrl.report.priced_regret import final_cost
+from psconrl.report.statistics import FEW_RUNS, MeanInterval, compare, mean_interval
 
 # Headings of groups of experiments in their order, by the shipped spec that they belong to.
 HEADINGS = {"": "Yours", "paper": "The paper's", "theory": "Theory"}
@@ -194,7 +196,7 @@ def _maps(experiment: Experiment) -> list[dict[str, str]]:
     cmdp = experiment.model
     if cmdp is None or cmdp.n_states > MAP_STATES or not has_matplotlib():
         return []
-    from psconrl.report.figures import policy_figure
+    from psconrl.report.policy_figure import policy_figure
 
     try:
         best = plan(cmdp)

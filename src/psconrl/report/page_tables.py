@@ -9,9 +9,11 @@ import numpy as np
 
 from psconrl.learning.registry import title_of
 from psconrl.report.curves import Curves, Experiment
+from psconrl.report.growth import growth_exponent
 from psconrl.report.metrics import UNKNOWN, Measure, available
-from psconrl.report.numbers import format_number
-from psconrl.report.statistics import FEW_RUNS, Comparison, compare, final, final_cost, growth_exponent
+from psconrl.report.number_format import format_number
+from psconrl.report.priced_regret import final_cost
+from psconrl.report.statistics import FEW_RUNS, Comparison, compare, final
 from psconrl.report.theory import check_theory
 
 # Number of lines of a traceback that are shown.

@@ -88,7 +88,7 @@ def pareto_command(
             raise click.UsageError(f"--points: a surface has at most {MOST_SIDE} per side; got {points}")
         surface = _with_bar(lambda bar: pareto_surface(cmdp, indices, points=points or SURFACE_POINTS, progress=bar))
         if picture is not None:
-            from psconrl.report.figures import write_figure
+            from psconrl.report.figure_files import write_figure
             from psconrl.report.trade_off_figures import surface_figure
 
             write_figure(surface_figure(surface, cmdp, title=model), picture)
@@ -104,7 +104,7 @@ def pareto_command(
             lambda bar: trace(cmdp, index, points=points or CURVE_POINTS, low=low, high=high, progress=bar)
         )
         if picture is not None:
-            from psconrl.report.figures import write_figure
+            from psconrl.report.figure_files import write_figure
             from psconrl.report.trade_off_figures import pareto_figure
 
             write_figure(pareto_figure(curve, cmdp, title=model), picture)

@@ -18,7 +18,7 @@ from psconrl.arrays import Floats
 from psconrl.learning.checks import as_number
 from psconrl.learning.part import Part
 from psconrl.learning.posterior.counts import Counts
-from psconrl.learning.posterior.prior_weights import LARGEST_WEIGHT, all_weights, as_guess, as_weights, stored_weights
+from psconrl.learning.posterior.given_weights import LARGEST_WEIGHT, all_weights, as_guess, as_weights, stored_weights
 from psconrl.learning.posterior.sampled_rows import Prior, dirichlet_rows, is_drawn_sparse, sparse_rows
 from psconrl.model.transition import DenseTransition, Transition
 

@@ -24,14 +24,15 @@ In a CTMC the numbers are rates, and ``state 0 !3.5`` gives the exit rate. Numbe
 ``drn_writer`` writes the format.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.caps import need
 from psconrl.errors import ModelError
-from psconrl.model.exchange.drn_text import Fields, Head, read_head, take_apart
+from psconrl.model.exchange.drn_fields import Fields, Head, read_head, take_apart
+from psconrl.model.exchange.drn_numbers import floats_of, indices_of, number_reader
 from psconrl.model.exchange.explicit_model import MOST_NAMED, ChoiceNames, ExplicitModel, Reward
 from psconrl.model.exchange.packed import is_tar, read_tar, unpacked
 from psconrl.model.validation import EXACT_SUM
@@ -68,17 +69,17 @@ def _build(head: Head, found: Fields) -> ExplicitModel:
     if head.kind != "MDP" and counts.max() > 1:
         raise ModelError(f"state {counts.argmax()} of a {head.kind} has {counts.max()} actions; it can have one")
     _check_choices(head, found, counts)
-    number = _reader(head.placeholders)
-    targets = _whole(found.targets)
+    number = number_reader(head.placeholders)
+    targets = indices_of(found.targets)
     if targets.size and targets.max() >= S:
         raise ModelError(f"a transition leads to state {targets.max()}; the last one is {S - 1}")
-    values = _numbers(found.values, number)
+    values = floats_of(found.values, number)
     state = np.repeat(np.arange(S), counts)
     choice = np.repeat(np.arange(C), lengths)
     total = np.bincount(choice, values, minlength=C).astype(np.float64)
     rates = None
     if head.kind == "CTMC":
-        rates = _numbers(found.rates, number)
+        rates = floats_of(found.rates, number)
         _check_sums(total, rates[state], state, "rates")
         as_given = total <= 0
         rates[state] = total
@@ -128,7 +129,7 @@ def _rewards(head: Head, found: Fields, number: Callable[[str], float], S: int, 
             off = next((n for n in (text.count(",") + 1 for text in given.values()) if n != len(names)), None)
             if off is not None:
                 raise ModelError(f"there are {len(names)} reward models, and a line has {off} rewards")
-            values = _numbers(",".join(given.values()).split(","), number)
+            values = floats_of(",".join(given.values()).split(","), number)
             table[:, list(given)] = values.reshape(-1, len(names)).T
         tables.append(table)
     states, choices = tables
@@ -159,42 +160,3 @@ def _state_names(comments: list[str], S: int) -> tuple[str, ...] | None:
         for text in comments
     )
     return names if len(set(names)) == S and all(names) else None
-
-
-def _reader(placeholders: dict[str, str]) -> Callable[[str], float]:
-    """Return a parser for numbers that are not plain."""
-    known: dict[str, float] = {}
-
-    def read(text: str) -> float:
-        text = text.strip()
-        if text not in known:
-            known[text] = _fraction(placeholders.get(text, text))
-        return known[text]
-
-    return read
-
-
-def _fraction(text: str) -> float:
-    top, slash, bottom = text.partition("/")
-    try:
-        if slash:
-            return int(top) / int(bottom)
-        return float(text)
-    except (ValueError, ZeroDivisionError, OverflowError):
-        kind = " but an interval" if text.startswith(("[", "(")) and "," in text else ""
-        raise ModelError(f"{text[:60]!r} is not a number{kind}") from None
-
-
-def _numbers(texts: Sequence[str], number: Callable[[str], float]) -> Floats:
-    try:
-        return np.fromiter(map(float, texts), dtype=np.float64, count=len(texts))
-    except ValueError:
-        return np.array([number(text) for text in texts])
-
-
-def _whole(texts: Sequence[str]) -> Ints:
-    try:
-        return np.fromiter(map(int, texts), dtype=np.int64, count=len(texts))
-    except (ValueError, OverflowError):
-        wrong = next(text for text in texts if not text.strip().isdecimal() or int(text) >= 2**63)
-        raise ModelError(f"{wrong.strip()[:60]!r} is not the number of a state") from None

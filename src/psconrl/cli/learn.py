@@ -11,6 +11,7 @@ from rich.text import Text
 
 from psconrl.caps import MOST_ROUNDS
 from psconrl.cli import INTERRUPTED
+from psconrl.cli.autosave import AUTOSAVE_SECONDS
 from psconrl.cli.learn_progress import learn_with_progress
 from psconrl.cli.learn_result import print_result
 from psconrl.cli.learn_run import LearnOptions, OutputFiles, log_of, make_run
@@ -20,7 +21,7 @@ from psconrl.envs.continuing import ContinuingEnv
 from psconrl.learning.advice import advice, hindsight
 from psconrl.learning.runtime.watchdog import Watchdog
 from psconrl.model.cmdp import CMDP
-from psconrl.model.tables import EMISSIONS
+from psconrl.model.simulation_tables import EMISSIONS
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
 from psconrl.simulation.model_run import Simulation
@@ -53,7 +54,9 @@ from psconrl.simulation.trace import Trace
     is_flag=True,
     help="Plan in a thread while the environment goes on, step by step, under the previous policy.",
 )
-@click.option("--save", "save_to", metavar="FILE", help="Save the run to a file, every 10 s and at the end.")
+@click.option(
+    "--save", "save_to", metavar="FILE", help=f"Save the run to a file, every {AUTOSAVE_SECONDS:g} s and at the end."
+)
 @click.option("--resume", "resume_from", metavar="FILE", help="Continue a saved run, bit for bit, and save it there.")
 @click.option("--log", "log_to", metavar="FILE", help="Write a .csv line per episode, for `psconrl monitor FILE`.")
 @click.option("--support", is_flag=True, help="Give the agent the set of possible transitions.")
@@ -115,7 +118,8 @@ def _write(out: Console, files: OutputFiles, run: Run, trace: Trace, best: Plan 
     if files.run is not None and isinstance(run, Simulation):
         run.save(files.run)
     if files.picture is not None:
-        from psconrl.report.figures import trace_figure, write_figure
+        from psconrl.report.figure_files import write_figure
+        from psconrl.report.run_figure import trace_figure
 
         write_figure(trace_figure(trace, best, title=title), files.picture)
         out.print(Text(f"Picture: {files.picture}"))

@@ -1,0 +1,29 @@
+"""Writing figures to files, and the settings that all of them share."""
+
+import os
+from pathlib import Path
+from typing import IO
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from psconrl.errors import ConfigError
+from psconrl.files import write_atomically
+
+PRINT_DPI = 300
+LITERAL = mpl.rc_context({"text.parse_math": False})  # a $ in a user's name is shown as $
+
+
+def write_figure(figure: Figure, path: str | os.PathLike[str], exact: bool = False) -> None:
+    """Save a figure atomically, in the format of the file's suffix.
+
+    ``exact``: keep the exact size of the figure, for print; otherwise crop it to what is drawn.
+    """
+    target = Path(path)
+    form = target.suffix.lower().removeprefix(".")
+
+    def write(f: IO[bytes]) -> None:
+        with mpl.rc_context({"svg.fonttype": "none", "pdf.fonttype": 42}):
+            figure.savefig(f, format=form, dpi=PRINT_DPI if exact else 150, bbox_inches=None if exact else "tight")
+
+    write_atomically(target, write, ConfigError)
