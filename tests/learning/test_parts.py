@@ -161,9 +161,6 @@ def test_a_radius_is_chosen_by_its_options_too(name, flat, radius):
         ("psconrl", {"planning_horizon": "endles"}, "unknown planning_horizon 'endles'; did you mean 'endless'"),
         ("psconrl", {"factor": 0.0}, "factor must be a number above 0 and at most 1"),
         ("psconrl", {"belief": "none"}, "unknown belief 'none'"),
-        ("psconrl", {"repay": 0.1}, "option 'repay' is now 'share', of the ledger 'repay'"),
-        ("cmdp-psrl", {"if_infeasible": "explore"}, "option 'if_infeasible' is now 'fallback'"),
-        ("psconrl", {"explore_action": "least_tried"}, "option 'explore_action' is now 'action', of the fallback"),
         ("c-ucrl", {"repay": 0.1}, "unknown option 'repay'"),
         ("cmdp-psrl", {"action": "shortest"}, "option 'action' does not go with fallback 'unconstrained'"),
         ("c-ucrl", {"coef": 0.1, "delta": 0.1}, "option 'delta' does not go with radius 'scaled'"),
@@ -539,7 +536,6 @@ def test_a_class_that_extends_another_is_not_taken_for_it(tmp_path):
         ),
         (lambda: PSConRL(16, 4, [0.2], share=0.1), r"ledger=Repay\(share=\.\.\.\)"),
         (lambda: PSConRL(16, 4, [0.2], doubling=True), r"the name of a part; write schedule=Doubling\(\.\.\.\)"),
-        (lambda: PSConRL(16, 4, [0.2], if_infeasible="x"), "has no argument 'if_infeasible'; it is now 'fallback'"),
         (lambda: PSConRL(16, 4, [0.2], sched=0), "has no argument 'sched'; unknown argument 'sched'"),
         (lambda: PSConRL(16, 4, [0.2], shcedule=0), "did you mean 'schedule'"),
         (

@@ -151,39 +151,39 @@ def test_a_metric_that_an_experiment_lacks_is_said(experiments):
     with pytest.raises(ConfigError, match="unknown metric 'regrets'; did you mean 'regret'"):
         measures(experiments, ["regrets"])
     rover = experiments[0]
-    before = {label: replace(c, strong=c.strong * np.nan, largest_excess=c.strong * np.nan)
-              for label, c in rover.curves.items()}  # fmt: skip
-    old = [replace(rover, curves=before), *experiments[1:]]
+    unevaluated = {label: replace(c, strong=c.strong * np.nan) for label, c in rover.curves.items()}
     with pytest.raises(ConfigError, match="strong-regret: experiment 'marsrover-4x4' has no exact evaluation"):
-        measures(old, ["strong-regret"])
-    with pytest.raises(ConfigError, match="largest-excess: experiment 'marsrover-4x4' has no largest excess"):
-        measures(old, ["largest-excess"])
+        measures([replace(rover, curves=unevaluated), *experiments[1:]], ["strong-regret"])
     lost = replace(rover, curves={"a": replace(rover.curves["psconrl"], optimum=np.array([np.nan] * 3))}, facts={})
     with pytest.raises(ConfigError, match="has no optimum to compare with"):
         measures([lost], ["regret"])
     with pytest.raises(ConfigError, match="has no shadow prices"):
         measures([lost], ["priced"])
-    assert [m.title for m in available(replace(lost, curves=before), list(METRICS))] == [
-        "regret", "violation (cost 1)", "average objective", "average cost 1", "regret, paper's metric",
+    assert [m.title for m in available(replace(lost, curves=unevaluated), list(METRICS))] == [
+        "regret",
+        "violation (cost 1)",
+        "average objective",
+        "average cost 1",
+        "largest running excess (cost 1)",
+        "regret, paper's metric",
         "violation, paper's metric (cost 1)",
-    ]  # fmt: skip
+    ]
 
 
 def one_without(experiment):
     """The experiment with a second agent that was not evaluated."""
     (label, curves), *_ = experiment.curves.items()
-    nothing = np.full_like(curves.strong, np.nan)
-    other = replace(curves, label="other", title="Other", strong=nothing, largest_excess=nothing)
+    other = replace(curves, label="other", title="Other", strong=np.full_like(curves.strong, np.nan))
     return replace(experiment, curves={label: curves, "other": other})
 
 
 def test_an_agent_that_lacks_a_metric_has_a_dash_with_a_note(experiments):
     both = [one_without(experiments[0])]
-    measured = measures(both, ["violation", "strong-violation", "largest-excess"])
+    measured = measures(both, ["violation", "strong-regret", "strong-violation"])
     markdown = print_table(both, measured, "markdown").splitlines()
     assert markdown[3].endswith(" | - | - |")
     assert "| - |" not in markdown[2]
-    assert markdown[-1].endswith("A dash: not evaluated, or not stored, for this agent.")
+    assert markdown[-1].endswith("A dash: not evaluated for this agent.")
     assert "A dash" not in print_table(both, measured[:1], "markdown")
     latex = print_table(both, measured, "latex").splitlines()
     assert latex[6].endswith(r"& -- & -- \\")

@@ -368,29 +368,25 @@ def test_what_is_stored_is_what_the_run_has(swept):
     np.testing.assert_array_equal(points[:, :, 3], result.strong)
 
 
-def test_a_results_file_from_before_is_read_shown_and_continued(swept, tmp_path):
+def test_agents_that_were_not_evaluated_have_dashes(swept, tmp_path):
     path, spec = swept
-    old = tmp_path / "old.db"
-    old.write_bytes(path.read_bytes())
-    with closing(sqlite3.connect(old)) as db:
-        db.execute("ALTER TABLE checkpoints DROP COLUMN largest")
+    other = tmp_path / "other.db"
+    other.write_bytes(path.read_bytes())
+    with closing(sqlite3.connect(other)) as db:
         db.execute("UPDATE checkpoints SET strong = NULL")
         db.execute("DELETE FROM checkpoints WHERE run IN (SELECT id FROM runs WHERE label = 'triple-qa')")
         db.execute("DELETE FROM runs WHERE label = 'triple-qa'")
         db.commit()
-    with Store(old) as store:
-        assert np.isnan(next(iter(read_experiments(store)[0].curves.values())).largest_excess).all()
+    with Store(other) as store:
         titles = [p["title"] for p in build(store)["experiments"][0]["panels"]]
-        assert not any("Largest" in title or "Strong" in title for title in titles)
-    outcome = run_sweep(spec.jobs(), old, executor=AtOnce())
+        assert not any("Strong" in title for title in titles)
+    outcome = run_sweep(spec.jobs(), other, executor=AtOnce())
     assert (outcome.known, outcome.done) == (8, 2)
-    with Store(old) as store:
-        curves = read_experiments(store)[0].curves
+    with Store(other) as store:
         (table,) = [t for t in build(store)["experiments"][0]["tables"] if t["title"] == "Strong regret and violation"]
-    assert np.isfinite(curves["triple-qa"].largest_excess[:, :, 1]).all()
-    assert np.isnan(curves["psconrl"].largest_excess).all()
-    assert [row[2:] == ["-"] * 3 for row in table["rows"]] == [True, True, False]
-    assert table["note"].endswith("A dash: not evaluated, or not stored, for this agent.")
+    assert [row[2:4] == ["-"] * 2 for row in table["rows"]] == [True, True, False]
+    assert "-" not in [row[4] for row in table["rows"]]  # the largest excess is always known
+    assert table["note"].endswith("A dash: not evaluated for this agent.")
 
 
 def test_large_models_are_evaluated_where_that_is_asked_for(monkeypatch):

@@ -59,14 +59,19 @@ def sweep_command(spec: str, out: str, quick: bool, workers: int | None, executo
 @click.option("-o", "--out", default="report.html", show_default=True, metavar="FILE", help="The page to write.")
 def report_command(results: str, out: str) -> None:
     """Write one self-contained page from RESULTS: interactive curves, tables, maps, provenance. It works offline."""
+    if Path(out).suffix.lower() not in (".html", ".htm"):
+        raise ConfigError(f"--out: {out!r} must end in .html")
+    console().print(Text(f"Page: {write_page(results, Path(out))}"))
+
+
+def write_page(results: str | Path, page: Path) -> Path:
+    """Write the page of a results file, and return its path."""
     from psconrl.report.page import write_report
     from psconrl.report.page_contents import build
 
-    if Path(out).suffix.lower() not in (".html", ".htm"):
-        raise ConfigError(f"--out: {out!r} must end in .html")
     with Store(results) as store:
-        write_report(build(store), out)
-    console().print(Text(f"Page: {out}"))
+        write_report(build(store), page)
+    return page
 
 
 @click.command("export")

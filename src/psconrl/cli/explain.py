@@ -1,18 +1,14 @@
 """The command ``explain``."""
 
 import json
-from typing import Any
 
 import click
 from rich.text import Text
 
 from psconrl.cli.options import (
-    goal_options,
+    GivenModel,
     json_option,
-    model_argument,
-    read_model,
-    set_option,
-    threshold_option,
+    model_and_threshold_options,
 )
 from psconrl.cli.progress import (
     plan_with_progress,
@@ -28,25 +24,15 @@ from psconrl.planning.methods import METHODS
 
 
 @click.command("explain")
-@model_argument
+@model_and_threshold_options
 @click.option("--state", required=True, help="Name or number of the state.")
-@goal_options
-@threshold_option
-@set_option
 @json_option
-def explain_command(
-    model: str,
-    state: str,
-    thresholds: tuple[str, ...],
-    settings: tuple[str, ...],
-    as_json: bool,
-    goal: dict[str, Any],
-) -> None:
+def explain_command(model: GivenModel, state: str, as_json: bool) -> None:
     """Show what every action in a state of MODEL would change, at the plan's shadow prices.
 
     A change is that of the total over all future rounds if the action is played once and the plan followed afterwards.
     """
-    cmdp = read_model(model, settings, thresholds, goal)
+    cmdp = model.read()
     named = cmdp.state_names is not None and state in cmdp.state_names
     asked = cmdp.names.state_number(state if named or not state.isdecimal() else int(state), cmdp.n_states)
     why = explain_state(cmdp, asked, plan_with_progress(cmdp, METHODS[0]))

@@ -1,18 +1,15 @@
 """The command ``inspect``."""
 
 import json
-from typing import Any
 
 import click
 from rich.table import Table
 from rich.text import Text
 
 from psconrl.cli.options import (
-    goal_options,
+    GivenModel,
     json_option,
-    model_argument,
-    read_model,
-    set_option,
+    model_options,
     words,
 )
 from psconrl.cli.progress import (
@@ -32,26 +29,24 @@ OF_A_GOAL = ("constraints", "plan", "span of the bias")  # properties that a mod
 
 
 @click.command("inspect")
-@model_argument
-@goal_options
-@set_option
+@model_options
 @json_option
 @click.option("--diameter", "force", is_flag=True, help="Compute the diameter however large the model is.")
-def inspect_command(model: str, settings: tuple[str, ...], as_json: bool, force: bool, goal: dict[str, Any]) -> None:
+def inspect_command(model: GivenModel, as_json: bool, force: bool) -> None:
     """Show sizes, structure, diameter, span and the feasible range of every cost of MODEL.
 
     For a .umb or .drn file without a goal, show every reward and label.
     """
-    cmdp, kinds = _model_to_look_at(model, settings, goal)
+    cmdp, kinds = _model_to_look_at(model)
     if kinds and cmdp.n_states > RANGES_STATES and not as_json:
-        _print_names(model, cmdp, kinds)
+        _print_names(model.name, cmdp, kinds)
         return
     report = inspect_with_progress(cmdp, force)
     if as_json:
         click.echo(json.dumps(report.record() | ({"kinds": kinds} if kinds else {}), allow_nan=False))
         return
     out = console()
-    out.print(Text(f"{model}: {_without_goal(cmdp) if kinds else repr(cmdp)}"))
+    out.print(Text(f"{model.name}: {_without_goal(cmdp) if kinds else repr(cmdp)}"))
     table = Table(show_header=False)
     for key, value in report.lines():
         if not kinds or key not in OF_A_GOAL:
@@ -78,9 +73,9 @@ def _print_names(model: str, cmdp: CMDP, kinds: dict[str, str]) -> None:
     out.print(table)
 
 
-def _model_to_look_at(model: str, settings: tuple[str, ...], goal: dict[str, Any]) -> tuple[CMDP, dict[str, str]]:
+def _model_to_look_at(model: GivenModel) -> tuple[CMDP, dict[str, str]]:
     """Read a model; an exchange file without a goal is read with all rewards and labels, and the kind of each."""
-    options = words("--set", settings)
-    if is_exchange_file(model) and not goal and not set(options) - {"constants"}:
-        return read_everything(model, options.get("constants", ""))
-    return read_model(model, settings, goal=goal), {}
+    options = words("--set", model.settings)
+    if is_exchange_file(model.name) and not model.goal and not set(options) - {"constants"}:
+        return read_everything(model.name, options.get("constants", ""))
+    return model.read(), {}

@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.text import Text
 
-from psconrl.cli.experiments import leave_unless_complete, print_outcome, run_with_progress, with_agents
+from psconrl.cli.experiments import leave_unless_complete, print_outcome, run_with_progress, with_agents, write_page
 from psconrl.cli.render import console, show_table
 from psconrl.errors import ConfigError
 from psconrl.experiment.spec import Spec
@@ -33,7 +33,7 @@ def reproduce_board(
     if outcome.interrupted:
         leave_unless_complete(outcome)
     written = _leaderboard(results, folder, spec) if what == "leaderboard" else _sensitivity(results, folder)
-    for path in (*written, _page(results, folder / f"{what}.html")):
+    for path in (*written, write_page(results, folder / f"{what}.html")):
         console().print(Text(f"{'Picture' if path.suffix == '.png' else 'Page'}: {path}"))
     leave_unless_complete(outcome)
 
@@ -74,12 +74,3 @@ def _pictures(figure: Any, path: Path) -> list[Path]:
     for suffix in (".pdf", ".svg", ".png"):
         write_figure(figure, path.with_suffix(suffix))
     return [path.with_suffix(".png")]
-
-
-def _page(results: Path, page: Path) -> Path:
-    from psconrl.report.page import write_report
-    from psconrl.report.page_contents import build
-
-    with Store(results) as store:
-        write_report(build(store), page)
-    return page

@@ -15,7 +15,7 @@ from psconrl.cli.autosave import AUTOSAVE_SECONDS
 from psconrl.cli.learn_progress import learn_with_progress
 from psconrl.cli.learn_result import print_result
 from psconrl.cli.learn_run import LearnOptions, OutputFiles, log_of, make_run
-from psconrl.cli.options import end_politely, read_environment
+from psconrl.cli.options import end_politely, read_environment, set_option, threshold_option
 from psconrl.cli.render import console
 from psconrl.envs.continuing import ContinuingEnv
 from psconrl.learning.advice import advice, hindsight
@@ -40,8 +40,8 @@ from psconrl.simulation.trace import Trace
     help="Total number of rounds. [default: the environment's, or the resumed run's]",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of agent and environment.")
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Environment option, such as slip=0.1.")
-@click.option("--threshold", "thresholds", multiple=True, metavar="NAME=VALUE", help="Change a limit.")
+@set_option
+@threshold_option
 @click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="Agent option, such as prior=0.05.")
 @click.option(
     "--unknown-costs", is_flag=True, help="The agent has to learn the costs too (it is given the largest reward)."

@@ -2,11 +2,10 @@
 
 import signal
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 PICTURES = (".png", ".svg", ".pdf")
 WORDS = {"none": None, "true": True, "false": False}
 
-model_argument = click.argument("model")
+_model = click.argument("model")
 set_option = click.option(
     "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Environment option, such as slip=0.1."
 )
@@ -41,34 +40,44 @@ _limit = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 
 
-def goal_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options for the objective and limits of a .umb or .drn file, passed on as one argument, ``goal``."""
+class GivenModel(NamedTuple):
+    """The argument MODEL of a command, and the options that change the model."""
+
+    name: str
+    settings: tuple[str, ...]
+    thresholds: tuple[str, ...]
+    goal: dict[str, Any]  # the objective and the limits of a .umb or .drn file
+
+    def read(self) -> CMDP:
+        """Return the model, with environment options, a goal, and thresholds given as NAME=VALUE."""
+        if self.goal and not is_exchange_file(self.name):
+            raise ConfigError(
+                "--minimise, --maximise and --limit go with .umb and .drn files; this model has an objective, and "
+                "--threshold NAME=VALUE changes its limits"
+            )
+        options = words("--set", self.settings)
+        for option in self.goal:
+            if option in options:
+                raise ConfigError(f"--set {option}: already given by --{option.removesuffix('s')}")
+        return _limited(load(self.name, **options, **self.goal), pairs("--threshold", self.thresholds))
+
+
+def model_options(command: Callable[..., Any], *more: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the argument MODEL and the options that change it, passed on as one argument, ``model``."""
 
     @wraps(command)
-    def with_goal(minimise: str | None, maximise: str | None, limits: tuple[str, ...], **options: Any) -> Any:
-        given = {"minimise": minimise, "maximise": maximise, "limits": limits}
-        return command(goal={name: value for name, value in given.items() if value}, **options)
+    def with_model(model: str, settings: tuple[str, ...], thresholds: tuple[str, ...] = (), **options: Any) -> Any:
+        goal = {name: value for name in ("minimise", "maximise", "limits") if (value := options.pop(name))}
+        return command(model=GivenModel(model, settings, thresholds, goal), **options)
 
-    return _minimise(_maximise(_limit(with_goal)))
+    for option in (set_option, *more, _limit, _maximise, _minimise, _model):
+        with_model = option(with_model)
+    return with_model
 
 
-def read_model(
-    name: str,
-    settings: tuple[str, ...] = (),
-    thresholds: tuple[str, ...] = (),
-    goal: Mapping[str, Any] = MappingProxyType({}),
-) -> CMDP:
-    """Return the model of a name or file, with environment options, a goal, and thresholds given as NAME=VALUE."""
-    if goal and not is_exchange_file(name):
-        raise ConfigError(
-            "--minimise, --maximise and --limit go with .umb and .drn files; this model has an objective, and "
-            "--threshold NAME=VALUE changes its limits"
-        )
-    options = words("--set", settings)
-    for option in goal:
-        if option in options:
-            raise ConfigError(f"--set {option}: already given by --{option.removesuffix('s')}")
-    return _limited(load(name, **options, **goal), pairs("--threshold", thresholds))
+def model_and_threshold_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the argument MODEL and the options that change it, among them ``--threshold``."""
+    return model_options(command, threshold_option)
 
 
 def read_environment(name: str, settings: tuple[str, ...], thresholds: tuple[str, ...]) -> "CMDP | ContinuingEnv":

@@ -36,8 +36,9 @@ def inches(text: str) -> float:
 
 
 def chosen(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that select what is shown, and under which names."""
+    """Add the argument RESULTS, and the options that select what is shown, and under which names."""
     for option in reversed((
+        click.argument("results"),
         click.option("--experiments", multiple=True, metavar="A,B", help="Names, in this order. [default: all]"),
         click.option("--agents", multiple=True, metavar="A,B", help="Labels, in this order. [default: all]"),
         click.option("--rename", multiple=True, metavar="LABEL=NAME",
@@ -51,19 +52,10 @@ def chosen(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @click.command("figure")
-@click.argument("results")
 @chosen
 @click.option("--width", metavar="LENGTH", help="Exact width, e.g. 3.25in, 8.5cm, 85mm, 246pt. [default: as it fits]")
 @click.option("-o", "--out", required=True, metavar="FILE", help="A .pdf, .svg or .png file.")
-def figure_command(
-    results: str,
-    experiments: tuple[str, ...],
-    agents: tuple[str, ...],
-    rename: tuple[str, ...],
-    metrics: tuple[str, ...],
-    width: str | None,
-    out: str,
-) -> None:
+def figure_command(width: str | None, out: str, **given: Any) -> None:
     """Draw curves of RESULTS for a paper: means over runs with 95% bands, in the width of its column.
 
     Agents have the colours of the page. A curve that leaves the axes is cut off, and the panel says where it ends.
@@ -74,33 +66,24 @@ def figure_command(
     from psconrl.report.panels import panel_figure, rows_of
 
     wide = None if width is None else inches(width)
-    shown, measured = _read(results, experiments, agents, rename, metrics)
+    shown, measured = _read(**given)
     assert target is not None
     write_figure(panel_figure(shown, rows_of(measured), wide), target, exact=True)
     console().print(Text(f"Picture: {target}"))
 
 
 @click.command("table")
-@click.argument("results")
 @chosen
 @click.option("--format", "form", default="markdown", show_default=True, metavar="FORMAT", help="latex, markdown, csv.")
 @click.option("-o", "--out", metavar="FILE", help="The file to write. [default: print the table]")
-def table_command(
-    results: str,
-    experiments: tuple[str, ...],
-    agents: tuple[str, ...],
-    rename: tuple[str, ...],
-    metrics: tuple[str, ...],
-    form: str,
-    out: str | None,
-) -> None:
+def table_command(form: str, out: str | None, **given: Any) -> None:
     """Tabulate final values of RESULTS for a paper: mean and 95% interval over runs, and the number of runs.
 
     LaTeX needs the package booktabs; CSV has a line for each number, not rounded.
     """
     from psconrl.report.print_table import print_table
 
-    text = print_table(*_read(results, experiments, agents, rename, metrics), form)
+    text = print_table(*_read(**given), form)
     if out is None:
         console().print(Text(text.removesuffix("\n")), soft_wrap=True)
         return
@@ -112,7 +95,7 @@ def _read(
     results: str,
     experiments: tuple[str, ...],
     agents: tuple[str, ...],
-    renames: tuple[str, ...],
+    rename: tuple[str, ...],
     metrics: tuple[str, ...],
 ) -> tuple[list[Any], list[Any]]:
     """Return the experiments and the measures to show."""
@@ -121,5 +104,5 @@ def _read(
     from psconrl.report.selection import select
 
     with Store(results) as store:
-        shown = select(read_experiments(store), experiments, agents, renames)
+        shown = select(read_experiments(store), experiments, agents, rename)
     return shown, measures(shown, [name.strip() for text in metrics for name in text.split(",") if name.strip()])

@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Callable
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import click
@@ -13,13 +14,10 @@ from rich.text import Text
 
 from psconrl.caps import LARGEST_COST
 from psconrl.cli.options import (
-    goal_options,
+    GivenModel,
     json_option,
-    model_argument,
+    model_and_threshold_options,
     picture_path,
-    read_model,
-    set_option,
-    threshold_option,
 )
 from psconrl.cli.render import console, number, numbers_table
 from psconrl.errors import ConfigError
@@ -36,7 +34,7 @@ MOST_COLUMNS = 12  # of a surface shown as a table
 
 
 @click.command("pareto")
-@model_argument
+@model_and_threshold_options
 @click.option(
     "--constraint",
     "constraints",
@@ -51,22 +49,16 @@ MOST_COLUMNS = 12  # of a surface shown as a table
     type=click.IntRange(2, 10_000),
     help=f"Number of thresholds. [default: {CURVE_POINTS}, or {SURFACE_POINTS} per side of a surface]",
 )
-@goal_options
-@threshold_option
-@set_option
 @json_option
 @click.option("--plot", metavar="FILE", help="Draw the curve or the surface to a .png, .svg or .pdf file.")
 def pareto_command(
-    model: str,
+    model: GivenModel,
     constraints: tuple[str, ...],
     low: float | None,
     high: float | None,
     points: int | None,
-    thresholds: tuple[str, ...],
-    settings: tuple[str, ...],
     as_json: bool,
     plot: str | None,
-    goal: dict[str, Any],
 ) -> None:
     """Show the optimal value of MODEL as one or two thresholds vary, with the other limits kept."""
     picture = picture_path(plot)
@@ -74,7 +66,7 @@ def pareto_command(
         if level is not None and not abs(level) <= LARGEST_COST:
             wanted = f"at most {LARGEST_COST:g} in size" if math.isfinite(level) else "a finite number"
             raise ConfigError(f"{option}: must be {wanted}; got {level}")
-    cmdp = read_model(model, settings, thresholds, goal)
+    cmdp = model.read()
     if not constraints and cmdp.n_constraints > 1:
         raise click.UsageError(f"--constraint is needed; one or two of: {', '.join(cmdp.cost_names[1:])}")
     indices = [constraint_index(cmdp, name) for name in constraints or (1,)]
@@ -87,11 +79,7 @@ def pareto_command(
         if points is not None and points > MOST_SIDE:
             raise click.UsageError(f"--points: a surface has at most {MOST_SIDE} per side; got {points}")
         surface = _with_bar(lambda bar: pareto_surface(cmdp, indices, points=points or SURFACE_POINTS, progress=bar))
-        if picture is not None:
-            from psconrl.report.figure_files import write_figure
-            from psconrl.report.trade_off_figures import surface_figure
-
-            write_figure(surface_figure(surface, cmdp, title=model), picture)
+        _draw(surface, cmdp, model.name, picture)
         if as_json:
             click.echo(json.dumps(_surface_record(surface, cmdp.names)))
             return
@@ -103,17 +91,23 @@ def pareto_command(
         curve = _with_bar(
             lambda bar: trace(cmdp, index, points=points or CURVE_POINTS, low=low, high=high, progress=bar)
         )
-        if picture is not None:
-            from psconrl.report.figure_files import write_figure
-            from psconrl.report.trade_off_figures import pareto_figure
-
-            write_figure(pareto_figure(curve, cmdp, title=model), picture)
+        _draw(curve, cmdp, model.name, picture)
         if as_json:
             click.echo(json.dumps(_curve_record(curve, cmdp.names)))
             return
         _print_curve(curve, cmdp)
     if picture is not None:
         out.print(Text(f"Picture: {picture}"))
+
+
+def _draw(found: Pareto | ParetoSurface, cmdp: CMDP, title: str, picture: Path | None) -> None:
+    if picture is None:
+        return
+    from psconrl.report.figure_files import write_figure
+    from psconrl.report.trade_off_figures import pareto_figure, surface_figure
+
+    draw: Any = pareto_figure if isinstance(found, Pareto) else surface_figure
+    write_figure(draw(found, cmdp, title=title), picture)
 
 
 def _with_bar(work: Callable[[Callable[[int, int], object]], Any]) -> Any:

@@ -27,54 +27,39 @@ STOPS = "(Ctrl-C stops with the best so far)"
 
 def plan_with_progress(cmdp: CMDP, method: str) -> Plan:
     """Return the plan; show its progress on a terminal. Ctrl-C ends with the best plan so far."""
-    line = _Line(sys.stderr.isatty())
     needed = planning_effort(cmdp)
     if needed is not None and needed.seconds >= WORTH_TELLING:
         console(stderr=True).print(Text(f"{cmdp.n_states} states: {needed}. Ctrl-C stops with the best plan so far."))
-    try:
+    with _Line(sys.stderr.isatty()) as line:
         return plan(cmdp, method, progress=line.show)
-    finally:
-        line.end()
 
 
 def plan_windows_with_progress(cmdp: CMDP, within: float, plain: Plan) -> WindowPlan:
     """Return the plans of windows; show on a terminal how many are done."""
-    line = _Line(sys.stderr.isatty())
-    try:
+    with _Line(sys.stderr.isatty()) as line:
         return plan_windows(cmdp, within, plain, line.show)
-    finally:
-        line.end()
 
 
 def best_deterministic_with_progress(cmdp: CMDP, best: Plan, most_plans: int) -> SimplePolicy:
     """Return the best deterministic policy; show the progress of the search. Ctrl-C ends with the best so far."""
-    line = _Line(sys.stderr.isatty())
+    with _Line(sys.stderr.isatty()) as line:
 
-    def show(progress: SearchProgress) -> None:
-        line.show(str(progress) if math.isnan(progress.value) else f"{progress} {STOPS}")
+        def show(progress: SearchProgress) -> None:
+            line.show(str(progress) if math.isnan(progress.value) else f"{progress} {STOPS}")
 
-    try:
         return best_deterministic(cmdp, best, most_plans=most_plans, progress=show)
-    finally:
-        line.end()
 
 
 def threshold_rule_with_progress(cmdp: CMDP, best: Plan) -> ThresholdRule | None:
     """Return the best threshold rule; show how many have been evaluated. Ctrl-C ends with the best so far."""
-    line = _Line(sys.stderr.isatty())
-    try:
+    with _Line(sys.stderr.isatty()) as line:
         return threshold_rule(cmdp, best=best, progress=lambda text: line.show(f"{text} {STOPS}"))
-    finally:
-        line.end()
 
 
 def inspect_with_progress(cmdp: CMDP, always_diameter: bool) -> Inspection:
     """Return the properties of a model; show which of them is being computed."""
-    line = _Line(sys.stderr.isatty(), patience=0.0)  # as a step may be long
-    try:
+    with _Line(sys.stderr.isatty(), patience=0.0) as line:  # as a step may be long
         return inspect_model(cmdp, always_diameter, line.show)
-    finally:
-        line.end()
 
 
 class _Line:
@@ -85,6 +70,12 @@ class _Line:
     ) -> None:
         self._on, self._clock, self._began, self._width = on_terminal, clock, clock(), 0
         self._patience = QUIET_SECONDS if patience is None else patience
+
+    def __enter__(self) -> "_Line":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
 
     def show(self, progress: Progress | str) -> None:
         """Show the progress, unless it is too early; cut to the width of the terminal."""

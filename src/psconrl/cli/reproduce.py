@@ -15,7 +15,8 @@ from psconrl.cli.experiments import (
     run_with_progress,
     with_agents,
     workers_option,
-)  # fmt: skip
+    write_page,
+)
 from psconrl.cli.leaderboard import BOARDS, reproduce_board
 from psconrl.cli.render import console, number, show_table
 from psconrl.envs.registry import load
@@ -91,7 +92,7 @@ def reproduce_command(
     formats = ("png",) if quick and what == "all" else ("png", "svg", "pdf")  # a quick look needs no print formats
     for path in _draw(results, folder, chosen, metric, formats):
         console().print(Text(f"Picture: {path}"))
-    console().print(Text(f"Page: {_write_page(results, folder)}"))
+    console().print(Text(f"Page: {write_page(results, folder / 'report.html')}"))
     for outcome in outcomes:
         leave_unless_complete(outcome)
 
@@ -156,16 +157,6 @@ def _draw(results: Path, folder: Path, chosen: list[str], metric: str, formats: 
         for suffix in formats:
             write_figure(figure, folder / f"{name}.{suffix}")
     return [folder / f"{name}.png" for name in figures]
-
-
-def _write_page(results: Path, folder: Path) -> Path:
-    from psconrl.report.page import write_report
-    from psconrl.report.page_contents import build
-
-    page = folder / "report.html"
-    with Store(results) as store:
-        write_report(build(store), page)
-    return page
 
 
 def _print_bounds(results: Path) -> None:

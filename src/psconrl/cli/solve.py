@@ -4,21 +4,18 @@ import json
 import math
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import click
 from rich.console import Console
 from rich.text import Text
 
 from psconrl.cli.options import (
-    goal_options,
+    GivenModel,
     json_option,
-    model_argument,
+    model_and_threshold_options,
     output_path,
     picture_path,
-    read_model,
-    set_option,
-    threshold_option,
 )
 from psconrl.cli.progress import (
     best_deterministic_with_progress,
@@ -71,10 +68,7 @@ class PlanFiles(NamedTuple):
 
 
 @click.command("solve")
-@model_argument
-@goal_options
-@threshold_option
-@set_option
+@model_and_threshold_options
 @click.option("--method", type=click.Choice(METHODS), default=METHODS[0], show_default=True, help="lp: HiGHS.")
 @json_option
 @click.option("--plot", metavar="FILE", help="Draw the policy to a .png, .svg or .pdf file.")
@@ -96,9 +90,7 @@ class PlanFiles(NamedTuple):
     help="Also keep the limits over windows of about this length; --policy then writes a policy for each window.",
 )
 def solve_command(
-    model: str,
-    thresholds: tuple[str, ...],
-    settings: tuple[str, ...],
+    model: GivenModel,
     method: str,
     as_json: bool,
     plot: str | None,
@@ -108,7 +100,6 @@ def solve_command(
     proof_to: str | None,
     kind: str,
     within: float | None,
-    goal: dict[str, Any],
 ) -> None:
     """Plan MODEL: value, costs against thresholds, shadow prices, policy, certificate.
 
@@ -119,7 +110,7 @@ def solve_command(
         output_path("--save", save_to, (".npz",)), output_path("--proof", proof_to, (".json",)),
     )  # fmt: skip
     _check_kind(kind, files, as_json, within)
-    cmdp = read_model(model, settings, thresholds, goal)
+    cmdp = model.read()
     if kind == "threshold" and state_order(cmdp) is None:
         raise ConfigError(
             f"--kind threshold: {why_unordered(cmdp)}; name them by one number, such as '3 waiting', or give an order "
@@ -131,13 +122,13 @@ def solve_command(
         windows = plan_windows_with_progress(cmdp, within, result)
     if kind != KINDS[0]:
         result.required()
-    _write_files(files, model, cmdp, result, windows, kind)
+    _write_files(files, model.name, cmdp, result, windows, kind)
     if as_json:
         record = result.record() if windows is None else result.record() | {"windows": windows.record()}
         click.echo(json.dumps(record, allow_nan=False))
         sys.exit(EXIT[result.status])
     out = console()
-    out.print(Text(f"{model}: {cmdp!r}"))
+    out.print(Text(f"{model.name}: {cmdp!r}"))
     _print_plan(out, cmdp, result, kind)
     if windows is not None:
         print_windows(out, windows)

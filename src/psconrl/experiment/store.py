@@ -8,7 +8,7 @@ programs read while a sweep writes. Tables:
                                                         if runs of newer code or settings have replaced it
     checkpoints(run, round, cost, total, strong,        cumulative costs; cost 0 is the objective; strong regret and
                 largest)                                violations where policies were evaluated; for a constraint,
-                                                        the largest excess so far (absent from the earliest files)
+                                                        the largest excess so far
     probes(run, round, value)                           a sampled probability, if one was recorded
     meta(key, value)
 """
@@ -96,13 +96,8 @@ class Store:
 
     def points(self, run: int) -> list[tuple[Any, ...]]:
         """Return the checkpoints of a run: round, cost, total, strong, largest; None where there is no number."""
-        largest = "largest" if self._has_largest() else "NULL"
-        sql = f"SELECT round, cost, total, strong, {largest} FROM checkpoints WHERE run = ? ORDER BY round, cost"
+        sql = "SELECT round, cost, total, strong, largest FROM checkpoints WHERE run = ? ORDER BY round, cost"
         return self.query(sql, (run,))
-
-    def _has_largest(self) -> bool:
-        """Whether the file has the column of largest excesses. The earliest files lack it until a sweep writes."""
-        return bool(self.query("SELECT 1 FROM pragma_table_info('checkpoints') WHERE name = 'largest'"))
 
     def finished(self) -> set[str]:
         """Return the hashes of the finished runs, which are not run again. Failed runs are retried."""
@@ -121,7 +116,6 @@ class Store:
             _create_if_empty(target)
             store = Writer(target)
             try:
-                store.make_room()
                 yield store
             finally:
                 store.close()
@@ -129,12 +123,6 @@ class Store:
 
 class Writer(Store):
     """A results file, open for one sweep."""
-
-    def make_room(self) -> None:
-        """Add the column of largest excesses to a file from before it existed."""
-        if not self._has_largest():
-            with _clear_errors(self.path), self.connection:
-                self.connection.execute("ALTER TABLE checkpoints ADD COLUMN largest REAL")
 
     def add_experiment(self, name: str, position: int, facts: dict[str, Any], model: bytes | None) -> None:
         """Store the facts and the model of an experiment's environment."""

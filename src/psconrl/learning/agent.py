@@ -56,8 +56,8 @@ class Agent(Player):
         n_states: int,
         n_actions: int,
         thresholds: Thresholds,
-        costs: ArrayLike | None,
-        seed: int | Sequence[int] | None,
+        costs: ArrayLike | None = None,
+        seed: int | Sequence[int] | None = None,
     ) -> None:
         super().__init__(n_states, n_actions, thresholds, seed)
         if self.table_bytes:

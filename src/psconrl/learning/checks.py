@@ -53,9 +53,26 @@ def as_positive(value: Any, what: str) -> float:
     return as_number(value, what, "a positive number", lambda x: x > 0)
 
 
+def as_nonnegative(value: Any, what: str) -> float:
+    """Return a number from 0 on."""
+    return as_number(value, what, "a number from 0 on", lambda x: x >= 0)
+
+
 def as_fraction(value: Any, what: str) -> float:
     """Return a number above 0 and at most 1."""
     return as_number(value, what, "a number above 0 and at most 1", lambda x: 0 < x <= 1)
+
+
+def as_failure_probability(delta: Any) -> float:
+    """Return a number strictly between 0 and 1."""
+    return as_number(delta, "delta", "a number strictly between 0 and 1", lambda x: 0 < x < 1)
+
+
+def as_flag(value: Any, what: str) -> bool:
+    """Return True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise AgentError(f"{what} must be True or False; got {value!r}")
+    return bool(value)
 
 
 def as_numbers(values: ArrayLike, what: str) -> Floats:
@@ -73,6 +90,14 @@ def as_costs(values: ArrayLike, what: str) -> Floats:
         first = float(array[~in_range(array)].flat[0])
         raise AgentError(f"{what} must be {wanted(first)}; got {array.tolist() if array.size <= 8 else first}")
     return array
+
+
+def as_ranges(values: ArrayLike, n_costs: int) -> Floats:
+    """Return the lowest and the highest value of every cost, (m+1, 2)."""
+    ranges = as_costs(values, "ranges").copy()
+    if ranges.shape != (n_costs, 2) or not (ranges[:, 0] < ranges[:, 1]).all():
+        raise AgentError(f"ranges must hold the lowest and the highest of each of {n_costs} costs; got {values!r}")
+    return ranges
 
 
 def as_optimistic_cost(cost: Any) -> float | None:
@@ -121,11 +146,11 @@ def need_all_actions(available: Bools) -> None:
         raise AgentError("agents need models in which every action is available in every state")
 
 
-def saved_floats(value: Any, shape: tuple[int, ...], what: str) -> Floats:
-    """Return an array from a file, checked to be finite and of the given shape."""
+def saved_floats(value: Any, shape: tuple[int, ...], what: str, infinite: bool = False) -> Floats:
+    """Return an array from a file, checked to be of the given shape and finite, unless it may be infinite."""
     array = np.array(as_numbers(value, what), order="C")
-    if array.shape != shape or not np.isfinite(array).all():
-        raise AgentError(f"{what} must be finite numbers of shape {shape}")
+    if array.shape != shape or np.isnan(array).any() or not (infinite or np.isfinite(array).all()):
+        raise AgentError(f"{what} must be {'' if infinite else 'finite '}numbers of shape {shape}")
     return array
 
 

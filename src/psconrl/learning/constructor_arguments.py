@@ -9,12 +9,6 @@ from psconrl.errors import AgentError, unknown_name
 from psconrl.learning.part import Part, argument_names
 from psconrl.model.cmdp import CMDP
 
-RENAMED = {  # former names of options: the slot they belong to, and the new name
-    "if_infeasible": ("fallback", "'fallback'"),
-    "explore_action": ("fallback", "'action', of the fallback 'explore'"),
-    "repay": ("ledger", "'share', of the ledger 'repay'"),
-}
-
 
 @cache
 def _signature(cls: type) -> inspect.Signature:
@@ -49,10 +43,8 @@ def check_arguments(cls: Any, given: tuple[Any, ...], options: Mapping[str, Any]
 
 
 def _hint(cls: Any, option: str, names: list[str]) -> str:
-    """Return where an unknown option belongs: to a part, under another name, or nowhere."""
+    """Return where an unknown option belongs: to a part, or nowhere."""
     parts: Mapping[str, Part | None] = getattr(cls, "parts", {})
-    if option in RENAMED and RENAMED[option][0] in parts:
-        return f"; it is now {RENAMED[option][1]}"
     owners = [
         f"{slot}={part.__name__}({option}=...)"
         for slot in parts

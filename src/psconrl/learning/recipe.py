@@ -12,7 +12,6 @@ from typing import Any
 
 from psconrl.errors import ConfigError, unknown_name
 from psconrl.learning.agent import Agent
-from psconrl.learning.constructor_arguments import RENAMED
 from psconrl.learning.part import Part, argument_names
 
 GIVEN = ("n_states", "n_actions", "thresholds", "costs")  # arguments of every agent, which are not options
@@ -59,8 +58,6 @@ class Recipe:
 
     def _check_names(self, options: Mapping[str, Any]) -> None:
         for option in options:
-            if option in RENAMED and RENAMED[option][0] in self.cls.parts:
-                raise ConfigError(f"{self.name}: option {option!r} is now {RENAMED[option][1]}")
             if option not in self.option_names():
                 raise ConfigError(f"{self.name}: {unknown_name('option', option, self.option_names())}")
 

@@ -122,19 +122,9 @@ class SparseSteps(PolicySteps):
         worth_it = self._solver.slow or self._solver.passing or h.size < MULTIGRID_STATES
         if new is not None and ahead is not None and worth_it:
             P = self._P
+            weighted = product(weights, costs)
             new = sparse_improvement.look_ahead(
-                P.indptr,
-                P.indices,
-                P.data,
-                0,
-                0.0,
-                product(weights, costs),
-                available,
-                new,
-                h,
-                ahead,
-                self.SWEEPS,
-                tolerance,
+                P.indptr, P.indices, P.data, 0, 0.0, weighted, available, new, h, ahead, self.SWEEPS, tolerance
             )
         return Improved(bound, new)
 
@@ -155,15 +145,11 @@ class SparseSteps(PolicySteps):
         return result
 
 
-class RefinedSteps(PolicySteps):
+class RefinedSteps(DenseSteps):
     """Policy steps in double-double precision, dense, for nearly decomposable chains. Ten times slower."""
 
     # The first solution has an error of about 1e-16 of the largest bias; each refinement reduces it by that factor.
     REFINEMENTS = 3
-
-    def __init__(self, P: Floats) -> None:
-        super().__init__(P.shape[1], P.shape[0] // P.shape[1])
-        self._P = P
 
     def evaluate(
         self, policy: Ints, costs: Floats, reference: int, within: float = 0.0, guess: Unichain | None = None

@@ -178,7 +178,7 @@ def _build(record: dict[str, Any]) -> CMDP:
 
 
 def _to_arrays(cmdp: CMDP) -> dict[str, Any]:
-    header: dict[str, Any] = {
+    header = {
         "format": FORMAT,
         "version": VERSION,
         "maximise": cmdp.maximise,
@@ -187,11 +187,9 @@ def _to_arrays(cmdp: CMDP) -> dict[str, Any]:
         "action_names": cmdp.action_names,
         "layout": _layout_to_json(cmdp.layout) if cmdp.layout else None,
         "outcome_costs": [i for i, outcome in enumerate(cmdp.outcome_costs) if outcome is not None],
+        "units": cmdp.units.record(),
+        "at_least": sorted(cmdp.at_least),
     }
-    if cmdp.units.record():  # files without units stay readable by versions that know none
-        header["units"] = cmdp.units.record()
-    if cmdp.at_least:
-        header["at_least"] = sorted(cmdp.at_least)
     arrays: dict[str, Any] = {
         "header": np.array(json.dumps(header)),
         "costs": cmdp.costs,

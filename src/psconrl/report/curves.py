@@ -30,7 +30,7 @@ class Curves:
     planning_seconds: Floats  # (runs,)
     probe: Floats  # (runs, n), or (runs, 0)
     strong: Floats  # (runs, n, q); nan where policies were not evaluated
-    largest_excess: Floats  # (runs, n, q); nan for the objective, and where it was not stored
+    largest_excess: Floats  # (runs, n, q); nan for the objective
     summaries: tuple[dict[str, Any], ...]
     title: str = ""  # the agent's name in figures and tables
     look: Look = UNKNOWN

@@ -12,7 +12,7 @@ is no test.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from scipy.stats import rankdata
@@ -28,23 +28,29 @@ from psconrl.report.statistics import MeanInterval, compare, interval, mean_inte
 REFERENCE = "uniform"  # the agent whose score makes those of different environments comparable
 
 
-@dataclass(frozen=True, eq=False)
-class Place:
-    """Results of an agent in an environment. Losses are in percent of the score of uniform play."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Losses:
+    """Losses of an agent, in percent of the score of uniform play: in an environment, or on average over several."""
 
-    score: MeanInterval  # regret plus positive violations at twice their prices
     loss: float
     tail: float  # loss of the 90th percentile of runs
     worst_run: float  # loss of the worst run
-    overspent: float  # positive violations at their prices, in percent as a loss
-    worst: float  # largest running excesses at their prices, in percent
-    strong: float  # strong violations at their prices, in percent; nan if policies were not evaluated
-    not_worse: bool | None  # not significantly worse than the agent with the least mean score; None: too few runs
+    overspent: float  # positive violations at their prices
+    worst: float  # largest running excesses at their prices
+    strong: float  # strong violations at their prices; nan if policies were not evaluated
     seconds: float  # median over runs
 
 
-@dataclass(frozen=True, eq=False)
-class Standing:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Place(Losses):
+    """Results of an agent in an environment."""
+
+    score: MeanInterval  # regret plus positive violations at twice their prices
+    not_worse: bool | None  # not significantly worse than the agent with the least mean score; None: too few runs
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Standing(Losses):
     """Overall results of an agent: averages over the environments that it plays."""
 
     label: str
@@ -52,13 +58,6 @@ class Standing:
     environments: int
     rank: MeanInterval  # among the agents that play an environment; 1 is the best
     not_worse: int | None  # number of environments in which it is not significantly worse
-    loss: float
-    tail: float
-    worst_run: float
-    overspent: float
-    worst: float
-    strong: float
-    seconds: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,11 +158,5 @@ def _standing(
         environments=len(own),
         rank=MeanInterval(averages[0], *interval(averages[1:])),
         not_worse=sum(tested) if tested else None,
-        loss=float(np.mean([place.loss for place in own])),
-        overspent=float(np.mean([place.overspent for place in own])),
-        tail=float(np.mean([place.tail for place in own])),
-        worst_run=float(np.mean([place.worst_run for place in own])),
-        worst=float(np.mean([place.worst for place in own])),
-        strong=float(np.mean([place.strong for place in own])),
-        seconds=float(np.mean([place.seconds for place in own])),
+        **{f.name: float(np.mean([getattr(place, f.name) for place in own])) for f in fields(Losses)},
     )

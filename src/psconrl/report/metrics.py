@@ -13,12 +13,7 @@ from psconrl.report.priced_regret import penalised_regret, regret_at_prices
 # Windows of the paper's moving averages, in rounds.
 WINDOWS = {"marsrover-4x4": 500, "marsrover-8x8": 1_000, "box": 10_000}
 
-# Parts of the results that only some agents of an experiment may have, and the message for an agent without them.
-KEPT_BY_AGENT = {
-    "strong": "has no exact evaluation of the policies played (evaluate = true, and an environment with a model)",
-    "largest": "has no largest excess (its results are from before it was stored; run the sweep again)",
-}
-UNKNOWN = "A dash: not evaluated, or not stored, for this agent."
+UNKNOWN = "A dash: not evaluated for this agent."
 
 Values = Callable[[Experiment, Curves, int], Floats]
 
@@ -31,7 +26,7 @@ class Metric:
     meaning: str
     values: Values  # (experiment, curves, i) -> (runs, n); i is the index of the cost, 0 the objective
     of_limits: bool = False  # one for every constraint, or a single one
-    needs: str = ""  # the part of the results that it requires: optimum, prices, or one of KEPT_BY_AGENT
+    needs: str = ""  # what the results must have: optimum, prices, or strong, which some agents may lack
     cumulative: bool = True  # sums over rounds, where zero means no loss
 
 
@@ -73,7 +68,7 @@ METRICS = {
     ),
     "largest-excess": Metric(
         "largest running excess", "the largest cumulative violation so far, of every constraint",
-        lambda e, c, i: c.largest_excess[:, :, i], of_limits=True, needs="largest",
+        lambda e, c, i: c.largest_excess[:, :, i], of_limits=True,
     ),
     "paper-regret": Metric(
         "regret, paper's metric", "smoothed and one-sided, only for comparison with the paper's figures",
@@ -102,7 +97,7 @@ class Measure:
         """Whether the experiment has this cost and the runs have what the metric needs."""
         if not self.applies_to(experiment):
             return False
-        return self.metric.needs not in KEPT_BY_AGENT or bool(np.isfinite(self.values(experiment, curves)).all())
+        return self.metric.needs != "strong" or bool(np.isfinite(self.values(experiment, curves)).all())
 
     def values(self, experiment: Experiment, curves: Curves) -> Floats:
         """Return the values of every run at every checkpoint, (runs, n)."""
@@ -165,8 +160,8 @@ def _missing(metric: Metric, experiment: Experiment) -> str:
         )
     if metric.needs == "prices" and not experiment.facts.get("prices"):
         return "has no shadow prices that all its runs share"
-    if metric.needs in KEPT_BY_AGENT:
+    if metric.needs == "strong":
         measured = Measure(metric, 1 if metric.of_limits else 0, metric.title)
         if not any(measured.known_of(experiment, c) for c in curves):
-            return KEPT_BY_AGENT[metric.needs]
+            return "has no exact evaluation of the policies played (evaluate = true, and an environment with a model)"
     return ""

@@ -32,7 +32,9 @@ from psconrl.kernels.sa_cvi import block_averages, first_entry, plan_block, shar
 from psconrl.learning.agent import Agent
 from psconrl.learning.checks import (
     as_count,
+    as_failure_probability,
     as_fraction,
+    as_nonnegative,
     as_number,
     as_optimistic_cost,
     as_positive,
@@ -173,13 +175,13 @@ class SACVIUCB(Agent):
         self.horizon = as_count(horizon, "horizon")
         self.H = math.isqrt(self.horizon) if H is None else as_count(H, "H")
         self.gap = as_positive(gap, "gap")
-        self.span_objective = as_number(span_objective, "span_objective", "a number from 0 on", lambda x: x >= 0)
-        self.span_limited = as_number(span_limited, "span_limited", "a number from 0 on", lambda x: x >= 0)
+        self.span_objective = as_nonnegative(span_objective, "span_objective")
+        self.span_limited = as_nonnegative(span_limited, "span_limited")
         if constants not in CONSTANTS:
             raise AgentError(unknown_name("constants", constants, CONSTANTS))
         self.constants = constants
-        self.delta = as_number(delta, "delta", "a number strictly between 0 and 1", lambda x: 0 < x < 1)
-        self.bonus = as_number(bonus, "bonus", "a number from 0 on", lambda x: x >= 0)
+        self.delta = as_failure_probability(delta)
+        self.bonus = as_nonnegative(bonus, "bonus")
         self.grid = None if grid is None else as_fraction(grid, "grid")
         self.optimistic_cost = as_optimistic_cost(optimistic_cost)
         self.account = 0.0  # cumulative excess over the threshold, in units of the constrained cost

@@ -44,7 +44,7 @@ from psconrl.arrays import Bools, Floats
 from psconrl.errors import AgentError, BaselineWarning, SolverError
 from psconrl.kernels import special
 from psconrl.learning.agent import Agent
-from psconrl.learning.checks import as_amounts, as_costs, as_distributions, as_number, as_numbers
+from psconrl.learning.checks import as_amounts, as_distributions, as_failure_probability, as_ranges, saved_floats
 from psconrl.learning.part import Part
 from psconrl.learning.parts.schedules import Schedule, SquareRoot
 from psconrl.learning.posterior.confidence_intervals import Intervals, highest_means
@@ -100,8 +100,8 @@ class SafeStart(Agent):
         self.slack = self._as_slack(slack)
         m = self.thresholds.size
         self.span = None if span is None else np.broadcast_to(as_amounts(span, "span", m), (m,)).copy()
-        self.delta = as_number(delta, "delta", "a number strictly between 0 and 1", lambda x: 0 < x < 1)
-        self.ranges = None if ranges is None else self._as_ranges(ranges)
+        self.delta = as_failure_probability(delta)
+        self.ranges = None if ranges is None else as_ranges(ranges, self.n_costs)
         if self.costs is None and self.ranges is None:
             raise AgentError(
                 f"ranges must be given if costs are learned: the lowest and the highest of each of {self.n_costs}"
@@ -345,14 +345,6 @@ class SafeStart(Agent):
             raise AgentError(f"slack must be above 0: by how much the baseline stays below each limit; got {given!r}")
         return slack
 
-    def _as_ranges(self, given: ArrayLike) -> Floats:
-        ranges = as_costs(given, "ranges").copy()
-        if ranges.shape != (self.n_costs, 2) or not (ranges[:, 0] < ranges[:, 1]).all():
-            raise AgentError(
-                f"ranges must hold the lowest and the highest of each of {self.n_costs} costs; got {given!r}"
-            )
-        return ranges
-
     def state(self) -> dict[str, Any]:
         """Return everything that has changed since construction."""
         kept = {name: getattr(self, f"_{name}") for name in SAVED_ATTRIBUTES}
@@ -361,16 +353,9 @@ class SafeStart(Agent):
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what ``state`` returned."""
         super().restore(state)
-        for name in SAVED_ATTRIBUTES:
-            setattr(self, f"_{name}", self._saved(state[name], getattr(self, f"_{name}").shape, name))
-        self.excess = self._saved(state["excess"], self.excess.shape, "excess")
+        for name in SAVED_ATTRIBUTES:  # the allowance is infinite if no span was given
+            saved = saved_floats(state[name], getattr(self, f"_{name}").shape, name, infinite=True)
+            setattr(self, f"_{name}", saved)
+        self.excess = saved_floats(state["excess"], self.excess.shape, "excess", infinite=True)
         self._warned = bool(state["warned"])
         self._playing_interim = self._play is not None and self._play.interim
-
-    @staticmethod
-    def _saved(value: Any, shape: tuple[int, ...], what: str) -> Floats:
-        """Return an array from a file; the allowance is infinite if no span was given."""
-        array = np.array(as_numbers(value, what), order="C")
-        if array.shape != shape or np.isnan(array).any():
-            raise AgentError(f"{what} must be numbers of shape {shape}")
-        return array

@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import AgentError
 from psconrl.kernels import rounds, special
-from psconrl.learning.checks import as_costs, as_count, as_number, as_positive, saved_floats
+from psconrl.learning.checks import as_count, as_flag, as_nonnegative, as_number, as_positive, as_ranges, saved_floats
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.stepping import Stepping
 from psconrl.planning.scaling import cost_units
@@ -82,17 +82,15 @@ class TripleQA(Stepping):
     ) -> None:
         super().__init__(n_states, n_actions, thresholds, costs, seed)
         self.horizon = as_count(horizon, "horizon")
-        self.kappa = _at_least_0(kappa, "kappa")
+        self.kappa = as_nonnegative(kappa, "kappa")
         self.gamma = None if gamma is None else as_number(gamma, "gamma", "from 0 to below 1", lambda x: 0 <= x < 1)
         self.eta = None if eta is None else as_positive(eta, "eta")
-        self.chi = None if chi is None else _at_least_0(chi, "chi")
-        self.iota = None if iota is None else _at_least_0(iota, "iota")
-        self.eps = None if eps is None else _at_least_0(eps, "eps")
+        self.chi = None if chi is None else as_nonnegative(chi, "chi")
+        self.iota = None if iota is None else as_nonnegative(iota, "iota")
+        self.eps = None if eps is None else as_nonnegative(eps, "eps")
         self.frame = None if frame is None else as_count(frame, "frame")
-        if not isinstance(together, bool | np.bool_):
-            raise AgentError(f"together must be True or False; got {together!r}")
-        self.together = bool(together)
-        self.ranges = None if ranges is None else _as_ranges(ranges, self.n_costs)
+        self.together = as_flag(together, "together")
+        self.ranges = None if ranges is None else as_ranges(ranges, self.n_costs)
         K = float(self.horizon)
         root = special.cbrt(K)
         self.constants = Constants(
@@ -185,14 +183,3 @@ class TripleQA(Stepping):
         self._played = int(state["played"])
         if (self.frame_visits < 0).any() or (self.queues < 0).any() or self._played != self.frame_visits.sum():
             raise AgentError("the saved frame is inconsistent")
-
-
-def _at_least_0(value: Any, what: str) -> float:
-    return as_number(value, what, "a number from 0 on", lambda x: x >= 0)
-
-
-def _as_ranges(values: ArrayLike, n_costs: int) -> Floats:
-    ranges = as_costs(values, "ranges").copy()
-    if ranges.shape != (n_costs, 2) or not (ranges[:, 0] < ranges[:, 1]).all():
-        raise AgentError(f"ranges must hold the lowest and the highest of each of {n_costs} costs; got {values!r}")
-    return ranges

@@ -18,7 +18,7 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.kernels.products import dot
-from psconrl.learning.checks import as_fraction, as_number
+from psconrl.learning.checks import as_fraction, as_nonnegative
 from psconrl.learning.episode_planner import MixedPolicies
 from psconrl.learning.part import Part
 from psconrl.learning.parts.ledger import Ledger
@@ -104,7 +104,7 @@ class WhenSlow(Commitment):
 
     def __init__(self, within: float = 0.05, patience: float = 0.1) -> None:
         self.within = as_fraction(within, "within")
-        self.patience = as_number(patience, "patience", "a number from 0 on", lambda x: 0.0 <= x < np.inf)
+        self.patience = as_nonnegative(patience, "patience")
 
     def choose(self, plan: RandomisedPlan) -> int | None:
         """Decide whether to commit, and only then to which policy, since each has to be evaluated over an episode."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import AgentError
-from psconrl.learning.checks import as_number, as_numbers
+from psconrl.learning.checks import as_failure_probability, as_nonnegative, as_numbers
 from psconrl.learning.part import Part
 from psconrl.learning.posterior.counts import Counts
 
@@ -46,7 +46,7 @@ class Scaled(Radius):
     name: ClassVar[str] = "scaled"
 
     def __init__(self, coef: float = 0.1) -> None:
-        self.coef = as_number(coef, "coef", "a number from 0 on", lambda x: x >= 0)
+        self.coef = as_nonnegative(coef, "coef")
 
     def __call__(self, visits: Ints, p_bar: Floats, log_term: LogTerm) -> Floats:
         """Return a radius for every pair."""
@@ -59,7 +59,7 @@ class Hoeffding(Radius):
     name: ClassVar[str] = "hoeffding"
 
     def __init__(self, delta: float = 0.05) -> None:
-        self.delta = _probability(delta)
+        self.delta = as_failure_probability(delta)
 
     def __call__(self, visits: Ints, p_bar: Floats, log_term: LogTerm) -> Floats:
         """Return a radius for every pair."""
@@ -73,16 +73,12 @@ class Bernstein(Radius):
     each_transition: ClassVar[bool] = True
 
     def __init__(self, delta: float = 0.05) -> None:
-        self.delta = _probability(delta)
+        self.delta = as_failure_probability(delta)
 
     def __call__(self, visits: Ints, p_bar: Floats, log_term: LogTerm) -> Floats:
         """Return a radius for every transition."""
         n, iota = np.maximum(visits, 1)[:, None], log_term(self.delta)
         return np.minimum(1.0, 4.0 * np.sqrt(p_bar * iota / n) + 28.0 * iota / n)
-
-
-def _probability(delta: float) -> float:
-    return as_number(delta, "delta", "a number strictly between 0 and 1", lambda x: 0 < x < 1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from psconrl.arrays import Floats
 from psconrl.kernels import special
-from psconrl.learning.checks import as_number
+from psconrl.learning.checks import as_nonnegative
 from psconrl.learning.parts.ledger import Ledger
 
 # Number of margins to try, each half of the last, while the margin is infeasible.
@@ -34,7 +34,7 @@ class Tightened(Ledger):
 
     def __init__(self, K: float = 0.25) -> None:
         super().__init__()
-        self.K = as_number(K, "K", "a number from 0 on", lambda x: x >= 0)
+        self.K = as_nonnegative(K, "K")
 
     def margin(self, rounds: int) -> Floats:
         """Return the margin below each threshold after ``rounds`` rounds, (m,)."""

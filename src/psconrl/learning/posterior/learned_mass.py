@@ -46,7 +46,7 @@ from psconrl.errors import AgentError, ConfigError, unknown_name
 from psconrl.kernels import counts as kernels
 from psconrl.kernels import special
 from psconrl.kernels.gamma import log_gamma_variates
-from psconrl.learning.checks import as_number, as_numbers, saved_floats
+from psconrl.learning.checks import as_flag, as_number, as_numbers, saved_floats
 from psconrl.learning.posterior.counts import Counts, need_table
 from psconrl.learning.posterior.given_weights import SMALLEST_WEIGHT, as_guess, as_weights, stored_weights
 from psconrl.learning.posterior.sampled_rows import Prior, dirichlet_rows, is_drawn_sparse, sparse_rows
@@ -84,11 +84,7 @@ class LearnedMass(Belief):
         self.grid = tuple(self._masses.tolist())
         if pool not in POOLS:
             raise ConfigError(unknown_name("pool", pool, POOLS))
-        if not isinstance(exact, bool | np.bool_):
-            raise AgentError(f"exact must be True or False; got {exact!r}")
-        if not isinstance(exceptions, bool | np.bool_):
-            raise AgentError(f"exceptions must be True or False; got {exceptions!r}")
-        self.pool, self.exact, self.exceptions = pool, bool(exact), bool(exceptions)
+        self.pool, self.exact, self.exceptions = pool, as_flag(exact, "exact"), as_flag(exceptions, "exceptions")
         self.support = None if support is None else as_weights(support, "support")
         if isinstance(self.support, float):
             raise AgentError(f"support must have shape (S, A, S), or be sparse, (S*A, S); got {support!r}")

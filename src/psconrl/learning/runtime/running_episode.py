@@ -1,6 +1,5 @@
 """An episode in progress: the policy to play, and the record so far."""
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,7 +7,7 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError
-from psconrl.learning.checks import is_index, saved_floats
+from psconrl.learning.checks import as_flag, is_index, saved_floats
 from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.learning.runtime.contract import Episode
 from psconrl.learning.runtime.random_numbers import UniformStream
@@ -90,10 +89,9 @@ class Play:
             asked_in = action = None
         elif not (is_index(asked_in, shape[0]) and is_index(action, shape[1])):
             raise AgentError("state and action must be those of the agent")
-        planning_time, interim = float(state.get("planning_time", math.nan)), state.get("interim", False)
-        if not isinstance(interim, bool):
-            raise AgentError("interim must be True or False")
-        return cls(episode, record, asked_in, action, planning_time, interim)
+        return cls(
+            episode, record, asked_in, action, float(state["planning_time"]), as_flag(state["interim"], "interim")
+        )
 
 
 def checked_policy(saved: Any, shape: tuple[int, ...]) -> Floats:

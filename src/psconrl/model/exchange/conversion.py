@@ -1,5 +1,6 @@
 """Conversion of a file's contents and a goal to a ``CMDP``, and of a ``CMDP``, or a policy's chain, to a file."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -157,24 +158,10 @@ def from_cmdp(cmdp: CMDP) -> ExplicitModel:
     """Return a model for a file, with costs as rewards of choices, in the sense shown to users, and no constraints."""
     rows = np.flatnonzero(cmdp.available)
     state, action = np.divmod(rows, cmdp.n_actions)
-    matrix = csr_array(cmdp.transition.matrix)[rows]
-    matrix.sort_indices()
-    names = None
-    if cmdp.action_names is not None:
-        names = ChoiceNames(cmdp.action_names, action)
-    return ExplicitModel(
-        first_choice=np.searchsorted(state, np.arange(cmdp.n_states + 1)),
-        first_branch=matrix.indptr.astype(np.int64),
-        targets=matrix.indices.astype(np.int64),
-        probabilities=np.asarray(matrix.data, dtype=np.float64),
-        initial=cmdp.initial > 0,
-        rewards={
-            name: Reward(choices=sign * cost.ravel()[rows])
-            for name, sign, cost in zip(cmdp.cost_names, cmdp.names.signs, cmdp.costs, strict=True)
-        },
-        choice_names=names,
-        state_names=cmdp.state_names,
-    )
+    first_choice = np.searchsorted(state, np.arange(cmdp.n_states + 1))
+    names = None if cmdp.action_names is None else ChoiceNames(cmdp.action_names, action)
+    rewards = [Reward(choices=sign * cost.ravel()[rows]) for sign, cost in _signed_costs(cmdp)]
+    return _explicit(cmdp, first_choice, csr_array(cmdp.transition.matrix)[rows], rewards, names)
 
 
 def from_policy(cmdp: CMDP, policy: Floats) -> ExplicitModel:
@@ -183,16 +170,25 @@ def from_policy(cmdp: CMDP, policy: Floats) -> ExplicitModel:
     state, action = np.nonzero(policy)
     weights = csr_array((policy[state, action], (state, state * A + action)), shape=(S, S * A))
     matrix = csr_array(weights @ csr_array(cmdp.transition.matrix))
-    matrix.sort_indices()
+    rewards = [Reward(states=sign * np.einsum("sa,sa->s", policy, cost)) for sign, cost in _signed_costs(cmdp)]
+    return _explicit(cmdp, np.arange(S + 1), matrix, rewards)
+
+
+def _signed_costs(cmdp: CMDP) -> Iterator[tuple[float, Floats]]:
+    return zip(cmdp.names.signs, cmdp.costs, strict=True)
+
+
+def _explicit(
+    cmdp: CMDP, first_choice: Ints, branches: csr_array, rewards: list[Reward], choices: ChoiceNames | None = None
+) -> ExplicitModel:
+    branches.sort_indices()
     return ExplicitModel(
-        first_choice=np.arange(S + 1),
-        first_branch=matrix.indptr.astype(np.int64),
-        targets=matrix.indices.astype(np.int64),
-        probabilities=np.asarray(matrix.data, dtype=np.float64),
+        first_choice=first_choice,
+        first_branch=branches.indptr.astype(np.int64),
+        targets=branches.indices.astype(np.int64),
+        probabilities=np.asarray(branches.data, dtype=np.float64),
         initial=cmdp.initial > 0,
-        rewards={
-            name: Reward(states=sign * np.einsum("sa,sa->s", policy, cost))
-            for name, sign, cost in zip(cmdp.cost_names, cmdp.names.signs, cmdp.costs, strict=True)
-        },
+        rewards=dict(zip(cmdp.cost_names, rewards, strict=True)),
+        choice_names=choices,
         state_names=cmdp.state_names,
     )
