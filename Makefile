@@ -23,7 +23,7 @@ export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS      := 1
 export MKL_NUM_THREADS      := 1
 
-.PHONY: help reproduce style test test-all test-slow test-exact test-sanitized test-lowest test-environments test-aarch64 mutants bench docs dist format constraints clean
+.PHONY: help reproduce style test test-all test-slow test-exact test-sanitized test-lowest test-environments test-aarch64 coverage mutants bench docs dist format constraints clean
 
 help:
 	@echo "make reproduce      the paper's figures and a page, short form: results/quick/"
@@ -35,6 +35,7 @@ help:
 	@echo "make test-lowest    the tests with the oldest supported libraries"
 	@echo "make test-environments  environments of other packages: mo-gymnasium, MiniGrid"
 	@echo "make test-aarch64   the digests of runs on 64-bit ARM, under emulation (Debian)"
+	@echo "make coverage       lines and branches that make test runs, without the compiled kernels: build/coverage/"
 	@echo "make mutants        mutation testing: small faults in the source that the tests must detect"
 	@echo "make bench          benchmarks; tables go to benchmarks/RESULTS.md by hand"
 	@echo "make docs           the documentation site: site/index.html"
@@ -129,6 +130,10 @@ test-environments: $(OTHERS)/.ready
 test-aarch64: $(READY)
 	tools/test_aarch64.sh
 
+# Kernels are compiled and not counted: CONTRIBUTING.md.
+coverage: $(READY)
+	$(BIN)/$(PYTEST) --cov --cov-report=term:skip-covered --cov-report=html:build/coverage
+
 mutants: $(READY)
 	$(BIN)/python tests/mutants.py --jobs 2
 
@@ -158,4 +163,4 @@ constraints: $(READY)
 
 clean:
 	rm -rf src/psconrl/kernels/*.so src/psconrl/kernels/avx2 src/psconrl/kernels/avx512
-	rm -rf $(VENV) $(LOWEST) $(OTHERS) $(DIST) build dist site .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) $(OTHERS) $(DIST) build dist site .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*
