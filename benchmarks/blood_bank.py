@@ -121,8 +121,11 @@ def main() -> None:
             found = np.array(list(pool.map(score, *zip(*runs, strict=True))))
             unit = found.mean() / 100.0 if agent == "uniform" else unit
             error = found.std(ddof=1) / np.sqrt(len(found)) if len(found) > 1 else np.nan
-            print(f"{agent:8} {found.mean():9.0f} = {found.mean() / unit:5.1f}% ± {error / unit:.1f}, "
-                  f"worst {found.max() / unit:.1f}%", flush=True)  # fmt: skip
+            print(
+                f"{agent:8} {found.mean():9.0f} = {found.mean() / unit:5.1f}% ± {error / unit:.1f}, "
+                f"worst {found.max() / unit:.1f}%",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

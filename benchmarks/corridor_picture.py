@@ -52,8 +52,11 @@ def main() -> None:
             rounds, found = np.array(runs[0][0]), np.array([each[1] for each in runs])
             late = rounds >= 100
             mean = np.maximum(found.mean(axis=0), 1.0)
-            print(f"{title}: {found[:, -1].mean():,.0f} ± {found[:, -1].std() / given.runs**0.5:,.0f}, "
-                  f"worst {found[:, -1].max():,.0f}", flush=True)  # fmt: skip
+            print(
+                f"{title}: {found[:, -1].mean():,.0f} ± {found[:, -1].std() / given.runs**0.5:,.0f}, "
+                f"worst {found[:, -1].max():,.0f}",
+                flush=True,
+            )
             line = axes.plot(rounds[late], mean[late], label=title, linestyle=dashes, linewidth=2.0)[0]
             if agent in BANDS:
                 low, high = (np.maximum(end, 1.0)[late] for end in (found.min(axis=0), found.max(axis=0)))

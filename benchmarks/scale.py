@@ -78,10 +78,17 @@ def one(path: str, known: str) -> None:
     while time.perf_counter() < until and run.round < 2_000:
         run.run(run.round + 5)
     seconds = np.array(run.log.seconds[warm:])
-    print(json.dumps({
-        "ms": 1e3 * float(np.median(seconds)), "p90": 1e3 * float(np.quantile(seconds, 0.9)), "episodes": seconds.size,
-        "rounds": run.round, "MB": peak_megabytes(),
-    }))  # fmt: skip
+    print(
+        json.dumps(
+            {
+                "ms": 1e3 * float(np.median(seconds)),
+                "p90": 1e3 * float(np.quantile(seconds, 0.9)),
+                "episodes": seconds.size,
+                "rounds": run.round,
+                "MB": peak_megabytes(),
+            }
+        )
+    )
 
 
 def measured(source: Path, path: str, known: str) -> dict[str, Any]:
@@ -212,8 +219,10 @@ def played(job: tuple[str, int, str, int, int]) -> tuple[float, ...]:
 def learning(runs: int) -> None:
     """Print regret against prior knowledge, and against states."""
     jobs = [("network", side, 5_000) for side in (5, 10, 20)] + [("ward", beds, 20_000) for beds in (5, 8)]
-    print("| environment | states | rounds | known | regret | at shadow prices | a round of the last fifth | "
-          "worst violation a round | planning, s |\n|---|---|---|---|---|---|---|---|---|")  # fmt: skip
+    print(
+        "| environment | states | rounds | known | regret | at shadow prices | a round of the last fifth | "
+        "worst violation a round | planning, s |\n|---|---|---|---|---|---|---|---|---|"
+    )
     with ProcessPoolExecutor(max_workers=2) as pool:
         for name, size, horizon in jobs:
             states = (network if name == "network" else ward)(size).n_states

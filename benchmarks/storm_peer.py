@@ -46,11 +46,21 @@ def main() -> None:
     found = stormpy.model_checking(read, asked, only_initial_states=True, environment=chosen)
     done = time.perf_counter()
     version = getattr(stormpy.info, "storm_version", lambda: stormpy.__version__)()
-    print(json.dumps({
-        "reading": ready - began, "seconds": done - ready, "GB": peak_gigabytes(),
-        "states": read.nr_states, "entries": read.nr_transitions, "status": "", "gap": None,
-        "value": float(found.get_value(read.initial_states[0])), "version": version,
-    }))  # fmt: skip
+    print(
+        json.dumps(
+            {
+                "reading": ready - began,
+                "seconds": done - ready,
+                "GB": peak_gigabytes(),
+                "states": read.nr_states,
+                "entries": read.nr_transitions,
+                "status": "",
+                "gap": None,
+                "value": float(found.get_value(read.initial_states[0])),
+                "version": version,
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

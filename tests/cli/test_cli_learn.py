@@ -179,9 +179,22 @@ def test_a_resumed_run_is_called_by_its_recipe(tmp_path):
 
 def test_options_reach_agent_and_environment():
     result = run(
-        "learn", "marsrover-4x4", "--horizon", "300", "--agent", "psconrl-published", "--set", "slip=0.1",
-        "--threshold", "risk=0.3", "--unknown-costs", "--emission", "bernoulli", "--seed", "5",
-    )  # fmt: skip
+        "learn",
+        "marsrover-4x4",
+        "--horizon",
+        "300",
+        "--agent",
+        "psconrl-published",
+        "--set",
+        "slip=0.1",
+        "--threshold",
+        "risk=0.3",
+        "--unknown-costs",
+        "--emission",
+        "bernoulli",
+        "--seed",
+        "5",
+    )
     assert result.exit_code == 0
     assert "0.3" in result.output
 

@@ -131,8 +131,9 @@ def test_a_ward_that_admits_all_has_the_distribution_of_a_loss_network():
     cmdp = ward(beds=7)
     distribution = evaluate(cmdp, always(cmdp, "staff 2 admits urgent and elective and transfer")).occupancy.sum(axis=1)
     loads = (0.16 / 0.02, 0.2 / 0.03, 0.1 / 0.025)
-    weights = np.array([np.prod([r**n / factorial(n) for r, n in zip(loads, _numbers(s), strict=True)])
-                        for s in cmdp.state_names])  # fmt: skip
+    weights = np.array(
+        [np.prod([r**n / factorial(n) for r, n in zip(loads, _numbers(s), strict=True)]) for s in cmdp.state_names]
+    )
     np.testing.assert_allclose(distribution, weights / weights.sum(), rtol=1e-10)
     full = [sum(_numbers(s)) == 7 for s in cmdp.state_names]
     assert distribution[full].sum() == pytest.approx(erlang(sum(loads), 7), rel=1e-12)

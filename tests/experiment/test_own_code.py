@@ -390,8 +390,9 @@ def test_the_papers_experiments_with_other_agents(own):
     for quick in (False, True):
         jobs = [job for job in chosen.jobs(quick) if job.experiment == "box"]
         assert list(dict.fromkeys(job.label for job in jobs)) == ["c-ucrl", "psconrl-learning-costs", "Mixed"]
-    rival, learning, mixed = (next(job for job in jobs if job.label == label) for label in
-                             ("c-ucrl", "psconrl-learning-costs", "Mixed"))  # fmt: skip
+    rival, learning, mixed = (
+        next(job for job in jobs if job.label == label) for label in ("c-ucrl", "psconrl-learning-costs", "Mixed")
+    )
     assert rival.agent_options == {"h": 1000, "coef": 0.5}  # the settings of the file stay
     assert (learning.agent, learning.known_costs) == ("psconrl", False)
     assert mixed.agent == f"{own}:Mixed"

@@ -65,8 +65,13 @@ def test_an_agent_without_names_says_what_to_give_instead():
 
 def test_a_model_brings_its_names_and_the_sense_of_its_thresholds():
     """Lower bounds are given and changed with their own sign, as in the model."""
-    model = psconrl.CMDP(QUEUE.transition, [QUEUE.costs[1], QUEUE.costs[0]], {"served": 0.3},
-                         cost_names=["waiting", "served"], at_least=["served"])  # fmt: skip
+    model = psconrl.CMDP(
+        QUEUE.transition,
+        [QUEUE.costs[1], QUEUE.costs[0]],
+        {"served": 0.3},
+        cost_names=["waiting", "served"],
+        at_least=["served"],
+    )
     agent = PSConRL.trusting(model, 20, seed=0)
     assert agent.thresholds.tolist() == [-0.3]
     agent.set_thresholds({"served": 0.35})

@@ -22,7 +22,7 @@ from psconrl.agents import (
     Scaled,
     SpanFHA,
     make,
-)  # fmt: skip
+)
 from psconrl.learning.agents import c_ucrl
 from psconrl.learning.parts.radii import Box, empirical
 from psconrl.learning.posterior.counts import Counts, Record

@@ -366,11 +366,15 @@ def test_callbacks_are_not_saved_and_a_resumed_agent_counts_on(tmp_path):
 
 
 def test_nothing_is_computed_without_watchers(monkeypatch):
-    def never(*args):
-        raise AssertionError
+    def never(**_):
+        raise RuntimeError("an event was made")
 
-    monkeypatch.setattr("psconrl.learning.runtime.player.event_of", never)
-    psconrl.simulate(ROVER, agent_for(), 300, seed=0)
+    monkeypatch.setattr("psconrl.learning.runtime.player.EpisodeEvent", never)
+    assert psconrl.simulate(ROVER, agent_for(), 300, seed=0).rounds[-1] == 300
+    watched = agent_for()
+    watched.watch(print)
+    with pytest.raises(RuntimeError, match="an event was made"):
+        psconrl.simulate(ROVER, watched, 300, seed=0)
 
 
 # Logs

@@ -38,7 +38,7 @@ from psconrl.agents import (
     Uniformly,
     WhenSlow,
     make,
-)  # fmt: skip
+)
 from psconrl.errors import AgentError, ConfigError
 from psconrl.learning.part import Part, argument_names
 from psconrl.learning.registry import RECIPES, TABLE, load_agent

@@ -130,9 +130,7 @@ def compiled(H, first, grid, r, g, p_hat, tried, bonus, slope, width, C):
     actions = np.empty(first_entry(H, moves.reach, len(r)), dtype=np.uint16)
     final = -potential((first + moves.positions(H)) * grid)
     rows = sparse_rows(p_hat, tried)
-    values = plan_block(
-        H, moves.reach, (r + bonus).ravel(), *rows, moves.increments.ravel(), final, 2.0 * C, actions
-    )  # fmt: skip
+    values = plan_block(H, moves.reach, (r + bonus).ravel(), *rows, moves.increments.ravel(), final, 2.0 * C, actions)
     return moves, actions, values + price(first * grid, slope, width)
 
 

@@ -384,9 +384,7 @@ def test_what_is_tried_keeps_the_limit_that_leaves_least(order):
     costs = np.zeros((3, 3, 2))
     costs[1], costs[2, :, 1] = 0.3, 1.0
     span = np.array([2.0, 5.0])[np.array(order) - 1]
-    agent = SafeStart(
-        3, 2, [0.5, 0.5], costs[[0, *order]], baseline=[[0.0, 1.0]] * 3, slack=0.2, span=span, seed=0
-    )  # fmt: skip
+    agent = SafeStart(3, 2, [0.5, 0.5], costs[[0, *order]], baseline=[[0.0, 1.0]] * 3, slack=0.2, span=span, seed=0)
     assert agent.begin(0).policy[:, 0] == pytest.approx(0.2 / (0.0 + 5.0 - 0.5 + 0.2))
 
 

@@ -216,8 +216,9 @@ def test_little_fills_in_where_states_are_neighbours_on_a_grid(w, h, most):
     """Of a square some 10 n^1.5 multiplications, whatever the names of the states; without an order, 1e8 and more."""
     rng, n = np.random.default_rng(0), w * h
     at = np.arange(n).reshape(w, h)
-    edges = np.vstack([np.column_stack([at[1:].ravel(), at[:-1].ravel()]),
-                       np.column_stack([at[:, 1:].ravel(), at[:, :-1].ravel()])])  # fmt: skip
+    edges = np.vstack(
+        [np.column_stack([at[1:].ravel(), at[:-1].ravel()]), np.column_stack([at[:, 1:].ravel(), at[:, :-1].ravel()])]
+    )
     edges = rng.permutation(n)[edges]
     matrix = in_32_bits(csr_array((np.ones(len(edges)), edges.T), shape=(n, n)))
     assert order_for(matrix.indptr, matrix.indices, n, np.inf).work < most
@@ -440,9 +441,11 @@ def test_a_sparse_chain_has_the_gains_biases_and_distribution_of_the_dense_one()
         np.testing.assert_allclose(sparse.stationary, dense.stationary, atol=1e-9, err_msg=name)
         assert sparse.stationary is sparse.stationary  # solved for once
         np.testing.assert_allclose(
-            sparse.biases - sparse.biases[:, [0]], dense.biases - dense.biases[:, [0]],
-            atol=1e-7 * (1.0 + np.abs(dense.biases).max()), err_msg=name,
-        )  # fmt: skip
+            sparse.biases - sparse.biases[:, [0]],
+            dense.biases - dense.biases[:, [0]],
+            atol=1e-7 * (1.0 + np.abs(dense.biases).max()),
+            err_msg=name,
+        )
 
 
 def test_one_solver_for_one_chain_after_another():

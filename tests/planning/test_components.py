@@ -78,8 +78,9 @@ def test_oracle_and_program_agree_for_weights(seed):
     bound, better = oracle.improve(first, weights)
     best = first if better is None else better
     assert oracle.improve(best, weights)[1] is None
-    weighted = CMDP(reached.transition, (weights @ problem.costs).reshape(1, *reached.available.shape),
-                    initial=reached.initial)  # fmt: skip
+    weighted = CMDP(
+        reached.transition, (weights @ problem.costs).reshape(1, *reached.available.shape), initial=reached.initial
+    )
     least = plan(weighted, method="lp").value
     assert bound <= least + 1e-12
     assert bound == pytest.approx(least, abs=1e-9)
@@ -199,8 +200,9 @@ def test_limits_that_no_component_keeps():
     found = plan(model)
     assert found.status is Status.INFEASIBLE
     assert found.certificate.holds
-    assert found.infeasibility.alone[0] == pytest.approx(plan(CMDP(model.transition, model.costs[1:],
-                                                                   initial=model.initial), "lp").value)  # fmt: skip
+    assert found.infeasibility.alone[0] == pytest.approx(
+        plan(CMDP(model.transition, model.costs[1:], initial=model.initial), "lp").value
+    )
 
 
 def test_moves_by_hand():

@@ -28,12 +28,21 @@ def curves(label, regret, violation, strong=0.0, worst=0.0, seconds=1.0):
     totals[:, 0, 0] = 50.0 + regret + np.zeros(RUNS)
     totals[:, 0, 1] = 20.0 + violation + np.zeros(RUNS)
     return Curves(
-        label=label, agent=label, rounds=np.array([100]), cumulative=totals, thresholds=np.full((RUNS, 1), 0.2),
-        optimum=np.full(RUNS, 0.5), replicates=np.arange(RUNS), seconds=np.full(RUNS, seconds),
-        planning_seconds=np.zeros(RUNS), probe=np.empty((RUNS, 0)), strong=np.full((RUNS, 1, 2), strong),
+        label=label,
+        agent=label,
+        rounds=np.array([100]),
+        cumulative=totals,
+        thresholds=np.full((RUNS, 1), 0.2),
+        optimum=np.full(RUNS, 0.5),
+        replicates=np.arange(RUNS),
+        seconds=np.full(RUNS, seconds),
+        planning_seconds=np.zeros(RUNS),
+        probe=np.empty((RUNS, 0)),
+        strong=np.full((RUNS, 1, 2), strong),
         largest_excess=np.full((RUNS, 1, 2), worst),
-        summaries=({},) * RUNS, title=label,
-    )  # fmt: skip
+        summaries=({},) * RUNS,
+        title=label,
+    )
 
 
 def environment(name, *agents, price=2.0):
@@ -99,11 +108,17 @@ def test_equal_scores_share_their_rank():
 
 def test_an_agent_indistinguishable_from_the_best_is_not_significantly_worse():
     luck = 5.0 * np.cos(7.0 * np.arange(RUNS))
-    board = leaderboard([
-        environment("w", curves("a", 10.0, 0.0), curves("b", 10.5 + luck - luck.mean(), 0.0),
-                    curves("c", 14 + NOISE, 0.0),
-              curves("uniform", 90.0, 0.0)),
-    ])  # fmt: skip
+    board = leaderboard(
+        [
+            environment(
+                "w",
+                curves("a", 10.0, 0.0),
+                curves("b", 10.5 + luck - luck.mean(), 0.0),
+                curves("c", 14 + NOISE, 0.0),
+                curves("uniform", 90.0, 0.0),
+            ),
+        ]
+    )
     assert {label: place.not_worse for label, place in board.places["w"].items()} == {
         "a": True, "b": True, "c": False, "uniform": False,
     }  # fmt: skip

@@ -163,9 +163,11 @@ def test_a_sweep_is_followed_too(shown, tmp_path):
 
 def test_names_are_shown_as_text_and_nothing_runs(shown, tmp_path):
     log = CSVLog(
-        tmp_path / f"{EVIL[:8].replace('/', '')}.csv", [EVIL, "b", "c"],
-        states=[f"{EVIL}{s}" for s in range(QUEUE.n_states)], actions=[f"{EVIL}{a}" for a in range(QUEUE.n_actions)],
-    )  # fmt: skip
+        tmp_path / f"{EVIL[:8].replace('/', '')}.csv",
+        [EVIL, "b", "c"],
+        states=[f"{EVIL}{s}" for s in range(QUEUE.n_states)],
+        actions=[f"{EVIL}{a}" for a in range(QUEUE.n_actions)],
+    )
     for event in EVENTS[:30]:
         log(event)
     with serving(log.path) as server:

@@ -156,8 +156,12 @@ def test_one_number_has_one_panel_and_words_a_table():
     best = psconrl.plan(cmdp)
     figure = policy_figure(cmdp, best)
     assert [axes.get_xlabel() for axes in figure.axes] == ["waiting"]
-    words = CMDP(cmdp.transition.toarray().reshape(60, 2, 60), cmdp.costs, cmdp.thresholds,
-                 state_names=[chr(97 + k // 8) + chr(97 + k % 8) for k in range(60)])  # fmt: skip
+    words = CMDP(
+        cmdp.transition.toarray().reshape(60, 2, 60),
+        cmdp.costs,
+        cmdp.thresholds,
+        state_names=[chr(97 + k // 8) + chr(97 + k % 8) for k in range(60)],
+    )
     table = policy_figure(words, psconrl.plan(words))
     assert table.axes[0].get_ylabel() == "state"
     assert len(table.axes[0].get_yticks()) == MOST_ROWS

@@ -220,13 +220,15 @@ def test_a_curve_that_leaves_the_axes_is_cut_off_and_its_end_is_named(experiment
     optimum = near.optimum[0]
     changed = {
         name: replace(
-            near, title=name, label=name,
+            near,
+            title=name,
+            label=name,
             cumulative=np.repeat(
                 np.stack([near.rounds * optimum + shape, near.cumulative[0, :, 1]], axis=1)[None], 3, axis=0
             ),
         )
         for name, shape in shapes.items()
-    }  # fmt: skip
+    }
     figure = panel_figure([replace(rover, curves=changed)], rows_of(measures([rover], ["regret"])))
     (text,) = panels_of(figure)
     lines = " ".join(text.split())
@@ -386,8 +388,9 @@ def test_latex_escapes_names_and_is_balanced(experiments):
 def test_a_single_run_has_no_interval(experiments):
     rover = experiments[0]
     c = rover.curves["psconrl"]
-    one = replace(c, cumulative=c.cumulative[:1], thresholds=c.thresholds[:1], optimum=c.optimum[:1],
-                  replicates=c.replicates[:1])  # fmt: skip
+    one = replace(
+        c, cumulative=c.cumulative[:1], thresholds=c.thresholds[:1], optimum=c.optimum[:1], replicates=c.replicates[:1]
+    )
     alone = [replace(rover, curves={"psconrl": one})]
     text = print_table(alone, measures(alone, ["regret"]), "csv").splitlines()[1]
     assert text.endswith(",,")

@@ -174,9 +174,12 @@ def test_verdicts_have_the_false_alarm_rate_they_say():
 def test_figures_are_drawn_in_the_papers_layout(experiments, tmp_path, full):
     grids = [experiments["marsrover-4x4"]]
     drawn = (
-        (figure1(experiments["counterexample"]), 2), (figure2(grids), 2), (figure2(grids, "paper"), 2),
-        (figure3(grids), 2), (theory_figure([experiments["bayes states=4"], experiments["bayes states=6"]]), 6),
-    )  # fmt: skip
+        (figure1(experiments["counterexample"]), 2),
+        (figure2(grids), 2),
+        (figure2(grids, "paper"), 2),
+        (figure3(grids), 2),
+        (theory_figure([experiments["bayes states=4"], experiments["bayes states=6"]]), 6),
+    )
     suffixes = ("png", "svg", "pdf")
     for k, (figure, panels) in enumerate(drawn):
         assert isinstance(figure, Figure)
@@ -188,8 +191,12 @@ def test_figures_are_drawn_in_the_papers_layout(experiments, tmp_path, full):
         figure2(grids, "nice")
     with pytest.raises(ConfigError, match="nothing to draw"):
         figure3([])
-    odd = dataclasses.replace(grids[0], curves={k: dataclasses.replace(c, title=k) for k, c in zip(
-        ("_x", "$x^$"), grids[0].curves.values(), strict=False)})  # fmt: skip
+    odd = dataclasses.replace(
+        grids[0],
+        curves={
+            k: dataclasses.replace(c, title=k) for k, c in zip(("_x", "$x^$"), grids[0].curves.values(), strict=False)
+        },
+    )
     figure2([odd]).savefig(tmp_path / "odd.png")
     free = psconrl.CMDP([[[1.0]]], [[[1.0]]])
     psconrl.save(free, tmp_path / "free.npz")
@@ -290,9 +297,10 @@ def test_regret_and_violation_are_cut_off_on_the_page_and_averages_are_not(exper
 def test_the_picture_of_the_theory_explains_what_is_tight(experiments):
     bayes = [experiments["bayes states=4"], experiments["bayes states=6"]]
     tight = dataclasses.replace(
-        experiments["counterexample"], name="tight",
+        experiments["counterexample"],
+        name="tight",
         curves={"psconrl": dataclasses.replace(bayes[0].curves["psconrl"], label="psconrl-paper")},
-    )  # fmt: skip
+    )
     figure = theory_figure([*bayes, tight])
     notes = [f.get_supxlabel() for f in figure.subfigs]
     assert "tight: the paper's Example 1, whose threshold, 0.5275, leaves a slack of 0.0012." in notes[1]

@@ -52,9 +52,12 @@ def test_every_axis_has_one_unit_and_the_average_is_that_of_the_last_rounds():
 
 def test_units_are_on_the_axes_and_in_the_log(tmp_path):
     model = psconrl.CMDP(
-        [[[1.0], [1.0]]], [[[1.0, 3.0]], [[2.0, 1.0]]], [1.5], cost_names=("cost", "delay"),
+        [[[1.0], [1.0]]],
+        [[[1.0, 3.0]], [[2.0, 1.0]]],
+        [1.5],
+        cost_names=("cost", "delay"),
         units={"round": "hour", "counted": {"cost": "euro"}, "levels": {"delay": "patients"}},
-    )  # fmt: skip
+    )
     trace = psconrl.simulate(model, PSConRL(1, 2, model.thresholds, model.costs, seed=0), 200, seed=0)
     assert list(axes_of(trace_figure(trace, psconrl.plan(model)))) == [
         "cost (euro an hour)", "regret in cost so far (euro)",

@@ -195,8 +195,9 @@ def test_costs_belong_to_their_outcomes():
         P, N = drawn.transition.toarray().reshape(S, A, S), found.counts.toarray().reshape(S, A, S)
         assert (drawn.available == found.model.available).all()
         for i in range(3):
-            known = np.array([[model.outcome_costs[i][int(s) * A + a][found.states] for a in range(A)]
-                              for s in found.states])  # fmt: skip
+            known = np.array(
+                [[model.outcome_costs[i][int(s) * A + a][found.states] for a in range(A)] for s in found.states]
+            )
             mean = (N * known).sum(axis=2) / N.sum(axis=2).clip(min=1)
             by_outcome = np.where(N > 0, known, mean[:, :, None])
             np.testing.assert_allclose(drawn.costs[i], (P * by_outcome).sum(axis=2) * drawn.available, atol=1e-12)

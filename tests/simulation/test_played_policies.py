@@ -169,8 +169,11 @@ def test_a_chain_that_floating_point_cannot_settle_is_unknown_and_no_error(monke
         raise psconrl.errors.SolverError("falls apart")
 
     monkeypatch.setattr(policy_values, "evaluate_policy", fail)
-    start = CMDP(np.vstack([np.repeat([[0, 0.5, 0.5]], 2, axis=0), np.repeat(np.eye(3)[1:], 2, axis=0)]),
-                 [np.ones((3, 2))], initial=0)  # fmt: skip
+    start = CMDP(
+        np.vstack([np.repeat([[0, 0.5, 0.5]], 2, axis=0), np.repeat(np.eye(3)[1:], 2, axis=0)]),
+        [np.ones((3, 2))],
+        initial=0,
+    )
     assert np.isnan(PolicyValues(start)._in_the_long_run(np.full((3, 2), 0.5), 0)).all()
     trace = Simulation(start, agent_for(start, "uniform"), 0, evaluate_policies=True).run(10)
     assert np.isnan(regret(trace, plan(start)).strong).all()
@@ -215,9 +218,7 @@ def test_a_policy_that_changes_with_the_step_costs_what_matrices_say():
 @pytest.mark.parametrize(("horizon", "every"), [(900, 1), pytest.param(2500, 2, marks=pytest.mark.full)])
 def test_a_live_policy_is_evaluated_at_fixed_rounds(horizon, every):
     """Against the same run played round by round, which looks at the policy when such a round comes."""
-    trace = Simulation(
-        ROVER, agent_for(ROVER, "triple-qa", horizon, **LIVELY), 5, evaluate_policies=True
-    ).run(horizon)  # fmt: skip
+    trace = Simulation(ROVER, agent_for(ROVER, "triple-qa", horizon, **LIVELY), 5, evaluate_policies=True).run(horizon)
     slow = Simulation(ROVER, agent_for(ROVER, "triple-qa", horizon, **LIVELY), 5)
     aims = np.append(plan(ROVER).costs[0], ROVER.thresholds)
     strong, costs = np.zeros(2), np.zeros(2)

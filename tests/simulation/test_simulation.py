@@ -93,10 +93,33 @@ def test_a_compiled_run_equals_the_plain_loop_on_the_same_uniforms(name, H, emis
     checkpoints = np.array([1, 2, 10, 399, 10_000])
     at, largest, largest_at = np.zeros((5, m1)), np.zeros(m1 - 1), np.zeros((5, m1 - 1))
     state, played, reached, ended = play(
-        0, 0, n, 400, policy, caps.ravel(), tables.indptr, tables.successors, tables.cdf, tables.outcomes,
-        tables.emission, tables.ranges, actions_u, model_u, visits, log, sums, total, cmdp.thresholds, largest,
-        0, checkpoints, 0, at, largest_at, None,
-    )  # fmt: skip
+        0,
+        0,
+        n,
+        400,
+        policy,
+        caps.ravel(),
+        tables.indptr,
+        tables.successors,
+        tables.cdf,
+        tables.outcomes,
+        tables.emission,
+        tables.ranges,
+        actions_u,
+        model_u,
+        visits,
+        log,
+        sums,
+        total,
+        cmdp.thresholds,
+        largest,
+        0,
+        checkpoints,
+        0,
+        at,
+        largest_at,
+        None,
+    )
     assert played == len(path)
     assert ended == (len(path) < n)
     assert state == path[-1][2]

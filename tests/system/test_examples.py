@@ -120,9 +120,14 @@ def test_journeys_arrive(script, tmp_path):
     journey = EXAMPLES / "journeys" / script
     programs = str(Path(sys.executable).parent)
     done = subprocess.run(
-        ["bash", journey], cwd=tmp_path, capture_output=True, text=True, timeout=900, check=False,
+        ["bash", journey],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
         env=os.environ | {"PATH": programs + os.pathsep + os.environ["PATH"]},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     for name in JOURNEYS[script]:
         assert (tmp_path / name).stat().st_size > 0

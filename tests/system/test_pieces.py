@@ -199,9 +199,15 @@ def test_counts_add_up_episode_by_episode():
 def trace_of(rounds, cumulative, lengths=(), costs=()):
     limits, totals = np.array([0.5]), np.array(cumulative, float)
     return Trace(
-        np.array(rounds), totals, largest_excess(totals, rounds, limits), EpisodeLog(), limits, ("objective", "cost"),
-        {}, policies=PolicyLog(list(lengths), [*map(np.array, costs)]),
-    )  # fmt: skip
+        np.array(rounds),
+        totals,
+        largest_excess(totals, rounds, limits),
+        EpisodeLog(),
+        limits,
+        ("objective", "cost"),
+        {},
+        policies=PolicyLog(list(lengths), [*map(np.array, costs)]),
+    )
 
 
 def test_regret_and_violation_by_hand():

@@ -27,12 +27,15 @@ def learn_with_progress(run: Run, horizon: int, best: Plan | None, target: Path 
     screen = console(stderr=True)
     wide = [BarColumn()] if screen.width >= WIDE_SCREEN else []  # the figures matter more than the bar
     bar = Progress(
-        TextColumn("{task.description}"), *wide,
+        TextColumn("{task.description}"),
+        *wide,
         MofNCompleteColumn(table_column=Column(no_wrap=True, min_width=2 * len(str(horizon)) + 1)),
         TimeRemainingColumn(compact=True, table_column=Column(no_wrap=True, min_width=5)),
         TextColumn("{task.fields[status]}", markup=False),
-        console=screen, transient=True, disable=not sys.stderr.isatty(),
-    )  # fmt: skip
+        console=screen,
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    )
     task = bar.add_task("round", total=horizon, completed=run.round, status="")
 
     def progress(run: Run) -> None:

@@ -35,18 +35,27 @@ def inches(text: str) -> float:
     return width
 
 
+SELECTION = (
+    click.argument("results"),
+    click.option("--experiments", multiple=True, metavar="A,B", help="Names, in this order. [default: all]"),
+    click.option("--agents", multiple=True, metavar="A,B", help="Labels, in this order. [default: all]"),
+    click.option("--rename", multiple=True, metavar="LABEL=NAME", help="Rename an agent or an experiment; repeatable."),
+    click.option(
+        "--metric",
+        "metrics",
+        multiple=True,
+        metavar="A,B",
+        default=("regret,violation",),
+        show_default=True,
+        help="Also priced, penalised, objective, cost, strong-regret, strong-violation, largest-excess, paper-regret, "
+        "paper-violation.",
+    ),
+)
+
+
 def chosen(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the argument RESULTS, and the options that select what is shown, and under which names."""
-    for option in reversed((
-        click.argument("results"),
-        click.option("--experiments", multiple=True, metavar="A,B", help="Names, in this order. [default: all]"),
-        click.option("--agents", multiple=True, metavar="A,B", help="Labels, in this order. [default: all]"),
-        click.option("--rename", multiple=True, metavar="LABEL=NAME",
-                     help="Rename an agent or an experiment; repeatable."),
-        click.option("--metric", "metrics", multiple=True, metavar="A,B", default=("regret,violation",),
-                     show_default=True, help="Also priced, penalised, objective, cost, strong-regret, "
-                                             "strong-violation, largest-excess, paper-regret, paper-violation."),
-    )):  # fmt: skip
+    for option in reversed(SELECTION):
         command = option(command)
     return command
 

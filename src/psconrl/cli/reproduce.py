@@ -45,11 +45,20 @@ PARTS: dict[str, tuple[str, tuple[str, ...] | None]] = {
 @click.command("reproduce")
 @click.argument("what", type=click.Choice([*PARTS, *BOARDS, "all"]), default="all")
 @click.option("--quick", is_flag=True, help="Fewer runs, shorter horizons, fewer agents: a minute or two.")
-@click.option("--agents", metavar="A,B", help="For figures 2 and 3 and the leaderboard: names, labels, or your own, "
-              "module:Class or file.py:Class; all: the usual ones. [default: all]")  # fmt: skip
+@click.option(
+    "--agents",
+    metavar="A,B",
+    help="For figures 2 and 3 and the leaderboard: names, labels, or your own, "
+    "module:Class or file.py:Class; all: the usual ones. [default: all]",
+)
 @click.option("--out", metavar="FOLDER", help="Folder of all output. [default: results/full or results/quick]")
-@click.option("--metric", type=click.Choice(["signed", "paper"]), default="signed", show_default=True,
-              help="For figure 2: signed, or the paper's smoothed metric.")  # fmt: skip
+@click.option(
+    "--metric",
+    type=click.Choice(["signed", "paper"]),
+    default="signed",
+    show_default=True,
+    help="For figure 2: signed, or the paper's smoothed metric.",
+)
 @workers_option
 @executor_option
 def reproduce_command(

@@ -106,9 +106,12 @@ def solve_command(
     Exit code 0 if optimal, 3 if no policy meets the thresholds.
     """
     files = PlanFiles(
-        picture_path(plot), output_path("--policy", policy_to, (".csv",)), output_path("--chain", chain_to, ENDINGS),
-        output_path("--save", save_to, (".npz",)), output_path("--proof", proof_to, (".json",)),
-    )  # fmt: skip
+        picture_path(plot),
+        output_path("--policy", policy_to, (".csv",)),
+        output_path("--chain", chain_to, ENDINGS),
+        output_path("--save", save_to, (".npz",)),
+        output_path("--proof", proof_to, (".json",)),
+    )
     _check_kind(kind, files, as_json, within)
     cmdp = model.read()
     if kind == "threshold" and state_order(cmdp) is None:

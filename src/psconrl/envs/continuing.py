@@ -76,9 +76,14 @@ class ContinuingEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         limits: ArrayLike | Mapping[str, float] = (),
     ) -> None:
         RecordConstructorArgs.__init__(
-            self, cost=cost, objective=objective, costs=costs, reward_names=reward_names, most_states=most_states,
+            self,
+            cost=cost,
+            objective=objective,
+            costs=costs,
+            reward_names=reward_names,
+            most_states=most_states,
             limits=limits,
-        )  # fmt: skip
+        )
         if not isinstance(env, gymnasium.Env):
             raise ModelError(f"env must be a Gymnasium environment; got {type(env).__name__}")
         if cost is not None and not callable(cost):

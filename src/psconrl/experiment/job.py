@@ -178,11 +178,8 @@ def need_the_same(job: Job) -> None:
 
 def failure(job: Job, error: str, seconds: float = 0.0) -> Result:
     """Return the result of a run that failed."""
-    nothing = np.empty(0)
-    return Result(
-        job, nothing.astype(np.int64), nothing.reshape(0, 0), nothing, nothing.reshape(0, 0), nothing, [], [], {},
-        _provenance(seconds), error,
-    )  # fmt: skip
+    none, nothing, table = np.empty(0, dtype=np.int64), np.empty(0), np.empty((0, 0))
+    return Result(job, none, table, nothing, table, nothing, [], [], {}, _provenance(seconds), error)
 
 
 class _Probe:

@@ -88,15 +88,15 @@ def _sorted(constant: Any) -> Any:
 @cache
 def git_commit() -> str:
     """Return the commit of a source checkout, with a + if files have changed since; empty elsewhere."""
-    root = Path(__file__).parents[1]
     try:
-        head = subprocess.run(
-            ["git", "rev-parse", "--short=12", "HEAD"], cwd=root, capture_output=True, text=True, timeout=5, check=True
-        )
-        changes = subprocess.run(
-            ["git", "status", "--porcelain", "--untracked-files=no", "."],
-            cwd=root, capture_output=True, text=True, timeout=5, check=True,
-        )  # fmt: skip
+        head = _git("rev-parse", "--short=12", "HEAD")
+        changes = _git("status", "--porcelain", "--untracked-files=no", ".")
     except (OSError, subprocess.SubprocessError):
         return ""
-    return head.stdout.strip() + ("+" if changes.stdout.strip() else "")
+    return head + ("+" if changes else "")
+
+
+def _git(*arguments: str) -> str:
+    root = Path(__file__).parents[1]
+    done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, timeout=5, check=True)
+    return done.stdout.strip()

@@ -42,9 +42,16 @@ class Foreign:
         return [p.name for p in named if p.name not in RESERVED]
 
     def build(
-        self, n_states: int, n_actions: int, thresholds: Any, *, costs: Any = None, seed: Any = None,
-        horizon: int | None = None, **options: Any,
-    ) -> Player:  # fmt: skip
+        self,
+        n_states: int,
+        n_actions: int,
+        thresholds: Any,
+        *,
+        costs: Any = None,
+        seed: Any = None,
+        horizon: int | None = None,
+        **options: Any,
+    ) -> Player:
         """Build an agent for (n_states, n_actions, thresholds)."""
         if not self._takes_all:
             for option in options:
@@ -53,10 +60,10 @@ class Foreign:
         numbers = list(thresholds.values()) if isinstance(thresholds, Mapping) else thresholds
         given = dict(zip(ARGUMENTS, (n_states, n_actions, numbers, costs, seed, horizon), strict=True))
         given = {key: value for key, value in given.items() if key in self._takes} | options
+        named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
         for parameter in self._takes.values():
-            if parameter.default is parameter.empty and parameter.kind in (
-                parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY,
-            ) and parameter.name not in given:  # fmt: skip
+            required = parameter.default is parameter.empty and parameter.kind in named
+            if required and parameter.name not in given:
                 raise ConfigError(
                     f"{self.name}: needs {parameter.name!r}, which is neither an option given nor one of "
                     f"{', '.join(ARGUMENTS)}"

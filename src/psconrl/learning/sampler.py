@@ -1,7 +1,7 @@
 """The base class of posterior samplers: a belief to sample from, a schedule, and a planner with a warm start."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -26,7 +26,7 @@ from psconrl.learning.posterior.counts import Record
 from psconrl.learning.posterior.learned_mass import LearnedMass
 from psconrl.learning.posterior.structured import Structured
 from psconrl.learning.posterior.transition_beliefs import Belief, Dirichlet
-from psconrl.learning.runtime.constraint_names import ConstraintNames, Thresholds
+from psconrl.learning.runtime.constraint_names import ConstraintNames
 from psconrl.model.cmdp import CMDP
 from psconrl.model.transition import Transition
 from psconrl.systems.system import System
@@ -52,21 +52,16 @@ class Sampler(Agent):
     schedule: Schedule
     cost_belief: CostBelief
 
-    def __init__(
+    def _set_up(
         self,
-        n_states: int,
-        n_actions: int,
-        thresholds: Thresholds,
-        costs: ArrayLike | None,
         belief: Belief | None,
         schedule: Schedule | None,
         cost_belief: CostBelief | None,
         optimistic_cost: float | None,
         guessed_costs: ArrayLike | None,
         cost_weight: ArrayLike | None,
-        seed: int | Sequence[int] | None,
     ) -> None:
-        super().__init__(n_states, n_actions, thresholds, costs, seed)
+        """Fill the slots and check the prior knowledge of the costs; called by the constructor of a subclass."""
         self.belief = self._part("belief", belief)
         self.schedule = self._part("schedule", schedule)
         self.cost_belief = self._part("cost_belief", cost_belief)

@@ -213,9 +213,15 @@ class Cycles:
     """GCR preconditioned by multigrid cycles. Several threads may use it at the same time."""
 
     def __init__(
-        self, levels: Hierarchy, moves: list[CSRArrays], lowering: list[Floats], raising: list[Floats],
-        weights: list[Floats], inverse: Floats | None, gain: float,
-    ) -> None:  # fmt: skip
+        self,
+        levels: Hierarchy,
+        moves: list[CSRArrays],
+        lowering: list[Floats],
+        raising: list[Floats],
+        weights: list[Floats],
+        inverse: Floats | None,
+        gain: float,
+    ) -> None:
         self._levels, self._groups = levels.levels, levels.groups
         self._moves, self._lowering, self._raising, self._weights = moves, lowering, raising, weights
         self._inverse, self._gain = inverse, gain

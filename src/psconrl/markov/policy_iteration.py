@@ -49,9 +49,16 @@ class PolicySteps(ABC):
 
     @abstractmethod
     def improve(
-        self, policy: Ints, biases: Floats, low: Floats | None, costs: Floats, weights: Floats, available: Bools,
-        tolerance: float, ahead: float | None = None,
-    ) -> Improved:  # fmt: skip
+        self,
+        policy: Ints,
+        biases: Floats,
+        low: Floats | None,
+        costs: Floats,
+        weights: Floats,
+        available: Bools,
+        tolerance: float,
+        ahead: float | None = None,
+    ) -> Improved:
         """Switch every state whose best action gains more than rounding error can account for.
 
         ``biases`` (q, S), with their low parts ``low`` if there are any. The tolerance is relative to the bias of the
@@ -82,9 +89,16 @@ class DenseSteps(PolicySteps):
         return solve_dense(self._P, self._first_pair + policy, costs, reference)
 
     def improve(
-        self, policy: Ints, biases: Floats, low: Floats | None, costs: Floats, weights: Floats, available: Bools,
-        tolerance: float, ahead: float | None = None,
-    ) -> Improved:  # fmt: skip
+        self,
+        policy: Ints,
+        biases: Floats,
+        low: Floats | None,
+        costs: Floats,
+        weights: Floats,
+        available: Bools,
+        tolerance: float,
+        ahead: float | None = None,
+    ) -> Improved:
         """Improve in double precision; the bound allows for rounding."""
         bound, switched, new = improvement.improve(self._P, costs, weights, available, policy, biases, tolerance)
         return Improved(bound - improvement.rounding_of_bound(self._P, weights, biases), new if switched else None)
@@ -109,9 +123,16 @@ class SparseSteps(PolicySteps):
         return self._solver.solve(chain, costs.take(rows, axis=1), self._restarts_in, within=within, guess=guess)
 
     def improve(
-        self, policy: Ints, biases: Floats, low: Floats | None, costs: Floats, weights: Floats, available: Bools,
-        tolerance: float, ahead: float | None = None,
-    ) -> Improved:  # fmt: skip
+        self,
+        policy: Ints,
+        biases: Floats,
+        low: Floats | None,
+        costs: Floats,
+        weights: Floats,
+        available: Bools,
+        tolerance: float,
+        ahead: float | None = None,
+    ) -> Improved:
         """Improve with compensated sums, since sparse transitions have no fallback in double-double precision."""
         h = improvement.weighted_bias(weights, biases)
         moved = self._drift(h)
@@ -165,9 +186,16 @@ class RefinedSteps(DenseSteps):
         return Unichain(gains, high, stationary, reference, slowest, low)
 
     def improve(
-        self, policy: Ints, biases: Floats, low: Floats | None, costs: Floats, weights: Floats, available: Bools,
-        tolerance: float, ahead: float | None = None,
-    ) -> Improved:  # fmt: skip
+        self,
+        policy: Ints,
+        biases: Floats,
+        low: Floats | None,
+        costs: Floats,
+        weights: Floats,
+        available: Bools,
+        tolerance: float,
+        ahead: float | None = None,
+    ) -> Improved:
         """Improve with a tolerance relative to the compared values, since rounding of the biases is negligible."""
         high, rest = double_double.combine(weights, biases, np.zeros_like(biases) if low is None else low)
         values = _values(double_double.drift_dense(self._P, high, rest), costs, weights, available)

@@ -23,7 +23,6 @@ class Metric:
     """A quantity that every run has at every checkpoint."""
 
     title: str
-    meaning: str
     values: Values  # (experiment, curves, i) -> (runs, n); i is the index of the cost, 0 the objective
     of_limits: bool = False  # one for every constraint, or a single one
     needs: str = ""  # what the results must have: optimum, prices, or strong, which some agents may lack
@@ -41,44 +40,26 @@ def _objective(experiment: Experiment, curves: Curves, _: int) -> Floats:
 
 
 METRICS = {
-    "regret": Metric("regret", "cumulative, signed", lambda e, c, i: c.regret, needs="optimum"),
-    "violation": Metric(
-        "violation", "cumulative, signed, of every constraint", lambda e, c, i: c.violation(i), of_limits=True
-    ),
-    "priced": Metric(
-        "regret at shadow prices", "regret plus violations at their shadow prices",
-        lambda e, c, i: regret_at_prices(c, e.facts["prices"]), needs="prices",
-    ),
+    "regret": Metric("regret", lambda e, c, i: c.regret, needs="optimum"),
+    "violation": Metric("violation", lambda e, c, i: c.violation(i), of_limits=True),
+    "priced": Metric("regret at shadow prices", lambda e, c, i: regret_at_prices(c, e.facts["prices"]), needs="prices"),
     "penalised": Metric(
-        "regret, overspending at twice its price", "regret plus positive violations at twice their shadow prices",
-        lambda e, c, i: penalised_regret(c, e.facts["prices"]), needs="prices",
+        "regret, overspending at twice its price",
+        lambda e, c, i: penalised_regret(c, e.facts["prices"]),
+        needs="prices",
     ),
-    "objective": Metric("objective", "average so far", _objective, cumulative=False),
-    "cost": Metric(
-        "cost", "average so far, of every constrained cost", lambda e, c, i: c.average(i), of_limits=True,
-        cumulative=False,
-    ),
-    "strong-regret": Metric(
-        "strong regret", "by exact evaluation of every policy played, positive parts only",
-        lambda e, c, i: c.strong[:, :, 0], needs="strong",
-    ),
-    "strong-violation": Metric(
-        "strong violation", "by exact evaluation, positive parts only, of every constraint",
-        lambda e, c, i: c.strong[:, :, i], of_limits=True, needs="strong",
-    ),
-    "largest-excess": Metric(
-        "largest running excess", "the largest cumulative violation so far, of every constraint",
-        lambda e, c, i: c.largest_excess[:, :, i], of_limits=True,
-    ),
+    "objective": Metric("objective", _objective, cumulative=False),
+    "cost": Metric("cost", lambda e, c, i: c.average(i), of_limits=True, cumulative=False),
+    "strong-regret": Metric("strong regret", lambda e, c, i: c.strong[:, :, 0], needs="strong"),
+    "strong-violation": Metric("strong violation", lambda e, c, i: c.strong[:, :, i], of_limits=True, needs="strong"),
+    "largest-excess": Metric("largest running excess", lambda e, c, i: c.largest_excess[:, :, i], of_limits=True),
     "paper-regret": Metric(
-        "regret, paper's metric", "smoothed and one-sided, only for comparison with the paper's figures",
-        lambda e, c, i: c.paper_curve(0, window_of(e, c))[None], needs="optimum",
+        "regret, paper's metric", lambda e, c, i: c.paper_curve(0, window_of(e, c))[None], needs="optimum"
     ),
     "paper-violation": Metric(
-        "violation, paper's metric", "smoothed and one-sided, of every constraint",
-        lambda e, c, i: c.paper_curve(i, window_of(e, c))[None], of_limits=True,
+        "violation, paper's metric", lambda e, c, i: c.paper_curve(i, window_of(e, c))[None], of_limits=True
     ),
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)

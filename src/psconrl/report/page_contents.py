@@ -26,7 +26,7 @@ from psconrl.report.page_tables import (
     spread_table,
     strong_table,
     verdict,
-)  # fmt: skip
+)
 from psconrl.report.priced_regret import final_cost
 from psconrl.report.statistics import FEW_RUNS, MeanInterval, compare, mean_interval
 
@@ -61,8 +61,10 @@ def _build(store: Store) -> dict[str, Any]:
     grouped = [(_heading(meta, e), e) for e in read_experiments(store)]
     grouped.sort(key=lambda pair: list(HEADINGS.values()).index(pair[0]))
     experiments = [e for _, e in grouped]
-    runs, failed = (store.query(f"SELECT count(*) FROM runs WHERE current AND status = '{status}'")[0][0]
-                    for status in ("done", "failed"))  # fmt: skip
+    runs, failed = (
+        store.query(f"SELECT count(*) FROM runs WHERE current AND status = '{status}'")[0][0]
+        for status in ("done", "failed")
+    )
     hours = store.query("SELECT total(seconds) FROM runs WHERE current")[0][0] / 3600
     summary = [f"{runs:,} runs in {len(experiments)} experiments, {format_number(60 * hours)} minutes of computing."]
     if meta.get("shortened"):

@@ -110,8 +110,15 @@ def panel_figure(experiments: Sequence[Experiment], rows: Sequence[Row], width: 
     if len(experiments) == 1:
         figure.suptitle(_heading(experiments[0], width, sizes), fontsize=sizes.tick)
     handles = [Line2D([], [], lw=1.5, label=plain(title), **look.line) for title, look in legend]
-    figure.legend(handles=handles, loc="outside lower center", ncols=columns, fontsize=sizes.tick, frameon=False,
-                  handlelength=HANDLE, borderpad=0.1)  # fmt: skip
+    figure.legend(
+        handles=handles,
+        loc="outside lower center",
+        ncols=columns,
+        fontsize=sizes.tick,
+        frameon=False,
+        handlelength=HANDLE,
+        borderpad=0.1,
+    )
     return figure
 
 
@@ -156,16 +163,26 @@ def _draw(axes: Axes, experiment: Experiment, row: Row, sizes: Sizes, wide: floa
     means = [(c.title, band(axes, c, row.values(experiment, c))) for c in shown]
     if missing := [c.title for c in experiment.curves.values() if c not in shown]:
         note = _wrapped(f"not known: {', '.join(missing)}", 0.6 * wide, sizes.note)
-        axes.text(0.98, 0.02, note, fontsize=sizes.note, transform=axes.transAxes, ha="right", va="bottom",
-                  color="#444444", parse_math=False)  # fmt: skip
+        axes.text(
+            0.98,
+            0.02,
+            note,
+            fontsize=sizes.note,
+            transform=axes.transAxes,
+            ha="right",
+            va="bottom",
+            color="#444444",
+            parse_math=False,
+        )
     above = 0.0
     if row.clip:
         axes.axhline(0.0, color=GREY, lw=0.7)
         above = _cut(axes, means, sizes, wide)
     for name, level, dash in row.lines(experiment):
         axes.axhline(level, color="black", lw=0.9, ls=dash)
-        axes.annotate(name, (1.0, level), xycoords=("axes fraction", "data"), fontsize=sizes.note, ha="right",
-                      va="bottom")  # fmt: skip
+        axes.annotate(
+            name, (1.0, level), xycoords=("axes fraction", "data"), fontsize=sizes.note, ha="right", va="bottom"
+        )
     tidy(axes, sizes.tick, ticks=3 if wide < 2.2 else 5)
     return above
 
@@ -216,8 +233,18 @@ def _cut(axes: Axes, means: list[tuple[str, Floats]], sizes: Sizes, wide: float)
     if not over and not under:
         return 0.0
     notes = "\n".join(_wrapped(note, 0.7 * wide, sizes.note) for note in [*over, *under])
-    axes.annotate(notes, (0.0, 1.0), (0.0, 3.0), xycoords="axes fraction", textcoords="offset points", va="bottom",
-                  fontsize=sizes.note, linespacing=LINE_SPACING, color="#444444", parse_math=False)  # fmt: skip
+    axes.annotate(
+        notes,
+        (0.0, 1.0),
+        (0.0, 3.0),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        va="bottom",
+        fontsize=sizes.note,
+        linespacing=LINE_SPACING,
+        color="#444444",
+        parse_math=False,
+    )
     return 3.0 + LINE_SPACING * sizes.note * (1 + notes.count("\n"))
 
 

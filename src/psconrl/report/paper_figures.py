@@ -15,7 +15,6 @@ from psconrl.report.metrics import measures, window_of
 from psconrl.report.panels import Line, Row, band, panel_figure, rows_of, tidy
 
 METRICS = {"signed": ("regret", "violation"), "paper": ("paper-regret", "paper-violation")}
-GRIDS = ("marsrover-4x4", "marsrover-8x8", "box")
 
 
 def figure1(experiment: Experiment) -> Figure:

@@ -84,12 +84,25 @@ def _draw_map(axes: Axes, rows: tuple[str, ...], moved: tuple[int, int] | None) 
                 axes.text(j + 0.08, i + 0.24, symbol, fontsize=8, color="#333333")
     if moved is not None:
         i, j = moved
-        axes.fill([j + 0.15, j + 0.85, j + 0.85, j + 0.15], [i + 0.15, i + 0.15, i + 0.85, i + 0.85], BOX,
-                  edgecolor="#5A3A1C", lw=1.5)  # fmt: skip
+        axes.fill(
+            [j + 0.15, j + 0.85, j + 0.85, j + 0.15],
+            [i + 0.15, i + 0.15, i + 0.85, i + 0.85],
+            BOX,
+            edgecolor="#5A3A1C",
+            lw=1.5,
+        )
         for one, other in ((0.15, 0.85), (0.85, 0.15)):  # a crate
             axes.plot([j + 0.15, j + 0.85], [i + one, i + other], color="#5A3A1C", lw=1.0)
-        axes.text(j + 0.5, i + 0.5, "B", fontsize=8, color="#333333", ha="center", va="center",
-                  bbox={"facecolor": BOX, "lw": 0, "pad": 1})  # fmt: skip
+        axes.text(
+            j + 0.5,
+            i + 0.5,
+            "B",
+            fontsize=8,
+            color="#333333",
+            ha="center",
+            va="center",
+            bbox={"facecolor": BOX, "lw": 0, "pad": 1},
+        )
     axes.set(xlim=(0, len(rows[0])), ylim=(len(rows), 0), aspect="equal", xticks=[], yticks=[])
 
 
@@ -127,8 +140,9 @@ def _table_figure(cmdp: CMDP, plan: Plan, title: str) -> Figure:
     for row, s in enumerate(order):
         for a in np.flatnonzero(played[s] > VISITED):
             p = played[s, a]
-            left.text(a, row, f"{100 * p:.3g}%", ha="center", va="center", fontsize=7,
-                      color="white" if p > 0.6 else "black")  # fmt: skip
+            left.text(
+                a, row, f"{100 * p:.3g}%", ha="center", va="center", fontsize=7, color="white" if p > 0.6 else "black"
+            )
     left.set(xlabel="action", ylabel="state")
     right.barh(range(order.size), mass[order], color=BLUE)
     right.set_xlabel("long-run share")

@@ -60,8 +60,15 @@ def rule_figure(cmdp: CMDP, plan: Plan, places: Coordinates, caption: str) -> Fi
     ]
     if others:
         handles.append(Patch(color=PALE, label=f"{len(others)} others ({format_number(100 * flow[:, -1].sum())}%)"))
-    figure.legend(handles=handles, loc="outside lower center", ncols=2 if len(handles) > 4 else 4, fontsize=8,
-                  frameon=False, title="action, and how often", title_fontsize=8)  # fmt: skip
+    figure.legend(
+        handles=handles,
+        loc="outside lower center",
+        ncols=2 if len(handles) > 4 else 4,
+        fontsize=8,
+        frameon=False,
+        title="action, and how often",
+        title_fontsize=8,
+    )
     visited = int((flow.sum(axis=1) > VISITED).sum())
     notes = [f"outlined: {OUTLINED_SHARE:.0%} of the time"] if pair else []
     notes += ["white dot: randomised action"] if one_a_cell and pair else []
@@ -114,9 +121,7 @@ def _most_visited(mass: Floats) -> Mask:
 def _outline(inside: Mask, x: Floats, y: Floats) -> list[list[tuple[float, float]]]:
     """Return the edges between the cells inside and those outside."""
     padded = np.pad(inside, 1)
-    upright = [
-        [(x[i], y[j]), (x[i], y[j + 1])] for i, j in np.argwhere(padded[1:, 1:-1] != padded[:-1, 1:-1])
-    ]  # fmt: skip
+    upright = [[(x[i], y[j]), (x[i], y[j + 1])] for i, j in np.argwhere(padded[1:, 1:-1] != padded[:-1, 1:-1])]
     level = [[(x[i], y[j]), (x[i + 1], y[j])] for i, j in np.argwhere(padded[1:-1, 1:] != padded[1:-1, :-1])]
     return upright + level
 

@@ -54,13 +54,16 @@ def hyperparameter_table(found: Sequence[Hyperparameter]) -> dict[str, Any]:
         "header": ["agent", "hyperparameter", *["value: loss"] * max((len(each.values) for each in found), default=0)],
         "rows": [
             [
-                title_of(hyperparameter.label), hyperparameter.option,
-                *(f"{x:g}: {format_number(float(loss.mean), 2)}{'*' * (k == hyperparameter.best)}"
-                  for k, (x, loss) in enumerate(zip(hyperparameter.values, hyperparameter.losses, strict=True))),
+                title_of(hyperparameter.label),
+                hyperparameter.option,
+                *(
+                    f"{x:g}: {format_number(float(loss.mean), 2)}{'*' * (k == hyperparameter.best)}"
+                    for k, (x, loss) in enumerate(zip(hyperparameter.values, hyperparameter.losses, strict=True))
+                ),
             ]
             for hyperparameter in found
         ],
-    }  # fmt: skip
+    }
 
 
 def _setting(label: str) -> tuple[str, str, float] | None:

@@ -93,8 +93,16 @@ def _growth(axes: Axes, members: Sequence[Experiment], title: str) -> None:
         ]
         handles += [Line2D([], [], color=GREY, ls=dashes[label], label=plain(title_of(label))) for label in dashes]
         handles.append(Line2D([], [], color="black", lw=0.8, ls=":", label=r"$\sqrt{T}$"))
-        axes.legend(handles=handles, fontsize=6, loc="upper left", handlelength=2.6, borderpad=0.3, labelspacing=0.25,
-                    title="with exponents of T in the last decade", title_fontsize=6)  # fmt: skip
+        axes.legend(
+            handles=handles,
+            fontsize=6,
+            loc="upper left",
+            handlelength=2.6,
+            borderpad=0.3,
+            labelspacing=0.25,
+            title="with exponents of T in the last decade",
+            title_fontsize=6,
+        )
         low, high = axes.get_ylim()
         axes.set_ylim(low, high * (high / low) ** 0.35)  # space for the legend
     axes.set(title=title, xlabel="T", ylabel="strong regret")
@@ -153,8 +161,13 @@ def _ratios(axes: Axes, checks: Sequence[Check], field: str, title: str, named: 
     ticks = [0.0, 0.25, 0.5, 1.0] if most < 2 else [0.0, 1.0, 4.0, 10.0, 20.0]
     axes.set_xticks(ticks, ["the bound" if tick == 1 else format_number(tick) for tick in ticks], fontsize=7)
     for k, value in enumerate(values):
-        axes.annotate("< 0.001" if 0 < value < 1e-3 else format_number(value, 2), (1.02, k), fontsize=6, va="center",
-                      xycoords=("axes fraction", "data"))  # fmt: skip
+        axes.annotate(
+            "< 0.001" if 0 < value < 1e-3 else format_number(value, 2),
+            (1.02, k),
+            fontsize=6,
+            va="center",
+            xycoords=("axes fraction", "data"),
+        )
     axes.title.set_fontsize(9)
     axes.margins(y=0.01)
     axes.invert_yaxis()

@@ -136,10 +136,16 @@ class EstimatedModel:
         probability = np.asarray(P.csr()[seen.pairs, seen.successors]).ravel()
         costs = average + _sums(seen.pairs, probability[:, None] * (drawn - average[seen.pairs]), len(average))
         return CMDP(
-            P.matrix, costs.T.reshape(model.costs.shape), model.thresholds, initial=model.initial,
-            available=model.available, state_names=model.state_names, action_names=model.action_names,
-            cost_names=model.cost_names, maximise=model.maximise,
-        )  # fmt: skip
+            P.matrix,
+            costs.T.reshape(model.costs.shape),
+            model.thresholds,
+            initial=model.initial,
+            available=model.available,
+            state_names=model.state_names,
+            action_names=model.action_names,
+            cost_names=model.cost_names,
+            maximise=model.maximise,
+        )
 
     def interval(self, policy: ArrayLike, level: float = 0.9, draws: int = 200, seed: int | None = 0) -> Interval:
         """Return credible intervals of the averages of a policy, from its exact averages in drawn models.
@@ -228,9 +234,12 @@ def _model_of(
     pairs = number[seen.pairs[kept] // A] * A + seen.pairs[kept] % A
     spread = (seen.times - 1).sum()
     outcomes = _Seen(
-        pairs, number[seen.successors[kept]], seen.times[kept], seen.means[kept],
+        pairs,
+        number[seen.successors[kept]],
+        seen.times[kept],
+        seen.means[kept],
         np.sqrt(seen.deviations.sum(axis=0) / max(int(spread), 1)),
-    )  # fmt: skip
+    )
     visits = np.bincount(pairs, outcomes.times, minlength=met.size * A)
     base = task.unwrapped
     model = CMDP(

@@ -67,10 +67,8 @@ class LagrangianPSRL(Sampler):
         cost_weight: ArrayLike | None = 1.0,
         seed: int | Sequence[int] | None = None,
     ) -> None:
-        super().__init__(
-            n_states, n_actions, thresholds, costs, belief, schedule, cost_belief, optimistic_cost, guessed_costs,
-            cost_weight, seed,
-        )  # fmt: skip
+        super().__init__(n_states, n_actions, thresholds, costs, seed)
+        self._set_up(belief, schedule, cost_belief, optimistic_cost, guessed_costs, cost_weight)
         self.rate, self.ceiling = as_positive(rate, "rate"), as_positive(ceiling, "ceiling")
         self.start = as_amounts(start, "start", self.thresholds.size)
         self.multipliers = np.broadcast_to(self.start, self.thresholds.shape).astype(np.float64)

@@ -103,10 +103,8 @@ class PSConRL(Sampler):
         cost_weight: ArrayLike | None = 1.0,
         seed: int | Sequence[int] | None = None,
     ) -> None:
-        super().__init__(
-            n_states, n_actions, thresholds, costs, belief, schedule, cost_belief, optimistic_cost, guessed_costs,
-            cost_weight, seed,
-        )  # fmt: skip
+        super().__init__(n_states, n_actions, thresholds, costs, seed)
+        self._set_up(belief, schedule, cost_belief, optimistic_cost, guessed_costs, cost_weight)
         self.fallback: Fallback = self._part("fallback", fallback)
         self.ledger: Ledger | None = None if ledger is None else self._part("ledger", ledger)
         self.planning_horizon: PlanningHorizon = self._part("planning_horizon", planning_horizon)
@@ -149,12 +147,10 @@ class PSConRL(Sampler):
         if self.commitment is None or choice.columns is None:
             return choice.policy
         steps = min(steps, max(1, self.rounds))  # some schedules have no bound on the steps
-        chosen = self.commitment.choose(
-            RandomisedPlan(
-                choice.policy, choice.columns, P, costs, self.thresholds, state, steps, self.rounds, self.ledger,
-                self.rng,
-            )
-        )  # fmt: skip
+        plan = RandomisedPlan(
+            choice.policy, choice.columns, P, costs, self.thresholds, state, steps, self.rounds, self.ledger, self.rng
+        )
+        chosen = self.commitment.choose(plan)
         return choice.policy if chosen is None else one_hot(choice.columns.policies[chosen], self.n_actions)
 
     def _ahead(self, P: Transition, state: int, probability: float) -> Transition:

@@ -124,10 +124,8 @@ class Block:
     def averages(self, indptr: Places, successors: Places, probabilities: Floats, costs: Floats, state: int) -> Floats:
         """Return the expected average costs of the rest of the block from a state, after 1, 2, ... rounds: (n, m+1)."""
         moves = self.moves
-        expected: Floats = block_averages(
-            self.actions, self.length, moves.reach, self.step, self.position, moves.increments.ravel(), indptr,
-            successors, probabilities, costs, state,
-        )  # fmt: skip
+        rest = (self.actions, self.length, moves.reach, self.step, self.position, moves.increments.ravel())
+        expected: Floats = block_averages(*rest, indptr, successors, probabilities, costs, state)
         return expected
 
     def _strides(self, record: Record) -> int:
@@ -206,9 +204,7 @@ class SACVIUCB(Agent):
         if block is None or block.step >= self.H:
             block = self._block = self._planned_block()
         chosen = np.empty((MOST_STEPS, self.n_states), dtype=np.int64)
-        steps = shared_steps(
-            block.actions, self.H, block.moves.reach, block.step, block.position, MOST_STEPS, chosen
-        )  # fmt: skip
+        steps = shared_steps(block.actions, self.H, block.moves.reach, block.step, block.position, MOST_STEPS, chosen)
         return Episode(np.eye(self.n_actions)[chosen[:steps]], max_steps=steps)
 
     def end(self, record: Record) -> None:

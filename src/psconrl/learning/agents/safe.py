@@ -305,9 +305,12 @@ class SafeStart(Agent):
         for _ in range(PLANS if view.known.any() else 0):
             hopes, fears = self._hopes(view), self._fears(view)
             problem = CMDP(
-                view.model.transition, np.concatenate([hopes[None], fears]), targets, initial=view.model.initial,
+                view.model.transition,
+                np.concatenate([hopes[None], fears]),
+                targets,
+                initial=view.model.initial,
                 available=view.model.available,
-            )  # fmt: skip
+            )
             try:
                 found = plan_unexplained(problem)
             except SolverError:

@@ -93,9 +93,13 @@ class SpanFHA(FHA):
             pi = policy if start == 0 else self.rng.dirichlet(np.ones(A), size=(H, S))
             x0 = np.concatenate([middle.ravel(), pi.ravel()])
             result = minimize(
-                lambda x: values(x)[0, 0, state], x0, method="SLSQP", bounds=bounds, constraints=constraints,
+                lambda x: values(x)[0, 0, state],
+                x0,
+                method="SLSQP",
+                bounds=bounds,
+                constraints=constraints,
                 options={"maxiter": 60},
-            )  # fmt: skip
+            )
             sound = (
                 np.isfinite(result.x).all()
                 and slack(result.x).min() >= -SLACK

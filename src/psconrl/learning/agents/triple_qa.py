@@ -126,10 +126,8 @@ class TripleQA(Stepping):
     @property
     def learner(self) -> rounds.RoundLearner:
         """The compiled update of one round, bound to the present arrays."""
-        return rounds.TripleQA(
-            self.estimates, self.hats, self.values, self.frame_visits, self.totals, self.queues, self.policy,
-            self._highest, self._units, *self.constants,
-        )  # fmt: skip
+        tables = (self.estimates, self.hats, self.values, self.frame_visits, self.totals, self.queues, self.policy)
+        return rounds.TripleQA(*tables, self._highest, self._units, *self.constants)
 
     def _begin_frame(self) -> None:
         """Reset all tables to H, the largest possible value; the greedy action is then the first one."""

@@ -166,10 +166,10 @@ class SampledCosts(CostBelief):
         u, v, levels = self._of_states[i], self._of_actions[i], self._levels[i]
         state, action = tried // n_actions, tried % n_actions
         shapes = SHAPE + 0.5 * np.array([np.unique(state).size, np.unique(action).size, tried.size], dtype=np.float64)
-        theta = sweep(
-            (means - low) / unit, times, state, action, noise / unit / unit, LEAST_RATE, u, v, levels,
-            normal_variates(u.size + v.size + 1 + tried.size, rng), special.exp_array(log_gamma_variates(shapes, rng)),
-        )  # fmt: skip
+        normal = normal_variates(u.size + v.size + 1 + tried.size, rng)
+        gamma = special.exp_array(log_gamma_variates(shapes, rng))
+        scaled, noise = (means - low) / unit, noise / unit / unit
+        theta = sweep(scaled, times, state, action, noise, LEAST_RATE, u, v, levels, normal, gamma)
         others = levels[0] + u[rest // n_actions] + v[rest % n_actions]
         others += np.sqrt(levels[3]) * normal_variates(rest.size, rng)
         return low + unit * theta if noise else means, np.clip(low + unit * others, low, high)

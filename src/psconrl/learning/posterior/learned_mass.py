@@ -140,11 +140,10 @@ class LearnedMass(Belief):
 
     def likelihood(self, counts: Counts) -> Floats:
         """Return the log-likelihoods (S*A, K) of every row's counts under every mass."""
-        tally = counts.tally
+        seen = (counts.visits, counts.tally.numbers, counts.tally.times)
         kernels.update_likelihood(
-            self._likelihood, self._seen, counts.visits, tally.numbers, tally.times, *self._prior, self._total,
-            self._masses, counts.n_states,
-        )  # fmt: skip
+            self._likelihood, self._seen, *seen, *self._prior, self._total, self._masses, counts.n_states
+        )
         return self._likelihood
 
     def masses(self, counts: Counts, rng: np.random.Generator) -> Floats:

@@ -45,9 +45,13 @@ class Episode:
 
     @classmethod
     def uniform(
-        cls, n_states: int, n_actions: int, max_steps: int = NO_CAP, visit_caps: Ints | None = None,
+        cls,
+        n_states: int,
+        n_actions: int,
+        max_steps: int = NO_CAP,
+        visit_caps: Ints | None = None,
         kind: str = "uniform",
-    ) -> "Episode":  # fmt: skip
+    ) -> "Episode":
         """Return an episode of the uniform policy, also played where no plan could be settled ("unsettled")."""
         return cls(uniform_policy(n_states, n_actions), max_steps, visit_caps, kind)
 

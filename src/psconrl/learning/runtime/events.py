@@ -13,8 +13,6 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import AgentError
-from psconrl.learning.posterior.counts import Counts, Record
-from psconrl.learning.runtime.contract import Episode
 
 # Kinds of episodes played while the agent plans in the background: the last policy, which may have been exploring.
 INTERIM, EXPLORING_INTERIM = "interim", "exploring interim"
@@ -42,30 +40,6 @@ class EpisodeEvent:
 
 
 Watcher = Callable[[EpisodeEvent], object]
-
-
-def event_of(
-    episode: Episode, record: Record, counts: Counts, rounds: int, number: int, thresholds: Floats, explored: int,
-    planning_time: float = math.nan, before: Episode | None = None,
-) -> EpisodeEvent:  # fmt: skip
-    """Return the event of an episode that the agent has learned from; ``before``: the previous episode."""
-    policy = episode.policy.view()
-    policy.flags.writeable = False
-    return EpisodeEvent(
-        rounds,
-        number,
-        episode.kind,
-        record.steps,
-        record.cost_sums.sum(axis=1) / record.steps,
-        counts.cost_sums.sum(axis=1) / np.maximum(counts.visits.sum(), 1),
-        thresholds.copy(),
-        episode.value,
-        explored,
-        planning_time,
-        math.nan if before is None else share_changed(before.policy, episode.policy, record.pairs.sum(axis=1)),
-        policy,
-        counts.pairs.sum(axis=1),
-    )
 
 
 def share_changed(before: Floats, now: Floats, visits: Ints) -> float:

@@ -1,6 +1,7 @@
 """Playing episodes step by step: ``act`` and ``observe``, built on ``begin`` and ``end``, for all agents."""
 
 import copy
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from psconrl.learning.runtime.background import Background, Executor, Memory
 from psconrl.learning.runtime.constraint_names import ConstraintNames, NamedThresholds, Thresholds
 from psconrl.learning.runtime.contract import Episode, LongerPlan, checked_episode
 from psconrl.learning.runtime.description import described
-from psconrl.learning.runtime.events import EXPLORING, EpisodeEvent, Watcher, Watchers, event_of
+from psconrl.learning.runtime.events import EXPLORING, EpisodeEvent, Watcher, Watchers, share_changed
 from psconrl.learning.runtime.persistence import Saved, write_saved
 from psconrl.learning.runtime.random_numbers import UniformStream, seed_sequences
 from psconrl.learning.runtime.running_episode import Play
@@ -242,10 +243,23 @@ class Player(ABC):
             self.explored += played.record.steps
         if not self._watchers:
             return None
-        return event_of(
-            played.episode, played.record, self.counts, self.rounds, self.episodes, self.thresholds, self.explored,
-            played.planning_time, before,
-        )  # fmt: skip
+        record, policy = played.record, played.episode.policy.view()
+        policy.flags.writeable = False
+        return EpisodeEvent(
+            round=self.rounds,
+            episode=self.episodes,
+            kind=played.episode.kind,
+            length=record.steps,
+            costs=record.cost_sums.sum(axis=1) / record.steps,
+            averages=self.counts.cost_sums.sum(axis=1) / np.maximum(self.counts.visits.sum(), 1),
+            thresholds=self.thresholds.copy(),
+            value=played.episode.value,
+            explored=self.explored,
+            planning_time=played.planning_time,
+            changed=math.nan if before is None else share_changed(before.policy, policy, record.pairs.sum(axis=1)),
+            policy=policy,
+            visits=self.counts.pairs.sum(axis=1),
+        )
 
     def act(self, state: int) -> int:
         """Return the action to take in a state. Report its outcome with ``observe`` before the next call.

@@ -136,10 +136,17 @@ class LogFile:
             costs, averages, limits = np.split(row[first:], [q, 2 * q])
             self._watchdog(
                 EpisodeEvent(
-                    int(facts["round"]), int(facts["episode"]), self.kinds[k], int(facts["length"]), costs, averages,
-                    limits, facts["value"], int(facts["explored"]),
+                    int(facts["round"]),
+                    int(facts["episode"]),
+                    self.kinds[k],
+                    int(facts["length"]),
+                    costs,
+                    averages,
+                    limits,
+                    facts["value"],
+                    int(facts["explored"]),
                 )
-            )  # fmt: skip
+            )
         self._watched = len(self)
         return self._watchdog.alarms
 
