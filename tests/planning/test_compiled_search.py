@@ -66,15 +66,18 @@ def test_it_finds_what_the_general_loop_finds(m):
 
 @pytest.mark.parametrize("m", [2, 3, 5])
 def test_it_finds_what_the_linear_program_finds(m):
+    verdicts = set()
     for model in communicating(m, 30, (-0.5, -0.1, 0.02, 0.3)):
         problem = Problem.of(model)
         compiled, referee = solve_compiled(problem), plan(model, method="lp")
         assert compiled.feasible == (referee.status is not Status.INFEASIBLE)
+        verdicts.add(compiled.feasible)
         if compiled.feasible:
             played = evaluate(model, compiled.policy).costs
             assert problem.scaling.invert(averages(compiled.mixture)) == pytest.approx(played, abs=1e-9)
             assert played[0] == pytest.approx(referee.costs[0], abs=AGREE)
             assert (played[1:] <= model.thresholds + 1e-8).all()
+    assert verdicts == {True, False}
 
 
 @pytest.mark.parametrize("m", [2, 3, 5])

@@ -92,6 +92,7 @@ def test_sparse_dense_and_linear_programs_agree(m):
 
 def test_the_gap_is_a_bound_at_every_column_that_the_search_may_stop_at():
     """The weights and biases of the certificate, combined by hand, bound the value of the linear program."""
+    verdicts = []
     for problem, order, model in problems(2, 20, seed=1):
         for chosen in (order, NO_ORDER):
             found = solve_compiled(problem, order=chosen, least_excess=True)
@@ -102,6 +103,7 @@ def test_the_gap_is_a_bound_at_every_column_that_the_search_may_stop_at():
             drift = problem.transition.drift(h)
             cost = (w @ problem.costs).reshape(drift.shape) + drift
             lower = cost[problem.available].min() - w[1:] @ problem.thresholds
+            verdicts.append(found.feasible)
             if found.feasible:
                 best = (plan(model, method="lp").costs[0] - problem.scaling[0][0]) / problem.scaling[1][0]
                 assert lower / w[0] <= best + AGREE
@@ -109,9 +111,11 @@ def test_the_gap_is_a_bound_at_every_column_that_the_search_may_stop_at():
             else:
                 assert lower > 0.0
                 assert -lower <= found.gap + 1e-13
+    assert min(verdicts.count(True), verdicts.count(False)) > 3
 
 
 def test_distributions_of_the_mixture_are_stationary():
+    columns = 0
     for problem, order, _ in problems(1, 15, seed=2):
         for chosen in (order, NO_ORDER):
             found = solve_compiled(problem, order=chosen)
@@ -120,6 +124,8 @@ def test_distributions_of_the_mixture_are_stationary():
                     distribution, chain = column.stationary, chain_of(problem.transition, column.policy)
                     assert distribution.sum() == pytest.approx(1.0)
                     np.testing.assert_allclose(distribution @ chain.toarray(), distribution, atol=1e-9)
+                    columns += 1
+    assert columns > 10
 
 
 GUESSES = {
@@ -142,6 +148,7 @@ GUESSES = {
 def test_a_guess_changes_the_work_but_no_verdict_and_no_value(guess):
     """Compiled, sparse and dense, and in the general loop."""
     near = np.array(GUESSES[guess])
+    verdicts = []
     for problem, order, _ in problems(2, 12, seed=3):
         dense = problem.with_transition(DenseTransition(problem.transition.toarray()))
         plain = solve_compiled(dense)
@@ -155,6 +162,7 @@ def test_a_guess_changes_the_work_but_no_verdict_and_no_value(guess):
                 continue
             assert found.settled
             assert found.feasible == plain.feasible
+            verdicts.append(found.feasible)
             if plain.feasible:
                 assert found.value == pytest.approx(plain.value, abs=SAME)
                 assert abs(found.gap) <= SAME
@@ -162,6 +170,7 @@ def test_a_guess_changes_the_work_but_no_verdict_and_no_value(guess):
             assert general.feasible == plain.feasible
             if plain.feasible:
                 assert general.shares @ [c.costs[0] for c in general.answers] == pytest.approx(plain.value, abs=SAME)
+    assert set(verdicts) == {True, False}
 
 
 @pytest.mark.parametrize("guess", ["beyond all", "below what there is", "endless", "no numbers", "negative"])
