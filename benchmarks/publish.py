@@ -8,12 +8,13 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from psconrl.cli.reproduce import GRIDS
 from psconrl.experiment.store import Store
 from psconrl.planning.planner import plan
 from psconrl.report.curves import read_experiments
 from psconrl.report.number_format import format_number
 from psconrl.report.page_tables import final_table, growth_table
-from psconrl.report.paper_figures import GRIDS, figure1, figure2, figure3
+from psconrl.report.paper_figures import figure1, figure2, figure3
 from psconrl.report.policy_figure import policy_figure
 from psconrl.report.print_table import markdown_table
 from psconrl.report.statistics import mean_interval
