@@ -35,22 +35,16 @@ class EpisodeLog:
 
     def state(self) -> dict[str, Any]:
         """Return what to save."""
-        return {
-            "start": np.array(self.start, dtype=np.int64),
-            "length": np.array(self.length, dtype=np.int64),
-            "kind": self.kind,
-            "seconds": np.array(self.seconds, dtype=np.float64),
-            "value": np.array(self.value, dtype=np.float64),
-        }
+        whole = {name: np.array(getattr(self, name), dtype=np.int64) for name in ("start", "length")}
+        numbers = {name: np.array(getattr(self, name), dtype=np.float64) for name in ("seconds", "value")}
+        return whole | numbers | {"kind": self.kind}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
-        self.start = [int(t) for t in state["start"]]
-        self.length = [int(t) for t in state["length"]]
+        self.start, self.length = ([int(t) for t in state[name]] for name in ("start", "length"))
         self.kind = [str(kind) for kind in state["kind"]]
-        self.seconds = [float(s) for s in state["seconds"]]
-        self.value = [float(v) for v in state["value"]]
-        if len({len(self.start), len(self.length), len(self.kind), len(self.seconds), len(self.value)}) > 1:
+        self.seconds, self.value = ([float(x) for x in state[name]] for name in ("seconds", "value"))
+        if len({len(getattr(self, name)) for name in self.__dataclass_fields__}) > 1:
             raise ValueError("inconsistent episode log")
 
 

@@ -46,6 +46,7 @@ class Constants(NamedTuple):
     together: bool  # whether hats are updated only where the estimates of all gains decrease
 
 
+TABLES = ("estimates", "hats", "values", "totals", "queues")  # attributes, saved with the agent
 WHOLE_FRAME_TOL = 1e-9  # so that a power that is an integer up to rounding errors is not rounded up
 
 
@@ -161,20 +162,13 @@ class TripleQA(Stepping):
 
     def state(self) -> dict[str, Any]:
         """Return everything that has changed since construction."""
-        return super().state() | {
-            "estimates": self.estimates,
-            "hats": self.hats,
-            "values": self.values,
-            "frame_visits": self.frame_visits,
-            "totals": self.totals,
-            "queues": self.queues,
-            "played": self._played,
-        }
+        tables = {name: getattr(self, name) for name in TABLES}
+        return super().state() | tables | {"frame_visits": self.frame_visits, "played": self._played}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what ``state`` returned."""
         super().restore(state)
-        for name in ("estimates", "hats", "values", "totals", "queues"):
+        for name in TABLES:
             setattr(self, name, saved_floats(state[name], getattr(self, name).shape, name))
         shape = self.frame_visits.shape
         self.frame_visits = saved_floats(state["frame_visits"], shape, "frame_visits").astype(np.int64)

@@ -4,18 +4,6 @@ Beliefs are parts, too; they are in ``psconrl.learning.posterior``. All parts ar
 module registers the names of its parts.
 """
 
+# ruff: noqa: F401
 from psconrl.learning.parts import commitment, fallbacks, ledger, planning_horizons, radii, schedules, tightened
 from psconrl.learning.posterior import cost_beliefs, learned_mass, transition_beliefs
-
-__all__ = [
-    "commitment",
-    "cost_beliefs",
-    "fallbacks",
-    "learned_mass",
-    "ledger",
-    "planning_horizons",
-    "radii",
-    "schedules",
-    "tightened",
-    "transition_beliefs",
-]
