@@ -77,7 +77,9 @@ def test_what_is_seen_without_doubt_gives_the_conjugate_posterior():
 
 def test_transitions_that_reveal_nothing_leave_the_prior():
     system = shelf(prior=[2.0, 1.0, 1.0])
-    found = np.array([d["demand"] for d in draws(Structured(system.structure), counted(system, [(0, 1, 2)] * 50), 3000)])
+    found = np.array(
+        [d["demand"] for d in draws(Structured(system.structure), counted(system, [(0, 1, 2)] * 50), 3000)]
+    )
     np.testing.assert_allclose(found.mean(axis=0), [0.5, 0.25, 0.25], atol=6 * 0.23 / 1500**0.5)
 
 
@@ -108,7 +110,9 @@ def test_rates_of_events_have_the_posterior_of_quadrature():
     shares = np.exp(logs - logs.max())
     shares /= shares.sum()
     exact = np.array([(shares * a).sum(), (shares * b).sum()])
-    found = np.array([[d["arrival"][0], d["service"][0]] for d in draws(Structured(system.structure), counted(system, moves), 3000)])
+    found = np.array(
+        [[d["arrival"][0], d["service"][0]] for d in draws(Structured(system.structure), counted(system, moves), 3000)]
+    )
     error = 6 * found.std(axis=0) / np.sqrt(1000)
     np.testing.assert_array_less(np.abs(found.mean(axis=0) - exact), error)
 
