@@ -45,23 +45,22 @@ def inventory() -> tuple[System, Known]:
 
 def network(side: int = 6, limit: float | None = None) -> tuple[System, Known]:
     """Two stations with routing: seven unknown rates."""
-    last, prior = side - 1, lambda: Gamma(1, 1)
-    full1, full2 = f"first < {last}", f"second < {last}"
-    to_first, to_second = "to == 'first' or (to == 'fast' and first <= second)", "to == 'second' or (to == 'fast' and first > second)"
+    last = side - 1
+    to_first = "to == 'first' or (to == 'fast' and first <= second)"
+    to_second = "to == 'second' or (to == 'fast' and first > second)"
     usual, fast = "to != 'fast'", "to == 'fast'"
     leave, go_on = {"first": "first - 1"}, {"first": "first - 1", "second": f"min(second + 1, {last})"}
-    arrival = prior()
+    arrival = Gamma(1, 1)
     events = {
         "arrival": Event(arrival, {"first": f"min(first + 1, {last})"}, when=to_first),
         "arrival2": Event(arrival, {"second": f"min(second + 1, {last})"}, when=to_second),
-        "leave": Event(prior(), leave, when=f"first > 0 and {usual}", costs={"earned": 1}),
-        "leave_fast": Event(prior(), leave, when=f"first > 0 and {fast}", costs={"earned": 1}),
-        "onward": Event(prior(), go_on, when=f"first > 0 and {usual}"),
-        "onward_fast": Event(prior(), go_on, when=f"first > 0 and {fast}"),
-        "served": Event(prior(), {"second": "second - 1"}, when=f"second > 0 and {usual}", costs={"earned": 1}),
-        "served_fast": Event(prior(), {"second": "second - 1"}, when=f"second > 0 and {fast}", costs={"earned": 1}),
+        "leave": Event(Gamma(1, 1), leave, when=f"first > 0 and {usual}", costs={"earned": 1}),
+        "leave_fast": Event(Gamma(1, 1), leave, when=f"first > 0 and {fast}", costs={"earned": 1}),
+        "onward": Event(Gamma(1, 1), go_on, when=f"first > 0 and {usual}"),
+        "onward_fast": Event(Gamma(1, 1), go_on, when=f"first > 0 and {fast}"),
+        "served": Event(Gamma(1, 1), {"second": "second - 1"}, when=f"second > 0 and {usual}", costs={"earned": 1}),
+        "served_fast": Event(Gamma(1, 1), {"second": "second - 1"}, when=f"second > 0 and {fast}", costs={"earned": 1}),
     }
-    del full1, full2
     system = System(
         state={"first": range(side), "second": range(side)},
         action={"to": ["first", "second", "refuse", "fast"]},

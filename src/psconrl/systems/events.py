@@ -53,7 +53,7 @@ class EventClock(Randomness):
     factors: Floats  # (G, E) of the rates, divided by the rate of the clock
     rates: Floats  # (E,) those that are known; nan for others
     keys: Mapping[int, str]  # of events with an unknown rate, its name
-    priors: Mapping[str, Prior]  # type: ignore[misc]
+    priors: Mapping[str, Prior]
 
     @property
     def n_contexts(self) -> int:  # type: ignore[override]

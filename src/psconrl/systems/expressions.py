@@ -104,7 +104,7 @@ def _value(tree: ast.AST, values: Mapping[str, Any]) -> Any:
     match tree:
         case ast.Constant(value=value):
             # Numbers are doubles, so that no power of them takes for ever.
-            return value if isinstance(value, str) else np.float64(value)
+            return value if isinstance(value, str) else np.float64(value)  # type: ignore[arg-type]
         case ast.Name(id=name):
             return values[name]
         case ast.BinOp(left=left, op=op, right=right):

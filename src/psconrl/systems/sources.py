@@ -129,7 +129,7 @@ class NoiseSource(Source):
         return found
 
     @cached_property
-    def outcomes(self) -> Outcomes:  # type: ignore[override]
+    def outcomes(self) -> Outcomes:
         """All combinations of the outcomes of the noises."""
         return Outcomes.of({name: noise.outcomes(self._everywhere[name]) for name, noise in self.noise.items()})
 
@@ -197,7 +197,7 @@ class EventSource(Source):
         return [r for step in self._steps.values() for r in ([step] if isinstance(step, Rule) else step.values())]
 
     @cached_property
-    def outcomes(self) -> Outcomes:  # type: ignore[override]
+    def outcomes(self) -> Outcomes:
         """The events, and none."""
         return Outcomes.of({EVENT: np.array([*self.events, NONE])})
 

@@ -111,4 +111,4 @@ class Space:
 
     def label(self, number: int) -> dict[str, Any]:
         """Return one combination as a table of plain values."""
-        return {name: value.item() for name, value in self.values(np.int64(number)).items()}
+        return {name: value.item() for name, value in self.values(np.asarray(number)).items()}

@@ -99,7 +99,7 @@ class Structured(Belief):
             totals = shares.sum(axis=1, keepdims=True)
             drawn = rng.multinomial(times, shares / np.where(totals > 0.0, totals, 1.0)) if seen.size else members
             outcomes = np.bincount(members.ravel() + 1, weights=drawn.ravel(), minlength=table.size)[1:]
-            self.parameters = randomness.draw(outcomes.reshape(shape), self.parameters, rng)
+            self.parameters = randomness.draw(outcomes.reshape(shape).astype(np.float64), self.parameters, rng)
         self._table = self._structure.table(self.parameters)
         return self._structure.transition(self._table)
 

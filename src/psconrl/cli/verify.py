@@ -8,7 +8,7 @@ import click
 
 from psconrl import check_proof
 from psconrl.caps import need
-from psconrl.cli.options import goal_options, model_argument, read_model, set_option, threshold_option
+from psconrl.cli.options import GivenModel, model_and_threshold_options
 from psconrl.errors import ModelError
 from psconrl.escaping import printable
 from psconrl.model.io import JSON_PARSED_BYTES
@@ -16,19 +16,14 @@ from psconrl.planning.proof_files import plain_model
 
 
 @click.command("verify")
-@model_argument
+@model_and_threshold_options
 @click.argument("proof", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@goal_options
-@threshold_option
-@set_option
-def verify_command(
-    model: str, proof: Path, thresholds: tuple[str, ...], settings: tuple[str, ...], goal: dict[str, str]
-) -> None:
+def verify_command(model: GivenModel, proof: Path) -> None:
     """Check the file PROOF, which ``solve --proof`` wrote, against MODEL in exact arithmetic.
 
     Exit code 0 if proven, 1 if refused. The file check_proof.py of this package does the same without the package.
     """
-    cmdp = read_model(model, settings, thresholds, goal)
+    cmdp = model.read()
     need(JSON_PARSED_BYTES * proof.stat().st_size, f"{proof}: its text", ModelError)
     try:
         record = check_proof.read_proof(proof)
