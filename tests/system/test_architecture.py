@@ -16,6 +16,7 @@ LAYERS = (
     ("model",),
     ("markov",),
     ("planning",),
+    ("systems",),
     ("envs", "learning"),
     ("simulation",),
     ("experiment",),
