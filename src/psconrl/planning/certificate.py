@@ -10,10 +10,12 @@ only there. They bound the objective by :math:`\beta g` (Hordijk and Kallenberg 
 """
 
 import math
+from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.arrays import Floats, Ints
 from psconrl.errors import ModelError
 from psconrl.kernels.certificates import deviations, reduced_costs
 from psconrl.kernels.products import dot
@@ -22,6 +24,9 @@ from psconrl.markov.structure import find_end_components
 from psconrl.model.cmdp import CMDP, need_model
 from psconrl.planning.candidate import Dual
 from psconrl.planning.certificate_units import excess_units, units
+from psconrl.planning.exact.checking import certificate_in_rationals, played_averages
+from psconrl.planning.exact.rational_model import RationalModel
+from psconrl.planning.exact.solve import RationalDual
 from psconrl.planning.mixture_policy import PolicyMixture, evaluate_mixture
 from psconrl.planning.multichain import transit_loss
 from psconrl.planning.plan import Plan
@@ -64,7 +69,23 @@ def certify(cmdp: CMDP, plan: Plan) -> Certificate:
     gains = None if plan.gains is None else plan.gains[states]
     dual = Dual(plan.multipliers, plan.potential[states], plan.low_potential[states], gains)
     occupancy = np.ascontiguousarray(plan.occupancy[states], dtype=np.float64)
-    return certificate_of(part, plan.status, occupancy, dual, exact)
+    proof = certificate_of(part, plan.status, occupancy, dual, exact)
+    if proof.holds or plan.exact is None:
+        return proof
+    return _certified_in_rationals(part, plan, states, occupancy)
+
+
+def _certified_in_rationals(part: CMDP, plan: Plan, states: Ints, occupancy: Floats) -> Certificate:
+    """Return the certificate by the dual point of ``plan.exact``; ``part`` is the model on the given states."""
+    assert plan.exact is not None
+    model = RationalModel.of(part)
+    weights = [Fraction(int(plan.exact.feasible)), *plan.exact.multipliers]
+    dual = RationalDual(weights, *([row[s] for s in states] for row in (plan.exact.potential, plan.exact.gains)))
+    mixture = None if plan.mixture is None else replace(plan.mixture, policies=plan.mixture.policies[:, states])
+    averages = played_averages(model, plan.policy[states], mixture)
+    unit = units(part, occupancy)
+    allowed = excess_units(part, occupancy, unit)
+    return certificate_in_rationals(part, model, dual, plan.status, occupancy, averages, unit, allowed)
 
 
 def _need_plan_of(cmdp: CMDP, plan: Plan) -> None:
@@ -115,7 +136,9 @@ def certificate_of(cmdp: CMDP, status: Status, occupancy: Floats, dual: Dual, ex
     sound = priced and math.isfinite(margin) and dual_residual <= PROVEN_GAP * size
     allowed = PROVEN_EXCESS * excess_units(cmdp, occupancy, unit)
     if infeasible:
-        tolerance = PROVEN_MARGIN * size
+        # A single cost minus its threshold, without a potential, has the right sign without rounding.
+        plain = dual.gains is None and not dual.potential.any() and np.count_nonzero(dual.multipliers) == 1
+        tolerance = 0.0 if plain else PROVEN_MARGIN * size
         holds = sound and margin > tolerance
         nothing_is_cheaper = np.inf if holds else -np.inf
         return Certificate(

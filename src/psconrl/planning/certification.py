@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
+
 from psconrl.arrays import Floats
 from psconrl.kernels.occupancy import one_hot
 from psconrl.markov.evaluation import Evaluation, evaluate_policy
@@ -17,7 +19,7 @@ from psconrl.planning.certificate import certificate_of
 from psconrl.planning.initial_randomisation import initially_randomised
 from psconrl.planning.plan import Plan
 from psconrl.planning.problem import Problem
-from psconrl.planning.proof import Status
+from psconrl.planning.proof import Certificate, Status
 from psconrl.planning.repair import between_classes, reaches, repairs
 from psconrl.planning.settling import rounds_to_settle
 from psconrl.planning.tolerances import PROVEN_POLICY
@@ -170,3 +172,13 @@ def certified_as_played(part: CMDP, problem: Problem, candidate: Candidate, *, s
         return found
     cleaned = certified(part, problem, clean, stopped=stopped)
     return cleaned if cleaned.status is Status.OPTIMAL else found
+
+
+def unevaluated(part: CMDP, candidate: Candidate) -> Plan:
+    """Return a plan about which nothing is known, if not even its policy could be evaluated; its averages are nan."""
+    unknown = np.full(part.n_constraints + 1, np.nan)
+    proof = Certificate(-np.inf, np.nan, unknown[1:], np.nan, np.nan, 0.0, 0.0, np.nan, unknown[1:], False)
+    return Plan(
+        Status.UNCERTIFIED, np.nan, unknown, part.thresholds, candidate.policy, candidate.occupancy, *candidate.dual,
+        proof, candidate.method, candidate.note, None, candidate.columns, part.names,
+    )  # fmt: skip

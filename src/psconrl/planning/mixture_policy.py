@@ -4,6 +4,7 @@ An initial randomisation can do what no stationary policy can, such as send half
 classes, or keep each run in one of two classes. Averages of a mixture are expectations over the initial draw.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,7 +40,12 @@ def evaluate_mixture(cmdp: CMDP, policies: Ints, shares: Floats) -> tuple[Evalua
     Averages, frequencies, gains and biases of a mixture are means over its policies.
     """
     found = [evaluate_policy(cmdp, one_hot(actions, cmdp.n_actions)) for actions in policies]
-    mixed = Evaluation(
+    return mean_evaluation(shares, found), np.array([one.occupancy.sum(axis=1) for one in found])
+
+
+def mean_evaluation(shares: Floats, found: Sequence[Evaluation]) -> Evaluation:
+    """Return the evaluation of a mixture from those of its policies."""
+    return Evaluation(
         sum(share * one.costs for share, one in zip(shares, found, strict=True)),
         sum(share * one.occupancy for share, one in zip(shares, found, strict=True)),
         sum(share * one.gains for share, one in zip(shares, found, strict=True)),
@@ -47,4 +53,3 @@ def evaluate_mixture(cmdp: CMDP, policies: Ints, shares: Floats) -> tuple[Evalua
         tuple(states for one in found for states in one.classes),
         found[0].objective_sign,
     )
-    return mixed, np.array([one.occupancy.sum(axis=1) for one in found])

@@ -16,6 +16,7 @@ from psconrl.model.fingerprint import fingerprint
 from psconrl.model.names import Names
 from psconrl.planning import plan_files
 from psconrl.planning.deployable import Deployable, DrawnPolicy
+from psconrl.planning.exact.exact_plan import ExactPlan
 from psconrl.planning.infeasibility import Infeasibility
 from psconrl.planning.mixture_policy import PolicyMixture
 from psconrl.planning.proof import Certificate, Status
@@ -48,7 +49,7 @@ class Plan(Deployable):
     low_potential: Floats  # (S,) low-order part, to be added to the potential; mostly zero
     gains: Floats | None  # (S,) g of a multichain certificate
     certificate: Certificate
-    method: str  # "mixture" or "lp"
+    method: str  # "mixture", "lp" or "exact"
     note: str  # deviations from the ordinary procedure; empty if none
     infeasibility: Infeasibility | None
     columns: tuple[Ints, ...]  # deterministic policies to start a later plan from
@@ -56,6 +57,7 @@ class Plan(Deployable):
     mixture: PolicyMixture | None = None  # policies and their probabilities, if the optimum needs initial randomisation
     origin: CMDP | str = ""  # the model or its fingerprint; empty if unknown
     settles: float = math.nan  # rounds until every average is within 1% of the cost's range of its long-run value
+    exact: ExactPlan | None = None  # the plan in rational numbers, if it was made with them
 
     def of_model(self, cmdp: CMDP) -> "Plan":
         """Return the plan with a reference to its model."""

@@ -3,7 +3,8 @@
 Only the part reachable from the initial distribution is planned. If it has one end component, oracle and master find
 the optimum. Otherwise they use an oracle that plans each component separately. The policy is then evaluated exactly and
 the candidate certified. If no stationary policy attains the bound, a mixture policy does. If the proof fails, the model
-is planned again on the scale of the costs that the policy meets, and then with HiGHS.
+is planned again on the scale of the costs that the policy meets, then with HiGHS, and if it is small, in rational
+arithmetic.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +16,8 @@ from psconrl.arrays import Ints
 from psconrl.errors import ConfigError, ModelError, SolverError, unknown_name
 from psconrl.model.cmdp import CMDP, need_model
 from psconrl.planning.certificate_units import units
-from psconrl.planning.certification import certified, certified_as_played
+from psconrl.planning.certification import certified, certified_as_played, unevaluated
+from psconrl.planning.exact.last_resort import asked_for, is_open, need_exact_size, settled
 from psconrl.planning.infeasibility import Infeasibility, explain_infeasibility
 from psconrl.planning.methods import LP, METHODS, MIXTURE, find_candidate, unproven
 from psconrl.planning.plan import Plan
@@ -39,25 +41,32 @@ def plan(
     method: str = "mixture",
     start: Plan | None = None,
     progress: Callable[[Progress], object] | None = None,
+    exact: bool = False,
 ) -> Plan:
     """Return the cheapest policy within the thresholds, with its shadow prices and a certificate.
 
     ``method``: ``"mixture"`` (default; fast) or ``"lp"`` (the reference, on HiGHS). ``start``: an earlier plan of a
     model with the same states and actions; its policies are tried first. ``progress``: called repeatedly with the value
     and the bound so far if a plan takes long, for example ``print``. Ctrl-C then returns the best plan so far, with its
-    proven gap.
+    proven gap. ``exact``: plan in rational arithmetic too; ``plan.exact`` then holds the optimum as fractions. Small
+    models whose proof rounding leaves open are planned so in any case.
 
     >>> import psconrl
     >>> p = psconrl.plan(psconrl.load("marsrover-4x4"))
     >>> p.status.value, round(p.value, 9), p.multipliers.round(9).tolist()
     ('optimal', 0.775, [0.5])
+    >>> third = psconrl.CMDP([[[0.5, 0.5]], [[1.0, 0.0]]], costs=[[[0.0], [1.0]]])
+    >>> psconrl.plan(third, exact=True).exact.value
+    Fraction(1, 3)
     """
     need_model(cmdp, "plan")
     if method not in METHODS:
         raise ConfigError(unknown_name("method", method, METHODS))
     if progress is not None and not callable(progress):
         raise ConfigError(f"progress must be a function, such as print; got {progress!r}")
-    result = plan_unexplained(cmdp, method, start, Watch(progress, cmdp.maximise))
+    if not isinstance(exact, bool):
+        raise ConfigError(f"exact must be True or False; got {exact!r}")
+    result = plan_settled(cmdp, method, start, Watch(progress, cmdp.maximise), exact)
     if result.status is Status.INFEASIBLE:
         result = replace(result, infeasibility=_explained(cmdp, result, method))
     return result.of_model(cmdp)
@@ -65,13 +74,35 @@ def plan(
 
 def plan_unexplained(cmdp: CMDP, method: str = MIXTURE, start: Plan | None = None, watch: Watch | None = None) -> Plan:
     """Plan without explaining infeasibility, which takes further plans."""
+    reached = Restriction(cmdp)
+    watch = watch or Watch(None, cmdp.maximise)
+    return reached.invert(_in_doubles(reached.apply(), method, _start_policies(reached, start), watch))
+
+
+def plan_settled(
+    cmdp: CMDP, method: str = MIXTURE, start: Plan | None = None, watch: Watch | None = None, exact: bool = False
+) -> Plan:
+    """Plan without explaining infeasibility; if the proof stays open, or on request, in rational arithmetic."""
     watch = watch or Watch(None, cmdp.maximise)
     reached = Restriction(cmdp)
     part = reached.apply()
+    if exact:
+        need_exact_size(part)
+    result = _in_doubles(part, method, _start_policies(reached, start), watch)
+    if not watch.stopped:
+        if exact:
+            result = asked_for(part, result)
+        elif is_open(part, result):
+            result = settled(part, result)
+    return reached.invert(result)
+
+
+def _in_doubles(part: CMDP, method: str, start: Sequence[Ints], watch: Watch) -> Plan:
+    """Plan a model whose states are all reachable in double and double-double precision."""
     problem = Problem.of(part)
-    result = _attempt(part, problem, method, _start_policies(reached, start), watch)
+    result = _attempt(part, problem, method, start, watch)
     for _ in range(RESCALINGS):
-        if result.status is not Status.UNCERTIFIED or watch.stopped:
+        if result.status is not Status.UNCERTIFIED or watch.stopped or not np.isfinite(result.costs).all():
             break
         # The policy is judged on the scale of the costs that it meets: plan again on that scale.
         middle = np.append(result.costs[0], part.thresholds)
@@ -82,14 +113,14 @@ def plan_unexplained(cmdp: CMDP, method: str = MIXTURE, start: Plan | None = Non
     needs_more = result.mixture is not None if result.feasible else not _is_least_excess(part, result)
     if (unsettled or needs_more) and result.method != LP and part.n_states <= SECOND_OPINION_STATES:
         result = _second_opinion(part, problem, result)
-    return reached.invert(result)
+    return result
 
 
 def _explained(cmdp: CMDP, infeasible: Plan, method: str) -> Infeasibility:
     """Explain why no policy meets the thresholds, by planning relaxations of the model with the same method."""
 
     def least(relaxed: CMDP) -> float | None:
-        found = plan_unexplained(relaxed, method)
+        found = plan_settled(relaxed, method)
         if found.status is Status.INFEASIBLE:
             return None
         # If no single policy attains the bound, a mixture or ever rarer switches approach it.
@@ -104,7 +135,11 @@ def _attempt(part: CMDP, problem: Problem, method: str, start: Sequence[Ints], w
         candidate = find_candidate(part, problem, method, start, watch)
         return watch.finish(lambda: certified_as_played(part, problem, candidate, stopped=watch.stopped))
     except SolverError as error:
-        return certified(part, problem, unproven(problem, method, str(error)))
+        candidate = unproven(problem, method, str(error))
+        try:
+            return certified(part, problem, candidate)
+        except SolverError:
+            return unevaluated(part, candidate)
 
 
 def _better(first: Plan, second: Plan) -> Plan:

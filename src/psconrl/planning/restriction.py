@@ -51,6 +51,7 @@ class Restriction:
             gains=None if part.gains is None else self._spread(part.gains, np.zeros(S)),
             columns=tuple(self._spread(column, idle) for column in part.columns),
             mixture=None if part.mixture is None else self._spread_mixture(part.mixture, idle),
+            exact=None if part.exact is None else part.exact.extended(self.states.tolist(), anything),
             names=self.whole.names,
             note="; ".join(filter(None, (part.note, missing))),
         )

@@ -1,0 +1,86 @@
+"""When a plan is made in rational arithmetic: if doubles leave its proof open, or if the user asks for it."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from psconrl.errors import ConfigError, SolverError
+from psconrl.markov.evaluation import Evaluation
+from psconrl.model.cmdp import CMDP
+from psconrl.planning.candidate import Dual
+from psconrl.planning.certificate import certificate_of, units
+from psconrl.planning.exact.judgement import joined, plan_exactly
+from psconrl.planning.plan import Plan
+from psconrl.planning.problem import Problem
+from psconrl.planning.proof import Status
+from psconrl.planning.tolerances import ACCURATE_AVERAGE, DOUBTFUL_EXCESS
+from psconrl.products import product
+from psconrl.sizes import EXACT_STATES, LAST_RESORT_STATES
+
+ASKED = "planned in rational arithmetic"
+DECIDED = "rounding left the plan in doubles open; planned in rational arithmetic"
+
+
+def need_exact_size(part: CMDP) -> None:
+    """Raise an error if a model is too large for rational arithmetic."""
+    if part.n_states > EXACT_STATES:
+        raise ConfigError(
+            f"exact=True is for models of up to {EXACT_STATES} reachable states; got {part.n_states:,}. "
+            "plan(model) is certified in double precision, up to 1e-9 of the costs"
+        )
+
+
+def is_open(part: CMDP, found: Plan) -> bool:
+    """Whether a plan in doubles lacks a proof, or its averages are less accurate than those of its frequencies.
+
+    A feasible plan may exceed a threshold by no more than rounding. The proof of an infeasible one does not involve its
+    policy, so that the averages of that are compared with its frequencies.
+    """
+    if found.status is Status.UNCERTIFIED:
+        return True
+    if found.status is Status.INFEASIBLE:
+        costs, mass = part.costs.reshape(len(part.costs), -1), found.occupancy.ravel()
+        off = np.abs(product(costs, mass) - found.costs)
+        return bool((off > ACCURATE_AVERAGE * product(np.abs(costs), mass)).any())
+    excess = found.certificate.excess
+    if not (excess > 0.0).any():
+        return False
+    return bool((excess > DOUBTFUL_EXCESS * units(part, found.occupancy)[1:]).any()) or hopeless(part, found) >= 0
+
+
+def settled(part: CMDP, found: Plan) -> Plan:
+    """Return an open plan made again in rational arithmetic if the model is small, else with what is proven anyway."""
+    if part.n_states <= LAST_RESORT_STATES:
+        try:
+            return plan_exactly(part, Problem.of(part), found.columns, joined(found.note, DECIDED))
+        except SolverError as error:
+            found = replace(found, note=joined(found.note, f"rational arithmetic failed: {error}"))
+    return by_least_entries(part, found) if found.feasible and hopeless(part, found) >= 0 else found
+
+
+def asked_for(part: CMDP, found: Plan) -> Plan:
+    """Return a plan made again in rational arithmetic."""
+    need_exact_size(part)
+    return plan_exactly(part, Problem.of(part), found.columns, joined(found.note, ASKED))
+
+
+def hopeless(part: CMDP, found: Plan) -> int:
+    """Return a constraint whose cost is above the threshold in every pair, or -1; no rounding enters."""
+    for i in np.flatnonzero(found.certificate.excess > 0.0).tolist():
+        if (part.costs[i + 1] > part.thresholds[i])[part.available].all():
+            return i
+    return -1
+
+
+def by_least_entries(part: CMDP, found: Plan) -> Plan:
+    """Return a plan as infeasible, by a threshold below every entry of its cost."""
+    multipliers = np.zeros(part.n_constraints)
+    multipliers[hopeless(part, found)] = 1.0
+    nothing = np.zeros(part.n_states)
+    dual = Dual(multipliers, nothing, nothing, None)
+    exact = Evaluation(found.costs, found.occupancy, np.empty(0), np.empty(0), ())
+    proof = certificate_of(part, Status.INFEASIBLE, found.occupancy, dual, exact)
+    return replace(
+        found, status=Status.INFEASIBLE, multipliers=multipliers, potential=nothing, low_potential=nothing, gains=None,
+        certificate=proof,
+    )  # fmt: skip

@@ -1,0 +1,83 @@
+"""Column generation in rational numbers: the least cost within the thresholds, or the least excess over them."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from psconrl.errors import SolverError
+from psconrl.planning.exact.master import RationalMaster
+from psconrl.planning.exact.policy_iteration import RationalColumn, RationalOracle, weighted
+from psconrl.planning.exact.rational_model import ZERO, RationalModel
+
+MOST_RATIONAL_COLUMNS = 2000
+
+
+class RationalDual(NamedTuple):
+    """A dual point in rational numbers; see ``candidate.Dual``."""
+
+    weights: list[Fraction]  # (m+1,) of the costs: (1, multipliers), or (0, multipliers) if infeasible
+    potential: list[Fraction]  # (S,)
+    gains: list[Fraction]  # (S,)
+
+
+class RationalSolution(NamedTuple):
+    """The exact optimum: a mixture of policies, and the dual point that proves it."""
+
+    excess: Fraction  # least that the largest excess over the thresholds can be, in units; 0 if feasible
+    columns: list[RationalColumn]
+    shares: list[Fraction]
+    proof: RationalColumn  # the cheapest policy for the weights of the dual
+    dual: RationalDual
+
+    @property
+    def feasible(self) -> bool:
+        """Whether some mixture of policies meets the thresholds."""
+        return self.excess == 0
+
+    @property
+    def averages(self) -> list[Fraction]:
+        """Averages (m+1,) of the mixture."""
+        return weighted(self.shares, [column.averages for column in self.columns])
+
+
+def solve_rationals(
+    model: RationalModel, start: Sequence[Sequence[int]], units: Sequence[Fraction]
+) -> RationalSolution:
+    """Solve a model exactly, beginning with some policies; ``units`` (m,) of the excess over every threshold."""
+    oracle = RationalOracle(model)
+    first, *others = [oracle.column(actions) for actions in start or [[next(iter(moves)) for moves in model.moves]]]
+    columns = [first]
+    master = RationalMaster(model.thresholds, list(units), first.averages)
+    for column in others:
+        if all(column.averages != known.averages for known in columns):
+            columns.append(column)
+            master.add(column.averages)
+    while len(columns) < MOST_RATIONAL_COLUMNS:
+        point = master.solve()
+        w = point.weights
+        nearest = min(columns, key=lambda column: price(w, column))
+        cheapest = oracle.cheapest(nearest, w)
+        if price(w, cheapest) >= point.least:
+            unit = Fraction(1) if point.excess == 0 else max(w)
+            scaled = [x / unit for x in w]
+            return RationalSolution(
+                point.excess,
+                [columns[k] for k in point.shares],
+                list(point.shares.values()),
+                cheapest,
+                dual_of(cheapest, scaled),
+            )
+        columns.append(cheapest)
+        master.add(cheapest.averages)
+    raise SolverError(f"no proof of optimality after {MOST_RATIONAL_COLUMNS} policies")
+
+
+def price(weights: list[Fraction], column: RationalColumn) -> Fraction:
+    """Return the weighted average of a policy."""
+    return sum((w * x for w, x in zip(weights, column.averages, strict=True) if w), ZERO)
+
+
+def dual_of(cheapest: RationalColumn, weights: list[Fraction]) -> RationalDual:
+    """Return the dual point of weights from the cheapest policy for them."""
+    chain = cheapest.chain
+    return RationalDual(weights, weighted(weights, chain.biases), weighted(weights, chain.gains))
