@@ -25,13 +25,13 @@ QUIET_SECONDS = 1.0  # seconds without a line
 STOPS = "(Ctrl-C stops with the best so far)"
 
 
-def plan_with_progress(cmdp: CMDP, method: str) -> Plan:
+def plan_with_progress(cmdp: CMDP, method: str, exact: bool = False) -> Plan:
     """Return the plan; show its progress on a terminal. Ctrl-C ends with the best plan so far."""
     needed = planning_effort(cmdp)
     if needed is not None and needed.seconds >= WORTH_TELLING:
         console(stderr=True).print(Text(f"{cmdp.n_states} states: {needed}. Ctrl-C stops with the best plan so far."))
     with _Line(sys.stderr.isatty()) as line:
-        return plan(cmdp, method, progress=line.show)
+        return plan(cmdp, method, progress=line.show, exact=exact)
 
 
 def plan_windows_with_progress(cmdp: CMDP, within: float, plain: Plan) -> WindowPlan:

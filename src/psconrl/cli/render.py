@@ -1,6 +1,7 @@
 """Plans and models as text: tables and maps with arrows."""
 
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from psconrl.planning.analysis.explanation import Explanation
 from psconrl.planning.analysis.threshold_rule import ThresholdRule
 from psconrl.planning.analysis.windows import WindowPlan
 from psconrl.planning.deployable import Deployable
+from psconrl.planning.exact.checking import nearest_double
 from psconrl.planning.plan import Plan
 from psconrl.planning.proof import Status
 
@@ -25,6 +27,7 @@ ARROWS = {"up": "↑", "down": "↓", "left": "←", "right": "→"}
 VISITED = 1e-9  # long-run share below which a state is not shown
 MAX_ROWS = 40  # of a policy table
 FEW_NAMES = 5  # of states in a line
+SHOWN_BITS = 64  # of a numerator or denominator
 LONG_SETTLING = 1e5  # rounds to settle from which on a warning is shown
 
 
@@ -70,6 +73,30 @@ def cost_table(plan: Plan) -> Table:
     if units.average(names.costs[0]) and len(rows) > 1 and not infeasible:
         table.caption = Text(f"shadow prices: {units.average(names.costs[0])} for one unit more of a limit")
     return table
+
+
+def exact_table(plan: Plan) -> Table:
+    """Return a table of the averages and multipliers of a plan in rational numbers."""
+    assert plan.exact is not None
+    names, exact = plan.names, plan.exact
+    table = numbers_table("exactly", "average", "Farkas weight" if not exact.feasible else "shadow price")
+    table.add_row(Text(f"{names.costs[0]} ({names.sense})"), Text(rational(exact.value)), "")
+    for i, name in enumerate(names.costs[1:]):
+        average = int(names.signs[i + 1]) * exact.costs[i + 1]
+        table.add_row(Text(name), Text(rational(average)), Text(rational(exact.multipliers[i])))
+    return table
+
+
+def rational(x: Fraction) -> str:
+    """Format a fraction with its decimal; numbers of many digits are shortened to their size.
+
+    >>> rational(Fraction(31, 40)), rational(Fraction(2)), rational(Fraction(3**99, 2**99))
+    ('31/40 = 0.775', '2', '(157 bits)/(100 bits) = 2.7104078502347683e+17')
+    """
+    parts = [f"({n.bit_length()} bits)" if n.bit_length() > SHOWN_BITS else str(n) for n in x.as_integer_ratio()]
+    if x.denominator == 1 and x.numerator.bit_length() <= SHOWN_BITS:
+        return parts[0]
+    return f"{'/'.join(parts)} = {nearest_double(x)!r}"
 
 
 def show_table(found: Mapping[str, Any]) -> None:

@@ -28,6 +28,7 @@ from psconrl.cli.render import (
     certificate_line,
     console,
     cost_table,
+    exact_table,
     number,
     policy_table,
     policy_view,
@@ -70,6 +71,7 @@ class PlanFiles(NamedTuple):
 @click.command("solve")
 @model_and_threshold_options
 @click.option("--method", type=click.Choice(METHODS), default=METHODS[0], show_default=True, help="lp: HiGHS.")
+@click.option("--exact", is_flag=True, help="Also plan in rational arithmetic, and print the optimum as fractions.")
 @json_option
 @click.option("--plot", metavar="FILE", help="Draw the policy to a .png, .svg or .pdf file.")
 @click.option("--policy", "policy_to", metavar="FILE", help="Write the policy as a table to a .csv file.")
@@ -92,6 +94,7 @@ class PlanFiles(NamedTuple):
 def solve_command(
     model: GivenModel,
     method: str,
+    exact: bool,
     as_json: bool,
     plot: str | None,
     policy_to: str | None,
@@ -119,7 +122,7 @@ def solve_command(
             f"--kind threshold: {why_unordered(cmdp)}; name them by one number, such as '3 waiting', or give an order "
             "to psconrl.threshold_rule(model, order)"
         )
-    result = plan_with_progress(cmdp, method)
+    result = plan_with_progress(cmdp, method, exact)
     windows = None
     if within is not None and result.feasible:
         windows = plan_windows_with_progress(cmdp, within, result)
@@ -189,6 +192,8 @@ def _print_plan(out: Console, cmdp: CMDP, result: Plan, kind: str) -> None:
     if kind == KINDS[0]:
         for view in policy_view(cmdp, result):
             out.print(view)
+    if result.exact is not None:
+        out.print(exact_table(result))
     out.print(Text("\n  ".join((certificate_line(result), *result.proven))))
     if kind == KINDS[0] and result.feasible and math.isfinite(result.settles):
         out.print(Text(settling_line(result)))

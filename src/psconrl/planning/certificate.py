@@ -39,6 +39,7 @@ from psconrl.planning.tolerances import (
     PROVEN_GAP,
     PROVEN_MARGIN,
     PROVEN_POLICY,
+    ROUNDED_ENTRY,
     SUM_OF_SHARES,
 )
 from psconrl.products import product
@@ -136,9 +137,10 @@ def certificate_of(cmdp: CMDP, status: Status, occupancy: Floats, dual: Dual, ex
     sound = priced and math.isfinite(margin) and dual_residual <= PROVEN_GAP * size
     allowed = PROVEN_EXCESS * excess_units(cmdp, occupancy, unit)
     if infeasible:
-        # A single cost minus its threshold, without a potential, has the right sign without rounding.
+        # Without a potential, a single cost is compared with its threshold, and only the entries may be rounded.
         plain = dual.gains is None and not dual.potential.any() and np.count_nonzero(dual.multipliers) == 1
-        tolerance = 0.0 if plain else PROVEN_MARGIN * size
+        rounding = ROUNDED_ENTRY * dot(dual.multipliers, np.abs(cmdp.thresholds))
+        tolerance = rounding if plain else PROVEN_MARGIN * size
         holds = sound and margin > tolerance
         nothing_is_cheaper = np.inf if holds else -np.inf
         return Certificate(

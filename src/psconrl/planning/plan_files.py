@@ -18,6 +18,7 @@ from psconrl.model.archive import Archive
 from psconrl.model.names import Names
 from psconrl.model.units import read_units
 from psconrl.model.validation import read_at_least
+from psconrl.planning.exact.exact_plan import ExactPlan
 from psconrl.planning.infeasibility import Infeasibility
 from psconrl.planning.mixture_policy import PolicyMixture
 from psconrl.planning.proof import Certificate, Status
@@ -71,6 +72,8 @@ def record(plan: Any) -> dict[str, Any]:
     }
     if plan.mixture is not None:
         result["mixture"] = {"shares": plan.mixture.shares.tolist(), "policies": plan.mixture.policies.tolist()}
+    if plan.exact is not None:
+        result["exact"] = plan.exact.record()
     if names.at_least:
         result["at_least"] = sorted(names.at_least)
     if plan.infeasibility is not None:
@@ -111,6 +114,7 @@ def save_plan(plan: Any, path: str | os.PathLike[str]) -> None:
         "infeasible": why is not None,
         "model": plan.model,
         "settles": plan.settles,
+        "exact": None if plan.exact is None else plan.exact.record(),
     }
     arrays: dict[str, Any] = {name: getattr(proof, name) for name in _OF_LIMITS}
     arrays |= {name: getattr(plan, name) for name in _ARRAYS}
@@ -178,6 +182,7 @@ def _read(arrays: Archive) -> dict[str, Any]:
         "origin": str(header["model"]),
         "settles": float(header["settles"]),
         "infeasibility": infeasibility,
+        "exact": _exact(header["exact"], (S, A, m)) if header.get("exact") else None,
         "columns": tuple(columns),
         "mixture": _mixture(header, arrays, (S, A), given["thresholds"]) if header["version"] == WITH_MIXTURE else None,
         "names": Names(
@@ -209,6 +214,17 @@ def _mixture(header: dict[str, Any], arrays: Archive, sizes: tuple[int, int], th
         raise PolicyError("the shares of a mixture must add up to 1")
     proof = _certificate(header["policy_certificate"], arrays, "mixture_", thresholds)
     return PolicyMixture(policies, shares, distributions, proof)
+
+
+def _exact(record: dict[str, Any], sizes: tuple[int, int, int]) -> ExactPlan:
+    S, A, m = sizes
+    plan = ExactPlan.from_record(record)
+    lengths = {"costs": m + 1, "excess": m, "multipliers": m, "potential": S, "gains": S, "shares": len(plan.policies)}
+    sound = all(len(getattr(plan, name)) == length for name, length in lengths.items())
+    rows = plan.policy is None or (len(plan.policy) == S and all(len(row) == A for row in plan.policy))
+    if not (sound and rows and all(len(actions) == S for actions in plan.policies)):
+        raise PolicyError(f"the plan in rational numbers must be one of {S} states, {A} actions and {m} constraints")
+    return plan
 
 
 def _floats(arrays: Archive, name: str, shape: tuple[int, ...]) -> Floats:

@@ -52,6 +52,7 @@ DOUBTFUL_EXCESS = 1e-12  # averages meet a binding threshold up to rounding; mor
 ACCURATE_AVERAGE = 1e-9  # of the mean absolute cost: largest error of an average of an infeasible plan
 PROVEN_FLOW = 1e-9  # L1 distance of an occupancy from stationarity
 PROVEN_POLICY = 1e-8  # difference between averages by the occupancy and by the exact evaluation of the policy
+ROUNDED_ENTRY = 1e-15  # of a threshold: an entry of a table that is beyond by less, such as 0.1 + 0.2, equals it
 MET_COSTS = 100.0  # the unit of a cost is its range, but at most this many times what the policy meets of it
 ROUNDED = 1e-6  # and at least this share of the average: times the tolerances that is 1e-15, the precision of doubles
 ONE_DOUBLE = 1e-7  # times the tolerance of an excess: 2e-16

@@ -7,6 +7,7 @@ from typing import Any
 from psconrl.arrays import Floats
 
 Rationals = tuple[Fraction, ...]
+DECIMAL_BITS = 10_000  # Python refuses to convert integers of more than 4,300 digits; larger ones are hexadecimal
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +44,7 @@ class ExactPlan:
         )
 
     def record(self) -> dict[str, Any]:
-        """Return the plan as plain data, with fractions as text such as ``"31/40"``."""
+        """Return the plan as plain data, with fractions as text, such as ``"31/40"``; long ones are hexadecimal."""
         return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
 
     @classmethod
@@ -61,11 +62,16 @@ def _spread(states: list[int], values: tuple[Any, ...], elsewhere: list[Any]) ->
 
 def _plain(x: Any) -> Any:
     if isinstance(x, Fraction):
-        return str(x)
+        return f"{_text(x.numerator)}/{_text(x.denominator)}" if x.denominator != 1 else _text(x.numerator)
     return [_plain(entry) for entry in x] if isinstance(x, tuple) else x
+
+
+def _text(x: int) -> str:
+    return str(x) if x.bit_length() <= DECIMAL_BITS else hex(x)
 
 
 def _read(x: Any) -> Any:
     if isinstance(x, str):
-        return Fraction(x)
+        numerator, _, denominator = x.partition("/")
+        return Fraction(int(numerator, 0), int(denominator or "1", 0))
     return tuple(_read(entry) for entry in x) if isinstance(x, list) else x

@@ -19,7 +19,8 @@ from psconrl.markov.evaluation import Evaluation
 from psconrl.markov.structure import attractor_policy
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.candidate import Dual
-from psconrl.planning.certificate import certificate_of, excess_units, units
+from psconrl.planning.certificate import certificate_of
+from psconrl.planning.certificate_units import excess_units, units
 from psconrl.planning.components.stationary import stationary
 from psconrl.planning.exact.checking import certificate_in_rationals, doubles
 from psconrl.planning.exact.evaluation import RationalChain
@@ -104,7 +105,7 @@ def plan_exactly(part: CMDP, problem: Problem, start: Sequence[Ints], note: str 
             break
         tried = judge.judged(chain.averages, judge.evaluated(chain, other))
         policy, played = (other, tried) if judge.settles(tried) else (policy, played)
-    mixture, settles = None, rounds_to_settle(part, played.evaluation)
+    mixture, settles = None, _rounds_to_settle(part, played.evaluation)
     if not judge.settles(played) and len(solution.columns) > 1:
         mixed, drawn, longest = _mixed(judge, played)
         if judge.settles(mixed):
@@ -191,7 +192,12 @@ def _mixed(judge: Judge, alone: JudgedAverages) -> tuple[JudgedAverages, PolicyM
     distributions = np.array([one.occupancy.sum(axis=1) for one in each])
     stationary_proof = judge.judged(alone.averages, alone.evaluation, Status.NOT_ATTAINED).proof
     mixture = PolicyMixture(policies, shares, distributions, stationary_proof)
-    return judge.judged(averages, evaluation), mixture, max(rounds_to_settle(judge.part, one) for one in each)
+    return judge.judged(averages, evaluation), mixture, max(_rounds_to_settle(judge.part, one) for one in each)
+
+
+def _rounds_to_settle(part: CMDP, evaluation: Evaluation) -> float:
+    with np.errstate(all="ignore"):  # biases may be at the end of the range of doubles
+        return rounds_to_settle(part, evaluation)
 
 
 def _of_policy(judge: Judge, alone: JudgedAverages) -> str:

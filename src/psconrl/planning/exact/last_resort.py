@@ -8,12 +8,14 @@ from psconrl.errors import ConfigError, SolverError
 from psconrl.markov.evaluation import Evaluation
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.candidate import Dual
-from psconrl.planning.certificate import certificate_of, units
+from psconrl.planning.certificate import certificate_of
+from psconrl.planning.certificate_units import units
 from psconrl.planning.exact.judgement import joined, plan_exactly
 from psconrl.planning.plan import Plan
 from psconrl.planning.problem import Problem
 from psconrl.planning.proof import Status
-from psconrl.planning.tolerances import ACCURATE_AVERAGE, DOUBTFUL_EXCESS
+from psconrl.planning.shortfall import shortfall
+from psconrl.planning.tolerances import ACCURATE_AVERAGE, DOUBTFUL_EXCESS, ROUNDED_ENTRY
 from psconrl.products import product
 from psconrl.sizes import EXACT_STATES, LAST_RESORT_STATES
 
@@ -43,7 +45,7 @@ def is_open(part: CMDP, found: Plan) -> bool:
         off = np.abs(product(costs, mass) - found.costs)
         return bool((off > ACCURATE_AVERAGE * product(np.abs(costs), mass)).any())
     excess = found.certificate.excess
-    if not (excess > 0.0).any():
+    if found.status is not Status.OPTIMAL or not (excess > 0.0).any():
         return False
     return bool((excess > DOUBTFUL_EXCESS * units(part, found.occupancy)[1:]).any()) or hopeless(part, found) >= 0
 
@@ -55,7 +57,11 @@ def settled(part: CMDP, found: Plan) -> Plan:
             return plan_exactly(part, Problem.of(part), found.columns, joined(found.note, DECIDED))
         except SolverError as error:
             found = replace(found, note=joined(found.note, f"rational arithmetic failed: {error}"))
-    return by_least_entries(part, found) if found.feasible and hopeless(part, found) >= 0 else found
+    if hopeless(part, found) >= 0:
+        return by_least_entries(part, found)
+    if found.status is Status.UNCERTIFIED:
+        return replace(found, note=joined(found.note, shortfall(part, found)))
+    return found
 
 
 def asked_for(part: CMDP, found: Plan) -> Plan:
@@ -65,9 +71,10 @@ def asked_for(part: CMDP, found: Plan) -> Plan:
 
 
 def hopeless(part: CMDP, found: Plan) -> int:
-    """Return a constraint whose cost is above the threshold in every pair, or -1; no rounding enters."""
+    """Return a constraint whose cost is above the threshold in every pair, or -1 if there is none."""
     for i in np.flatnonzero(found.certificate.excess > 0.0).tolist():
-        if (part.costs[i + 1] > part.thresholds[i])[part.available].all():
+        beyond = part.costs[i + 1] - part.thresholds[i]  # of the right sign without rounding
+        if (beyond > ROUNDED_ENTRY * abs(part.thresholds[i]))[part.available].all():
             return i
     return -1
 
