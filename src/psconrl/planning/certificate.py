@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
-from psconrl.errors import ModelError
+from psconrl.errors import ModelError, SolverError
 from psconrl.kernels.certificates import deviations, reduced_costs
 from psconrl.kernels.products import dot
 from psconrl.markov.evaluation import Evaluation, evaluate
@@ -63,17 +63,26 @@ def certify(cmdp: CMDP, plan: Plan) -> Certificate:
     # Check the reachable part only, as in planning: costs elsewhere must not set the scale.
     reached = Restriction(cmdp)
     part, states = reached.apply(), reached.states
+    occupancy = np.ascontiguousarray(plan.occupancy[states], dtype=np.float64)
+    try:
+        proof = _certified_in_doubles(part, plan, states, occupancy)
+    except SolverError:
+        if plan.exact is None:
+            raise
+        return _certified_in_rationals(part, plan, states, occupancy)
+    return proof if proof.holds or plan.exact is None else _certified_in_rationals(part, plan, states, occupancy)
+
+
+def _certified_in_doubles(part: CMDP, plan: Plan, states: Ints, occupancy: Floats) -> Certificate:
+    """Return the certificate by the dual point of the plan; ``part`` is the model on the given states."""
     if plan.mixture is None:
         exact = evaluate(part, plan.policy[states])
     else:
         exact, _ = evaluate_mixture(part, plan.mixture.policies[:, states], plan.mixture.shares)
     gains = None if plan.gains is None else plan.gains[states]
     dual = Dual(plan.multipliers, plan.potential[states], plan.low_potential[states], gains)
-    occupancy = np.ascontiguousarray(plan.occupancy[states], dtype=np.float64)
-    proof = certificate_of(part, plan.status, occupancy, dual, exact)
-    if proof.holds or plan.exact is None:
-        return proof
-    return _certified_in_rationals(part, plan, states, occupancy)
+    with np.errstate(over="ignore", invalid="ignore"):  # of a potential at the end of the range of doubles
+        return certificate_of(part, plan.status, occupancy, dual, exact)
 
 
 def _certified_in_rationals(part: CMDP, plan: Plan, states: Ints, occupancy: Floats) -> Certificate:

@@ -70,6 +70,8 @@ class RationalChain:
     def averages(self) -> list[Fraction]:
         """Averages (m+1,) from the initial distribution."""
         initial = self.model.initial
+        if len(self.classes) == 1:
+            return [row[0] for row in self.gains]
         return [sum((b * g for b, g in zip(initial, row, strict=True) if b), ZERO) for row in self.gains]
 
     @cached_property
@@ -85,17 +87,10 @@ class RationalChain:
                     result[s] = share * mass
         return result
 
-    def centred_biases(self) -> list[list[Fraction]]:
-        """Return biases (m+1, S) with a stationary mean of zero in every class that is visited."""
-        absorbed, result = self._solution.absorbed, []
-        mass = [sum((self.distribution[s] for s in states), ZERO) for states in self.classes]
-        for row in self.biases:
-            total = [sum((self.distribution[s] * row[s] for s in states), ZERO) for states in self.classes]
-            mean = [x / share if share else ZERO for x, share in zip(total, mass, strict=True)]
-            result.append(
-                [h - sum((p * x for p, x in zip(absorbed[s], mean, strict=True) if p), ZERO) for s, h in enumerate(row)]
-            )
-        return result
+    @property
+    def absorbed(self) -> list[list[Fraction]]:
+        """Probabilities (S, classes) of being absorbed in every closed class."""
+        return self._solution.absorbed
 
     @cached_property
     def _solution(self) -> "LongRun":

@@ -34,6 +34,7 @@ from psconrl.planning.problem import Problem
 from psconrl.planning.proof import Certificate, Status
 from psconrl.planning.settling import rounds_to_settle
 from psconrl.planning.tolerances import PROVEN_POLICY
+from psconrl.products import product
 
 EXACT = "exact"  # the method of these plans
 BEYOND_DOUBLES = "doubles cannot hold the proof, which is in plan.exact"
@@ -58,11 +59,12 @@ class Judge:
 
     def evaluated(self, chain: RationalChain, policy: Floats) -> Evaluation:
         """Return the evaluation of a policy in doubles, rounded from its exact one."""
+        distribution, biases = doubles(chain.distribution), np.array([doubles(row) for row in chain.biases])
         return Evaluation(
             doubles(chain.averages),
-            doubles(chain.distribution)[:, None] * policy,
+            distribution[:, None] * policy,
             np.array([doubles(row) for row in chain.gains]),
-            np.array([doubles(row) for row in chain.centred_biases()]),
+            _centred(chain, distribution, biases),
             tuple(np.array(states) for states in chain.classes),
             -1.0 if self.part.maximise else 1.0,
         )
@@ -193,6 +195,18 @@ def _mixed(judge: Judge, alone: JudgedAverages) -> tuple[JudgedAverages, PolicyM
     stationary_proof = judge.judged(alone.averages, alone.evaluation, Status.NOT_ATTAINED).proof
     mixture = PolicyMixture(policies, shares, distributions, stationary_proof)
     return judge.judged(averages, evaluation), mixture, max(_rounds_to_settle(judge.part, one) for one in each)
+
+
+def _centred(chain: RationalChain, distribution: Floats, biases: Floats) -> Floats:
+    """Return biases (m+1, S) with a mean of zero in every class that is visited."""
+    result = biases.copy()
+    with np.errstate(all="ignore"):  # biases may be at the end of the range of doubles
+        for k, states in enumerate(chain.classes):
+            mass = float(distribution[states].sum())
+            if mass > 0.0:
+                mean = product(biases[:, states], distribution[states]) / mass
+                result -= np.outer(mean, doubles([row[k] for row in chain.absorbed]))
+    return result
 
 
 def _rounds_to_settle(part: CMDP, evaluation: Evaluation) -> float:

@@ -45,7 +45,8 @@ def is_open(part: CMDP, found: Plan) -> bool:
         off = np.abs(product(costs, mass) - found.costs)
         return bool((off > ACCURATE_AVERAGE * product(np.abs(costs), mass)).any())
     excess = found.certificate.excess
-    if found.status is not Status.OPTIMAL or not (excess > 0.0).any():
+    each = zip(excess.tolist(), part.thresholds.tolist(), strict=True)  # a loop is faster than arrays of few numbers
+    if found.status is not Status.OPTIMAL or all(x <= ROUNDED_ENTRY * abs(tau) for x, tau in each):
         return False
     return bool((excess > DOUBTFUL_EXCESS * units(part, found.occupancy)[1:]).any()) or hopeless(part, found) >= 0
 
