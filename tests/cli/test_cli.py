@@ -76,6 +76,18 @@ def test_solve_through_click_directly():
     assert "maximise" in result.output
 
 
+def test_solve_exactly_prints_fractions(cli, tmp_path):
+    third = CMDP([[[0.5, 0.5]], [[1.0, 0.0]]], costs=[[[0.0], [1.0]], [[1.0], [0.0]]], thresholds=[0.75])
+    save(third, tmp_path / "third.json")
+    code, out, _ = cli("solve", tmp_path / "third.json", "--exact")
+    assert code == 0
+    assert "1/3 = 0.3333333333333333" in out
+    assert "2/3 = 0.6666666666666666" in out
+    code, out, _ = cli("solve", tmp_path / "third.json", "--exact", "--json")
+    assert code == 0
+    assert json.loads(out)["exact"]["costs"] == ["1/3", "2/3"]
+
+
 def test_solve_json_is_the_plan(cli):
     code, out, _ = cli("solve", "box", "--json")
     record = json.loads(out)

@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 
 from adversarial import KINDS, adversarial
 from exact import averages, optimum, rationals
+from models import random_cmdp
 from psconrl import CMDP, ConfigError, Plan, Status, certify, plan
 from psconrl.errors import PolicyError, SolverError
 from psconrl.markov.structure import is_weakly_communicating
@@ -277,6 +278,16 @@ def test_ordinary_plans_need_no_rational_arithmetic():
         p = plan(adversarial("ordinary", seed))
         assert p.exact is None
         assert p.method == "mixture"
+
+
+def test_one_constraint_needs_one_randomised_state():
+    """Policies that differ in every state: the pair in between differs in one, with the same averages."""
+    for seed in range(6):
+        cmdp = random_cmdp("dense", 6, 3, 1, seed)
+        p = plan(cmdp, exact=True)
+        if p.status is Status.OPTIMAL:
+            assert sum(len([x for x in row if x]) > 1 for row in p.exact.policy) <= 1
+            assert p.exact.costs[0] == optimum(cmdp)[0]
 
 
 def test_the_rounded_policy_has_the_averages_that_the_plan_states():

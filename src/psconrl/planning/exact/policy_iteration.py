@@ -75,6 +75,11 @@ def weighted(weights: list[Fraction], vectors: list[list[Fraction]]) -> list[Fra
     ]
 
 
+def priced_column(weights: list[Fraction], column: RationalColumn) -> Fraction:
+    """Return the weighted average of a policy."""
+    return sum((w * x for w, x in zip(weights, column.averages, strict=True) if w), ZERO)
+
+
 class Reduced:
     """What pairs of a model change with respect to gains and biases, for weighted costs."""
 

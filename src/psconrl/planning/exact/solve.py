@@ -5,9 +5,10 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from psconrl.errors import SolverError
+from psconrl.planning.exact.fewer_randomised import fewer_randomised
 from psconrl.planning.exact.master import RationalMaster
-from psconrl.planning.exact.policy_iteration import RationalColumn, RationalOracle, weighted
-from psconrl.planning.exact.rational_model import ZERO, RationalModel
+from psconrl.planning.exact.policy_iteration import RationalColumn, RationalOracle, priced_column, weighted
+from psconrl.planning.exact.rational_model import RationalModel
 
 MOST_RATIONAL_COLUMNS = 2000
 
@@ -55,26 +56,16 @@ def solve_rationals(
     while len(columns) < MOST_RATIONAL_COLUMNS:
         point = master.solve()
         w = point.weights
-        nearest = min(columns, key=lambda column: price(w, column))
+        nearest = min(columns, key=lambda column: priced_column(w, column))
         cheapest = oracle.cheapest(nearest, w)
-        if price(w, cheapest) >= point.least:
+        if priced_column(w, cheapest) >= point.least:
             unit = Fraction(1) if point.excess == 0 else max(w)
             scaled = [x / unit for x in w]
-            return RationalSolution(
-                point.excess,
-                [columns[k] for k in point.shares],
-                list(point.shares.values()),
-                cheapest,
-                dual_of(cheapest, scaled),
-            )
+            mixed = fewer_randomised(oracle, [columns[k] for k in point.shares], list(point.shares.values()), scaled)
+            return RationalSolution(point.excess, *mixed, cheapest, dual_of(cheapest, scaled))
         columns.append(cheapest)
         master.add(cheapest.averages)
     raise SolverError(f"no proof of optimality after {MOST_RATIONAL_COLUMNS} policies")
-
-
-def price(weights: list[Fraction], column: RationalColumn) -> Fraction:
-    """Return the weighted average of a policy."""
-    return sum((w * x for w, x in zip(weights, column.averages, strict=True) if w), ZERO)
 
 
 def dual_of(cheapest: RationalColumn, weights: list[Fraction]) -> RationalDual:
