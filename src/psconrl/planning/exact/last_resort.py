@@ -11,11 +11,12 @@ from psconrl.planning.candidate import Dual
 from psconrl.planning.certificate import certificate_of
 from psconrl.planning.certificate_units import units
 from psconrl.planning.exact.judgement import joined, plan_exactly
+from psconrl.planning.methods import LP
 from psconrl.planning.plan import Plan
 from psconrl.planning.problem import Problem
 from psconrl.planning.proof import Status
 from psconrl.planning.shortfall import shortfall
-from psconrl.planning.tolerances import ACCURATE_AVERAGE, DOUBTFUL_EXCESS, ROUNDED_ENTRY
+from psconrl.planning.tolerances import ACCURATE_AVERAGE, DOUBTFUL_AVERAGE, DOUBTFUL_EXCESS, ROUNDED_ENTRY
 from psconrl.products import product
 from psconrl.sizes import EXACT_STATES, LAST_RESORT_STATES
 
@@ -33,29 +34,33 @@ def need_exact_size(part: CMDP) -> None:
 
 
 def is_open(part: CMDP, found: Plan) -> bool:
-    """Whether a plan in doubles lacks a proof, or its averages are less accurate than those of its frequencies.
-
-    A feasible plan may exceed a threshold by no more than rounding. The proof of an infeasible one does not involve its
-    policy, so that the averages of that are compared with its frequencies.
-    """
-    if found.status is Status.UNCERTIFIED:
+    """Whether a plan in doubles lacks a proof or accurate averages, or exceeds a threshold by more than rounding."""
+    proof = found.certificate
+    if found.status is Status.NOT_ATTAINED:  # the linear program has no mixture of policies to certify
+        return found.method != LP and not proof.holds
+    if not proof.holds:
         return True
-    if found.status is Status.INFEASIBLE:
-        costs, mass = part.costs.reshape(len(part.costs), -1), found.occupancy.ravel()
-        off = np.abs(product(costs, mass) - found.costs)
-        return bool((off > ACCURATE_AVERAGE * product(np.abs(costs), mass)).any())
-    excess = found.certificate.excess
-    each = zip(excess.tolist(), part.thresholds.tolist(), strict=True)  # a loop is faster than arrays of few numbers
+    if proof.policy_error > DOUBTFUL_AVERAGE and not _is_accurate(part, found):
+        return True
+    each = zip(proof.excess.tolist(), part.thresholds.tolist(), strict=True)  # faster than arrays of few numbers
     if found.status is not Status.OPTIMAL or all(x <= ROUNDED_ENTRY * abs(tau) for x, tau in each):
         return False
-    return bool((excess > DOUBTFUL_EXCESS * units(part, found.occupancy)[1:]).any()) or hopeless(part, found) >= 0
+    allowed = DOUBTFUL_EXCESS * units(part, found.occupancy)[1:]
+    return bool((proof.excess > allowed).any()) or hopeless(part, found) >= 0
+
+
+def _is_accurate(part: CMDP, found: Plan) -> bool:
+    """Whether the averages are those of the frequencies; elimination finds frequencies to nearly all digits."""
+    costs, mass = part.costs.reshape(len(part.costs), -1), found.occupancy.ravel()
+    off = np.abs(product(costs, mass) - found.costs)
+    return bool((off <= ACCURATE_AVERAGE * product(np.abs(costs), mass)).all())
 
 
 def settled(part: CMDP, found: Plan) -> Plan:
     """Return an open plan made again in rational arithmetic if the model is small, else with what is proven anyway."""
     if part.n_states <= LAST_RESORT_STATES:
         try:
-            return plan_exactly(part, Problem.of(part), found.columns, joined(found.note, DECIDED))
+            return plan_exactly(part, Problem.of(part), found.columns, DECIDED)
         except SolverError as error:
             found = replace(found, note=joined(found.note, f"rational arithmetic failed: {error}"))
     if hopeless(part, found) >= 0:
@@ -68,7 +73,7 @@ def settled(part: CMDP, found: Plan) -> Plan:
 def asked_for(part: CMDP, found: Plan) -> Plan:
     """Return a plan made again in rational arithmetic."""
     need_exact_size(part)
-    return plan_exactly(part, Problem.of(part), found.columns, joined(found.note, ASKED))
+    return plan_exactly(part, Problem.of(part), found.columns, ASKED)
 
 
 def hopeless(part: CMDP, found: Plan) -> int:
