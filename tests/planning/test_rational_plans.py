@@ -249,6 +249,20 @@ def test_a_search_that_fails_ends_in_a_status(monkeypatch, n):
         assert np.isnan(p.value)
 
 
+def test_ctrl_c_keeps_the_plan_in_doubles(monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(planner, "asked_for", interrupted)
+    cmdp = CMDP([[[0.5, 0.5]], [[1.0, 0.0]]], costs=[[[0.0], [1.0]]])
+    p = plan(cmdp, exact=True, progress=lambda progress: None)
+    assert p.status is Status.OPTIMAL
+    assert p.exact is None
+    assert "stopped by hand" in p.note
+    with pytest.raises(KeyboardInterrupt):
+        plan(cmdp, exact=True)
+
+
 def test_averages_of_an_infeasible_plan_are_accurate():
     """An average that deviates from its frequencies by 1e-6 is computed again."""
     cmdp = CMDP([[[0.5, 0.5]], [[1.0, 0.0]]], [[[0.0], [1.0]], [[3.0], [0.0]]], [1.0])

@@ -17,6 +17,7 @@ from psconrl.errors import ConfigError, ModelError, SolverError, unknown_name
 from psconrl.model.cmdp import CMDP, need_model
 from psconrl.planning.certificate_units import units
 from psconrl.planning.certification import certified, certified_as_played, unevaluated
+from psconrl.planning.exact.judgement import joined
 from psconrl.planning.exact.last_resort import asked_for, is_open, need_exact_size, settled
 from psconrl.planning.infeasibility import Infeasibility, explain_infeasibility
 from psconrl.planning.methods import LP, METHODS, MIXTURE, find_candidate, unproven
@@ -90,10 +91,16 @@ def plan_settled(
         need_exact_size(part)
     result = _in_doubles(part, method, _start_policies(reached, start), watch)
     if not watch.stopped:
-        if exact:
-            result = asked_for(part, result)
-        elif is_open(part, result):
-            result = settled(part, result)
+        try:
+            if exact:
+                result = asked_for(part, result)
+            elif is_open(part, result):
+                result = settled(part, result)
+        except KeyboardInterrupt:  # the plan in doubles stays
+            if watch.follow is None:
+                raise
+            watch.interrupted()
+            result = replace(result, note=joined(result.note, "rational arithmetic was stopped by hand"))
     return reached.invert(result)
 
 
