@@ -4,7 +4,7 @@ import numpy as np
 
 from psconrl.kernels.certificates import reduced_costs
 from psconrl.model.cmdp import CMDP
-from psconrl.planning.certificate import excess_units, units
+from psconrl.planning.certificate_units import excess_units, units
 from psconrl.planning.plan import Plan
 from psconrl.planning.tolerances import PROVEN_EXCESS
 
