@@ -20,7 +20,7 @@ FALLS_APART = "some states are left too rarely for floating point: with probabil
 class Unichain:
     """Solution of a chain with one closed class, for q costs."""
 
-    __slots__ = ("_distribution", "biases", "gains", "low_biases", "off", "reference", "rough", "slowest")
+    __slots__ = ("_distribution", "biases", "exact", "gains", "low_biases", "off", "reference", "rough", "slowest")
 
     def __init__(
         self,
@@ -32,6 +32,7 @@ class Unichain:
         low_biases: Floats | None = None,
         off: float = 0.0,
         rough: bool = False,
+        exact: bool = False,
     ) -> None:
         self.gains = gains  # (q,)
         self.biases = biases  # (q, S); zero at the reference state
@@ -41,6 +42,7 @@ class Unichain:
         self.low_biases = low_biases  # (q, S) low parts of the biases in double-double precision
         self.off = off  # error bound of the gains, beyond rounding
         self.rough = rough  # True if solved to a loose tolerance
+        self.exact = exact  # True if a sparse chain was eliminated: each mass is exact to its last digits, or zero
 
     @property
     def stationary(self) -> Floats:

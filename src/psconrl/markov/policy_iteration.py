@@ -16,6 +16,9 @@ from scipy.sparse import csr_array
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.kernels import double_double, improvement, sparse_improvement
+from psconrl.markov.anchored_bias import anchored_bias, best_level, regimes
+from psconrl.markov.direct_solver import DirectSolver, narrow_order
+from psconrl.markov.elimination_order import NO_ORDER
 from psconrl.markov.gain_bias import FALLS_APART, Unichain, solve_dense
 from psconrl.markov.sparse_solver import SparseSolver
 from psconrl.model.matrices import chosen_rows
@@ -23,12 +26,16 @@ from psconrl.model.transition import Transition
 from psconrl.products import product
 from psconrl.sizes import MULTIGRID_STATES
 
+# Scaled costs are at most one. Beyond this value rounding of the single biases exceeds what a search resolves, 1e-11.
+LARGE_BIAS = 1e5
+
 
 class Improved(NamedTuple):
     """A lower bound on the weighted gain of every policy, and a better policy, or None if no switch gains enough."""
 
     bound: float
     policy: Ints | None
+    potential: Floats | None = None  # (S,) that gives the bound, if it is not the weighted sum of the biases
 
 
 class PolicySteps(ABC):
@@ -58,14 +65,23 @@ class PolicySteps(ABC):
         available: Bools,
         tolerance: float,
         ahead: float | None = None,
+        reference: int = 0,
     ) -> Improved:
         """Switch every state whose best action gains more than rounding error can account for.
 
         ``biases`` (q, S), with their low parts ``low`` if there are any. The tolerance is relative to the bias of the
         state, which is zero at a frequently visited one. The span of the bias would not do: a corner that is left once
         in 1e100 steps must not keep the rest from improving. ``ahead``: the gain, if the improvement may look more than
-        one step ahead. This is usually better, but not always.
+        one step ahead. This is usually better, but not always. ``reference``: a state that the policy visits often.
         """
+
+    @property
+    def has_exact_masses(self) -> bool:
+        """Whether stationary masses are exact to their last digits, however small."""
+        return True
+
+    def forget_levels(self) -> None:
+        """Choose the levels of regimes that are hardly ever left again, in the next improvement."""
 
 
 def policy_steps(P: Transition, double_double: bool = False) -> PolicySteps:
@@ -98,6 +114,7 @@ class DenseSteps(PolicySteps):
         available: Bools,
         tolerance: float,
         ahead: float | None = None,
+        reference: int = 0,
     ) -> Improved:
         """Improve in double precision; the bound allows for rounding."""
         bound, switched, new = improvement.improve(self._P, costs, weights, available, policy, biases, tolerance)
@@ -112,7 +129,9 @@ class SparseSteps(PolicySteps):
     def __init__(self, P: csr_array, restarts_in: int | None) -> None:
         super().__init__(P.shape[1], P.shape[0] // P.shape[1])
         self._P, self._restarts_in = P, restarts_in
-        self._solver = SparseSolver()
+        order = narrow_order(P.indptr, P.indices, P.shape[1]) if restarts_in is None else NO_ORDER
+        self._solver = SparseSolver(DirectSolver(order))
+        self._anchor: Floats | None = None
 
     def evaluate(
         self, policy: Ints, costs: Floats, reference: int, within: float = 0.0, guess: Unichain | None = None
@@ -132,12 +151,16 @@ class SparseSteps(PolicySteps):
         available: Bools,
         tolerance: float,
         ahead: float | None = None,
+        reference: int = 0,
     ) -> Improved:
         """Improve with compensated sums, since sparse transitions have no fallback in double-double precision."""
         h = improvement.weighted_bias(weights, biases)
+        potential = None
+        if self.has_exact_masses and float((weights * np.abs(biases).max(axis=1)).max()) > LARGE_BIAS:
+            h = potential = self._anchored(policy, costs, weights, available, reference)
         moved = self._drift(h)
         values = _values(moved, costs, weights, available)
-        bound, new = _switched(values, policy, tolerance * np.maximum(1.0, np.abs(h)))
+        bound, new, _ = _switched(values, policy, tolerance * np.maximum(1.0, np.abs(h)))
         # In a large chain that mixes fast an evaluation takes a few products, and looking ahead saves none. If most
         # states are transient, improvements would otherwise spread to them from the closed class one state at a time.
         worth_it = self._solver.slow or self._solver.passing or h.size < MULTIGRID_STATES
@@ -147,7 +170,29 @@ class SparseSteps(PolicySteps):
             new = sparse_improvement.look_ahead(
                 P.indptr, P.indices, P.data, 0, 0.0, weighted, available, new, h, ahead, self.SWEEPS, tolerance
             )
-        return Improved(bound, new)
+        return Improved(bound, new, potential)
+
+    @property
+    def has_exact_masses(self) -> bool:
+        """Whether chains are eliminated."""
+        return self._solver.direct.usable
+
+    def forget_levels(self) -> None:
+        """Forget the bias to which the next one would be anchored."""
+        self._anchor = None
+
+    def _anchored(self, policy: Ints, costs: Floats, weights: Floats, available: Bools, reference: int) -> Floats:
+        """Return the weighted bias of a policy whose biases are too large to be added."""
+        rows = self._first_pair + policy
+        chain, cost, order = chosen_rows(self._P, rows), product(weights, costs), self._solver.direct.order
+        anchor = np.zeros(policy.size) if self._anchor is None else self._anchor
+        h = anchored_bias(chain, cost[rows], reference, anchor, order)
+        apart = regimes(chain, reference, order) if self._anchor is None else None
+        if apart is not None:
+            values = _values(self._drift(h), costs, weights, available)
+            h += best_level(values.ravel(), self._drift(apart).ravel()) * apart
+        self._anchor = h
+        return h
 
     def _drift(self, h: Floats) -> Floats:
         """Return P h - h for all pairs (S, A), on all cores if there are many states."""
@@ -195,6 +240,7 @@ class RefinedSteps(DenseSteps):
         available: Bools,
         tolerance: float,
         ahead: float | None = None,
+        reference: int = 0,
     ) -> Improved:
         """Improve with a tolerance relative to the compared values, since rounding of the biases is negligible."""
         high, rest = double_double.combine(weights, biases, np.zeros_like(biases) if low is None else low)

@@ -1,6 +1,7 @@
-"""Solver for a sequence of sparse chains: Krylov, aggregation multigrid, or LU factorisation.
+"""Solver for a sequence of sparse chains: GTH elimination, Krylov, aggregation multigrid, or LU factorisation.
 
-Krylov iterations (``kernels.krylov``) converge within a few dozen products where the chain mixes fast, and where a
+Chains in which little fills in, such as queues, are eliminated (``direct_solver``): this is fast whether they mix fast
+or slowly, and the most accurate method. The others are solved iteratively. Krylov iterations (``kernels.krylov``) converge within a few dozen products where the chain mixes fast, and where a
 factorisation would fill in. Large chains that mix slowly are solved by aggregation multigrid (``multigrid``), whose
 work grows only with the number of states. Small ones, and those on which multigrid fails, are solved by a sparse LU
 (``factorisation``). Transient states are solved separately, component by component (``transient_costs``).
@@ -18,6 +19,7 @@ from scipy.sparse import csr_array
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.kernels import graph, krylov, sweeps
+from psconrl.markov.direct_solver import DirectSolver, narrow_order
 from psconrl.markov.factorisation import TOO_RARE, cycle_solve, solve_directly
 from psconrl.markov.gain_bias import FALLS_APART, Unichain, solve_chain
 from psconrl.markov.multigrid import Hierarchy, Level, first_distribution, multigrid_distribution
@@ -40,7 +42,7 @@ Solved = TypeVar("Solved")
 
 def solve_sparse(P: csr_array, costs: Floats) -> Unichain | None:
     """Solve chain P of shape (S, S) with costs ``(q, S)``; None if it has several closed classes."""
-    return SparseSolver().solve(P, costs)
+    return SparseSolver(DirectSolver(narrow_order(P.indptr, P.indices, P.shape[0]))).solve(P, costs)
 
 
 class SparseSolver:
@@ -50,8 +52,9 @@ class SparseSolver:
     # multigrid fails on them, a factorisation would hardly do better than many products.
     KRYLOV_STEPS, KRYLOV_STEPS_OF_LARGE, PATIENT = 400, 100, 4000
 
-    def __init__(self) -> None:
-        self.slow = False  # True if Krylov iterations alone do not converge
+    def __init__(self, direct: DirectSolver) -> None:
+        self.direct = direct
+        self.slow = direct.usable  # True if evaluations do not profit from a guess, or Krylov iterations alone do not converge
         self.passing = False  # True if most states are transient
         self._guess: Unichain | None = None
 
@@ -79,12 +82,21 @@ class SparseSolver:
                 return None
             recurrent = np.flatnonzero(label == 0)
             self.passing = 2 * recurrent.size < P.shape[0]
-            if recurrent.size == P.shape[0]:
+            direct = self._eliminated(P, costs, recurrent)
+            if direct is not None:
+                result = direct
+            elif recurrent.size == P.shape[0]:
                 result = self._irreducible(P, costs, recurrent, within, self._guess)
             else:
                 result = self._with_passing(P, costs, recurrent, within)
         self._guess = result
         return result
+
+    def _eliminated(self, P: csr_array, costs: Floats, recurrent: Ints) -> Unichain | None:
+        """Solve a chain directly; None if it is not narrow enough."""
+        if not self.direct.usable:
+            return None
+        return self.direct.solve(P, costs, recurrent, 0 if self._guess is None else self._guess.reference)
 
     def _with_passing(self, P: csr_array, costs: Floats, inside: Ints, within: float) -> Unichain:
         """Solve the closed class by itself, then the transient states."""

@@ -22,7 +22,7 @@ from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
 from psconrl.markov.chain import chain_of
 from psconrl.markov.structure import attractor_policy
 from psconrl.planning.mixture.column_generation import Mixture
-from psconrl.planning.mixture.howard import Column, Howard
+from psconrl.planning.mixture.howard import Column, Howard, disjoint_shares
 from psconrl.planning.mixture.solve import Solution, stationary_policy
 from psconrl.planning.policy_from_occupancy import mixed_occupancy
 from psconrl.planning.problem import Problem
@@ -54,8 +54,11 @@ def nearest_pair(problem: Problem, mixture: Mixture[Column]) -> tuple[tuple[Colu
     oracle = Howard(problem)
     low, high = sorted(columns, key=lambda column: float(column.costs[1]))
     high = _alike_where_unvisited(oracle, high, low, w)
+    # Between different regimes, the states that are visited in one of them switch together.
+    masses = disjoint_shares((low, high), np.full(2, 0.5))
+    rank = np.arange(low.policy.size) if masses is None else np.argsort(masses[0] - masses[1], kind="stable")
     while True:
-        differing = np.flatnonzero(low.policy != high.policy)
+        differing = rank[(low.policy != high.policy)[rank]]
         if differing.size <= 1:
             break
         policy = low.policy.copy()

@@ -22,6 +22,7 @@ SAME_CLASS_COST = 1e-12  # classes whose costs differ by less are equally cheap
 
 # The search for a mixture.
 SEARCH_GAP = 1e-11  # Howard's answers are exact, so a small gap costs nothing
+OVERLAP = 1e-2  # largest mass that policies in different regimes have in common
 SAME_AVERAGE = 1e-13  # policies whose averages differ by less are the same column
 FEASIBLE = 1e-9  # a smaller excess counts as feasible
 PLAYABLE_GAP = 1e-9  # largest gap of a mixture that may be played: rounding may stop the search early

@@ -95,12 +95,24 @@ def mix(
     master = _master_of(thresholds, answers)
     best: tuple[float, Floats, Answer] | None = None  # highest lower bound on the objective so far
     guess_first, secant = NearGuess(near), Secant(thresholds)
+    last_value, joined = np.inf, set[frozenset[int]]()
     for evaluated in range(len(answers), MAX_COLUMNS):
         point = master.solve()
         gap = point.value / point.weights[0] - best[0] if smooth and point.feasible and best is not None else np.inf
         closed = gap <= SEARCH_GAP  # by a bound at weights other than the master's
         guess = None if closed else _guess(point.weights, gap, secant, guess_first)
         w = point.weights if guess is None else guess
+        if guess is None and point.feasible and not closed:
+            value, last_value = last_value, float(point.value / point.weights[0])
+            pair = frozenset(point.mix)
+            if len(pair) > 1 and pair not in joined and last_value > value - SAME_AVERAGE:
+                # The value has not improved: the policies may lie in regimes so far apart that the gap closes slowly.
+                joined.add(pair)
+                between = oracle.joined([answers[k] for k in point.mix], np.array([*point.mix.values()]), w)
+                if between is not None:
+                    answers.append(between)
+                    master.add(between.costs)
+                    continue
         j = _newest_of_the_cheapest(answers, w)
         base = answers[j]
         try:

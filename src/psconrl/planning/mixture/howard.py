@@ -4,6 +4,7 @@ A policy is evaluated exactly for all costs at once. Then every state takes the 
 cost, given the biases. The least :math:`\min_a [c_w + P h - h(s)]` over all states bounds the gain of every policy.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ from psconrl.planning.tolerances import (
     LEAST_ROUGH,
     NEARLY_CLOSED,
     NEARLY_CLOSED_DOUBLE_DOUBLE,
+    OVERLAP,
     PLAYABLE_GAP,
     ROUGH,
     ROUGH_SHARE,
@@ -43,6 +45,12 @@ class Column(NamedTuple):
 
     policy: Ints  # (S,)
     chain: Unichain
+    proofs: dict[bytes, tuple[float, Floats]]  # bounds and potentials (S,) that are not weighted sums of the biases
+
+    @classmethod
+    def of(cls, policy: Ints, chain: Unichain) -> "Column":
+        """Return an evaluated policy about which nothing is proven yet."""
+        return cls(policy, chain, {})
 
     @property
     def costs(self) -> Floats:
@@ -59,11 +67,31 @@ class Column(NamedTuple):
         """Stationary distribution of the states, (S,)."""
         return self.chain.stationary
 
+    def prove(self, weights: Floats, bound: float, potential: Floats) -> None:
+        """Keep a potential for some weights if it gives the best bound so far."""
+        key = _direction(weights)
+        if key not in self.proofs or bound > self.proofs[key][0]:
+            self.proofs[key] = (bound, potential / weights.sum())
+
     def potential(self, weights: Floats) -> tuple[Floats, Floats]:
         """Return the weighted bias as a high and a low part."""
-        low = np.zeros(self.biases.shape) if self.chain.low_biases is None else self.chain.low_biases
+        proof = self.proofs.get(_direction(weights))
+        if proof is not None:
+            return proof[1] * weights.sum(), np.zeros(self.policy.size)
+        low = np.zeros_like(self.biases) if self.chain.low_biases is None else self.chain.low_biases
         high, low = combine(weights, self.biases, low)
         return high, low
+
+
+def _direction(weights: Floats) -> bytes:
+    """Return a key for weights that is the same for their multiples."""
+    return np.round(weights / weights.sum(), 15).tobytes()
+
+
+def disjoint_shares(columns: Sequence[Column], shares: Floats) -> Floats | None:
+    """Return the mass (k, S) of each column in a mixture, if they hardly visit the same states."""
+    masses = np.array([share * column.stationary for column, share in zip(columns, shares, strict=True)])
+    return masses if masses.sum() - masses.max(axis=0).sum() <= OVERLAP else None
 
 
 def greedy_policy(problem: Problem) -> Ints:
@@ -112,7 +140,7 @@ class Howard(Oracle[Column]):
         if chain is None:
             raise SolverError("the model is not weakly communicating")
         self._reference = chain.reference
-        return Column(policy, chain)
+        return Column.of(policy, chain)
 
     def improve(self, answer: Column, weights: Floats) -> tuple[float, Column | None]:
         """Make one step of policy iteration: switch all states that gain and evaluate the result.
@@ -127,10 +155,12 @@ class Howard(Oracle[Column]):
         least = max(SEARCH_GAP, BEYOND_OFF * answer.chain.off)  # smallest improvement that is worth an evaluation
         before, self._last_gap = self._last_gap, np.inf
         for caution in CAUTION:
-            bound, policy = self._steps.improve(
+            bound, policy, potential = self._steps.improve(
                 answer.policy, answer.biases, answer.chain.low_biases, costs, weights, available,
-                caution * self._switch, price if caution == CAUTION[0] else None,
+                caution * self._switch, price if caution == CAUTION[0] else None, answer.chain.reference,
             )  # fmt: skip
+            if potential is not None:
+                answer.prove(weights, bound, potential)
             if policy is None or going_round or price - bound <= least or self._is_stalled(price - bound, before):
                 break
             better = self.evaluate(policy, weights)
@@ -147,6 +177,19 @@ class Howard(Oracle[Column]):
             self._last_gap = gap
         return self._last_gap <= PLAYABLE_GAP * STALLED_SHARE and gap > STALLED * before
 
+    def joined(self, answers: Sequence[Column], shares: Floats, weights: Floats) -> Column | None:
+        """Return the policy of the column that visits each state most, for columns in different regimes.
+
+        At the weights at which two regimes cost the same, every policy between them does, but one step of policy
+        iteration moves the border between them by one state only.
+        """
+        masses = disjoint_shares(answers, shares) if self._steps.has_exact_masses else None
+        if masses is None:
+            return None
+        policies = np.array([answer.policy for answer in answers])
+        self._steps.forget_levels()
+        return self.evaluate(policies[masses.argmax(axis=0), np.arange(masses.shape[1])], weights)
+
     def refined(self, answer: Column) -> Column | None:
         """Return a rough answer evaluated exactly; None if it is exact already."""
         if not answer.chain.rough:
@@ -154,7 +197,7 @@ class Howard(Oracle[Column]):
         self._within = 0.0  # little improvement remains: evaluate exactly from now on
         chain = self._steps.evaluate(answer.policy, self.problem.costs, answer.chain.reference, guess=answer.chain)
         assert chain is not None
-        return Column(answer.policy, chain)
+        return Column.of(answer.policy, chain)
 
     def _solve(self, policy: Ints, near: Unichain | None = None) -> Unichain | None:
         """Evaluate the chain of a policy; None if it has two closed classes."""

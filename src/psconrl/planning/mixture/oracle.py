@@ -8,6 +8,7 @@ at once, either exactly or roughly, so that it can be ``refined``.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Generic, Protocol, TypeVar
 
 from psconrl.arrays import Floats
@@ -36,4 +37,8 @@ class Oracle(ABC, Generic[Answer]):
 
     def refined(self, answer: Answer) -> Answer | None:
         """Return a rough answer evaluated exactly; None if it is exact already."""
+        return None
+
+    def joined(self, answers: Sequence[Answer], shares: Floats, weights: Floats) -> Answer | None:
+        """Return an answer that follows each of several in the states that it visits most; None if they overlap."""
         return None

@@ -191,7 +191,7 @@ def solve_compiled(
 
     def mixture() -> Mixture[Column]:
         *answers, proof = [
-            Column(column, Unichain(averages, chain[:-1], chain[-1], -1))
+            Column.of(column, Unichain(averages, chain[:-1], chain[-1], -1))
             for column, averages, chain in zip(policies, gains, chains, strict=True)
         ]
         return Mixture(feasible, tuple(answers), shares, weights, proof, gap, evaluated)
@@ -234,4 +234,5 @@ def stationary_policy(problem: Problem, columns: Sequence[Column], shares: Float
     if len(columns) == 1:
         return one_hot(columns[0].policy, A)
     guide = one_hot(columns[int(shares.argmax())].policy, A)
-    return policy_from_occupancy(occupancy, guide, problem.transition.mass_error)
+    exact = all(column.chain.exact for column in columns)
+    return policy_from_occupancy(occupancy, guide, 0.0 if exact else problem.transition.mass_error)
