@@ -76,14 +76,15 @@ def machine_repair(machines: int, limit: float) -> psconrl.CMDP:
 
 
 def walk_with_reset(length: int, drift: float, limit: float) -> psconrl.CMDP:
-    """A random walk that wears upwards; it can be slowed down, or reset to zero at a price. The limit is on the wear."""
+    """Wear as a random walk that can be slowed down, or reset to zero at a price; a limit on the wear."""
     n = np.arange(length)
     up = np.array([0.5 + drift / 2, 0.5, 0.0])
     down = np.array([0.5 - drift / 2, 0.5, 0.0])
     reset = np.array([0.0, 0.0, 1.0])
     shape = np.ones((length, 1))
     P = _moves(
-        length, [(shape * up, np.minimum(n + 1, length - 1)), (shape * down, np.maximum(n - 1, 0)), (shape * reset, 0 * n)]
+        length,
+        [(shape * up, np.minimum(n + 1, length - 1)), (shape * down, np.maximum(n - 1, 0)), (shape * reset, 0 * n)],
     )
     return _model(P, shape * np.array([0.0, 0.1, 50.0]), n, limit)
 

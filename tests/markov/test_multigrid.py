@@ -246,8 +246,11 @@ def test_a_chain_of_two_wells_is_solved_or_refused():
     rows, columns = np.concatenate([k, k[:-1], k[1:]]), np.concatenate([k, k[1:], k[:-1]])
     P = in_32_bits(csr_array((np.concatenate([stay, up[:-1], down[1:]]), (rows, columns)), shape=(n, n)))
     costs = np.vstack([k < n // 2, np.ones(n)]).astype(float)
+    logs = np.append(0.0, np.cumsum(np.log(up[:-1]) - np.log(down[1:])))  # by detailed balance
+    masses = np.exp(logs - logs.max())
+    assert solve_sparse(P, 1.0 - costs).gains[0] == pytest.approx(masses[n // 2 :].sum() / masses.sum(), rel=1e-9)
     try:
-        found = solve_sparse(P, costs)
+        found = SparseSolver().solve(P, costs)
     except SolverError:
         return
     residual = costs - found.gains[:, None] + (P @ found.biases.T).T - found.biases

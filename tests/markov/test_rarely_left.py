@@ -6,7 +6,7 @@ from scipy.sparse import csr_array, diags_array
 
 import psconrl
 from psconrl.arrays import in_32_bits
-from psconrl.markov.sparse_solver import solve_sparse
+from psconrl.markov.sparse_solver import SparseSolver, solve_sparse
 
 
 def lazy_cycle(n, decades):
@@ -53,14 +53,16 @@ def test_where_a_path_ends_is_right_or_refused(wide, known):
             psconrl.evaluate(model, np.zeros(n, dtype=int))
 
 
-def test_two_ends_that_nothing_leaves_are_refused():
+def test_two_ends_that_nothing_leaves_are_weighed_exactly_or_refused():
     n = 6000
     s = np.arange(n)
     up, down = np.where(s < n // 2, 0.1, 0.4), np.where(s < n // 2, 0.4, 0.1)
     up[-1] = down[0] = 0.0
     P = csr_array(diags_array([up[:-1], 1.0 - up - down, down[1:]], offsets=[1, 0, -1]))
-    with pytest.raises(psconrl.SolverError, match="left too rarely"):  # half the time at each end, by symmetry
-        solve_sparse(P, np.where(s < n // 2, 1.0, 0.0)[None, :])
+    costs = np.where(s < n // 2, 1.0, 0.0)[None, :]
+    assert solve_sparse(P, costs).gains == pytest.approx([0.5], abs=1e-9)  # half the time at each end, by symmetry
+    with pytest.raises(psconrl.SolverError, match="left too rarely"):
+        SparseSolver().solve(P, costs)
 
 
 @pytest.mark.parametrize("n", [3000, 6000])

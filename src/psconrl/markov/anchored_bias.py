@@ -20,21 +20,20 @@ from psconrl.kernels.double_double import drift_sparse
 from psconrl.markov.elimination_order import Order
 
 CLOCK = 1e-12  # epsilon: shorter times than 1e12 steps are resolved, and rounding of a gain moves levels by 1e-4
-REFINEMENTS = 2  # of a solution: each reduces the error by about the probability of the clock relative to rounding
+REFINEMENTS = 2  # of a solution: each reduces its error by the time to leave a regime times CLOCK
 SEPARATE = 0.5  # least probability that the clock rings before a regime is left
 LEVELS = 60  # most steps of the search for levels, which ends after about five
-FARTHEST = 1e9  # levels beyond are not searched
+FARTHEST_LEVEL = 1e9  # levels beyond are not searched
 
 
 def anchored_bias(P: csr_array, cost: Floats, reference: int, anchor: Floats, order: Order) -> Floats:
     """Return the bias (S,) of a cost (S,), which is zero at the reference."""
-    pull = anchor - anchor[reference]
-    right, h = cost + CLOCK * pull, np.zeros(cost.size)
+    right, h = cost + CLOCK * (anchor - anchor[reference]), np.zeros(cost.size)
     for _ in range(1 + REFINEMENTS):
         h += _ringing(P, right, reference, order)[0]
-        moved = _drift(P, h)
-        right = cost + moved + CLOCK * (pull - h - moved)
-        right -= right[reference]  # what is left of the equation
+        # What is left of the equation without a clock: a solution is the anchor of its refinement.
+        right = cost + _drift(P, h)
+        right -= right[reference]
     return h
 
 
@@ -64,7 +63,7 @@ def best_level(values: Floats, change: Floats) -> float:
             new = float((values[above] - values[below]) / (change[below] - change[above]))
         else:
             new = x + (10.0 if above < 0 else -10.0) * max(1.0, abs(x))
-        if abs(new) > FARTHEST or abs(new - x) <= 1e-13 * max(1.0, abs(x)):
+        if abs(new) > FARTHEST_LEVEL or abs(new - x) <= 1e-13 * max(1.0, abs(x)):
             break
         x = new
     return x

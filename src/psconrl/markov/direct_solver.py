@@ -6,11 +6,13 @@ regime and an idle one: a policy between two such policies moves from one regime
 1e-20, and these masses determine how much time it spends in each.
 """
 
+from functools import partial
+
 import numpy as np
 from scipy.sparse import csr_array
 
 from psconrl.arrays import Floats, Ints, Places
-from psconrl.kernels import sparse_elimination
+from psconrl.kernels import sparse_elimination, wide_elimination
 from psconrl.markov.elimination_order import NO_ORDER, Order, order_for
 from psconrl.markov.factorisation import REFERENCE_SHARE
 from psconrl.markov.gain_bias import Unichain
@@ -18,7 +20,8 @@ from psconrl.products import product
 
 # Multiplications per entry of a chain up to which it is eliminated. A Krylov solution takes some hundred products.
 WORK_PER_ENTRY = 2000.0
-REFERENCES = 4  # reference states tried, each visited more often than the last
+FEW_STEPS = 32  # in which random successors spread to all states of any model that fits in memory
+LARGEST_BIAS = 1e100  # of costs up to about one: beyond, products of probabilities may vanish
 
 
 def narrow_order(indptr: Places, indices: Places, n_states: int) -> Order:
@@ -26,8 +29,31 @@ def narrow_order(indptr: Places, indices: Places, n_states: int) -> Order:
 
     The graph has the format of ``kernels.graph``.
     """
-    entries = indices.size * n_states / (indptr.size - 1)
-    return order_for(indptr, indices, n_states, WORK_PER_ENTRY * entries)
+    most = WORK_PER_ENTRY * indices.size * n_states / (indptr.size - 1)
+    # A separator of w states fills in and takes w^3 / 3 multiplications; there are some more.
+    if _spreads(indptr, indices, n_states, 0.5 * (3.0 * most) ** (1 / 3)):
+        return NO_ORDER
+    return order_for(indptr, indices, n_states, most)
+
+
+def _spreads(indptr: Places, indices: Places, n_states: int, width: float) -> bool:
+    """Whether more than ``width`` states are first reached in one of a few steps, as if successors were random.
+
+    This takes far less time than an order that would turn out to be useless.
+    """
+    starts = indptr[:: (indptr.size - 1) // n_states]
+    seen = np.zeros(n_states, dtype=bool)
+    reached = np.zeros(1, dtype=np.int64)
+    seen[0] = True
+    for _ in range(FEW_STEPS):
+        counts = starts[reached + 1] - starts[reached]
+        first = np.repeat(starts[reached] - np.append(0, np.cumsum(counts)[:-1]), counts)
+        successors = np.unique(indices[first + np.arange(first.size)])
+        reached = successors[~seen[successors]].astype(np.int64)
+        seen[reached] = True
+        if reached.size > width:
+            return True
+    return False
 
 
 class DirectSolver:
@@ -41,28 +67,43 @@ class DirectSolver:
         """Whether the chains are narrow enough to be eliminated."""
         return self.order is not NO_ORDER
 
-    def solve(self, P: csr_array, costs: Floats, recurrent: Ints, reference: int) -> Unichain | None:
-        """Solve chain P (S, S) with costs (q, S); None if numbers overflow.
+    def solve(self, P: csr_array, costs: Floats, recurrent: Ints, reference: int) -> Unichain:
+        """Solve chain P (S, S) with costs (q, S).
 
-        ``reference``: a state that may be visited often. Another one is used if it is not.
+        ``reference``: a state that may be visited often. Another one is used if it is not. Biases are infinite if the
+        chain has regimes that it leaves less than once in 1e100 steps.
         """
-        rows = np.arange(P.shape[0])
-        at = reference if recurrent.size == rows.size or np.isin(reference, recurrent) else int(recurrent[0])
-        found = None
-        for _ in range(REFERENCES):
-            stuck, _, biases, stationary = sparse_elimination.unichain(
-                P.indptr, P.indices, P.data, rows, costs, at, 0.0, self.order
-            )
-            if stuck >= 0:
-                at = stuck
-                continue
-            if not np.isfinite(stationary).all():
-                break
-            # The totals of a cycle would give the same gains, unless the reference is hardly ever visited.
-            gains = product(costs, stationary)
-            found = Unichain(gains, biases, stationary, at, exact=True)
-            busiest = int(stationary.argmax())
-            if stationary[at] >= REFERENCE_SHARE * stationary[busiest]:
-                break
-            at = busiest
+        at = reference if recurrent.size == P.shape[0] or np.isin(reference, recurrent) else int(recurrent[0])
+        found = self._solved_from(P, costs, at)
+        if found is None:
+            logs = self._log_masses(P, at)
+            at = int(logs.argmax())
+            found = self._solved_from(P, costs, at)
+            if found is None:
+                masses = np.exp(logs)
+                masses /= masses.sum()
+                gains, biases = product(costs, masses), np.full(costs.shape, np.inf)
+                return Unichain(gains, biases, masses, at, log_masses=lambda: logs)
+        busiest = int(found.stationary.argmax())
+        if found.stationary[at] < REFERENCE_SHARE * found.stationary[busiest]:
+            found = self._solved_from(P, costs, busiest) or found
         return found
+
+    def _solved_from(self, P: csr_array, costs: Floats, reference: int) -> Unichain | None:
+        """Solve a chain with a reference; None if numbers are beyond the range of doubles."""
+        stuck, _, biases, stationary = sparse_elimination.unichain(
+            P.indptr, P.indices, P.data, np.arange(P.shape[0]), costs, reference, 0.0, self.order
+        )
+        if stuck >= 0 or not np.abs(biases).max() <= LARGEST_BIAS or not np.isfinite(stationary).all():
+            return None
+        # The totals of a cycle give the same gains only if the reference is visited often.
+        gains = product(costs, stationary)
+        return Unichain(gains, biases, stationary, reference, log_masses=partial(self._log_masses, P, reference))
+
+    def _log_masses(self, P: csr_array, reference: int) -> Floats:
+        stuck, logs = wide_elimination.log_masses(P.indptr, P.indices, P.data, reference, self.order)
+        assert stuck < 0  # the chain has one closed class, which contains the reference
+        return np.asarray(logs)
+
+
+ITERATIVE = DirectSolver(NO_ORDER)  # for chains of any pattern, which it does not solve

@@ -108,14 +108,21 @@ def _absorbed(
         absorbed[states, k] = 1.0
         biases[states] = part.centred_biases().T
     passing = np.flatnonzero(~absorbed.any(axis=1))
-    if passing.size:
+    if len(classes) == 1:
+        absorbed[passing] = 1.0
+    elif passing.size:
         # Probability flow from the transient states into each class.
         absorbed[passing] = chain.collect(passing, (chain @ absorbed)[passing])
         absorbed[passing] /= absorbed[passing].sum(axis=1, keepdims=True)
     gains = product(absorbed, np.array([part.gains for part in parts]))
     if passing.size:
         onward = C[:, passing].T - gains[passing] + (chain @ biases)[passing]
-        biases[passing] = chain.collect(passing, onward)
+        try:
+            biases[passing] = chain.collect(passing, onward)
+        except SolverError:
+            if len(classes) > 1:
+                raise
+            biases[passing] = np.inf  # left too rarely, but the averages are those of the only class
     share = product(initial, absorbed)
     distribution = np.zeros(S)
     for k, (states, part) in enumerate(zip(classes, parts, strict=True)):

@@ -20,7 +20,9 @@ FALLS_APART = "some states are left too rarely for floating point: with probabil
 class Unichain:
     """Solution of a chain with one closed class, for q costs."""
 
-    __slots__ = ("_distribution", "biases", "exact", "gains", "low_biases", "off", "reference", "rough", "slowest")
+    __slots__ = (
+        "_distribution", "_log_masses", "biases", "gains", "low_biases", "off", "reference", "rough", "slowest",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -32,7 +34,7 @@ class Unichain:
         low_biases: Floats | None = None,
         off: float = 0.0,
         rough: bool = False,
-        exact: bool = False,
+        log_masses: Callable[[], Floats] | None = None,
     ) -> None:
         self.gains = gains  # (q,)
         self.biases = biases  # (q, S); zero at the reference state
@@ -42,7 +44,7 @@ class Unichain:
         self.low_biases = low_biases  # (q, S) low parts of the biases in double-double precision
         self.off = off  # error bound of the gains, beyond rounding
         self.rough = rough  # True if solved to a loose tolerance
-        self.exact = exact  # True if a sparse chain was eliminated: each mass is exact to its last digits, or zero
+        self._log_masses = log_masses  # if the chain was eliminated, also where masses are below 1e-300
 
     @property
     def stationary(self) -> Floats:
@@ -50,6 +52,21 @@ class Unichain:
         if callable(self._distribution):
             self._distribution = self._distribution()
         return self._distribution
+
+    @property
+    def exact(self) -> bool:
+        """Whether a sparse chain was eliminated: each mass is exact to its last digits, or below 1e-300."""
+        return self._log_masses is not None
+
+    @property
+    def log_masses(self) -> Floats:
+        """Logarithms of the stationary masses (S,), up to a constant; -inf for transient states."""
+        if self._log_masses is not None and not self.stationary.all():
+            found = self._log_masses()
+            self._log_masses = lambda: found
+            return found
+        with np.errstate(divide="ignore"):
+            return np.log(self.stationary)
 
     def centred_biases(self) -> Floats:
         """Return the biases (q, S) with stationary mean zero; NaN beyond the range of doubles."""

@@ -76,12 +76,13 @@ class PolicySteps(ABC):
         """
 
     @property
-    def has_exact_masses(self) -> bool:
-        """Whether stationary masses are exact to their last digits, however small."""
-        return True
+    def joins_regimes(self) -> bool:
+        """Whether policies with several regimes, hardly ever left, are evaluated and improved accurately."""
+        return False
 
     def forget_levels(self) -> None:
         """Choose the levels of regimes that are hardly ever left again, in the next improvement."""
+        return
 
 
 def policy_steps(P: Transition, double_double: bool = False) -> PolicySteps:
@@ -156,7 +157,7 @@ class SparseSteps(PolicySteps):
         """Improve with compensated sums, since sparse transitions have no fallback in double-double precision."""
         h = improvement.weighted_bias(weights, biases)
         potential = None
-        if self.has_exact_masses and float((weights * np.abs(biases).max(axis=1)).max()) > LARGE_BIAS:
+        if self.joins_regimes and np.abs(biases[weights > 0.0]).max() > LARGE_BIAS:
             h = potential = self._anchored(policy, costs, weights, available, reference)
         moved = self._drift(h)
         values = _values(moved, costs, weights, available)
@@ -173,7 +174,7 @@ class SparseSteps(PolicySteps):
         return Improved(bound, new, potential)
 
     @property
-    def has_exact_masses(self) -> bool:
+    def joins_regimes(self) -> bool:
         """Whether chains are eliminated."""
         return self._solver.direct.usable
 
@@ -197,7 +198,7 @@ class SparseSteps(PolicySteps):
     def _drift(self, h: Floats) -> Floats:
         """Return P h - h for all pairs (S, A), on all cores if there are many states."""
         P, nothing, cores = self._P, np.zeros(h.size), os.cpu_count() or 1
-        if h.size < MULTIGRID_STATES or cores == 1:
+        if h.size < MULTIGRID_STATES or cores == 1 or self.joins_regimes:
             moved: Floats = double_double.drift_sparse(P.indptr, P.indices, P.data, h, nothing)
             return moved
         result = np.empty((h.size, (P.indptr.size - 1) // h.size))

@@ -1,10 +1,11 @@
 """Solver for a sequence of sparse chains: GTH elimination, Krylov, aggregation multigrid, or LU factorisation.
 
-Chains in which little fills in, such as queues, are eliminated (``direct_solver``): this is fast whether they mix fast
-or slowly, and the most accurate method. The others are solved iteratively. Krylov iterations (``kernels.krylov``) converge within a few dozen products where the chain mixes fast, and where a
-factorisation would fill in. Large chains that mix slowly are solved by aggregation multigrid (``multigrid``), whose
-work grows only with the number of states. Small ones, and those on which multigrid fails, are solved by a sparse LU
-(``factorisation``). Transient states are solved separately, component by component (``transient_costs``).
+Chains in which little fills in, such as queues, are eliminated (``direct_solver``). This is fast whether they mix fast
+or slowly, and the most accurate method. The others are solved iteratively. Krylov iterations (``kernels.krylov``)
+converge within a few dozen products where the chain mixes fast, and where a factorisation would fill in. Large chains
+that mix slowly are solved by aggregation multigrid (``multigrid``), whose work grows only with the number of states.
+Small ones, and those on which multigrid fails, are solved by a sparse LU (``factorisation``). Transient states are
+solved separately, component by component (``transient_costs``).
 """
 
 import os
@@ -19,7 +20,7 @@ from scipy.sparse import csr_array
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import SolverError
 from psconrl.kernels import graph, krylov, sweeps
-from psconrl.markov.direct_solver import DirectSolver, narrow_order
+from psconrl.markov.direct_solver import ITERATIVE, DirectSolver, narrow_order
 from psconrl.markov.factorisation import TOO_RARE, cycle_solve, solve_directly
 from psconrl.markov.gain_bias import FALLS_APART, Unichain, solve_chain
 from psconrl.markov.multigrid import Hierarchy, Level, first_distribution, multigrid_distribution
@@ -52,9 +53,9 @@ class SparseSolver:
     # multigrid fails on them, a factorisation would hardly do better than many products.
     KRYLOV_STEPS, KRYLOV_STEPS_OF_LARGE, PATIENT = 400, 100, 4000
 
-    def __init__(self, direct: DirectSolver) -> None:
+    def __init__(self, direct: DirectSolver = ITERATIVE) -> None:
         self.direct = direct
-        self.slow = direct.usable  # True if evaluations do not profit from a guess, or Krylov iterations alone do not converge
+        self.slow = direct.usable  # True if Krylov iterations alone are not known to converge
         self.passing = False  # True if most states are transient
         self._guess: Unichain | None = None
 

@@ -114,6 +114,21 @@ def repaired(case: Case) -> Plan | None:
     return case.judged(Status.NOT_ATTAINED, outcome.policy, note=outcome.note)
 
 
+def drawn_between_regimes(case: Case) -> Plan | None:
+    """The policy as it is, if its mixture attains the bound but one double cannot hold how rarely it must switch.
+
+    The policies of the mixture are in regimes that are never left in practice. A run draws one of them.
+    """
+    found, candidate = case.found, case.candidate
+    several = candidate.feasible and candidate.shares is not None and candidate.shares.size > 1
+    if not several or found.certificate.policy_error <= PROVEN_POLICY:
+        return None
+    if not reaches(case.part, candidate.occupancy, case.dual.multipliers, found.certificate.lower):
+        return None
+    note = "the bound needs switches between regimes that are rarer than a double can express"
+    return replace(found, status=Status.NOT_ATTAINED, note=note)
+
+
 def least_excess_as_played(case: Case) -> Plan | None:
     """The policy of least excess of a multichain model, with the occupancy that it has itself."""
     if not case.is_elsewhere or case.candidate.dual.gains is None or case.candidate.shares is not None:
@@ -142,6 +157,7 @@ STEPS: tuple[Callable[[Case], Plan | None], ...] = (
     as_found,
     best_so_far,
     repaired,
+    drawn_between_regimes,
     least_excess_as_played,
     least_excess_between_classes,
     least_excess_as_found,

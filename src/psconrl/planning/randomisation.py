@@ -16,13 +16,13 @@ optimal occupancies.
 
 import numpy as np
 
-from psconrl.arrays import Bools, Floats
+from psconrl.arrays import Bools, Floats, Ints
 from psconrl.kernels import lu
 from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
 from psconrl.markov.chain import chain_of
 from psconrl.markov.structure import attractor_policy
 from psconrl.planning.mixture.column_generation import Mixture
-from psconrl.planning.mixture.howard import Column, Howard, disjoint_shares
+from psconrl.planning.mixture.howard import Column, Howard, disjoint_log_masses
 from psconrl.planning.mixture.solve import Solution, stationary_policy
 from psconrl.planning.policy_from_occupancy import mixed_occupancy
 from psconrl.planning.problem import Problem
@@ -55,8 +55,8 @@ def nearest_pair(problem: Problem, mixture: Mixture[Column]) -> tuple[tuple[Colu
     low, high = sorted(columns, key=lambda column: float(column.costs[1]))
     high = _alike_where_unvisited(oracle, high, low, w)
     # Between different regimes, the states that are visited in one of them switch together.
-    masses = disjoint_shares((low, high), np.full(2, 0.5))
-    rank = np.arange(low.policy.size) if masses is None else np.argsort(masses[0] - masses[1], kind="stable")
+    masses = disjoint_log_masses((low, high), np.full(2, 0.5))
+    rank = np.arange(low.policy.size) if masses is None else _switched_together(*masses)
     while True:
         differing = rank[(low.policy != high.policy)[rank]]
         if differing.size <= 1:
@@ -75,6 +75,13 @@ def nearest_pair(problem: Problem, mixture: Mixture[Column]) -> tuple[tuple[Colu
     if share in (0.0, 1.0):
         return ((high,) if share else (low,)), np.ones(1)
     return (low, high), np.array([1.0 - share, share])
+
+
+def _switched_together(low: Floats, high: Floats) -> Ints:
+    """Return the states by the logarithms of their masses in two regimes, those of the second regime first."""
+    with np.errstate(invalid="ignore"):
+        apart = low - high
+    return np.argsort(np.where(np.isnan(apart), 0.0, apart), kind="stable")
 
 
 def _alike_where_unvisited(oracle: Howard, column: Column, other: Column, w: Floats) -> Column:

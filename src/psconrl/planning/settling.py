@@ -21,4 +21,4 @@ def rounds_to_settle(cmdp: CMDP, exact: Evaluation) -> float:
     """Return the rounds until every average since the start is within 1% of its cost's range of its long-run value."""
     biases = np.ascontiguousarray(exact.biases)
     rounds: float = policy_evaluation.rounds_to_settle(cmdp.costs, cmdp.available, cmdp.initial, biases, SETTLED)
-    return rounds
+    return rounds if rounds == rounds else np.inf  # biases beyond the range of doubles

@@ -95,24 +95,15 @@ def mix(
     master = _master_of(thresholds, answers)
     best: tuple[float, Floats, Answer] | None = None  # highest lower bound on the objective so far
     guess_first, secant = NearGuess(near), Secant(thresholds)
-    last_value, joined = np.inf, set[frozenset[int]]()
+    join = _Join(oracle)
     for evaluated in range(len(answers), MAX_COLUMNS):
         point = master.solve()
         gap = point.value / point.weights[0] - best[0] if smooth and point.feasible and best is not None else np.inf
         closed = gap <= SEARCH_GAP  # by a bound at weights other than the master's
         guess = None if closed else _guess(point.weights, gap, secant, guess_first)
         w = point.weights if guess is None else guess
-        if guess is None and point.feasible and not closed:
-            value, last_value = last_value, float(point.value / point.weights[0])
-            pair = frozenset(point.mix)
-            if len(pair) > 1 and pair not in joined and last_value > value - SAME_AVERAGE:
-                # The value has not improved: the policies may lie in regimes so far apart that the gap closes slowly.
-                joined.add(pair)
-                between = oracle.joined([answers[k] for k in point.mix], np.array([*point.mix.values()]), w)
-                if between is not None:
-                    answers.append(between)
-                    master.add(between.costs)
-                    continue
+        if join.added(answers, master, point, w):
+            continue
         j = _newest_of_the_cheapest(answers, w)
         base = answers[j]
         try:
@@ -135,8 +126,7 @@ def mix(
             continue
         if (guess is not None or point.feasible) and (best is None or lower / w[0] > best[0]):
             best = (lower / w[0], w, base)
-        if follow is not None and point.feasible and best is not None:
-            follow.found(evaluated, float(point.value / point.weights[0]), float(best[0]))
+        _report(follow, evaluated, point, best)
         if guess is None and not point.feasible:
             proven = lower > FEASIBLE
             if proven and (done or not least_excess):
@@ -161,6 +151,40 @@ def mix(
     raise SolverError(f"no proof of optimality after {MAX_COLUMNS} policies")
 
 
+class _Join(Generic[Answer]):
+    """Joins the policies of a mixture, once each, whenever its value has not improved.
+
+    They may lie in regimes so far apart that single improvements close the gap slowly.
+    """
+
+    def __init__(self, oracle: Oracle[Answer]) -> None:
+        self._oracle = oracle
+        self._value = np.inf
+        self._tried: set[frozenset[int]] = set()
+
+    def added(
+        self, answers: list[Answer], master: LineMaster | SimplexMaster, point: MasterPoint, weights: Floats
+    ) -> bool:
+        """Add an answer that joins those of the master's mixture; False if that is not worth trying.
+
+        ``weights``: those of the next query, which may be a guess.
+        """
+        if not point.feasible or len(point.mix) < 2 or weights is not point.weights:
+            return False
+        before, self._value = self._value, float(point.value / point.weights[0])
+        mixed = frozenset(point.mix)
+        if mixed in self._tried or self._value <= before - SAME_AVERAGE:
+            return False
+        self._tried.add(mixed)
+        shares = np.fromiter(point.mix.values(), dtype=np.float64, count=len(mixed))
+        between = self._oracle.joined([answers[k] for k in point.mix], shares, point.weights)
+        if between is None:
+            return False
+        answers.append(between)
+        master.add(between.costs)
+        return True
+
+
 def _master_of(thresholds: Floats, answers: Sequence[HasCosts]) -> LineMaster | SimplexMaster:
     master = master_for(thresholds)
     for answer in answers:
@@ -172,6 +196,14 @@ def _guess(weights: Floats, gap: float, secant: Secant, guess_first: NearGuess) 
     """Return weights to try in place of the master's; None if there is no guess."""
     guess = secant.weights(weights, gap) if gap < np.inf else None
     return guess_first.weights(weights) if guess is None else guess
+
+
+def _report(
+    follow: Follow | None, evaluated: int, point: MasterPoint, best: tuple[float, Floats, Answer] | None
+) -> None:
+    """Report a feasible mixture and the best bound, if there are both."""
+    if follow is not None and point.feasible and best is not None:
+        follow.found(evaluated, float(point.value / point.weights[0]), float(best[0]))
 
 
 def _relax(master: LineMaster | SimplexMaster, point: MasterPoint) -> None:

@@ -67,6 +67,12 @@ class Column(NamedTuple):
         """Stationary distribution of the states, (S,)."""
         return self.chain.stationary
 
+    @property
+    def log_masses(self) -> Floats:
+        """Logarithms of the stationary distribution, (S,)."""
+        logs = self.chain.log_masses
+        return logs - np.log(np.exp(logs).sum())
+
     def prove(self, weights: Floats, bound: float, potential: Floats) -> None:
         """Keep a potential for some weights if it gives the best bound so far."""
         key = _direction(weights)
@@ -88,10 +94,12 @@ def _direction(weights: Floats) -> bytes:
     return np.round(weights / weights.sum(), 15).tobytes()
 
 
-def disjoint_shares(columns: Sequence[Column], shares: Floats) -> Floats | None:
-    """Return the mass (k, S) of each column in a mixture, if they hardly visit the same states."""
+def disjoint_log_masses(columns: Sequence[Column], shares: Floats) -> Floats | None:
+    """Return the logarithms of the masses (k, S) of the columns of a mixture, if they hardly visit the same states."""
     masses = np.array([share * column.stationary for column, share in zip(columns, shares, strict=True)])
-    return masses if masses.sum() - masses.max(axis=0).sum() <= OVERLAP else None
+    if masses.sum() - masses.max(axis=0).sum() > OVERLAP:
+        return None
+    return np.array([np.log(share) + column.log_masses for column, share in zip(columns, shares, strict=True)])
 
 
 def greedy_policy(problem: Problem) -> Ints:
@@ -183,7 +191,7 @@ class Howard(Oracle[Column]):
         At the weights at which two regimes cost the same, every policy between them does, but one step of policy
         iteration moves the border between them by one state only.
         """
-        masses = disjoint_shares(answers, shares) if self._steps.has_exact_masses else None
+        masses = disjoint_log_masses(answers, shares) if self._steps.joins_regimes else None
         if masses is None:
             return None
         policies = np.array([answer.policy for answer in answers])

@@ -234,5 +234,16 @@ def stationary_policy(problem: Problem, columns: Sequence[Column], shares: Float
     if len(columns) == 1:
         return one_hot(columns[0].policy, A)
     guide = one_hot(columns[int(shares.argmax())].policy, A)
-    exact = all(column.chain.exact for column in columns)
-    return policy_from_occupancy(occupancy, guide, 0.0 if exact else problem.transition.mass_error)
+    if all(column.chain.exact for column in columns):
+        return policy_from_occupancy(_relative_occupancy(columns, shares, A), guide, 0.0)
+    return policy_from_occupancy(occupancy, guide, problem.transition.mass_error)
+
+
+def _relative_occupancy(columns: Sequence[Column], shares: Floats, n_actions: int) -> Floats:
+    """Return the frequencies (S, A) of a mixture relative to the largest of each state, however small they are."""
+    logs = np.array([np.log(share) + column.log_masses for column, share in zip(columns, shares, strict=True)])
+    most = logs.max(axis=0)
+    relative, states = np.zeros((most.size, n_actions)), np.arange(most.size)
+    for column, masses in zip(columns, logs, strict=True):
+        relative[states, column.policy] += np.exp(masses - np.where(np.isfinite(most), most, 0.0))
+    return relative
