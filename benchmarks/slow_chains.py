@@ -14,9 +14,9 @@ import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
-import slow_models as models
 
 import psconrl
+import slow_models as models
 from psconrl.kernels.occupancy import policy_from_occupancy
 from psconrl.planning.highs import new_highs, status
 from psconrl.planning.lp import occupancy_program

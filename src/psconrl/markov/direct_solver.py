@@ -17,6 +17,7 @@ from psconrl.markov.elimination_order import NO_ORDER, Order, order_for
 from psconrl.markov.factorisation import REFERENCE_SHARE
 from psconrl.markov.gain_bias import Unichain
 from psconrl.products import product
+from psconrl.sizes import PLANNED_DENSE_STATES
 
 # Multiplications per entry of a chain up to which it is eliminated. A Krylov solution takes some hundred products.
 WORK_PER_ENTRY = 2000.0
@@ -27,8 +28,12 @@ LARGEST_BIAS = 1e100  # of costs up to about one: beyond, products of probabilit
 def narrow_order(indptr: Places, indices: Places, n_states: int) -> Order:
     """Return an order for the chains of a graph of pairs, or ``NO_ORDER`` if elimination would take long.
 
+    Small models are planned as dense ones, so that there is nothing to gain for them.
+
     The graph has the format of ``kernels.graph``.
     """
+    if n_states <= PLANNED_DENSE_STATES:
+        return NO_ORDER
     most = WORK_PER_ENTRY * indices.size * n_states / (indptr.size - 1)
     # A separator of w states fills in and takes w^3 / 3 multiplications; there are some more.
     if _spreads(indptr, indices, n_states, 0.5 * (3.0 * most) ** (1 / 3)):

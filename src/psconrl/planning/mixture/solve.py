@@ -25,6 +25,7 @@ _NO_WEIGHTS = np.empty(0)
 QUICK = 1000.0
 # Krylov steps for a chain: at first, and the factor by which they grow before a factorisation that would fill in.
 KRYLOV_STEPS, PATIENT = 400, 10
+LEAST_MASS = 1e-290  # smaller masses of a state have lost digits, or vanished
 # The search aims at a gap smaller than the allowed one by this factor, which leaves room for rounding.
 CLOSER = SEARCH_GAP / PLAYABLE_GAP
 
@@ -234,9 +235,12 @@ def stationary_policy(problem: Problem, columns: Sequence[Column], shares: Float
     if len(columns) == 1:
         return one_hot(columns[0].policy, A)
     guide = one_hot(columns[int(shares.argmax())].policy, A)
-    if all(column.chain.exact for column in columns):
-        return policy_from_occupancy(_relative_occupancy(columns, shares, A), guide, 0.0)
-    return policy_from_occupancy(occupancy, guide, problem.transition.mass_error)
+    if not all(column.chain.exact for column in columns):
+        return policy_from_occupancy(occupancy, guide, problem.transition.mass_error)
+    rare = occupancy.sum(axis=1) < LEAST_MASS
+    if rare.any():
+        occupancy = np.where(rare[:, None], _relative_occupancy(columns, shares, A), occupancy)
+    return policy_from_occupancy(occupancy, guide, 0.0)
 
 
 def _relative_occupancy(columns: Sequence[Column], shares: Floats, n_actions: int) -> Floats:
