@@ -254,9 +254,9 @@ def test_rare_exits_still_lead_to_the_right_class(form, rare):
 
 def test_a_sparse_chain_too_large_and_too_loose_is_refused_not_guessed(monkeypatch):
     monkeypatch.setattr(direct, "GTH_STATES", 10)
-    two_wells = birth_death(np.repeat([0.25, 0.75], 40), np.repeat([0.75, 0.25], 40))
-    with pytest.raises(SolverError, match=r"some of 80 states are left too rarely.*give dense transitions"):
-        run(two_wells, np.arange(80), form=csr_array)
+    two_wells = birth_death(np.repeat([0.25, 0.75], 60), np.repeat([0.75, 0.25], 60))
+    with pytest.raises(SolverError, match=r"some of 120 states are left too rarely.*give dense transitions"):
+        run(two_wells, np.arange(120), form=csr_array)
     n = 20
     lazy = csr_array(np.roll(np.eye(n), 1, axis=1) * 1e-30 + np.eye(n))  # left rarely, but with known probabilities
     assert solve_sparse(lazy, np.arange(n, dtype=float)[None, :]).gains == pytest.approx([9.5])
