@@ -10,7 +10,7 @@ from psconrl.cli import main
 from psconrl.model.cmdp import CMDP
 from psconrl.model.coordinates import Coordinates, axis_name, coordinates, with_total
 from psconrl.report.policy_figure import BOX, MOST_ROWS, policy_figure
-from psconrl.report.policy_rule import deciding_pair
+from psconrl.report.policy_rule_figure import deciding_pair
 from psconrl.report.style import PALETTE
 
 

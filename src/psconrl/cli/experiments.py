@@ -10,8 +10,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from psconrl.cli import INTERRUPTED
-from psconrl.cli.options import end_politely
 from psconrl.cli.render import console
+from psconrl.cli.signals import end_politely
 from psconrl.errors import ConfigError
 from psconrl.experiment.executors import MOST_WORKERS
 from psconrl.experiment.export import FORMATS, export_tables

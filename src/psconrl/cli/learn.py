@@ -15,8 +15,9 @@ from psconrl.cli.autosave import AUTOSAVE_SECONDS
 from psconrl.cli.learn_progress import learn_with_progress
 from psconrl.cli.learn_result import print_result
 from psconrl.cli.learn_run import LearnOptions, OutputFiles, log_of, make_run
-from psconrl.cli.options import end_politely, read_environment, set_option, threshold_option
+from psconrl.cli.options import read_environment, set_option, threshold_option
 from psconrl.cli.render import console
+from psconrl.cli.signals import end_politely
 from psconrl.envs.continuing import ContinuingEnv
 from psconrl.learning.advice import advice, hindsight
 from psconrl.learning.runtime.watchdog import Watchdog

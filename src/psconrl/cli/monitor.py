@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from psconrl.cli.options import end_politely
+from psconrl.cli.signals import end_politely
 from psconrl.errors import ConfigError
 from psconrl.escaping import printable
 from psconrl.report.monitor.page import write_monitor

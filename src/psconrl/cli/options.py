@@ -1,7 +1,5 @@
 """Reading models and NAME=VALUE options from the command line."""
 
-import signal
-import threading
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -113,12 +111,6 @@ def output_path(option: str, path: str | None, endings: tuple[str, ...]) -> Path
     if not target.parent.is_dir():
         raise ConfigError(f"{option}: folder {str(target.parent)!r} does not exist")
     return target
-
-
-def end_politely() -> None:
-    """Make SIGTERM act like Ctrl-C, so that results are kept and everything is closed properly."""
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def words(option: str, values: tuple[str, ...]) -> dict[str, Any]:

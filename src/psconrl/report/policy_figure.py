@@ -8,7 +8,7 @@ from psconrl.model.cmdp import CMDP
 from psconrl.model.coordinates import coordinates
 from psconrl.planning.plan import Plan
 from psconrl.report.figure_files import LITERAL
-from psconrl.report.policy_rule import VISITED, rule_figure
+from psconrl.report.policy_rule_figure import VISITED, rule_figure
 from psconrl.report.style import BLUE, ORANGE
 
 CELLS = {"#": "#4D4D4D", "R": "#E3C6DD", "S": "#CDEBDD", "G": "#5DBB93"}
