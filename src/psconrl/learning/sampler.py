@@ -126,10 +126,10 @@ class Sampler(Agent):
         >>> from psconrl.systems.noise import Bernoulli
         >>> from psconrl.systems.priors import Beta
         >>> from psconrl.agents import PSConRL
-        >>> coin = System(state={"on": 2}, action={"wait": 1}, noise={"flip": Bernoulli(Beta())},
-        ...     step={"on": "flip"}, costs={"heat": "on"}, minimise="heat")
-        >>> PSConRL.of(coin, seed=1).belief
-        Structured(flip ~ Beta(1, 1))
+        >>> lamp = System(state={"on": 2}, action={"wait": 1}, noise={"switch": Bernoulli(Beta())},
+        ...     step={"on": "switch"}, costs={"heat": "on"}, minimise="heat")
+        >>> PSConRL.of(lamp, seed=1).belief
+        Structured(switch ~ Beta(1, 1))
         """
         structure = system.structure
         known = {"thresholds": system.thresholds, "belief": Structured(structure)}

@@ -20,7 +20,7 @@ from psconrl.kernels.double_double import drift_sparse
 from psconrl.markov.elimination_order import Order
 
 CLOCK = 1e-12  # epsilon: shorter times than 1e12 steps are resolved, and rounding of a gain moves levels by 1e-4
-REFINEMENTS = 2  # of a solution: each reduces its error by the time to leave a regime times CLOCK
+ANCHOR_REFINEMENTS = 2  # of a solution: each reduces its error by the time to leave a regime times CLOCK
 SEPARATE = 0.5  # least probability that the clock rings before a regime is left
 LEVELS = 60  # most steps of the search for levels, which ends after about five
 FARTHEST_LEVEL = 1e9  # levels beyond are not searched
@@ -29,7 +29,7 @@ FARTHEST_LEVEL = 1e9  # levels beyond are not searched
 def anchored_bias(P: csr_array, cost: Floats, reference: int, anchor: Floats, order: Order) -> Floats:
     """Return the bias (S,) of a cost (S,), which is zero at the reference."""
     right, h = cost + CLOCK * (anchor - anchor[reference]), np.zeros(cost.size)
-    for _ in range(1 + REFINEMENTS):
+    for _ in range(1 + ANCHOR_REFINEMENTS):
         h += _ringing(P, right, reference, order)[0]
         # What is left of the equation without a clock: a solution is the anchor of its refinement.
         right = cost + _drift(P, h)

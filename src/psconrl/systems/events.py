@@ -22,7 +22,7 @@ import numpy as np
 from psconrl.arrays import Bools, Floats
 from psconrl.errors import ModelError
 from psconrl.kernels import special
-from psconrl.systems.priors import Gamma, Prior, prior_from_dict
+from psconrl.systems.priors import Gamma, ParameterPrior, prior_from_dict
 from psconrl.systems.randomness import Parameters, Randomness
 
 STEPS_OUT = 30  # of the width of a slice, at most
@@ -53,7 +53,7 @@ class EventClock(Randomness):
     factors: Floats  # (G, E) of the rates, divided by the rate of the clock
     rates: Floats  # (E,) those that are known; nan for others
     keys: Mapping[int, str]  # of events with an unknown rate, its name
-    priors: Mapping[str, Prior]
+    priors: Mapping[str, ParameterPrior]
 
     @property
     def n_contexts(self) -> int:  # type: ignore[override]

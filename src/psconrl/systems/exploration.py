@@ -22,14 +22,14 @@ ALL_AT_ONCE = 50_000_000  # points up to which a step that takes arrays is calle
 
 
 @dataclass(frozen=True, eq=False)
-class Outcomes:
+class JointOutcomes:
     """The joint outcomes of all noises: the value of every noise in each of them."""
 
     values: Mapping[str, NDArray[Any]]  # (W,) each
     size: int
 
     @classmethod
-    def of(cls, values: Mapping[str, NDArray[Any]]) -> "Outcomes":
+    def of(cls, values: Mapping[str, NDArray[Any]]) -> "JointOutcomes":
         """Return all combinations, the last noise running fastest."""
         shape = tuple(len(v) for v in values.values())
         size = int(np.prod(shape)) if shape else 1
@@ -62,7 +62,7 @@ class Steps(Protocol):
     actions: Space
 
     @property
-    def outcomes(self) -> Outcomes:
+    def outcomes(self) -> JointOutcomes:
         """The joint outcomes."""
 
     def columns(self, states: Ints) -> dict[str, NDArray[Any]]:
@@ -96,7 +96,7 @@ def possible_at(source: Steps, states: Ints) -> Bools:
     return randomness.possible()[contexts].reshape(states.size, source.actions.size, -1)
 
 
-def explore(source: Steps, available: Rule | None, start: int) -> Explored:
+def explore_states(source: Steps, available: Rule | None, start: int) -> Explored:
     """Return the states that can be reached from the start."""
     points = source.states.size * source.actions.size * source.outcomes.size
     everywhere = np.arange(source.states.size) if points <= ALL_AT_ONCE else np.array([start])

@@ -1,105 +1,367 @@
-"""Objectives and limits as people state them, turned into costs with thresholds.
+"""Objectives and limits as people state them.
 
-``"lost <= 0.1"``: the average of a cost, or of any expression. ``"profit >= 2"``: at least. ``"lost / demand <= 0.02"``:
-the ratio of two averages. ``"P(waiting > 10) <= 0.05"``: the share of rounds. ``"p95(waiting) <= 10"``: a percentile,
-which is the share of rounds above it.
+``"lost <= 0.1"``, ``"profit >= 2"``, ``"1 <= stock <= 3"``, ``"stock == 2"``: the average of a cost, or of any
+expression. ``"lost / demand <= 2%"``: the ratio of two averages; a division within every round belongs in a cost.
+``"P(waiting > 10) <= 0.05"``: the share of rounds. ``"p95(waiting) <= 10"``: a percentile. ``"cvar90(cost) <= 5"``: the
+mean of the worst tenth of the rounds. ``"p95(waiting, given=shift == 'night') <= 5"``: of the rounds in which a
+condition holds, as with ``P``, ``mean`` and ``cvar``.
 """
 
 import ast
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from psconrl.errors import ModelError
+from psconrl.errors import ModelError, unknown_name
 from psconrl.systems.expressions import Expression
-from psconrl.systems.functions import Rule
+from psconrl.systems.quantities import ONE, Combination, LinearLimit, Mean, Percentile, Quantity, Ratio, Shortfall
 
 PERCENTILE = re.compile(r"p(\d{1,2}(?:_\d+)?)")  # p95, p99_9
-RELATIONS: dict[type, bool] = {ast.LtE: False, ast.Lt: False, ast.GtE: True, ast.Gt: True}
+SHORTFALL = re.compile(r"cvar(\d{1,2}(?:_\d+)?)")
+PERCENT = re.compile(r"(\d\.?)\s*%(?=\s*($|[<>=]))")  # a number of percent, as one side of a limit
+RELATIONS: dict[type, str] = {ast.LtE: "<=", ast.Lt: "<=", ast.GtE: ">=", ast.Gt: ">=", ast.Eq: "=="}
+SAME_LIMIT = 2e-9  # of the number, or of one: a smaller excess is the precision of a plan
+CONDITIONS = (ast.Compare, ast.BoolOp)
 
 
 @dataclass(frozen=True, eq=False)
-class Limit:
-    """A cost, the sum of weighted expressions, that is kept at or below a threshold, or at or above one."""
+class Requirement:
+    """A quantity that is kept at or above one number, at or below another, or both."""
 
     name: str
-    terms: tuple[tuple[float, Expression], ...]
-    threshold: float = 0.0
-    at_least: bool = False
+    quantity: Quantity
+    low: float | None = None
+    high: float | None = None
+
+    def __str__(self) -> str:
+        if self.low is None:
+            return f"{self.quantity.text} <= {self.high:g}"
+        if self.high is None:
+            return f"{self.quantity.text} >= {self.low:g}"
+        if self.low == self.high:
+            return f"{self.quantity.text} == {self.low:g}"
+        return f"{self.low:g} <= {self.quantity.text} <= {self.high:g}"
+
+    @property
+    def sides(self) -> list[tuple[float, bool]]:
+        """The numbers, each with whether it is a lower one."""
+        return [(x, below) for x, below in ((self.high, False), (self.low, True)) if x is not None]
+
+    def excess(self, value: float) -> float:
+        """Return by how much a value of the quantity is beyond the limit: at most zero if it is kept, or undefined."""
+        beyond = [number - value if below else value - number for number, below in self.sides]
+        return max((x for x in beyond if x == x), default=0.0)
+
+    def is_kept(self, value: float) -> bool:
+        """Whether a value of the quantity is within the limit, up to the precision of a plan."""
+        return self.excess(value) <= SAME_LIMIT * max(1.0, *(abs(number) for number, _ in self.sides))
+
+    def with_number(self, number: float) -> "Requirement":
+        """Return the limit with another number; of two different ones, neither can be meant."""
+        if self.low is not None and self.high is not None and self.low != self.high:
+            raise ModelError(f"{str(self)!r} has two numbers; replace it by a text such as '1 <= x <= 3'")
+        x = _finite(number, self.name)
+        return replace(self, low=None if self.low is None else x, high=None if self.high is None else x)
+
+
+@dataclass(frozen=True, eq=False)
+class Statement:
+    """What is asked of a system: the objective, whether it is maximised, and the limits."""
+
+    goal: Quantity
+    maximises: bool
+    requirements: tuple[Requirement, ...]
 
     @property
     def names(self) -> frozenset[str]:
-        """Names of costs and variables that it uses."""
-        return frozenset().union(*(expression.names for _, expression in self.terms))
+        """Names of costs and variables that are used."""
+        return self.goal.names.union(*(requirement.quantity.names for requirement in self.requirements))
 
-    def cost(self, columns: Mapping[str, NDArray[Any]], size: int) -> Any:
-        """Return the cost at all points."""
-        return sum(weight * np.asarray(term(columns), dtype=np.float64) for weight, term in self.terms) + np.zeros(size)
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The quantities as stated, and the names of the limits."""
+        limits = (text for limit in self.requirements for text in (limit.name, limit.quantity.text))
+        return self.goal.text, *limits
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether it is a linear objective under linear limits, which one plan solves."""
+        linear = isinstance(self.goal, Mean) or (isinstance(self.goal, Shortfall) and self.goal.level is not None)
+        return linear and not self.open_levels
+
+    @property
+    def open_levels(self) -> tuple[Shortfall, ...]:
+        """Expected shortfalls whose levels are to be found: that of the objective first."""
+        several = (self.goal, *(requirement.quantity for requirement in self.requirements))
+        return tuple(q for q in several if isinstance(q, Shortfall) and q.level is None)
+
+    def objective(self) -> LinearLimit:
+        """Return the objective as a cost, which must be linear."""
+        if isinstance(self.goal, Mean | Shortfall):
+            return self.goal.limit(0.0, False)
+        raise ModelError(
+            f"the objective {self.goal.text!r} is not linear: plan it with system.plan(...), whose answer has a "
+            "linear model with the same optimum, or learn with system.linear()"
+        )
+
+    def limits(self) -> list[LinearLimit]:
+        """Return the linear limits, with different names."""
+        found: list[LinearLimit] = []
+        taken = {self.goal.text}
+        for requirement in self.requirements:
+            for number, below in requirement.sides:
+                row = requirement.quantity.limit(number, below)
+                name = requirement.name if row.name == requirement.quantity.text else row.name
+                for extra in ("", " (at least)" if below else " (at most)", f" ({requirement.name})"):
+                    if name + extra not in taken:
+                        name += extra
+                        break
+                taken.add(name)
+                found.append(replace(row, name=name))
+        return found
+
+    def with_requirements(self, limits: Any, known: frozenset[str]) -> "Statement":
+        """Return the statement with some limits replaced, added or, if None, left out."""
+        by_name = {requirement.name: requirement for requirement in self.requirements}
+        if isinstance(limits, Mapping):
+            for name, given in limits.items():
+                if not isinstance(given, str) and name not in by_name:
+                    raise ModelError(unknown_name("limit", name, by_name))
+                if given is None:
+                    del by_name[name]
+                elif isinstance(given, str):
+                    by_name[name] = _read_limit(given, known, name)
+                else:
+                    by_name[name] = by_name[name].with_number(given)
+        else:
+            for new in _read_texts(limits, known):
+                same = [n for n, old in by_name.items() if n == new.name or old.quantity.text == new.quantity.text]
+                by_name |= {name: replace(new, name=name) for name in same or [new.name]}
+        return _checked(Statement(self.goal, self.maximises, tuple(by_name.values())))
 
 
-def read_limits(
-    minimise: str | None, maximise: str | None, limits: Sequence[str], known: frozenset[str], costs: Mapping[str, Rule]
-) -> tuple[Limit, list[Limit]]:
-    """Return the objective and the limits."""
+def read_statement(minimise: Any, maximise: Any, limits: Any, known: frozenset[str]) -> Statement:
+    """Return the objective and the limits. ``known``: names of variables and costs."""
     if (minimise is None) == (maximise is None):
         raise ModelError("give either minimise or maximise, a cost or an expression")
     text = minimise if maximise is None else maximise
     if not isinstance(text, str):
         raise ModelError(f"the objective must be a cost or an expression; got {text!r}")
+    goal = _quantity(_parsed(text, "the objective"), known)
+    if isinstance(goal, Shortfall) and maximise is not None:
+        raise ModelError(f"{text!r} cannot be maximised; minimise that of the negative, such as cvar90(-profit)")
+    if isinstance(goal, Shortfall) and goal.given is not ONE:
+        raise ModelError(f"{text!r}: the objective must be an expected shortfall over all rounds")
+    if isinstance(goal, Percentile) and maximise is not None:
+        goal = replace(goal, upper=True)
+    return _checked(Statement(goal, maximise is not None, tuple(_read_texts(limits, known))))
+
+
+def _checked(statement: Statement) -> Statement:
+    for requirement in statement.requirements:
+        if requirement.quantity.text == statement.goal.text or requirement.name == statement.goal.text:
+            raise ModelError(f"{statement.goal.text!r} is the objective and cannot be limited, too")
+    return statement
+
+
+def _read_texts(limits: Any, known: frozenset[str]) -> list[Requirement]:
+    """Return limits from texts, by name if they are a table; two sides of one quantity become one limit."""
+    if isinstance(limits, Mapping):
+        return [_read_limit(text, known, name) for name, text in limits.items()]
     if isinstance(limits, str) or not isinstance(limits, Sequence):
         raise ModelError(f"limits must be a list of texts such as ['lost <= 0.1']; got {limits!r}")
-    names = known | frozenset(costs)
-    objective = Limit(text, ((1.0, _expression(text, names)),))
-    found = [_read_limit(limit, names) for limit in limits]
-    for name in {limit.name for limit in found}:
-        if [limit.name for limit in (objective, *found)].count(name) > 1:
-            raise ModelError(f"{name!r} is limited twice, or is the objective, too")
-    return objective, found
+    found: dict[str, Requirement] = {}
+    for text in limits:
+        new = _read_limit(text, known, None)
+        old = found.get(new.name)
+        if old is not None and ((old.low is None) == (new.low is None) or (old.high is None) == (new.high is None)):
+            raise ModelError(f"{new.name!r} is limited twice: {old} and {new}")
+        if old is not None:
+            low, high = old.low if new.low is None else new.low, old.high if new.high is None else new.high
+            new = replace(new, low=low, high=high)
+        found[new.name] = _need_order(new)
+    return list(found.values())
 
 
-def _read_limit(text: Any, known: frozenset[str]) -> Limit:
+def _need_order(limit: Requirement) -> Requirement:
+    if limit.low is not None and limit.high is not None and limit.low > limit.high:
+        raise ModelError(f"no number is at least {limit.low:g} and at most {limit.high:g}, as {limit.name!r} should be")
+    return limit
+
+
+def _read_limit(text: Any, known: frozenset[str], name: str | None) -> Requirement:
     if not isinstance(text, str):
         raise ModelError(f"a limit must be a text such as 'lost <= 0.1'; got {text!r}")
+    tree = _parsed(PERCENT.sub(r"\1/100", text), "a limit")
+    sides = [tree.left, *tree.comparators] if isinstance(tree, ast.Compare) else []
+    relations = [RELATIONS.get(type(op), "") for op in getattr(tree, "ops", [])]
+    numbers = [_constant(side) for side in sides]
+    where = [k for k, number in enumerate(numbers) if number is None]
+    in_order = relations in (["<="], [">="], ["=="]) or (relations in (["<=", "<="], [">=", ">="]) and where == [1])
+    if len(where) != 1 or not in_order:
+        raise ModelError(
+            f"a limit must be a text such as 'lost <= 0.1', 'profit >= 2', 'x == 3' or '1 <= x <= 3'; got {text!r}"
+        )
+    low = high = None
+    for k, number in enumerate(numbers):
+        if number is None:
+            continue
+        number = _finite(number, text)
+        relation = relations[min(k, len(relations) - 1)]
+        is_high = (relation == "<=") == (k > where[0])
+        if relation == "==" or is_high:
+            high = number
+        if relation == "==" or not is_high:
+            low = number
+    quantity = _quantity(sides[where[0]], known)
+    if isinstance(quantity, Shortfall) and low is not None:
+        raise ModelError(f"{text!r}: an expected shortfall can be kept at or below a number, not above")
+    if isinstance(quantity, Percentile) and high is None:
+        quantity = replace(quantity, upper=True)
+    return _need_order(Requirement(quantity.text if name is None else name, quantity, low, high))
+
+
+def _parsed(text: str, what: str) -> ast.expr:
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
+        return ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
-        tree = None
-    if not isinstance(tree, ast.Compare) or len(tree.ops) != 1 or type(tree.ops[0]) not in RELATIONS:
-        raise ModelError(f"a limit must be a text such as 'lost <= 0.1' or 'profit >= 2'; got {text!r}")
-    threshold, at_least = _number(tree.comparators[0], text), RELATIONS[type(tree.ops[0])]
-    match tree.left:
-        case ast.BinOp(left=top, op=ast.Div(), right=bottom) if not isinstance(bottom, ast.Constant):
-            ratio = (1.0, _expression(ast.unparse(top), known)), (-threshold, _expression(ast.unparse(bottom), known))
-            return Limit(ast.unparse(tree.left), ratio, 0.0, at_least)
-        case ast.Call(func=ast.Name(id="P"), args=[condition], keywords=[]):
-            return Limit(
-                ast.unparse(tree.left), ((1.0, _expression(ast.unparse(condition), known)),), threshold, at_least
+        raise ModelError(f"{what} must be a text such as 'lost <= 0.1' or 'lost / demand'; got {text!r}") from None
+
+
+def _quantity(tree: ast.expr, known: frozenset[str]) -> Quantity:
+    text = ast.unparse(tree)
+    match tree:
+        case ast.Call(func=ast.Name(id=name), args=[x]) if PERCENTILE.fullmatch(name):
+            options = _options(tree, known, ("given",))
+            return Percentile(text, _share(name[1:], text), _expression(x, known), **options)
+        case ast.Call(func=ast.Name(id=name), args=[x]) if SHORTFALL.fullmatch(name):
+            options = _options(tree, known, ("given", "at"))
+            return Shortfall(text, _share(name[4:], text), _expression(x, known), **options)
+    top, bottom = _fraction(tree, known)
+    return Mean(text, top) if bottom is None else Ratio(text, top, bottom)
+
+
+Fraction = tuple[Combination, Combination | None]
+
+
+def _fraction(tree: ast.expr, known: frozenset[str]) -> Fraction:
+    """Return numerator and denominator, combinations of expressions, of sums, multiples and one division."""
+    match tree:
+        case ast.Call(func=ast.Name(id="P" | "mean" as name), args=[x]):
+            given = _options(tree, known, ("given",)).get("given")
+            text = ast.unparse(x) if name == "mean" or isinstance(x, CONDITIONS) else f"({ast.unparse(x)}) != 0"
+            if given is None:
+                return _one(text, known), None
+            return _one(f"({text}) * ({given.text})", known), _one(given.text, known)
+        case ast.UnaryOp(op=ast.USub(), operand=x):
+            top, bottom = _fraction(x, known)
+            return top * -1.0, bottom
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as op, right=right):
+            sign = 1.0 if isinstance(op, ast.Add) else -1.0
+            (a, under_a), (b, under_b) = _fraction(left, known), _fraction(right, known)
+            if under_a is not None and under_b is not None and str(under_a) != str(under_b):
+                raise ModelError(f"{ast.unparse(tree)!r}: ratios with different denominators cannot be added")
+            if under_a is None and under_b is not None:
+                a = _times(a, under_b, tree)
+            if under_b is None and under_a is not None:
+                b = _times(b, under_a, tree)
+            return a + b * sign, under_a or under_b
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            for x, other in ((left, right), (right, left)):
+                if (factor := _constant(x)) is not None:
+                    top, bottom = _fraction(other, known)
+                    return top * factor, bottom
+        case ast.BinOp(left=left, op=ast.Div(), right=right):
+            (a, under_a), (b, under_b) = _fraction(left, known), _fraction(right, known)
+            if (divisor := _constant(right)) is not None:
+                if divisor == 0.0:
+                    raise ModelError(f"{ast.unparse(tree)!r} divides by zero")
+                return a * (1.0 / divisor), under_a
+            if under_a is None and under_b is None:
+                return a, b
+    _need_plain(tree)
+    return _one(ast.unparse(tree), known), None
+
+
+def _times(constant: Combination, bottom: Combination, tree: ast.expr) -> Combination:
+    """Return a denominator times a sum of numbers."""
+    if constant.names:
+        raise ModelError(f"{ast.unparse(tree)!r}: only a number can be added to a ratio of averages")
+    return bottom * float(sum(weight * float(expression({})) for weight, expression in constant.terms))
+
+
+def _need_plain(tree: ast.expr) -> None:
+    """Raise an error if a part of an expression in every round is a quantity over all rounds, or a ratio."""
+    for part in ast.walk(tree):
+        name = part.func.id if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) else ""
+        if name in ("P", "mean") or PERCENTILE.fullmatch(name) or SHORTFALL.fullmatch(name):
+            raise ModelError(
+                f"in {ast.unparse(tree)!r}: {ast.unparse(part)!r} is taken over all rounds; a share can be added to "
+                "averages or multiplied by a number, anything else must stand alone"
             )
-        case ast.Call(func=ast.Name(id=name), args=[quantity], keywords=[]) if PERCENTILE.fullmatch(name):
-            if at_least:
-                raise ModelError(f"{text!r}: a percentile can be kept at or below a value, not above")
-            share = float(name[1:].replace("_", ".")) / 100.0
-            above = f"({ast.unparse(quantity)}) > {threshold!r}"
-            return Limit(f"P({above})", ((1.0, _expression(above, known)),), 1.0 - share, False)
-        case left:
-            return Limit(ast.unparse(left), ((1.0, _expression(ast.unparse(left), known)),), threshold, at_least)
+    factors = [tree]
+    while factors:
+        match factors.pop():
+            case ast.BinOp(left=left, op=ast.Mult() | ast.Add() | ast.Sub(), right=right):
+                factors += [left, right]
+            case ast.BinOp(op=ast.Div(), right=bottom) if _constant(bottom) is None:
+                raise ModelError(
+                    f"in {ast.unparse(tree)!r}: it is not clear whether averages are divided; state one ratio of "
+                    "averages, or make what is divided in every round a cost"
+                )
 
 
-def _expression(text: str, known: frozenset[str]) -> Expression:
-    expression = Expression(text)
+def _options(call: ast.Call, known: frozenset[str], allowed: tuple[str, ...]) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    for keyword in call.keywords:
+        if keyword.arg not in allowed:
+            raise ModelError(f"in {ast.unparse(call)!r}: {unknown_name('option', keyword.arg, allowed)}")
+        if keyword.arg == "at":
+            number = _constant(keyword.value)
+            if number is None:
+                raise ModelError(f"in {ast.unparse(call)!r}: the level must be a number")
+            options["level"] = _finite(number, ast.unparse(call))
+        else:
+            options["given"] = _expression(keyword.value, known)
+    return options
+
+
+def _share(digits: str, text: str) -> float:
+    share = float(digits.replace("_", ".")) / 100.0
+    if not share > 0.0:
+        raise ModelError(f"{text!r}: the share must lie between 0 and 100")
+    return share
+
+
+def _expression(tree: ast.expr, known: frozenset[str]) -> Expression:
+    expression = Expression(ast.unparse(tree))
     expression.need_names(known)
     return expression
 
 
-def _number(tree: ast.expr, text: str) -> float:
+def _one(text: str, known: frozenset[str]) -> Combination:
+    combination = Combination.of(text)
+    combination.terms[0][1].need_names(known)
+    return combination
+
+
+def _constant(tree: ast.expr) -> float | None:
+    """Return the value of an expression without variables; None if it is none."""
     try:
-        value = float(Expression.of(tree)({}))
-    except (KeyError, ModelError):
-        raise ModelError(f"a limit must end with a number; got {text!r}") from None
+        expression = Expression.of(tree)
+        return None if expression.names else float(expression({}))
+    except (ModelError, TypeError, ValueError):
+        return None
+
+
+def _finite(number: Any, text: str) -> float:
+    try:
+        value = float(number)
+    except (TypeError, ValueError):
+        value = np.nan
     if not np.isfinite(value):
-        raise ModelError(f"a limit must be finite; got {text!r}")
+        raise ModelError(f"{text!r}: a limit needs a finite number; got {number!r}")
     return value

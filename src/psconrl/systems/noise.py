@@ -1,4 +1,4 @@
-r"""Noise: random variables that are drawn anew in every round, independently of each other and of the past.
+r"""Noise: random variables that are drawn in every round, independently of each other and of the past.
 
 The distribution of a noise has one parameter, which is known (a number, or an expression in the variables of the
 system) or unknown (a prior). It may depend on the variables through further arguments, such as the number of patients
@@ -18,11 +18,11 @@ from psconrl.arrays import Floats
 from psconrl.errors import ModelError
 from psconrl.kernels import special
 from psconrl.model.validation import as_floats
-from psconrl.systems.priors import Beta, Gamma, Prior, Weights, prior_from_dict
+from psconrl.systems.priors import Beta, Gamma, ParameterPrior, Weights, prior_from_dict
 
 MOST_OUTCOMES = 10_000
-TAIL = 60  # standard deviations beyond the mean at which the tail of a Poisson distribution is cut
-SUM_TOL = 1e-9  # of probabilities that should sum to one
+TAIL_DEVIATIONS = 60  # standard deviations beyond the mean at which the tail of a Poisson distribution is cut
+PROBABILITY_SUM_TOL = 1e-9  # of probabilities that should sum to one
 
 Arguments = Mapping[str, Floats]  # by name, one value for every context
 
@@ -32,15 +32,15 @@ class Noise(ABC):
 
     name: ClassVar[str]
     parameter_name: ClassVar[str]
-    prior_type: ClassVar[type[Prior]]
+    prior_type: ClassVar[type[ParameterPrior]]
     is_conjugate: ClassVar[bool] = True  # whether the outcomes alone determine the posterior
 
     def __init__(self, parameter: Any, arguments: Mapping[str, Any] | None = None) -> None:
         #: Known number(s), or None if the parameter is unknown or an expression.
         self.known: Floats | None = None
-        self.prior: Prior | None = None
+        self.prior: ParameterPrior | None = None
         self.arguments: dict[str, Any] = dict(arguments or {})  # expressions or numbers, by name
-        if isinstance(parameter, Prior):
+        if isinstance(parameter, ParameterPrior):
             if not isinstance(parameter, self.prior_type):
                 raise ModelError(
                     f"{type(self).__name__}: the prior of {self.parameter_name} must be a "
@@ -111,7 +111,7 @@ class Binomial(Noise):
 
     name: ClassVar[str] = "binomial"
     parameter_name: ClassVar[str] = "p"
-    prior_type: ClassVar[type[Prior]] = Beta
+    prior_type: ClassVar[type[ParameterPrior]] = Beta
 
     def __init__(self, n: Any, p: Any) -> None:
         super().__init__(p, {"n": n})
@@ -174,7 +174,7 @@ class Poisson(Noise):
 
     name: ClassVar[str] = "poisson"
     parameter_name: ClassVar[str] = "rate"
-    prior_type: ClassVar[type[Prior]] = Gamma
+    prior_type: ClassVar[type[ParameterPrior]] = Gamma
     is_conjugate: ClassVar[bool] = False  # counts beyond the most are drawn given the rate
 
     def __init__(self, rate: Any, most: int, times: Any = 1) -> None:
@@ -219,7 +219,7 @@ class Geometric(Noise):
 
     name: ClassVar[str] = "geometric"
     parameter_name: ClassVar[str] = "p"
-    prior_type: ClassVar[type[Prior]] = Beta
+    prior_type: ClassVar[type[ParameterPrior]] = Beta
 
     def __init__(self, p: Any, most: int) -> None:
         super().__init__(p)
@@ -260,7 +260,7 @@ class Categorical(Noise):
 
     name: ClassVar[str] = "categorical"
     parameter_name: ClassVar[str] = "probabilities"
-    prior_type: ClassVar[type[Prior]] = Weights
+    prior_type: ClassVar[type[ParameterPrior]] = Weights
 
     def __init__(self, values: Any, probabilities: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> None:
         if isinstance(values, Mapping):
@@ -283,7 +283,7 @@ class Categorical(Noise):
     def _checked(self, parameter: Floats) -> Floats:
         if parameter.shape != self.values.shape:
             raise ModelError(f"Categorical: {self.values.size} probabilities are needed; got {parameter.size}")
-        if not ((parameter >= 0) & np.isfinite(parameter)).all() or abs(parameter.sum() - 1.0) > SUM_TOL:
+        if not ((parameter >= 0) & np.isfinite(parameter)).all() or abs(parameter.sum() - 1.0) > PROBABILITY_SUM_TOL:
             raise ModelError(f"Categorical: probabilities must sum to 1; got {parameter.tolist()}")
         return parameter
 
@@ -328,7 +328,7 @@ def _poisson(mean: Floats, most: int) -> Floats:
 
 def _tail_sum(mean: float, most: int, times: int, rng: np.random.Generator) -> float:
     """Return the sum of that many Poisson counts, each at least ``most``."""
-    width = int(TAIL * (1.0 + mean**0.5))
+    width = int(TAIL_DEVIATIONS * (1.0 + mean**0.5))
     counts = np.arange(most, max(most, int(mean)) + width)
     logs = counts * np.log(mean) - np.array([special.lgamma(float(k) + 1.0) for k in counts])
     shares = np.exp(logs - logs.max())

@@ -1,4 +1,4 @@
-"""Prior distributions of unknown parameters, each conjugate to the noise that it belongs to.
+"""ParameterPrior distributions of unknown parameters, each conjugate to the noise that it belongs to.
 
 A prior is drawn from given sufficient statistics of what was observed. ``about`` says what most owners can say: "about
 2.3 a day, worth ten days of observation".
@@ -16,10 +16,10 @@ from psconrl.kernels import special
 from psconrl.kernels.gamma import log_gamma_variates
 from psconrl.model.validation import as_floats
 
-LEAST, MOST = 1e-6, 1e12  # weights of a prior
+LEAST_PRIOR, LARGEST_PRIOR = 1e-6, 1e12  # weights of a prior
 
 
-class Prior(ABC):
+class ParameterPrior(ABC):
     """The distribution of an unknown parameter."""
 
     name: ClassVar[str]
@@ -42,7 +42,7 @@ class Prior(ABC):
         return f"{type(self).__name__}({', '.join(numbers)})"
 
 
-class Gamma(Prior):
+class Gamma(ParameterPrior):
     r"""An unknown rate: density proportional to :math:`x^{shape-1} e^{-rate\,x}`, with mean shape / rate.
 
     Statistics: the number of events, and the exposure in which they happened.
@@ -77,7 +77,7 @@ class Gamma(Prior):
         return {"name": self.name, "shape": self.shape, "rate": self.rate}
 
 
-class Beta(Prior):
+class Beta(ParameterPrior):
     r"""An unknown probability: density proportional to :math:`p^{yes-1} (1-p)^{no-1}`, with mean yes / (yes + no).
 
     Statistics: the numbers of successes and failures.
@@ -113,7 +113,7 @@ class Beta(Prior):
         return {"name": self.name, "yes": self.yes, "no": self.no}
 
 
-class Weights(Prior):
+class Weights(ParameterPrior):
     r"""Unknown probabilities of several values: a Dirichlet distribution with these weights.
 
     Statistics: how often each value was observed.
@@ -143,18 +143,18 @@ class Weights(Prior):
         return f"Weights({self.weights.tolist()})"
 
 
-PRIORS: dict[str, type[Prior]] = {prior.name: prior for prior in (Gamma, Beta, Weights)}
+PRIORS: dict[str, type[ParameterPrior]] = {prior.name: prior for prior in (Gamma, Beta, Weights)}
 
 
-def prior_from_dict(data: dict[str, Any]) -> Prior:
+def prior_from_dict(data: dict[str, Any]) -> ParameterPrior:
     """Return the prior that ``to_dict`` described."""
     made: Any = PRIORS[data["name"]]
-    prior: Prior = made(**{key: value for key, value in data.items() if key != "name"})
+    prior: ParameterPrior = made(**{key: value for key, value in data.items() if key != "name"})
     return prior
 
 
 def _weight(value: Any, what: str) -> float:
     number = float(as_floats(value, what))
-    if not LEAST <= number <= MOST:
-        raise ModelError(f"{what} must be a number from {LEAST:g} to {MOST:g}; got {value!r}")
+    if not LEAST_PRIOR <= number <= LARGEST_PRIOR:
+        raise ModelError(f"{what} must be a number from {LEAST_PRIOR:g} to {LARGEST_PRIOR:g}; got {value!r}")
     return number

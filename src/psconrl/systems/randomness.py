@@ -15,7 +15,7 @@ import numpy as np
 
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.systems.noise import Arguments, Noise, noise_from_dict
-from psconrl.systems.priors import Prior
+from psconrl.systems.priors import ParameterPrior
 
 Parameters = dict[str, Floats]  # by name, the values of what is unknown
 
@@ -25,7 +25,7 @@ class Randomness(ABC):
 
     n_contexts: int
     n_outcomes: int
-    priors: Mapping[str, Prior]  # of the unknown parameters, by name
+    priors: Mapping[str, ParameterPrior]  # of the unknown parameters, by name
 
     @property
     @abstractmethod
@@ -98,7 +98,7 @@ class IndependentNoise(Randomness):
         return int(np.prod(self.sizes)) if self.noises else 1
 
     @property
-    def priors(self) -> Mapping[str, Prior]:  # type: ignore[override]
+    def priors(self) -> Mapping[str, ParameterPrior]:  # type: ignore[override]
         """The priors of the unknown parameters."""
         return {key: self.noises[name].prior for name, key in self.keys.items()}  # type: ignore[misc]
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import ModelError, unknown_name
 from psconrl.systems.events import Event, EventClock
-from psconrl.systems.exploration import Outcomes, next_values
+from psconrl.systems.exploration import JointOutcomes, next_values
 from psconrl.systems.functions import Rule
 from psconrl.systems.noise import Noise
 from psconrl.systems.priors import Gamma
@@ -28,7 +28,7 @@ Columns = Mapping[str, NDArray[Any]]
 Steps = Mapping[str, Rule] | Rule
 
 
-class Source(ABC):
+class RandomSource(ABC):
     """The randomness of a system with these states and actions."""
 
     states: Space
@@ -37,7 +37,7 @@ class Source(ABC):
 
     @property
     @abstractmethod
-    def outcomes(self) -> Outcomes:
+    def outcomes(self) -> JointOutcomes:
         """The joint outcomes."""
 
     @abstractmethod
@@ -81,8 +81,8 @@ class Source(ABC):
         return columns
 
 
-class NoiseSource(Source):
-    """Independent noise, drawn anew in every round, and a step that depends on it."""
+class NoiseSource(RandomSource):
+    """Independent noise, drawn in every round, and a step that depends on it."""
 
     def __init__(self, states: Space, actions: Space, noise: Mapping[str, Noise], step: Any) -> None:
         self.states, self.actions, self.noise = states, actions, noise
@@ -129,9 +129,9 @@ class NoiseSource(Source):
         return found
 
     @cached_property
-    def outcomes(self) -> Outcomes:
+    def outcomes(self) -> JointOutcomes:
         """All combinations of the outcomes of the noises."""
-        return Outcomes.of({name: noise.outcomes(self._everywhere[name]) for name, noise in self.noise.items()})
+        return JointOutcomes.of({name: noise.outcomes(self._everywhere[name]) for name, noise in self.noise.items()})
 
     def randomness_at(self, states: Ints) -> tuple[IndependentNoise, Ints]:
         """Return the noise in the contexts of some states, and the context of each of their pairs."""
@@ -156,7 +156,7 @@ class NoiseSource(Source):
         return IndependentNoise(self.noise, arguments, by_noise, _keys(self.unknown())), joint
 
 
-class EventSource(Source):
+class EventSource(RandomSource):
     """Events in continuous time, at most one in a round, which is a tick of the clock."""
 
     names: tuple[str, ...] = (EVENT,)
@@ -197,9 +197,9 @@ class EventSource(Source):
         return [r for step in self._steps.values() for r in ([step] if isinstance(step, Rule) else step.values())]
 
     @cached_property
-    def outcomes(self) -> Outcomes:
+    def outcomes(self) -> JointOutcomes:
         """The events, and none."""
-        return Outcomes.of({EVENT: np.array([*self.events, NONE])})
+        return JointOutcomes.of({EVENT: np.array([*self.events, NONE])})
 
     @cached_property
     def _everywhere(self) -> Floats:

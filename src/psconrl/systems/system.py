@@ -7,35 +7,38 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psconrl.arrays import Bools, Floats, Ints
+from psconrl.arrays import Bools, Floats, Ints, Matrix
 from psconrl.errors import ModelError
 from psconrl.model.cmdp import CMDP
 from psconrl.model.simulation_tables import Tables
-from psconrl.model.units import Units
+from psconrl.model.transition import Transition
+from psconrl.model.units import Units, read_units
 from psconrl.sizes import PLANNED_DENSE_STATES
+from psconrl.systems.answer import Answer, TradeOff, answer, trade_off
 from psconrl.systems.events import Event
-from psconrl.systems.exploration import Explored, explore, possible_at
+from psconrl.systems.exploration import Explored, explore_states, possible_at
 from psconrl.systems.functions import Rule, shown_values
-from psconrl.systems.limits import Limit, read_limits
+from psconrl.systems.limits import read_statement
 from psconrl.systems.noise import Noise
+from psconrl.systems.quantities import LinearLimit
 from psconrl.systems.randomness import Parameters
-from psconrl.systems.sources import EventSource, NoiseSource, Source
+from psconrl.systems.sources import EventSource, NoiseSource, RandomSource
+from psconrl.systems.stated import NEXT, Stated
 from psconrl.systems.structure import Structure, outcome_tables
 from psconrl.systems.variables import Space
 
-NEXT = "next_"  # before the name of a variable of the next state, in costs
 
-
-class System:
+class System(Stated):
     """A system with finitely many states, described by variables.
 
     ``state``, ``action``: variables and their values, ``{"shelf": range(9)}``. ``noise``: random variables, drawn
-    anew in every round, such as ``Poisson(2.3, most=10)``, or ``Poisson(Gamma(2, 1), most=10)`` if the rate is unknown.
+    in every round, such as ``Poisson(2.3, most=10)``, or ``Poisson(Gamma(2, 1), most=10)`` if the rate is unknown.
     ``step``: a function of some of these variables that returns all variables of the next state, or a table of
     expressions; variables that are not in the table keep their values. ``costs``: functions or expressions by name,
     which may use the noise and, as ``next_shelf``, the next state. ``available``: a condition for the actions that
     exist. ``start``: the values of the first state. ``minimise`` or ``maximise``: the objective, a cost or an
-    expression. ``limits``: texts such as ``"lost <= 0.1"`` or ``"lost / demand <= 0.02"``.
+    expression. ``limits``: texts such as ``"lost <= 0.1"`` or ``"lost / demand <= 2%"``, see ``systems.limits``, in a
+    list, or in a table by name.
 
     >>> from psconrl.systems.noise import Bernoulli
     >>> queue = System(
@@ -45,6 +48,9 @@ class System:
     ...     costs={"power": "fast", "delay": "waiting"}, minimise="power", limits=["delay <= 1"])
     >>> queue.model()
     CMDP(5 states, 2 actions, 1 constraint, dense)
+    >>> print(queue.plan())
+    minimise power: 0.196898 (optimal)
+      delay <= 1 holds with 1; one unit more of delay is worth 0.503
     """
 
     def __init__(
@@ -61,7 +67,7 @@ class System:
         start: Mapping[str, Any] | None = None,
         minimise: str | None = None,
         maximise: str | None = None,
-        limits: Sequence[str] = (),
+        limits: Sequence[str] | Mapping[str, str] = (),
         units: Units | Mapping[str, Any] | None = None,
     ) -> None:
         self.states, self.actions = Space(state, "state"), Space(action, "action")
@@ -71,14 +77,14 @@ class System:
         self._available = None if available is None else Rule(available, "available", pair_names)
         known = pair_names | frozenset(self.source.names) | {NEXT + name for name in self.states.names}
         self._costs = _read_costs(costs, known)
-        self.maximises = maximise is not None
-        self.objective, self.limits = read_limits(minimise, maximise, limits, known, self._costs)
+        self.statement = read_statement(minimise, maximise, limits, known | frozenset(self._costs))
         self.start = {v.name: v.values[0].item() for v in self.states.variables} if start is None else dict(start)
         self._first = self.states.number(self.start, "start")
-        self.units = units
+        self.cost_names = tuple(self._costs)
+        self.units = read_units(units, (*self.cost_names, *known, *self.statement.texts))
         self._need_all_used()
 
-    def _read_source(self, step: Any, noise: Any, events: Any, clock: float | None) -> Source:
+    def _read_source(self, step: Any, noise: Any, events: Any, clock: float | None) -> RandomSource:
         if events is None:
             if step is None or clock is not None:
                 raise ModelError("a system needs a step, or events, which may have a clock")
@@ -90,7 +96,7 @@ class System:
     def _need_all_used(self) -> None:
         """Raise an error if a noise is used nowhere."""
         used = frozenset().union(*(rule.names for rule in [*self.source.rules(), *self._costs.values()]))
-        used |= frozenset().union(*(limit.names for limit in (self.objective, *self.limits)))
+        used |= self.statement.names
         if isinstance(self.source, NoiseSource):
             for name in self.source.names:
                 if name not in used:
@@ -105,21 +111,54 @@ class System:
 
         >>> from psconrl.systems.noise import Bernoulli
         >>> from psconrl.systems.priors import Beta
-        >>> coin = System(state={"on": 2}, action={"wait": 1}, noise={"flip": Bernoulli(Beta())},
-        ...     step={"on": "flip"}, costs={"heat": "on"}, minimise="heat")
-        >>> coin.with_noise(flip=0.3).source.noise["flip"]
+        >>> lamp = System(state={"on": 2}, action={"wait": 1}, noise={"switch": Bernoulli(Beta())},
+        ...     step={"on": "switch"}, costs={"heat": "on"}, minimise="heat")
+        >>> lamp.with_noise(switch=0.3).source.noise["switch"]
         Bernoulli(p=0.3, n=1)
         """
+        return self._changed((), source=self.source.with_known(known))
+
+    def _changed(self, kept: tuple[str, ...], **changes: Any) -> "System":
         other = object.__new__(System)
-        vars(other).update({k: v for k, v in vars(self).items() if k not in ("_explored", "structure", "_taken")})
-        other.source = self.source.with_known(known)
+        computed = {name for name in dir(System) if isinstance(getattr(System, name), cached_property)} - set(kept)
+        vars(other).update({name: value for name, value in vars(self).items() if name not in computed} | changes)
         return other
 
     def model(self, **known: Any) -> CMDP:
         """Return the model of the reachable states. Unknown parameters of noise must be given, by name of the noise."""
+        return self._with_known(known).expected_model({})
+
+    def plan(self, **known: Any) -> Answer:
+        """Return the best policy for the objective within the limits, with a certificate, in the terms of the system.
+
+        Unknown parameters of noise must be given, by name of the noise.
+        """
+        return answer(self._with_known(known))
+
+    def linear(self, **guess: Any) -> "System":
+        """Return the system with linear objective and limits, for agents that learn its noise.
+
+        Levels of expected shortfalls, and the ratio of the objective, are those of the best policy for guessed
+        parameters, by default the prior means. Limits with such levels are sufficient, whatever the parameters are.
+        """
+        if self.statement.is_linear:
+            return self
+        means = {name: prior.mean() for name, prior in self.source.unknown().items()}
+        return self.with_statement(self.plan(**(means | guess)).required().system.statement)
+
+    def pareto(self, limit: str, numbers: Any = None, *, points: int = 11, **known: Any) -> TradeOff:
+        """Return the best value as a function of the number of one limit, given by name.
+
+        Without ``numbers``, ``points`` of them run from the best value that the other limits allow to where the limit
+        no longer binds.
+        """
+        return trade_off(self._with_known(known), limit, numbers, points)
+
+    def _with_known(self, known: Mapping[str, Any]) -> "System":
         system = self.with_noise(**known) if known else self
         system._need_known()
-        return system.expected_model({})
+        _ = system._explored  # once, for all systems with other limits that are made of this one
+        return system
 
     def model_for_learning(self) -> CMDP:
         """Return the model with all actions in all states: one that is not available acts as the first that is."""
@@ -143,19 +182,25 @@ class System:
         structure = self.structure
         values = structure.randomness.initial() | parameters
         table = structure.table(values)
-        explored = self._explored
         transition = structure.expected_transition(table)
+        if structure.n_states <= PLANNED_DENSE_STATES:
+            transition = transition.toarray()
+        return self.cmdp(transition, structure.costs(table), all_actions=all_actions)
+
+    def cmdp(self, transition: Transition | Matrix, costs: Floats, *, all_actions: bool = False) -> CMDP:
+        """Return a model with some transitions and costs (m+1, S, A), and the names and thresholds of this system."""
+        explored = self._explored
         return CMDP(
-            transition if structure.n_states > PLANNED_DENSE_STATES else transition.toarray(),
-            structure.costs(table),
-            [limit.threshold for limit in self.limits],
+            transition,
+            costs,
+            self.thresholds,
             initial=int(np.searchsorted(explored.states, self._first)),
             available=None if all_actions else explored.available,
             state_names=self.state_names,
             action_names=self.action_names,
             cost_names=[self.objective.name, *(limit.name for limit in self.limits)],
             maximise=self.maximises,
-            units=self.units,
+            units=self.units.of([self.objective.name, *(limit.name for limit in self.limits)]),
             at_least=[limit.name for limit in self.limits if limit.at_least],
         )
 
@@ -164,15 +209,20 @@ class System:
         """Thresholds of the costs as planned, which are negative quantities where a limit is a minimum."""
         return np.array([-limit.threshold if limit.at_least else limit.threshold for limit in self.limits])
 
-    @property
+    @cached_property
     def state_names(self) -> list[str]:
         """Names of the reachable states, such as "shelf=4, coming=0"."""
         return self.states.labels(self._explored.states)
 
-    @property
+    @cached_property
     def action_names(self) -> list[str]:
         """Names of the actions, such as "order=2"."""
         return self.actions.labels(np.arange(self.actions.size))
+
+    @property
+    def state_table(self) -> Mapping[str, Any]:
+        """The values (S,) of every variable in the reachable states."""
+        return self.states.values(self._explored.states)
 
     def state_number(self, state: Mapping[str, Any]) -> int:
         """Return the number of a state in the model."""
@@ -184,7 +234,7 @@ class System:
 
     @cached_property
     def _explored(self) -> Explored:
-        return explore(self.source, self._available, self._first)
+        return explore_states(self.source, self._available, self._first)
 
     @cached_property
     def structure(self) -> Structure:
@@ -242,7 +292,9 @@ class System:
             tables.append(by_outcome)
         return fixed, tables
 
-    def _need_finite(self, values: Floats, relevant: Bools, columns: Mapping[str, NDArray[Any]], limit: Limit) -> None:
+    def _need_finite(
+        self, values: Floats, relevant: Bools, columns: Mapping[str, NDArray[Any]], limit: LinearLimit
+    ) -> None:
         wrong = np.flatnonzero(~np.isfinite(values) & relevant)
         if wrong.size:
             point = {name: columns[name][wrong[0]] for name in (*self.states.names, *self.actions.names)}

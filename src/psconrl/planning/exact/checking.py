@@ -13,7 +13,7 @@ from psconrl.arrays import Floats
 from psconrl.kernels.certificates import deviations
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.exact.evaluation import RationalChain
-from psconrl.planning.exact.policy_iteration import Reduced, weighted
+from psconrl.planning.exact.policy_iteration import Reduced, weighted_sum
 from psconrl.planning.exact.rational_model import ZERO, RationalModel, fractions_of, normalised
 from psconrl.planning.exact.solve import RationalDual
 from psconrl.planning.mixture_policy import PolicyMixture
@@ -42,7 +42,7 @@ def played_averages(model: RationalModel, policy: Floats, mixture: PolicyMixture
     if mixture is None:
         return RationalChain.of_doubles(model, policy).averages
     found = [RationalChain.of_actions(model, actions).averages for actions in mixture.policies.tolist()]
-    return weighted(normalised(mixture.shares), found)
+    return weighted_sum(normalised(mixture.shares), found)
 
 
 def certificate_in_rationals(

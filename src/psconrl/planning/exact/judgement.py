@@ -25,7 +25,7 @@ from psconrl.planning.components.stationary import stationary
 from psconrl.planning.exact.checking import certificate_in_rationals, doubles
 from psconrl.planning.exact.evaluation import RationalChain
 from psconrl.planning.exact.exact_plan import ExactPlan
-from psconrl.planning.exact.policy_iteration import weighted
+from psconrl.planning.exact.policy_iteration import weighted_sum
 from psconrl.planning.exact.rational_model import ZERO, RationalModel, fractions_of, normalised
 from psconrl.planning.exact.solve import RationalSolution, dual_of, solve_rationals
 from psconrl.planning.mixture_policy import PolicyMixture, mean_evaluation
@@ -187,7 +187,7 @@ def _mixed(judge: Judge, alone: JudgedAverages) -> tuple[JudgedAverages, PolicyM
     columns = judge.solution.columns
     shares = doubles(judge.solution.shares)
     shares /= shares.sum()
-    averages = weighted(normalised(shares), [column.averages for column in columns])
+    averages = weighted_sum(normalised(shares), [column.averages for column in columns])
     policies = np.array([column.actions for column in columns])
     each = [judge.evaluated(c.chain, one_hot(np.array(c.actions), judge.part.n_actions)) for c in columns]
     evaluation = replace(mean_evaluation(shares, each), costs=doubles(averages))

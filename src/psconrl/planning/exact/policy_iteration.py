@@ -52,7 +52,7 @@ class RationalOracle:
 
 def improved(model: RationalModel, column: RationalColumn, weights: list[Fraction]) -> tuple[int, ...] | None:
     """Return a better policy for these weights, or None if there is none."""
-    gains, biases = weighted(weights, column.chain.gains), weighted(weights, column.chain.biases)
+    gains, biases = weighted_sum(weights, column.chain.gains), weighted_sum(weights, column.chain.biases)
     reduced = Reduced(model, weights, gains, biases)
     for value_of in (reduced.rise, reduced.reduced_cost):
         actions = list(column.actions)
@@ -68,7 +68,7 @@ def improved(model: RationalModel, column: RationalColumn, weights: list[Fractio
     return None
 
 
-def weighted(weights: list[Fraction], vectors: list[list[Fraction]]) -> list[Fraction]:
+def weighted_sum(weights: list[Fraction], vectors: list[list[Fraction]]) -> list[Fraction]:
     """Return the weighted sum of vectors."""
     return [
         sum((w * x for w, x in zip(weights, entries, strict=True) if w), ZERO) for entries in zip(*vectors, strict=True)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from psconrl.errors import SolverError
 from psconrl.planning.exact.fewer_randomised import fewer_randomised
 from psconrl.planning.exact.master import RationalMaster
-from psconrl.planning.exact.policy_iteration import RationalColumn, RationalOracle, priced_column, weighted
+from psconrl.planning.exact.policy_iteration import RationalColumn, RationalOracle, priced_column
 from psconrl.planning.exact.rational_model import RationalModel
 
 MOST_RATIONAL_COLUMNS = 2000
@@ -38,7 +38,7 @@ class RationalSolution(NamedTuple):
     @property
     def averages(self) -> list[Fraction]:
         """Averages (m+1,) of the mixture."""
-        return weighted(self.shares, [column.averages for column in self.columns])
+        return weighted_sum(self.shares, [column.averages for column in self.columns])
 
 
 def solve_rationals(
@@ -71,4 +71,4 @@ def solve_rationals(
 def dual_of(cheapest: RationalColumn, weights: list[Fraction]) -> RationalDual:
     """Return the dual point of weights from the cheapest policy for them."""
     chain = cheapest.chain
-    return RationalDual(weights, weighted(weights, chain.biases), weighted(weights, chain.gains))
+    return RationalDual(weights, weighted_sum(weights, chain.biases), weighted_sum(weights, chain.gains))

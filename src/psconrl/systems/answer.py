@@ -1,0 +1,214 @@
+"""The answer to what was asked of a system: a certified plan, and what it means in the terms of the question."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from psconrl.arrays import Floats
+from psconrl.errors import ConfigError, InfeasibleError, ModelError, unknown_name
+from psconrl.model.cmdp import CMDP
+from psconrl.planning.deployable import Deployable
+from psconrl.planning.plan import Plan
+from psconrl.planning.proof import Status
+from psconrl.systems.heat_map import HeatMap, heat_map
+from psconrl.systems.infeasible import best_value, why_infeasible
+from psconrl.systems.limits import Requirement
+from psconrl.systems.measures import Measures, PolicyAverages
+from psconrl.systems.prices import Price, price_of, quantity_unit
+from psconrl.systems.quantities import Combination, Mean, Percentile, Quantity, Ratio
+from psconrl.systems.reasons import Reasons, find_reasons
+from psconrl.systems.search import Found, solve_statement
+from psconrl.systems.short_rule import ShortRule, find_rule
+from psconrl.systems.stated import Stated
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """The best policy for a system, with a certificate.
+
+    ``asked`` is the system in question. ``plan`` is a plan of ``model``, whose objective and limits are linear, and
+    ``system`` the description of that model: levels of expected shortfalls are fixed, and a ratio as objective is
+    replaced by numerator minus ratio times denominator. ``value`` and ``averages`` are those of the question.
+    """
+
+    asked: Stated
+    system: Stated
+    model: CMDP
+    plan: Plan
+    lower: float  # bound on the objective, as a cost
+    plans: int  # number of linear models that were planned
+    note: str  # why the limits cannot be kept, or what is unusual; empty if nothing is
+
+    @property
+    def feasible(self) -> bool:
+        """Whether some policy keeps the limits."""
+        return self.plan.feasible
+
+    @property
+    def status(self) -> Status:
+        """What is proven of the policy."""
+        return self.plan.status
+
+    @property
+    def value(self) -> float:
+        """The objective as stated, for the policy found."""
+        return self.averages[self.asked.statement.goal.text]
+
+    @property
+    def bound(self) -> float:
+        """What no policy within the limits can beat: the objective is at least this, or at most if it is maximised."""
+        return -self.lower if self.asked.maximises else self.lower
+
+    @property
+    def gap(self) -> float:
+        """Proven distance of the objective from the optimum."""
+        return abs(self.value - self.bound)
+
+    @cached_property
+    def measures(self) -> Measures:
+        """All costs and all quantities of the question, at all points."""
+        return Measures.of(self.asked, self._quantities.values())
+
+    @cached_property
+    def _quantities(self) -> dict[str, Quantity]:
+        statement = self.asked.statement
+        costs = {name: Mean(name, Combination.of(name)) for name in self.asked.cost_names}
+        limits = {limit.name: limit.quantity for limit in statement.requirements}
+        return {**costs, statement.goal.text: statement.goal, **limits}
+
+    @cached_property
+    def averages(self) -> Mapping[str, float]:
+        """Long-run values by name: of every cost, the objective, and every limited quantity as stated."""
+        return self.averages_of(self.plan.occupancy)
+
+    def averages_of(self, occupancy: Floats) -> dict[str, float]:
+        """Return the same for any occupancy (S, A)."""
+        averages = PolicyAverages(self.measures, occupancy)
+        return {name: quantity.value(averages) for name, quantity in self._quantities.items()}
+
+    @cached_property
+    def prices(self) -> Mapping[str, Price]:
+        """What a unit of every limit is worth, by the name of the limit.
+
+        Empty if no policy keeps the limits, if nothing is proven, or if the objective is a percentile, which changes in
+        steps.
+        """
+        if not self.feasible or self.status is Status.UNCERTIFIED or isinstance(self.asked.statement.goal, Percentile):
+            return {}
+        averages = PolicyAverages(self.measures, self.plan.occupancy)
+        goal = self.asked.statement.goal
+        per = goal.base(averages) if isinstance(goal, Ratio) else 1.0
+        found, row = {}, 0
+        for limit in self.asked.requirements:
+            multipliers = [float(x) / per for x in self.plan.multipliers[row : row + len(limit.sides)]]
+            row += len(limit.sides)
+            found[limit.name] = price_of(limit, multipliers, limit.quantity.base(averages), goal, self.asked.units)
+        return found
+
+    def required(self) -> "Answer":
+        """Return this answer; raise ``InfeasibleError`` if no policy keeps the limits."""
+        if not self.feasible:
+            raise InfeasibleError(self.note)
+        return self
+
+    def act(self, state: Mapping[str, Any], rng: np.random.Generator | None = None) -> dict[str, Any]:
+        """Return the action in a state, both as tables of variables and values; see ``Plan.act``."""
+        return self.required().action_of(self.plan, state, rng)
+
+    def action_of(
+        self, policy: Deployable, state: Mapping[str, Any], rng: np.random.Generator | None = None
+    ) -> dict[str, Any]:
+        """Return the action of a policy of the model, such as ``plan.draw(rng)`` or a rule, in a state."""
+        return self.asked.actions.label(policy.act(self.asked.state_number(state), rng))
+
+    def explain(self, state: Mapping[str, Any]) -> Reasons:
+        """Return what each action in a state would change in every cost of the system if it were played once."""
+        return find_reasons(self.required().asked, self.model, self.plan, self.measures, state)
+
+    def rule(self, depth: int = 3) -> ShortRule:
+        """Return a short rule for the policy: at most ``depth`` questions about the state, with what it costs."""
+        return find_rule(self.required().asked, self.model, self.plan, self.bound, self.averages_of, depth)
+
+    def heat_map(self, x: str, y: str) -> HeatMap:
+        """Return how often two variables of the state have each pair of values, and the mean action there."""
+        return heat_map(self.asked, self.plan.occupancy, x, y)
+
+    def __str__(self) -> str:
+        goal, units = self.asked.statement.goal, self.asked.units
+        verb = "maximise" if self.asked.maximises else "minimise"
+        if not self.feasible:
+            return f"{verb} {goal.text}: infeasible. {self.note}"
+        unit = quantity_unit(goal, units)
+        proven = {Status.OPTIMAL: "optimal"}.get(self.status, f"{self.status.value}, bound {self.bound:.6g}")
+        lines = [f"{verb} {goal.text}: {f'{self.value:.6g} {unit}'.rstrip()} ({proven})"]
+        for limit in self.asked.requirements:
+            value = self.averages[limit.name]
+            shown = f"{limit} {'holds' if limit.is_kept(value) else 'is missed'} with {value:.6g}"
+            lines.append(f"  {shown}" + (f"; {self.prices[limit.name]}" if limit.name in self.prices else ""))
+        return "\n".join([*lines, *([f"  note: {self.note}"] if self.note else [])])
+
+    def __repr__(self) -> str:
+        return f"Answer({self.status.value}, {self.asked.statement.goal.text}={self.value:.8g}, {self.plans} plans)"
+
+
+def answer(system: Stated, start: Plan | None = None) -> Answer:
+    """Return the answer for a system without unknown parameters."""
+    found = solve_statement(system, start)
+    return _answer(system, found, why_infeasible(system) if not found.plan.feasible else "")
+
+
+def _answer(system: Stated, found: Found, note: str) -> Answer:
+    plan = found.plan.of_model(found.model)
+    made = Answer(system, found.system, found.model, plan, found.lower, found.plans, note)
+    notes = [note or plan.note]
+    for limit in system.requirements if plan.feasible else ():
+        if limit.quantity.denominator is not None and np.isnan(made.averages[limit.name]):
+            notes.append(f"{limit.name} is not defined for this policy: the denominator is zero on average")
+    return replace(made, note="; ".join(filter(None, notes)))
+
+
+@dataclass(frozen=True, eq=False)
+class TradeOff:
+    """The optimal value as a function of the number of one limit."""
+
+    limit: str
+    numbers: Floats  # (n,)
+    answers: tuple[Answer, ...]
+
+    @property
+    def values(self) -> Floats:
+        """The objective at every number; nan where the limits cannot be kept."""
+        return np.array([one.value if one.feasible else np.nan for one in self.answers])
+
+    @property
+    def prices(self) -> Floats:
+        """What one more unit of the limited quantity is worth at every number; nan where infeasible."""
+        return np.array([one.prices[self.limit].amount if one.feasible else np.nan for one in self.answers])
+
+
+def trade_off(system: Stated, limit: str, numbers: Sequence[float] | None, points: int) -> TradeOff:
+    """Return the answers for several numbers of one limit; by default from the least feasible to where it is slack."""
+    found = {one.name: one for one in system.requirements}
+    if limit not in found:
+        raise ConfigError(unknown_name("limit", limit, found))
+    chosen = _span(system, found[limit], points) if numbers is None else np.atleast_1d(np.asarray(numbers, float))
+    answers: list[Answer] = []
+    for number in chosen:
+        stricter = system.with_limits({limit: float(number)})
+        result = solve_statement(stricter, answers[-1].plan if answers else None)
+        answers.append(_answer(stricter, result, "" if result.plan.feasible else "no policy keeps all limits"))
+    return TradeOff(limit, chosen, tuple(answers))
+
+
+def _span(system: Stated, limit: Requirement, points: int) -> Floats:
+    """Return numbers from the best value under the other limits to the value without this one."""
+    others = [one for one in system.requirements if one is not limit]
+    best = best_value(system, limit, limit.high is None, others)
+    free = answer(system.with_limits({limit.name: None}))
+    if best is None or not free.feasible:
+        raise ModelError(f"the range of {limit.name!r} is not known; give the numbers")
+    averages = PolicyAverages(Measures.of(system, [limit.quantity]), free.plan.occupancy)
+    return np.linspace(best, limit.quantity.value(averages), points)

@@ -1,0 +1,104 @@
+"""What is asked of a system: its objective and its limits, as stated and as costs of a model."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, Self
+
+from psconrl.arrays import Floats
+from psconrl.model.cmdp import CMDP
+from psconrl.model.transition import Transition
+from psconrl.model.units import Units
+from psconrl.systems.limits import Requirement, Statement
+from psconrl.systems.quantities import LinearLimit
+from psconrl.systems.randomness import Parameters
+from psconrl.systems.sources import RandomSource
+from psconrl.systems.structure import Structure
+from psconrl.systems.variables import Space
+
+NEXT = "next_"  # before the name of a variable of the next state, in costs
+
+SHARED = ("_explored", "_taken", "state_names", "action_names")  # properties that no limit changes
+
+
+class Stated(ABC):
+    """Base class of systems: an objective and limits, which can be replaced."""
+
+    statement: Statement
+    states: Space
+    actions: Space
+    source: RandomSource
+    cost_names: tuple[str, ...]  # of the costs of the system, of which objective and limits may use some
+    units: Units
+
+    @property
+    @abstractmethod
+    def structure(self) -> Structure:
+        """What every outcome of the noise does in every reachable state."""
+
+    @property
+    @abstractmethod
+    def state_table(self) -> Mapping[str, Any]:
+        """The values (S,) of every variable in the reachable states."""
+
+    @abstractmethod
+    def state_number(self, state: Mapping[str, Any]) -> int:
+        """Return the number of a state in the model."""
+
+    @abstractmethod
+    def cmdp(self, transition: Transition, costs: Floats) -> CMDP:
+        """Return a model with some transitions and costs (m+1, S, A), and the names and thresholds of this system."""
+
+    @abstractmethod
+    def expected_model(self, parameters: Parameters) -> CMDP:
+        """Return the model for some values of the unknown parameters."""
+
+    @abstractmethod
+    def _changed(self, kept: tuple[str, ...], **changes: Any) -> Self:
+        """Return a copy with some attributes replaced, and only the named ones of the computed properties."""
+
+    def with_limits(self, limits: Any) -> Self:
+        """Return the system with other limits.
+
+        ``limits``: a list of texts, each of which replaces the limit on the same quantity or adds one, or a table by
+        the name of a limit, with a text, another number, or None to leave the limit out.
+
+        >>> from psconrl.systems.system import System
+        >>> queue = System(state={"waiting": 3}, action={"fast": 2}, step={}, costs={"power": "fast"},
+        ...     minimise="power", limits=["waiting <= 1"])
+        >>> [str(limit) for limit in queue.with_limits({"waiting": 2}).with_limits(["P(fast) <= 10%"]).requirements]
+        ['waiting <= 2', 'P(fast) <= 0.1']
+        """
+        variables = (*self.states.names, *(NEXT + name for name in self.states.names), *self.actions.names)
+        known = frozenset((*variables, *self.source.names, *self.cost_names))
+        return self.with_statement(self.statement.with_requirements(limits, known))
+
+    def with_statement(self, statement: Statement) -> Self:
+        """Return the system with another objective and other limits."""
+        return self._changed(SHARED, statement=statement)
+
+    def with_costs(self, costs: Sequence[LinearLimit]) -> Self:
+        """Return the system with other costs and no limits in force, to evaluate them at all points."""
+        statement = replace(self.statement, maximises=False)
+        return self._changed(SHARED, statement=statement, objective=costs[0], limits=list(costs[1:]))
+
+    @property
+    def maximises(self) -> bool:
+        """Whether the objective is maximised."""
+        return self.statement.maximises
+
+    @property
+    def requirements(self) -> tuple[Requirement, ...]:
+        """The limits as stated."""
+        return self.statement.requirements
+
+    @cached_property
+    def objective(self) -> LinearLimit:
+        """The objective as a cost; an error if it is not linear."""
+        return self.statement.objective()
+
+    @cached_property
+    def limits(self) -> list[LinearLimit]:
+        """The limits on averages of costs, to which those that were stated are equivalent."""
+        return self.statement.limits()
