@@ -7,7 +7,7 @@ from typing import NamedTuple
 from psconrl.errors import SolverError
 from psconrl.planning.exact.fewer_randomised import fewer_randomised
 from psconrl.planning.exact.master import RationalMaster
-from psconrl.planning.exact.policy_iteration import RationalColumn, RationalOracle, priced_column
+from psconrl.planning.exact.policy_iteration import RationalColumn, RationalOracle, priced_column, weighted_sum
 from psconrl.planning.exact.rational_model import RationalModel
 
 MOST_RATIONAL_COLUMNS = 2000
