@@ -29,6 +29,6 @@ def _weakest_pair(part: CMDP, found: Plan) -> str:
     """Name the pair whose reduced cost determines the bound."""
     moved = part.transition.drift(found.potential, found.low_potential)
     weights = np.append(1.0, found.multipliers)
-    reduced = reduced_costs(part.costs, weights, float(found.costs[0]), part.thresholds, moved, part.available)
+    reduced, _ = reduced_costs(part.costs, weights, float(found.costs[0]), part.thresholds, moved, part.available)
     s, a = divmod(int(reduced.argmin()), part.n_actions)
     return f"action {part.names.action(a)} in state {part.names.state(s)}"
