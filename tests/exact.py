@@ -13,6 +13,7 @@ import numpy as np
 
 from exact_simplex import ONE, ZERO, least, least_within
 from psconrl import CMDP
+from psconrl.planning.exact.judgement import BEYOND_DOUBLES
 
 
 def rationals(values):
@@ -189,9 +190,26 @@ def absorbed(rows, recurrent, states, start):
     return sum((start[s] * p for s, p in zip(transient, x, strict=True)), ZERO)
 
 
+def in_rationals(plan) -> bool:
+    """Whether the proof of a plan is the one of ``plan.exact``, since doubles cannot hold it."""
+    return plan.exact is not None and BEYOND_DOUBLES in plan.note
+
+
+def multipliers(plan) -> list[Fraction]:
+    """The multipliers of the proof of a plan."""
+    return list(plan.exact.multipliers) if in_rationals(plan) else rationals(plan.multipliers)
+
+
+def potential(plan) -> list[Fraction]:
+    """The potential of the proof of a plan."""
+    if in_rationals(plan):
+        return list(plan.exact.potential)
+    return [x + y for x, y in zip(rationals(plan.potential), rationals(plan.low_potential), strict=True)]
+
+
 def reduced_costs(cmdp: CMDP, plan, weights):
     """The weighted costs w0 c0 + sum_i wi (ci - tau_i) + P h - h of every available pair, {state: {action: value}}."""
-    h = [Fraction(float(x)) + Fraction(float(y)) for x, y in zip(plan.potential, plan.low_potential, strict=True)]
+    h = potential(plan)
     base = [ZERO, *rationals(cmdp.thresholds)]
     A = cmdp.n_actions
     P = np.asarray(cmdp.transition)
@@ -224,13 +242,13 @@ def rational_bound(cmdp: CMDP, plan, objective=1):
 
     With an ``objective`` of zero it is the margin by which the multipliers prove infeasibility.
     """
-    reduced = reduced_costs(cmdp, plan, [Fraction(objective), *rationals(plan.multipliers)])
+    reduced = reduced_costs(cmdp, plan, [Fraction(objective), *multipliers(plan)])
     return min(min(reduced[s].values()) for s in reachable(cmdp))
 
 
 def rational_bound_by_components(cmdp: CMDP, plan, objective=1):
     """The bound of a multichain certificate: a path ends in a component, and costs the least reduced cost there."""
-    reduced = reduced_costs(cmdp, plan, [Fraction(objective), *rationals(plan.multipliers)])
+    reduced = reduced_costs(cmdp, plan, [Fraction(objective), *multipliers(plan)])
     paid = {}
     for pairs in end_components(cmdp):
         lowest = min(reduced[s][a] for s, a in pairs)

@@ -12,7 +12,16 @@ from fractions import Fraction
 
 import numpy as np
 
-from exact import averages, optimum, points, rational_bound, rational_bound_by_components, rationals
+from exact import (
+    averages,
+    in_rationals,
+    multipliers,
+    optimum,
+    points,
+    rational_bound,
+    rational_bound_by_components,
+    rationals,
+)
 from exact_attainment import is_attained
 from exact_simplex import ZERO
 from psconrl import Status
@@ -61,7 +70,7 @@ class Judge:
         self.excess_unit = rationals(excess_units(part, occupancy, unit))
         met = np.einsum("sa,isa->i", plan.occupancy, np.abs(cmdp.costs))
         self.ulps = rationals(ULPS * np.maximum(met, np.abs(plan.costs)))
-        self.multipliers = rationals(plan.multipliers)
+        self.multipliers = multipliers(plan)
         objective = ZERO if plan.status is Status.INFEASIBLE else Fraction(1)
         self.size = sum((w * u for w, u in zip([objective, *self.multipliers], self.unit, strict=True)), ZERO)
         self.exact = True  # whether no deviation so far is larger than rounding
@@ -216,11 +225,15 @@ class Judge:
     def _recomputed(self, objective):
         """The bound of the certificate without rounding; None if it has none."""
         plan = self.plan
-        if not (np.isfinite(plan.potential).all() and np.isfinite(plan.low_potential).all()):
+        if in_rationals(plan):
+            several = min(plan.exact.gains) < max(plan.exact.gains)
+        elif not (np.isfinite(plan.potential).all() and np.isfinite(plan.low_potential).all()):
             return None
-        if (plan.multipliers < 0).any():
+        else:
+            several = plan.gains is not None
+        if min(multipliers(plan), default=ZERO) < 0:
             return None
-        bound = rational_bound if plan.gains is None else rational_bound_by_components
+        bound = rational_bound_by_components if several else rational_bound
         return bound(self.cmdp, plan, objective)
 
 

@@ -66,7 +66,7 @@ def test_optimum_of_several_components():
 
 
 def test_bound_by_components():
-    dual = SimpleNamespace(potential=np.zeros(3), low_potential=np.zeros(3), multipliers=np.ones(1))
+    dual = SimpleNamespace(potential=np.zeros(3), low_potential=np.zeros(3), multipliers=np.ones(1), exact=None)
     assert rational_bound_by_components(FORK, dual) == Fraction(3, 4)
 
 
