@@ -1,12 +1,16 @@
 """How a certificate is judged: units, tolerances, and effects of rounding, each worked out by hand."""
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array, eye_array
 
 import psconrl
+from adversarial import adversarial
+from exact import rational_bound
+from exact_verdict import played_averages
 from psconrl import CMDP, Status, certify, plan
 from psconrl.errors import SolverError
 from psconrl.kernels.certificates import distances
@@ -14,6 +18,8 @@ from psconrl.kernels.costs import ordinary_distance
 from psconrl.kernels.improvement import improve, rounding_of_bound
 from psconrl.kernels.search import newton
 from psconrl.learning.episode_planner import EpisodePlanner
+from psconrl.planning.candidate import Dual
+from psconrl.planning.certificate import lower_bound
 from psconrl.planning.certificate_units import units
 from psconrl.planning.mixture import solve as solving
 from psconrl.planning.mixture.column_generation import is_settled
@@ -202,3 +208,31 @@ def test_a_sample_that_nothing_settles_is_not_played(monkeypatch):
     episode = agent.begin(0)
     assert episode.kind == "unsettled"
     assert (episode.policy.max(axis=1) == 1.0).all()  # the shortest path to a state, no randomised action
+
+
+@pytest.mark.parametrize("size", [1.0, 1e11])
+def test_the_sure_bound_is_below_the_exact_one(size):
+    """Random potentials of two parts, with costs whose sum is much smaller than their terms."""
+    rng = np.random.default_rng(3)
+    for _ in range(50):
+        cmdp = CMDP(rng.dirichlet(np.ones(4), size=8), size * rng.normal(size=(3, 4, 2)), rng.random(2))
+        p = plan(cmdp.with_thresholds([1e12, 1e12]))
+        dual = Dual(rng.random(2), size * rng.normal(size=4), 1e-9 * rng.normal(size=4), None)
+        exact = rational_bound(cmdp, replace(p, multipliers=dual.multipliers, potential=dual[1], low_potential=dual[2]))
+        start = rng.random()
+        weights = np.append(1.0, dual.multipliers)
+        plain = lower_bound(cmdp, weights, dual, start, -np.inf)
+        careful = lower_bound(cmdp, weights, dual, start, plain.computed)
+        for bound in (plain, careful):
+            assert bound.sure <= exact - Fraction(start)
+            assert bound.sure == pytest.approx(bound.computed)
+        assert careful.computed - careful.sure <= 4e-16 * abs(careful.computed) < plain.computed - plain.sure
+
+
+@pytest.mark.parametrize("seed", [9, 10, 31])
+def test_a_certificate_holds_only_if_it_does_without_rounding(seed):
+    """Reduced costs of 1e11 in doubles have an error of 1e-5, which hid gaps of 1e-7."""
+    cmdp = adversarial("both_signs", seed)
+    p = plan(cmdp)
+    assert p.status is Status.OPTIMAL
+    assert played_averages(cmdp, p)[0] - rational_bound(cmdp, p) <= Fraction(p.certificate.tolerance)

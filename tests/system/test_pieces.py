@@ -68,8 +68,10 @@ def test_the_lagrangian_bound_by_hand():
     """``min over actions of c0 + lambda (c1 - 0.5)``: 0 + 3 (2 - 0.5) and 10 + 3 (0 - 0.5)."""
     for price, bound in ((3.0, 4.5), (5.0, 7.5)):
         dual = Dual(np.array([price]), np.zeros(1), np.zeros(1), None)
-        assert lower_bound(CHOICE, np.array([1.0, price]), dual, 0.0) == (pytest.approx(bound), 0.0)
-        assert lower_bound(CHOICE, np.array([1.0, price]), dual, 2.0)[0] == pytest.approx(bound - 2.0)
+        found = lower_bound(CHOICE, np.array([1.0, price]), dual, 0.0, 0.0)
+        assert found == (pytest.approx(bound), pytest.approx(bound), 0.0)
+        assert found.sure < found.computed
+        assert lower_bound(CHOICE, np.array([1.0, price]), dual, 2.0, 0.0).computed == pytest.approx(bound - 2.0)
 
 
 def test_a_potential_enters_by_its_drift():
@@ -77,7 +79,7 @@ def test_a_potential_enters_by_its_drift():
     ring = CMDP([[0.0, 1.0], [1.0, 0.0]], [[[0.0], [2.0]]])
     for potential, bound in (([0.0, 1.0], 1.0), ([0.0, 0.0], 0.0)):
         dual = Dual(np.empty(0), np.array(potential), np.zeros(2), None)
-        assert lower_bound(ring, np.ones(1), dual, 0.0)[0] == pytest.approx(bound)
+        assert lower_bound(ring, np.ones(1), dual, 0.0, 0.0).computed == pytest.approx(bound)
 
 
 def test_what_a_certificate_says_by_hand():

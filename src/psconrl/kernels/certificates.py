@@ -8,6 +8,7 @@ import numpy as np
 from cython.cimports.psconrl.kernels.costs import check_table, extent_of
 
 _INFINITE = cython.declare(cython.double, float("inf"))
+_EPS = cython.declare(cython.double, 2.0**-52)  # twice the largest relative error of a rounding
 _NOTHING = cython.declare(cython.double, 1e-290)  # units up to this size count as zero
 
 
@@ -227,16 +228,22 @@ def _reduced_costs(
     moved: cython.const[cython.double][:, ::1],
     available: cython.const[cython.uchar][:, ::1],
     reduced: cython.double[:, ::1],
+    rounding: cython.double[:, ::1],
 ) -> cython.void:
+    roundings: cython.double = (costs.shape[0] + 4) * _EPS  # of a difference, a product and a sum for every cost
     for s in range(costs.shape[1]):
         for a in range(costs.shape[2]):
             if available[s, a]:
                 total: cython.double = weights[0] * (costs[0, s, a] - start)
+                size: cython.double = abs(total) + abs(moved[s, a])
                 for i in range(1, costs.shape[0]):
-                    total += weights[i] * (costs[i, s, a] - thresholds[i - 1])
+                    term: cython.double = weights[i] * (costs[i, s, a] - thresholds[i - 1])
+                    total += term
+                    size += abs(term)
                 reduced[s, a] = total + moved[s, a]
+                rounding[s, a] = roundings * size
             else:
-                reduced[s, a] = _INFINITE
+                reduced[s, a], rounding[s, a] = _INFINITE, 0.0
 
 
 def reduced_costs(
@@ -247,18 +254,46 @@ def reduced_costs(
     moved: cython.const[cython.double][:, ::1],
     available: cython.const[cython.uchar][:, ::1],
 ):
-    """Return weighted costs (objective minus start, others minus thresholds) plus a drift, (S, A), and the least.
+    """Return weighted costs (objective minus start, others minus thresholds) plus a drift, (S, A), and their rounding.
 
-    Pairs that are not available cost inf. NaN is less than every number.
+    The rounding (S, A) bounds the error of every entry, apart from that of the drift before it was rounded to a double.
+    Pairs that are not available cost inf.
     """
     check_table(costs, thresholds, available)
     _check_numbers(costs, moved, weights)
-    result = np.empty((costs.shape[1], costs.shape[2]))
+    result, errors = np.empty((costs.shape[1], costs.shape[2])), np.empty((costs.shape[1], costs.shape[2]))
     reduced: cython.double[:, ::1] = result
-    _reduced_costs(costs, weights, start, thresholds, moved, available, reduced)
+    rounding: cython.double[:, ::1] = errors
+    _reduced_costs(costs, weights, start, thresholds, moved, available, reduced, rounding)
+    return result, errors
+
+
+def least_of(reduced: cython.const[cython.double][:, ::1], rounding: cython.const[cython.double][:, ::1]):
+    """Return the least entry of a table (S, A), and the least one minus its rounding; NaN is less than every number."""
+    if reduced.shape[0] != rounding.shape[0] or reduced.shape[1] != rounding.shape[1]:
+        raise ValueError("entries and their rounding (S, A) are needed")
     least: cython.double = _INFINITE
+    sure: cython.double = _INFINITE
     for s in range(reduced.shape[0]):
         for a in range(reduced.shape[1]):
-            if reduced[s, a] < least or reduced[s, a] != reduced[s, a]:
-                least = reduced[s, a]
-    return result, least
+            least = min(least, reduced[s, a]) if reduced[s, a] == reduced[s, a] else reduced[s, a]
+            lowest: cython.double = reduced[s, a] - rounding[s, a]
+            sure = min(sure, lowest) if lowest == lowest else lowest
+    return least, sure
+
+
+def drift_rounding(high: cython.const[cython.double][::1], low: cython.const[cython.double][::1]) -> float:
+    r"""Bound the error of ``double_double.drift`` of a potential high + low (S,) before it is rounded to one double.
+
+    The errors that are summed up to the rest are at most eps times the potential for every move, and those of this sum
+    at most eps times the rest for every move.
+    """
+    if high.shape[0] != low.shape[0]:
+        raise ValueError("both parts (S,) of a potential are needed")
+    largest: cython.double = 0.0
+    rest: cython.double = 0.0
+    for s in range(high.shape[0]):
+        largest = max(largest, abs(high[s]))
+        rest = max(rest, abs(low[s]))
+    moves: cython.double = high.shape[0] + 8.0
+    return 2.0 * moves * _EPS * (4.0 * moves * _EPS * largest + 2.0 * rest)

@@ -12,6 +12,8 @@ from cython.cimports.psconrl.kernels.elimination import solve_unichain
 from cython.cimports.psconrl.kernels.policy_chain import gather_rows
 from cython.cimports.psconrl.kernels.successors import check_numbers, check_some_rows, index
 
+_EPS = cython.declare(cython.double, 2.0**-52)  # twice the largest relative error of a rounding
+_UNDERFLOW = cython.declare(cython.double, 1e-321)  # more than products of tiny numbers lose
 _SPLITTER = cython.declare(cython.double, 134217729.0)  # 2^27 + 1: splits a double into two halves of 26 bits
 
 
@@ -146,6 +148,72 @@ def drift_sparse(
     result = np.empty((S, (indptr.shape[0] - 1) // max(S, 1)))
     drift_of_states(indptr, indices, data, high, low, 0, S, result)
     return result
+
+
+@cython.cfunc
+@cython.nogil
+@cython.inline
+@cython.exceptval(check=False)
+def _add_term(
+    total: cython.double,
+    rest: cython.double,
+    size: cython.double,
+    factor: cython.double,
+    left: cython.double,
+    right: cython.double,
+    low: cython.double,
+) -> tuple[cython.double, cython.double, cython.double]:
+    """Add factor (left - right + low) to a sum, its rounding errors, and the sum of the sizes of these errors."""
+    difference, lost = two_sum(left, -right)
+    product, more = two_product(factor, difference)
+    total, error = two_sum(total, product)
+    size += abs(error) + abs(more) + abs(factor) * (abs(lost) + abs(low))
+    return total, rest + (error + (more + factor * (lost + low))), size
+
+
+def precise_reduced_costs(
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
+    data: cython.const[cython.double][::1],
+    high: cython.const[cython.double][::1],
+    low: cython.const[cython.double][::1],
+    costs: cython.const[cython.double][:, :, ::1],
+    weights: cython.const[cython.double][::1],
+    bases: cython.const[cython.double][::1],
+    available: cython.const[cython.uchar][:, ::1],
+):
+    """Return the sums of weights (q,) times costs minus bases (q,) plus the drift of h, (S, A), and their rounding.
+
+    They are summed in double-double precision. The rounding (S, A) bounds the error of every entry. Pairs that are not
+    available cost inf. Transitions are in CSR form.
+    """
+    q, S, A = costs.shape[0], costs.shape[1], costs.shape[2]
+    if high.shape[0] != S or low.shape[0] != S or weights.shape[0] != q or bases.shape[0] != q:
+        raise ValueError("both parts (S,) of a potential, and weights and bases (q,) of the costs are needed")
+    if indptr.shape[0] != S * A + 1 or available.shape[0] != S or available.shape[1] != A:
+        raise ValueError("transitions (S*A, S) in CSR form and the available pairs (S, A) are needed")
+    check_some_rows(indptr, indices, data.shape[0], 0, S * A, S)
+    result, errors = np.full((S, A), np.inf), np.zeros((S, A))
+    reduced: cython.double[:, ::1] = result
+    rounding: cython.double[:, ::1] = errors
+    with cython.nogil:
+        for s in range(S):
+            for a in range(A):
+                if not available[s, a]:
+                    continue
+                total: cython.double = 0.0
+                rest: cython.double = 0.0
+                size: cython.double = 0.0
+                for i in range(q):
+                    total, rest, size = _add_term(total, rest, size, weights[i], costs[i, s, a], bases[i], 0.0)
+                for k in range(indptr[s * A + a], indptr[s * A + a + 1]):
+                    j: cython.Py_ssize_t = indices[k]
+                    if j != s:
+                        total, rest, size = _add_term(total, rest, size, data[k], high[j], high[s], low[j] - low[s])
+                terms: cython.double = q + indptr[s * A + a + 1] - indptr[s * A + a] + 8
+                reduced[s, a] = total + rest
+                rounding[s, a] = _EPS * abs(total + rest) + terms * (2.0 * _EPS * size + _UNDERFLOW)
+    return result, errors
 
 
 @cython.cfunc

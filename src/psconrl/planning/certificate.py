@@ -12,12 +12,14 @@ only there. They bound the objective by :math:`\beta g` (Hordijk and Kallenberg 
 import math
 from dataclasses import replace
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import ModelError, SolverError
-from psconrl.kernels.certificates import deviations, reduced_costs
+from psconrl.kernels.certificates import deviations, drift_rounding, least_of, reduced_costs
+from psconrl.kernels.double_double import precise_reduced_costs
 from psconrl.kernels.products import dot
 from psconrl.markov.evaluation import Evaluation, evaluate
 from psconrl.markov.structure import find_end_components
@@ -44,6 +46,7 @@ from psconrl.planning.tolerances import (
 )
 from psconrl.products import product
 
+EPS = float(np.finfo(np.float64).eps)
 ONE, NOTHING = np.ones(1), np.zeros(1)  # weight of the objective in a proof of optimality and of infeasibility
 
 
@@ -139,8 +142,10 @@ def certificate_of(cmdp: CMDP, status: Status, occupancy: Floats, dual: Dual, ex
     infeasible = status is Status.INFEASIBLE
     weights = np.concatenate([NOTHING if infeasible else ONE, dual.multipliers])
     upper = float(exact.costs[0])
-    margin, dual_residual = lower_bound(cmdp, weights, dual, upper)
     size = dot(weights, unit)
+    tolerance = PROVEN_GAP * min(size, LARGEST_PRICES * float(unit[0]))
+    needed = 0.0 if infeasible else EPS * abs(upper) - tolerance
+    margin, sure, dual_residual = lower_bound(cmdp, weights, dual, upper, needed)
     # There are few constraints: lists are faster than arrays.
     priced = all(price >= 0.0 for price in dual.multipliers.tolist())
     sound = priced and math.isfinite(margin) and dual_residual <= PROVEN_GAP * size
@@ -150,34 +155,65 @@ def certificate_of(cmdp: CMDP, status: Status, occupancy: Floats, dual: Dual, ex
         plain = dual.gains is None and not dual.potential.any() and np.count_nonzero(dual.multipliers) == 1
         rounding = ROUNDED_ENTRY * dot(dual.multipliers, np.abs(cmdp.thresholds))
         tolerance = rounding if plain else PROVEN_MARGIN * size
-        holds = sound and margin > tolerance
+        holds = sound and margin > tolerance and sure > needed
         nothing_is_cheaper = np.inf if holds else -np.inf
         return Certificate(
             nothing_is_cheaper, upper, excess, flow_residual, policy_error, dual_residual, margin, tolerance, allowed,
             holds,
         )  # fmt: skip
     # A policy within the thresholds and below the bound would refute the bound.
-    tolerance = PROVEN_GAP * min(size, LARGEST_PRICES * float(unit[0]))
     within = all(x <= most for x, most in zip(excess.tolist(), allowed.tolist(), strict=True))
     holds = sound and within and margin <= PROVEN_EXCESS * size
     if status is not Status.NOT_ATTAINED:
-        closed = status is Status.STOPPED or -margin <= tolerance
+        closed = status is Status.STOPPED or sure >= needed
         holds = holds and closed and flow_residual <= PROVEN_FLOW and policy_error <= PROVEN_POLICY
     return Certificate(
         upper + margin, upper, excess, flow_residual, policy_error, dual_residual, 0.0, tolerance, allowed, holds
     )
 
 
-def lower_bound(cmdp: CMDP, weights: Floats, dual: Dual, start: float) -> tuple[float, float]:
-    """Bound ``w0 (J(c0) - start) + sum_i wi (J(ci) - tau_i)`` over all policies; also return the multichain loss."""
+class LowerBound(NamedTuple):
+    """A bound on a weighted cost of all policies as computed, and without any rounding."""
+
+    computed: float
+    sure: float  # not more than the bound in exact arithmetic
+    loss: float  # of a multichain proof, which is subtracted from the bound
+
+    def is_doubtful(self, needed: float) -> bool:
+        """Whether rounding decides if the bound reaches a number."""
+        return self.sure < needed <= 2.0 * self.computed - self.sure
+
+
+def lower_bound(cmdp: CMDP, weights: Floats, dual: Dual, start: float, needed: float) -> LowerBound:
+    """Bound ``w0 (J(c0) - start) + sum_i wi (J(ci) - tau_i)`` over all policies.
+
+    If rounding decides whether the bound reaches ``needed``, it is computed in double-double precision.
+    """
     moved = cmdp.transition.drift(dual.potential, dual.low_potential)
-    reduced, least = reduced_costs(cmdp.costs, weights, start, cmdp.thresholds, moved, cmdp.available)
+    reduced, rounding = reduced_costs(cmdp.costs, weights, start, cmdp.thresholds, moved, cmdp.available)
+    within = drift_rounding(dual.potential, dual.low_potential)
+    bound = _least(cmdp, weights, dual, start, reduced, rounding, within)
+    if bound.is_doubtful(needed):
+        P, bases = cmdp.transition.csr(), np.append(start, cmdp.thresholds)
+        reduced, rounding = precise_reduced_costs(
+            P.indptr, P.indices, P.data, dual.potential, dual.low_potential, cmdp.costs, weights, bases, cmdp.available
+        )
+        bound = _least(cmdp, weights, dual, start, reduced, rounding, 0.0)
+    return bound
+
+
+def _least(
+    cmdp: CMDP, weights: Floats, dual: Dual, start: float, reduced: Floats, rounding: Floats, within: float
+) -> LowerBound:
+    """Return the bound by reduced costs (S, A), whose errors are at most ``rounding`` (S, A) plus ``within``."""
     if dual.gains is None and cmdp.transition.communicates:
-        return least, 0.0
+        least, sure = least_of(reduced, rounding)
+        return LowerBound(least, sure - within, 0.0)
     met = cmdp.transition.reachable_from(cmdp.initial > 0)
     reduced[~met] = np.inf
     if dual.gains is None:
-        return float(reduced.min()), 0.0
+        least, sure = least_of(reduced, rounding)
+        return LowerBound(least, sure - within, 0.0)
     # Gains must be constant on an end component, or the bound would drift with time.
     g = dual.gains - weights[0] * start - product(weights[1:], cmdp.thresholds)
     components = find_end_components(cmdp.transition, cmdp.available)
@@ -187,4 +223,7 @@ def lower_bound(cmdp: CMDP, weights: Floats, dual: Dual, start: float) -> tuple[
     g[inside] = lowest[components.of_state[inside]]
     lost = transit_loss(cmdp, met, components, g)
     margin = np.where(components.inside, reduced - g[:, None], np.inf)
-    return product(cmdp.initial, g) + min(0.0, float(margin.min())) - lost, lost
+    least, sure = least_of(margin, rounding + EPS * np.abs(margin))
+    expected = product(cmdp.initial, g)
+    summed = (g.size + 4) * EPS * product(cmdp.initial, np.abs(g))
+    return LowerBound(expected + min(0.0, least) - lost, expected + min(0.0, sure - within) - lost - summed, lost)
