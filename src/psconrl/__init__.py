@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from psconrl.simulation.model_run import Simulation
     from psconrl.simulation.regret import regret
     from psconrl.simulation.simulate import simulate
+    from psconrl.systems.system import System
 
 _register()  # gymnasium.make("psconrl/Box-v0") works once both are imported
 
@@ -73,6 +74,7 @@ _HOME = {
     "Plan": "psconrl.planning.plan",
     "Simulation": "psconrl.simulation.model_run",
     "Status": "psconrl.planning.proof",
+    "System": "psconrl.systems.system",
     "TensorBoardLog": "psconrl.learning.runtime.logs",
     "Watchdog": "psconrl.learning.runtime.watchdog",
     "Units": "psconrl.model.units",
@@ -120,6 +122,7 @@ __all__ = [
     "SolverError",
     "Status",
     "StoreError",
+    "System",
     "TensorBoardLog",
     "Units",
     "Watchdog",

@@ -29,6 +29,7 @@ from psconrl.learning.parts.schedules import Doubling, EveryRound, Ouyang, Publi
 from psconrl.learning.parts.tightened import Tightened
 from psconrl.learning.posterior.cost_beliefs import CostBelief, EmpiricalMeans, SampledCosts
 from psconrl.learning.posterior.learned_mass import LearnedMass
+from psconrl.learning.posterior.structured import Structured
 from psconrl.learning.posterior.transition_beliefs import Belief, Dirichlet, FlooredCounts
 from psconrl.learning.registry import make_agent as make
 from psconrl.learning.runtime.adapter import adapt
@@ -74,6 +75,7 @@ __all__ = [
     "SpanFHA",
     "SquareRoot",
     "Steady",
+    "Structured",
     "Tightened",
     "TripleQA",
     "Unconstrained",

@@ -73,13 +73,13 @@ def test_an_entry_that_is_never_paid_does_not_widen_the_tolerance():
 
 
 def test_a_margin_counts_from_a_tolerance_on():
-    """A threshold of -1/4 on a cost of 0 or 1: the margin is 1/4, and the unit of the only weight, 1, is the range."""
+    """A threshold of -1/4 on a cost of 0 or 1: the margin is 1/4, and only rounding of the entries is allowed for."""
     model = ward(1.0).with_thresholds([-0.25])
     plan = psconrl.plan(model)
     assert plan.status is Status.INFEASIBLE
     assert plan.certificate.margin == pytest.approx(0.25)
-    assert plan.certificate.tolerance == pytest.approx(1e-10)
-    assert plan.proven == ("no policy meets all limits: margin 0.25, which counts from 1e-10 on",)
+    assert plan.certificate.tolerance == pytest.approx(1e-15 * 0.25)
+    assert plan.proven == ("no policy meets all limits: margin 0.25, which counts from 2.5e-16 on",)
 
 
 def test_what_is_printed():

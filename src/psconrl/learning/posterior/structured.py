@@ -34,6 +34,8 @@ class Structured(Belief):
     name: ClassVar[str] = "structured"
 
     def __init__(self, structure: Structure | dict[str, Any]) -> None:
+        if not isinstance(structure, Structure | dict):
+            raise AgentError(f"structure must be that of a System, as in Structured(shop.structure); got {structure!r}")
         self._structure = structure if isinstance(structure, Structure) else Structure.from_dict(structure)
         self.structure = self._structure.to_dict()
         self.parameters: Parameters = self._structure.randomness.initial()  # last drawn
