@@ -23,7 +23,7 @@ def perishable() -> tuple[System, Known]:
         },
         start={"fresh": 0, "old": 0, "coming": 0},
         minimise="purchase",
-        limits=["spoilt <= 0.08", "lost <= 0.5"],
+        limits=["spoilt <= 0.15", "lost <= 0.5"],
     )
     return system, {"demand": [0.1, 0.25, 0.3, 0.2, 0.1, 0.05]}
 
@@ -67,7 +67,7 @@ def call_centre() -> tuple[System, Known]:
         clock=6.5,
         costs={"staff": "agents", "abandoned": 0, "waiting": "max(calls - agents, 0)"},
         minimise="staff",
-        limits=["abandoned <= 0.1", "waiting <= 0.6"],
+        limits=["abandoned <= 0.08", "waiting <= 0.6"],
     )
     return system, {"call": 1.5, "served": 0.6, "hangs_up": 0.15}
 
