@@ -135,10 +135,9 @@ class Sampler(Agent):
         known = {"thresholds": system.thresholds, "belief": Structured(structure)}
         make: Any = cls
         agent: Self = make(structure.n_states, structure.n_actions, **(known | options))
-        names = [limit.name for limit in system.limits]
-        agent._named_thresholds.names = ConstraintNames.of(
-            names, frozenset(limit.name for limit in system.limits if limit.at_least)
-        )
+        names = system.cost_names[1:]
+        at_least = frozenset(name for name, limit in zip(names, system.limits, strict=True) if limit.at_least)
+        agent._named_thresholds.names = ConstraintNames.of(names, at_least)
         return agent
 
     def why_slow(self) -> str:

@@ -15,18 +15,18 @@ which has no conjugate prior. Rates are drawn one after the other by slice sampl
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from psconrl.arrays import Bools, Floats
 from psconrl.errors import ModelError
-from psconrl.kernels import special
-from psconrl.systems.priors import Gamma, ParameterPrior, prior_from_dict
+from psconrl.kernels.rates import SLICE_UNIFORMS, draw_rates
+from psconrl.systems.priors import Gamma, prior_from_dict
 from psconrl.systems.randomness import Parameters, Randomness
 
-STEPS_OUT = 30  # of the width of a slice, at most
-SHRINKS = 100  # of a slice; it then holds hardly more than the point itself
+EVENT_SUM_TOL = 1e-12  # rounding error of probabilities that should sum to one
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,10 +50,11 @@ class Event:
 class EventClock(Randomness):
     """Events at the ticks of a clock. The outcomes are the events in their order, and last none of them."""
 
-    factors: Floats  # (G, E) of the rates, divided by the rate of the clock
+    factors: Floats  # (G, E) of the rates
+    clock: float  # rate of the clock
     rates: Floats  # (E,) those that are known; nan for others
     keys: Mapping[int, str]  # of events with an unknown rate, its name
-    priors: Mapping[str, ParameterPrior]
+    priors: Mapping[str, Gamma]
 
     @property
     def n_contexts(self) -> int:  # type: ignore[override]
@@ -76,20 +77,24 @@ class EventClock(Randomness):
             rates[event] = parameters[key][0]
         return rates
 
+    def intensities(self, parameters: Parameters) -> Floats:
+        """Return the rates (G, E) of all events."""
+        return self.factors * self._rates(parameters)
+
     def table(self, parameters: Parameters) -> Floats:
         """Return the probabilities (G, E + 1)."""
-        probabilities = self.factors * self._rates(parameters)
-        none = 1.0 - probabilities.sum(axis=1)
-        if none.min() < -1e-12:
+        probabilities = self.intensities(parameters) / self.clock
+        none = 1.0 - sum(probabilities.T)  # in the order of the events
+        if none.min() < -EVENT_SUM_TOL:
             raise ModelError(
                 f"the rates add up to {1.0 - none.min():.4g} times the rate of the clock; give a faster clock"
             )
-        return np.column_stack([probabilities, np.maximum(none, 0.0)])
+        return np.column_stack([probabilities, np.where(none > EVENT_SUM_TOL, none, 0.0)])
 
     def initial(self) -> Parameters:
         """Return the prior means, all divided by a number if they exceed the clock together."""
         means = super().initial()
-        total = float((self.factors * self._rates(means)).sum(axis=1).max())
+        total = float(self.intensities(means).sum(axis=1).max() / self.clock)
         return means if total < 1.0 else {key: value * 0.5 / total for key, value in means.items()}
 
     def possible(self) -> Bools:
@@ -98,36 +103,27 @@ class EventClock(Randomness):
 
     def draw(self, counts: Floats, parameters: Parameters, rng: np.random.Generator) -> Parameters:
         """Draw the rates one after the other, each by slice sampling."""
-        drawn = {key: value.copy() for key, value in parameters.items()}
-        idle = np.flatnonzero(counts[:, -1])
-        times, factors = counts[idle, -1], self.factors[idle]
-        happened = counts[:, :-1].sum(axis=0)
-        for key, prior in self.priors.items():
-            own = [event for event, name in self.keys.items() if name == key]
-            rates = self._rates(drawn)
-            rates[own] = 0.0
-            rest = 1.0 - factors @ rates
-            limit = self._largest(key, drawn)
-            assert isinstance(prior, Gamma)
-            target = _LogRate(prior, float(happened[own].sum()), factors[:, own].sum(axis=1), rest, times, limit)
-            drawn[key] = np.array([target.slice(float(drawn[key][0]), rng)])
-        return drawn
-
-    def _largest(self, key: str, parameters: Parameters) -> float:
-        """Return the largest rate that the clock allows, given the others."""
-        own = [event for event, name in self.keys.items() if name == key]
+        names = list(self.priors)
+        of_event = np.array([names.index(self.keys[e]) if e in self.keys else -1 for e in range(self.rates.size)])
+        known = of_event < 0
+        happened = np.bincount(of_event[~known], weights=counts[:, :-1].sum(axis=0)[~known], minlength=len(names))
+        priors = np.array([(prior.shape, prior.rate) for prior in self.priors.values()])
         rates = self._rates(parameters)
-        rates[own] = 0.0
-        factor = self.factors[:, own].sum(axis=1)
-        some = factor > 0.0
-        if not some.any():
-            return np.inf
-        return float(((1.0 - self.factors[some] @ rates) / factor[some]).min())
+        uniforms = rng.random((len(names), SLICE_UNIFORMS))
+        shapes, exposures = priors[:, 0] + happened, priors[:, 1].copy()
+        draw_rates(self._scaled, counts[:, -1].copy(), rates, of_event, shapes, exposures, uniforms)
+        return {name: rates[[event]] for event, name in self.keys.items()}
+
+    @cached_property
+    def _scaled(self) -> Floats:
+        """Factors (G, E) that make probabilities of rates."""
+        return np.ascontiguousarray(self.factors / self.clock)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
         return {
             "factors": self.factors,
+            "clock": self.clock,
             "rates": self.rates,
             "keys": {str(event): key for event, key in self.keys.items()},
             "priors": {key: prior.to_dict() for key, prior in self.priors.items()},
@@ -138,51 +134,4 @@ class EventClock(Randomness):
         """Return what ``to_dict`` described."""
         keys = {int(event): key for event, key in data["keys"].items()}
         priors = {key: prior_from_dict(prior) for key, prior in data["priors"].items()}
-        return cls(np.asarray(data["factors"]), np.asarray(data["rates"]), keys, priors)
-
-
-@dataclass(frozen=True, eq=False)
-class _LogRate:
-    """The density of the logarithm of one rate, given the others."""
-
-    prior: Gamma
-    events: float
-    factors: Floats  # in the contexts in which rounds without an event were observed
-    rest: Floats  # the probability there that no other event happens
-    times: Floats  # the number of such rounds
-    largest: float  # rate that the clock allows
-
-    def __call__(self, log_rate: float) -> float:
-        rate = special.exp(log_rate) if log_rate < 700.0 else np.inf
-        if not rate < self.largest:
-            return -np.inf
-        none = self.rest - self.factors * rate
-        if none.size and none.min() <= 0.0:
-            return -np.inf
-        idle = float(self.times @ special.log_array(none)) if none.size else 0.0
-        return (self.prior.shape + self.events) * log_rate - self.prior.rate * rate + idle
-
-    def slice(self, rate: float, rng: np.random.Generator) -> float:
-        """Draw the rate by slice sampling, by stepping out and shrinking."""
-        here = special.log(rate)
-        height = self(here) + special.log(1.0 - rng.random())
-        width = 2.0 / np.sqrt(self.prior.shape + self.events)
-        low = here - width * rng.random()
-        high = low + width
-        for _ in range(STEPS_OUT):
-            if self(low) <= height:
-                break
-            low -= width
-        for _ in range(STEPS_OUT):
-            if self(high) <= height:
-                break
-            high += width
-        for _ in range(SHRINKS):
-            drawn = low + (high - low) * rng.random()
-            if self(drawn) > height:
-                return special.exp(drawn)
-            if drawn < here:
-                low = drawn
-            else:
-                high = drawn
-        return rate
+        return cls(np.asarray(data["factors"]), float(data["clock"]), np.asarray(data["rates"]), keys, priors)

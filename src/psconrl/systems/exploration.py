@@ -74,6 +74,9 @@ class Steps(Protocol):
     def next_values(self, columns: Mapping[str, NDArray[Any]], size: int) -> dict[str, NDArray[Any]]:
         """Return the variables of the next state at some points."""
 
+    def next_numbers(self, states: Ints) -> tuple[Ints, Bools]:
+        """Return the numbers of the next states at the points (s, a, w) of some states, and which are in the space."""
+
     def rules(self) -> list[Rule]:
         """Return the rules of the step."""
 
@@ -143,7 +146,7 @@ def _evaluated(source: Steps, available: Rule | None, states: Ints) -> tuple[Boo
         if available is not None:
             mask = available(source.pair_columns(some), some.size * A)
             masks[k : k + n] = np.asarray(mask).astype(bool).reshape(-1, A)
-        numbers, inside = source.states.numbers(source.next_values(source.columns(some), some.size * A * W))
+        numbers, inside = source.next_numbers(some)
         following = np.where(inside, numbers, -1).reshape(-1, A, W)
         following[~(possible_at(source, some) & masks[k : k + n, :, None])] = -2
         all_following[k : k + n] = following

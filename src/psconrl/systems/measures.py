@@ -20,8 +20,8 @@ class Measures:
         self.structure = system.with_costs(
             [LinearLimit(text, ((1.0, Expression(text)),)) for text in self._place]
         ).structure
-        self._table = self.structure.table(self.structure.randomness.initial())
-        self._means = self.structure.costs(self._table)
+        parameters = self.structure.randomness.initial()
+        self._table, self._means = self.structure.table(parameters), self.structure.costs(parameters)
 
     @classmethod
     def of(cls, system: Stated, quantities: Iterable[Quantity]) -> "Measures":
@@ -40,7 +40,7 @@ class Measures:
     def points(self, expression: Expression) -> tuple[Floats, Floats]:
         """Return the values (S*A, W) of an expression and their probabilities in every pair; W is 1 if it is fixed."""
         i = self._place[expression.text]
-        of_outcome = self.structure.outcome_costs[i]
+        of_outcome = self.structure.paid(i)
         if of_outcome is None:
             fixed = self.structure.fixed_costs[i][:, None]
             return fixed, np.ones_like(fixed)

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from psconrl.arrays import Floats, Ints
+from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import ModelError, unknown_name
 from psconrl.systems.events import Event, EventClock
 from psconrl.systems.exploration import JointOutcomes, next_values
@@ -48,6 +48,11 @@ class RandomSource(ABC):
     def next_values(self, columns: Columns, size: int) -> dict[str, NDArray[Any]]:
         """Return the variables of the next state at some points (s, a, w)."""
 
+    def next_numbers(self, states: Ints) -> tuple[Ints, Bools]:
+        """Return the numbers of the next states at the points (s, a, w) of some states, and which are in the space."""
+        size = states.size * self.actions.size * self.outcomes.size
+        return self.states.numbers(self.next_values(self.columns(states), size))
+
     @abstractmethod
     def rules(self) -> list[Rule]:
         """Return all rules of the step, for trials."""
@@ -59,10 +64,6 @@ class RandomSource(ABC):
     @abstractmethod
     def with_known(self, known: Mapping[str, Any]) -> Self:
         """Return the source with some parameters known, or noise replaced."""
-
-    def event_costs(self, name: str, columns: Columns, size: int) -> Floats | float:
-        """Return what a cost adds when an event happens, at all points."""
-        return 0.0
 
     def pair_columns(self, states: Ints) -> dict[str, NDArray[Any]]:
         """Return the values of the variables of states and actions, each (len * A,)."""
@@ -201,11 +202,8 @@ class EventSource(RandomSource):
         """The events, and none."""
         return JointOutcomes.of({EVENT: np.array([*self.events, NONE])})
 
-    @cached_property
-    def _everywhere(self) -> Floats:
-        """Factors of the rates in all pairs, (S*A, E)."""
-        columns = self.pair_columns(np.arange(self.states.size))
-        size = self.states.size * self.actions.size
+    def _factors_at(self, columns: Columns, size: int) -> Floats:
+        """Return the factors (size, E) of the rates at some pairs."""
         found = np.empty((size, len(self.events)))
         for k, name in enumerate(self.events):
             when = np.broadcast_to(_numbers(self._when[name], columns, size), (size,)) != 0.0
@@ -225,17 +223,18 @@ class EventSource(RandomSource):
         if self.unknown():
             raise ModelError("give the rate of a clock, clock=..., which all rates together never exceed")
         rates = np.array([float(e.rate) for e in self.events.values()])  # type: ignore[arg-type]
-        return FASTER * float((self._everywhere @ rates).max())
+        everywhere = self.pair_columns(np.arange(self.states.size))
+        return FASTER * float((self._factors_at(everywhere, self.states.size * self.actions.size) @ rates).max())
 
     def randomness_at(self, states: Ints) -> tuple[EventClock, Ints]:
         """Return the events in the contexts of some states, and the context of each of their pairs."""
-        pairs = (states[:, None] * self.actions.size + np.arange(self.actions.size)).ravel()
-        rows, contexts = _distinct(list(self._everywhere[pairs].T), pairs.size)
+        size = states.size * self.actions.size
+        rows, contexts = _distinct(list(self._factors_at(self.pair_columns(states), size).T), size)
         names, keys = list(self.events), _keys(self.unknown())
         rates = np.array([np.nan if isinstance(e.rate, Gamma) else float(e.rate) for e in self.events.values()])
         priors = {key: self.events[key].rate for key in dict.fromkeys(keys.values())}
         by_place = {names.index(name): key for name, key in keys.items()}
-        return EventClock(rows / self.clock, rates, by_place, priors), contexts  # type: ignore[arg-type]
+        return EventClock(rows, self.clock, rates, by_place, priors), contexts  # type: ignore[arg-type]
 
     def next_values(self, columns: Columns, size: int) -> dict[str, NDArray[Any]]:
         """Return the variables of the next state, after the event of each point."""
@@ -249,15 +248,32 @@ class EventSource(RandomSource):
                 following[variable][here] = values
         return following
 
-    def event_costs(self, name: str, columns: Columns, size: int) -> Floats | float:
-        """Return what a cost adds when an event happens, times the rate of the clock, so that averages are per time."""
-        total = np.zeros(size)
-        for event, costs in self._costs.items():
+    def next_numbers(self, states: Ints) -> tuple[Ints, Bools]:
+        """Return the numbers of the next states; steps are evaluated only where their event can happen."""
+        columns, size = self.pair_columns(states), states.size * self.actions.size
+        factors = self._factors_at(columns, size)
+        numbers = np.repeat(states, self.actions.size * self.outcomes.size).reshape(size, -1)
+        inside = np.ones(numbers.shape, dtype=bool)
+        for k, (name, step) in enumerate(self._steps.items()):
+            here = np.flatnonzero(factors[:, k])
+            some = {key: column[here] for key, column in columns.items()}
+            following = next_values(step, self.states, some, here.size, f"step of {name!r}")
+            numbers[here, k], inside[here, k] = self.states.numbers(following)
+        return numbers.ravel(), inside.ravel()
+
+    def event_costs(self, name: str, states: Ints) -> Floats:
+        """Return what a cost adds when each event happens, at all pairs of some states, (len * A, E)."""
+        columns, size = self.pair_columns(states), states.size * self.actions.size
+        factors = self._factors_at(columns, size)
+        found = np.zeros(factors.shape)
+        for k, (event, costs) in enumerate(self._costs.items()):
             if name in costs:
-                here = np.flatnonzero(columns[EVENT] == event)
+                here = np.flatnonzero(factors[:, k])
                 some = {key: column[here] for key, column in columns.items()}
-                total[here] = self.clock * _numbers(costs[name], some, here.size)
-        return total
+                found[here, k] = _numbers(costs[name], some, here.size)
+                if not np.isfinite(found[:, k]).all():
+                    raise ModelError(f"the cost {name!r} of {event!r} must be finite")
+        return found
 
 
 def read_step(step: Any, states: Space, names: frozenset[str], what: str) -> Steps:

@@ -52,6 +52,7 @@ class Structure:
     randomness: Randomness
     fixed_costs: Floats  # (m+1, S*A) what does not depend on the outcome
     outcome_costs: tuple[Floats | None, ...]  # (m+1) of (S*A, W), or None
+    event_costs: tuple[Floats | None, ...]  # (m+1) of (S*A, E), or None: paid for every event, at its rate
 
     @cached_property
     def patterns(self) -> Patterns:
@@ -87,21 +88,61 @@ class Structure:
         return SparseTransition(matrix)
 
     def expected_transition(self, table: Floats) -> csr_array:
-        """Return the same transitions, (S*A, S), without the work of finding patterns."""
+        """Return the same transitions, (S*A, S), without the work of finding patterns.
+
+        Outcomes with the same next state are added in their order, which fixes the last bit.
+        """
         probabilities = table[self.contexts]
         kept = probabilities > 0.0
-        indptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
-        matrix = csr_array((probabilities[kept], self.successors[kept], indptr), shape=(len(kept), self.n_states))
-        matrix.sum_duplicates()
-        return matrix
+        pairs = np.repeat(np.arange(len(kept)), kept.sum(axis=1))
+        numbers = pairs * self.n_states + self.successors[kept]
+        order = np.argsort(numbers, kind="stable")
+        numbers = numbers[order]
+        new = np.append(True, numbers[1:] != numbers[:-1])
+        data = np.bincount(np.cumsum(new) - 1, weights=probabilities[kept][order])
+        indptr = np.searchsorted(numbers[new], np.arange(len(kept) + 1) * self.n_states)
+        return csr_array((data, numbers[new] % self.n_states, indptr), shape=(len(kept), self.n_states))
 
-    def costs(self, table: Floats) -> Floats:
-        """Return the expected costs (m+1, S, A), given the probabilities (G, W) of the joint outcomes."""
+    def costs(self, parameters: Parameters) -> Floats:
+        """Return the expected costs (m+1, S, A), given the parameters."""
         means = self.fixed_costs.copy()
-        for i, of_outcome in enumerate(self.outcome_costs):
-            if of_outcome is not None:
-                means[i] += np.einsum("kw,kw->k", table[self.contexts], of_outcome)
+        randomness = self.randomness
+        weights = {"outcome": randomness.table(parameters)}
+        if isinstance(randomness, EventClock):
+            weights["event"] = randomness.intensities(parameters)
+        for (kind, i), (first, of_pair) in self._like_costs.items():
+            costs = (self.outcome_costs if kind == "outcome" else self.event_costs)[i]
+            assert costs is not None
+            sums = np.cumsum(weights[kind][self.contexts[first]] * costs[first], axis=1)[:, -1]
+            means[i] += sums[of_pair]
         return means.reshape(-1, self.n_states, self.n_actions)
+
+    def paid(self, i: int) -> Floats | None:
+        """Return what a cost adds in every outcome, (S*A, W), to what is fixed; None if nothing."""
+        of_outcome, of_event = self.outcome_costs[i], self.event_costs[i]
+        if of_event is None:
+            return of_outcome
+        assert isinstance(self.randomness, EventClock)
+        paid = self.randomness.clock * np.column_stack([of_event, np.zeros(len(of_event))])
+        return paid if of_outcome is None else paid + of_outcome
+
+    @cached_property
+    def _like_costs(self) -> dict[tuple[str, int], tuple[Ints, Ints]]:
+        """Of costs by outcome: the first pair of each kind of pairs, and the kind of every pair.
+
+        Pairs are of the same kind if their contexts and the costs of all outcomes are the same.
+        """
+        found = {}
+        for kind, all_costs in (("outcome", self.outcome_costs), ("event", self.event_costs)):
+            for i, costs in enumerate(all_costs):
+                if costs is not None:
+                    rows = np.column_stack([self.contexts.astype(np.float64), costs + 0.0])
+                    bits = np.ascontiguousarray(rows).view(np.uint64)
+                    marks, other = (bits @ _signs(bits.shape[1], seed) for seed in (1, 2))
+                    first, of_pair = np.unique(marks, return_index=True, return_inverse=True)[1:]
+                    assert (other == other[first][of_pair]).all(), "two rows of costs have the same mark"
+                    found[kind, i] = first, of_pair
+        return found
 
     def table(self, parameters: Parameters) -> Floats:
         """Return the probabilities (G, W) of the joint outcomes."""
@@ -117,6 +158,7 @@ class Structure:
             "randomness": self.randomness.to_dict(),
             "fixed_costs": self.fixed_costs,
             "outcome_costs": list(self.outcome_costs),
+            "event_costs": list(self.event_costs),
         }
 
     @classmethod
@@ -129,14 +171,22 @@ class Structure:
             np.asarray(data["contexts"], dtype=np.int64),
             randomness_from_dict(data["randomness"]),
             np.asarray(data["fixed_costs"], dtype=np.float64),
-            tuple(None if c is None else np.asarray(c, dtype=np.float64) for c in data["outcome_costs"]),
+            *(
+                tuple(None if c is None else np.asarray(c, dtype=np.float64) for c in data[kind])
+                for kind in ("outcome_costs", "event_costs")
+            ),
         )
 
 
 def _marks(cells: Ints, begins: Ints, seed: int) -> NDArray[np.uint64]:
     """Return a number that recognises each set of cells: the sum of random 64-bit numbers of its members."""
-    signs = np.random.Generator(np.random.PCG64(seed)).integers(0, 2**63, size=cells.max() + 1, dtype=np.uint64)
-    return np.asarray(np.add.reduceat(signs[cells], begins))
+    return np.asarray(np.add.reduceat(_signs(cells.max() + 1, seed)[cells], begins))
+
+
+def _signs(size: int, seed: int) -> NDArray[np.uint64]:
+    """Return random odd 64-bit numbers."""
+    drawn = np.random.Generator(np.random.PCG64(seed)).integers(0, 2**63, size=size, dtype=np.uint64)
+    return np.asarray(2 * drawn + 1, dtype=np.uint64)
 
 
 def randomness_from_dict(data: dict[str, Any]) -> Randomness:
@@ -151,9 +201,10 @@ def outcome_tables(structure: Structure) -> Tables:
     indptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1))]).astype(np.int32)
     pairs = np.repeat(np.arange(len(kept)), np.diff(indptr))
     costs = structure.fixed_costs[:, pairs]
-    for i, of_outcome in enumerate(structure.outcome_costs):
-        if of_outcome is not None:
-            costs[i] += of_outcome[kept]
+    for i in range(len(costs)):
+        paid = structure.paid(i)
+        if paid is not None:
+            costs[i] += paid[kept]
     cdf = csr.row_cdf(indptr, np.ascontiguousarray(probabilities[kept]))
     successors = np.ascontiguousarray(structure.successors[kept], dtype=np.int32)
     ranges = np.array([costs.min(axis=1), costs.max(axis=1)])

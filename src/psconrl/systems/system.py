@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psconrl.arrays import Bools, Floats, Ints, Matrix
-from psconrl.errors import ModelError
+from psconrl.errors import ModelError, unknown_name
 from psconrl.model.cmdp import CMDP
 from psconrl.model.simulation_tables import Tables
 from psconrl.model.transition import Transition
@@ -38,7 +38,8 @@ class System(Stated):
     which may use the noise and, as ``next_shelf``, the next state. ``available``: a condition for the actions that
     exist. ``start``: the values of the first state. ``minimise`` or ``maximise``: the objective, a cost or an
     expression. ``limits``: texts such as ``"lost <= 0.1"`` or ``"lost / demand <= 2%"``, see ``systems.limits``, in a
-    list, or in a table by name.
+    list, or in a table by name. ``state_names`` and ``action_names``: how to show them, ``"{shelf} in stock"``;
+    ``cost_names``: how to show some costs and limits.
 
     >>> from psconrl.systems.noise import Bernoulli
     >>> queue = System(
@@ -69,8 +70,11 @@ class System(Stated):
         maximise: str | None = None,
         limits: Sequence[str] | Mapping[str, str] = (),
         units: Units | Mapping[str, Any] | None = None,
+        state_names: str | None = None,
+        action_names: str | None = None,
+        cost_names: Mapping[str, str] | None = None,
     ) -> None:
-        self.states, self.actions = Space(state, "state"), Space(action, "action")
+        self.states, self.actions = Space(state, "state", state_names), Space(action, "action", action_names)
         self.source = self._read_source(step, noise, events, clock)
         _need_different([*self.states.names, *self.actions.names, *self.source.names])
         pair_names = frozenset((*self.states.names, *self.actions.names))
@@ -81,7 +85,8 @@ class System(Stated):
         self.start = {v.name: v.values[0].item() for v in self.states.variables} if start is None else dict(start)
         self._first = self.states.number(self.start, "start")
         self.cost_names = tuple(self._costs)
-        self.units = read_units(units, (*self.cost_names, *known, *self.statement.texts))
+        self.units = read_units(units, (*self.cost_names, *known, *self.statement.texts, *(cost_names or {}).values()))
+        self._shown = _read_cost_names(cost_names, self.statement.texts)
         self._need_all_used()
 
     def _read_source(self, step: Any, noise: Any, events: Any, clock: float | None) -> RandomSource:
@@ -177,19 +182,25 @@ class System(Stated):
                 "or learn it, as in PSConRL.of(system)"
             )
 
-    def expected_model(self, parameters: Parameters, *, all_actions: bool = False) -> CMDP:
-        """Return the model for some values of the unknown parameters; by default their prior means."""
+    def expected_model(
+        self, parameters: Parameters, *, all_actions: bool = False, sparse: bool | None = None
+    ) -> CMDP:
+        """Return the model for some values of the unknown parameters; by default their prior means.
+
+        ``sparse``: whether its transitions are a sparse matrix; by default if it has many states.
+        """
         structure = self.structure
         values = structure.randomness.initial() | parameters
-        table = structure.table(values)
-        transition = structure.expected_transition(table)
-        if structure.n_states <= PLANNED_DENSE_STATES:
-            transition = transition.toarray()
-        return self.cmdp(transition, structure.costs(table), all_actions=all_actions)
+        transition = structure.expected_transition(structure.table(values))
+        sparse = structure.n_states > PLANNED_DENSE_STATES if sparse is None else sparse
+        return self.cmdp(
+            transition if sparse else transition.toarray(), structure.costs(values), all_actions=all_actions
+        )
 
     def cmdp(self, transition: Transition | Matrix, costs: Floats, *, all_actions: bool = False) -> CMDP:
         """Return a model with some transitions and costs (m+1, S, A), and the names and thresholds of this system."""
         explored = self._explored
+        names = [self._shown.get(limit.name, limit.name) for limit in (self.objective, *self.limits)]
         return CMDP(
             transition,
             costs,
@@ -198,10 +209,10 @@ class System(Stated):
             available=None if all_actions else explored.available,
             state_names=self.state_names,
             action_names=self.action_names,
-            cost_names=[self.objective.name, *(limit.name for limit in self.limits)],
+            cost_names=names,
             maximise=self.maximises,
-            units=self.units.of([self.objective.name, *(limit.name for limit in self.limits)]),
-            at_least=[limit.name for limit in self.limits if limit.at_least],
+            units=self.units.of(names),
+            at_least=[name for name, limit in zip(names[1:], self.limits, strict=True) if limit.at_least],
         )
 
     @property
@@ -211,12 +222,12 @@ class System(Stated):
 
     @cached_property
     def state_names(self) -> list[str]:
-        """Names of the reachable states, such as "shelf=4, coming=0"."""
+        """Names of the reachable states, by default such as "shelf=4, coming=0"."""
         return self.states.labels(self._explored.states)
 
     @cached_property
     def action_names(self) -> list[str]:
-        """Names of the actions, such as "order=2"."""
+        """Names of the actions, by default such as "order=2"."""
         return self.actions.labels(np.arange(self.actions.size))
 
     @property
@@ -244,10 +255,10 @@ class System(Stated):
         randomness, contexts = self.source.randomness_at(explored.states)
         successors = explored.successors.reshape(S * A, -1)
         taken = self._taken
-        fixed, by_outcome = self._cost_tables(explored)
+        fixed, by_outcome, by_event = self._cost_tables(explored)
         return Structure(
             S, A, successors[taken].astype(np.int32), contexts[taken], randomness, fixed[:, taken],
-            tuple(None if c is None else c[taken] for c in by_outcome),
+            *(tuple(None if c is None else c[taken] for c in costs) for costs in (by_outcome, by_event)),
         )  # fmt: skip
 
     @cached_property
@@ -258,16 +269,19 @@ class System(Stated):
         actions = np.where(available, np.arange(A), available.argmax(axis=1)[:, None])
         return np.asarray((np.arange(S)[:, None] * A + actions).ravel())
 
-    def _cost_tables(self, explored: Explored) -> tuple[Floats, list[Floats | None]]:
-        """Return costs that do not depend on the outcome (m+1, S*A), and those that do, (S*A, W) or None."""
+    def _cost_tables(self, explored: Explored) -> tuple[Floats, list[Floats | None], list[Floats | None]]:
+        """Return costs that depend on the pair only, (m+1, S*A), on the outcome, and on the event, or None."""
         S, A = explored.available.shape
-        source = self.source
+        source, shown = self.source, (self.objective, *self.limits)
         W = source.outcomes.size
-        shown = (self.objective, *self.limits)
         wanted = frozenset().union(*(limit.names for limit in shown))
         used = frozenset().union(*(self._costs[name].names for name in wanted if name in self._costs)) | wanted
-        random = bool(used & (frozenset(source.names) | {NEXT + name for name in self.states.names}))
-        random |= isinstance(source, EventSource) and bool(used & source.cost_names)
+        of_events = [self._event_cost(limit) for limit in shown]
+        mixed = [
+            name for limit, own in zip(shown, of_events, strict=True) if not own
+            for name in limit.names if isinstance(source, EventSource) and name in source.cost_names
+        ]  # fmt: skip
+        random = bool(mixed or used & (frozenset(source.names) | {NEXT + name for name in self.states.names}))
         columns = source.columns(explored.states) if random else source.pair_columns(explored.states)
         size = S * A * W if random else S * A
         if any(name.startswith(NEXT) for name in used):
@@ -280,17 +294,29 @@ class System(Stated):
             rule = self._costs[name]
             rule.try_arrays(columns)
             columns[name] = _as_numbers(rule(columns, size), rule.what)
-            if random:
-                columns[name] = columns[name] + source.event_costs(name, columns, size)
-        fixed, tables = np.zeros((len(shown), S * A)), []
-        for i, limit in enumerate(shown):
+        everything = columns | {name: columns[name] + self._paid(name, explored.states) for name in mixed}
+        fixed, tables, by_event = np.zeros((len(shown), S * A)), [], []
+        for i, (limit, own) in enumerate(zip(shown, of_events, strict=True)):
             sign = -1.0 if (self.maximises if i == 0 else limit.at_least) else 1.0
-            values = sign * np.broadcast_to(_as_numbers(limit.cost(columns, size), limit.name), (size,))
+            cost = limit.cost(columns if own else everything, size)
+            values = sign * np.broadcast_to(_as_numbers(cost, limit.name), (size,))
             self._need_finite(values, relevant, columns, limit)
-            constant, by_outcome = _split(np.where(relevant, values, 0.0), relevant, S * A)
-            fixed[i] = constant
+            fixed[i], by_outcome = _split(np.where(relevant, values, 0.0), relevant, S * A)
             tables.append(by_outcome)
-        return fixed, tables
+            by_event.append(sign * source.event_costs(own, explored.states) if own else None)
+        return fixed, tables, by_event
+
+    def _event_cost(self, limit: LinearLimit) -> str:
+        """Return the name of the cost of events that a limit, or the objective, consists of; else an empty string."""
+        (weight, term), *more = limit.terms
+        costs = self.source.cost_names if isinstance(self.source, EventSource) else frozenset()
+        return term.text if not more and weight == 1.0 and term.text in costs else ""
+
+    def _paid(self, name: str, states: Ints) -> Floats:
+        """Return what a cost adds in rounds with an event, which makes averages per unit of time, (S*A*W,)."""
+        assert isinstance(self.source, EventSource)
+        of_event = self.source.clock * self.source.event_costs(name, states)
+        return np.column_stack([of_event, np.zeros(len(of_event))]).ravel()
 
     def _need_finite(
         self, values: Floats, relevant: Bools, columns: Mapping[str, NDArray[Any]], limit: LinearLimit
@@ -310,6 +336,14 @@ def _need_different(names: list[str]) -> None:
     for name in names:
         if names.count(name) > 1:
             raise ModelError(f"{name!r} is the name of two variables")
+
+
+def _read_cost_names(given: Mapping[str, str] | None, names: Sequence[str]) -> dict[str, str]:
+    """Return how some costs and limits are shown, by name."""
+    for name in given or {}:
+        if name not in names:
+            raise ModelError(f"cost_names: {unknown_name('cost', name, names)}")
+    return dict(given or {})
 
 
 def _read_costs(costs: Any, known: frozenset[str]) -> dict[str, Rule]:

@@ -67,9 +67,12 @@ class Variable:
 
 
 class Space:
-    """All combinations of the values of some variables, numbered with the last variable running fastest."""
+    """All combinations of the values of some variables, numbered with the last variable running fastest.
 
-    def __init__(self, variables: Mapping[str, Any], what: str) -> None:
+    ``shown``: how to show a combination, ``"{shelf} in stock"``.
+    """
+
+    def __init__(self, variables: Mapping[str, Any], what: str, shown: str | None = None) -> None:
         if not isinstance(variables, Mapping) or not variables:
             raise ModelError(f"{what} must be a table of variables and their values, {{'shelf': range(9)}}")
         self.variables = tuple(Variable.of(name, values) for name, values in variables.items())
@@ -78,6 +81,13 @@ class Space:
         self.size = prod(self.shape)
         if self.size > MOST_PRODUCT:
             raise ModelError(f"{what} has {self.size:.3g} combinations of values, too many to number")
+        self._shown = ", ".join(f"{name}={{{name}}}" for name in self.names) if shown is None else shown
+        try:
+            self._shown.format(**dict.fromkeys(self.names, 0))
+        except (LookupError, ValueError, AttributeError):
+            raise ModelError(
+                f"{what}_names must be a text with variables in braces, such as '{{{self.names[0]}}}'; got {shown!r}"
+            ) from None
 
     def values(self, numbers: Ints) -> dict[str, NDArray[Any]]:
         """Return the values of all variables in some combinations, given by number."""
@@ -102,12 +112,9 @@ class Space:
         return int(self.numbers(values)[0])
 
     def labels(self, numbers: Ints) -> list[str]:
-        """Return combinations as texts, "shelf=4, coming=0"."""
-        texts = []
-        for variable, place in zip(self.variables, np.unravel_index(numbers, self.shape), strict=True):
-            own = [f"{variable.name}={value}" for value in variable.values.tolist()]
-            texts.append([own[k] for k in place.tolist()])
-        return [", ".join(parts) for parts in zip(*texts, strict=True)]
+        """Return combinations as texts, by default "shelf=4, coming=0"."""
+        columns = [column.tolist() for column in self.values(numbers).values()]
+        return [self._shown.format(**dict(zip(self.names, row, strict=True))) for row in zip(*columns, strict=True)]
 
     def label(self, number: int) -> dict[str, Any]:
         """Return one combination as a table of plain values."""

@@ -107,7 +107,7 @@ class Structured(Belief):
 
     def costs(self) -> Floats | None:
         """Return the expected costs under the parameters last drawn."""
-        return None if self._table is None else self._structure.costs(self._table)
+        return None if self._table is None else self._structure.costs(self.parameters)
 
     def mean(self, counts: Counts) -> Floats:
         """Return the transitions (S*A, S) under the parameters last drawn."""
