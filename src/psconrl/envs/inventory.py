@@ -10,27 +10,27 @@ the average number of orders per day, since each needs a delivery.
 
 from math import comb
 
-import numpy as np
-
 from psconrl.caps import need_dense
+from psconrl.envs.model_builder import at_most, model_builder
 from psconrl.errors import ModelError
-from psconrl.model.cmdp import CMDP
 from psconrl.model.units import Units
+from psconrl.systems.noise import Categorical
+from psconrl.systems.system import System
 
 MOST_CUSTOMERS = 1000  # binomial coefficients of more overflow doubles
 
 
-def inventory(
+def inventory_system(
     capacity: int = 8,
     customers: int = 5,
     buying: float = 0.5,
     holding: float = 1.0,
     lost: float = 0.3,
     orders: float = 0.4,
-) -> CMDP:
+) -> System:
     """Minimise the holding cost of a stock within limits on lost sales and orders per day.
 
-    >>> inventory()
+    >>> inventory_system().model()
     CMDP(9 states, 9 actions, 2 constraints, dense)
     """
     if capacity < 1 or int(capacity) != capacity or customers < 1 or int(customers) != customers:
@@ -39,28 +39,26 @@ def inventory(
         raise ModelError(f"customers must be at most {MOST_CUSTOMERS}; got {customers:g}")
     if not 0 < buying < 1:
         raise ModelError(f"buying must lie strictly between 0 and 1; got {buying}")
-    capacity, customers = int(capacity), int(customers)
-    demand = np.array([comb(customers, d) * buying**d * (1 - buying) ** (customers - d) for d in range(customers + 1)])
-    S = A = capacity + 1
-    need_dense(S, A)
-    P = np.zeros((S, A, S))
-    kept, missed, ordered = np.zeros((S, A)), np.zeros((S, A)), np.zeros((S, A))
-    for stock in range(S):
-        for order in range(A):
-            shelf = min(stock + order, capacity)
-            ordered[stock, order] = float(shelf > stock)
-            for d, p in enumerate(demand):
-                rest = max(shelf - d, 0)
-                P[stock, order, rest] += p
-                kept[stock, order] += p * holding * rest
-                missed[stock, order] += p * max(d - shelf, 0)
-    return CMDP(
-        P,
-        [kept, missed, ordered],
-        [lost, orders],
-        initial=capacity,
-        state_names=[f"{n} in stock" for n in range(S)],
-        action_names=[f"order {n}" for n in range(A)],
-        cost_names=("holding", "lost", "orders"),
+    n, k = int(capacity), int(customers)
+    need_dense(n + 1, n + 1)
+    shelf = f"min(stock + order, {n})"
+    return System(
+        state={"stock": range(n + 1)},
+        action={"order": range(n + 1)},
+        noise={"demand": Categorical({d: comb(k, d) * buying**d * (1 - buying) ** (k - d) for d in range(k + 1)})},
+        step={"stock": f"max({shelf} - demand, 0)"},
+        costs={
+            "holding": f"{float(holding)} * next_stock",
+            "lost": f"max(demand - {shelf}, 0)",
+            "orders": f"{shelf} > stock",
+        },
+        start={"stock": n},
+        minimise="holding",
+        limits=[at_most("lost", lost), at_most("orders", orders)],
         units=Units("day", counted={"holding": "euro", "lost": "sales", "orders": "orders"}),
+        state_names="{stock} in stock",
+        action_names="order {order}",
     )
+
+
+inventory = model_builder(inventory_system, sparse=False)

@@ -14,16 +14,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psconrl.caps import need_sparse
-from psconrl.envs.event_transitions import transitions
+from psconrl.envs.model_builder import at_most, model_builder
 from psconrl.errors import ModelError
-from psconrl.model.cmdp import CMDP
 from psconrl.model.units import Units
 from psconrl.model.validation import as_floats
+from psconrl.systems.events import Event
+from psconrl.systems.system import System
 
 ACTIONS = ("first", "second", "refuse", "fast")
 
 
-def network(
+def network_system(
     side: int = 50,
     arrival: float = 1.2,
     service: ArrayLike = (0.6, 0.5),
@@ -32,10 +33,10 @@ def network(
     earn: float = 1.0,
     price: float = 0.15,
     waiting: float = 12.0,
-) -> CMDP:
+) -> System:
     """Maximise the earnings of a network of two stations within a limit on the customers waiting.
 
-    >>> network()
+    >>> network_system().model()
     CMDP(2500 states, 4 actions, 1 constraint, sparse)
     """
     usual, hurried = as_floats(service, "service"), as_floats(fast, "fast")
@@ -48,30 +49,38 @@ def network(
     if not 0 <= onward <= 1:
         raise ModelError(f"onward must lie in [0, 1]; got {onward}")
     side = int(side)
-    S, A = side * side, len(ACTIONS)
-    need_sparse(S, A, 6)
-    first, second = (n.reshape(S, 1) for n in np.divmod(np.arange(S), side))
-    last = side - 1
-    sent = np.hstack([np.broadcast_to([0, 1, -1], (S, 3)), first > second])  # destination by action; -1 is refused
-    rate = np.stack([usual, usual, usual, hurried])  # service rates by action
-    done_first, done_second = (first > 0) * rate[:, 0], (second > 0) * rate[:, 1]
-    total = arrival + hurried.sum()
-    here = np.arange(S)[:, None]
-    events = [
-        ((sent == 0) * arrival / total, np.where(first < last, here + side, here)),
-        ((sent == 1) * arrival / total, np.where(second < last, here + 1, here)),
-        (done_first * (1 - onward) / total, np.maximum(here - side, 0)),
-        (done_first * onward / total, np.maximum(np.where(second < last, here - side + 1, here - side), 0)),
-        (done_second / total, np.maximum(here - 1, 0)),
-    ]
-    served = done_first * (1 - onward) + done_second
-    return CMDP.from_rewards(
-        transitions(S, A, events),
-        earn * served - price * np.array([0.0, 0.0, 0.0, 1.0]),
-        costs=[np.broadcast_to(first + second, (S, A))],
-        thresholds=[waiting],
-        state_names=[f"{n} and {m} waiting" for n in range(side) for m in range(side)],
-        action_names=ACTIONS,
-        cost_names=("earned", "waiting"),
+    need_sparse(side * side, len(ACTIONS), 6)
+    full = side - 1
+    shorter = {"first": "first <= second", "second": "first > second"}
+    arrives = {
+        station: f"min({station} + (to == '{station}' or (to == 'fast' and {condition})), {full})"
+        for station, condition in shorter.items()
+    }
+    events = {"arrival": Event(float(arrival), arrives, when="to != 'refuse'")}
+    for mark, when, rates in (("", "to != 'fast'", usual), ("_fast", "to == 'fast'", hurried)):
+        of_first, of_second = f"{when} and first > 0", f"{when} and second > 0"
+        goes_on = {"first": "first - 1", "second": f"min(second + 1, {full})"}
+        events |= {
+            f"first_served{mark}": Event(
+                float(rates[0] * (1 - onward)), {"first": "first - 1"}, when=of_first, costs={"earned": float(earn)}
+            ),
+            f"first_goes_on{mark}": Event(float(rates[0] * onward), goes_on, when=of_first),
+            f"second_served{mark}": Event(
+                float(rates[1]), {"second": "second - 1"}, when=of_second, costs={"earned": float(earn)}
+            ),
+        }
+    return System(
+        state={"first": range(side), "second": range(side)},
+        action={"to": ACTIONS},
+        events=events,
+        clock=float(arrival + hurried.sum()),
+        costs={"earned": f"-{float(price)} * (to == 'fast')", "waiting": "first + second"},
+        maximise="earned",
+        limits=[at_most("waiting", waiting)],
         units=Units(levels={"waiting": "customers"}),
+        state_names="{first} and {second} waiting",
+        action_names="{to}",
     )
+
+
+network = model_builder(network_system, sparse=True)

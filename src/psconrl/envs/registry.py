@@ -17,13 +17,13 @@ from psconrl.envs.corridor import corridor, islands
 from psconrl.envs.counterexample import counterexample
 from psconrl.envs.foreign import is_foreign, open_foreign
 from psconrl.envs.gridworld import gridworld
-from psconrl.envs.inventory import inventory
-from psconrl.envs.network import network
-from psconrl.envs.queue import queue
+from psconrl.envs.inventory import inventory, inventory_system
+from psconrl.envs.network import network, network_system
+from psconrl.envs.queue import queue, queue_system
 from psconrl.envs.random_models import dirichlet_cmdp, garnet
 from psconrl.envs.riverswim import riverswim
-from psconrl.envs.stock import stock
-from psconrl.envs.ward import ward
+from psconrl.envs.stock import stock, stock_system
+from psconrl.envs.ward import ward, ward_system
 from psconrl.errors import ConfigError, ModelError, unknown_name
 from psconrl.files import as_path
 from psconrl.model import io
@@ -31,6 +31,7 @@ from psconrl.model.cmdp import CMDP
 from psconrl.model.exchange.files import is_exchange_file, read_cmdp
 from psconrl.named_code import ENVIRONMENTS as OWN
 from psconrl.named_code import installed
+from psconrl.systems.system import System
 
 if TYPE_CHECKING:
     from psconrl.envs.continuing import ContinuingEnv
@@ -43,6 +44,7 @@ class Environment:
     build: Callable[..., CMDP]
     summary: str
     horizon: int = 20_000
+    system: Callable[..., System] | None = None  # the same in terms of variables and noise, with the same options
 
 
 def _map(name: str) -> str:
@@ -67,15 +69,23 @@ ENVIRONMENTS: dict[str, Environment] = {
     "marsrover-8x8": Environment(_grid("marsrover-8x8", 0.1), "the same on a larger map (paper)"),
     "box": Environment(_box, "reach the goal without pushing the box into a corner (paper)", 500_000),
     "counterexample": Environment(counterexample, "Example 1: learning fails without exploration (paper)", 1_500),
-    "queue": Environment(queue, "serve and admit customers within limits on delay and power (Altman)"),
-    "inventory": Environment(inventory, "restock within limits on lost sales and on orders"),
+    "queue": Environment(
+        queue, "serve and admit customers within limits on delay and power (Altman)", system=queue_system
+    ),
+    "inventory": Environment(inventory, "restock within limits on lost sales and on orders", system=inventory_system),
     "riverswim": Environment(riverswim, "swim up a river with limited effort: hard to explore"),
     "chain": Environment(chain, "go along a chain and score in most rounds (Yu, Bae and Lee)", 32_000),
     "corridor": Environment(corridor, "use the far end of a corridor a quarter of the time: some plans never leave it"),
     "islands": Environment(islands, "alternate between two states: no stationary policy is optimal"),
-    "ward": Environment(ward, "admit patients and call staff within limits on staff, refusals and beds", 200_000),
-    "network": Environment(network, "route customers through two stations within a limit on those waiting", 200_000),
-    "stock": Environment(stock, "share a truck between items within limits on the lost sales of each", 200_000),
+    "ward": Environment(
+        ward, "admit patients and call staff within limits on staff, refusals and beds", 200_000, ward_system
+    ),
+    "network": Environment(
+        network, "route customers through two stations within a limit on those waiting", 200_000, network_system
+    ),
+    "stock": Environment(
+        stock, "share a truck between items within limits on the lost sales of each", 200_000, stock_system
+    ),
     "garnet": Environment(garnet, "random successors, random costs"),
     "dirichlet": Environment(dirichlet_cmdp, "transitions drawn from a Dirichlet prior"),
 }
@@ -83,6 +93,19 @@ ENVIRONMENTS: dict[str, Environment] = {
 
 def _is_whole(value: Any) -> bool:
     return isinstance(value, Integral) or float(value).is_integer()
+
+
+def _need_options(name: str, build: Callable[..., Any], options: dict[str, Any]) -> None:
+    """Raise an error if an environment has no such option, or if its value is of the wrong kind."""
+    known = inspect.signature(build).parameters
+    for option, value in options.items():
+        if option not in known:
+            raise ConfigError(f"{name}: {unknown_name('option', option, known)}")
+        default = known[option].default
+        if isinstance(default, Real) and not isinstance(value, Real):
+            raise ConfigError(f"{name}: option {option!r} must be a number; got {value!r}")
+        if isinstance(default, int) and not (_is_whole(value) and value >= 0):
+            raise ConfigError(f"{name}: option {option!r} must be a whole number from 0 on; got {value!r}")
 
 
 def load(name_or_path: str | os.PathLike[str], **options: Any) -> CMDP:
@@ -107,19 +130,29 @@ def load(name_or_path: str | os.PathLike[str], **options: Any) -> CMDP:
     )
 
 
+def load_system(name: str, *, known: bool = False, **options: Any) -> System:
+    """Return a built-in environment as a system whose structure is known, as its owner knows it.
+
+    All probabilities and rates are unknown, under flat priors, unless ``known`` is True. Options are those of ``load``.
+
+    >>> load_system("inventory")
+    System(stock; order; unknown: demand)
+    """
+    if name not in ENVIRONMENTS or ENVIRONMENTS[name].system is None:
+        having = [known for known, environment in ENVIRONMENTS.items() if environment.system is not None]
+        raise ModelError(unknown_name("system", name, having))
+    environment = ENVIRONMENTS[name]
+    _need_options(name, environment.build, options)
+    assert environment.system is not None
+    system = environment.system(**options)
+    return system if known else system.with_unknown()
+
+
 def open_environment(name: str, **options: Any) -> "CMDP | ContinuingEnv":
     """Return the model of a name, or a task that can only be played."""
     if name in ENVIRONMENTS:
         build = ENVIRONMENTS[name].build
-        known = inspect.signature(build).parameters
-        for option, value in options.items():
-            if option not in known:
-                raise ConfigError(f"{name}: {unknown_name('option', option, known)}")
-            default = known[option].default
-            if isinstance(default, Real) and not isinstance(value, Real):
-                raise ConfigError(f"{name}: option {option!r} must be a number; got {value!r}")
-            if isinstance(default, int) and not (_is_whole(value) and value >= 0):
-                raise ConfigError(f"{name}: option {option!r} must be a whole number from 0 on; got {value!r}")
+        _need_options(name, build, options)
         with np.errstate(all="ignore"):  # values that overflow are refused by the model
             return build(**options)
     if is_exchange_file(name):

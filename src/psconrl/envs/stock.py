@@ -12,14 +12,15 @@ share of its customers who find the shelf empty, at most ``lost``.
 import numpy as np
 
 from psconrl.caps import need_sparse
-from psconrl.envs.event_transitions import transitions
+from psconrl.envs.model_builder import at_most, model_builder
 from psconrl.errors import ModelError
-from psconrl.model.cmdp import CMDP
+from psconrl.systems.noise import Bernoulli, Categorical
+from psconrl.systems.system import System
 
 MOST_ITEMS = 10
 
 
-def stock(
+def stock_system(
     items: int = 3,
     room: int = 11,
     demand: float = 0.6,
@@ -28,10 +29,10 @@ def stock(
     holding: float = 1.0,
     trip: float = 2.0,
     lost: float = 0.1,
-) -> CMDP:
+) -> System:
     """Minimise the costs of shelves and truck within limits on the lost sales of every item.
 
-    >>> stock()
+    >>> stock_system().model()
     CMDP(1728 states, 4 actions, 3 constraints, sparse)
     """
     for name, given in (("items", items), ("room", room), ("load", load)):
@@ -44,30 +45,30 @@ def stock(
             raise ModelError(f"{name} must lie strictly between 0 and 1; got {probability}")
     n, room = int(items), int(room)
     load = min(int(load), room)  # the excess stays on the truck
-    S, A = (room + 1) ** n, n + 1
-    need_sparse(S, A, 2 * n + 2)
-    levels = np.indices((room + 1,) * n).reshape(n, S).T
-    place = (room + 1) ** np.arange(n)[::-1]  # place value of an item in the number of a state
+    need_sparse((room + 1) ** n, n + 1, 2 * n + 2)
+    shelves = [f"item_{k + 1}" for k in range(n)]
+    trips = [f"send item {k + 1}" for k in range(n)]
     asked = demand * np.arange(n, 0, -1) / (n * (n + 1) // 2)
-    brings = np.eye(A, n, -1, dtype=np.int64) * load  # delivered by each action: nothing, or one item
-    comes = np.append(0.0, np.full(n, delivery))
-    events = []
-    for k in range(n + 1):  # the requested item; n is none
-        p = asked[k] if k < n else 1 - demand
-        left = np.maximum(levels - (np.arange(n) == k), 0)
-        filled = np.minimum(left[:, None, :] + brings, room)
-        events.append((p * comes, filled @ place))
-        events.append((p * (1 - comes), (left @ place)[:, None]))
-    out = np.arange(A) > 0
-    return CMDP(
-        transitions(S, A, events),
-        [
-            holding * levels.sum(axis=1)[:, None] + trip * out,
-            *(np.broadcast_to((levels[:, k] == 0)[:, None], (S, A)) for k in range(n)),
-        ],
-        np.full(n, lost),
-        initial=S - 1,
-        state_names=[" ".join(map(str, row)) + " in stock" for row in levels.tolist()],
-        action_names=["wait", *(f"send item {k + 1}" for k in range(n))],
-        cost_names=("cost", *(f"lost {k + 1}" for k in range(n))),
+    return System(
+        state={shelf: range(room + 1) for shelf in shelves},
+        action={"truck": ["wait", *trips]},
+        noise={
+            "asks": Categorical([*shelves, "none"], [*asked, 1 - demand]),
+            "arrives": Bernoulli(delivery, when="truck != 'wait'"),
+        },
+        step={
+            shelf: f"min(max({shelf} - (asks == '{shelf}'), 0) + {load} * (arrives == 1 and truck == '{sent}'), {room})"
+            for shelf, sent in zip(shelves, trips, strict=True)
+        },
+        costs={"cost": f"{float(holding)} * ({' + '.join(shelves)}) + {float(trip)} * (truck != 'wait')"}
+        | {f"lost_{k + 1}": f"{shelf} == 0" for k, shelf in enumerate(shelves)},
+        start=dict.fromkeys(shelves, room),
+        minimise="cost",
+        limits=[at_most(f"lost_{k + 1}", lost) for k in range(n)],
+        state_names=" ".join(f"{{{shelf}}}" for shelf in shelves) + " in stock",
+        action_names="{truck}",
+        cost_names={f"lost_{k + 1}": f"lost {k + 1}" for k in range(n)},
     )
+
+
+stock = model_builder(stock_system, sparse=True)

@@ -17,18 +17,19 @@ from math import comb
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psconrl.arrays import Floats, Ints
+from psconrl.arrays import Floats
 from psconrl.caps import need_sparse
-from psconrl.envs.event_transitions import transitions
+from psconrl.envs.model_builder import at_most, model_builder
 from psconrl.errors import ModelError
-from psconrl.model.cmdp import CMDP
 from psconrl.model.units import Units
 from psconrl.model.validation import as_floats
+from psconrl.systems.events import Event
+from psconrl.systems.system import System
 
 CLASSES = ("urgent", "elective", "transfer")
 
 
-def ward(
+def ward_system(
     beds: int = 18,
     arrivals: ArrayLike = (0.16, 0.2, 0.1),
     discharges: ArrayLike = (0.02, 0.03, 0.025),
@@ -38,13 +39,13 @@ def ward(
     staff: float = 4.5,
     refused: float = 0.02,
     occupied: float = 14.0,
-) -> CMDP:
+) -> System:
     """Maximise the value of the patients admitted within limits on staff, urgent patients refused and occupied beds.
 
     ``arrivals``, ``discharges``, ``values``: one number per class, of one to three classes. ``speeds``: how fast
     patients recover, one number per staff level; ``nurses``: the number on duty at that level.
 
-    >>> ward()
+    >>> ward_system().model()
     CMDP(1330 states, 12 actions, 3 constraints, sparse)
     """
     come, leave, worth = (as_floats(x, "arrivals, discharges and values") for x in (arrivals, discharges, values))
@@ -57,48 +58,43 @@ def ward(
         raise ModelError("arrivals, discharges and speeds must be positive and finite")
     if speed.ndim != 1 or not speed.size or speed.shape != duty.shape:
         raise ModelError("speeds and nurses must have one number a staff")
-    beds, K = int(beds), come.size
-    admits = np.array(list(product((0.0, 1.0), repeat=K - 1))).reshape(2 ** (K - 1), K - 1)
-    S, A = comb(beds + K, K), len(admits) * speed.size
-    need_sparse(S, A, 2 * K + 1)
-    patients = _patients(beds, K)
-    number = np.zeros((beds + 1,) * K, dtype=np.int64)
-    number[tuple(patients.T)] = np.arange(S)
-    room = (patients.sum(axis=1) < beds)[:, None]
-    # An action is a staff level and, varying faster, the classes admitted besides urgent patients.
-    admitted = np.tile(np.column_stack([np.ones(len(admits)), admits]), (speed.size, 1))
-    pace, on_duty = np.repeat(speed, len(admits)), np.repeat(duty, len(admits))
-    total = come.sum() + beds * leave.max() * speed.max()
-    events, reward = [], np.zeros((S, A))
-    for k in range(K):
-        one = np.arange(K) == k
-        enters = room * admitted[:, k] * come[k]
-        goes = patients[:, k, None] * pace * leave[k]
-        events.append((enters / total, number[tuple(np.where(room, patients + one, patients).T)][:, None]))
-        events.append((goes / total, number[tuple(np.maximum(patients - one, 0).T)][:, None]))
-        reward += enters * worth[k]
-    taken = patients.sum(axis=1)[:, None]
-    return CMDP.from_rewards(
-        transitions(S, A, events),
-        reward,
-        costs=[np.broadcast_to(cost, (S, A)) for cost in (on_duty, ~room, taken)],
-        thresholds=[staff, refused, occupied],
-        state_names=[_words(row) for row in patients.tolist()],
-        action_names=[f"staff {s} admits {_open(row)}" for s in range(speed.size) for row in admits],
-        cost_names=("value", "staff", "refused", "occupied"),
+    beds, kinds = int(beds), CLASSES[: come.size]
+    # Besides urgent patients, any set of the other classes is admitted.
+    admits = [
+        " and ".join(["urgent", *(kind for kind, yes in zip(kinds[1:], chosen, strict=True) if yes)])
+        for chosen in product((False, True), repeat=len(kinds) - 1)
+    ]
+    need_sparse(comb(beds + len(kinds), len(kinds)), len(admits) * speed.size, 2 * len(kinds) + 1)
+    taken, pace = " + ".join(kinds), f"pick(staff, {_listed(speed)})"
+    events = {}
+    for kind, rate, leaves, value in zip(kinds, come, leave, worth, strict=True):
+        admitted = " or ".join(f"admits == '{group}'" for group in admits if kind in group)
+        events[f"{kind}_comes"] = Event(
+            float(rate), {kind: f"{kind} + 1"}, when=f"{taken} < {beds} and ({admitted})", costs={"value": float(value)}
+        )
+        events[f"{kind}_goes"] = Event(float(leaves), {kind: f"{kind} - 1"}, times=f"{kind} * {pace}")
+    return System(
+        state={kind: range(beds + 1) for kind in kinds},
+        action={"staff": range(speed.size), "admits": admits},
+        events=events,
+        clock=float(come.sum() + beds * leave.max() * speed.max()),
+        costs={
+            "value": 0,
+            "nurses": f"pick(staff, {_listed(duty)})",
+            "refused": f"{taken} == {beds}",
+            "occupied": taken,
+        },
+        maximise="value",
+        limits=[at_most("nurses", staff), at_most("refused", refused), at_most("occupied", occupied)],
         units=Units(levels={"staff": "nurses", "refused": "of urgent patients", "occupied": "beds"}),
+        state_names=", ".join(f"{{{kind}}} {kind}" for kind in kinds),
+        action_names="staff {staff} admits {admits}",
+        cost_names={"nurses": "staff"},
     )
 
 
-def _patients(beds: int, classes: int) -> Ints:
-    """Return all ways to occupy up to ``beds`` beds, one per row."""
-    rows: Ints = np.indices((beds + 1,) * classes).reshape(classes, -1).T
-    return np.asarray(rows[rows.sum(axis=1) <= beds])
+ward = model_builder(ward_system, sparse=True)
 
 
-def _words(patients: list[int]) -> str:
-    return ", ".join(f"{n} {name}" for n, name in zip(patients, CLASSES, strict=False))
-
-
-def _open(admits: Floats) -> str:
-    return " and ".join(["urgent", *(name for name, yes in zip(CLASSES[1:], admits, strict=False) if yes)])
+def _listed(numbers: Floats) -> str:
+    return ", ".join(map(repr, numbers.tolist()))

@@ -16,6 +16,15 @@ import numpy as np
 
 from psconrl.errors import ModelError, unknown_name
 
+
+def _pick(which: Any, *values: Any) -> Any:
+    """Return the value with a number, counted from 0, of several."""
+    stacked = np.stack(np.broadcast_arrays(which, *values)[1:])
+    inside = (which >= 0) & (which < len(values)) & (which == np.floor(which))
+    places = np.where(inside, which, 0).astype(np.int64)
+    return np.where(inside, np.take_along_axis(stacked, places[None], axis=0)[0], np.nan)
+
+
 LONGEST = 2000  # characters of an expression
 DEEPEST = 50  # nesting levels of an expression
 
@@ -28,6 +37,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], int, int]] = {  # with the least 
     "sqrt": (np.sqrt, 1, 1),
     "exp": (np.exp, 1, 1),
     "log": (np.log, 1, 1),
+    "pick": (_pick, 2, 100),
 }
 OPERATORS: dict[type, Callable[..., Any]] = {
     ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.divide, ast.FloorDiv: np.floor_divide,

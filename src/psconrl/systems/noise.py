@@ -40,6 +40,9 @@ class Noise(ABC):
         self.known: Floats | None = None
         self.prior: ParameterPrior | None = None
         self.arguments: dict[str, Any] = dict(arguments or {})  # expressions or numbers, by name
+        self._set_parameter(parameter)
+
+    def _set_parameter(self, parameter: Any) -> None:
         if isinstance(parameter, ParameterPrior):
             if not isinstance(parameter, self.prior_type):
                 raise ModelError(
@@ -68,6 +71,10 @@ class Noise(ABC):
     def statistics(self, counts: Floats, parameter: Floats, arguments: Arguments, rng: np.random.Generator) -> Floats:
         """Return sufficient statistics of the prior, given the numbers of outcomes (G, W)."""
 
+    def flat_prior(self) -> ParameterPrior:
+        """Return a prior under which all parameters, or all up to a large one, are about equally likely."""
+        return Beta(1.0, 1.0)
+
     def checked_arguments(self, arguments: Arguments) -> Arguments:
         """Return the values of the arguments after a check."""
         if self.parameter_name in arguments:
@@ -75,10 +82,11 @@ class Noise(ABC):
         return arguments
 
     def with_parameter(self, value: Any) -> "Noise":
-        """Return the same noise with a known parameter."""
+        """Return the same noise with a known parameter, or with an unknown one if a prior is given."""
         other = object.__new__(type(self))
         vars(other).update(vars(self))
-        other.prior, other.known = None, self._checked(np.atleast_1d(as_floats(value, self.parameter_name)))
+        other.prior = other.known = None
+        other._set_parameter(value)
         return other
 
     def of_contexts(self, parameter: Floats, arguments: Arguments, n_contexts: int) -> Floats:
@@ -152,16 +160,27 @@ class Binomial(Noise):
 
 
 class Bernoulli(Binomial):
-    """1 with probability ``p``, which may be a prior such as ``Beta(1, 1)``, and 0 otherwise."""
+    """1 with probability ``p``, which may be a prior such as ``Beta(1, 1)``, and 0 otherwise.
+
+    ``when``: a condition; elsewhere the noise is 0, and nothing is learned about p.
+    """
 
     name: ClassVar[str] = "bernoulli"
 
-    def __init__(self, p: Any) -> None:
-        super().__init__(1, p)
+    def __init__(self, p: Any, when: Any = 1) -> None:
+        super().__init__(when, p)
+
+    def checked_arguments(self, arguments: Arguments) -> Arguments:
+        """Return the values of the arguments after a check."""
+        return super().checked_arguments({**arguments, "n": (arguments["n"] != 0.0).astype(np.float64)})
+
+    def outcomes(self, arguments: Arguments) -> NDArray[Any]:
+        """Return 0 and 1."""
+        return np.arange(2)
 
     def table(self, parameter: Floats, arguments: Arguments, n_contexts: int) -> Floats:
         """Return the probabilities (G, 2)."""
-        p = self.of_contexts(parameter, arguments, n_contexts)
+        p = arguments["n"] * self.of_contexts(parameter, arguments, n_contexts)
         return np.column_stack([1.0 - p, p])
 
 
@@ -183,6 +202,10 @@ class Poisson(Noise):
 
     def _checked(self, parameter: Floats) -> Floats:
         return _at_least_zero(parameter, self.parameter_name)
+
+    def flat_prior(self) -> Gamma:
+        """Return an exponential prior whose mean is the largest count that is told apart."""
+        return Gamma(1.0, 1.0 / self.most)
 
     def checked_arguments(self, arguments: Arguments) -> Arguments:
         """Return the values of the arguments after a check."""
@@ -286,6 +309,10 @@ class Categorical(Noise):
         if not ((parameter >= 0) & np.isfinite(parameter)).all() or abs(parameter.sum() - 1.0) > PROBABILITY_SUM_TOL:
             raise ModelError(f"Categorical: probabilities must sum to 1; got {parameter.tolist()}")
         return parameter
+
+    def flat_prior(self) -> Weights:
+        """Return the uniform distribution of all probabilities."""
+        return Weights(np.ones(self.values.size))
 
     def outcomes(self, arguments: Arguments) -> NDArray[Any]:
         """Return the values."""

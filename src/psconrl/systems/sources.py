@@ -4,7 +4,7 @@ A source knows its joint outcomes, the contexts of pairs, and what an outcome do
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, Self
 
@@ -17,7 +17,7 @@ from psconrl.systems.events import Event, EventClock
 from psconrl.systems.exploration import JointOutcomes, next_values
 from psconrl.systems.functions import Rule
 from psconrl.systems.noise import Noise
-from psconrl.systems.priors import Gamma
+from psconrl.systems.priors import Gamma, Prior
 from psconrl.systems.randomness import IndependentNoise, Randomness
 from psconrl.systems.variables import Space
 
@@ -47,6 +47,10 @@ class RandomSource(ABC):
     @abstractmethod
     def next_values(self, columns: Columns, size: int) -> dict[str, NDArray[Any]]:
         """Return the variables of the next state at some points (s, a, w)."""
+
+    @abstractmethod
+    def flat_priors(self, names: Iterable[str]) -> dict[str, Prior]:
+        """Return flat priors of the parameters of some noise or events."""
 
     def next_numbers(self, states: Ints) -> tuple[Ints, Bools]:
         """Return the numbers of the next states at the points (s, a, w) of some states, and which are in the space."""
@@ -100,14 +104,17 @@ class NoiseSource(RandomSource):
         """Return the source with other noise: a distribution, or a number for an unknown parameter."""
         noise = dict(self.noise)
         for name, given in known.items():
-            if name not in noise:
-                raise ModelError(unknown_name("noise", name, noise))
-            noise[name] = given if isinstance(given, Noise) else noise[name].with_parameter(given)
+            old = _known("noise", name, noise)
+            noise[name] = given if isinstance(given, Noise) else old.with_parameter(given)
         return NoiseSource(self.states, self.actions, noise, self._given_step)
 
     def unknown(self) -> dict[str, Any]:
         """Return the priors of unknown parameters by name of the noise."""
         return {name: noise.prior for name, noise in self.noise.items() if noise.prior is not None}
+
+    def flat_priors(self, names: Iterable[str]) -> dict[str, Prior]:
+        """Return flat priors of all noise, or of some, by name."""
+        return {name: _known("noise", name, self.noise).flat_prior() for name in names or self.noise}
 
     def rules(self) -> list[Rule]:
         """Return the rules of the step."""
@@ -183,15 +190,19 @@ class EventSource(RandomSource):
         """Return the source with other rates."""
         events = dict(self.events)
         for name, given in known.items():
-            if name not in events:
-                raise ModelError(unknown_name("event", name, events))
-            old = events[name]
+            old = _known("event", name, events)
             events[name] = given if isinstance(given, Event) else Event(given, old.step, old.times, old.when, old.costs)
         return EventSource(self.states, self.actions, events, self._clock)
 
     def unknown(self) -> dict[str, Any]:
         """Return the priors of unknown rates by name of the event."""
         return {name: event.rate for name, event in self.events.items() if isinstance(event.rate, Gamma)}
+
+    def flat_priors(self, names: Iterable[str]) -> dict[str, Prior]:
+        """Return priors of the rates of all events, or of some: exponential, with the rate of the clock as mean."""
+        return {
+            name: Gamma(1.0, 1.0 / self.clock) for name in names or self.events if _known("event", name, self.events)
+        }
 
     def rules(self) -> list[Rule]:
         """Return the rules of all steps."""
@@ -286,6 +297,13 @@ def read_step(step: Any, states: Space, names: frozenset[str], what: str) -> Ste
     if not callable(step):
         raise ModelError(f"{what} must be a function, or a table of expressions by variable; got {step!r}")
     return Rule(step, what, names)
+
+
+def _known(what: str, name: str, known: Mapping[str, Any]) -> Any:
+    """Return what a name stands for; raise an error if it stands for nothing."""
+    if name not in known:
+        raise ModelError(unknown_name(what, name, known))
+    return known[name]
 
 
 def _numbers(rule: Rule, columns: Columns, size: int) -> Floats:

@@ -136,9 +136,9 @@ class Structure:
         for kind, all_costs in (("outcome", self.outcome_costs), ("event", self.event_costs)):
             for i, costs in enumerate(all_costs):
                 if costs is not None:
-                    rows = np.column_stack([self.contexts.astype(np.float64), costs + 0.0])
-                    bits = np.ascontiguousarray(rows).view(np.uint64)
-                    marks, other = (bits @ _signs(bits.shape[1], seed) for seed in (1, 2))
+                    codes = np.unique(costs, return_inverse=True)[1].reshape(costs.shape)
+                    rows = np.column_stack([self.contexts, codes]).astype(np.uint64)
+                    marks, other = (rows @ _signs(rows.shape[1], seed) for seed in (1, 2))
                     first, of_pair = np.unique(marks, return_index=True, return_inverse=True)[1:]
                     assert (other == other[first][of_pair]).all(), "two rows of costs have the same mark"
                     found[kind, i] = first, of_pair
@@ -184,9 +184,8 @@ def _marks(cells: Ints, begins: Ints, seed: int) -> NDArray[np.uint64]:
 
 
 def _signs(size: int, seed: int) -> NDArray[np.uint64]:
-    """Return random odd 64-bit numbers."""
-    drawn = np.random.Generator(np.random.PCG64(seed)).integers(0, 2**63, size=size, dtype=np.uint64)
-    return np.asarray(2 * drawn + 1, dtype=np.uint64)
+    """Return random 64-bit numbers."""
+    return np.random.Generator(np.random.PCG64(seed)).integers(0, 2**63, size=size, dtype=np.uint64)
 
 
 def randomness_from_dict(data: dict[str, Any]) -> Randomness:

@@ -129,6 +129,10 @@ class System(Stated):
         vars(other).update({name: value for name, value in vars(self).items() if name not in computed} | changes)
         return other
 
+    def with_unknown(self, *names: str) -> "System":
+        """Return the system with unknown parameters of some noise or events, by default of all, under flat priors."""
+        return self.with_noise(**self.source.flat_priors(names))
+
     def model(self, **known: Any) -> CMDP:
         """Return the model of the reachable states. Unknown parameters of noise must be given, by name of the noise."""
         return self._with_known(known).expected_model({})
@@ -182,9 +186,7 @@ class System(Stated):
                 "or learn it, as in PSConRL.of(system)"
             )
 
-    def expected_model(
-        self, parameters: Parameters, *, all_actions: bool = False, sparse: bool | None = None
-    ) -> CMDP:
+    def expected_model(self, parameters: Parameters, *, all_actions: bool = False, sparse: bool | None = None) -> CMDP:
         """Return the model for some values of the unknown parameters; by default their prior means.
 
         ``sparse``: whether its transitions are a sparse matrix; by default if it has many states.
@@ -324,7 +326,9 @@ class System(Stated):
         wrong = np.flatnonzero(~np.isfinite(values) & relevant)
         if wrong.size:
             point = {name: columns[name][wrong[0]] for name in (*self.states.names, *self.actions.names)}
-            raise ModelError(f"{limit.name!r} is not a number at {shown_values(point)}: {values[wrong[0]]}")
+            raise ModelError(
+                f"the cost {limit.name!r} must be finite; it is {values[wrong[0]]} at {shown_values(point)}"
+            )
 
     def __repr__(self) -> str:
         unknown = ", ".join(self.source.unknown())
