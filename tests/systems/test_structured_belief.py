@@ -163,3 +163,50 @@ def test_agents_continue_bit_for_bit(tmp_path):
     one = psconrl.simulate(true, agent, 500, seed=5)
     two = psconrl.simulate(true, again, 500, seed=5)
     np.testing.assert_array_equal(one.cumulative, two.cumulative)
+
+
+def parcels():
+    """A parcel arrives only if one was ordered; whether a customer comes is always seen."""
+    return System(
+        state={"shelf": 2, "customer": 2},
+        action={"order": 2},
+        noise={"arrives": Bernoulli(Beta(1, 1)), "comes": Bernoulli(Beta(1, 1))},
+        step={"shelf": "order if arrives == 1 else 0", "customer": "comes"},
+        costs={"cost": "shelf"},
+        minimise="cost",
+    )
+
+
+def test_noise_of_which_nothing_is_revealed_keeps_its_posterior_however_long():
+    # Ten orders, of which two arrived; then 5,000 rounds without an order, in each of which a customer came.
+    system = parcels()
+    a, b = system.state_number({"shelf": 1, "customer": 1}), system.state_number({"shelf": 0, "customer": 1})
+    belief = Structured(system.structure)
+    counts = counted(system, [(0, 1, a)] * 2 + [(0, 1, b)] * 8)
+    record = Record.empty(counts)
+    for _ in range(5000):
+        record.step(0, 0, b, np.zeros(1))
+    counts.add(record)
+    found = np.array([[d["arrives"][0], d["comes"][0]] for d in draws(belief, counts, 2000)])
+    assert found[:, 0].mean() == pytest.approx(3 / 12, abs=6 * 0.12 / 2000**0.5)
+    assert found[:, 0].std() == pytest.approx((3 * 9 / (12**2 * 13)) ** 0.5, rel=0.2)
+    assert found[:, 1].mean() == pytest.approx(5011 / 5012, abs=1e-4)
+    assert abs(np.corrcoef(found[1:, 0], found[:-1, 0])[0, 1]) < 6 / 2000**0.5  # draws are independent
+
+
+def test_bernoulli_noise_with_a_condition_is_zero_elsewhere_and_learned_only_there():
+    system = System(
+        state={"n": 3},
+        action={"fast": 2},
+        noise={"slow": Bernoulli(0.2, when="fast == 0"), "quick": Bernoulli(0.7, when="fast == 1 and n > 0")},
+        step={"n": "min(n + slow + quick, 2)"},
+        costs={"cost": "n"},
+        minimise="cost",
+    )
+    P = system.model().transition.toarray().reshape(3, 2, 3)
+    np.testing.assert_allclose(P[0], [[0.8, 0.2, 0.0], [1.0, 0.0, 0.0]])
+    np.testing.assert_allclose(P[1], [[0.0, 0.8, 0.2], [0.0, 0.3, 0.7]], atol=1e-15)
+    counts = counted(system, [(0, 0, 1)] * 4 + [(0, 1, 0)] * 50 + [(1, 1, 2)] * 9)
+    belief = Structured(system.with_unknown().structure)
+    found = np.array([[d["slow"][0], d["quick"][0]] for d in draws(belief, counts, 2000)])
+    np.testing.assert_allclose(found.mean(axis=0), [5 / 6, 10 / 11], atol=6 * 0.14 / 2000**0.5)

@@ -67,6 +67,11 @@ class EventClock(Randomness):
         return self.factors.shape[1] + 1
 
     @property
+    def sizes(self) -> tuple[int, ...]:  # type: ignore[override]
+        """Number of events, and none: one noise."""
+        return (self.n_outcomes,)
+
+    @property
     def is_conjugate(self) -> bool:
         """False: every rate is drawn given the others."""
         return False
@@ -84,7 +89,7 @@ class EventClock(Randomness):
     def table(self, parameters: Parameters) -> Floats:
         """Return the probabilities (G, E + 1)."""
         probabilities = self.intensities(parameters) / self.clock
-        none = 1.0 - sum(probabilities.T)  # in the order of the events
+        none: Floats = np.asarray(1.0 - sum(probabilities.T))  # in the order of the events
         if none.min() < -EVENT_SUM_TOL:
             raise ModelError(
                 f"the rates add up to {1.0 - none.min():.4g} times the rate of the clock; give a faster clock"
@@ -103,7 +108,7 @@ class EventClock(Randomness):
 
     def draw(self, counts: Floats, parameters: Parameters, rng: np.random.Generator) -> Parameters:
         """Draw the rates one after the other, each by slice sampling."""
-        names = list(self.priors)
+        counts, names = counts[0], list(self.priors)
         of_event = np.array([names.index(self.keys[e]) if e in self.keys else -1 for e in range(self.rates.size)])
         known = of_event < 0
         happened = np.bincount(of_event[~known], weights=counts[:, :-1].sum(axis=0)[~known], minlength=len(names))
@@ -133,5 +138,5 @@ class EventClock(Randomness):
     def from_dict(cls, data: dict[str, Any]) -> "EventClock":
         """Return what ``to_dict`` described."""
         keys = {int(event): key for event, key in data["keys"].items()}
-        priors = {key: prior_from_dict(prior) for key, prior in data["priors"].items()}
+        priors: Any = {key: prior_from_dict(prior) for key, prior in data["priors"].items()}
         return cls(np.asarray(data["factors"]), float(data["clock"]), np.asarray(data["rates"]), keys, priors)

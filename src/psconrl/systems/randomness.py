@@ -25,6 +25,7 @@ class Randomness(ABC):
 
     n_contexts: int
     n_outcomes: int
+    sizes: tuple[int, ...]  # numbers of outcomes of the noises (K of them), whose product is n_outcomes
     priors: Mapping[str, ParameterPrior]  # of the unknown parameters, by name
 
     @property
@@ -42,7 +43,10 @@ class Randomness(ABC):
 
     @abstractmethod
     def draw(self, counts: Floats, parameters: Parameters, rng: np.random.Generator) -> Parameters:
-        """Draw the parameters, given the numbers (G, W) of joint outcomes, and the parameters drawn before."""
+        """Draw the parameters, given the parameters drawn before, and the numbers (K, G, W) of joint outcomes.
+
+        The numbers for each noise are of the rounds that revealed something of it.
+        """
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
@@ -88,7 +92,7 @@ class IndependentNoise(Randomness):
         return len(next(iter(self.contexts.values()))) if self.contexts else 1
 
     @property
-    def sizes(self) -> tuple[int, ...]:
+    def sizes(self) -> tuple[int, ...]:  # type: ignore[override]
         """Numbers of outcomes of the noises."""
         return tuple(len(noise.outcomes(self.arguments[name])) for name, noise in self.noises.items())
 
@@ -123,12 +127,12 @@ class IndependentNoise(Randomness):
     def draw(self, counts: Floats, parameters: Parameters, rng: np.random.Generator) -> Parameters:
         """Draw the parameters from their posteriors, which are conjugate."""
         statistics: dict[str, Floats] = {}
-        by_noise = counts.reshape(-1, *self.sizes)
+        by_noise = counts.reshape(len(counts), -1, *self.sizes)
         for place, name in enumerate(self.noises):
             if name not in self.keys:
                 continue
             others = tuple(k + 1 for k in range(len(self.noises)) if k != place)
-            marginal = by_noise.sum(axis=others)
+            marginal = by_noise[place].sum(axis=others)
             own = np.zeros((int(self.contexts[name].max()) + 1, marginal.shape[1]))
             np.add.at(own, self.contexts[name], marginal)
             key = self.keys[name]

@@ -69,6 +69,10 @@ class RandomSource(ABC):
     def with_known(self, known: Mapping[str, Any]) -> Self:
         """Return the source with some parameters known, or noise replaced."""
 
+    def event_costs(self, name: str, states: Ints) -> Floats:
+        """Return what a cost adds when each event happens, at all pairs of some states, (len * A, E)."""
+        return np.zeros((states.size * self.actions.size, 0))
+
     def pair_columns(self, states: Ints) -> dict[str, NDArray[Any]]:
         """Return the values of the variables of states and actions, each (len * A,)."""
         A = self.actions.size

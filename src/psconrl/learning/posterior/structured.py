@@ -5,7 +5,8 @@ r"""A belief about a system whose structure is known: only the parameters of its
 A transition that only one outcome of the noise explains reveals that outcome. Where several do, as when demand exceeds
 what is on the shelf, the outcomes are drawn given the parameters, and the parameters given the outcomes, in turn: data
 augmentation (Tanner and Wong 1987), which samples the exact posterior in the limit of many sweeps. The parameters are
-the state of this chain, which continues from episode to episode.
+the state of this chain, which continues from episode to episode. A noise of which a transition reveals nothing, such as
+a delivery when none is due, is not drawn for it: it would only slow the chain down.
 """
 
 from functools import cached_property
@@ -13,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from psconrl.arrays import Floats, Ints
+from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import AgentError
 from psconrl.learning.checks import saved_floats
 from psconrl.learning.posterior.counts import Counts
@@ -87,23 +88,59 @@ class Structured(Belief):
         )
         return times.astype(np.int64)
 
+    @cached_property
+    def _revealed(self) -> tuple[Bools, Bools]:
+        """Whether a pattern reveals anything of each noise, (patterns, K), and whether it leaves it in doubt what.
+
+        A pattern reveals nothing of a noise if it holds every outcome of that noise together with each joint outcome of
+        the others that it holds.
+        """
+        patterns, randomness = self._structure.patterns, self._structure.randomness
+        lengths = np.diff(patterns.starts)
+        W, sizes = randomness.n_outcomes, randomness.sizes
+        of_cell = np.repeat(np.arange(lengths.size), lengths)
+        contexts = patterns.cells[patterns.starts[:-1]] // W
+        possible = randomness.possible().reshape(-1, *sizes)
+        places = np.array(np.unravel_index(patterns.cells % W, sizes))
+        reveals = np.empty((lengths.size, len(sizes)), dtype=bool)
+        together = np.ones(lengths.size, dtype=np.int64)  # joint outcomes of the noises of which nothing is revealed
+        for k in range(len(sizes)):
+            others = tuple(1 + j for j in range(len(sizes)) if j != k)
+            number = possible.any(axis=others).sum(axis=1)[contexts]
+            rest = places.copy()
+            rest[k] = 0
+            distinct = np.unique(of_cell * W + np.ravel_multi_index(tuple(rest), sizes)) // W
+            reveals[:, k] = np.bincount(distinct, minlength=lengths.size) * number != lengths
+            together *= np.where(reveals[:, k], 1, number)
+        return reveals, lengths > together
+
     def sample(self, counts: Counts, rng: np.random.Generator) -> Transition:
         """Draw the parameters, and return the transitions that follow from them."""
         randomness = self._structure.randomness
         observed = self.observed(counts)
-        seen = np.flatnonzero(observed)
-        members, times = self._members[seen], observed[seen]
-        shape = randomness.n_contexts, randomness.n_outcomes
-        certain = bool((members[:, 1:] < 0).all()) and randomness.is_conjugate  # then one draw is exact
-        for _ in range((1 if certain else SWEEPS) if randomness.priors else 0):
-            table = np.append(self._structure.table(self.parameters).ravel(), 0.0)
-            shares = table[members]
-            totals = shares.sum(axis=1, keepdims=True)
-            drawn = rng.multinomial(times, shares / np.where(totals > 0.0, totals, 1.0)) if seen.size else members
-            outcomes = np.bincount(members.ravel() + 1, weights=drawn.ravel(), minlength=table.size)[1:]
-            self.parameters = randomness.draw(outcomes.reshape(shape).astype(np.float64), self.parameters, rng)
+        if randomness.priors:
+            reveals, doubtful = self._revealed
+            seen = np.flatnonzero((observed > 0) & reveals.any(axis=1))
+            certain = randomness.is_conjugate and not doubtful[seen].any()  # then one draw is exact
+            for _ in range(1 if certain else SWEEPS):
+                outcomes = self._outcomes(seen, observed[seen], reveals[seen], rng)
+                self.parameters = randomness.draw(outcomes, self.parameters, rng)
         self._table = self._structure.table(self.parameters)
         return self._structure.transition(self._table)
+
+    def _outcomes(self, seen: Ints, times: Ints, reveals: Bools, rng: np.random.Generator) -> Floats:
+        """Draw the outcomes behind the patterns seen; return their numbers for each noise, (K, G, W)."""
+        randomness, members = self._structure.randomness, self._members[seen]
+        shape = randomness.n_contexts, randomness.n_outcomes
+        table = np.append(self._structure.table(self.parameters).ravel(), 0.0)
+        shares = table[members]
+        totals = shares.sum(axis=1, keepdims=True)
+        drawn = rng.multinomial(times, shares / np.where(totals > 0.0, totals, 1.0)) if seen.size else members
+        numbers = np.empty((reveals.shape[1], *shape))
+        for k, some in enumerate(reveals.T):
+            found = np.bincount(members[some].ravel() + 1, weights=drawn[some].ravel(), minlength=table.size)[1:]
+            numbers[k] = found.reshape(shape)
+        return numbers
 
     def costs(self) -> Floats | None:
         """Return the expected costs under the parameters last drawn."""
