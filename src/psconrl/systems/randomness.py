@@ -9,6 +9,7 @@ observed in every context, ``draw`` draws the parameters from their posterior.
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -86,22 +87,22 @@ class IndependentNoise(Randomness):
         noises = {name: noise_from_dict(noise) for name, noise in data["noises"].items()}
         return cls(noises, data["arguments"], data["contexts"], data["keys"])
 
-    @property
+    @cached_property
     def n_contexts(self) -> int:  # type: ignore[override]
         """Number of joint contexts G."""
         return len(next(iter(self.contexts.values()))) if self.contexts else 1
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[int, ...]:  # type: ignore[override]
         """Numbers of outcomes of the noises."""
         return tuple(len(noise.outcomes(self.arguments[name])) for name, noise in self.noises.items())
 
-    @property
+    @cached_property
     def n_outcomes(self) -> int:  # type: ignore[override]
         """Number of joint outcomes W."""
         return int(np.prod(self.sizes)) if self.noises else 1
 
-    @property
+    @cached_property
     def priors(self) -> Mapping[str, ParameterPrior]:  # type: ignore[override]
         """The priors of the unknown parameters."""
         return {key: self.noises[name].prior for name, key in self.keys.items()}  # type: ignore[misc]
@@ -132,9 +133,11 @@ class IndependentNoise(Randomness):
             if name not in self.keys:
                 continue
             others = tuple(k + 1 for k in range(len(self.noises)) if k != place)
-            marginal = by_noise[place].sum(axis=others)
-            own = np.zeros((int(self.contexts[name].max()) + 1, marginal.shape[1]))
-            np.add.at(own, self.contexts[name], marginal)
+            marginal = by_noise[place].sum(axis=others) if others else by_noise[place]
+            own = marginal.sum(axis=0, keepdims=True)
+            if self.contexts[name].any():
+                own = np.zeros((int(self.contexts[name].max()) + 1, marginal.shape[1]))
+                np.add.at(own, self.contexts[name], marginal)
             key = self.keys[name]
             found = self.noises[name].statistics(own, parameters[key], self.arguments[name], rng)
             statistics[key] = statistics[key] + found if key in statistics else found

@@ -120,27 +120,41 @@ class Structured(Belief):
         observed = self.observed(counts)
         if randomness.priors:
             reveals, doubtful = self._revealed
-            seen = np.flatnonzero((observed > 0) & reveals.any(axis=1))
-            certain = randomness.is_conjugate and not doubtful[seen].any()  # then one draw is exact
-            for _ in range(1 if certain else SWEEPS):
-                outcomes = self._outcomes(seen, observed[seen], reveals[seen], rng)
-                self.parameters = randomness.draw(outcomes, self.parameters, rng)
+            seen = (observed > 0) & reveals.any(axis=1)
+            settled, open_ = np.flatnonzero(seen & ~doubtful), np.flatnonzero(seen & doubtful)
+            # Of a settled pattern all outcomes have the same revealed noise, so that any of them will do.
+            numbers = self._added(settled, observed[settled, None], self._members[settled, :1])
+            if randomness.is_conjugate and not open_.size:  # one draw is exact
+                self.parameters = randomness.draw(numbers, self.parameters, rng)
+            else:
+                self._sweep(numbers, open_, observed[open_], rng)
         self._table = self._structure.table(self.parameters)
         return self._structure.transition(self._table)
 
-    def _outcomes(self, seen: Ints, times: Ints, reveals: Bools, rng: np.random.Generator) -> Floats:
-        """Draw the outcomes behind the patterns seen; return their numbers for each noise, (K, G, W)."""
-        randomness, members = self._structure.randomness, self._members[seen]
-        shape = randomness.n_contexts, randomness.n_outcomes
-        table = np.append(self._structure.table(self.parameters).ravel(), 0.0)
-        shares = table[members]
-        totals = shares.sum(axis=1, keepdims=True)
-        drawn = rng.multinomial(times, shares / np.where(totals > 0.0, totals, 1.0)) if seen.size else members
-        numbers = np.empty((reveals.shape[1], *shape))
-        for k, some in enumerate(reveals.T):
-            found = np.bincount(members[some].ravel() + 1, weights=drawn[some].ravel(), minlength=table.size)[1:]
-            numbers[k] = found.reshape(shape)
-        return numbers
+    def _sweep(self, numbers: Floats, patterns: Ints, times: Ints, rng: np.random.Generator) -> None:
+        """Draw outcomes given parameters, and parameters given outcomes, in turn."""
+        randomness, members = self._structure.randomness, self._members[patterns]
+        for _ in range(SWEEPS):
+            outcomes = numbers
+            if patterns.size:
+                shares = np.append(self._structure.table(self.parameters), 0.0)[members]
+                totals = shares.sum(axis=1, keepdims=True)
+                drawn = rng.multinomial(times, shares / np.where(totals > 0.0, totals, 1.0))
+                outcomes = numbers + self._added(patterns, drawn, members)
+            self.parameters = randomness.draw(outcomes, self.parameters, rng)
+
+    def _added(self, patterns: Ints, times: Ints, cells: Ints) -> Floats:
+        """Return the numbers (K, G, W) of outcomes for every noise of which the patterns reveal something.
+
+        ``times``: (n, L), of the ``cells`` of each pattern, of which those that are -1 are left out.
+        """
+        randomness = self._structure.randomness
+        shape = len(randomness.sizes), randomness.n_contexts, randomness.n_outcomes
+        size = shape[1] * shape[2]
+        some, noise = np.nonzero(self._revealed[0][patterns])
+        places = np.where(cells[some] >= 0, noise[:, None] * size + cells[some], shape[0] * size)
+        found = np.bincount(places.ravel(), weights=times[some].ravel(), minlength=shape[0] * size + 1)
+        return found[:-1].reshape(shape)
 
     def costs(self) -> Floats | None:
         """Return the expected costs under the parameters last drawn."""
