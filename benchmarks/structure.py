@@ -6,7 +6,8 @@
 Scores are regret plus overspending at twice its price. By default rounds pay the mean costs of state and action, so
 that differences between agents are not noise; with ``--happened`` they pay what happened. ``structure`` knows
 everything but the probabilities and rates, ``support`` which transitions are possible, ``default`` neither; all but
-``structure`` know the mean costs. ``--growth``: the network from 25 to 10,000 states, with the time of an episode.
+``structure`` know the mean costs. ``known`` knows everything, and shows what luck and planning from episode to episode
+cost in so short a run. ``--growth``: the network from 25 to 10,000 states, with the time of an episode.
 """
 
 import argparse
@@ -34,7 +35,7 @@ BUILT_IN = {  # as on the leaderboard
         "ward", {"beds": 3, "arrivals": [0.02, 0.03, 0.01], "staff": 4.0, "refused": 0.08, "occupied": 1.5},
     ),
 }  # fmt: skip
-AGENTS = ("uniform", "default", "support", "structure")
+AGENTS = ("uniform", "default", "support", "structure", "known")
 SIDES = (5, 10, 20, 50, 100)
 
 
@@ -58,8 +59,8 @@ def score_of(system: System, true: System, agent: str, rounds: int, happened: bo
     model = true.model()
     best = psconrl.plan(model)
     sizes = (model.n_states, model.n_actions, model.thresholds)
-    if agent == "structure":
-        made = psconrl.PSConRL.of(system, seed=run)
+    if agent in ("structure", "known"):
+        made = psconrl.PSConRL.of(system if agent == "structure" else true, seed=run)
     elif agent == "uniform":
         made = psconrl.agents.make("uniform", *sizes, seed=run)
     else:

@@ -154,7 +154,7 @@ class Structured(Belief):
         some, noise = np.nonzero(self._revealed[0][patterns])
         places = np.where(cells[some] >= 0, noise[:, None] * size + cells[some], shape[0] * size)
         found = np.bincount(places.ravel(), weights=times[some].ravel(), minlength=shape[0] * size + 1)
-        return found[:-1].reshape(shape)
+        return found[:-1].reshape(shape).astype(np.float64)
 
     def costs(self) -> Floats | None:
         """Return the expected costs under the parameters last drawn."""
