@@ -18,13 +18,13 @@ from concurrent.futures import ProcessPoolExecutor
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-from structure_held_out import HELD_OUT
 
 import psconrl
 from psconrl.agents import LearnedMass
 from psconrl.envs.registry import load_system
 from psconrl.learning.posterior.structured import Structured
 from psconrl.systems.system import System
+from structure_held_out import HELD_OUT
 
 BUILT_IN = {  # as on the leaderboard
     "inventory": ("inventory", {}),

@@ -17,7 +17,7 @@ from psconrl.systems.events import Event, EventClock
 from psconrl.systems.exploration import JointOutcomes, next_values
 from psconrl.systems.functions import Rule
 from psconrl.systems.noise import Noise
-from psconrl.systems.priors import Gamma, Prior
+from psconrl.systems.priors import Gamma, ParameterPrior
 from psconrl.systems.randomness import IndependentNoise, Randomness
 from psconrl.systems.variables import Space
 
@@ -49,7 +49,7 @@ class RandomSource(ABC):
         """Return the variables of the next state at some points (s, a, w)."""
 
     @abstractmethod
-    def flat_priors(self, names: Iterable[str]) -> dict[str, Prior]:
+    def flat_priors(self, names: Iterable[str]) -> dict[str, ParameterPrior]:
         """Return flat priors of the parameters of some noise or events."""
 
     def next_numbers(self, states: Ints) -> tuple[Ints, Bools]:
@@ -116,7 +116,7 @@ class NoiseSource(RandomSource):
         """Return the priors of unknown parameters by name of the noise."""
         return {name: noise.prior for name, noise in self.noise.items() if noise.prior is not None}
 
-    def flat_priors(self, names: Iterable[str]) -> dict[str, Prior]:
+    def flat_priors(self, names: Iterable[str]) -> dict[str, ParameterPrior]:
         """Return flat priors of all noise, or of some, by name."""
         return {name: _known("noise", name, self.noise).flat_prior() for name in names or self.noise}
 
@@ -202,7 +202,7 @@ class EventSource(RandomSource):
         """Return the priors of unknown rates by name of the event."""
         return {name: event.rate for name, event in self.events.items() if isinstance(event.rate, Gamma)}
 
-    def flat_priors(self, names: Iterable[str]) -> dict[str, Prior]:
+    def flat_priors(self, names: Iterable[str]) -> dict[str, ParameterPrior]:
         """Return priors of the rates of all events, or of some: exponential, with the rate of the clock as mean."""
         return {
             name: Gamma(1.0, 1.0 / self.clock) for name in names or self.events if _known("event", name, self.events)
