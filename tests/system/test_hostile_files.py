@@ -40,7 +40,7 @@ READERS = {
 CHILD = """
 import os, resource, sys, time
 import psconrl
-from psconrl.model.exchange import drn, umb
+from psconrl.model.exchange import drn_reader, umb
 psconrl.load, psconrl.Plan, psconrl.load_agent, psconrl.Simulation, psconrl.plan(psconrl.load("box"))
 has = int(open("/proc/self/statm").read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
 resource.setrlimit(resource.RLIMIT_AS, (has + {spare} * 2**20,) * 2)

@@ -24,6 +24,7 @@ ANCHOR_REFINEMENTS = 2  # of a solution: each reduces its error by the time to l
 SEPARATE = 0.5  # least probability that the clock rings before a regime is left
 LEVELS = 60  # most steps of the search for levels, which ends after about five
 FARTHEST_LEVEL = 1e9  # levels beyond are not searched
+LEVEL_TOL = 1e-13  # relative change of a level at which the search ends
 
 
 def anchored_bias(P: csr_array, cost: Floats, reference: int, anchor: Floats, order: Order) -> Floats:
@@ -63,7 +64,7 @@ def best_level(values: Floats, change: Floats) -> float:
             new = float((values[above] - values[below]) / (change[below] - change[above]))
         else:
             new = x + (10.0 if above < 0 else -10.0) * max(1.0, abs(x))
-        if abs(new) > FARTHEST_LEVEL or abs(new - x) <= 1e-13 * max(1.0, abs(x)):
+        if abs(new) > FARTHEST_LEVEL or abs(new - x) <= LEVEL_TOL * max(1.0, abs(x)):
             break
         x = new
     return x

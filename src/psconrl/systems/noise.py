@@ -204,7 +204,7 @@ class Poisson(Noise):
         return _at_least_zero(parameter, self.parameter_name)
 
     def flat_prior(self) -> Gamma:
-        """Return an exponential prior whose mean is the largest count that is told apart."""
+        """Return an exponential prior whose mean is the largest count that is distinguished."""
         return Gamma(1.0, 1.0 / self.most)
 
     def checked_arguments(self, arguments: Arguments) -> Arguments:
