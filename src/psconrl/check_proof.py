@@ -4,8 +4,9 @@ Copy this file anywhere and run ``python check_proof.py model.npz proof.json``. 
 why it is one file. A proof is what ``plan.save_proof`` writes; a model, what ``psconrl.save`` writes. Exit code 0:
 proven; 1: refused, with the reason; 2: a file cannot be read.
 
-Doubles are rationals, and every comparison below is made in whole numbers over a common power of two, without rounding.
-The rows of a model, which sum to one up to rounding, are divided by their exact sums.
+Doubles are rationals, and every comparison below is made in whole numbers over a common denominator, without rounding.
+The rows of a model sum to one up to rounding: the probability of staying in a state is one minus those of leaving it.
+Numbers that doubles cannot hold are written as text, such as ``"31/40"``.
 
 **Bound.** For every h and every :math:`\lambda \ge 0` no policy within the thresholds costs less than the least
 :math:`v = c_0 + \sum_i \lambda_i (c_i - \tau_i) + P h - h` of the reachable pairs. Without :math:`c_0`, a positive
@@ -42,6 +43,7 @@ STATUSES = (OPTIMAL, INFEASIBLE, "stopped", "not attained")
 OFF_ONE = Fraction(1, 10**9)  # largest deviation of the sum of a distribution from one, and of shares from stationarity
 # Largest tolerances that a proof may state, as shares of the range of a cost: a larger one would prove nothing.
 LARGEST_GAP, LARGEST_EXCESS = Fraction(1001, 10**12), Fraction(2001, 10**12)
+NEARLY_CONSTANT = Fraction(1, 10**6)  # of the size of a cost, below which its range is rounding
 ROUGHER = 5  # times the tolerance of an average: that of the same average by the long-run shares
 KINDS = {"<f8": "d", "<i8": "q", "<i4": "i", "|b1": "B"}
 
@@ -120,15 +122,21 @@ class ExactRow(NamedTuple):
         return sum(map(mul, self.weights, map(h.__getitem__, self.columns))) - self.total * h[self.state]
 
 
-def binary_places(*values: Sequence[float]) -> int:
-    """Return the number of binary places after the point that all values need."""
-    return max((x.as_integer_ratio()[1].bit_length() - 1 for some in values for x in some), default=0)
+def common_denominator(*values: Sequence[float | Fraction]) -> int:
+    """Return the least common denominator of all values."""
+    return math.lcm(*{x.as_integer_ratio()[1] for some in values for x in some})
 
 
-def scaled_up(x: float, places: int) -> int:
-    """Return a double times two to the power of ``places``, which is a whole number."""
+def scaled_up(x: float | Fraction, denominator: int) -> int:
+    """Return a number times a multiple of its denominator, which is a whole number."""
     n, d = x.as_integer_ratio()
-    return n << (places + 1 - d.bit_length())
+    return n * (denominator // d)
+
+
+def read_fraction(text: str) -> Fraction:
+    """Return a fraction of whole numbers, each decimal or, with the prefix 0x, hexadecimal."""
+    numerator, _, denominator = text.partition("/")
+    return Fraction(int(numerator, 0), int(denominator or "1", 0))
 
 
 def is_distribution(values: Sequence[Fraction]) -> bool:
@@ -185,9 +193,16 @@ class Checker:
 
     def __init__(self, model: Model, proof: dict[str, Any]) -> None:
         self.model, self.proof = model, proof
-        self.places = binary_places(model.probabilities)
-        self.one = 1 << self.places
+        self.one = common_denominator(model.probabilities)
         self.m = len(model.thresholds)
+
+    def exact_numbers(self, record: dict[str, Any], name: str, n: int) -> list[float | Fraction]:
+        """Return n numbers of a record, of which those written as text are fractions."""
+        given = record.get(name)
+        if not isinstance(given, list) or not any(isinstance(x, str) for x in given):
+            return [*self.numbers(record, name, n)]
+        plain = self.numbers({name: [0.0 if isinstance(x, str) else x for x in given]}, name, n)
+        return [read_fraction(x) if isinstance(x, str) else y for x, y in zip(given, plain, strict=True)]
 
     def numbers(self, record: dict[str, Any], name: str, n: int) -> list[float]:
         """Return n finite numbers of a record."""
@@ -199,14 +214,16 @@ class Checker:
             raise BadInputError(f"{name!r} must hold finite numbers")
         return values
 
-    def weights(self, row: int) -> tuple[int, Sequence[int], list[int]]:
-        """Return the sum, the columns and the entries of a row of the transitions as whole numbers."""
+    def weights(self, row: int) -> tuple[Sequence[int], list[int]]:
+        """Return the columns and the entries of a row of the transitions as whole numbers, whose sum is ``one``."""
         low, high = self.model.start[row], self.model.start[row + 1]
-        entries = [scaled_up(p, self.places) for p in self.model.probabilities[low:high]]
-        total = sum(entries)
+        entries = [scaled_up(p, self.one) for p in self.model.probabilities[low:high]]
+        columns, total = self.model.columns[low:high], sum(entries)
         if min(entries, default=0) < 0 or abs(total - self.one) > OFF_ONE * self.one:
             raise RefusedError(f"{self.model.pair(row)}: the probabilities sum to {total / self.one:.12g}")
-        return total, self.model.columns[low:high], entries
+        if total == self.one:
+            return columns, entries
+        return [*columns, row // self.model.n_actions], [*entries, self.one - total]
 
     def reached(self, rows_of: Callable[[int], Iterator[int]]) -> list[int]:
         """Return the states that are reached from the initial distribution by the given rows of each state."""
@@ -225,36 +242,31 @@ class Checker:
     def lower_bound(self) -> tuple[Fraction, str]:
         """Return the proven bound on the objective or, of an infeasible model, on the weighted excess."""
         model, S, proof = self.model, self.model.n_states, self.proof
-        lam = self.numbers(proof, "multipliers", self.m)
+        lam = self.exact_numbers(proof, "multipliers", self.m)
         if min(lam, default=0.0) < 0:
             raise RefusedError(f"the multiplier of {model.cost_names[1 + lam.index(min(lam))]!r} is negative")
-        high, low = self.numbers(proof, "potential", S), self.numbers(proof, "low_potential", S)
-        gains = None if proof.get("gains") is None else self.numbers(proof, "gains", S)
+        high, low = self.exact_numbers(proof, "potential", S), self.exact_numbers(proof, "low_potential", S)
+        gains = None if proof.get("gains") is None else self.exact_numbers(proof, "gains", S)
         moves = [0.0] * S if gains is None else self.numbers(proof, "moves", S)
         if min(moves) < 0:
             raise RefusedError("the bound on moves is negative")
         weights = [0.0 if proof["status"] == INFEASIBLE else 1.0, *lam]
-        fine, of_costs, of_moves = (
-            binary_places(weights),
-            binary_places(model.thresholds, *model.costs),
-            binary_places(moves),
-        )
-        places = max(fine + of_costs, binary_places(high, low, gains or ()))
-        factors = [scaled_up(w, fine) << (places - fine - of_costs) for w in weights]
+        of_costs, of_moves = common_denominator(model.thresholds, *model.costs), common_denominator(moves)
+        whole = math.lcm(common_denominator(weights) * of_costs, common_denominator(high, low, gains or ()))
+        factors = [scaled_up(w, whole // of_costs) for w in weights]
         offset = sum(w * scaled_up(t, of_costs) for w, t in zip(factors[1:], model.thresholds, strict=True))
 
         def rows() -> Iterator[ExactRow]:
             for s in self.reached(model.actions):
                 for row in model.actions(s):
-                    total, columns, entries = self.weights(row)
                     cost = sum(w * scaled_up(c[row], of_costs) for w, c in zip(factors, model.costs, strict=True))
-                    yield ExactRow(s, model.pair(row), (cost - offset) * total, total, columns, entries)
+                    yield ExactRow(s, model.pair(row), (cost - offset) * self.one, self.one, *self.weights(row))
 
-        h = [scaled_up(x, places) + scaled_up(y, places) for x, y in zip(high, low, strict=True)]
-        g = None if gains is None else [scaled_up(x, places) for x in gains]
+        h = [scaled_up(x, whole) + scaled_up(y, whole) for x, y in zip(high, low, strict=True)]
+        g = None if gains is None else [scaled_up(x, whole) for x in gains]
         # U is scaled apart from h and g; the ratio in ``bound`` and its product with U cancel the scale.
         found, where = bound(rows(), model.initial, h, g, [scaled_up(x, of_moves) for x in moves], 1)
-        return found / 2**places, where
+        return found / whole, where
 
     def averages(self, policy: dict[str, Any]) -> list[tuple[Fraction, Fraction]]:
         """Return bounds on the averages of every cost under one policy."""
@@ -263,38 +275,38 @@ class Checker:
         moves = [0.0] * model.n_states if policy.get("gains") is None else self.numbers(policy, "moves", model.n_states)
         if min(moves) < 0:
             raise RefusedError("the bound on moves of a policy is negative")
-        fine = binary_places(moves)
-        U = [scaled_up(x, fine) for x in moves]
+        of_moves = common_denominator(moves)
+        U = [scaled_up(x, of_moves) for x in moves]
         states = self.reached(lambda s: (s * model.n_actions + a for a, _ in played[s]))
         result = []
         for i, costs in enumerate(model.costs):
-            places, h, g = self.bias(policy, i)
+            whole, h, g = self.bias(policy, i)
             ends = [
-                sign * bound((self.mixed(s, played[s], costs, places) for s in states), model.initial, h, g, U, sign)[0]
+                sign * bound((self.mixed(s, played[s], costs, whole) for s in states), model.initial, h, g, U, sign)[0]
                 for sign in (1, -1)
             ]
-            result.append((ends[0] / 2**places, ends[1] / 2**places))
+            result.append((ends[0] / whole, ends[1] / whole))
         return result
 
     def bias(self, policy: dict[str, Any], i: int) -> tuple[int, list[int], list[int] | None]:
-        """Return binary places, and the bias and the gains of cost i under a policy, times two to their power."""
+        """Return a common denominator, and the bias and the gains of cost i under a policy, times this number."""
         S, q = self.model.n_states, self.m + 1
         biases, gains = policy.get("biases"), policy.get("gains")
         for table in (*(biases if isinstance(biases, list) else (None,)), *(() if gains is None else (gains,))):
             if not isinstance(table, list) or len(table) != q:
                 raise BadInputError(f"'biases' and 'gains' of a policy must be tables of {q} rows")
-        parts = [self.numbers({"biases": table[i]}, "biases", S) for table in policy["biases"]]
-        g = None if gains is None else self.numbers({"gains": gains[i]}, "gains", S)
-        places = binary_places(self.model.costs[i], g or (), *parts)
-        h = [sum(scaled_up(x, places) for x in values) for values in zip(*parts, strict=True)] or [0] * S
-        return places, h, None if g is None else [scaled_up(x, places) for x in g]
+        parts = [self.exact_numbers({"biases": table[i]}, "biases", S) for table in policy["biases"]]
+        g = None if gains is None else self.exact_numbers({"gains": gains[i]}, "gains", S)
+        whole = common_denominator(self.model.costs[i], g or (), *parts)
+        h = [sum(scaled_up(x, whole) for x in values) for values in zip(*parts, strict=True)] or [0] * S
+        return whole, h, None if g is None else [scaled_up(x, whole) for x in g]
 
     def left_over(self, policy: dict[str, Any], i: int, states: Sequence[int], gains: Sequence[float]) -> list[float]:
         """Return what is left of c - g + P h - h of a policy in the given states: zero for the exact bias."""
-        (places, h, _), played = self.bias(policy, i), self.played(policy)
-        rows = (self.mixed(s, played[s], self.model.costs[i], places) for s in states)
+        (whole, h, _), played = self.bias(policy, i), self.played(policy)
+        rows = (self.mixed(s, played[s], self.model.costs[i], whole) for s in states)
         return [
-            float(Fraction(row.cost + row.drift(h), row.total << places) - Fraction(gains[row.state])) for row in rows
+            float(Fraction(row.cost + row.drift(h), row.total * whole) - Fraction(gains[row.state])) for row in rows
         ]
 
     def played(self, policy: dict[str, Any]) -> list[list[tuple[int, Fraction]]]:
@@ -322,24 +334,21 @@ class Checker:
             result.append(row)
         return result
 
-    def mixed(self, s: int, actions: list[tuple[int, Fraction]], costs: Sequence[float], places: int) -> ExactRow:
+    def mixed(self, s: int, actions: list[tuple[int, Fraction]], costs: Sequence[float], whole: int) -> ExactRow:
         """Return the row of a state under the actions that a policy plays there."""
         first, label = s * self.model.n_actions, f"state {self.model.state(s)}"
-        rows = [(p, scaled_up(costs[first + a], places), *self.weights(first + a)) for a, p in actions]
-        if len(rows) == 1:
-            _, cost, total, columns, entries = rows[0]
-            return ExactRow(s, label, cost * total, total, columns, entries)
-        product, common = 1, 1
-        for p, _, total, _, _ in rows:
-            product, common = product * total, max(common, p.denominator)  # powers of two
+        if len(actions) == 1:
+            row = first + actions[0][0]
+            return ExactRow(s, label, scaled_up(costs[row], whole) * self.one, self.one, *self.weights(row))
+        common = max(p.denominator for _, p in actions)  # powers of two
         weights: dict[int, int] = {}
         cost, everything = 0, 0
-        for p, c, total, columns, entries in rows:
-            share = int(p * common) * (product // total)
-            for j, x in zip(columns, entries, strict=True):
+        for a, p in actions:
+            share = int(p * common)
+            for j, x in zip(*self.weights(first + a), strict=True):
                 weights[j] = weights.get(j, 0) + share * x
-            cost += share * total * c
-            everything += share * total
+            cost += share * self.one * scaled_up(costs[first + a], whole)
+            everything += share * self.one
         return ExactRow(s, label, cost, everything, list(weights), list(weights.values()))
 
     def check_shares(self, averages: Sequence[float], tolerances: Sequence[float]) -> None:
@@ -354,17 +363,15 @@ class Checker:
         if not all(type(x) is int and 0 <= x < len(model.available) for x in pairs) or len(set(pairs)) < len(pairs):
             raise BadInputError("'occupancy' must name distinct pairs")
         shares = self.numbers({"share": [x for _, x in given]}, "share", len(given))
-        fine = binary_places(shares)
-        mass = [scaled_up(x, fine) for x in shares]
+        whole = common_denominator(shares)
+        mass = [scaled_up(x, whole) for x in shares]
         if not is_distribution([Fraction(x) for x in shares]):
             raise RefusedError("the long-run shares are not a distribution")
         for row, x in zip(pairs, mass, strict=True):
-            total, columns, entries = self.weights(row)
-            arrived[row // model.n_actions] -= x * total
-            for j, p in zip(columns, entries, strict=True):
+            arrived[row // model.n_actions] -= x * self.one
+            for j, p in zip(*self.weights(row), strict=True):
                 arrived[j] += x * p
-        # Rows are not divided by their sums here, which changes the residual by rounding only.
-        residual = Fraction(sum(map(abs, arrived)), self.one << fine)
+        residual = Fraction(sum(map(abs, arrived)), self.one * whole)
         if residual > 2 * OFF_ONE:
             raise RefusedError(f"the long-run shares are not stationary: they are off by {float(residual):.3g}")
         for i, cost in enumerate(model.costs):
@@ -374,12 +381,17 @@ class Checker:
                 raise RefusedError(f"by the long-run shares, {model.cost_names[i]!r} differs by {float(mean):.3g}")
 
     def ranges(self) -> list[Fraction]:
-        """Return the range of every cost over the available pairs; of a constant cost its size, or 1."""
-        result = []
-        for cost in self.model.costs:
-            values = [c for c, exists in zip(cost, self.model.available, strict=True) if exists]
+        """Return the range of every cost over the reachable pairs; of a constant cost its size, or 1.
+
+        It is at least ``NEARLY_CONSTANT`` of the size: with the tolerances below, that is the precision of doubles.
+        """
+        model, result = self.model, []
+        pairs = [row for s in self.reached(model.actions) for row in model.actions(s)]
+        for cost, threshold in zip(model.costs, (0.0, *model.thresholds), strict=True):
+            values = [cost[row] for row in pairs]
             low, high = Fraction(min(values)), Fraction(max(values))
-            result.append(high - low or abs(low) or Fraction(1))
+            size = max(abs(low), abs(high), abs(Fraction(threshold)))
+            result.append(max(high - low or abs(low) or Fraction(1), NEARLY_CONSTANT * size))
         return result
 
     def tolerances(self) -> tuple[Fraction, list[Fraction], list[Fraction]]:
@@ -393,7 +405,7 @@ class Checker:
             *self.numbers(stated, "limits", self.m),
         ]
         ranges = self.ranges()
-        prices = self.numbers(self.proof, "multipliers", self.m)
+        prices = self.exact_numbers(self.proof, "multipliers", self.m)
         weights = [0.0 if self.proof["status"] == INFEASIBLE else 1.0, *prices]
         size = sum(Fraction(w) * x for w, x in zip(weights, ranges, strict=True))
         largest = [LARGEST_GAP * size, *(LARGEST_EXCESS * x for x in (*ranges, *ranges[1:]))]
@@ -456,7 +468,7 @@ class Checker:
         self.check_shares(stated, [float(x) for x in within])
         lower, where = self.lower_bound()
         claimed = Fraction(self.numbers({"bound": [self.proof.get("bound")]}, "bound", 1)[0])
-        if abs(lower - claimed) > slack:
+        if abs(lower - claimed) > max(slack, Fraction(math.ulp(claimed))):
             raise RefusedError(
                 f"the bound is {float(lower):.10g}, not {float(claimed):.10g}, as {where} shows; "
                 f"off by {float(abs(lower - claimed)):.3g}, tolerance {float(slack):.3g}"
@@ -612,7 +624,7 @@ def check(model: Model, proof: dict[str, Any]) -> list[str]:
     """Return what is proven, in lines; raise ``RefusedError``, or ``BadInputError`` if the proof is damaged."""
     try:
         return Checker(model, proof).check()
-    except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise BadInputError(f"damaged ({type(error).__name__}: {error})") from None
 
 

@@ -15,9 +15,12 @@ import pytest
 from scipy.sparse import csr_array
 
 import psconrl
+from adversarial import adversarial
+from exact_families import drawn
 from models import random_cmdp, tandem
 from psconrl import CMDP, Status, check_proof
 from psconrl.errors import PolicyError
+from psconrl.planning.exact.exact_plan import as_text
 from psconrl.planning.proof_files import plain_model, proof_of
 
 FILE = Path(check_proof.__file__)
@@ -334,7 +337,8 @@ def test_what_is_not_proven_is_not_saved(tmp_path):
 @pytest.mark.parametrize(
     "damage",
     [
-        {"multipliers": None}, {"multipliers": ["1"]}, {"multipliers": [True]}, {"potential": []}, {"policies": []},
+        {"multipliers": None}, {"multipliers": ["one"]}, {"multipliers": ["1/0"]}, {"multipliers": [True]},
+        {"potential": []}, {"policies": []},
         {"policies": [{}]}, {"policies": [3]}, {"averages": [1, 2, 3]}, {"averages": [float("nan"), 0.0]},
         {"tolerances": []}, {"thresholds": {}}, {"occupancy": [[1]]}, {"occupancy": [["0", 1.0]]}, {"bound": "x"},
         {"gains": [0.0]}, {"bound": 10**400},
@@ -344,3 +348,56 @@ def test_a_damaged_proof_is_bad_input(damage):
     _, _, plain, proof = proven("grid")
     with pytest.raises(check_proof.BadInputError):
         check_proof.check(plain, proof | damage)
+
+
+def as_saved(cmdp, plan, tmp_path):
+    """The proof of a plan as read from its file, after it was checked."""
+    plan.save_proof(tmp_path / "proof.json", cmdp)
+    proof = check_proof.read_proof(tmp_path / "proof.json")
+    assert check_proof.check(plain_model(cmdp), proof)
+    return proof
+
+
+def test_a_proof_that_doubles_cannot_hold_is_saved_in_fractions(tmp_path):
+    """The thresholds contradict each other by 3e-17: no multipliers in doubles show it."""
+    cmdp = drawn("restarts", 927077553)
+    plan = psconrl.plan(cmdp)
+    assert plan.status is Status.INFEASIBLE
+    proof = as_saved(cmdp, plan, tmp_path)
+    assert any(Fraction(x) != Fraction(float(Fraction(x))) for x in proof["multipliers"])
+    proof["potential"] = ["1/3"] * cmdp.n_states
+    with pytest.raises(check_proof.RefusedError, match="the bound is"):
+        check_proof.check(plain_model(cmdp), proof)
+
+
+@pytest.mark.parametrize("seed", [35, 38])
+def test_averages_of_a_chain_that_is_left_once_in_1e100_steps_are_enclosed(seed, tmp_path):
+    cmdp = adversarial("one_hot", seed)
+    proof = as_saved(cmdp, psconrl.plan(cmdp), tmp_path)
+    assert isinstance(proof["policies"][0]["biases"][0][0][0], str)
+
+
+def test_long_fractions_are_hexadecimal():
+    assert check_proof.read_fraction("31/40") == Fraction(31, 40)
+    assert check_proof.read_fraction(as_text(Fraction(-(3**9000), 2**9000))) == Fraction(-(3**9000), 2**9000)
+
+
+def test_costs_that_are_nearly_constant_have_the_tolerance_of_doubles(tmp_path):
+    """The range of 1e-12 is much smaller than the costs, whose rounding is 1e-16."""
+    cmdp = CMDP([[[0.3, 0.7]], [[0.6, 0.4]]], [[[1.0], [1.0 + 1e-12]], [[5.0], [5.0 - 1e-12]]], [6.0])
+    assert as_saved(cmdp, psconrl.plan(cmdp), tmp_path)["status"] == "optimal"
+
+
+def test_costs_of_unreachable_states_do_not_count(tmp_path):
+    """In the reachable state the cost is 2 always: this is its unit, although the range of the whole table is 0.5."""
+    cmdp = CMDP([[[1.0, 0.0]], [[0.0, 1.0]]], [[[2.0], [2.5]], [[2.0], [2.5]]], [3.0], initial=0)
+    proof = as_saved(cmdp, psconrl.plan(cmdp), tmp_path)
+    assert proof["tolerances"]["averages"] == [4e-9, 4e-9]
+
+
+def test_rows_that_do_not_sum_to_one_stay_with_what_is_missing():
+    """The off-diagonal entries of 0.1 and 0.3 make 0.75 and 0.25, whatever is on the diagonal."""
+    plain = plain_model(CMDP([[[0.9, 0.1]], [[0.3, 0.7]]], [[[0.0], [1.0]]]))
+    plain = replace(plain, probabilities=[0.9 + 1e-10, *plain.probabilities[1:]])
+    record = {"status": "optimal", "multipliers": [], "potential": [0.0, 2.5], "low_potential": [0.0, 0.0]}
+    assert float(check_proof.Checker(plain, record).lower_bound()[0]) == pytest.approx(0.25, abs=1e-15)

@@ -24,9 +24,12 @@ from psconrl.model.fingerprint import fingerprint
 from psconrl.model.transition import Transition
 from psconrl.planning.certificate_units import units
 from psconrl.planning.components.quotient import Quotient
+from psconrl.planning.exact.proof_records import bias_record, dual_record
+from psconrl.planning.exact.rational_model import RationalModel
 from psconrl.planning.proof import Status
 from psconrl.planning.tolerances import PROVEN_EXCESS, PROVEN_FLOW, PROVEN_POLICY, SHARE_OF_TOLERANCE
 from psconrl.products import product
+from psconrl.sizes import EXACT_STATES
 
 REFINEMENTS = 10  # of biases: each adds the digits of one double
 
@@ -39,15 +42,27 @@ def save_proof(cmdp: CMDP, plan: Any, path: str | os.PathLike[str]) -> None:
         raise PolicyError(f"{target}: a proof must end in .json")
     model = plain_model(cmdp)
     try:
-        record = proof_of(cmdp, plan, model)
-        check_proof.check(model, record)
+        record = checked_proof(cmdp, plan, model)
     except (check_proof.RefusedError, check_proof.BadInputError) as error:
         raise PolicyError(f"rounding spoiled the proof, which is not written: in exact arithmetic, {error}") from None
     text = json.dumps(record, indent=None, separators=(",", ": "), allow_nan=False)
     write_atomically(target, lambda f: f.write(text.encode()), PolicyError)
 
 
-def proof_of(cmdp: CMDP, plan: Any, model: check_proof.Model) -> dict[str, Any]:
+def checked_proof(cmdp: CMDP, plan: Any, model: check_proof.Model) -> dict[str, Any]:
+    """Return a proof that the checker accepts: in doubles or, if these do not suffice, in rational numbers."""
+    try:
+        record = proof_of(cmdp, plan, model)
+        check_proof.check(model, record)
+    except (check_proof.RefusedError, check_proof.BadInputError):
+        if cmdp.n_states > EXACT_STATES:
+            raise
+        record = proof_of(cmdp, plan, model, in_rationals=True)
+        check_proof.check(model, record)
+    return record
+
+
+def proof_of(cmdp: CMDP, plan: Any, model: check_proof.Model, *, in_rationals: bool = False) -> dict[str, Any]:
     """Return the proof of a plan as plain data; ``model`` is the CMDP as the checker reads it."""
     certificate = plan.certificate
     if not certificate.holds or plan.status is Status.UNCERTIFIED:
@@ -55,7 +70,9 @@ def proof_of(cmdp: CMDP, plan: Any, model: check_proof.Model) -> dict[str, Any]:
     identity = fingerprint(cmdp)
     if plan.model not in ("", identity) or not np.array_equal(plan.thresholds, cmdp.thresholds):
         raise PolicyError("the plan was made for another model, or for other thresholds; plan this one")
-    accurate = PROVEN_EXCESS * units(cmdp, plan.occupancy)
+    reached = cmdp.transition.reachable_from(cmdp.initial > 0)
+    part = cmdp.restricted(np.flatnonzero(reached))
+    accurate = PROVEN_EXCESS * units(part, np.ascontiguousarray(plan.occupancy[reached]))
     names = cmdp.names
     record: dict[str, Any] = {
         "format": check_proof.FORMAT,
@@ -76,13 +93,16 @@ def proof_of(cmdp: CMDP, plan: Any, model: check_proof.Model) -> dict[str, Any]:
         "low_potential": plan.low_potential.tolist(),
         **_dual_gains(cmdp, plan),
     }
+    rationals = RationalModel.of(cmdp) if in_rationals else None
+    if in_rationals and plan.exact is not None:
+        record |= dual_record(cmdp, plan.exact, reached)
     checker = check_proof.Checker(model, record)
     record["bound"] = float(checker.lower_bound()[0])  # that of the plan is the same up to rounding
     shares, policies = np.ones(1), [plan.policy]
     if plan.mixture is not None:
         shares, policies = plan.mixture.shares, [one_hot(each, cmdp.n_actions) for each in plan.mixture.policies]
     record["policies"] = [
-        {"share": float(share)} | _policy(cmdp, policy, accurate, checker)
+        {"share": float(share)} | _policy(cmdp, policy, accurate, checker, rationals)
         for share, policy in zip(shares, policies, strict=True)
     ]
     if certificate.flow_residual <= PROVEN_FLOW and certificate.policy_error <= PROVEN_POLICY:
@@ -122,7 +142,9 @@ def _dual_gains(cmdp: CMDP, plan: Any) -> dict[str, Any]:
     return {"gains": gains.tolist(), "moves": moves[quotient.node].tolist()}
 
 
-def _policy(cmdp: CMDP, policy: Floats, accurate: Floats, checker: check_proof.Checker) -> dict[str, Any]:
+def _policy(
+    cmdp: CMDP, policy: Floats, accurate: Floats, checker: check_proof.Checker, rationals: RationalModel | None
+) -> dict[str, Any]:
     """Return a policy with biases and, if it may end in several classes, gains and the mean number of steps there."""
     S = cmdp.n_states
     exact = evaluate_policy(cmdp, policy)
@@ -142,7 +164,8 @@ def _policy(cmdp: CMDP, policy: Floats, accurate: Floats, checker: check_proof.C
         "biases": [np.where(met, exact.biases, 0.0).tolist()],
         "gains": None,
     }
-    _refine(cmdp, policy, found, gains, recurrent if len(classes) > 1 else met, accurate, checker)
+    if rationals is None:
+        _refine(cmdp, policy, found, gains, recurrent if len(classes) > 1 else met, accurate, checker)
     if len(classes) > 1:
         passing = np.flatnonzero(met & ~recurrent)
         steps = np.zeros(S)
@@ -150,7 +173,7 @@ def _policy(cmdp: CMDP, policy: Floats, accurate: Floats, checker: check_proof.C
             # Twice the number of steps: it must fall in every step, whatever the rounding.
             steps[passing] = 2.0 * chain.collect(passing, np.ones((passing.size, 1)))[:, 0]
         found |= {"gains": gains.tolist(), "moves": steps.tolist()}
-    return found
+    return found if rationals is None else found | bias_record(rationals, policy, len(classes) > 1)
 
 
 def _refine(

@@ -62,8 +62,13 @@ def _spread(states: list[int], values: tuple[Any, ...], elsewhere: list[Any]) ->
 
 def _plain(x: Any) -> Any:
     if isinstance(x, Fraction):
-        return f"{_text(x.numerator)}/{_text(x.denominator)}" if x.denominator != 1 else _text(x.numerator)
+        return as_text(x)
     return [_plain(entry) for entry in x] if isinstance(x, tuple) else x
+
+
+def as_text(x: Fraction) -> str:
+    """Return a fraction as text, such as ``"31/40"``; integers of many digits are hexadecimal."""
+    return f"{_text(x.numerator)}/{_text(x.denominator)}" if x.denominator != 1 else _text(x.numerator)
 
 
 def _text(x: int) -> str:
