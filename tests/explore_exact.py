@@ -10,6 +10,7 @@ Ctrl-C ends the search and prints the table.
 """
 
 import argparse
+import json
 import secrets
 import signal
 import sys
@@ -27,8 +28,9 @@ from scipy.sparse import csr_array
 from exact import number_of_policies
 from exact_cases import FOLDER, shrunk, write_case
 from exact_families import FAMILIES, MOST_POLICIES, drawn
-from exact_verdict import ESCAPED, KINDS, UNPROVEN, Reference, Verdict, judged
-from psconrl import CMDP, plan
+from exact_verdict import ESCAPED, KINDS, UNPROVEN, WRONG, Reference, Verdict, judged
+from psconrl import CMDP, check_proof, plan
+from psconrl.planning.proof_files import checked_proof, plain_model
 
 SECONDS = 60  # for one plan, after which it counts as an escape
 
@@ -93,7 +95,19 @@ def verdict_on(cmdp: CMDP, form: str, reference) -> Verdict:
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         return Verdict(ESCAPED, f"{type(error).__name__} in {where.name}", str(error)[:200])
-    return judged(model, found, reference)
+    verdict = judged(model, found, reference)
+    return verdict if verdict.is_failure or not found.certificate.holds else _with_proof(model, found, verdict)
+
+
+def _with_proof(model: CMDP, found, verdict: Verdict) -> Verdict:
+    """Write the proof of a plan as it would be saved, and check it by the checker that needs no library."""
+    plain = plain_model(model)
+    try:
+        record = checked_proof(model, found, plain)
+        check_proof.check(plain, json.loads(json.dumps(record, allow_nan=False)))
+    except Exception as error:
+        return Verdict(WRONG, f"no proof can be saved ({found.status.value})", f"{type(error).__name__}: {error}"[:200])
+    return verdict
 
 
 def explored(task) -> list[Found]:
