@@ -162,3 +162,16 @@ def test_the_corridor_is_learned_and_is_not_without():
             scores.setdefault(rule is None, []).append(regret + 2.0 * max(violation[0], 0.0))
             assert rule is None or abs(agent.ledger.balance[0]) < 300
     assert np.mean(scores[False]) < np.mean(scores[True]) / 10
+
+
+def test_policies_of_a_sample_that_needs_a_mixture():
+    """Staying in s0 costs (1, 0); s1, which cannot be left, costs (0, 1). The limit is 0.5: half of the runs stay."""
+    P = Transition.of(np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [0.0, 1.0]]))
+    costs = np.array([[[1.0, 1.0], [0.0, 0.0]], [[0.0, 0.0], [1.0, 1.0]]])
+    choice = EpisodePlanner(2, 2).optimal(P, costs, np.array([0.5]), 0)
+    np.testing.assert_array_equal(choice.policy[0], [1.0, 0.0])  # the only stationary policy within the limit
+    assert choice.value == 1.0
+    order = np.argsort(choice.columns.averages[:, 0])
+    np.testing.assert_allclose(choice.columns.averages[order], [[0.0, 1.0], [1.0, 0.0]])
+    np.testing.assert_allclose(choice.columns.shares, [0.5, 0.5])
+    np.testing.assert_allclose(choice.columns.prices, [1.0])

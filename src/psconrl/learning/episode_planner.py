@@ -14,6 +14,7 @@ from psconrl.model.cmdp import CMDP
 from psconrl.model.transition import Transition
 from psconrl.planning.certificate_units import units
 from psconrl.planning.mixture.solve import Solution, solve
+from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan_unexplained
 from psconrl.planning.problem import Problem
 from psconrl.planning.proof import Status
@@ -41,6 +42,17 @@ class MixedPolicies(NamedTuple):
         weights = found.weights / scale
         return cls(found.policies, mixture.shares, shift + scale * scaled, weights[1:] / weights[0])
 
+    @classmethod
+    def of_plan(cls, result: Plan, costs: Floats) -> "MixedPolicies | None":
+        """Return the policies of which a plan draws one for each run; None if it plays a single policy."""
+        mixture = result.mixture
+        if mixture is None:
+            return None
+        states = np.arange(costs.shape[1])
+        each = zip(mixture.policies, mixture.distributions, strict=True)
+        averages = np.array([product(costs[:, states, actions], mass) for actions, mass in each])
+        return cls(tuple(mixture.policies), mixture.shares, averages, result.multipliers)
+
 
 class Choice(NamedTuple):
     """The policy for an episode, its average objective in the planned model, as a cost, and the policies it mixes."""
@@ -67,7 +79,9 @@ class EpisodePlanner:
     """Plan one sampled model after another, warm-started from the scaled costs and the last policies.
 
     It never returns a plan with an open optimality gap. What the fast method cannot solve is planned by the general
-    one, with a certificate; if that fails too, it raises ``SolverError``.
+    one, with a certificate; if that fails too, it raises ``SolverError``. In a sample of several end components perhaps
+    no stationary policy is optimal: the policy then meets the thresholds, and the policies of the optimal mixture are
+    returned with it.
     """
 
     def __init__(self, n_states: int, n_actions: int) -> None:
@@ -217,7 +231,7 @@ class EpisodePlanner:
         near = result.status is not Status.UNCERTIFIED or abs(result.gap) <= allowed[0]
         if not near or (result.policy_certificate.excess > allowed[1:]).any():
             raise SolverError(f"a sampled model could not be settled (gap {result.gap:.1e})")
-        return Choice(result.policy, float(result.policy_certificate.upper))
+        return Choice(result.policy, float(result.policy_certificate.upper), MixedPolicies.of_plan(result, costs))
 
 
 def _put(whole: Ints, places: Ints, values: Ints) -> Ints:
