@@ -15,6 +15,8 @@ from exact_simplex import ONE, ZERO, least, least_within
 from psconrl import CMDP
 from psconrl.planning.exact.judgement import BEYOND_DOUBLES
 
+_last_points = {}  # thresholds are chosen from the averages of the policies, which are needed again for the optimum
+
 
 def rationals(values):
     return [Fraction(float(x)) for x in values]
@@ -24,11 +26,12 @@ def closed_classes(rows):
     """The closed classes of a chain given as rows of Fractions."""
     n = len(rows)
     reach = [{s} for s in range(n)]
+    after = [[j for j, p in enumerate(row) if p.numerator > 0] for row in rows]
     for s in range(n):
         stack = [s]
         while stack:
-            for j, p in enumerate(rows[stack.pop()]):
-                if p > 0 and j not in reach[s]:
+            for j in after[stack.pop()]:
+                if j not in reach[s]:
                     reach[s].add(j)
                     stack.append(j)
     return {frozenset(reach[s]) for s in range(n) if all(reach[j] == reach[s] for j in reach[s])}
@@ -94,14 +97,13 @@ def number_of_policies(cmdp: CMDP, most):
 
 def ends(cmdp: CMDP):
     """For every deterministic policy: its actions, and probability and distribution of the classes where it ends."""
-    S = cmdp.n_states
+    S, A = cmdp.n_states, cmdp.n_actions
     P = [rationals(row) for row in np.asarray(cmdp.transition)]
+    for pair, row in enumerate(P):
+        row[pair // A] = ONE - sum((x for j, x in enumerate(row) if j != pair // A), ZERO)
     start = distribution(cmdp.initial)
     for policy in reached_policies(cmdp, P):
-        rows = [[ZERO] * S for _ in range(S)]
-        for s, a in policy.items():
-            rows[s] = [*P[s * cmdp.n_actions + a]]
-            rows[s][s] = ONE - sum((x for j, x in enumerate(rows[s]) if j != s), ZERO)
+        rows = [P[s * A + policy[s]] if s in policy else [ZERO] * S for s in range(S)]
         classes = [states for states in closed_classes(rows) if states <= policy.keys()]
         recurrent = set().union(*classes) | (set(range(S)) - policy.keys())
         shares = [shares_of(rows, recurrent, states, start) for states in classes]
@@ -119,7 +121,16 @@ def shares_of(rows, recurrent, states, start):
 
 
 def points(cmdp: CMDP):
-    """The averages (m+1,) of every deterministic policy from the initial distribution."""
+    """The averages (m+1,) of every deterministic policy from the initial distribution; those of the last model stay."""
+    parts = np.asarray(cmdp.transition), cmdp.costs, cmdp.initial, cmdp.available
+    key = tuple((x.shape, x.tobytes()) for x in parts)
+    if key not in _last_points:
+        _last_points.clear()
+        _last_points[key] = _points(cmdp)
+    return _last_points[key]
+
+
+def _points(cmdp: CMDP):
     C = [[rationals(row) for row in table] for table in cmdp.costs]
     found = set()
     for policy, classes in ends(cmdp):
