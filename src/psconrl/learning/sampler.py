@@ -20,6 +20,7 @@ from psconrl.learning.checks import (
     saved_policies,
 )
 from psconrl.learning.episode_planner import EpisodePlanner
+from psconrl.learning.parts.fallbacks import LeastExcess
 from psconrl.learning.parts.schedules import Schedule
 from psconrl.learning.posterior.cost_beliefs import CostBelief, Hints
 from psconrl.learning.posterior.counts import Record
@@ -121,7 +122,9 @@ class Sampler(Agent):
     def of(cls, system: System, **options: Any) -> Self:
         """Build an agent that knows a system, except for the unknown parameters of its noise.
 
-        The costs are known functions of the noise, so that nothing else has to be learned.
+        The costs are known functions of the noise, so that nothing else has to be learned. Every state informs about
+        all others, so that no state has to be visited for its own sake: where a sample is infeasible, the agent plays
+        the policy of least excess instead of exploring, unless another ``fallback`` is given.
 
         >>> from psconrl.systems.noise import Bernoulli
         >>> from psconrl.systems.priors import Beta
@@ -132,7 +135,9 @@ class Sampler(Agent):
         Structured(switch ~ Beta(1, 1))
         """
         structure = system.structure
-        known = {"thresholds": system.thresholds, "belief": Structured(structure)}
+        known: dict[str, Any] = {"thresholds": system.thresholds, "belief": Structured(structure)}
+        if "fallback" in cls.parts:
+            known["fallback"] = LeastExcess()
         make: Any = cls
         agent: Self = make(structure.n_states, structure.n_actions, **(known | options))
         names = system.cost_names[1:]
