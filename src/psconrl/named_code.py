@@ -43,12 +43,35 @@ def is_code(name: object) -> bool:
 
 def as_module(name: str, folder: Path | None = None) -> str:
     """Return the name of code in a folder as ``module:attribute``; other processes inherit the search path."""
-    find_code(name, folder)
+    find_object(name, folder)
     module, _, attribute = name.rpartition(":")
     return f"{Path(module).stem if module.endswith('.py') else module}:{attribute}"
 
 
+def is_python_file(name: object) -> bool:
+    """True if a name is that of a Python file as a whole, without an attribute."""
+    return isinstance(name, str) and name.endswith(".py") and is_code(f"{name}:it")
+
+
+def find_in_file(name: str, kind: type, folder: Path | None = None) -> str:
+    """Return the name, ``file.py:attribute``, of the only object of a kind in a Python file."""
+    module = _imported(name, name, folder)
+    found = [key for key, value in vars(module).items() if isinstance(value, kind) and not key.startswith("_")]
+    if len(found) != 1:
+        several = f"several: {', '.join(found)}; say which, as in {name}:{found[0]}" if found else "none"
+        raise ConfigError(f"{name}: must have one {kind.__name__}; it has {several}")
+    return f"{name}:{found[0]}"
+
+
 def find_code(name: str, folder: Path | None = None) -> Any:
+    """Import the class or function that a name stands for; see ``find_object``."""
+    found = find_object(name, folder)
+    if not callable(found):
+        raise ConfigError(f"{name}: must be a class or a function; got {type(found).__name__}")
+    return found
+
+
+def find_object(name: str, folder: Path | None = None) -> Any:
     """Import what a name stands for. Modules and files are searched for in ``folder`` first, if given."""
     module, _, attribute = name.rpartition(":")
     found: Any = _imported(name, module, folder)
@@ -61,8 +84,6 @@ def find_code(name: str, folder: Path | None = None) -> Any:
             )
             raise ConfigError(f"{name}: {module} has no {attribute!r}" + (f"; it has {own}" if own else ""))
         found = getattr(found, word)
-    if not callable(found):
-        raise ConfigError(f"{name}: must be a class or a function; got {type(found).__name__}")
     return found
 
 
@@ -163,7 +184,7 @@ def digest(name: str, group: str = "") -> str:
         return f"{_package(point)} {point.dist.version if point.dist else ''}".strip()
     if not is_code(name):
         return ""
-    find_code(name)
+    find_object(name)
     return _digest_of_module(_module_of(name)) or f"{name} without source"
 
 
@@ -171,7 +192,7 @@ def sources(name: str) -> dict[str, bytes]:
     """Return the files behind a digest, by their paths relative to their top folder; empty for installed code."""
     if not is_code(name):
         return {}
-    find_code(name)
+    find_object(name)
     path = _file_of(_module_of(name))
     places = (Path(sysconfig.get_path(key)).resolve() for key in ("purelib", "platlib", "stdlib", "platstdlib"))
     if path is None or any(path.is_relative_to(place) for place in places):

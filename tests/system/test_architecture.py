@@ -10,7 +10,19 @@ SOURCE = Path(__file__).parents[2] / "src" / "psconrl"
 
 # From the bottom up. A package may import itself and lower layers; envs and learning do not import each other.
 LAYERS = (
-    ("arrays", "errors", "extras", "caps", "files", "named_code", "sizes", "check_proof", "escaping", "_version"),
+    (
+        "arrays",
+        "errors",
+        "extras",
+        "caps",
+        "files",
+        "named_code",
+        "sizes",
+        "toml_text",
+        "check_proof",
+        "escaping",
+        "_version",
+    ),
     ("kernels",),
     ("products",),
     ("model",),

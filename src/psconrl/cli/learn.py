@@ -18,7 +18,7 @@ from psconrl.cli.learn_run import LearnOptions, OutputFiles, log_of, make_run
 from psconrl.cli.options import read_environment, set_option, threshold_option
 from psconrl.cli.render import console
 from psconrl.cli.signals import end_politely
-from psconrl.envs.continuing import ContinuingEnv
+from psconrl.experiment.job import model_of
 from psconrl.learning.advice import advice, hindsight
 from psconrl.learning.runtime.watchdog import Watchdog
 from psconrl.model.cmdp import CMDP
@@ -28,6 +28,7 @@ from psconrl.planning.planner import plan
 from psconrl.simulation.model_run import Simulation
 from psconrl.simulation.run import Run
 from psconrl.simulation.trace import Trace
+from psconrl.systems.system import System
 
 
 @click.command("learn")
@@ -61,6 +62,11 @@ from psconrl.simulation.trace import Trace
 @click.option("--resume", "resume_from", metavar="FILE", help="Continue a saved run, bit for bit, and save it there.")
 @click.option("--log", "log_to", metavar="FILE", help="Write a .csv line per episode, for `psconrl monitor FILE`.")
 @click.option("--support", is_flag=True, help="Give the agent the set of possible transitions.")
+@click.option(
+    "--structure/--no-structure",
+    default=None,
+    help="Give the agent a System, except for its unknown parameters. [default: if ENV is one and the agent can]",
+)
 @click.option("--trust", metavar="MODEL", help="Start from another model, such as a rough simulator's.")
 @click.option("--worth", type=float, metavar="N", help="Weight of --trust in visits of every pair. [default: learned]")
 @click.option("--baseline", metavar="PLAN", help="A safe policy to start with: a plan's .npz file, or safest.")
@@ -69,20 +75,22 @@ def learn_command(**given: Any) -> None:
     """Let an agent learn ENV, an environment or a model file unknown to the agent.
 
     module:function names your own environment: the function returns a model or a Gymnasium environment. gym:Id-v0 names
-    one of Gymnasium.
+    one of Gymnasium. A System (shop.toml, shop.py) needs the true values of its unknown parameters, --set demand=2.3,
+    which the agent has to learn.
 
     Ctrl-C ends the run early and keeps the results so far (exit code 130).
     """
     options = LearnOptions(**given)
     files = OutputFiles.of(options)
     environment = read_environment(options.env, options.settings, options.thresholds)
+    model = model_of(environment)
     run, rounds = make_run(environment, options)
     if files.log is not None:
-        run.agent.watch(log_of(environment, run, files.log))
-    watchdog = _watchdog(environment, run)
-    out, maximise = console(), isinstance(environment, CMDP) and environment.maximise
+        run.agent.watch(log_of(model, run, files.log))
+    watchdog = _watchdog(model, run)
+    out, maximise = console(), model is not None and model.maximise
     _print_in_yellow(out, advice(run.agent, rounds, maximise))
-    best = plan(environment) if isinstance(environment, CMDP) else None
+    best = None if model is None else plan(environment.model() if isinstance(environment, System) else model)
     title = f"{run.agent.recipe} on {options.env}"
     if run.round >= rounds:
         trace = run.trace()
@@ -101,9 +109,9 @@ def learn_command(**given: Any) -> None:
         sys.exit(INTERRUPTED)
 
 
-def _watchdog(environment: CMDP | ContinuingEnv, run: Run) -> Watchdog:
+def _watchdog(model: CMDP | None, run: Run) -> Watchdog:
     """Return a watchdog of the run, whose alarms are printed at the end."""
-    floors = environment.at_least if isinstance(environment, CMDP) else ()
+    floors = () if model is None else model.at_least
     watchdog = Watchdog(run.cost_names[1:], lambda alarm: None, floors)
     run.agent.watch(watchdog)
     return watchdog

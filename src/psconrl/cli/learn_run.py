@@ -1,7 +1,7 @@
 """The options of ``learn``, and the run that they describe."""
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,12 @@ from click.core import ParameterSource
 from psconrl.cli.options import picture_path, words
 from psconrl.envs.continuing import ContinuingEnv
 from psconrl.envs.gym_env import CMDPEnv
-from psconrl.envs.registry import ENVIRONMENTS
+from psconrl.envs.registry import ENVIRONMENTS, open_structure
 from psconrl.errors import ConfigError
-from psconrl.experiment.prior_knowledge import Knowledge
+from psconrl.experiment.job import Environment, model_of
+from psconrl.experiment.prior_knowledge import SAID_BY, Knowledge, known_structure
 from psconrl.learning.recipe import RESERVED
-from psconrl.learning.registry import make_agent, with_hints
+from psconrl.learning.registry import make_agent, recipe_for, with_hints
 from psconrl.learning.runtime.logs import CSVLog
 from psconrl.learning.runtime.player import Player
 from psconrl.model.cmdp import CMDP
@@ -23,11 +24,12 @@ from psconrl.simulation.gym_run import GymSimulation
 from psconrl.simulation.model_run import Simulation
 from psconrl.simulation.run import Run
 from psconrl.sizes import EVALUATED_STATES
+from psconrl.systems.system import System
 
 USUAL_ROUNDS = 20_000  # horizon of an environment without one of its own
-OF_A_MODEL = ("save_to", "emission", "support", "trust", "worth", "baseline")  # options that need a model
+OF_A_MODEL = ("save_to", "emission", "support", "structure", "trust", "worth", "baseline")  # options that need a model
 OF_A_NEW_RUN = (
-    "agent_name", "seed", "options", "unknown_costs", "emission", "support", "trust", "worth", "baseline",
+    "agent_name", "seed", "options", "unknown_costs", "emission", "support", "structure", "trust", "worth", "baseline",
 )  # fmt: skip
 
 
@@ -49,6 +51,7 @@ class LearnOptions:
     resume_from: str | None
     log_to: str | None
     support: bool
+    structure: bool | None
     trust: str | None
     worth: float | None
     baseline: str | None
@@ -83,14 +86,14 @@ class OutputFiles:
         return cls(picture, run, _log_path(options.log_to, run))
 
 
-def make_run(environment: CMDP | ContinuingEnv, options: LearnOptions) -> tuple[Run, int]:
+def make_run(environment: Environment, options: LearnOptions) -> tuple[Run, int]:
     """Return a new or resumed run, and the round up to which to play it."""
     if options.resume_from is not None:
         _refuse_with_resume(*OF_A_NEW_RUN)
-        resumed = Simulation.resume(_model(environment, options.env, "--resume"), options.resume_from)
+        resumed = Simulation.resume(_playable(environment, options.env, "--resume"), options.resume_from)
         return resumed, options.horizon or resumed.horizon
     chosen = _agent_options(options.options)
-    if isinstance(environment, CMDP):
+    if not isinstance(environment, ContinuingEnv):
         return _run_on_model(environment, options, chosen), options.rounds
     _refuse_without_model(options.env, *OF_A_MODEL)
     sizes = (environment.states.size, environment.actions.size, environment.thresholds)
@@ -100,32 +103,50 @@ def make_run(environment: CMDP | ContinuingEnv, options: LearnOptions) -> tuple[
     return GymSimulation(environment, agent, options.seed), options.rounds
 
 
-def _run_on_model(cmdp: CMDP, options: LearnOptions, chosen: dict[str, Any]) -> Run:
+def _run_on_model(environment: CMDP | System, options: LearnOptions, chosen: dict[str, Any]) -> Run:
+    cmdp = model_of(environment)
+    assert cmdp is not None
     knowledge = options.knowledge
+    if _knows_structure(environment, options, chosen):
+        knowledge = replace(knowledge, structure=True)
     knowledge.need_believer(options.agent_name, chosen)
-    chosen = knowledge.options(cmdp, options.agent_name) | chosen
-    agent = _agent_for(cmdp, options, chosen)
+    if knowledge.structure:
+        system = open_structure(options.env, **words("--set", options.settings))
+        chosen = known_structure(system, cmdp) | chosen
+    else:
+        chosen = knowledge.options(cmdp, options.agent_name) | chosen
+    agent = _agent_for(cmdp, options, chosen, knowledge.structure)
     if options.background:
-        return _in_steps(cmdp, agent, options.seed, options.emission)
+        return _in_steps(environment, cmdp, agent, options.seed, options.emission)
     return Simulation(
-        cmdp, agent, options.seed, emission=options.emission, evaluate_policies=cmdp.n_states <= EVALUATED_STATES
+        environment, agent, options.seed, emission=options.emission, evaluate_policies=cmdp.n_states <= EVALUATED_STATES
     )
 
 
-def _agent_for(cmdp: CMDP, options: LearnOptions, chosen: dict[str, Any]) -> Player:
+def _knows_structure(environment: CMDP | System, options: LearnOptions, chosen: dict[str, Any]) -> bool:
+    """Return whether the agent knows the structure: as asked for, else if there is one and nothing contradicts it."""
+    if options.structure is not None:
+        return options.structure
+    free = not (options.knowledge or options.unknown_costs or set(SAID_BY) & set(chosen))
+    return free and isinstance(environment, System) and "belief" in recipe_for(options.agent_name).slots
+
+
+def _agent_for(cmdp: CMDP, options: LearnOptions, chosen: dict[str, Any], structure: bool) -> Player:
     """Return the agent, with the prior knowledge of a model that it is given."""
-    name, costs = options.agent_name, None if options.unknown_costs else cmdp.costs
+    name, costs = options.agent_name, None if options.unknown_costs or structure else cmdp.costs
+    if options.unknown_costs and structure:
+        raise ConfigError("--unknown-costs and --structure contradict each other: the structure determines the costs")
     if options.unknown_costs:
         chosen = with_hints(name, cmdp, chosen)
     sizes = (cmdp.n_states, cmdp.n_actions, cmdp.thresholds)
     return make_agent(name, *sizes, costs, options.seed, options.rounds, **chosen)
 
 
-def _in_steps(cmdp: CMDP, agent: Player, seed: int, emission: str) -> Run:
+def _in_steps(environment: CMDP | System, cmdp: CMDP, agent: Player, seed: int, emission: str) -> Run:
     """Return a run on the model as an environment that goes on while the agent plans."""
     copy.deepcopy(agent).begin(0)  # the imports of the first plan take longer than many runs
     agent.plan_in_background()
-    run = GymSimulation(CMDPEnv(cmdp, emission=emission), agent, seed)
+    run = GymSimulation(CMDPEnv(environment, emission=emission), agent, seed)
     run.cost_names = cmdp.cost_names
     run.provenance |= {
         "emission": emission,
@@ -136,14 +157,12 @@ def _in_steps(cmdp: CMDP, agent: Player, seed: int, emission: str) -> Run:
     return run
 
 
-def log_of(environment: CMDP | ContinuingEnv, run: Run, path: Path) -> CSVLog:
-    """Return a log with the names and units of the model, if it has any."""
-    if not isinstance(environment, CMDP):
+def log_of(model: CMDP | None, run: Run, path: Path) -> CSVLog:
+    """Return a log with the names and units of the model, if there is one."""
+    if model is None:
         return CSVLog(path, run.cost_names, maximise=True)
-    costs = [environment.units.named(name) for name in run.cost_names]
-    return CSVLog(
-        path, costs, states=environment.state_names, actions=environment.action_names, maximise=environment.maximise
-    )
+    costs = [model.units.named(name) for name in run.cost_names]
+    return CSVLog(path, costs, states=model.state_names, actions=model.action_names, maximise=model.maximise)
 
 
 def _save_path(path: str | None, resumed: str | None = None) -> Path | None:
@@ -183,8 +202,8 @@ def _agent_options(values: tuple[str, ...]) -> dict[str, Any]:
     return result
 
 
-def _model(environment: CMDP | ContinuingEnv, env: str, what: str) -> CMDP:
-    if isinstance(environment, CMDP):
+def _playable(environment: Environment, env: str, what: str) -> CMDP | System:
+    if not isinstance(environment, ContinuingEnv):
         return environment
     raise ConfigError(f"{what}: {env} can only be played, and such a run cannot be saved or resumed")
 

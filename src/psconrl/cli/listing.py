@@ -14,6 +14,7 @@ from psconrl.learning.registry import RECIPES, recipe_for
 from psconrl.model.cmdp import CMDP
 from psconrl.named_code import AGENTS, from_package, installed
 from psconrl.named_code import ENVIRONMENTS as OWN_ENVIRONMENTS
+from psconrl.systems.system import System
 
 
 @click.command("envs")
@@ -31,7 +32,9 @@ def envs_command() -> None:
     console().print(table)
 
 
-def _size_and_limits(environment: CMDP | ContinuingEnv) -> tuple[str, str, Text]:
+def _size_and_limits(environment: CMDP | System | ContinuingEnv) -> tuple[str, str, Text]:
+    if isinstance(environment, System):
+        environment = environment.model_for_learning()
     limits = ", ".join(
         f"{n} <= {t:.4g}" for n, t in zip(environment.cost_names[1:], environment.thresholds, strict=False)
     )

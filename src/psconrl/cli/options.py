@@ -12,6 +12,7 @@ from psconrl.errors import ConfigError, unknown_name
 from psconrl.extras import need_matplotlib
 from psconrl.model.cmdp import CMDP
 from psconrl.model.exchange.files import is_exchange_file
+from psconrl.systems.system import System
 
 if TYPE_CHECKING:
     from psconrl.envs.continuing import ContinuingEnv
@@ -78,8 +79,10 @@ def model_and_threshold_options(command: Callable[..., Any]) -> Callable[..., An
     return model_options(command, threshold_option)
 
 
-def read_environment(name: str, settings: tuple[str, ...], thresholds: tuple[str, ...]) -> "CMDP | ContinuingEnv":
-    """Return the model of a name or file, or a task that can only be played, with options and thresholds."""
+def read_environment(
+    name: str, settings: tuple[str, ...], thresholds: tuple[str, ...]
+) -> "CMDP | System | ContinuingEnv":
+    """Return the model or system of a name or file, or a task that can only be played, with options and thresholds."""
     environment, limits = open_environment(name, **words("--set", settings)), pairs("--threshold", thresholds)
     if isinstance(environment, CMDP):
         return _limited(environment, limits)

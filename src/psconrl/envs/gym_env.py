@@ -50,6 +50,10 @@ class CMDPEnv(gymnasium.Env[int, int]):
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise ConfigError(unknown_name("render_mode", render_mode, self.metadata["render_modes"]))
         system = model if isinstance(model, System) else None
+        if system is not None and emission != "deterministic":
+            raise ConfigError(
+                f"a system pays what happened, so that emission must be 'deterministic'; got {emission!r}"
+            )
         if isinstance(model, System):
             model = model.model_for_learning()
         self.model = model if isinstance(model, CMDP) else load(model, **options)

@@ -15,10 +15,11 @@ from psconrl.envs.box import box
 from psconrl.envs.chain import chain
 from psconrl.envs.corridor import corridor, islands
 from psconrl.envs.counterexample import counterexample
-from psconrl.envs.foreign import is_foreign, open_foreign
+from psconrl.envs.foreign import GYM, built, is_foreign, open_foreign
 from psconrl.envs.gridworld import gridworld
 from psconrl.envs.inventory import inventory, inventory_system
 from psconrl.envs.network import network, network_system
+from psconrl.envs.own_systems import holds_system, read_system, with_values
 from psconrl.envs.queue import queue, queue_system
 from psconrl.envs.random_models import dirichlet_cmdp, garnet
 from psconrl.envs.riverswim import riverswim
@@ -115,7 +116,8 @@ def load(name_or_path: str | os.PathLike[str], **options: Any) -> CMDP:
     ``.json``; those of Storm and PRISM, ``.umb`` and ``.drn``, which have no objective: ``load("model.umb",
     minimise="hungry", limits="eat >= 0.5")``; and their sources if stormpy is installed, with ``constants="N=3"``. Your
     own: ``"mine:my_model"``, a function in a module that returns a CMDP or a Gymnasium environment;
-    ``"gym:FrozenLake-v1"``, which has a table of its transitions.
+    ``"gym:FrozenLake-v1"``, which has a table of its transitions. A ``System``, in a ``.toml`` or ``.json`` file of
+    expressions or in a Python file, takes the values of its unknown parameters: ``load("shop.toml", demand=2.3)``.
 
     >>> load("marsrover-8x8")
     CMDP(64 states, 4 actions, 1 constraint, dense)
@@ -124,6 +126,8 @@ def load(name_or_path: str | os.PathLike[str], **options: Any) -> CMDP:
     found = open_environment(name, **options)
     if isinstance(found, CMDP):
         return found
+    if isinstance(found, System):
+        return found.model()
     raise ModelError(
         f"{name} has no table of its transitions: psconrl learn plays it as it is, and psconrl.estimate makes a model "
         "of it by playing"
@@ -148,8 +152,8 @@ def load_system(name: str, *, known: bool = False, **options: Any) -> System:
     return system if known else system.with_unknown()
 
 
-def open_environment(name: str, **options: Any) -> "CMDP | ContinuingEnv":
-    """Return the model of a name, or a task that can only be played."""
+def open_environment(name: str, **options: Any) -> "CMDP | System | ContinuingEnv":
+    """Return the model or the system of a name, or a task that can only be played."""
     if name in ENVIRONMENTS:
         build = ENVIRONMENTS[name].build
         _need_options(name, build, options)
@@ -157,6 +161,8 @@ def open_environment(name: str, **options: Any) -> "CMDP | ContinuingEnv":
             return build(**options)
     if is_exchange_file(name):
         return read_cmdp(name, **options)
+    if holds_system(name):
+        return with_values(name, read_system(name), options)
     if Path(name).suffix in io.OWN or (os.sep in name and not is_foreign(name)):
         if options:
             raise ConfigError(f"{name}: a model file takes no options; got {', '.join(options)}")
@@ -164,5 +170,16 @@ def open_environment(name: str, **options: Any) -> "CMDP | ContinuingEnv":
     if is_foreign(name):
         return open_foreign(name, options)
     names = [*ENVIRONMENTS, *installed(OWN)]
-    hint = f" (a model file ends in {', '.join(io.WRITTEN)}; your own is module:function, Gymnasium's gym:Id-v0)"
+    endings = ", ".join((*io.WRITTEN, ".toml"))
+    hint = f" (a model file ends in {endings}; your own is module:function, Gymnasium's gym:Id-v0)"
     raise ModelError(unknown_name("environment", name, names) + hint)
+
+
+def open_structure(name: str, **options: Any) -> System:
+    """Return the system of a name with its unknown parameters, for an agent that is to know the rest."""
+    if holds_system(name):
+        return read_system(name)
+    made = built(name, options)[0] if is_foreign(name) and not name.startswith(GYM) else None
+    if not isinstance(made, System):
+        raise ConfigError(f"{name} is no System, so that there is no structure to know")
+    return made

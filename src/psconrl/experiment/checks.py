@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from psconrl.errors import ConfigError, PsconrlError
-from psconrl.experiment.job import Environment, Job
-from psconrl.model.cmdp import CMDP
+from psconrl.experiment.job import Environment, Job, model_of
 from psconrl.model.simulation_tables import EMISSIONS
 from psconrl.simulation.trace import checkpoint_rounds
+from psconrl.systems.system import System
 
 
 def check_jobs(jobs: Iterable[Job]) -> None:
@@ -37,10 +37,13 @@ def _what(job: Job) -> Any:
 def _check_one(job: Job, environment: Environment) -> None:
     job.make_agent(environment)
     checkpoint_rounds(job.horizon, job.checkpoints)
-    if not isinstance(environment, CMDP):
+    model = model_of(environment)
+    if model is None:
         if job.emission != EMISSIONS[0] or job.evaluate or job.probe is not None:
             raise ConfigError("emission, evaluate and probe need a model; this environment can only be played")
+    elif isinstance(environment, System) and job.emission != EMISSIONS[0]:
+        raise ConfigError(f"{job.env} pays what happened, so that costs have no other emission; got {job.emission!r}")
     elif job.probe is not None:
-        sizes = (environment.n_states, environment.n_actions, environment.n_states)
+        sizes = (model.n_states, model.n_actions, model.n_states)
         if any(not 0 <= k < size for k, size in zip(job.probe, sizes, strict=True)):
             raise ConfigError(f"probe {job.probe} is not within [state, action, next state] = {list(sizes)}")

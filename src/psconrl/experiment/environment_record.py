@@ -14,15 +14,18 @@ from psconrl.planning.analysis.pareto import cost_ranges
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
 from psconrl.planning.proof import Status
+from psconrl.systems.system import System
 
 MODEL_BYTES = 2_000_000
 
 
-def environment_record(environment: CMDP | ContinuingEnv) -> dict[str, Any]:
+def environment_record(environment: CMDP | System | ContinuingEnv) -> dict[str, Any]:
     """Return the exact values that runs are compared with, as plain data.
 
     An environment without a model has none.
     """
+    if isinstance(environment, System):
+        environment = environment.model_for_learning()
     if isinstance(environment, CMDP):
         return _record_of_model(environment, plan(environment))
     return {

@@ -21,9 +21,9 @@ import numpy as np
 from psconrl.arrays import Floats, Ints
 from psconrl.envs.continuing import ContinuingEnv
 from psconrl.envs.foreign import GYM
-from psconrl.envs.registry import open_environment
+from psconrl.envs.registry import open_environment, open_structure
 from psconrl.errors import ConfigError
-from psconrl.experiment.prior_knowledge import NOTHING, Knowledge
+from psconrl.experiment.prior_knowledge import NOTHING, Knowledge, known_structure
 from psconrl.experiment.versions import versions
 from psconrl.learning.registry import make_agent, with_hints
 from psconrl.learning.runtime.player import Player
@@ -39,8 +39,9 @@ from psconrl.simulation.regret import strong_regret, targets
 from psconrl.simulation.run import Run
 from psconrl.simulation.trace import Trace
 from psconrl.sizes import DIAMETER_STATES, EVALUATED_STATES
+from psconrl.systems.system import System
 
-Environment = CMDP | ContinuingEnv
+Environment = CMDP | System | ContinuingEnv
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,23 +88,28 @@ class Job:
         """Build the agent for its environment."""
         options = dict(self.agent_options)
         if self.knowledge:
-            options = self._prior_options(environment, options) | options
-        costs = None
-        if isinstance(environment, CMDP):
-            sizes = (environment.n_states, environment.n_actions, environment.thresholds)
-            costs = environment.costs if self.known_costs else None
-            if costs is None:
-                options = with_hints(self.agent, environment, options)
-        else:
+            options = self._prior_options(environment) | options
+        costs, model = None, model_of(environment)
+        if model is not None:
+            sizes = (model.n_states, model.n_actions, model.thresholds)
+            costs = model.costs if self.known_costs else None
+            if self.knowledge.structure:
+                costs = None  # the structure determines them
+            elif costs is None:
+                options = with_hints(self.agent, model, options)
+        elif isinstance(environment, ContinuingEnv):
             sizes = (environment.states.size, environment.actions.size, environment.thresholds)
         seeds = self._entropy("agent", [self.agent, self.agent_options, self.known_costs])
         return make_agent(self.agent, *sizes, costs, seeds, self.horizon, **options)
 
-    def _prior_options(self, environment: Environment, options: Mapping[str, Any]) -> dict[str, Any]:
-        if not isinstance(environment, CMDP):
+    def _prior_options(self, environment: Environment) -> dict[str, Any]:
+        model = model_of(environment)
+        if model is None:
             raise ConfigError(f"{self.knowledge.word} needs a model, and {self.env} has none: it can only be played")
         self.knowledge.need_believer(self.agent, self.agent_options)
-        return self.knowledge.options(environment, self.agent)
+        if self.knowledge.structure:
+            return known_structure(_structure(self.env, _canonical(self.env_options), self.file + self.env_code), model)
+        return self.knowledge.options(model, self.agent)
 
     def environment_seed(self) -> list[int]:
         """Seed of the environment's random draws, the same for all agents, so that runs can be compared in pairs."""
@@ -140,8 +146,8 @@ def execute(job: Job) -> Result:
         environment, best = _planned(job)
         agent = job.make_agent(environment)
         run: Run
-        if isinstance(environment, CMDP):
-            evaluate = environment.n_states <= EVALUATED_STATES if job.evaluate is None else job.evaluate
+        if not isinstance(environment, ContinuingEnv):
+            evaluate = agent.n_states <= EVALUATED_STATES if job.evaluate is None else job.evaluate
             run = Simulation(
                 environment, agent, job.environment_seed(), emission=job.emission, evaluate_policies=evaluate
             )
@@ -222,12 +228,25 @@ def _environment_id(job: Job) -> tuple[str, str, str]:
 @lru_cache(maxsize=16)
 def _planned_environment(env: str, options: str, digest: str) -> tuple[Environment, Plan | None]:
     environment = _environment(env, *json.loads(options))
-    return environment, plan(environment) if isinstance(environment, CMDP) else None
+    model = model_of(environment)
+    return environment, None if model is None else plan(model)
 
 
 def _environment(env: str, options: Mapping[str, Any], thresholds: Mapping[str, float] | None) -> Environment:
     environment = open_environment(env, **options)
     return environment.with_thresholds(thresholds) if thresholds else environment
+
+
+def model_of(environment: Environment) -> CMDP | None:
+    """Return the model of an environment, for a system the one with all actions in all states; None if it has none."""
+    if isinstance(environment, System):
+        return environment.model_for_learning()
+    return environment if isinstance(environment, CMDP) else None
+
+
+@lru_cache(maxsize=16)
+def _structure(env: str, options: str, digest: str) -> System:
+    return open_structure(env, **json.loads(options))
 
 
 def _size(job: Job) -> dict[str, Any]:
@@ -238,10 +257,12 @@ def _size(job: Job) -> dict[str, Any]:
 @lru_cache(maxsize=16)
 def _size_of_environment(env: str, options: str, digest: str) -> dict[str, Any]:
     environment, _ = _planned_environment(env, options, digest)
-    if not isinstance(environment, CMDP):
+    if isinstance(environment, ContinuingEnv):
         return {"states": environment.states.size, "actions": environment.actions.size}
-    size = {"states": environment.n_states, "actions": environment.n_actions}
-    return size | {"diameter": float(diameter(environment))} if environment.n_states <= DIAMETER_STATES else size
+    model = model_of(environment)
+    assert model is not None
+    size = {"states": model.n_states, "actions": model.n_actions}
+    return size | {"diameter": float(diameter(model))} if model.n_states <= DIAMETER_STATES else size
 
 
 def _summary(trace: Trace) -> dict[str, Any]:

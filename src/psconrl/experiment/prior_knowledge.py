@@ -1,8 +1,8 @@
 """Prior knowledge given to an agent: possible transitions, a model and its worth, a safe policy, constants of theory.
 
-The command line has the options ``--support``, ``--trust``, ``--worth`` and ``--baseline``. A spec has the keys
-``support``, ``trust``, ``worth`` and ``baseline``, and also ``spans``, which gives an agent whose theory needs spans
-and a Slater gap those of the true model.
+The command line has the options ``--support``, ``--trust``, ``--worth``, ``--baseline`` and ``--structure``. A spec has
+the keys ``support``, ``trust``, ``worth``, ``baseline`` and ``structure``, and also ``spans``, which gives an agent
+whose theory needs spans and a Slater gap those of the true model.
 """
 
 from collections.abc import Collection
@@ -14,6 +14,7 @@ from psconrl.errors import ConfigError
 from psconrl.learning.baseline import known_baseline
 from psconrl.learning.checks import need_all_actions
 from psconrl.learning.posterior.learned_mass import LearnedMass
+from psconrl.learning.posterior.structured import Structured
 from psconrl.learning.registry import recipe_for
 from psconrl.learning.sampler import trusted
 from psconrl.model.cmdp import CMDP
@@ -22,6 +23,7 @@ from psconrl.planning.analysis.pareto import cost_ranges
 from psconrl.planning.plan import Plan
 from psconrl.planning.planner import plan
 from psconrl.planning.proof import Status
+from psconrl.systems.system import System
 
 SAFEST = "safest"  # the policy of a model that is farthest below its thresholds
 # Options that set the prior too, and so would contradict the prior knowledge.
@@ -40,6 +42,7 @@ class Knowledge:
     trust: str = ""  # the name or the file of a model
     worth: float | None = None  # the number of visits of every pair that the model counts for; None: learned
     baseline: str = ""  # "safest", or the file of a plan
+    structure: bool = False  # a System's, of which only the parameters of its noise are unknown
     spans: bool = False  # the spans of the optimal policy's biases and the Slater gap, if the agent asks for them
     file: str = ""  # digest of the file of the model or the plan, if any, when this was made
     dashes: str = ""
@@ -52,23 +55,27 @@ class Knowledge:
             raise ConfigError(
                 f"give {mark}support or {mark}trust, not both: a trusted model already says what is possible"
             )
+        if self.structure and (self.support or self.trust or self.baseline):
+            raise ConfigError(f"give {mark}structure alone: it says what is possible, and what it costs")
         if self.baseline and (self.support or self.trust):
             raise ConfigError(f"give {mark}baseline or {mark}{'support' if self.support else 'trust'}, not both")
 
     def __bool__(self) -> bool:
-        return self.support or bool(self.trust or self.baseline) or self.spans
+        return self.support or bool(self.trust or self.baseline) or self.structure or self.spans
 
     @property
     def word(self) -> str:
         """The key or option that gives this knowledge."""
-        words = {"support": self.support, "trust": self.trust, "baseline": self.baseline, "spans": self.spans}
+        words: dict[str, Any] = {"support": self.support, "trust": self.trust, "baseline": self.baseline}
+        words |= {"structure": self.structure, "spans": self.spans}
         return self.dashes + next(word for word, given in words.items() if given)
 
     def need_believer(self, agent: str, chosen: Collection[str]) -> None:
         """Raise an error if the agent cannot use this knowledge, or if its options contradict it."""
         if not self:
             return
-        names, believes = recipe_for(agent).option_names(), self.support or self.trust
+        names = recipe_for(agent).option_names()
+        believes = self.support or self.trust or self.structure
         if self.baseline and "slack" not in names:
             raise ConfigError(f"{self.word}: agent {agent!r} has no baseline with a slack; 'safe' has")
         if self.spans and ("slack" in names or not set(CONSTANTS) & set(names)):
@@ -100,6 +107,17 @@ class Knowledge:
             possible.data[:] = 1.0
             return {"belief": LearnedMass(support=possible)}
         return {}
+
+
+def known_structure(system: System, model: CMDP) -> dict[str, Any]:
+    """Return the options of an agent that knows a system, except for the unknown parameters of its noise."""
+    structure = system.structure
+    if (structure.n_states, structure.n_actions) != (model.n_states, model.n_actions):
+        raise ConfigError(
+            f"structure: {structure.n_states} states can be reached if the parameters are unknown, and "
+            f"{model.n_states} with their values, since some outcomes have no probability; choose other values"
+        )
+    return {"belief": Structured(structure)}
 
 
 def _true_constants(cmdp: CMDP, agent: str) -> dict[str, Any]:

@@ -15,11 +15,10 @@ from psconrl.errors import ConfigError, StoreError
 from psconrl.experiment.checks import check_jobs
 from psconrl.experiment.environment_record import environment_record, model_bytes
 from psconrl.experiment.executors import ExecutorFactory, executor_factory
-from psconrl.experiment.job import Job, Result, execute, failure
+from psconrl.experiment.job import Job, Result, execute, failure, model_of
 from psconrl.experiment.spec import Jobs
 from psconrl.experiment.store import Store, Writer
 from psconrl.experiment.versions import git_commit, versions
-from psconrl.model.cmdp import CMDP
 from psconrl.simulation.interrupt import Interrupted, StopRequest, deferred_interrupts
 
 # The longest time until a Ctrl-C is noticed.
@@ -133,8 +132,9 @@ def _note_experiments(store: Writer, jobs: Sequence[Job], names: list[str], stop
             store.add_experiment(name, position, facts | {"drawn": True}, None)
         else:
             environment = job.environment()
-            model = model_bytes(environment) if isinstance(environment, CMDP) else None
-            store.add_experiment(name, position, facts | environment_record(environment), model)
+            model = model_of(environment)
+            record = environment_record(environment)
+            store.add_experiment(name, position, facts | record, None if model is None else model_bytes(model))
 
 
 def _of_this_code(result: Result) -> Result:

@@ -20,16 +20,15 @@ An unknown key is an error, which names the nearest known key.
 """
 
 import os
-import re
-import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from psconrl.caps import MOST_NESTED, MOST_PARTS, MOST_TEXT
+from psconrl.caps import MOST_TEXT
 from psconrl.envs.foreign import GYM, is_foreign
+from psconrl.envs.own_systems import place_of_system
 from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError, unknown_name
 from psconrl.experiment.job import file_digest
@@ -40,7 +39,8 @@ from psconrl.learning.recipe import RESERVED
 from psconrl.learning.registry import RECIPES, recipe_for
 from psconrl.model.simulation_tables import EMISSIONS
 from psconrl.named_code import AGENTS as OWN
-from psconrl.named_code import as_module, installed, is_code
+from psconrl.named_code import as_module, installed, is_code, is_python_file
+from psconrl.toml_text import parse_toml
 
 QUICK_KEYS = ("horizon", "replicates", "agents")
 NAMES_OF_TYPES = {
@@ -52,8 +52,6 @@ EXPERIMENT_TYPES: Mapping[str, Any] = {
     "replicates": int, "checkpoints": (int, str, list), "emission": str, "evaluate": bool, "draw": bool,
     "probe": list, "thresholds": dict, "costs": list,
 }  # fmt: skip
-# An unclosed string ends at the end of its line, so that one pass is enough.
-_STRINGS_AND_COMMENTS = re.compile(r""""(?:\\.|[^"\\\n])*"?|'[^'\n]*'?|#[^\n]*""")
 
 
 def read_spec(path: str | os.PathLike[str]) -> Spec:
@@ -84,7 +82,7 @@ def parse_spec(text: str, name: str = "experiment", folder: Path | None = None) 
     >>> len(spec.jobs()), spec.jobs()[0].horizon
     (3, 11000)
     """
-    data = _toml(text)
+    data = parse_toml(text, "a spec", ConfigError)
     known = _checked(data, "", {"name": str, "seed": int, "replicates": int, "agents": dict, "experiments": dict})
     if not known.get("experiments"):
         raise ConfigError("at least one table [experiments.NAME] is needed")
@@ -96,39 +94,11 @@ def parse_spec(text: str, name: str = "experiment", folder: Path | None = None) 
     return Spec(known.get("name", name), seed, _positive(known, "replicates", "") or 10, agents, experiments)
 
 
-def _toml(text: str) -> dict[str, Any]:
-    """Parse TOML, after refusing texts so large or so nested that parsing takes minutes or exhausts the stack."""
-    if len(text) > MOST_TEXT:
-        raise ConfigError(f"a spec has at most {MOST_TEXT:,} characters")
-    bare = _STRINGS_AND_COMMENTS.sub("x", text)
-    if any(word.count(".") >= MOST_PARTS for word in re.split(r"[^\w\-. \t]+", bare)):
-        raise ConfigError(f"a key has at most {MOST_PARTS} parts")
-    too_deep = ConfigError(f"a spec is nested at most {MOST_NESTED} levels deep")
-    try:
-        data = tomllib.loads(text)
-    except RecursionError:
-        raise too_deep from None
-    except ValueError as error:
-        raise ConfigError(f"not valid TOML: {error}") from None
-    level: list[Any] = [data]
-    for _ in range(MOST_NESTED):
-        level = [part for whole in level for part in _parts(whole)]
-    if level:
-        raise too_deep
-    return data
-
-
-def _parts(whole: Any) -> Iterable[Any]:
-    if isinstance(whole, dict):
-        return whole.values()
-    return whole if isinstance(whole, list) else ()
-
-
 def _agent(label: str, table: Any, folder: Path | None) -> AgentSpec:
     where = f"[agents.{label}]"
     types = {
         "agent": str, "options": dict, "grid": dict, "known_costs": bool, "replicates": int, "support": bool,
-        "trust": str, "worth": (int, float), "baseline": str, "spans": bool, "setting": str,
+        "trust": str, "worth": (int, float), "baseline": str, "structure": bool, "spans": bool, "setting": str,
     }  # fmt: skip
     data = _checked(table, where, types)
     _positive(data, "replicates", where)
@@ -138,7 +108,7 @@ def _agent(label: str, table: Any, folder: Path | None) -> AgentSpec:
     except ConfigError as error:
         raise ConfigError(f"{where} {error}") from None
     options, grid = _own_options(data.pop("options", {}), where), _grid(data.pop("grid", {}), where)
-    words = ("support", "trust", "worth", "baseline", "spans")
+    words = ("support", "trust", "worth", "baseline", "structure", "spans")
     given: dict[str, Any] = {key: data.pop(key) for key in words if key in data}
     return AgentSpec(agent, options, _own_options(grid, where), **data, knowledge=_knowledge(given, where, folder))
 
@@ -160,10 +130,12 @@ def _place(env: str, where: str, folder: Path | None) -> str:
     """Return the name of an environment, or the path of a model file, as other processes can find it."""
     if is_code(env):
         return as_module(env, folder)
+    if is_python_file(env) or Path(env).suffix == ".toml":
+        return place_of_system(env, folder)
     if env in ENVIRONMENTS or is_foreign(env):
         return env
     if Path(env).suffix not in (".npz", ".json"):
-        hint = "(a file ends in .npz or .json; your own is module:function, Gymnasium's gym:Id-v0)"
+        hint = "(a file ends in .npz, .json, .toml or .py; your own is module:function, Gymnasium's gym:Id-v0)"
         raise ConfigError(f"{where} {unknown_name('environment', env, ENVIRONMENTS)} {hint}")
     return str(((folder or Path()) / env).resolve())
 

@@ -54,6 +54,10 @@ class Simulation(Run):
         resumed: bool = False,
     ) -> None:
         given = cmdp
+        if isinstance(given, System) and emission != "deterministic":
+            raise ConfigError(
+                f"a system pays what happened, so that emission must be 'deterministic'; got {emission!r}"
+            )
         cmdp = given.model_for_learning() if isinstance(given, System) else given
         player = adapt(agent, cmdp.n_states, cmdp.n_actions, cmdp.thresholds, seed)
         expected = (cmdp.n_states, cmdp.n_actions, cmdp.n_constraints)
@@ -177,18 +181,19 @@ class Simulation(Run):
         self.agent.save(path, {"simulation": extra})
 
     @classmethod
-    def resume(cls, cmdp: CMDP, path: Any, agent: type[Agent] | Learner | None = None) -> "Simulation":
+    def resume(cls, cmdp: CMDP | System, path: Any, agent: type[Agent] | Learner | None = None) -> "Simulation":
         """Load a run from a file, on the model it was played on.
 
         ``agent``: for an agent that is not part of this library, your class, or a new object to restore.
         """
-        if not isinstance(cmdp, CMDP):
+        if not isinstance(cmdp, CMDP | System):
             raise ConfigError(f"resume needs the model first, then the file; got {type(cmdp).__name__}")
         player = load_agent(path, agent)
         if "simulation" not in player.extra:
             raise AgentError(f"{path}: holds an agent but no run; load it with psconrl.load_agent")
         extra = player.extra.pop("simulation")
-        if not isinstance(extra, dict) or extra.get("model") != _fingerprint(cmdp):
+        model = cmdp.model_for_learning() if isinstance(cmdp, System) else cmdp
+        if not isinstance(extra, dict) or extra.get("model") != _fingerprint(model):
             raise AgentError(f"{path}: was played on another model, or under other thresholds")
         try:
             options = {key: extra[key] for key in ("emission", "evaluate_policies")}

@@ -68,6 +68,10 @@ def simulate(
         raise ConfigError(f"env must be a CMDP or a Gymnasium environment; got {type(env).__name__}")
     checkpoint_rounds(horizon, checkpoints)  # raises an error on invalid arguments, before any advice
     slow = run.agent.why_slow()
-    for line in advice(run.agent, horizon, isinstance(env, CMDP) and env.maximise):
+    for line in advice(run.agent, horizon, _maximises(env)):
         warnings.warn(line, SlowWarning if line == slow else AdviceWarning, stacklevel=2)
     return run.run(horizon, checkpoints, progress)
+
+
+def _maximises(env: Any) -> bool:
+    return env.maximise if isinstance(env, CMDP) else isinstance(env, System) and env.maximises

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any, Protocol
 
 import numpy as np
@@ -32,7 +33,8 @@ class JointOutcomes:
     def of(cls, values: Mapping[str, NDArray[Any]]) -> "JointOutcomes":
         """Return all combinations, the last noise running fastest."""
         shape = tuple(len(v) for v in values.values())
-        size = int(np.prod(shape)) if shape else 1
+        size = prod(shape)
+        need(8.0 * size * (len(shape) + 1), f"{size:.3g} joint outcomes of {', '.join(values)}", ModelError)
         places = np.unravel_index(np.arange(size), shape) if shape else ()
         return cls({name: v[place] for (name, v), place in zip(values.items(), places, strict=True)}, size)
 
@@ -166,15 +168,16 @@ def _reached(following: Ints, start: int) -> Ints:
 
 def _by_levels(source: Steps, available: Rule | None, start: int) -> tuple[Ints, Bools, Ints]:
     """Evaluate the states that can be reached, one step after the other."""
-    found = frontier = np.array([start])
+    frontier, found = np.array([start]), {start}  # a set, since a chain of states has as many levels as states
     parts = []
     while frontier.size:
-        points = found.size * source.actions.size * source.outcomes.size
-        need(16.0 * points, f"{found.size:,} reachable states", ModelError)
+        points = len(found) * source.actions.size * source.outcomes.size
+        need(16.0 * points, f"a system of {len(found):,} reachable states or more", ModelError)
         mask, following = _evaluated(source, available, frontier)
         parts.append((frontier, mask, following))
-        frontier = np.setdiff1d(following[following >= 0], found)
-        found = np.union1d(found, frontier)
+        reached = np.unique(following[following >= 0]).tolist()
+        frontier = np.array([state for state in reached if state not in found], dtype=np.int64)
+        found.update(frontier.tolist())
     states, mask, following = (np.concatenate(x) for x in zip(*parts, strict=True))
     order = np.argsort(states)
     return states[order], mask[order], following[order]

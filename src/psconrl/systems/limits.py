@@ -37,13 +37,18 @@ class Requirement:
     high: float | None = None
 
     def __str__(self) -> str:
-        if self.low is None:
-            return f"{self.quantity.text} <= {self.high:g}"
-        if self.high is None:
-            return f"{self.quantity.text} >= {self.low:g}"
+        return self.written()
+
+    def written(self, kind: str = "g") -> str:
+        """Return the limit as a text, with short numbers, or with all digits if ``kind`` is ``"r"``."""
+        low, high = (None if x is None else (repr(x) if kind == "r" else f"{x:g}") for x in (self.low, self.high))
+        if low is None:
+            return f"{self.quantity.text} <= {high}"
+        if high is None:
+            return f"{self.quantity.text} >= {low}"
         if self.low == self.high:
-            return f"{self.quantity.text} == {self.low:g}"
-        return f"{self.low:g} <= {self.quantity.text} <= {self.high:g}"
+            return f"{self.quantity.text} == {low}"
+        return f"{low} <= {self.quantity.text} <= {high}"
 
     @property
     def sides(self) -> list[tuple[float, bool]]:
@@ -74,6 +79,13 @@ class Statement:
     goal: Quantity
     maximises: bool
     requirements: tuple[Requirement, ...]
+
+    def record(self) -> dict[str, Any]:
+        """Return the arguments of a system that state the same."""
+        return {
+            "maximise" if self.maximises else "minimise": self.goal.text,
+            "limits": {limit.name: limit.written("r") for limit in self.requirements},
+        }
 
     @property
     def names(self) -> frozenset[str]:

@@ -86,6 +86,7 @@ class Noise(ABC):
         other = object.__new__(type(self))
         vars(other).update(vars(self))
         other.prior = other.known = None
+        other.arguments = {key: given for key, given in self.arguments.items() if key != self.parameter_name}
         other._set_parameter(value)
         return other
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psconrl.arrays import Bools, Floats, Ints
+from psconrl.caps import need
 from psconrl.errors import ModelError, unknown_name
 from psconrl.systems.events import Event, EventClock
 from psconrl.systems.exploration import JointOutcomes, next_values
@@ -65,6 +66,11 @@ class RandomSource(ABC):
     def unknown(self) -> dict[str, Any]:
         """Return the names of noise or events with an unknown parameter, with their priors."""
 
+    @property
+    @abstractmethod
+    def parameters(self) -> tuple[str, ...]:
+        """Names of all noise or events, whose parameter may be given by ``with_known``."""
+
     @abstractmethod
     def with_known(self, known: Mapping[str, Any]) -> Self:
         """Return the source with some parameters known, or noise replaced."""
@@ -76,14 +82,25 @@ class RandomSource(ABC):
     def pair_columns(self, states: Ints) -> dict[str, NDArray[Any]]:
         """Return the values of the variables of states and actions, each (len * A,)."""
         A = self.actions.size
+        self._need(states.size * A)
         columns = {name: np.repeat(v, A) for name, v in self.states.values(states).items()}
         for name, v in self.actions.values(np.arange(A)).items():
             columns[name] = np.tile(v, states.size)
         return columns
 
+    def _need(self, points: int) -> None:
+        """Raise an error if the values of all variables at some points take too much memory."""
+        variables = len(self.states.names) + len(self.actions.names) + len(self.names)
+        need(8.0 * points * variables, f"a system of {points:,} states, actions and outcomes", ModelError)
+
+    def _all_states(self) -> Ints:
+        self._need(self.states.size * self.actions.size)
+        return np.arange(self.states.size)
+
     def columns(self, states: Ints) -> dict[str, NDArray[Any]]:
         """Return the values of all variables at the points (s, a, w) of some states, each (len * A * W,)."""
         W = self.outcomes.size
+        self._need(states.size * self.actions.size * W)
         columns = {name: np.repeat(v, W) for name, v in self.pair_columns(states).items()}
         for name, v in self.outcomes.values.items():
             columns[name] = np.tile(v, states.size * self.actions.size)
@@ -102,7 +119,7 @@ class NoiseSource(RandomSource):
             name: {key: Rule(given, f"{key} of {name!r}", pair_names) for key, given in one.arguments.items()}
             for name, one in noise.items()
         }
-        self._given_step = step
+        self.given_step = step
 
     def with_known(self, known: Mapping[str, Any]) -> "NoiseSource":
         """Return the source with other noise: a distribution, or a number for an unknown parameter."""
@@ -110,7 +127,12 @@ class NoiseSource(RandomSource):
         for name, given in known.items():
             old = _known("noise", name, noise)
             noise[name] = given if isinstance(given, Noise) else old.with_parameter(given)
-        return NoiseSource(self.states, self.actions, noise, self._given_step)
+        return NoiseSource(self.states, self.actions, noise, self.given_step)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the noise."""
+        return tuple(self.noise)
 
     def unknown(self) -> dict[str, Any]:
         """Return the priors of unknown parameters by name of the noise."""
@@ -132,7 +154,7 @@ class NoiseSource(RandomSource):
     def _everywhere(self) -> dict[str, dict[str, Floats]]:
         """The arguments of every noise in all pairs, or one value if they depend on nothing."""
         depends = any(rule.names for rules in self._arguments.values() for rule in rules.values())
-        columns = self.pair_columns(np.arange(self.states.size)) if depends else {}
+        columns = self.pair_columns(self._all_states()) if depends else {}
         size = self.states.size * self.actions.size
         found = {}
         for name, noise in self.noise.items():
@@ -176,7 +198,7 @@ class EventSource(RandomSource):
     def __init__(self, states: Space, actions: Space, events: Mapping[str, Event], clock: float | None) -> None:
         if not events or not all(isinstance(e, Event) for e in events.values()) or NONE in events:
             raise ModelError("events must be a table of names and Event(rate, ...), and none may be called 'none'")
-        self.states, self.actions, self.events, self._clock = states, actions, events, clock
+        self.states, self.actions, self.events, self.given_clock = states, actions, events, clock
         known = frozenset((*states.names, *actions.names))
         self._steps = {n: read_step(e.step, states, known, f"step of {n!r}") for n, e in events.items()}
         self._factors = {n: Rule(e.times, f"times of {n!r}", known) for n, e in events.items()}
@@ -196,7 +218,12 @@ class EventSource(RandomSource):
         for name, given in known.items():
             old = _known("event", name, events)
             events[name] = given if isinstance(given, Event) else Event(given, old.step, old.times, old.when, old.costs)
-        return EventSource(self.states, self.actions, events, self._clock)
+        return EventSource(self.states, self.actions, events, self.given_clock)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the events."""
+        return tuple(self.events)
 
     def unknown(self) -> dict[str, Any]:
         """Return the priors of unknown rates by name of the event."""
@@ -231,10 +258,10 @@ class EventSource(RandomSource):
     @cached_property
     def clock(self) -> float:
         """The rate of the clock, whose ticks are the rounds."""
-        if self._clock is not None:
-            if not 0 < self._clock < np.inf:
-                raise ModelError(f"clock must be a positive rate; got {self._clock!r}")
-            return float(self._clock)
+        if self.given_clock is not None:
+            if not 0 < self.given_clock < np.inf:
+                raise ModelError(f"clock must be a positive rate; got {self.given_clock!r}")
+            return float(self.given_clock)
         if self.unknown():
             raise ModelError("give the rate of a clock, clock=..., which all rates together never exceed")
         rates = np.array([float(e.rate) for e in self.events.values()])  # type: ignore[arg-type]

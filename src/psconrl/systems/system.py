@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from psconrl.arrays import Bools, Floats, Ints, Matrix
 from psconrl.errors import ModelError, unknown_name
+from psconrl.files import reading
 from psconrl.model.cmdp import CMDP
 from psconrl.model.simulation_tables import Tables
 from psconrl.model.transition import Transition
@@ -22,10 +24,13 @@ from psconrl.systems.limits import read_statement
 from psconrl.systems.noise import Noise
 from psconrl.systems.quantities import LinearLimit
 from psconrl.systems.randomness import Parameters
+from psconrl.systems.reading import system_arguments
 from psconrl.systems.sources import EventSource, NoiseSource, RandomSource
 from psconrl.systems.stated import NEXT, Stated
 from psconrl.systems.structure import Structure, outcome_tables
+from psconrl.systems.system_files import read_data, write_data
 from psconrl.systems.variables import Space
+from psconrl.systems.writing import system_data
 
 
 class System(Stated):
@@ -87,6 +92,10 @@ class System(Stated):
         self.cost_names = tuple(self._costs)
         self.units = read_units(units, (*self.cost_names, *known, *self.statement.texts, *(cost_names or {}).values()))
         self._shown = _read_cost_names(cost_names, self.statement.texts)
+        self._given = {
+            "costs": dict(costs), "available": available, "start": self.start, "units": units,
+            "state_names": state_names, "action_names": action_names, "cost_names": cost_names,
+        }  # fmt: skip
         self._need_all_used()
 
     def _read_source(self, step: Any, noise: Any, events: Any, clock: float | None) -> RandomSource:
@@ -133,6 +142,30 @@ class System(Stated):
         """Return the system with unknown parameters of some noise or events, by default of all, under flat priors."""
         return self.with_noise(**self.source.flat_priors(names))
 
+    def with_thresholds(self, limits: Mapping[str, float]) -> "System":
+        """Return the system with other numbers of some limits, by name."""
+        return self.with_limits(dict(limits))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the system as plain data, which ``from_dict`` reads; all rules must be expressions."""
+        return system_data(self.states, self.actions, self.source, self._given | self.statement.record())
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> "System":
+        """Return the system that plain data describes. Expressions are parsed, and nothing is run as code."""
+        return cls(**system_arguments(data))
+
+    def save(self, path: Any) -> None:
+        """Write the system to a ``.toml`` or ``.json`` file; all rules must be expressions."""
+        write_data(self.to_dict(), path)
+
+    @classmethod
+    def load(cls, path: Any) -> "System":
+        """Read a system from a ``.toml`` or ``.json`` file."""
+        data = read_data(path)
+        with reading(Path(path)):
+            return cls.from_dict(data)
+
     def model(self, **known: Any) -> CMDP:
         """Return the model of the reachable states. Unknown parameters of noise must be given, by name of the noise."""
         return self._with_known(known).expected_model({})
@@ -171,6 +204,10 @@ class System(Stated):
 
     def model_for_learning(self) -> CMDP:
         """Return the model with all actions in all states: one that is not available acts as the first that is."""
+        return self._learning_model
+
+    @cached_property
+    def _learning_model(self) -> CMDP:
         return self.expected_model({}, all_actions=True)
 
     def tables(self) -> Tables:

@@ -1,18 +1,20 @@
 """Variables with finitely many values, and the product of several: the states or the actions of a system."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sized
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
+from math import inf, prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from psconrl.arrays import Bools, Ints
+from psconrl.caps import need
 from psconrl.errors import ModelError
 
 MOST_PRODUCT = 2**62  # combinations of values, which are numbered
+VALUE_BYTES = 64  # memory per value of a variable
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +33,9 @@ class Variable:
             values = range(values)
         if isinstance(values, str) or not isinstance(values, Iterable):
             raise ModelError(f"{name!r} must have a list of values, such as range(9); got {values!r}")
+        if isinstance(values, Sized):
+            number = _length(values)
+            need(VALUE_BYTES * number, f"{name!r} with {number:.3g} values", ModelError)
         listed = list(values)
         if not listed:
             raise ModelError(f"{name!r} must have at least one value")
@@ -119,3 +124,10 @@ class Space:
     def label(self, number: int) -> dict[str, Any]:
         """Return one combination as a table of plain values."""
         return {name: value.item() for name, value in self.values(np.asarray(number)).items()}
+
+
+def _length(values: Sized) -> float:
+    try:
+        return float(len(values))
+    except OverflowError:  # a range of more than 2^63 values
+        return inf

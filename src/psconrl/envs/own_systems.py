@@ -1,0 +1,50 @@
+"""Systems of a user: in a ``.toml`` or ``.json`` file, which holds data only, or in Python code that the user names.
+
+``shop.toml``, ``shop.json``: files of ``System.save``, or written by hand. ``shop.py``: the only ``System`` in that
+file. ``shop.py:shop`` or ``shop:shop``: an object, or a function that returns one. Options are the values of unknown
+parameters, by name of the noise or event.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from psconrl.errors import ConfigError, unknown_name
+from psconrl.named_code import as_module, find_in_file, find_object, is_python_file
+from psconrl.systems.system import System
+from psconrl.systems.system_files import is_system_file
+
+
+def holds_system(name: str) -> bool:
+    """True if a name is that of a file with a system, or of a Python file as a whole."""
+    return is_python_file(name) or is_system_file(name)
+
+
+def read_system(name: str) -> System:
+    """Return the system in a file."""
+    if is_python_file(name):
+        found: System = find_object(find_in_file(name, System))
+        return found
+    return System.load(name)
+
+
+def place_of_system(name: str, folder: Path | None) -> str:
+    """Return the name of a file with a system, relative to a folder, as other processes can find it."""
+    if is_python_file(name):
+        return as_module(find_in_file(name, System, folder), folder)
+    return str(((folder or Path()) / name).resolve())
+
+
+def with_values(name: str, system: System, known: dict[str, Any]) -> System:
+    """Return a system with the values of its unknown parameters; raise an error if some are missing."""
+    for option in known:
+        if option not in system.source.parameters:
+            raise ConfigError(f"{name}: {unknown_name('noise or event', option, system.source.parameters)}")
+    made = system.with_noise(**known) if known else system
+    missing = list(made.source.unknown())
+    if missing:
+        one = missing[0]
+        raise ConfigError(
+            f"{name}: {one!r} has an unknown parameter; give its value, as in --set {one}=0.5, load(..., {one}=0.5), "
+            f"or options = {{ {one} = 0.5 }} in a spec"
+        )
+    return made

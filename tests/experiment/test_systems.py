@@ -1,0 +1,188 @@
+"""Systems on the command line and in sweeps: data files and Python files, with the structure known or not."""
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import psconrl
+from psconrl.cli import app
+from psconrl.errors import ConfigError
+from psconrl.experiment.job import execute
+from psconrl.experiment.spec_file import parse_spec
+from psconrl.learning.posterior.structured import Structured
+from psconrl.learning.posterior.transition_beliefs import Dirichlet
+from psconrl.systems.noise import Bernoulli
+from psconrl.systems.priors import Beta
+from psconrl.systems.system import System
+
+QUEUE = {
+    "state": {"waiting": range(5)},
+    "action": {"fast": [0, 1]},
+    "noise": {"arrival": Bernoulli(Beta(1, 1)), "done": Bernoulli("0.6 if fast == 1 else 0.4")},
+    "step": {"waiting": "min(max(waiting - done, 0) + arrival, 4)"},
+    "costs": {"power": "fast", "delay": "waiting"},
+    "minimise": "power",
+    "limits": ["delay <= 1"],
+}
+CODE = """
+from psconrl.systems.noise import Bernoulli
+from psconrl.systems.priors import Beta
+from psconrl.systems.system import System
+
+def make(size=5):
+    return System(
+        state={"waiting": range(size)}, action={"fast": [0, 1]},
+        noise={"arrival": Bernoulli(Beta(1, 1)), "done": Bernoulli("0.6 if fast == 1 else 0.4")},
+        step=lambda waiting, done, arrival: {"waiting": min(max(waiting - done, 0) + arrival, SIZE)},
+        costs={"power": "fast", "delay": "waiting"}, minimise="power", limits=["delay <= 1"])
+
+SIZE = 4
+queue = make()
+"""
+
+
+def run(*args):
+    return CliRunner().invoke(app, list(args))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, request):
+    monkeypatch.chdir(tmp_path)
+    System(**QUEUE).save("queue.toml")
+    name = f"own_queue_{abs(hash(request.node.name))}"  # modules of the same name would be found in sys.modules
+    (tmp_path / f"{name}.py").write_text(CODE)
+    return name
+
+
+def value(*args):
+    done = run("solve", *args, "--json")
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)["value"]
+
+
+def test_solve_takes_a_system_wherever_it_is(folder):
+    exact = psconrl.plan(System(**QUEUE).model(arrival=0.3)).value
+    for name in ("queue.toml", f"{folder}.py", f"{folder}.py:queue", f"{folder}:queue", f"{folder}.py:make"):
+        assert value(name, "--set", "arrival=0.3") == pytest.approx(exact, abs=1e-12)
+    assert value(f"{folder}:make", "--set", "arrival=0.3", "--set", "size=5") == pytest.approx(exact, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("inspect",),
+        ("explain", "--state", "waiting=2"),
+        ("pareto", "--points", "3"),
+        ("solve", "--threshold", "delay=2"),
+    ],
+)
+def test_other_commands_take_a_system(folder, command):
+    done = run(command[0], "queue.toml", "--set", "arrival=0.3", *command[1:])
+    assert done.exit_code == 0, done.output
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("solve", "queue.toml"), "'arrival' has an unknown parameter; give its value, as in --set arrival=0.5"),
+        (("solve", "queue.toml", "--set", "arival=0.5"), "unknown noise or event 'arival'; did you mean 'arrival'?"),
+        (("solve", "queue.toml", "--set", "arrival=2"), "p must be a probability from 0 to 1; got 2"),
+        (("solve", "nothing.toml"), "no such file"),
+        (("learn", "queue.toml", "--set", "arrival=0.3", "--emission", "poisson"), "pays what happened"),
+        (("learn", "queue.toml", "--set", "arrival=0.3", "--agent", "c-ucrl", "--structure"), "has no prior belief"),
+        (("learn", "queue", "--structure"), "queue is no System"),
+        (
+            ("learn", "queue.toml", "--set", "arrival=0.3", "--structure", "--unknown-costs"),
+            "the structure determines the costs",
+        ),
+        (
+            ("learn", "queue.toml", "--set", "arrival=0.3", "--structure", "--option", "prior=1"),
+            "option prior and --structure contradict each other",
+        ),
+        (("learn", "queue.toml", "--set", "arrival=0"), "5 states can be reached if the parameters are unknown, and 1"),
+    ],
+)
+def test_mistakes_on_the_command_line(folder, args, said):
+    done = run(*args)
+    assert done.exit_code != 0
+    assert said in str(done.exception or done.output)
+
+
+def learned(*args):
+    done = run("learn", "queue.toml", "--set", "arrival=0.3", "--horizon", "300", *args)
+    assert done.exit_code == 0, done.output + str(done.exception)
+
+
+def test_learn_knows_the_structure_unless_told_otherwise(folder):
+    learned("--save", "a.npz")
+    agent = psconrl.load_agent("a.npz")
+    assert isinstance(agent.belief, Structured)
+    assert agent.costs is None
+    for k, given in enumerate((["--no-structure"], ["--option", "prior=0.1"], ["--unknown-costs"])):
+        learned(*given, "--save", f"b{k}.npz")
+        assert not isinstance(psconrl.load_agent(f"b{k}.npz").belief, Structured)
+    assert isinstance(psconrl.load_agent("b1.npz").belief, Dirichlet)
+    learned("--agent", "c-ucrl")
+    learned("--background", "--threshold", "delay=2")
+    # A run in two parts has the bits of one in one part.
+    learned("--save", "whole.npz", "--seed", "4")
+    done = run("learn", "queue.toml", "--set", "arrival=0.3", "--horizon", "100", "--save", "half.npz", "--seed", "4")
+    assert done.exit_code == 0
+    learned("--resume", "half.npz")
+    whole, half = (psconrl.load_agent(name) for name in ("whole.npz", "half.npz"))
+    np.testing.assert_array_equal(whole.counts.cost_sums, half.counts.cost_sums)
+    np.testing.assert_array_equal(whole.belief.parameters["arrival"], half.belief.parameters["arrival"])
+
+
+SPEC = """
+[agents.knows]
+agent = "psconrl"
+structure = true
+
+[agents.psconrl]
+
+[experiments.e]
+env = "{env}"
+options = {{ arrival = 0.3 }}
+agents = ["knows", "psconrl", "c-ucrl"]
+horizon = 200
+replicates = 1
+"""
+
+
+@pytest.mark.parametrize("kind", ["file", "python", "object"])
+def test_a_sweep_of_a_system(folder, kind, tmp_path):
+    env = {"file": "queue.toml", "python": f"{folder}.py", "object": f"{folder}:queue"}[kind]
+    jobs = parse_spec(SPEC.format(env=env), folder=tmp_path).jobs()
+    results = [execute(job) for job in jobs]
+    assert [result.error for result in results] == [""] * 3
+    assert results[0].optimum == pytest.approx(psconrl.plan(System(**QUEUE).model(arrival=0.3)).costs, abs=1e-9)
+    agent = jobs[0].make_agent(jobs[0].environment())
+    assert isinstance(agent.belief, Structured)
+    assert agent.costs is None
+    assert bool(jobs[0].file) == (kind == "file")
+    assert bool(jobs[0].code) == (kind != "file")
+
+
+def test_a_structure_needs_a_system(tmp_path):
+    spec = SPEC.format(env="queue").replace("options = { arrival = 0.3 }", "")
+    job = parse_spec(spec, folder=tmp_path).jobs()[0]
+    with pytest.raises(ConfigError, match="queue is no System"):
+        job.make_agent(job.environment())
+
+
+def test_a_file_has_one_system_or_says_which(folder, tmp_path):
+    (tmp_path / f"{folder}_two.py").write_text(CODE + "other = make()\n")
+    with pytest.raises(ConfigError, match="must have one System; it has several: queue, other; say which, as in"):
+        psconrl.load(f"{folder}_two.py", arrival=0.3)
+    (tmp_path / f"{folder}_none.py").write_text("x = 1\n")
+    with pytest.raises(ConfigError, match="must have one System; it has none"):
+        psconrl.load(f"{folder}_none.py", arrival=0.3)
+
+
+def test_a_system_pays_what_happened_and_nothing_else(folder):
+    system = System(**QUEUE).with_noise(arrival=0.3)
+    with pytest.raises(ConfigError, match="pays what happened"):
+        psconrl.simulate(system, psconrl.PSConRL.of(system, seed=1), 10, emission="poisson")
