@@ -140,7 +140,7 @@ class Sampler(Agent):
             known["fallback"] = LeastExcess()
         make: Any = cls
         agent: Self = make(structure.n_states, structure.n_actions, **(known | options))
-        names = system.cost_names[1:]
+        names = system.shown_names[1:]
         at_least = frozenset(name for name, limit in zip(names, system.limits, strict=True) if limit.at_least)
         agent._named_thresholds.names = ConstraintNames.of(names, at_least)
         return agent

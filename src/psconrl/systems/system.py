@@ -239,7 +239,7 @@ class System(Stated):
     def cmdp(self, transition: Transition | Matrix, costs: Floats, *, all_actions: bool = False) -> CMDP:
         """Return a model with some transitions and costs (m+1, S, A), and the names and thresholds of this system."""
         explored = self._explored
-        names = [self._shown.get(limit.name, limit.name) for limit in (self.objective, *self.limits)]
+        names = self.shown_names
         return CMDP(
             transition,
             costs,
@@ -253,6 +253,11 @@ class System(Stated):
             units=self.units.of(names),
             at_least=[name for name, limit in zip(names[1:], self.limits, strict=True) if limit.at_least],
         )
+
+    @property
+    def shown_names(self) -> list[str]:
+        """Names of the objective and of the limits in models."""
+        return [self._shown.get(limit.name, limit.name) for limit in (self.objective, *self.limits)]
 
     @property
     def thresholds(self) -> Floats:
