@@ -186,7 +186,7 @@ def test_python_code_is_not_written(changes, said):
         ("to = 4", "upto = 4", "[state] shelf unknown key 'upto'"),
         ("to = 4", "by = 4", "[state] shelf a range needs from and to"),
         ("from = 0", "from = 0.5", "[state] shelf from, to and by must be whole numbers"),
-        ('["lost <= 0.3"]', '"lost <= 0.3"', "limits must be a list; got 'lost <= 0.3'"),
+        ('["lost <= 0.3"]', '"lost <= 0.3"', "limits must be a list or a table; got 'lost <= 0.3'"),
         ("[costs]", "[costs", "not valid TOML"),
         ("{ shelf = 4 }", "{ shelf = 9 }", "start: 'shelf' has the values 0, 1, 2, 3, 4; got 9"),
         ('"max(demand - shelf, 0)"', '"__import__(1)"', "unknown function '__import__'"),
