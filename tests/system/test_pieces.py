@@ -82,6 +82,12 @@ def test_a_potential_enters_by_its_drift():
         assert lower_bound(ring, np.ones(1), dual, 0.0, 0.0).computed == pytest.approx(bound)
 
 
+def test_unreachable_states_do_not_bound():
+    apart = CMDP(np.eye(2), [[[2.0], [0.0]]], initial=0)
+    dual = Dual(np.empty(0), np.zeros(2), np.zeros(2), None)
+    assert lower_bound(apart, np.ones(1), dual, 0.0, 0.0).computed == 2.0
+
+
 def test_what_a_certificate_says_by_hand():
     policy = np.array([[0.75, 0.25]])  # spends 1.5, which is 1 too much
     exact = evaluate(CHOICE, policy)
