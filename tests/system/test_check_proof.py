@@ -20,7 +20,7 @@ from exact_families import drawn
 from models import random_cmdp, tandem
 from psconrl import CMDP, Status, check_proof
 from psconrl.errors import PolicyError
-from psconrl.planning.exact.exact_plan import as_text
+from psconrl.planning.exact.exact_plan import fraction_as_text
 from psconrl.planning.proof_files import plain_model, proof_of
 
 FILE = Path(check_proof.__file__)
@@ -379,7 +379,7 @@ def test_averages_of_a_chain_that_is_left_once_in_1e100_steps_are_enclosed(seed,
 
 def test_long_fractions_are_hexadecimal():
     assert check_proof.read_fraction("31/40") == Fraction(31, 40)
-    assert check_proof.read_fraction(as_text(Fraction(-(3**9000), 2**9000))) == Fraction(-(3**9000), 2**9000)
+    assert check_proof.read_fraction(fraction_as_text(Fraction(-(3**9000), 2**9000))) == Fraction(-(3**9000), 2**9000)
 
 
 def test_costs_that_are_nearly_constant_have_the_tolerance_of_doubles(tmp_path):

@@ -62,11 +62,11 @@ def _spread(states: list[int], values: tuple[Any, ...], elsewhere: list[Any]) ->
 
 def _plain(x: Any) -> Any:
     if isinstance(x, Fraction):
-        return as_text(x)
+        return fraction_as_text(x)
     return [_plain(entry) for entry in x] if isinstance(x, tuple) else x
 
 
-def as_text(x: Fraction) -> str:
+def fraction_as_text(x: Fraction) -> str:
     """Return a fraction as text, such as ``"31/40"``; integers of many digits are hexadecimal."""
     return f"{_text(x.numerator)}/{_text(x.denominator)}" if x.denominator != 1 else _text(x.numerator)
 

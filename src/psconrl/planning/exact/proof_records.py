@@ -8,7 +8,7 @@ import numpy as np
 from psconrl.arrays import Bools, Floats
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.exact.evaluation import RationalChain
-from psconrl.planning.exact.exact_plan import ExactPlan, as_text
+from psconrl.planning.exact.exact_plan import ExactPlan, fraction_as_text
 from psconrl.planning.exact.rational_model import ZERO, RationalModel, fractions_of
 
 
@@ -18,10 +18,10 @@ def dual_record(cmdp: CMDP, exact: ExactPlan, reached: Bools) -> dict[str, Any]:
     gains = [g - priced for g in exact.gains]
     several = len({gains[s] for s in np.flatnonzero(reached)}) > 1
     return {
-        "multipliers": as_texts(exact.multipliers),
-        "potential": as_texts(exact.potential),
+        "multipliers": fractions_as_text(exact.multipliers),
+        "potential": fractions_as_text(exact.potential),
         "low_potential": [0.0] * cmdp.n_states,
-        "gains": as_texts(gains) if several else None,
+        "gains": fractions_as_text(gains) if several else None,
     }
 
 
@@ -29,11 +29,11 @@ def bias_record(model: RationalModel, policy: Floats, several: bool) -> dict[str
     """Return the biases of a policy in doubles, and its gains if it may end in several classes."""
     chain = RationalChain.of_doubles(model, policy)
     return {
-        "biases": [[as_texts(row) for row in chain.biases]],
-        "gains": [as_texts(row) for row in chain.gains] if several else None,
+        "biases": [[fractions_as_text(row) for row in chain.biases]],
+        "gains": [fractions_as_text(row) for row in chain.gains] if several else None,
     }
 
 
-def as_texts(values: Any) -> list[str]:
+def fractions_as_text(values: Any) -> list[str]:
     """Return fractions as texts."""
-    return [as_text(Fraction(x)) for x in values]
+    return [fraction_as_text(Fraction(x)) for x in values]
