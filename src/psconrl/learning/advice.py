@@ -37,7 +37,8 @@ def hindsight(agent: Player, state: int, maximise: bool = False) -> list[str]:
     episode = agent.last_episode
     if agent.sampled is None or episode is None or not promises(episode.kind) or episode.policy.ndim != 2:
         return []
-    costs = agent.counts.mean_costs(None) if agent.costs is None else agent.costs
+    determined = agent.belief.costs() if agent.costs is None else agent.costs
+    costs = agent.counts.mean_costs(None) if determined is None else determined
     model = CMDP(agent.sampled, costs, agent.thresholds, initial=state)
     ever = evaluate(model, episode.policy)
     soon = evaluate(model.restarting(state, 1.0 / agent.rounds), episode.policy)
@@ -48,6 +49,8 @@ def hindsight(agent: Player, state: int, maximise: bool = False) -> list[str]:
 def _few_rounds(agent: Sampler, rounds: int) -> str:
     """Warn of too few rounds to visit every pair twice, if nothing is known about the transitions."""
     pairs = agent.n_states * agent.n_actions
+    if agent.belief.determines_costs:  # pairs inform about each other
+        return ""
     if min(pairs, rounds) < FEWEST_FOR_ADVICE or rounds >= OFTEN * pairs or agent.belief.prior_weight():
         return ""
     return (
@@ -59,7 +62,9 @@ def _few_rounds(agent: Sampler, rounds: int) -> str:
 
 def _no_hope(agent: Sampler, maximise: bool) -> str:
     """Warn of rewards that are learned without a bound on how large they can be."""
-    if not maximise or agent.costs is not None or agent.guessed_costs is not None or agent.optimistic_cost is not None:
+    if not maximise or agent.belief.determines_costs:
+        return ""
+    if agent.costs is not None or agent.guessed_costs is not None or agent.optimistic_cost is not None:
         return ""
     return (
         "the objective is a reward that is learned, and nothing says how large it can be: a large one far away may "

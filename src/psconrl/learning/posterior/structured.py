@@ -33,6 +33,7 @@ class Structured(Belief):
     """
 
     name: ClassVar[str] = "structured"
+    determines_costs: ClassVar[bool] = True
 
     def __init__(self, structure: Structure | dict[str, Any]) -> None:
         if not isinstance(structure, Structure | dict):

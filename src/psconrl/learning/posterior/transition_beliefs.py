@@ -28,6 +28,7 @@ class Belief(Part):
 
     kind: ClassVar[str] = "belief"
     example: ClassVar[str] = "Dirichlet(0.1)"
+    determines_costs: ClassVar[bool] = False  # whether costs follow from what is sampled
 
     @abstractmethod
     def sample(self, counts: Counts, rng: np.random.Generator) -> Transition:
