@@ -26,6 +26,7 @@ from psconrl.errors import (
     SlowWarning,
     SolverError,
     StoreError,
+    StructureWarning,
 )
 
 if TYPE_CHECKING:
@@ -122,6 +123,7 @@ __all__ = [
     "SolverError",
     "Status",
     "StoreError",
+    "StructureWarning",
     "System",
     "TensorBoardLog",
     "Units",

@@ -52,6 +52,10 @@ class ConstraintWarning(UserWarning):
     """A constraint is violated although every plan promises to satisfy it."""
 
 
+class StructureWarning(UserWarning):
+    """The structure of a system that an agent was given contradicts what it observed."""
+
+
 class SlowWarning(UserWarning):
     """The requested operation works, but takes long; the message says what would help."""
 

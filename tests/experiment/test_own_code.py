@@ -163,7 +163,7 @@ def test_environments_by_name(own):
 @pytest.mark.parametrize(
     ("name", "options", "complaint"),
     [
-        ("{}:nothing", {}, "must return a CMDP or a Gymnasium environment; got int"),
+        ("{}:nothing", {}, "must return a CMDP, a System or a Gymnasium environment; got int"),
         ("{}:model", {"slipp": 1}, "unknown option 'slipp'; did you mean 'slip'"),
         ("{}:hole", {}, "missing a required argument: 'state'"),
         ("gym:CartPole-v1", {}, "infinitely many"),

@@ -117,7 +117,7 @@ def known_structure(system: System, model: CMDP) -> dict[str, Any]:
             f"structure: {structure.n_states} states can be reached if the parameters are unknown, and "
             f"{model.n_states} with their values, since some outcomes have no probability; choose other values"
         )
-    return {"belief": Structured(structure)}
+    return {"belief": Structured.of(system)}
 
 
 def _true_constants(cmdp: CMDP, agent: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, diags_array
 
 from psconrl.arrays import Floats
-from psconrl.errors import AgentError, CostsWarning
+from psconrl.errors import AgentError, CostsWarning, StructureWarning
 from psconrl.learning.agent import Agent
 from psconrl.learning.checks import (
     as_optimistic_cost,
@@ -24,13 +24,14 @@ from psconrl.learning.parts.fallbacks import LeastExcess
 from psconrl.learning.parts.schedules import Schedule
 from psconrl.learning.posterior.cost_beliefs import CostBelief, Hints
 from psconrl.learning.posterior.counts import Record
-from psconrl.learning.posterior.learned_mass import LearnedMass
+from psconrl.learning.posterior.learned_mass import WORTHS, LearnedMass
 from psconrl.learning.posterior.structured import Structured
 from psconrl.learning.posterior.transition_beliefs import Belief, Dirichlet
 from psconrl.learning.runtime.constraint_names import ConstraintNames
 from psconrl.model.cmdp import CMDP
 from psconrl.model.transition import Transition
 from psconrl.systems.system import System
+from psconrl.systems.vocabulary import Vocabulary
 
 # Bytes for every transition of a sample: parameters, work space for sampling, and the planned model.
 ENTRY_BYTES = 40
@@ -41,8 +42,6 @@ SLOW_SECONDS = 1.0
 MOST_ENTRIES = 2**31 - 1
 # Weight in observations of a pair from which on its transitions count as known rather than learned.
 KNOWN_WEIGHT = 10.0
-# Candidate weights of a model in observations, if the weight is learned.
-WORTHS = (0.1, 1.0, 10.0, 100.0, 1000.0)
 LEAST_WORTH = 1e-50
 
 
@@ -126,6 +125,10 @@ class Sampler(Agent):
         all others, so that no state has to be visited for its own sake: where a sample is infeasible, the agent plays
         the policy of least excess instead of exploring, unless another ``fallback`` is given.
 
+        In live use the agent takes and returns tables of values in place of numbers: ``agent.act({"shelf": 4})``
+        returns an available action such as ``{"order": 2}``. ``agent.observe(action, next_state)`` calculates the
+        costs, if none are given; ``noise={"demand": 3}`` says what was seen of the noise.
+
         >>> from psconrl.systems.noise import Bernoulli
         >>> from psconrl.systems.priors import Beta
         >>> from psconrl.agents import PSConRL
@@ -135,7 +138,7 @@ class Sampler(Agent):
         Structured(switch ~ Beta(1, 1))
         """
         structure = system.structure
-        known: dict[str, Any] = {"thresholds": system.thresholds, "belief": Structured(structure)}
+        known: dict[str, Any] = {"thresholds": system.thresholds, "belief": Structured.of(system)}
         if "fallback" in cls.parts:
             known["fallback"] = LeastExcess()
         make: Any = cls
@@ -144,6 +147,58 @@ class Sampler(Agent):
         at_least = frozenset(name for name, limit in zip(names, system.limits, strict=True) if limit.at_least)
         agent._named_thresholds.names = ConstraintNames.of(names, at_least)
         return agent
+
+    @property
+    def _words(self) -> Vocabulary | None:
+        """The words of the system's owner, if the agent was made for a system."""
+        return self.belief.vocabulary if isinstance(self.belief, Structured) else None
+
+    def act(self, state: Any) -> Any:
+        """Return the action to take in a state. Report its outcome with ``observe`` before the next call.
+
+        An agent made by ``of`` takes a state as a table of values, and then returns one; other agents use numbers.
+        """
+        words = self._words
+        if words is None:
+            return super().act(state)
+        number = words.state(state)
+        action = words.action_taken(number, super().act(number))
+        return words.actions.label(action) if isinstance(state, Mapping) else action
+
+    def observe(self, action: Any, next_state: Any, costs: Any = None, noise: Mapping[str, Any] | None = None) -> None:
+        """Report the outcome of the last action: the next state and all m+1 costs, the objective first.
+
+        An agent made by ``of`` also takes tables of values, and costs by name, and calculates costs that are not given.
+        ``noise``: what was seen of the noise, such as ``{"demand": 3}``; the agent then knows more than the next state
+        reveals.
+        """
+        words, awaiting = self._words, None if self._play is None else self._play.asked_in
+        if words is None or awaiting is None:
+            if costs is None or noise is not None:
+                raise AgentError("observe needs costs; only an agent made by of(system) takes noise, too")
+            super().observe(action, next_state, costs)
+            return
+        assert isinstance(self.belief, Structured)
+        number, following = words.action(action), words.state(next_state, "next_state")
+        self._check_state(following, "next_state")
+        self._check_action(number)
+        words.need_available(awaiting, number)
+        pair = awaiting * self.n_actions + number
+        cells = self.belief.cells(pair, following, noise)
+        if costs is None:
+            costs = self.belief.costs_of(pair, cells)
+        elif isinstance(costs, Mapping):
+            costs = words.planned_costs(costs)
+        over = self.note(number, following, costs)
+        if noise is not None:
+            assert self._play is not None
+            self._play.record.noise.note(pair * self.n_states + following, cells)
+        if over:
+            self.finish()
+
+    def doubts(self) -> tuple[str, ...] | None:
+        """Return what is wrong with the structure of the system that the agent was given; None if it was given none."""
+        return tuple(self.belief.doubts.values()) if isinstance(self.belief, Structured) else None
 
     def why_slow(self) -> str:
         """Return a line on slow planning, estimated from the size of a sample; empty if planning is fast."""
@@ -164,7 +219,11 @@ class Sampler(Agent):
 
     def _draw(self) -> Transition:
         """Draw a model from the belief; check it if the belief is a user's own."""
+        known = self.doubts() or ()
         drawn = self.belief.sample(self.counts, self.rng)
+        for doubt in self.doubts() or ():
+            if doubt not in known:
+                warnings.warn(f"the structure of the system is wrong: {doubt}", StructureWarning, stacklevel=2)
         self.sampled = drawn if self._trusted else checked_distributions(drawn, self.n_states, self.n_actions)
         return self.sampled
 

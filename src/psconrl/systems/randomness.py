@@ -107,7 +107,8 @@ class IndependentNoise(Randomness):
         """The priors of the unknown parameters."""
         return {key: self.noises[name].prior for name, key in self.keys.items()}  # type: ignore[misc]
 
-    def _own_table(self, name: str, parameters: Parameters) -> Floats:
+    def own_table(self, name: str, parameters: Parameters) -> Floats:
+        """Return the probabilities of the values of one noise, in each of its own contexts."""
         noise, arguments = self.noises[name], self.arguments[name]
         known = np.zeros(1) if noise.known is None else noise.known
         value = parameters[self.keys[name]] if name in self.keys else known
@@ -117,7 +118,7 @@ class IndependentNoise(Randomness):
         """Return the probabilities (G, W): products of those of the noises."""
         joint = np.ones((self.n_contexts, 1))
         for name in self.noises:
-            own = self._own_table(name, parameters)[self.contexts[name]]
+            own = self.own_table(name, parameters)[self.contexts[name]]
             joint = (joint[:, :, None] * own[:, None, :]).reshape(len(joint), -1)
         return joint
 

@@ -79,6 +79,10 @@ class RandomSource(ABC):
         """Return what a cost adds when each event happens, at all pairs of some states, (len * A, E)."""
         return np.zeros((states.size * self.actions.size, 0))
 
+    def most(self) -> dict[str, int]:
+        """Return the largest value of noise that counts, which stands for all larger counts, too."""
+        return {}
+
     def pair_columns(self, states: Ints) -> dict[str, NDArray[Any]]:
         """Return the values of the variables of states and actions, each (len * A,)."""
         A = self.actions.size
@@ -141,6 +145,10 @@ class NoiseSource(RandomSource):
     def flat_priors(self, names: Iterable[str]) -> dict[str, ParameterPrior]:
         """Return flat priors of all noise, or of some, by name."""
         return {name: _known("noise", name, self.noise).flat_prior() for name in names or self.noise}
+
+    def most(self) -> dict[str, int]:
+        """Return the largest value of noise that counts, which stands for all larger counts, too."""
+        return {name: noise.options()["most"] for name, noise in self.noise.items() if "most" in noise.options()}
 
     def rules(self) -> list[Rule]:
         """Return the rules of the step."""

@@ -117,9 +117,12 @@ class Structure:
             means[i] += sums[of_pair]
         return means.reshape(-1, self.n_states, self.n_actions)
 
-    def paid(self, i: int) -> Floats | None:
-        """Return what a cost adds in every outcome, (S*A, W), to what is fixed; None if nothing."""
-        of_outcome, of_event = self.outcome_costs[i], self.event_costs[i]
+    def paid(self, i: int, pairs: slice = slice(None)) -> Floats | None:
+        """Return what a cost adds in every outcome, (S*A, W), to what is fixed; None if nothing.
+
+        ``pairs``: the rows that are wanted, by default all.
+        """
+        of_outcome, of_event = (None if c is None else c[pairs] for c in (self.outcome_costs[i], self.event_costs[i]))
         if of_event is None:
             return of_outcome
         assert isinstance(self.randomness, EventClock)

@@ -30,6 +30,7 @@ from psconrl.systems.stated import NEXT, Stated
 from psconrl.systems.structure import Structure, outcome_tables
 from psconrl.systems.system_files import read_data, write_data
 from psconrl.systems.variables import Space
+from psconrl.systems.vocabulary import Vocabulary
 from psconrl.systems.writing import system_data
 
 
@@ -286,6 +287,21 @@ class System(Stated):
         if place == self._explored.states.size or self._explored.states[place] != number:
             raise ModelError(f"the state {shown_values(state)} is never reached from the start")
         return place
+
+    def vocabulary(self) -> Vocabulary:
+        """Return the names and values of variables with their numbers in the model, for an agent in live use."""
+        explored = self._explored
+        negative = [self.maximises, *(limit.at_least for limit in self.limits)]
+        return Vocabulary(
+            self.states,
+            explored.states,
+            self.actions,
+            explored.available,
+            self.source.outcomes.values,
+            self.source.most(),
+            tuple(self.shown_names),
+            tuple(-1.0 if is_negative else 1.0 for is_negative in negative),
+        )
 
     @cached_property
     def _explored(self) -> Explored:

@@ -9,6 +9,7 @@ from psconrl.arrays import Floats, Ints
 from psconrl.caps import need
 from psconrl.errors import AgentError
 from psconrl.kernels.counts import add_pairs, add_to_table
+from psconrl.learning.posterior.seen_noise import SeenNoise
 from psconrl.learning.posterior.sparse_counts import Tally
 
 
@@ -20,6 +21,7 @@ class Seen:
         self.tally = Tally(n_states * n_actions, n_states)
         self.cost_sums: Floats = np.zeros((n_costs, n_states * n_actions))  # (m+1, S*A)
         self.visits: Ints = np.zeros(n_states * n_actions, dtype=np.int64)  # (S*A,)
+        self.noise = SeenNoise()  # of a system, where the caller saw it
 
     @property
     def pairs(self) -> Ints:
@@ -41,13 +43,15 @@ class Seen:
 
     def state(self) -> dict[str, Any]:
         """Return what to save."""
-        return {"transitions": self.tally.state(), "cost_sums": self.cost_sums, "visits": self.visits}
+        seen = {"noise": self.noise.state()} if self.noise else {}
+        return {"transitions": self.tally.state(), "cost_sums": self.cost_sums, "visits": self.visits} | seen
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned, after a check: with inconsistent counts a planner may never terminate."""
         self.tally.restore(state["transitions"])
         self.cost_sums[...] = state["cost_sums"]
         self.visits[...] = state["visits"]
+        self.noise.restore(state.get("noise", ()))
         if (self.tally.visits() != self.visits).any() or not np.isfinite(self.cost_sums).all():
             raise ValueError("inconsistent counts")
 
@@ -68,7 +72,7 @@ class Record(Seen):
         """Return a copy; the record itself is cleared and used again for the next episode."""
         other = Record(self.n_states, self.n_actions, len(self.cost_sums))
         other.tally, other.cost_sums = self.tally.copy(), self.cost_sums.copy()
-        other.visits, other.steps = self.visits.copy(), self.steps
+        other.visits, other.steps, other.noise = self.visits.copy(), self.steps, self.noise.copy()
         return other
 
     def clear(self) -> None:
@@ -76,6 +80,7 @@ class Record(Seen):
         self.tally.clear()
         self.cost_sums.fill(0.0)
         self.visits.fill(0)
+        self.noise.clear()
         self.steps = 0
 
     def step(self, state: int, action: int, next_state: int, costs: Floats) -> None:
@@ -112,6 +117,7 @@ class Counts(Seen):
     def add(self, record: Record) -> None:
         """Add an episode."""
         self.tally.add(record.tally)
+        self.noise.add(record.noise)
         if self._table is not None:
             add_to_table(self._table, record.tally.numbers, record.tally.times)
         add_pairs(self.visits, self.cost_sums, record.visits, record.cost_sums)

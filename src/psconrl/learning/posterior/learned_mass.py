@@ -54,6 +54,7 @@ from psconrl.learning.posterior.transition_beliefs import Belief
 from psconrl.model.transition import DenseTransition, Transition
 
 DEFAULT_MASSES = (1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1.0)
+WORTHS = (0.1, 1.0, 10.0, 100.0, 1000.0)  # masses of a model in observations, if its worth is learned
 HEAVIEST = 1e6  # beyond, the difference of two log-gamma values has no correct digits
 POOLS = ("action", "all")
 WEIGHT_SWEEPS = 2  # per episode, since the weights mix slowly

@@ -6,7 +6,8 @@ A transition that only one outcome of the noise explains reveals that outcome. W
 what is on the shelf, the outcomes are drawn given the parameters, and the parameters given the outcomes, in turn: data
 augmentation (Tanner and Wong 1987), which samples the exact posterior in the limit of many sweeps. The parameters are
 the state of this chain, which continues from episode to episode. A noise of which a transition reveals nothing, such as
-a delivery when none is due, is not drawn for it: it would only slow the chain down.
+a delivery when none is due, is not drawn for it: it would only slow the chain down. Where the noise itself was seen,
+only outcomes that agree with what was seen explain a transition.
 """
 
 from functools import cached_property
@@ -14,35 +15,67 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from psconrl.arrays import Bools, Floats, Ints
-from psconrl.errors import AgentError
+from psconrl.arrays import Floats, Ints
+from psconrl.errors import AgentError, unknown_name
 from psconrl.learning.checks import saved_floats
 from psconrl.learning.posterior.counts import Counts
+from psconrl.learning.posterior.learned_mass import WORTHS, LearnedMass
+from psconrl.learning.posterior.outcome_sets import OutcomeSets
+from psconrl.learning.posterior.structure_check import StructureCheck
 from psconrl.learning.posterior.transition_beliefs import Belief
 from psconrl.model.transition import Transition
+from psconrl.systems.functions import shown_values
 from psconrl.systems.randomness import Parameters
 from psconrl.systems.structure import Structure
+from psconrl.systems.system import System
+from psconrl.systems.vocabulary import Vocabulary
 
 SWEEPS = 5  # per episode
+WARN, ROWS = "warn", "rows"
+IMPOSSIBLE = "impossible transitions"  # a key of the doubts
+UNFORESEEN = 1e-4  # share of the guessed rows for other states; without it, their worth would not fall by surprises
+FIRST_CHECK, UNTIL_NEXT = 50, 1.25  # rounds of the first test, and by which factor more at the next
 
 
 class Structured(Belief):
     """Posterior over the unknown parameters of a system's noise.
 
-    ``structure``: what ``System.structure`` is, or the same as plain data.
+    ``structure``: what ``System.structure`` is, or the same as plain data. ``words``: the names and values of the
+    system's variables, for live use. ``surprise``: what follows once the structure is doubted, because an impossible
+    transition was observed or a noise has another distribution: ``"warn"`` goes on with it, ``"rows"`` learns every row
+    of the transitions, and the costs, with the structure as a guess. ``doubts`` says what is wrong.
     """
 
     name: ClassVar[str] = "structured"
     determines_costs: ClassVar[bool] = True
 
-    def __init__(self, structure: Structure | dict[str, Any]) -> None:
+    def __init__(
+        self,
+        structure: Structure | dict[str, Any],
+        words: Vocabulary | dict[str, Any] | None = None,
+        surprise: str = WARN,
+    ) -> None:
+        if surprise not in (WARN, ROWS):
+            raise AgentError(unknown_name("surprise", surprise, (WARN, ROWS)))
         if not isinstance(structure, Structure | dict):
             raise AgentError(f"structure must be that of a System, as in Structured(shop.structure); got {structure!r}")
         self._structure = structure if isinstance(structure, Structure) else Structure.from_dict(structure)
         self.structure = self._structure.to_dict()
+        self.vocabulary = Vocabulary.from_dict(words) if isinstance(words, dict) else words
+        self.words = None if self.vocabulary is None else self.vocabulary.to_dict()
+        self.surprise = surprise
         self.parameters: Parameters = self._structure.randomness.initial()  # last drawn
-        self._table: Floats | None = None
+        self._costs: Floats | None = None
         self.impossible = 0  # observed transitions that the structure calls impossible
+        self.doubts: dict[str, str] = {}  # what is wrong with the structure, by noise
+        self._next_check = FIRST_CHECK  # number of rounds
+        self._check = StructureCheck(self._structure)
+        self._rows: LearnedMass | None = None  # the belief that is used once the structure is doubted
+
+    @classmethod
+    def of(cls, system: System, surprise: str = WARN) -> "Structured":
+        """Return the belief about a system, in the words of its owner."""
+        return cls(system.structure, system.vocabulary(), surprise)
 
     def _prepare(self, n_states: int, n_actions: int, n_constraints: int) -> None:
         given = self._structure
@@ -53,9 +86,13 @@ class Structured(Belief):
             )
         if len(given.fixed_costs) != n_constraints + 1:
             raise AgentError(f"the structure has {len(given.fixed_costs) - 1} limits, the agent {n_constraints}")
+        if self.surprise == ROWS:
+            table = given.table(given.randomness.initial())
+            self._rows = LearnedMass(WORTHS, support=given.expected_transition(table), surprise=UNFORESEEN)
+            self._rows = self._rows.made_for(n_states, n_actions, n_constraints)
 
     def __deepcopy__(self, memo: object) -> "Structured":
-        return Structured(self._structure)
+        return Structured(self._structure, self.vocabulary, self.surprise)
 
     def entries(self, n_states: int, n_actions: int) -> float:
         """Return the number of transitions in a sample."""
@@ -69,13 +106,34 @@ class Structured(Belief):
         return np.asarray(pairs * self._structure.n_states + patterns.successors)
 
     @cached_property
-    def _members(self) -> Ints:
-        """The cells of every pattern, one row each, filled up with -1."""
+    def _patterns(self) -> OutcomeSets:
+        """What a transition alone reveals, by pattern."""
         patterns = self._structure.patterns
-        lengths = np.diff(patterns.starts)
-        table = np.full((lengths.size, lengths.max()), -1)
-        table[np.arange(lengths.max()) < lengths[:, None]] = patterns.cells
-        return table
+        return OutcomeSets(self._structure.randomness, patterns.starts, patterns.cells)
+
+    def cells(self, pair: int, next_state: int, noise: Any) -> tuple[int, ...]:
+        """Return the outcomes of the noise, as cells, that explain a transition and agree with what was seen of it."""
+        assert self.vocabulary is not None
+        structure = self._structure
+        context, W = int(structure.contexts[pair]), structure.randomness.n_outcomes
+        agree = np.arange(W) if noise is None else self.vocabulary.agreeing(noise)
+        fits = structure.randomness.possible()[context, agree] & (structure.successors[pair, agree] == next_state)
+        return tuple((context * W + agree[fits]).tolist())
+
+    def costs_of(self, pair: int, cells: tuple[int, ...]) -> Floats:
+        """Return the costs (m+1,) of a transition, expected under the parameters last drawn if several outcomes fit."""
+        structure = self._structure
+        table = structure.table(self.parameters)
+        costs = structure.fixed_costs[:, pair].copy()
+        W = table.shape[1]
+        outcomes = np.array(cells, dtype=np.int64) % W if cells else np.arange(W)
+        shares = table[structure.contexts[pair], outcomes]
+        shares = shares / shares.sum() if shares.sum() > 0.0 else np.full(outcomes.size, 1.0 / outcomes.size)
+        for i in range(len(costs)):
+            paid = structure.paid(i, slice(pair, pair + 1))
+            if paid is not None:
+                costs[i] += float(shares @ paid[0, outcomes])
+        return costs
 
     def observed(self, counts: Counts) -> Ints:
         """Return how often every pattern was observed; count transitions that no outcome explains."""
@@ -89,77 +147,79 @@ class Structured(Belief):
         )
         return times.astype(np.int64)
 
-    @cached_property
-    def _revealed(self) -> tuple[Bools, Bools]:
-        """Whether a pattern reveals anything of each noise, (patterns, K), and whether it leaves it in doubt what.
+    def _sets(self, counts: Counts) -> list[tuple[OutcomeSets, Ints]]:
+        """Return the sets of outcomes that transitions reveal, alone or with the noise seen, and how often each did."""
+        observed = self.observed(counts)
+        own: dict[tuple[int, ...], int] = {}
+        for (number, *cells), n in counts.noise.times.items():
+            place = int(np.searchsorted(self._numbers, number))
+            if place < self._numbers.size and self._numbers[place] == number:
+                observed[self._structure.patterns.of_entry[place]] -= n
+                self.impossible += 0 if cells else n
+            if cells:
+                own[tuple(cells)] = own.get(tuple(cells), 0) + n
+        found = [(self._patterns, observed)]
+        if own:
+            found.append((OutcomeSets.of(self._structure.randomness, own), np.array(list(own.values()))))
+        return found
 
-        A pattern reveals nothing of a noise if it holds every outcome of that noise together with each joint outcome of
-        the others that it holds.
-        """
-        patterns, randomness = self._structure.patterns, self._structure.randomness
-        lengths = np.diff(patterns.starts)
-        W, sizes = randomness.n_outcomes, randomness.sizes
-        of_cell = np.repeat(np.arange(lengths.size), lengths)
-        contexts = patterns.cells[patterns.starts[:-1]] // W
-        possible = randomness.possible().reshape(-1, *sizes)
-        places = np.array(np.unravel_index(patterns.cells % W, sizes))
-        reveals = np.empty((lengths.size, len(sizes)), dtype=bool)
-        together = np.ones(lengths.size, dtype=np.int64)  # joint outcomes of the noises of which nothing is revealed
-        for k in range(len(sizes)):
-            others = tuple(1 + j for j in range(len(sizes)) if j != k)
-            number = possible.any(axis=others).sum(axis=1)[contexts]
-            rest = places.copy()
-            rest[k] = 0
-            distinct = np.unique(of_cell * W + np.ravel_multi_index(tuple(rest), sizes)) // W
-            reveals[:, k] = np.bincount(distinct, minlength=lengths.size) * number != lengths
-            together *= np.where(reveals[:, k], 1, number)
-        return reveals, lengths > together
+    def _look(self, counts: Counts) -> None:
+        """Test the structure, if there are enough new transitions since the last test."""
+        if self.impossible and IMPOSSIBLE not in self.doubts:
+            self.doubts[IMPOSSIBLE] = f"a transition was observed that is impossible{self._example(counts)}"
+        rounds = int(counts.visits.sum())
+        if rounds >= self._next_check:
+            self._next_check = int(UNTIL_NEXT * rounds)
+            self.doubts = self._check.doubts(counts, self.parameters) | self.doubts
+
+    def _example(self, counts: Counts) -> str:
+        """Describe one transition that no outcome explains."""
+        tally = counts.tally.numbers
+        known = np.isin(tally, self._numbers)
+        if known.all() or self.vocabulary is None:
+            return " by the rules of the system"
+        pair, to = divmod(int(tally[~known][0]), self._structure.n_states)
+        state, action = divmod(pair, self._structure.n_actions)
+        words = self.vocabulary
+        here, there = (shown_values(words.states.label(int(words.reachable[s]))) for s in (state, to))
+        return f" by the rules of the system: from {here} by {shown_values(words.actions.label(action))} to {there}"
 
     def sample(self, counts: Counts, rng: np.random.Generator) -> Transition:
         """Draw the parameters, and return the transitions that follow from them."""
-        randomness = self._structure.randomness
-        observed = self.observed(counts)
-        if randomness.priors:
-            reveals, doubtful = self._revealed
-            seen = (observed > 0) & reveals.any(axis=1)
-            settled, open_ = np.flatnonzero(seen & ~doubtful), np.flatnonzero(seen & doubtful)
-            # Of a settled pattern all outcomes have the same revealed noise, so that any of them will do.
-            numbers = self._added(settled, observed[settled, None], self._members[settled, :1])
-            if randomness.is_conjugate and not open_.size:  # one draw is exact
-                self.parameters = randomness.draw(numbers, self.parameters, rng)
-            else:
-                self._sweep(numbers, open_, observed[open_], rng)
-        self._table = self._structure.table(self.parameters)
-        return self._structure.transition(self._table)
+        sets = self._sets(counts)
+        self._look(counts)
+        if self._structure.randomness.priors:
+            self._draw(sets, rng)
+        self._costs = self._structure.costs(self.parameters)
+        if self._rows is None or not self.doubts:
+            return self._structure.transition(self._structure.table(self.parameters))
+        visits = counts.visits.astype(np.float64)
+        self._costs = ((self._costs.reshape(counts.cost_sums.shape) + counts.cost_sums) / (1.0 + visits)).reshape(
+            self._costs.shape
+        )
+        return self._rows.sample(counts, rng)
 
-    def _sweep(self, numbers: Floats, patterns: Ints, times: Ints, rng: np.random.Generator) -> None:
-        """Draw outcomes given parameters, and parameters given outcomes, in turn."""
-        randomness, members = self._structure.randomness, self._members[patterns]
-        for _ in range(SWEEPS):
+    def _draw(self, sets: list[tuple[OutcomeSets, Ints]], rng: np.random.Generator) -> None:
+        """Draw parameters given outcomes, and, if there is doubt about these, outcomes given parameters, in turn."""
+        randomness = self._structure.randomness
+        numbers: Floats = np.zeros((len(randomness.sizes), randomness.n_contexts, randomness.n_outcomes))
+        doubtful = []
+        for group, observed in sets:
+            settled, open_ = group.split(observed)
+            numbers += group.settled(settled, observed[settled])
+            if open_.size:
+                doubtful.append((group, open_, observed[open_]))
+        for _ in range(1 if randomness.is_conjugate and not doubtful else SWEEPS):  # one draw may be exact
             outcomes = numbers
-            if patterns.size:
-                shares = np.append(self._structure.table(self.parameters), 0.0)[members]
-                totals = shares.sum(axis=1, keepdims=True)
-                drawn = rng.multinomial(times, shares / np.where(totals > 0.0, totals, 1.0))
-                outcomes = numbers + self._added(patterns, drawn, members)
+            if doubtful:
+                table = self._structure.table(self.parameters)
+                drawn = [group.drawn(which, times, table, rng) for group, which, times in doubtful]
+                outcomes = sum(drawn, start=numbers)
             self.parameters = randomness.draw(outcomes, self.parameters, rng)
 
-    def _added(self, patterns: Ints, times: Ints, cells: Ints) -> Floats:
-        """Return the numbers (K, G, W) of outcomes for every noise of which the patterns reveal something.
-
-        ``times``: (n, L), of the ``cells`` of each pattern, of which those that are -1 are left out.
-        """
-        randomness = self._structure.randomness
-        shape = len(randomness.sizes), randomness.n_contexts, randomness.n_outcomes
-        size = shape[1] * shape[2]
-        some, noise = np.nonzero(self._revealed[0][patterns])
-        places = np.where(cells[some] >= 0, noise[:, None] * size + cells[some], shape[0] * size)
-        found = np.bincount(places.ravel(), weights=times[some].ravel(), minlength=shape[0] * size + 1)
-        return found[:-1].reshape(shape).astype(np.float64)
-
     def costs(self) -> Floats | None:
-        """Return the expected costs under the parameters last drawn."""
-        return None if self._table is None else self._structure.costs(self.parameters)
+        """Return the expected costs under the parameters last drawn; once doubted, as one observation among others."""
+        return self._costs
 
     def mean(self, counts: Counts) -> Floats:
         """Return the transitions (S*A, S) under the parameters last drawn."""
@@ -167,13 +227,24 @@ class Structured(Belief):
 
     def state(self) -> dict[str, Any]:
         """Return the parameters last drawn."""
-        return {"parameters": dict(self.parameters), "sampled": self._table is not None}
+        return {
+            "parameters": dict(self.parameters),
+            "costs": self._costs,
+            "doubts": dict(self.doubts),
+            "next_check": self._next_check,
+            "rows": None if self._rows is None else self._rows.state(),
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` returned."""
         for name, value in self.parameters.items():
             self.parameters[name] = saved_floats(state["parameters"][name], value.shape, name)
-        self._table = self._structure.table(self.parameters) if state["sampled"] else None
+        shape = (len(self._structure.fixed_costs), self._structure.n_states, self._structure.n_actions)
+        self._costs = None if state["costs"] is None else saved_floats(state["costs"], shape, "costs")
+        self.doubts = {str(name): str(doubt) for name, doubt in state["doubts"].items()}
+        self._next_check = int(state["next_check"])
+        if self._rows is not None:
+            self._rows.restore(state["rows"])
 
     def __repr__(self) -> str:
         priors = self._structure.randomness.priors

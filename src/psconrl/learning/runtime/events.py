@@ -37,6 +37,7 @@ class EpisodeEvent:
     changed: float = math.nan  # share of rounds in which the previous policy would have acted differently; nan if none
     policy: Floats | None = None  # policy played, (S, A) or (H, S, A), read-only
     visits: Ints | None = None  # (S,) rounds so far in every state
+    doubts: tuple[str, ...] | None = None  # what is wrong with the structure of a system; None if none was given
 
 
 Watcher = Callable[[EpisodeEvent], object]

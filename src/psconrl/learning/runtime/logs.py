@@ -19,6 +19,7 @@ from psconrl.learning.runtime.policy_cell import Names, policy_cell
 COLUMNS = ("round", "episode", "kind", "length", "explored", "value", "planning_time", "changed")
 
 
+DOUBTS = "doubts"  # the last column, of an agent that was given the structure of a system
 MOST_STATES = 10  # states of a policy shown in a log
 ROUND, EPISODE, KIND, LENGTH, VALUE = map(COLUMNS.index, ("round", "episode", "kind", "length", "value"))
 LOGGED_SUM_TOL = 1e-9  # relative error of averages times rounds, against sums of costs over about 1e6 rounds at most
@@ -76,13 +77,13 @@ class CSVLog:
         policy = self._policy(event)
         try:
             if not self._begun:
-                self._begin(names, facts, numbers)
+                self._begin(header(names, event.doubts is not None), facts, numbers)
                 self._begun = True
             if self._expected:
                 self._check(_repeats(self._expected.pop(0), facts, numbers))
                 return
             with self.path.open("ab") as f:
-                f.write(_line([*facts, *numbers, policy]))
+                f.write(_line([*facts, *numbers, policy, *([] if event.doubts is None else ["; ".join(event.doubts)])]))
         except OSError as error:
             self._begun = False  # half a line may have been written: check the file before the next
             raise ConfigError(f"{self.path}: cannot be written ({error.strerror or error})") from None
@@ -92,14 +93,14 @@ class CSVLog:
             return ""
         return policy_cell(event.policy, event.visits, self._states, self._actions, self._most_states)
 
-    def _begin(self, names: Sequence[str], facts: Sequence[Any], numbers: Sequence[float]) -> None:
+    def _begin(self, columns: Sequence[str], facts: Sequence[Any], numbers: Sequence[float]) -> None:
         """Keep the complete lines of earlier episodes in an old file, if it has the same columns and the same run.
 
         If there are no earlier episodes, keep all lines: the run has to repeat them.
         """
         old = self.path.read_bytes() if self.path.exists() else b""
         lines = [line for line in old.splitlines(keepends=True) if line.endswith(b"\n")]
-        first = _line(header(names))
+        first = _line(columns)
         if lines and lines[0] != first:
             raise ConfigError(f"{self.path}: holds other columns; delete it or give another name")
         kept = [line for line in lines[1:] if _episode(line) < facts[EPISODE]]
@@ -123,9 +124,10 @@ class CSVLog:
             )
 
 
-def header(names: Sequence[str]) -> list[str]:
-    """Return the first line of a log, for costs with these names."""
-    return [*COLUMNS, *names, *(f"{n} so far" for n in names), *(f"{n} limit" for n in names[1:]), "policy"]
+def header(names: Sequence[str], doubts: bool = False) -> list[str]:
+    """Return the first line of a log, for costs with these names, and with a column for doubts about a structure."""
+    columns = [*COLUMNS, *names, *(f"{n} so far" for n in names), *(f"{n} limit" for n in names[1:]), "policy"]
+    return [*columns, DOUBTS] if doubts else columns
 
 
 def _follows(line: bytes, facts: Sequence[Any], numbers: Sequence[float]) -> bool:

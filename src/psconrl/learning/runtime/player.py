@@ -69,6 +69,10 @@ class Player(ABC):
         """Return a description of the prior knowledge of single states that the agent was given; empty if none."""
         return ""
 
+    def doubts(self) -> tuple[str, ...] | None:
+        """Return what is wrong with the structure of a system that the agent was given; None if it was given none."""
+        return None
+
     def __repr__(self) -> str:
         return described(self)
 
@@ -259,6 +263,7 @@ class Player(ABC):
             changed=math.nan if before is None else share_changed(before.policy, policy, record.pairs.sum(axis=1)),
             policy=policy,
             visits=self.counts.pairs.sum(axis=1),
+            doubts=self.doubts(),
         )
 
     def act(self, state: int) -> int:
@@ -291,8 +296,7 @@ class Player(ABC):
         if current is None or not current.is_awaiting:
             raise AgentError("observe was called before act")
         self._check_state(next_state, "next_state")
-        if not is_index(action, self.n_actions):
-            raise AgentError(f"action must lie in 0..{self.n_actions - 1}; got {action!r}")
+        self._check_action(action)
         vector = np.atleast_1d(as_costs(costs, "costs"))
         if vector.shape != (self.n_costs,):
             raise AgentError(
@@ -304,6 +308,10 @@ class Player(ABC):
             self._background.go_on(self._planned, self._memory)
             return self._background.look()
         return current.is_full()
+
+    def _check_action(self, action: int) -> None:
+        if not is_index(action, self.n_actions):
+            raise AgentError(f"action must lie in 0..{self.n_actions - 1}; got {action!r}")
 
     def _check_state(self, state: int, what: str = "state") -> None:
         if not is_index(state, self.n_states):

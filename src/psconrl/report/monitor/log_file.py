@@ -16,7 +16,7 @@ import numpy as np
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import ConfigError
 from psconrl.learning.runtime.events import EXPLORING, EpisodeEvent
-from psconrl.learning.runtime.logs import COLUMNS, header
+from psconrl.learning.runtime.logs import COLUMNS, DOUBTS, header
 from psconrl.learning.runtime.watchdog import Alarm, Watchdog
 
 READ_BYTES = 1 << 22  # bytes read at once
@@ -36,6 +36,8 @@ class LogFile:
         self.cost_names: list[str] = []
         self.kinds: list[str] = []
         self.unread = 0  # lines that are not episodes
+        self.doubts = ""  # of the last episode, about the structure of a system
+        self._has_doubts = False
         self._watchdog: Watchdog | None = None
         self._watched = 0  # episodes that the watchdog has seen
         self._numbers = array("d")  # one row per episode
@@ -78,9 +80,10 @@ class LogFile:
 
     def _read_header(self, cells: list[str]) -> list[str]:
         """Return the names of the costs."""
-        costs = cells[len(COLUMNS) : -1]
+        self._has_doubts = cells[-1:] == [DOUBTS]
+        costs = cells[len(COLUMNS) : -2 if self._has_doubts else -1]
         names = costs[: (len(costs) + 1) // 3]
-        if not names or header(names) != cells:
+        if not names or header(names, self._has_doubts) != cells:
             raise self._foreign()
         return names
 
@@ -90,6 +93,7 @@ class LogFile:
         )
 
     def _add(self, row: list[str]) -> None:
+        doubts = row.pop() if self._has_doubts and row else ""
         if len(row) != len(COLUMNS) + 3 * len(self.cost_names):
             self.unread += 1
             return
@@ -108,6 +112,7 @@ class LogFile:
         self._drop_from(episode, end)
         self._numbers.extend(numbers)
         self.kinds.append(kind)
+        self.doubts = doubts
         self._last_policy = row[-1]
         if len(self.kinds) % self._every == 0:
             self._policies.append((episode, end, row[-1]))
