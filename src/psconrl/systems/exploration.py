@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import breadth_first_order
 from psconrl.arrays import Bools, Ints
 from psconrl.caps import need
 from psconrl.errors import ModelError
-from psconrl.systems.functions import Rule, shown_values
+from psconrl.systems.functions import Rule, as_condition, shown_values
 from psconrl.systems.randomness import Randomness
 from psconrl.systems.variables import Space
 
@@ -46,7 +46,7 @@ def next_values(
     if isinstance(step, Rule):
         returned = step(columns, size)
         if not isinstance(returned, Mapping):
-            raise ModelError(f"{what} must return a table of the next state's variables; got {returned[0]!r}")
+            raise ModelError(f"{what} must return a table of the next state's variables; got {returned[0].item()!r}")
         for name in states.names:
             if name not in returned:
                 raise ModelError(f"{what} must return all variables of the state; {name!r} is missing")
@@ -147,7 +147,7 @@ def _evaluated(source: Steps, available: Rule | None, states: Ints) -> tuple[Boo
         some = states[k : k + n]
         if available is not None:
             mask = available(source.pair_columns(some), some.size * A)
-            masks[k : k + n] = np.asarray(mask).astype(bool).reshape(-1, A)
+            masks[k : k + n] = as_condition(mask, available.what).reshape(-1, A)
         numbers, inside = source.next_numbers(some)
         following = np.where(inside, numbers, -1).reshape(-1, A, W)
         following[~(possible_at(source, some) & masks[k : k + n, :, None])] = -2

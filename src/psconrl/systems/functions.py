@@ -1,12 +1,13 @@
 """What a user gives as a function or as an expression, called on whole arrays if that works, else one by one."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from psconrl.arrays import Bools
 from psconrl.errors import ModelError
 from psconrl.systems.expressions import Expression
 
@@ -28,7 +29,10 @@ class Rule:
         self._call: Callable[..., Any]
         if isinstance(given, str):
             expression = Expression(given)
-            expression.need_names(known)
+            try:
+                expression.need_names(known)
+            except ModelError as error:
+                raise ModelError(f"{what}: {error}") from None
             self.names, self._call = expression.names, lambda **values: expression(values)
         elif callable(given):
             self.names, self._call = _arguments(given, what, known), given
@@ -48,7 +52,10 @@ class Rule:
         few = {name: array[some] for name, array in values.items() if name in self.names}
         single, again = self._one_by_one(few, some.size), self._one_by_one(few, some.size)
         if not _same(single, again):
-            raise ModelError(f"{self.what} gave two results for the same arguments; it must be deterministic")
+            raise ModelError(
+                f"{self.what} gave two results for the same arguments, {self._first_difference(few, some.size)}; "
+                "it must be deterministic"
+            )
         try:
             with np.errstate(all="ignore"):
                 at_once = self._shaped(self._call(**few), some.size)
@@ -71,31 +78,66 @@ class Rule:
 
     def _one_by_one(self, values: Values, size: int) -> Any:
         columns = {name: array.tolist() for name, array in values.items()}
-        results = []
-        for k in range(size):
-            point = {name: column[k] for name, column in columns.items()}
-            try:
-                results.append(self._call(**point))
-            except Exception as error:
-                raise ModelError(f"{self.what} failed at {shown_values(point)}: {error}") from error
+        results = [self._at(point) for point in _points(columns, size)]
         if results and isinstance(results[0], Mapping):
-            return {key: self._column([result.get(key) for result in results]) for key in results[0]}
-        return self._column(results)
+            self._need_same_keys(results, columns)
+            return {key: self._column([r[key] for r in results], columns, f"{key} as ") for key in results[0]}
+        return self._column(results, columns)
 
-    def _column(self, results: list[Any]) -> NDArray[Any]:
+    def _need_same_keys(self, results: list[Any], columns: Mapping[str, list[Any]]) -> None:
+        """Raise an error if a result is not a table with the keys of the first."""
+        keys = results[0].keys()
+        odd = next((k for k, x in enumerate(results) if not isinstance(x, Mapping) or x.keys() != keys), None)
+        if odd is not None:
+            result = results[odd]
+            got = ", ".join(map(str, result)) or "nothing" if isinstance(result, Mapping) else repr(result)
+            where = shown_values({name: values[odd] for name, values in columns.items()})
+            raise ModelError(
+                f"{self.what} must return {', '.join(map(str, keys))} everywhere; at {where} it returns {got}"
+            )
+
+    def _at(self, point: Mapping[str, Any]) -> Any:
+        try:
+            return self._call(**point)
+        except Exception as error:
+            raise ModelError(f"{self.what} failed at {shown_values(point)}: {error}") from error
+
+    def _first_difference(self, values: Values, size: int) -> str:
+        """Return a point at which two calls differ, as text."""
+        columns = {name: array.tolist() for name, array in values.items()}
+        for point in _points(columns, size):
+            if repr(self._at(point)) != repr(self._at(point)):
+                return shown_values(point)
+        return "at some of them"
+
+    def _column(self, results: list[Any], columns: Mapping[str, list[Any]], part: str = "") -> NDArray[Any]:
         try:
             column = np.array(results)
         except ValueError:
             column = np.empty(0, dtype=object)
         if column.shape != (len(results),) or column.dtype.kind not in "biufU":
-            odd = next((x for x in results if not isinstance(x, int | float | str | np.generic)), results[0])
-            raise ModelError(f"{self.what} must return a number for every state; got {odd!r}")
+            odd = next((k for k, x in enumerate(results) if not isinstance(x, int | float | str | np.generic)), 0)
+            where = shown_values({name: values[odd] for name, values in columns.items()})
+            raise ModelError(f"{self.what} must return {part}a number; at {where} it returns {results[odd]!r}")
         return column
+
+
+def _points(columns: Mapping[str, list[Any]], size: int) -> Iterator[dict[str, Any]]:
+    for k in range(size):
+        yield {name: column[k] for name, column in columns.items()}
 
 
 def shown_values(values: Mapping[str, Any]) -> str:
     """Return values as text: "shelf=4, order=2"."""
     return ", ".join(f"{name}={value}" for name, value in values.items())
+
+
+def as_condition(values: Any, what: str) -> Bools:
+    """Return the values of a condition as True and False."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf":
+        raise ModelError(f"{what} must be a condition; got {array.ravel()[0].item()!r}")
+    return array.astype(bool)
 
 
 def _arguments(function: Callable[..., Any], what: str, known: frozenset[str]) -> frozenset[str]:

@@ -4,7 +4,7 @@ A source knows its joint outcomes, the contexts of pairs, and what an outcome do
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any, Self
 
@@ -16,7 +16,7 @@ from psconrl.caps import need
 from psconrl.errors import ModelError, unknown_name
 from psconrl.systems.events import Event, EventClock
 from psconrl.systems.exploration import JointOutcomes, next_values
-from psconrl.systems.functions import Rule
+from psconrl.systems.functions import Rule, shown_values
 from psconrl.systems.noise import Noise
 from psconrl.systems.priors import Gamma, ParameterPrior
 from psconrl.systems.randomness import IndependentNoise, Randomness
@@ -167,8 +167,22 @@ class NoiseSource(RandomSource):
         found = {}
         for name, noise in self.noise.items():
             own = {key: _numbers(rule, columns, size) for key, rule in self._arguments[name].items()}
-            found[name] = dict(noise.checked_arguments(own))
+            found[name] = dict(self._checked(name, noise, own, columns))
         return found
+
+    def _checked(self, name: str, noise: Noise, own: dict[str, Floats], columns: Columns) -> Mapping[str, Floats]:
+        """Return the arguments of a noise after a check; an error names the first pair that shows it."""
+        try:
+            return noise.checked_arguments(own)
+        except ModelError as error:
+            if all(values.size == 1 for values in own.values()):
+                raise ModelError(f"the noise {name!r}: {error}") from None
+        at = first_wrong(own, noise.checked_arguments)
+        try:
+            return noise.checked_arguments({key: v[at : at + 1] if v.size > 1 else v for key, v in own.items()})
+        except ModelError as error:
+            where = shown_values({key: column[at] for key, column in columns.items()})
+            raise ModelError(f"the noise {name!r} at {where}: {error}") from None
 
     @cached_property
     def outcomes(self) -> JointOutcomes:
@@ -207,6 +221,8 @@ class EventSource(RandomSource):
         if not events or not all(isinstance(e, Event) for e in events.values()) or NONE in events:
             raise ModelError("events must be a table of names and Event(rate, ...), and none may be called 'none'")
         self.states, self.actions, self.events, self.given_clock = states, actions, events, clock
+        if clock is not None and not (isinstance(clock, int | float) and 0 < clock < np.inf):
+            raise ModelError(f"clock must be a positive rate; got {clock!r}")
         known = frozenset((*states.names, *actions.names))
         self._steps = {n: read_step(e.step, states, known, f"step of {n!r}") for n, e in events.items()}
         self._factors = {n: Rule(e.times, f"times of {n!r}", known) for n, e in events.items()}
@@ -260,15 +276,15 @@ class EventSource(RandomSource):
             factor = np.broadcast_to(_numbers(self._factors[name], columns, size), (size,))
             found[:, k] = np.where(when, factor, 0.0)
             if not ((found[:, k] >= 0.0) & np.isfinite(found[:, k])).all():
-                raise ModelError(f"times of {name!r} must be finite and not negative")
+                at = int(np.flatnonzero(~((found[:, k] >= 0.0) & np.isfinite(found[:, k])))[0])
+                where = shown_values({key: column[at] for key, column in columns.items()})
+                raise ModelError(f"times of {name!r} must be finite and at least 0; at {where} it is {found[at, k]:g}")
         return found
 
     @cached_property
     def clock(self) -> float:
         """The rate of the clock, whose ticks are the rounds."""
         if self.given_clock is not None:
-            if not 0 < self.given_clock < np.inf:
-                raise ModelError(f"clock must be a positive rate; got {self.given_clock!r}")
             return float(self.given_clock)
         if self.unknown():
             raise ModelError("give the rate of a clock, clock=..., which all rates together never exceed")
@@ -351,8 +367,25 @@ def _numbers(rule: Rule, columns: Columns, size: int) -> Floats:
         rule.try_arrays(columns)
     values = np.asarray(rule(columns, size if rule.names else 1))
     if values.dtype.kind not in "biuf":
-        raise ModelError(f"{rule.what} must be a number; got {values.ravel()[0]!r}")
+        raise ModelError(f"{rule.what} must be a number; got {values.ravel()[0].item()!r}")
     return values.astype(np.float64)
+
+
+def first_wrong(own: Mapping[str, Floats], check: Callable[[dict[str, Floats]], object]) -> int:
+    """Return the first point at which a check of arguments fails, by bisection; it fails for all points together."""
+
+    def fails(n: int) -> bool:
+        try:
+            check({key: values[:n] for key, values in own.items()})
+        except ModelError:
+            return True
+        return False
+
+    low, high = 0, max(values.size for values in own.values())
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if fails(middle) else (middle, high)
+    return low
 
 
 def _distinct(columns: list[Any], size: int) -> tuple[Floats, Ints]:

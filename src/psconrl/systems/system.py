@@ -443,5 +443,5 @@ def _read_noise(noise: Any) -> dict[str, Noise]:
 def _as_numbers(values: Any, what: str) -> Floats:
     array = np.asarray(values)
     if array.dtype.kind not in "biuf":
-        raise ModelError(f"{what} must be a number; got {array.ravel()[0]!r}")
+        raise ModelError(f"{what} must be a number; got {array.ravel()[0].item()!r}")
     return array.astype(np.float64)

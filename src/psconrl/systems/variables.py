@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sized
 from dataclasses import dataclass
 from functools import cached_property
+from keyword import iskeyword
 from math import inf, prod
 from typing import Any
 
@@ -27,7 +28,7 @@ class Variable:
     @classmethod
     def of(cls, name: str, values: Any) -> "Variable":
         """Return a variable; ``values`` may be a range, any list of numbers or texts, or a number n for 0 to n - 1."""
-        if not isinstance(name, str) or not name.isidentifier():
+        if not isinstance(name, str) or not name.isidentifier() or iskeyword(name):
             raise ModelError(f"a variable needs a name such as 'shelf'; got {name!r}")
         if isinstance(values, int) and not isinstance(values, bool):
             values = range(values)
