@@ -27,6 +27,7 @@ from psconrl.learning.parts.planning_horizons import Endless, PlanningHorizon, P
 from psconrl.learning.parts.radii import Bernstein, Hoeffding, Radius, Scaled
 from psconrl.learning.parts.schedules import Doubling, EveryRound, Ouyang, Published, Schedule, SquareRoot, Steady
 from psconrl.learning.parts.tightened import Tightened
+from psconrl.learning.posterior.candidates import Candidates, Draws
 from psconrl.learning.posterior.cost_beliefs import CostBelief, EmpiricalMeans, SampledCosts
 from psconrl.learning.posterior.learned_mass import LearnedMass
 from psconrl.learning.posterior.structured import Structured
@@ -44,10 +45,12 @@ __all__ = [
     "Balance",
     "Belief",
     "Bernstein",
+    "Candidates",
     "Commitment",
     "CostBelief",
     "Dirichlet",
     "Doubling",
+    "Draws",
     "EmpiricalMeans",
     "Endless",
     "EveryRound",

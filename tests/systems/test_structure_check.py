@@ -156,7 +156,7 @@ def test_an_agent_doubts_a_demand_that_is_not_poisson(tmp_path):
     agent, events = psconrl.PSConRL.of(system, seed=1), []
     agent.watch(events.append)
     agent.watch(psconrl.CSVLog(tmp_path / "log.csv", ["lost", "orders"]))
-    with pytest.warns(StructureWarning, match="the structure of the system is wrong: demand does not follow Poisson"):
+    with pytest.warns(StructureWarning, match="what the agent was given is wrong: demand does not follow Poisson"):
         psconrl.simulate(system.with_noise(demand=BURSTY), agent, 1500, seed=2)
     assert events[0].doubts == ()
     assert len(events[-1].doubts) == 1
@@ -164,7 +164,7 @@ def test_an_agent_doubts_a_demand_that_is_not_poisson(tmp_path):
     log = LogFile(tmp_path / "log.csv")
     log.refresh()
     assert log.doubts == agent.doubts()[0]
-    assert any("The structure of the system is wrong: demand" in note for note in log_contents(log)["notes"])
+    assert any("What the agent was given is wrong: demand" in note for note in log_contents(log)["notes"])
     agent.save(tmp_path / "agent.npz")
     assert psconrl.load_agent(tmp_path / "agent.npz").doubts() == agent.doubts()
 

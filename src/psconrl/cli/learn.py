@@ -104,7 +104,7 @@ def learn_command(**given: Any) -> None:
         print_result(out, title, trace, best)
         _print_in_yellow(out, (f"Watchdog: {alarm}." for alarm in watchdog.alarms))
         doubts = run.agent.doubts() or ()
-        _print_in_yellow(out, (f"The structure of the system is wrong: {doubt}." for doubt in doubts))
+        _print_in_yellow(out, (f"What the agent was given is wrong: {doubt}." for doubt in doubts))
         _print_in_yellow(out, (f"Note: {line}." for line in hindsight(run.agent, run.state, maximise)))
     _write(out, files, run, trace, best, title)
     if trace.interrupted:

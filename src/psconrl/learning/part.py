@@ -30,6 +30,7 @@ class Part(ABC):
     example: ClassVar[str]  # for errors: "a schedule such as Doubling()"
     known: ClassVar[dict[str, type["Part"]]]  # the parts of this kind
     name: ClassVar[str]
+    stands_alone: ClassVar[bool] = True  # whether words and numbers can describe it, as in a spec
     may_be_missing: ClassVar[bool] = False  # whether None leaves the slot empty, or means the default part
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -79,6 +80,11 @@ class Part(ABC):
         for option in options:
             if option not in argument_names(part):
                 raise ConfigError(f"{cls.kind} {part.name!r}: {unknown_name('option', option, argument_names(part))}")
+        for argument in inspect.signature(part).parameters.values():
+            if argument.default is argument.empty and argument.name not in options:
+                raise ConfigError(
+                    f"{cls.kind} {part.name!r} needs {argument.name}; make it in Python, {part.__name__}(...)"
+                )
         made: Self = part(**options)
         return made
 

@@ -53,7 +53,8 @@ class Recipe:
     def option_names(self) -> list[str]:
         """Return the names of all options: its own, its slots, and those of the parts that may fill them."""
         own = [name for name in argument_names(self.cls) if name not in GIVEN]
-        flat = [name for slot in self.cls.parts for part in _known(slot).values() for name in argument_names(part)]
+        parts = [part for slot in self.cls.parts for part in _known(slot).values() if part.stands_alone]
+        flat = [name for part in parts for name in argument_names(part)]
         return list(dict.fromkeys([*own, *flat]))
 
     def _check_names(self, options: Mapping[str, Any]) -> None:
@@ -98,7 +99,10 @@ class Recipe:
         fitting = [slot for slot, table in tables.items() if option in _options_of(slot, table)]
         if len(fitting) == 1:
             return fitting[0]
-        able = {slot: [part for part in _known(slot).values() if option in argument_names(part)] for slot in tables}
+        able = {
+            slot: [p for p in _known(slot).values() if p.stands_alone and option in argument_names(p)]
+            for slot in tables
+        }
         able = {slot: parts for slot, parts in able.items() if parts}
         slot = next(iter(able))
         theory = [part for part in able[slot] if part is self.cls.theory]

@@ -22,6 +22,7 @@ from psconrl.learning.checks import (
 from psconrl.learning.episode_planner import EpisodePlanner
 from psconrl.learning.parts.fallbacks import LeastExcess
 from psconrl.learning.parts.schedules import Schedule
+from psconrl.learning.posterior.candidates import Candidates
 from psconrl.learning.posterior.cost_beliefs import CostBelief, Hints
 from psconrl.learning.posterior.counts import Record
 from psconrl.learning.posterior.learned_mass import WORTHS, LearnedMass
@@ -197,8 +198,8 @@ class Sampler(Agent):
             self.finish()
 
     def doubts(self) -> tuple[str, ...] | None:
-        """Return what is wrong with the structure of the system that the agent was given; None if it was given none."""
-        return tuple(self.belief.doubts.values()) if isinstance(self.belief, Structured) else None
+        """Return what is wrong with the system or the models that the agent was given; None if it was given none."""
+        return None if self.belief.doubts is None else tuple(self.belief.doubts.values())
 
     def why_slow(self) -> str:
         """Return a line on slow planning, estimated from the size of a sample; empty if planning is fast."""
@@ -215,6 +216,8 @@ class Sampler(Agent):
     def knows_states(self) -> str:
         """Return the name of an option with a value per state: costs, guessed costs, prior or support; else empty."""
         own = _of_states(vars(self), "costs", "guessed_costs")
+        if isinstance(self.belief, Candidates | Structured):
+            return own or f"a belief, {type(self.belief).__name__},"
         return own or _of_states(vars(self.belief), "prior", "support")
 
     def _draw(self) -> Transition:
@@ -223,7 +226,7 @@ class Sampler(Agent):
         drawn = self.belief.sample(self.counts, self.rng)
         for doubt in self.doubts() or ():
             if doubt not in known:
-                warnings.warn(f"the structure of the system is wrong: {doubt}", StructureWarning, stacklevel=2)
+                warnings.warn(f"what the agent was given is wrong: {doubt}", StructureWarning, stacklevel=2)
         self.sampled = drawn if self._trusted else checked_distributions(drawn, self.n_states, self.n_actions)
         return self.sampled
 

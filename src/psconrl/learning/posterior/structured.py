@@ -47,7 +47,7 @@ class Structured(Belief):
     """
 
     name: ClassVar[str] = "structured"
-    determines_costs: ClassVar[bool] = True
+    stands_alone: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -220,6 +220,11 @@ class Structured(Belief):
     def costs(self) -> Floats | None:
         """Return the expected costs under the parameters last drawn; once doubted, as one observation among others."""
         return self._costs
+
+    @property
+    def determines_costs(self) -> bool:
+        """True: costs are functions of the noise."""
+        return True
 
     def mean(self, counts: Counts) -> Floats:
         """Return the transitions (S*A, S) under the parameters last drawn."""

@@ -28,7 +28,7 @@ class Belief(Part):
 
     kind: ClassVar[str] = "belief"
     example: ClassVar[str] = "Dirichlet(0.1)"
-    determines_costs: ClassVar[bool] = False  # whether costs follow from what is sampled
+    doubts: dict[str, str] | None = None  # what contradicts the prior knowledge; None if it excludes nothing
 
     @abstractmethod
     def sample(self, counts: Counts, rng: np.random.Generator) -> Transition:
@@ -45,6 +45,11 @@ class Belief(Part):
     def costs(self) -> Floats | None:
         """Return the expected costs (m+1, S, A) in the last sample, if the belief determines them; else None."""
         return None
+
+    @property
+    def determines_costs(self) -> bool:
+        """True if ``costs`` returns those of the last sample, so that they need not be learned."""
+        return False
 
     def prior_weight(self) -> float:
         """Return the weight of the prior knowledge in observations of the median pair; 0 if there is none."""

@@ -33,7 +33,7 @@ def log_contents(log: LogFile) -> dict[str, Any]:
     window = window_for(int(episodes.ends[-1]))
     at = _shown(episodes.ends)
     notes = [f"Watchdog: {alarm}." for alarm in log.alarms()[-MOST_ALARMS:]]
-    notes += [f"The structure of the system is wrong: {log.doubts}."] if log.doubts else []
+    notes += [f"What the agent was given is wrong: {log.doubts}."] if log.doubts else []
     notes += [f"Running averages are over the last {window:,} rounds, in whole episodes."]
     panels = _panels(log.cost_names, episodes, at, window)
     if any(panel["range"] for panel in panels):
