@@ -43,8 +43,8 @@ def system_data(states: Space, actions: Space, source: RandomSource, given: Mapp
         if source.noise:
             seen = {}
             data["noise"] = {name: _noise(name, noise, seen) for name, noise in source.noise.items()}
-        data["step"] = rule_table(source.given_step, "the step of")
-    data["costs"] = rule_table(given["costs"], "the cost")
+        data["step"] = texts_of_rules(source.given_step, "the step of")
+    data["costs"] = texts_of_rules(given["costs"], "the cost")
     units = given["units"].record() if isinstance(given["units"], Units) else given["units"]
     return data | ({"units": dict(units)} if units else {})
 
@@ -56,7 +56,7 @@ def rule_text(given: Any, what: str) -> Any:
     return _plain(given)
 
 
-def rule_table(given: Any, what: str) -> dict[str, Any]:
+def texts_of_rules(given: Any, what: str) -> dict[str, Any]:
     """Return a table of expressions and numbers; raise an error if a part of it is Python code."""
     if not isinstance(given, Mapping):
         return {"": rule_text(given, "the step")}  # raises an error: it is a function
@@ -111,12 +111,12 @@ def _event(name: str, event: Event, seen: dict[int, str]) -> dict[str, Any]:
     rate = _parameter(name, event.rate, seen) if isinstance(event.rate, Gamma) else _plain(event.rate)
     data: dict[str, Any] = {"rate": rate}
     if event.step:
-        data["step"] = rule_table(event.step, "the step of")
+        data["step"] = texts_of_rules(event.step, "the step of")
     if event.times != 1:
         data["times"] = rule_text(event.times, f"times of {name!r}")
     if event.when is not True:
         data["when"] = rule_text(event.when, f"when of {name!r}")
-    return data | ({"costs": rule_table(event.costs, "the cost")} if event.costs else {})
+    return data | ({"costs": texts_of_rules(event.costs, "the cost")} if event.costs else {})
 
 
 def toml_text(data: Mapping[str, Any]) -> str:

@@ -33,8 +33,8 @@ from psconrl.systems.randomness import IndependentNoise, Parameters
 from psconrl.systems.structure import Structure
 
 FALSE_ALARMS = 1e-3  # largest probability that a system that is right is ever doubted
-PIECE = 10_000_000  # cells that are compared at once
-FARTHEST = 20.0  # distance of a search from where it begins, in logarithms of rates or of odds
+CELLS_AT_ONCE = 10_000_000  # cells that are compared at once
+SEARCH_REACH = 20.0  # distance of a search from where it begins, in logarithms of rates or of odds
 ROUNDS_OF_SEARCH = 20  # over all parameters
 IMPROVEMENT = 1e-6  # of the log-likelihood, below which the search ends
 
@@ -43,7 +43,7 @@ Observed = dict[tuple[int, tuple[int, ...]], Floats]  # numbers of observations 
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class NoiseView:
     """What is seen of one noise in some pairs: a partition of its values."""
 
     context: int
@@ -126,7 +126,7 @@ class StructureCheck:
         return dict(zip(self.names, places, strict=True))
 
     @cached_property
-    def _views(self) -> list[dict[str, View]]:
+    def _views(self) -> list[dict[str, NoiseView]]:
         """Of every class of pairs, what is seen of each noise."""
         structure, one = self._structure, self._classes[1]
         possible = structure.randomness.possible()
@@ -137,7 +137,7 @@ class StructureCheck:
             own = {}
             for name in self.tested:
                 blocks = _blocks(self._values[name][kept], structure.successors[pair, kept], self._size(name))
-                own[name] = View(self._own_context(name, context), blocks)
+                own[name] = NoiseView(self._own_context(name, context), blocks)
             found.append(own)
         return found
 
@@ -177,8 +177,8 @@ class StructureCheck:
             times = times - np.array([seen.get(number, 0) for number in numbers.tolist()])
         pairs, following = np.divmod(numbers, S)
         outcomes = np.concatenate([
-            self._first_outcome(pairs[k : k + PIECE // W + 1], following[k : k + PIECE // W + 1])
-            for k in range(0, max(numbers.size, 1), PIECE // W + 1)
+            self._first_outcome(pairs[k : k + CELLS_AT_ONCE // W + 1], following[k : k + CELLS_AT_ONCE // W + 1])
+            for k in range(0, max(numbers.size, 1), CELLS_AT_ONCE // W + 1)
         ])  # fmt: skip
         for name in self.tested:
             values, by_class = self._values[name], self._classes[0][pairs]
@@ -205,7 +205,7 @@ class StructureCheck:
         for name in self.tested:
             values = np.unique(self._values[name][outcomes])
             if values.size == 1:
-                _add(found[name], View(*self._when_seen(name, context)), int(values[0]), float(times))
+                _add(found[name], NoiseView(*self._when_seen(name, context)), int(values[0]), float(times))
 
     def _largest(self, name: str, views: Observed, near: Parameters, search: bool) -> float:
         """Return the logarithm of the largest likelihood of what was observed, over the unknown parameters."""
@@ -254,7 +254,7 @@ def _root(parent: Ints, value: int) -> int:
     return value
 
 
-def _add(views: Observed, view: View, value: int, times: float) -> None:
+def _add(views: Observed, view: NoiseView, value: int, times: float) -> None:
     sums = views.setdefault((view.context, view.blocks), np.zeros(len(set(view.blocks) - {-1})))
     sums[sorted(set(view.blocks) - {-1}).index(view.blocks[value])] += times
 
@@ -292,7 +292,7 @@ def _search(
     value = float(np.clip(at[key][0], 1e-9, 1.0 - 1e-9 if is_probability else 1e9))
     middle = float(np.log(value / (1.0 - value)) if is_probability else np.log(value))
     losses = {step: loss(middle + step) for step in (-1.0, 0.0, 1.0)}
-    while abs(step := min(losses, key=lambda each: losses[each])) == max(map(abs, losses)) and abs(step) < FARTHEST:
+    while abs(step := min(losses, key=lambda each: losses[each])) == max(map(abs, losses)) and abs(step) < SEARCH_REACH:
         following = step + np.sign(step)
         losses[following] = loss(middle + following)
     low, high = middle + step - 1.0, middle + step + 1.0
