@@ -31,6 +31,7 @@ from psconrl.learning.posterior.candidates import Candidates, Draws
 from psconrl.learning.posterior.cost_beliefs import CostBelief, EmpiricalMeans, SampledCosts
 from psconrl.learning.posterior.learned_mass import LearnedMass
 from psconrl.learning.posterior.structured import Structured
+from psconrl.learning.posterior.tied import Tied
 from psconrl.learning.posterior.transition_beliefs import Belief, Dirichlet, FlooredCounts
 from psconrl.learning.registry import make_agent as make
 from psconrl.learning.runtime.adapter import adapt
@@ -79,6 +80,7 @@ __all__ = [
     "SquareRoot",
     "Steady",
     "Structured",
+    "Tied",
     "Tightened",
     "TripleQA",
     "Unconstrained",

@@ -81,7 +81,7 @@ def test_every_part_is_made_of_its_own_table(part):
 
 def test_the_kinds_and_names_are_those_of_the_documentation():
     assert {kind: list(part.known) for kind, part in Part.kinds.items()} == {
-        "belief": ["dirichlet", "floored", "learned-mass", "candidates", "draws", "structured"],
+        "belief": ["dirichlet", "floored", "learned-mass", "candidates", "draws", "structured", "tied"],
         "schedule": ["ouyang", "doubling", "steady", "square-root", "every-round", "published"],
         "cost_belief": ["empirical-means", "sampled"],
         "fallback": ["explore", "uniform", "unconstrained", "least-excess"],

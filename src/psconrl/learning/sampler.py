@@ -27,6 +27,7 @@ from psconrl.learning.posterior.cost_beliefs import CostBelief, Hints
 from psconrl.learning.posterior.counts import Record
 from psconrl.learning.posterior.learned_mass import WORTHS, LearnedMass
 from psconrl.learning.posterior.structured import Structured
+from psconrl.learning.posterior.tied import Tied
 from psconrl.learning.posterior.transition_beliefs import Belief, Dirichlet
 from psconrl.learning.runtime.constraint_names import ConstraintNames
 from psconrl.model.cmdp import CMDP
@@ -216,7 +217,7 @@ class Sampler(Agent):
     def knows_states(self) -> str:
         """Return the name of an option with a value per state: costs, guessed costs, prior or support; else empty."""
         own = _of_states(vars(self), "costs", "guessed_costs")
-        if isinstance(self.belief, Candidates | Structured):
+        if isinstance(self.belief, Candidates | Structured | Tied):
             return own or f"a belief, {type(self.belief).__name__},"
         return own or _of_states(vars(self.belief), "prior", "support")
 
