@@ -117,6 +117,43 @@ def test_noise_that_was_seen_in_part_leaves_the_rest_open():
     np.testing.assert_allclose(np.mean(found, axis=0), [31 / 42, 11 / 42], atol=6 * 0.067 / 2000**0.5)
 
 
+def test_noise_that_was_not_seen_and_of_which_nothing_is_revealed_is_not_drawn():
+    """Whether a parcel arrives shows only after an order: 400 rounds without one, and y seen, leave x independent."""
+    system = System(
+        state={"shelf": 2, "on": 2}, action={"order": 2}, noise={"x": Bernoulli(Beta()), "y": Bernoulli(Beta())},
+        step={"shelf": "order * x", "on": "shelf"}, costs={"cost": "y"}, minimise="cost",
+    )  # fmt: skip
+    agent = psconrl.PSConRL.of(system, seed=1)
+    empty = {"shelf": 0, "on": 0}
+    for k in range(400):
+        agent.act(empty)
+        agent.observe({"order": 0}, empty, noise={"y": int(k < 100)})
+    agent.finish()
+    found = []
+    for _ in range(1000):
+        agent.belief.sample(agent.counts, agent.rng)
+        found.append([agent.belief.parameters[key][0] for key in "xy"])
+    x, y = np.array(found).T
+    assert abs(np.corrcoef(x[1:], x[:-1])[0, 1]) < 6 / 1000**0.5
+    assert x.mean() == pytest.approx(1 / 2, abs=6 * 12**-0.5 / 1000**0.5)
+    assert y.mean() == pytest.approx(101 / 402, abs=6 * 0.022 / 1000**0.5)
+
+
+def test_an_event_that_was_seen_pays_its_cost():
+    """A departure costs 3, and a tick lasts 1/4: the rate paid in its round is 12."""
+    system = System(
+        state={"n": range(3)}, action={"wait": 1}, clock=4.0, minimise="fees", costs={"fees": "n"},
+        events={"up": Event(Gamma(2, 1), {"n": "min(n + 1, 2)"}),
+                "down": Event(1.0, {"n": "max(n - 1, 0)"}, costs={"fees": 3})},
+    )  # fmt: skip
+    agent = psconrl.PSConRL.of(system, seed=1)
+    for n, event, after, paid in ((0, "up", 1, 0.0), (1, "none", 1, 1.0), (1, "down", 0, 13.0), (0, "down", 0, 12.0)):
+        before = agent.counts.cost_sums.sum()
+        agent.observe(agent.act({"n": n}), {"n": after}, noise={"event": event})
+        agent.finish()
+        assert agent.counts.cost_sums.sum() - before == pytest.approx(paid)
+
+
 def test_counts_beyond_the_most_are_the_most():
     system = shelf(noise={"demand": Poisson(Gamma(2, 1), most=4)})
     agent = psconrl.PSConRL.of(system, seed=1)
