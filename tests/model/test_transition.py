@@ -183,7 +183,7 @@ def test_the_steps_of_policy_iteration_are_the_same_on_all_kinds(seed):
         h = weights @ chain.biases
         values = (weights @ costs + P @ h).reshape(6, A) - h[:, None]
         values[~available] = np.inf
-        bound, better = steps.improve(policy, chain.biases, chain.low_biases, costs, weights, available, 1e-9)
+        bound, better, _ = steps.improve(policy, chain.biases, chain.low_biases, costs, weights, available, 1e-9)
         assert bound == pytest.approx(values.min(), abs=1e-10)
         gains = values[:, 0] - values.min(axis=1) > 1e-8
         expected = np.where(gains, values.argmin(axis=1), 0)

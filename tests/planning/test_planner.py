@@ -41,7 +41,14 @@ def test_planner_and_referee_agree_and_every_certificate_holds(cmdp):
         assert "memory" in ours.note  # no stationary policy attains it, and the plan says so
     referee = plan(cmdp, method="lp")
     assume(referee.status is not Status.UNCERTIFIED)
-    assert referee.status is (Status.NOT_ATTAINED if initially_randomised else ours.status)
+    if (
+        ours.feasible and referee.status is Status.INFEASIBLE
+    ):  # rational arithmetic sees an excess of less than rounding
+        assert 0.0 < referee.certificate.margin <= 1e-12
+        assert (ours.certificate.excess <= ours.certificate.limit_tolerances).all()
+        return
+    # Where a policy is drawn at the start, a stationary policy may attain the same, by switches of probability 1e-17.
+    assert referee.status is ours.status or (initially_randomised and referee.status is Status.NOT_ATTAINED)
     if ours.status is Status.OPTIMAL:
         assert ours.value == pytest.approx(
             referee.certificate.lower if initially_randomised else referee.value, abs=AGREE
