@@ -259,3 +259,9 @@ def test_other_agents_take_no_noise():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         agent.observe(0, 1, [0, 0])
+
+
+@pytest.mark.parametrize("given", ["shop", None, psconrl.load("box")])
+def test_an_agent_of_something_else_is_refused(given):
+    with pytest.raises(AgentError, match="of needs a System"):
+        psconrl.PSConRL.of(given)

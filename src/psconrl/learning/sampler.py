@@ -139,6 +139,8 @@ class Sampler(Agent):
         >>> PSConRL.of(lamp, seed=1).belief
         Structured(switch ~ Beta(1, 1))
         """
+        if not isinstance(system, System):
+            raise AgentError(f"of needs a System; for a model write trusting(model, weight); got {system!r}")
         structure = system.structure
         known: dict[str, Any] = {"thresholds": system.thresholds, "belief": Structured.of(system)}
         if "fallback" in cls.parts:
