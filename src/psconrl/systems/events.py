@@ -23,7 +23,7 @@ import numpy as np
 from psconrl.arrays import Bools, Floats
 from psconrl.errors import ModelError
 from psconrl.kernels.rates import SLICE_UNIFORMS, draw_rates
-from psconrl.systems.priors import Gamma, prior_from_dict
+from psconrl.systems.priors import Gamma, ParameterPrior, prior_from_dict
 from psconrl.systems.randomness import Parameters, Randomness
 
 EVENT_SUM_TOL = 1e-12  # rounding error of probabilities that should sum to one
@@ -54,20 +54,25 @@ class EventClock(Randomness):
     clock: float  # rate of the clock
     rates: Floats  # (E,) those that are known; nan for others
     keys: Mapping[int, str]  # of events with an unknown rate, its name
-    priors: Mapping[str, Gamma]
+    rate_priors: Mapping[str, Gamma]
 
     @property
-    def n_contexts(self) -> int:  # type: ignore[override]
+    def priors(self) -> Mapping[str, ParameterPrior]:
+        """Priors of the unknown rates, by name."""
+        return self.rate_priors
+
+    @property
+    def n_contexts(self) -> int:
         """Number of contexts G."""
         return len(self.factors)
 
     @property
-    def n_outcomes(self) -> int:  # type: ignore[override]
+    def n_outcomes(self) -> int:
         """Number of events, and none."""
         return self.factors.shape[1] + 1
 
     @property
-    def sizes(self) -> tuple[int, ...]:  # type: ignore[override]
+    def sizes(self) -> tuple[int, ...]:
         """Number of events, and none: one noise."""
         return (self.n_outcomes,)
 
@@ -108,11 +113,11 @@ class EventClock(Randomness):
 
     def draw(self, counts: Floats, parameters: Parameters, rng: np.random.Generator) -> Parameters:
         """Draw the rates one after the other, each by slice sampling."""
-        counts, names = counts[0], list(self.priors)
+        counts, names = counts[0], list(self.rate_priors)
         of_event = np.array([names.index(self.keys[e]) if e in self.keys else -1 for e in range(self.rates.size)])
         known = of_event < 0
         happened = np.bincount(of_event[~known], weights=counts[:, :-1].sum(axis=0)[~known], minlength=len(names))
-        priors = np.array([(prior.shape, prior.rate) for prior in self.priors.values()])
+        priors = np.array([(prior.shape, prior.rate) for prior in self.rate_priors.values()])
         rates = self._rates(parameters)
         uniforms = rng.random((len(names), SLICE_UNIFORMS))
         shapes, exposures = priors[:, 0] + happened, priors[:, 1].copy()

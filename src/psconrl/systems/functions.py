@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psconrl.arrays import Bools
+from psconrl.arrays import Bools, Floats
 from psconrl.errors import ModelError
 from psconrl.systems.expressions import Expression
 
@@ -130,6 +130,14 @@ def _points(columns: Mapping[str, list[Any]], size: int) -> Iterator[dict[str, A
 def shown_values(values: Mapping[str, Any]) -> str:
     """Return values as text: "shelf=4, order=2"."""
     return ", ".join(f"{name}={value}" for name, value in values.items())
+
+
+def rule_numbers(values: Any, what: str) -> Floats:
+    """Return the values of a rule as numbers; raise an error if they are not."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf":
+        raise ModelError(f"{what} must be a number; got {array.ravel()[0].item()!r}")
+    return array.astype(np.float64)
 
 
 def as_condition(values: Any, what: str) -> Bools:

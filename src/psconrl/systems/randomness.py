@@ -24,10 +24,25 @@ Parameters = dict[str, Floats]  # by name, the values of what is unknown
 class Randomness(ABC):
     """What is random in a system, in all contexts."""
 
-    n_contexts: int
-    n_outcomes: int
-    sizes: tuple[int, ...]  # numbers of outcomes of the noises (K of them), whose product is n_outcomes
-    priors: Mapping[str, ParameterPrior]  # of the unknown parameters, by name
+    @property
+    @abstractmethod
+    def n_contexts(self) -> int:
+        """Number of contexts G."""
+
+    @property
+    @abstractmethod
+    def n_outcomes(self) -> int:
+        """Number of joint outcomes W."""
+
+    @property
+    @abstractmethod
+    def sizes(self) -> tuple[int, ...]:
+        """Numbers of outcomes of the noises (K of them), whose product is ``n_outcomes``."""
+
+    @property
+    @abstractmethod
+    def priors(self) -> Mapping[str, ParameterPrior]:
+        """Priors of the unknown parameters, by name."""
 
     @property
     @abstractmethod
@@ -88,22 +103,22 @@ class IndependentNoise(Randomness):
         return cls(noises, data["arguments"], data["contexts"], data["keys"])
 
     @cached_property
-    def n_contexts(self) -> int:  # type: ignore[override]
+    def n_contexts(self) -> int:
         """Number of joint contexts G."""
         return len(next(iter(self.contexts.values()))) if self.contexts else 1
 
     @cached_property
-    def sizes(self) -> tuple[int, ...]:  # type: ignore[override]
+    def sizes(self) -> tuple[int, ...]:
         """Numbers of outcomes of the noises."""
         return tuple(len(noise.outcomes(self.arguments[name])) for name, noise in self.noises.items())
 
     @cached_property
-    def n_outcomes(self) -> int:  # type: ignore[override]
+    def n_outcomes(self) -> int:
         """Number of joint outcomes W."""
         return int(np.prod(self.sizes)) if self.noises else 1
 
     @cached_property
-    def priors(self) -> Mapping[str, ParameterPrior]:  # type: ignore[override]
+    def priors(self) -> Mapping[str, ParameterPrior]:
         """The priors of the unknown parameters."""
         return {key: self.noises[name].prior for name, key in self.keys.items()}  # type: ignore[misc]
 

@@ -10,14 +10,13 @@ from psconrl.arrays import Floats
 from psconrl.model.cmdp import CMDP
 from psconrl.model.transition import Transition
 from psconrl.model.units import Units
+from psconrl.systems.cost_tables import NEXT
 from psconrl.systems.limits import Requirement, Statement
 from psconrl.systems.quantities import LinearLimit
 from psconrl.systems.randomness import Parameters
 from psconrl.systems.sources import RandomSource
 from psconrl.systems.structure import Structure
 from psconrl.systems.variables import Space
-
-NEXT = "next_"  # before the name of a variable of the next state, in costs
 
 SHARED = ("_explored", "_taken", "state_names", "action_names")  # properties that no limit changes
 

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from psconrl.arrays import Bools, Floats, Ints, Matrix
+from psconrl.arrays import Floats, Ints, Matrix
 from psconrl.errors import ModelError, unknown_name
 from psconrl.files import reading
 from psconrl.model.cmdp import CMDP
@@ -17,16 +16,18 @@ from psconrl.model.transition import Transition
 from psconrl.model.units import Units, read_units
 from psconrl.sizes import PLANNED_DENSE_STATES
 from psconrl.systems.answer import Answer, TradeOff, answer, trade_off
+from psconrl.systems.cost_tables import NEXT, CostTables
+from psconrl.systems.event_source import EventSource
 from psconrl.systems.events import Event
-from psconrl.systems.exploration import Explored, explore_states, possible_at
+from psconrl.systems.exploration import Explored, explore_states
 from psconrl.systems.functions import Rule, shown_values
 from psconrl.systems.limits import read_statement
 from psconrl.systems.noise import Noise
-from psconrl.systems.quantities import LinearLimit
+from psconrl.systems.noise_source import NoiseSource
 from psconrl.systems.randomness import Parameters
 from psconrl.systems.reading import system_arguments
-from psconrl.systems.sources import EventSource, NoiseSource, RandomSource
-from psconrl.systems.stated import NEXT, Stated
+from psconrl.systems.sources import RandomSource
+from psconrl.systems.stated import Stated
 from psconrl.systems.structure import Structure, outcome_tables
 from psconrl.systems.system_files import read_data, write_data
 from psconrl.systems.variables import Space
@@ -109,17 +110,9 @@ class System(Stated):
         return EventSource(self.states, self.actions, events, clock)
 
     def _need_all_used(self) -> None:
-        """Raise an error if a noise is used nowhere."""
+        """Raise an error if a part of the description has no effect."""
         used = frozenset().union(*(rule.names for rule in [*self.source.rules(), *self._costs.values()]))
-        used |= self.statement.names
-        if isinstance(self.source, NoiseSource):
-            for name in self.source.names:
-                if name not in used:
-                    raise ModelError(f"the noise {name!r} is never used, neither by the step nor by a cost")
-        elif isinstance(self.source, EventSource):
-            for name in self.source.cost_names:
-                if name not in self._costs:
-                    raise ModelError(f"an event has a cost {name!r}; give it in costs, too, as 0 if it has no rate")
+        self.source.need_used(used | self.statement.names, self._costs)
 
     def with_noise(self, **known: Any) -> "System":
         """Return the system with other noise: a distribution, or a number for an unknown parameter or rate.
@@ -315,10 +308,10 @@ class System(Stated):
         randomness, contexts = self.source.randomness_at(explored.states)
         successors = explored.successors.reshape(S * A, -1)
         taken = self._taken
-        fixed, by_outcome, by_event = self._cost_tables(explored)
+        costs = CostTables.of(self.source, explored, self._costs, (self.objective, *self.limits), self.maximises)
         return Structure(
-            S, A, successors[taken].astype(np.int32), contexts[taken], randomness, fixed[:, taken],
-            *(tuple(None if c is None else c[taken] for c in costs) for costs in (by_outcome, by_event)),
+            S, A, successors[taken].astype(np.int32), contexts[taken], randomness, costs.fixed[:, taken],
+            *(tuple(None if c is None else c[taken] for c in some) for some in (costs.by_outcome, costs.by_event)),
         )  # fmt: skip
 
     @cached_property
@@ -328,65 +321,6 @@ class System(Stated):
         S, A = available.shape
         actions = np.where(available, np.arange(A), available.argmax(axis=1)[:, None])
         return np.asarray((np.arange(S)[:, None] * A + actions).ravel())
-
-    def _cost_tables(self, explored: Explored) -> tuple[Floats, list[Floats | None], list[Floats | None]]:
-        """Return costs that depend on the pair only, (m+1, S*A), on the outcome, and on the event, or None."""
-        S, A = explored.available.shape
-        source, shown = self.source, (self.objective, *self.limits)
-        W = source.outcomes.size
-        wanted = frozenset().union(*(limit.names for limit in shown))
-        used = frozenset().union(*(self._costs[name].names for name in wanted if name in self._costs)) | wanted
-        of_events = [self._event_cost(limit) for limit in shown]
-        mixed = [
-            name for limit, own in zip(shown, of_events, strict=True) if not own
-            for name in limit.names if isinstance(source, EventSource) and name in source.cost_names
-        ]  # fmt: skip
-        random = bool(mixed or used & (frozenset(source.names) | {NEXT + name for name in self.states.names}))
-        columns = source.columns(explored.states) if random else source.pair_columns(explored.states)
-        size = S * A * W if random else S * A
-        if any(name.startswith(NEXT) for name in used):
-            following = self.states.values(explored.states[explored.successors.ravel()])
-            columns |= {NEXT + name: v for name, v in following.items()}
-        relevant = explored.available.ravel()
-        if random:
-            relevant = possible_at(source, explored.states).ravel() & np.repeat(relevant, W)
-        for name in wanted & frozenset(self._costs):
-            rule = self._costs[name]
-            rule.try_arrays(columns)
-            columns[name] = _as_numbers(rule(columns, size), rule.what)
-        everything = columns | {name: columns[name] + self._paid(name, explored.states) for name in mixed}
-        fixed, tables, by_event = np.zeros((len(shown), S * A)), [], []
-        for i, (limit, own) in enumerate(zip(shown, of_events, strict=True)):
-            sign = -1.0 if (self.maximises if i == 0 else limit.at_least) else 1.0
-            cost = limit.cost(columns if own else everything, size)
-            values = sign * np.broadcast_to(_as_numbers(cost, limit.name), (size,))
-            self._need_finite(values, relevant, columns, limit)
-            fixed[i], by_outcome = _split(np.where(relevant, values, 0.0), relevant, S * A)
-            tables.append(by_outcome)
-            by_event.append(sign * source.event_costs(own, explored.states) if own else None)
-        return fixed, tables, by_event
-
-    def _event_cost(self, limit: LinearLimit) -> str:
-        """Return the name of the cost of events that a limit, or the objective, consists of; else an empty string."""
-        (weight, term), *more = limit.terms
-        costs = self.source.cost_names if isinstance(self.source, EventSource) else frozenset()
-        return term.text if not more and weight == 1.0 and term.text in costs else ""
-
-    def _paid(self, name: str, states: Ints) -> Floats:
-        """Return what a cost adds in rounds with an event, which makes averages per unit of time, (S*A*W,)."""
-        assert isinstance(self.source, EventSource)
-        of_event = self.source.clock * self.source.event_costs(name, states)
-        return np.column_stack([of_event, np.zeros(len(of_event))]).ravel()
-
-    def _need_finite(
-        self, values: Floats, relevant: Bools, columns: Mapping[str, NDArray[Any]], limit: LinearLimit
-    ) -> None:
-        wrong = np.flatnonzero(~np.isfinite(values) & relevant)
-        if wrong.size:
-            point = {name: columns[name][wrong[0]] for name in (*self.states.names, *self.actions.names)}
-            raise ModelError(
-                f"the cost {limit.name!r} must be finite; it is {values[wrong[0]]} at {shown_values(point)}"
-            )
 
     def __repr__(self) -> str:
         unknown = ", ".join(self.source.unknown())
@@ -417,16 +351,6 @@ def _read_costs(costs: Any, known: frozenset[str]) -> dict[str, Rule]:
     return {name: Rule(given, f"the cost {name!r}", known) for name, given in costs.items()}
 
 
-def _split(values: Floats, relevant: Bools, n_pairs: int) -> tuple[Floats, Floats | None]:
-    """Return a cost as one that depends on the pair only, and one by outcome, of which one is zero or None."""
-    table = values.reshape(n_pairs, -1)
-    some = relevant.reshape(n_pairs, -1)
-    first = table[np.arange(n_pairs), some.argmax(axis=1)]
-    if ((table == first[:, None]) | ~some).all():
-        return first, None
-    return np.zeros(n_pairs), table
-
-
 def _read_noise(noise: Any) -> dict[str, Noise]:
     if noise is None:
         return {}
@@ -438,10 +362,3 @@ def _read_noise(noise: Any) -> dict[str, Noise]:
         if not isinstance(given, Noise):
             raise ModelError(f"the noise {name!r} must be a distribution such as Poisson(2.3, most=10); got {given!r}")
     return dict(noise)
-
-
-def _as_numbers(values: Any, what: str) -> Floats:
-    array = np.asarray(values)
-    if array.dtype.kind not in "biuf":
-        raise ModelError(f"{what} must be a number; got {array.ravel()[0].item()!r}")
-    return array.astype(np.float64)

@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 
 from psconrl.errors import ModelError
 from psconrl.model.units import Units
+from psconrl.systems.event_source import EventSource
 from psconrl.systems.events import Event
 from psconrl.systems.noise import Binomial, Categorical, Noise
+from psconrl.systems.noise_source import NoiseSource
 from psconrl.systems.priors import Gamma, ParameterPrior, Weights
 from psconrl.systems.reading import FORMAT, SAME_AS, VERSION
-from psconrl.systems.sources import EventSource, NoiseSource, RandomSource
+from psconrl.systems.sources import RandomSource
 from psconrl.systems.variables import Space
 
 FEW = 4  # values that are listed rather than written as a range

@@ -1,0 +1,107 @@
+"""The costs of a system in its reachable states: by pair, by outcome of the noise, and by event."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psconrl.arrays import Bools, Floats
+from psconrl.errors import ModelError
+from psconrl.systems.exploration import Explored, possible_at
+from psconrl.systems.functions import Rule, rule_numbers, shown_values
+from psconrl.systems.quantities import LinearLimit
+from psconrl.systems.sources import RandomSource
+
+NEXT = "next_"  # before the name of a variable of the next state, in costs
+
+
+@dataclass(frozen=True)
+class CostTables:
+    """The objective and the limits, as costs that are to be small.
+
+    ``fixed`` (m+1, S*A): what depends on the pair only. ``by_outcome``, ``by_event``: for each cost what depends on the
+    outcome (S*A, W), or on the event (S*A, E); or None.
+    """
+
+    fixed: Floats
+    by_outcome: tuple[Floats | None, ...]
+    by_event: tuple[Floats | None, ...]
+
+    @classmethod
+    def of(
+        cls,
+        source: RandomSource,
+        explored: Explored,
+        rules: Mapping[str, Rule],
+        shown: Sequence[LinearLimit],
+        maximises: bool,
+    ) -> "CostTables":
+        """Return the tables of the objective, which comes first in ``shown``, and of the limits."""
+        values = _CostValues(source, explored, rules, shown)
+        S, A = explored.available.shape
+        fixed = np.zeros((len(shown), S * A))
+        by_outcome: list[Floats | None] = []
+        by_event: list[Floats | None] = []
+        for i, limit in enumerate(shown):
+            sign = -1.0 if (maximises if i == 0 else limit.at_least) else 1.0
+            fixed[i], random = _split(sign * values.of(limit), values.relevant, S * A)
+            by_outcome.append(random)
+            own = _event_cost(source, limit)
+            by_event.append(sign * source.event_costs(own, explored.states) if own else None)
+        return cls(fixed, tuple(by_outcome), tuple(by_event))
+
+
+class _CostValues:
+    """Values of the costs at all pairs, or at all points (s, a, w) if one of them depends on the outcome."""
+
+    def __init__(
+        self, source: RandomSource, explored: Explored, rules: Mapping[str, Rule], shown: Sequence[LinearLimit]
+    ) -> None:
+        self.source, states = source, source.states
+        wanted = frozenset().union(*(limit.names for limit in shown))
+        used = frozenset().union(*(rules[name].names for name in wanted if name in rules)) | wanted
+        mixed = {n for one in shown if not _event_cost(source, one) for n in one.names if n in source.cost_names}
+        random = bool(mixed or used & (frozenset(source.names) | {NEXT + name for name in states.names}))
+        self.columns = source.columns(explored.states) if random else source.pair_columns(explored.states)
+        self.relevant: Bools = explored.available.ravel()
+        if random:
+            possible = possible_at(source, explored.states).ravel()
+            self.relevant = possible & np.repeat(self.relevant, source.outcomes.size)
+        self.size = self.relevant.size
+        if any(name.startswith(NEXT) for name in used):
+            following = states.values(explored.states[explored.successors.ravel()])
+            self.columns |= {NEXT + name: v for name, v in following.items()}
+        for name in wanted & frozenset(rules):
+            rules[name].try_arrays(self.columns)
+            self.columns[name] = rule_numbers(rules[name](self.columns, self.size), rules[name].what)
+        paid = {name: self.columns[name] + source.cost_of_events(name, explored.states) for name in mixed}
+        self.with_events: Mapping[str, NDArray[Any]] = self.columns | paid
+
+    def of(self, limit: LinearLimit) -> Floats:
+        """Return the values of a cost; zero where they do not matter. Raise an error if one is infinite or NaN."""
+        columns = self.columns if _event_cost(self.source, limit) else self.with_events
+        values = np.broadcast_to(rule_numbers(limit.cost(columns, self.size), limit.name), (self.size,))
+        wrong = np.flatnonzero(~np.isfinite(values) & self.relevant)
+        if wrong.size:
+            names = (*self.source.states.names, *self.source.actions.names)
+            point = shown_values({name: self.columns[name][wrong[0]] for name in names})
+            raise ModelError(f"the cost {limit.name!r} must be finite; it is {values[wrong[0]]} at {point}")
+        return np.where(self.relevant, values, 0.0)
+
+
+def _event_cost(source: RandomSource, limit: LinearLimit) -> str:
+    """Return the name of the cost of events that a limit, or the objective, consists of; else an empty string."""
+    (weight, term), *more = limit.terms
+    return term.text if not more and weight == 1.0 and term.text in source.cost_names else ""
+
+
+def _split(values: Floats, relevant: Bools, n_pairs: int) -> tuple[Floats, Floats | None]:
+    """Return a cost as one that depends on the pair only, and one by outcome, of which one is zero or None."""
+    table = values.reshape(n_pairs, -1)
+    some = relevant.reshape(n_pairs, -1)
+    first = table[np.arange(n_pairs), some.argmax(axis=1)]
+    if ((table == first[:, None]) | ~some).all():
+        return first, None
+    return np.zeros(n_pairs), table
