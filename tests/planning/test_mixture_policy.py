@@ -169,13 +169,12 @@ def test_files_carry_the_mixture(tmp_path):
     )
 
 
-def test_a_plan_without_a_mixture_keeps_its_file_format(tmp_path):
-    """Versions without mixtures can then read the file; they must refuse one with a mixture."""
-    for model, version in ((door(1.0), 1), (door(), 2)):
+def test_a_file_holds_a_mixture_only_if_the_plan_has_one(tmp_path):
+    for model, mixed in ((door(1.0), False), (door(), True)):
         plan(model).save(tmp_path / "plan.npz")
         with np.load(tmp_path / "plan.npz") as f:
-            assert json.loads(str(f["header"]))["version"] == version
-            assert ("mixture_shares" in f) == (version == 2)
+            assert json.loads(str(f["header"]))["mixture"] is mixed
+            assert ("mixture_shares" in f) == mixed
     assert "mixture" not in plan(door(1.0)).record()
 
 

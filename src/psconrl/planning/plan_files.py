@@ -26,7 +26,6 @@ from psconrl.planning.tolerances import PROVEN_EXCESS, SUM_OF_SHARES
 
 FORMAT = "psconrl-plan"
 VERSION = 1
-WITH_MIXTURE = 2  # version of a plan with a mixture: a reader without mixtures must not play its policy
 _ARRAYS = ("costs", "thresholds", "policy", "occupancy", "multipliers", "potential", "low_potential")
 _OF_LIMITS = ("excess", "limit_tolerances")  # arrays (m,) of a certificate
 _LIMITS = ("thresholds", "alone", "with_others", "jointly", "multipliers")  # of an infeasibility
@@ -99,7 +98,8 @@ def save_plan(plan: Any, path: str | os.PathLike[str]) -> None:
     proof, why = plan.certificate, plan.infeasibility
     header = {
         "format": FORMAT,
-        "version": VERSION if plan.mixture is None else WITH_MIXTURE,
+        "version": VERSION,
+        "mixture": plan.mixture is not None,
         "status": plan.status.value,
         "value": plan.value,
         "method": plan.method,
@@ -154,9 +154,8 @@ def _read(arrays: Archive) -> dict[str, Any]:
     header = arrays.json("header") if "header" in arrays else {}
     if header.get("format") != FORMAT:
         raise PolicyError(f"not a {FORMAT} file" + (f" but a {header['format']} one" if "format" in header else ""))
-    if header["version"] not in (VERSION, WITH_MIXTURE):
-        newest = f"(newest: {WITH_MIXTURE})"
-        raise PolicyError(f"format version {header['version']!r} is not known here {newest}; update psconrl")
+    if header["version"] != VERSION:
+        raise PolicyError(f"format version {header['version']!r} is not known here (newest: {VERSION}); update psconrl")
     costs = tuple(str(name) for name in header["cost_names"])
     m = len(costs) - 1
     S, A = arrays.shape("policy")
@@ -184,7 +183,7 @@ def _read(arrays: Archive) -> dict[str, Any]:
         "infeasibility": infeasibility,
         "exact": _exact(header["exact"], (S, A, m)) if header.get("exact") else None,
         "columns": tuple(columns),
-        "mixture": _mixture(header, arrays, (S, A), given["thresholds"]) if header["version"] == WITH_MIXTURE else None,
+        "mixture": _mixture(header, arrays, (S, A), given["thresholds"]) if header["mixture"] else None,
         "names": Names(
             _names(header["states"], S),
             _names(header["actions"], A),
