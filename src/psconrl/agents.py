@@ -25,7 +25,16 @@ from psconrl.learning.parts.fallbacks import Explore, Fallback, LeastExcess, Unc
 from psconrl.learning.parts.ledger import Balance, Ledger, Repay
 from psconrl.learning.parts.planning_horizons import Endless, PlanningHorizon, Proportional
 from psconrl.learning.parts.radii import Bernstein, Hoeffding, Radius, Scaled
-from psconrl.learning.parts.schedules import Doubling, EveryRound, Ouyang, Published, Schedule, SquareRoot, Steady
+from psconrl.learning.parts.schedules import (
+    Doubling,
+    EveryRound,
+    LengthOnly,
+    Ouyang,
+    Published,
+    Schedule,
+    SquareRoot,
+    Steady,
+)
 from psconrl.learning.parts.tightened import Tightened
 from psconrl.learning.posterior.candidates import Candidates, Draws
 from psconrl.learning.posterior.cost_beliefs import CostBelief, EmpiricalMeans, SampledCosts
@@ -64,6 +73,7 @@ __all__ = [
     "LearnedMass",
     "LeastExcess",
     "Ledger",
+    "LengthOnly",
     "Ouyang",
     "PSConRL",
     "PlanningHorizon",

@@ -7,9 +7,11 @@ import pytest
 from click.testing import CliRunner
 
 import psconrl
+from psconrl.agents import PSConRL, make
 from psconrl.cli import app
 from psconrl.errors import ConfigError
 from psconrl.experiment.job import execute
+from psconrl.experiment.prior_knowledge import known_structure
 from psconrl.experiment.spec_file import parse_spec
 from psconrl.learning.posterior.structured import Structured
 from psconrl.learning.posterior.transition_beliefs import Dirichlet
@@ -186,3 +188,22 @@ def test_a_system_pays_what_happened_and_nothing_else(folder):
     system = System(**QUEUE).with_noise(arrival=0.3)
     with pytest.raises(ConfigError, match="pays what happened"):
         psconrl.simulate(system, psconrl.PSConRL.of(system, seed=1), 10, emission="poisson")
+
+
+@pytest.mark.parametrize(
+    ("agent", "parts"),
+    [("psconrl", PSConRL.parts_for_systems), ("psconrl-paper", {}), ("cmdp-psrl", {}), ("lagrangian", {})],
+)
+def test_only_the_default_agent_changes_other_parts_if_the_structure_is_known(agent, parts):
+    system = System(**QUEUE)
+    found = known_structure(system, system.model(arrival=0.3), agent)
+    assert isinstance(found.pop("belief"), Structured)
+    assert found == parts
+
+
+def test_sweeps_build_the_agent_that_of_builds():
+    system = System(**QUEUE)
+    options = known_structure(system, system.model(arrival=0.3), "psconrl")
+    own, other = PSConRL.of(system), make("psconrl", 5, 2, [1.0], **options)
+    assert all(repr(getattr(own, slot)) == repr(getattr(other, slot)) for slot in PSConRL.parts)
+    assert (repr(own.fallback), repr(own.schedule)) == ("LeastExcess()", "LengthOnly()")

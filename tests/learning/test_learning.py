@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 import psconrl
 from psconrl import CMDP, PSConRL, plan, regret, simulate
-from psconrl.agents import Doubling, EveryRound, Explore, Ouyang, SquareRoot, Steady, Unconstrained, Uniform
+from psconrl.agents import Doubling, EveryRound, Explore, LengthOnly, Ouyang, SquareRoot, Steady, Unconstrained, Uniform
 from psconrl.errors import AgentError, ConfigError
 from psconrl.learning.parts import schedules
 from psconrl.learning.posterior.counts import Counts
@@ -59,7 +59,7 @@ def test_the_stopping_rule_step_by_step(name):
     assert all(b <= a + 1 for a, b in itertools.pairwise(ends))
 
 
-@pytest.mark.parametrize("schedule", [Ouyang(), Doubling(), Steady(), SquareRoot(), EveryRound()])
+@pytest.mark.parametrize("schedule", [Ouyang(), Doubling(), Steady(), SquareRoot(), LengthOnly(), EveryRound()])
 @pytest.mark.parametrize("name", NAMES)
 def test_the_number_of_episodes_is_within_its_bound(name, schedule, full):
     cmdp = psconrl.load(name)

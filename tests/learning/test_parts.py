@@ -83,7 +83,7 @@ def test_the_kinds_and_names_are_those_of_the_documentation():
     found = {kind: sorted(part.known) for kind, part in Part.kinds.items()}
     expected = {
         "belief": ["dirichlet", "floored", "learned-mass", "candidates", "draws", "structured", "tied"],
-        "schedule": ["ouyang", "doubling", "steady", "square-root", "every-round", "published"],
+        "schedule": ["ouyang", "doubling", "steady", "square-root", "length-only", "every-round", "published"],
         "cost_belief": ["empirical-means", "sampled"],
         "fallback": ["explore", "uniform", "unconstrained", "least-excess"],
         "radius": ["scaled", "hoeffding", "bernstein"],

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 
 import psconrl
 from psconrl import CMDP, PSConRL
-from psconrl.agents import Balance, Doubling, Endless, Ouyang, Proportional, SquareRoot, Steady
+from psconrl.agents import Balance, Doubling, Endless, LengthOnly, Ouyang, Proportional, SquareRoot, Steady
 from psconrl.errors import AgentError
 from psconrl.learning.posterior.counts import Counts, Record
 from psconrl.model.transition import DenseTransition, SparseTransition
@@ -148,6 +148,7 @@ def test_episodes_of_the_root_of_the_rounds(pairs, steps):
     found, caps = SquareRoot().caps(counts_of(*pairs))
     assert found == steps == max(1, ceil(sqrt(sum(pairs))))
     assert caps.ravel().tolist() == [max(1, n) for n in pairs]
+    assert LengthOnly().caps(counts_of(*pairs)) == (steps, None)
 
 
 @pytest.mark.parametrize("T", [1, 10, 1000, 10**6])
@@ -158,6 +159,7 @@ def test_the_most_episodes_by_hand(T):
     assert Doubling().most_episodes(S, A, T) == pytest.approx(min(T, doublings))
     assert Steady().most_episodes(S, A, T) == pytest.approx(min(T, sqrt(2 * T) + doublings))
     assert SquareRoot().most_episodes(S, A, T) == pytest.approx(min(T, 2 * sqrt(T) + doublings))
+    assert LengthOnly().most_episodes(S, A, T) == pytest.approx(min(T, 2 * sqrt(T)))
 
 
 def test_two_episodes_of_the_root_at_most_between_square_numbers():

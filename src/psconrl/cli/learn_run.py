@@ -112,7 +112,7 @@ def _run_on_model(environment: CMDP | System, options: LearnOptions, chosen: dic
     knowledge.need_believer(options.agent_name, chosen)
     if knowledge.structure:
         system = open_structure(options.env, **words("--set", options.settings))
-        chosen = known_structure(system, cmdp) | chosen
+        chosen = known_structure(system, cmdp, options.agent_name) | chosen
     else:
         chosen = knowledge.options(cmdp, options.agent_name) | chosen
     agent = _agent_for(cmdp, options, chosen, knowledge.structure)

@@ -108,7 +108,8 @@ class Job:
             raise ConfigError(f"{self.knowledge.word} needs a model, and {self.env} has none: it can only be played")
         self.knowledge.need_believer(self.agent, self.agent_options)
         if self.knowledge.structure:
-            return known_structure(_structure(self.env, _canonical(self.env_options), self.model_key[2]), model)
+            system = _structure(self.env, _canonical(self.env_options), self.model_key[2])
+            return known_structure(system, model, self.agent)
         return self.knowledge.options(model, self.agent)
 
     def environment_seed(self) -> list[int]:

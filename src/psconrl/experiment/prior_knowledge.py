@@ -109,7 +109,7 @@ class Knowledge:
         return {}
 
 
-def known_structure(system: System, model: CMDP) -> dict[str, Any]:
+def known_structure(system: System, model: CMDP, agent: str) -> dict[str, Any]:
     """Return the options of an agent that knows a system, except for the unknown parameters of its noise."""
     structure = system.structure
     if (structure.n_states, structure.n_actions) != (model.n_states, model.n_actions):
@@ -117,7 +117,7 @@ def known_structure(system: System, model: CMDP) -> dict[str, Any]:
             f"structure: {structure.n_states} states can be reached if the parameters are unknown, and "
             f"{model.n_states} with their values, since some outcomes have no probability; choose other values"
         )
-    return {"belief": Structured.of(system)}
+    return {"belief": Structured.of(system), **recipe_for(agent).parts_for_systems}
 
 
 def _true_constants(cmdp: CMDP, agent: str) -> dict[str, Any]:

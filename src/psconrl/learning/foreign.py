@@ -23,6 +23,7 @@ class Foreign:
 
     learns_costs = False
     slots: Mapping[str, Part | None] = {}
+    parts_for_systems: Mapping[str, Part] = {}
 
     def __init__(self, name: str, make: Callable[..., Any]) -> None:
         self.name = name

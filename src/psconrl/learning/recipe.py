@@ -36,6 +36,11 @@ class Recipe:
         """The default parts of the class, by slot."""
         return self.cls.parts
 
+    @property
+    def parts_for_systems(self) -> Mapping[str, Part]:
+        """The parts that replace default ones if the structure of a system is known; a published agent keeps its own."""
+        return {} if self.parts else getattr(self.cls, "parts_for_systems", {})
+
     def build(self, *sizes: Any, costs: Any = None, seed: Any = None, **options: Any) -> Agent:
         """Build an agent for (n_states, n_actions, thresholds), and record the recipe in it."""
         self._check_names(options)

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,7 +20,7 @@ from psconrl.learning.checks import (
     saved_policies,
 )
 from psconrl.learning.episode_planner import EpisodePlanner
-from psconrl.learning.parts.fallbacks import LeastExcess
+from psconrl.learning.part import Part
 from psconrl.learning.parts.schedules import Schedule
 from psconrl.learning.posterior.candidates import Candidates
 from psconrl.learning.posterior.cost_beliefs import CostBelief, Hints
@@ -50,6 +50,7 @@ LEAST_WORTH = 1e-50
 class Sampler(Agent):
     """A posterior sampler: it draws a model from its belief for every episode, and plans in it."""
 
+    parts_for_systems: ClassVar[Mapping[str, Part]] = {}  # that replace default ones if the structure is known
     belief: Belief
     schedule: Schedule
     cost_belief: CostBelief
@@ -124,8 +125,9 @@ class Sampler(Agent):
         """Build an agent that knows a system, except for the unknown parameters of its noise.
 
         The costs are known functions of the noise, so that nothing else has to be learned. Every state informs about
-        all others, so that no state has to be visited for its own sake: where a sample is infeasible, the agent plays
-        the policy of least excess instead of exploring, unless another ``fallback`` is given.
+        all others, so that no state has to be visited for its own sake. ``PSConRL`` therefore plays the policy of least
+        excess where a sample is infeasible, instead of exploring, and ends no episode because of a visit, unless
+        another ``fallback`` or ``schedule`` is given.
 
         In live use the agent takes and returns tables of values in place of numbers: ``agent.act({"shelf": 4})``
         returns an available action such as ``{"order": 2}``. ``agent.observe(action, next_state)`` calculates the
@@ -142,9 +144,7 @@ class Sampler(Agent):
         if not isinstance(system, System):
             raise AgentError(f"of needs a System; for a model write trusting(model, weight); got {system!r}")
         structure = system.structure
-        known: dict[str, Any] = {"thresholds": system.thresholds, "belief": Structured.of(system)}
-        if "fallback" in cls.parts:
-            known["fallback"] = LeastExcess()
+        known = {"thresholds": system.thresholds, "belief": Structured.of(system), **cls.parts_for_systems}
         make: Any = cls
         agent: Self = make(structure.n_states, structure.n_actions, **(known | options))
         names = system.shown_names[1:]

@@ -31,10 +31,10 @@ from psconrl.learning.checks import as_number, as_numbers
 from psconrl.learning.episode_planner import UNLIKELY, Choice
 from psconrl.learning.part import Part
 from psconrl.learning.parts.commitment import Commitment, RandomisedPlan, WhenSlow
-from psconrl.learning.parts.fallbacks import Explore, Fallback, Sample
+from psconrl.learning.parts.fallbacks import Explore, Fallback, LeastExcess, Sample
 from psconrl.learning.parts.ledger import Balance, Ledger
 from psconrl.learning.parts.planning_horizons import PlanningHorizon, Proportional
-from psconrl.learning.parts.schedules import Schedule, SquareRoot
+from psconrl.learning.parts.schedules import LengthOnly, Schedule, SquareRoot
 from psconrl.learning.posterior.cost_beliefs import CostBelief, SampledCosts
 from psconrl.learning.posterior.counts import Record
 from psconrl.learning.posterior.learned_mass import LearnedMass
@@ -83,6 +83,8 @@ class PSConRL(Sampler):
         "planning_horizon": Proportional(),
         "commitment": USUAL_COMMITMENT,
     }
+
+    parts_for_systems: ClassVar[Mapping[str, Part]] = {"fallback": LeastExcess(), "schedule": LengthOnly()}
 
     def __init__(
         self,

@@ -131,12 +131,30 @@ class SquareRoot(Schedule):
     def caps(self, counts: Counts) -> tuple[int, Ints | None]:
         """Return the root of the rounds so far, rounded up, and as many visits as there were so far."""
         least = 1 if np.count_nonzero(counts.pairs) < ENDING_FIRST_VISITS else 2
-        return max(1, ceil(sqrt(int(counts.pairs.sum())))), counts.pairs.clip(min=least)
+        return root_of_rounds(counts), counts.pairs.clip(min=least)
 
     def most_episodes(self, n_states: int, n_actions: int, rounds: int) -> float:
         r""":math:`2 \sqrt T + S A \log_2 (8 T / S A)`: between two square numbers at most two episodes are not ended by
         a pair."""
         return min(float(rounds), 2 * sqrt(rounds) + _most_doublings(n_states * n_actions, rounds))
+
+
+class LengthOnly(Schedule):
+    r"""Stop after :math:`\sqrt t` rounds, with t the rounds played before, whatever was visited.
+
+    For a belief in which every round informs about all pairs, such as that over the noise of a system: no visit of a
+    pair tells enough to plan again at once, and the number of episodes does not grow with that of the pairs.
+    """
+
+    name: ClassVar[str] = "length-only"
+
+    def caps(self, counts: Counts) -> tuple[int, Ints | None]:
+        """Return the root of the rounds so far, rounded up, and no caps on visits."""
+        return root_of_rounds(counts), None
+
+    def most_episodes(self, n_states: int, n_actions: int, rounds: int) -> float:
+        r""":math:`2 \sqrt T`: between two square numbers there are at most two episodes."""
+        return min(float(rounds), 2 * sqrt(rounds))
 
 
 class EveryRound(Schedule):
@@ -157,6 +175,11 @@ class Published(Schedule):
     def caps(self, counts: Counts) -> tuple[int, Ints | None]:
         """Return three times as many visits as there were so far, plus three."""
         return NO_CAP, 3 * (1 + counts.pairs)
+
+
+def root_of_rounds(counts: Counts) -> int:
+    r"""Return :math:`\lceil \sqrt t \rceil`, with t the rounds so far; at least 1."""
+    return max(1, ceil(sqrt(int(counts.pairs.sum()))))
 
 
 def _most_doublings(pairs: int, rounds: int) -> float:
