@@ -38,7 +38,7 @@ class Recipe:
 
     @property
     def parts_for_systems(self) -> Mapping[str, Part]:
-        """The parts that replace default ones if the structure of a system is known; a published agent keeps its own."""
+        """The parts that replace default ones if a system's structure is known; a published agent keeps its own."""
         return {} if self.parts else getattr(self.cls, "parts_for_systems", {})
 
     def build(self, *sizes: Any, costs: Any = None, seed: Any = None, **options: Any) -> Agent:
