@@ -94,7 +94,7 @@ def test_other_commands_take_a_system(folder, command):
         (("solve", "nothing.toml"), "no such file"),
         (("learn", "queue.toml", "--set", "arrival=0.3", "--emission", "poisson"), "pays what happened"),
         (("learn", "queue.toml", "--set", "arrival=0.3", "--agent", "c-ucrl", "--structure"), "has no prior belief"),
-        (("learn", "queue", "--structure"), "queue is no System"),
+        (("learn", "riverswim", "--structure"), "riverswim is no System"),
         (
             ("learn", "queue.toml", "--set", "arrival=0.3", "--structure", "--unknown-costs"),
             "the structure determines the costs",
@@ -169,9 +169,9 @@ def test_a_sweep_of_a_system(folder, kind, tmp_path):
 
 
 def test_a_structure_needs_a_system(tmp_path):
-    spec = SPEC.format(env="queue").replace("options = { arrival = 0.3 }", "")
+    spec = SPEC.format(env="riverswim").replace("options = { arrival = 0.3 }", "")
     job = parse_spec(spec, folder=tmp_path).jobs()[0]
-    with pytest.raises(ConfigError, match="queue is no System"):
+    with pytest.raises(ConfigError, match="riverswim is no System"):
         job.make_agent(job.environment())
 
 

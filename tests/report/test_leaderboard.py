@@ -7,12 +7,13 @@ import pytest
 
 import psconrl
 from psconrl.cli import main
+from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError
 from psconrl.experiment.spec import COSTS_SUFFIX
 from psconrl.experiment.spec_file import parse_spec, shipped_spec
 from psconrl.planning.analysis.pareto import cost_ranges
 from psconrl.report.curves import Curves, Experiment
-from psconrl.report.leaderboard import leaderboard, leaderboards
+from psconrl.report.leaderboard import STRUCTURE_SUFFIX, leaderboard, leaderboards
 from psconrl.report.leaderboard_figures import leaderboard_figure, sensitivity_figure
 from psconrl.report.leaderboard_tables import environments_table, markdown_page, standings_table
 from psconrl.report.priced_regret import penalised_regret, regret_at_prices
@@ -195,7 +196,7 @@ def test_the_hyperparameter_of_an_agent_has_its_mean_loss_over_environments():
 
 def test_the_shipped_board_has_every_environment_for_all_costs_and_every_agent():
     spec = shipped_spec("leaderboard")
-    jobs = spec.jobs()
+    jobs = [job for job in spec.jobs() if not job.experiment.endswith(STRUCTURE_SUFFIX)]
     known = {job.experiment for job in jobs if "(costs" not in job.experiment}
     assert {name + suffix for name in known for suffix in COSTS_SUFFIX.values()} == {job.experiment for job in jobs}
     assert all(job.known_costs == (job.experiment in known) for job in jobs)
@@ -207,16 +208,28 @@ def test_the_shipped_board_has_every_environment_for_all_costs_and_every_agent()
     assert shipped_spec("sensitivity").seed != spec.seed
 
 
+def test_the_shipped_board_gives_the_structure_of_every_built_in_system():
+    jobs = [job for job in shipped_spec("leaderboard").jobs() if job.experiment.endswith(STRUCTURE_SUFFIX)]
+    assert {job.env for job in jobs} == {name for name, e in ENVIRONMENTS.items() if e.system is not None}
+    assert {job.label for job in jobs if job.knowledge.structure} == {
+        job.label for job in jobs if "struct" in job.label
+    }
+    plain = {(job.env, str(job.env_options), job.horizon) for job in shipped_spec("leaderboard").jobs()}
+    assert {(job.env, str(job.env_options), job.horizon) for job in jobs} <= plain
+    assert all(job.known_costs for job in jobs)
+
+
 def test_every_kind_of_costs_has_a_board_of_its_own():
     played = [
         environment(name + suffix, curves("psconrl", 10.0, 0.0), curves("uniform", 100.0, 0.0))
         for name in ("one", "two")
-        for suffix in ("", " (costs noisy)")
+        for suffix in ("", " (costs noisy)", " (structure known)")
     ]
     boards = leaderboards(played)
     assert {title: board.environments for title, board in boards.items()} == {
         "Costs known": ("one", "two"),
         "Costs noisy": ("one (costs noisy)", "two (costs noisy)"),
+        "Structure known": ("one (structure known)", "two (structure known)"),
     }
     with pytest.raises(ConfigError, match="a leaderboard needs finished runs"):
         leaderboards([])
@@ -225,7 +238,7 @@ def test_every_kind_of_costs_has_a_board_of_its_own():
 def test_all_kinds_of_costs_meet_the_same_luck():
     jobs = [job for job in shipped_spec("leaderboard").jobs() if job.agent == "psconrl" and job.env == "queue"]
     seeds = {job.experiment: job.environment_seed() for job in jobs if job.replicate == 0}
-    assert len(seeds) == 3
+    assert len(seeds) == 4
     assert len({str(seed) for seed in seeds.values()}) == 1
 
 

@@ -176,7 +176,12 @@ def open_environment(name: str, **options: Any) -> "CMDP | System | ContinuingEn
 
 
 def open_structure(name: str, **options: Any) -> System:
-    """Return the system of a name with its unknown parameters, for an agent that is to know the rest."""
+    """Return the system of a name with its unknown parameters, for an agent that is to know the rest.
+
+    In a built-in environment all parameters are unknown; ``options`` are those of ``load``.
+    """
+    if name in ENVIRONMENTS and ENVIRONMENTS[name].system is not None:
+        return load_system(name, **options)
     if holds_system(name):
         return read_system(name)
     made = built(name, options)[0] if is_foreign(name) and not name.startswith(GYM) else None

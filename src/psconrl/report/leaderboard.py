@@ -25,6 +25,7 @@ from psconrl.report.page_tables import TAIL, verdict
 from psconrl.report.priced_regret import penalised_regret
 from psconrl.report.statistics import MeanInterval, compare, interval, mean_interval, resample_weights
 
+STRUCTURE_SUFFIX = " (structure known)"  # of environments in which some agents know all but the noise
 REFERENCE = "uniform"  # the agent whose score makes those of different environments comparable
 
 
@@ -79,13 +80,15 @@ def short(environment: str) -> str:
 
 
 def leaderboards(experiments: Sequence[Experiment]) -> dict[str, Board]:
-    """Return one board for each kind of costs (known, learned, noisy), by its title."""
+    """Return one board for each kind of costs (known, learned, noisy), and one for known structure, by its title."""
+    suffixes = {f"Costs {costs}": suffix for costs, suffix in COSTS_SUFFIX.items()}
+    suffixes["Structure known"] = STRUCTURE_SUFFIX
     boards = {}
-    for costs, suffix in COSTS_SUFFIX.items():
-        others = tuple(other for other in COSTS_SUFFIX.values() if len(other) > len(suffix))
+    for title, suffix in suffixes.items():
+        others = tuple(other for other in suffixes.values() if len(other) > len(suffix))
         own = [e for e in experiments if e.name.endswith(suffix) and not e.name.endswith(others)]
         if any(e.curves for e in own):
-            boards[f"Costs {costs}"] = leaderboard(own)
+            boards[title] = leaderboard(own)
     if not boards:
         raise ConfigError("a leaderboard needs finished runs; there are none")
     return boards
