@@ -107,7 +107,7 @@ def test_the_notebook_runs_and_prints_what_it_shows(tmp_path):
 
 
 JOURNEYS = {
-    "operations.sh": ["ward.npz", "wall.csv", "plan.npz", "policy.png", "price.png", "learning.csv", "watched.html"],
+    "operations.sh": ["ward.toml", "wall.csv", "plan.npz", "policy.png", "price.png", "learning.csv", "watched.html"],
     "researcher.sh": ["study.db", "figure.pdf", "table.tex", "study.html"],
     "student.sh": ["optimum.png", "learned.png", "figures/figure1.png"],
 }
