@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from psconrl.envs.continuing import continuing
     from psconrl.envs.gridworld import gridworld
     from psconrl.envs.gym_env import CMDPEnv
-    from psconrl.envs.registry import load
+    from psconrl.envs.registry import load, load_system
     from psconrl.learning.agents.psconrl import PSConRL
     from psconrl.learning.registry import load_agent
     from psconrl.learning.runtime.contract import Episode
@@ -89,6 +89,7 @@ _HOME = {
     "gridworld": "psconrl.envs.gridworld",
     "load": "psconrl.envs.registry",
     "load_agent": "psconrl.learning.registry",
+    "load_system": "psconrl.envs.registry",
     "pareto": "psconrl.planning.analysis.pareto",
     "pareto_surface": "psconrl.planning.analysis.pareto",
     "plan": "psconrl.planning.planner",
@@ -139,6 +140,7 @@ __all__ = [
     "gridworld",
     "load",
     "load_agent",
+    "load_system",
     "pareto",
     "pareto_surface",
     "plan",

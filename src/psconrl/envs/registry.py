@@ -137,7 +137,8 @@ def load(name_or_path: str | os.PathLike[str], **options: Any) -> CMDP:
 def load_system(name: str, *, known: bool = False, **options: Any) -> System:
     """Return a built-in environment as a system whose structure is known, as its owner knows it.
 
-    All probabilities and rates are unknown, under flat priors, unless ``known`` is True. Options are those of ``load``.
+    The queue, the inventory, the stock, the network and the ward are systems. All probabilities and rates are unknown,
+    under flat priors, unless ``known`` is True. Options are those of ``load``.
 
     >>> load_system("inventory")
     System(stock; order; unknown: demand)
