@@ -15,7 +15,7 @@ proven for each.
 CMDP-PSRL (Agarwal, Bai and Aggarwal 2022) is this agent with other parts, listed in the registry: epochs end on
 doubling only, and while the sample is infeasible the constraints are ignored. In an ergodic model this is harmless,
 since every policy explores. In a communicating model it need not be: on Example 1 of the PSConRL paper it violates the
-constraint for ever.
+constraint for most of the run.
 """
 
 from collections.abc import Mapping, Sequence
