@@ -79,7 +79,8 @@ def test_it_alerts_if_the_agent_was_given_wrong_costs():
     model = psconrl.load("queue")
     wrong = model.costs.copy()
     wrong[1] *= 0.5
-    agent = PSConRL(model.n_states, model.n_actions, model.thresholds, wrong, ledger=None, seed=0)
+    rules = {"ledger": None, "commitment": None}  # which would pay back
+    agent = PSConRL(model.n_states, model.n_actions, model.thresholds, wrong, **rules, seed=0)
     agent.watch(Watchdog(model.cost_names[1:]))
     with pytest.warns(ConstraintWarning, match="delay was .* while plans promised 2"):
         simulate(model, agent, 4100, seed=0)

@@ -30,6 +30,7 @@ from psconrl.kernels.occupancy import one_hot
 from psconrl.learning.checks import as_number, as_numbers
 from psconrl.learning.episode_planner import UNLIKELY, Choice
 from psconrl.learning.part import Part
+from psconrl.learning.parts.balance import KeepsBalance
 from psconrl.learning.parts.commitment import Commitment, RandomisedPlan, WhenSlow
 from psconrl.learning.parts.fallbacks import Explore, Fallback, LeastExcess, Sample
 from psconrl.learning.parts.ledger import Balance, Ledger
@@ -149,8 +150,18 @@ class PSConRL(Sampler):
         if self.commitment is None or choice.columns is None:
             return choice.policy
         steps = min(steps, max(1, self.rounds))  # some schedules have no bound on the steps
+        balance, (least, largest) = self.commitment.balance, self.commitment.extremes
         plan = RandomisedPlan(
-            choice.policy, choice.columns, P, costs, self.thresholds, state, steps, self.rounds, self.ledger, self.rng
+            choice.policy,
+            choice.columns,
+            P,
+            costs,
+            self.thresholds,
+            state,
+            steps,
+            self.rounds,
+            balance,
+            largest - least,
         )
         chosen = self.commitment.choose(plan)
         return choice.policy if chosen is None else one_hot(choice.columns.policies[chosen], self.n_actions)
@@ -186,12 +197,16 @@ class PSConRL(Sampler):
         return Sample(P, costs, state, self.counts, self.planner, self.rng, self.thresholds)
 
     def end(self, record: Record) -> None:
-        """Learn from an episode, and enter it in the ledger."""
+        """Learn from an episode, and enter it in the balances."""
         super().end(record)
-        if self.ledger is not None:
-            self.ledger.enter(record, self.thresholds)
+        for part in self._balances():
+            part.enter(record, self.thresholds)
 
     def _limits_changed(self, playing: Record | None) -> None:
-        """Reset the ledger: debts under the old thresholds are forgotten."""
-        if self.ledger is not None:
-            self.ledger.begin_again(playing, self.thresholds)
+        """Reset the balances: debts under the old thresholds are forgotten."""
+        for part in self._balances():
+            part.begin_again(playing, self.thresholds)
+
+    def _balances(self) -> list[KeepsBalance]:
+        """Return the parts that keep the balance of the run."""
+        return [part for part in (self.ledger, self.commitment) if part is not None]

@@ -6,8 +6,10 @@ over its horizon, but not within an episode of 100 rounds, and after the episode
 leaves the rare action to the next one, and it is never taken (docs/theory.md has an example of eight states).
 
 So compare the plan's averages with those of the coming episode, in the sampled model and from the present state. If
-they differ, play one of its deterministic policies for the whole episode: the one that leaves the balance of the ledger
-(the virtual queue) nearest to zero. Nothing is lost in the Lagrangian, since each of them is optimal for it.
+they differ, play one of its deterministic policies for the whole episode: the one that leaves the balance of the run
+nearest to zero. Nothing is lost in the Lagrangian, since each of them is optimal for it. Without the balance, if the
+policy were drawn with its share of the plan, regret and violation would be linear on RiverSwim: an episode is too short
+for the way up the river.
 """
 
 from abc import abstractmethod
@@ -21,7 +23,7 @@ from psconrl.kernels.products import dot
 from psconrl.learning.checks import as_fraction, as_nonnegative
 from psconrl.learning.episode_planner import MixedPolicies
 from psconrl.learning.part import Part
-from psconrl.learning.parts.ledger import Ledger
+from psconrl.learning.parts.balance import KeepsBalance
 from psconrl.markov.chain import chain_of
 from psconrl.model.transition import Transition
 from psconrl.products import product
@@ -42,8 +44,8 @@ class RandomisedPlan:
     state: int
     steps: int  # largest length of the episode
     rounds: int  # played before the episode
-    ledger: Ledger | None  # None if the agent keeps no ledger
-    rng: np.random.Generator
+    balance: Floats  # (m,) spent beyond the thresholds so far
+    observed: Floats  # (m,) range of the observed costs and the threshold
 
     @property
     def promised(self) -> Floats:
@@ -52,14 +54,12 @@ class RandomisedPlan:
 
     @property
     def units(self) -> Floats:
-        """The range of every constrained cost, (m,): of observed costs if a ledger is kept; 1 if it is constant.
+        """The range of every constrained cost, (m,): that of observed costs, or of all; 1 if it is constant.
 
         With observed ranges, a huge cost that is never incurred does not hide the others.
         """
         ranges = np.ptp(self.costs[1:].reshape(len(self.costs) - 1, -1), axis=1)
-        if self.ledger is not None:
-            met = self.ledger.extremes[1] - self.ledger.extremes[0]
-            ranges = np.where(met > 0.0, met, ranges)
+        ranges = np.where(self.observed > 0.0, self.observed, ranges)
         return np.where(ranges > 0.0, ranges, 1.0)
 
     def in_episode(self, policy: Any) -> Floats:
@@ -70,8 +70,11 @@ class RandomisedPlan:
         return np.asarray(product(cost, shares))
 
 
-class Commitment(Part):
-    """The choice between a plan's randomised policy and one of the deterministic policies that it mixes."""
+class Commitment(KeepsBalance, Part):
+    """The choice between a plan's randomised policy and one of the deterministic policies that it mixes.
+
+    It keeps the balance of the run itself, so that it works with every ledger, and without one.
+    """
 
     kind: ClassVar[str] = "commitment"
     example: ClassVar[str] = "WhenSlow(0.05)"
@@ -96,8 +99,6 @@ class WhenSlow(Commitment):
     larger for a policy that first has to move elsewhere. The agent therefore waits for a balance of about
     :math:`\kappa \sqrt t` times the cost of the move. Here :math:`\ell` is in units of :math:`\sum_i \lambda_i` times
     the range of cost i.
-
-    Without a ledger the policy is drawn with the shares of the plan.
     """
 
     name: ClassVar[str] = "when-slow"
@@ -113,10 +114,8 @@ class WhenSlow(Commitment):
         off = np.abs(plan.in_episode(plan.policy)[1:] - plan.promised) / plan.units
         if off.max() <= self.within:
             return None
-        if plan.ledger is None:
-            return int(plan.rng.choice(plan.columns.shares.size, p=plan.columns.shares))
         each = np.array([plan.in_episode(policy) for policy in plan.columns.policies])
-        after = plan.ledger.balance + plan.steps * (each[:, 1:] - plan.thresholds)
+        after = plan.balance + plan.steps * (each[:, 1:] - plan.thresholds)
         squares = ((after / plan.units) ** 2).sum(axis=1)
         worth = dot(plan.columns.prices, plan.units)
         if worth > 0.0 and self.patience > 0.0:

@@ -14,15 +14,14 @@ if it has not been overspent; ``Balance`` also spends what is left over.
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from psconrl.arrays import Floats
-from psconrl.kernels.counts import widen
-from psconrl.learning.checks import as_fraction, saved_floats
+from psconrl.learning.checks import as_fraction
 from psconrl.learning.part import Part
-from psconrl.learning.posterior.counts import Record
+from psconrl.learning.parts.balance import KeepsBalance
 
 # If the model cannot pay back that fast, try a quarter: this finds at least a quarter of what is feasible.
 LEDGER_TRIES = 8
@@ -31,7 +30,7 @@ QUARTER = 0.25
 NOISE = 1e-12
 
 
-class Ledger(Part):
+class Ledger(KeepsBalance, Part):
     """The cumulative excess over each threshold, and the rule for the thresholds to plan for.
 
     ``share``, above 0 and at most 1: about the share of a debt that is paid back in the next episode.
@@ -43,24 +42,7 @@ class Ledger(Part):
 
     def __init__(self, share: float = 0.1) -> None:
         self.share = as_fraction(share, "share")
-        self.balance: Floats = np.zeros(0)
-        self.extremes: Floats = np.zeros((2, 0))  # least and largest of observed costs and threshold, less the latter
-
-    def _prepare(self, n_states: int, n_actions: int, n_constraints: int) -> None:
-        self.balance = np.zeros(n_constraints)
-        self.extremes = np.zeros((2, n_constraints))
-
-    def enter(self, record: Record, thresholds: Floats) -> None:
-        """Enter an episode. Underspending counts as well: it may be spent later."""
-        self.balance += _excess(record, thresholds)
-        widen(self.extremes, record.visits, record.cost_sums, thresholds)
-
-    def begin_again(self, playing: Record | None, thresholds: Floats) -> None:
-        """Reset the balance for new thresholds; the rounds of the present episode so far are exempt."""
-        self.balance = np.zeros_like(self.balance)
-        self.extremes = np.zeros_like(self.extremes)
-        if playing is not None:
-            self.balance -= _excess(playing, thresholds)
+        self._prepare(0, 0, 0)
 
     @abstractmethod
     def targets(self, thresholds: Floats, rounds: int) -> Iterator[Floats]:
@@ -71,15 +53,6 @@ class Ledger(Part):
         units = np.abs(thresholds) + self.extremes[1] - self.extremes[0]
         significant = np.abs(self.balance) > NOISE * rounds * units
         return np.where(significant, self.share * self.balance / np.sqrt(max(rounds, 1)), 0.0)
-
-    def state(self) -> dict[str, Any]:
-        """Return the balance and the extremes."""
-        return {"balance": self.balance, "extremes": self.extremes}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Restore what ``state`` returned."""
-        self.balance = saved_floats(state["balance"], self.balance.shape, "balance")
-        self.extremes = saved_floats(state["extremes"], self.extremes.shape, "extremes")
 
 
 class Repay(Ledger):
@@ -121,11 +94,6 @@ class Balance(Ledger):
                 yield thresholds - credit - debt * QUARTER**k
         if credit.any():
             yield thresholds - credit
-
-
-def _excess(record: Record, thresholds: Floats) -> Floats:
-    spent: Floats = record.cost_sums[1:].sum(axis=1)
-    return spent - record.steps * thresholds
 
 
 def promises(kind: str) -> bool:
