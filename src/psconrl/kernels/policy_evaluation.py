@@ -11,8 +11,7 @@ from cython.cimports.psconrl.kernels.elimination import solve_unichain
 from cython.cimports.psconrl.kernels.graph import closed_classes
 from cython.cimports.psconrl.kernels.lanes import dot, total
 from cython.cimports.psconrl.kernels.policy_chain import mix_costs, mix_rows
-
-from psconrl.kernels.successors import grouped
+from cython.cimports.psconrl.kernels.successors import group
 
 
 @cython.cfunc
@@ -283,12 +282,12 @@ def evaluated(
     played: cython.double[:, ::1] = occupancy
     g: cython.double[:, ::1] = gains
     h: cython.double[:, ::1] = biases
-    labels, rooms = np.empty(S, np.int64), np.empty((8, S), np.int64)
-    label: cython.Py_ssize_t[::1] = labels
-    room: cython.Py_ssize_t[:, ::1] = rooms
+    # Few arrays, since allocating several takes longer than evaluating a small model.
+    numbers: cython.Py_ssize_t[:, ::1] = np.empty((9, S), np.int64)
+    label: cython.Py_ssize_t[::1] = numbers[8]
+    room: cython.Py_ssize_t[:, ::1] = numbers[:8]
     edges: cython.int[::1] = np.empty(S * S + S + 1, np.intc)
     left: cython.uchar[::1] = np.empty(S, np.bool_)
-    # One array, since allocating several takes longer than evaluating a small model.
     wide: cython.double[:, ::1] = np.empty((S + q + 2 + _rows(S, q), max(S, q + 1)))
     chain: cython.double[:, ::1] = wide[:S, :S]
     cost: cython.double[:, ::1] = wide[S : S + q, :S]
@@ -298,13 +297,15 @@ def evaluated(
         mix_rows(P, policy, chain)
         mix_costs(costs, policy, cost, base)
         count = closed_classes(chain, 0.0, label, edges, left, room)
-    starts, states = grouped(labels, count)
-    start: cython.const[cython.Py_ssize_t][::1] = starts
-    members: cython.const[cython.Py_ssize_t][::1] = states
-    transient: cython.Py_ssize_t[::1] = room[0, : S - members.shape[0]]
+    lists = np.empty(count + 2 + S, np.int64)
+    start: cython.Py_ssize_t[::1] = lists
     with cython.nogil:
+        group(label, start[: count + 2], start[count + 2 :])
+        inside: cython.Py_ssize_t = start[count]
+        members: cython.const[cython.Py_ssize_t][::1] = start[count + 2 : count + 2 + inside]
+        transient: cython.Py_ssize_t[::1] = room[0, : S - inside]
         done = _evaluate(
-            chain, cost, initial, label, start, members, transient, wide[S + q + 2 :], mu, average, g, h
+            chain, cost, initial, label, start[: count + 1], members, transient, wide[S + q + 2 :], mu, average, g, h
         )  # fmt: skip
         for s in range(S):
             for a in range(A):
@@ -315,7 +316,7 @@ def evaluated(
                 g[c, s] = base[c] + g[c, s]
     if not done:
         raise ZeroDivisionError("a state is left with probability zero")
-    return averages, occupancy, gains, biases, starts, states
+    return averages, occupancy, gains, biases, lists[: count + 1], lists[count + 2 : count + 2 + inside]
 
 
 def rounds_to_settle(

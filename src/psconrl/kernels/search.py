@@ -55,9 +55,10 @@ def _play(
     k: cython.Py_ssize_t,
     policies: cython.const[cython.Py_ssize_t][:, ::1],
     stationary: cython.const[cython.double][:, ::1],
+    occupancy: cython.double[:, ::1],
     policy: cython.double[:, ::1],
 ) -> cython.void:
-    """Write the stationary policy (S, A) with the frequencies of a mixture of k columns."""
+    """Write the frequencies (S, A) of a mixture of k columns, and the stationary policy (S, A) that has them."""
     S, A = policy.shape[0], policy.shape[1]
     heaviest: cython.Py_ssize_t = 0
     for i in range(k):
@@ -66,18 +67,14 @@ def _play(
     for s in range(S):
         mass: cython.double = 0.0
         for a in range(A):
-            policy[s, a] = 0.0
-        if k > 1:
-            for i in range(k):
-                policy[s, policies[mixed[i], s]] += shares[i] * stationary[mixed[i], s]
-            for a in range(A):
-                mass += policy[s, a]
-        if mass > 0.0:
-            for a in range(A):
-                policy[s, a] /= mass
-        elif k > 0:
-            for a in range(A):
-                policy[s, a] = 0.0
+            occupancy[s, a] = 0.0
+        for i in range(k):
+            occupancy[s, policies[mixed[i], s]] += shares[i] * stationary[mixed[i], s]
+        for a in range(A):
+            mass += occupancy[s, a]
+        for a in range(A):
+            policy[s, a] = occupancy[s, a] / mass if k > 1 and mass > 0.0 else 0.0
+        if k == 1 or (k > 1 and not mass > 0.0):
             policy[s, policies[mixed[heaviest], s]] = 1.0
 
 
@@ -255,10 +252,11 @@ class Search(Columns):
         S, A, q, k = self.transitions.S, self.transitions.A, self.transitions.q, self.kept
         self.mixed[k] = self.proof
         policies, gains, chains = np.empty((k + 1, S), np.int64), np.empty((k + 1, q)), np.empty((k + 1, q + 1, S))
-        policy, shares, weights = np.empty((S, A)), np.empty(k), np.empty(q)
+        occupancy, policy, shares, weights = np.empty((S, A)), np.empty((S, A)), np.empty(k), np.empty(q)
         chosen: cython.Py_ssize_t[:, ::1] = policies
         averages: cython.double[:, ::1] = gains
         solved: cython.double[:, :, ::1] = chains
+        visited: cython.double[:, ::1] = occupancy
         played: cython.double[:, ::1] = policy
         parts: cython.double[::1] = shares
         prices: cython.double[::1] = weights
@@ -277,8 +275,10 @@ class Search(Columns):
                 chosen[i, s] = self.policies[j, s]
         for i in range(q):
             prices[i] = self.best_weights[i]
-        _play(self.mixed, self.shares, k, self.policies, self.stationary, played)
-        return self.outcome, self.gap, value, policy, weights, shares, policies, gains, chains, self.evaluated
+        _play(self.mixed, self.shares, k, self.policies, self.stationary, visited, played)
+        return (
+            self.outcome, self.gap, value, occupancy, policy, weights, shares, policies, gains, chains, self.evaluated
+        )  # fmt: skip
 
 
 @cython.cfunc
@@ -314,11 +314,11 @@ def newton(
     Transitions P are dense, (S*A, S), or ``Rows``; the last six arguments are ``tolerances.SEARCH``.
 
     Return a tuple: the outcome (``OPTIMAL``, ``INFEASIBLE`` or ``GIVE_UP``), a claim, so that the caller must check
-    the gap; the gap, including possible rounding; the average of the objective; the policy (S, A) with the frequencies
-    of the mixture, which in states without mass follows its heaviest column; the dual weights (q,) of the best bound;
-    the shares (k,) of the mixture, all positive; policies (k + 1, S), gains (k + 1, q) and chains (k + 1, q + 1, S:
-    biases, and last the stationary distribution), first of the mixture, last of the policy whose biases carry the
-    bound; and the number of evaluated policies.
+    the gap; the gap, including possible rounding; the average of the objective; the frequencies (S, A) of the mixture;
+    the policy (S, A) that has them, which in states without mass follows the heaviest column; the dual weights (q,) of
+    the best bound; the shares (k,) of the mixture, all positive; policies (k + 1, S), gains (k + 1, q) and chains (k +
+    1, q + 1, S: biases, and last the stationary distribution), first of the mixture, last of the policy whose biases
+    carry the bound; and the number of evaluated policies.
 
     ``near``: weights (q,) near which those of the optimum are expected, or none. Then the first pricing steps are
     there, on either side: a master that has seen one side only gives extreme prices.
@@ -364,23 +364,3 @@ def newton(
             _spare.clear()
         _spare[shape] = search
     return result
-
-
-def played(
-    mixed: cython.const[cython.Py_ssize_t][::1],
-    shares: cython.const[cython.double][::1],
-    policies: cython.const[cython.Py_ssize_t][:, ::1],
-    stationary: cython.const[cython.double][:, ::1],
-    n_actions: cython.Py_ssize_t,
-):
-    """Return the stationary policy (S, A) with the frequencies of a mixture of some policies (n, S)."""
-    n, S = policies.shape[0], policies.shape[1]
-    if shares.shape[0] != mixed.shape[0] or stationary.shape[0] != n or stationary.shape[1] != S:
-        raise ValueError("a share of each policy in the mixture and distributions (n, S) are needed")
-    check_numbers(mixed, n, "there is no such policy")
-    for i in range(mixed.shape[0]):
-        check_numbers(policies[mixed[i]], n_actions, "there is no such action")
-    policy = np.empty((S, n_actions))
-    view: cython.double[:, ::1] = policy
-    _play(mixed, shares, mixed.shape[0], policies, stationary, view)
-    return policy

@@ -27,3 +27,9 @@ cdef void keep_above(
     const index[::1] indptr, const index[::1] indices, const double[::1] data, double least, index[::1] starts,
     index[::1] successors
 ) noexcept nogil
+
+# The members (at most S) of each of K groups, in order, and their starts (K + 2, of which the last is room), from the
+# number of the group of every state (S,), or -1.
+cdef void group(
+    const Py_ssize_t[::1] label, Py_ssize_t[::1] start, Py_ssize_t[::1] members
+) noexcept nogil

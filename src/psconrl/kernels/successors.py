@@ -226,27 +226,39 @@ def support_of_dense(P: cython.const[cython.double][:, ::1], least: cython.doubl
     return first, every[:k].copy()
 
 
-def grouped(label: cython.const[cython.Py_ssize_t][::1], count: cython.Py_ssize_t):
-    """Return the starts of the groups, (count + 1,), and their members, in order; a label of -1 is no group."""
-    n = label.shape[0]
-    first = np.zeros(count + 2, np.int64)
-    start: cython.Py_ssize_t[::1] = first
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def group(
+    label: cython.const[cython.Py_ssize_t][::1], start: cython.Py_ssize_t[::1], members: cython.Py_ssize_t[::1]
+) -> cython.void:
+    """Compute ``grouped`` in given arrays; see ``successors.pxd``."""
+    count = start.shape[0] - 2
+    for k in range(count + 2):
+        start[k] = 0
     # Counted two positions ahead, summed up one ahead, so that each group ends where the next one begins.
-    for s in range(n):
-        if label[s] >= count:
-            raise ValueError("there is no such group")
+    for s in range(label.shape[0]):
         if label[s] >= 0:
             start[label[s] + 2] += 1
     for k in range(count):
         start[k + 2] += start[k + 1]
-    by_group = np.empty(start[count + 1], np.int64)
-    members: cython.Py_ssize_t[::1] = by_group
-    for s in range(n):
+    for s in range(label.shape[0]):
         if label[s] >= 0:
-            k = label[s] + 1
-            members[start[k]] = s
-            start[k] += 1
-    return first[: count + 1], by_group
+            j: cython.Py_ssize_t = label[s] + 1
+            members[start[j]] = s
+            start[j] += 1
+
+
+def grouped(label: cython.const[cython.Py_ssize_t][::1], count: cython.Py_ssize_t):
+    """Return the starts of the groups, (count + 1,), and their members, in order; a label of -1 is no group."""
+    for s in range(label.shape[0]):
+        if label[s] >= count:
+            raise ValueError("there is no such group")
+    first, by_group = np.empty(count + 2, np.int64), np.empty(label.shape[0], np.int64)
+    start: cython.Py_ssize_t[::1] = first
+    members: cython.Py_ssize_t[::1] = by_group
+    group(label, start, members)
+    return first[: count + 1], by_group[: start[count]]
 
 
 def reached(

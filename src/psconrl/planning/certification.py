@@ -5,7 +5,7 @@ apply. ``STEPS`` lists them. The last one always has an answer: a plan about whi
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -25,30 +25,15 @@ from psconrl.planning.settling import rounds_to_settle
 from psconrl.planning.tolerances import PROVEN_POLICY
 
 
-@dataclass(frozen=True, eq=False)
 class Case:
     """A candidate for a model, and whether the search for it was stopped by the user."""
 
-    part: CMDP
-    problem: Problem
-    candidate: Candidate
-    stopped: bool
-
-    @cached_property
-    def dual(self) -> Dual:
-        """The dual point in the user's units."""
-        return self.problem.scaling.invert_dual(self.candidate.dual, self.candidate.feasible)
-
-    @cached_property
-    def exact(self) -> Evaluation:
-        """The averages of the candidate's policy."""
-        return evaluate_policy(self.part, self.candidate.policy)
-
-    @cached_property
-    def found(self) -> Plan:
-        """The candidate itself, under the status that it claims."""
-        status = Status.OPTIMAL if self.candidate.feasible else Status.INFEASIBLE
-        return self.judged(status, self.candidate.policy, self.candidate.occupancy, self.candidate.note)
+    def __init__(self, part: CMDP, problem: Problem, candidate: Candidate, stopped: bool) -> None:
+        self.part, self.problem, self.candidate, self.stopped = part, problem, candidate, stopped
+        self.dual: Dual = problem.scaling.invert_dual(candidate.dual, candidate.feasible)  # in the user's units
+        self.exact: Evaluation = evaluate_policy(part, candidate.policy)
+        status = Status.OPTIMAL if candidate.feasible else Status.INFEASIBLE
+        self.found = self.judged(status, candidate.policy, candidate.occupancy, candidate.note)  # as it claims to be
 
     @cached_property
     def is_split(self) -> bool:
@@ -59,11 +44,13 @@ class Case:
         several = len(self.exact.classes) > 1 or candidate.dual.gains is not None
         return several and reaches(self.part, candidate.occupancy, self.dual.multipliers, found.certificate.lower)
 
-    @cached_property
+    @property
     def is_elsewhere(self) -> bool:
         """Whether infeasibility is proven, but the policy does not have the occupancy of the least excess."""
+        if self.candidate.feasible:
+            return False
         proof = self.found.certificate
-        return not self.candidate.feasible and proof.holds and proof.policy_error > PROVEN_POLICY
+        return proof.holds and proof.policy_error > PROVEN_POLICY
 
     def judged(self, status: Status, policy: Floats, occupancy: Floats | None = None, note: str = "") -> Plan:
         """Evaluate a policy and check it; the occupancy is the policy's own unless another one is given."""

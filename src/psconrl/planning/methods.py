@@ -66,9 +66,7 @@ def _multichain(part: CMDP, problem: Problem, method: str, parts: EndComponents,
 def from_mixture(problem: Problem, solution: Solution, watch: Watch) -> Candidate:
     """Return a policy with the mixture's averages and as few randomised states as found before the user interrupts."""
     mixture = solution.mixture
-    w = mixture.weights
-    unit = w[0] if mixture.feasible else 1.0
-    occupancy, policy = watch.finish(lambda: solution.occupancy), solution.policy
+    occupancy, policy, w = solution.occupancy, solution.policy, mixture.weights
     if mixture.feasible and len(mixture.answers) > 1 and not watch.stopped:
         try:
             occupancy, policy = fewest_randomised(problem, solution)
@@ -76,7 +74,8 @@ def from_mixture(problem: Problem, solution: Solution, watch: Watch) -> Candidat
             if watch.follow is None:
                 raise
             watch.interrupted()
-    dual = Dual(w[1:] / unit, *mixture.proof.potential(w / unit), None)
+    prices = w / w[0] if mixture.feasible else w  # units of the objective per unit of each cost
+    dual = Dual(prices[1:], *mixture.proof.potential(prices), None)
     return Candidate(mixture.feasible, occupancy, policy, dual, solution.policies, "mixture", "", mixture.shares)
 
 

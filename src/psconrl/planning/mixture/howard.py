@@ -81,10 +81,10 @@ class Column(NamedTuple):
 
     def potential(self, weights: Floats) -> tuple[Floats, Floats]:
         """Return the weighted bias as a high and a low part."""
-        proof = self.proofs.get(_direction(weights))
+        proof = self.proofs.get(_direction(weights)) if self.proofs else None
         if proof is not None:
             return proof[1] * weights.sum(), np.zeros(self.policy.size)
-        low = np.zeros_like(self.biases) if self.chain.low_biases is None else self.chain.low_biases
+        low = np.zeros(self.biases.shape) if self.chain.low_biases is None else self.chain.low_biases
         high, low = combine(weights, self.biases, low)
         return high, low
 

@@ -37,7 +37,7 @@ class Solution:
     demand.
     """
 
-    __slots__ = ("_mixture", "_occupancy", "feasible", "gap", "policies", "policy", "value", "weights")
+    __slots__ = ("_mixture", "feasible", "gap", "occupancy", "policies", "policy", "value", "weights")
 
     def __init__(
         self,
@@ -45,6 +45,7 @@ class Solution:
         gap: float,
         value: float,
         policies: tuple[Ints, ...],
+        occupancy: Floats,
         policy: Floats,
         weights: Floats,
         mixture: Callable[[], Mixture[Column]],
@@ -53,10 +54,10 @@ class Solution:
         self.gap = gap  # as in ``Mixture``
         self.value = value  # average of the scaled objective
         self.policies = policies  # deterministic policies of the mixture, to start the next solve from
-        self.policy = policy  # (S, A)
+        self.occupancy = occupancy  # (S, A) long-run frequencies of the mixture
+        self.policy = policy  # (S, A) that has them
         self.weights = weights  # (m+1,) dual weights, as in ``Mixture``
         self._mixture: Mixture[Column] | Callable[[], Mixture[Column]] = mixture
-        self._occupancy: Floats | None = None
 
     @property
     def mixture(self) -> Mixture[Column]:
@@ -64,14 +65,6 @@ class Solution:
         if callable(self._mixture):
             self._mixture = self._mixture()
         return self._mixture
-
-    @property
-    def occupancy(self) -> Floats:
-        """Long-run frequencies (S, A)."""
-        if self._occupancy is None:
-            mixture = self.mixture
-            self._occupancy = mixed_occupancy(mixture.answers, mixture.shares, self.policy.shape[1])
-        return self._occupancy
 
     @property
     def settled(self) -> bool:
@@ -175,7 +168,7 @@ def solve_compiled(
     P = problem.transition.for_search(order, products, max(closed, PRODUCT_OFF))
     if P is None:
         return None
-    outcome, gap, value, policy, weights, shares, policies, gains, chains, evaluated = newton(
+    outcome, gap, value, occupancy, policy, weights, shares, policies, gains, chains, evaluated = newton(
         P,
         problem.costs,
         problem.thresholds,
@@ -197,7 +190,7 @@ def solve_compiled(
         ]
         return Mixture(feasible, tuple(answers), shares, weights, proof, gap, evaluated)
 
-    return Solution(feasible, gap, value, tuple(policies[:-1]), policy, weights, mixture)
+    return Solution(feasible, gap, value, tuple(policies[:-1]), occupancy, policy, weights, mixture)
 
 
 def _solve_with(
@@ -223,7 +216,7 @@ def _solve_with(
     policy = stationary_policy(problem, answers, shares, occupancy)
     value = dot(shares, np.array([column.costs[0] for column in answers]))
     policies = tuple(column.policy for column in answers)
-    return Solution(mixture.feasible, mixture.gap, value, policies, policy, mixture.weights, lambda: mixture)
+    return Solution(mixture.feasible, mixture.gap, value, policies, occupancy, policy, mixture.weights, lambda: mixture)
 
 
 def stationary_policy(problem: Problem, columns: Sequence[Column], shares: Floats, occupancy: Floats) -> Floats:
