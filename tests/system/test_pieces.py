@@ -11,6 +11,7 @@ from psconrl.markov.evaluation import evaluate
 from psconrl.markov.gain_bias import solve_dense
 from psconrl.markov.hitting_times import diameter, hitting_times
 from psconrl.planning.certificate import Dual, certificate_of, lower_bound
+from psconrl.planning.certificate_units import CAPS
 from psconrl.planning.lp import solve_lp
 from psconrl.planning.mixture.master import LineMaster, SimplexMaster
 from psconrl.planning.optimism.horizon import solve_horizon
@@ -101,15 +102,22 @@ def test_what_a_certificate_says_by_hand():
 
 
 def test_how_far_frequencies_are_from_a_distribution_and_from_a_policy():
-    """They average 5 and 1 where the policy has 8 and 0.5: off by 3/10 and 0.5/2; a fifth does not return."""
-    costs, half, unit = np.array([[[0.0, 10.0]], [[2.0, 0.0]]]), np.array([[0.5, 0.5]]), np.array([10.0, 2.0])
-    assert deviations(costs, half, np.array([0.8]), np.array([8.0, 0.5]), unit) == (
-        pytest.approx(0.2),
-        pytest.approx(0.3),
+    """They average 5 and 1 where the policy has 8 and 0.5: off by 3/10 and 0.5/2; a fifth does not return.
+
+    The units are the ranges, 10 and 2, since the costs met are of that size. The costs met are 1 from the threshold on
+    average, so that a violation is judged by the range, too.
+    """
+    costs, half = np.array([[[0.0, 10.0]], [[2.0, 0.0]]]), np.array([[0.5, 0.5]])
+    model = costs, np.array([0.5]), np.ones((1, 2), dtype=bool)
+    flow_residual, policy_error, unit, excess_unit = deviations(
+        *model, half, np.array([0.8]), np.array([8.0, 0.5]), *CAPS
     )
-    assert deviations(costs, -half, np.array([-1.0]), np.zeros(2), unit)[0] == pytest.approx(3.0)  # 1 negative, 2 off
+    assert (flow_residual, policy_error) == (pytest.approx(0.2), pytest.approx(0.3))
+    assert (unit.tolist(), excess_unit.tolist()) == ([10.0, 2.0], [2.0])
+    negative = deviations(*model, -half, np.array([-1.0]), np.zeros(2), *CAPS)
+    assert negative[0] == pytest.approx(3.0)  # 1 negative, 2 off
     for averages in ([np.nan, 0.5], [8.0, np.nan]):
-        assert np.isnan(deviations(costs, half, np.ones(1), np.array(averages), unit)[1])
+        assert np.isnan(deviations(*model, half, np.ones(1), np.array(averages), *CAPS)[1])
 
 
 @pytest.mark.parametrize("method", ["mixture", "lp"])

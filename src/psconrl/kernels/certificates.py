@@ -201,20 +201,32 @@ def _largest_error(
 
 def deviations(
     costs: cython.const[cython.double][:, :, ::1],
+    thresholds: cython.const[cython.double][::1],
+    available: cython.const[cython.uchar][:, ::1],
     occupancy: cython.const[cython.double][:, ::1],
     arrivals: cython.const[cython.double][::1],
     averages: cython.const[cython.double][::1],
-    unit: cython.const[cython.double][::1],
+    met_costs: cython.double,
+    rounded: cython.double,
+    largest: cython.double,
+    one_double: cython.double,
 ):
-    """Return the distance of frequencies (S, A) from stationarity, in L1, and from averages (q,), in units (q,).
+    """Return how far frequencies (S, A) are from stationarity, in L1, and from averages (q,), in units, and these units.
 
-    ``arrivals`` (S,) is the distribution after one step. Costs are taken relative to the averages, so that no offset
-    hides the differences.
+    The units are those of deviations (q,) and of violations (m,). ``arrivals`` (S,) is the distribution after one step.
+    Costs are taken relative to the averages, so that no offset hides the differences.
     """
-    _check_numbers(costs, occupancy, unit)
-    if arrivals.shape[0] != occupancy.shape[0] or averages.shape[0] != costs.shape[0]:
-        raise ValueError("arrivals (S,) and averages (q,) are needed")
-    return _flow_residual(occupancy, arrivals), _largest_error(costs, occupancy, averages, unit)
+    check_table(costs, thresholds, available)
+    _check_numbers(costs, occupancy, averages)
+    if arrivals.shape[0] != occupancy.shape[0]:
+        raise ValueError("arrivals (S,) are needed")
+    units, excess_units = np.empty(costs.shape[0]), np.empty(thresholds.shape[0])
+    unit: cython.double[::1] = units
+    allowed: cython.double[::1] = excess_units
+    _units_of(costs, thresholds, available, occupancy, met_costs, rounded, largest, unit)
+    _excess_units_of(costs, thresholds, available, occupancy, unit, met_costs, one_double, allowed)
+    policy_error = _largest_error(costs, occupancy, averages, unit)
+    return _flow_residual(occupancy, arrivals), policy_error, units, excess_units
 
 
 @cython.cfunc

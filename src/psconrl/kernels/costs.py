@@ -218,17 +218,20 @@ def _scaled_costs(
 
 def scaled_costs(
     costs: cython.const[cython.double][:, :, ::1],
+    thresholds: cython.const[cython.double][::1],
     available: cython.const[cython.uchar][:, ::1],
     shift: cython.const[cython.double][::1],
     scale: cython.const[cython.double][::1],
 ):
-    """Return (c - shift) / scale, (q, S*A); 0 where a pair is not available."""
+    """Return (c - shift) / scale for costs, (q, S*A), 0 where a pair is not available, and for thresholds, (q - 1,)."""
     q = costs.shape[0]
+    check_table(costs, thresholds, available)
     if shift.shape[0] != q or scale.shape[0] != q:
         raise ValueError("a shift and a scale of every cost are needed")
-    if costs.shape[1] != available.shape[0] or costs.shape[2] != available.shape[1]:
-        raise ValueError("costs (q, S, A) and pairs (S, A) of one model are needed")
-    result = np.empty((q, available.shape[0] * available.shape[1]))
+    result, limits = np.empty((q, available.shape[0] * available.shape[1])), np.empty(q - 1)
     scaled: cython.double[:, ::1] = result
+    limit: cython.double[::1] = limits
     _scaled_costs(costs, available, shift, scale, scaled)
-    return result
+    for i in range(q - 1):
+        limit[i] = (thresholds[i] - shift[i + 1]) / scale[i + 1]
+    return result, limits

@@ -6,6 +6,7 @@ probability of being absorbed in class k (Puterman 1994, appendix A.4 and sectio
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -66,7 +67,7 @@ def evaluate_policy(cmdp: CMDP, pi: Floats) -> Evaluation:
         costs, occupancy, gains, biases, start, members = evaluated(dense, pi, cmdp.costs, cmdp.initial)
     except ZeroDivisionError:  # a closed class is irreducible, but products of its probabilities may vanish
         raise SolverError(FALLS_APART) from None
-    classes = tuple(members[start[k] : start[k + 1]] for k in range(start.size - 1))
+    classes = tuple(members[first:end] for first, end in pairwise(start.tolist()))
     return Evaluation(costs, occupancy, gains, biases, classes, sign)
 
 

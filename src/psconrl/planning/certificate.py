@@ -25,7 +25,7 @@ from psconrl.markov.evaluation import Evaluation, evaluate
 from psconrl.markov.structure import find_end_components
 from psconrl.model.cmdp import CMDP, need_model
 from psconrl.planning.candidate import Dual
-from psconrl.planning.certificate_units import excess_units, units
+from psconrl.planning.certificate_units import CAPS, excess_units, units
 from psconrl.planning.exact.checking import certificate_in_rationals, played_averages
 from psconrl.planning.exact.rational_model import RationalModel
 from psconrl.planning.exact.solve import RationalDual
@@ -134,9 +134,10 @@ def _need_mixture_of(cmdp: CMDP, mixture: PolicyMixture) -> None:
 
 def certificate_of(cmdp: CMDP, status: Status, occupancy: Floats, dual: Dual, exact: Evaluation) -> Certificate:
     """Return the certificate of a claimed status, given the exact evaluation of the policy."""
-    unit = units(cmdp, occupancy)
     arrivals = occupancy.ravel() @ cmdp.transition
-    flow_residual, policy_error = deviations(cmdp.costs, occupancy, arrivals, exact.costs, unit)
+    flow_residual, policy_error, unit, excess_unit = deviations(
+        cmdp.costs, cmdp.thresholds, cmdp.available, occupancy, arrivals, exact.costs, *CAPS
+    )
     excess: Floats = exact.costs[1:] - cmdp.thresholds
 
     infeasible = status is Status.INFEASIBLE
@@ -149,7 +150,7 @@ def certificate_of(cmdp: CMDP, status: Status, occupancy: Floats, dual: Dual, ex
     # There are few constraints: lists are faster than arrays.
     priced = all(price >= 0.0 for price in dual.multipliers.tolist())
     sound = priced and math.isfinite(margin) and dual_residual <= PROVEN_GAP * size
-    allowed = PROVEN_EXCESS * excess_units(cmdp, occupancy, unit)
+    allowed = PROVEN_EXCESS * excess_unit
     if infeasible:
         # Without a potential, a single cost is compared with its threshold, and only the entries may be rounded.
         plain = dual.gains is None and not dual.potential.any() and np.count_nonzero(dual.multipliers) == 1

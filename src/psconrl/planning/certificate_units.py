@@ -7,6 +7,10 @@ from psconrl.planning.scaling import LARGEST_SCALED
 from psconrl.planning.tolerances import MET_COSTS, ONE_DOUBLE, ROUNDED
 
 
+# Caps of the units, as the kernels take them.
+CAPS = MET_COSTS, ROUNDED, LARGEST_SCALED, ONE_DOUBLE
+
+
 def units(cmdp: CMDP, occupancy: Floats) -> Floats:
     r"""Return the unit (m+1,) of deviations of each cost: its range, capped by what the policy meets.
 

@@ -34,7 +34,8 @@ class Scaling(NamedTuple):
 
     def apply(self, costs: Floats, thresholds: Floats, available: Bools) -> tuple[Floats, Floats]:
         """Return scaled costs (m+1, S*A) and thresholds (m,); pairs that are not available cost 0."""
-        return scaled_costs(costs, available, self.shift, self.scale), self.apply_to_thresholds(thresholds)
+        scaled, limits = scaled_costs(costs, thresholds, available, self.shift, self.scale)
+        return scaled, limits
 
     def apply_to_thresholds(self, thresholds: Floats) -> Floats:
         """Return scaled thresholds (m,)."""

@@ -95,11 +95,11 @@ def solve(
     above ``within``, models of up to ``careful_states`` states are solved in double-double precision. The caller must
     check whether the solution is ``settled``. ``follow``: receives the progress of a long search.
     """
-    trouble = SolverError("the search did not end")
     # The path that a learning loop takes thousands of times; None for sparse transitions, which need an order.
     best = solve_compiled(problem, start, least_excess=least_excess, near=near, closed=CLOSER * within)
     if best is not None and best.settled_within(within):
         return best
+    trouble = SolverError("the search did not end")
     for attempt in _attempts(problem, start, least_excess, near, order, careful_states, within, follow):
         try:
             found = attempt()
@@ -182,15 +182,26 @@ def solve_compiled(
     if outcome == GIVE_UP:
         return None
     feasible = outcome == OPTIMAL
-
-    def mixture() -> Mixture[Column]:
-        *answers, proof = [
-            Column.of(column, Unichain(averages, chain[:-1], chain[-1], -1))
-            for column, averages, chain in zip(policies, gains, chains, strict=True)
-        ]
-        return Mixture(feasible, tuple(answers), shares, weights, proof, gap, evaluated)
-
+    mixture = partial(_mixture, feasible, policies, gains, chains, shares, weights, gap, evaluated)
     return Solution(feasible, gap, value, tuple(policies[:-1]), occupancy, policy, weights, mixture)
+
+
+def _mixture(
+    feasible: bool,
+    policies: Ints,
+    gains: Floats,
+    chains: Floats,
+    shares: Floats,
+    weights: Floats,
+    gap: float,
+    evaluated: int,
+) -> Mixture[Column]:
+    """Return the mixture that a compiled search has found; its last policy proves the bound."""
+    *answers, proof = [
+        Column.of(policy, Unichain(averages, chain[:-1], chain[-1], -1))
+        for policy, averages, chain in zip(policies, gains, chains, strict=True)
+    ]
+    return Mixture(feasible, tuple(answers), shares, weights, proof, gap, evaluated)
 
 
 def _solve_with(
