@@ -197,6 +197,8 @@ CALLS = [
      {"costs": ones(1, 2, 1), "available": yes(2, 1), "initial": ones(2), "biases": ones(1, 2), "settled": 0.01},
      ({"costs": ones(2, 2, 1)}, {"costs": ones(1, 1, 1)}, {"costs": ones(1, 2, 2)}, {"available": yes(1, 1)},
       {"available": yes(2, 2)}, {"initial": ones(1)}, {"biases": ones(1, 1)})),
+    (occupancy.randomised_in, {"policy": ones(2, 2), "occupancy": ones(2, 2)},
+     ({"policy": ones(1, 2)}, {"occupancy": ones(2, 1)})),
     (occupancy.add_frequencies,
      {"actions": ints(0, 1), "distribution": ones(2), "share": 0.5, "occupancy": ones(2, 2)},
      ({"actions": ints(0)}, {"actions": ints(0, 2)}, {"actions": ints(-1, 0)}, {"distribution": ones(1)},

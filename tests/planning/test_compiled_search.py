@@ -10,7 +10,7 @@ import pytest
 import psconrl
 from models import random_cmdp
 from psconrl import CMDP, Status, evaluate, plan
-from psconrl.kernels.search import GIVE_UP, newton, played
+from psconrl.kernels.search import GIVE_UP, newton
 from psconrl.planning.mixture import solve as solving
 from psconrl.planning.mixture.column_generation import mix
 from psconrl.planning.mixture.howard import Howard
@@ -193,10 +193,11 @@ def test_a_model_that_falls_apart_is_left_to_others():
 
 
 def test_where_nothing_is_spent_the_heaviest_policy_is_followed():
-    """Column 2 for 0.3 and column 0 for 0.7 of the time; neither is ever in the second state."""
-    policies, distributions = np.array([[1, 1], [9, 9], [0, 0]]), np.array([[1.0, 0.0], [9.0, 9.0], [1.0, 0.0]])
-    policy = played(np.array([2, 0]), np.array([0.3, 0.7]), policies, distributions, 2)
-    np.testing.assert_allclose(policy, [[0.3, 0.7], [0.0, 1.0]])
+    """One action for 0.3 of the time, the other for 0.7; neither policy is ever in the second state."""
+    stay = CMDP([[[1.0, 0.0]] * 2] * 2, [[[0.0, 1.0], [0.0, 0.0]], [[1.0, 0.0], [0.0, 0.0]]], [0.3])
+    found = solve_compiled(Problem.of(stay), [np.array([0, 0]), np.array([1, 1])])
+    np.testing.assert_allclose(found.policy, [[0.3, 0.7], [0.0, 1.0]])
+    np.testing.assert_allclose(found.occupancy, [[0.3, 0.7], [0.0, 0.0]])
 
 
 def test_ctrl_c_ends_a_search_before_its_next_policy():

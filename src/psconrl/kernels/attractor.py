@@ -110,8 +110,7 @@ class DenseAttractor(Attractor):
     def _into(self, pair: cython.Py_ssize_t) -> cython.double:
         total: cython.double = 0.0
         for j in range(self.P.shape[1]):
-            if self.reached[j]:
-                total += self.P[pair, j]
+            total += self.P[pair, j] if self.reached[j] else 0.0  # no branch, which would often be mispredicted
         return total
 
 

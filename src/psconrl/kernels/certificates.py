@@ -211,7 +211,7 @@ def deviations(
     largest: cython.double,
     one_double: cython.double,
 ):
-    """Return how far frequencies (S, A) are from stationarity, in L1, and from averages (q,), in units, and these units.
+    """Return how far frequencies (S, A) are from stationarity, in L1, and from averages (q,), in units, and the units.
 
     The units are those of deviations (q,) and of violations (m,). ``arrivals`` (S,) is the distribution after one step.
     Costs are taken relative to the averages, so that no offset hides the differences.

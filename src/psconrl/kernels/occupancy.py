@@ -3,7 +3,7 @@
 import cython
 import numpy as np
 
-from psconrl.arrays import Floats
+from psconrl.arrays import Floats, Ints
 
 _INFINITE = cython.declare(cython.double, float("inf"))
 
@@ -67,6 +67,30 @@ def add_frequencies(
         if not 0 <= a < A:
             raise ValueError(f"actions must lie in 0..{A - 1}; got {a}")
         occupancy[s, a] += share * distribution[s]
+
+
+def randomised_in(policy: cython.const[cython.double][:, ::1], occupancy: cython.const[cython.double][:, ::1]) -> Ints:
+    """Return the states with positive frequencies in which a policy (S, A) has several actions, sorted.
+
+    >>> randomised_in(np.array([[0.5, 0.5], [0.5, 0.5], [0.0, 1.0]]), np.array([[0.0, 0.0], [0.4, 0.4], [0.0, 0.2]]))
+    array([1])
+    """
+    S, A = policy.shape[0], policy.shape[1]
+    if occupancy.shape[0] != S or occupancy.shape[1] != A:
+        raise ValueError("a policy and frequencies (S, A) of one model are needed")
+    found = np.empty(S, np.int64)
+    states: cython.Py_ssize_t[::1] = found
+    n: cython.Py_ssize_t = 0
+    for s in range(S):
+        mass: cython.double = 0.0
+        played: cython.Py_ssize_t = 0
+        for a in range(A):
+            mass += occupancy[s, a]
+            played += policy[s, a] > 0.0
+        if played > 1 and mass > 0.0:
+            states[n] = s
+            n += 1
+    return found[:n]
 
 
 def least_positive(shares: cython.const[cython.double][:, ::1]) -> float:

@@ -6,7 +6,6 @@ from psconrl.model.cmdp import CMDP
 from psconrl.planning.scaling import LARGEST_SCALED
 from psconrl.planning.tolerances import MET_COSTS, ONE_DOUBLE, ROUNDED
 
-
 # Caps of the units, as the kernels take them.
 CAPS = MET_COSTS, ROUNDED, LARGEST_SCALED, ONE_DOUBLE
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import InfeasibleError, PolicyError
-from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
+from psconrl.kernels.occupancy import one_hot, policy_from_occupancy, randomised_in
 from psconrl.model.cmdp import CMDP
 from psconrl.model.fingerprint import fingerprint
 from psconrl.model.names import Names
@@ -116,8 +116,8 @@ class Plan(Deployable):
         """Visited states with randomised actions; at most m are needed."""
         if self.mixture is not None:
             return np.empty(0, dtype=np.int64)
-        several = (self.policy > 0).sum(axis=1) > 1
-        return np.flatnonzero(several & (self.occupancy.sum(axis=1) > 0))
+        states: Ints = randomised_in(np.ascontiguousarray(self.policy), np.ascontiguousarray(self.occupancy))
+        return states
 
     def required(self) -> "Plan":
         """Return this plan; raise ``InfeasibleError`` if it is infeasible."""

@@ -16,9 +16,10 @@ optimal occupancies.
 
 import numpy as np
 
-from psconrl.arrays import Bools, Floats, Ints
+from psconrl.arrays import Floats, Ints
 from psconrl.kernels import lu
-from psconrl.kernels.occupancy import one_hot, policy_from_occupancy
+from psconrl.kernels.occupancy import one_hot, policy_from_occupancy, randomised_in
+from psconrl.kernels.products import dot
 from psconrl.markov.chain import chain_of
 from psconrl.markov.structure import attractor_policy
 from psconrl.planning.mixture.column_generation import Mixture
@@ -50,9 +51,10 @@ def nearest_pair(problem: Problem, mixture: Mixture[Column]) -> tuple[tuple[Colu
     columns, shares, w = mixture.answers, mixture.shares, mixture.weights
     if np.count_nonzero(columns[0].policy != columns[1].policy) <= 1:
         return columns, shares
-    level = product(shares, [column.costs[1] for column in columns])
+    spent = [float(column.costs[1]) for column in columns]
+    level = dot(shares, np.array(spent))
     oracle = Howard(problem)
-    low, high = sorted(columns, key=lambda column: float(column.costs[1]))
+    low, high = columns if spent[0] <= spent[1] else columns[::-1]
     high = _alike_where_unvisited(oracle, high, low, w)
     # Between different regimes, the states that are visited in one of them switch together.
     masses = disjoint_log_masses((low, high), np.full(2, 0.5))
@@ -65,7 +67,7 @@ def nearest_pair(problem: Problem, mixture: Mixture[Column]) -> tuple[tuple[Colu
         half = differing[: differing.size // 2]
         policy[half] = high.policy[half]
         between = oracle.evaluate(policy, w, low)
-        if not np.array_equal(between.policy, policy) or abs(product(w, between.costs - low.costs)) > SAME_LINE:
+        if between.policy is not policy or abs(dot(w, between.costs - low.costs)) > SAME_LINE:  # driven, or worse
             break
         low, high = (between, high) if between.costs[1] <= level else (low, between)
     width = float(high.costs[1] - low.costs[1])
@@ -88,18 +90,18 @@ def _alike_where_unvisited(oracle: Howard, column: Column, other: Column, w: Flo
     """Return the column with the actions of another in states that neither visits, if it is as good."""
     unvisited = column.stationary + other.stationary <= UNVISITED
     policy = np.where(unvisited, other.policy, column.policy)
-    if np.array_equal(policy, column.policy):
+    if not (policy != column.policy).any():
         return column
     alike = oracle.evaluate(policy, w, column)
-    same = np.array_equal(alike.policy, policy) and np.abs(alike.costs - column.costs).max() <= SAME_LINE
+    same = alike.policy is policy and np.abs(alike.costs - column.costs).max() <= SAME_LINE
     return alike if same else column
 
 
 def drop_randomised(problem: Problem, occupancy: Floats, policy: Floats) -> tuple[Floats, Floats]:
     """Return occupancy and policy with the same averages and at most m randomised states, if rounding permits."""
     S, m = len(policy), problem.thresholds.size
-    randomised = ((policy > 0).sum(axis=1) > 1) & (occupancy.sum(axis=1) > 0)
-    if randomised.sum() <= m or S > VERTEX_STATES:
+    randomised = randomised_in(policy, occupancy)
+    if randomised.size <= m or S > VERTEX_STATES:
         return occupancy, policy
     directions = _directions(problem, policy, randomised)
     moved_to = None if directions is None else _at_a_vertex(problem, occupancy.ravel(), directions)
@@ -119,14 +121,15 @@ def drop_randomised(problem: Problem, occupancy: Floats, policy: Floats) -> tupl
     return (distribution, fewer) if moved <= SAME_LINE else (occupancy, policy)
 
 
-def _directions(problem: Problem, policy: Floats, randomised: Bools) -> Floats | None:
-    """Return directions (S*A, K) of the occupancy, each more of an action already played; largest entry one.
+def _directions(problem: Problem, policy: Floats, randomised: Ints) -> Floats | None:
+    """Return directions (S*A, K) of the occupancy, each more of an action played in some states; largest entry one.
 
     None if the chain of the policy has several closed classes.
     """
     S, A = policy.shape
     P_pi = chain_of(problem.transition, policy).toarray()
-    extra = (policy > 0) & randomised[:, None]
+    extra = np.zeros((S, A), dtype=bool)
+    extra[randomised] = policy[randomised] > 0
     extra[np.arange(S), policy.argmax(axis=1)] = False  # probabilities of a state sum to one: one of them is dependent
     pairs = np.flatnonzero(extra.ravel())
     change = problem.transition.rows(pairs) - P_pi[pairs // A]
