@@ -316,3 +316,16 @@ def test_the_linear_program_bounds_the_excess_of_mixtures_where_nothing_is_feasi
     exact = evaluate(model, found.policy)
     assert found.costs == pytest.approx(exact.costs)
     np.testing.assert_allclose(found.occupancy, exact.occupancy, atol=1e-12)
+
+
+def test_a_policy_that_is_optimal_alone_is_not_mixed():
+    """Every policy has the same objective, and one stays in the free state, but for one step in 5e13."""
+    rare, free, constant = 2e-14, [[0.0] * 3, [2.0] * 3], [[2.0] * 3, [2.0] * 3]
+    moves = [
+        [[0.04, 0.96], [0.33, 0.67], [1.0 - rare, rare]],
+        [[rare / 10, 1.0 - rare / 10], [1.0 - 4e-5, 4e-5], [0.956, 0.044]],
+    ]
+    found = plan(CMDP(moves, [constant, free, constant], [0.7, 2.0]))
+    assert (found.status, found.mixture, found.value) == (Status.OPTIMAL, None, 2.0)
+    assert found.certificate.holds
+    assert found.costs[1] < 1e-13

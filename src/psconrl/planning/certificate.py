@@ -25,7 +25,7 @@ from psconrl.markov.evaluation import Evaluation, evaluate
 from psconrl.markov.structure import find_end_components
 from psconrl.model.cmdp import CMDP, need_model
 from psconrl.planning.candidate import Dual
-from psconrl.planning.certificate_units import CAPS, excess_units, units
+from psconrl.planning.certificate_units import CAPS
 from psconrl.planning.exact.checking import certificate_in_rationals, played_averages
 from psconrl.planning.exact.rational_model import RationalModel
 from psconrl.planning.exact.solve import RationalDual
@@ -96,9 +96,7 @@ def _certified_in_rationals(part: CMDP, plan: Plan, states: Ints, occupancy: Flo
     dual = RationalDual(weights, *([row[s] for s in states] for row in (plan.exact.potential, plan.exact.gains)))
     mixture = None if plan.mixture is None else replace(plan.mixture, policies=plan.mixture.policies[:, states])
     averages = played_averages(model, plan.policy[states], mixture)
-    unit = units(part, occupancy)
-    allowed = excess_units(part, occupancy, unit)
-    return certificate_in_rationals(part, model, dual, plan.status, occupancy, averages, unit, allowed)
+    return certificate_in_rationals(part, model, dual, plan.status, occupancy, averages)
 
 
 def _need_plan_of(cmdp: CMDP, plan: Plan) -> None:

@@ -104,7 +104,8 @@ def repaired(case: Case) -> Plan | None:
 def drawn_between_regimes(case: Case) -> Plan | None:
     """The policy as it is, if its mixture attains the bound but one double cannot hold how rarely it must switch.
 
-    The policies of the mixture are in regimes that are never left in practice. A run draws one of them.
+    The policies of the mixture are in regimes that are never left in practice. A run draws one of them, unless one of
+    them alone attains the bound, as with ties.
     """
     found, candidate = case.found, case.candidate
     several = candidate.feasible and candidate.shares is not None and candidate.shares.size > 1
@@ -112,6 +113,10 @@ def drawn_between_regimes(case: Case) -> Plan | None:
         return None
     if not reaches(case.part, candidate.occupancy, case.dual.multipliers, found.certificate.lower):
         return None
+    for column in candidate.columns:
+        alone = case.judged(Status.OPTIMAL, one_hot(column, case.part.n_actions), note=candidate.note)
+        if alone.certificate.holds:
+            return alone
     note = "the bound needs switches between regimes that are rarer than a double can express"
     return replace(found, status=Status.NOT_ATTAINED, note=note)
 

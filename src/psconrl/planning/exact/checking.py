@@ -12,6 +12,7 @@ import numpy as np
 from psconrl.arrays import Floats
 from psconrl.kernels.certificates import deviations
 from psconrl.model.cmdp import CMDP
+from psconrl.planning.certificate_units import CAPS
 from psconrl.planning.exact.evaluation import RationalChain
 from psconrl.planning.exact.policy_iteration import Reduced, weighted_sum
 from psconrl.planning.exact.rational_model import ZERO, RationalModel, fractions_of, normalised
@@ -52,17 +53,16 @@ def certificate_in_rationals(
     status: Status,
     occupancy: Floats,
     averages: list[Fraction],
-    unit: Floats,
-    allowed: Floats,
 ) -> Certificate:
     """Return the certificate of exact averages of a policy in doubles, by a dual point in rational numbers.
 
-    The policy in doubles misses the optimum by its rounding. So the tolerances of certificates apply to its averages,
-    in ``unit`` (m+1,) and, for an excess, in ``allowed`` (m,).
+    The policy in doubles misses the optimum by its rounding. So the tolerances of certificates apply to its averages.
     """
     bound = rational_bound(model, dual)
     arrivals = occupancy.ravel() @ part.transition
-    flow_residual, policy_error = deviations(part.costs, occupancy, arrivals, doubles(averages), unit)
+    flow_residual, policy_error, unit, allowed = deviations(
+        part.costs, part.thresholds, part.available, occupancy, arrivals, doubles(averages), *CAPS
+    )
     over = [x - tau for x, tau in zip(averages[1:], model.thresholds, strict=True)]
     upper, excess = nearest_double(averages[0]), doubles(over)
     if bound is None:

@@ -20,7 +20,7 @@ from psconrl.markov.structure import attractor_policy
 from psconrl.model.cmdp import CMDP
 from psconrl.planning.candidate import Dual
 from psconrl.planning.certificate import certificate_of
-from psconrl.planning.certificate_units import excess_units, units
+from psconrl.planning.certificate_units import units
 from psconrl.planning.components.stationary import stationary
 from psconrl.planning.exact.checking import certificate_in_rationals, doubles
 from psconrl.planning.exact.evaluation import RationalChain
@@ -76,10 +76,8 @@ class Judge:
             proof = certificate_of(self.part, status, evaluation.occupancy, self.dual, evaluation)
             if proof.holds:
                 return JudgedAverages(averages, evaluation, proof, True)
-            unit = units(self.part, evaluation.occupancy)
-            allowed = excess_units(self.part, evaluation.occupancy, unit)
             exact = certificate_in_rationals(
-                self.part, self.model, self.solution.dual, status, evaluation.occupancy, averages, unit, allowed
+                self.part, self.model, self.solution.dual, status, evaluation.occupancy, averages
             )
         return JudgedAverages(averages, evaluation, exact, False)
 
