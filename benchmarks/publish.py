@@ -10,6 +10,7 @@ from typing import Any
 
 from psconrl.cli.reproduce import GRIDS
 from psconrl.experiment.store import Store
+from psconrl.learning.registry import title_of
 from psconrl.planning.planner import plan
 from psconrl.report.curves import read_experiments
 from psconrl.report.number_format import format_number
@@ -23,6 +24,7 @@ from psconrl.report.theory_figure import theory_figure
 
 OUT = Path(__file__).parents[1] / "docs" / "results"
 DPI = 100
+LEARNING = ("psconrl-learning-costs", "psconrl-published")  # agents that learn the costs
 
 
 def markdown(table: dict[str, Any]) -> str:
@@ -51,7 +53,7 @@ def main() -> None:
         figure.savefig(OUT / f"{name}.png", dpi=DPI, bbox_inches="tight", pil_kwargs={"optimize": True})
     parts = [
         f"# Tables\n\n{runs:,} runs, {hours:.2f} hours of computing. Means with 95% bootstrap intervals over runs. "
-        "All agents know the costs, except psconrl-learning-costs and psconrl-published.\n"
+        f"All agents know the costs, except {' and '.join(map(title_of, LEARNING))}.\n"
     ]
     for experiment in [experiments["counterexample"], *grids]:
         parts.append(f"## {experiment.name}\n")
@@ -71,7 +73,7 @@ def main() -> None:
     rows = [
         [
             c.experiment,
-            c.agent,
+            title_of(c.agent),
             c.states,
             format_number(c.diameter),
             c.regret,
