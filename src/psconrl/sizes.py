@@ -30,6 +30,7 @@ SMALL_COMPONENT_STATES = 64  # end components up to this size are planned togeth
 # From here on averages change so little from policy to policy that secants find the weights, and the search uses rough
 # evaluations while large improvements remain.
 HASTY_STATES = 5000
+OUTWARD_STATES = 2000  # from here on actions of narrow models are chosen outward; below, sweeps reach far enough
 DOUBLE_DOUBLE_STATES = 1000  # a gap left by rounding is retried in double-double precision: three times O(S^3) a policy
 SAMPLE_DOUBLE_DOUBLE_STATES = 200  # the same for a plan of one episode, of which there are thousands in a run
 SECOND_OPINION_STATES = 2000  # models without a proof are also planned with HiGHS; beyond, it may take minutes

@@ -165,6 +165,52 @@ def dissected(first: cython.const[index][::1], near: cython.const[index][::1]):
     return state
 
 
+def outward(
+    indptr: cython.const[index][::1],
+    indices: cython.const[index][::1],
+    root: cython.Py_ssize_t,
+    skipped: cython.const[cython.uchar][::1],
+):
+    """Return all states of a graph of pairs, the farthest from the root first; states to skip on the way come last.
+
+    The distance is the least number of steps from the root. States that it does not reach come first.
+    """
+    n = skipped.shape[0]
+    check_graph(indptr, indices, indices.shape[0], n)
+    if not 0 <= root < n:
+        raise ValueError("there is no such state")
+    A = (indptr.shape[0] - 1) // n
+    state = np.empty(n, np.int64)
+    nodes: cython.Py_ssize_t[::1] = state
+    seen: cython.uchar[::1] = np.array(skipped)
+    end: cython.Py_ssize_t = n
+    s: cython.Py_ssize_t
+    t: cython.Py_ssize_t
+    with cython.nogil:
+        for s in range(n):
+            if skipped[s] and s != root:
+                end -= 1
+                nodes[end] = s
+        low: cython.Py_ssize_t = end - 1  # filled from the end; the states from here on have been reached
+        high: cython.Py_ssize_t = end - 1
+        seen[root] = True
+        nodes[low] = root
+        while high >= low:
+            s = nodes[high]
+            high -= 1
+            for e in range(indptr[s * A], indptr[(s + 1) * A]):
+                t = indices[e]
+                if not seen[t]:
+                    seen[t] = True
+                    low -= 1
+                    nodes[low] = t
+        for s in range(n):
+            if not seen[s]:
+                low -= 1
+                nodes[low] = s
+    return state
+
+
 @cython.cfunc
 def _check_order(
     first: cython.const[index][::1],

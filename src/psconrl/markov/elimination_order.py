@@ -11,10 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from psconrl.arrays import Ints, Places
+from psconrl.arrays import Bools, Ints, Places
 from psconrl.kernels import nested_dissection
 
 Positions = NDArray[np.uint32]
+
+HUB_SHARE = 0.1  # of all states, of which a hub has more neighbours
+FEW_NEIGHBOURS = 100  # no hub has so few
 
 
 class Order(NamedTuple):
@@ -42,7 +45,43 @@ def order_for(indptr: Places, indices: Places, n_states: int, most: float) -> Or
     The graph has the format of ``kernels.graph``.
     """
     first, near = nested_dissection.neighbours(indptr, indices, n_states)
-    state = nested_dissection.dissected(first, near)
+    return _filled_in(first, near, _dissected_without(hubs(first), first, near), most)
+
+
+class OutwardOrders:
+    """Orders from the farthest state to a reference, for the chains of a graph of pairs.
+
+    Farness is the number of steps from the reference. Hubs, which are neighbours of many states, do not shorten it, and
+    come last: a state to which all others may be reset.
+    """
+
+    def __init__(self, indptr: Places, indices: Places, n_states: int, most: float) -> None:
+        self._graph, self._most = (indptr, indices), most
+        self._first, self._near = nested_dissection.neighbours(indptr, indices, n_states)
+        self._hubs = hubs(self._first)
+        self._orders: dict[int, Order] = {}
+
+    def towards(self, reference: int) -> Order:
+        """Return the order that ends in a reference, or ``NO_ORDER`` if its work exceeds what was allowed."""
+        if reference not in self._orders:
+            state = nested_dissection.outward(*self._graph, reference, self._hubs)
+            self._orders = {reference: _filled_in(self._first, self._near, state, self._most)}
+        return self._orders[reference]
+
+
+def _dissected_without(last: Bools, first: Places, near: Places) -> Ints:
+    """Return a nested dissection of a symmetric graph without some states, which come last."""
+    if not last.any():
+        return np.asarray(nested_dissection.dissected(first, near))
+    kept = ~(last[near] | np.repeat(last, np.diff(first)))
+    fewer = np.append(0, np.cumsum(kept))[first].astype(first.dtype)
+    state = np.asarray(nested_dissection.dissected(fewer, near[kept]))
+    return np.concatenate([state[~last[state]], state[last[state]]])
+
+
+def _filled_in(first: Places, near: Places, state: Ints, most: float) -> Order:
+    """Return the order of the given states in a symmetric graph with its fill-in."""
+    n_states = state.size
     position = np.empty_like(state)
     position[state] = np.arange(n_states)
     parent, rows, columns, work = nested_dissection.tree(first, near, state, position)
@@ -52,6 +91,11 @@ def order_for(indptr: Places, indices: Places, n_states: int, most: float) -> Or
     before, after = nested_dissection.filled(first, near, state, position, parent, lower, upper)
     runs, begins = _stretches(upper, after)
     return Order(position, state, lower, before, upper, after, runs, after[begins[:-1]], begins, work)
+
+
+def hubs(first: Places) -> Bools:
+    """Return which states (S,) of a symmetric graph are neighbours of a large share of all states."""
+    return np.diff(first) > max(FEW_NEIGHBOURS, HUB_SHARE * (first.size - 1))
 
 
 def _stretches(upper: Ints, after: Positions) -> tuple[Positions, Positions]:

@@ -20,6 +20,7 @@ from psconrl.markov.anchored_bias import anchored_bias, best_level, regimes
 from psconrl.markov.direct_solver import DirectSolver, narrow_order
 from psconrl.markov.elimination_order import NO_ORDER
 from psconrl.markov.gain_bias import FALLS_APART, Unichain, solve_dense
+from psconrl.markov.outward_improvement import OutwardSteps
 from psconrl.markov.sparse_solver import SparseSolver
 from psconrl.model.matrices import chosen_rows
 from psconrl.model.transition import Transition
@@ -35,7 +36,8 @@ class Improved(NamedTuple):
 
     bound: float
     policy: Ints | None
-    potential: Floats | None = None  # (S,) that gives the bound, if it is not the weighted sum of the biases
+    # High and low parts (S,) of what gives the bound, if it is not the weighted sum of the biases.
+    potential: tuple[Floats, Floats] | None = None
 
 
 class PolicySteps(ABC):
@@ -133,6 +135,7 @@ class SparseSteps(PolicySteps):
         order = narrow_order(P.indptr, P.indices, P.shape[1]) if restarts_in is None else NO_ORDER
         self._solver = SparseSolver(DirectSolver(order))
         self._anchor: Floats | None = None
+        self._outward = OutwardSteps(P) if self.joins_regimes else None
 
     def evaluate(
         self, policy: Ints, costs: Floats, reference: int, within: float = 0.0, guess: Unichain | None = None
@@ -156,20 +159,27 @@ class SparseSteps(PolicySteps):
     ) -> Improved:
         """Improve with compensated sums, since sparse transitions have no fallback in double-double precision."""
         h = improvement.weighted_bias(weights, biases)
-        potential = None
+        potential: tuple[Floats, Floats] | None = None
         if self.joins_regimes and np.abs(biases[weights > 0.0]).max() > LARGE_BIAS:
-            h = potential = self._anchored(policy, costs, weights, available, reference)
+            h = self._anchored(policy, costs, weights, available, reference)
+            potential = (h, np.zeros(h.size))
         moved = self._drift(h)
         values = _values(moved, costs, weights, available)
         bound, new, _ = _switched(values, policy, tolerance * np.maximum(1.0, np.abs(h)))
         # In a large chain that mixes fast an evaluation takes a few products, and looking ahead saves none. If most
         # states are transient, improvements would otherwise spread to them from the closed class one state at a time.
         worth_it = self._solver.slow or self._solver.passing or h.size < MULTIGRID_STATES
+        cost = product(weights, costs)
+        if ahead is not None and self._outward is not None:
+            found = self._outward.improve(policy, h, cost, available, ahead, bound, tolerance, reference)
+            if found is not None:
+                if found.bound > bound:
+                    bound, potential = found.bound, (found.high, found.low)
+                return Improved(bound, new if np.array_equal(found.policy, policy) else found.policy, potential)
         if new is not None and ahead is not None and worth_it:
             P = self._P
-            weighted = product(weights, costs)
             new = sparse_improvement.look_ahead(
-                P.indptr, P.indices, P.data, 0, 0.0, weighted, available, new, h, ahead, self.SWEEPS, tolerance
+                P.indptr, P.indices, P.data, 0, 0.0, cost, available, new, h, ahead, self.SWEEPS, tolerance
             )
         return Improved(bound, new, potential)
 

@@ -45,7 +45,8 @@ class Column(NamedTuple):
 
     policy: Ints  # (S,)
     chain: Unichain
-    proofs: dict[bytes, tuple[float, Floats]]  # bounds and potentials (S,) that are not weighted sums of the biases
+    # Bounds and potentials that are not weighted sums of the biases: high and low parts (S,).
+    proofs: dict[bytes, tuple[float, Floats, Floats]]
 
     @classmethod
     def of(cls, policy: Ints, chain: Unichain) -> "Column":
@@ -73,20 +74,26 @@ class Column(NamedTuple):
         logs = self.chain.log_masses
         return logs - np.log(np.exp(logs).sum())
 
-    def prove(self, weights: Floats, bound: float, potential: Floats) -> None:
+    def prove(self, weights: Floats, bound: float, potential: tuple[Floats, Floats]) -> None:
         """Keep a potential for some weights if it gives the best bound so far."""
         key = _direction(weights)
         if key not in self.proofs or bound > self.proofs[key][0]:
-            self.proofs[key] = (bound, potential / weights.sum())
+            self.proofs[key] = (bound, *_scaled(1.0 / weights.sum(), *potential))
 
     def potential(self, weights: Floats) -> tuple[Floats, Floats]:
         """Return the weighted bias as a high and a low part."""
         proof = self.proofs.get(_direction(weights)) if self.proofs else None
         if proof is not None:
-            return proof[1] * weights.sum(), np.zeros(self.policy.size)
+            return _scaled(weights.sum(), *proof[1:])
         low = np.zeros(self.biases.shape) if self.chain.low_biases is None else self.chain.low_biases
         high, low = combine(weights, self.biases, low)
         return high, low
+
+
+def _scaled(factor: float, high: Floats, low: Floats) -> tuple[Floats, Floats]:
+    """Return the high and the low part of a multiple of a potential (S,)."""
+    high, low = combine(np.array([factor]), high[None, :], low[None, :])
+    return high, low
 
 
 def _direction(weights: Floats) -> bytes:
