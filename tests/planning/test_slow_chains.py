@@ -183,3 +183,22 @@ def test_a_reference_at_the_wrong_end_is_replaced():
     assert found.reference > n - 50
     assert np.isfinite(found.biases).all()
     assert found.gains == pytest.approx([np.exp(logs) @ np.arange(n) / np.exp(logs).sum()], rel=1e-12)
+
+
+def test_a_share_of_rounds_that_is_hardly_ever_met_is_certified():
+    """P(waiting > 30) <= 1e-10: prices are so high that one double per state is too coarse for the potential."""
+    places, load, speeds = 300, 0.5, np.array([0.9, 1.2])
+    model = queue(places, load, 1.0, speeds)
+    rare = np.repeat((np.arange(places) > 30)[:, None].astype(float), 2, axis=1)
+    found = plan(CMDP(model.transition.csr(), [model.costs[0], rare], [1e-10]))
+    assert found.status is Status.OPTIMAL
+    assert found.costs[1] <= 1e-10 * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(("load", "share"), [(0.8, 0.45), (0.95, 0.45), (1.02, 0.02)])
+def test_long_queues_are_certified_after_few_policies(load, share):
+    """Before actions were chosen outward, the number of policies grew with the number of places."""
+    places, seen = 5000, []
+    found = plan(queue(places, load, share * places), progress=seen.append)
+    assert found.status is Status.OPTIMAL
+    assert len(seen) < 60

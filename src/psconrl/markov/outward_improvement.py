@@ -28,7 +28,7 @@ OUTWARD_WORK = 400.0  # multiplications per state up to which a model is narrow
 LOWER_GAIN = 5e-12  # half of the gap that a search closes, of costs up to about one
 FAR_ABOVE = 1e-3  # larger gaps between a gain and its bound are halved,
 SMALLER = 0.3  # until they are smaller than this share of what has been gained,
-HALVINGS = 15  # or so often
+GAIN_HALVINGS = 15  # or so often
 
 
 class Outward(NamedTuple):
@@ -89,7 +89,7 @@ class OutwardSteps:
             return proven
         below, best, least = None, first, min(gain, self._gain_of(first, available, reference, order))
         low, high = max(bound, proven.bound, float(cost[available.ravel()].min())), least
-        for _ in range(HALVINGS):
+        for _ in range(GAIN_HALVINGS):
             tried = at(0.5 * (low + high)) if high - low > SMALLER * (gain - least) else None
             if tried is None:
                 break

@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 
 from psconrl.arrays import Bools, Floats, Ints
 from psconrl.errors import SolverError
-from psconrl.kernels import double_double, improvement, sparse_improvement
+from psconrl.kernels import double_double, improvement, sparse_elimination, sparse_improvement
 from psconrl.markov.anchored_bias import anchored_bias, best_level, regimes
 from psconrl.markov.direct_solver import DirectSolver, narrow_order
 from psconrl.markov.elimination_order import NO_ORDER
@@ -29,6 +29,7 @@ from psconrl.sizes import MULTIGRID_STATES
 
 # Scaled costs are at most one. Beyond this value rounding of the single biases exceeds what a search resolves, 1e-11.
 LARGE_BIAS = 1e5
+OPEN_GAP = 1e-11  # larger gaps, if no action gains more than rounding, are due to rounding of the bias
 
 
 class Improved(NamedTuple):
@@ -176,12 +177,41 @@ class SparseSteps(PolicySteps):
                 if found.bound > bound:
                     bound, potential = found.bound, (found.high, found.low)
                 return Improved(bound, new if np.array_equal(found.policy, policy) else found.policy, potential)
+        if new is None and ahead is not None and self.joins_regimes and ahead - bound > OPEN_GAP:
+            return self._refined(
+                policy, h, values, available, cost, tolerance, reference, Improved(bound, new, potential)
+            )
         if new is not None and ahead is not None and worth_it:
             P = self._P
             new = sparse_improvement.look_ahead(
                 P.indptr, P.indices, P.data, 0, 0.0, cost, available, new, h, ahead, self.SWEEPS, tolerance
             )
         return Improved(bound, new, potential)
+
+    def _refined(
+        self,
+        policy: Ints,
+        h: Floats,
+        values: Floats,
+        available: Bools,
+        cost: Floats,
+        tolerance: float,
+        reference: int,
+        plain: Improved,
+    ) -> Improved:
+        """Improve with a low part of the bias h, where one double per state is too coarse to tell what is best."""
+        states = np.arange(policy.size)
+        P, chain = self._P, chosen_rows(self._P, self._first_pair + policy)
+        stuck, _, low, _ = sparse_elimination.unichain(
+            chain.indptr, chain.indices, chain.data, states, values[states, policy][None, :], reference, 0.0,
+            self._solver.direct.order,
+        )  # fmt: skip
+        if stuck >= 0 or not np.isfinite(low).all():
+            return plain
+        moved = double_double.drift_sparse(P.indptr, P.indices, P.data, h, low[0])
+        finer = np.where(available, cost.reshape(available.shape) + moved, np.inf)
+        bound, new, _ = _switched(finer, policy, tolerance * np.maximum(1.0, np.abs(finer[states, policy])))
+        return Improved(bound, new, (h, low[0])) if bound > plain.bound else plain
 
     @property
     def joins_regimes(self) -> bool:
