@@ -122,8 +122,8 @@ VARIANTS = {
     "resampling-psconrl": "PSConRL, resampling",
     "resampling-cmdp-psrl": "CMDP-PSRL, resampling",
     "psconrl-learning-costs": "PSConRL, learning costs",
-    "psconrl-unbooked": "PSConRL, no ledger",
-    "psconrl-same-prior": "PSConRL, no ledger, same prior",
+    "psconrl-covered": "PSConRL, covered by theory",
+    "psconrl-same-prior": "PSConRL, covered by theory, same prior",
     "triple-qa-each": "Triple-QA, separate hats",
 }
 
