@@ -207,3 +207,13 @@ def test_sweeps_build_the_agent_that_of_builds():
     own, other = PSConRL.of(system), make("psconrl", 5, 2, [1.0], **options)
     assert all(repr(getattr(own, slot)) == repr(getattr(other, slot)) for slot in PSConRL.parts)
     assert (repr(own.fallback), repr(own.schedule)) == ("LeastExcess()", "LengthOnly()")
+
+
+def test_a_threshold_of_a_ratio_is_that_of_the_ratio(folder):
+    system = System(**QUEUE | {"limits": {"slow": "delay / arrival <= 3"}, "cost_names": {"slow": "shown"}})
+    system.save("ratio.toml")
+    wanted = psconrl.plan(system.with_limits({"slow": 5}).model(arrival=0.3)).value
+    for name in ("slow", "shown"):
+        assert value("ratio.toml", "--set", "arrival=0.3", "--threshold", f"{name}=5") == pytest.approx(wanted)
+    done = run("solve", "ratio.toml", "--set", "arrival=0.3", "--threshold", "slwo=5")
+    assert "unknown limit 'slwo'; did you mean 'slow'" in str(done.exception)

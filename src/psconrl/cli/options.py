@@ -54,6 +54,12 @@ class GivenModel(NamedTuple):
                 "--minimise, --maximise and --limit go with .umb and .drn files; this model has an objective, and "
                 "--threshold NAME=VALUE changes its limits"
             )
+        if not self.goal:
+            found = read_environment(self.name, self.settings, self.thresholds)
+            if isinstance(found, CMDP):
+                return found
+            if isinstance(found, System):
+                return found.model()
         options = words("--set", self.settings)
         for option in self.goal:
             if option in options:

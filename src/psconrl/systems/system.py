@@ -137,8 +137,9 @@ class System(Stated):
         return self.with_noise(**self.source.flat_priors(names))
 
     def with_thresholds(self, limits: Mapping[str, float]) -> "System":
-        """Return the system with other numbers of some limits, by name."""
-        return self.with_limits(dict(limits))
+        """Return the system with other numbers of some limits, by name, or by the name that is shown."""
+        names = {shown: name for name, shown in self._shown.items()}
+        return self.with_limits({names.get(name, name): number for name, number in limits.items()})
 
     def to_dict(self) -> dict[str, Any]:
         """Return the system as plain data, which ``from_dict`` reads; all rules must be expressions."""
