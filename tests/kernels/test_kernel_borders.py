@@ -107,6 +107,10 @@ def triple_qa(state, action, successor, cost):
     learner.learn(state, action, successor, cost)
 
 
+def recorder(state, action, successor, cost, length):
+    rounds.Recorder(ints(0, 0), ints(0, 0), ones(2, 2), length, 2, 2).learn(state, action, successor, cost)
+
+
 # A function, the arguments that it is called with by their names, and damaged ones.
 SHORT = {"indices": places(0, 1), "data": ones(2)}
 OUT = {"indices": places(0, 2, 0)}
@@ -296,6 +300,9 @@ CALLS = [
     (rounds.LastRound(2).learn, {"state": 0, "action": 0, "successor": 0, "costs": ones(2)}, ({"costs": ones(1)},)),
     (triple_qa, {"state": 1, "action": 1, "successor": 1, "cost": ones(2)},
      ({"state": 2}, {"state": -1}, {"action": 2}, {"successor": 2}, {"successor": -1}, {"cost": ones(1)})),
+    (recorder, {"state": 1, "action": 1, "successor": 1, "cost": ones(2), "length": ints(0)},
+     ({"state": 2}, {"state": -1}, {"action": 2}, {"successor": 2}, {"cost": ones(1)}, {"length": ints(-1)},
+      {"length": ints(0, 0)})),
 ]  # fmt: skip
 
 

@@ -198,6 +198,12 @@ MAY_BE_NONE = (
     "eps",
     "frame",
     "ranges",
+    "N",
+    "theta",
+    "bound",
+    "t_mix",
+    "t_hit",
+    "safe_gap",
 )
 
 
@@ -258,8 +264,8 @@ LEARN_COSTS = [name for name, recipe in RECIPES.items() if "optimistic_cost" in 
 
 
 def test_all_learners_accept_the_best_reward():
-    # The last two are given the ranges of all costs.
-    assert set(RECIPES) - set(LEARN_COSTS) == {"uniform", "triple-qa", "safe"}
+    # All but the first are given the ranges of all costs.
+    assert set(RECIPES) - set(LEARN_COSTS) == {"uniform", "triple-qa", "safe", "po-cmdp"}
 
 
 def test_an_agent_that_rescales_costs_is_given_their_ranges():

@@ -1,6 +1,7 @@
 """The leaderboard: scores, ranks and verdicts by hand; the commands as a user runs them."""
 
 import dataclasses
+from collections import defaultdict
 
 import numpy as np
 import pytest
@@ -9,8 +10,10 @@ import psconrl
 from psconrl.cli import main
 from psconrl.envs.registry import ENVIRONMENTS
 from psconrl.errors import ConfigError
+from psconrl.experiment.checks import check_jobs
 from psconrl.experiment.spec import COSTS_SUFFIX
 from psconrl.experiment.spec_file import parse_spec, shipped_spec
+from psconrl.learning.registry import RECIPES
 from psconrl.planning.analysis.pareto import cost_ranges
 from psconrl.report.curves import Curves, Experiment
 from psconrl.report.leaderboard import STRUCTURE_SUFFIX, leaderboard, leaderboards
@@ -217,6 +220,21 @@ def test_the_shipped_board_gives_the_structure_of_every_built_in_system():
     plain = {(job.env, str(job.env_options), job.horizon) for job in shipped_spec("leaderboard").jobs()}
     assert {(job.env, str(job.env_options), job.horizon) for job in jobs} <= plain
     assert all(job.known_costs for job in jobs)
+
+
+def test_rivals_are_tried_on_the_development_environments():
+    """So that their results can be compared with those of the agents on the leaderboard."""
+    rivals, tuned = shipped_spec("rivals"), shipped_spec("sensitivity")
+    check_jobs(rivals.jobs(quick=True))
+    key = {(job.env, str(job.env_options), job.horizon, job.known_costs) for job in rivals.jobs()}
+    assert key == {(job.env, str(job.env_options), job.horizon, job.known_costs) for job in tuned.jobs()}
+    assert (rivals.seed, rivals.replicates) == (tuned.seed, tuned.replicates)
+    board = set(shipped_spec("leaderboard").agents)
+    assert set(rivals.agents) - board == set(RECIPES) - board - {"span-fha"}
+    values = defaultdict(set)
+    for job in rivals.jobs():
+        values[job.agent].add(job.label)
+    assert {len(labels) for agent, labels in values.items() if agent not in board} == {5}
 
 
 def test_every_kind_of_costs_has_a_board_of_its_own():

@@ -12,6 +12,14 @@ cdef class LastRound(RoundLearner):
     cdef double[::1] costs
 
 
+cdef class Recorder(RoundLearner):
+    cdef Py_ssize_t[::1] pairs
+    cdef Py_ssize_t[::1] successors
+    cdef double[:, ::1] costs
+    cdef Py_ssize_t[::1] length
+    cdef Py_ssize_t n_states, n_actions
+
+
 cdef class TripleQA(RoundLearner):
     cdef double[:, :, ::1] estimates
     cdef double[:, :, ::1] hats

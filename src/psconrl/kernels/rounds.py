@@ -1,4 +1,4 @@
-r"""Agents that learn at every round: the interface of the play loop, and one round of Triple-QA.
+r"""Agents that learn at every round: the interface of the play loop, recorders, and one round of Triple-QA.
 
 Tables of Triple-QA have an entry for the objective first, then one for every constraint.
 """
@@ -106,6 +106,51 @@ class LastRound(RoundLearner):
     def last(self):
         """Return state, action, successor and costs."""
         return self.state, self.action, self.successor, np.array(self.costs)
+
+
+@cython.cclass
+class Recorder(RoundLearner):
+    """Records rounds in their order, on arrays that belong to the agent; rounds beyond their length are not recorded.
+
+    ``pairs``, ``successors`` (n,) and ``costs`` (n, m+1): the rounds. ``length`` (1,): how many are recorded.
+    ``n_states``, ``n_actions``: sizes of the model.
+    """
+
+    def __init__(self, pairs, successors, costs, length, n_states, n_actions) -> None:
+        if len(pairs) != len(successors) or len(pairs) != len(costs) or len(length) != 1 or length[0] < 0:
+            raise ValueError("records of different sizes")
+        self.pairs, self.successors, self.costs, self.length = pairs, successors, costs, length
+        self.n_states, self.n_actions = n_states, n_actions
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def fits(
+        self, n_states: cython.Py_ssize_t, n_actions: cython.Py_ssize_t, n_costs: cython.Py_ssize_t
+    ) -> cython.bint:
+        """Return whether the rounds are those of the model."""
+        return n_costs == self.costs.shape[1] and n_states <= self.n_states and n_actions <= self.n_actions
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def learn_round(
+        self,
+        state: cython.Py_ssize_t,
+        action: cython.Py_ssize_t,
+        successor: cython.Py_ssize_t,
+        costs: cython.const[cython.double][::1],
+    ) -> cython.void:
+        """Record one round."""
+        i: cython.Py_ssize_t
+        n: cython.Py_ssize_t = self.length[0]
+        if n >= self.pairs.shape[0]:
+            return
+        self.pairs[n] = state * self.n_actions + action
+        self.successors[n] = successor
+        for i in range(self.costs.shape[1]):
+            self.costs[n, i] = costs[i]
+        self.length[0] = n + 1
 
 
 @cython.cclass

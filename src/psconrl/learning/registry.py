@@ -19,6 +19,7 @@ from psconrl.learning.agents.c_ucrl import CUCRL
 from psconrl.learning.agents.fha import FHA
 from psconrl.learning.agents.fixed import FixedPolicy
 from psconrl.learning.agents.lagrangian import LagrangianPSRL
+from psconrl.learning.agents.po_cmdp import POCMDP
 from psconrl.learning.agents.psconrl import PSConRL
 from psconrl.learning.agents.sa_cvi_ucb import SACVIUCB
 from psconrl.learning.agents.safe import SafeStart
@@ -104,6 +105,10 @@ TABLE = (
     Recipe(
         "sa-cvi-ucb", SACVIUCB, "SA-CVI-UCB",
         "optimistic value iteration over state and running violation; one limit", needs_horizon=True,
+    ),
+    Recipe(
+        "po-cmdp", POCMDP, "PO-CMDP", "policy optimisation by mirror descent, with multipliers (ergodic)",
+        needs_horizon=True,
     ),
     Recipe("lagrangian", LagrangianPSRL, "Lagrangian PSRL", "posterior sampling, multipliers by online gradient"),
     Recipe(

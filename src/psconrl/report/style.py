@@ -55,6 +55,7 @@ LOOKS = {
     "fha": Look(OLIVE, LONG_SHORT),
     "span-fha": Look(OLIVE, SOLID),
     "sa-cvi-ucb": Look(GREEN, SOLID),
+    "po-cmdp": Look(BROWN, LONG_SHORT),
     "lagrangian": Look(BROWN, LONG_DOTS),
     "triple-qa": Look(BLACK, LONG_DOTS),
     "uniform": Look(GREY, SOLID),

@@ -31,8 +31,8 @@ from psconrl.errors import AgentError
 from psconrl.kernels import rounds, special
 from psconrl.learning.checks import as_count, as_flag, as_nonnegative, as_number, as_positive, as_ranges, saved_floats
 from psconrl.learning.runtime.constraint_names import Thresholds
+from psconrl.learning.runtime.cost_scale import CostScale
 from psconrl.learning.runtime.stepping import Stepping
-from psconrl.planning.scaling import cost_units
 
 
 class Constants(NamedTuple):
@@ -106,18 +106,11 @@ class TripleQA(Stepping):
         pairs = self.n_states * self.n_actions
         usual = 9.0 * self.kappa * math.sqrt(pairs * self.constants.iota) / math.sqrt(root)
         self.tightening = usual if self.eps is None else self.eps
-        self._highest, self._units = self._scale()
+        scale = CostScale.of(self.costs, self.ranges, self.n_costs)
+        self._highest, self._units = scale.highest, scale.units
         self.queues: Floats = np.zeros(self.n_costs - 1)
         self._played = 0  # rounds played in this frame
         self._begin_frame()
-
-    def _scale(self) -> tuple[Floats, Floats]:
-        """Return the highest cost, which is a gain of 0, and the range; (m+1,) each."""
-        if self.ranges is not None:
-            return self.ranges[:, 1].copy(), self.ranges[:, 1] - self.ranges[:, 0]
-        if self.costs is not None:
-            return self.costs.max(axis=(1, 2)), cost_units(self.costs)
-        return np.ones(self.n_costs), np.ones(self.n_costs)
 
     @property
     def wanted(self) -> Floats:

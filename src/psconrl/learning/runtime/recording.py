@@ -1,0 +1,86 @@
+"""Agents that learn from trajectories: they play one policy for a block of rounds, then update it from their record.
+
+An episode's record has counts, but neither the order of the rounds nor the cost of each. These agents need both.
+"""
+
+from abc import abstractmethod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from psconrl.arrays import Floats, Ints
+from psconrl.caps import need
+from psconrl.errors import AgentError
+from psconrl.kernels.rounds import Recorder
+from psconrl.learning.checks import saved_floats
+from psconrl.learning.runtime.stepping import Stepping
+
+
+class Trajectory(NamedTuple):
+    """The rounds of a block in their order."""
+
+    pairs: Ints  # (n,), s * A + a
+    successors: Ints  # (n,)
+    costs: Floats  # (n, m+1)
+
+
+class Recording(Stepping):
+    """Base class of agents that learn from trajectories.
+
+    A subclass begins each block with ``_record(rounds)``; when the rounds have been played, ``_improve`` updates the
+    policy from them and begins the next block.
+    """
+
+    _pairs: Ints
+    _successors: Ints
+    _costs: Floats
+    _length: Ints  # (1,), the number of rounds recorded
+
+    @abstractmethod
+    def _improve(self, played: Trajectory) -> None:
+        """Learn from the rounds of a block, update ``policy``, and begin the next block."""
+
+    @property
+    def learner(self) -> Recorder:
+        """The compiled recorder, bound to the present arrays."""
+        arrays = (self._pairs, self._successors, self._costs, self._length)
+        return Recorder(*arrays, self.n_states, self.n_actions)
+
+    def _record(self, rounds: int) -> None:
+        """Begin a block of ``rounds`` rounds."""
+        need(8.0 * rounds * (2 + self.n_costs), f"a record of {rounds:,} rounds", AgentError)
+        self._pairs, self._successors = np.zeros(rounds, dtype=np.int64), np.zeros(rounds, dtype=np.int64)
+        self._costs, self._length = np.zeros((rounds, self.n_costs)), np.zeros(1, dtype=np.int64)
+
+    def _learn(self, state: int, action: int, next_state: int, costs: Floats) -> None:
+        """Record one round, by the compiled recorder."""
+        self.learner.learn(state, action, next_state, np.ascontiguousarray(costs))
+
+    def _open_block(self) -> int:
+        """Return the rounds left in the block. If it is over, learn from it and begin the next one."""
+        if self._length[0] >= self._pairs.size:
+            self._improve(Trajectory(self._pairs, self._successors, self._costs))
+        return int(self._pairs.size - self._length[0])
+
+    def state(self) -> dict[str, Any]:
+        """Return everything that has changed since construction."""
+        n = int(self._length[0])
+        return super().state() | {
+            "block_rounds": self._pairs.size,
+            "pairs_played": self._pairs[:n],
+            "successors_met": self._successors[:n],
+            "costs_met": self._costs[:n],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore what ``state`` returned."""
+        super().restore(state)
+        rounds, n = int(state["block_rounds"]), len(state["pairs_played"])
+        pairs = saved_floats(state["pairs_played"], (n,), "pairs_played").astype(np.int64)
+        successors = saved_floats(state["successors_met"], (n,), "successors_met").astype(np.int64)
+        costs = saved_floats(state["costs_met"], (n, self.n_costs), "costs_met")
+        places = ((pairs, self.n_states * self.n_actions), (successors, self.n_states))
+        if rounds < max(n, 1) or any((numbers < 0).any() or (numbers >= size).any() for numbers, size in places):
+            raise AgentError("the saved record of rounds is inconsistent")
+        self._record(rounds)
+        self._pairs[:n], self._successors[:n], self._costs[:n], self._length[0] = pairs, successors, costs, n
