@@ -5,8 +5,8 @@ r"""SpanFHA (Chen, Jain and Luo 2022, Algorithm 4): FHA with constraints on the 
 
 The span constraints couple the states, and the problem is not convex: the regret is near-optimal, but no
 polynomial-time algorithm is known. This implementation is approximate: it searches for a local solution from several
-starts (SLSQP), on very small models only, and labels its episodes "approximate". The constants are recalled from
-memory.
+starts (SLSQP), on very small models only, and labels its episodes "approximate". The paper has a span for each cost;
+here the largest bounds all of them.
 """
 
 import math
