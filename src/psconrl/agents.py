@@ -11,6 +11,7 @@ from psconrl.learning.agents.c_ucrl import CUCRL
 from psconrl.learning.agents.fha import FHA
 from psconrl.learning.agents.fixed import FixedPolicy
 from psconrl.learning.agents.lagrangian import LagrangianPSRL
+from psconrl.learning.agents.pdnac import PDNAC
 from psconrl.learning.agents.po_cmdp import POCMDP
 from psconrl.learning.agents.psconrl import PSConRL
 from psconrl.learning.agents.sa_cvi_ucb import SACVIUCB
@@ -49,6 +50,7 @@ from psconrl.learning.runtime.adapter import adapt
 __all__ = [
     "CUCRL",
     "FHA",
+    "PDNAC",
     "POCMDP",
     "SACVIUCB",
     "UCCURL",

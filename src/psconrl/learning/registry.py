@@ -19,6 +19,7 @@ from psconrl.learning.agents.c_ucrl import CUCRL
 from psconrl.learning.agents.fha import FHA
 from psconrl.learning.agents.fixed import FixedPolicy
 from psconrl.learning.agents.lagrangian import LagrangianPSRL
+from psconrl.learning.agents.pdnac import PDNAC
 from psconrl.learning.agents.po_cmdp import POCMDP
 from psconrl.learning.agents.psconrl import PSConRL
 from psconrl.learning.agents.sa_cvi_ucb import SACVIUCB
@@ -110,6 +111,7 @@ TABLE = (
         "po-cmdp", POCMDP, "PO-CMDP", "policy optimisation by mirror descent, with multipliers (ergodic)",
         needs_horizon=True,
     ),
+    Recipe("pdnac", PDNAC, "PDNAC", "natural actor-critic with multipliers, model-free (ergodic)", needs_horizon=True),
     Recipe("lagrangian", LagrangianPSRL, "Lagrangian PSRL", "posterior sampling, multipliers by online gradient"),
     Recipe(
         "triple-qa", TripleQA, "Triple-QA", "model-free: optimistic Q-learning with virtual queues",

@@ -56,6 +56,7 @@ LOOKS = {
     "span-fha": Look(OLIVE, SOLID),
     "sa-cvi-ucb": Look(GREEN, SOLID),
     "po-cmdp": Look(BROWN, LONG_SHORT),
+    "pdnac": Look(ORANGE, SOLID),
     "lagrangian": Look(BROWN, LONG_DOTS),
     "triple-qa": Look(BLACK, LONG_DOTS),
     "uniform": Look(GREY, SOLID),
