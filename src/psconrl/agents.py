@@ -18,7 +18,9 @@ from psconrl.learning.agents.sa_cvi_ucb import SACVIUCB
 from psconrl.learning.agents.safe import SafeStart
 from psconrl.learning.agents.span_fha import SpanFHA
 from psconrl.learning.agents.triple_qa import TripleQA
+from psconrl.learning.agents.tsde import TSDE
 from psconrl.learning.agents.uc_curl import UCCURL
+from psconrl.learning.agents.ucrl2 import UCRL2
 from psconrl.learning.agents.ucrl_cmdp import UCRLCMDP
 from psconrl.learning.agents.uniform import Uniform
 from psconrl.learning.baseline import known_baseline
@@ -53,7 +55,9 @@ __all__ = [
     "PDNAC",
     "POCMDP",
     "SACVIUCB",
+    "TSDE",
     "UCCURL",
+    "UCRL2",
     "UCRLCMDP",
     "Agent",
     "Balance",

@@ -26,7 +26,9 @@ from psconrl.learning.agents.sa_cvi_ucb import SACVIUCB
 from psconrl.learning.agents.safe import SafeStart
 from psconrl.learning.agents.span_fha import SpanFHA
 from psconrl.learning.agents.triple_qa import TripleQA
+from psconrl.learning.agents.tsde import TSDE
 from psconrl.learning.agents.uc_curl import UCCURL
+from psconrl.learning.agents.ucrl2 import UCRL2
 from psconrl.learning.agents.ucrl_cmdp import UCRLCMDP
 from psconrl.learning.agents.uniform import Uniform
 from psconrl.learning.baseline import outcome_ranges
@@ -117,6 +119,8 @@ TABLE = (
         "triple-qa", TripleQA, "Triple-QA", "model-free: optimistic Q-learning with virtual queues",
         needs_horizon=True,
     ),
+    Recipe("tsde", TSDE, "TSDE", "posterior sampling that ignores all limits, for comparison"),
+    Recipe("ucrl2", UCRL2, "UCRL2", "optimism over L1 balls that ignores all limits, for comparison"),
     Recipe("uniform", Uniform, "uniform", "every action with equal probability, for comparison"),
     Recipe("fixed", FixedPolicy, "fixed policy", "plays one given policy, for comparison", listed=False),
 )  # fmt: skip

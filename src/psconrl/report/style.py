@@ -59,6 +59,8 @@ LOOKS = {
     "pdnac": Look(ORANGE, SOLID),
     "lagrangian": Look(BROWN, LONG_DOTS),
     "triple-qa": Look(BLACK, LONG_DOTS),
+    "tsde": Look(BLACK, SHORT),
+    "ucrl2": Look(BLACK, SOLID),
     "uniform": Look(GREY, SOLID),
     "resampling-psconrl": Look(BLUE, LONG),
     "resampling-cmdp-psrl": Look(ORANGE, SHORT),

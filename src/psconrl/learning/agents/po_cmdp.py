@@ -41,11 +41,10 @@ from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import uniform_policy
 from psconrl.learning.runtime.cost_scale import CostScale
 from psconrl.learning.runtime.recording import Recording, Trajectory
-from psconrl.planning.optimism.ball import evaluate_in_balls
+from psconrl.planning.optimism.ball import WHOLE_BALL, evaluate_in_balls
 from psconrl.products import product
 
 SETTINGS = ("practical", "theory")
-WHOLE_BALL = 2.0  # the L1 radius of a ball that holds every distribution
 
 
 class Tuning(NamedTuple):

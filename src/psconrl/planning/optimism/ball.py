@@ -18,6 +18,7 @@ from psconrl.kernels.sorting import argsort
 from psconrl.markov.chain import DenseChain
 from psconrl.products import product
 
+WHOLE_BALL = 2.0  # the radius of a ball that holds every distribution
 MOST_MODELS = 1000  # policy iteration takes a dozen
 BALL_TOL = 1e-12  # improvements of a smaller share of costs and biases are rounding
 
