@@ -11,6 +11,7 @@ from psconrl.learning.agents.c_ucrl import CUCRL
 from psconrl.learning.agents.fha import FHA
 from psconrl.learning.agents.fixed import FixedPolicy
 from psconrl.learning.agents.lagrangian import LagrangianPSRL
+from psconrl.learning.agents.pd_lscvi_ucb import PDLSCVIUCB
 from psconrl.learning.agents.pdnac import PDNAC
 from psconrl.learning.agents.po_cmdp import POCMDP
 from psconrl.learning.agents.psconrl import PSConRL
@@ -52,6 +53,7 @@ from psconrl.learning.runtime.adapter import adapt
 __all__ = [
     "CUCRL",
     "FHA",
+    "PDLSCVIUCB",
     "PDNAC",
     "POCMDP",
     "SACVIUCB",

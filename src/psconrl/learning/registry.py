@@ -19,6 +19,7 @@ from psconrl.learning.agents.c_ucrl import CUCRL
 from psconrl.learning.agents.fha import FHA
 from psconrl.learning.agents.fixed import FixedPolicy
 from psconrl.learning.agents.lagrangian import LagrangianPSRL
+from psconrl.learning.agents.pd_lscvi_ucb import PDLSCVIUCB
 from psconrl.learning.agents.pdnac import PDNAC
 from psconrl.learning.agents.po_cmdp import POCMDP
 from psconrl.learning.agents.psconrl import PSConRL
@@ -108,6 +109,10 @@ TABLE = (
     Recipe(
         "sa-cvi-ucb", SACVIUCB, "SA-CVI-UCB",
         "optimistic value iteration over state and running violation; one limit", needs_horizon=True,
+    ),
+    Recipe(
+        "pd-lscvi-ucb", PDLSCVIUCB, "PD-LSCVI-UCB", "optimistic value iteration over short blocks, with multipliers",
+        needs_horizon=True,
     ),
     Recipe(
         "po-cmdp", POCMDP, "PO-CMDP", "policy optimisation by mirror descent, with multipliers (ergodic)",

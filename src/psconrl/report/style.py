@@ -55,6 +55,7 @@ LOOKS = {
     "fha": Look(OLIVE, LONG_SHORT),
     "span-fha": Look(OLIVE, SOLID),
     "sa-cvi-ucb": Look(GREEN, SOLID),
+    "pd-lscvi-ucb": Look(GREEN, LONG_DOTS),
     "po-cmdp": Look(BROWN, LONG_SHORT),
     "pdnac": Look(ORANGE, SOLID),
     "lagrangian": Look(BROWN, LONG_DOTS),
