@@ -12,6 +12,7 @@ from psconrl.learning.agents.fha import FHA
 from psconrl.learning.agents.fixed import FixedPolicy
 from psconrl.learning.agents.lagrangian import LagrangianPSRL
 from psconrl.learning.agents.pd_lscvi_ucb import PDLSCVIUCB
+from psconrl.learning.agents.pd_lsvi_ucb import PDLSVIUCB
 from psconrl.learning.agents.pdnac import PDNAC
 from psconrl.learning.agents.po_cmdp import POCMDP
 from psconrl.learning.agents.psconrl import PSConRL
@@ -54,6 +55,7 @@ __all__ = [
     "CUCRL",
     "FHA",
     "PDLSCVIUCB",
+    "PDLSVIUCB",
     "PDNAC",
     "POCMDP",
     "SACVIUCB",

@@ -267,7 +267,15 @@ LEARN_COSTS = [name for name, recipe in RECIPES.items() if "optimistic_cost" in 
 
 def test_all_learners_accept_the_best_reward():
     # All but the first are given the ranges of all costs.
-    assert set(RECIPES) - set(LEARN_COSTS) == {"uniform", "triple-qa", "safe", "po-cmdp", "pdnac", "ucrl2"}
+    assert set(RECIPES) - set(LEARN_COSTS) == {
+        "uniform",
+        "triple-qa",
+        "safe",
+        "pd-lsvi-ucb",
+        "po-cmdp",
+        "pdnac",
+        "ucrl2",
+    }
 
 
 def test_an_agent_that_rescales_costs_is_given_their_ranges():

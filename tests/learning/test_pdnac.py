@@ -9,10 +9,11 @@ import psconrl
 from psconrl import simulate
 from psconrl.agents import PDNAC
 from psconrl.errors import AgentError
-from psconrl.learning.agents.pdnac import level_weights, softmax
+from psconrl.learning.agents.pdnac import level_weights
 from psconrl.learning.posterior.counts import Record
 from psconrl.learning.registry import load_agent, make_agent
 from psconrl.learning.runtime.recording import Trajectory
+from psconrl.learning.runtime.softmax import softmax
 
 ROVER = psconrl.load("marsrover-4x4")
 GARNET = psconrl.load("garnet", states=4, actions=3, branching=3, seed=7)

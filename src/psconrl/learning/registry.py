@@ -20,6 +20,7 @@ from psconrl.learning.agents.fha import FHA
 from psconrl.learning.agents.fixed import FixedPolicy
 from psconrl.learning.agents.lagrangian import LagrangianPSRL
 from psconrl.learning.agents.pd_lscvi_ucb import PDLSCVIUCB
+from psconrl.learning.agents.pd_lsvi_ucb import PDLSVIUCB
 from psconrl.learning.agents.pdnac import PDNAC
 from psconrl.learning.agents.po_cmdp import POCMDP
 from psconrl.learning.agents.psconrl import PSConRL
@@ -112,6 +113,10 @@ TABLE = (
     ),
     Recipe(
         "pd-lscvi-ucb", PDLSCVIUCB, "PD-LSCVI-UCB", "optimistic value iteration over short blocks, with multipliers",
+        needs_horizon=True,
+    ),
+    Recipe(
+        "pd-lsvi-ucb", PDLSVIUCB, "PD-LSVI-UCB", "optimistic value iteration with softmax policies and multipliers",
         needs_horizon=True,
     ),
     Recipe(

@@ -56,6 +56,7 @@ LOOKS = {
     "span-fha": Look(OLIVE, SOLID),
     "sa-cvi-ucb": Look(GREEN, SOLID),
     "pd-lscvi-ucb": Look(GREEN, LONG_DOTS),
+    "pd-lsvi-ucb": Look(OLIVE, LONG),
     "po-cmdp": Look(BROWN, LONG_SHORT),
     "pdnac": Look(ORANGE, SOLID),
     "lagrangian": Look(BROWN, LONG_DOTS),

@@ -29,12 +29,12 @@ from numpy.typing import ArrayLike
 
 from psconrl.arrays import Floats, Ints
 from psconrl.errors import AgentError
-from psconrl.kernels import special
 from psconrl.learning.checks import as_count, as_positive, as_ranges, saved_floats
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import uniform_policy
 from psconrl.learning.runtime.cost_scale import CostScale
 from psconrl.learning.runtime.recording import Recording, Trajectory
+from psconrl.learning.runtime.softmax import softmax
 from psconrl.products import product
 
 MOST_LOGIT = 500.0  # of theta, beyond which the softmax is 0 or 1 anyway
@@ -166,9 +166,3 @@ def level_weights(rounds: int) -> Floats:
         weights[: rounds // 2] = -1.0
         weights[0] = 0.0
     return weights
-
-
-def softmax(logits: Floats) -> Floats:
-    """Return the policy (S, A) of a table whose largest entry in every row is 0."""
-    weights = np.array([special.exp(x) for x in logits.ravel().tolist()]).reshape(logits.shape)
-    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
