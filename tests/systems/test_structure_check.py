@@ -117,7 +117,7 @@ def test_what_a_shelf_hides_is_no_evidence():
     p = math.exp(-2.0)
     exact = log_jeffreys(3, 10) - 3 * math.log(p) - 7 * math.log1p(-p)
     check = StructureCheck(system.structure)
-    views = check._number_of_views["demand"]
+    views = check._views.number["demand"]
     expected = math.log((2 * math.exp(exact) + views - 1) / (views + 1))
     assert check.log_evidence(counts, {}) == {"demand": pytest.approx(expected, abs=1e-9)}
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError
-from psconrl.learning.checks import need_all_actions
+from psconrl.learning.checks import as_amounts, as_distributions, as_numbers, need_all_actions
 from psconrl.markov.chain import chain_of
 from psconrl.markov.evaluation import evaluate_policy
 from psconrl.model.cmdp import CMDP
@@ -35,12 +35,13 @@ STILL = 1e-9  # change at which the iteration stops, in ranges of the cost
 SLACK_HALVINGS = 12  # bisection steps for the largest slack common to all constraints
 
 
-def known_baseline(model: CMDP, policy: Any = None) -> dict[str, Any]:
+def known_baseline(model: CMDP, policy: Any = None, *, by_state: bool = False) -> dict[str, Any]:
     """Return the options ``baseline``, ``slack``, ``span`` and ``ranges`` of an agent ``safe``, computed from a model.
 
     ``policy``: (S, A), an action for every state, or a plan; by default the safest policy. Several pairs (slack, span)
-    are valid; the result is the pair that allows most exploration from the start. ``ranges`` matter only if costs are
-    learned.
+    are valid; the result is the pair that allows most exploration from the start. ``by_state``: return the function h
+    itself as the span, (m, S), which allows more where the agent knows which states may follow, as it does in a system.
+    ``ranges`` matter only if costs are learned.
 
     >>> import psconrl
     >>> known = known_baseline(psconrl.load("marsrover-4x4"))
@@ -52,7 +53,7 @@ def known_baseline(model: CMDP, policy: Any = None) -> dict[str, Any]:
     need_all_actions(model.available)
     distributions = safest_policy(model) if policy is None else as_policy(model, getattr(policy, "policy", policy))
     found = evaluate_policy(model, distributions)
-    slack, span = np.empty(model.n_constraints), np.empty(model.n_constraints)
+    slack, span = np.empty(model.n_constraints), np.empty((model.n_constraints, model.n_states))
     for i in range(model.n_constraints):
         tau, cost = float(model.thresholds[i]), model.costs[i + 1]
         whole = tau - float(found.gains[i + 1].max())
@@ -61,11 +62,13 @@ def known_baseline(model: CMDP, policy: Any = None) -> dict[str, Any]:
                 f"the baseline must keep {model.cost_names[i + 1]!r} below {tau:g}; its average is {tau - whole:.6g}"
             )
         pairs = [_recovery(model, distributions, i + 1, tau - share * whole) for share in SHARES]
-        pairs.append((tau - whole, float(np.ptp(found.biases[i + 1]))))
-        safe = [(tau - average, H) for average, H in pairs if average < tau]
-        highest = float(cost.max())
-        slack[i], span[i] = max(safe, key=lambda pair: (_share(pair[0], pair[1], highest - tau), -pair[1], pair[0]))
-    return {"baseline": distributions, "slack": slack, "span": span, "ranges": outcome_ranges(model)}
+        pairs.append((tau - whole, found.biases[i + 1]))
+        safe = [(tau - average, float(np.ptp(h)), h) for average, h in pairs if average < tau]
+        over = float(cost.max()) - tau
+        slack[i], _, h = max(safe, key=lambda one: (_share(one[0], one[1], over), -one[1], one[0]))
+        span[i] = h - h.min()
+    spans = span if by_state else np.ptp(span, axis=1)
+    return {"baseline": distributions, "slack": slack, "span": spans, "ranges": outcome_ranges(model)}
 
 
 def _share(slack: float, span: float, over: float) -> float:
@@ -88,8 +91,8 @@ def outcome_ranges(model: CMDP) -> Floats:
     return np.column_stack([lowest, highest])
 
 
-def _recovery(model: CMDP, distributions: Floats, i: int, average: float) -> tuple[float, float]:
-    """Return an average close to the wanted one, and the least span that certifies it."""
+def _recovery(model: CMDP, distributions: Floats, i: int, average: float) -> tuple[float, Floats]:
+    """Return an average close to the wanted one, and the least function h (S,) that certifies it."""
     chain = chain_of(model.transition, distributions)
     cost = (distributions * model.costs[i]).sum(axis=1) - average
     unit = float(np.ptp(model.costs[i])) or 1.0
@@ -101,7 +104,7 @@ def _recovery(model: CMDP, distributions: Floats, i: int, average: float) -> tup
         if still:
             break
     missed = float((cost + chain @ h - h).max())  # the iteration is from below, so h is slightly too small
-    return average + max(missed, 0.0), float(np.ptp(h))
+    return average + max(missed, 0.0), h
 
 
 def safest_policy(model: CMDP) -> Floats:
@@ -127,3 +130,38 @@ def safest_policy(model: CMDP) -> Floats:
 def _within(model: CMDP, limits: Floats) -> Floats | None:
     found: Plan = plan_unexplained(model.with_thresholds(limits))
     return found.policy if found.policy_meets_constraints else None
+
+
+def as_baseline(given: Any, n_states: int, n_actions: int) -> Floats:
+    """Return the baseline of an agent as a policy (S, A), after a check."""
+    if given is None:
+        raise AgentError(
+            "a baseline must be given: a policy (S, A), or a plan, that is known to keep the limits, and its slack"
+        )
+    distributions = as_distributions(getattr(given, "policy", given), "baseline", n_states, n_actions)
+    return np.asarray(distributions / distributions.sum(axis=1, keepdims=True))
+
+
+def as_slack(given: Any, m: int) -> Floats:
+    """Return the slack for every constraint, (m,), after a check."""
+    if given is None and m:
+        raise AgentError("slack must be given: by how much the baseline stays below each limit")
+    slack = np.broadcast_to(as_amounts(0.0 if given is None else given, "slack", m), (m,)).copy()
+    if not (slack > 0).all():
+        raise AgentError(f"slack must be above 0: by how much the baseline stays below each limit; got {given!r}")
+    return slack
+
+
+def as_span(given: Any, m: int, n_states: int) -> Floats | None:
+    """Return the span for every constraint, (m,), or for every constraint and state, (m, S), after a check."""
+    if given is None:
+        return None
+    if np.ndim(given) < 2:
+        return np.broadcast_to(as_amounts(given, "span", m), (m,)).copy()
+    span = as_numbers(given, "span")
+    if span.shape != (m, n_states) or not ((span >= 0) & np.isfinite(span)).all():
+        raise AgentError(
+            f"span must hold numbers from 0 on: one, one per threshold ({m}), or one per threshold and state, "
+            f"{(m, n_states)}; got shape {span.shape}"
+        )
+    return span

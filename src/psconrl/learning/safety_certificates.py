@@ -1,19 +1,18 @@
 """Certificates that a policy satisfies the constraints in every model of a confidence set, for the safe agent."""
 
 import math
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from psconrl.arrays import Bools, Floats, Ints
+from psconrl.arrays import Bools, Floats
 from psconrl.kernels import special
-from psconrl.learning.posterior.confidence_intervals import Intervals
-from psconrl.model.cmdp import CMDP
-from psconrl.planning.pessimism import WorstCase, worst_average
+from psconrl.learning.safety_views import View
+from psconrl.planning.pessimism import BOUND_SWEEPS, WorstCase, worst_average
 
 SELDOM = 1 / 3  # in a known state, the exploration probability is at most visits to the power of minus this
 HALVINGS = 6  # bisection steps for the share of the safe policy in a mixture
+TIGHT_SWEEPS = 400  # of value iteration, if the bound is not compared with a threshold
 WITHIN = 1.0 - 1e-9  # share of the allowed exploration that is used, so that rounding does not exceed it
 
 
@@ -24,19 +23,10 @@ class Certified:
     policy: Floats  # (S, A)
     relying: Bools  # (S,) where it plays the baseline, and relies on its given slack and span
     cases: tuple[WorstCase, ...]  # one for every constraint
+    played: Floats | None = None  # (m, S) bounds of what a round costs in each state, with the change of h
     hope: float = math.inf  # the optimistic average objective, by which the policy is chosen
     value: float = math.nan  # the expected average objective
     kind: str = "certified"
-
-
-class View(NamedTuple):
-    """The agent's knowledge when an episode is planned."""
-
-    distributions: Intervals
-    costs: Floats  # (m, S, A) upper bounds of the constrained costs
-    known: Bools  # (S,) where plans do not need the baseline
-    own: Bools  # (S,) where the transitions of the baseline are known, too
-    model: CMDP  # the empirical model
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,11 +44,27 @@ class Certifier:
         nothing = WorstCase(-np.inf, np.zeros(S), np.zeros((S, A)))
         return Certified(self.baseline, np.ones(S, dtype=np.bool_), (nothing,) * self.thresholds.size)
 
-    def certify(self, policy: Floats, relying: Bools, view: View, biases: Floats) -> Certified:
-        """Bound the averages of a policy from above; ``biases`` (m, S) is a warm start."""
+    def recovering(self, recovery: Floats, view: View) -> Certified:
+        """Return the baseline in all states with its own certificate: h (m, S), what it may cost from each state."""
+        S, A = self.baseline.shape
         cases = [
-            worst_average(policy, view.costs[i], view.distributions, tau, relying, self.spans[i], biases[i])
-            for i, tau in enumerate(self.thresholds)
+            WorstCase(bound, h, view.costs[i] + view.largest(i, h).reshape(S, A))
+            for i, (bound, h) in enumerate(zip(self.promised, recovery, strict=True))
+        ]
+        played = np.repeat(self.promised[:, None], S, axis=1)
+        return Certified(self.baseline, np.ones(S, dtype=np.bool_), tuple(cases), played)
+
+    def certify(self, policy: Floats, relying: Bools, view: View, biases: Floats, *, within: bool = True) -> Certified:
+        """Bound the averages of a policy from above; ``biases`` (m, S) is a warm start.
+
+        ``within``: stop once it is known on which side of the thresholds the bounds lie.
+        """
+        sweeps = BOUND_SWEEPS if within else TIGHT_SWEEPS
+        cases = [
+            worst_average(
+                policy, view.costs[i], view.distributions, tau, relying, self.spans[i], biases[i], sweeps, view.paid[i]
+            )
+            for i, tau in enumerate(self.thresholds if within else np.full(self.thresholds.size, -np.inf))
         ]
         return Certified(policy, relying, tuple(cases))
 
@@ -79,25 +85,41 @@ class Certifier:
                 least = share
         return found
 
+    def towards(self, found: Certified, other: Floats, most: Floats | float = 1.0) -> Certified:
+        """Mix a policy with another one, (S, A), in every state as far as its certificate allows, at most ``most``."""
+        assert found.played is not None
+        share, costs = np.broadcast_to(most, (len(other),)).copy(), []
+        for case, played, tau in zip(found.cases, found.played, self.thresholds, strict=True):
+            costs.append((other * case.values).sum(axis=1) - case.bias)
+            left, more = np.maximum(tau - played, 0.0), costs[-1] - played
+            share = np.minimum(share, np.where(costs[-1] <= tau, 1.0, WITHIN * left / np.where(more > 0, more, 1.0)))
+        policy = found.policy * (1.0 - share[:, None]) + share[:, None] * other
+        after = (1.0 - share) * found.played + share * np.array(costs).reshape(found.played.shape)
+        return replace(found, policy=policy, played=after)
+
     def spans_of(self, chosen: Certified) -> Floats:
         """Return the spans of a policy's proof, (m,): what the beginning of an episode can cost."""
-        if not chosen.relying.all():
+        if chosen.played is not None or not chosen.relying.all():
             return np.array([case.span for case in chosen.cases])
         return self.spans.copy()
 
-    def exploring_share(self, found: Certified, view: View, visits: Ints) -> Floats:
-        """Return the probability with which the least tried action may be taken in every state, (S,).
+    def certify_alone(self, policy: Floats, view: View, biases: Floats) -> Certified | None:
+        """Return a policy with the least bounds that the iteration finds, without the baseline; None if too large."""
+        nowhere = np.zeros(len(policy), dtype=np.bool_)
+        found = self.certify(policy, nowhere, view, biases, within=False)
+        played = [(policy * case.values).sum(axis=1) - case.bias for case in found.cases]
+        return replace(found, played=np.array(played).reshape(-1, len(policy))) if self.holds(found) else None
 
-        ``visits``: rounds in every pair, (S, A).
-        """
-        S = len(visits)
-        everywhere, tried = np.arange(S), visits.argmin(axis=1)
+    def exploring_share(self, found: Certified, view: View) -> Floats:
+        """Return the probability with which the least tried action may be taken in every state, (S,)."""
+        S = len(view.tries)
+        everywhere, tried = np.arange(S), view.tries.argmin(axis=1)
         share = np.ones(S)
         for i, case in enumerate(found.cases):
             tau, span = self.thresholds[i], self.spans[i]
             if found.relying.all():
                 played = np.full(S, self.promised[i])
-                trying = view.costs[i][everywhere, tried] + span
+                trying = view.worst[i][everywhere, tried] + span
             else:
                 # Where the policy relies on the baseline, h is at least that of any other state.
                 level = np.where(found.relying, case.bias[~found.relying].max(), case.bias)
@@ -105,5 +127,5 @@ class Certifier:
                 played = np.where(found.relying, self.promised[i], (found.policy * case.values).sum(axis=1) - level)
             left, more = np.maximum(tau - played, 0.0), trying - played
             share = np.minimum(share, np.where(trying <= tau, 1.0, WITHIN * left / np.where(more > 0, more, 1.0)))
-        seldom = special.exp_array(-SELDOM * special.log_array(1.0 + visits.sum(axis=1)))
+        seldom = special.exp_array(-SELDOM * special.log_array(1.0 + view.tries.sum(axis=1)))
         return np.where(found.relying, share, np.minimum(share, seldom))

@@ -10,7 +10,6 @@ from scipy.sparse import csr_array, diags_array
 
 from psconrl.arrays import Floats
 from psconrl.errors import AgentError, CostsWarning, StructureWarning
-from psconrl.learning.agent import Agent
 from psconrl.learning.checks import (
     as_optimistic_cost,
     as_weight,
@@ -30,10 +29,10 @@ from psconrl.learning.posterior.structured import Structured
 from psconrl.learning.posterior.tied import Tied
 from psconrl.learning.posterior.transition_beliefs import Belief, Dirichlet
 from psconrl.learning.runtime.constraint_names import ConstraintNames
+from psconrl.learning.system_agent import SystemAgent
 from psconrl.model.cmdp import CMDP
 from psconrl.model.transition import Transition
 from psconrl.systems.system import System
-from psconrl.systems.vocabulary import Vocabulary
 
 # Bytes for every transition of a sample: parameters, work space for sampling, and the planned model.
 ENTRY_BYTES = 40
@@ -47,7 +46,7 @@ KNOWN_WEIGHT = 10.0
 LEAST_WORTH = 1e-50
 
 
-class Sampler(Agent):
+class Sampler(SystemAgent):
     """A posterior sampler: it draws a model from its belief for every episode, and plans in it."""
 
     parts_for_systems: ClassVar[Mapping[str, Part]] = {}  # that replace default ones if the structure is known
@@ -143,62 +142,7 @@ class Sampler(Agent):
         """
         if not isinstance(system, System):
             raise AgentError(f"of needs a System; for a model write trusting(model, weight); got {system!r}")
-        structure = system.structure
-        known = {"thresholds": system.thresholds, "belief": Structured.of(system), **cls.parts_for_systems}
-        make: Any = cls
-        agent: Self = make(structure.n_states, structure.n_actions, **(known | options))
-        names = system.shown_names[1:]
-        at_least = frozenset(name for name, limit in zip(names, system.limits, strict=True) if limit.at_least)
-        agent._named_thresholds.names = ConstraintNames.of(names, at_least)
-        return agent
-
-    @property
-    def _words(self) -> Vocabulary | None:
-        """The words of the system's owner, if the agent was made for a system."""
-        return self.belief.vocabulary if isinstance(self.belief, Structured) else None
-
-    def act(self, state: Any) -> Any:
-        """Return the action to take in a state. Report its outcome with ``observe`` before the next call.
-
-        An agent made by ``of`` takes a state as a table of values, and then returns one; other agents use numbers.
-        """
-        words = self._words
-        if words is None:
-            return super().act(state)
-        number = words.state(state)
-        action = words.action_taken(number, super().act(number))
-        return words.actions.label(action) if isinstance(state, Mapping) else action
-
-    def observe(self, action: Any, next_state: Any, costs: Any = None, noise: Mapping[str, Any] | None = None) -> None:
-        """Report the outcome of the last action: the next state and all m+1 costs, the objective first.
-
-        An agent made by ``of`` also takes tables of values, and costs by name, and calculates costs that are not given.
-        ``noise``: what was seen of the noise, such as ``{"demand": 3}``; the agent then knows more than the next state
-        reveals.
-        """
-        words, awaiting = self._words, None if self._play is None else self._play.asked_in
-        if words is None or awaiting is None:
-            if costs is None or noise is not None:
-                raise AgentError("observe needs costs; only an agent made by of(system) takes noise, too")
-            super().observe(action, next_state, costs)
-            return
-        assert isinstance(self.belief, Structured)
-        number, following = words.action(action), words.state(next_state, "next_state")
-        self._check_state(following, "next_state")
-        self._check_action(number)
-        words.need_available(awaiting, number)
-        pair = awaiting * self.n_actions + number
-        cells = self.belief.cells(pair, following, noise)
-        if costs is None:
-            costs = self.belief.costs_of(pair, cells)
-        elif isinstance(costs, Mapping):
-            costs = words.planned_costs(costs)
-        over = self.note(number, following, costs)
-        if noise is not None:
-            assert self._play is not None
-            self._play.record.noise.note(pair * self.n_states + following, cells)
-        if over:
-            self.finish()
+        return cls._made_for(system, {**cls.parts_for_systems} | options)
 
     def doubts(self) -> tuple[str, ...] | None:
         """Return what is wrong with the system or the models that the agent was given; None if it was given none."""

@@ -16,6 +16,10 @@ that n rounds of it cost at most :math:`n g_b + H`. Let the policy be :math:`\pi
 :math:`h = M + h_b` with M the largest h elsewhere. Then :math:`h \le M + h_b` everywhere, so that in U
 :math:`c_b + P_b h - h \le c_b + P_b h_b - h_b \le g_b`, although nothing is known about the transitions. Outside U it
 suffices to count every state of U as M + H.
+
+**Sets of noise.** Where a system is known except for the distribution of its noise, the set holds distributions of the
+noise instead of rows, and :math:`q(s,a) = c(s,a) + \max_p \sum_w p(w) (c(s,a,w) + h(f(s,a,w)))`. The maximum is
+taken in every pair on its own, although the noise is the same in all of them: the bound holds, and may be too large.
 """
 
 from dataclasses import dataclass
@@ -23,12 +27,28 @@ from typing import TypeAlias
 
 import numpy as np
 
-from psconrl.arrays import Bools, Floats, Places
-from psconrl.kernels.pessimism import worst_case, worst_means
+from psconrl.arrays import Bools, Floats, Ints, Places
+from psconrl.kernels.pessimism import worst_case, worst_means, worst_noise_case, worst_noise_means
 from psconrl.planning.tolerances import BOUND_GAP, BOUND_ROUNDING
 
 BOUND_SWEEPS = 3000  # of value iteration; the bound holds after any number
 Distributions: TypeAlias = tuple[Places, Places, Floats, Floats, Floats]
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseBox:
+    """Bounds on the probabilities of independent noise, and what its joint outcomes do in every pair."""
+
+    successors: Places  # (S*A, W)
+    contexts: Ints  # (S*A,)
+    sizes: Ints  # (K,) numbers of values of the noises, whose product is W
+    low: Floats  # (G, V) of the values of the first noise, then of the second, and so on
+    high: Floats  # (G, V)
+
+    def arrays(self, paid: Floats | None) -> tuple[Places, Floats, Ints, Ints, Floats, Floats]:
+        """Return the arguments of the kernels."""
+        costs = np.zeros(self.successors.shape) if paid is None else paid
+        return self.successors, costs, self.contexts, self.sizes, self.low, self.high
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,28 +65,36 @@ class WorstCase:
         return float(np.ptp(self.bias))
 
 
-def largest_means(distributions: Distributions, h: Floats) -> Floats:
-    """Return the largest p.h of every pair over all distributions p in a set, (S*A,)."""
-    means: Floats = worst_means(*distributions, h)
+def largest_means(distributions: Distributions | NoiseBox, h: Floats, paid: Floats | None = None) -> Floats:
+    """Return the largest p.h of every pair over all distributions p in a set, (S*A,).
+
+    ``paid`` (S*A, W): what outcomes of the noise cost, which is added to h.
+    """
+    means: Floats = (
+        worst_noise_means(*distributions.arrays(paid), h)
+        if isinstance(distributions, NoiseBox)
+        else worst_means(*distributions, h)
+    )
     return means
 
 
 def worst_average(
     policy: Floats,
     costs: Floats,
-    distributions: Distributions,
+    distributions: Distributions | NoiseBox,
     limit: float = -np.inf,
     relying: Bools | None = None,
     recovery: float = np.inf,
     start: Floats | None = None,
     sweeps: int = BOUND_SWEEPS,
+    paid: Floats | None = None,
 ) -> WorstCase:
     """Bound the average of costs (S, A) under a policy (S, A) over all transition distributions in a set.
 
     ``distributions``: row pointers, successors, their lowest and highest probabilities, and the highest of all others,
-    as in ``learning.intervals``. ``limit``: the iteration stops once it is known on which side of this number the bound
-    lies. ``relying``: the states of U, which count ``recovery``, the H above, more than all others. ``start``: the
-    initial h.
+    as in ``learning.intervals``; or bounds of noise. ``limit``: the iteration stops once it is known on which side of
+    this number the bound lies. ``relying``: the states of U, which count ``recovery``, the H above, more than all
+    others. ``start``: the initial h. ``paid`` (S*A, W): what outcomes of the noise cost in addition.
     """
     S, A = policy.shape
     states = np.zeros(S, dtype=np.bool_) if relying is None else relying
@@ -74,10 +102,14 @@ def worst_average(
     if states.any() and not np.isfinite(recovery):
         return WorstCase(np.inf, bias, np.full((S, A), np.inf))
     flat = np.ascontiguousarray(costs).ravel()
-    unit = float(np.ptp(flat)) or 1.0
-    bound = worst_case(
-        np.ascontiguousarray(policy), flat, *distributions, states, recovery, limit, sweeps, BOUND_GAP * unit, bias
-    )
-    values = largest_means(distributions, bias)
-    scale = float(np.abs(bias).max() + np.abs(flat).max())
+    reached = flat if paid is None else flat[:, None] + paid
+    unit = float(np.ptp(reached)) or 1.0
+    rest = (states, recovery, limit, sweeps, BOUND_GAP * unit, bias)
+    played = np.ascontiguousarray(policy)
+    if isinstance(distributions, NoiseBox):
+        bound = worst_noise_case(played, flat, *distributions.arrays(paid), *rest)
+    else:
+        bound = worst_case(played, flat, *distributions, *rest)
+    values = largest_means(distributions, bias, paid)
+    scale = float(np.abs(bias).max() + np.abs(reached).max())
     return WorstCase(bound + BOUND_ROUNDING * scale, bias, (values + flat).reshape(S, A))

@@ -30,44 +30,42 @@ cumulative excess over them never exceeds ``allowance``, of the order of :math:`
 **Not proven**: any rate of regret, nor that the agent ever leaves the baseline.
 """
 
-import math
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array
 
-from psconrl.arrays import Bools, Floats
-from psconrl.errors import AgentError, BaselineWarning, SolverError
+from psconrl.arrays import Floats
+from psconrl.errors import AgentError, BaselineWarning, StructureWarning
 from psconrl.kernels import special
-from psconrl.learning.agent import Agent
-from psconrl.learning.checks import as_amounts, as_distributions, as_failure_probability, as_ranges, saved_floats
+from psconrl.learning.baseline import as_baseline, as_slack, as_span
+from psconrl.learning.certified_plans import CertifiedPlans
+from psconrl.learning.checks import (
+    as_failure_probability,
+    as_ranges,
+    saved_floats,
+)
 from psconrl.learning.part import Part
 from psconrl.learning.parts.schedules import Schedule, SquareRoot
-from psconrl.learning.posterior.confidence_intervals import Intervals, highest_means
+from psconrl.learning.posterior.confidence_intervals import highest_means
 from psconrl.learning.posterior.counts import Record
+from psconrl.learning.posterior.structured import Structured
 from psconrl.learning.runtime.constraint_names import Thresholds
 from psconrl.learning.runtime.contract import Episode
 from psconrl.learning.runtime.events import INTERIM
 from psconrl.learning.runtime.running_episode import Play
-from psconrl.learning.safety_certificates import Certified, Certifier, View
-from psconrl.markov.evaluation import evaluate_policy
-from psconrl.model.cmdp import CMDP
-from psconrl.planning.pessimism import largest_means
-from psconrl.planning.planner import plan_unexplained
+from psconrl.learning.safety_certificates import Certifier
+from psconrl.learning.safety_views import NoiseKnowledge, Question, View, view_of_rows
+from psconrl.learning.system_agent import SystemAgent
 from psconrl.products import product
-from psconrl.sizes import SAFE_DENSE_ENTRIES
+from psconrl.systems.system import System
 
-KNOWN_MASS = 0.5  # largest uncertain mass of a pair's distribution for its state to be planned without the baseline
-PLANS = 4  # plans in one episode, each for the uncertainty of the last
-OPTIMISM = 0.1  # share of the confidence set's optimism about the objective that is used
-SAVED_ATTRIBUTES = ("biases", "prices", "potential", "spans", "beginnings", "variance")  # attributes saved in files
+SAVED_ATTRIBUTES = ("spans", "beginnings", "variance")  # attributes saved in files
 
 
-class SafeStart(Agent):
+class SafeStart(SystemAgent):
     """Safe exploration: plays only policies certified to satisfy the constraints, starting from a known one.
 
     ``baseline``: a policy (S, A), or a plan, that satisfies every constraint. ``slack``: by how much, a positive number
@@ -78,7 +76,8 @@ class SafeStart(Agent):
     """
 
     name: ClassVar[str] = "safe"
-    parts: ClassVar[Mapping[str, Part | None]] = {"schedule": SquareRoot()}
+    parts: ClassVar[Mapping[str, Part | None]] = {"schedule": SquareRoot(), "belief": None}
+    takes_noise: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -93,24 +92,25 @@ class SafeStart(Agent):
         delta: float = 0.05,
         ranges: ArrayLike | None = None,
         schedule: Schedule | None = None,
+        belief: Structured | None = None,
         seed: int | Sequence[int] | None = None,
     ) -> None:
         super().__init__(n_states, n_actions, thresholds, costs, seed)
-        self.baseline = self._as_baseline(baseline)
-        self.slack = self._as_slack(slack)
+        self.baseline = as_baseline(baseline, self.n_states, self.n_actions)
+        self.slack = as_slack(slack, self.thresholds.size)
         m = self.thresholds.size
-        self.span = None if span is None else np.broadcast_to(as_amounts(span, "span", m), (m,)).copy()
+        self.span = as_span(span, m, self.n_states)
         self.delta = as_failure_probability(delta)
+        self.belief = self._part("belief", belief)
+        self._noise = self._as_noise(costs is not None or ranges is not None)
         self.ranges = None if ranges is None else as_ranges(ranges, self.n_costs)
-        if self.costs is None and self.ranges is None:
+        if self.costs is None and self.ranges is None and self._noise is None:
             raise AgentError(
                 f"ranges must be given if costs are learned: the lowest and the highest of each of {self.n_costs}"
             )
         self.schedule: Schedule = self._part("schedule", schedule)
         self._promised: Floats = self.thresholds - self.slack  # upper bounds of the baseline's average costs
-        self._biases: Floats = np.zeros((m, self.n_states))  # of the last proof, a warm start for the next one
-        self._prices: Floats = np.zeros(m)  # shadow prices of the constraints in the last plan
-        self._potential: Floats = np.zeros(self.n_states)  # of the last plan
+        self._plans = CertifiedPlans(self.baseline, m)
         self._spans: Floats = np.zeros(m)  # of the proof for the present episode
         self.excess: Floats = np.zeros(m)  # cumulative excess over the thresholds
         self._beginnings: Floats = np.zeros(m)  # the sum of the spans of all episodes
@@ -118,15 +118,48 @@ class SafeStart(Agent):
         self._warned = False
         self._playing_interim = False  # whether the baseline is played while a plan is computed
 
+    @classmethod
+    def of(cls, system: System, **options: Any) -> Self:
+        """Build an agent that knows a system, except for the unknown parameters of its noise.
+
+        It has confidence sets for these instead of the rows of transitions, so that every state informs about all
+        others. Costs are known functions of the noise. ``baseline`` and ``slack`` are needed here, too, and a ``span``
+        should be given. Priors of unknown parameters play no part. For live use see ``Sampler.of``; the noise itself
+        cannot be reported.
+        """
+        if not isinstance(system, System):
+            raise AgentError(f"of needs a System; for sizes write SafeStart(n_states, n_actions, ...); got {system!r}")
+        return cls._made_for(system, options)
+
     def begin(self, state: int) -> Episode:
         """Return the certified policy of best optimistic objective, which spends its slack on exploration."""
         max_steps, caps = self.schedule.caps(self.counts)
+        if self._doubted():
+            self._spans = self._given_spans
+            return Episode(self.baseline, max_steps, caps, "baseline")
         view = self._view(state)
-        chosen = self._exploring(self._certifier.alone(), view)
-        for found in self._widened(view):
-            chosen = min(chosen, self._exploring(found, view), key=lambda one: one.hope)
+        chosen = self._plans.choose(self._certifier, view, self._recovery)
         self._spans = self._certifier.spans_of(chosen)
         return Episode(chosen.policy, max_steps, caps, chosen.kind, chosen.value)
+
+    def doubts(self) -> tuple[str, ...]:
+        """Return what is wrong with the system that the agent was made for."""
+        return tuple(self.belief.doubts.values()) if isinstance(self.belief, Structured) else ()
+
+    def _doubted(self) -> bool:
+        """True if observations contradict the system; its sets prove nothing then."""
+        if not isinstance(self.belief, Structured):
+            return False
+        known = self.doubts()
+        self.belief.check(self.counts)
+        for doubt in self.doubts():
+            if doubt not in known:
+                warnings.warn(
+                    f"the system is wrong: {doubt}. The agent plays its baseline from now on",
+                    StructureWarning,
+                    stacklevel=2,
+                )
+        return bool(self.doubts())
 
     def end(self, record: Record) -> None:
         """Learn from an episode, and compare its costs with what the proofs allow."""
@@ -194,6 +227,8 @@ class SafeStart(Agent):
     @property
     def _log_inverse(self) -> float:
         """Log of the inverse failure probability of one interval; one per transition, and per mean cost if learned."""
+        if self._noise is not None:
+            return special.log(max(self._noise.intervals.number, 1) / self.delta)
         S, A, m = self.n_states, self.n_actions, self.thresholds.size
         return special.log((S * S * A + (m * S * A if self.costs is None else 0)) / self.delta)
 
@@ -208,14 +243,22 @@ class SafeStart(Agent):
     def _widths(self) -> Floats:
         """The ranges of the constrained costs, (m,)."""
         if self.costs is None:
-            assert self.ranges is not None
-            return self.ranges[1:, 1] - self.ranges[1:, 0]
+            ranges = self.ranges if self._noise is None else self._noise.ranges
+            assert ranges is not None
+            return np.asarray(ranges[1:, 1] - ranges[1:, 0])
         limited = self.costs[1:]
         return np.asarray(limited.max(axis=(1, 2)) - limited.min(axis=(1, 2)))
 
     @property
     def _given_spans(self) -> Floats:
-        return np.full(self.thresholds.size, np.inf) if self.span is None else self.span
+        if self.span is None:
+            return np.full(self.thresholds.size, np.inf)
+        return self.span if self.span.ndim == 1 else np.asarray(self.span.max(axis=1))
+
+    @property
+    def _recovery(self) -> Floats | None:
+        """The span by state (m, S), if it is given; without a system it is not known which states may follow."""
+        return self.span if self._noise is not None and self.span is not None and self.span.ndim == 2 else None
 
     @property
     def _certifier(self) -> Certifier:
@@ -225,30 +268,13 @@ class SafeStart(Agent):
 
     def _view(self, state: int) -> View:
         """Return the present knowledge, for an episode that begins in a state."""
-        S, A = self.n_states, self.n_actions
-        distributions, costs = Intervals.of(self.counts, self._log_inverse), self._highest_costs()
-        pairs = (distributions.doubtful <= KNOWN_MASS).reshape(S, A)
-        known: Bools = np.asarray(pairs.any(axis=1))
-        if self.span is None and not known.all():
-            known = np.zeros(S, dtype=np.bool_)
-        seen, visits = self.counts.moves, self.counts.visits
-        times = np.diff(seen.indptr)
-        untried = np.flatnonzero(visits == 0)
-        # An untried pair has a self-loop; where the plan relies on the baseline, it moves to the most visited state.
-        home = np.where(known[untried // A], untried // A, self.counts.pairs.sum(axis=1).argmax())
-        rows = np.concatenate([np.repeat(np.arange(S * A), times), untried])
-        columns = np.concatenate([seen.indices, home])
-        data = np.concatenate([seen.data / np.repeat(visits, times), np.ones(untried.size)])
-        matrix = csr_array((data, (rows, columns)), shape=(S * A, S))
-        model = CMDP(
-            matrix.toarray() if S * S * A <= SAFE_DENSE_ENTRIES else matrix,
-            self._known_or_mean_costs(),
-            self.thresholds,
-            initial=state,
-            available=known[:, None] | (self.baseline > 0),
-        )
-        own: Bools = np.asarray((pairs | (self.baseline == 0)).all(axis=1) & known)
-        return View(distributions, costs, known, own, model)
+        question = Question(state, self.thresholds, self.baseline, self.span)
+        if self._noise is None:
+            means, highest = self._known_or_mean_costs(), self._highest_costs()
+            return view_of_rows(self.counts, self._log_inverse, means, highest, question)
+        assert isinstance(self.belief, Structured)
+        view, self.belief.parameters = self._noise.view(self.counts, self._log_inverse, question)
+        return view
 
     def _interim(self) -> Episode:
         """Return the baseline: initially nothing else is safe, and the last policy may violate new thresholds."""
@@ -258,100 +284,23 @@ class SafeStart(Agent):
         self._playing_interim = interim
         return super()._set_out(episode, planning_time, interim)
 
-    def _exploring(self, found: Certified, view: View) -> Certified:
-        """Mix a policy with the least tried actions, as far as safe, and compute its optimistic objective."""
-        visits = self.counts.pairs
-        share, tried = self._certifier.exploring_share(found, view, visits), visits.argmin(axis=1)
-        policy = found.policy * (1.0 - share[:, None])
-        policy[np.arange(self.n_states), tried] += share
-        hoped = self._hopes(view)
-        kind = "certified" if not found.relying.all() else "mixed" if share.max() > 0.0 else "baseline"
-        hope, value = math.inf, math.nan
-        try:
-            distribution = evaluate_policy(view.model, policy).occupancy
-            hope, value = float((distribution * hoped).sum()), float((distribution * view.model.costs[0]).sum())
-        except SolverError:  # nearly absorbing states: the policy keeps an infinite optimistic objective
-            pass
-        return replace(found, policy=policy, hope=hope, value=value, kind=kind)
-
-    def _hopes(self, view: View) -> Floats:
-        """Return the optimistic objective (S, A), less the priced effect of uncertainty on the constrained costs."""
-        S, A = self.n_states, self.n_actions
-        means = view.model.costs[0]
-        if self._potential.any():
-            least = -largest_means(view.distributions, -self._potential)
-            means = means - OPTIMISM * np.maximum(view.model.transition @ self._potential - least, 0.0).reshape(S, A)
-        added = (self._fears(view) - view.costs).reshape(self.thresholds.size, S * A)
-        return np.asarray(means - product(self._prices, added).reshape(S, A))
-
-    def _fears(self, view: View) -> Floats:
-        """Return the constrained costs (m, S, A) with what uncertainty adds to them."""
-        S, A = self.n_states, self.n_actions
-        result = np.empty((self.thresholds.size, S, A))
-        for i, h in enumerate(self._biases):
-            result[i] = view.costs[i] + np.maximum(
-                largest_means(view.distributions, h) - view.model.transition @ h, 0.0
-            ).reshape(S, A)
-        return result
-
-    def _widened(self, view: View) -> Iterator[Certified]:
-        """Yield certified policies, each planned for the uncertainty of the last."""
-        certifier = self._certifier
-        if view.own.any():
-            steady = certifier.certify(self.baseline, ~view.own, view, self._biases)
-            if certifier.holds(steady):
-                yield steady
-        targets = self.thresholds.copy()
-        for _ in range(PLANS if view.known.any() else 0):
-            hopes, fears = self._hopes(view), self._fears(view)
-            problem = CMDP(
-                view.model.transition,
-                np.concatenate([hopes[None], fears]),
-                targets,
-                initial=view.model.initial,
-                available=view.model.available,
-            )
-            try:
-                found = plan_unexplained(problem)
-            except SolverError:
-                return
-            if found.feasible:
-                self._prices, self._potential = np.maximum(found.multipliers, 0.0), found.potential.copy()
-            policy = np.where(view.known[:, None], found.policy, self.baseline)
-            tried = certifier.certify(policy / policy.sum(axis=1, keepdims=True), ~view.known, view, self._biases)
-            self._biases = np.array([case.bias for case in tried.cases]).reshape(-1, self.n_states)
-            over = np.array([case.bound for case in tried.cases]) - self.thresholds
-            if certifier.holds(tried):
-                yield tried
-            else:
-                mixed = certifier.mixed(tried.policy, view, self._biases)
-                if mixed is not None:
-                    yield mixed
-            targets = np.minimum(self.thresholds, targets - over)
-
-    # Checks of the input.
-
-    def _as_baseline(self, given: Any) -> Floats:
-        if given is None:
+    def _as_noise(self, given: bool) -> NoiseKnowledge | None:
+        """Return the knowledge about a system; ``given``: whether costs or their ranges were given."""
+        if self.belief is None:
+            return None
+        if not isinstance(self.belief, Structured):
             raise AgentError(
-                "a baseline must be given: a policy (S, A), or a plan, that is known to keep the limits, and its slack"
+                f"belief must be Structured, for a system, as SafeStart.of makes it; got {self.belief!r}. Without one, "
+                "this agent has confidence sets for every row"
             )
-        distributions = as_distributions(getattr(given, "policy", given), "baseline", self.n_states, self.n_actions)
-        return np.asarray(distributions / distributions.sum(axis=1, keepdims=True))
-
-    def _as_slack(self, given: Any) -> Floats:
-        m = self.thresholds.size
-        if given is None and m:
-            raise AgentError("slack must be given: by how much the baseline stays below each limit")
-        slack = np.broadcast_to(as_amounts(0.0 if given is None else given, "slack", m), (m,)).copy()
-        if not (slack > 0).all():
-            raise AgentError(f"slack must be above 0: by how much the baseline stays below each limit; got {given!r}")
-        return slack
+        if given:
+            raise AgentError("costs and ranges follow from the system; leave them out")
+        return NoiseKnowledge(self.belief.known_structure)
 
     def state(self) -> dict[str, Any]:
         """Return everything that has changed since construction."""
         kept = {name: getattr(self, f"_{name}") for name in SAVED_ATTRIBUTES}
-        return super().state() | kept | {"excess": self.excess, "warned": self._warned}
+        return super().state() | kept | self._plans.state() | {"excess": self.excess, "warned": self._warned}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what ``state`` returned."""
@@ -359,6 +308,7 @@ class SafeStart(Agent):
         for name in SAVED_ATTRIBUTES:  # the allowance is infinite if no span was given
             saved = saved_floats(state[name], getattr(self, f"_{name}").shape, name, infinite=True)
             setattr(self, f"_{name}", saved)
+        self._plans.restore(state)
         self.excess = saved_floats(state["excess"], self.excess.shape, "excess", infinite=True)
         self._warned = bool(state["warned"])
         self._playing_interim = self._play is not None and self._play.interim

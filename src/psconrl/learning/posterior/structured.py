@@ -77,6 +77,11 @@ class Structured(Belief):
         """Return the belief about a system, in the words of its owner."""
         return cls(system.structure, system.vocabulary(), surprise)
 
+    @property
+    def known_structure(self) -> Structure:
+        """What every outcome of the noise does in every pair."""
+        return self._structure
+
     def _prepare(self, n_states: int, n_actions: int, n_constraints: int) -> None:
         given = self._structure
         if (given.n_states, given.n_actions) != (n_states, n_actions):
@@ -162,6 +167,11 @@ class Structured(Belief):
         if own:
             found.append((OutcomeSets.of(self._structure.randomness, own), np.array(list(own.values()))))
         return found
+
+    def check(self, counts: Counts) -> None:
+        """Test the structure without drawing parameters; ``doubts`` says what is wrong."""
+        self.observed(counts)
+        self._look(counts)
 
     def _look(self, counts: Counts) -> None:
         """Test the structure, if there are enough new transitions since the last test."""

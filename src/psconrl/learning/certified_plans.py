@@ -1,0 +1,184 @@
+"""The policies among which the safe agent chooses: planned, certified, and mixed with exploration.
+
+With confidence sets over rows, plans are made for costs that include the effect of uncertainty, and those that are
+certified are played. With a system and the span of the baseline by state, every certificate also bounds what each state
+costs, and the best policy within these bounds is the solution of a linear program (``planning.lyapunov``). From the
+last policy, or the baseline, each episode moves towards a plan as far as that is certified.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from psconrl.arrays import Floats
+from psconrl.errors import SolverError
+from psconrl.kernels import special
+from psconrl.kernels.occupancy import one_hot
+from psconrl.learning.checks import saved_floats
+from psconrl.learning.safety_certificates import Certified, Certifier
+from psconrl.learning.safety_views import View
+from psconrl.markov.evaluation import evaluate_policy
+from psconrl.model.cmdp import CMDP
+from psconrl.planning.lyapunov import best_within
+from psconrl.planning.pessimism import largest_means
+from psconrl.planning.planner import plan_unexplained
+from psconrl.products import product
+
+PLANS = 4  # plans in one episode, each for the uncertainty of the last
+OPTIMISM = 0.1  # share of the confidence set's optimism about the objective that is used
+SAFE_STEPS = 2  # plans in one episode of a system, which its policy is moved towards,
+STEP_SHARES = (1.0, 0.5, 0.2)  # by the largest of these shares that is certified
+EXPLORE = 1 / 2  # in a system, the least tried action has at most the probability tries to the power of minus this
+
+
+class CertifiedPlans:
+    """What is kept from episode to episode, and the choice of a policy."""
+
+    def __init__(self, baseline: Floats, n_constraints: int) -> None:
+        S = len(baseline)
+        self.baseline = baseline
+        self.biases: Floats = np.zeros((n_constraints, S))  # of the last proof, a warm start for the next one
+        self.prices: Floats = np.zeros(n_constraints)  # shadow prices of the constraints in the last plan
+        self.potential: Floats = np.zeros(S)  # of the last plan
+        self.last: Floats = baseline  # the last policy, before exploration
+
+    def choose(self, certifier: Certifier, view: View, recovery: Floats | None) -> Certified:
+        """Return the certified policy of best optimistic objective, which spends its slack on exploration.
+
+        ``recovery`` (m, S): the span of the baseline by state, if it is known which states may follow.
+        """
+        alone = certifier.alone() if recovery is None else certifier.recovering(recovery, view)
+        chosen, last = self._exploring(certifier, alone, view), self.baseline
+        for found in self._widened(certifier, view) if recovery is None else self._approached(certifier, alone, view):
+            tried = self._exploring(certifier, found, view)
+            if tried.hope < chosen.hope:
+                chosen, last = tried, found.policy
+        self.last = last
+        return chosen
+
+    def _exploring(self, certifier: Certifier, found: Certified, view: View) -> Certified:
+        """Mix a policy with the least tried actions, as far as safe, and compute its optimistic objective."""
+        everywhere, tried = np.arange(self.baseline.shape[0]), view.tries.argmin(axis=1)
+        if found.played is None:
+            share = certifier.exploring_share(found, view)
+            policy = found.policy * (1.0 - share[:, None])
+            policy[everywhere, tried] += share
+        else:
+            share = special.exp_array(-EXPLORE * special.log_array(1.0 + view.tries[everywhere, tried]))
+            policy = certifier.towards(found, one_hot(tried, self.baseline.shape[1]), share).policy
+        hoped = self._hopes(view)
+        kind = "certified" if not found.relying.all() else "mixed" if share.max() > 0.0 else "baseline"
+        hope, value = math.inf, math.nan
+        try:
+            distribution = evaluate_policy(view.model, policy).occupancy
+            hope, value = float((distribution * hoped).sum()), float((distribution * view.model.costs[0]).sum())
+        except SolverError:  # nearly absorbing states: the policy keeps an infinite optimistic objective
+            pass
+        return replace(found, policy=policy, hope=hope, value=value, kind=kind)
+
+    def _hopes(self, view: View) -> Floats:
+        """Return the optimistic objective (S, A), less the priced effect of uncertainty on the constrained costs."""
+        S, A = self.baseline.shape
+        means = view.model.costs[0]
+        if self.potential.any():
+            least = -largest_means(view.distributions, -self.potential)
+            means = means - OPTIMISM * np.maximum(view.model.transition @ self.potential - least, 0.0).reshape(S, A)
+        added = (self._fears(view) - view.means).reshape(len(self.prices), S * A)
+        return np.asarray(means - product(self.prices, added).reshape(S, A))
+
+    def _fears(self, view: View) -> Floats:
+        """Return the constrained costs (m, S, A) with what uncertainty adds to them."""
+        S, A = self.baseline.shape
+        result = np.empty((len(self.prices), S, A))
+        for i, h in enumerate(self.biases):
+            result[i] = view.means[i] + np.maximum(view.largest(i, h) - view.expected(i, h), 0.0).reshape(S, A)
+        return result
+
+    def _widened(self, certifier: Certifier, view: View) -> Iterator[Certified]:
+        """Yield certified policies, each planned for the uncertainty of the last."""
+        if view.own.any():
+            steady = certifier.certify(self.baseline, ~view.own, view, self.biases)
+            if certifier.holds(steady):
+                yield steady
+        targets = certifier.thresholds.copy()
+        for _ in range(PLANS if view.known.any() else 0):
+            hopes, fears = self._hopes(view), self._fears(view)
+            problem = CMDP(
+                view.model.transition,
+                np.concatenate([hopes[None], fears]),
+                targets,
+                initial=view.model.initial,
+                available=view.model.available,
+            )
+            try:
+                found = plan_unexplained(problem)
+            except SolverError:
+                return
+            if found.feasible:
+                self.prices, self.potential = np.maximum(found.multipliers, 0.0), found.potential.copy()
+            policy = np.where(view.known[:, None], found.policy, self.baseline)
+            tried = certifier.certify(policy / policy.sum(axis=1, keepdims=True), ~view.known, view, self.biases)
+            self.biases = np.array([case.bias for case in tried.cases]).reshape(-1, self.baseline.shape[0])
+            over = np.array([case.bound for case in tried.cases]) - certifier.thresholds
+            if certifier.holds(tried):
+                yield tried
+            else:
+                mixed = certifier.mixed(tried.policy, view, self.biases)
+                if mixed is not None:
+                    yield mixed
+            targets = np.minimum(certifier.thresholds, targets - over)
+
+    def _approached(self, certifier: Certifier, alone: Certified, view: View) -> Iterator[Certified]:
+        """Yield certified policies, each the best that the certificate of another one allows.
+
+        The other one is the baseline, the last policy, or one between the last policy and a plan.
+        """
+        yield self._improved(certifier, alone, view)
+        anchor = certifier.certify_alone(self.last, view, self.biases)
+        if anchor is None:
+            anchor = certifier.certify_alone(self.baseline, view, self.biases)
+        if anchor is None:
+            return
+        yield self._improved(certifier, anchor, view)
+        for _ in range(SAFE_STEPS):
+            self.biases = np.array([case.bias for case in anchor.cases]).reshape(-1, self.baseline.shape[0])
+            costs = np.concatenate([self._hopes(view)[None], self._fears(view)])
+            try:
+                found = plan_unexplained(
+                    CMDP(view.model.transition, costs, certifier.thresholds, initial=view.model.initial)
+                )
+            except SolverError:
+                return
+            if found.feasible:  # without shadow prices: what is uncertain is in the certificates already
+                self.potential = found.potential.copy()
+            for share in STEP_SHARES:
+                tried = anchor.policy + share * (found.policy - anchor.policy)
+                certified = certifier.certify_alone(tried, view, self.biases)
+                if certified is not None:
+                    anchor = certified
+                    yield self._improved(certifier, anchor, view)
+                    break
+
+    def _improved(self, certifier: Certifier, found: Certified, view: View) -> Certified:
+        """Return the best policy that the certificate of another one allows."""
+        assert found.played is not None
+        bounds = np.array([case.values - case.bias[:, None] for case in found.cases])
+        try:
+            best = best_within(
+                view.model.transition, self._hopes(view), bounds, certifier.thresholds, found.policy, found.played
+            )
+        except SolverError:
+            return found
+        return certifier.towards(found, best.other, best.share)
+
+    def state(self) -> dict[str, Any]:
+        """Return what to save."""
+        return {"biases": self.biases, "prices": self.prices, "potential": self.potential, "last": self.last}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Put back what ``state`` returned; older files have no last policy."""
+        for name, value in self.state().items():
+            setattr(self, name, saved_floats(state.get(name, value), value.shape, name, infinite=True))

@@ -1,0 +1,140 @@
+"""What the safe agent knows when it plans: confidence sets over the rows of transitions, or over a system's noise."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from psconrl.arrays import Bools, Floats, Ints
+from psconrl.learning.posterior.confidence_intervals import Intervals
+from psconrl.learning.posterior.counts import Counts
+from psconrl.learning.posterior.noise_bounds import NoiseIntervals
+from psconrl.model.cmdp import CMDP
+from psconrl.planning.pessimism import Distributions, NoiseBox, largest_means
+from psconrl.sizes import SAFE_DENSE_ENTRIES
+from psconrl.systems.randomness import Parameters
+from psconrl.systems.structure import Structure
+
+KNOWN_MASS = 0.5  # largest uncertain mass of a pair's distribution for its state to be planned without the baseline
+
+
+class View(NamedTuple):
+    """The agent's knowledge when an episode is planned."""
+
+    distributions: Distributions | NoiseBox
+    costs: Floats  # (m, S, A) upper bounds of what the constrained costs do not owe to the noise
+    paid: tuple[Floats | None, ...]  # (m) of (S*A, W): what the outcomes of the noise add to them, or None
+    means: Floats  # (m, S, A) expected costs in the model, or upper bounds of them
+    worst: Floats  # (m, S, A) upper bounds of the expected costs
+    known: Bools  # (S,) where plans do not need the baseline
+    own: Bools  # (S,) where the transitions of the baseline are known, too
+    model: CMDP  # the estimated model
+    tries: Ints  # (S, A) rounds in which what a pair reveals has been seen
+
+    def largest(self, i: int, h: Floats) -> Floats:
+        """Return the largest mean of h of every pair, with what the noise adds to a constrained cost, (S*A,)."""
+        return largest_means(self.distributions, h, self.paid[i])
+
+    def expected(self, i: int, h: Floats) -> Floats:
+        """Return the same in the model, (S*A,)."""
+        following: Floats = self.model.transition @ h
+        return following if self.paid[i] is None else following + (self.means[i] - self.costs[i]).ravel()
+
+
+class Question(NamedTuple):
+    """What a view is made for."""
+
+    state: int  # in which the episode begins
+    thresholds: Floats  # (m,)
+    baseline: Floats  # (S, A)
+    span: Floats | None  # (m,) or (m, S), of the baseline
+
+
+def _known(pairs: Bools, question: Question) -> tuple[Bools, Bools]:
+    """Return the states in which some pair is known, and those in which all pairs of the baseline are."""
+    known: Bools = np.asarray(pairs.any(axis=1))
+    if question.span is None and not known.all():
+        known = np.zeros(known.size, dtype=np.bool_)
+    own: Bools = np.asarray((pairs | (question.baseline == 0)).all(axis=1) & known)
+    return known, own
+
+
+def view_of_rows(counts: Counts, log_inverse: float, means: Floats, highest: Floats, question: Question) -> View:
+    """Return the knowledge about rows that were counted.
+
+    ``means`` (m+1, S, A): of the costs; ``highest`` (m, S, A): upper bounds of the constrained ones.
+    """
+    S, A = counts.n_states, counts.n_actions
+    distributions = Intervals.of(counts, log_inverse)
+    known, own = _known((distributions.doubtful <= KNOWN_MASS).reshape(S, A), question)
+    seen, visits = counts.moves, counts.visits
+    times = np.diff(seen.indptr)
+    untried = np.flatnonzero(visits == 0)
+    # An untried pair has a self-loop; where the plan relies on the baseline, it moves to the most visited state.
+    home = np.where(known[untried // A], untried // A, counts.pairs.sum(axis=1).argmax())
+    rows = np.concatenate([np.repeat(np.arange(S * A), times), untried])
+    columns = np.concatenate([seen.indices, home])
+    data = np.concatenate([seen.data / np.repeat(visits, times), np.ones(untried.size)])
+    matrix = csr_array((data, (rows, columns)), shape=(S * A, S))
+    model = CMDP(
+        matrix.toarray() if S * S * A <= SAFE_DENSE_ENTRIES else matrix,
+        means,
+        question.thresholds,
+        initial=question.state,
+        available=known[:, None] | (question.baseline > 0),
+    )
+    nothing = (None,) * len(highest)
+    return View(distributions, highest, nothing, highest, highest, known, own, model, counts.pairs)
+
+
+class NoiseKnowledge:
+    """The knowledge about a system that is known except for the parameters of its noise."""
+
+    def __init__(self, structure: Structure) -> None:
+        self._structure = structure
+        self.intervals = NoiseIntervals(structure)
+        possible = structure.randomness.possible()[structure.contexts]
+        self._successors = np.ascontiguousarray(np.where(possible, structure.successors, 0), dtype=np.int32)
+        self._sizes = np.array(structure.randomness.sizes, dtype=np.int64)
+        self._contexts = np.ascontiguousarray(structure.contexts, dtype=np.int64)
+        self._paid = tuple(
+            None if paid is None else np.ascontiguousarray(np.where(possible, paid, 0.0))
+            for paid in (structure.paid(i) for i in range(len(structure.fixed_costs)))
+        )
+        self.ranges = np.array([self._range(i, possible) for i in range(len(self._paid))])
+        # Pairs with the same context reveal the same, up to what the next state hides.
+        self._n_contexts = structure.randomness.n_contexts
+
+    def _range(self, i: int, possible: Bools) -> tuple[float, float]:
+        """Return the lowest and the highest of what a round may cost."""
+        fixed, paid = self._structure.fixed_costs[i], self._paid[i]
+        if paid is None:
+            return float(fixed.min()), float(fixed.max())
+        sums = (fixed[:, None] + paid)[possible]
+        return float(sums.min()), float(sums.max())
+
+    def view(self, counts: Counts, log_inverse: float, question: Question) -> tuple[View, Parameters]:
+        """Return the knowledge after some counts, and estimates of the parameters."""
+        structure = self._structure
+        S, A = structure.n_states, structure.n_actions
+        bounds = self.intervals.bounds(counts, log_inverse)
+        box = NoiseBox(self._successors, self._contexts, self._sizes, bounds.low, bounds.high)
+        fixed = structure.fixed_costs[1:].reshape(-1, S, A)
+        costs = structure.costs(bounds.parameters)
+        doubtful = 1.0 - bounds.certain(self._sizes)
+        known, own = _known((doubtful[self._contexts] <= KNOWN_MASS).reshape(S, A), question)
+        by_state = question.span is not None and question.span.ndim == 2
+        model = CMDP(
+            structure.transition(structure.table(bounds.parameters)),
+            costs,
+            question.thresholds,
+            initial=question.state,
+            available=None if by_state else known[:, None] | (question.baseline > 0),
+        )
+        nothing = np.zeros(S)
+        worst = [fixed[i] + largest_means(box, nothing, paid).reshape(S, A) for i, paid in enumerate(self._paid[1:])]
+        tries = np.bincount(self._contexts, weights=counts.visits, minlength=self._n_contexts).astype(np.int64)
+        return View(
+            box, fixed, self._paid[1:], costs[1:], np.array(worst).reshape(fixed.shape), known, own, model,
+            tries[self._contexts].reshape(S, A),
+        ), bounds.parameters  # fmt: skip
